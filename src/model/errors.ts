@@ -1,0 +1,242 @@
+/**
+ * The one error catalogue. Every error a caller can see is an entry here: a stable code, the HTTP status it
+ * is rendered with, whether trying again may help, what it means and what to do next.
+ * Codes are never renamed or reused; docs/errors.md is generated from this table.
+ */
+interface CatalogueEntry {
+  readonly status: number;
+  readonly retriable: boolean;
+  readonly meaning: string;
+  readonly next: string;
+}
+
+const entry = (status: number, retriable: boolean, meaning: string, next: string): CatalogueEntry => ({
+  status,
+  retriable,
+  meaning,
+  next,
+});
+
+export const ERRORS = {
+  ADMISSION_REJECT: entry(
+    422,
+    false,
+    'The job was refused at admission; `reason` says why.',
+    'Change what `reason` names, or set force_retry where the reason is recent_failure.',
+  ),
+  QUEUE_FULL: entry(
+    429,
+    true,
+    'The queue holds as many jobs or bytes as it may.',
+    'Wait for retry_after_ms and submit again, or raise queue_capacity.',
+  ),
+  INVALID_PARAMS: entry(
+    400,
+    false,
+    'The request does not have the required form.',
+    'Correct the field the message names.',
+  ),
+  POOL_UNAVAILABLE: entry(
+    503,
+    true,
+    'No backend can take the job now.',
+    'Try again later, or start a backend that can run this type and model.',
+  ),
+  WORKER_UNAVAILABLE: entry(
+    503,
+    false,
+    'The backend chosen for the job is gone.',
+    'Look at the backend; redrive the job when it is back.',
+  ),
+  WORKER_TIMEOUT: entry(
+    504,
+    true,
+    'The backend did not answer within the time allowed.',
+    'Try again, or raise timeout_ms.',
+  ),
+  INSUFFICIENT_VRAM: entry(
+    409,
+    true,
+    'The device has not enough free memory for the model.',
+    'Free a worker, or choose a larger device.',
+  ),
+  GPU_UNAVAILABLE: entry(503, true, 'The device is in an error state.', 'Repair or reset the device.'),
+  MODEL_NOT_FOUND: entry(404, false, 'No such model.', 'Register the model, or correct its name.'),
+  WORKER_START_FAILED: entry(
+    500,
+    false,
+    'A worker process could not be started.',
+    'Read the reason in the worker state and correct it.',
+  ),
+  WORKER_START_TIMEOUT: entry(
+    504,
+    true,
+    'A worker did not report ready in time.',
+    'Try again, or raise the start timeout.',
+  ),
+  WORKER_NOT_FOUND: entry(404, false, 'No such worker.', 'List the workers and use one of their ids.'),
+  INTERNAL: entry(
+    500,
+    false,
+    'Something went wrong inside orchd.',
+    'Report it with the correlation id; the log has the details.',
+  ),
+  NOT_FOUND: entry(404, false, 'There is nothing by that name here.', 'Check the id.'),
+  JOB_CONFLICT: entry(
+    409,
+    false,
+    'This job id belongs to a job with another body.',
+    'Use another job_id, or submit the same body again.',
+  ),
+  KEY_CONFLICT: entry(
+    409,
+    false,
+    'Another live job has this key.',
+    'Wait for that job to end or cancel it, then redrive.',
+  ),
+  ILLEGAL_STATE: entry(
+    409,
+    false,
+    'The job is not in a state that allows this.',
+    'Read its state and choose an action that fits.',
+  ),
+  CANCELLED: entry(499, false, 'The job was cancelled.', 'Submit it again if it is still wanted.'),
+  DEADLINE_EXCEEDED: entry(
+    504,
+    false,
+    'The job did not end before its deadline.',
+    'Submit it with a later deadline, or at a higher priority.',
+  ),
+  EXECUTION_FAILED: entry(
+    500,
+    false,
+    'The work itself failed on the backend.',
+    'Correct the job; it would fail again as it is.',
+  ),
+  WORKER_PROTOCOL: entry(
+    502,
+    false,
+    'The backend sent something that is not part of the contract.',
+    'Look at the backend: it may be of another version.',
+  ),
+  UNKNOWN_OUTCOME: entry(
+    409,
+    false,
+    'It is not known whether the backend ran the attempt.',
+    'Settle it with resolve: retry, failed or succeeded.',
+  ),
+  FENCED: entry(409, false, 'A newer leader has taken over.', 'Send the request to the present leader.'),
+  SHUTTING_DOWN: entry(503, true, 'orchd is shutting down.', 'Try again in a few seconds.'),
+  STORE_BUSY: entry(
+    503,
+    true,
+    'More writes are waiting for the disk than may wait.',
+    'Slow down and try again shortly.',
+  ),
+  STORE_FULL: entry(
+    507,
+    true,
+    'The disk is full: no new work is taken until there is space.',
+    'Free disk space; running work and cancels go on meanwhile.',
+  ),
+  STORE_FAILED: entry(
+    500,
+    false,
+    'The store failed and takes no more writes.',
+    'Look at the disk, then restart; nothing acknowledged is lost.',
+  ),
+  STORE_LOCKED: entry(
+    409,
+    false,
+    'Another process holds the data folder.',
+    'Stop that process, or use another folder.',
+  ),
+  STORE_CORRUPT: entry(
+    500,
+    false,
+    'The data folder holds a record that is damaged.',
+    'Run `orchd doctor DIR` to see what is intact and how to salvage it.',
+  ),
+  STORE_TOO_NEW: entry(
+    409,
+    false,
+    'The data folder was written by a newer orchd.',
+    'Start that version, or a later one.',
+  ),
+  STORE_UNWRITABLE: entry(
+    500,
+    false,
+    'The data folder cannot be written.',
+    'Check its owner and mode, and whether the disk is mounted read-only.',
+  ),
+  CONFIG_INVALID: entry(
+    400,
+    false,
+    'The configuration is not valid.',
+    'Correct the line and key that the message names.',
+  ),
+} as const satisfies Record<string, CatalogueEntry>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+export const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code);
+
+/** Facts that go with an error to the caller; never a stack, a path of ours or a secret. */
+export interface ErrorDetails {
+  readonly reason?: string;
+  readonly retryAfterMs?: number;
+  readonly policyLabel?: string;
+  readonly field?: string;
+  readonly position?: string;
+  readonly jobId?: string;
+  readonly retriable?: boolean;
+}
+
+/** What is persisted and sent of an error. */
+export interface ErrorInfo {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly retriable: boolean;
+  readonly reason?: string;
+}
+
+export class OrchdError extends Error {
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails;
+
+  constructor(code: ErrorCode, message?: string, details: ErrorDetails = {}, options?: ErrorOptions) {
+    super(message ?? ERRORS[code].meaning, options);
+    this.name = 'OrchdError';
+    this.code = code;
+    this.details = details;
+  }
+
+  get status(): number {
+    return ERRORS[this.code].status;
+  }
+
+  get retriable(): boolean {
+    return this.details.retriable ?? ERRORS[this.code].retriable;
+  }
+
+  get next(): string {
+    return ERRORS[this.code].next;
+  }
+
+  info(): ErrorInfo {
+    const { reason } = this.details;
+    const base = { code: this.code, message: this.message, retriable: this.retriable };
+    return reason === undefined ? base : { ...base, reason };
+  }
+}
+
+/** Makes an OrchdError of anything thrown; what is not ours becomes INTERNAL and keeps its cause for the log. */
+export function toOrchdError(thrown: unknown): OrchdError {
+  if (thrown instanceof OrchdError) return thrown;
+  return new OrchdError('INTERNAL', ERRORS.INTERNAL.meaning, {}, { cause: thrown });
+}
+
+export function errorInfo(code: ErrorCode, message?: string, reason?: string): ErrorInfo {
+  const base = { code, message: message ?? ERRORS[code].meaning, retriable: ERRORS[code].retriable };
+  return reason === undefined ? base : { ...base, reason };
+}
