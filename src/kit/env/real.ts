@@ -1,0 +1,46 @@
+/** The real world. */
+import { randomFillSync } from 'node:crypto';
+import type { Env, Random } from './env.ts';
+import { RealDisk } from './real-disk.ts';
+
+/** Random bytes are drawn in bulk: one call per id would cost more than the rest of a submit. */
+class PooledRandom implements Random {
+  readonly #pool = Buffer.alloc(8192);
+  #used = this.#pool.length;
+
+  next(): number {
+    return this.#take(6).readUIntBE(0, 6) / 2 ** 48;
+  }
+
+  hex(bytes: number): string {
+    return this.#take(bytes).toString('hex');
+  }
+
+  #take(bytes: number): Buffer {
+    if (this.#used + bytes > this.#pool.length) {
+      randomFillSync(this.#pool);
+      this.#used = 0;
+    }
+    const start = this.#used;
+    this.#used += bytes;
+    return this.#pool.subarray(start, this.#used);
+  }
+}
+
+export function realEnv(): Env {
+  return {
+    clock: { now: () => Date.now(), monotonic: () => performance.now() },
+    timers: {
+      after(ms, run) {
+        // Node turns a longer delay into 1 ms.
+        const timer = setTimeout(run, Math.min(ms, 2 ** 31 - 1));
+        return () => clearTimeout(timer);
+      },
+      soon(run) {
+        setImmediate(run);
+      },
+    },
+    random: new PooledRandom(),
+    disk: new RealDisk(),
+  };
+}

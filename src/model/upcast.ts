@@ -1,0 +1,97 @@
+/**
+ * Reads stored records of every version this program knows into today's shape. A kind whose version is newer
+ * than ours is refused: half-understood state is worse than no start.
+ */
+import { OrchdError } from './errors.ts';
+import { FRESH_JOB } from './moves.ts';
+import type {
+  AskRecord,
+  AttemptRecord,
+  BrainRecord,
+  FailureRecord,
+  JobRecord,
+  RecordKind,
+  RecordKinds,
+} from './records.ts';
+
+/** The version this program writes, by kind. An upcaster per older version goes into UPCASTERS. */
+export const RECORD_VERSIONS: Record<RecordKind, number> = { ask: 1, job: 1, attempt: 1, failure: 1, brain: 1 };
+
+type Stored = Record<string, unknown> & { v: number };
+type Upcaster = (stored: Stored) => Stored;
+
+/** UPCASTERS[kind][n] turns version n into n + 1. None yet: version 1 is the first. */
+const UPCASTERS: Partial<Record<RecordKind, Record<number, Upcaster>>> = {};
+
+const NO_ASK: AskRecord = {
+  v: 1,
+  id: '',
+  tenant: '',
+  n: 0,
+  createdAt: 0,
+  principal: '',
+  submittedBy: '',
+  type: '',
+  class: 'batch',
+  score: 0,
+  weight: 1,
+  maxTries: 1,
+  payload: 'null',
+  payloadBytes: 4,
+  key: undefined,
+  kind: undefined,
+  model: undefined,
+  labels: undefined,
+  session: undefined,
+  parallel: undefined,
+  notBefore: undefined,
+  deadlineAt: undefined,
+  timeoutMs: undefined,
+  parent: undefined,
+  root: undefined,
+  onUnknown: undefined,
+  hash: undefined,
+  correlationId: undefined,
+};
+
+const NO_ATTEMPT: AttemptRecord = {
+  v: 1,
+  job: '',
+  n: 0,
+  backend: '',
+  registry: undefined,
+  state: 'intended',
+  epoch: 0,
+  at: 0,
+  acceptedAt: undefined,
+  endedAt: undefined,
+  outcome: undefined,
+  error: undefined,
+  kill: undefined,
+};
+
+/** Restores the one shape of each kind: JSON left the absent fields out. */
+const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } = {
+  ask: (stored: AskRecord) => ({ ...NO_ASK, ...stored }),
+  job: (stored: JobRecord) => ({ ...FRESH_JOB, ...stored }),
+  attempt: (stored: AttemptRecord) => ({ ...NO_ATTEMPT, ...stored }),
+  failure: (stored: FailureRecord) => stored,
+  brain: (stored: BrainRecord) => stored,
+};
+
+export function upcast<K extends RecordKind>(kind: K, stored: Stored): RecordKinds[K] {
+  const wanted = RECORD_VERSIONS[kind];
+  if (wanted === undefined) {
+    throw new OrchdError('STORE_TOO_NEW', `a record of kind "${kind}" is not known to this version of orchd`);
+  }
+  let record = stored;
+  while (record.v < wanted) {
+    const step = UPCASTERS[kind]?.[record.v];
+    if (!step) throw new OrchdError('STORE_CORRUPT', `a ${kind} record has no known version (${record.v})`);
+    record = step(record);
+  }
+  if (record.v !== wanted) {
+    throw new OrchdError('STORE_TOO_NEW', `a ${kind} record has version ${record.v}; this orchd knows ${wanted}`);
+  }
+  return SHAPES[kind](record as never);
+}
