@@ -1,0 +1,58 @@
+/**
+ * `npm test [part of a path …]`: every test of the repository, each file in a process of its own.
+ * One run of Node's test runner, so that its closing lines count all tests.
+ */
+import { spawn } from 'node:child_process';
+import { globSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+const OLDEST_NODE = 24;
+/** Simulation and crash tests keep a core busy each; more at once only makes them slower. */
+const CONCURRENCY = 2;
+
+const root = join(import.meta.dirname, '..');
+const localBin = join(root, 'node_modules', '.bin');
+
+/** Short tests first: a broken unit shows before the long ones start. */
+const GROUPS = [
+  'src/**/*.test.ts',
+  'test/*.test.ts',
+  'test/flow/**/*.test.ts',
+  'test/sim/**/*.test.ts',
+  'test/crash/**/*.test.ts',
+];
+
+function testFiles(filters: readonly string[]): string[] {
+  const all = GROUPS.flatMap((pattern) => globSync(pattern, { cwd: root }).sort());
+  return all.filter((path) => filters.length === 0 || filters.some((filter) => path.includes(filter)));
+}
+
+function nodeToUse(): string {
+  const major = Number(process.versions.node.split('.')[0]);
+  return major < OLDEST_NODE ? join(localBin, 'node') : process.execPath;
+}
+
+function run(files: readonly string[]): void {
+  const args = ['--test', '--test-reporter=spec', `--test-concurrency=${CONCURRENCY}`, ...files];
+  const PATH = [localBin, process.env['PATH']].join(delimiter);
+  const child = spawn(nodeToUse(), args, { cwd: root, stdio: 'inherit', env: { ...process.env, PATH } });
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
+  child.on('error', (error) => {
+    console.error(`could not start ${nodeToUse()}: ${error.message}`);
+    process.exitCode = 1;
+  });
+  // A runner that a signal ended has no exit code, and has not passed.
+  child.on('exit', (code) => {
+    process.exitCode = code ?? 1;
+  });
+}
+
+const filters = process.argv.slice(2);
+const files = testFiles(filters);
+if (files.length === 0) {
+  // Without files the runner would look for some by itself.
+  console.error(`no test file matches ${filters.join(' ')}`);
+  process.exitCode = 1;
+} else {
+  run(files);
+}

@@ -1,0 +1,31 @@
+/** The small text forms that configuration values may have: a bind address, a URL, a list with commas. */
+import { isIPv6 } from 'node:net';
+
+export interface BindAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Reads `host:port`; an IPv6 host stands in brackets, as in a URL. */
+export function parseBindAddress(text: string): BindAddress | undefined {
+  const match = /^(?:\[([^\]]+)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/.exec(text);
+  if (match === null) return undefined;
+  const [, bracketed, plain, digits] = match;
+  const port = Number(digits);
+  if (port > 65_535) return undefined;
+  if (bracketed !== undefined && !isIPv6(bracketed)) return undefined;
+  return { host: bracketed ?? plain!, port };
+}
+
+/** User name and password are refused because URLs end up in logs and on screens. */
+export function isHttpUrl(text: string): boolean {
+  const url = URL.parse(text);
+  if (url === null) return false;
+  return /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
+}
+
+/** Items of a list that may be written as YAML or as one text with commas; empty items are dropped. */
+export function splitList(value: string | readonly string[]): string[] {
+  const items = typeof value === 'string' ? value.split(',') : value;
+  return items.map((item) => item.trim()).filter((item) => item !== '');
+}

@@ -1,0 +1,66 @@
+/** Phase 2: `ORCHD_` variables override keys of the file. The names are made from the schema's own paths. */
+import type { TSchema } from 'typebox';
+import { splitList } from './address.ts';
+import type { PlacedIssue } from './issues.ts';
+import { CONFIG_LEAVES, type Leaf, type Path, setAt } from './leaves.ts';
+import { nearest } from './nearest.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const PREFIX = 'ORCHD_';
+
+/** Variables that start like ours and are read by the command line, not by the configuration. */
+export const OTHER_VARIABLES: readonly string[] = [
+  'ORCHD_CONFIG', // path of the configuration file
+  'ORCHD_DATA', // data folder
+  'ORCHD_TOKEN', // bearer token of a client
+  'ORCHD_URL', // address of the server a client talks to
+];
+
+/** `orchestrator.queue_capacity` → `ORCHD_ORCHESTRATOR_QUEUE_CAPACITY`. */
+export const variableName = (path: Path): string => PREFIX + path.join('_').toUpperCase();
+
+// Keys contain underscores themselves, so a name is not split: it is looked up among all that can be made.
+const LEAF_BY_VARIABLE: ReadonlyMap<string, Leaf> = new Map(
+  CONFIG_LEAVES.map((leaf) => [variableName(leaf.path), leaf]),
+);
+
+export interface Overrides {
+  /** Variable that set a key, by `a.b.c`. */
+  readonly setBy: ReadonlyMap<string, string>;
+  readonly issues: readonly PlacedIssue[];
+}
+
+export function applyEnvironment(root: Record<string, unknown>, env: Environment): Overrides {
+  const setBy = new Map<string, string>();
+  const issues: PlacedIssue[] = [];
+  for (const name of Object.keys(env).sort()) {
+    const text = env[name];
+    if (text === undefined || !name.startsWith(PREFIX) || OTHER_VARIABLES.includes(name)) continue;
+    const leaf = LEAF_BY_VARIABLE.get(name);
+    if (leaf === undefined) {
+      issues.push({ position: name, field: '', message: unknownVariable(name) });
+      continue;
+    }
+    setAt(root, leaf.path, typedValue(text, leaf.schema));
+    setBy.set(leaf.path.join('.'), name);
+  }
+  return { setBy, issues };
+}
+
+function unknownVariable(name: string): string {
+  const hint = nearest(name, [...LEAF_BY_VARIABLE.keys(), ...OTHER_VARIABLES]);
+  return hint === undefined ? 'no such variable' : `no such variable; did you mean ${hint}?`;
+}
+
+/** Text that does not have the form its key wants stays text: validation then says what is expected. */
+function typedValue(text: string, schema: TSchema): unknown {
+  const { type, list } = schema as { type?: string; list?: boolean };
+  const trimmed = text.trim();
+  if (list === true) return splitList(text);
+  if (type === 'boolean') return trimmed === 'true' ? true : trimmed === 'false' ? false : text;
+  if (type === 'integer' || type === 'number') {
+    return /^[+-]?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(trimmed) ? Number(trimmed) : text;
+  }
+  return trimmed;
+}

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { parse } from 'yaml';
+import { applyDefaults } from './defaults.ts';
+import { CONFIG_LEAVES, leavesOf, valueAt } from './leaves.ts';
+import { defaultConfig, loadConfig } from './load.ts';
+import { ConfigSchema } from './schema.ts';
+
+const exampleText = readFileSync(new URL('../../config.example.yaml', import.meta.url), 'utf8');
+
+test('config.example.yaml holds every key with its default, and nothing else', () => {
+  assert.deepEqual(loadConfig({ text: exampleText, label: 'config.example.yaml' }), defaultConfig());
+  const example: unknown = parse(exampleText);
+  for (const { path, schema } of CONFIG_LEAVES) {
+    const value = valueAt(example, path);
+    assert.deepEqual(value, (schema as { default?: unknown }).default, path.join('.'));
+  }
+});
+
+test('[FANO-11] the original keys stand at their original paths with their original defaults', () => {
+  const written: Record<string, unknown> = {};
+  applyDefaults(written);
+  const originals: Record<string, unknown> = {
+    'orchestrator.state.checkpoint_dir': 'data/orchestrator',
+    'orchestrator.state.checkpoint_interval': 60,
+    'orchestrator.scheduler.jit_poll_interval': 1.0,
+    'orchestrator.scheduler.failure_cache_ttl': 3600,
+    'orchestrator.recovery.orphan_reconciliation': true,
+    'pool.url': 'http://localhost:8000',
+    'pool.timeout': 3600,
+  };
+  for (const [path, value] of Object.entries(originals)) {
+    assert.equal(valueAt(written, path.split('.')), value, path);
+  }
+  const brain = leavesOf(ConfigSchema.properties.orchestrator).map((leaf) => leaf.path.join('.'));
+  const requiredKeys = ['bind_addr', 'pool_managers', 'queue_capacity', 'queue_policy'];
+  const optionalKeys = ['placement_algorithm', 'eviction_policy', 'worker_timeout_sec', 'catalog_path'];
+  for (const key of [...requiredKeys, ...optionalKeys]) assert.ok(brain.includes(key), key);
+});
+
+test('each of the original keys is read from the YAML file', () => {
+  const config = loadConfig({
+    text: `
+orchestrator:
+  bind_addr: "127.0.0.2:1"
+  pool_managers: http://a:1,http://b:2
+  queue_capacity: 11
+  queue_policy: drop-lru
+  placement_algorithm: round-robin
+  eviction_policy: manual
+  worker_timeout_sec: 12
+  catalog_path: somewhere
+  state: { checkpoint_dir: elsewhere, checkpoint_interval: 13 }
+  scheduler: { jit_poll_interval: 1.4, failure_cache_ttl: 15 }
+  recovery: { orphan_reconciliation: false }
+pool: { url: "http://localhost:16", timeout: 17 }
+`,
+  });
+  const { server, state, queue, scheduler, placement, recovery, pool } = config;
+  assert.deepEqual(server, { host: '127.0.0.2', port: 1 });
+  assert.deepEqual(state, {
+    checkpointDir: 'elsewhere',
+    checkpointIntervalMs: 13_000,
+    catalogPath: 'somewhere',
+  });
+  assert.deepEqual([queue.capacity, queue.policy], [11, 'drop-lru']);
+  assert.deepEqual([scheduler.jitPollIntervalMs, scheduler.failureCacheTtlMs], [1400, 15_000]);
+  assert.deepEqual(placement, { algorithm: 'round-robin', evictionPolicy: 'manual' });
+  assert.equal(recovery.orphanReconciliation, false);
+  assert.deepEqual(pool, {
+    url: 'http://localhost:16',
+    timeoutMs: 17_000,
+    managerUrls: ['http://a:1', 'http://b:2'],
+    workerTimeoutMs: 12_000,
+  });
+});

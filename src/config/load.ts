@@ -1,0 +1,47 @@
+/** Text and environment in, one frozen configuration out; reads no file and no process state itself. */
+import { applyDefaults } from './defaults.ts';
+import { applyEnvironment, type Environment } from './environment.ts';
+import { failOnIssues, type Issue, type PlacedIssue } from './issues.ts';
+import { isSection } from './leaves.ts';
+import { NO_FILE, type Parsed, parseConfig } from './parse.ts';
+import { type ResolvedConfig, resolveConfig } from './resolve.ts';
+import { validateConfig } from './validate.ts';
+
+export interface ConfigSource {
+  /** The YAML text; without it the defaults and the environment make the configuration. */
+  readonly text?: string | undefined;
+  /** What the text is called in messages, usually its file name. */
+  readonly label?: string;
+  readonly env?: Environment;
+}
+
+/** Throws CONFIG_INVALID with every fault it found, one per line. */
+export function loadConfig({ text, label = 'config', env = {} }: ConfigSource = {}): ResolvedConfig {
+  const parsed = text === undefined ? NO_FILE : parseConfig(text, label);
+  // Nothing below makes sense of a text that is not YAML: its keys would all seem to be missing.
+  failOnIssues(parsed.issues);
+  const root = copySections(parsed.root);
+  const overrides = applyEnvironment(root, env);
+  applyDefaults(root);
+  const validated = validateConfig(root);
+  const faults = validated.ok ? [] : validated.issues;
+  failOnIssues([...overrides.issues, ...faults.map((issue) => placed(issue, parsed, overrides.setBy))]);
+  if (!validated.ok) throw new Error('unreachable: issues were reported above');
+  return resolveConfig(validated.config);
+}
+
+export const defaultConfig = (): ResolvedConfig => loadConfig();
+
+function placed(issue: Issue, parsed: Parsed, setBy: ReadonlyMap<string, string>): PlacedIssue {
+  const field = issue.path.join('.');
+  const position = setBy.get(field) ?? parsed.locate(issue.path, issue.at);
+  return { position, field, message: issue.message };
+}
+
+/** A YAML alias makes two sections one object; each must be filled in by itself. */
+function copySections(section: Record<string, unknown>): Record<string, unknown> {
+  const entries = Object.entries(section);
+  return Object.fromEntries(
+    entries.map(([key, value]) => [key, isSection(value) ? copySections(value) : value]),
+  );
+}

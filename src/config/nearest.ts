@@ -1,0 +1,33 @@
+/** Finds the known word that a misspelt one was most likely meant to be. */
+
+export function nearest(word: string, known: readonly string[]): string | undefined {
+  // A third of the letters may be wrong; more than that and the hint would be a guess.
+  let limit = Math.max(1, Math.floor(word.length / 3));
+  let found: string | undefined;
+  for (const candidate of known) {
+    if (Math.abs(candidate.length - word.length) > limit) continue;
+    const distance = editDistance(word, candidate);
+    if (distance > limit || (found !== undefined && distance === limit)) continue;
+    limit = distance;
+    found = candidate;
+  }
+  // `warning` for `warn`, `batch_max` for `batch_max_wait`.
+  return found ?? known.find((candidate) => beginsAlike(word, candidate));
+}
+
+const beginsAlike = (a: string, b: string): boolean =>
+  Math.min(a.length, b.length) > 2 && (a.startsWith(b) || b.startsWith(a));
+
+/** Single-letter insertions, deletions and replacements between two words. */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let i = 1; i <= a.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j += 1) {
+      const replaced = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}

@@ -1,0 +1,73 @@
+/** Phase 1: YAML text to plain values, keeping where each of them stands. */
+import { type Document, isAlias, isMap, LineCounter, type Pair, parseDocument } from 'yaml';
+import type { PlacedIssue } from './issues.ts';
+import { isSection, type Path } from './leaves.ts';
+
+export interface Parsed {
+  readonly root: Record<string, unknown>;
+  /** Place of a key or of its value, e.g. `config.yaml:3:5`. */
+  locate(path: Path, at: 'key' | 'value'): string;
+  readonly issues: readonly PlacedIssue[];
+}
+
+export const NO_FILE: Parsed = { root: {}, locate: () => 'defaults', issues: [] };
+
+export function parseConfig(text: string, label: string): Parsed {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
+  const place = (offset: number): string => {
+    const { line, col } = lines.linePos(offset);
+    return `${label}:${line}:${col}`;
+  };
+  const locate: Parsed['locate'] = (path, at) => place(offsetOf(document, path, at));
+  const faults = [...document.errors, ...document.warnings];
+  if (faults.length > 0) {
+    const issues = faults.map((fault) => ({
+      position: place(fault.pos[0]),
+      field: '',
+      message: fault.code === 'MULTIPLE_DOCS' ? 'the file may hold one document only' : fault.message,
+    }));
+    return { root: {}, locate, issues };
+  }
+  return { ...plainRoot(document, place(0)), locate };
+}
+
+function plainRoot(document: Document, start: string): Pick<Parsed, 'root' | 'issues'> {
+  const refuse = (message: string) => ({ root: {}, issues: [{ position: start, field: '', message }] });
+  let value: unknown;
+  try {
+    value = document.toJS();
+  } catch {
+    // The parser refuses aliases that multiply: a small file must not become a large object.
+    return refuse('too many aliases');
+  }
+  if (value === null || value === undefined) return { root: {}, issues: [] };
+  if (!isSection(value)) return refuse('expected keys such as orchestrator: or pool: at the top');
+  return { root: value, issues: [] };
+}
+
+/** Offset of the deepest part of the path that the text has; a value that is left empty counts as its key. */
+function offsetOf(document: Document, path: Path, at: 'key' | 'value'): number {
+  let node: unknown = document.contents;
+  let offset = 0;
+  for (const [depth, key] of path.entries()) {
+    const container = isAlias(node) ? node.resolve(document) : node;
+    if (!isMap(container)) return offset;
+    const pair = container.items.find((item) => keyText(item) === key);
+    if (pair === undefined) return offset;
+    offset = startOf(pair.key) ?? offset;
+    node = pair.value;
+    const last = depth === path.length - 1;
+    if (last && at === 'value' && !isEmpty(node)) offset = startOf(node) ?? offset;
+  }
+  return offset;
+}
+
+const keyText = ({ key }: Pair): string => String((key as { value?: unknown } | null)?.value);
+
+const startOf = (node: unknown): number | undefined => (node as { range?: [number] } | null)?.range?.[0];
+
+const isEmpty = (node: unknown): boolean => {
+  const range = (node as { range?: [number, number] } | null)?.range;
+  return range === undefined || range[0] === range[1];
+};

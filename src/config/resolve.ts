@@ -1,0 +1,80 @@
+/** Phase 5: the configuration as the code uses it: camelCase, units in the names, grouped by who reads it. */
+import { parseBindAddress, splitList } from './address.ts';
+import type { RawConfig } from './schema.ts';
+
+export type QueuePolicy = RawConfig['orchestrator']['queue_policy'];
+export type PlacementAlgorithm = RawConfig['orchestrator']['placement_algorithm'];
+export type EvictionPolicy = RawConfig['orchestrator']['eviction_policy'];
+
+export type ResolvedConfig = DeepReadonly<ReturnType<typeof group>>;
+
+type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;
+
+export const resolveConfig = (raw: RawConfig): ResolvedConfig => deepFreeze(group(raw));
+
+const toMs = (seconds: number): number => Math.round(seconds * 1000);
+
+// Paths are appended to it, and two slashes in a row are another path to many servers.
+const baseUrl = (url: string): string => url.replace(/\/+$/, '');
+
+function group({ orchestrator, pool, log }: RawConfig) {
+  const { state, queue, retry, scheduler, recovery, retention } = orchestrator;
+  const { host, port } = parseBindAddress(orchestrator.bind_addr)!;
+  return {
+    server: { host, port },
+    state: {
+      checkpointDir: state.checkpoint_dir,
+      checkpointIntervalMs: toMs(state.checkpoint_interval),
+      catalogPath: orchestrator.catalog_path,
+    },
+    queue: {
+      capacity: orchestrator.queue_capacity,
+      policy: orchestrator.queue_policy,
+      capacityBytes: queue.capacity_bytes,
+      maxPayloadBytes: queue.max_payload_bytes,
+      batchMaxWaitMs: toMs(queue.batch_max_wait),
+      batchShare: queue.batch_share,
+    },
+    retry: {
+      maxTries: retry.max_tries,
+      baseDelayMs: retry.base_delay_ms,
+      maxDelayMs: retry.max_delay_ms,
+      jitter: retry.jitter,
+    },
+    scheduler: {
+      jitPollIntervalMs: toMs(scheduler.jit_poll_interval),
+      failureCacheTtlMs: toMs(scheduler.failure_cache_ttl),
+      failureCacheSize: scheduler.failure_cache_size,
+      cancelDeadlineMs: orchestrator.cancel_deadline_ms,
+    },
+    placement: {
+      algorithm: orchestrator.placement_algorithm,
+      evictionPolicy: orchestrator.eviction_policy,
+    },
+    recovery: {
+      orphanReconciliation: recovery.orphan_reconciliation,
+      holderLostMs: recovery.holder_lost_ms,
+      sweepIntervalMs: recovery.sweep_interval_ms,
+    },
+    retention: {
+      historyMs: toMs(retention.history_sec),
+      auditMs: toMs(retention.audit_sec),
+      auditBytes: retention.audit_bytes,
+    },
+    pool: {
+      url: baseUrl(pool.url),
+      timeoutMs: toMs(pool.timeout),
+      managerUrls: [...new Set(splitList(orchestrator.pool_managers).map(baseUrl))],
+      workerTimeoutMs: toMs(orchestrator.worker_timeout_sec),
+    },
+    log: { level: log.level },
+  };
+}
+
+function deepFreeze<T>(value: T): DeepReadonly<T> {
+  if (typeof value === 'object' && value !== null) {
+    for (const child of Object.values(value)) deepFreeze(child);
+    Object.freeze(value);
+  }
+  return value as DeepReadonly<T>;
+}

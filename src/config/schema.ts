@@ -1,0 +1,105 @@
+/**
+ * The configuration as a user writes it: key names, units, defaults and bounds. The schema is the type, the
+ * validation and the list of environment variables; config.example.yaml is tested against it.
+ * Names of the original designs (FANO-11, ORCH-1140, ORCH-1141) are kept at their original paths.
+ */
+import { type Static, Type } from 'typebox';
+import { LOG_LEVELS } from '../kit/logger.ts';
+import { isHttpUrl, parseBindAddress, splitList } from './address.ts';
+
+const DAY_SEC = 86_400;
+// Longer waits than this would overflow Node's timers (2^31 - 1 ms, a little under 25 days).
+const LONGEST_WAIT_SEC = 20 * DAY_SEC;
+const LONGEST_KEEP_SEC = 10 * 365 * DAY_SEC;
+const MIB = 1024 * 1024;
+
+const section = <P extends Parameters<typeof Type.Object>[0]>(properties: P) =>
+  Type.Object(properties, { additionalProperties: false });
+
+const integer = (fallback: number, minimum: number, maximum: number) =>
+  Type.Integer({ default: fallback, minimum, maximum });
+const waitSec = (fallback: number) =>
+  Type.Number({ default: fallback, minimum: 0.001, maximum: LONGEST_WAIT_SEC });
+const waitMs = (fallback: number) => integer(fallback, 1, DAY_SEC * 1000);
+const keepSec = (fallback: number) =>
+  Type.Number({ default: fallback, minimum: 0, maximum: LONGEST_KEEP_SEC });
+const bytes = (fallback: number, maximum = Number.MAX_SAFE_INTEGER) => integer(fallback, 1, maximum);
+const folder = (fallback: string) =>
+  Type.String({ default: fallback, minLength: 1, expected: 'the path of a folder' });
+const choice = <const V extends string[]>(values: readonly [...V], fallback: V[number]) =>
+  Type.Enum(values, { default: fallback });
+
+const AN_HTTP_URL = 'an http or https URL without user name and password';
+const url = (fallback: string) =>
+  Type.Refine(Type.String({ default: fallback, expected: AN_HTTP_URL }), isHttpUrl);
+
+const urlList = () =>
+  Type.Refine(
+    Type.Union([Type.String(), Type.Array(Type.String())], {
+      default: [],
+      list: true,
+      expected: 'a list of http or https URLs without user name and password, separated by commas',
+    }),
+    (value) => splitList(value).every(isHttpUrl),
+  );
+
+const bindAddress = (fallback: string) =>
+  Type.Refine(
+    Type.String({ default: fallback, expected: 'an address such as 127.0.0.1:8080 or [::1]:8080' }),
+    (value) => parseBindAddress(value) !== undefined,
+  );
+
+export const ConfigSchema = section({
+  orchestrator: section({
+    bind_addr: bindAddress('127.0.0.1:8080'),
+    pool_managers: urlList(),
+    queue_capacity: integer(10_000, 1, 10_000_000),
+    queue_policy: choice(['reject', 'drop-lru'], 'reject'),
+    placement_algorithm: choice(['least-loaded', 'most-vram-free', 'round-robin'], 'least-loaded'),
+    eviction_policy: choice(['lru', 'lfu', 'manual'], 'lru'),
+    worker_timeout_sec: waitSec(300),
+    catalog_path: folder('data/catalog'),
+    cancel_deadline_ms: waitMs(5000),
+    state: section({
+      checkpoint_dir: folder('data/orchestrator'),
+      checkpoint_interval: waitSec(60),
+    }),
+    queue: section({
+      capacity_bytes: bytes(1024 * MIB),
+      max_payload_bytes: bytes(16 * MIB, 256 * MIB),
+      batch_max_wait: waitSec(300),
+      // At 1 every pick would go to batch work, and people would wait for ever.
+      batch_share: integer(10, 2, 1000),
+    }),
+    retry: section({
+      max_tries: integer(3, 1, 1000),
+      base_delay_ms: waitMs(1000),
+      max_delay_ms: waitMs(60_000),
+      jitter: Type.Number({ default: 0.2, minimum: 0, maximum: 1 }),
+    }),
+    scheduler: section({
+      jit_poll_interval: waitSec(1.0),
+      failure_cache_ttl: keepSec(3600),
+      failure_cache_size: integer(10_000, 1, 10_000_000),
+    }),
+    recovery: section({
+      orphan_reconciliation: Type.Boolean({ default: true }),
+      holder_lost_ms: waitMs(5000),
+      sweep_interval_ms: waitMs(1000),
+    }),
+    retention: section({
+      history_sec: keepSec(7 * DAY_SEC),
+      audit_sec: keepSec(7 * DAY_SEC),
+      audit_bytes: bytes(1024 * MIB),
+    }),
+  }),
+  pool: section({
+    url: url('http://localhost:8000'),
+    timeout: waitSec(3600),
+  }),
+  log: section({
+    level: choice(LOG_LEVELS, 'info'),
+  }),
+});
+
+export type RawConfig = Static<typeof ConfigSchema>;

@@ -1,0 +1,96 @@
+/** Phase 4: refuses unknown keys and wrong values; reports all of them, not the first. */
+import { IsObject, type TObject, type TSchema } from 'typebox';
+import { Check } from 'typebox/value';
+import type { Issue } from './issues.ts';
+import { CONFIG_LEAVES, isSection, type Path } from './leaves.ts';
+import { nearest } from './nearest.ts';
+import { ConfigSchema, type RawConfig } from './schema.ts';
+
+export type Validated =
+  | { readonly ok: true; readonly config: RawConfig }
+  | { readonly ok: false; readonly issues: readonly Issue[] };
+
+export function validateConfig(root: Record<string, unknown>): Validated {
+  // Leaf by leaf rather than with the library's error list, which stops at eight errors.
+  const issues = sectionIssues(ConfigSchema, root, []);
+  if (issues.length > 0) return { ok: false, issues };
+  if (!Check(ConfigSchema, root)) throw new Error('the walk over the schema missed a fault');
+  const conflicts = conflictIssues(root);
+  return conflicts.length > 0 ? { ok: false, issues: conflicts } : { ok: true, config: root };
+}
+
+function sectionIssues(schema: TObject, value: unknown, path: Path): Issue[] {
+  if (!isSection(value)) {
+    return [wrong(path, `expected a section of keys, found ${kindOf(value)}`)];
+  }
+  const known = Object.keys(schema.properties);
+  const unknown = Object.keys(value).filter((key) => !known.includes(key));
+  return [
+    ...unknown.map((key) => unknownKey([...path, key], known)),
+    ...known.flatMap((key) => valueIssues(schema.properties[key]!, value[key], [...path, key])),
+  ];
+}
+
+function valueIssues(schema: TSchema, value: unknown, path: Path): Issue[] {
+  if (IsObject(schema)) return sectionIssues(schema, value, path);
+  if (Check(schema, value)) return [];
+  return [wrong(path, `expected ${describe(schema)}, found ${kindOf(value)}${choiceHint(schema, value)}`)];
+}
+
+const wrong = (path: Path, message: string): Issue => ({ path, message, at: 'value' });
+
+function unknownKey(path: Path, siblings: readonly string[]): Issue {
+  const key = path.at(-1)!;
+  const elsewhere = CONFIG_LEAVES.find((leaf) => leaf.path.at(-1) === key)?.path.join('.');
+  const hint = nearest(key, siblings) ?? elsewhere;
+  const message = hint === undefined ? 'unknown key' : `unknown key; did you mean ${hint}?`;
+  return { path, message, at: 'key' };
+}
+
+/** Rules between keys; checked only when each key is right by itself. */
+function conflictIssues({ orchestrator: { queue, retry } }: RawConfig): Issue[] {
+  const issues: Issue[] = [];
+  if (retry.max_delay_ms < retry.base_delay_ms) {
+    const path = ['orchestrator', 'retry', 'max_delay_ms'];
+    issues.push(wrong(path, `may not be less than base_delay_ms (${retry.base_delay_ms})`));
+  }
+  if (queue.max_payload_bytes > queue.capacity_bytes) {
+    const path = ['orchestrator', 'queue', 'max_payload_bytes'];
+    issues.push(wrong(path, `may not be more than capacity_bytes (${queue.capacity_bytes})`));
+  }
+  return issues;
+}
+
+interface SchemaFacts {
+  readonly expected?: string;
+  readonly enum?: readonly string[];
+  readonly type?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+}
+
+function describe(schema: TSchema): string {
+  const facts = schema as SchemaFacts;
+  if (facts.expected !== undefined) return facts.expected;
+  if (facts.enum !== undefined) return `one of ${facts.enum.join(', ')}`;
+  if (facts.type === 'boolean') return 'true or false';
+  const noun = facts.type === 'integer' ? 'a whole number' : 'a number';
+  if (facts.maximum === Number.MAX_SAFE_INTEGER) return `${noun} of at least ${facts.minimum}`;
+  return `${noun} from ${facts.minimum} to ${facts.maximum}`;
+}
+
+function choiceHint(schema: TSchema, value: unknown): string {
+  const choices = (schema as SchemaFacts).enum;
+  if (choices === undefined || typeof value !== 'string') return '';
+  const hint = nearest(value, choices);
+  return hint === undefined ? '' : `; did you mean ${hint}?`;
+}
+
+/** Numbers are shown; texts are not, since a secret may have been pasted into the wrong line. */
+function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return 'nothing';
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'string') return value === '' ? 'an empty text' : 'another text';
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  return 'a section';
+}

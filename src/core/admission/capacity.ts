@@ -1,0 +1,65 @@
+/**
+ * The bound of the queue, in jobs and in bytes. It is checked only here, when new work comes in: retries and
+ * redrives of admitted work are never refused.
+ */
+import { errorInfo, OrchdError } from '../../model/errors.ts';
+import type { JobClass } from '../../model/records.ts';
+import { die } from '../../model/moves.ts';
+import type { JobEntry } from '../entry.ts';
+import type { Submission } from '../events.ts';
+import type { Turn } from '../turn.ts';
+
+const OVER_CAPACITY_RETRY_MS = 1000;
+
+export function makeRoom(turn: Turn, submission: Submission): void {
+  const bytes = submission.payloadBytes;
+  if (turn.state.full) throw new OrchdError('STORE_FULL');
+  if (!overCapacity(turn, bytes, 0, 0)) return;
+  // Decide before dropping anything: a refusal leaves no trace.
+  const classes = droppable(turn, submission.class);
+  const { waiting } = turn.state;
+  const jobs = classes.reduce((sum, jobClass) => sum + waiting[jobClass].jobs, 0);
+  const freed = classes.reduce((sum, jobClass) => sum + waiting[jobClass].bytes, 0);
+  if (overCapacity(turn, bytes, jobs, freed)) throw queueFull(turn);
+  while (overCapacity(turn, bytes, 0, 0)) drop(turn, oldestWaiting(turn, classes) as JobEntry);
+}
+
+function overCapacity(turn: Turn, bytes: number, freedJobs: number, freedBytes: number): boolean {
+  const { queueCapacity, queueBytes } = turn.settings;
+  const { counts, queuedBytes } = turn.state;
+  return counts.queued - freedJobs >= queueCapacity || queuedBytes - freedBytes + bytes > queueBytes;
+}
+
+/** Batch before interactive; batch work never displaces interactive work. */
+function droppable(turn: Turn, forClass: JobClass): readonly JobClass[] {
+  if (turn.settings.queuePolicy === 'reject') return [];
+  return forClass === 'interactive' ? ['batch', 'interactive'] : ['batch'];
+}
+
+function oldestWaiting(turn: Turn, classes: readonly JobClass[]): JobEntry | undefined {
+  for (const jobClass of classes) {
+    let oldest: JobEntry | undefined;
+    for (const lane of turn.state.fleet.lanes.values()) {
+      const entry = lane.queueOf(jobClass).oldest();
+      if (entry && (!oldest || entry.ask.n < oldest.ask.n)) oldest = entry;
+    }
+    if (oldest) return oldest;
+  }
+  return undefined;
+}
+
+function drop(turn: Turn, entry: JobEntry): void {
+  const error = errorInfo('QUEUE_FULL', 'dropped to make room for newer work', 'dropped');
+  turn.put('job', entry.uid, die(entry.rec, turn.now, 'dropped', error), 'drop-lru');
+  turn.touch(entry);
+}
+
+function queueFull(turn: Turn): OrchdError {
+  const { queueCapacity, queueBytes } = turn.settings;
+  const byCount = turn.state.counts.queued >= queueCapacity;
+  const what = byCount ? `${queueCapacity} jobs` : `${queueBytes} bytes of payload`;
+  return new OrchdError('QUEUE_FULL', `the queue holds ${what}, its capacity`, {
+    retryAfterMs: turn.state.drain.retryAfterMs(turn.now) ?? OVER_CAPACITY_RETRY_MS,
+    policyLabel: turn.settings.queuePolicy,
+  });
+}

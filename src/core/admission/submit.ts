@@ -1,0 +1,119 @@
+/**
+ * Admission: accept, refuse, or answer with the job that is already there. In this order:
+ * the same id, the same key, a recent failure of the key, the capacity.
+ */
+import { OrchdError } from '../../model/errors.ts';
+import { type AskRecord, scoped, uidOf } from '../../model/records.ts';
+import { isTerminal, type JobState } from '../../model/states.ts';
+import type { JobEntry } from '../entry.ts';
+import type { EndedJob, Submission } from '../events.ts';
+import { jobPosition, predictStartMs } from '../scheduling/predict.ts';
+import type { Turn } from '../turn.ts';
+import { makeRoom } from './capacity.ts';
+
+export interface SubmitAnswer {
+  readonly uid: string;
+  readonly id: string;
+  readonly status: JobState;
+  readonly queuePosition: number | undefined;
+  readonly predictedStartMs: number | undefined;
+  /** Which of the caller's names led to a job that was there before. */
+  readonly duplicateOf: 'job_id' | 'key' | undefined;
+}
+
+export function submit(turn: Turn, submission: Submission): SubmitAnswer {
+  const uid = uidOf(submission.tenant, submission.id);
+  const sameId = findSameId(turn, uid, submission);
+  if (sameId) return sameId;
+  const sameKey = findSameKey(turn, submission);
+  if (sameKey) return sameKey;
+  checkSize(turn, submission.payloadBytes);
+  checkParent(turn, submission);
+  const failure = findRecentFailure(turn, submission);
+  makeRoom(turn, submission);
+  if (failure) turn.put('failure', failure, null, submission.forceRetry ? 'force-retry' : 'expired');
+  const ask = askRecord(turn, submission);
+  turn.put('ask', uid, ask, 'submit');
+  return answer(turn, turn.state.jobs.get(uid) as JobEntry, undefined);
+}
+
+function findSameId(turn: Turn, uid: string, submission: Submission): SubmitAnswer | undefined {
+  const live = turn.state.jobs.get(uid);
+  const known: EndedJob | undefined = live ? { ask: live.ask, job: live.rec } : submission.known;
+  if (!known) return undefined;
+  if (submission.hash === undefined || known.ask.hash !== submission.hash) {
+    throw new OrchdError('JOB_CONFLICT', `job "${submission.id}" exists with another body`, {
+      jobId: submission.id,
+    });
+  }
+  if (live) return answer(turn, live, 'job_id');
+  return {
+    uid,
+    id: submission.id,
+    status: known.job.state,
+    queuePosition: undefined,
+    predictedStartMs: undefined,
+    duplicateOf: 'job_id',
+  };
+}
+
+function findSameKey(turn: Turn, submission: Submission): SubmitAnswer | undefined {
+  if (submission.key === undefined) return undefined;
+  const live = turn.state.roster.byKey(submission.tenant, submission.key);
+  return live && answer(turn, live, 'key');
+}
+
+function checkSize(turn: Turn, bytes: number): void {
+  const { maxPayloadBytes } = turn.settings;
+  if (bytes <= maxPayloadBytes) return;
+  throw new OrchdError('INVALID_PARAMS', `the payload has ${bytes} bytes; at most ${maxPayloadBytes} are taken`, {
+    field: 'payload',
+  });
+}
+
+function checkParent(turn: Turn, submission: Submission): void {
+  if (submission.parent === undefined) return;
+  const parent = turn.state.jobs.get(uidOf(submission.tenant, submission.parent));
+  if (parent && !isTerminal(parent.rec.state) && !parent.rec.cancel) return;
+  throw new OrchdError('ADMISSION_REJECT', `the parent job "${submission.parent}" is not running or waiting`, {
+    reason: 'parent_ended',
+    field: 'parent_id',
+  });
+}
+
+/** Refuses a key that failed for good; returns the entry of the failure cache that no longer holds. */
+function findRecentFailure(turn: Turn, submission: Submission): string | undefined {
+  if (submission.key === undefined) return undefined;
+  const id = scoped(submission.tenant, submission.key);
+  const failure = turn.state.failures.get(id);
+  if (!failure || failure.until <= turn.now || submission.forceRetry) return failure && id;
+  throw new OrchdError('ADMISSION_REJECT', `the key failed for good a short while ago: ${failure.error.message}`, {
+    reason: 'recent_failure',
+    retryAfterMs: failure.until - turn.now,
+  });
+}
+
+function askRecord(turn: Turn, submission: Submission): AskRecord {
+  const { deadlineMs, forceRetry: _, known: __, ...fields } = submission;
+  const parent =
+    fields.parent === undefined ? undefined : turn.state.jobs.get(uidOf(fields.tenant, fields.parent));
+  return {
+    v: 1,
+    ...fields,
+    n: turn.state.seq + 1,
+    createdAt: turn.now,
+    deadlineAt: deadlineMs === undefined ? undefined : turn.now + deadlineMs,
+    root: parent ? (parent.ask.root ?? parent.ask.id) : undefined,
+  };
+}
+
+export function answer(turn: Turn, entry: JobEntry, duplicateOf: 'job_id' | 'key' | undefined): SubmitAnswer {
+  return {
+    uid: entry.uid,
+    id: entry.ask.id,
+    status: entry.rec.state,
+    queuePosition: jobPosition(entry),
+    predictedStartMs: predictStartMs(entry, turn.now),
+    duplicateOf,
+  };
+}

@@ -1,0 +1,99 @@
+/**
+ * How a try ends, and what becomes of the job: done, another try, or the dead letter.
+ */
+import { backoffMs } from '../../kit/backoff.ts';
+import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
+import { cancelled, die, end, fail, retry, start, succeed } from '../../model/moves.ts';
+import { type AttemptRecord, scoped, tokenOf } from '../../model/records.ts';
+import { isTerminal } from '../../model/states.ts';
+import type { JobEntry } from '../entry.ts';
+import type { Outcome } from '../events.ts';
+import type { Turn } from '../turn.ts';
+
+/** The backend confirmed the end of an open attempt. */
+export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void {
+  const attempt = entry.open;
+  if (!attempt) return;
+  measure(turn, entry, attempt);
+  const token = tokenOf(entry.uid, attempt.n);
+  const how = outcome.ok === true ? 'succeeded' : outcome.ok === false ? 'failed' : 'cancelled';
+  const error = outcome.ok === false ? outcome.error : undefined;
+  // A success needs the job to have been running: an executor that was faster than its own acceptance.
+  if (entry.rec.state === 'claimed' && outcome.ok === true) {
+    turn.put('job', entry.uid, start(entry.rec, turn.now), 'started');
+  }
+  turn.put('attempt', token, end(attempt, turn.now, how, error), how);
+  turn.touch(entry);
+  if (isTerminal(entry.rec.state)) return;
+  if (outcome.ok === true) {
+    turn.put('job', entry.uid, succeed(entry.rec, turn.now, outcome.result), 'succeeded');
+  } else if (outcome.ok === false) {
+    endBadly(turn, entry, outcome.error, outcome.retryAfterMs, true);
+  } else endKilled(turn, entry, attempt);
+}
+
+/** An attempt that was killed: what it means depends on who ordered it. */
+function endKilled(turn: Turn, entry: JobEntry, attempt: AttemptRecord): void {
+  if (entry.rec.cancel) return cancelJob(turn, entry);
+  switch (attempt.kill?.why) {
+    case 'deadline':
+      return expire(turn, entry);
+    case 'timeout':
+      return endBadly(turn, entry, timeoutError(entry), undefined, false);
+    default:
+      return endBadly(turn, entry, errorInfo('WORKER_UNAVAILABLE', 'the backend stopped it'), undefined, false);
+  }
+}
+
+export const timeoutError = (entry: JobEntry): ErrorInfo =>
+  errorInfo('WORKER_TIMEOUT', `it ran longer than its timeout of ${entry.ask.timeoutMs} ms`);
+
+export function cancelJob(turn: Turn, entry: JobEntry): void {
+  turn.put('job', entry.uid, cancelled(entry.rec, turn.now, errorInfo('CANCELLED')), 'cancelled');
+  turn.touch(entry);
+}
+
+export function expire(turn: Turn, entry: JobEntry): void {
+  const error = errorInfo('DEADLINE_EXCEEDED');
+  if (entry.rec.state !== 'queued') turn.put('job', entry.uid, fail(entry.rec, error), 'expired');
+  turn.put('job', entry.uid, die(entry.rec, turn.now, 'expired', error), 'expired');
+  turn.touch(entry);
+}
+
+/**
+ * A try is spent. `ownFault` is whether the execution itself said so: only then does a final error enter the
+ * failure cache.
+ */
+export function endBadly(
+  turn: Turn,
+  entry: JobEntry,
+  error: ErrorInfo,
+  retryAfterMs: number | undefined,
+  ownFault: boolean,
+): void {
+  turn.put('job', entry.uid, fail(entry.rec, error), 'failed');
+  if (entry.rec.cancel) return cancelJob(turn, entry);
+  if (error.retriable && entry.rec.tries < entry.ask.maxTries) {
+    const wait = Math.max(
+      retryAfterMs ?? 0,
+      backoffMs(turn.settings.backoff, entry.rec.tries, turn.random()),
+    );
+    turn.put('job', entry.uid, retry(entry.rec, turn.now + wait), 'retry');
+    turn.touch(entry);
+    return;
+  }
+  turn.put('job', entry.uid, die(entry.rec, turn.now, 'failed', error), 'dead');
+  turn.touch(entry);
+  if (ownFault && !error.retriable) rememberFailure(turn, entry, error);
+}
+
+function rememberFailure(turn: Turn, entry: JobEntry, error: ErrorInfo): void {
+  if (entry.ask.key === undefined) return;
+  const id = scoped(entry.ask.tenant, entry.ask.key);
+  turn.put('failure', id, { v: 1, until: turn.now + turn.settings.failureCacheTtlMs, error }, 'failed');
+}
+
+function measure(turn: Turn, entry: JobEntry, attempt: AttemptRecord): void {
+  if (attempt.acceptedAt === undefined) return;
+  turn.state.fleet.laneOf(entry.ask).measured(turn.now - attempt.acceptedAt);
+}

@@ -1,0 +1,71 @@
+/** What people order: cancel, redrive, resolve. */
+import { errorInfo, OrchdError } from '../../model/errors.ts';
+import { askCancel, redrive, succeed, unclaim } from '../../model/moves.ts';
+import { isTerminal } from '../../model/states.ts';
+import type { JobEntry } from '../entry.ts';
+import type { EndedJob, ResolveAs } from '../events.ts';
+import type { Turn } from '../turn.ts';
+import { cancelJob, endBadly } from './ending.ts';
+import { abandonAttempt, kill } from './progress.ts';
+
+/** Cancels a job and everything below it. Repeating it is harmless. */
+export function cancel(turn: Turn, entry: JobEntry, by: string): void {
+  for (const child of [...turn.state.roster.childrenOf(entry.uid)]) cancel(turn, child, by);
+  if (isTerminal(entry.rec.state) || entry.rec.cancel) return;
+  turn.put('job', entry.uid, askCancel(entry.rec, { at: turn.now, by }), 'cancel');
+  if (entry.open) kill(turn, entry, 'cancel');
+  else cancelJob(turn, entry);
+}
+
+/** Gives a dead job a new life: tries start anew, attempt numbers go on. */
+export function redriveJob(turn: Turn, uid: string, by: string, known: EndedJob | undefined): JobEntry {
+  const live = turn.state.jobs.get(uid);
+  const job = live?.rec ?? known?.job;
+  const ask = live?.ask ?? known?.ask;
+  if (!job || !ask) throw new OrchdError('NOT_FOUND', `there is no job "${uid}"`);
+  if (job.state !== 'dead') {
+    throw new OrchdError('ILLEGAL_STATE', `only a dead job can be redriven; "${ask.id}" is ${job.state}`);
+  }
+  if (live?.open) {
+    throw new OrchdError('ILLEGAL_STATE', `attempt ${live.open.n} of "${ask.id}" has not ended yet`);
+  }
+  const holder = ask.key === undefined ? undefined : turn.state.roster.byKey(ask.tenant, ask.key);
+  if (holder) {
+    throw new OrchdError('KEY_CONFLICT', `job "${holder.ask.id}" has the key now`, { jobId: holder.ask.id });
+  }
+  if (!live) {
+    // It had left memory: its ask comes back as it was, then the job record with its attempt number.
+    turn.put('ask', uid, ask, 'redrive');
+  }
+  turn.put('job', uid, redrive(job), `redrive:${by}`);
+  const entry = turn.state.jobs.get(uid) as JobEntry;
+  turn.touch(entry);
+  return entry;
+}
+
+/** Settles a job whose outcome is unknown by the word of an operator. */
+export function resolve(turn: Turn, entry: JobEntry, by: string, how: ResolveAs): void {
+  if (entry.rec.state !== 'stale') {
+    throw new OrchdError(
+      'ILLEGAL_STATE',
+      `only a job with an unknown outcome can be resolved; "${entry.ask.id}" is ${entry.rec.state}`,
+    );
+  }
+  const cause = `resolve:${how.as}:${by}`;
+  abandonAttempt(turn, entry, cause);
+  switch (how.as) {
+    case 'retry':
+      turn.put('job', entry.uid, unclaim(entry.rec), cause);
+      break;
+    case 'failed': {
+      const message = how.message ?? 'settled as failed by an operator';
+      endBadly(turn, entry, { ...errorInfo('UNKNOWN_OUTCOME', message), retriable: false }, undefined, false);
+      break;
+    }
+    case 'succeeded':
+      turn.put('job', entry.uid, succeed(entry.rec, turn.now, how.result), cause);
+      break;
+  }
+  turn.touch(entry);
+}
+

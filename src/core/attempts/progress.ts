@@ -1,0 +1,160 @@
+/**
+ * What executors report of attempts. Reports may be late, repeated or about attempts that are closed: only an
+ * open attempt listens.
+ */
+import { errorInfo, type ErrorInfo } from '../../model/errors.ts';
+import {
+  abandon,
+  accept,
+  end,
+  lose,
+  loseAttempt,
+  orderKill,
+  start,
+  unclaim,
+} from '../../model/moves.ts';
+import { type KillWhy, type OnUnknown, tokenOf } from '../../model/records.ts';
+import { isTerminal } from '../../model/states.ts';
+import type { JobEntry } from '../entry.ts';
+import type { Finding, KillAnswer, OfferAnswer } from '../events.ts';
+import type { Turn } from '../turn.ts';
+import { cancelJob, endAttempt, endBadly, expire, timeoutError } from './ending.ts';
+
+export function offered(turn: Turn, entry: JobEntry, answer: OfferAnswer): void {
+  const attempt = entry.open;
+  if (attempt?.state !== 'intended') return;
+  switch (answer.is) {
+    case 'accepted':
+      return accepted(turn, entry);
+    case 'busy':
+      turn.state.fleet.block(attempt.backend, turn.now + (answer.retryAfterMs ?? turn.settings.busyPauseMs));
+      // Busy is an answer to this offer; only a tombstone is an answer to a copy that is still under way.
+      return kill(turn, entry, 'busy');
+    case 'refused':
+      return refused(turn, entry, answer.error);
+    case 'unknown':
+      return lost(turn, entry);
+  }
+}
+
+function accepted(turn: Turn, entry: JobEntry): void {
+  const attempt = entry.open;
+  if (!attempt) return;
+  const token = tokenOf(entry.uid, attempt.n);
+  turn.put('attempt', token, accept(attempt, turn.now, turn.epoch), 'accepted');
+  const { state } = entry.rec;
+  if (state === 'claimed' || state === 'stale') turn.put('job', entry.uid, start(entry.rec, turn.now), 'started');
+  turn.touch(entry);
+}
+
+function refused(turn: Turn, entry: JobEntry, error: ErrorInfo): void {
+  const attempt = entry.open;
+  if (!attempt) return;
+  turn.put('attempt', tokenOf(entry.uid, attempt.n), end(attempt, turn.now, 'failed', error), 'refused');
+  turn.touch(entry);
+  if (!isTerminal(entry.rec.state)) endBadly(turn, entry, error, undefined, false);
+}
+
+/** Orders the end of an open attempt. An order that stands is not replaced, but by a person's cancel. */
+export function kill(turn: Turn, entry: JobEntry, why: KillWhy): void {
+  const attempt = entry.open;
+  if (!attempt || (attempt.kill && why !== 'cancel')) return;
+  const order = { why, at: turn.now };
+  turn.put('attempt', tokenOf(entry.uid, attempt.n), orderKill(attempt, order, turn.epoch), `kill:${why}`);
+  turn.touch(entry);
+}
+
+export function killed(turn: Turn, entry: JobEntry, answer: KillAnswer): void {
+  const attempt = entry.open;
+  if (!attempt?.kill) return;
+  if (answer.is === 'ended') return endAttempt(turn, entry, answer.outcome);
+  // An executor that has accepted a token and now says that it never ran has forgotten, whatever it says.
+  const certain = answer.is === 'tombstoned' && attempt.acceptedAt === undefined;
+  if (!certain && !entry.rec.cancel && attempt.kill.why !== 'busy' && !isTerminal(entry.rec.state)) {
+    return forgotten(turn, entry);
+  }
+  const { why } = attempt.kill;
+  abandonAttempt(turn, entry, certain ? 'tombstoned' : 'given-up');
+  if (isTerminal(entry.rec.state)) return;
+  if (entry.rec.cancel) return cancelJob(turn, entry);
+  if (why === 'deadline') return expire(turn, entry);
+  // Nothing ran: a timeout of an attempt that never started spends a try, anything else does not.
+  if (why === 'timeout') return endBadly(turn, entry, timeoutError(entry), undefined, false);
+  turn.put('job', entry.uid, unclaim(entry.rec), certain ? 'not-run' : 'given-up');
+}
+
+export function lost(turn: Turn, entry: JobEntry): void {
+  const attempt = entry.open;
+  if (!attempt || attempt.state === 'unknown') return;
+  turn.put('attempt', tokenOf(entry.uid, attempt.n), loseAttempt(attempt, turn.epoch), 'lost');
+  const { state } = entry.rec;
+  if (state === 'claimed' || state === 'running') turn.put('job', entry.uid, lose(entry.rec), 'lost');
+  turn.touch(entry);
+}
+
+/** What an executor said when it was asked about an attempt whose fate was not known. */
+export function found(turn: Turn, entry: JobEntry, finding: Finding): void {
+  const attempt = entry.open;
+  if (!attempt) return;
+  switch (finding.is) {
+    case 'running':
+      if (attempt.state === 'accepted') confirmRunning(turn, entry);
+      else accepted(turn, entry);
+      return;
+    case 'ended':
+      return endAttempt(turn, entry, finding.outcome);
+    case 'absent':
+      // Certain so far; the tombstone makes it certain for ever.
+      return kill(turn, entry, 'lost');
+    case 'forgotten':
+      return forgotten(turn, entry);
+  }
+}
+
+function confirmRunning(turn: Turn, entry: JobEntry): void {
+  const attempt = entry.open;
+  if (!attempt || attempt.epoch === turn.epoch) return;
+  const after = { ...attempt, epoch: turn.epoch };
+  turn.put('attempt', tokenOf(entry.uid, attempt.n), after, 're-attached');
+  turn.touch(entry);
+}
+
+/** The executor cannot say whether it ran: the job's policy decides. */
+function forgotten(turn: Turn, entry: JobEntry): void {
+  lost(turn, entry);
+  confirmUnknown(turn, entry);
+  const policy = isTerminal(entry.rec.state) ? 'fail' : unknownPolicy(turn, entry);
+  if (policy === 'hold') return;
+  const error = errorInfo('UNKNOWN_OUTCOME', 'the backend cannot say whether it ran');
+  abandonAttempt(turn, entry, `on-unknown:${policy}`);
+  if (isTerminal(entry.rec.state)) return;
+  if (entry.rec.cancel) return cancelJob(turn, entry);
+  endBadly(turn, entry, { ...error, retriable: policy === 'retry' }, undefined, false);
+}
+
+function confirmUnknown(turn: Turn, entry: JobEntry): void {
+  const attempt = entry.open;
+  if (!attempt || attempt.epoch === turn.epoch) return;
+  turn.put('attempt', tokenOf(entry.uid, attempt.n), { ...attempt, epoch: turn.epoch }, 'forgotten');
+}
+
+export function unknownPolicy(turn: Turn, entry: JobEntry): OnUnknown {
+  if (entry.ask.onUnknown) return entry.ask.onUnknown;
+  const backend = entry.open && turn.state.fleet.backends.get(entry.open.backend);
+  // A backend that is no longer configured is taken to be paid: the careful answer.
+  return backend && !backend.info.paid ? 'retry' : 'hold';
+}
+
+/** Closes an attempt that will not end by itself; it passes through `unknown` unless nothing was accepted. */
+export function abandonAttempt(turn: Turn, entry: JobEntry, cause: string): void {
+  let attempt = entry.open;
+  if (!attempt) return;
+  const token = tokenOf(entry.uid, attempt.n);
+  if (attempt.state === 'accepted') {
+    attempt = loseAttempt(attempt, turn.epoch);
+    turn.put('attempt', token, attempt, cause);
+    if (entry.rec.state === 'running') turn.put('job', entry.uid, lose(entry.rec), cause);
+  }
+  turn.put('attempt', token, abandon(attempt, turn.now), cause);
+  turn.touch(entry);
+}

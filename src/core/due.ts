@@ -1,0 +1,46 @@
+/**
+ * The effect that should be under way for a job, from its records alone. Events are only hints: a sweep over
+ * due() repairs any lost one, and start-up and take-over are that same sweep.
+ */
+import { tokenOf } from '../model/records.ts';
+import type { JobEntry } from './entry.ts';
+import type { State } from './state.ts';
+
+export type EffectKind = 'offer' | 'follow' | 'inspect' | 'kill';
+
+export interface Effect {
+  readonly kind: EffectKind;
+  readonly token: string;
+  readonly backend: string;
+  /** The sequence that must be durable before anything is done. */
+  readonly after: number;
+}
+
+export function dueFor(state: State, entry: JobEntry): Effect | undefined {
+  const { open } = entry;
+  if (!open) return undefined;
+  const token = tokenOf(entry.uid, open.n);
+  const effect = (kind: EffectKind): Effect => ({ kind, token, backend: open.backend, after: entry.seq });
+  if (open.kill) return effect('kill');
+  // An attempt that an earlier brain left behind may or may not be known to its executor: ask first.
+  if (open.epoch !== state.brain?.epoch) return effect('inspect');
+  switch (open.state) {
+    case 'intended':
+      return effect('offer');
+    case 'accepted':
+      return effect('follow');
+    case 'unknown':
+      return effect('inspect');
+    default:
+      return undefined;
+  }
+}
+
+export function due(state: State): Effect[] {
+  const effects: Effect[] = [];
+  for (const entry of state.open.values()) {
+    const effect = dueFor(state, entry);
+    if (effect) effects.push(effect);
+  }
+  return effects;
+}

@@ -1,0 +1,149 @@
+/**
+ * The engine: step(event, now) decides, applies its changes at once and returns them.
+ *
+ * E1  No I/O and no waiting: a step is a synchronous function of state, event and instant.
+ * E2  Nothing of a step may be seen or done outside before its changes are durable; the shell sees to that.
+ * E3  An engine whose changes could not be made durable is discarded, never rolled back.
+ * E4  A step that refuses leaves no change behind.
+ */
+import { OrchdError } from '../model/errors.ts';
+import { BRAIN_ID, type Change } from '../model/records.ts';
+import { answer, submit, type SubmitAnswer } from './admission/submit.ts';
+import { endAttempt } from './attempts/ending.ts';
+import { cancel, redriveJob, resolve } from './attempts/orders.ts';
+import { found, killed, lost, offered } from './attempts/progress.ts';
+import { tick } from './attempts/tick.ts';
+import type { JobEntry } from './entry.ts';
+import type { EngineEvent } from './events.ts';
+import { schedule } from './scheduling/schedule.ts';
+import type { EngineSettings } from './settings.ts';
+import { State } from './state.ts';
+import { Turn, type TurnContext } from './turn.ts';
+
+export type Reply = readonly (SubmitAnswer | OrchdError)[] | SubmitAnswer | OrchdError | undefined;
+
+export interface Step {
+  readonly changes: readonly Change[];
+  /** Jobs whose due effect may have changed. */
+  readonly touched: readonly JobEntry[];
+  readonly reply: Reply;
+}
+
+export interface EngineParts {
+  readonly settings: EngineSettings;
+  readonly random: () => number;
+}
+
+export class Engine {
+  readonly state: State;
+  readonly #context: TurnContext;
+
+  constructor(parts: EngineParts) {
+    this.state = new State(parts.settings);
+    this.#context = { ...parts, state: this.state };
+  }
+
+  step(event: EngineEvent, now: number): Step {
+    const turn = new Turn(this.#context, now);
+    const reply = this.#handle(turn, event);
+    schedule(turn);
+    return { changes: turn.changes, touched: turn.touched, reply };
+  }
+
+  /** The next instant at which a tick would change something. */
+  nextWake(): number {
+    const timer = this.state.timers.peek()?.wakeAt ?? Number.POSITIVE_INFINITY;
+    return Math.min(timer, this.state.fleet.nextUnblock());
+  }
+
+  #handle(turn: Turn, event: EngineEvent): Reply {
+    switch (event.type) {
+      case 'submit':
+        return event.submissions.map((submission) => attempt(() => submit(turn, submission)));
+      case 'cancel':
+        return this.#order(turn, event.uid, (entry) => cancel(turn, entry, event.by));
+      case 'redrive':
+        return attempt(() => answer(turn, redriveJob(turn, event.uid, event.by, event.known), undefined));
+      case 'resolve':
+        return this.#order(turn, event.uid, (entry) => resolve(turn, entry, event.by, event.how));
+      case 'open':
+      case 'purge':
+        return this.#keepBrain(turn, event);
+      case 'tick':
+        tick(turn);
+        return undefined;
+      case 'backend':
+        this.state.fleet.put(event.info);
+        return undefined;
+      case 'reachable':
+        this.state.fleet.setUp(event.name, event.up);
+        return undefined;
+      case 'space':
+        this.state.full = event.full;
+        return undefined;
+      case 'indexed':
+        this.#forget(event.uids);
+        return undefined;
+      default:
+        this.#report(turn, event);
+        return undefined;
+    }
+  }
+
+  #report(turn: Turn, event: Extract<EngineEvent, { token: string }>): void {
+    const entry = this.state.open.get(event.token);
+    if (!entry) return;
+    switch (event.type) {
+      case 'offered':
+        return offered(turn, entry, event.answer);
+      case 'found':
+        return found(turn, entry, event.finding);
+      case 'killed':
+        return killed(turn, entry, event.answer);
+      case 'outcome':
+        return endAttempt(turn, entry, event.outcome);
+      case 'lost':
+        return lost(turn, entry);
+    }
+  }
+
+  #order(turn: Turn, uid: string, run: (entry: JobEntry) => void): Reply {
+    return attempt(() => {
+      const entry = this.state.jobs.get(uid);
+      if (!entry) throw new OrchdError('NOT_FOUND', `there is no job "${uid}"`);
+      run(entry);
+      return answer(turn, entry, undefined);
+    });
+  }
+
+  #keepBrain(turn: Turn, event: Extract<EngineEvent, { type: 'open' | 'purge' }>): Reply {
+    const { brain } = this.state;
+    if (event.type === 'open') {
+      const after = brain
+        ? { ...brain, epoch: brain.epoch + 1 }
+        : { v: 1 as const, owner: event.owner, epoch: 1, attemptFloor: 0 };
+      turn.put('brain', BRAIN_ID, after, 'open');
+    } else if (brain && event.attemptFloor > brain.attemptFloor) {
+      turn.put('brain', BRAIN_ID, { ...brain, attemptFloor: event.attemptFloor }, 'purge');
+    }
+    return undefined;
+  }
+
+  /** Ended jobs leave memory once the history has them as they are now. */
+  #forget(uids: readonly { readonly uid: string; readonly seq: number }[]): void {
+    for (const { uid, seq } of uids) {
+      const entry = this.state.jobs.get(uid);
+      if (entry && entry.seq === seq && this.state.ended.has(entry)) this.state.forget(entry);
+    }
+  }
+}
+
+/** Refusals are answers; anything else that is thrown is a defect and discards the engine. */
+function attempt<T>(run: () => T): T | OrchdError {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof OrchdError) return error;
+    throw error;
+  }
+}

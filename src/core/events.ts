@@ -1,0 +1,70 @@
+/** What can happen to the engine. Every input from the world is one of these. */
+import type { ErrorInfo } from '../model/errors.ts';
+import type { BackendInfo } from './fleet.ts';
+import type { AskRecord, Body, JobRecord } from '../model/records.ts';
+
+/** A checked request to run a job, before the engine has decided on it. */
+export interface Submission
+  extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'deadlineAt' | 'root'> {
+  readonly deadlineMs: number | undefined;
+  readonly forceRetry: boolean;
+  /** What the history knows of this id, where the caller chose it and memory does not. */
+  readonly known: EndedJob | undefined;
+}
+
+export interface EndedJob {
+  readonly ask: AskRecord;
+  readonly job: JobRecord;
+}
+
+/** A backend's own account of how an execution ended. */
+export type Outcome =
+  | { readonly ok: true; readonly result: Body }
+  | { readonly ok: false; readonly error: ErrorInfo; readonly retryAfterMs?: number }
+  | { readonly ok: 'cancelled' };
+
+export type OfferAnswer =
+  | { readonly is: 'accepted' }
+  | { readonly is: 'busy'; readonly retryAfterMs?: number }
+  | { readonly is: 'refused'; readonly error: ErrorInfo }
+  | { readonly is: 'unknown' };
+
+/**
+ * What an executor says of a token: `absent` is certain, from a memory that reaches back far enough;
+ * `forgotten` is not.
+ */
+export type Finding =
+  | { readonly is: 'running' }
+  | { readonly is: 'ended'; readonly outcome: Outcome }
+  | { readonly is: 'absent' }
+  | { readonly is: 'forgotten' };
+
+export type KillAnswer =
+  | { readonly is: 'ended'; readonly outcome: Outcome }
+  /** It did not run and never will: the executor refuses the token from now on. */
+  | { readonly is: 'tombstoned' }
+  /** It will not run from now on, but the executor cannot say whether it did. */
+  | { readonly is: 'forgotten' };
+
+export type ResolveAs =
+  | { readonly as: 'retry' }
+  | { readonly as: 'failed'; readonly message?: string }
+  | { readonly as: 'succeeded'; readonly result: Body };
+
+export type EngineEvent =
+  | { readonly type: 'open'; readonly owner: string }
+  | { readonly type: 'submit'; readonly submissions: readonly Submission[] }
+  | { readonly type: 'cancel'; readonly uid: string; readonly by: string }
+  | { readonly type: 'redrive'; readonly uid: string; readonly by: string; readonly known: EndedJob | undefined }
+  | { readonly type: 'resolve'; readonly uid: string; readonly by: string; readonly how: ResolveAs }
+  | { readonly type: 'offered'; readonly token: string; readonly answer: OfferAnswer }
+  | { readonly type: 'found'; readonly token: string; readonly finding: Finding }
+  | { readonly type: 'killed'; readonly token: string; readonly answer: KillAnswer }
+  | { readonly type: 'outcome'; readonly token: string; readonly outcome: Outcome }
+  | { readonly type: 'lost'; readonly token: string }
+  | { readonly type: 'backend'; readonly info: BackendInfo }
+  | { readonly type: 'reachable'; readonly name: string; readonly up: boolean }
+  | { readonly type: 'space'; readonly full: boolean }
+  | { readonly type: 'indexed'; readonly uids: readonly { readonly uid: string; readonly seq: number }[] }
+  | { readonly type: 'purge'; readonly attemptFloor: number }
+  | { readonly type: 'tick' };

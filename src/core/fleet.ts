@@ -1,0 +1,187 @@
+/**
+ * The backends and what they could run. Slots in use follow from the open attempts alone; everything else here
+ * is what backends said of themselves since this brain started, and is not persisted.
+ */
+import type { Labels } from '../model/records.ts';
+import { Lane, laneKey, type Need } from './queue/lane.ts';
+
+export interface BackendInfo {
+  readonly name: string;
+  readonly kind: string;
+  readonly slots: number;
+  /** Job types it runs; undefined means any. */
+  readonly types: readonly string[] | undefined;
+  /** Models it has; undefined means: jobs that name none. */
+  readonly models: readonly string[] | undefined;
+  readonly labels: Labels;
+  /** Whether a second execution would cost money: decides what happens to an unknown outcome by default. */
+  readonly paid: boolean;
+  readonly keepsResults: boolean;
+  /** The identity of the executor's memory: another one means that it may have forgotten. */
+  readonly registry: string;
+}
+
+export function fits(need: Need, info: BackendInfo): boolean {
+  if (need.kind !== undefined && need.kind !== info.kind) return false;
+  if (info.types !== undefined && !info.types.includes(need.type)) return false;
+  if (need.model !== undefined && !info.models?.includes(need.model)) return false;
+  if (!need.labels) return true;
+  return Object.entries(need.labels).every(([name, value]) => info.labels[name] === value);
+}
+
+/** A copy, so that a lane does not keep the first job that came to it alive. */
+const needOf = ({ kind, type, model, labels }: Need): Need => ({ kind, type, model, labels });
+
+export class BackendEntry {
+  info: BackendInfo;
+  used = 0;
+  up = true;
+  /** Nothing is offered before this instant: it said that it was busy. */
+  blockedUntil = 0;
+  /** Order of the last job given, for turns among equals. */
+  lastPick = 0;
+  free = false;
+  readonly lanes: Lane[] = [];
+
+  constructor(info: BackendInfo) {
+    this.info = info;
+  }
+}
+
+/** Empty lanes are kept for their measurements up to this many. */
+const LANES_KEPT = 1000;
+
+export class Fleet {
+  readonly backends = new Map<string, BackendEntry>();
+  readonly lanes = new Map<string, Lane>();
+  /** Lanes with a ready job and a backend that could take it now. */
+  readonly runnable = new Set<Lane>();
+  /** Slots in use by backend name, known or not: attempts outlive the registration of their backend. */
+  readonly #used = new Map<string, number>();
+  readonly #blocked = new Set<BackendEntry>();
+  #picks = 0;
+
+  laneOf(need: Need): Lane {
+    const key = laneKey(need);
+    let lane = this.lanes.get(key);
+    if (!lane) {
+      if (this.lanes.size >= LANES_KEPT) this.#dropEmptyLanes();
+      lane = new Lane(key, needOf(need));
+      this.lanes.set(key, lane);
+      for (const backend of this.backends.values()) this.#link(lane, backend);
+    }
+    return lane;
+  }
+
+  /** Adds a backend or replaces what is known of it. */
+  put(info: BackendInfo): void {
+    const known = this.backends.get(info.name);
+    const backend = known ?? new BackendEntry(info);
+    if (known) this.#unlink(known);
+    backend.info = info;
+    backend.up = true;
+    backend.blockedUntil = 0;
+    this.#blocked.delete(backend);
+    backend.used = this.#used.get(info.name) ?? 0;
+    this.backends.set(info.name, backend);
+    for (const lane of this.lanes.values()) this.#link(lane, backend);
+    this.#refresh(backend);
+  }
+
+  /** A backend that cannot be reached gets nothing new; its attempts stay its own. */
+  setUp(name: string, up: boolean): void {
+    const backend = this.backends.get(name);
+    if (!backend) return;
+    backend.up = up;
+    this.#refresh(backend);
+  }
+
+  block(name: string, until: number): void {
+    const backend = this.backends.get(name);
+    if (!backend) return;
+    backend.blockedUntil = until;
+    this.#blocked.add(backend);
+    this.#refresh(backend);
+  }
+
+  /** Frees the backends whose block has ended; returns when the next one ends. */
+  unblock(now: number): void {
+    for (const backend of this.#blocked) {
+      if (backend.blockedUntil > now) continue;
+      this.#blocked.delete(backend);
+      backend.blockedUntil = 0;
+      this.#refresh(backend);
+    }
+  }
+
+  nextUnblock(): number {
+    let next = Number.POSITIVE_INFINITY;
+    for (const backend of this.#blocked) next = Math.min(next, backend.blockedUntil);
+    return next;
+  }
+
+  occupy(name: string): void {
+    this.#count(name, 1);
+    const backend = this.backends.get(name);
+    if (backend) backend.lastPick = ++this.#picks;
+  }
+
+  vacate(name: string): void {
+    this.#count(name, -1);
+  }
+
+  usedSlots(name: string): number {
+    return this.#used.get(name) ?? 0;
+  }
+
+  /** Call after the number of ready jobs in a lane has changed. */
+  noteLane(lane: Lane): void {
+    if (lane.freeBackends > 0 && lane.size > 0) this.runnable.add(lane);
+    else this.runnable.delete(lane);
+  }
+
+  #count(name: string, by: number): void {
+    const used = (this.#used.get(name) ?? 0) + by;
+    if (used === 0) this.#used.delete(name);
+    else this.#used.set(name, used);
+    const backend = this.backends.get(name);
+    if (!backend) return;
+    backend.used = used;
+    this.#refresh(backend);
+  }
+
+  #refresh(backend: BackendEntry): void {
+    const free = backend.up && backend.blockedUntil === 0 && backend.used < backend.info.slots;
+    if (free === backend.free) return;
+    backend.free = free;
+    for (const lane of backend.lanes) {
+      lane.freeBackends += free ? 1 : -1;
+      this.noteLane(lane);
+    }
+  }
+
+  #link(lane: Lane, backend: BackendEntry): void {
+    if (!fits(lane.need, backend.info)) return;
+    lane.backends.push(backend);
+    backend.lanes.push(lane);
+    if (backend.free) lane.freeBackends++;
+  }
+
+  #unlink(backend: BackendEntry): void {
+    for (const lane of backend.lanes) {
+      lane.backends.splice(lane.backends.indexOf(backend), 1);
+      if (backend.free) lane.freeBackends--;
+      this.noteLane(lane);
+    }
+    backend.lanes.length = 0;
+    backend.free = false;
+  }
+
+  #dropEmptyLanes(): void {
+    for (const lane of this.lanes.values()) {
+      if (lane.size > 0) continue;
+      this.lanes.delete(lane.key);
+      for (const backend of lane.backends) backend.lanes.splice(backend.lanes.indexOf(lane), 1);
+    }
+  }
+}

@@ -1,0 +1,157 @@
+/** The narrow interfaces between the brain and what it stands on. Implementations live outside core. */
+import type { AskRecord, AttemptRecord, BlobRef, Change, JobRecord } from '../model/records.ts';
+import type { ErrorInfo } from '../model/errors.ts';
+import type { BackendInfo } from './fleet.ts';
+import type { Outcome } from './events.ts';
+import type { State } from './state.ts';
+
+export type Seq = number;
+
+/** A job with everything that belongs to it, as checkpoints and the history keep it. */
+export interface JobBundle {
+  readonly uid: string;
+  readonly ask: AskRecord;
+  readonly job: JobRecord;
+  /** In order; all of them in the history, only the open one in a checkpoint. */
+  readonly attempts: readonly AttemptRecord[];
+  /** The last change to any of it. */
+  readonly seq: Seq;
+}
+
+export interface HistoryQuery {
+  readonly tenant: string;
+  readonly states?: readonly string[];
+  readonly type?: string;
+  readonly session?: string;
+  readonly key?: string;
+  readonly principal?: string;
+  /** Only jobs admitted before this place. */
+  readonly before?: number;
+  readonly limit: number;
+}
+
+/** Ended jobs that have left memory; a derived index, apart from the write contract. */
+export interface HistoryReads {
+  get(uid: string): Promise<JobBundle | undefined>;
+  /** Newest first. */
+  list(query: HistoryQuery): Promise<JobBundle[]>;
+  count(): Promise<number>;
+}
+
+export interface PurgeResult {
+  readonly jobs: number;
+  /** The highest attempt number of the purged jobs whose id their caller chose. */
+  readonly attemptFloor: number;
+}
+
+/** Called by the store, never before what it tells of is so. */
+export interface StoreEvents {
+  /** Everything up to here is on stable storage. */
+  durable(seq: Seq): void;
+  /** The history has these ended jobs as of these changes: they may leave memory. */
+  indexed(jobs: readonly { readonly uid: string; readonly seq: Seq }[]): void;
+  space(full: boolean): void;
+  /** No write will ever succeed again: discard the engine. */
+  failed(error: Error): void;
+}
+
+export interface StoreCapabilities {
+  /** `exclusive`: a second opener is refused. `epoch`: it is let in and the first one is fenced. */
+  readonly secondOpener: 'exclusive' | 'epoch';
+}
+
+export interface Store {
+  readonly capabilities: StoreCapabilities;
+  /** Rebuilds the state from what is durable, and makes sure that what it read stays so. */
+  open(state: State, events: StoreEvents, now: number): Promise<void>;
+  /** Order is sequence. Synchronous and bounded; fails only for good. */
+  append(changes: readonly Change[], now: number): Seq;
+  /** Bytes waiting for the disk: past the store's bound new work is refused. */
+  readonly overloaded: boolean;
+  /** Returns when the bytes are durable: before any record that names them. */
+  putBlob(text: string): Promise<BlobRef>;
+  readBlob(ref: BlobRef): Promise<string>;
+  readonly history: HistoryReads;
+  /** Offers an ended job to the history. */
+  index(bundle: JobBundle): void;
+  /** Forgets ended jobs older than `endedBefore`; returns what the brain must remember of them first. */
+  planPurge(endedBefore: number, limit: number): Promise<PurgeResult>;
+  purge(endedBefore: number, limit: number): Promise<void>;
+  checkpoint(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What is sent with an offer. */
+export interface Offer {
+  readonly token: string;
+  readonly owner: string;
+  readonly epoch: number;
+  readonly ask: AskRecord;
+  readonly payloadText: string;
+  readonly attempt: number;
+}
+
+/** Who commands: receivers refuse a lower epoch of the same owner. */
+export interface Commander {
+  readonly owner: string;
+  readonly epoch: number;
+}
+
+export type OfferReply =
+  | { readonly is: 'accepted' }
+  | { readonly is: 'busy'; readonly retryAfterMs?: number }
+  | { readonly is: 'refused'; readonly error: ErrorInfo }
+  | { readonly is: 'fenced' };
+
+/** An outcome with its result as text, before it is stored. */
+export type ExecutionOutcome =
+  | { readonly ok: true; readonly resultText: string }
+  | Exclude<Outcome, { readonly ok: true }>;
+
+export type ExecutionStatus =
+  | { readonly is: 'running' }
+  | { readonly is: 'ended'; readonly outcome: ExecutionOutcome };
+
+export interface Inspection {
+  readonly registry: string;
+  /** The executor remembers every token it was offered since then. */
+  readonly rememberedSince: number;
+  readonly known: ReadonlyMap<string, ExecutionStatus>;
+}
+
+export type KillReply =
+  | { readonly is: 'ended'; readonly outcome: ExecutionOutcome }
+  /** The order has arrived; the end will be seen when it comes. */
+  | { readonly is: 'stopping' }
+  /** Not known here; the token is refused from now on. */
+  | { readonly is: 'tombstoned'; readonly registry: string; readonly rememberedSince: number }
+  | { readonly is: 'fenced' };
+
+/** One event of an execution, numbered from 1 by the executor itself. */
+export interface ExecutionEvent {
+  readonly n: number;
+  readonly type: 'started' | 'token' | 'metrics' | 'end' | 'error';
+  readonly data: unknown;
+}
+
+/** How following an execution came to its end. */
+export type FollowEnd =
+  | { readonly is: 'ended'; readonly outcome: ExecutionOutcome }
+  | { readonly is: 'lost' };
+
+/**
+ * Anything that executes. Every call is idempotent by token; a call that throws means: no answer, anything may
+ * have happened.
+ */
+export interface Backend {
+  readonly info: BackendInfo;
+  offer(offer: Offer): Promise<OfferReply>;
+  inspect(tokens: readonly string[], who: Commander): Promise<Inspection>;
+  /** Hands on the events after `from`, then says how it ended. */
+  follow(token: string, from: number, on: (event: ExecutionEvent) => void, who: Commander): Promise<FollowEnd>;
+  kill(token: string, who: Commander): Promise<KillReply>;
+  /** After our commit: the executor may drop the result. */
+  ack(token: string, who: Commander): Promise<void>;
+  start?(): Promise<void>;
+  stop?(): Promise<void>;
+}

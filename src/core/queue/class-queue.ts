@@ -1,0 +1,137 @@
+/**
+ * One class of one lane: flows served fairly. Each pick charges its flow with the weight of the job; the flow
+ * that was charged least is next, and a flow that was away does not save up.
+ */
+import type { JobEntry } from '../entry.ts';
+import { Flow } from './flow.ts';
+import { IndexedHeap } from './heap.ts';
+
+const FLOW_PLACE = {
+  get: (flow: Flow) => flow.pos,
+  set: (flow: Flow, position: number) => {
+    flow.pos = position;
+  },
+};
+
+/** Beyond this many flows a position is estimated without visiting each. */
+const EXACT_FLOWS = 32;
+
+export class ClassQueue {
+  readonly #flows = new Map<string, Flow>();
+  readonly #active = new IndexedHeap<Flow>((a, b) => a.vtime < b.vtime, FLOW_PLACE);
+  /** Entries in order of becoming ready; those that left are skipped when they reach the front. */
+  #arrivals: JobEntry[] = [];
+  #arrivalOrders: number[] = [];
+  #oldestAt = 0;
+  #vnow = 0;
+  #size = 0;
+  #arrived = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  add(entry: JobEntry): void {
+    const { principal } = entry.ask;
+    let flow = this.#flows.get(principal);
+    if (!flow) {
+      flow = new Flow(principal);
+      this.#flows.set(principal, flow);
+    }
+    flow.add(entry);
+    this.#size++;
+    if (flow.size === 1) {
+      flow.vtime = Math.max(flow.vtime, this.#vnow);
+      this.#active.push(flow);
+    }
+    entry.readyOrder = ++this.#arrived;
+    this.#arrivals.push(entry);
+    this.#arrivalOrders.push(entry.readyOrder);
+  }
+
+  remove(entry: JobEntry): void {
+    const flow = this.#flows.get(entry.ask.principal);
+    if (!flow || entry.queuePos < 0) return;
+    flow.remove(entry);
+    this.#size--;
+    if (flow.size === 0) this.#retire(flow);
+    if (this.#arrivals.length > 64 && this.#arrivals.length > 2 * this.#size) this.#compact();
+  }
+
+  /** The job that is next in this class. */
+  head(): JobEntry | undefined {
+    return this.#active.peek()?.head();
+  }
+
+  /** Takes the next job and charges its flow. */
+  take(): JobEntry | undefined {
+    const flow = this.#active.peek();
+    const entry = flow?.head();
+    if (!flow || !entry) return undefined;
+    this.#vnow = flow.vtime;
+    flow.vtime += entry.ask.weight;
+    this.remove(entry);
+    if (flow.size > 0) this.#active.update(flow);
+    return entry;
+  }
+
+  /** The job that has been ready for the longest time. */
+  oldest(): JobEntry | undefined {
+    while (this.#oldestAt < this.#arrivals.length) {
+      const entry = this.#arrivals[this.#oldestAt] as JobEntry;
+      if (this.#stillHere(this.#oldestAt)) return entry;
+      this.#oldestAt++;
+    }
+    return undefined;
+  }
+
+  /** About how many jobs of this class go before `entry`. */
+  positionOf(entry: JobEntry): number {
+    const own = this.#flows.get(entry.ask.principal);
+    if (!own) return this.#size;
+    const rank = own.rankOf(entry, this.#size);
+    if (this.#active.size > EXACT_FLOWS) return Math.min(this.#size - 1, rank * this.#active.size);
+    let position = rank;
+    for (const flow of this.#active.items()) {
+      if (flow === own) continue;
+      // Flows are served in turn: each other flow gets as many picks as ours, one more where it goes first.
+      position += Math.min(flow.size, rank + (flow.vtime < own.vtime ? 1 : 0));
+    }
+    return Math.max(0, Math.min(this.#size - 1, position));
+  }
+
+  #stillHere(at: number): boolean {
+    const entry = this.#arrivals[at] as JobEntry;
+    return entry.queuePos >= 0 && entry.readyOrder === this.#arrivalOrders[at];
+  }
+
+  #retire(flow: Flow): void {
+    this.#active.remove(flow);
+    // A flow whose debt is paid carries no memory; one that is ahead keeps it, so that it cannot jump the turn
+    // by leaving and coming back. Debts vanish with the last active flow.
+    if (flow.vtime <= this.#vnow) this.#flows.delete(flow.principal);
+    if (this.#active.size === 0) {
+      this.#flows.clear();
+      this.#vnow = 0;
+    } else if (this.#flows.size > 64 && this.#flows.size > 2 * this.#active.size) this.#forgiveDebts();
+  }
+
+  #forgiveDebts(): void {
+    for (const flow of this.#flows.values()) {
+      if (flow.size === 0 && flow.vtime <= this.#vnow) this.#flows.delete(flow.principal);
+    }
+  }
+
+  #compact(): void {
+    const arrivals: JobEntry[] = [];
+    const orders: number[] = [];
+    for (let at = this.#oldestAt; at < this.#arrivals.length; at++) {
+      if (!this.#stillHere(at)) continue;
+      arrivals.push(this.#arrivals[at] as JobEntry);
+      orders.push(this.#arrivalOrders[at] as number);
+    }
+    this.#arrivals = arrivals;
+    this.#arrivalOrders = orders;
+    this.#oldestAt = 0;
+  }
+}

@@ -1,0 +1,105 @@
+/**
+ * A binary heap whose items know their place, so that any item can be removed or moved in O(log n).
+ * `place` reads and writes the position on the item itself; -1 means: not in this heap.
+ */
+export interface Place<T> {
+  get(item: T): number;
+  set(item: T, position: number): void;
+}
+
+export class IndexedHeap<T> {
+  readonly #items: T[] = [];
+  readonly #before: (a: T, b: T) => boolean;
+  readonly #place: Place<T>;
+
+  constructor(before: (a: T, b: T) => boolean, place: Place<T>) {
+    this.#before = before;
+    this.#place = place;
+  }
+
+  get size(): number {
+    return this.#items.length;
+  }
+
+  peek(): T | undefined {
+    return this.#items[0];
+  }
+
+  has(item: T): boolean {
+    return this.#place.get(item) >= 0;
+  }
+
+  /** In no particular order. */
+  items(): readonly T[] {
+    return this.#items;
+  }
+
+  push(item: T): void {
+    const at = this.#items.length;
+    this.#items.push(item);
+    this.#place.set(item, at);
+    this.#up(at);
+  }
+
+  pop(): T | undefined {
+    const top = this.#items[0];
+    if (top !== undefined) this.remove(top);
+    return top;
+  }
+
+  remove(item: T): void {
+    const at = this.#place.get(item);
+    if (at < 0) return;
+    const last = this.#items.pop() as T;
+    this.#place.set(item, -1);
+    if (last === item) return;
+    this.#items[at] = last;
+    this.#place.set(last, at);
+    this.#down(at);
+    this.#up(this.#place.get(last));
+  }
+
+  /** Restores the order after an item's rank has changed. */
+  update(item: T): void {
+    const at = this.#place.get(item);
+    if (at < 0) return;
+    this.#down(at);
+    this.#up(this.#place.get(item));
+  }
+
+  #up(from: number): void {
+    const items = this.#items;
+    let at = from;
+    const item = items[at] as T;
+    while (at > 0) {
+      const parentAt = (at - 1) >> 1;
+      const parent = items[parentAt] as T;
+      if (!this.#before(item, parent)) break;
+      items[at] = parent;
+      this.#place.set(parent, at);
+      at = parentAt;
+    }
+    items[at] = item;
+    this.#place.set(item, at);
+  }
+
+  #down(from: number): void {
+    const items = this.#items;
+    const end = items.length;
+    let at = from;
+    const item = items[at] as T;
+    for (;;) {
+      let childAt = 2 * at + 1;
+      if (childAt >= end) break;
+      const right = childAt + 1;
+      if (right < end && this.#before(items[right] as T, items[childAt] as T)) childAt = right;
+      const child = items[childAt] as T;
+      if (!this.#before(child, item)) break;
+      items[at] = child;
+      this.#place.set(child, at);
+      at = childAt;
+    }
+    items[at] = item;
+    this.#place.set(item, at);
+  }
+}

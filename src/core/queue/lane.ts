@@ -1,0 +1,95 @@
+/**
+ * The jobs that the same backends can run. Interactive before batch; once the oldest batch job has waited
+ * `batchMaxWaitMs`, batch gets at least one pick in `batchShare`.
+ */
+import type { JobClass, Labels } from '../../model/records.ts';
+import type { BackendEntry } from '../fleet.ts';
+import type { JobEntry } from '../entry.ts';
+import { ClassQueue } from './class-queue.ts';
+
+/** What a backend must have to run the jobs of a lane. */
+export interface Need {
+  readonly kind: string | undefined;
+  readonly type: string;
+  readonly model: string | undefined;
+  readonly labels: Labels | undefined;
+}
+
+export function laneKey(ask: Need): string {
+  let key = `${ask.type}\n${ask.kind ?? ''}\n${ask.model ?? ''}`;
+  if (ask.labels) for (const name of Object.keys(ask.labels).sort()) key += `\n${name}=${ask.labels[name]}`;
+  return key;
+}
+
+export interface LanePolicy {
+  readonly batchMaxWaitMs: number;
+  readonly batchShare: number;
+}
+
+/** Which class is next, and why. */
+export interface Turn {
+  readonly class: JobClass;
+  readonly reason: 'only-class' | 'interactive-first' | 'batch-share';
+}
+
+const ONLY_BATCH: Turn = { class: 'batch', reason: 'only-class' };
+const ONLY_INTERACTIVE: Turn = { class: 'interactive', reason: 'only-class' };
+const INTERACTIVE_FIRST: Turn = { class: 'interactive', reason: 'interactive-first' };
+const BATCH_SHARE: Turn = { class: 'batch', reason: 'batch-share' };
+
+/** How fast a measured service time follows new measurements. */
+const SERVICE_SMOOTHING = 0.2;
+
+export class Lane {
+  readonly key: string;
+  readonly need: Need;
+  readonly interactive = new ClassQueue();
+  readonly batch = new ClassQueue();
+  /** Backends that fit the need; kept by the fleet. */
+  readonly backends: BackendEntry[] = [];
+  /** How many of them can take a job now; kept by the fleet. */
+  freeBackends = 0;
+  /** Measured time from acceptance to end, smoothed; undefined until one was seen. */
+  serviceMs: number | undefined;
+  #picksSinceBatch = 0;
+
+  constructor(key: string, need: Need) {
+    this.key = key;
+    this.need = need;
+  }
+
+  get size(): number {
+    return this.interactive.size + this.batch.size;
+  }
+
+  queueOf(jobClass: JobClass): ClassQueue {
+    return jobClass === 'interactive' ? this.interactive : this.batch;
+  }
+
+  turn(policy: LanePolicy, now: number): Turn {
+    if (this.interactive.size === 0) return ONLY_BATCH;
+    if (this.batch.size === 0) return ONLY_INTERACTIVE;
+    if (this.#picksSinceBatch < policy.batchShare - 1) return INTERACTIVE_FIRST;
+    const oldest = this.batch.oldest() as JobEntry;
+    return now - oldest.readyAt >= policy.batchMaxWaitMs ? BATCH_SHARE : INTERACTIVE_FIRST;
+  }
+
+  take(turn: Turn): JobEntry | undefined {
+    if (turn.class === 'batch') this.#picksSinceBatch = 0;
+    else if (this.batch.size > 0) this.#picksSinceBatch++;
+    return this.queueOf(turn.class).take();
+  }
+
+  /** About how many ready jobs go before `entry` in this lane. */
+  positionOf(entry: JobEntry): number {
+    const own = this.queueOf(entry.ask.class).positionOf(entry);
+    return entry.ask.class === 'interactive' ? own : own + this.interactive.size;
+  }
+
+  measured(serviceMs: number): void {
+    this.serviceMs =
+      this.serviceMs === undefined
+        ? serviceMs
+        : this.serviceMs + SERVICE_SMOOTHING * (serviceMs - this.serviceMs);
+  }
+}

@@ -1,0 +1,57 @@
+/** Why a job waits, in words. */
+import { isTerminal } from '../../model/states.ts';
+import type { JobEntry } from '../entry.ts';
+import type { State } from '../state.ts';
+import { jobPosition } from './predict.ts';
+
+export interface WaitReason {
+  readonly code:
+    | 'not_before'
+    | 'session_busy'
+    | 'no_backend'
+    | 'backend_down'
+    | 'backend_busy'
+    | 'disk_full'
+    | 'behind'
+    | 'offer'
+    | 'unknown_outcome'
+    | 'cancelling';
+  readonly text: string;
+}
+
+export function explain(state: State, entry: JobEntry): WaitReason | undefined {
+  if (isTerminal(entry.rec.state)) return undefined;
+  if (entry.rec.cancel) return { code: 'cancelling', text: 'cancelled; waits for the backend to confirm' };
+  if (entry.rec.state === 'stale') {
+    return { code: 'unknown_outcome', text: `backend "${entry.rec.backend}" cannot say what became of it` };
+  }
+  if (entry.rec.state === 'claimed') return { code: 'offer', text: `being offered to "${entry.rec.backend}"` };
+  if (entry.rec.state !== 'queued') return undefined;
+  if (entry.parked === 'not_before') {
+    return { code: 'not_before', text: `waits until ${new Date(entry.waitsUntil).toISOString()}` };
+  }
+  if (entry.parked === 'session') {
+    const head = state.roster.sessionHead(entry);
+    return { code: 'session_busy', text: `job "${head?.ask.id}" of the same session goes first` };
+  }
+  return explainLane(state, entry);
+}
+
+function explainLane(state: State, entry: JobEntry): WaitReason {
+  const backends = entry.lane?.backends ?? [];
+  if (backends.length === 0) {
+    const { type, kind, model, labels } = entry.ask;
+    const needs = [`type "${type}"`, kind && `kind "${kind}"`, model && `model "${model}"`];
+    if (labels) needs.push(...Object.entries(labels).map(([name, value]) => `label ${name}=${value}`));
+    return { code: 'no_backend', text: `no backend runs ${needs.filter(Boolean).join(', ')}` };
+  }
+  if (state.full) return { code: 'disk_full', text: 'the disk is full; nothing new is started' };
+  const up = backends.filter((backend) => backend.up);
+  if (up.length === 0) {
+    const names = backends.map((backend) => `"${backend.info.name}"`).join(', ');
+    return { code: 'backend_down', text: `not reachable: ${names}` };
+  }
+  const position = jobPosition(entry) ?? 0;
+  if (position > 0) return { code: 'behind', text: `about ${position} jobs go before it` };
+  return { code: 'backend_busy', text: `next; all ${up.length} backends that can run it are busy` };
+}

@@ -1,0 +1,103 @@
+/**
+ * The one decision: which job is next and where it runs. Pure but for the changes it puts into the turn.
+ */
+import { claim, intend } from '../../model/moves.ts';
+import { tokenOf } from '../../model/records.ts';
+import type { JobEntry } from '../entry.ts';
+import type { BackendEntry } from '../fleet.ts';
+import type { Lane, LanePolicy, Turn as ClassTurn } from '../queue/lane.ts';
+import type { State } from '../state.ts';
+import type { Turn } from '../turn.ts';
+
+export interface Decision {
+  readonly entry: JobEntry;
+  readonly backend: BackendEntry;
+  readonly reason: string;
+}
+
+/** Claims jobs as long as one is ready that a free backend can run. */
+export function schedule(turn: Turn): void {
+  if (turn.state.full) return;
+  turn.state.fleet.unblock(turn.now);
+  for (;;) {
+    const decision = decide(turn.state, turn.settings, turn.now);
+    if (!decision) return;
+    claimJob(turn, decision);
+  }
+}
+
+/** Takes the next job out of its lane together with the place where it will run. */
+export function decide(state: State, policy: LanePolicy, now: number): Decision | undefined {
+  const best = nextLane(state.fleet.runnable, policy, now);
+  if (!best) return undefined;
+  const backend = leastLoaded(best.lane);
+  const entry = best.lane.take(best.turn);
+  if (!entry || !backend) return undefined;
+  return { entry, backend, reason: best.turn.reason };
+}
+
+interface LaneTurn {
+  readonly lane: Lane;
+  readonly turn: ClassTurn;
+}
+
+/** Among lanes that compete for a backend: class before class, then the job that came first. */
+function nextLane(runnable: Iterable<Lane>, policy: LanePolicy, now: number): LaneTurn | undefined {
+  let best: (LaneTurn & { n: number }) | undefined;
+  for (const lane of runnable) {
+    const turn = lane.turn(policy, now);
+    const head = lane.queueOf(turn.class).head();
+    if (!head) continue;
+    const n = head.ask.n;
+    if (!best || goesFirst(turn, n, best)) best = { lane, turn, n };
+  }
+  return best;
+}
+
+function goesFirst(turn: ClassTurn, n: number, best: LaneTurn & { n: number }): boolean {
+  const rank = rankOf(turn);
+  const bestRank = rankOf(best.turn);
+  return rank === bestRank ? n < best.n : rank < bestRank;
+}
+
+/** A batch job whose lane owes it a pick counts like an interactive one. */
+function rankOf(turn: ClassTurn): number {
+  return turn.class === 'interactive' || turn.reason === 'batch-share' ? 0 : 1;
+}
+
+/** The free backend with the smallest share of its slots in use; among equals the one that waited longest. */
+export function leastLoaded(lane: Lane): BackendEntry | undefined {
+  let best: BackendEntry | undefined;
+  for (const backend of lane.backends) {
+    if (!backend.free) continue;
+    if (!best) {
+      best = backend;
+      continue;
+    }
+    const load = backend.used / backend.info.slots;
+    const bestLoad = best.used / best.info.slots;
+    if (load < bestLoad || (load === bestLoad && backend.lastPick < best.lastPick)) best = backend;
+  }
+  return best;
+}
+
+/** Attempt numbers never repeat, not even for an id that was purged and chosen again by its caller. */
+function nextAttempt(state: State, entry: JobEntry): number {
+  const floor = entry.ask.hash === undefined ? 0 : (state.brain?.attemptFloor ?? 0);
+  return Math.max(entry.rec.attempt, floor) + 1;
+}
+
+function claimJob(turn: Turn, decision: Decision): void {
+  const { entry, backend, reason } = decision;
+  const n = nextAttempt(turn.state, entry);
+  const { name, registry } = backend.info;
+  turn.put('job', entry.uid, claim(entry.rec, n, name), `claim:${reason}`);
+  turn.put(
+    'attempt',
+    tokenOf(entry.uid, n),
+    intend(entry.uid, n, name, registry, turn.epoch, turn.now),
+    `claim:${reason}`,
+  );
+  turn.state.drain.started(turn.now);
+  turn.touch(entry);
+}

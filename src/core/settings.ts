@@ -1,0 +1,16 @@
+import type { BackoffPolicy } from '../kit/backoff.ts';
+import type { LanePolicy } from './queue/lane.ts';
+import type { StateSettings } from './state.ts';
+
+/** What the engine needs to know of the configuration. */
+export interface EngineSettings extends StateSettings, LanePolicy {
+  readonly queueCapacity: number;
+  readonly queueBytes: number;
+  readonly queuePolicy: 'reject' | 'drop-lru';
+  readonly maxPayloadBytes: number;
+  readonly maxTries: number;
+  readonly backoff: BackoffPolicy;
+  readonly failureCacheTtlMs: number;
+  /** How long a backend that said busy, without a time of its own, gets nothing. */
+  readonly busyPauseMs: number;
+}

@@ -1,0 +1,29 @@
+/**
+ * When time alone changes what should happen to a job. One instant per job: the earliest of them.
+ */
+import type { JobEntry } from './entry.ts';
+import { isTerminal } from '../model/states.ts';
+
+const NEVER = Number.POSITIVE_INFINITY;
+
+export function nextWake(entry: JobEntry, now: number, cancelDeadlineMs: number): number {
+  const { rec, ask, open } = entry;
+  if (isTerminal(rec.state)) return NEVER;
+  let wakeAt = ask.deadlineAt ?? NEVER;
+  if (rec.state === 'queued') {
+    return entry.waitsUntil > now ? Math.min(wakeAt, entry.waitsUntil) : wakeAt;
+  }
+  // Once a kill is ordered the deadlines have done their work; what is left is how long to wait for its end.
+  if (open?.kill) return open.kill.why === 'busy' ? NEVER : killPatience(entry, cancelDeadlineMs);
+  if (rec.startedAt !== undefined && ask.timeoutMs !== undefined && rec.state === 'running') {
+    wakeAt = Math.min(wakeAt, rec.startedAt + ask.timeoutMs);
+  }
+  return wakeAt;
+}
+
+function killPatience(entry: JobEntry, cancelDeadlineMs: number): number {
+  if (entry.rec.cancel) return entry.rec.cancel.at + cancelDeadlineMs;
+  const { open } = entry;
+  if (!open?.kill || (open.state === 'unknown' && open.kill.why !== 'deadline')) return NEVER;
+  return open.kill.at + cancelDeadlineMs;
+}

@@ -1,0 +1,112 @@
+/**
+ * One JSON object per line, through a sink and a clock that are given.
+ *
+ * 1. Fields are an allow-list: what is not in it is dropped, so that a prompt or a secret cannot get into a
+ *    line by being part of some object.
+ * 2. Values are texts, finite numbers and booleans; objects are dropped, except `event` with its three texts.
+ * 3. Texts have a bound, so a line has one.
+ * Messages are constant texts; what varies goes into fields.
+ */
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+const FIELD_NAMES = [
+  'actor',
+  'job_id',
+  'correlation_id',
+  'session_id',
+  'model_ref',
+  'queue_position',
+  'worker_id',
+  'gpu_id',
+  'scheduling_latency_ms',
+  'execution_latency_ms',
+  'seq',
+  'epoch',
+  'backend',
+  'token_id',
+  'error_code',
+  'reason',
+  'count',
+  'bytes',
+  'duration_ms',
+  'position',
+] as const;
+
+const EVENT_NAMES = ['type', 'from', 'to'] as const;
+
+type Scalar = string | number | boolean;
+
+/** A state change: what kind of thing moved, and between which states. */
+export type LogEvent = { readonly [K in (typeof EVENT_NAMES)[number]]?: Scalar | undefined };
+
+export type LogFields = {
+  readonly [K in (typeof FIELD_NAMES)[number]]?: Scalar | undefined;
+} & { readonly event?: LogEvent | undefined };
+
+type Log = (message: string, fields?: LogFields) => void;
+
+export interface Logger extends Readonly<Record<LogLevel, Log>> {
+  /** A logger whose lines all carry these fields too. */
+  child(fields: LogFields): Logger;
+}
+
+export interface LoggerOptions {
+  /** Gets one whole line, newline included; must not throw. */
+  readonly write: (line: string) => void;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  readonly level?: LogLevel;
+}
+
+const MAX_TEXT_CHARS = 500;
+
+export function createLogger({ write, now, level = 'info' }: LoggerOptions): Logger {
+  const lowest = LOG_LEVELS.indexOf(level);
+  const withFields = (own: LogFields): Logger => {
+    const logAt =
+      (lineLevel: LogLevel): Log =>
+      (message, fields = {}) => {
+        if (LOG_LEVELS.indexOf(lineLevel) < lowest) return;
+        const head = {
+          timestamp: new Date(now()).toISOString(),
+          level: lineLevel,
+          message: capped(message),
+          app: 'orchd',
+        };
+        write(`${JSON.stringify({ ...head, ...own, ...allowed(fields) })}\n`);
+      };
+    return {
+      debug: logAt('debug'),
+      info: logAt('info'),
+      warn: logAt('warn'),
+      error: logAt('error'),
+      child: (fields) => withFields({ ...own, ...allowed(fields) }),
+    };
+  };
+  return withFields({});
+}
+
+function allowed(fields: LogFields): LogFields {
+  const event = pick(EVENT_NAMES, fields.event ?? {});
+  const rest = pick(FIELD_NAMES, fields);
+  return Object.keys(event).length === 0 ? rest : { ...rest, event };
+}
+
+/** The named members whose values may be printed. */
+function pick<K extends string>(
+  names: readonly K[],
+  values: { readonly [N in K]?: unknown },
+): { [N in K]?: Scalar } {
+  const picked: { [N in K]?: Scalar } = {};
+  for (const name of names) {
+    const value = values[name];
+    if (typeof value === 'string') picked[name] = capped(value);
+    else if (typeof value === 'boolean' || Number.isFinite(value)) picked[name] = value as Scalar;
+  }
+  return picked;
+}
+
+const capped = (text: string): string =>
+  text.length > MAX_TEXT_CHARS ? `${text.slice(0, MAX_TEXT_CHARS - 1)}…` : text;
