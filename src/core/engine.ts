@@ -8,7 +8,7 @@
  */
 import { OrchdError } from '../model/errors.ts';
 import { BRAIN_ID, type Change } from '../model/records.ts';
-import { answer, submit, type SubmitAnswer } from './admission/submit.ts';
+import { answer, type SubmitAnswer, submit } from './admission/submit.ts';
 import { endAttempt } from './attempts/ending.ts';
 import { cancel, redriveJob, resolve } from './attempts/orders.ts';
 import { found, killed, lost, offered } from './attempts/progress.ts';

@@ -1,11 +1,10 @@
 /** What can happen to the engine. Every input from the world is one of these. */
 import type { ErrorInfo } from '../model/errors.ts';
-import type { BackendInfo } from './fleet.ts';
 import type { AskRecord, Body, JobRecord } from '../model/records.ts';
+import type { BackendInfo } from './fleet.ts';
 
 /** A checked request to run a job, before the engine has decided on it. */
-export interface Submission
-  extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'deadlineAt' | 'root'> {
+export interface Submission extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'deadlineAt' | 'root'> {
   readonly deadlineMs: number | undefined;
   readonly forceRetry: boolean;
   /** What the history knows of this id, where the caller chose it and memory does not. */
@@ -55,7 +54,12 @@ export type EngineEvent =
   | { readonly type: 'open'; readonly owner: string }
   | { readonly type: 'submit'; readonly submissions: readonly Submission[] }
   | { readonly type: 'cancel'; readonly uid: string; readonly by: string }
-  | { readonly type: 'redrive'; readonly uid: string; readonly by: string; readonly known: EndedJob | undefined }
+  | {
+      readonly type: 'redrive';
+      readonly uid: string;
+      readonly by: string;
+      readonly known: EndedJob | undefined;
+    }
   | { readonly type: 'resolve'; readonly uid: string; readonly by: string; readonly how: ResolveAs }
   | { readonly type: 'offered'; readonly token: string; readonly answer: OfferAnswer }
   | { readonly type: 'found'; readonly token: string; readonly finding: Finding }

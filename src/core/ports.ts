@@ -1,8 +1,10 @@
 /** The narrow interfaces between the brain and what it stands on. Implementations live outside core. */
-import type { AskRecord, AttemptRecord, BlobRef, Change, JobRecord } from '../model/records.ts';
+
 import type { ErrorInfo } from '../model/errors.ts';
-import type { BackendInfo } from './fleet.ts';
+import type { AskRecord, AttemptRecord, BlobRef, Change, JobRecord } from '../model/records.ts';
+import type { JobEntry } from './entry.ts';
 import type { Outcome } from './events.ts';
+import type { BackendInfo } from './fleet.ts';
 import type { State } from './state.ts';
 
 export type Seq = number;
@@ -16,6 +18,17 @@ export interface JobBundle {
   readonly attempts: readonly AttemptRecord[];
   /** The last change to any of it. */
   readonly seq: Seq;
+}
+
+export function bundleOf(entry: JobEntry): JobBundle {
+  const past = entry.past ?? [];
+  return {
+    uid: entry.uid,
+    ask: entry.ask,
+    job: entry.rec,
+    attempts: entry.open ? [...past, entry.open] : past,
+    seq: entry.seq,
+  };
 }
 
 export interface HistoryQuery {
@@ -148,7 +161,12 @@ export interface Backend {
   offer(offer: Offer): Promise<OfferReply>;
   inspect(tokens: readonly string[], who: Commander): Promise<Inspection>;
   /** Hands on the events after `from`, then says how it ended. */
-  follow(token: string, from: number, on: (event: ExecutionEvent) => void, who: Commander): Promise<FollowEnd>;
+  follow(
+    token: string,
+    from: number,
+    on: (event: ExecutionEvent) => void,
+    who: Commander,
+  ): Promise<FollowEnd>;
   kill(token: string, who: Commander): Promise<KillReply>;
   /** After our commit: the executor may drop the result. */
   ack(token: string, who: Commander): Promise<void>;

@@ -6,13 +6,21 @@
  * S2  A key belongs to at most one job that is not terminal.
  * S3  The slots in use of a backend are the attempts open on it.
  */
-import { type Change, type JobClass, type FailureRecord, type BrainRecord, tokenOf } from '../model/records.ts';
-import type { AttemptRecord, JobRecord } from '../model/records.ts';
+
 import { FRESH_JOB } from '../model/moves.ts';
+import type { AttemptRecord, JobRecord } from '../model/records.ts';
+import {
+  type BrainRecord,
+  type Change,
+  type FailureRecord,
+  type JobClass,
+  tokenOf,
+} from '../model/records.ts';
 import { isOpen, isTerminal, type JobState } from '../model/states.ts';
-import { JobEntry } from './entry.ts';
 import { DrainRate } from './drain.ts';
+import { JobEntry, PAST_ATTEMPTS } from './entry.ts';
 import { Fleet } from './fleet.ts';
+import { AdmissionOrder } from './order.ts';
 import { IndexedHeap } from './queue/heap.ts';
 import { Roster } from './roster.ts';
 import { nextWake } from './wake.ts';
@@ -60,6 +68,7 @@ export class State {
   queuedBytes = 0;
   /** How many jobs in memory name each blob file. */
   readonly blobFiles = new Map<number, number>();
+  readonly #order = new AdmissionOrder((entry) => this.jobs.get(entry.uid) === entry);
   /** Ready jobs by class, over all lanes. */
   readonly waiting: Record<JobClass, { jobs: number; bytes: number }> = {
     interactive: { jobs: 0, bytes: 0 },
@@ -97,6 +106,10 @@ export class State {
     this.#addJob(entry, now);
   }
 
+  newestFirst(before?: number): Iterable<JobEntry> {
+    return this.#order.newestFirst(before);
+  }
+
   /** Takes an ended job out of memory: the history has it. */
   forget(entry: JobEntry): void {
     this.jobs.delete(entry.uid);
@@ -121,6 +134,7 @@ export class State {
     const former = this.jobs.get(entry.uid);
     if (former) this.forget(former);
     this.jobs.set(entry.uid, entry);
+    this.#order.add(entry, this.jobs.size);
     this.counts[entry.rec.state]++;
     this.#countBlobs(entry, 1);
     if (entry.rec.state === 'queued') this.queuedBytes += entry.ask.payloadBytes;
@@ -252,9 +266,6 @@ export class State {
     waiting.bytes += by * entry.ask.payloadBytes;
   }
 }
-
-/** A job that is turned away busy again and again makes many attempts; only the last ones are worth memory. */
-const PAST_ATTEMPTS = 16;
 
 function remember(entry: JobEntry, attempt: AttemptRecord): void {
   if (!entry.past) entry.past = [attempt];

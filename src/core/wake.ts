@@ -1,8 +1,9 @@
 /**
  * When time alone changes what should happen to a job. One instant per job: the earliest of them.
  */
-import type { JobEntry } from './entry.ts';
+
 import { isTerminal } from '../model/states.ts';
+import type { JobEntry } from './entry.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 

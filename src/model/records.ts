@@ -5,8 +5,9 @@
  * Absent fields are `undefined` rather than missing: every record of a kind then has one shape in memory, and
  * JSON drops them on disk.
  */
-import type { AttemptState, JobState } from './states.ts';
+
 import type { ErrorInfo } from './errors.ts';
+import type { AttemptState, JobState } from './states.ts';
 
 export type JobClass = 'interactive' | 'batch';
 export const JOB_CLASSES = ['interactive', 'batch'] as const satisfies readonly JobClass[];

@@ -15,7 +15,13 @@ import type {
 } from './records.ts';
 
 /** The version this program writes, by kind. An upcaster per older version goes into UPCASTERS. */
-export const RECORD_VERSIONS: Record<RecordKind, number> = { ask: 1, job: 1, attempt: 1, failure: 1, brain: 1 };
+export const RECORD_VERSIONS: Record<RecordKind, number> = {
+  ask: 1,
+  job: 1,
+  attempt: 1,
+  failure: 1,
+  brain: 1,
+};
 
 type Stored = Record<string, unknown> & { v: number };
 type Upcaster = (stored: Stored) => Stored;
@@ -91,7 +97,10 @@ export function upcast<K extends RecordKind>(kind: K, stored: Stored): RecordKin
     record = step(record);
   }
   if (record.v !== wanted) {
-    throw new OrchdError('STORE_TOO_NEW', `a ${kind} record has version ${record.v}; this orchd knows ${wanted}`);
+    throw new OrchdError(
+      'STORE_TOO_NEW',
+      `a ${kind} record has version ${record.v}; this orchd knows ${wanted}`,
+    );
   }
   return SHAPES[kind](record as never);
 }

@@ -3,8 +3,8 @@
  * redrives of admitted work are never refused.
  */
 import { errorInfo, OrchdError } from '../../model/errors.ts';
-import type { JobClass } from '../../model/records.ts';
 import { die } from '../../model/moves.ts';
+import type { JobClass } from '../../model/records.ts';
 import type { JobEntry } from '../entry.ts';
 import type { Submission } from '../events.ts';
 import type { Turn } from '../turn.ts';

@@ -66,19 +66,27 @@ function findSameKey(turn: Turn, submission: Submission): SubmitAnswer | undefin
 function checkSize(turn: Turn, bytes: number): void {
   const { maxPayloadBytes } = turn.settings;
   if (bytes <= maxPayloadBytes) return;
-  throw new OrchdError('INVALID_PARAMS', `the payload has ${bytes} bytes; at most ${maxPayloadBytes} are taken`, {
-    field: 'payload',
-  });
+  throw new OrchdError(
+    'INVALID_PARAMS',
+    `the payload has ${bytes} bytes; at most ${maxPayloadBytes} are taken`,
+    {
+      field: 'payload',
+    },
+  );
 }
 
 function checkParent(turn: Turn, submission: Submission): void {
   if (submission.parent === undefined) return;
   const parent = turn.state.jobs.get(uidOf(submission.tenant, submission.parent));
   if (parent && !isTerminal(parent.rec.state) && !parent.rec.cancel) return;
-  throw new OrchdError('ADMISSION_REJECT', `the parent job "${submission.parent}" is not running or waiting`, {
-    reason: 'parent_ended',
-    field: 'parent_id',
-  });
+  throw new OrchdError(
+    'ADMISSION_REJECT',
+    `the parent job "${submission.parent}" is not running or waiting`,
+    {
+      reason: 'parent_ended',
+      field: 'parent_id',
+    },
+  );
 }
 
 /** Refuses a key that failed for good; returns the entry of the failure cache that no longer holds. */
@@ -87,10 +95,14 @@ function findRecentFailure(turn: Turn, submission: Submission): string | undefin
   const id = scoped(submission.tenant, submission.key);
   const failure = turn.state.failures.get(id);
   if (!failure || failure.until <= turn.now || submission.forceRetry) return failure && id;
-  throw new OrchdError('ADMISSION_REJECT', `the key failed for good a short while ago: ${failure.error.message}`, {
-    reason: 'recent_failure',
-    retryAfterMs: failure.until - turn.now,
-  });
+  throw new OrchdError(
+    'ADMISSION_REJECT',
+    `the key failed for good a short while ago: ${failure.error.message}`,
+    {
+      reason: 'recent_failure',
+      retryAfterMs: failure.until - turn.now,
+    },
+  );
 }
 
 function askRecord(turn: Turn, submission: Submission): AskRecord {

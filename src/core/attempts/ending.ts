@@ -41,7 +41,13 @@ function endKilled(turn: Turn, entry: JobEntry, attempt: AttemptRecord): void {
     case 'timeout':
       return endBadly(turn, entry, timeoutError(entry), undefined, false);
     default:
-      return endBadly(turn, entry, errorInfo('WORKER_UNAVAILABLE', 'the backend stopped it'), undefined, false);
+      return endBadly(
+        turn,
+        entry,
+        errorInfo('WORKER_UNAVAILABLE', 'the backend stopped it'),
+        undefined,
+        false,
+      );
   }
 }
 

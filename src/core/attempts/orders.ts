@@ -68,4 +68,3 @@ export function resolve(turn: Turn, entry: JobEntry, by: string, how: ResolveAs)
   }
   turn.touch(entry);
 }
-

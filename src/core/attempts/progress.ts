@@ -2,17 +2,8 @@
  * What executors report of attempts. Reports may be late, repeated or about attempts that are closed: only an
  * open attempt listens.
  */
-import { errorInfo, type ErrorInfo } from '../../model/errors.ts';
-import {
-  abandon,
-  accept,
-  end,
-  lose,
-  loseAttempt,
-  orderKill,
-  start,
-  unclaim,
-} from '../../model/moves.ts';
+import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
+import { abandon, accept, end, lose, loseAttempt, orderKill, start, unclaim } from '../../model/moves.ts';
 import { type KillWhy, type OnUnknown, tokenOf } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { JobEntry } from '../entry.ts';
@@ -43,7 +34,8 @@ function accepted(turn: Turn, entry: JobEntry): void {
   const token = tokenOf(entry.uid, attempt.n);
   turn.put('attempt', token, accept(attempt, turn.now, turn.epoch), 'accepted');
   const { state } = entry.rec;
-  if (state === 'claimed' || state === 'stale') turn.put('job', entry.uid, start(entry.rec, turn.now), 'started');
+  if (state === 'claimed' || state === 'stale')
+    turn.put('job', entry.uid, start(entry.rec, turn.now), 'started');
   turn.touch(entry);
 }
 

@@ -3,8 +3,8 @@
  * `batchMaxWaitMs`, batch gets at least one pick in `batchShare`.
  */
 import type { JobClass, Labels } from '../../model/records.ts';
-import type { BackendEntry } from '../fleet.ts';
 import type { JobEntry } from '../entry.ts';
+import type { BackendEntry } from '../fleet.ts';
 import { ClassQueue } from './class-queue.ts';
 
 /** What a backend must have to run the jobs of a lane. */

@@ -25,7 +25,8 @@ export function explain(state: State, entry: JobEntry): WaitReason | undefined {
   if (entry.rec.state === 'stale') {
     return { code: 'unknown_outcome', text: `backend "${entry.rec.backend}" cannot say what became of it` };
   }
-  if (entry.rec.state === 'claimed') return { code: 'offer', text: `being offered to "${entry.rec.backend}"` };
+  if (entry.rec.state === 'claimed')
+    return { code: 'offer', text: `being offered to "${entry.rec.backend}"` };
   if (entry.rec.state !== 'queued') return undefined;
   if (entry.parked === 'not_before') {
     return { code: 'not_before', text: `waits until ${new Date(entry.waitsUntil).toISOString()}` };

@@ -5,7 +5,7 @@ import { claim, intend } from '../../model/moves.ts';
 import { tokenOf } from '../../model/records.ts';
 import type { JobEntry } from '../entry.ts';
 import type { BackendEntry } from '../fleet.ts';
-import type { Lane, LanePolicy, Turn as ClassTurn } from '../queue/lane.ts';
+import type { Turn as ClassTurn, Lane, LanePolicy } from '../queue/lane.ts';
 import type { State } from '../state.ts';
 import type { Turn } from '../turn.ts';
 

@@ -1,0 +1,93 @@
+/** Puts the parts together: the only place that knows all of them. */
+import { resolve } from 'node:path';
+import { FunctionBackend, type FunctionBackendOptions } from './backends/local/functions.ts';
+import { loadConfig } from './config/load.ts';
+import type { ResolvedConfig } from './config/resolve.ts';
+import type { Backend, Store } from './core/ports.ts';
+import type { Env } from './kit/env/env.ts';
+import { realEnv } from './kit/env/real.ts';
+import { createLogger, type Logger } from './kit/logger.ts';
+import { Orchestrator, type RuntimeSettings } from './runtime/orchestrator.ts';
+import { JournalStore } from './stores/journal/journal.ts';
+import { ThreadBackground } from './stores/journal/thread.ts';
+import { MemoryStore } from './stores/memory/memory.ts';
+
+export interface OrchestratorOptions {
+  /** The data folder, or `memory` to keep nothing; the configured checkpoint_dir by default. */
+  readonly data?: string;
+  readonly backends: readonly (Backend | FunctionBackendOptions)[];
+  /** Configuration as YAML text; the defaults hold for what it leaves out. */
+  readonly config?: string;
+  readonly logger?: Logger;
+  readonly env?: Env;
+}
+
+const PURGE_INTERVAL_MS = 60_000;
+
+/** Starts an orchestrator in this process and returns it once it has recovered. */
+export async function createOrchestrator(options: OrchestratorOptions): Promise<Orchestrator> {
+  const config = loadConfig(options.config === undefined ? {} : { text: options.config });
+  const env = options.env ?? realEnv();
+  const logger = options.logger ?? quietLogger(env, config);
+  const folder = options.data ?? config.state.checkpointDir;
+  const store =
+    folder === 'memory' ? new MemoryStore(env.timers) : journalStore(env, config, resolve(folder), logger);
+  const backends = options.backends.map((backend) =>
+    'info' in backend ? backend : new FunctionBackend(env, backend),
+  );
+  const orchestrator = new Orchestrator({ env, store, backends, settings: runtimeSettings(config), logger });
+  try {
+    await orchestrator.start();
+  } catch (error) {
+    await orchestrator.stop().catch(() => undefined);
+    throw error;
+  }
+  return orchestrator;
+}
+
+export function journalStore(env: Env, config: ResolvedConfig, folder: string, logger?: Logger): Store {
+  return new JournalStore(env, {
+    folder,
+    checkpointIntervalMs: config.state.checkpointIntervalMs,
+    historyMs: config.retention.historyMs,
+    auditMs: config.retention.auditMs,
+    auditBytes: config.retention.auditBytes,
+    background: (paths) => new ThreadBackground(paths),
+    onWarning: (message) => logger?.warn('the data folder needs attention', { reason: message }),
+  });
+}
+
+export function runtimeSettings(config: ResolvedConfig): RuntimeSettings {
+  const { queue, retry, scheduler, recovery, retention } = config;
+  return {
+    engine: {
+      queueCapacity: queue.capacity,
+      queueBytes: queue.capacityBytes,
+      queuePolicy: queue.policy,
+      maxPayloadBytes: queue.maxPayloadBytes,
+      batchMaxWaitMs: queue.batchMaxWaitMs,
+      batchShare: queue.batchShare,
+      maxTries: retry.maxTries,
+      backoff: retry,
+      failureCacheTtlMs: scheduler.failureCacheTtlMs,
+      failureCacheSize: scheduler.failureCacheSize,
+      cancelDeadlineMs: scheduler.cancelDeadlineMs,
+      busyPauseMs: scheduler.jitPollIntervalMs,
+    },
+    holderLostMs: recovery.holderLostMs,
+    sweepIntervalMs: recovery.sweepIntervalMs,
+    historyMs: retention.historyMs,
+    purgeIntervalMs: PURGE_INTERVAL_MS,
+  };
+}
+
+/** A library says nothing on its host's standard output: only what goes wrong, on standard error. */
+function quietLogger(env: Env, config: ResolvedConfig): Logger {
+  return createLogger({
+    write: (line) => {
+      process.stderr.write(line);
+    },
+    now: () => env.clock.now(),
+    level: config.log.level === 'info' ? 'warn' : config.log.level,
+  });
+}

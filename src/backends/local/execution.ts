@@ -1,0 +1,62 @@
+/** One execution in this process: its numbered events, bounded, and its end. */
+import type { ExecutionEvent, ExecutionOutcome, ExecutionStatus } from '../../core/ports.ts';
+
+/** Events kept for readers that come late; a reader that is behind this sees a gap in the numbers. */
+const MAX_EVENTS = 1000;
+
+export class Execution {
+  #abort: AbortController | undefined;
+  #events: ExecutionEvent[] = [];
+  #count = 0;
+  #tokens = 0;
+  #outcome: ExecutionOutcome | undefined;
+  readonly #readers = new Set<(event: ExecutionEvent) => void>();
+  readonly #ended: Promise<ExecutionOutcome>;
+  #end!: (outcome: ExecutionOutcome) => void;
+
+  constructor() {
+    this.#ended = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+  }
+
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController();
+    return this.#abort.signal;
+  }
+
+  abort(): void {
+    this.#abort ??= new AbortController();
+    this.#abort.abort();
+  }
+
+  status(): ExecutionStatus {
+    return this.#outcome ? { is: 'ended', outcome: this.#outcome } : { is: 'running' };
+  }
+
+  emit(type: ExecutionEvent['type'], data: unknown): void {
+    const event = { n: ++this.#count, type, data };
+    if (this.#events.push(event) > MAX_EVENTS) this.#events = this.#events.slice(MAX_EVENTS / 2);
+    for (const reader of this.#readers) reader(event);
+  }
+
+  token(text: string): void {
+    if (!this.#outcome) this.emit('token', { t: text, i: this.#tokens++ });
+  }
+
+  end(outcome: ExecutionOutcome): void {
+    this.#outcome = outcome;
+    this.#end(outcome);
+  }
+
+  async follow(from: number, on: (event: ExecutionEvent) => void): Promise<ExecutionOutcome> {
+    for (const event of this.#events) if (event.n > from) on(event);
+    if (this.#outcome) return this.#outcome;
+    this.#readers.add(on);
+    try {
+      return await this.#ended;
+    } finally {
+      this.#readers.delete(on);
+    }
+  }
+}

@@ -1,0 +1,160 @@
+/**
+ * Functions of this process as a backend. It says so itself: what runs here dies with the process and results
+ * are not kept, so after a restart the outcome of an open attempt is unknown.
+ */
+import type { BackendInfo } from '../../core/fleet.ts';
+import type {
+  Backend,
+  Commander,
+  ExecutionEvent,
+  ExecutionOutcome,
+  FollowEnd,
+  Inspection,
+  KillReply,
+  Offer,
+  OfferReply,
+} from '../../core/ports.ts';
+import type { Env } from '../../kit/env/env.ts';
+import { type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
+import type { Labels } from '../../model/records.ts';
+import { Execution } from './execution.ts';
+
+export interface FunctionContext {
+  readonly jobId: string;
+  readonly token: string;
+  readonly attempt: number;
+  readonly model: string | undefined;
+  /** Aborted when the job is cancelled or runs into its timeout. */
+  readonly signal: AbortSignal;
+  /** Hands a piece of the answer to whoever follows the job. */
+  emit(text: string): void;
+}
+
+export type JobFunction = (payload: never, context: FunctionContext) => unknown;
+
+export interface FunctionBackendOptions {
+  readonly name: string;
+  /** How many run at once. */
+  readonly slots?: number;
+  readonly types: Readonly<Record<string, JobFunction>>;
+  readonly models?: readonly string[];
+  readonly labels?: Labels;
+}
+
+/** Tokens that are refused from now on; older ones cannot arrive any more within one process. */
+const MAX_TOMBSTONES = 10_000;
+
+export class FunctionBackend implements Backend {
+  readonly info: BackendInfo;
+  readonly #env: Env;
+  readonly #types: Readonly<Record<string, JobFunction>>;
+  readonly #executions = new Map<string, Execution>();
+  readonly #tombstones = new Set<string>();
+  readonly #since: number;
+
+  constructor(env: Env, options: FunctionBackendOptions) {
+    this.#env = env;
+    this.#types = options.types;
+    this.#since = env.clock.now();
+    this.info = {
+      name: options.name,
+      kind: 'function',
+      slots: options.slots ?? 1,
+      types: Object.keys(options.types),
+      models: options.models,
+      labels: options.labels ?? {},
+      paid: false,
+      keepsResults: false,
+      registry: env.random.hex(8),
+    };
+  }
+
+  async offer(offer: Offer): Promise<OfferReply> {
+    const { token } = offer;
+    if (this.#executions.has(token)) return { is: 'accepted' };
+    const run = this.#types[offer.ask.type];
+    if (this.#tombstones.has(token) || !run) {
+      return { is: 'refused', error: errorInfo('WORKER_NOT_FOUND', `"${offer.ask.type}" is not run here`) };
+    }
+    const execution = new Execution();
+    this.#executions.set(token, execution);
+    void this.#run(run, offer, execution);
+    return { is: 'accepted' };
+  }
+
+  async inspect(tokens: readonly string[]): Promise<Inspection> {
+    const known = new Map();
+    for (const token of tokens) {
+      const execution = this.#executions.get(token);
+      if (execution) known.set(token, execution.status());
+    }
+    return { registry: this.info.registry, rememberedSince: this.#since, known };
+  }
+
+  async follow(token: string, from: number, on: (event: ExecutionEvent) => void): Promise<FollowEnd> {
+    const execution = this.#executions.get(token);
+    if (!execution) return { is: 'lost' };
+    return { is: 'ended', outcome: await execution.follow(from, on) };
+  }
+
+  async kill(token: string): Promise<KillReply> {
+    const execution = this.#executions.get(token);
+    if (!execution) {
+      this.#bury(token);
+      return { is: 'tombstoned', registry: this.info.registry, rememberedSince: this.#since };
+    }
+    execution.abort();
+    const status = execution.status();
+    return status.is === 'ended' ? status : { is: 'stopping' };
+  }
+
+  async ack(token: string, _who: Commander): Promise<void> {
+    this.#executions.delete(token);
+    this.#bury(token);
+  }
+
+  async #run(run: JobFunction, offer: Offer, execution: Execution): Promise<void> {
+    const { token, ask } = offer;
+    execution.emit('started', { job_id: ask.id, model: ask.model, started_at: this.#env.clock.now() });
+    let outcome: ExecutionOutcome;
+    try {
+      const context: FunctionContext = {
+        jobId: ask.id,
+        token,
+        attempt: offer.attempt,
+        model: ask.model,
+        signal: execution.signal,
+        emit: (text) => execution.token(text),
+      };
+      const result = await run(JSON.parse(offer.payloadText) as never, context);
+      outcome = { ok: true, resultText: JSON.stringify(result) ?? 'null' };
+    } catch (error) {
+      outcome = execution.signal.aborted ? { ok: 'cancelled' } : failure(error);
+    }
+    execution.end(outcome);
+  }
+
+  #bury(token: string): void {
+    this.#tombstones.add(token);
+    if (this.#tombstones.size <= MAX_TOMBSTONES) return;
+    const oldest = this.#tombstones.values().next().value;
+    if (oldest !== undefined) this.#tombstones.delete(oldest);
+  }
+}
+
+/** What was thrown is tried again unless it says that this would not help. */
+function failure(thrown: unknown): ExecutionOutcome {
+  if (thrown instanceof OrchdError) return withRetryAfter(thrown.info(), thrown.details.retryAfterMs);
+  const { message, retriable, retryAfterMs } = (thrown ?? {}) as {
+    message?: unknown;
+    retriable?: unknown;
+    retryAfterMs?: unknown;
+  };
+  const text = typeof message === 'string' ? message.slice(0, 2000) : 'the function threw';
+  const error: ErrorInfo = { ...errorInfo('EXECUTION_FAILED', text), retriable: retriable !== false };
+  return withRetryAfter(error, typeof retryAfterMs === 'number' ? retryAfterMs : undefined);
+}
+
+function withRetryAfter(error: ErrorInfo, retryAfterMs: number | undefined): ExecutionOutcome {
+  return retryAfterMs === undefined ? { ok: false, error } : { ok: false, error, retryAfterMs };
+}

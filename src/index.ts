@@ -1,0 +1,12 @@
+/** The library: what an embedding program uses. */
+export { createOrchestrator, type OrchestratorOptions } from './app.ts';
+export type { FunctionBackendOptions, FunctionContext, JobFunction } from './backends/local/functions.ts';
+export type { Backend } from './core/ports.ts';
+export { ERRORS, type ErrorCode, type ErrorInfo, OrchdError } from './model/errors.ts';
+export type { JobState } from './model/states.ts';
+export type { ListRequest, SubmitRequest } from './model/submit.ts';
+export type { JobEvent } from './runtime/followers.ts';
+export type { JobPage } from './runtime/listing.ts';
+export type { Orchestrator, ResolveRequest, Submitted } from './runtime/orchestrator.ts';
+export type { Caller } from './runtime/prepare.ts';
+export type { AttemptView, JobView } from './runtime/view.ts';

@@ -1,0 +1,25 @@
+/** Bodies go inline while small, behind the store when large. */
+import type { Store } from '../core/ports.ts';
+import { type Body, INLINE_BODY_BYTES } from '../model/records.ts';
+
+export class Bodies {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  async store(text: string): Promise<Body> {
+    return this.inline(text) ?? this.#store.putBlob(text);
+  }
+
+  /** The body itself where it needs no blob. */
+  inline(text: string): Body | undefined {
+    const fits = text.length <= INLINE_BODY_BYTES && Buffer.byteLength(text) <= INLINE_BODY_BYTES;
+    return fits ? text : undefined;
+  }
+
+  async read(body: Body): Promise<string> {
+    return typeof body === 'string' ? body : this.#store.readBlob(body);
+  }
+}

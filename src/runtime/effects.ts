@@ -1,0 +1,278 @@
+/**
+ * Carries out what is due. For every open attempt there is at most one action under way (an offer, a question,
+ * a kill) and at most one reader of its events; both end by posting what they learned to the loop.
+ *
+ * An action that gets no answer tries again with growing pauses for as long as it is due.
+ */
+import { due, dueFor, type Effect, type EffectKind } from '../core/due.ts';
+import type { Engine } from '../core/engine.ts';
+import type { JobEntry } from '../core/entry.ts';
+import type { Finding, KillAnswer, Outcome } from '../core/events.ts';
+import type {
+  Backend,
+  Commander,
+  ExecutionEvent,
+  ExecutionOutcome,
+  Inspection,
+  KillReply,
+} from '../core/ports.ts';
+import { backoffMs } from '../kit/backoff.ts';
+import { crashpoint } from '../kit/crashpoint.ts';
+import type { Env } from '../kit/env/env.ts';
+import { errorInfo, OrchdError } from '../model/errors.ts';
+import type { AttemptRecord, Body } from '../model/records.ts';
+import type { Bodies } from './bodies.ts';
+import type { Loop } from './loop.ts';
+
+const RETRY = { baseDelayMs: 50, maxDelayMs: 1000, jitter: 0.5 };
+
+export interface EffectsParts {
+  readonly env: Env;
+  readonly engine: Engine;
+  readonly loop: Loop;
+  readonly bodies: Bodies;
+  readonly backends: ReadonlyMap<string, Backend>;
+  readonly holderLostMs: number;
+  readonly onEvent: (token: string, entry: JobEntry, event: ExecutionEvent) => void;
+}
+
+export class Effects {
+  readonly #parts: EffectsParts;
+  /** `<kind> <token>`: a kill goes out beside an offer that has not come back. */
+  readonly #acting = new Set<string>();
+  readonly #following = new Set<string>();
+  #stopped = false;
+
+  constructor(parts: EffectsParts) {
+    this.#parts = parts;
+  }
+
+  get underWay(): number {
+    return this.#acting.size + this.#following.size;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  /** Starts what is due for one job; its records are durable. */
+  update(entry: JobEntry): void {
+    const effect = dueFor(this.#parts.engine.state, entry);
+    if (effect) this.#begin(effect);
+  }
+
+  /** Finds everything that should be under way and is not. */
+  sweep(durableSeq: number): void {
+    for (const effect of due(this.#parts.engine.state)) {
+      if (effect.after <= durableSeq) this.#begin(effect);
+    }
+  }
+
+  /** The executor may let go of an attempt whose end is durable here. */
+  acknowledge(token: string, backendName: string): void {
+    const backend = this.#parts.backends.get(backendName);
+    if (!backend || this.#stopped) return;
+    crashpoint('effect:before-ack');
+    // Lost acknowledgements do no harm: executors drop what is old by themselves.
+    backend.ack(token, this.#who()).catch(() => undefined);
+  }
+
+  #begin(effect: Effect): void {
+    if (this.#stopped) return;
+    const { token, kind } = effect;
+    const backend = this.#parts.backends.get(effect.backend);
+    if (!backend) {
+      this.#parts.loop.post({ type: 'lost', token });
+      return;
+    }
+    if (kind === 'follow') this.#follow(token, backend);
+    else if (!this.#acting.has(actionOf(effect))) {
+      this.#acting.add(actionOf(effect));
+      void this.#act(effect, backend);
+    }
+  }
+
+  async #act(effect: Effect, backend: Backend): Promise<void> {
+    const { token, kind } = effect;
+    const since = this.#parts.env.clock.monotonic();
+    for (let tries = 1; this.#isDue(token, kind); tries++) {
+      try {
+        if (await this.#once(token, kind, backend)) break;
+      } catch (error) {
+        if (isFenced(error)) return this.#parts.loop.fail(error as Error);
+        if (kind === 'inspect') this.#unanswered(token, since);
+      }
+      await this.#pause(backoffMs(RETRY, tries, this.#parts.env.random.next()));
+    }
+    this.#acting.delete(actionOf(effect));
+    const entry = this.#parts.engine.state.open.get(token);
+    // The same may be due again after a detour; anything else began when its cause was durable.
+    if (entry && this.#isDue(token, kind))
+      this.#parts.loop.durable(entry.seq).then(() => this.update(entry), ignore);
+  }
+
+  /** One try; true when it is settled, false when it must be asked again. */
+  async #once(token: string, kind: EffectKind, backend: Backend): Promise<boolean> {
+    switch (kind) {
+      case 'offer':
+        await this.#offer(token, backend);
+        return true;
+      case 'inspect':
+        return this.#inspect(token, backend);
+      case 'kill':
+        return this.#kill(token, backend);
+      default:
+        return true;
+    }
+  }
+
+  #isDue(token: string, kind: EffectKind): boolean {
+    const { state } = this.#parts.engine;
+    const entry = state.open.get(token);
+    return !this.#stopped && entry !== undefined && dueFor(state, entry)?.kind === kind;
+  }
+
+  async #offer(token: string, backend: Backend): Promise<void> {
+    const entry = this.#parts.engine.state.open.get(token) as JobEntry;
+    const attempt = entry.open as AttemptRecord;
+    let payloadText: string;
+    try {
+      payloadText = await this.#parts.bodies.read(entry.ask.payload);
+    } catch (error) {
+      const info = error instanceof OrchdError ? error.info() : errorInfo('STORE_FAILED');
+      await this.#parts.loop.ask({ type: 'offered', token, answer: { is: 'refused', error: info } });
+      return;
+    }
+    crashpoint('effect:before-offer');
+    const offer = { ...this.#who(), token, ask: entry.ask, payloadText, attempt: attempt.n };
+    const answer = await backend.offer(offer).catch(() => ({ is: 'unknown' }) as const);
+    crashpoint('effect:after-offer');
+    if (answer.is === 'fenced') return this.#parts.loop.fail(new OrchdError('FENCED'));
+    const heard = this.#parts.loop.ask({ type: 'offered', token, answer });
+    // Reading needs no commit of ours, and an answer that is quick then shares its flush.
+    if (answer.is === 'accepted') this.#follow(token, backend);
+    await heard;
+  }
+
+  async #inspect(token: string, backend: Backend): Promise<boolean> {
+    const inspection = await backend.inspect([token], this.#who());
+    this.#parts.loop.post({ type: 'reachable', name: backend.info.name, up: true });
+    const attempt = this.#parts.engine.state.open.get(token)?.open;
+    if (!attempt) return true;
+    const finding = await this.#finding(token, attempt, inspection);
+    const held =
+      finding.is === 'forgotten' && attempt.state === 'unknown' && attempt.epoch === this.#who().epoch;
+    await this.#parts.loop.ask({ type: 'found', token, finding });
+    // A held unknown stays due: the executor may remember after all, and asking costs little.
+    return !held;
+  }
+
+  async #finding(token: string, attempt: AttemptRecord, inspection: Inspection): Promise<Finding> {
+    const status = inspection.known.get(token);
+    if (status?.is === 'running') return status;
+    if (status) return { is: 'ended', outcome: await this.#stored(status.outcome) };
+    return remembers(inspection, attempt) ? { is: 'absent' } : { is: 'forgotten' };
+  }
+
+  async #kill(token: string, backend: Backend): Promise<boolean> {
+    crashpoint('effect:before-kill');
+    const reply = await backend.kill(token, this.#who());
+    const attempt = this.#parts.engine.state.open.get(token)?.open;
+    if (!attempt) return true;
+    if (reply.is === 'fenced') throw new OrchdError('FENCED');
+    if (reply.is === 'stopping') {
+      // Its end is seen by the reader, or by asking again.
+      this.#follow(token, backend);
+      return false;
+    }
+    await this.#parts.loop.ask({ type: 'killed', token, answer: await this.#killAnswer(reply, attempt) });
+    return true;
+  }
+
+  async #killAnswer(
+    reply: Exclude<KillReply, { is: 'fenced' | 'stopping' }>,
+    attempt: AttemptRecord,
+  ): Promise<KillAnswer> {
+    if (reply.is === 'ended') return { is: 'ended', outcome: await this.#stored(reply.outcome) };
+    return { is: remembers(reply, attempt) ? 'tombstoned' : 'forgotten' };
+  }
+
+  #follow(token: string, backend: Backend): void {
+    if (this.#following.has(token) || this.#stopped) return;
+    this.#following.add(token);
+    void this.#read(token, backend).finally(() => this.#following.delete(token));
+  }
+
+  /** Reads until the end; a reader that loses its executor tries again for a while, then says so. */
+  async #read(token: string, backend: Backend): Promise<void> {
+    const { loop, env, engine, holderLostMs, onEvent } = this.#parts;
+    let from = 0;
+    let since = env.clock.monotonic();
+    const hear = (event: ExecutionEvent): void => {
+      const entry = engine.state.open.get(token);
+      if (event.n <= from || !entry || this.#stopped) return;
+      from = event.n;
+      since = env.clock.monotonic();
+      onEvent(token, entry, event);
+    };
+    for (let tries = 1; !this.#stopped; tries++) {
+      const end = await backend.follow(token, from, hear, this.#who()).catch(() => ({ is: 'lost' }) as const);
+      if (end.is === 'ended') {
+        const outcome = await this.#stored(end.outcome);
+        if (!this.#stopped) loop.post({ type: 'outcome', token, outcome });
+        return;
+      }
+      if (!engine.state.open.has(token)) return;
+      if (env.clock.monotonic() - since >= holderLostMs) {
+        loop.post({ type: 'lost', token });
+        return;
+      }
+      await this.#pause(backoffMs(RETRY, tries, env.random.next()));
+    }
+  }
+
+  /** Puts a large result behind the store; while the disk is full the outcome waits here, and nothing is lost. */
+  async #stored(outcome: ExecutionOutcome): Promise<Outcome> {
+    if (outcome.ok !== true) return outcome;
+    for (;;) {
+      try {
+        const result: Body = await this.#parts.bodies.store(outcome.resultText);
+        return { ok: true, result };
+      } catch (error) {
+        if (!(error instanceof OrchdError) || !error.retriable || this.#stopped) throw error;
+        await this.#pause(RETRY.maxDelayMs);
+      }
+    }
+  }
+
+  /** No answer for too long: the attempt is unknown, and the backend gets nothing new until it answers. */
+  #unanswered(token: string, since: number): void {
+    if (this.#parts.env.clock.monotonic() - since < this.#parts.holderLostMs) return;
+    const attempt = this.#parts.engine.state.open.get(token)?.open;
+    if (!attempt) return;
+    this.#parts.loop.post({ type: 'reachable', name: attempt.backend, up: false });
+    if (attempt.state !== 'unknown') this.#parts.loop.post({ type: 'lost', token });
+  }
+
+  #who(): Commander {
+    const { brain } = this.#parts.engine.state;
+    return { owner: brain?.owner ?? '', epoch: brain?.epoch ?? 0 };
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#parts.env.timers.after(ms, resolve);
+    });
+  }
+}
+
+/** Whether an executor's silence about a token means that it never had it. */
+function remembers(memory: { registry: string; rememberedSince: number }, attempt: AttemptRecord): boolean {
+  return memory.registry === attempt.registry && memory.rememberedSince <= attempt.at;
+}
+
+const isFenced = (error: unknown): boolean => error instanceof OrchdError && error.code === 'FENCED';
+
+const actionOf = (effect: Effect): string => `${effect.kind} ${effect.token}`;
+
+function ignore(): void {}

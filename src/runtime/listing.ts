@@ -1,0 +1,84 @@
+/** Lists jobs, newest first: those in memory and those in the history, as one sequence. */
+import type { JobEntry } from '../core/entry.ts';
+import type { HistoryQuery, HistoryReads } from '../core/ports.ts';
+import type { State } from '../core/state.ts';
+import { OrchdError } from '../model/errors.ts';
+import { JOB_STATES, type JobState } from '../model/states.ts';
+import type { ListRequest } from '../model/submit.ts';
+import { type JobView, viewOf, viewOfBundle } from './view.ts';
+
+export interface JobPage {
+  readonly jobs: readonly JobView[];
+  /** Give it back to get the next page; absent on the last one. */
+  readonly cursor?: string;
+}
+
+const DEFAULT_LIMIT = 50;
+
+export async function listJobs(
+  state: State,
+  history: HistoryReads,
+  request: ListRequest,
+  tenant: string,
+  now: number,
+): Promise<JobPage> {
+  const limit = request.limit ?? DEFAULT_LIMIT;
+  const query = queryOf(request, tenant, limit + 1);
+  const live = liveMatches(state, query);
+  const ended = await history.list(query);
+  const found: { n: number; view: JobView }[] = live.map((entry) => ({
+    n: entry.ask.n,
+    view: viewOf(state, entry, now),
+  }));
+  for (const bundle of ended) {
+    if (!state.jobs.has(bundle.uid)) found.push({ n: bundle.ask.n, view: viewOfBundle(bundle) });
+  }
+  found.sort((a, b) => b.n - a.n);
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
+  const jobs = page.map(({ view }) => view);
+  return found.length > limit && last ? { jobs, cursor: String(last.n) } : { jobs };
+}
+
+function queryOf(request: ListRequest, tenant: string, limit: number): HistoryQuery {
+  return {
+    tenant,
+    limit,
+    ...(request.state !== undefined && { states: statesOf(request.state) }),
+    ...(request.type !== undefined && { type: request.type }),
+    ...(request.session_id !== undefined && { session: request.session_id }),
+    ...(request.key !== undefined && { key: request.key }),
+    ...(request.agent !== undefined && { principal: request.agent }),
+    ...(request.cursor !== undefined && { before: Number(request.cursor) }),
+  };
+}
+
+function statesOf(text: string): JobState[] {
+  const states = text.split(',').map((state) => state.trim());
+  const wrong = states.find((state) => !(JOB_STATES as string[]).includes(state));
+  if (wrong !== undefined) {
+    throw new OrchdError('INVALID_PARAMS', `"${wrong}" is no job state; there are ${JOB_STATES.join(', ')}`, {
+      field: 'state',
+    });
+  }
+  return states as JobState[];
+}
+
+/** The newest live jobs that match; keeps only as many as are asked for. */
+function liveMatches(state: State, query: HistoryQuery): JobEntry[] {
+  const matching: JobEntry[] = [];
+  for (const entry of state.newestFirst(query.before)) {
+    if (!matchesEntry(entry, query)) continue;
+    if (matching.push(entry) === query.limit) break;
+  }
+  return matching;
+}
+
+function matchesEntry({ ask, rec }: JobEntry, query: HistoryQuery): boolean {
+  if (ask.tenant !== query.tenant) return false;
+  if (query.states && !query.states.includes(rec.state)) return false;
+  if (query.type !== undefined && ask.type !== query.type) return false;
+  if (query.session !== undefined && ask.session !== query.session) return false;
+  if (query.key !== undefined && ask.key !== query.key) return false;
+  return query.principal === undefined || ask.principal === query.principal;
+}

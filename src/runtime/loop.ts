@@ -1,0 +1,202 @@
+/**
+ * The shell around the engine: events in, changes to the store, and nothing told or done before it is durable.
+ *
+ * L1  One turn takes what has arrived, steps through it and appends all changes as one unit.
+ * L2  A reply or an effect of a step waits until everything applied up to that step is durable.
+ * L3  Reports of executors and orders of people go before new submissions.
+ * L4  When the store fails, or the engine throws, the loop stops for good and every waiting caller is told.
+ */
+import type { Engine, Reply, Step } from '../core/engine.ts';
+import type { JobEntry } from '../core/entry.ts';
+import type { EngineEvent } from '../core/events.ts';
+import type { Store } from '../core/ports.ts';
+import { crashpoint } from '../kit/crashpoint.ts';
+import type { Cancel, Env } from '../kit/env/env.ts';
+import { OrchdError } from '../model/errors.ts';
+import type { Change } from '../model/records.ts';
+import type { BrainClock } from './brain-clock.ts';
+import { Watermark } from './watermark.ts';
+
+/** Submissions taken in one turn: a flood must not keep the loop from its other work. */
+const SUBMITS_PER_TURN = 1024;
+const MAX_TIMER_MS = 60_000;
+
+interface Posted {
+  readonly event: EngineEvent;
+  readonly resolve: ((reply: Reply) => void) | undefined;
+  readonly reject: ((error: Error) => void) | undefined;
+}
+
+export interface LoopListener {
+  /** What became of a job is durable now. */
+  settled(entry: JobEntry): void;
+  changed(changes: readonly Change[], now: number): void;
+  failed(error: Error): void;
+}
+
+export class Loop {
+  readonly engine: Engine;
+  readonly #env: Env;
+  readonly #store: Store;
+  readonly #clock: BrainClock;
+  readonly #listener: LoopListener;
+  #watermark = new Watermark(0);
+  #urgent: Posted[] = [];
+  #submits: Posted[] = [];
+  #scheduled = false;
+  #timer: Cancel | undefined;
+  #timerAt = Number.POSITIVE_INFINITY;
+  #failure: Error | undefined;
+  /** Callers that wait for a reply, so that a failure reaches each of them. */
+  readonly #awaiting = new Set<(error: Error) => void>();
+
+  constructor(env: Env, engine: Engine, store: Store, clock: BrainClock, listener: LoopListener) {
+    this.#env = env;
+    this.engine = engine;
+    this.#store = store;
+    this.#clock = clock;
+    this.#listener = listener;
+  }
+
+  /** Call once the store is open: what it recovered counts as durable. */
+  begin(): void {
+    this.#watermark = new Watermark(this.engine.state.seq);
+  }
+
+  get failure(): Error | undefined {
+    return this.#failure;
+  }
+
+  post(event: EngineEvent): void {
+    this.#enqueue({ event, resolve: undefined, reject: undefined });
+  }
+
+  ask(event: EngineEvent): Promise<Reply> {
+    if (this.#failure) return Promise.reject(this.#failure);
+    return new Promise((resolve, reject) => {
+      this.#awaiting.add(reject);
+      this.#enqueue({ event, resolve, reject });
+    });
+  }
+
+  /** Resolves when this sequence is durable: what a reader is told must not be taken back. */
+  durable(seq: number): Promise<void> {
+    if (this.#failure) return Promise.reject(this.#failure);
+    if (seq <= this.#watermark.durable) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      this.#awaiting.add(reject);
+      this.#watermark.after(Math.max(seq, this.engine.state.seq), () => {
+        this.#awaiting.delete(reject);
+        resolve();
+      });
+    });
+  }
+
+  onDurable(seq: number): void {
+    if (this.#failure) return;
+    crashpoint('commit:before-replies');
+    this.#watermark.rise(seq);
+    crashpoint('commit:after-replies');
+  }
+
+  fail(error: Error): void {
+    if (this.#failure) return;
+    this.#failure = error;
+    this.#timer?.();
+    for (const reject of this.#awaiting) reject(error);
+    this.#awaiting.clear();
+    this.#listener.failed(error);
+  }
+
+  stop(): void {
+    this.fail(new OrchdError('SHUTTING_DOWN'));
+  }
+
+  #enqueue(posted: Posted): void {
+    if (this.#failure) return;
+    if (posted.event.type === 'submit') this.#submits.push(posted);
+    else this.#urgent.push(posted);
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.#env.timers.soon(() => {
+      this.#scheduled = false;
+      if (!this.#failure) this.#guard(() => this.#turn());
+    });
+  }
+
+  #guard(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.fail(error as Error);
+    }
+  }
+
+  #turn(): void {
+    const now = this.#clock.now();
+    const batch = this.#take();
+    const changes: Change[] = [];
+    const done: { posted: Posted; step: Step; seq: number }[] = [];
+    for (const posted of batch) {
+      const step = this.engine.step(posted.event, now);
+      for (const change of step.changes) changes.push(change);
+      done.push({ posted, step, seq: this.engine.state.seq });
+    }
+    crashpoint('loop:after-step');
+    if (changes.length > 0) {
+      const seq = this.#store.append(changes, now);
+      if (seq !== this.engine.state.seq)
+        throw new Error(`the store counts ${seq}, the engine ${this.engine.state.seq}`);
+      this.#watermark.after(seq, () => this.#listener.changed(changes, now));
+      crashpoint('loop:after-append');
+    }
+    for (const { posted, step, seq } of done) this.#release(posted, step, seq);
+    this.#setTimer(now);
+    if (this.#submits.length > 0 || this.#urgent.length > 0) this.#schedule();
+  }
+
+  #take(): Posted[] {
+    const urgent = this.#urgent;
+    this.#urgent = [];
+    if (this.#submits.length <= SUBMITS_PER_TURN) {
+      const batch = urgent.length === 0 ? this.#submits : urgent.concat(this.#submits);
+      this.#submits = [];
+      return batch;
+    }
+    const batch = urgent.concat(this.#submits.slice(0, SUBMITS_PER_TURN));
+    this.#submits = this.#submits.slice(SUBMITS_PER_TURN);
+    return batch;
+  }
+
+  #release(posted: Posted, step: Step, seq: number): void {
+    if (!posted.resolve && step.touched.length === 0) return;
+    this.#watermark.after(seq, () => {
+      if (posted.resolve && posted.reject) {
+        this.#awaiting.delete(posted.reject);
+        posted.resolve(step.reply);
+      }
+      for (const entry of step.touched) this.#listener.settled(entry);
+    });
+  }
+
+  #setTimer(now: number): void {
+    const at = this.engine.nextWake();
+    if (at === this.#timerAt && this.#timer) return;
+    this.#timer?.();
+    this.#timer = undefined;
+    this.#timerAt = at;
+    if (at === Number.POSITIVE_INFINITY) return;
+    const wait = Math.max(1, Math.min(at - now, MAX_TIMER_MS));
+    this.#timer = this.#env.timers.after(wait, () => {
+      this.#timer = undefined;
+      this.#timerAt = Number.POSITIVE_INFINITY;
+      // While time may not end things, look again later.
+      if (this.#clock.mayExpire) this.post({ type: 'tick' });
+      else this.#guard(() => this.#setTimer(this.#clock.now()));
+    });
+  }
+}

@@ -1,0 +1,431 @@
+/**
+ * The brain as a service: engine, loop, store and effects put together, and the calls that callers make.
+ */
+
+import type { SubmitAnswer } from '../core/admission/submit.ts';
+import { Engine } from '../core/engine.ts';
+import type { JobEntry } from '../core/entry.ts';
+import type { EndedJob, EngineEvent, ResolveAs, Submission } from '../core/events.ts';
+import { type Backend, bundleOf, type ExecutionEvent, type JobBundle, type Store } from '../core/ports.ts';
+import type { EngineSettings } from '../core/settings.ts';
+import { checker } from '../kit/check.ts';
+import type { Cancel, Env } from '../kit/env/env.ts';
+import { newId } from '../kit/ids.ts';
+import type { Logger } from '../kit/logger.ts';
+import { Service } from '../kit/service.ts';
+import { OrchdError } from '../model/errors.ts';
+import { type Change, DEFAULT_TENANT, tokenOf, uidOf } from '../model/records.ts';
+import { isTerminal, type JobState } from '../model/states.ts';
+import { ListRequest, type SubmitRequest } from '../model/submit.ts';
+import { Bodies } from './bodies.ts';
+import { BrainClock } from './brain-clock.ts';
+import { Effects } from './effects.ts';
+import { Followers, type JobEvent, Waiters } from './followers.ts';
+import { type JobPage, listJobs } from './listing.ts';
+import { Loop } from './loop.ts';
+import { type Caller, type Prepared, prepare, withPayload } from './prepare.ts';
+import { type JobView, viewOf, viewOfBundle } from './view.ts';
+
+export interface RuntimeSettings {
+  readonly engine: EngineSettings;
+  readonly holderLostMs: number;
+  readonly sweepIntervalMs: number;
+  readonly historyMs: number;
+  readonly purgeIntervalMs: number;
+}
+
+export interface OrchestratorParts {
+  readonly env: Env;
+  readonly store: Store;
+  readonly backends: readonly Backend[];
+  readonly settings: RuntimeSettings;
+  readonly logger?: Logger;
+}
+
+export interface Submitted {
+  readonly job_id: string;
+  readonly status: JobState;
+  readonly queue_position?: number;
+  readonly predicted_start_ms?: number;
+  /** Set when the job was there before: by which of the caller's names. */
+  readonly duplicate_of?: 'job_id' | 'key';
+}
+
+export type ResolveRequest =
+  | { readonly as: 'retry' }
+  | { readonly as: 'failed'; readonly message?: string }
+  | { readonly as: 'succeeded'; readonly result?: unknown };
+
+const checkList = checker(ListRequest);
+const PURGE_BATCH = 5000;
+/** Events of a running attempt kept for followers that come late. */
+const MAX_RECENT_EVENTS = 1000;
+
+export class Orchestrator extends Service {
+  readonly #parts: OrchestratorParts;
+  readonly #backends: ReadonlyMap<string, Backend>;
+  readonly #engine: Engine;
+  readonly #loop: Loop;
+  readonly #effects: Effects;
+  readonly #bodies: Bodies;
+  readonly #clock: BrainClock;
+  readonly #followers = new Followers();
+  readonly #waiters = new Waiters();
+  readonly #recent = new Map<string, ExecutionEvent[]>();
+  /** Grows when ended jobs leave memory: a look into the history that began before must be repeated. */
+  #evictions = 0;
+  #timers: Cancel[] = [];
+
+  constructor(parts: OrchestratorParts) {
+    super();
+    const { env, store, settings } = parts;
+    this.#parts = parts;
+    this.#backends = new Map(parts.backends.map((backend) => [backend.info.name, backend]));
+    this.#engine = new Engine({ settings: settings.engine, random: () => env.random.next() });
+    this.#clock = new BrainClock(env.clock);
+    this.#clock.onStep = (byMs) =>
+      parts.logger?.warn('the wall clock was stepped', { duration_ms: Math.round(byMs) });
+    this.#bodies = new Bodies(store);
+    this.#loop = new Loop(env, this.#engine, store, this.#clock, {
+      settled: (entry) => this.#settled(entry),
+      changed: (changes) => this.#log(changes),
+      failed: (error) => this.#failed(error),
+    });
+    this.#effects = new Effects({
+      env,
+      engine: this.#engine,
+      loop: this.#loop,
+      bodies: this.#bodies,
+      backends: this.#backends,
+      holderLostMs: settings.holderLostMs,
+      onEvent: (token, entry, event) => this.#onExecutionEvent(token, entry, event),
+    });
+  }
+
+  get failure(): Error | undefined {
+    return this.#loop.failure;
+  }
+
+  /** For tests and metrics: the engine's state, which only the engine may change. */
+  get engine(): Engine {
+    return this.#engine;
+  }
+
+  protected async onStart(): Promise<void> {
+    const { env, store } = this.#parts;
+    for (const backend of this.#backends.values()) await backend.start?.();
+    await store.open(this.#engine.state, this.#storeEvents(), this.#clock.now());
+    this.#loop.begin();
+    await this.#loop.ask({ type: 'open', owner: env.random.hex(8) });
+    for (const backend of this.#backends.values()) this.#loop.post({ type: 'backend', info: backend.info });
+    for (const entry of this.#engine.state.ended) store.index(bundleOf(entry));
+    this.#loop.post({ type: 'tick' });
+    this.#every(this.#parts.settings.sweepIntervalMs, () => this.#sweep());
+    this.#every(this.#parts.settings.purgeIntervalMs, () => this.#purge());
+    this.#sweep();
+  }
+
+  protected async onStop(): Promise<void> {
+    for (const cancel of this.#timers) cancel();
+    this.#effects.stop();
+    this.#loop.stop();
+    this.#followers.closeAll();
+    await this.#parts.store.close();
+    for (const backend of this.#backends.values()) await backend.stop?.();
+  }
+
+  async submit(request: SubmitRequest, caller: Caller = {}): Promise<Submitted> {
+    const [answer] = await this.submitMany([request], caller);
+    if (answer instanceof OrchdError) throw answer;
+    return answer as Submitted;
+  }
+
+  /** One answer per request, in one commit. */
+  async submitMany(
+    requests: readonly SubmitRequest[],
+    caller: Caller = {},
+  ): Promise<readonly (Submitted | OrchdError)[]> {
+    this.#assertOpen();
+    if (this.#parts.store.overloaded) throw new OrchdError('STORE_BUSY');
+    const submissions: Submission[] = [];
+    const answers: (Submitted | OrchdError | undefined)[] = [];
+    for (const request of requests) {
+      try {
+        const ready = this.#ready(request, caller);
+        submissions.push(ready instanceof Promise ? await ready : ready);
+        answers.push(undefined);
+      } catch (error) {
+        if (!(error instanceof OrchdError)) throw error;
+        answers.push(error);
+      }
+    }
+    if (submissions.length > 0) await this.#admit(submissions, answers);
+    return answers as (Submitted | OrchdError)[];
+  }
+
+  async get(jobId: string, tenant = DEFAULT_TENANT): Promise<JobView> {
+    this.#assertOpen();
+    const uid = uidOf(tenant, jobId);
+    const entry = this.#engine.state.jobs.get(uid);
+    if (entry) {
+      await this.#loop.durable(entry.seq);
+      // It may have gone on meanwhile; what is told now is at least as new and as durable.
+      return this.#fullView(entry);
+    }
+    const bundle = await this.#parts.store.history.get(uid);
+    if (!bundle) throw new OrchdError('NOT_FOUND', `there is no job "${jobId}"`);
+    return { ...viewOfBundle(bundle), ...(await this.#result(bundle.job.result)) };
+  }
+
+  async list(request: ListRequest = {}, tenant = DEFAULT_TENANT): Promise<JobPage> {
+    this.#assertOpen();
+    const { state } = this.#engine;
+    await this.#loop.durable(state.seq);
+    return listJobs(state, this.#parts.store.history, checkList(request), tenant, this.#clock.now());
+  }
+
+  /** The job when it has ended. */
+  async wait(jobId: string, tenant = DEFAULT_TENANT): Promise<JobView> {
+    this.#assertOpen();
+    const uid = uidOf(tenant, jobId);
+    const entry = this.#engine.state.jobs.get(uid);
+    if (entry && !isTerminal(entry.rec.state)) return this.#waiters.wait(uid);
+    return this.get(jobId, tenant);
+  }
+
+  /** What happens to a job from now on, to its end; what a running attempt said last comes first. */
+  async *events(jobId: string, tenant = DEFAULT_TENANT): AsyncGenerator<JobEvent> {
+    const uid = uidOf(tenant, jobId);
+    const follower = this.#followers.follow(uid);
+    try {
+      const job = await this.get(jobId, tenant);
+      if (isTerminal(job.state)) {
+        yield endEvent(job);
+        return;
+      }
+      if (job.state === 'queued') yield { type: 'queued', job };
+      const open = this.#engine.state.jobs.get(uid)?.open;
+      for (const event of (open && this.#recent.get(tokenOf(uid, open.n))) ?? []) {
+        if (open) follower.execution(open.n, event);
+      }
+      yield* follower;
+    } finally {
+      follower.close();
+    }
+  }
+
+  cancel(jobId: string, by = 'caller', tenant = DEFAULT_TENANT): Promise<JobView> {
+    return this.#order(jobId, tenant, (uid) => ({ type: 'cancel', uid, by }));
+  }
+
+  async redrive(jobId: string, by = 'operator', tenant = DEFAULT_TENANT): Promise<JobView> {
+    const known = await this.#known(uidOf(tenant, jobId));
+    return this.#order(jobId, tenant, (uid) => ({ type: 'redrive', uid, by, known }));
+  }
+
+  async resolve(
+    jobId: string,
+    how: ResolveRequest,
+    by = 'operator',
+    tenant = DEFAULT_TENANT,
+  ): Promise<JobView> {
+    const stored: ResolveAs =
+      how.as === 'succeeded'
+        ? { as: 'succeeded', result: await this.#bodies.store(JSON.stringify(how.result) ?? 'null') }
+        : how;
+    return this.#order(jobId, tenant, (uid) => ({ type: 'resolve', uid, by, how: stored }));
+  }
+
+  checkpoint(): Promise<void> {
+    return this.#parts.store.checkpoint();
+  }
+
+  #ready(request: SubmitRequest, caller: Caller): Submission | Promise<Submission> {
+    const { env, settings } = this.#parts;
+    const makeId = (): string => newId(env.clock.now(), env.random);
+    const prepared = prepare(request, caller, makeId, settings.engine.maxTries);
+    const inline = this.#bodies.inline(prepared.payloadText);
+    const mayBeKnown = prepared.submission.hash !== undefined;
+    if (inline !== undefined && !mayBeKnown) return withPayload(prepared, inline, undefined);
+    return this.#readySlowly(prepared);
+  }
+
+  /** With a look into the history, or a body to put away first; neither for a job that is there already. */
+  async #readySlowly(prepared: Prepared): Promise<Submission> {
+    const { submission, payloadText } = prepared;
+    const { maxPayloadBytes } = this.#parts.settings.engine;
+    const uid = uidOf(submission.tenant, submission.id);
+    const known = submission.hash === undefined ? undefined : await this.#known(uid);
+    const { state } = this.#engine;
+    const isDuplicate =
+      known !== undefined ||
+      state.jobs.has(uid) ||
+      (submission.key !== undefined && state.roster.byKey(submission.tenant, submission.key) !== undefined);
+    const refused = isDuplicate || submission.payloadBytes > maxPayloadBytes || state.full;
+    const payload = refused ? 'null' : await this.#bodies.store(payloadText);
+    return withPayload(prepared, payload, known);
+  }
+
+  async #admit(
+    submissions: readonly Submission[],
+    answers: (Submitted | OrchdError | undefined)[],
+  ): Promise<void> {
+    const replies = (await this.#loop.ask({ type: 'submit', submissions })) as readonly (
+      | SubmitAnswer
+      | OrchdError
+    )[];
+    let next = 0;
+    for (const [at, answer] of answers.entries()) {
+      if (answer !== undefined) continue;
+      const reply = replies[next++] as SubmitAnswer | OrchdError;
+      answers[at] = reply instanceof OrchdError ? reply : submitted(reply);
+    }
+  }
+
+  async #order(jobId: string, tenant: string, event: (uid: string) => EngineEvent): Promise<JobView> {
+    this.#assertOpen();
+    const uid = uidOf(tenant, jobId);
+    if (!this.#engine.state.jobs.has(uid) && event(uid).type !== 'redrive') {
+      // Ended and gone from memory: the order has nothing to do, or is refused by the job's state.
+      const job = await this.get(jobId, tenant);
+      if (event(uid).type === 'cancel') return job;
+      throw new OrchdError('ILLEGAL_STATE', `"${jobId}" is ${job.state}`);
+    }
+    const reply = await this.#loop.ask(event(uid));
+    if (reply instanceof OrchdError) throw reply;
+    return this.get(jobId, tenant);
+  }
+
+  /** An ended job that has left memory; asked again when one left while we looked. */
+  async #known(uid: string): Promise<EndedJob | undefined> {
+    for (;;) {
+      if (this.#engine.state.jobs.has(uid)) return undefined;
+      const evictions = this.#evictions;
+      const bundle: JobBundle | undefined = await this.#parts.store.history.get(uid);
+      if (bundle) return { ask: bundle.ask, job: bundle.job };
+      if (evictions === this.#evictions) return undefined;
+    }
+  }
+
+  async #fullView(entry: JobEntry): Promise<JobView> {
+    const view = viewOf(this.#engine.state, entry, this.#clock.now());
+    return { ...view, ...(await this.#result(entry.rec.result)) };
+  }
+
+  async #result(body: JobEntry['rec']['result']): Promise<{ result?: unknown }> {
+    return body === undefined ? {} : { result: JSON.parse(await this.#bodies.read(body)) };
+  }
+
+  #storeEvents() {
+    return {
+      durable: (seq: number) => this.#loop.onDurable(seq),
+      indexed: (uids: readonly { uid: string; seq: number }[]) => {
+        this.#evictions++;
+        this.#loop.post({ type: 'indexed', uids });
+      },
+      space: (full: boolean) => {
+        this.#parts.logger?.warn(full ? 'the disk is full' : 'the disk has space again');
+        this.#loop.post({ type: 'space', full });
+      },
+      failed: (error: Error) =>
+        this.#loop.fail(new OrchdError('STORE_FAILED', undefined, {}, { cause: error })),
+    };
+  }
+
+  /** The records of a job are durable: start what is due, hand it on when it has ended, tell its followers. */
+  #settled(entry: JobEntry): void {
+    this.#effects.update(entry);
+    const closed = entry.past?.at(-1);
+    if (closed && !entry.open) {
+      const token = tokenOf(entry.uid, closed.n);
+      if (this.#recent.delete(token) || closed.state === 'ended')
+        this.#effects.acknowledge(token, closed.backend);
+    }
+    if (this.#engine.state.ended.has(entry)) this.#parts.store.index(bundleOf(entry));
+    if (!isTerminal(entry.rec.state)) return;
+    if (this.#followers.of(entry.uid) || this.#waiters.has(entry.uid)) void this.#tellEnd(entry);
+  }
+
+  async #tellEnd(entry: JobEntry): Promise<void> {
+    const followers = [...(this.#followers.of(entry.uid) ?? [])];
+    const job = await this.#fullView(entry).catch(() => viewOf(this.#engine.state, entry, this.#clock.now()));
+    for (const follower of followers) follower.push(endEvent(job));
+    this.#waiters.tell(entry.uid, job);
+  }
+
+  #onExecutionEvent(token: string, entry: JobEntry, event: ExecutionEvent): void {
+    const recent = this.#recent.get(token);
+    if (!recent) this.#recent.set(token, [event]);
+    else if (recent.push(event) > MAX_RECENT_EVENTS) recent.shift();
+    const attempt = entry.open?.n ?? 0;
+    for (const follower of this.#followers.of(entry.uid) ?? []) follower.execution(attempt, event);
+  }
+
+  #sweep(): void {
+    this.#loop.post({ type: 'tick' });
+    const { seq } = this.#engine.state;
+    this.#loop.durable(seq).then(() => this.#effects.sweep(seq), ignore);
+  }
+
+  #purge(): void {
+    this.#purgeOnce().catch((error: Error) =>
+      this.#parts.logger?.warn('no purge', { reason: error.message }),
+    );
+  }
+
+  async #purgeOnce(): Promise<void> {
+    const { store, settings } = this.#parts;
+    const endedBefore = this.#clock.now() - settings.historyMs;
+    const plan = await store.planPurge(endedBefore, PURGE_BATCH);
+    // The floor is durable before the attempts that it stands for are forgotten.
+    await this.#loop.ask({ type: 'purge', attemptFloor: plan.attemptFloor });
+    await store.purge(endedBefore, PURGE_BATCH);
+  }
+
+  #every(ms: number, run: () => void): void {
+    const again = (): void => {
+      this.#timers[at] = this.#parts.env.timers.after(ms, () => {
+        again();
+        run();
+      });
+    };
+    const at = this.#timers.length;
+    again();
+  }
+
+  #log(changes: readonly Change[]): void {
+    const { logger } = this.#parts;
+    if (!logger) return;
+    for (const { kind, id, after, cause } of changes) {
+      if (kind === 'job' && after)
+        logger.debug('job moved', { job_id: id, event: { type: cause, to: after.state } });
+    }
+  }
+
+  #failed(error: Error): void {
+    this.#effects.stop();
+    this.#followers.closeAll();
+    this.#waiters.rejectAll(error);
+    const code = error instanceof OrchdError ? error.code : 'INTERNAL';
+    if (code !== 'SHUTTING_DOWN') this.#parts.logger?.error('the brain has stopped', { error_code: code });
+  }
+
+  #assertOpen(): void {
+    if (this.#loop.failure) throw this.#loop.failure;
+    if (!this.running) throw new OrchdError('SHUTTING_DOWN', 'the orchestrator has not been started');
+  }
+}
+
+function submitted(answer: SubmitAnswer): Submitted {
+  return {
+    job_id: answer.id,
+    status: answer.status,
+    ...(answer.queuePosition !== undefined && { queue_position: answer.queuePosition }),
+    ...(answer.predictedStartMs !== undefined && { predicted_start_ms: answer.predictedStartMs }),
+    ...(answer.duplicateOf !== undefined && { duplicate_of: answer.duplicateOf }),
+  };
+}
+
+const endEvent = (job: JobView): JobEvent => ({ type: job.state === 'succeeded' ? 'end' : 'error', job });
+
+function ignore(): void {}

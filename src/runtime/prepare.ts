@@ -1,0 +1,104 @@
+/** From a request to a checked submission: everything that can be decided without the state. */
+import type { Submission } from '../core/events.ts';
+import { checker } from '../kit/check.ts';
+import { stableHash } from '../kit/hash.ts';
+import { OrchdError } from '../model/errors.ts';
+import { type Body, DEFAULT_TENANT } from '../model/records.ts';
+import { SubmitRequest } from '../model/submit.ts';
+
+export interface Caller {
+  readonly tenant?: string;
+  /** The agent that asks unless the request names one. */
+  readonly principal?: string;
+  readonly submittedBy?: string;
+  readonly correlationId?: string;
+}
+
+export interface Prepared {
+  readonly submission: Omit<Submission, 'payload' | 'known'>;
+  readonly payloadText: string;
+}
+
+const check = checker(SubmitRequest);
+const MAX_DEPTH = 64;
+const PAYLOAD_FIELDS = ['prompt', 'messages', 'max_tokens', 'temperature', 'seed'] as const;
+
+export function prepare(value: unknown, caller: Caller, newId: () => string, maxTries: number): Prepared {
+  if (isTooDeep(value)) {
+    throw new OrchdError('INVALID_PARAMS', `the request is nested deeper than ${MAX_DEPTH} levels`);
+  }
+  const request = check(value);
+  const payloadText = payloadOf(request);
+  const submission: Prepared['submission'] = {
+    id: request.job_id ?? newId(),
+    tenant: caller.tenant ?? DEFAULT_TENANT,
+    principal: request.agent ?? caller.principal ?? 'anonymous',
+    submittedBy: caller.submittedBy ?? caller.principal ?? 'anonymous',
+    type: request.type ?? 'inference',
+    class: request.priority ?? 'batch',
+    score: request.score ?? 0,
+    weight: request.weight ?? 1,
+    maxTries: request.max_tries ?? maxTries,
+    payloadBytes: Buffer.byteLength(payloadText),
+    key: request.key,
+    kind: request.backend,
+    model: request.model,
+    labels: request.labels,
+    session: request.session_id,
+    parallel: request.parallel ? true : undefined,
+    notBefore: request.not_before,
+    deadlineMs: request.deadline_ms,
+    timeoutMs: request.timeout_ms,
+    parent: request.parent_id,
+    onUnknown: request.on_unknown,
+    hash: request.job_id === undefined ? undefined : bodyHash(request),
+    correlationId: caller.correlationId,
+    forceRetry: request.force_retry ?? false,
+  };
+  return { submission, payloadText };
+}
+
+export const withPayload = (
+  { submission }: Prepared,
+  payload: Body,
+  known: Submission['known'],
+): Submission => ({ ...submission, payload, known });
+
+function payloadOf(request: SubmitRequest): string {
+  const given = PAYLOAD_FIELDS.filter((field) => request[field] !== undefined);
+  if (request.payload !== undefined && given.length > 0) {
+    throw new OrchdError('INVALID_PARAMS', `"payload" and "${given[0]}" cannot be given together`, {
+      field: String(given[0]),
+    });
+  }
+  const payload =
+    request.payload !== undefined
+      ? request.payload
+      : Object.fromEntries(given.map((field) => [field, request[field]]));
+  try {
+    return JSON.stringify(payload) ?? 'null';
+  } catch {
+    throw new OrchdError('INVALID_PARAMS', '"payload" cannot be written as JSON', { field: 'payload' });
+  }
+}
+
+function bodyHash(request: SubmitRequest): string {
+  const { force_retry: _, ...body } = request;
+  return stableHash(body);
+}
+
+/** Without recursion: the value itself may be nested deeper than the stack allows. */
+function isTooDeep(value: unknown): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_DEPTH) return true;
+    const below: unknown[] = [];
+    for (const item of level) {
+      if (item === null || typeof item !== 'object') continue;
+      for (const child of Object.values(item))
+        if (child !== null && typeof child === 'object') below.push(child);
+    }
+    level = below;
+  }
+  return false;
+}

@@ -1,0 +1,69 @@
+/**
+ * The work that must not hold up the event loop: merging checkpoints and writing the history. It runs on a
+ * thread of its own, or inline where every disk call must be seen in order (simulation, crash tests).
+ */
+import type { HistoryReads, JobBundle, PurgeResult } from '../../core/ports.ts';
+import type { Disk } from '../../kit/env/env.ts';
+import { type MergeOrder, mergeCheckpoint } from './checkpoint.ts';
+import type { HistoryIndex, HistoryOpened } from './history.ts';
+import type { Paths } from './layout.ts';
+import type { Manifest } from './manifest.ts';
+
+export interface Background {
+  open(): Promise<HistoryOpened>;
+  merge(order: MergeOrder): Promise<Manifest>;
+  index(bundles: readonly JobBundle[], watermark: number): Promise<void>;
+  planPurge(endedBefore: number, limit: number): Promise<PurgeResult>;
+  purge(endedBefore: number, limit: number): Promise<void>;
+  usesBlobFile(file: number): Promise<boolean>;
+  readonly reads: HistoryReads;
+  close(): Promise<void>;
+}
+
+export const readsOf = (index: HistoryIndex): HistoryReads => ({
+  get: async (uid) => index.get(uid),
+  list: async (query) => index.list(query),
+  count: async () => index.count(),
+});
+
+export class InlineBackground implements Background {
+  readonly #disk: Disk;
+  readonly #paths: Paths;
+  readonly #history: HistoryIndex;
+  readonly reads: HistoryReads;
+
+  constructor(disk: Disk, paths: Paths, history: HistoryIndex) {
+    this.#disk = disk;
+    this.#paths = paths;
+    this.#history = history;
+    this.reads = readsOf(history);
+  }
+
+  async open(): Promise<HistoryOpened> {
+    return this.#history.open();
+  }
+
+  merge(order: MergeOrder): Promise<Manifest> {
+    return mergeCheckpoint(this.#disk, this.#paths, order);
+  }
+
+  async index(bundles: readonly JobBundle[], watermark: number): Promise<void> {
+    this.#history.put(bundles, watermark);
+  }
+
+  async planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
+    return this.#history.planPurge(endedBefore, limit);
+  }
+
+  async purge(endedBefore: number, limit: number): Promise<void> {
+    this.#history.purge(endedBefore, limit);
+  }
+
+  async usesBlobFile(file: number): Promise<boolean> {
+    return this.#history.usesBlobFile(file);
+  }
+
+  async close(): Promise<void> {
+    this.#history.close();
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * Large bodies, outside the log: appended to numbered files, never changed, dropped by whole files. A file is
+ * continued only by the process that began it, so no tail ever has to be judged.
+ */
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import type { Disk, DiskFile } from '../../kit/env/env.ts';
+import { OrchdError } from '../../model/errors.ts';
+import type { BlobRef } from '../../model/records.ts';
+import { blobName, blobNumber } from './layout.ts';
+import { isFull } from './log-writer.ts';
+
+const MAX_FILE_BYTES = 64 * 2 ** 20;
+const MAX_PENDING_BYTES = 64 * 2 ** 20;
+
+interface PendingBlob {
+  readonly bytes: Buffer;
+  readonly done: (ref: BlobRef) => void;
+  readonly fail: (error: Error) => void;
+}
+
+export class Blobs {
+  readonly #disk: Disk;
+  readonly #folder: string;
+  #pending: PendingBlob[] = [];
+  #pendingBytes = 0;
+  #busy = false;
+  #file: DiskFile | undefined;
+  #number = 0;
+  #size = 0;
+  #failure: Error | undefined;
+  readonly #readers = new Map<number, Promise<DiskFile>>();
+
+  constructor(disk: Disk, folder: string) {
+    this.#disk = disk;
+    this.#folder = folder;
+  }
+
+  async open(): Promise<void> {
+    for (const name of await this.#disk.list(this.#folder)) {
+      this.#number = Math.max(this.#number, blobNumber(name) ?? 0);
+    }
+  }
+
+  /** The file that is being written; it and later ones are never dropped. */
+  get current(): number {
+    return this.#file ? this.#number : this.#number + 1;
+  }
+
+  put(text: string): Promise<BlobRef> {
+    if (this.#failure) {
+      return Promise.reject(new OrchdError('STORE_FAILED', undefined, {}, { cause: this.#failure }));
+    }
+    const bytes = Buffer.from(text, 'utf8');
+    if (this.#pendingBytes + bytes.length > MAX_PENDING_BYTES && this.#pending.length > 0) {
+      return Promise.reject(new OrchdError('STORE_BUSY'));
+    }
+    this.#pendingBytes += bytes.length;
+    return new Promise((done, fail) => {
+      this.#pending.push({ bytes, done, fail });
+      if (!this.#busy) void this.#work();
+    });
+  }
+
+  async read(ref: BlobRef): Promise<string> {
+    const file = await this.#reader(ref.file);
+    const bytes = await file.read(ref.offset, ref.bytes);
+    if (bytes.length !== ref.bytes || crc32(bytes) !== ref.crc) {
+      const position = `blobs/${blobName(ref.file)}:${ref.offset}`;
+      throw new OrchdError('STORE_CORRUPT', `${position} does not match its checksum`, { position });
+    }
+    return bytes.toString('utf8');
+  }
+
+  async drop(file: number): Promise<void> {
+    const reader = this.#readers.get(file);
+    this.#readers.delete(file);
+    if (reader) await (await reader).close();
+    await this.#disk.remove(join(this.#folder, blobName(file)));
+  }
+
+  async files(): Promise<number[]> {
+    const numbers = (await this.#disk.list(this.#folder)).map(blobNumber);
+    return numbers.filter((number) => number !== undefined);
+  }
+
+  async close(): Promise<void> {
+    await this.#file?.close();
+    this.#file = undefined;
+    for (const reader of this.#readers.values()) await (await reader).close();
+    this.#readers.clear();
+  }
+
+  #reader(file: number): Promise<DiskFile> {
+    let reader = this.#readers.get(file);
+    if (!reader) {
+      reader = this.#disk.open(join(this.#folder, blobName(file)), 'read');
+      this.#readers.set(file, reader);
+      reader.catch(() => this.#readers.delete(file));
+    }
+    return reader;
+  }
+
+  async #work(): Promise<void> {
+    this.#busy = true;
+    while (this.#pending.length > 0) {
+      const batch = this.#pending;
+      this.#pending = [];
+      try {
+        const refs = await this.#writeBatch(batch);
+        batch.forEach((blob, at) => {
+          blob.done(refs[at] as BlobRef);
+        });
+      } catch (error) {
+        const known = this.#judge(error as Error);
+        for (const blob of batch) blob.fail(known);
+      }
+      for (const { bytes } of batch) this.#pendingBytes -= bytes.length;
+    }
+    this.#busy = false;
+  }
+
+  /** A full disk refuses these bodies only; any other failure ends the writer, since a sync is never retried. */
+  #judge(error: Error): Error {
+    if (isFull(error)) return new OrchdError('STORE_FULL', undefined, {}, { cause: error });
+    this.#failure = error;
+    return new OrchdError('STORE_FAILED', undefined, {}, { cause: error });
+  }
+
+  async #writeBatch(batch: readonly PendingBlob[]): Promise<BlobRef[]> {
+    if (!this.#file || this.#size >= MAX_FILE_BYTES) await this.#nextFile();
+    const file = this.#file as DiskFile;
+    const start = this.#size;
+    let offset = start;
+    const refs = batch.map(({ bytes }) => {
+      const ref = { file: this.#number, offset, bytes: bytes.length, crc: crc32(bytes) };
+      offset += bytes.length;
+      return ref;
+    });
+    await file.write(
+      start,
+      batch.length === 1 ? (batch[0] as PendingBlob).bytes : Buffer.concat(batch.map((b) => b.bytes)),
+    );
+    await file.datasync();
+    this.#size = offset;
+    return refs;
+  }
+
+  async #nextFile(): Promise<void> {
+    await this.#file?.close();
+    this.#file = undefined;
+    const file = await this.#disk.open(join(this.#folder, blobName(this.#number + 1)), 'create');
+    await this.#disk.syncFolder(this.#folder);
+    this.#number++;
+    this.#file = file;
+    this.#size = 0;
+  }
+}

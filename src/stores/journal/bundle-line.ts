@@ -1,0 +1,67 @@
+/**
+ * One job of a checkpoint as a line of text. What the merge must know of a job it does not change stands before
+ * the JSON, so that most lines are copied without being parsed.
+ *
+ *   L|E  uid TAB seq TAB json      a live job; a job that has ended but was not in the history yet
+ *   F    id  TAB 0   TAB json      an entry of the failure cache
+ *   B    id  TAB 0   TAB json      the brain
+ */
+
+import type { JobBundle } from '../../core/ports.ts';
+import type { AskRecord, AttemptRecord, JobRecord } from '../../model/records.ts';
+import { isOpen, isTerminal } from '../../model/states.ts';
+import { upcast } from '../../model/upcast.ts';
+
+export type LineTag = 'L' | 'E' | 'F' | 'B';
+
+export interface Line {
+  readonly tag: LineTag;
+  readonly id: string;
+  readonly seq: number;
+  readonly json: string;
+}
+
+export const isEnded = (bundle: JobBundle): boolean =>
+  isTerminal(bundle.job.state) && !bundle.attempts.some(({ state }) => isOpen(state));
+
+export function writeLine(tag: LineTag, id: string, seq: number, value: unknown): string {
+  return `${tag}${id}\t${seq}\t${JSON.stringify(value)}\n`;
+}
+
+export function bundleLine(bundle: JobBundle): string {
+  const { ask, job, attempts } = bundle;
+  return writeLine(isEnded(bundle) ? 'E' : 'L', bundle.uid, bundle.seq, { ask, job, attempts });
+}
+
+export function readLine(text: string): Line {
+  const idEnd = text.indexOf('\t');
+  const seqEnd = text.indexOf('\t', idEnd + 1);
+  return {
+    tag: text[0] as LineTag,
+    id: text.slice(1, idEnd),
+    seq: Number(text.slice(idEnd + 1, seqEnd)),
+    json: text.slice(seqEnd + 1),
+  };
+}
+
+export function readBundle(line: Line): JobBundle {
+  const stored = JSON.parse(line.json) as { ask: AskRecord; job: JobRecord; attempts: AttemptRecord[] };
+  return {
+    uid: line.id,
+    seq: line.seq,
+    ask: upcast('ask', stored.ask as never),
+    job: upcast('job', stored.job as never),
+    attempts: stored.attempts.map((attempt) => upcast('attempt', attempt as never)),
+  };
+}
+
+/** The lines of a part, one string each. */
+export function* linesOf(part: Buffer): Generator<string> {
+  let from = 0;
+  while (from < part.length) {
+    const to = part.indexOf(10, from);
+    yield part.toString('utf8', from, to < 0 ? part.length : to);
+    if (to < 0) return;
+    from = to + 1;
+  }
+}

@@ -1,0 +1,102 @@
+/** What the log says about each record since the last checkpoint: the last after-image of every one. */
+import { PAST_ATTEMPTS } from '../../core/entry.ts';
+import type { JobBundle } from '../../core/ports.ts';
+import { FRESH_JOB } from '../../model/moves.ts';
+import type {
+  AskRecord,
+  AttemptRecord,
+  BrainRecord,
+  Change,
+  FailureRecord,
+  JobRecord,
+} from '../../model/records.ts';
+import { isOpen, isTerminal } from '../../model/states.ts';
+
+interface JobDelta {
+  /** Set when the log holds the job from its admission on: nothing older counts. */
+  ask: AskRecord | undefined;
+  job: JobRecord | undefined;
+  readonly attempts: Map<number, AttemptRecord>;
+  seq: number;
+}
+
+export class Delta {
+  readonly jobs = new Map<string, JobDelta>();
+  readonly failures = new Map<string, FailureRecord | null>();
+  brain: BrainRecord | undefined;
+
+  add(change: Change, seq: number): void {
+    switch (change.kind) {
+      case 'ask':
+        if (change.after) {
+          this.jobs.set(change.id, { ask: change.after, job: FRESH_JOB, attempts: new Map(), seq });
+        }
+        return;
+      case 'job': {
+        const delta = this.#of(change.id, seq);
+        if (change.after) delta.job = change.after;
+        return;
+      }
+      case 'attempt':
+        if (change.after) this.#of(change.after.job, seq).attempts.set(change.after.n, change.after);
+        return;
+      case 'failure':
+        this.failures.delete(change.id);
+        this.failures.set(change.id, change.after);
+        return;
+      case 'brain':
+        if (change.after) this.brain = change.after;
+        return;
+    }
+  }
+
+  /** An entry of the older checkpoint, unless the log has another word on it. */
+  keepFailure(id: string, failure: FailureRecord): void {
+    if (!this.failures.has(id)) this.failures.set(id, failure);
+  }
+
+  /** The job as it is now, given what an older checkpoint knew of it; undefined where neither knows its ask. */
+  bundle(uid: string, base: JobBundle | undefined): JobBundle | undefined {
+    const delta = this.jobs.get(uid);
+    if (!delta) return base;
+    const older = delta.ask ? undefined : base;
+    const ask = delta.ask ?? older?.ask;
+    const job = delta.job ?? older?.job;
+    if (!ask || !job) return undefined;
+    const attempts = new Map((older?.attempts ?? []).map((attempt) => [attempt.n, attempt]));
+    for (const [n, attempt] of delta.attempts) attempts.set(n, attempt);
+    return { uid, ask, job, attempts: lastAttempts([...attempts.values()]), seq: delta.seq };
+  }
+
+  /**
+   * Lets go of a job that began and ended in this log and is in the history: a busy log holds far more of those
+   * than there are live jobs. A dead one is kept: it may come back to life further on.
+   */
+  dropEnded(uid: string, indexedUpTo: number): JobBundle | undefined {
+    const delta = this.jobs.get(uid);
+    if (!delta?.ask || !delta.job || delta.seq > indexedUpTo) return undefined;
+    if (!isTerminal(delta.job.state) || delta.job.state === 'dead') return undefined;
+    for (const attempt of delta.attempts.values()) if (isOpen(attempt.state)) return undefined;
+    const bundle = this.bundle(uid, undefined);
+    this.jobs.delete(uid);
+    return bundle;
+  }
+
+  #of(uid: string, seq: number): JobDelta {
+    let delta = this.jobs.get(uid);
+    if (!delta) {
+      delta = { ask: undefined, job: undefined, attempts: new Map(), seq };
+      this.jobs.set(uid, delta);
+    }
+    delta.seq = seq;
+    return delta;
+  }
+}
+
+function lastAttempts(attempts: AttemptRecord[]): AttemptRecord[] {
+  attempts.sort((a, b) => a.n - b.n);
+  const closed = attempts.filter(({ state }) => !isOpen(state));
+  return attempts.filter(
+    (attempt) => isOpen(attempt.state) || closed.indexOf(attempt) >= closed.length - PAST_ATTEMPTS,
+  );
+}

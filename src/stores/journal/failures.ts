@@ -1,0 +1,31 @@
+/** Makes a clear refusal of whatever went wrong while a folder was opened. */
+import { diskErrorCode } from '../../kit/env/env.ts';
+import { type ErrorCode, OrchdError } from '../../model/errors.ts';
+
+const BY_DISK_CODE: Record<string, ErrorCode> = {
+  EACCES: 'STORE_UNWRITABLE',
+  EPERM: 'STORE_UNWRITABLE',
+  EROFS: 'STORE_UNWRITABLE',
+  ENOTDIR: 'STORE_UNWRITABLE',
+  EEXIST: 'STORE_UNWRITABLE',
+  ENOSPC: 'STORE_FULL',
+  EDQUOT: 'STORE_FULL',
+  EIO: 'STORE_FAILED',
+};
+
+export function openFailure(thrown: unknown): Error {
+  if (thrown instanceof OrchdError) return thrown;
+  const error = thrown as Error;
+  const code = diskErrorCode(error) ?? '';
+  const known = BY_DISK_CODE[code];
+  if (known) return new OrchdError(known, `the data folder cannot be opened (${code})`, {}, { cause: error });
+  if (code === 'ERR_SQLITE_ERROR') {
+    return new OrchdError(
+      'STORE_UNWRITABLE',
+      `the data folder cannot be locked: ${error.message}`,
+      {},
+      { cause: error },
+    );
+  }
+  return error;
+}

@@ -1,0 +1,274 @@
+/**
+ * The embedded store: a log with group commit, checkpoints, blobs and a history index, in one folder.
+ *
+ * J1  A sequence is reported durable only after the fdatasync that covers it (log-writer W1).
+ * J2  What recovery read is synced before anyone acts on it.
+ * J3  A segment or part is removed only when two checkpoint generations and the history no longer need it.
+ */
+import { dirname } from 'node:path';
+import {
+  bundleOf,
+  type HistoryReads,
+  type JobBundle,
+  type PurgeResult,
+  type Seq,
+  type Store,
+  type StoreCapabilities,
+  type StoreEvents,
+} from '../../core/ports.ts';
+import type { State } from '../../core/state.ts';
+import { crashpoint } from '../../kit/crashpoint.ts';
+import type { Cancel, Env } from '../../kit/env/env.ts';
+import { OrchdError } from '../../model/errors.ts';
+import type { BlobRef, Change } from '../../model/records.ts';
+import type { Background } from './background.ts';
+import { Blobs } from './blobs.ts';
+import { encodeChange } from './codec.ts';
+import { openFailure } from './failures.ts';
+import { type Paths, paths } from './layout.ts';
+import { LOG_LIMITS, type LogLimits, LogWriter } from './log-writer.ts';
+import { type Manifest, NO_CHECKPOINT, writeManifest } from './manifest.ts';
+import { endedInLog, recover, settleTail } from './recover.ts';
+import { dropBlobFiles, dropOldFiles, type RetentionLimits } from './retention.ts';
+
+export interface JournalOptions extends RetentionLimits {
+  readonly folder: string;
+  readonly checkpointIntervalMs: number;
+  readonly historyMs: number;
+  readonly background: (paths: Paths) => Background;
+  readonly limits?: LogLimits;
+  readonly onWarning?: (message: string) => void;
+}
+
+/** Below this much log a checkpoint is not worth its writes. */
+const MIN_CHECKPOINT_LOG_BYTES = 2 ** 20;
+/** Ended jobs that may wait for the history before new work is refused. */
+const MAX_UNINDEXED = 200_000;
+/** Jobs handed to the history at a time. */
+const INDEX_BATCH = 2000;
+
+export class JournalStore implements Store {
+  readonly capabilities: StoreCapabilities = { secondOpener: 'exclusive' };
+  readonly #env: Env;
+  readonly #options: JournalOptions;
+  readonly #paths: Paths;
+  readonly #background: Background;
+  readonly #blobs: Blobs;
+  #state: State | undefined;
+  #events: StoreEvents | undefined;
+  #writer: LogWriter | undefined;
+  #lock: { release(): Promise<void> } | undefined;
+  #manifest: Manifest = NO_CHECKPOINT;
+  #epoch = 0;
+  #unindexed: JobBundle[] = [];
+  #indexing: Promise<void> | undefined;
+  /** Every job that ended up to here was offered to the history; up to there it has them. */
+  #offeredUpTo = 0;
+  #indexedUpTo = 0;
+  #checkpointing: Promise<void> | undefined;
+  #timer: Cancel | undefined;
+  #unusedBlobFiles: ReadonlySet<number> = new Set();
+  #closed = false;
+
+  constructor(env: Env, options: JournalOptions) {
+    this.#env = env;
+    this.#options = options;
+    this.#paths = paths(options.folder);
+    this.#blobs = new Blobs(env.disk, this.#paths.blobs);
+    this.#background = options.background(this.#paths);
+  }
+
+  get history(): HistoryReads {
+    return this.#background.reads;
+  }
+
+  get overloaded(): boolean {
+    return (this.#writer?.overloaded ?? false) || this.#unindexed.length > MAX_UNINDEXED;
+  }
+
+  async open(state: State, events: StoreEvents, now: number): Promise<void> {
+    this.#state = state;
+    this.#events = events;
+    try {
+      await this.#open(state, events, now);
+    } catch (error) {
+      await this.#release();
+      throw openFailure(error);
+    }
+  }
+
+  append(changes: readonly Change[], now: number): Seq {
+    let text = '';
+    for (const change of changes) {
+      text += encodeChange(change);
+      if (change.kind === 'brain' && change.after) this.#epoch = change.after.epoch;
+    }
+    return this.#log().append(text, changes.length, now, this.#epoch);
+  }
+
+  putBlob(text: string): Promise<BlobRef> {
+    return this.#blobs.put(text);
+  }
+
+  readBlob(ref: BlobRef): Promise<string> {
+    return this.#blobs.read(ref);
+  }
+
+  index(bundle: JobBundle): void {
+    this.#unindexed.push(bundle);
+  }
+
+  planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
+    return this.#background.planPurge(endedBefore, limit);
+  }
+
+  async purge(endedBefore: number, limit: number): Promise<void> {
+    await this.#background.purge(endedBefore, limit);
+    this.#unusedBlobFiles = await dropBlobFiles(
+      this.#blobs,
+      this.#background,
+      this.#state as State,
+      this.#unusedBlobFiles,
+    );
+  }
+
+  checkpoint(): Promise<void> {
+    this.#checkpointing ??= this.#checkpoint().finally(() => {
+      this.#checkpointing = undefined;
+    });
+    return this.#checkpointing;
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#timer?.();
+    await this.#checkpointing?.catch(() => undefined);
+    await this.#writer?.close();
+    await this.#indexing;
+    await this.#release();
+  }
+
+  async #open(state: State, events: StoreEvents, now: number): Promise<void> {
+    const { disk } = this.#env;
+    await this.#makeFolders();
+    this.#lock = await disk.lock(this.#paths.lock);
+    if (!this.#lock) throw new OrchdError('STORE_LOCKED', 'another process holds this data folder');
+    const { manifest, end, fallback } = await recover(disk, this.#paths, state, now);
+    if (fallback) this.#options.onWarning?.(`the newest checkpoint was not used: ${fallback}`);
+    await settleTail(disk, this.#paths, end);
+    this.#manifest = manifest;
+    this.#epoch = end.epoch;
+    await this.#blobs.open();
+    await this.#openHistory(state, now, end.nextSeq - 1);
+    this.#writer = new LogWriter(
+      this.#env,
+      this.#paths,
+      {
+        durable: (seq) => this.#onDurable(seq, events),
+        space: (full) => events.space(full),
+        failed: (error) => events.failed(error),
+      },
+      end,
+      this.#options.limits ?? LOG_LIMITS,
+    );
+    await this.#writer.open();
+    this.#scheduleCheckpoint();
+  }
+
+  async #makeFolders(): Promise<void> {
+    const { disk } = this.#env;
+    const { folder, log, parts, blobs } = this.#paths;
+    await disk.makeFolder(folder);
+    for (const path of [log, parts, blobs]) await disk.makeFolder(path);
+    await disk.syncFolder(folder);
+    await disk.syncFolder(dirname(folder));
+  }
+
+  async #openHistory(state: State, now: number, lastSeq: number): Promise<void> {
+    const { watermark, fresh } = await this.#background.open();
+    this.#indexedUpTo = Math.min(watermark, lastSeq);
+    if (fresh && lastSeq > 0) await this.#rebuildHistory(state, now, lastSeq);
+    this.#offeredUpTo = this.#indexedUpTo;
+    for (const entry of [...state.ended]) if (entry.seq <= this.#indexedUpTo) state.forget(entry);
+  }
+
+  async #rebuildHistory(state: State, now: number, lastSeq: number): Promise<void> {
+    const keptSince = now - this.#options.historyMs;
+    await endedInLog(this.#env.disk, this.#paths, async (bundles) => {
+      const kept = bundles.filter(({ uid, job }) => (job.endedAt ?? 0) >= keptSince && !isLive(state, uid));
+      await this.#background.index(kept, 0);
+    });
+    await this.#background.index([...state.ended].map(bundleOf), lastSeq);
+    this.#indexedUpTo = lastSeq;
+  }
+
+  #onDurable(seq: Seq, events: StoreEvents): void {
+    events.durable(seq);
+    this.#offeredUpTo = seq;
+    if (this.#unindexed.length > 0) this.#startIndexing();
+  }
+
+  #startIndexing(): void {
+    this.#indexing ??= this.#indexAll().then(
+      () => {
+        this.#indexing = undefined;
+      },
+      (error: Error) => this.#events?.failed(error),
+    );
+  }
+
+  async #indexAll(): Promise<void> {
+    while (this.#unindexed.length > 0) {
+      const batch = this.#unindexed.slice(0, INDEX_BATCH);
+      this.#unindexed = this.#unindexed.slice(batch.length);
+      // Only when nothing is left over does the index hold everything that was offered.
+      const watermark = this.#unindexed.length === 0 ? this.#offeredUpTo : this.#indexedUpTo;
+      await this.#background.index(batch, watermark);
+      this.#indexedUpTo = watermark;
+      if (this.#closed) return;
+      this.#events?.indexed(batch);
+    }
+  }
+
+  async #checkpoint(): Promise<void> {
+    const upTo = await this.#log().roll();
+    if (upTo === this.#manifest.seq) return;
+    crashpoint('checkpoint:after-roll');
+    const order = { base: this.#manifest, upTo, indexedUpTo: this.#indexedUpTo, at: this.#env.clock.now() };
+    const manifest = await this.#background.merge(order);
+    crashpoint('checkpoint:after-merge');
+    const previous = this.#manifest;
+    await writeManifest(this.#env.disk, this.#paths, manifest);
+    this.#manifest = manifest;
+    crashpoint('checkpoint:after-manifest');
+    await dropOldFiles(this.#env, this.#paths, [previous, manifest], this.#indexedUpTo, this.#options);
+  }
+
+  #scheduleCheckpoint(): void {
+    this.#timer = this.#env.timers.after(this.#options.checkpointIntervalMs, () => {
+      this.#scheduleCheckpoint();
+      const last = this.#manifest.parts.reduce((sum, part) => sum + part.bytes, 0);
+      if (this.#log().logBytes < Math.max(MIN_CHECKPOINT_LOG_BYTES, last / 2)) return;
+      // A checkpoint that cannot be written costs nothing but a longer log; the log itself reports a bad disk.
+      this.checkpoint().catch((error: Error) => this.#options.onWarning?.(`no checkpoint: ${error.message}`));
+    });
+  }
+
+  #log(): LogWriter {
+    if (!this.#writer) throw new OrchdError('STORE_FAILED', 'the store is not open');
+    return this.#writer;
+  }
+
+  async #release(): Promise<void> {
+    await this.#background.close();
+    await this.#blobs.close();
+    await this.#lock?.release();
+    this.#lock = undefined;
+  }
+}
+
+function isLive(state: State, uid: string): boolean {
+  const entry = state.jobs.get(uid);
+  return entry !== undefined && !state.ended.has(entry);
+}

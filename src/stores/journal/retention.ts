@@ -1,0 +1,80 @@
+/** What may be deleted, and when. */
+import { join } from 'node:path';
+import type { State } from '../../core/state.ts';
+import type { Env } from '../../kit/env/env.ts';
+import type { Background } from './background.ts';
+import type { Blobs } from './blobs.ts';
+import { readHeader } from './frame.ts';
+import type { Paths } from './layout.ts';
+import type { Manifest } from './manifest.ts';
+import { listSegments, type Segment } from './segments.ts';
+
+export interface RetentionLimits {
+  /** Sealed segments are the audit trail: kept this long, and not beyond this size. */
+  readonly auditMs: number;
+  readonly auditBytes: number;
+}
+
+/** Removes checkpoint parts and log segments that nothing needs any more. */
+export async function dropOldFiles(
+  env: Env,
+  paths: Paths,
+  generations: readonly Manifest[],
+  indexedUpTo: number,
+  limits: RetentionLimits,
+): Promise<void> {
+  const { disk } = env;
+  const needed = new Set(generations.flatMap(({ parts }) => parts.map(({ name }) => name)));
+  for (const name of await disk.list(paths.parts)) {
+    if (!needed.has(name)) await disk.remove(join(paths.parts, name));
+  }
+  const upTo = Math.min(indexedUpTo, ...generations.map(({ seq }) => seq));
+  for (const segment of await removable(env, paths, upTo, limits))
+    await disk.remove(join(paths.log, segment.name));
+}
+
+async function removable(env: Env, paths: Paths, upTo: number, limits: RetentionLimits): Promise<Segment[]> {
+  const segments = await listSegments(env.disk, paths.log);
+  const sizes = await Promise.all(
+    segments.map(async ({ name }) => (await env.disk.stat(join(paths.log, name)))?.size ?? 0),
+  );
+  let total = sizes.reduce((sum, size) => sum + size, 0);
+  const doomed: Segment[] = [];
+  for (const [at, segment] of segments.entries()) {
+    const next = segments[at + 1];
+    if (!next || next.firstSeq - 1 > upTo) break;
+    const tooOld = (await startedAt(env, paths, next)) < env.clock.now() - limits.auditMs;
+    if (!tooOld && total <= limits.auditBytes) break;
+    doomed.push(segment);
+    total -= sizes[at] as number;
+  }
+  return doomed;
+}
+
+async function startedAt(env: Env, paths: Paths, segment: Segment): Promise<number> {
+  const file = await env.disk.open(join(paths.log, segment.name), 'read');
+  try {
+    return readHeader(await file.read(0, 64), 0)?.at ?? Number.POSITIVE_INFINITY;
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Removes blob files that no job names. A file must have been found unused twice: a body is durable a moment
+ * before the record that names it.
+ */
+export async function dropBlobFiles(
+  blobs: Blobs,
+  background: Background,
+  state: State,
+  unusedBefore: ReadonlySet<number>,
+): Promise<ReadonlySet<number>> {
+  const unused = new Set<number>();
+  for (const file of await blobs.files()) {
+    if (file >= blobs.current || state.blobFiles.has(file) || (await background.usesBlobFile(file))) continue;
+    if (unusedBefore.has(file)) await blobs.drop(file);
+    else unused.add(file);
+  }
+  return unused;
+}

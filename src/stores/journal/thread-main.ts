@@ -1,0 +1,30 @@
+/** Runs on the background thread: one call at a time, in order. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { RealDisk } from '../../kit/env/real-disk.ts';
+import { OrchdError } from '../../model/errors.ts';
+import { InlineBackground } from './background.ts';
+import { SqliteHistory } from './history-sqlite.ts';
+import { paths } from './layout.ts';
+import type { ThreadReply, ThreadRequest } from './thread.ts';
+
+const { folder } = workerData as { folder: string };
+const where = paths(folder);
+const background = new InlineBackground(new RealDisk(), where, new SqliteHistory(where.history, 'write'));
+
+let last: Promise<void> = Promise.resolve();
+
+parentPort?.on('message', (request: ThreadRequest) => {
+  last = last.then(() => answer(request));
+});
+
+async function answer({ id, call, args }: ThreadRequest): Promise<void> {
+  const run = background[call] as (...args: readonly unknown[]) => Promise<unknown>;
+  let reply: ThreadReply;
+  try {
+    reply = { id, value: await run.apply(background, args as unknown[]) };
+  } catch (error) {
+    const { message } = error as Error;
+    reply = { id, error: { message, code: error instanceof OrchdError ? error.code : undefined } };
+  }
+  parentPort?.postMessage(reply);
+}

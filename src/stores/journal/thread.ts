@@ -1,0 +1,114 @@
+/** The background on a thread: calls go over as messages and come back in order. */
+import { Worker } from 'node:worker_threads';
+import type { HistoryReads, JobBundle, PurgeResult } from '../../core/ports.ts';
+import { type ErrorCode, OrchdError } from '../../model/errors.ts';
+import { type Background, readsOf } from './background.ts';
+import type { MergeOrder } from './checkpoint.ts';
+import type { HistoryOpened } from './history.ts';
+import { SqliteHistory } from './history-sqlite.ts';
+import type { Paths } from './layout.ts';
+import type { Manifest } from './manifest.ts';
+
+export type ThreadCall = 'open' | 'merge' | 'index' | 'planPurge' | 'purge' | 'usesBlobFile' | 'close';
+
+export interface ThreadRequest {
+  readonly id: number;
+  readonly call: ThreadCall;
+  readonly args: readonly unknown[];
+}
+
+export interface ThreadReply {
+  readonly id: number;
+  readonly value?: unknown;
+  readonly error?: { readonly message: string; readonly code: ErrorCode | undefined };
+}
+
+interface Waiter {
+  readonly resolve: (value: never) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class ThreadBackground implements Background {
+  readonly #worker: Worker;
+  readonly #waiters = new Map<number, Waiter>();
+  readonly #reader: SqliteHistory;
+  readonly reads: HistoryReads;
+  #calls = 0;
+  #dead: Error | undefined;
+
+  constructor(paths: Paths) {
+    // The published build has .js files beside each other just as the source has .ts files.
+    const script = new URL(
+      import.meta.url.endsWith('.ts') ? './thread-main.ts' : './thread-main.js',
+      import.meta.url,
+    );
+    this.#worker = new Worker(script, { workerData: { folder: paths.folder }, name: 'orchd-journal' });
+    this.#worker.on('message', (reply: ThreadReply) => this.#settle(reply));
+    this.#worker.on('error', (error: Error) => this.#die(error));
+    this.#worker.on('exit', () => this.#die(new Error('the background thread ended')));
+    this.#worker.unref();
+    this.#reader = new SqliteHistory(paths.history, 'read');
+    this.reads = readsOf(this.#reader);
+  }
+
+  async open(): Promise<HistoryOpened> {
+    const opened = await this.#call<HistoryOpened>('open');
+    this.#reader.open();
+    return opened;
+  }
+
+  merge(order: MergeOrder): Promise<Manifest> {
+    return this.#call('merge', order);
+  }
+
+  index(bundles: readonly JobBundle[], watermark: number): Promise<void> {
+    return this.#call('index', bundles, watermark);
+  }
+
+  planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
+    return this.#call('planPurge', endedBefore, limit);
+  }
+
+  purge(endedBefore: number, limit: number): Promise<void> {
+    return this.#call('purge', endedBefore, limit);
+  }
+
+  usesBlobFile(file: number): Promise<boolean> {
+    return this.#call('usesBlobFile', file);
+  }
+
+  async close(): Promise<void> {
+    if (!this.#dead) await this.#call('close').catch(() => undefined);
+    this.#reader.close();
+    await this.#worker.terminate();
+  }
+
+  #call<T>(call: ThreadCall, ...args: readonly unknown[]): Promise<T> {
+    if (this.#dead) return Promise.reject(this.#dead);
+    const id = ++this.#calls;
+    // Nothing is left running while the program waits for an answer, and nothing keeps it alive without one.
+    if (this.#waiters.size === 0) this.#worker.ref();
+    return new Promise<T>((resolve, reject) => {
+      this.#waiters.set(id, { resolve: resolve as (value: never) => void, reject });
+      this.#worker.postMessage({ id, call, args } satisfies ThreadRequest);
+    });
+  }
+
+  #settle(reply: ThreadReply): void {
+    const waiter = this.#waiters.get(reply.id);
+    this.#waiters.delete(reply.id);
+    if (this.#waiters.size === 0) this.#worker.unref();
+    if (reply.error) waiter?.reject(revive(reply.error));
+    else waiter?.resolve(reply.value as never);
+  }
+
+  #die(error: Error): void {
+    this.#dead ??= error;
+    for (const waiter of this.#waiters.values()) waiter.reject(error);
+    this.#waiters.clear();
+  }
+}
+
+function revive(error: { message: string; code: ErrorCode | undefined }): Error {
+  return error.code ? new OrchdError(error.code, error.message) : new Error(error.message);
+}

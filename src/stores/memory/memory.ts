@@ -1,0 +1,133 @@
+/**
+ * The reference store: everything in a Medium that outlives its openings, as a disk would. Used by tests and by
+ * programs that want no persistence. It shows what the port means with nothing else in the way.
+ */
+import type {
+  HistoryReads,
+  JobBundle,
+  PurgeResult,
+  Seq,
+  Store,
+  StoreCapabilities,
+  StoreEvents,
+} from '../../core/ports.ts';
+import type { State } from '../../core/state.ts';
+import type { Timers } from '../../kit/env/env.ts';
+import { OrchdError } from '../../model/errors.ts';
+import type { BlobRef, Change } from '../../model/records.ts';
+import { MemoryHistory } from '../journal/history-memory.ts';
+
+export class Medium {
+  readonly changes: Change[] = [];
+  readonly blobs: string[] = [];
+  readonly history = new MemoryHistory();
+  indexedUpTo = 0;
+  /** Grows with every opening; a store that is not the last to open it is fenced. */
+  openings = 0;
+}
+
+export class MemoryStore implements Store {
+  readonly capabilities: StoreCapabilities = { secondOpener: 'epoch' };
+  readonly overloaded = false;
+  readonly #medium: Medium;
+  readonly #timers: Timers;
+  #opening = 0;
+  #events: StoreEvents | undefined;
+  #seq = 0;
+  #pending: Change[] = [];
+  #unindexed: JobBundle[] = [];
+  #flushing = false;
+  #closed = false;
+  #idle: (() => void)[] = [];
+
+  constructor(timers: Timers, medium = new Medium()) {
+    this.#timers = timers;
+    this.#medium = medium;
+  }
+
+  get history(): HistoryReads {
+    const { history } = this.#medium;
+    return {
+      get: async (uid) => history.get(uid),
+      list: async (query) => history.list(query),
+      count: async () => history.count(),
+    };
+  }
+
+  async open(state: State, events: StoreEvents, now: number): Promise<void> {
+    this.#events = events;
+    this.#opening = ++this.#medium.openings;
+    for (const change of this.#medium.changes) state.apply(change, now);
+    this.#seq = this.#medium.changes.length;
+    for (const entry of [...state.ended]) if (entry.seq <= this.#medium.indexedUpTo) state.forget(entry);
+  }
+
+  append(changes: readonly Change[]): Seq {
+    this.#pending.push(...changes);
+    this.#seq += changes.length;
+    if (!this.#flushing) {
+      this.#flushing = true;
+      this.#timers.soon(() => this.#flush());
+    }
+    return this.#seq;
+  }
+
+  async putBlob(text: string): Promise<BlobRef> {
+    this.#check();
+    const file = this.#medium.blobs.push(text);
+    return { file, offset: 0, bytes: Buffer.byteLength(text), crc: 0 };
+  }
+
+  async readBlob(ref: BlobRef): Promise<string> {
+    const text = this.#medium.blobs[ref.file - 1];
+    if (text === undefined) throw new OrchdError('STORE_CORRUPT', 'no such blob');
+    return text;
+  }
+
+  index(bundle: JobBundle): void {
+    this.#unindexed.push(bundle);
+  }
+
+  async planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
+    return this.#medium.history.planPurge(endedBefore, limit);
+  }
+
+  async purge(endedBefore: number, limit: number): Promise<void> {
+    this.#medium.history.purge(endedBefore, limit);
+  }
+
+  async checkpoint(): Promise<void> {}
+
+  async close(): Promise<void> {
+    if (this.#flushing) await new Promise<void>((done) => this.#idle.push(done));
+    this.#closed = true;
+  }
+
+  #flush(): void {
+    this.#flushing = false;
+    try {
+      this.#check();
+    } catch (error) {
+      this.#events?.failed(error as Error);
+      return;
+    }
+    this.#medium.changes.push(...this.#pending);
+    this.#pending = [];
+    const durable = this.#medium.changes.length;
+    this.#events?.durable(durable);
+    this.#index(durable);
+    for (const done of this.#idle.splice(0)) done();
+  }
+
+  #index(watermark: number): void {
+    const bundles = this.#unindexed;
+    this.#unindexed = [];
+    this.#medium.history.put(bundles);
+    this.#medium.indexedUpTo = watermark;
+    if (bundles.length > 0) this.#timers.soon(() => !this.#closed && this.#events?.indexed(bundles));
+  }
+
+  #check(): void {
+    if (this.#opening !== this.#medium.openings) throw new OrchdError('FENCED');
+  }
+}
