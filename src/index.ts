@@ -7,6 +7,7 @@ export type { JobState } from './model/states.ts';
 export type { ListRequest, SubmitRequest } from './model/submit.ts';
 export type { JobEvent } from './runtime/followers.ts';
 export type { JobPage } from './runtime/listing.ts';
-export type { Orchestrator, ResolveRequest, Submitted } from './runtime/orchestrator.ts';
+export type { Orchestrator, ResolveRequest } from './runtime/orchestrator.ts';
 export type { Caller } from './runtime/prepare.ts';
+export type { Submitted } from './runtime/submissions.ts';
 export type { AttemptView, JobView } from './runtime/view.ts';

@@ -7,6 +7,8 @@ import type { BackendInfo } from './fleet.ts';
 export interface Submission extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'deadlineAt' | 'root'> {
   readonly deadlineMs: number | undefined;
   readonly forceRetry: boolean;
+  /** The body is put away. It is not where a repeat was seen: then the job must not be admitted as new. */
+  readonly bodyStored: boolean;
   /** What the history knows of this id, where the caller chose it and memory does not. */
   readonly known: EndedJob | undefined;
 }

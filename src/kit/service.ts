@@ -15,7 +15,8 @@ export abstract class Service {
   protected abstract onStop(): Promise<void>;
 
   start(): Promise<void> {
-    if (this.#stopping) return Promise.reject(new Error('a stopped service does not start again'));
+    if (this.#stopping !== undefined)
+      return Promise.reject(new Error('a stopped service does not start again'));
     this.#starting ??= this.onStart().then(() => {
       this.#phase = 'running';
     });

@@ -2,20 +2,18 @@
  * The brain as a service: engine, loop, store and effects put together, and the calls that callers make.
  */
 
-import type { SubmitAnswer } from '../core/admission/submit.ts';
 import { Engine } from '../core/engine.ts';
 import type { JobEntry } from '../core/entry.ts';
-import type { EndedJob, EngineEvent, ResolveAs, Submission } from '../core/events.ts';
-import { type Backend, bundleOf, type ExecutionEvent, type JobBundle, type Store } from '../core/ports.ts';
+import type { EngineEvent, ResolveAs } from '../core/events.ts';
+import { type Backend, bundleOf, type ExecutionEvent, type Store } from '../core/ports.ts';
 import type { EngineSettings } from '../core/settings.ts';
 import { checker } from '../kit/check.ts';
 import type { Cancel, Env } from '../kit/env/env.ts';
-import { newId } from '../kit/ids.ts';
 import type { Logger } from '../kit/logger.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError } from '../model/errors.ts';
 import { type Change, DEFAULT_TENANT, tokenOf, uidOf } from '../model/records.ts';
-import { isTerminal, type JobState } from '../model/states.ts';
+import { isTerminal } from '../model/states.ts';
 import { ListRequest, type SubmitRequest } from '../model/submit.ts';
 import { Bodies } from './bodies.ts';
 import { BrainClock } from './brain-clock.ts';
@@ -23,7 +21,8 @@ import { Effects } from './effects.ts';
 import { Followers, type JobEvent, Waiters } from './followers.ts';
 import { type JobPage, listJobs } from './listing.ts';
 import { Loop } from './loop.ts';
-import { type Caller, type Prepared, prepare, withPayload } from './prepare.ts';
+import type { Caller } from './prepare.ts';
+import { Submissions, type SubmitOutcome, type Submitted } from './submissions.ts';
 import { type JobView, viewOf, viewOfBundle } from './view.ts';
 
 export interface RuntimeSettings {
@@ -40,15 +39,6 @@ export interface OrchestratorParts {
   readonly backends: readonly Backend[];
   readonly settings: RuntimeSettings;
   readonly logger?: Logger;
-}
-
-export interface Submitted {
-  readonly job_id: string;
-  readonly status: JobState;
-  readonly queue_position?: number;
-  readonly predicted_start_ms?: number;
-  /** Set when the job was there before: by which of the caller's names. */
-  readonly duplicate_of?: 'job_id' | 'key';
 }
 
 export type ResolveRequest =
@@ -68,12 +58,11 @@ export class Orchestrator extends Service {
   readonly #loop: Loop;
   readonly #effects: Effects;
   readonly #bodies: Bodies;
+  readonly #submissions: Submissions;
   readonly #clock: BrainClock;
   readonly #followers = new Followers();
   readonly #waiters = new Waiters();
   readonly #recent = new Map<string, ExecutionEvent[]>();
-  /** Grows when ended jobs leave memory: a look into the history that began before must be repeated. */
-  #evictions = 0;
   #timers: Cancel[] = [];
 
   constructor(parts: OrchestratorParts) {
@@ -90,6 +79,15 @@ export class Orchestrator extends Service {
       settled: (entry) => this.#settled(entry),
       changed: (changes) => this.#log(changes),
       failed: (error) => this.#failed(error),
+    });
+    this.#submissions = new Submissions({
+      env,
+      engine: this.#engine,
+      loop: this.#loop,
+      store,
+      bodies: this.#bodies,
+      maxTries: settings.engine.maxTries,
+      maxPayloadBytes: settings.engine.maxPayloadBytes,
     });
     this.#effects = new Effects({
       env,
@@ -144,23 +142,9 @@ export class Orchestrator extends Service {
   async submitMany(
     requests: readonly SubmitRequest[],
     caller: Caller = {},
-  ): Promise<readonly (Submitted | OrchdError)[]> {
+  ): Promise<readonly SubmitOutcome[]> {
     this.#assertOpen();
-    if (this.#parts.store.overloaded) throw new OrchdError('STORE_BUSY');
-    const submissions: Submission[] = [];
-    const answers: (Submitted | OrchdError | undefined)[] = [];
-    for (const request of requests) {
-      try {
-        const ready = this.#ready(request, caller);
-        submissions.push(ready instanceof Promise ? await ready : ready);
-        answers.push(undefined);
-      } catch (error) {
-        if (!(error instanceof OrchdError)) throw error;
-        answers.push(error);
-      }
-    }
-    if (submissions.length > 0) await this.#admit(submissions, answers);
-    return answers as (Submitted | OrchdError)[];
+    return this.#submissions.submit(requests, caller);
   }
 
   async get(jobId: string, tenant = DEFAULT_TENANT): Promise<JobView> {
@@ -219,7 +203,7 @@ export class Orchestrator extends Service {
   }
 
   async redrive(jobId: string, by = 'operator', tenant = DEFAULT_TENANT): Promise<JobView> {
-    const known = await this.#known(uidOf(tenant, jobId));
+    const known = await this.#submissions.known(uidOf(tenant, jobId));
     return this.#order(jobId, tenant, (uid) => ({ type: 'redrive', uid, by, known }));
   }
 
@@ -240,48 +224,6 @@ export class Orchestrator extends Service {
     return this.#parts.store.checkpoint();
   }
 
-  #ready(request: SubmitRequest, caller: Caller): Submission | Promise<Submission> {
-    const { env, settings } = this.#parts;
-    const makeId = (): string => newId(env.clock.now(), env.random);
-    const prepared = prepare(request, caller, makeId, settings.engine.maxTries);
-    const inline = this.#bodies.inline(prepared.payloadText);
-    const mayBeKnown = prepared.submission.hash !== undefined;
-    if (inline !== undefined && !mayBeKnown) return withPayload(prepared, inline, undefined);
-    return this.#readySlowly(prepared);
-  }
-
-  /** With a look into the history, or a body to put away first; neither for a job that is there already. */
-  async #readySlowly(prepared: Prepared): Promise<Submission> {
-    const { submission, payloadText } = prepared;
-    const { maxPayloadBytes } = this.#parts.settings.engine;
-    const uid = uidOf(submission.tenant, submission.id);
-    const known = submission.hash === undefined ? undefined : await this.#known(uid);
-    const { state } = this.#engine;
-    const isDuplicate =
-      known !== undefined ||
-      state.jobs.has(uid) ||
-      (submission.key !== undefined && state.roster.byKey(submission.tenant, submission.key) !== undefined);
-    const refused = isDuplicate || submission.payloadBytes > maxPayloadBytes || state.full;
-    const payload = refused ? 'null' : await this.#bodies.store(payloadText);
-    return withPayload(prepared, payload, known);
-  }
-
-  async #admit(
-    submissions: readonly Submission[],
-    answers: (Submitted | OrchdError | undefined)[],
-  ): Promise<void> {
-    const replies = (await this.#loop.ask({ type: 'submit', submissions })) as readonly (
-      | SubmitAnswer
-      | OrchdError
-    )[];
-    let next = 0;
-    for (const [at, answer] of answers.entries()) {
-      if (answer !== undefined) continue;
-      const reply = replies[next++] as SubmitAnswer | OrchdError;
-      answers[at] = reply instanceof OrchdError ? reply : submitted(reply);
-    }
-  }
-
   async #order(jobId: string, tenant: string, event: (uid: string) => EngineEvent): Promise<JobView> {
     this.#assertOpen();
     const uid = uidOf(tenant, jobId);
@@ -294,17 +236,6 @@ export class Orchestrator extends Service {
     const reply = await this.#loop.ask(event(uid));
     if (reply instanceof OrchdError) throw reply;
     return this.get(jobId, tenant);
-  }
-
-  /** An ended job that has left memory; asked again when one left while we looked. */
-  async #known(uid: string): Promise<EndedJob | undefined> {
-    for (;;) {
-      if (this.#engine.state.jobs.has(uid)) return undefined;
-      const evictions = this.#evictions;
-      const bundle: JobBundle | undefined = await this.#parts.store.history.get(uid);
-      if (bundle) return { ask: bundle.ask, job: bundle.job };
-      if (evictions === this.#evictions) return undefined;
-    }
   }
 
   async #fullView(entry: JobEntry): Promise<JobView> {
@@ -320,7 +251,7 @@ export class Orchestrator extends Service {
     return {
       durable: (seq: number) => this.#loop.onDurable(seq),
       indexed: (uids: readonly { uid: string; seq: number }[]) => {
-        this.#evictions++;
+        this.#submissions.noteEviction();
         this.#loop.post({ type: 'indexed', uids });
       },
       space: (full: boolean) => {
@@ -414,16 +345,6 @@ export class Orchestrator extends Service {
     if (this.#loop.failure) throw this.#loop.failure;
     if (!this.running) throw new OrchdError('SHUTTING_DOWN', 'the orchestrator has not been started');
   }
-}
-
-function submitted(answer: SubmitAnswer): Submitted {
-  return {
-    job_id: answer.id,
-    status: answer.status,
-    ...(answer.queuePosition !== undefined && { queue_position: answer.queuePosition }),
-    ...(answer.predictedStartMs !== undefined && { predicted_start_ms: answer.predictedStartMs }),
-    ...(answer.duplicateOf !== undefined && { duplicate_of: answer.duplicateOf }),
-  };
 }
 
 const endEvent = (job: JobView): JobEvent => ({ type: job.state === 'succeeded' ? 'end' : 'error', job });

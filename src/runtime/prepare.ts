@@ -15,7 +15,7 @@ export interface Caller {
 }
 
 export interface Prepared {
-  readonly submission: Omit<Submission, 'payload' | 'known'>;
+  readonly submission: Omit<Submission, 'payload' | 'known' | 'bodyStored'>;
   readonly payloadText: string;
 }
 
@@ -58,11 +58,14 @@ export function prepare(value: unknown, caller: Caller, newId: () => string, max
   return { submission, payloadText };
 }
 
-export const withPayload = (
+/** `payload` is undefined where it was not worth storing: the job will be refused or is there already. */
+export function withPayload(
   { submission }: Prepared,
-  payload: Body,
+  payload: Body | undefined,
   known: Submission['known'],
-): Submission => ({ ...submission, payload, known });
+): Submission {
+  return { ...submission, payload: payload ?? 'null', bodyStored: payload !== undefined, known };
+}
 
 function payloadOf(request: SubmitRequest): string {
   const given = PAYLOAD_FIELDS.filter((field) => request[field] !== undefined);

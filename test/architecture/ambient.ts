@@ -16,12 +16,16 @@ interface Exception {
 /** Files that may use what others may not, each with the reason. */
 export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
   'src/stores/journal/history-sqlite.ts': {
-    allows: ['node:sqlite', 'node:worker_threads'],
-    reason: 'the history index is derived and rebuildable; it runs in a thread of its own',
+    allows: ['node:sqlite', 'node:fs'],
+    reason: 'the history index is derived and rebuildable; a damaged one is removed and made anew',
   },
-  'src/stores/journal/history-thread.ts': {
-    allows: ['node:sqlite', 'node:worker_threads'],
-    reason: 'the thread of the history index',
+  'src/stores/journal/thread.ts': {
+    allows: ['node:worker_threads'],
+    reason: 'starts the thread that keeps checkpoints and history off the event loop',
+  },
+  'src/stores/journal/thread-main.ts': {
+    allows: ['node:worker_threads'],
+    reason: 'runs on that thread',
   },
 };
 

@@ -30,6 +30,8 @@ export function submit(turn: Turn, submission: Submission): SubmitAnswer {
   checkSize(turn, submission.payloadBytes);
   checkParent(turn, submission);
   const failure = findRecentFailure(turn, submission);
+  if (!submission.bodyStored)
+    throw new OrchdError('STORE_BUSY', 'the job it repeats has just ended; try again');
   makeRoom(turn, submission);
   if (failure) turn.put('failure', failure, null, submission.forceRetry ? 'force-retry' : 'expired');
   const ask = askRecord(turn, submission);
@@ -106,7 +108,7 @@ function findRecentFailure(turn: Turn, submission: Submission): string | undefin
 }
 
 function askRecord(turn: Turn, submission: Submission): AskRecord {
-  const { deadlineMs, forceRetry: _, known: __, ...fields } = submission;
+  const { deadlineMs, forceRetry: _, known: __, bodyStored: ___, ...fields } = submission;
   const parent =
     fields.parent === undefined ? undefined : turn.state.jobs.get(uidOf(fields.tenant, fields.parent));
   return {

@@ -75,7 +75,7 @@ export class Blobs {
   async drop(file: number): Promise<void> {
     const reader = this.#readers.get(file);
     this.#readers.delete(file);
-    if (reader) await (await reader).close();
+    if (reader !== undefined) await (await reader).close();
     await this.#disk.remove(join(this.#folder, blobName(file)));
   }
 

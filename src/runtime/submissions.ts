@@ -1,0 +1,125 @@
+/** From requests to admitted jobs: checks, bodies and the look into the history before the engine decides. */
+import type { SubmitAnswer } from '../core/admission/submit.ts';
+import type { Engine } from '../core/engine.ts';
+import type { EndedJob, Submission } from '../core/events.ts';
+import type { Store } from '../core/ports.ts';
+import type { Env } from '../kit/env/env.ts';
+import { newId } from '../kit/ids.ts';
+import { OrchdError } from '../model/errors.ts';
+import { uidOf } from '../model/records.ts';
+import type { JobState } from '../model/states.ts';
+import type { SubmitRequest } from '../model/submit.ts';
+import type { Bodies } from './bodies.ts';
+import type { Loop } from './loop.ts';
+import { type Caller, type Prepared, prepare, withPayload } from './prepare.ts';
+
+export interface Submitted {
+  readonly job_id: string;
+  readonly status: JobState;
+  readonly queue_position?: number;
+  readonly predicted_start_ms?: number;
+  /** Set when the job was there before: by which of the caller's names. */
+  readonly duplicate_of?: 'job_id' | 'key';
+}
+
+export type SubmitOutcome = Submitted | OrchdError;
+
+export interface SubmissionsParts {
+  readonly env: Env;
+  readonly engine: Engine;
+  readonly loop: Loop;
+  readonly store: Store;
+  readonly bodies: Bodies;
+  readonly maxTries: number;
+  readonly maxPayloadBytes: number;
+}
+
+export class Submissions {
+  readonly #parts: SubmissionsParts;
+  /** Grows when ended jobs leave memory: a look into the history that began before must be repeated. */
+  #evictions = 0;
+
+  constructor(parts: SubmissionsParts) {
+    this.#parts = parts;
+  }
+
+  noteEviction(): void {
+    this.#evictions++;
+  }
+
+  /** One answer per request, in one commit. */
+  async submit(requests: readonly SubmitRequest[], caller: Caller): Promise<readonly SubmitOutcome[]> {
+    if (this.#parts.store.overloaded) throw new OrchdError('STORE_BUSY');
+    const submissions: Submission[] = [];
+    const answers: (SubmitOutcome | undefined)[] = [];
+    for (const request of requests) {
+      try {
+        const ready = this.#ready(request, caller);
+        submissions.push(ready instanceof Promise ? await ready : ready);
+        answers.push(undefined);
+      } catch (error) {
+        if (!(error instanceof OrchdError)) throw error;
+        answers.push(error);
+      }
+    }
+    if (submissions.length > 0) await this.#admit(submissions, answers);
+    return answers as SubmitOutcome[];
+  }
+
+  /** An ended job that has left memory; asked again when one left while we looked. */
+  async known(uid: string): Promise<EndedJob | undefined> {
+    for (;;) {
+      if (this.#parts.engine.state.jobs.has(uid)) return undefined;
+      const evictions = this.#evictions;
+      const bundle = await this.#parts.store.history.get(uid);
+      if (bundle) return { ask: bundle.ask, job: bundle.job };
+      if (evictions === this.#evictions) return undefined;
+    }
+  }
+
+  #ready(request: SubmitRequest, caller: Caller): Submission | Promise<Submission> {
+    const { env, bodies, maxTries } = this.#parts;
+    const prepared = prepare(request, caller, () => newId(env.clock.now(), env.random), maxTries);
+    const inline = bodies.inline(prepared.payloadText);
+    const callerChoseId = prepared.submission.hash !== undefined;
+    if (inline !== undefined && !callerChoseId) return withPayload(prepared, inline, undefined);
+    return this.#readySlowly(prepared);
+  }
+
+  /** With a look into the history, or a body to put away first; neither for a job that is there already. */
+  async #readySlowly(prepared: Prepared): Promise<Submission> {
+    const { engine, bodies, maxPayloadBytes } = this.#parts;
+    const { submission, payloadText } = prepared;
+    const uid = uidOf(submission.tenant, submission.id);
+    const known = submission.hash === undefined ? undefined : await this.known(uid);
+    const { state } = engine;
+    const isDuplicate =
+      known !== undefined ||
+      state.jobs.has(uid) ||
+      (submission.key !== undefined && state.roster.byKey(submission.tenant, submission.key) !== undefined);
+    const refused = isDuplicate || submission.payloadBytes > maxPayloadBytes || state.full;
+    const payload = refused ? bodies.inline(payloadText) : await bodies.store(payloadText);
+    return withPayload(prepared, payload, known);
+  }
+
+  async #admit(submissions: readonly Submission[], answers: (SubmitOutcome | undefined)[]): Promise<void> {
+    const reply = await this.#parts.loop.ask({ type: 'submit', submissions });
+    const replies = reply as readonly (SubmitAnswer | OrchdError)[];
+    let next = 0;
+    for (const [at, answer] of answers.entries()) {
+      if (answer !== undefined) continue;
+      const decided = replies[next++] as SubmitAnswer | OrchdError;
+      answers[at] = decided instanceof OrchdError ? decided : submitted(decided);
+    }
+  }
+}
+
+function submitted(answer: SubmitAnswer): Submitted {
+  return {
+    job_id: answer.id,
+    status: answer.status,
+    ...(answer.queuePosition !== undefined && { queue_position: answer.queuePosition }),
+    ...(answer.predictedStartMs !== undefined && { predicted_start_ms: answer.predictedStartMs }),
+    ...(answer.duplicateOf !== undefined && { duplicate_of: answer.duplicateOf }),
+  };
+}
