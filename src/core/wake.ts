@@ -15,7 +15,7 @@ export function nextWake(entry: JobEntry, now: number, cancelDeadlineMs: number)
     return entry.waitsUntil > now ? Math.min(wakeAt, entry.waitsUntil) : wakeAt;
   }
   // Once a kill is ordered the deadlines have done their work; what is left is how long to wait for its end.
-  if (open?.kill) return open.kill.why === 'busy' ? NEVER : killPatience(entry, cancelDeadlineMs);
+  if (open?.kill) return killPatience(entry, cancelDeadlineMs);
   if (rec.startedAt !== undefined && ask.timeoutMs !== undefined && rec.state === 'running') {
     wakeAt = Math.min(wakeAt, rec.startedAt + ask.timeoutMs);
   }
@@ -26,5 +26,7 @@ function killPatience(entry: JobEntry, cancelDeadlineMs: number): number {
   if (entry.rec.cancel) return entry.rec.cancel.at + cancelDeadlineMs;
   const { open } = entry;
   if (!open?.kill || (open.state === 'unknown' && open.kill.why !== 'deadline')) return NEVER;
+  // It was turned away: what is missing is only the certainty that no copy of the offer arrives later.
+  if (open.kill.why === 'busy' || open.kill.why === 'refused') return NEVER;
   return open.kill.at + cancelDeadlineMs;
 }

@@ -2,5 +2,5 @@
 import type { Random } from './env/env.ts';
 
 export function newId(now: number, random: Random): string {
-  return now.toString(16).padStart(12, '0') + random.hex(10);
+  return Math.floor(now).toString(16).padStart(12, '0') + random.hex(10);
 }

@@ -120,10 +120,11 @@ export const abandon = (attempt: AttemptRecord, at: number): AttemptRecord =>
   moveAttempt(attempt, 'abandoned', { endedAt: at });
 
 /** Not moves: an order to kill, and a confirmation by the present epoch. */
-export const orderKill = (attempt: AttemptRecord, kill: KillOrder, epoch: number): AttemptRecord => ({
-  ...attempt,
-  kill,
-  epoch,
-});
+export const orderKill = (
+  attempt: AttemptRecord,
+  kill: KillOrder,
+  epoch: number,
+  error: ErrorInfo | undefined,
+): AttemptRecord => ({ ...attempt, kill, epoch, error });
 
 export const confirm = (attempt: AttemptRecord, epoch: number): AttemptRecord => ({ ...attempt, epoch });

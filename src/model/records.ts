@@ -90,7 +90,7 @@ export interface JobRecord {
   readonly result: Body | undefined;
 }
 
-export type KillWhy = 'cancel' | 'timeout' | 'deadline' | 'busy' | 'lost';
+export type KillWhy = 'cancel' | 'timeout' | 'deadline' | 'busy' | 'refused' | 'lost';
 
 export interface KillOrder {
   readonly why: KillWhy;

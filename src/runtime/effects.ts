@@ -66,6 +66,19 @@ export class Effects {
     for (const effect of due(this.#parts.engine.state)) {
       if (effect.after <= durableSeq) this.#begin(effect);
     }
+    for (const { up, info } of this.#parts.engine.state.fleet.backends.values())
+      if (!up) this.#probe(info.name);
+  }
+
+  /** A backend that gave no answer holds nothing that would be asked about again: ask for its own sake. */
+  #probe(name: string): void {
+    const backend = this.#parts.backends.get(name);
+    if (!backend || this.#stopped || this.#acting.has(`probe ${name}`)) return;
+    this.#acting.add(`probe ${name}`);
+    backend
+      .inspect([], this.#who())
+      .then(({ registry }) => this.#heard(backend, registry), ignore)
+      .finally(() => this.#acting.delete(`probe ${name}`));
   }
 
   /** The executor may let go of an attempt whose end is durable here. */
@@ -156,7 +169,7 @@ export class Effects {
 
   async #inspect(token: string, backend: Backend): Promise<boolean> {
     const inspection = await backend.inspect([token], this.#who());
-    this.#parts.loop.post({ type: 'reachable', name: backend.info.name, up: true });
+    this.#heard(backend, inspection.registry);
     const attempt = this.#parts.engine.state.open.get(token)?.open;
     if (!attempt) return true;
     const finding = await this.#finding(token, attempt, inspection);
@@ -180,6 +193,7 @@ export class Effects {
     const attempt = this.#parts.engine.state.open.get(token)?.open;
     if (!attempt) return true;
     if (reply.is === 'fenced') throw new OrchdError('FENCED');
+    if (reply.is === 'tombstoned') this.#heard(backend, reply.registry);
     if (reply.is === 'stopping') {
       // Its end is seen by the reader, or by asking again.
       this.#follow(token, backend);
@@ -200,7 +214,9 @@ export class Effects {
   #follow(token: string, backend: Backend): void {
     if (this.#following.has(token) || this.#stopped) return;
     this.#following.add(token);
-    void this.#read(token, backend).finally(() => this.#following.delete(token));
+    this.#read(token, backend)
+      .catch((error: Error) => this.#parts.loop.fail(error))
+      .finally(() => this.#following.delete(token));
   }
 
   /** Reads until the end; a reader that loses its executor tries again for a while, then says so. */
@@ -243,6 +259,14 @@ export class Effects {
         await this.#pause(RETRY.maxDelayMs);
       }
     }
+  }
+
+  /** It answers; and where its memory is another one by now, later attempts must be judged by that one. */
+  #heard(backend: Backend, registry: string): void {
+    const known = this.#parts.engine.state.fleet.backends.get(backend.info.name);
+    if (known?.info.registry !== registry) {
+      this.#parts.loop.post({ type: 'backend', info: { ...backend.info, registry } });
+    } else if (!known.up) this.#parts.loop.post({ type: 'reachable', name: backend.info.name, up: true });
   }
 
   /** No answer for too long: the attempt is unknown, and the backend gets nothing new until it answers. */

@@ -3,7 +3,7 @@
  * open attempt listens.
  */
 import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
-import { abandon, accept, end, lose, loseAttempt, orderKill, start, unclaim } from '../../model/moves.ts';
+import { abandon, accept, lose, loseAttempt, orderKill, start, unclaim } from '../../model/moves.ts';
 import { type KillWhy, type OnUnknown, tokenOf } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { JobEntry } from '../entry.ts';
@@ -22,7 +22,7 @@ export function offered(turn: Turn, entry: JobEntry, answer: OfferAnswer): void 
       // Busy is an answer to this offer; only a tombstone is an answer to a copy that is still under way.
       return kill(turn, entry, 'busy');
     case 'refused':
-      return refused(turn, entry, answer.error);
+      return kill(turn, entry, 'refused', answer.error);
     case 'unknown':
       return lost(turn, entry);
   }
@@ -39,20 +39,17 @@ function accepted(turn: Turn, entry: JobEntry): void {
   turn.touch(entry);
 }
 
-function refused(turn: Turn, entry: JobEntry, error: ErrorInfo): void {
-  const attempt = entry.open;
-  if (!attempt) return;
-  turn.put('attempt', tokenOf(entry.uid, attempt.n), end(attempt, turn.now, 'failed', error), 'refused');
-  turn.touch(entry);
-  if (!isTerminal(entry.rec.state)) endBadly(turn, entry, error, undefined, false);
-}
-
 /** Orders the end of an open attempt. An order that stands is not replaced, but by a person's cancel. */
-export function kill(turn: Turn, entry: JobEntry, why: KillWhy): void {
+export function kill(turn: Turn, entry: JobEntry, why: KillWhy, error?: ErrorInfo): void {
   const attempt = entry.open;
   if (!attempt || (attempt.kill && why !== 'cancel')) return;
   const order = { why, at: turn.now };
-  turn.put('attempt', tokenOf(entry.uid, attempt.n), orderKill(attempt, order, turn.epoch), `kill:${why}`);
+  turn.put(
+    'attempt',
+    tokenOf(entry.uid, attempt.n),
+    orderKill(attempt, order, turn.epoch, error),
+    `kill:${why}`,
+  );
   turn.touch(entry);
 }
 
@@ -62,14 +59,15 @@ export function killed(turn: Turn, entry: JobEntry, answer: KillAnswer): void {
   if (answer.is === 'ended') return endAttempt(turn, entry, answer.outcome);
   // An executor that has accepted a token and now says that it never ran has forgotten, whatever it says.
   const certain = answer.is === 'tombstoned' && attempt.acceptedAt === undefined;
-  if (!certain && !entry.rec.cancel && attempt.kill.why !== 'busy' && !isTerminal(entry.rec.state)) {
-    return forgotten(turn, entry);
-  }
   const { why } = attempt.kill;
+  const turnedAway = why === 'busy' || why === 'refused';
+  if (!certain && !entry.rec.cancel && !turnedAway && !isTerminal(entry.rec.state))
+    return forgotten(turn, entry);
   abandonAttempt(turn, entry, certain ? 'tombstoned' : 'given-up');
   if (isTerminal(entry.rec.state)) return;
   if (entry.rec.cancel) return cancelJob(turn, entry);
   if (why === 'deadline') return expire(turn, entry);
+  if (why === 'refused' && attempt.error) return endBadly(turn, entry, attempt.error, undefined, false);
   // Nothing ran: a timeout of an attempt that never started spends a try, anything else does not.
   if (why === 'timeout') return endBadly(turn, entry, timeoutError(entry), undefined, false);
   turn.put('job', entry.uid, unclaim(entry.rec), certain ? 'not-run' : 'given-up');

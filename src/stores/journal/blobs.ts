@@ -31,9 +31,12 @@ export class Blobs {
   #failure: Error | undefined;
   readonly #readers = new Map<number, Promise<DiskFile>>();
 
-  constructor(disk: Disk, folder: string) {
+  readonly #onFailed: (error: Error) => void;
+
+  constructor(disk: Disk, folder: string, onFailed: (error: Error) => void) {
     this.#disk = disk;
     this.#folder = folder;
+    this.#onFailed = onFailed;
   }
 
   async open(): Promise<void> {
@@ -124,6 +127,7 @@ export class Blobs {
   #judge(error: Error): Error {
     if (isFull(error)) return new OrchdError('STORE_FULL', undefined, {}, { cause: error });
     this.#failure = error;
+    this.#onFailed(error);
     return new OrchdError('STORE_FAILED', undefined, {}, { cause: error });
   }
 

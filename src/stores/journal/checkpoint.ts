@@ -30,7 +30,7 @@ const SMALL_PART_BYTES = 4 * 2 ** 20;
 const WRITE_CHARS = 2 ** 20;
 
 export async function mergeCheckpoint(disk: Disk, paths: Paths, order: MergeOrder): Promise<Manifest> {
-  const delta = new Delta();
+  const delta = new Delta(order.base.seq);
   const chain = await readDelta(disk, paths, order, delta);
   const writer = new PartWriter(disk, paths.parts, order.upTo);
   const kept: Part[] = [];

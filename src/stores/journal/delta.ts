@@ -24,6 +24,12 @@ export class Delta {
   readonly jobs = new Map<string, JobDelta>();
   readonly failures = new Map<string, FailureRecord | null>();
   brain: BrainRecord | undefined;
+  readonly #since: number;
+
+  /** `since` is the change up to which an older checkpoint may know the same jobs. */
+  constructor(since: number) {
+    this.#since = since;
+  }
 
   add(change: Change, seq: number): void {
     switch (change.kind) {
@@ -70,11 +76,12 @@ export class Delta {
 
   /**
    * Lets go of a job that began and ended in this log and is in the history: a busy log holds far more of those
-   * than there are live jobs. A dead one is kept: it may come back to life further on.
+   * than there are live jobs. A dead one is kept: it may come back to life further on. So is one that was asked
+   * for before this log and came back by a redrive: the older checkpoint may know it in a former life.
    */
   dropEnded(uid: string, indexedUpTo: number): JobBundle | undefined {
     const delta = this.jobs.get(uid);
-    if (!delta?.ask || !delta.job || delta.seq > indexedUpTo) return undefined;
+    if (!delta?.ask || !delta.job || delta.seq > indexedUpTo || delta.ask.n <= this.#since) return undefined;
     if (!isTerminal(delta.job.state) || delta.job.state === 'dead') return undefined;
     for (const attempt of delta.attempts.values()) if (isOpen(attempt.state)) return undefined;
     const bundle = this.bundle(uid, undefined);

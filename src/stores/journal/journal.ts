@@ -74,7 +74,7 @@ export class JournalStore implements Store {
     this.#env = env;
     this.#options = options;
     this.#paths = paths(options.folder);
-    this.#blobs = new Blobs(env.disk, this.#paths.blobs);
+    this.#blobs = new Blobs(env.disk, this.#paths.blobs, (error) => this.#events?.failed(error));
     this.#background = options.background(this.#paths);
   }
 

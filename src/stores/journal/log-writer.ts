@@ -108,8 +108,6 @@ export class LogWriter {
 
   /** Prepares the first segment; call once before the first append. */
   async open(): Promise<void> {
-    const name = segmentName(this.#seq + 1);
-    await this.#disk.remove(join(this.#paths.log, name));
     await this.#makeSpare(this.#limits.minSegmentBytes);
     if (this.#full) {
       throw new OrchdError('STORE_FULL', 'the disk is full: there is no room for a new log segment');
@@ -262,7 +260,7 @@ export class LogWriter {
     for (const done of rollers) done(this.#durableSeq);
   }
 
-  /** Gives the spare the name of the segment that starts next. */
+  /** Gives the spare the name of the segment that starts next; an empty one of that name gives way. */
   async #takeSpare(): Promise<void> {
     const path = join(this.#paths.log, segmentName(this.#durableSeq + 1));
     await this.#disk.rename(this.#paths.spare, path);

@@ -127,7 +127,7 @@ export async function endedInLog(
 ): Promise<void> {
   const first = (await listSegments(disk, paths.log))[0];
   if (!first) return;
-  const delta = new Delta();
+  const delta = new Delta(0);
   const found: JobBundle[] = [];
   await readLog(disk, paths.log, { nextSeq: first.firstSeq, chain: undefined }, ({ header, payload }) => {
     decodeChanges(payload, header.count).forEach((change, at) => {

@@ -1,0 +1,26 @@
+/** One value for everything that a state's records say: equal for equal records, however they came about. */
+import { createHash } from 'node:crypto';
+import type { State } from '../../core/state.ts';
+import { stableHash } from '../../kit/hash.ts';
+
+export interface HashScope {
+  /** Leave out jobs that have ended: a checkpoint lets go of those that the history has. */
+  readonly withoutEnded?: boolean;
+  /** Leave out entries of the failure cache that no longer hold at this instant: a checkpoint drops them. */
+  readonly failuresAt?: number;
+}
+
+export function stateHash(state: State, scope: HashScope = {}): string {
+  const hash = createHash('sha256');
+  for (const uid of [...state.jobs.keys()].sort()) {
+    const entry = state.jobs.get(uid);
+    if (!entry || (scope.withoutEnded && state.ended.has(entry))) continue;
+    const { ask, rec, open, past = [], seq } = entry;
+    hash.update(stableHash([uid, seq, ask, rec, open ?? null, past]));
+  }
+  for (const [id, failure] of [...state.failures].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    if (failure.until > (scope.failuresAt ?? Number.NEGATIVE_INFINITY))
+      hash.update(stableHash([id, failure]));
+  }
+  return hash.update(stableHash([state.seq, state.brain ?? null])).digest('hex');
+}

@@ -1,0 +1,289 @@
+/**
+ * An executor that misbehaves on purpose. It stands for another machine: it outlives the brain, keeps a ledger
+ * of everything it really ran, and by its script delays, loses, repeats, refuses, hangs, forgets and lies.
+ */
+import type { BackendInfo } from '../../src/core/fleet.ts';
+import type {
+  Backend,
+  Commander,
+  ExecutionEvent,
+  ExecutionOutcome,
+  ExecutionStatus,
+  FollowEnd,
+  Inspection,
+  KillReply,
+  Offer,
+  OfferReply,
+} from '../../src/core/ports.ts';
+import { errorInfo } from '../../src/model/errors.ts';
+import type { World } from './world.ts';
+
+/** Probabilities, 0 to 1, and times in ms. All absent: an executor that behaves. */
+export interface Script {
+  readonly loseRequest?: number;
+  readonly loseReply?: number;
+  readonly repeatOffer?: number;
+  readonly busy?: number;
+  readonly refuse?: number;
+  readonly hang?: number;
+  readonly failRetriably?: number;
+  readonly failForGood?: number;
+  readonly ignoreKill?: number;
+  readonly loseAck?: number;
+  readonly networkMs?: readonly [number, number];
+  readonly workMs?: readonly [number, number];
+  /** Says that it knows nothing of a token it runs, with a new registry: it has lost its memory. */
+  readonly resultText?: (offer: Offer) => string;
+}
+
+export interface Run {
+  readonly token: string;
+  readonly job: string;
+  readonly startedAt: number;
+  endedAt: number | undefined;
+  outcome: ExecutionOutcome['ok'] | 'died' | undefined;
+}
+
+interface Execution {
+  readonly run: Run;
+  readonly events: ExecutionEvent[];
+  outcome: ExecutionOutcome | undefined;
+  readonly readers: Set<() => void>;
+}
+
+export class FakeExecutor {
+  readonly world: World;
+  readonly ledger: Run[] = [];
+  script: Script;
+  reachable = true;
+  #info: Omit<BackendInfo, 'registry'>;
+  #registry: string;
+  #since: number;
+  readonly #executions = new Map<string, Execution>();
+  readonly #tombstones = new Set<string>();
+  readonly #epochs = new Map<string, number>();
+  forgets = 0;
+
+  constructor(world: World, info: Partial<BackendInfo> & { name: string }, script: Script = {}) {
+    this.world = world;
+    this.script = script;
+    this.#info = {
+      kind: 'fake',
+      slots: 1,
+      types: undefined,
+      models: undefined,
+      labels: {},
+      paid: true,
+      keepsResults: true,
+      ...info,
+    };
+    this.#registry = world.random.hex(4);
+    this.#since = world.clock.now();
+  }
+
+  get info(): BackendInfo {
+    return { ...this.#info, registry: this.#registry };
+  }
+
+  knows(token: string): boolean {
+    return this.#executions.has(token);
+  }
+
+  get running(): number {
+    return [...this.#executions.values()].filter(({ outcome }) => !outcome).length;
+  }
+
+  /** Restarts with an empty memory: what ran is dead, what had ended is gone. */
+  forget(): void {
+    this.forgets++;
+    for (const { run, readers } of this.#executions.values()) {
+      if (run.endedAt === undefined) {
+        run.endedAt = this.world.now;
+        run.outcome = 'died';
+      }
+      for (const wake of readers) wake();
+    }
+    this.#executions.clear();
+    this.#tombstones.clear();
+    this.#registry = this.world.random.hex(4);
+    this.#since = this.world.clock.now();
+  }
+
+  offer(offer: Offer): OfferReply {
+    const { token } = offer;
+    if (this.#isFenced(offer)) return { is: 'fenced' };
+    if (this.#executions.has(token)) return { is: 'accepted' };
+    if (this.#tombstones.has(token)) return { is: 'refused', error: errorInfo('FENCED', 'tombstone') };
+    if (this.running >= this.#info.slots || this.world.random.chance(this.script.busy ?? 0)) {
+      return { is: 'busy', retryAfterMs: 20 };
+    }
+    if (this.world.random.chance(this.script.refuse ?? 0)) {
+      return { is: 'refused', error: errorInfo('POOL_UNAVAILABLE') };
+    }
+    this.#start(offer);
+    return { is: 'accepted' };
+  }
+
+  inspect(tokens: readonly string[], who: Commander): Inspection {
+    this.#isFenced(who);
+    const known = new Map<string, ExecutionStatus>();
+    for (const token of tokens) {
+      const execution = this.#executions.get(token);
+      if (execution) known.set(token, statusOf(execution));
+    }
+    return { registry: this.#registry, rememberedSince: this.#since, known };
+  }
+
+  async follow(token: string, from: number, on: (event: ExecutionEvent) => void): Promise<FollowEnd> {
+    const execution = this.#executions.get(token);
+    if (!execution) return { is: 'lost' };
+    let sent = from;
+    for (;;) {
+      for (const event of execution.events) {
+        if (event.n <= sent) continue;
+        sent = event.n;
+        on(event);
+      }
+      if (execution.outcome) return { is: 'ended', outcome: execution.outcome };
+      if (this.#executions.get(token) !== execution) return { is: 'lost' };
+      await new Promise<void>((resolve) => execution.readers.add(resolve));
+    }
+  }
+
+  kill(token: string, who: Commander): KillReply {
+    if (this.#isFenced(who)) return { is: 'fenced' };
+    const execution = this.#executions.get(token);
+    if (!execution) {
+      this.#tombstones.add(token);
+      return { is: 'tombstoned', registry: this.#registry, rememberedSince: this.#since };
+    }
+    if (execution.outcome) return { is: 'ended', outcome: execution.outcome };
+    if (!this.world.random.chance(this.script.ignoreKill ?? 0)) {
+      this.world.after(this.world.random.between(0, 30), () => this.#end(execution, { ok: 'cancelled' }));
+    }
+    return { is: 'stopping' };
+  }
+
+  ack(token: string): void {
+    if (this.world.random.chance(this.script.loseAck ?? 0)) return;
+    const execution = this.#executions.get(token);
+    if (!execution?.outcome) return;
+    this.#executions.delete(token);
+    this.#tombstones.add(token);
+  }
+
+  #isFenced({ owner, epoch }: Commander): boolean {
+    const highest = this.#epochs.get(owner) ?? 0;
+    if (epoch < highest) return true;
+    this.#epochs.set(owner, epoch);
+    return false;
+  }
+
+  #start(offer: Offer): void {
+    const { world, script } = this;
+    const job = offer.token.slice(0, offer.token.lastIndexOf(':'));
+    const run: Run = {
+      token: offer.token,
+      job,
+      startedAt: world.now,
+      endedAt: undefined,
+      outcome: undefined,
+    };
+    this.ledger.push(run);
+    world.note(`run ${offer.token}`);
+    const execution: Execution = { run, events: [], outcome: undefined, readers: new Set() };
+    this.#executions.set(offer.token, execution);
+    if (world.random.chance(script.hang ?? 0)) return;
+    const [least, most] = script.workMs ?? [5, 50];
+    world.after(world.random.between(least, most), () => this.#end(execution, this.#outcomeOf(offer)));
+  }
+
+  #outcomeOf(offer: Offer): ExecutionOutcome {
+    const { script } = this;
+    const chance = this.world.random.next();
+    const forGood = script.failForGood ?? 0;
+    if (chance < forGood) return { ok: false, error: errorInfo('EXECUTION_FAILED') };
+    if (chance < forGood + (script.failRetriably ?? 0))
+      return { ok: false, error: errorInfo('WORKER_TIMEOUT') };
+    return { ok: true, resultText: script.resultText?.(offer) ?? JSON.stringify({ ran: offer.token }) };
+  }
+
+  #end(execution: Execution, outcome: ExecutionOutcome): void {
+    if (execution.outcome || execution.run.endedAt !== undefined) return;
+    execution.outcome = outcome;
+    execution.run.endedAt = this.world.now;
+    execution.run.outcome = outcome.ok;
+    this.world.note(`end ${execution.run.token} ${outcome.ok}`);
+    for (const wake of execution.readers) wake();
+    execution.readers.clear();
+  }
+}
+
+function statusOf(execution: Execution): ExecutionStatus {
+  return execution.outcome ? { is: 'ended', outcome: execution.outcome } : { is: 'running' };
+}
+
+/** One brain's line to an executor: requests and replies take time and get lost. */
+export class FakeLine implements Backend {
+  readonly #executor: FakeExecutor;
+  readonly #owner: { readonly alive: boolean };
+
+  constructor(executor: FakeExecutor, owner: { readonly alive: boolean }) {
+    this.#executor = executor;
+    this.#owner = owner;
+  }
+
+  get info(): BackendInfo {
+    return this.#executor.info;
+  }
+
+  offer(offer: Offer): Promise<OfferReply> {
+    const { world, script } = this.#executor;
+    if (world.random.chance(script.repeatOffer ?? 0)) {
+      // A copy that some box on the way kept, and delivers when nobody expects it.
+      const { registry } = this.info;
+      world.after(world.random.between(50, 20_000), () => {
+        if (this.info.registry === registry) this.#executor.offer(offer);
+      });
+    }
+    return this.#send(() => this.#executor.offer(offer));
+  }
+
+  inspect(tokens: readonly string[], who: Commander): Promise<Inspection> {
+    return this.#send(() => this.#executor.inspect(tokens, who));
+  }
+
+  async follow(token: string, from: number, on: (event: ExecutionEvent) => void): Promise<FollowEnd> {
+    await this.#send(() => undefined);
+    const end = await this.#executor.follow(token, from, (event) => this.#owner.alive && on(event));
+    if (this.#executor.world.random.chance(this.#executor.script.loseReply ?? 0)) return { is: 'lost' };
+    return this.#send(() => end);
+  }
+
+  kill(token: string, who: Commander): Promise<KillReply> {
+    return this.#send(() => this.#executor.kill(token, who));
+  }
+
+  ack(token: string): Promise<void> {
+    return this.#send(() => this.#executor.ack(token));
+  }
+
+  /** There and back; a sender that dies on the way has still sent. */
+  #send<T>(run: () => T): Promise<T> {
+    const { world, script, reachable } = this.#executor;
+    const [least, most] = script.networkMs ?? [0.1, 3];
+    const lost = !reachable || world.random.chance(script.loseRequest ?? 0);
+    const answerLost = world.random.chance(script.loseReply ?? 0);
+    return new Promise((resolve, reject) => {
+      const fail = (): void => {
+        world.after(world.random.between(20, 200), () => this.#owner.alive && reject(new Error('no answer')));
+      };
+      if (lost) return fail();
+      world.after(world.random.between(least, most), () => {
+        const reply = run();
+        if (answerLost) return fail();
+        world.after(world.random.between(least, most), () => this.#owner.alive && resolve(reply));
+      });
+    });
+  }
+}

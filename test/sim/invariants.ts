@@ -1,0 +1,150 @@
+/** What must hold, checked from the state, from the raw log and from the ledgers of others. */
+import { due } from '../../src/core/due.ts';
+import type { State } from '../../src/core/state.ts';
+import type { AttemptRecord, Change, JobRecord } from '../../src/model/records.ts';
+import { ATTEMPT_TRANSITIONS, isTerminal, JOB_TRANSITIONS } from '../../src/model/states.ts';
+import type { FakeExecutor, Run } from '../fakes/executor.ts';
+
+export function check(holds: boolean, what: string): asserts holds {
+  if (!holds) throw new Error(`broken: ${what}`);
+}
+
+/** Cheap enough for every event. */
+export function checkCounts(state: State, executors: readonly FakeExecutor[], capacity: number): void {
+  let live = 0;
+  for (const count of Object.values(state.counts)) {
+    check(count >= 0, 'no state has a negative count');
+    live += count;
+  }
+  check(live === state.jobs.size, 'every job is counted once');
+  check(state.queuedBytes >= 0, 'queued bytes are not negative');
+  check(state.counts.failed === 0, 'failed is passed through, never rested in');
+  check(state.counts.queued <= capacity + state.jobs.size, 'the queue is bounded');
+  for (const executor of executors) {
+    const used = state.fleet.usedSlots(executor.info.name);
+    check(
+      used <= executor.info.slots,
+      `backend ${executor.info.name} holds ${used} of ${executor.info.slots} slots`,
+    );
+  }
+}
+
+/** Everything that the indexes say follows from the records. */
+export function checkIndexes(state: State): void {
+  const open = new Map<string, number>();
+  const keys = new Set<string>();
+  let ready = 0;
+  for (const entry of state.jobs.values()) {
+    const { rec, ask } = entry;
+    if (entry.open) open.set(entry.open.backend, (open.get(entry.open.backend) ?? 0) + 1);
+    const active = rec.state === 'claimed' || rec.state === 'running' || rec.state === 'stale';
+    check(!active || entry.open !== undefined, `${entry.uid} is ${rec.state} with an open attempt`);
+    check(rec.state !== 'queued' || entry.open === undefined, `${entry.uid} is queued without one`);
+    check(
+      entry.queuePos >= 0 === (rec.state === 'queued' && !entry.parked),
+      `${entry.uid} is in its lane when ready`,
+    );
+    if (entry.queuePos >= 0) ready++;
+    if (ask.key !== undefined && !isTerminal(rec.state)) {
+      check(!keys.has(ask.key), `key ${ask.key} belongs to one live job`);
+      keys.add(ask.key);
+    }
+    check(
+      state.ended.has(entry) === (isTerminal(rec.state) && !entry.open),
+      `${entry.uid} is listed as ended when it is`,
+    );
+  }
+  check(ready === state.waiting.batch.jobs + state.waiting.interactive.jobs, 'ready jobs are counted');
+  for (const [name, count] of open)
+    check(state.fleet.usedSlots(name) === count, `slots of ${name} are its open attempts`);
+  check(due(state).length === state.open.size, 'every open attempt has something due');
+}
+
+export interface Story {
+  readonly job: JobRecord;
+  readonly ends: number;
+  readonly redrives: number;
+}
+
+/** Replays the raw log: every move legal, attempt numbers growing, tokens bound to one backend. */
+export function replay(changes: readonly Change[]): Map<string, Story> {
+  const stories = new Map<string, Story>();
+  const attempts = new Map<string, AttemptRecord>();
+  const highest = new Map<string, number>();
+  for (const change of changes) {
+    if (change.kind === 'ask' && !stories.has(change.id)) {
+      stories.set(change.id, { job: { state: 'queued', attempt: 0 } as JobRecord, ends: 0, redrives: 0 });
+    }
+    if (change.kind === 'job' && change.after) replayJob(stories, change.id, change.after, change.cause);
+    if (change.kind === 'attempt' && change.after) replayAttempt(attempts, highest, change.id, change.after);
+  }
+  return stories;
+}
+
+function replayJob(stories: Map<string, Story>, id: string, after: JobRecord, cause: string): void {
+  const story = stories.get(id);
+  check(story !== undefined, `${id} was asked for before it moved`);
+  const from = story.job.state;
+  const moved = from !== after.state;
+  check(
+    !moved || (JOB_TRANSITIONS[from] as readonly string[]).includes(after.state),
+    `${id}: ${from} -> ${after.state}`,
+  );
+  check(after.attempt >= story.job.attempt, `${id}: attempt numbers only grow`);
+  stories.set(id, {
+    job: after,
+    ends: story.ends + (moved && isTerminal(after.state) ? 1 : 0),
+    redrives: story.redrives + (cause.startsWith('redrive') ? 1 : 0),
+  });
+}
+
+function replayAttempt(
+  attempts: Map<string, AttemptRecord>,
+  highest: Map<string, number>,
+  token: string,
+  after: AttemptRecord,
+): void {
+  const before = attempts.get(token);
+  attempts.set(token, after);
+  if (!before) {
+    check(after.state === 'intended', `${token} begins as an intent`);
+    check(after.n > (highest.get(after.job) ?? 0), `${token}: numbers never repeat`);
+    highest.set(after.job, after.n);
+    return;
+  }
+  check(before.backend === after.backend, `${token} stays with its backend`);
+  const legal = (ATTEMPT_TRANSITIONS[before.state] as readonly string[]).includes(after.state);
+  check(before.state === after.state || legal, `${token}: ${before.state} -> ${after.state}`);
+}
+
+/**
+ * The executors' own account: no token ran twice, and no job was started again while an earlier start was still
+ * running or had succeeded, unless that executor had lost its memory in between.
+ */
+export function checkLedgers(executors: readonly FakeExecutor[]): void {
+  const byJob = new Map<string, (Run & { excused: boolean })[]>();
+  const tokens = new Set<string>();
+  for (const executor of executors) {
+    for (const run of executor.ledger) {
+      check(!tokens.has(run.token), `${run.token} ran once`);
+      tokens.add(run.token);
+      const runs = byJob.get(run.job) ?? [];
+      runs.push({ ...run, excused: executor.forgets > 0 });
+      byJob.set(run.job, runs);
+    }
+  }
+  for (const [job, runs] of byJob) {
+    runs.sort((a, b) => a.startedAt - b.startedAt);
+    for (const [at, run] of runs.entries()) {
+      for (const earlier of runs.slice(0, at)) {
+        if (earlier.excused) continue;
+        const over = earlier.endedAt !== undefined && earlier.endedAt <= run.startedAt;
+        check(over, `${run.token} of ${job} started while ${earlier.token} still ran`);
+        check(
+          earlier.outcome !== true,
+          `${run.token} of ${job} started after ${earlier.token} had succeeded`,
+        );
+      }
+    }
+  }
+}

@@ -1,0 +1,258 @@
+/** One seed: a world, its faults, its clients, and the proof that nothing was lost or run twice. */
+
+import type { Change } from '../../src/model/records.ts';
+import { isTerminal } from '../../src/model/states.ts';
+import { decodeChanges } from '../../src/stores/journal/codec.ts';
+import { paths } from '../../src/stores/journal/layout.ts';
+import { listSegments, readLog } from '../../src/stores/journal/segments.ts';
+import { FakeExecutor, type Script } from '../fakes/executor.ts';
+import { SimDisk } from '../fakes/sim-disk.ts';
+import { World } from '../fakes/world.ts';
+import { FOLDER, SETTINGS, SimBrain } from './brain.ts';
+import { Clients, endOf } from './clients.ts';
+import { check, checkCounts, checkIndexes, checkLedgers, replay } from './invariants.ts';
+
+export interface Outcome {
+  readonly seed: number;
+  readonly events: number;
+  readonly trace: number;
+  readonly crashes: number;
+  readonly powerCuts: number;
+  readonly jobs: number;
+  readonly runs: number;
+  readonly faults: Readonly<Record<string, number>>;
+}
+
+const FAULTY_MS = 12_000;
+const SETTLE_MS = 400_000;
+
+class Simulation {
+  readonly world: World;
+  readonly disk: SimDisk;
+  readonly executors: FakeExecutor[];
+  readonly brain: SimBrain;
+  readonly clients: Clients;
+  readonly faults: Record<string, number> = {};
+  powerCuts = 0;
+  #lastChecked: unknown;
+
+  constructor(seed: number) {
+    this.world = new World(seed);
+    this.disk = new SimDisk(this.world);
+    const count = 1 + this.world.random.int(3);
+    this.executors = Array.from({ length: count }, (_, at) => this.#executor(at));
+    this.brain = new SimBrain(this.world, this.disk, this.executors);
+    this.clients = new Clients(this.world, this.brain);
+  }
+
+  #executor(at: number): FakeExecutor {
+    const { random } = this.world;
+    const some = (most: number): number => (random.chance(0.5) ? random.between(0, most) : 0);
+    const script: Script = {
+      loseRequest: some(0.15),
+      loseReply: some(0.15),
+      repeatOffer: some(0.2),
+      busy: some(0.2),
+      refuse: some(0.05),
+      hang: some(0.1),
+      failRetriably: some(0.3),
+      failForGood: some(0.1),
+      ignoreKill: some(0.5),
+      loseAck: some(0.5),
+      workMs: [1, random.between(20, 800)],
+      resultText: (offer) =>
+        JSON.stringify({ ran: offer.token, text: 'y'.repeat(random.chance(0.1) ? 5000 : 10) }),
+    };
+    const info = { name: `executor-${at}`, slots: 1 + random.int(3), paid: random.chance(0.5) };
+    return new FakeExecutor(this.world, info, script);
+  }
+
+  async run(): Promise<void> {
+    const { random } = this.world;
+    this.brain.supervise();
+    const jobs = 10 + random.int(40);
+    for (let number = 0; number < jobs; number++) this.clients.plan(random.between(0, FAULTY_MS), number);
+    this.#planFaults();
+    await this.#runChecked(() => false, FAULTY_MS);
+    this.#heal();
+    const settled = await this.#runChecked(() => this.#isSettled(), SETTLE_MS);
+    check(settled, `everything ends once faults stop; left: ${this.#leftOver()}`);
+    await this.#runChecked(() => false, 2000);
+  }
+
+  #planFaults(): void {
+    const { world } = this;
+    const plan = (name: string, most: number, run: () => void): void => {
+      for (let left = world.random.int(most + 1); left > 0; left--) {
+        world.after(world.random.between(100, FAULTY_MS), () => {
+          this.faults[name] = (this.faults[name] ?? 0) + 1;
+          world.note(name);
+          run();
+        });
+      }
+    };
+    plan('kill', 4, () => this.brain.kill());
+    plan('power-cut', 3, () => this.#cutPower());
+    plan('disk-full', 1, () => this.#fillDisk());
+    plan('failed-sync', 1, () => {
+      this.disk.failSyncs = 1;
+    });
+    plan('checkpoint', 6, () => {
+      this.brain.up?.checkpoint().catch(() => undefined);
+    });
+    plan('forget', 1, () => world.random.pick(this.executors).forget());
+    plan('partition', 2, () => this.#partition());
+  }
+
+  #cutPower(): void {
+    this.powerCuts++;
+    this.brain.kill();
+    this.disk.cutPower();
+  }
+
+  #fillDisk(): void {
+    this.disk.full = true;
+    this.world.after(this.world.random.between(500, 4000), () => {
+      this.disk.full = false;
+    });
+  }
+
+  #partition(): void {
+    const executor = this.world.random.pick(this.executors);
+    executor.reachable = false;
+    this.world.after(this.world.random.between(100, 3000), () => {
+      executor.reachable = true;
+    });
+  }
+
+  #heal(): void {
+    this.disk.full = false;
+    this.disk.failSyncs = 0;
+    for (const executor of this.executors) {
+      executor.reachable = true;
+      executor.script = { workMs: [1, 50] };
+    }
+    const operate = (): void => {
+      void this.#settleUnknown();
+      this.world.after(1000, operate);
+    };
+    operate();
+  }
+
+  /** The operator settles what only a person can. */
+  async #settleUnknown(): Promise<void> {
+    const brain = this.brain.up;
+    if (!brain) return;
+    for (const entry of brain.engine.state.jobs.values()) {
+      const { open, rec } = entry;
+      const executor = this.executors.find(({ info }) => info.name === open?.backend);
+      // A careful one: as long as the executor can still answer, nobody decides in its place.
+      if (rec.state !== 'stale' || !open || !executor || open.registry === executor.info.registry) continue;
+      const as = this.world.random.chance(0.5) ? 'retry' : 'failed';
+      await brain.resolve(entry.ask.id, { as }).catch(() => undefined);
+    }
+  }
+
+  async #runChecked(done: () => boolean, limitMs: number): Promise<boolean> {
+    const end = this.world.now + limitMs;
+    while (!done()) {
+      if (this.world.now >= end || !(await this.world.step())) return done();
+      if (this.brain.refused) throw this.brain.refused;
+      this.#checkNow();
+    }
+    return true;
+  }
+
+  #checkNow(): void {
+    const state = this.brain.up?.engine.state;
+    if (!state) return;
+    checkCounts(state, this.executors, SETTINGS.engine.queueCapacity);
+    if (this.#lastChecked === state.seq) return;
+    this.#lastChecked = state.seq;
+    checkIndexes(state);
+  }
+
+  #isSettled(): boolean {
+    const state = this.brain.up?.engine.state;
+    if (!state || this.clients.active > 0) return false;
+    const { queued, claimed, running, stale } = state.counts;
+    return queued + claimed + running + stale === 0 && state.open.size === 0;
+  }
+
+  #leftOver(): string {
+    const state = this.brain.up?.engine.state;
+    const jobs = [...(state?.jobs.values() ?? [])].filter(
+      (entry) => !isTerminal(entry.rec.state) || entry.open,
+    );
+    const shown = jobs.slice(0, 3).map(({ uid, rec, open }) => JSON.stringify({ uid, rec, open }));
+    return `${this.clients.active} clients; ${jobs.length} jobs ${shown.join(' ')}`;
+  }
+
+  /** Everything that was said is still so after one more restart, and the raw log tells the same story. */
+  async checkEnd(): Promise<void> {
+    this.#cutPower();
+    await this.world.runUntil(() => this.brain.up !== undefined, 60_000);
+    const brain = this.brain.up;
+    check(brain !== undefined, 'it starts again');
+    const stories = replay(await this.#readChanges());
+    for (const told of this.clients.told.values()) {
+      const job = await this.#answer(brain.get(told.id));
+      check(isTerminal(job.state), `${told.id} has ended`);
+      const story = stories.get(told.id);
+      check(story !== undefined, `${told.id} is in the log`);
+      check(
+        story.ends === 1 + story.redrives,
+        `${told.id} ended ${story.ends} times with ${story.redrives} redrives`,
+      );
+      check(story.job.state === job.state, `${told.id} is ${job.state}, the log says ${story.job.state}`);
+      if (told.ended && story.redrives === told.ended.redrives && told.redrives === told.ended.redrives) {
+        check(
+          JSON.stringify(endOf(job, told.ended.redrives)) === JSON.stringify(told.ended),
+          `${told.id} ended as told`,
+        );
+      }
+    }
+    checkLedgers(this.executors);
+  }
+
+  async #readChanges(): Promise<Change[]> {
+    const disk = this.disk.for({ alive: true });
+    const { log } = paths(FOLDER);
+    const changes: Change[] = [];
+    const reading = listSegments(disk, log).then((segments) =>
+      readLog(disk, log, { nextSeq: segments[0]?.firstSeq ?? 1, chain: undefined }, ({ header, payload }) => {
+        changes.push(...decodeChanges(payload, header.count));
+      }),
+    );
+    await this.#answer(reading);
+    return changes;
+  }
+
+  async #answer<T>(promise: Promise<T>): Promise<T> {
+    let settled = false;
+    const watched = promise.finally(() => {
+      settled = true;
+    });
+    watched.catch(() => undefined);
+    await this.world.runUntil(() => settled, 120_000);
+    check(settled, 'an answer comes');
+    return watched;
+  }
+}
+
+export async function simulate(seed: number): Promise<Outcome> {
+  const simulation = new Simulation(seed);
+  await simulation.run();
+  await simulation.checkEnd();
+  const { world, brain, clients, executors, faults, powerCuts } = simulation;
+  return {
+    seed,
+    events: world.events,
+    trace: world.trace,
+    crashes: brain.crashes,
+    powerCuts,
+    jobs: clients.told.size,
+    runs: executors.reduce((sum, { ledger }) => sum + ledger.length, 0),
+    faults,
+  };
+}
