@@ -124,7 +124,7 @@ export const orderKill = (
   attempt: AttemptRecord,
   kill: KillOrder,
   epoch: number,
-  error: ErrorInfo | undefined,
+  error?: ErrorInfo,
 ): AttemptRecord => ({ ...attempt, kill, epoch, error });
 
 export const confirm = (attempt: AttemptRecord, epoch: number): AttemptRecord => ({ ...attempt, epoch });

@@ -14,22 +14,25 @@ export interface Caller {
   readonly correlationId?: string;
 }
 
-export interface Prepared {
-  readonly submission: Omit<Submission, 'payload' | 'known' | 'bodyStored'>;
-  readonly payloadText: string;
-}
+/** A submission in the making: its body and what is known of its id are still to come. */
+export type Prepared = { -readonly [K in keyof Submission]: Submission[K] };
 
 const check = checker(SubmitRequest);
 const MAX_DEPTH = 64;
 const PAYLOAD_FIELDS = ['prompt', 'messages', 'max_tokens', 'temperature', 'seed'] as const;
 
-export function prepare(value: unknown, caller: Caller, newId: () => string, maxTries: number): Prepared {
+export function prepare(
+  value: unknown,
+  caller: Caller,
+  newId: () => string,
+  maxTries: number,
+): { readonly submission: Prepared; readonly payloadText: string } {
   if (isTooDeep(value)) {
     throw new OrchdError('INVALID_PARAMS', `the request is nested deeper than ${MAX_DEPTH} levels`);
   }
   const request = check(value);
   const payloadText = payloadOf(request);
-  const submission: Prepared['submission'] = {
+  const submission: Prepared = {
     id: request.job_id ?? newId(),
     tenant: caller.tenant ?? DEFAULT_TENANT,
     principal: request.agent ?? caller.principal ?? 'anonymous',
@@ -54,17 +57,23 @@ export function prepare(value: unknown, caller: Caller, newId: () => string, max
     hash: request.job_id === undefined ? undefined : bodyHash(request),
     correlationId: caller.correlationId,
     forceRetry: request.force_retry ?? false,
+    payload: 'null',
+    bodyStored: false,
+    known: undefined,
   };
   return { submission, payloadText };
 }
 
 /** `payload` is undefined where it was not worth storing: the job will be refused or is there already. */
 export function withPayload(
-  { submission }: Prepared,
+  submission: Prepared,
   payload: Body | undefined,
   known: Submission['known'],
 ): Submission {
-  return { ...submission, payload: payload ?? 'null', bodyStored: payload !== undefined, known };
+  submission.payload = payload ?? 'null';
+  submission.bodyStored = payload !== undefined;
+  submission.known = known;
+  return submission;
 }
 
 function payloadOf(request: SubmitRequest): string {

@@ -79,17 +79,17 @@ export class Submissions {
 
   #ready(request: SubmitRequest, caller: Caller): Submission | Promise<Submission> {
     const { env, bodies, maxTries } = this.#parts;
-    const prepared = prepare(request, caller, () => newId(env.clock.now(), env.random), maxTries);
-    const inline = bodies.inline(prepared.payloadText);
-    const callerChoseId = prepared.submission.hash !== undefined;
-    if (inline !== undefined && !callerChoseId) return withPayload(prepared, inline, undefined);
-    return this.#readySlowly(prepared);
+    const makeId = (): string => newId(env.clock.now(), env.random);
+    const { submission, payloadText } = prepare(request, caller, makeId, maxTries);
+    const inline = bodies.inline(payloadText);
+    const callerChoseId = submission.hash !== undefined;
+    if (inline !== undefined && !callerChoseId) return withPayload(submission, inline, undefined);
+    return this.#readySlowly(submission, payloadText);
   }
 
   /** With a look into the history, or a body to put away first; neither for a job that is there already. */
-  async #readySlowly(prepared: Prepared): Promise<Submission> {
+  async #readySlowly(submission: Prepared, payloadText: string): Promise<Submission> {
     const { engine, bodies, maxPayloadBytes } = this.#parts;
-    const { submission, payloadText } = prepared;
     const uid = uidOf(submission.tenant, submission.id);
     const known = submission.hash === undefined ? undefined : await this.known(uid);
     const { state } = engine;
@@ -99,7 +99,7 @@ export class Submissions {
       (submission.key !== undefined && state.roster.byKey(submission.tenant, submission.key) !== undefined);
     const refused = isDuplicate || submission.payloadBytes > maxPayloadBytes || state.full;
     const payload = refused ? bodies.inline(payloadText) : await bodies.store(payloadText);
-    return withPayload(prepared, payload, known);
+    return withPayload(submission, payload, known);
   }
 
   async #admit(submissions: readonly Submission[], answers: (SubmitOutcome | undefined)[]): Promise<void> {

@@ -44,62 +44,60 @@ export interface JobView {
   readonly waiting?: WaitReason;
 }
 
-type Mutable<T> = { -readonly [K in keyof T]?: T[K] | undefined };
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** Leaves out what is undefined, so that an absent field is absent. */
-function compact<T extends object>(fields: Mutable<T>): T {
-  for (const key of Object.keys(fields)) {
-    if (fields[key as keyof typeof fields] === undefined) delete fields[key as keyof typeof fields];
-  }
-  return fields as T;
-}
-
+/** An absent field is absent: set one by one, since deleting from an object makes it slow. */
 export function viewOf(state: State, entry: JobEntry, now: number): JobView {
-  const attempts = entry.open ? [...(entry.past ?? []), entry.open] : (entry.past ?? []);
-  return compact<JobView>({
-    ...base(entry.ask, entry.rec, attempts),
-    queue_position: jobPosition(entry),
-    predicted_start_ms: isTerminal(entry.rec.state) ? undefined : predictStartMs(entry, now),
-    waiting: explain(state, entry),
-  });
+  const past = entry.past ?? [];
+  const view = base(entry.ask, entry.rec, entry.open ? [...past, entry.open] : past);
+  if (isTerminal(entry.rec.state)) return view;
+  const position = jobPosition(entry);
+  if (position !== undefined) view.queue_position = position;
+  const predicted = predictStartMs(entry, now);
+  if (predicted !== undefined) view.predicted_start_ms = predicted;
+  const waiting = explain(state, entry);
+  if (waiting) view.waiting = waiting;
+  return view;
 }
 
 export function viewOfBundle(bundle: JobBundle): JobView {
-  return compact<JobView>(base(bundle.ask, bundle.job, bundle.attempts));
+  return base(bundle.ask, bundle.job, bundle.attempts);
 }
 
 function base(ask: AskRecord, job: JobRecord, attempts: readonly AttemptRecord[]): Mutable<JobView> {
-  return {
+  const view: Mutable<JobView> = {
     job_id: ask.id,
     state: job.state,
     type: ask.type,
     priority: ask.class,
     agent: ask.principal,
-    key: ask.key,
-    session_id: ask.session,
-    model: ask.model,
     score: ask.score,
     created_at: ask.createdAt,
-    started_at: job.startedAt,
-    ended_at: job.endedAt,
     tries: job.tries,
     max_tries: ask.maxTries,
     attempts: attempts.map(attemptView),
-    cancel_requested: job.cancel ? true : undefined,
-    reason: job.reason,
-    error: job.error,
   };
+  if (ask.key !== undefined) view.key = ask.key;
+  if (ask.session !== undefined) view.session_id = ask.session;
+  if (ask.model !== undefined) view.model = ask.model;
+  if (job.startedAt !== undefined) view.started_at = job.startedAt;
+  if (job.endedAt !== undefined) view.ended_at = job.endedAt;
+  if (job.cancel) view.cancel_requested = true;
+  if (job.reason) view.reason = job.reason;
+  if (job.error) view.error = job.error;
+  return view;
 }
 
 function attemptView(attempt: AttemptRecord): AttemptView {
-  return compact<AttemptView>({
+  const view: Mutable<AttemptView> = {
     attempt: attempt.n,
     backend: attempt.backend,
     state: attempt.state,
-    outcome: attempt.outcome,
-    error: attempt.error,
     intended_at: attempt.at,
-    accepted_at: attempt.acceptedAt,
-    ended_at: attempt.endedAt,
-  });
+  };
+  if (attempt.outcome) view.outcome = attempt.outcome;
+  if (attempt.error) view.error = attempt.error;
+  if (attempt.acceptedAt !== undefined) view.accepted_at = attempt.acceptedAt;
+  if (attempt.endedAt !== undefined) view.ended_at = attempt.endedAt;
+  return view;
 }

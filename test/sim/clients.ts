@@ -38,7 +38,7 @@ export class Clients {
     const request = this.#request(number);
     this.active++;
     this.#world.after(at, () => {
-      this.#live(request).finally(() => {
+      void this.#live(request).finally(() => {
         this.active--;
       });
     });

@@ -5,7 +5,6 @@
 import type { BackendInfo } from '../../core/fleet.ts';
 import type {
   Backend,
-  Commander,
   ExecutionEvent,
   ExecutionOutcome,
   FollowEnd,
@@ -108,9 +107,8 @@ export class FunctionBackend implements Backend {
     return status.is === 'ended' ? status : { is: 'stopping' };
   }
 
-  async ack(token: string, _who: Commander): Promise<void> {
+  async ack(token: string): Promise<void> {
     this.#executions.delete(token);
-    this.#bury(token);
   }
 
   async #run(run: JobFunction, offer: Offer, execution: Execution): Promise<void> {

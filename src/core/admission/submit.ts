@@ -107,17 +107,38 @@ function findRecentFailure(turn: Turn, submission: Submission): string | undefin
   );
 }
 
-function askRecord(turn: Turn, submission: Submission): AskRecord {
-  const { deadlineMs, forceRetry: _, known: __, bodyStored: ___, ...fields } = submission;
-  const parent =
-    fields.parent === undefined ? undefined : turn.state.jobs.get(uidOf(fields.tenant, fields.parent));
+/** Field by field: copies with spread cost more than the rest of a submit. */
+function askRecord(turn: Turn, from: Submission): AskRecord {
+  const parent = from.parent === undefined ? undefined : turn.state.jobs.get(uidOf(from.tenant, from.parent));
   return {
     v: 1,
-    ...fields,
+    id: from.id,
+    tenant: from.tenant,
     n: turn.state.seq + 1,
     createdAt: turn.now,
-    deadlineAt: deadlineMs === undefined ? undefined : turn.now + deadlineMs,
+    principal: from.principal,
+    submittedBy: from.submittedBy,
+    type: from.type,
+    class: from.class,
+    score: from.score,
+    weight: from.weight,
+    maxTries: from.maxTries,
+    payload: from.payload,
+    payloadBytes: from.payloadBytes,
+    key: from.key,
+    kind: from.kind,
+    model: from.model,
+    labels: from.labels,
+    session: from.session,
+    parallel: from.parallel,
+    notBefore: from.notBefore,
+    deadlineAt: from.deadlineMs === undefined ? undefined : turn.now + from.deadlineMs,
+    timeoutMs: from.timeoutMs,
+    parent: from.parent,
     root: parent ? (parent.ask.root ?? parent.ask.id) : undefined,
+    onUnknown: from.onUnknown,
+    hash: from.hash,
+    correlationId: from.correlationId,
   };
 }
 

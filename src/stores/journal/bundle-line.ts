@@ -33,6 +33,7 @@ export function bundleLine(bundle: JobBundle): string {
   return writeLine(isEnded(bundle) ? 'E' : 'L', bundle.uid, bundle.seq, { ask, job, attempts });
 }
 
+/** With or without its line end. */
 export function readLine(text: string): Line {
   const idEnd = text.indexOf('\t');
   const seqEnd = text.indexOf('\t', idEnd + 1);

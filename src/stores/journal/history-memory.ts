@@ -1,5 +1,6 @@
 /** The history in memory: for the simulation, whose disk SQLite cannot write to. Always fresh after a start. */
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../core/ports.ts';
+import { readBundle, readLine } from './bundle-line.ts';
 import { blobRange, callerChoseId, type HistoryIndex, type HistoryOpened, matches } from './history.ts';
 
 export class MemoryHistory implements HistoryIndex {
@@ -9,8 +10,11 @@ export class MemoryHistory implements HistoryIndex {
     return { watermark: 0, fresh: true };
   }
 
-  put(bundles: readonly JobBundle[]): void {
-    for (const bundle of bundles) this.#jobs.set(bundle.uid, bundle);
+  put(lines: readonly string[]): void {
+    for (const line of lines) {
+      const bundle = readBundle(readLine(line));
+      this.#jobs.set(bundle.uid, bundle);
+    }
   }
 
   get(uid: string): JobBundle | undefined {

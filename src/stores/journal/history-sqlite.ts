@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../core/ports.ts';
-import { bundleLine, readBundle, readLine } from './bundle-line.ts';
+import { readBundle, readLine } from './bundle-line.ts';
 import { blobRange, callerChoseId, type HistoryIndex, type HistoryOpened } from './history.ts';
 
 /** Another layout makes a new file: everything in it can be derived again. */
@@ -82,9 +82,9 @@ export class SqliteHistory implements HistoryIndex {
     return { watermark: watermark ?? 0, fresh: watermark === undefined };
   }
 
-  put(bundles: readonly JobBundle[], watermark: number): void {
+  put(lines: readonly string[], watermark: number): void {
     this.#transaction(() => {
-      for (const bundle of bundles) this.#putOne(bundle);
+      for (const line of lines) this.#putOne(line);
       this.#setFact?.run('watermark', watermark);
     });
   }
@@ -142,7 +142,8 @@ export class SqliteHistory implements HistoryIndex {
     this.#database = undefined;
   }
 
-  #putOne(bundle: JobBundle): void {
+  #putOne(line: string): void {
+    const bundle = readBundle(readLine(line));
     const { ask, job } = bundle;
     const range = blobRange(bundle);
     this.#insert?.run(
@@ -158,7 +159,7 @@ export class SqliteHistory implements HistoryIndex {
       callerChoseId(bundle) ? job.attempt : null,
       range?.low ?? null,
       range?.high ?? null,
-      bundleLine(bundle).trimEnd(),
+      line,
     );
   }
 

@@ -13,7 +13,8 @@ export interface HistoryOpened {
 
 export interface HistoryIndex {
   open(): HistoryOpened;
-  put(bundles: readonly JobBundle[], watermark: number): void;
+  /** Ended jobs as checkpoint lines (bundle-line.ts). */
+  put(lines: readonly string[], watermark: number): void;
   get(uid: string): JobBundle | undefined;
   list(query: HistoryQuery): JobBundle[];
   count(): number;

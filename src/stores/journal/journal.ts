@@ -23,6 +23,7 @@ import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef, Change } from '../../model/records.ts';
 import type { Background } from './background.ts';
 import { Blobs } from './blobs.ts';
+import { bundleLine } from './bundle-line.ts';
 import { encodeChange } from './codec.ts';
 import { openFailure } from './failures.ts';
 import { type Paths, paths } from './layout.ts';
@@ -44,8 +45,15 @@ export interface JournalOptions extends RetentionLimits {
 const MIN_CHECKPOINT_LOG_BYTES = 2 ** 20;
 /** Ended jobs that may wait for the history before new work is refused. */
 const MAX_UNINDEXED = 200_000;
-/** Jobs handed to the history at a time. */
-const INDEX_BATCH = 2000;
+/** Jobs handed to the history at a time, and how long they may gather: each batch costs the disk a sync. */
+const INDEX_BATCH = 5000;
+const INDEX_PAUSE_MS = 250;
+
+interface Unindexed {
+  readonly uid: string;
+  readonly seq: Seq;
+  readonly line: string;
+}
 
 export class JournalStore implements Store {
   readonly capabilities: StoreCapabilities = { secondOpener: 'exclusive' };
@@ -60,8 +68,9 @@ export class JournalStore implements Store {
   #lock: { release(): Promise<void> } | undefined;
   #manifest: Manifest = NO_CHECKPOINT;
   #epoch = 0;
-  #unindexed: JobBundle[] = [];
+  #unindexed: Unindexed[] = [];
   #indexing: Promise<void> | undefined;
+  #indexTimer: Cancel | undefined;
   /** Every job that ended up to here was offered to the history; up to there it has them. */
   #offeredUpTo = 0;
   #indexedUpTo = 0;
@@ -115,7 +124,7 @@ export class JournalStore implements Store {
   }
 
   index(bundle: JobBundle): void {
-    this.#unindexed.push(bundle);
+    this.#unindexed.push({ uid: bundle.uid, seq: bundle.seq, line: bundleLine(bundle) });
   }
 
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
@@ -143,6 +152,7 @@ export class JournalStore implements Store {
     if (this.#closed) return;
     this.#closed = true;
     this.#timer?.();
+    this.#indexTimer?.();
     await this.#checkpointing?.catch(() => undefined);
     await this.#writer?.close();
     await this.#indexing;
@@ -197,9 +207,10 @@ export class JournalStore implements Store {
     const keptSince = now - this.#options.historyMs;
     await endedInLog(this.#env.disk, this.#paths, async (bundles) => {
       const kept = bundles.filter(({ uid, job }) => (job.endedAt ?? 0) >= keptSince && !isLive(state, uid));
-      await this.#background.index(kept, 0);
+      await this.#background.index(kept.map(bundleLine).join(''), 0);
     });
-    await this.#background.index([...state.ended].map(bundleOf), lastSeq);
+    const ended = [...state.ended].map((entry) => bundleLine(bundleOf(entry)));
+    await this.#background.index(ended.join(''), lastSeq);
     this.#indexedUpTo = lastSeq;
   }
 
@@ -210,24 +221,27 @@ export class JournalStore implements Store {
   }
 
   #startIndexing(): void {
-    this.#indexing ??= this.#indexAll().then(
-      () => {
-        this.#indexing = undefined;
-      },
-      (error: Error) => this.#events?.failed(error),
-    );
+    if (this.#indexTimer || this.#indexing || this.#closed) return;
+    this.#indexTimer = this.#env.timers.after(INDEX_PAUSE_MS, () => {
+      this.#indexTimer = undefined;
+      this.#indexing = this.#indexAll().then(
+        () => {
+          this.#indexing = undefined;
+        },
+        (error: Error) => this.#events?.failed(error),
+      );
+    });
   }
 
   async #indexAll(): Promise<void> {
-    while (this.#unindexed.length > 0) {
+    while (this.#unindexed.length > 0 && !this.#closed) {
       const batch = this.#unindexed.slice(0, INDEX_BATCH);
       this.#unindexed = this.#unindexed.slice(batch.length);
       // Only when nothing is left over does the index hold everything that was offered.
       const watermark = this.#unindexed.length === 0 ? this.#offeredUpTo : this.#indexedUpTo;
-      await this.#background.index(batch, watermark);
+      await this.#background.index(batch.map(({ line }) => line).join(''), watermark);
       this.#indexedUpTo = watermark;
-      if (this.#closed) return;
-      this.#events?.indexed(batch);
+      if (!this.#closed) this.#events?.indexed(batch);
     }
   }
 

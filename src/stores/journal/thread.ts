@@ -1,6 +1,6 @@
 /** The background on a thread: calls go over as messages and come back in order. */
 import { Worker } from 'node:worker_threads';
-import type { HistoryReads, JobBundle, PurgeResult } from '../../core/ports.ts';
+import type { HistoryReads, PurgeResult } from '../../core/ports.ts';
 import { type ErrorCode, OrchdError } from '../../model/errors.ts';
 import { type Background, readsOf } from './background.ts';
 import type { MergeOrder } from './checkpoint.ts';
@@ -61,8 +61,8 @@ export class ThreadBackground implements Background {
     return this.#call('merge', order);
   }
 
-  index(bundles: readonly JobBundle[], watermark: number): Promise<void> {
-    return this.#call('index', bundles, watermark);
+  index(lines: string, watermark: number): Promise<void> {
+    return this.#call('index', lines, watermark);
   }
 
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {

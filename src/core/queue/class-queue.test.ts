@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { makeEntry } from '../../../test/fakes/engine-kit.ts';
+import type { JobEntry } from '../entry.ts';
+import { ClassQueue } from './class-queue.ts';
+
+/** The same promises, kept the slow way: lists that are searched from end to end. */
+class NaiveQueue {
+  jobs: JobEntry[] = [];
+  readonly vtimes = new Map<string, number>();
+  vnow = 0;
+
+  of(principal: string): JobEntry[] {
+    const own = this.jobs.filter(({ ask }) => ask.principal === principal);
+    return own.sort((a, b) => b.ask.score - a.ask.score || a.ask.n - b.ask.n);
+  }
+
+  get active(): string[] {
+    return [...new Set(this.jobs.map(({ ask }) => ask.principal))];
+  }
+
+  vtime(principal: string): number {
+    return this.vtimes.get(principal) ?? 0;
+  }
+
+  add(entry: JobEntry): void {
+    const { principal } = entry.ask;
+    if (this.of(principal).length === 0)
+      this.vtimes.set(principal, Math.max(this.vtime(principal), this.vnow));
+    this.jobs.push(entry);
+  }
+
+  remove(entry: JobEntry): void {
+    this.jobs = this.jobs.filter((other) => other !== entry);
+    if (this.jobs.length > 0) return;
+    this.vtimes.clear();
+    this.vnow = 0;
+  }
+
+  /** Which of several flows that are level goes first is not promised; that it is one of them is. */
+  checkTake(taken: JobEntry | undefined): void {
+    if (!taken) return assert.equal(this.jobs.length, 0);
+    const { principal, weight } = taken.ask;
+    const least = Math.min(...this.active.map((each) => this.vtime(each)));
+    assert.equal(this.vtime(principal), least, 'the flow that was charged least is next');
+    assert.equal(taken, this.of(principal)[0], 'and of it the first');
+    this.vnow = least;
+    this.vtimes.set(principal, least + weight);
+    this.remove(taken);
+  }
+}
+
+const COMMANDS = fc.array(
+  fc.record({
+    op: fc.constantFrom('add', 'add', 'add', 'take', 'take', 'remove', 'return'),
+    principal: fc.constantFrom('a', 'b', 'c', 'd'),
+    score: fc.integer({ min: 0, max: 1 }),
+    weight: fc.constantFrom(1, 1, 1, 2, 0.5),
+    pick: fc.nat(),
+  }),
+  { maxLength: 300 },
+);
+
+test('it serves as a queue that keeps its promises the slow way', () => {
+  fc.assert(
+    fc.property(COMMANDS, (commands) => {
+      const queue = new ClassQueue();
+      const naive = new NaiveQueue();
+      const gone: JobEntry[] = [];
+      for (const [at, { op, pick, ...ask }] of commands.entries()) {
+        if (op === 'add' || op === 'return') {
+          const entry = (op === 'return' ? gone.shift() : undefined) ?? makeEntry(at + 1, ask);
+          queue.add(entry);
+          naive.add(entry);
+        } else if (op === 'take') {
+          assert.equal(queue.head() === undefined, naive.jobs.length === 0);
+          const head = queue.head();
+          const taken = queue.take();
+          assert.equal(taken, head);
+          naive.checkTake(taken);
+          if (taken) gone.push(taken);
+        } else if (naive.jobs.length > 0) {
+          const entry = naive.jobs[pick % naive.jobs.length]!;
+          queue.remove(entry);
+          naive.remove(entry);
+          gone.push(entry);
+        }
+        assert.equal(queue.size, naive.jobs.length);
+        assert.equal(queue.oldest(), naive.jobs[0], 'the oldest is the first that became ready');
+        for (const entry of naive.jobs) assertInside(queue.positionOf(entry), queue.size);
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+function assertInside(position: number, size: number): void {
+  assert.ok(
+    Number.isInteger(position) && position >= 0 && position < size,
+    `position ${position} of ${size}`,
+  );
+}
+
+function takeAll(queue: ClassQueue): string[] {
+  const taken: string[] = [];
+  for (let entry = queue.take(); entry; entry = queue.take()) taken.push(entry.ask.principal);
+  return taken;
+}
+
+test('principals that all have work waiting take turns, however much each has', () => {
+  const queue = new ClassQueue();
+  let n = 0;
+  const add = (principal: string, count: number): void => {
+    for (let i = 0; i < count; i++) queue.add(makeEntry(++n, { principal }));
+  };
+  add('many', 1000);
+  add('some', 30);
+  add('few', 10);
+  const first = takeAll(queue).slice(0, 30);
+  for (const principal of ['many', 'some', 'few']) {
+    assert.equal(first.filter((each) => each === principal).length, 10, principal);
+  }
+});
+
+test('a job of twice the weight costs its principal two turns', () => {
+  const queue = new ClassQueue();
+  for (let n = 1; n <= 60; n++) {
+    queue.add(makeEntry(2 * n, { principal: 'heavy', weight: 2 }));
+    queue.add(makeEntry(2 * n + 1, { principal: 'light' }));
+  }
+  const first = takeAll(queue).slice(0, 60);
+  assert.equal(first.filter((each) => each === 'heavy').length, 20);
+});
+
+test('a principal that was away has saved up nothing', () => {
+  const queue = new ClassQueue();
+  let n = 0;
+  for (let i = 0; i < 100; i++) queue.add(makeEntry(++n, { principal: 'steady' }));
+  for (let i = 0; i < 50; i++) queue.take();
+  for (let i = 0; i < 20; i++) queue.add(makeEntry(++n, { principal: 'late' }));
+  const next = Array.from({ length: 20 }, () => queue.take()!.ask.principal);
+  assert.equal(next.filter((each) => each === 'late').length, 10);
+});
+
+test('a principal with one job at a time does not jump the turn by leaving and coming back', () => {
+  const queue = new ClassQueue();
+  let n = 0;
+  for (let i = 0; i < 100; i++) queue.add(makeEntry(++n, { principal: 'steady' }));
+  queue.add(makeEntry(++n, { principal: 'jumper' }));
+  const taken: string[] = [];
+  for (let i = 0; i < 40; i++) {
+    const { principal } = queue.take()!.ask;
+    taken.push(principal);
+    if (principal === 'jumper') queue.add(makeEntry(++n, { principal }));
+  }
+  assert.equal(taken.filter((each) => each === 'jumper').length, 20, taken.join(' '));
+});
+
+test('with one principal the position is exact', () => {
+  const queue = new ClassQueue();
+  const entries = Array.from({ length: 40 }, (_, at) => makeEntry(at + 1, { principal: 'a' }));
+  for (const entry of entries) queue.add(entry);
+  for (const [at, entry] of entries.entries()) assert.equal(queue.positionOf(entry), at);
+});

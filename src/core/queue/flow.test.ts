@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { makeEntry } from '../../../test/fakes/engine-kit.ts';
+import type { JobEntry } from '../entry.ts';
+import { Flow } from './flow.ts';
+
+/** Best score first, then first come. */
+const inOrder = (entries: readonly JobEntry[]): JobEntry[] =>
+  [...entries].sort((a, b) => b.ask.score - a.ask.score || a.ask.n - b.ask.n);
+
+function drain(flow: Flow): JobEntry[] {
+  const entries: JobEntry[] = [];
+  for (let head = flow.head(); head; head = flow.head()) {
+    entries.push(head);
+    flow.remove(head);
+  }
+  return entries;
+}
+
+test('the best score goes first, and among equals the one that came first', () => {
+  const scores = fc.array(fc.record({ score: fc.integer({ min: -2, max: 2 }), stays: fc.boolean() }), {
+    maxLength: 100,
+  });
+  fc.assert(
+    fc.property(scores, fc.boolean(), (jobs, reversed) => {
+      const flow = new Flow('someone');
+      const entries = jobs.map(({ score }, at) => makeEntry(at + 1, { score }));
+      // The order of arrival in the flow does not matter: jobs come back from parking late.
+      for (const entry of reversed ? [...entries].reverse() : entries) flow.add(entry);
+      const left = entries.filter((entry, at) => {
+        if (!jobs[at]!.stays) flow.remove(entry);
+        return jobs[at]!.stays;
+      });
+      assert.equal(flow.size, left.length);
+      assert.deepEqual(drain(flow), inOrder(left));
+    }),
+  );
+});
+
+test('the rank is exact up to 64 jobs', () => {
+  const scores = fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 64 });
+  fc.assert(
+    fc.property(scores, (all) => {
+      const flow = new Flow('someone');
+      const entries = all.map((score, at) => makeEntry(at + 1, { score }));
+      for (const entry of entries) flow.add(entry);
+      for (const [rank, entry] of inOrder(entries).entries()) assert.equal(flow.rankOf(entry, 64), rank);
+    }),
+  );
+});
+
+test('beyond that it is an estimate inside the flow that is right when all came in order', () => {
+  const flow = new Flow('someone');
+  const entries = Array.from({ length: 500 }, (_, at) => makeEntry(at + 1));
+  for (const [at, entry] of entries.entries()) {
+    entry.readyOrder = at + 1;
+    flow.add(entry);
+  }
+  for (const [rank, entry] of entries.entries()) assert.equal(flow.rankOf(entry, 500), rank);
+});

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { stableHash } from './hash.ts';
+
+test('the order of keys does not matter, the order of items does', () => {
+  assert.equal(stableHash({ a: 1, b: { c: 2, d: 3 } }), stableHash({ b: { d: 3, c: 2 }, a: 1 }));
+  assert.notEqual(stableHash([1, 2]), stableHash([2, 1]));
+});
+
+test('a field that is undefined is as good as absent', () => {
+  assert.equal(stableHash({ a: 1, b: undefined }), stableHash({ a: 1 }));
+  assert.notEqual(stableHash({ a: 1, b: null }), stableHash({ a: 1 }));
+});
+
+test('two JSON values have one hash exactly when they are equal', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
+      const [left, right] = [JSON.parse(JSON.stringify(a)), JSON.parse(JSON.stringify(b))];
+      assert.equal(stableHash(left), stableHash(structuredClone(left)));
+      let equal = true;
+      try {
+        assert.deepEqual(left, right);
+      } catch {
+        equal = false;
+      }
+      assert.equal(stableHash(left) === stableHash(right), equal);
+    }),
+  );
+});
+
+test('texts that only look like structure are told from it', () => {
+  const twins: [unknown, unknown][] = [
+    [{ a: 'b","c":"d' }, { a: 'b', c: 'd' }],
+    [['a,b'], ['a', 'b']],
+    ['1', 1],
+    ['null', null],
+    [[], {}],
+  ];
+  for (const [a, b] of twins) assert.notEqual(stableHash(a), stableHash(b));
+});
+
+test('the hash is that of what would be written as JSON', () => {
+  const value = { at: new Date(1), deep: [{ at: new Date(2) }] };
+  assert.equal(stableHash(value), stableHash(JSON.parse(JSON.stringify(value))));
+  assert.notEqual(stableHash({ at: new Date(1) }), stableHash({ at: new Date(2) }));
+});

@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { JOB_ID } from '../model/submit.ts';
+import { realEnv } from './env/real.ts';
+import { newId } from './ids.ts';
+
+const { random } = realEnv();
+
+test('ids have the form of a job id and sort by the time they were made', () => {
+  const times = [0, 1, 255, 1_767_225_600_000, 1_767_225_600_001, 2 ** 48 - 1];
+  const ids = times.map((time) => newId(time, random));
+  for (const id of ids) {
+    assert.match(id, new RegExp(JOB_ID));
+    assert.equal(id.length, 32);
+  }
+  assert.deepEqual([...ids].sort(), ids);
+});
+
+test('a clock that counts parts of a millisecond gives ids of the same form', () => {
+  assert.match(newId(1_767_225_600_000.25, random), new RegExp(JOB_ID));
+  assert.equal(newId(1_767_225_600_000.25, random).length, 32);
+});
+
+test('100,000 ids of one instant are all different', () => {
+  const ids = new Set(Array.from({ length: 100_000 }, () => newId(5, random)));
+  assert.equal(ids.size, 100_000);
+});

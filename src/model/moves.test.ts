@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { errorInfo } from './errors.ts';
+import * as moves from './moves.ts';
+import type { AttemptRecord, JobRecord } from './records.ts';
+import {
+  ATTEMPT_STATES,
+  type AttemptState,
+  JOB_STATES,
+  type JobState,
+  mayMove,
+  mayMoveAttempt,
+} from './states.ts';
+
+const ERROR = errorInfo('EXECUTION_FAILED');
+
+/** Every constructor of a job's move, and the state it leads to. */
+const JOB_MOVES: readonly [to: JobState, make: (job: JobRecord) => JobRecord][] = [
+  ['claimed', (job) => moves.claim(job, job.attempt + 1, 'b')],
+  ['running', (job) => moves.start(job, 5)],
+  ['succeeded', (job) => moves.succeed(job, 6, '1')],
+  ['failed', (job) => moves.fail(job, ERROR)],
+  ['queued', (job) => moves.retry(job, 9)],
+  ['queued', (job) => moves.unclaim(job)],
+  ['stale', (job) => moves.lose(job)],
+  ['dead', (job) => moves.die(job, 7, 'failed', ERROR)],
+  ['cancelled', (job) => moves.cancelled(job, 8, ERROR)],
+  ['queued', (job) => moves.redrive(job)],
+];
+
+const ATTEMPT_MOVES: readonly [to: AttemptState, make: (attempt: AttemptRecord) => AttemptRecord][] = [
+  ['accepted', (attempt) => moves.accept(attempt, 5, 2)],
+  ['ended', (attempt) => moves.end(attempt, 6, 'failed', ERROR)],
+  ['unknown', (attempt) => moves.loseAttempt(attempt, 2)],
+  ['abandoned', (attempt) => moves.abandon(attempt, 7)],
+];
+
+const job = (state: JobState): JobRecord => ({ ...moves.FRESH_JOB, state, attempt: 3, tries: 2 });
+const attempt = (state: AttemptState): AttemptRecord => ({ ...moves.intend('j', 3, 'b', 'r', 1, 4), state });
+
+test('every pair of the job table has a constructor, and every other pair throws', () => {
+  const made = new Set<string>();
+  for (const from of JOB_STATES) {
+    for (const [to, make] of JOB_MOVES) {
+      const before = Object.freeze(job(from));
+      if (mayMove(from, to)) {
+        assert.equal(make(before).state, to);
+        made.add(`${from} ${to}`);
+      } else {
+        assert.throws(() => make(before), new Error(`illegal job move ${from} -> ${to}`));
+      }
+    }
+  }
+  const legal = JOB_STATES.flatMap((from) =>
+    JOB_STATES.filter((to) => mayMove(from, to)).map((to) => `${from} ${to}`),
+  );
+  assert.deepEqual([...made].sort(), legal.sort());
+});
+
+test('every pair of the attempt table has a constructor, and every other pair throws', () => {
+  const made = new Set<string>();
+  for (const from of ATTEMPT_STATES) {
+    for (const [to, make] of ATTEMPT_MOVES) {
+      const before = Object.freeze(attempt(from));
+      if (mayMoveAttempt(from, to)) {
+        assert.equal(make(before).state, to);
+        made.add(`${from} ${to}`);
+      } else {
+        assert.throws(() => make(before), new Error(`illegal attempt move ${from} -> ${to}`));
+      }
+    }
+  }
+  const legal = ATTEMPT_STATES.flatMap((from) =>
+    ATTEMPT_STATES.filter((to) => mayMoveAttempt(from, to)).map((to) => `${from} ${to}`),
+  );
+  assert.deepEqual([...made].sort(), legal.sort());
+});
+
+test('the lists above name every constructor of moves.ts', () => {
+  const notMoves = ['FRESH_JOB', 'askCancel', 'intend', 'orderKill', 'confirm'];
+  assert.equal(Object.keys(moves).length, notMoves.length + JOB_MOVES.length + ATTEMPT_MOVES.length);
+});
+
+test('what is no move keeps the state', () => {
+  for (const state of JOB_STATES) {
+    assert.equal(moves.askCancel(job(state), { at: 1, by: 'x' }).state, state);
+  }
+  for (const state of ATTEMPT_STATES) {
+    assert.equal(moves.orderKill(attempt(state), { why: 'cancel', at: 1 }, 2).state, state);
+    assert.equal(moves.confirm(attempt(state), 9).epoch, 9);
+  }
+});
+
+test('a failed try is spent, an unclaimed one is not, and a redrive starts the count anew', () => {
+  assert.equal(moves.fail(job('running'), ERROR).tries, 3);
+  assert.equal(moves.unclaim(job('claimed')).tries, 2);
+  assert.deepEqual([moves.redrive(job('dead')).tries, moves.redrive(job('dead')).attempt], [0, 3]);
+});
+
+test('a redrive leaves nothing of the life before but the attempt number', () => {
+  const dead = moves.die(
+    { ...job('failed'), startedAt: 1, backend: 'b', cancel: { at: 1, by: 'x' } },
+    7,
+    'failed',
+    ERROR,
+  );
+  assert.deepEqual(moves.redrive(dead), { ...moves.FRESH_JOB, attempt: 3 });
+});
+
+test('an attempt keeps the time of its first acceptance', () => {
+  const again = moves.accept(moves.loseAttempt(moves.accept(attempt('intended'), 5, 1), 1), 9, 2);
+  assert.deepEqual([again.acceptedAt, again.epoch], [5, 2]);
+});

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { EngineKit } from '../../test/fakes/engine-kit.ts';
+import { FRESH_JOB, intend } from './moves.ts';
+import type { RecordKind } from './records.ts';
+import { RECORD_VERSIONS, upcast } from './upcast.ts';
+
+const KINDS = Object.keys(RECORD_VERSIONS) as RecordKind[];
+
+test('a record that went through JSON comes back in the one shape of its kind', () => {
+  const attempt = intend('j', 1, 'b', undefined, 1, 2);
+  const back = upcast('attempt', JSON.parse(JSON.stringify(attempt)));
+  assert.deepEqual(back, attempt);
+  assert.deepEqual(Object.keys(back).sort(), Object.keys(attempt).sort());
+  const job = upcast('job', JSON.parse(JSON.stringify(FRESH_JOB)));
+  assert.deepEqual(job, FRESH_JOB);
+  assert.deepEqual(Object.keys(job), Object.keys(FRESH_JOB));
+  const kit = new EngineKit();
+  kit.submit('a');
+  const { ask } = kit.job('a');
+  assert.deepEqual(upcast('ask', JSON.parse(JSON.stringify(ask))), ask);
+  assert.deepEqual(Object.keys(upcast('ask', { v: 1 })).sort(), Object.keys(ask).sort());
+});
+
+test('a newer version of any kind is refused', () => {
+  for (const kind of KINDS) {
+    assert.throws(() => upcast(kind, { v: RECORD_VERSIONS[kind] + 1 }), { code: 'STORE_TOO_NEW' });
+  }
+});
+
+test('a version that never was is damage', () => {
+  for (const kind of KINDS) {
+    assert.throws(() => upcast(kind, { v: 0 }), { code: 'STORE_CORRUPT' });
+  }
+});
+
+test('a record without a version, or with one that is no number, is not taken for one of ours', () => {
+  for (const v of [undefined, null, '1', Number.NaN]) {
+    assert.throws(
+      () => upcast('job', { v } as never),
+      (error: { code?: string }) => error.code === 'STORE_CORRUPT' || error.code === 'STORE_TOO_NEW',
+    );
+  }
+});
+
+test('a kind that this version does not know is refused', () => {
+  assert.throws(() => upcast('lease' as never, { v: 1 }), { code: 'STORE_TOO_NEW' });
+  for (const kind of ['constructor', 'toString', '__proto__']) {
+    assert.throws(() => upcast(kind as never, { v: 1 }), { code: 'STORE_TOO_NEW' });
+  }
+});
