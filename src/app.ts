@@ -23,6 +23,7 @@ export interface OrchestratorOptions {
 }
 
 const PURGE_INTERVAL_MS = 60_000;
+const DRAIN_MS = 10_000;
 
 /** Starts an orchestrator in this process and returns it once it has recovered. */
 export async function createOrchestrator(options: OrchestratorOptions): Promise<Orchestrator> {
@@ -78,6 +79,7 @@ export function runtimeSettings(config: ResolvedConfig): RuntimeSettings {
     sweepIntervalMs: recovery.sweepIntervalMs,
     historyMs: retention.historyMs,
     purgeIntervalMs: PURGE_INTERVAL_MS,
+    drainMs: DRAIN_MS,
   };
 }
 

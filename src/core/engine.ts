@@ -81,6 +81,9 @@ export class Engine {
       case 'space':
         this.state.full = event.full;
         return undefined;
+      case 'pause':
+        this.state.paused = true;
+        return undefined;
       case 'indexed':
         this.#forget(event.uids);
         return undefined;

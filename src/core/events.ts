@@ -73,4 +73,6 @@ export type EngineEvent =
   | { readonly type: 'space'; readonly full: boolean }
   | { readonly type: 'indexed'; readonly uids: readonly { readonly uid: string; readonly seq: number }[] }
   | { readonly type: 'purge'; readonly attemptFloor: number }
+  /** Nothing new is started from now on. */
+  | { readonly type: 'pause' }
   | { readonly type: 'tick' };

@@ -75,8 +75,11 @@ export interface StoreCapabilities {
 
 export interface Store {
   readonly capabilities: StoreCapabilities;
-  /** Rebuilds the state from what is durable, and makes sure that what it read stays so. */
-  open(state: State, events: StoreEvents, now: number): Promise<void>;
+  /**
+   * Rebuilds the state from what is durable, and makes sure that what it read stays so. Returns the latest
+   * instant that was committed.
+   */
+  open(state: State, events: StoreEvents, now: number): Promise<number>;
   /** Order is sequence. Synchronous and bounded; fails only for good. */
   append(changes: readonly Change[], now: number): Seq;
   /** Bytes waiting for the disk: past the store's bound new work is refused. */

@@ -63,6 +63,8 @@ export class State {
   };
   /** The disk is full: no new work, no new starts. */
   full = false;
+  /** Shutting down: nothing new is started. */
+  paused = false;
   readonly drain = new DrainRate();
   /** Payload bytes of the queued jobs. */
   queuedBytes = 0;

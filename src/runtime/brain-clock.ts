@@ -1,7 +1,8 @@
 /**
  * Brain time: the instant that records carry. It is the wall clock, read once per batch and never earlier than
- * what was committed before. When the wall clock is stepped by more than a minute nothing expires for a while:
- * leases and deadlines were set on the other side of the step.
+ * what was committed before. A wall clock that is a little behind is waited for; one that is far behind is left
+ * alone, and brain time goes on by itself. When the wall clock is stepped by more than a minute nothing expires
+ * for a while: leases and deadlines were set on the other side of the step.
  */
 import type { Clock } from '../kit/env/env.ts';
 
@@ -17,25 +18,33 @@ export class BrainClock {
   /** Called with the size of a step. */
   onStep: ((byMs: number) => void) | undefined;
 
-  constructor(clock: Clock, notBefore = 0) {
+  constructor(clock: Clock) {
     this.#clock = clock;
     this.#wall = clock.now();
     this.#monotonic = clock.monotonic();
-    this.#last = Math.max(this.#wall, notBefore);
+    this.#last = this.#wall;
   }
 
   now(): number {
     const wall = this.#clock.now();
     const monotonic = this.#clock.monotonic();
-    const step = wall - this.#wall - (monotonic - this.#monotonic);
+    const elapsed = monotonic - this.#monotonic;
+    const step = wall - this.#wall - elapsed;
     this.#wall = wall;
     this.#monotonic = monotonic;
     if (Math.abs(step) > STEP_MS) {
       this.#heldUntil = monotonic + HOLD_AFTER_STEP_MS;
       this.onStep?.(step);
     }
-    this.#last = Math.max(this.#last, Math.floor(wall));
-    return this.#last;
+    const behind = this.#last - wall;
+    if (behind <= 0) this.#last = wall;
+    else if (behind > STEP_MS) this.#last += elapsed;
+    return Math.floor(this.#last);
+  }
+
+  /** Recovered records carry instants up to this one. */
+  startAt(committed: number): void {
+    this.#last = Math.max(this.#last, committed);
   }
 
   /** Whether time may end things now. */

@@ -31,6 +31,8 @@ export interface RuntimeSettings {
   readonly sweepIntervalMs: number;
   readonly historyMs: number;
   readonly purgeIntervalMs: number;
+  /** How long a stop waits for work that would be lost. */
+  readonly drainMs: number;
 }
 
 export interface OrchestratorParts {
@@ -48,6 +50,7 @@ export type ResolveRequest =
 
 const checkList = checker(ListRequest);
 const PURGE_BATCH = 5000;
+const DRAIN_LOOK_MS = 10;
 /** Events of a running attempt kept for followers that come late. */
 const MAX_RECENT_EVENTS = 1000;
 
@@ -112,11 +115,11 @@ export class Orchestrator extends Service {
   protected async onStart(): Promise<void> {
     const { env, store } = this.#parts;
     for (const backend of this.#backends.values()) await backend.start?.();
-    await store.open(this.#engine.state, this.#storeEvents(), this.#clock.now());
+    this.#clock.startAt(await store.open(this.#engine.state, this.#storeEvents(), this.#clock.now()));
+    for (const entry of this.#engine.state.ended) store.index(bundleOf(entry));
     this.#loop.begin();
     await this.#loop.ask({ type: 'open', owner: env.random.hex(8) });
     for (const backend of this.#backends.values()) this.#loop.post({ type: 'backend', info: backend.info });
-    for (const entry of this.#engine.state.ended) store.index(bundleOf(entry));
     this.#loop.post({ type: 'tick' });
     this.#every(this.#parts.settings.sweepIntervalMs, () => this.#sweep());
     this.#every(this.#parts.settings.purgeIntervalMs, () => this.#purge());
@@ -124,12 +127,38 @@ export class Orchestrator extends Service {
   }
 
   protected async onStop(): Promise<void> {
+    await this.#drain();
     for (const cancel of this.#timers) cancel();
     this.#effects.stop();
     this.#loop.stop();
     this.#followers.closeAll();
     await this.#parts.store.close();
     for (const backend of this.#backends.values()) await backend.stop?.();
+  }
+
+  /**
+   * Starts nothing new, and waits a while for what would be lost with this process; executors that keep results
+   * are left to their work.
+   */
+  async #drain(): Promise<void> {
+    const { env, settings } = this.#parts;
+    if (this.#loop.failure) return;
+    await this.#loop.ask({ type: 'pause' }).catch(ignore);
+    const end = env.clock.monotonic() + settings.drainMs;
+    while (this.#holdsFragileWork() && env.clock.monotonic() < end && !this.#loop.failure) {
+      await new Promise<void>((resolve) => {
+        env.timers.after(DRAIN_LOOK_MS, resolve);
+      });
+    }
+    await this.#loop.durable(this.#engine.state.seq).catch(ignore);
+  }
+
+  #holdsFragileWork(): boolean {
+    for (const { open } of this.#engine.state.open.values()) {
+      const backend = open && this.#backends.get(open.backend);
+      if (backend && !backend.info.keepsResults) return true;
+    }
+    return false;
   }
 
   async submit(request: SubmitRequest, caller: Caller = {}): Promise<Submitted> {
@@ -151,11 +180,7 @@ export class Orchestrator extends Service {
     this.#assertOpen();
     const uid = uidOf(tenant, jobId);
     const entry = this.#engine.state.jobs.get(uid);
-    if (entry) {
-      await this.#loop.durable(entry.seq);
-      // It may have gone on meanwhile; what is told now is at least as new and as durable.
-      return this.#fullView(entry);
-    }
+    if (entry) return this.#fullView(entry);
     const bundle = await this.#parts.store.history.get(uid);
     if (!bundle) throw new OrchdError('NOT_FOUND', `there is no job "${jobId}"`);
     return { ...viewOfBundle(bundle), ...(await this.#result(bundle.job.result)) };
@@ -164,8 +189,9 @@ export class Orchestrator extends Service {
   async list(request: ListRequest = {}, tenant = DEFAULT_TENANT): Promise<JobPage> {
     this.#assertOpen();
     const { state } = this.#engine;
-    await this.#loop.durable(state.seq);
-    return listJobs(state, this.#parts.store.history, checkList(request), tenant, this.#clock.now());
+    const { seq } = state;
+    const page = listJobs(state, this.#parts.store.history, checkList(request), tenant, this.#clock.now());
+    return (await Promise.all([page, this.#loop.durable(seq)]))[0];
   }
 
   /** The job when it has ended. */
@@ -240,7 +266,10 @@ export class Orchestrator extends Service {
 
   async #fullView(entry: JobEntry): Promise<JobView> {
     const view = viewOf(this.#engine.state, entry, this.#clock.now());
-    return { ...view, ...(await this.#result(entry.rec.result)) };
+    const { seq, rec } = entry;
+    // Told as it was seen, and not before all of that is durable.
+    await this.#loop.durable(seq);
+    return rec.result === undefined ? view : { ...view, ...(await this.#result(rec.result)) };
   }
 
   async #result(body: JobEntry['rec']['result']): Promise<{ result?: unknown }> {

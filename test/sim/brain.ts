@@ -41,6 +41,7 @@ export const SETTINGS: RuntimeSettings = {
   sweepIntervalMs: 250,
   historyMs: 1e9,
   purgeIntervalMs: 10_000,
+  drainMs: 0,
 };
 
 interface Life {

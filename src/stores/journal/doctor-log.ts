@@ -208,18 +208,18 @@ export function reachFrom(
   surveys: readonly SegmentSurvey[],
   seq: number,
   chain: number,
-): { readonly upTo: number; readonly last: SegmentSurvey | undefined } {
+): { readonly upTo: number; readonly taken: readonly SegmentSurvey[] } {
   let upTo = seq;
-  let expected = chain;
-  let last: SegmentSurvey | undefined;
+  let expected: number | undefined = chain;
+  const taken: SegmentSurvey[] = [];
   for (const survey of surveys) {
     if (survey.firstSeq !== upTo + 1) continue;
     if (survey.firstChain !== undefined && survey.firstChain !== expected) break;
-    if (last && survey.linkFault) break;
+    if (survey.linkFault && taken.length > 0) break;
     upTo = survey.nextSeq - 1;
-    expected = survey.frames > 0 ? (survey.chain as number) : expected;
-    last = survey;
+    if (survey.frames > 0) expected = survey.chain;
+    taken.push(survey);
     if (survey.fault) break;
   }
-  return { upTo, last };
+  return { upTo, taken };
 }

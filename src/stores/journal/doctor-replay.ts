@@ -162,7 +162,10 @@ export class Replay implements LogConsumer {
 
   #checkEnd(uid: string, { state, endedAt }: JobRecord): void {
     if (isTerminal(state) === (endedAt !== undefined)) return;
-    this.#bad('jobs', `"${uid}" is ${state} and has ${endedAt === undefined ? 'no end time' : 'an end time'}`);
+    this.#bad(
+      'jobs',
+      `"${uid}" is ${state} and has ${endedAt === undefined ? 'no end time' : 'an end time'}`,
+    );
   }
 
   #attempt(token: string, after: AttemptRecord): void {
@@ -172,7 +175,8 @@ export class Replay implements LogConsumer {
     }
     let known = this.#jobs.get(uid);
     if (!known) {
-      if (this.#complete) return this.#bad('jobs', `attempt ${after.n} belongs to "${uid}", which is not there`);
+      if (this.#complete)
+        return this.#bad('jobs', `attempt ${after.n} belongs to "${uid}", which is not there`);
       known = { ask: undefined, job: undefined, last: undefined, highest: after.n };
       this.#jobs.set(uid, known);
     } else if (known.last?.n === after.n) {
@@ -258,7 +262,10 @@ export class Replay implements LogConsumer {
     for (const [uid, { job, last }] of this.#jobs) {
       const ended = job && isTerminal(job.state) && !(last && isOpen(last.state));
       if (job && !ended && !here.has(uid)) {
-        this.#bad('replay', `"${uid}" is ${job.state}, yet the checkpoint of change ${manifest.seq} lacks it`);
+        this.#bad(
+          'replay',
+          `"${uid}" is ${job.state}, yet the checkpoint of change ${manifest.seq} lacks it`,
+        );
       }
     }
     for (const bundle of bundles) this.#adopt(bundle);
@@ -270,7 +277,10 @@ export class Replay implements LogConsumer {
     const known = this.#jobs.get(bundle.uid);
     if (!known?.job) {
       if (this.#complete && !isEnded(bundle)) {
-        this.#bad('replay', `the checkpoint of change ${seq} has "${bundle.uid}", which the log never admitted`);
+        this.#bad(
+          'replay',
+          `the checkpoint of change ${seq} has "${bundle.uid}", which the log never admitted`,
+        );
       }
       return;
     }

@@ -58,15 +58,13 @@ export function findPrefix(
   return best;
 }
 
-function prefixFrom(
-  base: Base,
-  manifest: Manifest | undefined,
-  surveys: readonly SegmentSurvey[],
-): Prefix {
+function prefixFrom(base: Base, manifest: Manifest | undefined, surveys: readonly SegmentSurvey[]): Prefix {
   const seq = manifest?.seq ?? 0;
-  const { upTo, last } = reachFrom(surveys, seq, manifest?.chain ?? 0);
-  const taken = surveys.filter(({ firstSeq }) => firstSeq > seq && firstSeq <= (last?.firstSeq ?? 0));
-  const cut = new Map([...trailBefore(surveys, seq), ...taken].map(({ name, goodBytes }) => [name, goodBytes]));
+  const { upTo, taken } = reachFrom(surveys, seq, manifest?.chain ?? 0);
+  const last = taken.at(-1);
+  const cut = new Map(
+    [...trailBefore(surveys, seq), ...taken].map(({ name, goodBytes }) => [name, goodBytes]),
+  );
   // Recovery wants the segment after a checkpoint to be there, be it empty.
   if (taken.length === 0 && seq > 0) cut.set(segmentName(seq + 1), 0);
   const beyond = surveys.filter(({ firstSeq }) => firstSeq > Math.max(upTo, last?.firstSeq ?? seq));

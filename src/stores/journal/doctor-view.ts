@@ -3,8 +3,8 @@
  * can be written through it.
  */
 import { basename, dirname } from 'node:path';
-import type { Disk, DiskFile, DiskStat, OpenMode } from '../../kit/env/env.ts';
 import { State } from '../../core/state.ts';
+import type { Disk, DiskFile, DiskStat, OpenMode } from '../../kit/env/env.ts';
 import type { Paths } from './layout.ts';
 import { recover } from './recover.ts';
 
@@ -26,7 +26,8 @@ export class CutDisk implements Disk {
     if (mode !== 'read') throw readOnly();
     if (dirname(path) !== this.#log) return this.#disk.open(path, mode);
     const bytes = this.#cut.get(basename(path));
-    if (bytes === undefined) throw Object.assign(new Error(`${basename(path)} is cut off`), { code: 'ENOENT' });
+    if (bytes === undefined)
+      throw Object.assign(new Error(`${basename(path)} is cut off`), { code: 'ENOENT' });
     return bytes === 0 ? NO_BYTES : clipped(await this.#disk.open(path, mode), bytes);
   }
 
@@ -95,8 +96,7 @@ export type Base = 'checkpoint' | 'checkpoint.previous' | 'log';
 /** Names under which the wanted checkpoint is found first and the others are not found at all. */
 export function seenFrom(paths: Paths, base: Base): Paths {
   const absent = `${paths.temporaryManifest}.none`;
-  const manifest =
-    base === 'checkpoint' ? paths.manifest : base === 'log' ? absent : paths.previousManifest;
+  const manifest = base === 'checkpoint' ? paths.manifest : base === 'log' ? absent : paths.previousManifest;
   return { ...paths, manifest, previousManifest: absent };
 }
 

@@ -95,11 +95,11 @@ export class JournalStore implements Store {
     return (this.#writer?.overloaded ?? false) || this.#unindexed.length > MAX_UNINDEXED;
   }
 
-  async open(state: State, events: StoreEvents, now: number): Promise<void> {
+  async open(state: State, events: StoreEvents, now: number): Promise<number> {
     this.#state = state;
     this.#events = events;
     try {
-      await this.#open(state, events, now);
+      return await this.#open(state, events, now);
     } catch (error) {
       await this.#release();
       throw openFailure(error);
@@ -159,7 +159,7 @@ export class JournalStore implements Store {
     await this.#release();
   }
 
-  async #open(state: State, events: StoreEvents, now: number): Promise<void> {
+  async #open(state: State, events: StoreEvents, now: number): Promise<number> {
     const { disk } = this.#env;
     await this.#makeFolders();
     this.#lock = await disk.lock(this.#paths.lock);
@@ -184,6 +184,7 @@ export class JournalStore implements Store {
     );
     await this.#writer.open();
     this.#scheduleCheckpoint();
+    return Math.max(manifest.at, end.at);
   }
 
   async #makeFolders(): Promise<void> {

@@ -23,6 +23,7 @@ export class Medium {
   readonly blobs: string[] = [];
   readonly history = new MemoryHistory();
   indexedUpTo = 0;
+  lastAt = 0;
   /** Grows with every opening; a store that is not the last to open it is fenced. */
   openings = 0;
 }
@@ -35,6 +36,7 @@ export class MemoryStore implements Store {
   #opening = 0;
   #events: StoreEvents | undefined;
   #seq = 0;
+  #lastAt = 0;
   #pending: Change[] = [];
   #unindexed: JobBundle[] = [];
   #flushing = false;
@@ -55,15 +57,17 @@ export class MemoryStore implements Store {
     };
   }
 
-  async open(state: State, events: StoreEvents, now: number): Promise<void> {
+  async open(state: State, events: StoreEvents, now: number): Promise<number> {
     this.#events = events;
     this.#opening = ++this.#medium.openings;
     for (const change of this.#medium.changes) state.apply(change, now);
     this.#seq = this.#medium.changes.length;
     for (const entry of [...state.ended]) if (entry.seq <= this.#medium.indexedUpTo) state.forget(entry);
+    return this.#medium.lastAt;
   }
 
-  append(changes: readonly Change[]): Seq {
+  append(changes: readonly Change[], now: number): Seq {
+    this.#lastAt = now;
     this.#pending.push(...changes);
     this.#seq += changes.length;
     if (!this.#flushing) {
@@ -112,6 +116,7 @@ export class MemoryStore implements Store {
       this.#events?.failed(error as Error);
       return;
     }
+    this.#medium.lastAt = this.#lastAt;
     this.#medium.changes.push(...this.#pending);
     this.#pending = [];
     const durable = this.#medium.changes.length;

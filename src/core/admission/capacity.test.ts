@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { EngineKit, FAILED_FOR_NOW, refusal, SUCCESS } from '../../../test/fakes/engine-kit.ts';
+import { OrchdError } from '../../model/errors.ts';
+
+const FULL = refusal('QUEUE_FULL');
+
+describe('reject', () => {
+  test('the queue takes as many jobs as it may, and one more when one has left', () => {
+    const kit = new EngineKit({ queueCapacity: 2 });
+    kit.submit('a');
+    kit.submit('b');
+    assert.throws(() => kit.submit('c'), FULL);
+    kit.cancel('a');
+    kit.submit('c');
+    assert.throws(() => kit.submit('d'), FULL);
+  });
+
+  test('and as many bytes', () => {
+    const kit = new EngineKit({ queueBytes: 100 });
+    kit.submit('a', { payloadBytes: 60 });
+    kit.submit('b', { payloadBytes: 40 });
+    assert.throws(() => kit.submit('c', { payloadBytes: 1 }), FULL);
+    kit.submit('d', { payloadBytes: 0 });
+    kit.cancel('b');
+    kit.submit('c', { payloadBytes: 40 });
+  });
+
+  test('a refusal says when to come back and by which policy', () => {
+    const kit = new EngineKit({ queueCapacity: 1 });
+    kit.submit('a');
+    const refused = kit.trySubmit('b');
+    assert.ok(refused instanceof OrchdError);
+    assert.equal(refused.details.policyLabel, 'reject');
+    assert.ok(refused.details.retryAfterMs! > 0);
+  });
+
+  test('jobs that run do not count, jobs that are parked do', () => {
+    const kit = new EngineKit({ queueCapacity: 1 });
+    kit.backend('b');
+    kit.submit('running');
+    kit.submit('parked', { notBefore: kit.now + 1000 });
+    assert.throws(() => kit.submit('c'), FULL);
+  });
+
+  test('retries and redrives of admitted work are never refused', () => {
+    const kit = new EngineKit({ queueCapacity: 1 });
+    kit.backend('b');
+    kit.submit('a');
+    kit.accept('a');
+    kit.submit('waits');
+    kit.end('a', FAILED_FOR_NOW);
+    assert.equal(kit.state('a'), 'queued');
+    assert.equal(kit.state('waits'), 'claimed');
+    kit.accept('waits');
+    kit.pass(1000);
+    kit.cancel('a');
+    kit.submit('c', { maxTries: 1 });
+    kit.end('waits', SUCCESS);
+    kit.accept('c');
+    kit.end('c', FAILED_FOR_NOW);
+    kit.submit('d');
+    kit.submit('e');
+    assert.equal(kit.engine.state.counts.queued, 1);
+    assert.equal(kit.redrive('c').status, 'queued');
+  });
+
+  test('a repeat is answered although the queue is full', () => {
+    const kit = new EngineKit({ queueCapacity: 1 });
+    kit.submit('a', { key: 'k', hash: 'h' });
+    assert.equal(kit.submit('b', { key: 'k' }).duplicateOf, 'key');
+    assert.equal(kit.submit('a', { hash: 'h' }).duplicateOf, 'job_id');
+  });
+});
+
+describe('drop-lru', () => {
+  const SETTINGS = { queuePolicy: 'drop-lru', queueCapacity: 2 } as const;
+
+  test('the oldest batch job gives way and is kept as dead, dropped', () => {
+    const kit = new EngineKit(SETTINGS);
+    for (const id of ['a', 'b', 'c']) kit.submit(id);
+    assert.deepEqual(
+      ['a', 'b', 'c'].map((id) => kit.state(id)),
+      ['dead', 'queued', 'queued'],
+    );
+    assert.deepEqual([kit.job('a').rec.reason, kit.job('a').rec.error?.code], ['dropped', 'QUEUE_FULL']);
+  });
+
+  test('batch goes before interactive, also when it is younger', () => {
+    const kit = new EngineKit(SETTINGS);
+    kit.submit('old', { class: 'interactive' });
+    kit.submit('young');
+    kit.submit('new', { class: 'interactive' });
+    assert.deepEqual([kit.state('old'), kit.state('young')], ['queued', 'dead']);
+    kit.submit('newer', { class: 'interactive' });
+    assert.equal(kit.state('old'), 'dead', 'with no batch work left the oldest interactive job goes');
+  });
+
+  test('batch work never displaces interactive work', () => {
+    const kit = new EngineKit(SETTINGS);
+    kit.submit('a', { class: 'interactive' });
+    kit.submit('b', { class: 'interactive' });
+    assert.throws(() => kit.submit('c'), FULL);
+    assert.deepEqual([kit.state('a'), kit.state('b')], ['queued', 'queued']);
+  });
+
+  test('as many go as the bytes need, and none when it would not help', () => {
+    const kit = new EngineKit({ ...SETTINGS, queueCapacity: 10, queueBytes: 100 });
+    for (const id of ['a', 'b', 'c']) kit.submit(id, { payloadBytes: 30 });
+    assert.throws(() => kit.submit('large', { payloadBytes: 101 }), FULL);
+    assert.equal(kit.engine.state.counts.queued, 3);
+    kit.submit('fits', { payloadBytes: 60 });
+    assert.deepEqual(
+      ['a', 'b', 'c'].map((id) => kit.state(id)),
+      ['dead', 'dead', 'queued'],
+    );
+  });
+
+  test('what is parked is not dropped', () => {
+    const kit = new EngineKit(SETTINGS);
+    kit.submit('a', { notBefore: kit.now + 1000 });
+    kit.submit('b', { notBefore: kit.now + 1000 });
+    assert.throws(() => kit.submit('c'), FULL);
+  });
+});
+
+test('whatever is submitted, the queue stays within its bounds and counts what it holds', () => {
+  const commands = fc.array(
+    fc.record({
+      op: fc.constantFrom('submit', 'submit', 'submit', 'cancel', 'backend'),
+      bytes: fc.integer({ min: 0, max: 60 }),
+      class: fc.constantFrom('interactive' as const, 'batch' as const),
+      parked: fc.boolean(),
+      pick: fc.nat(),
+    }),
+    { maxLength: 60 },
+  );
+  fc.assert(
+    fc.property(commands, fc.constantFrom('reject' as const, 'drop-lru' as const), (steps, queuePolicy) => {
+      const kit = new EngineKit({ queueCapacity: 5, queueBytes: 150, queuePolicy });
+      const { state } = kit.engine;
+      for (const [at, { op, bytes, class: jobClass, parked, pick }] of steps.entries()) {
+        if (op === 'submit') {
+          const notBefore = parked ? kit.now + 1000 : undefined;
+          kit.trySubmit(`j${at}`, { payloadBytes: bytes, class: jobClass, notBefore });
+        } else if (op === 'cancel' && state.jobs.size > 0) {
+          kit.cancel([...state.jobs.keys()][pick % state.jobs.size]!);
+        } else if (op === 'backend') kit.backend(`b${at}`);
+        const queued = [...state.jobs.values()].filter(({ rec }) => rec.state === 'queued');
+        const sum = queued.reduce((total, { ask }) => total + ask.payloadBytes, 0);
+        assert.deepEqual([state.counts.queued, state.queuedBytes], [queued.length, sum]);
+        assert.ok(queued.length <= 5 && sum <= 150, `${queued.length} jobs, ${sum} bytes`);
+      }
+    }),
+  );
+});

@@ -1,0 +1,264 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  EngineKit,
+  FAILED,
+  FAILED_FOR_NOW,
+  refusal,
+  START,
+  SUCCESS,
+} from '../../../test/fakes/engine-kit.ts';
+import { errorInfo, OrchdError } from '../../model/errors.ts';
+
+/** A kit whose one backend has taken the job and is about to end it. */
+function running(id: string, fields: Parameters<EngineKit['submit']>[1] = {}, settings = {}): EngineKit {
+  const kit = new EngineKit(settings);
+  kit.backend('b');
+  kit.submit(id, fields);
+  kit.accept(id);
+  return kit;
+}
+
+describe('a new job', () => {
+  test('is queued, and claimed in the same step when a backend is free', () => {
+    const kit = new EngineKit();
+    assert.deepEqual(kit.submit('a'), {
+      uid: 'a',
+      id: 'a',
+      status: 'queued',
+      queuePosition: 0,
+      predictedStartMs: undefined,
+      duplicateOf: undefined,
+    });
+    kit.backend('b');
+    kit.accept('a');
+    kit.end('a', SUCCESS);
+    kit.submit('b');
+    assert.equal(kit.state('b'), 'claimed');
+  });
+
+  test('keeps when it was made, its place in the order, and its deadline as an instant', () => {
+    const kit = new EngineKit();
+    kit.submit('a', { deadlineMs: 500 });
+    const { ask, seq } = kit.job('a');
+    assert.deepEqual([ask.createdAt, ask.deadlineAt, ask.n], [START, START + 500, seq]);
+  });
+
+  test('is refused when its payload is larger than may be', () => {
+    const kit = new EngineKit({ maxPayloadBytes: 10 });
+    kit.submit('a', { payloadBytes: 10 });
+    assert.throws(() => kit.submit('b', { payloadBytes: 11 }), refusal('INVALID_PARAMS'));
+  });
+
+  test('is refused while the disk is full, and taken again afterwards', () => {
+    const kit = new EngineKit();
+    kit.step({ type: 'space', full: true });
+    assert.throws(() => kit.submit('a'), refusal('STORE_FULL'));
+    assert.throws(() => kit.submit('b', { bodyStored: false }), refusal('STORE_FULL'));
+    kit.step({ type: 'space', full: false });
+    kit.submit('a');
+  });
+});
+
+describe('the same job id', () => {
+  test('with the same body is the same job, whatever its state', () => {
+    const kit = running('a', { hash: 'h' });
+    assert.deepEqual([kit.submit('a', { hash: 'h' }).duplicateOf, kit.state('a')], ['job_id', 'running']);
+    kit.end('a', SUCCESS);
+    const again = kit.submit('a', { hash: 'h' });
+    assert.deepEqual([again.duplicateOf, again.status], ['job_id', 'succeeded']);
+    assert.deepEqual(kit.claims, ['a']);
+  });
+
+  test('with another body is a conflict', () => {
+    const kit = running('a', { hash: 'h' });
+    assert.throws(() => kit.submit('a', { hash: 'other' }), refusal('JOB_CONFLICT'));
+    assert.throws(() => kit.submit('a', { hash: undefined }), refusal('JOB_CONFLICT'));
+  });
+
+  test('is recognised by what the history knows, once the job has left memory', () => {
+    const kit = running('a', { hash: 'h' });
+    kit.end('a', SUCCESS);
+    const { ask, rec: job, seq } = kit.job('a');
+    kit.step({ type: 'indexed', uids: [{ uid: 'a', seq }] });
+    assert.equal(kit.engine.state.jobs.size, 0);
+    const again = kit.submit('a', { hash: 'h', known: { ask, job } });
+    assert.deepEqual([again.duplicateOf, again.status], ['job_id', 'succeeded']);
+    assert.throws(() => kit.submit('a', { hash: 'x', known: { ask, job } }), refusal('JOB_CONFLICT'));
+    assert.equal(kit.engine.state.jobs.size, 0);
+  });
+
+  test('of another tenant is another job', () => {
+    const kit = new EngineKit();
+    kit.submit('a', { hash: 'h' });
+    assert.equal(kit.submit('a', { hash: 'x', tenant: 'acme' }).duplicateOf, undefined);
+    assert.deepEqual([...kit.engine.state.jobs.keys()], ['a', 'acme~a']);
+  });
+});
+
+describe('the same key', () => {
+  test('answers with the job that has it, in every state that is not terminal', () => {
+    const kit = running('a', { key: 'k', onUnknown: 'hold' });
+    const holder = (): unknown => {
+      const { id, duplicateOf } = kit.submit('b', { key: 'k' });
+      return [id, duplicateOf];
+    };
+    assert.deepEqual(holder(), ['a', 'key']);
+    kit.lose('a');
+    kit.found('a', { is: 'forgotten' });
+    assert.equal(kit.state('a'), 'stale');
+    assert.deepEqual(holder(), ['a', 'key']);
+    kit.found('a', { is: 'ended', outcome: FAILED_FOR_NOW });
+    assert.equal(kit.state('a'), 'queued');
+    assert.deepEqual(holder(), ['a', 'key']);
+  });
+
+  test('is free again after every terminal state', () => {
+    const ends: Record<string, (kit: EngineKit) => void> = {
+      succeeded: (kit) => kit.end('a', SUCCESS),
+      dead: (kit) => kit.end('a', { ok: false, error: { ...errorInfo('INTERNAL'), retriable: true } }),
+      cancelled: (kit) => {
+        kit.cancel('a');
+        kit.killed('a', { is: 'ended', outcome: { ok: 'cancelled' } });
+      },
+    };
+    for (const [state, end] of Object.entries(ends)) {
+      const kit = running('a', { key: 'k', maxTries: 1 });
+      end(kit);
+      assert.equal(kit.state('a'), state);
+      assert.equal(kit.submit('b', { key: 'k' }).duplicateOf, undefined, state);
+    }
+  });
+
+  test('of another tenant is another key', () => {
+    const kit = new EngineKit();
+    kit.submit('a', { key: 'k', tenant: 'acme' });
+    assert.equal(kit.submit('b', { key: 'k' }).duplicateOf, undefined);
+  });
+
+  test('where the body was not put away because of a repeat that has ended since, nothing is admitted', () => {
+    const kit = new EngineKit();
+    assert.throws(() => kit.submit('b', { key: 'k', bodyStored: false }), refusal('STORE_BUSY'));
+    assert.equal(kit.engine.state.jobs.size, 0);
+  });
+});
+
+describe('the failure cache', () => {
+  test('refuses a key that failed for good until its time is over', () => {
+    const kit = running('a', { key: 'k' }, { failureCacheTtlMs: 1000 });
+    kit.end('a', FAILED);
+    const refused = kit.trySubmit('b', { key: 'k' });
+    assert.ok(refused instanceof OrchdError);
+    assert.deepEqual(
+      [refused.code, refused.details.reason, refused.details.retryAfterMs],
+      ['ADMISSION_REJECT', 'recent_failure', 1000],
+    );
+    kit.pass(999);
+    assert.throws(() => kit.submit('b', { key: 'k' }), refusal('ADMISSION_REJECT', 'recent_failure'));
+    kit.pass(1);
+    kit.submit('b', { key: 'k' });
+    assert.equal(kit.engine.state.failures.size, 0);
+  });
+
+  test('is passed by force_retry, which also forgets the failure', () => {
+    const kit = running('a', { key: 'k' });
+    kit.end('a', FAILED);
+    assert.equal(kit.submit('b', { key: 'k', forceRetry: true }).status, 'queued');
+    assert.equal(kit.engine.state.failures.size, 0);
+  });
+
+  test('does not concern jobs without a key, other keys and other tenants', () => {
+    const kit = running('a', { key: 'k' });
+    kit.end('a', FAILED);
+    kit.submit('b');
+    kit.submit('c', { key: 'other' });
+    kit.submit('d', { key: 'k', tenant: 'acme' });
+  });
+
+  test('takes in nothing but final errors of the execution itself', () => {
+    const nothing: Record<string, (kit: EngineKit) => void> = {
+      'a success': (kit) => kit.end('a', SUCCESS),
+      'an error that may be tried again, tries used up': (kit) => kit.end('a', FAILED_FOR_NOW),
+      'a cancel': (kit) => {
+        kit.cancel('a');
+        kit.end('a', { ok: 'cancelled' });
+      },
+      'a cancel, though it failed for good meanwhile': (kit) => {
+        kit.cancel('a');
+        kit.end('a', FAILED);
+      },
+      'a deadline': (kit) => {
+        kit.pass(60_000);
+        kit.end('a', { ok: 'cancelled' });
+      },
+      'an outcome that nobody knows': (kit) => {
+        kit.lose('a');
+        kit.found('a', { is: 'forgotten' });
+      },
+    };
+    for (const [what, end] of Object.entries(nothing)) {
+      const kit = running('a', { key: 'k', maxTries: 1, deadlineMs: 60_000, onUnknown: 'fail' });
+      end(kit);
+      assert.equal(kit.engine.state.failures.size, 0, what);
+      assert.equal(kit.submit('b', { key: 'k' }).duplicateOf, undefined, what);
+    }
+  });
+
+  test('takes in neither a refused start nor a dropped job', () => {
+    const kit = new EngineKit({ queueCapacity: 1, queuePolicy: 'drop-lru' });
+    kit.submit('dropped', { key: 'd' });
+    kit.submit('refused', { key: 'r' });
+    assert.equal(kit.state('dropped'), 'dead');
+    kit.backend('b');
+    kit.offered('refused', { is: 'refused', error: errorInfo('WORKER_NOT_FOUND') });
+    kit.killed('refused', { is: 'tombstoned' });
+    assert.equal(kit.state('refused'), 'dead');
+    assert.equal(kit.engine.state.failures.size, 0);
+  });
+
+  test('keeps the keys that failed last when it is full', () => {
+    const kit = new EngineKit({ failureCacheSize: 2 });
+    kit.backend('b');
+    for (const key of ['k1', 'k2', 'k1', 'k3']) {
+      kit.submit(`${key}-${kit.claims.length}`, { key, forceRetry: true });
+      const id = kit.claims.at(-1)!;
+      kit.accept(id);
+      kit.end(id, FAILED);
+    }
+    assert.deepEqual([...kit.engine.state.failures.keys()], ['k1', 'k3']);
+  });
+
+  test('is off at a time of 0', () => {
+    const kit = running('a', { key: 'k' }, { failureCacheTtlMs: 0 });
+    kit.end('a', FAILED);
+    kit.submit('b', { key: 'k' });
+  });
+});
+
+describe('a parent', () => {
+  test('must be a job that is not over and not being cancelled', () => {
+    const kit = running('p');
+    kit.submit('child', { parent: 'p' });
+    assert.throws(() => kit.submit('x', { parent: 'nobody' }), refusal('ADMISSION_REJECT', 'parent_ended'));
+    assert.throws(
+      () => kit.submit('x', { parent: 'p', tenant: 'acme' }),
+      refusal('ADMISSION_REJECT', 'parent_ended'),
+    );
+    kit.cancel('p');
+    assert.equal(kit.state('p'), 'running');
+    assert.throws(() => kit.submit('x', { parent: 'p' }), refusal('ADMISSION_REJECT', 'parent_ended'));
+    kit.killed('p', { is: 'ended', outcome: { ok: 'cancelled' } });
+    assert.throws(() => kit.submit('x', { parent: 'p' }), refusal('ADMISSION_REJECT', 'parent_ended'));
+  });
+
+  test('gives its root to its children and theirs', () => {
+    const kit = new EngineKit();
+    kit.submit('a');
+    kit.submit('b', { parent: 'a' });
+    kit.submit('c', { parent: 'b' });
+    assert.deepEqual(
+      ['a', 'b', 'c'].map((id) => kit.job(id).ask.root),
+      [undefined, 'a', 'a'],
+    );
+  });
+});
