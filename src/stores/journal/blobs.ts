@@ -29,7 +29,6 @@ export class Blobs {
   #number = 0;
   #size = 0;
   #failure: Error | undefined;
-  readonly #readers = new Map<number, Promise<DiskFile>>();
 
   readonly #onFailed: (error: Error) => void;
 
@@ -66,8 +65,7 @@ export class Blobs {
   }
 
   async read(ref: BlobRef): Promise<string> {
-    const file = await this.#reader(ref.file);
-    const bytes = await file.read(ref.offset, ref.bytes);
+    const bytes = await this.#readBytes(ref);
     if (bytes.length !== ref.bytes || crc32(bytes) !== ref.crc) {
       const position = `blobs/${blobName(ref.file)}:${ref.offset}`;
       throw new OrchdError('STORE_CORRUPT', `${position} does not match its checksum`, { position });
@@ -75,11 +73,8 @@ export class Blobs {
     return bytes.toString('utf8');
   }
 
-  async drop(file: number): Promise<void> {
-    const reader = this.#readers.get(file);
-    this.#readers.delete(file);
-    if (reader !== undefined) await (await reader).close();
-    await this.#disk.remove(join(this.#folder, blobName(file)));
+  drop(file: number): Promise<void> {
+    return this.#disk.remove(join(this.#folder, blobName(file)));
   }
 
   async files(): Promise<number[]> {
@@ -90,18 +85,16 @@ export class Blobs {
   async close(): Promise<void> {
     await this.#file?.close();
     this.#file = undefined;
-    for (const reader of this.#readers.values()) await (await reader).close();
-    this.#readers.clear();
   }
 
-  #reader(file: number): Promise<DiskFile> {
-    let reader = this.#readers.get(file);
-    if (!reader) {
-      reader = this.#disk.open(join(this.#folder, blobName(file)), 'read');
-      this.#readers.set(file, reader);
-      reader.catch(() => this.#readers.delete(file));
+  /** Opened for each read: bodies are read once or twice in their life, and open files are scarce. */
+  async #readBytes(ref: BlobRef): Promise<Buffer> {
+    const file = await this.#disk.open(join(this.#folder, blobName(ref.file)), 'read');
+    try {
+      return await file.read(ref.offset, ref.bytes);
+    } finally {
+      await file.close();
     }
-    return reader;
   }
 
   async #work(): Promise<void> {

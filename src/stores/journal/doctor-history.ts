@@ -59,8 +59,15 @@ function unreadable(error: unknown, report: Report): void {
   report.bad('history', `it cannot be read (${message}); orchd makes a new one from the log`, FILE);
 }
 
+/** The index learns of a change after the log does: one that knows more shows that the log has lost its end. */
+export function checkWatermark({ watermark }: OpenHistory, lastSeq: number, report: Report): void {
+  if (watermark <= lastSeq) return;
+  const sentence = `it has seen change ${watermark}, yet the log ends with ${lastSeq}: the end of the log is missing`;
+  report.bad('history', sentence, FILE);
+}
+
 export interface HistoryScope {
-  /** The last change of the log. */
+  /** Entries as of later changes are not judged: the log was read before them. */
   readonly lastSeq: number;
   readonly tenants: Iterable<string>;
   /** Called with every entry. */
@@ -75,10 +82,6 @@ export async function compareHistory(
   scope: HistoryScope,
   report: Report,
 ): Promise<number> {
-  if (watermark > scope.lastSeq) {
-    const gone = `it has seen change ${watermark}, yet the log ends with ${scope.lastSeq}`;
-    report.bad('history', `${gone}: the end of the log is missing`, FILE);
-  }
   const ended = new Map<string, JobBundle>();
   await endedInLog(disk, paths, async (bundles) => {
     for (const bundle of bundles) ended.set(bundle.uid, bundle);
@@ -89,7 +92,7 @@ export async function compareHistory(
     for await (const bundle of entriesOf(index, [...scope.tenants, ...tenantsOf(ended)])) {
       const logged = ended.get(bundle.uid);
       if (!logged) onlyHere++;
-      else if (agree(bundle, logged, watermark, report)) both++;
+      else if (bundle.seq > scope.lastSeq || agree(bundle, logged, watermark, report)) both++;
       await scope.onEntry(bundle);
     }
     report.fine('history', `${index.count()} ended jobs, ${both} of them compared with the log`);

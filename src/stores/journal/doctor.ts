@@ -13,7 +13,7 @@ import { OrchdError } from '../../model/errors.ts';
 import { BlobCheck } from './doctor-blobs.ts';
 import { examineGeneration, type Generation } from './doctor-checkpoint.ts';
 import { listOrphans } from './doctor-files.ts';
-import { compareHistory, openHistory } from './doctor-history.ts';
+import { checkWatermark, compareHistory, openHistory } from './doctor-history.ts';
 import { reachFrom, type SegmentSurvey, surveyLog } from './doctor-log.ts';
 import { Replay } from './doctor-replay.ts';
 import {
@@ -73,7 +73,8 @@ async function checkpointSeen(disk: Disk, folder: string): Promise<string> {
 /** Writes what is intact to a new folder and says what that is. The original is only read. */
 export async function salvage(disk: Disk, from: string, to: string): Promise<SalvagePlan> {
   const examination = new Examination(disk, paths(from));
-  const { inUse, salvage: plan } = await examination.run();
+  const { isDataFolder, inUse, salvage: plan } = await examination.run();
+  if (!isDataFolder) throw new OrchdError('NOT_FOUND', `${from} is not a data folder`);
   if (inUse) throw new OrchdError('STORE_LOCKED', 'a process holds this data folder; stop it first');
   if (!plan || !examination.prefix) {
     throw new OrchdError('STORE_CORRUPT', 'nothing in this folder is whole enough to be saved', {
@@ -160,6 +161,9 @@ class Examination {
       const generation = await examineGeneration(this.#disk, this.#paths, check, this.#report);
       if (generation) this.#generations.push(generation);
     }
+    if (this.#generations[0]?.check === 'checkpoint.previous' && !this.#report.has('checkpoint')) {
+      this.#report.fine('checkpoint', 'a new one was not finished: the previous one counts');
+    }
     this.#report.fine('format', `format ${this.#generations[0]?.manifest.format ?? FORMAT}`);
   }
 
@@ -168,8 +172,7 @@ class Examination {
     const replay = new Replay(this.#report, this.#generations, first?.firstSeq === 1);
     this.#surveys = await surveyLog(this.#disk, this.#paths, replay);
     for (const survey of this.#surveys) this.#judge(survey);
-    const isWhole = this.#surveys.every(({ fault, linkFault }) => !(fault && !fault.torn) && !linkFault);
-    replay.finish(isWhole);
+    replay.finish(this.#isWhole);
     this.#report.fine('log.frames', `${replay.frames} frames match their checksums`);
     this.#report.fine('records', `${replay.changes} changes can be read`);
     for (const generation of this.#generations) this.#checkGoesOn(generation);
@@ -285,6 +288,7 @@ class Examination {
         if (ended && history && entry.seq <= history.watermark) continue;
         await blobs.job(entry.uid, entry.ask, entry.rec, ended && !history ? 'warn' : 'bad');
       }
+      if (history && !this.inUse && this.#isWhole) checkWatermark(history, this.#lastSeq, this.#report);
       if (history && this.prefix) {
         const view = viewOf(this.#disk, this.#paths, this.prefix);
         const onlyThere = await compareHistory(
@@ -306,6 +310,10 @@ class Examination {
       await blobs.close();
       history?.index.close();
     }
+  }
+
+  get #isWhole(): boolean {
+    return this.#surveys.every(({ fault, linkFault }) => !(fault && !fault.torn) && !linkFault);
   }
 
   get #lastSeq(): number {
