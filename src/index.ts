@@ -5,7 +5,7 @@ export type { Backend } from './core/ports.ts';
 export { ERRORS, type ErrorCode, type ErrorInfo, OrchdError } from './model/errors.ts';
 export type { JobState } from './model/states.ts';
 export type { ListRequest, SubmitRequest } from './model/submit.ts';
-export type { JobEvent } from './runtime/followers.ts';
+export type { JobEvent } from './runtime/job-events.ts';
 export type { JobPage } from './runtime/listing.ts';
 export type { Orchestrator, ResolveRequest } from './runtime/orchestrator.ts';
 export type { Caller } from './runtime/prepare.ts';

@@ -163,12 +163,13 @@ export interface Backend {
   readonly info: BackendInfo;
   offer(offer: Offer): Promise<OfferReply>;
   inspect(tokens: readonly string[], who: Commander): Promise<Inspection>;
-  /** Hands on the events after `from`, then says how it ended. */
+  /** Hands on the events after `from`, then says how it ended; `lost` when the signal asked it to stop. */
   follow(
     token: string,
     from: number,
     on: (event: ExecutionEvent) => void,
     who: Commander,
+    signal?: AbortSignal,
   ): Promise<FollowEnd>;
   kill(token: string, who: Commander): Promise<KillReply>;
   /** After our commit: the executor may drop the result. */

@@ -81,6 +81,33 @@ export const ERRORS = {
     'Something went wrong inside orchd.',
     'Report it with the correlation id; the log has the details.',
   ),
+  UNAUTHORIZED: entry(
+    401,
+    false,
+    'There is no token, or it is not valid.',
+    'Send `Authorization: Bearer TOKEN`; `orchd token create` makes one.',
+  ),
+  FORBIDDEN: entry(
+    403,
+    false,
+    'The caller may not do this.',
+    'Use a token with the role that the message names, or an allowed Host and Origin.',
+  ),
+  METHOD_NOT_ALLOWED: entry(405, false, 'The path does not know this method.', 'Use a method of the Allow header.'),
+  REQUEST_TIMEOUT: entry(408, true, 'The request did not arrive in time.', 'Send it again, faster.'),
+  TOO_LARGE: entry(413, false, 'The request is larger than allowed.', 'Send less, or raise the limit.'),
+  UNSUPPORTED_MEDIA_TYPE: entry(
+    415,
+    false,
+    'The body is not of a type that is read here.',
+    'Send JSON with `Content-Type: application/json`.',
+  ),
+  TOO_MANY_STREAMS: entry(
+    429,
+    true,
+    'This caller follows as many streams as it may.',
+    'Close one, or ask for the job instead of following it.',
+  ),
   NOT_FOUND: entry(404, false, 'There is nothing by that name here.', 'Check the id.'),
   JOB_CONFLICT: entry(
     409,

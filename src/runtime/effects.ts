@@ -33,7 +33,7 @@ export interface EffectsParts {
   readonly bodies: Bodies;
   readonly backends: ReadonlyMap<string, Backend>;
   readonly holderLostMs: number;
-  readonly onEvent: (token: string, entry: JobEntry, event: ExecutionEvent) => void;
+  readonly onEvent: (entry: JobEntry, event: ExecutionEvent) => void;
 }
 
 export class Effects {
@@ -229,7 +229,7 @@ export class Effects {
       if (event.n <= from || !entry || this.#stopped) return;
       from = event.n;
       since = env.clock.monotonic();
-      onEvent(token, entry, event);
+      onEvent(entry, event);
     };
     for (let tries = 1; !this.#stopped; tries++) {
       const end = await backend.follow(token, from, hear, this.#who()).catch(() => ({ is: 'lost' }) as const);

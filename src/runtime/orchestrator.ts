@@ -5,7 +5,7 @@
 import { Engine } from '../core/engine.ts';
 import type { JobEntry } from '../core/entry.ts';
 import type { EngineEvent, ResolveAs } from '../core/events.ts';
-import { type Backend, bundleOf, type ExecutionEvent, type Store } from '../core/ports.ts';
+import { type Backend, bundleOf, type Store } from '../core/ports.ts';
 import type { EngineSettings } from '../core/settings.ts';
 import { checker } from '../kit/check.ts';
 import type { Cancel, Env } from '../kit/env/env.ts';
@@ -15,15 +15,18 @@ import { OrchdError } from '../model/errors.ts';
 import { type Change, DEFAULT_TENANT, tokenOf, uidOf } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
 import { ListRequest, type SubmitRequest } from '../model/submit.ts';
+import type { Cursor, Follower, Sink } from '../relay/follower.ts';
 import { Bodies } from './bodies.ts';
 import { BrainClock } from './brain-clock.ts';
 import { Effects } from './effects.ts';
-import { Followers, type JobEvent, Waiters } from './followers.ts';
+import { cursorOf, Following, FROM_THE_START } from './following.ts';
+import { EventQueue, type JobEvent } from './job-events.ts';
 import { type JobPage, listJobs } from './listing.ts';
 import { Loop } from './loop.ts';
 import type { Caller } from './prepare.ts';
 import { Submissions, type SubmitOutcome, type Submitted } from './submissions.ts';
 import { type JobView, viewOf, viewOfBundle } from './view.ts';
+import { Waiters } from './waiters.ts';
 
 export interface RuntimeSettings {
   readonly engine: EngineSettings;
@@ -51,8 +54,6 @@ export type ResolveRequest =
 const checkList = checker(ListRequest);
 const PURGE_BATCH = 5000;
 const DRAIN_LOOK_MS = 10;
-/** Events of a running attempt kept for followers that come late. */
-const MAX_RECENT_EVENTS = 1000;
 
 export class Orchestrator extends Service {
   readonly #parts: OrchestratorParts;
@@ -63,9 +64,8 @@ export class Orchestrator extends Service {
   readonly #bodies: Bodies;
   readonly #submissions: Submissions;
   readonly #clock: BrainClock;
-  readonly #followers = new Followers();
+  readonly #following: Following;
   readonly #waiters = new Waiters();
-  readonly #recent = new Map<string, ExecutionEvent[]>();
   #timers: Cancel[] = [];
 
   constructor(parts: OrchestratorParts) {
@@ -92,6 +92,14 @@ export class Orchestrator extends Service {
       maxTries: settings.engine.maxTries,
       maxPayloadBytes: settings.engine.maxPayloadBytes,
     });
+    this.#following = new Following({
+      env,
+      backends: this.#backends,
+      who: () => ({
+        owner: this.#engine.state.brain?.owner ?? '',
+        epoch: this.#engine.state.brain?.epoch ?? 0,
+      }),
+    });
     this.#effects = new Effects({
       env,
       engine: this.#engine,
@@ -99,7 +107,7 @@ export class Orchestrator extends Service {
       bodies: this.#bodies,
       backends: this.#backends,
       holderLostMs: settings.holderLostMs,
-      onEvent: (token, entry, event) => this.#onExecutionEvent(token, entry, event),
+      onEvent: (entry, event) => this.#following.hear(entry, event),
     });
   }
 
@@ -131,7 +139,7 @@ export class Orchestrator extends Service {
     for (const cancel of this.#timers) cancel();
     this.#effects.stop();
     this.#loop.stop();
-    this.#followers.closeAll();
+    this.#following.closeAll();
     await this.#parts.store.close();
     for (const backend of this.#backends.values()) await backend.stop?.();
   }
@@ -203,25 +211,30 @@ export class Orchestrator extends Service {
     return this.get(jobId, tenant);
   }
 
-  /** What happens to a job from now on, to its end; what a running attempt said last comes first. */
-  async *events(jobId: string, tenant = DEFAULT_TENANT): AsyncGenerator<JobEvent> {
-    const uid = uidOf(tenant, jobId);
-    const follower = this.#followers.follow(uid);
+  /** What happens to a job, to its end; `after` is the id of the last event that the caller has. */
+  async *events(jobId: string, options: { tenant?: string; after?: string } = {}): AsyncGenerator<JobEvent> {
+    const cursor = options.after === undefined ? FROM_THE_START : cursorOf(options.after);
+    if (!cursor)
+      throw new OrchdError('INVALID_PARAMS', `"${options.after}" is no event id`, { field: 'after' });
+    if (cursor === 'end') return;
+    const queue = new EventQueue();
+    const follower = await this.follow(jobId, cursor, queue, options.tenant);
+    queue.follower = follower;
     try {
-      const job = await this.get(jobId, tenant);
-      if (isTerminal(job.state)) {
-        yield endEvent(job);
-        return;
-      }
-      if (job.state === 'queued') yield { type: 'queued', job };
-      const open = this.#engine.state.jobs.get(uid)?.open;
-      for (const event of (open && this.#recent.get(tokenOf(uid, open.n))) ?? []) {
-        if (open) follower.execution(open.n, event);
-      }
-      yield* follower;
+      yield* queue;
     } finally {
       follower.close();
     }
+  }
+
+  /** Lets a sink follow a job from a cursor on. */
+  follow(jobId: string, cursor: Cursor, sink: Sink, tenant = DEFAULT_TENANT): Promise<Follower> {
+    this.#assertOpen();
+    return this.#following.follow(uidOf(tenant, jobId), cursor, sink, () => this.get(jobId, tenant));
+  }
+
+  get following(): Following {
+    return this.#following;
   }
 
   cancel(jobId: string, by = 'caller', tenant = DEFAULT_TENANT): Promise<JobView> {
@@ -296,29 +309,27 @@ export class Orchestrator extends Service {
   #settled(entry: JobEntry): void {
     this.#effects.update(entry);
     const closed = entry.past?.at(-1);
-    if (closed && !entry.open) {
-      const token = tokenOf(entry.uid, closed.n);
-      if (this.#recent.delete(token) || closed.state === 'ended')
-        this.#effects.acknowledge(token, closed.backend);
+    if (closed?.state === 'ended' && !entry.open) {
+      this.#effects.acknowledge(tokenOf(entry.uid, closed.n), closed.backend);
     }
     if (this.#engine.state.ended.has(entry)) this.#parts.store.index(bundleOf(entry));
-    if (!isTerminal(entry.rec.state)) return;
-    if (this.#followers.of(entry.uid) || this.#waiters.has(entry.uid)) void this.#tellEnd(entry);
+    if (isTerminal(entry.rec.state)) this.#tellEnd(entry);
   }
 
-  async #tellEnd(entry: JobEntry): Promise<void> {
-    const followers = [...(this.#followers.of(entry.uid) ?? [])];
-    const job = await this.#fullView(entry).catch(() => viewOf(this.#engine.state, entry, this.#clock.now()));
-    for (const follower of followers) follower.push(endEvent(job));
-    this.#waiters.tell(entry.uid, job);
-  }
-
-  #onExecutionEvent(token: string, entry: JobEntry, event: ExecutionEvent): void {
-    const recent = this.#recent.get(token);
-    if (!recent) this.#recent.set(token, [event]);
-    else if (recent.push(event) > MAX_RECENT_EVENTS) recent.shift();
-    const attempt = entry.open?.n ?? 0;
-    for (const follower of this.#followers.of(entry.uid) ?? []) follower.execution(attempt, event);
+  #tellEnd(entry: JobEntry): void {
+    const { uid } = entry;
+    if (this.#following.followersOf(uid) === 0 && !this.#waiters.has(uid)) {
+      this.#following.forget(uid);
+      return;
+    }
+    this.#fullView(entry).then(
+      (job) => {
+        this.#following.ended(uid, job);
+        this.#waiters.tell(uid, job);
+      },
+      (error: Error) =>
+        this.#parts.logger?.error('an end could not be told', { job_id: uid, reason: error.message }),
+    );
   }
 
   #sweep(): void {
@@ -364,7 +375,7 @@ export class Orchestrator extends Service {
 
   #failed(error: Error): void {
     this.#effects.stop();
-    this.#followers.closeAll();
+    this.#following.closeAll();
     this.#waiters.rejectAll(error);
     const code = error instanceof OrchdError ? error.code : 'INTERNAL';
     if (code !== 'SHUTTING_DOWN') this.#parts.logger?.error('the brain has stopped', { error_code: code });
@@ -375,7 +386,5 @@ export class Orchestrator extends Service {
     if (!this.running) throw new OrchdError('SHUTTING_DOWN', 'the orchestrator has not been started');
   }
 }
-
-const endEvent = (job: JobView): JobEvent => ({ type: job.state === 'succeeded' ? 'end' : 'error', job });
 
 function ignore(): void {}

@@ -49,14 +49,25 @@ export class Execution {
     this.#end(outcome);
   }
 
-  async follow(from: number, on: (event: ExecutionEvent) => void): Promise<ExecutionOutcome> {
-    for (const event of this.#events) if (event.n > from) on(event);
-    if (this.#outcome) return this.#outcome;
+  /** The outcome, or undefined when the reader was told to stop before. */
+  async follow(
+    from: number,
+    on: (event: ExecutionEvent) => void,
+    signal?: AbortSignal,
+  ): Promise<ExecutionOutcome | undefined> {
+    for (const event of this.#events) if (event.n > from && !signal?.aborted) on(event);
+    if (this.#outcome || signal?.aborted) return this.#outcome;
     this.#readers.add(on);
     try {
-      return await this.#ended;
+      return await (signal ? Promise.race([this.#ended, aborted(signal)]) : this.#ended);
     } finally {
       this.#readers.delete(on);
     }
   }
+}
+
+function aborted(signal: AbortSignal): Promise<undefined> {
+  return new Promise((resolve) => {
+    signal.addEventListener('abort', () => resolve(undefined), { once: true });
+  });
 }

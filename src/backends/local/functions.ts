@@ -5,6 +5,7 @@
 import type { BackendInfo } from '../../core/fleet.ts';
 import type {
   Backend,
+  Commander,
   ExecutionEvent,
   ExecutionOutcome,
   FollowEnd,
@@ -90,10 +91,16 @@ export class FunctionBackend implements Backend {
     return { registry: this.info.registry, rememberedSince: this.#since, known };
   }
 
-  async follow(token: string, from: number, on: (event: ExecutionEvent) => void): Promise<FollowEnd> {
+  async follow(
+    token: string,
+    from: number,
+    on: (event: ExecutionEvent) => void,
+    _who: Commander,
+    signal?: AbortSignal,
+  ): Promise<FollowEnd> {
     const execution = this.#executions.get(token);
-    if (!execution) return { is: 'lost' };
-    return { is: 'ended', outcome: await execution.follow(from, on) };
+    const outcome = await execution?.follow(from, on, signal);
+    return outcome ? { is: 'ended', outcome } : { is: 'lost' };
   }
 
   async kill(token: string): Promise<KillReply> {

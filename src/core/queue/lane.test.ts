@@ -95,12 +95,12 @@ test('the measured service time follows new measurements without jumping to each
 });
 
 describe('the key of a lane', () => {
-  const optional = fc.option(fc.constantFrom('a', 'b', 'a/b'), { nil: undefined });
+  const optional = fc.option(fc.constantFrom<string[]>('a', 'b', 'a/b'), { nil: undefined });
   const text = fc.oneof(fc.constantFrom('x', 'y', 'x\nb=y', '', '='), fc.string({ maxLength: 4 }));
   const labels = fc.option(fc.dictionary(fc.constantFrom('a', 'b', 'c'), text, { maxKeys: 3 }), {
     nil: undefined,
   });
-  const need = fc.record({ kind: optional, type: fc.constantFrom('t', 'u'), model: optional, labels });
+  const need = fc.record({ kind: optional, type: fc.constantFrom<string[]>('t', 'u'), model: optional, labels });
 
   test('is the same for needs that differ only in the order of their labels', () => {
     fc.assert(

@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import {
+  EngineKit,
+  FAILED,
+  FAILED_FOR_NOW,
+  type Fields,
+  START,
+  STOPPED,
+  SUCCESS,
+} from '../../../test/fakes/engine-kit.ts';
+import type { EngineSettings } from '../settings.ts';
+
+function running(
+  fields: Fields = {},
+  settings: Partial<EngineSettings> = {},
+  random?: () => number,
+): EngineKit {
+  const kit = new EngineKit(settings, random);
+  kit.backend('b');
+  kit.submit('a', fields);
+  kit.accept('a');
+  return kit;
+}
+
+test('a success ends the job with its result and frees the slot for the next in the same step', () => {
+  const kit = running();
+  kit.submit('next');
+  kit.pass(50);
+  kit.end('a', SUCCESS);
+  const { rec, open, past } = kit.job('a');
+  assert.deepEqual(
+    [rec.state, rec.result, rec.endedAt, open],
+    ['succeeded', '"done"', START + 50, undefined],
+  );
+  assert.deepEqual([past?.[0]?.state, past?.[0]?.outcome], ['ended', 'succeeded']);
+  assert.equal(kit.state('next'), 'claimed');
+});
+
+test('an executor that is faster than its own acceptance has succeeded all the same', () => {
+  const kit = new EngineKit();
+  kit.backend('b');
+  kit.submit('a');
+  kit.end('a', SUCCESS);
+  assert.equal(kit.state('a'), 'succeeded');
+  assert.ok(kit.job('a').rec.startedAt !== undefined);
+});
+
+describe('a try that failed', () => {
+  test('is made again after a growing wait, until the tries are used up: then the job is dead', () => {
+    const kit = running({ maxTries: 3 });
+    kit.end('a', FAILED_FOR_NOW);
+    assert.deepEqual([kit.state('a'), kit.job('a').rec.notBefore], ['queued', START + 1000]);
+    kit.pass(999);
+    assert.equal(kit.state('a'), 'queued');
+    kit.pass(1);
+    kit.accept('a');
+    kit.end('a', FAILED_FOR_NOW);
+    assert.equal(kit.job('a').rec.notBefore, kit.now + 2000);
+    kit.pass(2000);
+    kit.accept('a');
+    kit.end('a', FAILED_FOR_NOW);
+    const { rec, past } = kit.job('a');
+    assert.deepEqual(
+      [rec.state, rec.reason, rec.error?.code, rec.tries],
+      ['dead', 'failed', 'WORKER_TIMEOUT', 3],
+    );
+    assert.deepEqual(
+      past?.map(({ n, outcome }) => [n, outcome]),
+      [1, 2, 3].map((n) => [n, 'failed']),
+    );
+  });
+
+  test('for good is not made again', () => {
+    const kit = running({ maxTries: 3 });
+    kit.end('a', FAILED);
+    assert.deepEqual([kit.state('a'), kit.job('a').rec.tries], ['dead', 1]);
+  });
+
+  test('waits as long as the backend says, where that is longer', () => {
+    const kit = running();
+    kit.end('a', { ...FAILED_FOR_NOW, retryAfterMs: 7000 } as typeof FAILED_FOR_NOW);
+    assert.equal(kit.job('a').rec.notBefore, START + 7000);
+    const quick = running();
+    quick.end('a', { ...FAILED_FOR_NOW, retryAfterMs: 10 } as typeof FAILED_FOR_NOW);
+    assert.equal(quick.job('a').rec.notBefore, START + 1000);
+  });
+
+  test('waits within the bounds of the jitter, whatever chance says', () => {
+    const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+    fc.assert(
+      fc.property(random, fc.double({ min: 0, max: 1, noNaN: true }), (chance, jitter) => {
+        const kit = running({}, { backoff: { baseDelayMs: 1000, maxDelayMs: 5000, jitter } }, () => chance);
+        kit.end('a', FAILED_FOR_NOW);
+        const wait = kit.job('a').rec.notBefore! - START;
+        assert.ok(wait <= 1000 && wait >= Math.floor(1000 * (1 - jitter)), `${wait} at ${jitter}`);
+      }),
+    );
+  });
+
+  test('lets another job have the slot while it waits', () => {
+    const kit = running();
+    kit.submit('other');
+    kit.end('a', FAILED_FOR_NOW);
+    assert.equal(kit.state('other'), 'claimed');
+  });
+});
+
+describe('a backend that stopped a job', () => {
+  test('on a cancel has cancelled it', () => {
+    const kit = running();
+    kit.cancel('a');
+    kit.end('a', STOPPED);
+    assert.deepEqual([kit.state('a'), kit.job('a').rec.error?.code], ['cancelled', 'CANCELLED']);
+  });
+
+  test('at its deadline has let it expire', () => {
+    const kit = running({ deadlineMs: 100 });
+    kit.pass(100);
+    kit.end('a', STOPPED);
+    const { state, reason, error } = kit.job('a').rec;
+    assert.deepEqual([state, reason, error?.code], ['dead', 'expired', 'DEADLINE_EXCEEDED']);
+  });
+
+  test('at its timeout has spent a try', () => {
+    const kit = running({ timeoutMs: 100 });
+    kit.pass(100);
+    kit.end('a', STOPPED);
+    const { state, tries, error } = kit.job('a').rec;
+    assert.deepEqual([state, tries, error?.code], ['queued', 1, 'WORKER_TIMEOUT']);
+  });
+
+  test('of its own accord has failed it', () => {
+    const kit = running();
+    kit.end('a', STOPPED);
+    assert.deepEqual([kit.state('a'), kit.job('a').rec.error?.code], ['dead', 'WORKER_UNAVAILABLE']);
+    assert.equal(kit.engine.state.failures.size, 0);
+  });
+});
+
+test('work that finished although it was to be stopped counts as done', () => {
+  for (const order of ['cancel', 'deadline', 'timeout'] as const) {
+    const kit = running(order === 'cancel' ? {} : { [`${order}Ms`]: 100 });
+    if (order === 'cancel') kit.cancel('a');
+    else kit.pass(100);
+    kit.end('a', SUCCESS);
+    assert.equal(kit.state('a'), 'succeeded', order);
+  }
+});
+
+test('a failure of a job that was to be cancelled is no reason to try again', () => {
+  const kit = running();
+  kit.cancel('a');
+  kit.end('a', FAILED_FOR_NOW);
+  assert.equal(kit.state('a'), 'cancelled');
+});
+
+test('an end that comes after the job is over frees the slot and changes nothing else', () => {
+  for (const outcome of [SUCCESS, FAILED, FAILED_FOR_NOW, STOPPED]) {
+    const kit = running({ key: 'k' });
+    kit.cancel('a');
+    kit.pass(5000);
+    const { rec } = kit.job('a');
+    assert.equal(rec.state, 'cancelled');
+    assert.equal(kit.engine.state.fleet.usedSlots('b'), 1, 'the slot is taken until the backend confirms');
+    kit.end('a', outcome);
+    assert.deepEqual(kit.job('a').rec, rec);
+    assert.equal(kit.engine.state.fleet.usedSlots('b'), 0);
+    assert.equal(kit.engine.state.failures.size, 0);
+  }
+});
+
+test('an outcome that is told twice is heard once', () => {
+  const kit = running();
+  const token = kit.token('a');
+  kit.end('a', FAILED_FOR_NOW);
+  const { changes } = kit.step({ type: 'outcome', token, outcome: SUCCESS });
+  assert.deepEqual(changes, []);
+  assert.equal(kit.state('a'), 'queued');
+});

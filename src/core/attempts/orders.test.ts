@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  EngineKit,
+  FAILED,
+  FAILED_FOR_NOW,
+  type Fields,
+  refusal,
+  STOPPED,
+  SUCCESS,
+} from '../../../test/fakes/engine-kit.ts';
+import type { ResolveAs } from '../events.ts';
+
+function running(fields: Fields = {}): EngineKit {
+  const kit = new EngineKit();
+  kit.backend('b');
+  kit.submit('a', fields);
+  kit.accept('a');
+  return kit;
+}
+
+const used = (kit: EngineKit): number => kit.engine.state.fleet.usedSlots('b');
+const resolve = (kit: EngineKit, how: ResolveAs): void => {
+  kit.order({ type: 'resolve', uid: 'a', by: 'op', how });
+};
+
+describe('cancel', () => {
+  test('of a job that waits or is parked cancels it at once', () => {
+    const parked: Record<string, Fields> = {
+      ready: {},
+      'for its time': { notBefore: 10_000_000 },
+      'for its session': { session: 's' },
+    };
+    for (const [what, fields] of Object.entries(parked)) {
+      const kit = new EngineKit();
+      if (fields.session) kit.submit('first', fields);
+      kit.submit('a', fields);
+      assert.equal(kit.cancel('a').status, 'cancelled', what);
+      assert.equal(kit.engine.state.counts.queued, fields.session ? 1 : 0);
+    }
+  });
+
+  test('of a job between two tries cancels it at once', () => {
+    const kit = running();
+    kit.end('a', FAILED_FOR_NOW);
+    assert.equal(kit.cancel('a').status, 'cancelled');
+    kit.pass(1_000_000);
+    assert.deepEqual(kit.claims, ['a']);
+  });
+
+  test('of a claimed, running or unknown attempt orders its end; the job is cancelled when it is confirmed', () => {
+    const phases: Record<string, (kit: EngineKit) => void> = {
+      claimed: () => undefined,
+      running: (kit) => void kit.accept('a'),
+      stale: (kit) => void kit.offered('a', { is: 'unknown' }),
+    };
+    const confirmations = [
+      { is: 'tombstoned' },
+      { is: 'forgotten' },
+      { is: 'ended', outcome: STOPPED },
+      { is: 'ended', outcome: FAILED_FOR_NOW },
+    ] as const;
+    for (const [phase, enter] of Object.entries(phases)) {
+      for (const confirmation of confirmations) {
+        const kit = new EngineKit();
+        kit.backend('b');
+        kit.submit('a', { onUnknown: 'hold' });
+        enter(kit);
+        assert.equal(kit.cancel('a').status, phase);
+        assert.deepEqual([kit.job('a').rec.cancel?.by, kit.job('a').open?.kill?.why], ['test', 'cancel']);
+        kit.killed('a', confirmation);
+        assert.deepEqual([kit.state('a'), used(kit)], ['cancelled', 0], `${phase}, ${confirmation.is}`);
+      }
+    }
+  });
+
+  test('is done for the caller after the cancel deadline, while the slot stays taken until the backend confirms', () => {
+    for (const phase of ['claimed', 'running', 'stale']) {
+      const kit = new EngineKit();
+      kit.backend('b');
+      kit.submit('a');
+      kit.submit('next');
+      if (phase === 'running') kit.accept('a');
+      if (phase === 'stale') kit.lose('a');
+      kit.cancel('a');
+      kit.pass(4999);
+      assert.equal(kit.state('a'), phase);
+      kit.pass(1);
+      assert.deepEqual([kit.state('a'), used(kit), kit.state('next')], ['cancelled', 1, 'queued']);
+      kit.killed('a', { is: 'ended', outcome: STOPPED });
+      assert.deepEqual([kit.state('a'), kit.state('next')], ['cancelled', 'claimed']);
+    }
+  });
+
+  test('goes before another order to end the attempt', () => {
+    const kit = running({ timeoutMs: 100 });
+    kit.pass(100);
+    kit.cancel('a');
+    kit.killed('a', { is: 'ended', outcome: STOPPED });
+    assert.equal(kit.state('a'), 'cancelled');
+  });
+
+  test('while a busy answer is being settled keeps the job from going back to the queue', () => {
+    const kit = new EngineKit();
+    kit.backend('b');
+    kit.submit('a');
+    kit.offered('a', { is: 'busy' });
+    kit.cancel('a');
+    kit.killed('a', { is: 'tombstoned' });
+    assert.equal(kit.state('a'), 'cancelled');
+  });
+
+  test('repeated, or of a job that is over, changes nothing', () => {
+    const kit = running();
+    kit.cancel('a');
+    assert.deepEqual(kit.step({ type: 'cancel', uid: 'a', by: 'again' }).changes, []);
+    kit.killed('a', { is: 'ended', outcome: STOPPED });
+    assert.deepEqual(kit.step({ type: 'cancel', uid: 'a', by: 'again' }).changes, []);
+    assert.throws(() => kit.cancel('nobody'), refusal('NOT_FOUND'));
+  });
+
+  test('reaches everything below the job', () => {
+    const kit = new EngineKit();
+    kit.submit('a');
+    kit.submit('b', { parent: 'a' });
+    kit.submit('c', { parent: 'b' });
+    kit.submit('d', { parent: 'a' });
+    kit.submit('other');
+    kit.cancel('a');
+    assert.deepEqual(
+      ['a', 'b', 'c', 'd', 'other'].map((id) => kit.state(id)),
+      ['cancelled', 'cancelled', 'cancelled', 'cancelled', 'queued'],
+    );
+  });
+
+  test('reaches everything below the job, also below a child that has ended', () => {
+    const kit = new EngineKit();
+    kit.backend('b', { types: ['quick'] });
+    kit.submit('a');
+    kit.submit('child', { parent: 'a', type: 'quick' });
+    kit.submit('grandchild', { parent: 'child' });
+    kit.accept('child');
+    kit.end('child', SUCCESS);
+    kit.cancel('a');
+    assert.equal(kit.state('grandchild'), 'cancelled');
+  });
+
+  test('reaches a chain of ten thousand jobs', () => {
+    const kit = new EngineKit({ queueCapacity: 20_000 });
+    for (let n = 0; n < 10_000; n++) kit.submit(`j${n}`, n === 0 ? {} : { parent: `j${n - 1}` });
+    kit.cancel('j0');
+    assert.equal(kit.engine.state.counts.cancelled, 10_000);
+  });
+});
+
+describe('redrive', () => {
+  function dead(fields: Fields = {}): EngineKit {
+    const kit = running({ maxTries: 1, ...fields });
+    kit.end('a', FAILED_FOR_NOW);
+    assert.equal(kit.state('a'), 'dead');
+    return kit;
+  }
+
+  test('queues a dead job again: its tries start anew, its attempt numbers go on', () => {
+    const kit = dead();
+    assert.equal(kit.redrive('a').status, 'queued');
+    const { rec, open } = kit.job('a');
+    assert.deepEqual([rec.state, rec.tries, rec.attempt, open?.n], ['claimed', 0, 2, 2]);
+    kit.accept('a');
+    kit.end('a', SUCCESS);
+    assert.deepEqual([kit.state('a'), kit.job('a').past?.map(({ n }) => n)], ['succeeded', [1, 2]]);
+  });
+
+  test('of a job that has left memory brings it back as it was', () => {
+    const kit = dead({ session: 's', score: 7 });
+    const { ask, rec: job, seq } = kit.job('a');
+    kit.step({ type: 'indexed', uids: [{ uid: 'a', seq }] });
+    kit.step({ type: 'reachable', name: 'b', up: false });
+    kit.order({ type: 'redrive', uid: 'a', by: 'op', known: { ask, job } });
+    assert.deepEqual(kit.job('a').ask, ask);
+    assert.deepEqual([kit.state('a'), kit.job('a').rec.attempt], ['queued', 1]);
+    kit.step({ type: 'reachable', name: 'b', up: true });
+    assert.equal(kit.token('a'), 'a:2');
+  });
+
+  test('is refused while another live job has the key', () => {
+    const kit = dead({ key: 'k' });
+    kit.submit('holder', { key: 'k' });
+    assert.throws(() => kit.redrive('a'), refusal('KEY_CONFLICT'));
+    kit.accept('holder');
+    kit.end('holder', SUCCESS);
+    assert.equal(kit.redrive('a').status, 'queued');
+  });
+
+  test('takes the key back', () => {
+    const kit = dead({ key: 'k' });
+    kit.redrive('a');
+    assert.deepEqual([kit.submit('x', { key: 'k' }).id], ['a']);
+  });
+
+  test('of anything but a dead job is refused', () => {
+    const kit = running();
+    assert.throws(() => kit.redrive('a'), refusal('ILLEGAL_STATE'));
+    kit.end('a', SUCCESS);
+    assert.throws(() => kit.redrive('a'), refusal('ILLEGAL_STATE'));
+    assert.throws(() => kit.redrive('nobody'), refusal('NOT_FOUND'));
+  });
+
+  test('waits until the last attempt has given its slot back', () => {
+    const kit = running({ deadlineMs: 100 });
+    kit.pass(100 + 5000);
+    assert.deepEqual([kit.state('a'), used(kit)], ['dead', 1]);
+    assert.throws(() => kit.redrive('a'), refusal('ILLEGAL_STATE'));
+    kit.killed('a', { is: 'ended', outcome: STOPPED });
+    kit.redrive('a');
+  });
+
+  test('ignores the failure cache: an operator has decided', () => {
+    const kit = running({ key: 'k' });
+    kit.end('a', FAILED);
+    assert.equal(kit.redrive('a').status, 'queued');
+  });
+});
+
+describe('resolve', () => {
+  function held(fields: Fields = {}): EngineKit {
+    const kit = running({ onUnknown: 'hold', key: 'k', ...fields });
+    kit.lose('a');
+    kit.found('a', { is: 'forgotten' });
+    assert.equal(kit.state('a'), 'stale');
+    return kit;
+  }
+
+  test('as retry runs it once more and spends no try', () => {
+    const kit = held();
+    resolve(kit, { as: 'retry' });
+    const { rec, open, past } = kit.job('a');
+    assert.deepEqual([rec.state, rec.tries, open?.n, past?.[0]?.state], ['claimed', 0, 2, 'abandoned']);
+  });
+
+  test('as failed ends it, without an entry in the failure cache', () => {
+    const kit = held();
+    resolve(kit, { as: 'failed', message: 'seen on the bill' });
+    const { state, reason, error } = kit.job('a').rec;
+    assert.deepEqual(
+      [state, reason, error?.code, error?.message],
+      ['dead', 'failed', 'UNKNOWN_OUTCOME', 'seen on the bill'],
+    );
+    assert.deepEqual([kit.engine.state.failures.size, used(kit)], [0, 0]);
+  });
+
+  test('as succeeded ends it with the result that is given', () => {
+    const kit = held();
+    resolve(kit, { as: 'succeeded', result: '42' });
+    assert.deepEqual([kit.state('a'), kit.job('a').rec.result, used(kit)], ['succeeded', '42', 0]);
+  });
+
+  test('is refused where the outcome is not unknown', () => {
+    const kit = running();
+    assert.throws(() => resolve(kit, { as: 'retry' }), refusal('ILLEGAL_STATE'));
+    kit.end('a', SUCCESS);
+    assert.throws(() => resolve(kit, { as: 'failed' }), refusal('ILLEGAL_STATE'));
+  });
+
+  test('does not bring a job back to life whose cancel stands', () => {
+    const kit = held();
+    kit.cancel('a');
+    try {
+      resolve(kit, { as: 'retry' });
+    } catch {
+      // Refusing it is as good.
+    }
+    kit.pass(10_000);
+    assert.deepEqual(kit.claims, ['a']);
+    assert.equal(kit.state('a'), 'cancelled');
+  });
+});

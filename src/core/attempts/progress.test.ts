@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  EngineKit,
+  FAILED,
+  FAILED_FOR_NOW,
+  type Fields,
+  START,
+  SUCCESS,
+} from '../../../test/fakes/engine-kit.ts';
+import { errorInfo } from '../../model/errors.ts';
+import type { BackendInfo } from '../fleet.ts';
+
+function claimed(fields: Fields = {}, backend: Partial<BackendInfo> = {}): EngineKit {
+  const kit = new EngineKit();
+  kit.backend('b', backend);
+  kit.submit('a', fields);
+  return kit;
+}
+
+function running(fields: Fields = {}, backend: Partial<BackendInfo> = {}): EngineKit {
+  const kit = claimed(fields, backend);
+  kit.accept('a');
+  return kit;
+}
+
+const used = (kit: EngineKit): number => kit.engine.state.fleet.usedSlots('b');
+
+describe('an offer', () => {
+  test('that is accepted makes the job run', () => {
+    const kit = running();
+    const { rec, open } = kit.job('a');
+    assert.deepEqual(
+      [rec.state, rec.startedAt, open?.state, open?.acceptedAt],
+      ['running', START, 'accepted', START],
+    );
+  });
+
+  test('that meets a busy backend spends no try and pauses that backend, not the job', () => {
+    const kit = claimed();
+    kit.backend('other');
+    kit.offered('a', { is: 'busy', retryAfterMs: 300 });
+    assert.equal(kit.state('a'), 'claimed', 'only the tombstone is certain');
+    kit.killed('a', { is: 'tombstoned' });
+    const { rec, open } = kit.job('a');
+    assert.deepEqual([rec.state, rec.tries, open?.backend, open?.n], ['claimed', 0, 'other', 2]);
+    kit.submit('next');
+    kit.pass(299);
+    assert.equal(kit.state('next'), 'queued');
+    kit.pass(1);
+    assert.equal(kit.job('next').open?.backend, 'b');
+  });
+
+  test('that meets a busy backend without a time pauses it for the configured one', () => {
+    const kit = claimed();
+    kit.offered('a', { is: 'busy' });
+    kit.killed('a', { is: 'tombstoned' });
+    kit.pass(999);
+    assert.equal(kit.state('a'), 'queued');
+    kit.pass(1);
+    assert.equal(kit.state('a'), 'claimed');
+    assert.equal(kit.job('a').rec.tries, 0);
+  });
+
+  test('that is refused spends a try once it is certain that no copy of it will run', () => {
+    const kit = claimed();
+    kit.offered('a', { is: 'refused', error: errorInfo('POOL_UNAVAILABLE') });
+    kit.killed('a', { is: 'tombstoned' });
+    const { state, tries, error } = kit.job('a').rec;
+    assert.deepEqual([state, tries, error?.code], ['queued', 1, 'POOL_UNAVAILABLE']);
+    kit.pass(1000);
+    kit.offered('a', { is: 'refused', error: errorInfo('WORKER_NOT_FOUND') });
+    kit.killed('a', { is: 'tombstoned' });
+    assert.deepEqual([kit.state('a'), kit.job('a').rec.reason], ['dead', 'failed']);
+    assert.equal(used(kit), 0);
+  });
+
+  test('without an answer leaves the outcome unknown and the slot taken', () => {
+    const kit = claimed();
+    kit.offered('a', { is: 'unknown' });
+    assert.deepEqual([kit.state('a'), kit.job('a').open?.state, used(kit)], ['stale', 'unknown', 1]);
+  });
+
+  test('answered late, after another answer, changes nothing', () => {
+    const kit = running();
+    for (const is of ['accepted', 'unknown', 'busy'] as const) {
+      assert.deepEqual(kit.offered('a', { is }).changes, []);
+    }
+    assert.deepEqual(kit.offered('a', { is: 'refused', error: errorInfo('INTERNAL') }).changes, []);
+    assert.equal(kit.state('a'), 'running');
+  });
+});
+
+describe('an attempt whose holder was lost', () => {
+  function lost(fields: Fields = {}, backend: Partial<BackendInfo> = {}): EngineKit {
+    const kit = running(fields, backend);
+    kit.lose('a');
+    assert.deepEqual([kit.state('a'), used(kit)], ['stale', 1]);
+    return kit;
+  }
+
+  test('and found running is running again, with its first time of acceptance', () => {
+    const kit = lost();
+    kit.pass(10);
+    kit.found('a', { is: 'running' });
+    const { rec, open } = kit.job('a');
+    assert.deepEqual([rec.state, open?.state, open?.acceptedAt, open?.n], ['running', 'accepted', START, 1]);
+  });
+
+  test('and found ended has ended so: done, tried again, or dead', () => {
+    const ends = { succeeded: SUCCESS, queued: FAILED_FOR_NOW, dead: FAILED } as const;
+    for (const [state, outcome] of Object.entries(ends)) {
+      const kit = lost();
+      kit.found('a', { is: 'ended', outcome });
+      assert.deepEqual([kit.state('a'), used(kit)], [state, 0]);
+    }
+  });
+
+  test('that was never accepted and is absent goes back to the queue, once the tombstone is set', () => {
+    const kit = claimed();
+    kit.offered('a', { is: 'unknown' });
+    kit.found('a', { is: 'absent' });
+    assert.deepEqual([kit.state('a'), kit.job('a').open?.kill?.why], ['stale', 'lost']);
+    kit.killed('a', { is: 'tombstoned' });
+    const { rec, open, past } = kit.job('a');
+    assert.deepEqual([rec.state, rec.tries, open?.n, past?.[0]?.state], ['claimed', 0, 2, 'abandoned']);
+  });
+
+  test('that was accepted and is absent now was forgotten, whatever the executor says', () => {
+    const kit = lost({ onUnknown: 'hold' });
+    kit.found('a', { is: 'absent' });
+    kit.killed('a', { is: 'tombstoned' });
+    assert.deepEqual([kit.state('a'), used(kit)], ['stale', 1]);
+  });
+
+  test('and forgotten is held, tried again or failed, as the job says', () => {
+    const expected = { hold: ['stale', 1], retry: ['queued', 0], fail: ['dead', 0] } as const;
+    for (const [onUnknown, [state, slots]] of Object.entries(expected)) {
+      const kit = lost({ onUnknown: onUnknown as 'hold' });
+      kit.found('a', { is: 'forgotten' });
+      assert.deepEqual([kit.state('a'), used(kit)], [state, slots], onUnknown);
+      if (state !== 'stale') {
+        assert.equal(kit.job('a').rec.error?.code, 'UNKNOWN_OUTCOME');
+        assert.equal(kit.job('a').rec.tries, 1, 'it may have run: a try is spent');
+        assert.equal(kit.job('a').past?.at(-1)?.state, 'abandoned');
+      }
+    }
+  });
+
+  test('and forgotten is held where it is paid and tried again where it is free, unless the job says otherwise', () => {
+    const paid = lost({}, { paid: true });
+    paid.found('a', { is: 'forgotten' });
+    assert.equal(paid.state('a'), 'stale');
+    const free = lost({}, { paid: false });
+    free.found('a', { is: 'forgotten' });
+    assert.equal(free.state('a'), 'queued');
+  });
+
+  test('and forgotten, with no try left, is dead', () => {
+    const kit = lost({ onUnknown: 'retry', maxTries: 1 });
+    kit.found('a', { is: 'forgotten' });
+    assert.equal(kit.state('a'), 'dead');
+  });
+
+  test('and held may still be found', () => {
+    const kit = lost({ onUnknown: 'hold' });
+    kit.found('a', { is: 'forgotten' });
+    kit.found('a', { is: 'ended', outcome: SUCCESS });
+    assert.equal(kit.state('a'), 'succeeded');
+  });
+
+  test('may report its end by itself', () => {
+    const kit = lost();
+    kit.end('a', SUCCESS);
+    assert.equal(kit.state('a'), 'succeeded');
+  });
+});
+
+test('after a restart the attempt of a former epoch is asked about, and confirmed when it still runs', () => {
+  const kit = running();
+  kit.step({ type: 'open', owner: 'x' });
+  assert.equal(kit.job('a').open?.epoch, 1);
+  kit.found('a', { is: 'running' });
+  assert.deepEqual([kit.state('a'), kit.job('a').open?.epoch], ['running', 2]);
+  assert.deepEqual(kit.found('a', { is: 'running' }).changes, [], 'once is enough');
+});
+
+test('reports about attempts that are closed, or were never there, change nothing', () => {
+  const kit = running();
+  const token = kit.token('a');
+  kit.end('a', SUCCESS);
+  for (const stranger of [token, 'a:7', 'nobody:1', '']) {
+    const { changes } = kit.step({ type: 'lost', token: stranger });
+    const more = kit.step({ type: 'found', token: stranger, finding: { is: 'forgotten' } }).changes;
+    assert.deepEqual([...changes, ...more], []);
+  }
+});
+
+test('a kill that was not ordered is not heard', () => {
+  const kit = running();
+  assert.deepEqual(kit.killed('a', { is: 'tombstoned' }).changes, []);
+});

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { EngineKit, type Fields, START, STOPPED } from '../../../test/fakes/engine-kit.ts';
+import { errorInfo } from '../../model/errors.ts';
+
+function claimed(fields: Fields = {}): EngineKit {
+  const kit = new EngineKit();
+  kit.backend('b');
+  kit.submit('a', fields);
+  return kit;
+}
+
+function running(fields: Fields = {}): EngineKit {
+  const kit = claimed(fields);
+  kit.accept('a');
+  return kit;
+}
+
+const killOf = (kit: EngineKit): string | undefined => kit.job('a').open?.kill?.why;
+
+describe('a job that is not to start before its time', () => {
+  test('starts at it', () => {
+    const kit = claimed({ notBefore: START + 500 });
+    assert.deepEqual([kit.state('a'), kit.job('a').parked], ['queued', 'not_before']);
+    kit.pass(499);
+    assert.equal(kit.state('a'), 'queued');
+    kit.pass(1);
+    assert.equal(kit.state('a'), 'claimed');
+  });
+
+  test('may never start when its deadline is earlier', () => {
+    const kit = claimed({ notBefore: START + 500, deadlineMs: 400 });
+    kit.pass(400);
+    assert.deepEqual([kit.state('a'), kit.job('a').rec.reason], ['dead', 'expired']);
+  });
+});
+
+describe('a deadline', () => {
+  test('ends a job that waits, in whatever way it waits', () => {
+    const waits: Record<string, Fields> = {
+      ready: {},
+      'for its time': { notBefore: START + 1000 },
+      'for its session': { session: 's' },
+    };
+    for (const [what, fields] of Object.entries(waits)) {
+      const kit = new EngineKit();
+      if (fields.session) kit.submit('first', fields);
+      kit.submit('a', { ...fields, deadlineMs: 100 });
+      kit.pass(99);
+      assert.equal(kit.state('a'), 'queued', what);
+      kit.pass(1);
+      const { state, reason, error, endedAt } = kit.job('a').rec;
+      assert.deepEqual([state, reason, error?.code], ['dead', 'expired', 'DEADLINE_EXCEEDED'], what);
+      assert.equal(endedAt, START + 100);
+    }
+  });
+
+  test('ends a job between two tries', () => {
+    const kit = running({ deadlineMs: 500 });
+    kit.end('a', { ok: false, error: errorInfo('WORKER_TIMEOUT') });
+    kit.pass(500);
+    assert.deepEqual([kit.state('a'), kit.job('a').rec.reason], ['dead', 'expired']);
+  });
+
+  test('orders the end of what was started, and lets it expire when the backend confirms', () => {
+    for (const phase of ['claimed', 'running', 'stale']) {
+      const kit = claimed({ deadlineMs: 100, onUnknown: 'hold' });
+      if (phase !== 'claimed') kit.accept('a');
+      if (phase === 'stale') kit.lose('a');
+      kit.pass(100);
+      assert.deepEqual([kit.state('a'), killOf(kit)], [phase, 'deadline']);
+      kit.killed('a', phase === 'claimed' ? { is: 'tombstoned' } : { is: 'ended', outcome: STOPPED });
+      assert.deepEqual([kit.state('a'), kit.job('a').rec.reason], ['dead', 'expired'], phase);
+    }
+  });
+
+  test('is kept for the caller although the backend confirms nothing; the slot stays taken', () => {
+    for (const phase of ['claimed', 'running', 'stale']) {
+      const kit = claimed({ deadlineMs: 100 });
+      if (phase !== 'claimed') kit.accept('a');
+      if (phase === 'stale') kit.lose('a');
+      kit.pass(100 + 5000);
+      assert.deepEqual([kit.state('a'), kit.job('a').rec.reason], ['dead', 'expired'], phase);
+      assert.equal(kit.engine.state.fleet.usedSlots('b'), 1);
+    }
+  });
+
+  test('is kept also while another order to end the attempt finds no answer', () => {
+    const orders: Record<string, (kit: EngineKit) => void> = {
+      'a timeout': (kit) => {
+        kit.accept('a');
+        kit.pass(50);
+      },
+      'a busy answer': (kit) => void kit.offered('a', { is: 'busy' }),
+      'a refusal': (kit) => void kit.offered('a', { is: 'refused', error: errorInfo('POOL_UNAVAILABLE') }),
+      'a tombstone for what was lost': (kit) => {
+        kit.offered('a', { is: 'unknown' });
+        kit.found('a', { is: 'absent' });
+      },
+    };
+    for (const [what, give] of Object.entries(orders)) {
+      const kit = claimed({ deadlineMs: 60_000, timeoutMs: 50 });
+      give(kit);
+      kit.pass(60_000 + 5000 + 5000);
+      assert.deepEqual([kit.state('a'), kit.job('a').rec.reason], ['dead', 'expired'], what);
+    }
+  });
+});
+
+describe('a timeout', () => {
+  test('ends a try that runs too long, and counts from its start', () => {
+    const kit = claimed({ timeoutMs: 100 });
+    kit.pass(1000);
+    assert.equal(killOf(kit), undefined, 'it has not started yet');
+    kit.accept('a');
+    kit.pass(99);
+    assert.equal(killOf(kit), undefined);
+    kit.pass(1);
+    assert.equal(killOf(kit), 'timeout');
+    kit.killed('a', { is: 'ended', outcome: STOPPED });
+    assert.deepEqual([kit.state('a'), kit.job('a').rec.tries], ['queued', 1]);
+  });
+
+  test('that no backend confirms makes the outcome unknown', () => {
+    const kit = running({ timeoutMs: 100 });
+    kit.pass(100 + 4999);
+    assert.equal(kit.state('a'), 'running');
+    kit.pass(1);
+    assert.deepEqual([kit.state('a'), kit.job('a').open?.state], ['stale', 'unknown']);
+  });
+
+  test('holds for every try anew', () => {
+    const kit = running({ timeoutMs: 100 });
+    kit.pass(100);
+    kit.killed('a', { is: 'ended', outcome: STOPPED });
+    kit.pass(1000);
+    kit.accept('a');
+    kit.pass(99);
+    assert.equal(killOf(kit), undefined);
+    kit.pass(1);
+    assert.equal(killOf(kit), 'timeout');
+  });
+});
+
+test('a backend that said busy is offered work again when its pause is over, with no other event', () => {
+  const kit = claimed();
+  kit.offered('a', { is: 'busy', retryAfterMs: 250 });
+  kit.killed('a', { is: 'tombstoned' });
+  assert.equal(kit.engine.nextWake(), START + 250);
+});
+
+test('nothing wakes an engine in which nothing waits for time', () => {
+  const kit = running();
+  assert.equal(kit.engine.nextWake(), Number.POSITIVE_INFINITY);
+  assert.deepEqual(kit.step({ type: 'tick' }).changes, []);
+});

@@ -1,0 +1,255 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { EngineKit, SETTINGS, START, submission } from '../../test/fakes/engine-kit.ts';
+import { stateText, WALK_SETTINGS, walk, walkCommands } from '../../test/fakes/engine-walk.ts';
+import { OrchdError } from '../model/errors.ts';
+import { FRESH_JOB } from '../model/moves.ts';
+import type { Change } from '../model/records.ts';
+import {
+  ATTEMPT_STATES,
+  type AttemptState,
+  isOpen,
+  isTerminal,
+  JOB_STATES,
+  type JobState,
+  mayMove,
+  mayMoveAttempt,
+} from '../model/states.ts';
+import type { Step } from './engine.ts';
+import { State } from './state.ts';
+
+/** Follows the after-images and notes every move of a state. */
+class Moves {
+  readonly jobs = new Map<string, JobState>();
+  readonly attempts = new Map<string, AttemptState>();
+  readonly seen = new Set<string>();
+
+  note(change: Change): void {
+    if (!change.after) return;
+    // An ask makes a job, or brings a dead one back: both start as the one fresh image.
+    if (change.kind === 'ask') this.#job(change.id, FRESH_JOB.state);
+    else if (change.kind === 'job') this.#job(change.id, change.after.state);
+    else if (change.kind === 'attempt') this.#attempt(change.id, change.after.state);
+  }
+
+  #job(id: string, to: JobState): void {
+    const from = this.jobs.get(id);
+    if (from !== undefined && from !== to) {
+      assert.ok(mayMove(from, to), `job ${id} moved ${from} -> ${to}`);
+      this.seen.add(`${from} -> ${to}`);
+    } else if (from === undefined) assert.equal(to, 'queued');
+    this.jobs.set(id, to);
+  }
+
+  #attempt(id: string, to: AttemptState): void {
+    const from = this.attempts.get(id);
+    if (from !== undefined && from !== to) {
+      assert.ok(mayMoveAttempt(from, to), `attempt ${id} moved ${from} -> ${to}`);
+      this.seen.add(`attempt ${from} -> ${to}`);
+    } else if (from === undefined) assert.equal(to, 'intended', 'an attempt starts with its intent');
+    else assert.ok(isOpen(to), 'a closed attempt is never written again');
+    this.attempts.set(id, to);
+  }
+}
+
+test('[FARRO-3] nothing that the engine persists moves a job or an attempt outside the tables', () => {
+  const seen = new Set<string>();
+  fc.assert(
+    fc.property(walkCommands(300), (commands) => {
+      const moves = new Moves();
+      const kit = walk(commands);
+      for (const { change } of kit.log) moves.note(change);
+      for (const move of moves.seen) seen.add(move);
+    }),
+    { numRuns: 300 },
+  );
+  const legal = [
+    ...JOB_STATES.flatMap((from) =>
+      JOB_STATES.filter((to) => mayMove(from, to)).map((to) => `${from} -> ${to}`),
+    ),
+    ...ATTEMPT_STATES.flatMap((from) =>
+      ATTEMPT_STATES.filter((to) => mayMoveAttempt(from, to)).map((to) => `attempt ${from} -> ${to}`),
+    ),
+  ];
+  // The walks go everywhere; a stale job dies by way of failed, in one commit.
+  const missing = legal.filter((move) => !seen.has(move));
+  assert.deepEqual(missing, ['stale -> dead']);
+});
+
+const isRefusal = (reply: Step['reply']): boolean =>
+  reply instanceof OrchdError || (Array.isArray(reply) && reply.every((each) => each instanceof OrchdError));
+
+test('E4: a step that refuses leaves no change behind', () => {
+  let refusals = 0;
+  fc.assert(
+    fc.property(walkCommands(150), (commands) => {
+      const check = (kit: EngineKit, step: Step, before: string): void => {
+        if (!isRefusal(step.reply)) return;
+        refusals++;
+        assert.deepEqual(step.changes, []);
+        assert.equal(stateText(kit.engine.state), before);
+      };
+      walk(commands, check, stateText);
+    }),
+    { numRuns: 100 },
+  );
+  assert.ok(refusals > 100, `only ${refusals} refusals were seen`);
+});
+
+test('a refused submission leaves no change behind, whoever is submitted with it', () => {
+  const kit = new EngineKit({ queueCapacity: 1 });
+  const { reply, changes } = kit.step({
+    type: 'submit',
+    submissions: ['a', 'b'].map((id) => submission(id)),
+  });
+  const [first, second] = reply as readonly unknown[];
+  assert.ok(!(first instanceof OrchdError) && second instanceof OrchdError);
+  assert.deepEqual(
+    changes.map(({ id }) => id),
+    ['a'],
+  );
+});
+
+/** S1 to S3 of state.ts and what the sums must be, counted anew. */
+function checkState(kit: EngineKit): void {
+  const { state } = kit.engine;
+  const jobs = [...state.jobs.values()];
+  for (const entry of jobs) {
+    const isReady = entry.rec.state === 'queued' && entry.waitsUntil <= kit.now && state.roster.mayRun(entry);
+    assert.equal(entry.queuePos >= 0, isReady, `S1: ${entry.uid} ${entry.rec.state} ${entry.parked}`);
+    const { key, tenant } = entry.ask;
+    if (key !== undefined && !isTerminal(entry.rec.state)) {
+      assert.equal(state.roster.byKey(tenant, key), entry, 'S2');
+    }
+    assert.ok(!entry.past || entry.past.every(({ state: each }) => !isOpen(each)));
+  }
+  for (const name of ['b1', 'b2', 'b3']) {
+    const open = jobs.filter((entry) => entry.open?.backend === name).length;
+    assert.equal(state.fleet.usedSlots(name), open, 'S3');
+  }
+  for (const each of JOB_STATES) {
+    assert.equal(state.counts[each], jobs.filter(({ rec }) => rec.state === each).length, each);
+  }
+  const ready = jobs.filter(({ queuePos }) => queuePos >= 0);
+  assert.equal(state.waiting.batch.jobs + state.waiting.interactive.jobs, ready.length);
+}
+
+test('whatever happens, the indexes say what the records say', () => {
+  fc.assert(
+    fc.property(walkCommands(150), (commands) => {
+      walk(commands, checkState);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test('whatever happens, no ready job waits while a backend that could run it is free', () => {
+  const check = ({ engine: { state }, now }: EngineKit): void => {
+    if (state.full) return;
+    for (const { queuePos, lane, uid } of state.jobs.values()) {
+      if (queuePos < 0) continue;
+      const free = lane!.backends.filter(
+        (each) => each.up && each.blockedUntil <= now && each.used < each.info.slots,
+      );
+      assert.deepEqual(
+        free.map(({ info }) => info.name),
+        [],
+        `${uid} waits`,
+      );
+    }
+  };
+  fc.assert(
+    fc.property(walkCommands(150), (commands) => void walk(commands, check)),
+    { numRuns: 100 },
+  );
+});
+
+test('an attempt number is given once, and only grows', () => {
+  fc.assert(
+    fc.property(walkCommands(300), (commands) => {
+      const last = new Map<string, number>();
+      for (const { change } of walk(commands).log) {
+        if (change.kind !== 'attempt' || change.after?.state !== 'intended' || change.after.kill) continue;
+        const { job, n } = change.after;
+        assert.ok(n > (last.get(job) ?? 0), `${job}:${n} after ${last.get(job)}`);
+        last.set(job, n);
+      }
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test('the same changes applied again give the same state', () => {
+  fc.assert(
+    fc.property(walkCommands(150), (commands) => {
+      // What has left memory is not in the changes: the history has it, and the store forgets it after a replay.
+      const kit = walk(commands.filter(({ kind }) => kind !== 'indexed'));
+      const again = new State({ ...SETTINGS, ...WALK_SETTINGS });
+      for (const { change, at } of kit.log) again.apply(change, at);
+      for (const entry of again.jobs.values()) again.settle(entry, kit.now);
+      assert.equal(stateText(again), stateText(kit.engine.state));
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test('the same events at the same instants give the same changes', () => {
+  fc.assert(
+    fc.property(walkCommands(100), (commands) => {
+      const [first, second] = [walk(commands), walk(commands)];
+      assert.deepEqual(first.log, second.log);
+    }),
+    { numRuns: 50 },
+  );
+});
+
+describe('the brain record', () => {
+  test('keeps its owner, and its epoch grows by one with every opening', () => {
+    const kit = new EngineKit();
+    assert.deepEqual([kit.engine.state.brain?.owner, kit.engine.state.brain?.epoch], ['kit', 1]);
+    kit.step({ type: 'open', owner: 'other' });
+    assert.deepEqual([kit.engine.state.brain?.owner, kit.engine.state.brain?.epoch], ['kit', 2]);
+  });
+});
+
+describe('ended jobs', () => {
+  test('leave memory when the history has them as they are, and not before', () => {
+    const kit = new EngineKit();
+    kit.submit('a');
+    const waiting = kit.job('a').seq;
+    kit.step({ type: 'indexed', uids: [{ uid: 'a', seq: waiting }] });
+    assert.ok(kit.engine.state.jobs.has('a'), 'it has not ended');
+    kit.cancel('a');
+    kit.step({ type: 'indexed', uids: [{ uid: 'a', seq: waiting }] });
+    assert.ok(kit.engine.state.jobs.has('a'), 'the history has an older image');
+    kit.step({ type: 'indexed', uids: [{ uid: 'a', seq: kit.job('a').seq }] });
+    assert.ok(!kit.engine.state.jobs.has('a'));
+    assert.equal(kit.engine.state.counts.cancelled, 0);
+  });
+
+  test('stay while their attempt holds a slot', () => {
+    const kit = new EngineKit();
+    kit.backend('b');
+    kit.submit('a');
+    kit.cancel('a');
+    kit.pass(5000);
+    assert.equal(kit.state('a'), 'cancelled');
+    kit.step({ type: 'indexed', uids: [{ uid: 'a', seq: kit.job('a').seq }] });
+    assert.ok(kit.engine.state.jobs.has('a'));
+    kit.killed('a', { is: 'tombstoned' });
+    kit.step({ type: 'indexed', uids: [{ uid: 'a', seq: kit.job('a').seq }] });
+    assert.ok(!kit.engine.state.jobs.has('a'));
+  });
+});
+
+test('the next wake-up is the earliest thing that time brings about', () => {
+  const kit = new EngineKit();
+  kit.submit('a', { deadlineMs: 500 });
+  kit.submit('b', { notBefore: START + 300 });
+  assert.equal(kit.engine.nextWake(), START + 300);
+  kit.pass(300);
+  assert.equal(kit.engine.nextWake(), START + 500);
+  kit.cancel('a');
+  assert.equal(kit.engine.nextWake(), Number.POSITIVE_INFINITY);
+});

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { EngineKit, type Fields, START, SUCCESS } from '../../../test/fakes/engine-kit.ts';
+import { explain } from './explain.ts';
+
+const why = (kit: EngineKit, id: string): string | undefined => explain(kit.engine.state, kit.job(id))?.code;
+const text = (kit: EngineKit, id: string): string => explain(kit.engine.state, kit.job(id))?.text ?? '';
+
+function running(fields: Fields = {}): EngineKit {
+  const kit = new EngineKit();
+  kit.backend('b');
+  kit.submit('a', fields);
+  kit.accept('a');
+  return kit;
+}
+
+test('a job that nothing can run names what it needs', () => {
+  const kit = new EngineKit();
+  kit.backend('b', { types: ['other'] });
+  kit.submit('a', { kind: 'gpu', model: 'm', labels: { site: 'x' } });
+  assert.equal(why(kit, 'a'), 'no_backend');
+  for (const part of ['"t"', '"gpu"', '"m"', 'site=x']) assert.ok(text(kit, 'a').includes(part), part);
+});
+
+test('every way of waiting has its reason', () => {
+  const kit = running();
+  kit.submit('next');
+  kit.submit('later');
+  kit.submit('timed', { notBefore: START + 60_000 });
+  kit.submit('first', { session: 's' });
+  kit.submit('second', { session: 's' });
+  assert.equal(why(kit, 'next'), 'backend_busy');
+  assert.equal(why(kit, 'later'), 'behind');
+  assert.equal(why(kit, 'timed'), 'not_before');
+  assert.equal(why(kit, 'second'), 'session_busy');
+  assert.match(text(kit, 'second'), /"first"/);
+  kit.step({ type: 'reachable', name: 'b', up: false });
+  assert.equal(why(kit, 'next'), 'backend_down');
+  assert.match(text(kit, 'next'), /"b"/);
+  kit.step({ type: 'reachable', name: 'b', up: true });
+  kit.step({ type: 'space', full: true });
+  assert.equal(why(kit, 'next'), 'disk_full');
+});
+
+test('so has every way of being on the way', () => {
+  const kit = new EngineKit();
+  kit.backend('b');
+  kit.submit('a', { onUnknown: 'hold' });
+  assert.equal(why(kit, 'a'), 'offer');
+  kit.accept('a');
+  assert.equal(why(kit, 'a'), undefined, 'it does not wait');
+  kit.lose('a');
+  assert.equal(why(kit, 'a'), 'unknown_outcome');
+  kit.cancel('a');
+  assert.equal(why(kit, 'a'), 'cancelling');
+  kit.found('a', { is: 'ended', outcome: SUCCESS });
+  assert.equal(why(kit, 'a'), undefined, 'it is over');
+});

@@ -1,0 +1,88 @@
+/**
+ * What an executor said about one attempt, as far as the brain remembers it: the last events up to a number of
+ * bytes, each formatted once for all who follow.
+ */
+import type { ExecutionEvent } from '../core/ports.ts';
+
+/** An event on its way to followers. `data` is JSON text. */
+export interface RelayedEvent {
+  readonly id: string | undefined;
+  readonly event: string;
+  readonly data: string;
+}
+
+export interface LoggedEvent extends RelayedEvent {
+  readonly n: number;
+}
+
+export function logged(attempt: number, { n, type, data }: ExecutionEvent): LoggedEvent {
+  return { n, id: `${attempt}.${n}`, event: type, data: JSON.stringify(data) };
+}
+
+export class ExecutionLog {
+  readonly attempt: number;
+  readonly #maxBytes: number;
+  #events: LoggedEvent[] = [];
+  #bytes = 0;
+  #last = 0;
+
+  constructor(attempt: number, maxBytes: number) {
+    this.attempt = attempt;
+    this.#maxBytes = maxBytes;
+  }
+
+  /** The number of the newest event. */
+  get last(): number {
+    return this.#last;
+  }
+
+  /** The number of the oldest event that is still here, or the next one. */
+  get firstKept(): number {
+    return this.#events[0]?.n ?? this.#last + 1;
+  }
+
+  /** Whether nothing after `n` has been forgotten. */
+  reachesBackTo(n: number): boolean {
+    return n >= this.firstKept - 1;
+  }
+
+  append(event: ExecutionEvent): void {
+    if (event.n <= this.#last) return;
+    const entry = logged(this.attempt, event);
+    this.#last = event.n;
+    this.#events.push(entry);
+    this.#bytes += entry.data.length;
+    // Cut in halves: one by one would move the whole array for every token.
+    if (this.#bytes > this.#maxBytes) this.#trim();
+  }
+
+  /** The events after `n`, at most so many bytes of them, at least one. */
+  after(n: number, maxBytes: number): readonly LoggedEvent[] {
+    const from = this.#indexAfter(n);
+    let to = from;
+    let bytes = 0;
+    while (to < this.#events.length && (to === from || bytes < maxBytes)) {
+      bytes += (this.#events[to] as LoggedEvent).data.length;
+      to++;
+    }
+    return from === 0 && to === this.#events.length ? this.#events.slice() : this.#events.slice(from, to);
+  }
+
+  #indexAfter(n: number): number {
+    // Followers are nearly always at the end.
+    let at = this.#events.length;
+    while (at > 0 && (this.#events[at - 1] as LoggedEvent).n > n) at--;
+    return at;
+  }
+
+  #trim(): void {
+    let bytes = this.#bytes;
+    let from = 0;
+    while (bytes > this.#maxBytes / 2 && from < this.#events.length - 1) {
+      bytes -= (this.#events[from] as LoggedEvent).data.length;
+      from++;
+    }
+    this.#events = this.#events.slice(from);
+    this.#bytes = bytes;
+  }
+}

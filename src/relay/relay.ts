@@ -1,0 +1,126 @@
+/**
+ * From the executors' logs to any number of followers. A follower is told of new events once per turn of the
+ * loop, so that many small events become one write; a slow one never holds up an executor, a commit or another.
+ */
+import type { ExecutionEvent } from '../core/ports.ts';
+import { ExecutionLog, type RelayedEvent } from './execution-log.ts';
+import { type Cursor, Follower, type ReadSource, type Sink } from './follower.ts';
+
+export interface RelayOptions {
+  /** Runs once the events that are already waiting have been handled. */
+  readonly soon: (run: () => void) => void;
+  readonly maxLogBytes: number;
+}
+
+interface FollowedJob {
+  readonly followers: Set<Follower>;
+  readonly logs: Map<number, ExecutionLog>;
+  /** The attempt whose events are shown. */
+  attempt: number;
+  /** The job has ended: its logs go with the last follower. */
+  ended: boolean;
+}
+
+export class Relay {
+  readonly #options: RelayOptions;
+  readonly #jobs = new Map<string, FollowedJob>();
+  readonly #dirty = new Set<FollowedJob>();
+  #scheduled = false;
+  #followers = 0;
+
+  constructor(options: RelayOptions) {
+    this.#options = options;
+  }
+
+  get followers(): number {
+    return this.#followers;
+  }
+
+  followersOf(uid: string): number {
+    return this.#jobs.get(uid)?.followers.size ?? 0;
+  }
+
+  /** An executor said something about an attempt. */
+  hear(uid: string, attempt: number, event: ExecutionEvent): void {
+    const job = this.#jobOf(uid);
+    let log = job.logs.get(attempt);
+    if (!log) {
+      log = new ExecutionLog(attempt, this.#options.maxLogBytes);
+      job.logs.set(attempt, log);
+      job.attempt = Math.max(job.attempt, attempt);
+      for (const older of job.logs.keys()) if (older < job.attempt) job.logs.delete(older);
+      for (const follower of job.followers) follower.enter(job.attempt);
+    }
+    job.ended = false;
+    log.append(event);
+    if (job.followers.size > 0) this.#note(job);
+  }
+
+  /** A job has ended: everyone who follows it hears the rest, then the end. */
+  end(uid: string, attempt: number, event: RelayedEvent): void {
+    const job = this.#jobs.get(uid);
+    if (!job) return;
+    for (const follower of [...job.followers]) {
+      follower.enter(attempt);
+      follower.finish(attempt, event);
+    }
+  }
+
+  /** The job has ended; its logs stay only for followers that have not read them to the end. */
+  forget(uid: string): void {
+    const job = this.#jobs.get(uid);
+    if (!job) return;
+    job.ended = true;
+    this.#dropIfIdle(uid, job);
+  }
+
+  follow(uid: string, attempt: number, cursor: Cursor, sink: Sink, source: ReadSource): Follower {
+    const job = this.#jobOf(uid);
+    const follower = new Follower({
+      sink,
+      cursor: cursor.attempt > 0 ? cursor : { attempt, n: 0 },
+      logOf: (number) => job.logs.get(number),
+      source,
+      onClose: (closed) => this.#remove(uid, job, closed),
+    });
+    job.followers.add(follower);
+    this.#followers++;
+    follower.enter(attempt);
+    return follower;
+  }
+
+  closeAll(): void {
+    for (const { followers } of [...this.#jobs.values()])
+      for (const follower of [...followers]) follower.close();
+  }
+
+  #jobOf(uid: string): FollowedJob {
+    let job = this.#jobs.get(uid);
+    if (!job) {
+      job = { followers: new Set(), logs: new Map(), attempt: 0, ended: false };
+      this.#jobs.set(uid, job);
+    }
+    return job;
+  }
+
+  #note(job: FollowedJob): void {
+    this.#dirty.add(job);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.#options.soon(() => {
+      this.#scheduled = false;
+      const dirty = [...this.#dirty];
+      this.#dirty.clear();
+      for (const { followers } of dirty) for (const follower of followers) follower.pump();
+    });
+  }
+
+  #remove(uid: string, job: FollowedJob, follower: Follower): void {
+    if (job.followers.delete(follower)) this.#followers--;
+    this.#dropIfIdle(uid, job);
+  }
+
+  #dropIfIdle(uid: string, job: FollowedJob): void {
+    if (job.followers.size === 0 && (job.ended || job.logs.size === 0)) this.#jobs.delete(uid);
+  }
+}

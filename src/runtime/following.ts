@@ -1,0 +1,115 @@
+/** Joins jobs and the relay: who follows a job hears its executor, and its end once that is durable. */
+import type { JobEntry } from '../core/entry.ts';
+import type { Backend, Commander, ExecutionEvent } from '../core/ports.ts';
+import type { Env } from '../kit/env/env.ts';
+import { tokenOf } from '../model/records.ts';
+import { isTerminal } from '../model/states.ts';
+import type { RelayedEvent } from '../relay/execution-log.ts';
+import type { Cursor, Follower, ReadSource, Sink } from '../relay/follower.ts';
+import { Relay } from '../relay/relay.ts';
+import type { JobView } from './view.ts';
+
+/** Remembered of each running attempt, for followers that come late or fall behind. */
+const MAX_LOG_BYTES = 256 * 1024;
+
+export const FROM_THE_START: Cursor = { attempt: 0, n: 0 };
+
+/** The id of a terminal event: a reader that comes back with it has heard everything. */
+export const endId = (attempt: number): string => `${attempt}.end`;
+
+/** Where a reader stopped, from the id of the last event it had; `end` when there is nothing more for it. */
+export function cursorOf(id: string): Cursor | 'end' | undefined {
+  if (/^\d{1,9}\.end$/.test(id)) return 'end';
+  const match = /^(\d{1,9})\.(\d{1,15})$/.exec(id);
+  return match ? { attempt: Number(match[1]), n: Number(match[2]) } : undefined;
+}
+
+export interface FollowingParts {
+  readonly env: Env;
+  readonly backends: ReadonlyMap<string, Backend>;
+  readonly who: () => Commander;
+}
+
+export class Following {
+  readonly #parts: FollowingParts;
+  readonly #relay: Relay;
+
+  constructor(parts: FollowingParts) {
+    this.#parts = parts;
+    this.#relay = new Relay({ soon: (run) => parts.env.timers.soon(run), maxLogBytes: MAX_LOG_BYTES });
+  }
+
+  get followers(): number {
+    return this.#relay.followers;
+  }
+
+  followersOf(uid: string): number {
+    return this.#relay.followersOf(uid);
+  }
+
+  hear(entry: JobEntry, event: ExecutionEvent): void {
+    if (entry.open) this.#relay.hear(entry.uid, entry.open.n, event);
+  }
+
+  /** `view` is asked for after the follower is in place, so that no end falls between the two. */
+  async follow(uid: string, cursor: Cursor, sink: Sink, view: () => Promise<JobView>): Promise<Follower> {
+    let job: JobView | undefined;
+    const source: ReadSource = (attempt, from, on, signal) => this.#read(uid, job, attempt, from, on, signal);
+    const follower = this.#relay.follow(uid, 0, cursor, sink, source);
+    try {
+      job = await view();
+    } catch (error) {
+      follower.close();
+      throw error;
+    }
+    const attempt = job.attempts.at(-1)?.attempt ?? 0;
+    if (attempt > 0) follower.enter(attempt);
+    if (isTerminal(job.state)) follower.finish(attempt, endEvent(job));
+    else if (job.state === 'queued') follower.say('queued', waitingOf(job));
+    follower.pump();
+    return follower;
+  }
+
+  ended(uid: string, job: JobView): void {
+    this.#relay.end(uid, job.attempts.at(-1)?.attempt ?? 0, endEvent(job));
+    this.#relay.forget(uid);
+  }
+
+  /** Nobody follows it: only its logs are dropped. */
+  forget(uid: string): void {
+    this.#relay.forget(uid);
+  }
+
+  closeAll(): void {
+    this.#relay.closeAll();
+  }
+
+  async #read(
+    uid: string,
+    job: JobView | undefined,
+    attempt: number,
+    from: number,
+    on: (event: ExecutionEvent) => void,
+    signal: AbortSignal,
+  ) {
+    const name = job?.attempts.find((known) => known.attempt === attempt)?.backend;
+    const backend = name === undefined ? undefined : this.#parts.backends.get(name);
+    if (!backend) return { is: 'lost' } as const;
+    return backend.follow(tokenOf(uid, attempt), from, on, this.#parts.who(), signal);
+  }
+}
+
+const waitingOf = (job: JobView): object => ({
+  job_id: job.job_id,
+  queue_position: job.queue_position,
+  predicted_start_ms: job.predicted_start_ms,
+  waiting: job.waiting,
+});
+
+function endEvent(job: JobView): RelayedEvent {
+  const attempt = job.attempts.at(-1)?.attempt ?? 0;
+  const { job_id, state, result, error, reason } = job;
+  const succeeded = state === 'succeeded';
+  const data = succeeded ? { job_id, state, result } : { job_id, state, reason, ...error };
+  return { id: endId(attempt), event: succeeded ? 'end' : 'error', data: JSON.stringify(data) };
+}

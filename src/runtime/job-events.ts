@@ -1,0 +1,49 @@
+/** The events of a job as values, for programs that embed the brain. */
+import type { RelayedEvent } from '../relay/execution-log.ts';
+import type { Follower, Sink } from '../relay/follower.ts';
+
+export interface JobEvent {
+  readonly type: 'queued' | 'started' | 'token' | 'metrics' | 'reset' | 'end' | 'error';
+  /** `<attempt>.<n>`: where to go on after a break; the brain's own events have none. */
+  readonly id?: string;
+  readonly data: unknown;
+}
+
+/** So many events may wait for a consumer; the relay keeps the rest. */
+const HIGH_WATER = 256;
+
+export class EventQueue implements Sink {
+  #events: JobEvent[] = [];
+  #ended = false;
+  #wake: (() => void) | undefined;
+  follower: Follower | undefined;
+
+  write(events: readonly RelayedEvent[]): boolean {
+    for (const { id, event, data } of events) {
+      const type = event as JobEvent['type'];
+      this.#events.push({ type, data: JSON.parse(data), ...(id !== undefined && { id }) });
+    }
+    this.#wake?.();
+    return this.#events.length < HIGH_WATER;
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#wake?.();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<JobEvent> {
+    for (;;) {
+      const events = this.#events;
+      this.#events = [];
+      yield* events;
+      if (this.#events.length > 0) continue;
+      this.follower?.ready();
+      if (this.#events.length > 0) continue;
+      if (this.#ended) return;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+}

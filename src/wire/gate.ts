@@ -1,0 +1,73 @@
+/**
+ * Who may come in. Loopback is not trust: a page in a browser reaches it too, so Host and Origin are checked
+ * before anything else. Any doubt ends in a refusal; there is no identity to fall back to.
+ */
+import { OrchdError } from '../model/errors.ts';
+import { DEFAULT_TENANT } from '../model/records.ts';
+import { grants, type Identity, identify, type Role, type TokenEntry } from './tokens.ts';
+
+export interface GateOptions {
+  /** Names under which this server may be addressed, without port. */
+  readonly hosts: readonly string[];
+  readonly origins: readonly string[];
+  readonly tokens: () => readonly TokenEntry[];
+  /** Without any token a caller on this machine may do everything. */
+  readonly openWithoutTokens: boolean;
+}
+
+export interface Knock {
+  readonly host: string | undefined;
+  readonly origin: string | undefined;
+  readonly authorization: string | undefined;
+}
+
+export const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'] as const;
+
+const LOCAL: Identity = { name: 'local', role: 'admin', tenant: DEFAULT_TENANT };
+const NOBODY: Identity = { name: 'anonymous', role: 'read', tenant: DEFAULT_TENANT };
+
+export class Gate {
+  readonly #options: GateOptions;
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+  }
+
+  admit(knock: Knock, wanted: Role | 'public'): Identity {
+    this.#checkHost(knock.host);
+    this.#checkOrigin(knock.origin, knock.host);
+    if (wanted === 'public') return NOBODY;
+    const identity = this.#identify(knock.authorization);
+    if (!grants(identity.role, wanted)) {
+      throw new OrchdError('FORBIDDEN', `this needs the role "${wanted}"; the token has "${identity.role}"`);
+    }
+    return identity;
+  }
+
+  #identify(authorization: string | undefined): Identity {
+    const tokens = this.#options.tokens();
+    if (tokens.length === 0 && this.#options.openWithoutTokens && authorization === undefined) return LOCAL;
+    const token = /^Bearer ([!-~]{1,200})$/i.exec(authorization ?? '')?.[1];
+    const identity = token === undefined ? undefined : identify(token, tokens);
+    if (!identity) throw new OrchdError('UNAUTHORIZED');
+    return identity;
+  }
+
+  #checkHost(host: string | undefined): void {
+    const name = host === undefined ? undefined : hostName(host);
+    if (name !== undefined && this.#options.hosts.includes(name)) return;
+    throw new OrchdError('FORBIDDEN', 'the Host header does not name this server');
+  }
+
+  #checkOrigin(origin: string | undefined, host: string | undefined): void {
+    if (origin === undefined || this.#options.origins.includes(origin)) return;
+    if (origin === `http://${host}` || origin === `https://${host}`) return;
+    throw new OrchdError('FORBIDDEN', 'pages of other origins may not call this server');
+  }
+}
+
+/** `host[:port]` without its port, in small letters; undefined where it is neither a name nor an address. */
+function hostName(host: string): string | undefined {
+  const match = /^(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::\d{1,5})?$/i.exec(host);
+  return match?.[1]?.toLowerCase();
+}

@@ -1,0 +1,242 @@
+/**
+ * The bootstrap of every server of ours: limits, correlation ids, the gate, and the one error renderer around a
+ * table of routes.
+ */
+
+import type { Socket } from 'node:net';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { Random } from '../kit/env/env.ts';
+import type { Logger } from '../kit/logger.ts';
+import { OrchdError, toOrchdError } from '../model/errors.ts';
+import { Gate, type GateOptions } from './gate.ts';
+import { parseJsonBody } from './json-body.ts';
+import { renderError } from './render-error.ts';
+import type { Answer, Call, Route, Stream } from './route.ts';
+
+export interface HttpLimits {
+  readonly maxBodyBytes: number;
+  readonly maxHeaderBytes: number;
+  /** For the whole request to arrive, and for its headers. */
+  readonly requestTimeoutMs: number;
+  readonly headersTimeoutMs: number;
+  readonly keepAliveMs: number;
+  readonly maxConnections: number;
+}
+
+export const HTTP_LIMITS: HttpLimits = {
+  maxBodyBytes: 17 * 2 ** 20,
+  maxHeaderBytes: 16 * 1024,
+  requestTimeoutMs: 30_000,
+  headersTimeoutMs: 10_000,
+  keepAliveMs: 60_000,
+  maxConnections: 4096,
+};
+
+export interface HttpServerOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly routes: readonly Route[];
+  readonly gate: GateOptions;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly limits?: Partial<HttpLimits>;
+}
+
+const CORRELATION = /^[A-Za-z0-9._:-]{1,128}$/;
+
+const SECURITY_HEADERS = {
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cache-control': 'no-store',
+  'cross-origin-resource-policy': 'same-origin',
+} as const;
+
+export class HttpServer {
+  readonly #options: HttpServerOptions;
+  readonly #gate: Gate;
+  readonly #fastify: FastifyInstance;
+  readonly #methods = new Map<string, Set<string>>();
+
+  constructor(options: HttpServerOptions) {
+    this.#options = options;
+    this.#gate = new Gate(options.gate);
+    this.#fastify = this.#build({ ...HTTP_LIMITS, ...options.limits });
+  }
+
+  /** Listens and returns the address that it got. */
+  async listen(): Promise<{ host: string; port: number }> {
+    const { host, port } = this.#options;
+    await this.#fastify.listen({ host, port });
+    const address = this.#fastify.server.address();
+    return { host, port: typeof address === 'object' && address ? address.port : port };
+  }
+
+  close(): Promise<void> {
+    return this.#fastify.close();
+  }
+
+  #build(limits: HttpLimits): FastifyInstance {
+    const fastify = Fastify({
+      bodyLimit: limits.maxBodyBytes,
+      requestTimeout: limits.requestTimeoutMs,
+      keepAliveTimeout: limits.keepAliveMs,
+      forceCloseConnections: true,
+      exposeHeadRoutes: false,
+      routerOptions: { maxParamLength: 300 },
+      http: {
+        maxHeaderSize: limits.maxHeaderBytes,
+        headersTimeout: limits.headersTimeoutMs,
+        connectionsCheckingInterval: 1000,
+      },
+      clientErrorHandler: (error, socket) => rejectSocket(error, socket),
+      frameworkErrors: (error, request, reply) =>
+        this.#fail(error, request as FastifyRequest, reply as FastifyReply),
+    });
+    fastify.server.maxConnections = limits.maxConnections;
+    fastify.removeAllContentTypeParsers();
+    fastify.addContentTypeParser(
+      'application/json',
+      { parseAs: 'buffer' },
+      async (_request: FastifyRequest, body: Buffer) => (body.length === 0 ? undefined : parseJsonBody(body)),
+    );
+    fastify.addHook('onRequest', (request, reply, done) => {
+      reply.headers({ ...SECURITY_HEADERS, 'x-correlation-id': this.#correlation(request) });
+      done();
+    });
+    fastify.setErrorHandler((error, request, reply) => this.#fail(error, request, reply));
+    fastify.setNotFoundHandler((request, reply) => this.#notFound(request, reply));
+    for (const route of this.#options.routes) this.#mount(fastify, route);
+    return fastify;
+  }
+
+  #mount(fastify: FastifyInstance, route: Route): void {
+    const known = this.#methods.get(route.path) ?? new Set();
+    this.#methods.set(route.path, known.add(route.method));
+    fastify.route({
+      method: route.method,
+      url: route.path,
+      // Before the body is read: a stranger's bytes are not worth the memory.
+      onRequest: (request, _reply, done) => {
+        const { host, origin, authorization } = request.headers;
+        (request as Admitted).identity = this.#gate.admit({ host, origin, authorization }, route.role);
+        done();
+      },
+      handler: (request, reply) => this.#answer(route, request as Admitted, reply),
+    });
+  }
+
+  async #answer(route: Route, request: Admitted, reply: FastifyReply): Promise<void> {
+    const call: Call = {
+      params: request.params as Record<string, string>,
+      query: request.query,
+      body: request.body,
+      headers: request.headers,
+      identity: request.identity,
+      correlationId: this.#correlation(request),
+    };
+    const answer = await route.handle(call);
+    if (isStream(answer)) {
+      for (const [name, value] of Object.entries(reply.getHeaders())) {
+        if (value !== undefined) reply.raw.setHeader(name, value as string);
+      }
+      reply.hijack();
+      answer.stream(request.raw, reply.raw);
+      return;
+    }
+    reply.code(answer.status).headers(answer.headers ?? {});
+    if (answer.text) await reply.type(answer.text.type).send(answer.text.content);
+    else if (answer.body === undefined) await reply.send();
+    else await reply.type('application/json; charset=utf-8').send(JSON.stringify(answer.body));
+  }
+
+  #correlation(request: FastifyRequest): string {
+    const known = (request as Partial<Admitted>).correlationId;
+    if (known !== undefined) return known;
+    const given = request.headers['x-correlation-id'];
+    const id = typeof given === 'string' && CORRELATION.test(given) ? given : this.#options.random.hex(8);
+    (request as Admitted).correlationId = id;
+    return id;
+  }
+
+  #fail(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
+    const error = fromFramework(thrown) ?? toOrchdError(thrown);
+    const correlationId = this.#correlation(request);
+    if (error.code === 'INTERNAL') {
+      this.#options.logger.error('a request failed', {
+        correlation_id: correlationId,
+        error_code: error.code,
+        reason: String((error.cause as Error | undefined)?.stack ?? error.cause),
+      });
+    }
+    const { status, headers, body } = renderError(error, correlationId);
+    void reply
+      .code(status)
+      .headers(headers)
+      .type('application/json; charset=utf-8')
+      .send(JSON.stringify(body));
+  }
+
+  #notFound(request: FastifyRequest, reply: FastifyReply): void {
+    const path = request.url.split('?')[0] ?? '';
+    const allowed = [...this.#methods].find(([pattern]) => matches(pattern, path))?.[1];
+    if (allowed) void reply.header('allow', [...allowed].join(', '));
+    try {
+      const { host, origin, authorization } = request.headers;
+      this.#gate.admit({ host, origin, authorization }, 'public');
+    } catch (error) {
+      return this.#fail(error, request, reply);
+    }
+    this.#fail(
+      new OrchdError(
+        allowed ? 'METHOD_NOT_ALLOWED' : 'NOT_FOUND',
+        allowed ? undefined : 'there is no such path',
+      ),
+      request,
+      reply,
+    );
+  }
+}
+
+interface Admitted extends FastifyRequest {
+  identity: Call['identity'];
+  correlationId: string;
+}
+
+const isStream = (answer: Answer | Stream): answer is Stream => 'stream' in answer;
+
+function matches(pattern: string, path: string): boolean {
+  const wanted = pattern.split('/');
+  const given = path.split('/');
+  return (
+    wanted.length === given.length && wanted.every((part, at) => part.startsWith(':') || part === given[at])
+  );
+}
+
+/** What the framework refuses by itself, in our words. */
+function fromFramework(thrown: unknown): OrchdError | undefined {
+  const { code, statusCode } = (thrown ?? {}) as { code?: string; statusCode?: number };
+  if (thrown instanceof OrchdError || code === undefined || !code.startsWith('FST_')) return undefined;
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new OrchdError('TOO_LARGE');
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return new OrchdError('UNSUPPORTED_MEDIA_TYPE');
+  if (statusCode !== undefined && statusCode < 500)
+    return new OrchdError('INVALID_PARAMS', 'the request is malformed');
+  return undefined;
+}
+
+/** A request that is no HTTP, or never ends: answered on the bare socket, then closed. */
+function rejectSocket(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const code =
+    error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+      ? 'REQUEST_TIMEOUT'
+      : error.code === 'HPE_HEADER_OVERFLOW'
+        ? 'TOO_LARGE'
+        : 'INVALID_PARAMS';
+  const { status, body } = renderError(new OrchdError(code), 'none');
+  const text = JSON.stringify(body);
+  const head = `HTTP/1.1 ${status} Bad Request\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n`;
+  socket.end(head + text);
+}

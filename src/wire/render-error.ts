@@ -1,0 +1,37 @@
+/** The one error renderer: every error that leaves a server of ours goes through here. */
+import type { OrchdError } from '../model/errors.ts';
+
+export interface RenderedError {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+export function renderError(error: OrchdError, correlationId: string): RenderedError {
+  const { reason, field, position, jobId, retryAfterMs, policyLabel } = error.details;
+  const described = {
+    code: error.code,
+    message: error.message,
+    retriable: error.retriable,
+    next: error.next,
+    correlation_id: correlationId,
+    ...(reason !== undefined && { reason }),
+    ...(field !== undefined && { field }),
+    ...(position !== undefined && { position }),
+    ...(jobId !== undefined && { job_id: jobId }),
+    ...(retryAfterMs !== undefined && { retry_after_ms: retryAfterMs }),
+  };
+  const headers: Record<string, string> = {};
+  if (retryAfterMs !== undefined) {
+    headers['retry-after'] = String(Math.max(1, Math.ceil(retryAfterMs / 1000)));
+    headers['x-backoff-ms'] = String(retryAfterMs);
+  }
+  if (error.status === 401) headers['www-authenticate'] = 'Bearer';
+  if (error.status !== 429) return { status: error.status, headers, body: { error: described } };
+  const top = {
+    policy_label: policyLabel ?? 'limit',
+    retriable: error.retriable,
+    retry_after_ms: retryAfterMs ?? 0,
+  };
+  return { status: 429, headers, body: { error: described, ...top } };
+}

@@ -1,0 +1,42 @@
+/**
+ * A route as data: what it takes, what it answers, who may call it. The server, the OpenAPI page and the test
+ * that every route has a role all read the same table.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { TSchema } from 'typebox';
+import type { Identity, Role } from './tokens.ts';
+
+export interface Call {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: unknown;
+  readonly body: unknown;
+  readonly headers: IncomingMessage['headers'];
+  readonly identity: Identity;
+  readonly correlationId: string;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as it is instead of a JSON body. */
+  readonly text?: { readonly type: string; readonly content: string };
+}
+
+/** Takes the connection over: the handler has decided that the answer is a stream. */
+export interface Stream {
+  readonly stream: (request: IncomingMessage, response: ServerResponse) => void;
+}
+
+export interface Route {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** With `:name` for parameters. */
+  readonly path: string;
+  readonly role: Role | 'public';
+  readonly summary: string;
+  readonly query?: TSchema;
+  readonly body?: TSchema;
+  /** What each status means, for people and for OpenAPI. */
+  readonly answers: Readonly<Record<number, string>>;
+  handle(call: Call): Promise<Answer | Stream> | Answer | Stream;
+}

@@ -1,0 +1,63 @@
+/**
+ * Bearer tokens: 256 random bits, of which only the hash is kept. A token is `orchd_<id>_<secret>`; the id finds
+ * the entry, the comparison of hashes takes the same time whatever is wrong.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Random } from '../kit/env/env.ts';
+import { DEFAULT_TENANT } from '../model/records.ts';
+
+export const ROLES = ['read', 'submit', 'operate', 'admin'] as const;
+export type Role = (typeof ROLES)[number];
+
+/** What a role may do beside itself. */
+const GRANTS: Record<Role, readonly Role[]> = {
+  read: ['read'],
+  submit: ['submit', 'read'],
+  operate: ['operate', 'submit', 'read'],
+  admin: ['admin', 'operate', 'submit', 'read'],
+};
+
+export const grants = (role: Role, wanted: Role): boolean => GRANTS[role].includes(wanted);
+
+export interface TokenEntry {
+  readonly id: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly tenant: string;
+  /** SHA-256 of the secret, hexadecimal. */
+  readonly hash: string;
+  readonly created_at: number;
+}
+
+export interface Identity {
+  readonly name: string;
+  readonly role: Role;
+  readonly tenant: string;
+}
+
+const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();
+
+export function makeToken(
+  random: Random,
+  now: number,
+  name: string,
+  role: Role,
+  tenant = DEFAULT_TENANT,
+): { readonly token: string; readonly entry: TokenEntry } {
+  const id = random.hex(4);
+  const secret = random.hex(32);
+  const entry = { id, name, role, tenant, hash: hashOf(secret).toString('hex'), created_at: now };
+  return { token: `orchd_${id}_${secret}`, entry };
+}
+
+const NO_HASH = Buffer.alloc(32);
+
+/** Who a token belongs to; undefined for anything that is not exactly a known token. */
+export function identify(token: string, entries: readonly TokenEntry[]): Identity | undefined {
+  const match = /^orchd_([0-9a-f]{8})_([0-9a-f]{64})$/.exec(token);
+  const entry = match ? entries.find(({ id }) => id === match[1]) : undefined;
+  const expected = entry ? Buffer.from(entry.hash, 'hex') : NO_HASH;
+  const given = hashOf(match?.[2] ?? '');
+  const same = expected.length === given.length && timingSafeEqual(expected, given);
+  return entry && same ? { name: entry.name, role: entry.role, tenant: entry.tenant } : undefined;
+}
