@@ -34,7 +34,8 @@ test('every key has a variable of its own', () => {
 
 test('every key can be set by its variable', () => {
   for (const { path, schema } of CONFIG_LEAVES) {
-    const value = String((schema as { default?: unknown }).default);
+    const { default: fallback, type } = schema as { default?: unknown; type?: string };
+    const value = type === 'array' ? JSON.stringify(fallback) : String(fallback);
     const env = { [variableName(path)]: value };
     assert.deepEqual(loadConfig({ env }), defaultConfig(), variableName(path));
   }

@@ -58,9 +58,19 @@ function typedValue(text: string, schema: TSchema): unknown {
   const { type, list } = schema as { type?: string; list?: boolean };
   const trimmed = text.trim();
   if (list === true) return splitList(text);
+  if (type === 'array') return jsonOr(text);
   if (type === 'boolean') return trimmed === 'true' ? true : trimmed === 'false' ? false : text;
   if (type === 'integer' || type === 'number') {
     return /^[+-]?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(trimmed) ? Number(trimmed) : text;
   }
   return trimmed;
+}
+
+/** A list of sections has no plainer form in a variable than JSON. */
+function jsonOr(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }

@@ -58,7 +58,7 @@ pool: { url: "http://localhost:16", timeout: 17 }
 `,
   });
   const { server, state, queue, scheduler, placement, recovery, pool } = config;
-  assert.deepEqual(server, { host: '127.0.0.2', port: 1 });
+  assert.deepEqual([server.host, server.port], ['127.0.0.2', 1]);
   assert.deepEqual(state, {
     checkpointDir: 'elsewhere',
     checkpointIntervalMs: 13_000,

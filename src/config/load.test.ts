@@ -37,7 +37,7 @@ orchestrator:
   scheduler: { jit_poll_interval: 0.25 }
 `,
   });
-  assert.deepEqual(config.server, { host: '::1', port: 9000 });
+  assert.deepEqual([config.server.host, config.server.port], ['::1', 9000]);
   assert.deepEqual(config.pool.managerUrls, ['http://a:9200', 'http://b:9200']);
   assert.equal(config.scheduler.jitPollIntervalMs, 250);
 });

@@ -17,11 +17,21 @@ const toMs = (seconds: number): number => Math.round(seconds * 1000);
 // Paths are appended to it, and two slashes in a row are another path to many servers.
 const baseUrl = (url: string): string => url.replace(/\/+$/, '');
 
-function group({ orchestrator, pool, log }: RawConfig) {
+function group({ orchestrator, server, backends, pool, log }: RawConfig) {
   const { state, queue, retry, scheduler, recovery, retention } = orchestrator;
   const { host, port } = parseBindAddress(orchestrator.bind_addr)!;
   return {
-    server: { host, port },
+    server: {
+      host,
+      port,
+      allowedHosts: splitList(server.allowed_hosts).map((name) => name.toLowerCase()),
+      allowedOrigins: splitList(server.allowed_origins),
+      maxConnections: server.max_connections,
+      maxStreamsPerCaller: server.max_streams_per_caller,
+      heartbeatMs: server.heartbeat_ms,
+      disconnectGraceMs: server.disconnect_grace_ms,
+    },
+    backends: { demo: backends.demo, commands: backends.commands },
     state: {
       checkpointDir: state.checkpoint_dir,
       checkpointIntervalMs: toMs(state.checkpoint_interval),

@@ -49,6 +49,32 @@ const bindAddress = (fallback: string) =>
     (value) => parseBindAddress(value) !== undefined,
   );
 
+const nameList = (expected: string) =>
+  Type.Union([Type.String(), Type.Array(Type.String())], { default: [], list: true, expected });
+
+const Name = Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$' });
+const Labels = Type.Record(Type.String(), Type.String());
+
+/** A backend that runs a command per job: the payload as JSON on standard input, the answer line by line. */
+const CommandSchema = section({
+  name: Name,
+  slots: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
+  paid: Type.Optional(Type.Boolean()),
+  labels: Type.Optional(Labels),
+  models: Type.Optional(Type.Array(Type.String())),
+  types: Type.Record(
+    Type.String({ pattern: '^[A-Za-z0-9._:/@-]{1,128}$' }),
+    section({
+      argv: Type.Array(Type.String(), { minItems: 1 }),
+      cwd: Type.Optional(Type.String({ minLength: 1 })),
+      env: Type.Optional(Labels),
+      split: Type.Optional(Type.Enum(['line', 'space'])),
+    }),
+  ),
+});
+
+export type CommandConfig = Static<typeof CommandSchema>;
+
 export const ConfigSchema = section({
   orchestrator: section({
     bind_addr: bindAddress('127.0.0.1:8080'),
@@ -92,6 +118,18 @@ export const ConfigSchema = section({
       audit_sec: keepSec(7 * DAY_SEC),
       audit_bytes: bytes(1024 * MIB),
     }),
+  }),
+  server: section({
+    allowed_hosts: nameList('a list of host names under which the server is also reached, separated by commas'),
+    allowed_origins: nameList('a list of origins whose pages may call the server, separated by commas'),
+    max_connections: integer(4096, 16, 1_000_000),
+    max_streams_per_caller: integer(1000, 1, 1_000_000),
+    heartbeat_ms: waitMs(15_000),
+    disconnect_grace_ms: waitMs(5000),
+  }),
+  backends: section({
+    demo: Type.Boolean({ default: true }),
+    commands: Type.Array(CommandSchema, { default: [], expected: 'a list of backends that run commands' }),
   }),
   pool: section({
     url: url('http://localhost:8000'),

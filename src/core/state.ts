@@ -66,6 +66,8 @@ export class State {
   /** Shutting down: nothing new is started. */
   paused = false;
   readonly drain = new DrainRate();
+  /** Jobs dropped to make room since this brain started. */
+  dropped = 0;
   /** Payload bytes of the queued jobs. */
   queuedBytes = 0;
   /** How many jobs in memory name each blob file. */

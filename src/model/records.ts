@@ -60,6 +60,8 @@ export interface AskRecord {
   readonly parent: string | undefined;
   readonly root: string | undefined;
   readonly onUnknown: OnUnknown | undefined;
+  /** Whether the job ends with the last of those who follow it; by its class where it is not said. */
+  readonly onDisconnect: 'cancel' | 'continue' | undefined;
   /** Set when the caller chose the id: the hash of the body, so that a repeat can be told from a conflict. */
   readonly hash: string | undefined;
   readonly correlationId: string | undefined;

@@ -69,6 +69,7 @@ export const SubmitRequest = Type.Object(
     ),
     max_tries: optional(Type.Integer({ minimum: 1, maximum: 100 })),
     parent_id: optional(Type.String({ pattern: JOB_ID, description: 'Cancelled with this job' })),
+    on_disconnect: optional(Type.Union([Type.Literal('cancel'), Type.Literal('continue')])),
     on_unknown: optional(Type.Union([Type.Literal('hold'), Type.Literal('retry'), Type.Literal('fail')])),
   },
   { additionalProperties: false },

@@ -56,6 +56,7 @@ const NO_ASK: AskRecord = {
   parent: undefined,
   root: undefined,
   onUnknown: undefined,
+  onDisconnect: undefined,
   hash: undefined,
   correlationId: undefined,
 };

@@ -54,6 +54,7 @@ export function prepare(
     timeoutMs: request.timeout_ms,
     parent: request.parent_id,
     onUnknown: request.on_unknown,
+    onDisconnect: request.on_disconnect,
     hash: request.job_id === undefined ? undefined : bodyHash(request),
     correlationId: caller.correlationId,
     forceRetry: request.force_retry ?? false,

@@ -51,6 +51,7 @@ function oldestWaiting(turn: Turn, classes: readonly JobClass[]): JobEntry | und
 function drop(turn: Turn, entry: JobEntry): void {
   const error = errorInfo('QUEUE_FULL', 'dropped to make room for newer work', 'dropped');
   turn.put('job', entry.uid, die(entry.rec, turn.now, 'dropped', error), 'drop-lru');
+  turn.state.dropped++;
   turn.touch(entry);
 }
 

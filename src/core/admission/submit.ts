@@ -137,6 +137,7 @@ function askRecord(turn: Turn, from: Submission): AskRecord {
     parent: from.parent,
     root: parent ? (parent.ask.root ?? parent.ask.id) : undefined,
     onUnknown: from.onUnknown,
+    onDisconnect: from.onDisconnect,
     hash: from.hash,
     correlationId: from.correlationId,
   };

@@ -1,0 +1,35 @@
+/** The whole public surface as one table of routes. */
+import type { Env } from '../kit/env/env.ts';
+import type { Orchestrator } from '../runtime/orchestrator.ts';
+import { Metrics } from '../telemetry/metrics.ts';
+import type { Route } from '../wire/route.ts';
+import { EventStreams } from './events.ts';
+import { type MetaOptions, metaRoutes } from './meta.ts';
+import { openApi } from './openapi.ts';
+import { taskRoutes } from './tasks.ts';
+
+export interface ApiOptions extends MetaOptions {
+  readonly env: Env;
+  readonly heartbeatMs: number;
+  readonly disconnectGraceMs: number;
+  readonly maxStreamsPerCaller: number;
+}
+
+export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): readonly Route[] {
+  const metrics = new Metrics(orchestrator);
+  const streams = new EventStreams(orchestrator, options);
+  const routes: Route[] = [
+    ...taskRoutes(orchestrator, metrics),
+    streams.route,
+    ...metaRoutes(orchestrator, metrics, options),
+  ];
+  routes.push({
+    method: 'GET',
+    path: '/openapi.json',
+    role: 'public',
+    summary: 'This page',
+    answers: { 200: 'OpenAPI 3.1' },
+    handle: () => ({ status: 200, body: openApi(routes, options.version) }),
+  });
+  return routes;
+}

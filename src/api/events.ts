@@ -1,0 +1,137 @@
+/** The event stream of a job over HTTP. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { OrchdError } from '../model/errors.ts';
+import type { Cancel, Env } from '../kit/env/env.ts';
+import { uidOf } from '../model/records.ts';
+import type { RelayedEvent } from '../relay/execution-log.ts';
+import type { Cursor, Follower, Sink } from '../relay/follower.ts';
+import { cursorOf, FROM_THE_START } from '../runtime/following.ts';
+import type { Orchestrator } from '../runtime/orchestrator.ts';
+import type { Call, Route, Stream } from '../wire/route.ts';
+import { formatEvent, HEARTBEAT } from '../wire/sse.ts';
+import { jobIdOf } from './tasks.ts';
+
+export interface EventsOptions {
+  readonly env: Env;
+  readonly heartbeatMs: number;
+  /** How long a job goes on after its last follower has left, where it is to end with them. */
+  readonly disconnectGraceMs: number;
+  readonly maxStreamsPerCaller: number;
+}
+
+/** A connection as a sink: what the socket does not take at once waits in the log, not here. */
+class ResponseSink implements Sink {
+  readonly #response: ServerResponse;
+
+  constructor(response: ServerResponse) {
+    this.#response = response;
+  }
+
+  write(events: readonly RelayedEvent[]): boolean {
+    let text = '';
+    for (const { id, event, data } of events) text += formatEvent(id === undefined ? { event, data } : { id, event, data });
+    return this.#response.write(text);
+  }
+
+  end(): void {
+    this.#response.end();
+  }
+}
+
+export class EventStreams {
+  readonly #orchestrator: Orchestrator;
+  readonly #options: EventsOptions;
+  readonly #open = new Map<string, number>();
+
+  constructor(orchestrator: Orchestrator, options: EventsOptions) {
+    this.#orchestrator = orchestrator;
+    this.#options = options;
+  }
+
+  get route(): Route {
+    return {
+      method: 'GET',
+      path: '/v2/tasks/:id/events',
+      role: 'read',
+      summary: 'Follow a job as server-sent events; Last-Event-ID resumes',
+      answers: { 200: 'The stream', 204: 'The reader has heard the end', 404: 'No such job', 429: 'Too many streams' },
+      handle: (call) => this.#handle(call),
+    };
+  }
+
+  async #handle(call: Call): Promise<Stream | { status: number }> {
+    const id = jobIdOf(call);
+    const cursor = lastEventId(call);
+    // Unknown jobs and refusals are answered as such, before a stream is begun.
+    await this.#orchestrator.get(id, call.identity.tenant);
+    if (cursor === 'end') return { status: 204 };
+    this.#count(call, 1);
+    return { stream: (request, response) => this.#stream(call, id, cursor, request, response) };
+  }
+
+  #stream(call: Call, id: string, cursor: Cursor, request: IncomingMessage, response: ServerResponse): void {
+    response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
+    response.flushHeaders();
+    request.socket.setNoDelay(true);
+    let follower: Follower | undefined;
+    let stopHeartbeat: Cancel | undefined;
+    const beat = (): void => {
+      stopHeartbeat = this.#options.env.timers.after(this.#options.heartbeatMs, () => {
+        if (!response.writableNeedDrain) response.write(HEARTBEAT);
+        beat();
+      });
+    };
+    beat();
+    let ended = false;
+    response.on('drain', () => follower?.ready());
+    response.on('close', () => {
+      stopHeartbeat?.();
+      this.#count(call, -1);
+      ended = follower?.closed ?? false;
+      follower?.close();
+      if (!ended) this.#left(call, id);
+    });
+    const sink = new ResponseSink(response);
+    this.#orchestrator.follow(id, cursor, sink, call.identity.tenant).then(
+      (opened) => {
+        follower = opened;
+        if (response.destroyed) opened.close();
+      },
+      () => response.end(),
+    );
+  }
+
+  #count(call: Call, by: 1 | -1): void {
+    const who = `${call.identity.tenant}~${call.identity.name}`;
+    const open = (this.#open.get(who) ?? 0) + by;
+    if (open > this.#options.maxStreamsPerCaller) {
+      throw new OrchdError('TOO_MANY_STREAMS', undefined, { retryAfterMs: 1000, policyLabel: 'streams' });
+    }
+    if (open === 0) this.#open.delete(who);
+    else this.#open.set(who, open);
+  }
+
+  /** The last follower may take the job with it, after a grace time in which it can come back. */
+  #left(call: Call, id: string): void {
+    const { tenant, name } = call.identity;
+    const uid = uidOf(tenant, id);
+    if (this.#orchestrator.following.followersOf(uid) > 0 || !this.#endsWithFollowers(uid)) return;
+    this.#options.env.timers.after(this.#options.disconnectGraceMs, () => {
+      if (this.#orchestrator.following.followersOf(uid) > 0 || !this.#endsWithFollowers(uid)) return;
+      this.#orchestrator.cancel(id, `${name} (disconnected)`, tenant).catch(() => undefined);
+    });
+  }
+
+  #endsWithFollowers(uid: string): boolean {
+    const ask = this.#orchestrator.engine.state.jobs.get(uid)?.ask;
+    return ask !== undefined && (ask.onDisconnect ?? (ask.class === 'interactive' ? 'cancel' : 'continue')) === 'cancel';
+  }
+}
+
+function lastEventId(call: Call): Cursor | 'end' {
+  const given = call.headers['last-event-id'] ?? (call.query as { last_event_id?: string }).last_event_id;
+  if (given === undefined || given === '') return FROM_THE_START;
+  const cursor = typeof given === 'string' ? cursorOf(given) : undefined;
+  if (!cursor) throw new OrchdError('INVALID_PARAMS', 'Last-Event-ID is no event id', { field: 'Last-Event-ID' });
+  return cursor;
+}

@@ -1,0 +1,83 @@
+/** Routes about the brain itself. */
+import type { Orchestrator } from '../runtime/orchestrator.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { Route } from '../wire/route.ts';
+
+export interface MetaOptions {
+  readonly version: string;
+  readonly queuePolicy: string;
+  readonly queueCapacity: number;
+  readonly store: string;
+  readonly uptimeMs: () => number;
+}
+
+export function metaRoutes(orchestrator: Orchestrator, metrics: Metrics, options: MetaOptions): Route[] {
+  const { state } = orchestrator.engine;
+  return [
+    {
+      method: 'GET',
+      path: '/health',
+      role: 'public',
+      summary: 'Whether the process is alive, and how it is',
+      answers: { 200: 'Alive', 503: 'The brain has stopped' },
+      handle: () => {
+        const failed = orchestrator.failure !== undefined;
+        const status = failed ? 'failed' : state.full ? 'degraded' : 'ok';
+        const body = { status, version: options.version, uptime_ms: Math.round(options.uptimeMs()), disk_full: state.full };
+        return { status: failed ? 503 : 200, body };
+      },
+    },
+    {
+      method: 'GET',
+      path: '/ready',
+      role: 'public',
+      summary: 'Whether new work is taken',
+      answers: { 200: 'It is', 503: 'It is not' },
+      handle: () => {
+        const ready = orchestrator.running && !orchestrator.failure && !state.full && !state.paused;
+        return { status: ready ? 200 : 503, body: { ready } };
+      },
+    },
+    {
+      method: 'GET',
+      path: '/metrics',
+      role: 'read',
+      summary: 'Metrics in the Prometheus format',
+      answers: { 200: 'The metrics' },
+      handle: async () => ({
+        status: 200,
+        text: { type: metrics.contentType, content: await metrics.render() },
+      }),
+    },
+    {
+      method: 'GET',
+      path: '/v2/meta/capabilities',
+      role: 'read',
+      summary: 'What this brain can do: backends, types, models, limits',
+      answers: { 200: 'The capabilities' },
+      handle: () => ({ status: 200, body: capabilities(orchestrator, options) }),
+    },
+  ];
+}
+
+function capabilities(orchestrator: Orchestrator, options: MetaOptions): object {
+  const { fleet } = orchestrator.engine.state;
+  return {
+    version: options.version,
+    api_versions: ['v2'],
+    store: options.store,
+    priorities: ['interactive', 'batch'],
+    queue: { capacity: options.queueCapacity, policy: options.queuePolicy },
+    backends: [...fleet.backends.values()].map(({ info, up, used }) => ({
+      name: info.name,
+      kind: info.kind,
+      slots: info.slots,
+      used,
+      up,
+      types: info.types ?? null,
+      models: info.models ?? null,
+      labels: info.labels,
+      keeps_results: info.keepsResults,
+    })),
+  };
+}

@@ -1,0 +1,186 @@
+/**
+ * The TypeScript client: what the command line, the dashboard and users share. It talks HTTP and nothing else,
+ * and runs in browsers too.
+ */
+import type { SubmitRequest, ListRequest } from '../model/submit.ts';
+import type { JobPage } from '../runtime/listing.ts';
+import type { ResolveRequest } from '../runtime/orchestrator.ts';
+import type { Submitted } from '../runtime/submissions.ts';
+import type { JobView } from '../runtime/view.ts';
+import { type SseEvent, SseReader } from '../wire/sse.ts';
+
+export interface ClientOptions {
+  /** Where the brain listens; `http://127.0.0.1:8080` by default. */
+  readonly url?: string;
+  readonly token?: string;
+  readonly fetch?: typeof fetch;
+}
+
+/** An answer that is no success: the code is stable, the message is for people. */
+export class ClientError extends Error {
+  readonly code: string;
+  readonly status: number;
+  readonly retriable: boolean;
+  readonly next: string | undefined;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(status: number, error: ErrorBody) {
+    super(error.message);
+    this.name = 'ClientError';
+    this.code = error.code;
+    this.status = status;
+    this.retriable = error.retriable;
+    this.next = error.next;
+    this.retryAfterMs = error.retry_after_ms;
+  }
+}
+
+interface ErrorBody {
+  readonly code: string;
+  readonly message: string;
+  readonly retriable: boolean;
+  readonly next?: string;
+  readonly retry_after_ms?: number;
+}
+
+export interface SubmittedTask extends Submitted {
+  readonly events_url: string;
+}
+
+export type BulkAnswer = (SubmittedTask & { readonly http_status: number }) | { readonly error: ErrorBody; readonly http_status: number };
+
+export interface TaskEvent {
+  readonly id: string | undefined;
+  readonly event: string;
+  readonly data: unknown;
+}
+
+export interface FollowOptions {
+  /** The id of the last event that the caller has. */
+  readonly after?: string;
+  readonly signal?: AbortSignal;
+  /** How long to go on trying when the brain does not answer. */
+  readonly patienceMs?: number;
+  readonly onReconnect?: (error: Error) => void;
+}
+
+const DEFAULT_URL = 'http://127.0.0.1:8080';
+const RECONNECT_MS = 250;
+const PATIENCE_MS = 60_000;
+
+export class OrchdClient {
+  readonly #base: string;
+  readonly #token: string | undefined;
+  readonly #fetch: typeof fetch;
+
+  constructor(options: ClientOptions = {}) {
+    this.#base = (options.url ?? DEFAULT_URL).replace(/\/+$/, '');
+    this.#token = options.token;
+    this.#fetch = options.fetch ?? fetch;
+  }
+
+  submit(request: SubmitRequest): Promise<SubmittedTask> {
+    return this.#call('POST', '/v2/tasks', request);
+  }
+
+  /** Up to 1,000 at once, in one commit; an answer each. */
+  async submitMany(requests: readonly SubmitRequest[]): Promise<readonly BulkAnswer[]> {
+    const { answers } = await this.#call<{ answers: BulkAnswer[] }>('POST', '/v2/tasks', requests);
+    return answers;
+  }
+
+  get(jobId: string): Promise<JobView> {
+    return this.#call('GET', `/v2/tasks/${encodeURIComponent(jobId)}`);
+  }
+
+  list(request: ListRequest = {}): Promise<JobPage> {
+    const query = new URLSearchParams();
+    for (const [name, value] of Object.entries(request)) if (value !== undefined) query.set(name, String(value));
+    return this.#call('GET', `/v2/tasks?${query}`);
+  }
+
+  cancel(jobId: string): Promise<JobView> {
+    return this.#call('POST', `/v2/tasks/${encodeURIComponent(jobId)}/cancel`);
+  }
+
+  redrive(jobId: string): Promise<JobView> {
+    return this.#call('POST', `/v2/tasks/${encodeURIComponent(jobId)}/redrive`);
+  }
+
+  resolve(jobId: string, how: ResolveRequest): Promise<JobView> {
+    return this.#call('POST', `/v2/tasks/${encodeURIComponent(jobId)}/resolve`, how);
+  }
+
+  health(): Promise<{ status: string; version: string }> {
+    return this.#call('GET', '/health');
+  }
+
+  capabilities(): Promise<Record<string, unknown>> {
+    return this.#call('GET', '/v2/meta/capabilities');
+  }
+
+  /**
+   * The events of a job to its end. A lost connection is taken up again where it broke, over restarts of the
+   * brain too; what was handed on is never repeated.
+   */
+  async *events(jobId: string, options: FollowOptions = {}): AsyncGenerator<TaskEvent> {
+    let after = options.after;
+    let lastHeard = Date.now();
+    for (;;) {
+      try {
+        for await (const event of this.#stream(jobId, after, options.signal)) {
+          after = event.id ?? after;
+          lastHeard = Date.now();
+          yield { id: event.id, event: event.event, data: JSON.parse(event.data) };
+          if (event.event === 'end' || event.event === 'error') return;
+        }
+      } catch (error) {
+        if (options.signal?.aborted) return;
+        if (error instanceof ClientError && !error.retriable) throw error;
+        if (Date.now() - lastHeard > (options.patienceMs ?? PATIENCE_MS)) throw error;
+        options.onReconnect?.(error as Error);
+      }
+      if (after?.endsWith('.end')) return;
+      await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
+    }
+  }
+
+  async *#stream(jobId: string, after: string | undefined, signal: AbortSignal | undefined): AsyncGenerator<SseEvent> {
+    const headers = this.#headers();
+    if (after !== undefined) headers['last-event-id'] = after;
+    const path = `/v2/tasks/${encodeURIComponent(jobId)}/events`;
+    const response = await this.#fetch(this.#base + path, { headers, redirect: 'error', ...(signal && { signal }) });
+    if (!response.ok) throw await failure(response);
+    if (!response.body || response.status === 204) return;
+    const events: SseEvent[] = [];
+    const reader = new SseReader((event) => events.push(event));
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body) {
+      reader.push(decoder.decode(chunk, { stream: true }));
+      yield* events.splice(0);
+    }
+  }
+
+  async #call<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const headers = this.#headers();
+    if (body !== undefined) headers['content-type'] = 'application/json';
+    const response = await this.#fetch(this.#base + path, {
+      method,
+      headers,
+      redirect: 'error',
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    if (!response.ok) throw await failure(response);
+    return (await response.json()) as T;
+  }
+
+  #headers(): Record<string, string> {
+    return this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` };
+  }
+}
+
+async function failure(response: Response): Promise<ClientError> {
+  const fallback = { code: 'INTERNAL', message: `the server answered ${response.status}`, retriable: response.status >= 500 };
+  const body = (await response.json().catch(() => undefined)) as { error?: ErrorBody } | undefined;
+  return new ClientError(response.status, body?.error ?? fallback);
+}

@@ -1,0 +1,68 @@
+/** The tokens of a data folder: a file of hashes that a running server notices when it changes. */
+import type { Cancel, Disk, Env } from '../kit/env/env.ts';
+import { OrchdError } from '../model/errors.ts';
+import type { TokenEntry } from './tokens.ts';
+
+const LOOK_MS = 2000;
+
+export class TokenFile {
+  readonly #env: Env;
+  readonly #path: string;
+  #entries: readonly TokenEntry[] = [];
+  #timer: Cancel | undefined;
+
+  constructor(env: Env, path: string) {
+    this.#env = env;
+    this.#path = path;
+  }
+
+  get entries(): readonly TokenEntry[] {
+    return this.#entries;
+  }
+
+  async start(): Promise<void> {
+    this.#entries = await readTokens(this.#env.disk, this.#path);
+    this.#again();
+  }
+
+  stop(): void {
+    this.#timer?.();
+  }
+
+  #again(): void {
+    this.#timer = this.#env.timers.after(LOOK_MS, () => {
+      readTokens(this.#env.disk, this.#path).then(
+        (entries) => {
+          this.#entries = entries;
+        },
+        // A file that cannot be read opens no door: the tokens that were known stay.
+        () => undefined,
+      );
+      this.#again();
+    });
+  }
+}
+
+export async function readTokens(disk: Disk, path: string): Promise<readonly TokenEntry[]> {
+  if (!(await disk.stat(path))) return [];
+  const file = await disk.open(path, 'read');
+  try {
+    const text = (await file.read(0, await file.size())).toString('utf8');
+    return (JSON.parse(text) as { tokens: TokenEntry[] }).tokens;
+  } catch {
+    throw new OrchdError('CONFIG_INVALID', 'the file of tokens cannot be read');
+  } finally {
+    await file.close();
+  }
+}
+
+export async function writeTokens(disk: Disk, folder: string, path: string, tokens: readonly TokenEntry[]): Promise<void> {
+  await disk.makeFolder(folder);
+  const temporary = `${path}.tmp`;
+  const file = await disk.open(temporary, 'create');
+  await file.write(0, Buffer.from(`${JSON.stringify({ tokens }, undefined, 2)}\n`));
+  await file.datasync();
+  await file.close();
+  await disk.rename(temporary, path);
+  await disk.syncFolder(folder);
+}
