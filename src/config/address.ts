@@ -29,3 +29,8 @@ export function splitList(value: string | readonly string[]): string[] {
   const items = typeof value === 'string' ? value.split(',') : value;
   return items.map((item) => item.trim()).filter((item) => item !== '');
 }
+
+/** Whether only this machine can reach it. */
+export function isLoopbackHost(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
