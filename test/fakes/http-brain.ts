@@ -1,0 +1,80 @@
+/** A brain with its HTTP surface in this process, on a free port: for tests of what goes over the wire. */
+import { Orchestrator } from '../../src/runtime/orchestrator.ts';
+import { apiRoutes } from '../../src/api/api.ts';
+import { runtimeSettings } from '../../src/app.ts';
+import { FunctionBackend, type FunctionBackendOptions } from '../../src/backends/local/functions.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import type { Backend } from '../../src/core/ports.ts';
+import { realEnv } from '../../src/kit/env/real.ts';
+import { createLogger } from '../../src/kit/logger.ts';
+import { MemoryStore } from '../../src/stores/memory/memory.ts';
+import { LOOPBACK_HOSTS } from '../../src/wire/gate.ts';
+import { type HttpLimits, HttpServer } from '../../src/wire/http-server.ts';
+import type { TokenEntry } from '../../src/wire/tokens.ts';
+
+export interface HttpBrainOptions {
+  readonly backends?: readonly (FunctionBackendOptions | Backend)[];
+  readonly config?: string;
+  readonly tokens?: readonly TokenEntry[];
+  readonly limits?: Partial<HttpLimits>;
+  readonly disconnectGraceMs?: number;
+  readonly heartbeatMs?: number;
+  readonly maxStreamsPerCaller?: number;
+}
+
+export interface HttpBrain {
+  readonly url: string;
+  readonly port: number;
+  readonly orchestrator: Orchestrator;
+  readonly logged: string[];
+  stop(): Promise<void>;
+}
+
+export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBrain> {
+  const env = realEnv();
+  const logged: string[] = [];
+  const logger = createLogger({ write: (line) => logged.push(line), now: () => env.clock.now(), level: 'debug' });
+  const config = loadConfig(options.config === undefined ? {} : { text: options.config });
+  const backends = (options.backends ?? []).map((backend) =>
+    'info' in backend ? backend : new FunctionBackend(env, backend),
+  );
+  const store = new MemoryStore(env.timers);
+  const orchestrator = new Orchestrator({ env, store, backends, settings: runtimeSettings(config), logger });
+  await orchestrator.start();
+  const http = new HttpServer({
+    host: '127.0.0.1',
+    port: 0,
+    random: env.random,
+    logger,
+    ...(options.limits && { limits: options.limits }),
+    gate: {
+      hosts: LOOPBACK_HOSTS,
+      origins: [],
+      tokens: () => options.tokens ?? [],
+      openWithoutTokens: true,
+    },
+    routes: apiRoutes(orchestrator, {
+      env,
+      version: '0.0.0',
+      store: 'memory',
+      queuePolicy: config.queue.policy,
+      queueCapacity: config.queue.capacity,
+      heartbeatMs: options.heartbeatMs ?? 15_000,
+      disconnectGraceMs: options.disconnectGraceMs ?? 5000,
+      maxStreamsPerCaller: options.maxStreamsPerCaller ?? 1000,
+      uptimeMs: () => env.clock.monotonic(),
+    }),
+  });
+  const { port } = await http.listen();
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    orchestrator,
+    logged,
+    async stop() {
+      orchestrator.following.closeAll();
+      await http.close();
+      await orchestrator.stop();
+    },
+  };
+}
