@@ -85,7 +85,7 @@ export class Relay {
     });
     job.followers.add(follower);
     this.#followers++;
-    follower.enter(attempt);
+    if (attempt > 0) follower.enter(attempt);
     return follower;
   }
 
