@@ -46,6 +46,8 @@ export class Follower {
   #shown: boolean;
   #full = false;
   #catchingUp: AbortController | undefined;
+  /** The executor has handed on all that it has of this attempt, and it has ended. */
+  #readToEnd = false;
   #end: { readonly attempt: number; readonly event: RelayedEvent } | undefined;
   #closed = false;
 
@@ -74,6 +76,7 @@ export class Follower {
     this.#attempt = attempt;
     this.#n = 0;
     this.#shown = false;
+    this.#readToEnd = false;
   }
 
   /** The job has ended with this attempt; what it said comes first. */
@@ -92,8 +95,8 @@ export class Follower {
     while (!this.#closed && !this.#full && !this.#catchingUp) {
       const log = this.#parts.logOf(this.#attempt);
       if (!log?.reachesBackTo(this.#n)) {
-        if (this.#attempt > 0 && (log || this.#end)) this.#catchUp();
-        else if (this.#end) this.#finishNow();
+        if (this.#readToEnd || this.#attempt === 0) this.#finishNow();
+        else if (log || this.#end) this.#catchUp();
         return;
       }
       const events = log.after(this.#n, PUMP_BYTES);
@@ -148,17 +151,15 @@ export class Follower {
       bytes += entry.data.length;
       if (bytes >= PUMP_BYTES) abort.abort();
     };
-    const settle = (gone: boolean): void => {
+    const settle = (end: FollowEnd): void => {
       if (this.#catchingUp !== abort || this.#closed) return;
       this.#catchingUp = undefined;
+      this.#readToEnd = end.is === 'ended' && !abort.signal.aborted;
       if (piece.length > 0) this.#pass(piece);
-      else if (gone) return this.#skip();
+      else if (end.is === 'lost') return this.#skip();
       this.pump();
     };
-    this.#parts.source(attempt, this.#n, hear, abort.signal).then(
-      (end) => settle(end.is === 'lost' || piece.length === 0),
-      () => settle(true),
-    );
+    this.#parts.source(attempt, this.#n, hear, abort.signal).then(settle, () => settle({ is: 'lost' }));
   }
 
   /** What is missing cannot be had any more: say so, and go on with what there is. */

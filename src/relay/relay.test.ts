@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ExecutionEvent, FollowEnd } from '../core/ports.ts';
+import type { RelayedEvent } from './execution-log.ts';
+import type { Cursor, Follower, ReadSource, Sink } from './follower.ts';
+import { Relay } from './relay.ts';
+
+/** A sink that takes what it is told to take. */
+class TestSink implements Sink {
+  readonly events: RelayedEvent[] = [];
+  full = false;
+  ended = 0;
+
+  write(events: readonly RelayedEvent[]): boolean {
+    this.events.push(...events);
+    return !this.full;
+  }
+
+  end(): void {
+    this.ended++;
+  }
+
+  get ids(): (string | undefined)[] {
+    return this.events.map(({ id }) => id);
+  }
+
+  get names(): string[] {
+    return this.events.map(({ event }) => event);
+  }
+}
+
+const token = (n: number): ExecutionEvent => ({ n, type: 'token', data: { t: `word ${n} `, i: n } });
+const END: RelayedEvent = { id: '1.end', event: 'end', data: '{}' };
+const START: Cursor = { attempt: 0, n: 0 };
+const NOTHING: ReadSource = async () => ({ is: 'lost' });
+
+/** An executor's own log, which forgets nothing. */
+const executor =
+  (count: number): ReadSource =>
+  async (_attempt, from, on, signal): Promise<FollowEnd> => {
+    for (let n = from + 1; n <= count && !signal.aborted; n++) on(token(n));
+    return signal.aborted ? { is: 'lost' } : { is: 'ended', outcome: { ok: 'cancelled' } };
+  };
+
+function make(maxLogBytes = 1e6) {
+  const turns: (() => void)[] = [];
+  const relay = new Relay({ soon: (run) => turns.push(run), maxLogBytes });
+  const turn = (): void => {
+    for (const run of turns.splice(0)) run();
+  };
+  const follow = (sink: Sink, cursor = START, source = NOTHING, attempt = 0): Follower =>
+    relay.follow('job', attempt, cursor, sink, source);
+  return { relay, turn, follow };
+}
+
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test('followers get every event once and in order, then the end, once', () => {
+  const { relay, turn, follow } = make();
+  const sinks = [new TestSink(), new TestSink()];
+  for (const sink of sinks) follow(sink);
+  for (let n = 1; n <= 5; n++) relay.hear('job', 1, token(n));
+  turn();
+  relay.hear('job', 1, token(5));
+  relay.hear('job', 1, token(6));
+  relay.end('job', 1, END);
+  relay.end('job', 1, END);
+  for (const sink of sinks) {
+    assert.deepEqual(sink.ids, ['1.1', '1.2', '1.3', '1.4', '1.5', '1.6', '1.end']);
+    assert.equal(sink.ended, 1);
+  }
+  assert.equal(relay.followers, 0);
+});
+
+test('a reader resumes after any event with exactly what it has not seen', () => {
+  for (let from = 0; from <= 8; from++) {
+    const { relay, follow } = make();
+    for (let n = 1; n <= 8; n++) relay.hear('job', 1, token(n));
+    const sink = new TestSink();
+    follow(sink, from === 0 ? START : { attempt: 1, n: from }, NOTHING, 1).pump();
+    relay.end('job', 1, END);
+    const expected = Array.from({ length: 8 - from }, (_, at) => `1.${from + at + 1}`);
+    assert.deepEqual(sink.ids, [...expected, '1.end']);
+  }
+});
+
+test('many events of one turn reach a follower in one write', () => {
+  const { relay, turn, follow } = make();
+  let writes = 0;
+  follow({ write: () => ++writes > 0, end: () => undefined });
+  for (let n = 1; n <= 100; n++) relay.hear('job', 1, token(n));
+  turn();
+  assert.equal(writes, 1);
+});
+
+test('a paused reader holds nothing and delays nobody; it catches up from the executor, without a gap', async () => {
+  const { relay, turn, follow } = make(2000);
+  const paused = new TestSink();
+  paused.full = true;
+  const live = new TestSink();
+  const slow = follow(paused, START, executor(500));
+  follow(live);
+  for (let n = 1; n <= 500; n++) {
+    relay.hear('job', 1, token(n));
+    turn();
+  }
+  assert.equal(live.events.length, 500);
+  assert.equal(paused.events.length, 1);
+  paused.full = false;
+  slow.ready();
+  await settle();
+  relay.end('job', 1, END);
+  await settle();
+  assert.deepEqual(paused.ids, [...Array.from({ length: 500 }, (_, at) => `1.${at + 1}`), '1.end']);
+});
+
+test('what nobody remembers any more is announced by a reset, and the end still comes', async () => {
+  const { relay, follow } = make(500);
+  for (let n = 1; n <= 200; n++) relay.hear('job', 1, token(n));
+  const sink = new TestSink();
+  follow(sink, { attempt: 1, n: 3 }, NOTHING, 1).pump();
+  await settle();
+  relay.end('job', 1, END);
+  await settle();
+  assert.equal(sink.names[0], 'reset');
+  assert.equal(sink.ids.at(-2), '1.200');
+  assert.equal(sink.ids.at(-1), '1.end');
+});
+
+test('a new attempt discards what the earlier one said', () => {
+  const { relay, turn, follow } = make();
+  const sink = new TestSink();
+  follow(sink);
+  relay.hear('job', 1, token(1));
+  turn();
+  relay.hear('job', 2, token(1));
+  turn();
+  relay.end('job', 2, { ...END, id: '2.end' });
+  assert.deepEqual(sink.names, ['token', 'reset', 'token', 'end']);
+  assert.deepEqual(sink.ids, ['1.1', undefined, '2.1', '2.end']);
+});
+
+test('a follower of an ended job gets the rest from the executor while that remembers, else only the end', async () => {
+  for (const [source, ids] of [
+    [executor(3), ['1.1', '1.2', '1.3', '1.end']],
+    [NOTHING, ['1.end']],
+  ] as const) {
+    const { follow } = make();
+    const sink = new TestSink();
+    const follower = follow(sink, START, source, 1);
+    follower.finish(1, END);
+    await settle();
+    assert.deepEqual(sink.ids, ids);
+    assert.equal(sink.ended, 1);
+  }
+});
+
+test('a reader that leaves is forgotten, and nothing is written to it', () => {
+  const { relay, turn, follow } = make();
+  const sink = new TestSink();
+  const follower = follow(sink);
+  follower.close();
+  follower.close();
+  relay.hear('job', 1, token(1));
+  turn();
+  assert.equal(sink.events.length, 0);
+  assert.equal(sink.ended, 1);
+  relay.forget('job');
+  assert.equal(relay.followersOf('job'), 0);
+});
