@@ -149,7 +149,8 @@ export class Follower {
       const entry = logged(attempt, event);
       piece.push(entry);
       bytes += entry.data.length;
-      if (bytes >= PUMP_BYTES) abort.abort();
+      // Enough for the sink, or as far as the brain's own log reaches back: from there on that one is read.
+      if (bytes >= PUMP_BYTES || this.#parts.logOf(attempt)?.reachesBackTo(event.n)) abort.abort();
     };
     const settle = (end: FollowEnd): void => {
       if (this.#catchingUp !== abort || this.#closed) return;
