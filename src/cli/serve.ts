@@ -13,6 +13,7 @@ import { realEnv } from '../kit/env/real.ts';
 import type { Logger } from '../kit/logger.ts';
 import { OrchdError } from '../model/errors.ts';
 import { Orchestrator } from '../runtime/orchestrator.ts';
+import { Narrator } from '../telemetry/narrator.ts';
 import { LOOPBACK_HOSTS } from '../wire/gate.ts';
 import { HttpServer } from '../wire/http-server.ts';
 import { TokenFile } from '../wire/token-file.ts';
@@ -51,7 +52,14 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   }
   const store = journalStore(env, config, folder, logger);
   const backends = localBackends(env, config, folder);
-  const orchestrator = new Orchestrator({ env, store, backends, settings: runtimeSettings(config), logger });
+  const orchestrator = new Orchestrator({
+    env,
+    store,
+    backends,
+    settings: runtimeSettings(config),
+    logger,
+    observer: new Narrator(logger),
+  });
   const http = httpServer(options, env, host, orchestrator, tokens);
   const stop = async (): Promise<void> => {
     tokens.stop();
@@ -84,7 +92,10 @@ function httpServer(
     port: options.port ?? server.port,
     random: env.random,
     logger,
-    limits: { maxConnections: server.maxConnections, maxBodyBytes: queue.maxPayloadBytes + BODY_MARGIN_BYTES },
+    limits: {
+      maxConnections: server.maxConnections,
+      maxBodyBytes: queue.maxPayloadBytes + BODY_MARGIN_BYTES,
+    },
     gate: {
       hosts: [...LOOPBACK_HOSTS, inUrl(host), ...server.allowedHosts],
       origins: server.allowedOrigins,
@@ -111,9 +122,12 @@ const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host
 function localBackends(env: Env, config: ResolvedConfig, folder: string): Backend[] {
   const executions = join(folder, 'executions');
   const commands = config.backends.commands.map(
-    (command) => new CommandBackend(env, { ...(command as CommandConfig), folder: join(executions, command.name) }),
+    (command) =>
+      new CommandBackend(env, { ...(command as CommandConfig), folder: join(executions, command.name) }),
   );
-  const demo = config.backends.demo ? [new CommandBackend(env, demoBackendOptions(join(executions, 'demo')))] : [];
+  const demo = config.backends.demo
+    ? [new CommandBackend(env, demoBackendOptions(join(executions, 'demo')))]
+    : [];
   return [...commands, ...demo];
 }
 
@@ -127,4 +141,3 @@ function listenFailure(error: unknown, host: string, port: number): unknown {
   }
   return error;
 }
-

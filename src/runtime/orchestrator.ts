@@ -2,11 +2,12 @@
  * The brain as a service: engine, loop, store and effects put together, and the calls that callers make.
  */
 
-import { Engine } from '../core/engine.ts';
+import { Engine, type Reply } from '../core/engine.ts';
 import type { JobEntry } from '../core/entry.ts';
 import type { EngineEvent, ResolveAs } from '../core/events.ts';
 import { type Backend, bundleOf, type Store } from '../core/ports.ts';
 import type { EngineSettings } from '../core/settings.ts';
+import type { State } from '../core/state.ts';
 import { checker } from '../kit/check.ts';
 import type { Cancel, Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
@@ -44,6 +45,13 @@ export interface OrchestratorParts {
   readonly backends: readonly Backend[];
   readonly settings: RuntimeSettings;
   readonly logger?: Logger;
+  readonly observer?: Observer;
+}
+
+/** Hears of changes once they are durable, and of what was there at the start. */
+export interface Observer {
+  recovered(jobs: Iterable<JobEntry>): void;
+  changed(changes: readonly Change[], now: number, state: State): void;
 }
 
 export type ResolveRequest =
@@ -80,7 +88,7 @@ export class Orchestrator extends Service {
     this.#bodies = new Bodies(store);
     this.#loop = new Loop(env, this.#engine, store, this.#clock, {
       settled: (entry) => this.#settled(entry),
-      changed: (changes) => this.#log(changes),
+      changed: (changes, now) => parts.observer?.changed(changes, now, this.#engine.state),
       failed: (error) => this.#failed(error),
     });
     this.#submissions = new Submissions({
@@ -126,6 +134,7 @@ export class Orchestrator extends Service {
     this.#clock.startAt(await store.open(this.#engine.state, this.#storeEvents(), this.#clock.now()));
     for (const entry of this.#engine.state.ended) store.index(bundleOf(entry));
     this.#loop.begin();
+    this.#parts.observer?.recovered(this.#engine.state.jobs.values());
     await this.#loop.ask({ type: 'open', owner: env.random.hex(8) });
     for (const backend of this.#backends.values()) this.#loop.post({ type: 'backend', info: backend.info });
     this.#loop.post({ type: 'tick' });
@@ -265,16 +274,22 @@ export class Orchestrator extends Service {
 
   async #order(jobId: string, tenant: string, event: (uid: string) => EngineEvent): Promise<JobView> {
     this.#assertOpen();
-    const uid = uidOf(tenant, jobId);
-    if (!this.#engine.state.jobs.has(uid) && event(uid).type !== 'redrive') {
-      // Ended and gone from memory: the order has nothing to do, or is refused by the job's state.
-      const job = await this.get(jobId, tenant);
-      if (event(uid).type === 'cancel') return job;
-      throw new OrchdError('ILLEGAL_STATE', `"${jobId}" is ${job.state}`);
-    }
-    const reply = await this.#loop.ask(event(uid));
-    if (reply instanceof OrchdError) throw reply;
-    return this.get(jobId, tenant);
+    const order = event(uidOf(tenant, jobId));
+    const reply = await this.#loop.ask(order);
+    const job = await this.#afterOrder(reply, jobId, tenant);
+    if (job) return job;
+    // Ended and gone from memory: a cancel has nothing to do, anything else does not fit its state.
+    const ended = await this.get(jobId, tenant);
+    if (order.type === 'cancel') return ended;
+    // It left memory between the look into the history and the order: now the history has it.
+    if (order.type === 'redrive' && ended.state === 'dead') return this.redrive(jobId, order.by, tenant);
+    throw new OrchdError('ILLEGAL_STATE', `"${jobId}" is ${ended.state}`);
+  }
+
+  async #afterOrder(reply: Reply, jobId: string, tenant: string): Promise<JobView | undefined> {
+    if (!(reply instanceof OrchdError)) return this.get(jobId, tenant);
+    if (reply.code === 'NOT_FOUND') return undefined;
+    throw reply;
   }
 
   async #fullView(entry: JobEntry): Promise<JobView> {
@@ -362,15 +377,6 @@ export class Orchestrator extends Service {
     };
     const at = this.#timers.length;
     again();
-  }
-
-  #log(changes: readonly Change[]): void {
-    const { logger } = this.#parts;
-    if (!logger) return;
-    for (const { kind, id, after, cause } of changes) {
-      if (kind === 'job' && after)
-        logger.debug('job moved', { job_id: id, event: { type: cause, to: after.state } });
-    }
   }
 
   #failed(error: Error): void {

@@ -13,7 +13,12 @@ export class Metrics {
   constructor(orchestrator: Orchestrator) {
     const registers = [this.#registry];
     this.#enqueued = new Counter({ name: 'tasks_enqueued_total', help: 'Jobs admitted', registers });
-    this.#rejected = new Counter({ name: 'tasks_rejected_total', help: 'Submits refused', labelNames: ['code'], registers });
+    this.#rejected = new Counter({
+      name: 'tasks_rejected_total',
+      help: 'Submits refused',
+      labelNames: ['code'],
+      registers,
+    });
     this.#outcomes = new Counter({
       name: 'orchd_tasks_enqueued_total',
       help: 'Submits by outcome',

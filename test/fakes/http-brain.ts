@@ -1,5 +1,5 @@
 /** A brain with its HTTP surface in this process, on a free port: for tests of what goes over the wire. */
-import { Orchestrator } from '../../src/runtime/orchestrator.ts';
+
 import { apiRoutes } from '../../src/api/api.ts';
 import { runtimeSettings } from '../../src/app.ts';
 import { FunctionBackend, type FunctionBackendOptions } from '../../src/backends/local/functions.ts';
@@ -7,7 +7,9 @@ import { loadConfig } from '../../src/config/load.ts';
 import type { Backend } from '../../src/core/ports.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
+import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { MemoryStore } from '../../src/stores/memory/memory.ts';
+import { Narrator } from '../../src/telemetry/narrator.ts';
 import { LOOPBACK_HOSTS } from '../../src/wire/gate.ts';
 import { type HttpLimits, HttpServer } from '../../src/wire/http-server.ts';
 import type { TokenEntry } from '../../src/wire/tokens.ts';
@@ -33,13 +35,24 @@ export interface HttpBrain {
 export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBrain> {
   const env = realEnv();
   const logged: string[] = [];
-  const logger = createLogger({ write: (line) => logged.push(line), now: () => env.clock.now(), level: 'debug' });
+  const logger = createLogger({
+    write: (line) => logged.push(line),
+    now: () => env.clock.now(),
+    level: 'debug',
+  });
   const config = loadConfig(options.config === undefined ? {} : { text: options.config });
   const backends = (options.backends ?? []).map((backend) =>
     'info' in backend ? backend : new FunctionBackend(env, backend),
   );
   const store = new MemoryStore(env.timers);
-  const orchestrator = new Orchestrator({ env, store, backends, settings: runtimeSettings(config), logger });
+  const orchestrator = new Orchestrator({
+    env,
+    store,
+    backends,
+    settings: runtimeSettings(config),
+    logger,
+    observer: new Narrator(logger),
+  });
   await orchestrator.start();
   const http = new HttpServer({
     host: '127.0.0.1',
