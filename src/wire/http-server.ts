@@ -20,6 +20,8 @@ export interface HttpLimits {
   readonly requestTimeoutMs: number;
   readonly headersTimeoutMs: number;
   readonly keepAliveMs: number;
+  /** A connection on which nothing moves is closed after this; streams have a longer time of their own. */
+  readonly idleMs: number;
   readonly maxConnections: number;
 }
 
@@ -29,6 +31,7 @@ export const HTTP_LIMITS: HttpLimits = {
   requestTimeoutMs: 30_000,
   headersTimeoutMs: 10_000,
   keepAliveMs: 60_000,
+  idleMs: 65_000,
   maxConnections: 4096,
 };
 
@@ -43,6 +46,9 @@ export interface HttpServerOptions {
 }
 
 const CORRELATION = /^[A-Za-z0-9._:-]{1,128}$/;
+
+/** Heartbeats keep a stream alive; a reader that takes none of them for this long is gone. */
+const STREAM_IDLE_MS = 600_000;
 
 const SECURITY_HEADERS = {
   'x-content-type-options': 'nosniff',
@@ -80,6 +86,7 @@ export class HttpServer {
       bodyLimit: limits.maxBodyBytes,
       requestTimeout: limits.requestTimeoutMs,
       keepAliveTimeout: limits.keepAliveMs,
+      connectionTimeout: limits.idleMs,
       forceCloseConnections: true,
       exposeHeadRoutes: false,
       routerOptions: { maxParamLength: 300 },
@@ -140,6 +147,7 @@ export class HttpServer {
         if (value !== undefined) reply.raw.setHeader(name, value as string);
       }
       reply.hijack();
+      request.raw.socket.setTimeout(STREAM_IDLE_MS);
       answer.stream(request.raw, reply.raw);
       return;
     }

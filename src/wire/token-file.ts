@@ -56,7 +56,12 @@ export async function readTokens(disk: Disk, path: string): Promise<readonly Tok
   }
 }
 
-export async function writeTokens(disk: Disk, folder: string, path: string, tokens: readonly TokenEntry[]): Promise<void> {
+export async function writeTokens(
+  disk: Disk,
+  folder: string,
+  path: string,
+  tokens: readonly TokenEntry[],
+): Promise<void> {
   await disk.makeFolder(folder);
   const temporary = `${path}.tmp`;
   const file = await disk.open(temporary, 'create');

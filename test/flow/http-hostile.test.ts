@@ -1,0 +1,204 @@
+/** Callers that mean no good, and bytes that are no requests: a clear refusal or a closed socket, never a 5xx. */
+import assert from 'node:assert/strict';
+import { request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { after, before, test } from 'node:test';
+import { makeToken } from '../../src/wire/tokens.ts';
+import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
+import { SeededRandom } from '../fakes/world.ts';
+
+let brain: HttpBrain;
+const limits = {
+  headersTimeoutMs: 300,
+  requestTimeoutMs: 600,
+  idleMs: 1500,
+  maxConnections: 50,
+  maxBodyBytes: 100_000,
+};
+
+before(async () => {
+  brain = await httpBrain({ limits, config: 'orchestrator: { queue_capacity: 50 }' });
+});
+after(() => brain.stop());
+
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** With headers exactly as given: fetch would correct them. */
+function send(
+  path: string,
+  headers: Record<string, string>,
+  body?: string,
+  method = 'GET',
+  port = brain.port,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ host: '127.0.0.1', port, path, method, headers, agent: false }, (response) => {
+      let text = '';
+      response.on('data', (chunk) => {
+        text += chunk;
+      });
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body: text }));
+    });
+    sent.on('error', reject);
+    sent.end(body);
+  });
+}
+
+/** Raw bytes in, all that comes back until the socket closes. */
+function raw(bytes: string | Buffer, end = false): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect(brain.port, '127.0.0.1', () => {
+      socket.write(bytes);
+      if (end) socket.end();
+    });
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    socket.on('error', () => undefined);
+    socket.on('close', () => resolve(text));
+  });
+}
+
+const codeOf = (body: string): string => (JSON.parse(body) as { error: { code: string } }).error.code;
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+test('a foreign Host or Origin is refused on every route, loopback or not', async () => {
+  for (const path of ['/health', '/v2/tasks', '/v2/tasks/x/events', '/metrics', '/nowhere']) {
+    for (const headers of [
+      { host: 'evil.example' },
+      { host: 'localhost.evil.example' },
+      { host: '127.0.0.1@evil' },
+    ]) {
+      assert.equal((await send(path, headers)).status, 403, `${path} ${headers.host}`);
+    }
+    const foreign = await send(path, { host: `127.0.0.1:${brain.port}`, origin: 'https://evil.example' });
+    assert.equal(foreign.status, 403);
+    assert.equal((await send(path, { host: `127.0.0.1:${brain.port}`, origin: 'null' })).status, 403);
+  }
+});
+
+test('malformed, wrong, deep and large bodies get a 4xx with a code, and nothing changes', async () => {
+  const before = brain.orchestrator.engine.state.seq;
+  const cases: [string, string][] = [
+    ['{', 'INVALID_PARAMS'],
+    ['', 'INVALID_PARAMS'],
+    ['null', 'INVALID_PARAMS'],
+    ['[]', 'INVALID_PARAMS'],
+    ['"x"', 'INVALID_PARAMS'],
+    ['{"prompt": 1}', 'INVALID_PARAMS'],
+    ['{"prompt": "a", "payload": 1}', 'INVALID_PARAMS'],
+    ['{"job_id": "../../etc"}', 'INVALID_PARAMS'],
+    ['{"priority": "urgent"}', 'INVALID_PARAMS'],
+    ['{"temperature": 1e999}', 'INVALID_PARAMS'],
+    ['{"__proto__": {"x": 1}}', 'INVALID_PARAMS'],
+    [`${'['.repeat(5000)}${']'.repeat(5000)}`, 'INVALID_PARAMS'],
+    [`{"payload": ${'['.repeat(70)}${']'.repeat(70)}}`, 'INVALID_PARAMS'],
+    [`{"payload": "${'x'.repeat(200_000)}"}`, 'TOO_LARGE'],
+  ];
+  for (const [body, code] of cases) {
+    const answer = await send('/v2/tasks', JSON_TYPE, body, 'POST');
+    assert.equal(codeOf(answer.body), code, body.slice(0, 60));
+    assert.ok(answer.status >= 400 && answer.status < 500);
+  }
+  const broken = await raw(
+    Buffer.concat([
+      Buffer.from(
+        'POST /v2/tasks HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 3\r\n\r\n',
+      ),
+      Buffer.from([0x22, 0xff, 0x22]),
+    ]),
+  );
+  assert.match(broken, /^HTTP\/1.1 400/);
+  assert.equal(brain.orchestrator.engine.state.seq, before);
+});
+
+test('unknown jobs, bad cursors, wrong methods and paths are told apart', async () => {
+  const expected: [string, string, number, string][] = [
+    ['GET', '/v2/tasks/nothing', 404, 'NOT_FOUND'],
+    ['GET', '/v2/tasks/%2e%2e%2fetc', 404, 'NOT_FOUND'],
+    ['GET', '/v2/tasks/nothing/events', 404, 'NOT_FOUND'],
+    ['POST', '/v2/tasks/nothing/cancel', 404, 'NOT_FOUND'],
+    ['GET', '/v2/tasks?cursor=abc', 400, 'INVALID_PARAMS'],
+    ['GET', '/v2/tasks?limit=0', 400, 'INVALID_PARAMS'],
+    ['GET', '/v2/tasks?limit=1e9', 400, 'INVALID_PARAMS'],
+    ['GET', '/v2/tasks?state=asleep', 400, 'INVALID_PARAMS'],
+    ['GET', '/v2/tasks?what=1', 400, 'INVALID_PARAMS'],
+    ['PUT', '/v2/tasks', 405, 'METHOD_NOT_ALLOWED'],
+    ['GET', '/v3', 404, 'NOT_FOUND'],
+  ];
+  for (const [method, path, status, code] of expected) {
+    const answer = await send(path, {}, undefined, method);
+    assert.deepEqual([answer.status, codeOf(answer.body)], [status, code], `${method} ${path}`);
+  }
+});
+
+test('half a request and then silence is answered and closed; a header that is too large too', async () => {
+  const half = await raw('POST /v2/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-le');
+  assert.match(half, /^HTTP\/1.1 408/);
+  const slowBody = await raw(
+    'POST /v2/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{"pro',
+  );
+  assert.match(slowBody, /^HTTP\/1.1 408/);
+  const large = await raw(`GET /health HTTP/1.1\r\nhost: localhost\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`);
+  assert.match(large, /^HTTP\/1.1 413/);
+  assert.match(await raw('\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'), /^HTTP\/1.1 400/);
+});
+
+test('idle sockets beyond the limit are closed, and the server answers again when they go', async () => {
+  const sockets: Socket[] = [];
+  for (let at = 0; at < 200; at++) {
+    const socket = connect(brain.port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    socket.resume();
+    sockets.push(socket);
+  }
+  await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.on('close', resolve))));
+  assert.equal((await send('/health', {})).status, 200);
+});
+
+test('only an exact token is a token', async () => {
+  const random = new SeededRandom(5);
+  const { token, entry } = makeToken(random, 0, 'tester', 'submit');
+  const guarded = await httpBrain({ tokens: [entry] });
+  try {
+    const status = async (authorization: string | undefined, path = '/v2/tasks'): Promise<number> =>
+      (await send(path, authorization === undefined ? {} : { authorization }, undefined, 'GET', guarded.port))
+        .status;
+    assert.equal(await status(`Bearer ${token}`), 200);
+    assert.equal(await status(undefined), 401);
+    const last = token.at(-1) === '0' ? '1' : '0';
+    const wrong = [
+      token,
+      `Basic ${token}`,
+      `Bearer ${token.slice(0, -1)}${last}`,
+      `Bearer ${token}0`,
+      `Bearer ${token.toUpperCase()}`,
+      `Bearer  ${token}`,
+      'Bearer ',
+      'Bearer null',
+      `Bearer ${entry.hash}`,
+      `Bearer orchd_${entry.id}_${entry.hash}`,
+    ];
+    for (const authorization of wrong) assert.equal(await status(authorization), 401, authorization);
+    for (let at = 0; at < 300; at++) {
+      const length = random.int(90);
+      const text = Array.from({ length }, () => String.fromCharCode(33 + random.int(94))).join('');
+      assert.equal(await status(`Bearer ${text}`), 401, text);
+    }
+    const redrive = await send(
+      '/v2/tasks/x/redrive',
+      { authorization: `Bearer ${token}` },
+      undefined,
+      'POST',
+      guarded.port,
+    );
+    assert.equal(redrive.status, 403);
+    assert.equal(await status(undefined, '/health'), 200);
+  } finally {
+    await guarded.stop();
+  }
+});
