@@ -175,7 +175,7 @@ test('[ORCH-1072] an explicit cancel reaches the work at once and may be repeate
   await client.cancel('k1');
   assert.deepEqual([started, aborted], [['k1'], ['k1']]);
   assert.equal(events.at(-1)?.event, 'error');
-  assert.equal((events.at(-1)?.data as { code: string }).code, 'CANCELLED');
+  assert.equal((events.at(-1) as { data: { code: string } }).data.code, 'CANCELLED');
   assert.equal((await client.get('k1')).state, 'cancelled');
 });
 
