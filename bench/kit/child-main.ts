@@ -1,0 +1,17 @@
+/** The child's side of child.ts. */
+import type { Outcome } from './child.ts';
+
+const [url = '', args = 'null'] = process.argv.slice(2);
+
+async function measure(): Promise<Outcome> {
+  try {
+    const module = (await import(url)) as { measure: (args: unknown) => Promise<unknown> };
+    return { value: await module.measure(JSON.parse(args)) };
+  } catch (error) {
+    return { error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+  }
+}
+
+const outcome = await measure();
+// Ends also where something was left open; the answer must have gone out first.
+process.send?.(outcome, () => process.exit(0));

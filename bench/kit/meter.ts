@@ -1,0 +1,83 @@
+/** CPU, flushes and foreign load between two moments. */
+import fs from 'node:fs';
+import { diskFlushes } from './disk.ts';
+import { now } from './numbers.ts';
+
+/** Linux counts the CPU time of processes in these. */
+const TICKS_PER_SECOND = 100;
+
+export interface Reading {
+  readonly seconds: number;
+  /** All threads of this process, and the servers that belong to the measured system. */
+  readonly cpuUs: number;
+  readonly mainThreadUs: number;
+  readonly flushes: number | undefined;
+  /** Cores that others used or the host took meanwhile: a number measured beside much of it says little. */
+  readonly otherCores: number | undefined;
+}
+
+export class Meter {
+  readonly #folder: string;
+  readonly #servers: readonly number[];
+  readonly #startedAt = now();
+  readonly #cpu = process.cpuUsage();
+  readonly #thread = process.threadCpuUsage();
+  readonly #serverSeconds: number;
+  readonly #flushes: number | undefined;
+  readonly #busySeconds: number | undefined;
+
+  constructor(folder: string, servers: readonly number[] = []) {
+    this.#folder = folder;
+    this.#servers = servers;
+    this.#serverSeconds = secondsOf(servers);
+    this.#flushes = diskFlushes(folder);
+    this.#busySeconds = machineBusySeconds();
+  }
+
+  read(): Reading {
+    const seconds = (now() - this.#startedAt) / 1000;
+    const cpu = process.cpuUsage(this.#cpu);
+    const thread = process.threadCpuUsage(this.#thread);
+    const cpuUs = cpu.user + cpu.system + (secondsOf(this.#servers) - this.#serverSeconds) * 1e6;
+    return {
+      seconds,
+      cpuUs,
+      mainThreadUs: thread.user + thread.system,
+      flushes: difference(diskFlushes(this.#folder), this.#flushes),
+      otherCores: this.#otherCores(seconds, cpuUs),
+    };
+  }
+
+  #otherCores(seconds: number, ownUs: number): number | undefined {
+    const busy = difference(machineBusySeconds(), this.#busySeconds);
+    return busy === undefined ? undefined : Math.max(0, (busy - ownUs / 1e6) / seconds);
+  }
+}
+
+const difference = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined || b === undefined ? undefined : a - b;
+
+function secondsOf(pids: readonly number[]): number {
+  let ticks = 0;
+  for (const pid of pids) {
+    const text = fs.readFileSync(`/proc/${pid}/stat`, 'latin1');
+    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+    ticks += Number(fields[11]) + Number(fields[12]);
+  }
+  return ticks / TICKS_PER_SECOND;
+}
+
+/** Work of everybody, and what the host took from this virtual machine. */
+function machineBusySeconds(): number | undefined {
+  try {
+    const line = fs.readFileSync('/proc/stat', 'utf8').split('\n')[0] ?? '';
+    const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = line
+      .trim()
+      .split(/\s+/)
+      .slice(1)
+      .map(Number);
+    return (user + nice + system + irq + softirq + steal) / TICKS_PER_SECOND;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,26 @@
+/** Small arithmetic on samples. */
+
+export const now = (): number => performance.now();
+
+export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** The value below which a share of the samples lies; undefined without samples. */
+export function quantile(samples: readonly number[], share: number): number | undefined {
+  const sorted = Float64Array.from(samples).sort();
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
+}
+
+export const median = (samples: readonly number[]): number | undefined => quantile(samples, 0.5);
+
+/** Calls `one` for 0 … count - 1, so many at once. */
+export async function inFlight(
+  count: number,
+  width: number,
+  one: (at: number) => Promise<unknown>,
+): Promise<void> {
+  let next = 0;
+  const client = async (): Promise<void> => {
+    while (next < count) await one(next++);
+  };
+  await Promise.all(Array.from({ length: Math.min(width, count) }, client));
+}

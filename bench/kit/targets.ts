@@ -1,0 +1,112 @@
+/** What we promise, judged by the median of the rounds. Numbers that were not measured are not judged. */
+import { type Results, type Summary, summary } from './results.ts';
+
+interface Target {
+  readonly name: string;
+  readonly better: 'more' | 'less';
+  readonly bound: number;
+  /** Beyond the promise: what we would like. */
+  readonly aim?: number;
+  readonly samples: (results: Results) => number[];
+}
+
+export interface Verdict {
+  readonly name: string;
+  readonly want: string;
+  readonly aim: string;
+  readonly got: Summary;
+  readonly mark: 'pass' | 'pass, aim met' | 'MISS';
+}
+
+type Pick = readonly [name: string, key: string];
+
+const plain =
+  ([name, key]: Pick) =>
+  (results: Results) =>
+    results.samples(name, key);
+
+/** Round by round: both sides of a ratio then met the same noise. */
+function ratio(above: Pick, below: Pick) {
+  return (results: Results): number[] => {
+    const divisors = results.samples(...below);
+    return results.samples(...above).flatMap((value, at) => (divisors[at] ? [value / divisors[at]] : []));
+  };
+}
+
+function difference(left: Pick, right: Pick) {
+  return (results: Results): number[] => {
+    const others = results.samples(...right);
+    return results
+      .samples(...left)
+      .flatMap((value, at) => (others[at] === undefined ? [] : [value - others[at]]));
+  };
+}
+
+const more = (name: string, bound: number, aim: number, samples: Target['samples']): Target => ({
+  name,
+  better: 'more',
+  bound,
+  aim,
+  samples,
+});
+const less = (name: string, bound: number, samples: Target['samples']): Target => ({
+  name,
+  better: 'less',
+  bound,
+  samples,
+});
+
+const TARGETS: readonly Target[] = [
+  more('submit@64 as a part of raw@64', 0.25, 0.4, ratio(['submit@64', 'perSec'], ['raw@64', 'perSec'])),
+  less('submit@64: CPU µs', 25, plain(['submit@64', 'cpuUs'])),
+  less('submit@64: own syncs each', 0.05, plain(['submit@64', 'ownSyncs'])),
+  less('submit@64: disk flushes each', 0.05, plain(['submit@64', 'flushes'])),
+  less('cycle@64: own syncs each', 0.12, plain(['cycle@64', 'ownSyncs'])),
+  less('cycle@64: disk flushes each', 0.12, plain(['cycle@64', 'flushes'])),
+  more('cycle@64 ÷ BullMQ', 4, 8, ratio(['cycle orchd', 'perSec'], ['cycle bullmq', 'perSec'])),
+  more('enqueue, then drain ÷ BullMQ', 4, 8, ratio(['drain orchd', 'perSec'], ['drain bullmq', 'perSec'])),
+  less(
+    'submit to start p50 ÷ BullMQ',
+    1,
+    ratio(['latency orchd', 'startP50Ms'], ['latency bullmq', 'startP50Ms']),
+  ),
+  less(
+    'submit to start p99 ÷ BullMQ',
+    1,
+    ratio(['latency orchd', 'startP99Ms'], ['latency bullmq', 'startP99Ms']),
+  ),
+  less('pick and claim, 1M ÷ 1k waiting', 2, ratio(['pick 1M', 'p50Us'], ['pick 1k', 'p50Us'])),
+  less('heap bytes per waiting job', 1331, plain(['heap', 'heapBytes'])),
+  less('heap bytes per waiting job, reopened', 1331, plain(['heap reopened', 'heapBytes'])),
+  less('restart from log, 100k jobs, ms', 2000, plain(['restart from log', 'openMs'])),
+  less('restart from checkpoint, 100k jobs, ms', 2000, plain(['restart from checkpoint', 'openMs'])),
+  less(
+    'stall added by a checkpoint, ms',
+    20,
+    difference(['with checkpoint', 'maxMs'], ['without checkpoint', 'maxMs']),
+  ),
+];
+
+export function verdicts(results: Results): Verdict[] {
+  return TARGETS.flatMap((target) => {
+    const samples = target.samples(results);
+    if (samples.length === 0) return [];
+    const sign = target.better === 'more' ? '≥' : '≤';
+    const got = summary(samples);
+    return [
+      {
+        name: target.name,
+        want: `${sign} ${target.bound}`,
+        aim: target.aim === undefined ? '' : `${sign} ${target.aim}`,
+        got,
+        mark: judge(target, got.median),
+      },
+    ];
+  });
+}
+
+function judge({ better, bound, aim }: Target, value: number): Verdict['mark'] {
+  const reaches = (limit: number): boolean => (better === 'more' ? value >= limit : value <= limit);
+  if (!reaches(bound)) return 'MISS';
+  return aim !== undefined && reaches(aim) ? 'pass, aim met' : 'pass';
+}

@@ -1,0 +1,99 @@
+/**
+ * `npm run bench -- [--quick] [--only name,...] [--rounds N] [--json FILE]`: the numbers we publish, with the raw
+ * disk and a peer measured beside them in the same run. Benches that are compared run in turns, round by round.
+ * BENCH_DIR chooses the folder of the data, BENCH_PROF a folder for CPU profiles.
+ */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { Bench, Options } from './kit/bench.ts';
+import { makeDataFolder } from './kit/disk.ts';
+import { machineFacts } from './kit/machine.ts';
+import { now } from './kit/numbers.ts';
+import { printReport, writeReport } from './kit/report.ts';
+import { Results } from './kit/results.ts';
+import { bench as big } from './suites/big.ts';
+import { bench as cycle } from './suites/cycle.ts';
+import { bench as heap } from './suites/heap.ts';
+import { bench as latency } from './suites/latency.ts';
+import { bench as peers } from './suites/peers.ts';
+import { bench as pick } from './suites/pick.ts';
+import { bench as raw } from './suites/raw.ts';
+import { bench as restart } from './suites/restart.ts';
+import { bench as stall } from './suites/stall.ts';
+import { bench as submit } from './suites/submit.ts';
+
+const ALL: readonly Bench[] = [raw, submit, cycle, latency, peers, pick, heap, restart, stall, big];
+const RESULTS = join(import.meta.dirname, 'results');
+
+interface Arguments {
+  readonly quick: boolean;
+  readonly only: readonly string[];
+  readonly rounds: number;
+  readonly json: string;
+}
+
+function readArguments(): Arguments {
+  const { values } = parseArgs({
+    options: {
+      quick: { type: 'boolean', default: false },
+      only: { type: 'string', default: '' },
+      rounds: { type: 'string' },
+      json: { type: 'string', default: join(RESULTS, 'latest.json') },
+    },
+  });
+  const { quick, json } = values;
+  const only = values.only.split(',').filter((name) => name !== '');
+  const names = ALL.map(({ name }) => name);
+  const unknown = only.filter((name) => !names.includes(name));
+  if (unknown.length > 0) throw new Error(`no bench "${unknown.join(', ')}"; there are ${names.join(', ')}`);
+  const rounds = Number(values.rounds ?? (quick ? 1 : 3));
+  if (!Number.isInteger(rounds) || rounds < 1) throw new Error('--rounds must be a whole number from 1');
+  return { quick, only, rounds, json };
+}
+
+/** One that fails is named at the end; the others still count. */
+async function runOne(bench: Bench, options: Options, results: Results, failed: string[]): Promise<void> {
+  const start = now();
+  try {
+    results.add(bench.name, await bench.run(options));
+  } catch (error) {
+    failed.push(`${bench.name}: ${(error as Error).message}`);
+  }
+  console.error(`bench: ${bench.name} took ${((now() - start) / 1000).toFixed(1)} s`);
+}
+
+async function runAll({ quick, only, rounds, json }: Arguments, folder: string): Promise<void> {
+  const benches = ALL.filter(({ name }) => only.length === 0 || only.includes(name));
+  const results = new Results();
+  const failed: string[] = [];
+  const start = now();
+  const machine = machineFacts(folder);
+  const run = (bench: Bench): Promise<void> =>
+    runOne(bench, { quick, folder, named: only.includes(bench.name) }, results, failed);
+  for (let round = 1; round <= rounds; round++) {
+    for (const bench of benches) if (bench.rounds === 'every') await run(bench);
+  }
+  for (const bench of benches) if (bench.rounds === 'once') await run(bench);
+  const about = { machine, quick, rounds, seconds: (now() - start) / 1000, failed };
+  printReport(benches, results, about);
+  writeReport(json, results, about);
+  console.error(`bench: wrote ${json}`);
+  if (failed.length > 0) process.exitCode = 1;
+}
+
+function main(): Promise<void> {
+  let chosen: Arguments;
+  try {
+    chosen = readArguments();
+  } catch (error) {
+    console.error(`bench: ${(error as Error).message}`);
+    process.exit(2);
+  }
+  const folder = makeDataFolder(RESULTS);
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+  return runAll(chosen, folder);
+}
+
+await main();

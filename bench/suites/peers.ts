@@ -1,0 +1,77 @@
+/** BullMQ with a Redis that syncs before it answers, beside ours: the same shapes, in turns, in the same run. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Bench, type Options, type Row, type Values, windowOf } from '../kit/bench.ts';
+import { inChild } from '../kit/child.ts';
+import { openBullMq, type Redis } from '../systems/bullmq.ts';
+import { openOrchd } from '../systems/orchd.ts';
+import { hasRedis, startRedis } from '../systems/redis.ts';
+import { cycles, enqueueThenDrain, paced } from '../systems/shapes.ts';
+
+const PEERS = fileURLToPath(new URL('../peers', import.meta.url));
+const IN_FLIGHT = 64;
+const SHAPES = ['cycle', 'drain', 'latency'] as const;
+
+interface Args {
+  readonly folder: string;
+  /** Set for BullMQ; without it ours is measured. */
+  readonly redis: Redis | undefined;
+  readonly shape: (typeof SHAPES)[number];
+  readonly quick: boolean;
+}
+
+export async function measure({ folder, redis, shape, quick }: Args): Promise<Values> {
+  const system = await (redis ? openBullMq(redis, IN_FLIGHT) : openOrchd(folder, IN_FLIGHT));
+  const run = {
+    cycle: () => cycles(system, folder, { inFlight: IN_FLIGHT, ...windowOf({ quick }) }),
+    drain: () => enqueueThenDrain(system, folder, { inFlight: IN_FLIGHT, jobs: quick ? 4000 : 20_000 }),
+    latency: () => paced(system, folder, { perSec: 100, seconds: quick ? 2 : 8 }),
+  };
+  const values = await run[shape]();
+  await system.close();
+  return values;
+}
+
+export const bench: Bench = {
+  name: 'peers',
+  title: 'ours and BullMQ (Redis appendfsync always), in turns; 64 in flight',
+  rounds: 'every',
+  async run(options) {
+    const problem = hasRedis() ? install() : 'redis-server not found';
+    if (problem) return [{ case: 'bullmq', values: { note: `peer skipped: ${problem}` } }];
+    const redis = await startRedis(join(options.folder, 'redis'));
+    try {
+      return await inTurns(options, { socket: redis.socket, pid: redis.pid });
+    } finally {
+      await redis.stop();
+      rmSync(join(options.folder, 'redis'), { recursive: true });
+    }
+  },
+};
+
+async function inTurns({ folder, quick }: Options, redis: Redis): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const shape of SHAPES) {
+    for (const [name, server] of [
+      ['orchd', undefined],
+      ['bullmq', redis],
+    ] as const) {
+      const ours = join(folder, 'peers');
+      const args: Args = { folder: server ? folder : ours, redis: server, shape, quick };
+      rows.push({ case: `${shape} ${name}`, values: await inChild({ measure, url: import.meta.url }, args) });
+      rmSync(ours, { recursive: true, force: true });
+    }
+  }
+  return rows;
+}
+
+/** Says what is in the way, or nothing. */
+function install(): string | undefined {
+  if (existsSync(join(PEERS, 'node_modules', 'bullmq'))) return undefined;
+  console.error('bench: installing the peers (npm ci in bench/peers)');
+  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund'];
+  const { status } = spawnSync('npm', args, { cwd: PEERS, stdio: ['ignore', 2, 2] });
+  return status === 0 ? undefined : 'npm ci in bench/peers failed';
+}

@@ -1,0 +1,152 @@
+/**
+ * One decision on the engine itself: an outcome comes in, its slot is free, the next job of that lane is claimed.
+ * 200 lanes of which three have a backend; as many jobs wait after each decision as before it.
+ */
+import { runtimeSettings } from '../../src/app.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { Engine } from '../../src/core/engine.ts';
+import type { JobEntry } from '../../src/core/entry.ts';
+import type { Submission } from '../../src/core/events.ts';
+import type { BackendInfo } from '../../src/core/fleet.ts';
+import { realEnv } from '../../src/kit/env/real.ts';
+import { newId } from '../../src/kit/ids.ts';
+import { tokenOf } from '../../src/model/records.ts';
+import { prepare, withPayload } from '../../src/runtime/prepare.ts';
+import { type Bench, BODY, type Row, type Values } from '../kit/bench.ts';
+import { CONFIG } from '../kit/brain.ts';
+import { inChild } from '../kit/child.ts';
+import { now, quantile } from '../kit/numbers.ts';
+
+const LANES = 200;
+const LANES_WITH_BACKEND = [17, 90, 171];
+const PRINCIPALS = 4;
+const FILL_BATCH = 1000;
+const MAX_TRIES = 3;
+
+interface Args {
+  readonly waiting: number;
+  readonly steps: number;
+}
+
+class Bed {
+  readonly #engine: Engine;
+  readonly #env = realEnv();
+  readonly #templates = templates();
+  #time = Date.now();
+  #made = 0;
+
+  constructor() {
+    const settings = runtimeSettings(loadConfig({ text: CONFIG })).engine;
+    this.#engine = new Engine({ settings, random: () => this.#env.random.next() });
+    this.#engine.step({ type: 'open', owner: 'bench' }, this.#time);
+  }
+
+  fill(waiting: number): void {
+    for (let done = 0; done < waiting; done += FILL_BATCH) {
+      const count = Math.min(FILL_BATCH, waiting - done);
+      const submissions = Array.from({ length: count }, (_, at) => this.#submission((done + at) % LANES));
+      this.#engine.step({ type: 'submit', submissions }, ++this.#time);
+    }
+  }
+
+  /** The job that the new backend got. */
+  addBackend(lane: number): JobEntry {
+    const info: BackendInfo = {
+      name: `backend-${lane}`,
+      kind: 'bench',
+      slots: 1,
+      types: [`lane-${lane}`],
+      models: undefined,
+      labels: {},
+      paid: false,
+      keepsResults: false,
+      registry: 'bench',
+    };
+    return claimed(this.#engine.step({ type: 'backend', info }, this.#time).touched);
+  }
+
+  /** Ends a running job; only that is timed, with the claim of the next one. Returns it and the time. */
+  next(running: JobEntry, lane: number): { entry: JobEntry; ms: number } {
+    const token = tokenOf(running.uid, running.open?.n ?? 0);
+    this.#engine.step({ type: 'offered', token, answer: { is: 'accepted' } }, ++this.#time);
+    const start = now();
+    const { touched } = this.#engine.step(
+      { type: 'outcome', token, outcome: { ok: true, result: 'null' } },
+      this.#time,
+    );
+    const ms = now() - start;
+    this.#engine.step({ type: 'indexed', uids: [{ uid: running.uid, seq: running.seq }] }, this.#time);
+    this.#engine.step({ type: 'submit', submissions: [this.#submission(lane)] }, this.#time);
+    return { entry: claimed(touched), ms };
+  }
+
+  get waiting(): number {
+    return this.#engine.state.counts.queued;
+  }
+
+  #submission(lane: number): Submission {
+    const template = this.#templates[lane * PRINCIPALS + (this.#made++ % PRINCIPALS)] as Submission;
+    return { ...template, id: newId(this.#time, this.#env.random) };
+  }
+}
+
+/** Checked once each: what is measured here begins behind the check. */
+function templates(): Submission[] {
+  return Array.from({ length: LANES * PRINCIPALS }, (_, at) => {
+    const lane = Math.floor(at / PRINCIPALS);
+    const request = { type: `lane-${lane}`, agent: `agent-${at % PRINCIPALS}`, payload: BODY };
+    const { submission, payloadText } = prepare(request, {}, () => '', MAX_TRIES);
+    return withPayload(submission, payloadText, undefined);
+  });
+}
+
+function claimed(touched: readonly JobEntry[]): JobEntry {
+  const entry = touched.find(({ rec }) => rec.state === 'claimed');
+  if (!entry) throw new Error('nothing was claimed');
+  return entry;
+}
+
+export async function measure({ waiting, steps }: Args): Promise<Values> {
+  const bed = new Bed();
+  bed.fill(waiting);
+  const running = LANES_WITH_BACKEND.map((lane) => ({ lane, entry: bed.addBackend(lane) }));
+  const run = (count: number): number[] => {
+    const times: number[] = [];
+    for (let at = 0; at < count; at++) {
+      const place = running[at % running.length] as (typeof running)[number];
+      const { entry, ms } = bed.next(place.entry, place.lane);
+      place.entry = entry;
+      times.push(ms * 1000);
+    }
+    return times;
+  };
+  run(steps);
+  const times = run(steps);
+  return {
+    p50Us: quantile(times, 0.5),
+    p90Us: quantile(times, 0.9),
+    p99Us: quantile(times, 0.99),
+    waiting: bed.waiting,
+  };
+}
+
+export const bench: Bench = {
+  name: 'pick',
+  title: 'pick and claim on the engine: 200 lanes, 3 with a backend',
+  rounds: 'once',
+  async run({ quick }) {
+    const rows: Row[] = [];
+    const steps = quick ? 10_000 : 30_000;
+    for (let round = 0; round < (quick ? 1 : 3); round++) {
+      for (const [name, waiting] of [
+        ['pick 1k', 1000],
+        ['pick 1M', 1_000_000],
+      ] as const) {
+        const flags = ['--max-old-space-size=8192'];
+        const values = await inChild({ measure, url: import.meta.url }, { waiting, steps }, flags);
+        rows.push({ case: name, values });
+      }
+    }
+    return rows;
+  },
+};

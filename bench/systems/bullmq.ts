@@ -1,0 +1,91 @@
+/**
+ * BullMQ: one queue and one worker in this process, Redis beside it. The end of a job is learned from the worker
+ * itself, which is cheaper for it than its QueueEvents.
+ */
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+import type { JobBody, System } from './system.ts';
+
+/** What is used of it; the package is installed on demand, so its own types may not be there. */
+interface Job {
+  readonly id: string;
+  readonly data: JobBody;
+}
+interface Queue {
+  add(name: string, data: JobBody): Promise<Job>;
+  obliterate(options: { force: boolean }): Promise<void>;
+  close(): Promise<void>;
+}
+interface Worker {
+  on(event: 'completed', listener: (job: Job) => void): void;
+  waitUntilReady(): Promise<unknown>;
+  close(): Promise<void>;
+}
+interface BullMq {
+  readonly Queue: new (name: string, options: object) => Queue;
+  readonly Worker: new (name: string, handle: (job: Job) => Promise<void>, options: object) => Worker;
+}
+
+async function load(): Promise<BullMq> {
+  const require = createRequire(new URL('../peers/package.json', import.meta.url));
+  return (await import(pathToFileURL(require.resolve('bullmq')).href)) as BullMq;
+}
+
+export interface Redis {
+  readonly socket: string;
+  readonly pid: number;
+}
+
+export async function openBullMq(redis: Redis, concurrency: number): Promise<System> {
+  const { Queue, Worker } = await load();
+  const connection = { path: redis.socket, maxRetriesPerRequest: null };
+  const queue = new Queue('bench', { connection, defaultJobOptions: { removeOnComplete: true } });
+  await queue.obliterate({ force: true });
+  const ends = new Ends();
+  let worker: Worker | undefined;
+  const system: System = {
+    servers: [redis.pid],
+    onStart: () => undefined,
+    async submit(job) {
+      await queue.add('job', job);
+    },
+    async cycle(job) {
+      const { id } = await queue.add('job', job);
+      await ends.of(id);
+    },
+    async work() {
+      worker = new Worker('bench', async (job) => system.onStart(job.data), { connection, concurrency });
+      worker.on('completed', (job) => ends.tell(job.id));
+      await worker.waitUntilReady();
+    },
+    async rest() {
+      await worker?.close();
+      worker = undefined;
+    },
+    async close() {
+      await worker?.close();
+      await queue.close();
+    },
+  };
+  return system;
+}
+
+/** A job may end before its submitter has heard of its id. */
+class Ends {
+  readonly #waiting = new Map<string, () => void>();
+  readonly #early = new Set<string>();
+
+  of(id: string): Promise<void> {
+    if (this.#early.delete(id)) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#waiting.set(id, resolve);
+    });
+  }
+
+  tell(id: string): void {
+    const resolve = this.#waiting.get(id);
+    if (resolve) resolve();
+    else this.#early.add(id);
+    this.#waiting.delete(id);
+  }
+}

@@ -1,0 +1,90 @@
+/** The same three questions for every system. */
+import { BODY, type Values } from '../kit/bench.ts';
+import { Meter } from '../kit/meter.ts';
+import { inFlight, now, quantile, sleep } from '../kit/numbers.ts';
+import { perItem, steady } from '../kit/steady.ts';
+import type { JobBody, System } from './system.ts';
+
+const jobNow = (): JobBody => ({ t: now(), body: BODY });
+
+export interface CycleShape {
+  readonly inFlight: number;
+  readonly warmMs: number;
+  readonly measureMs: number;
+}
+
+/** Submit, run, hear of the end; then the next. */
+export async function cycles(system: System, folder: string, shape: CycleShape): Promise<Values> {
+  await system.work();
+  const { syncs, servers } = system;
+  return steady({ ...shape, folder, servers, ...(syncs && { syncs }) }, () => system.cycle(jobNow()));
+}
+
+export interface DrainShape {
+  readonly inFlight: number;
+  readonly jobs: number;
+}
+
+/** Submit all while nothing runs, then run all: what queues publish as their cycle. */
+export async function enqueueThenDrain(system: System, folder: string, shape: DrainShape): Promise<Values> {
+  await drainOnce(system, folder, { ...shape, jobs: Math.ceil(shape.jobs / 4) });
+  return drainOnce(system, folder, shape);
+}
+
+async function drainOnce(system: System, folder: string, shape: DrainShape): Promise<Values> {
+  const { promise: allStarted, resolve } = Promise.withResolvers<void>();
+  let started = 0;
+  system.onStart = () => {
+    if (++started === shape.jobs) resolve();
+  };
+  const syncsBefore = system.syncs?.();
+  const meter = new Meter(folder, system.servers);
+  await inFlight(shape.jobs, shape.inFlight, () => system.submit(jobNow()));
+  const enqueued = meter.read().seconds;
+  await system.work();
+  await allStarted;
+  const reading = meter.read();
+  const syncs = syncsBefore === undefined ? undefined : (system.syncs?.() ?? 0) - syncsBefore;
+  await system.rest();
+  return {
+    ...perItem(reading, shape.jobs, syncs),
+    enqueuePerSec: shape.jobs / enqueued,
+    drainPerSec: shape.jobs / (reading.seconds - enqueued),
+  };
+}
+
+export interface PaceShape {
+  readonly perSec: number;
+  readonly seconds: number;
+}
+
+/** Jobs at a steady pace: how long until the submitter is told, and until the handler starts. */
+export async function paced(system: System, folder: string, shape: PaceShape): Promise<Values> {
+  const count = shape.perSec * shape.seconds;
+  const { promise: allStarted, resolve } = Promise.withResolvers<void>();
+  const starts: number[] = [];
+  const acks: number[] = [];
+  await system.work();
+  await inFlight(200, 1, () => system.cycle(jobNow()));
+  system.onStart = ({ t }) => {
+    if (starts.push(now() - t) === count) resolve();
+  };
+  const meter = new Meter(folder, system.servers);
+  const begin = now();
+  const sent: Promise<void>[] = [];
+  for (let at = 0; at < count; at++) {
+    const wait = begin + (at * 1000) / shape.perSec - now();
+    if (wait > 0) await sleep(wait);
+    const job = jobNow();
+    sent.push(system.submit(job).then(() => void acks.push(now() - job.t)));
+  }
+  await Promise.all([...sent, allStarted]);
+  const { otherCores } = meter.read();
+  return {
+    startP50Ms: quantile(starts, 0.5),
+    startP99Ms: quantile(starts, 0.99),
+    ackP50Ms: quantile(acks, 0.5),
+    ackP99Ms: quantile(acks, 0.99),
+    otherCores,
+  };
+}
