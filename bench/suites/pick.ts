@@ -9,7 +9,7 @@ import type { JobEntry } from '../../src/core/entry.ts';
 import type { Submission } from '../../src/core/events.ts';
 import type { BackendInfo } from '../../src/core/fleet.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
-import { newId } from '../../src/kit/ids.ts';
+import { IdMaker } from '../../src/kit/ids.ts';
 import { tokenOf } from '../../src/model/records.ts';
 import { prepare, withPayload } from '../../src/runtime/prepare.ts';
 import { type Bench, BODY, type Row, type Values } from '../kit/bench.ts';
@@ -86,7 +86,7 @@ class Bed {
 
   #submission(lane: number): Submission {
     const template = this.#templates[lane * PRINCIPALS + (this.#made++ % PRINCIPALS)] as Submission;
-    return { ...template, id: newId(this.#time, this.#env.random) };
+    return { ...template, id: new IdMaker(this.#env.random).next(this.#time) };
   }
 }
 

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { JOB_ID } from '../model/submit.ts';
 import { realEnv } from './env/real.ts';
-import { newId } from './ids.ts';
+import { IdMaker } from './ids.ts';
 
 const { random } = realEnv();
 
 test('ids have the form of a job id and sort by the time they were made', () => {
   const times = [0, 1, 255, 1_767_225_600_000, 1_767_225_600_001, 2 ** 48 - 1];
-  const ids = times.map((time) => newId(time, random));
+  const ids = times.map((time) => new IdMaker(random).next(time));
   for (const id of ids) {
     assert.match(id, new RegExp(JOB_ID));
     assert.equal(id.length, 32);
@@ -17,11 +17,11 @@ test('ids have the form of a job id and sort by the time they were made', () => 
 });
 
 test('a clock that counts parts of a millisecond gives ids of the same form', () => {
-  assert.match(newId(1_767_225_600_000.25, random), new RegExp(JOB_ID));
-  assert.equal(newId(1_767_225_600_000.25, random).length, 32);
+  assert.match(new IdMaker(random).next(1_767_225_600_000.25), new RegExp(JOB_ID));
+  assert.equal(new IdMaker(random).next(1_767_225_600_000.25).length, 32);
 });
 
 test('100,000 ids of one instant are all different', () => {
-  const ids = new Set(Array.from({ length: 100_000 }, () => newId(5, random)));
+  const ids = new Set(Array.from({ length: 100_000 }, () => new IdMaker(random).next(5)));
   assert.equal(ids.size, 100_000);
 });

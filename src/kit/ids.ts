@@ -1,6 +1,22 @@
 /** Job ids that sort by the time they were made: 48 bits of milliseconds, 80 bits of chance. */
 import type { Random } from './env/env.ts';
 
-export function newId(now: number, random: Random): string {
-  return Math.floor(now).toString(16).padStart(12, '0') + random.hex(10);
+export class IdMaker {
+  readonly #random: Random;
+  #at = -1;
+  #prefix = '';
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  next(now: number): string {
+    const at = Math.floor(now);
+    // Many ids are made in one millisecond.
+    if (at !== this.#at) {
+      this.#at = at;
+      this.#prefix = at.toString(16).padStart(12, '0');
+    }
+    return this.#prefix + this.#random.hex(10);
+  }
 }

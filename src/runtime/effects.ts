@@ -15,16 +15,26 @@ import type {
   ExecutionOutcome,
   Inspection,
   KillReply,
+  OfferReply,
 } from '../core/ports.ts';
 import { backoffMs } from '../kit/backoff.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
 import type { Env } from '../kit/env/env.ts';
 import { errorInfo, OrchdError } from '../model/errors.ts';
-import type { AttemptRecord, Body } from '../model/records.ts';
+import { type AttemptRecord, type Body, tokenOf } from '../model/records.ts';
 import type { Bodies } from './bodies.ts';
 import type { Loop } from './loop.ts';
 
 const RETRY = { baseDelayMs: 50, maxDelayMs: 1000, jitter: 0.5 };
+
+/** One reader of an executor's events: how far it is, and since when it has heard nothing. */
+interface Reading {
+  readonly token: string;
+  readonly backend: Backend;
+  from: number;
+  since: number;
+  tries: number;
+}
 
 export interface EffectsParts {
   readonly env: Env;
@@ -40,6 +50,8 @@ export class Effects {
   readonly #parts: EffectsParts;
   /** `<kind> <token>`: a kill goes out beside an offer that has not come back. */
   readonly #acting = new Set<string>();
+  /** Offers that are out, until what came of them is durable. */
+  readonly #offering = new Set<string>();
   readonly #following = new Set<string>();
   #stopped = false;
 
@@ -48,7 +60,7 @@ export class Effects {
   }
 
   get underWay(): number {
-    return this.#acting.size + this.#following.size;
+    return this.#acting.size + this.#offering.size + this.#following.size;
   }
 
   stop(): void {
@@ -58,6 +70,7 @@ export class Effects {
   /** Starts what is due for one job; its records are durable. */
   update(entry: JobEntry): void {
     const effect = dueFor(this.#parts.engine.state, entry);
+    if (effect?.kind !== 'offer') this.#offering.delete(tokenOf(entry.uid, entry.rec.attempt));
     if (effect) this.#begin(effect);
   }
 
@@ -99,6 +112,7 @@ export class Effects {
       return;
     }
     if (kind === 'follow') this.#follow(token, backend);
+    else if (kind === 'offer') this.#offer(token, backend);
     else if (!this.#acting.has(actionOf(effect))) {
       this.#acting.add(actionOf(effect));
       void this.#act(effect, backend);
@@ -125,18 +139,8 @@ export class Effects {
   }
 
   /** One try; true when it is settled, false when it must be asked again. */
-  async #once(token: string, kind: EffectKind, backend: Backend): Promise<boolean> {
-    switch (kind) {
-      case 'offer':
-        await this.#offer(token, backend);
-        return true;
-      case 'inspect':
-        return this.#inspect(token, backend);
-      case 'kill':
-        return this.#kill(token, backend);
-      default:
-        return true;
-    }
+  #once(token: string, kind: EffectKind, backend: Backend): Promise<boolean> {
+    return kind === 'inspect' ? this.#inspect(token, backend) : this.#kill(token, backend);
   }
 
   #isDue(token: string, kind: EffectKind): boolean {
@@ -145,26 +149,39 @@ export class Effects {
     return !this.#stopped && entry !== undefined && dueFor(state, entry)?.kind === kind;
   }
 
-  async #offer(token: string, backend: Backend): Promise<void> {
-    const entry = this.#parts.engine.state.open.get(token) as JobEntry;
-    const attempt = entry.open as AttemptRecord;
-    let payloadText: string;
-    try {
-      payloadText = await this.#parts.bodies.read(entry.ask.payload);
-    } catch (error) {
-      const info = error instanceof OrchdError ? error.info() : errorInfo('STORE_FAILED');
-      await this.#parts.loop.ask({ type: 'offered', token, answer: { is: 'refused', error: info } });
-      return;
-    }
+  /** Once: an offer that gets no answer makes the attempt unknown, and then it is asked about. */
+  #offer(token: string, backend: Backend): void {
+    const entry = this.#parts.engine.state.open.get(token);
+    if (!entry || this.#offering.has(token)) return;
+    this.#offering.add(token);
+    const { payload } = entry.ask;
+    if (typeof payload === 'string') return this.#send(token, entry, payload, backend);
+    this.#parts.bodies.read(payload).then(
+      (text) => this.#send(token, entry, text, backend),
+      (error) => {
+        const info = error instanceof OrchdError ? error.info() : errorInfo('STORE_FAILED');
+        this.#answered(token, backend, { is: 'refused', error: info });
+      },
+    );
+  }
+
+  #send(token: string, entry: JobEntry, payloadText: string, backend: Backend): void {
+    const attempt = entry.open?.n;
+    if (this.#stopped || attempt === undefined) return;
     crashpoint('effect:before-offer');
-    const offer = { ...this.#who(), token, ask: entry.ask, payloadText, attempt: attempt.n };
-    const answer = await backend.offer(offer).catch(() => ({ is: 'unknown' }) as const);
+    backend.offer({ ...this.#who(), token, ask: entry.ask, payloadText, attempt }).then(
+      (answer) => this.#answered(token, backend, answer),
+      () => this.#answered(token, backend, { is: 'unknown' }),
+    );
+  }
+
+  #answered(token: string, backend: Backend, answer: OfferReply | { readonly is: 'unknown' }): void {
     crashpoint('effect:after-offer');
+    if (this.#stopped) return;
     if (answer.is === 'fenced') return this.#parts.loop.fail(new OrchdError('FENCED'));
-    const heard = this.#parts.loop.ask({ type: 'offered', token, answer });
+    this.#parts.loop.post({ type: 'offered', token, answer });
     // Reading needs no commit of ours, and an answer that is quick then shares its flush.
     if (answer.is === 'accepted') this.#follow(token, backend);
-    await heard;
   }
 
   async #inspect(token: string, backend: Backend): Promise<boolean> {
@@ -214,37 +231,55 @@ export class Effects {
   #follow(token: string, backend: Backend): void {
     if (this.#following.has(token) || this.#stopped) return;
     this.#following.add(token);
-    this.#read(token, backend)
-      .catch((error: Error) => this.#parts.loop.fail(error))
-      .finally(() => this.#following.delete(token));
+    this.#read({ token, backend, from: 0, since: this.#parts.env.clock.monotonic(), tries: 1 });
   }
 
   /** Reads until the end; a reader that loses its executor tries again for a while, then says so. */
-  async #read(token: string, backend: Backend): Promise<void> {
-    const { loop, env, engine, holderLostMs, onEvent } = this.#parts;
-    let from = 0;
-    let since = env.clock.monotonic();
+  #read(reading: Reading): void {
+    const { token, backend } = reading;
+    const { engine, env, onEvent } = this.#parts;
     const hear = (event: ExecutionEvent): void => {
       const entry = engine.state.open.get(token);
-      if (event.n <= from || !entry || this.#stopped) return;
-      from = event.n;
-      since = env.clock.monotonic();
+      if (event.n <= reading.from || !entry || this.#stopped) return;
+      reading.from = event.n;
+      reading.since = env.clock.monotonic();
       onEvent(entry, event);
     };
-    for (let tries = 1; !this.#stopped; tries++) {
-      const end = await backend.follow(token, from, hear, this.#who()).catch(() => ({ is: 'lost' }) as const);
-      if (end.is === 'ended') {
-        const outcome = await this.#stored(end.outcome);
-        if (!this.#stopped) loop.post({ type: 'outcome', token, outcome });
-        return;
-      }
-      if (!engine.state.open.has(token)) return;
-      if (env.clock.monotonic() - since >= holderLostMs) {
-        loop.post({ type: 'lost', token });
-        return;
-      }
-      await this.#pause(backoffMs(RETRY, tries, env.random.next()));
+    backend.follow(token, reading.from, hear, this.#who()).then(
+      (end) => (end.is === 'ended' ? this.#ended(token, end.outcome) : this.#readAgain(reading)),
+      () => this.#readAgain(reading),
+    );
+  }
+
+  #readAgain(reading: Reading): void {
+    const { token } = reading;
+    const { engine, env, loop, holderLostMs } = this.#parts;
+    const isOver = this.#stopped || !engine.state.open.has(token);
+    const isLost = env.clock.monotonic() - reading.since >= holderLostMs;
+    if (isOver || isLost) {
+      this.#following.delete(token);
+      if (!isOver) loop.post({ type: 'lost', token });
+      return;
     }
+    env.timers.after(backoffMs(RETRY, reading.tries++, env.random.next()), () => this.#read(reading));
+  }
+
+  #ended(token: string, outcome: ExecutionOutcome): void {
+    this.#following.delete(token);
+    if (this.#stopped) return;
+    const stored = this.#storedNow(outcome);
+    if (stored) return this.#parts.loop.post({ type: 'outcome', token, outcome: stored });
+    this.#stored(outcome).then(
+      (late) => this.#stopped || this.#parts.loop.post({ type: 'outcome', token, outcome: late }),
+      (error: Error) => this.#stopped || this.#parts.loop.fail(error),
+    );
+  }
+
+  /** The outcome at once where it needs no blob. */
+  #storedNow(outcome: ExecutionOutcome): Outcome | undefined {
+    if (outcome.ok !== true) return outcome;
+    const result = this.#parts.bodies.inline(outcome.resultText);
+    return result === undefined ? undefined : { ok: true, result };
   }
 
   /** Puts a large result behind the store; while the disk is full the outcome waits here, and nothing is lost. */

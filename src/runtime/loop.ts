@@ -15,7 +15,7 @@ import type { Cancel, Env } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { Change } from '../model/records.ts';
 import type { BrainClock } from './brain-clock.ts';
-import { Watermark } from './watermark.ts';
+import { type Waiter, Watermark } from './watermark.ts';
 
 /** Submissions taken in one turn: a flood must not keep the loop from its other work. */
 const SUBMITS_PER_TURN = 1024;
@@ -47,8 +47,6 @@ export class Loop {
   #timer: Cancel | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #failure: Error | undefined;
-  /** Callers that wait for a reply, so that a failure reaches each of them. */
-  readonly #awaiting = new Set<(error: Error) => void>();
 
   constructor(env: Env, engine: Engine, store: Store, clock: BrainClock, listener: LoopListener) {
     this.#env = env;
@@ -73,22 +71,15 @@ export class Loop {
 
   ask(event: EngineEvent): Promise<Reply> {
     if (this.#failure) return Promise.reject(this.#failure);
-    return new Promise((resolve, reject) => {
-      this.#awaiting.add(reject);
-      this.#enqueue({ event, resolve, reject });
-    });
+    return new Promise((resolve, reject) => this.#enqueue({ event, resolve, reject }));
   }
 
   /** Resolves when this sequence is durable: what a reader is told must not be taken back. */
   durable(seq: number): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure);
     if (seq <= this.#watermark.durable) return Promise.resolve();
-    return new Promise((resolve, reject) => {
-      this.#awaiting.add(reject);
-      this.#watermark.after(Math.max(seq, this.engine.state.seq), () => {
-        this.#awaiting.delete(reject);
-        resolve();
-      });
+    return new Promise((done, fail) => {
+      this.#watermark.after(Math.max(seq, this.engine.state.seq), { done, fail });
     });
   }
 
@@ -103,8 +94,11 @@ export class Loop {
     if (this.#failure) return;
     this.#failure = error;
     this.#timer?.();
-    for (const reject of this.#awaiting) reject(error);
-    this.#awaiting.clear();
+    const posted = [...this.#urgent, ...this.#submits];
+    this.#urgent = [];
+    this.#submits = [];
+    for (const { reject } of posted) reject?.(error);
+    this.#watermark.failAll(error);
     this.#listener.failed(error);
   }
 
@@ -139,22 +133,16 @@ export class Loop {
   #turn(): void {
     const now = this.#clock.now();
     const batch = this.#take();
-    const changes: Change[] = [];
-    const done: { posted: Posted; step: Step; seq: number }[] = [];
-    for (const posted of batch) {
-      const step = this.engine.step(posted.event, now);
-      for (const change of step.changes) changes.push(change);
-      done.push({ posted, step, seq: this.engine.state.seq });
-    }
+    const committed = new Committed(this.#listener, batch, now);
+    for (const posted of batch) committed.add(this.engine.step(posted.event, now));
     crashpoint('loop:after-step');
-    if (changes.length > 0) {
-      const seq = this.#store.append(changes, now);
-      if (seq !== this.engine.state.seq)
-        throw new Error(`the store counts ${seq}, the engine ${this.engine.state.seq}`);
-      this.#watermark.after(seq, () => this.#listener.changed(changes, now));
+    const { seq } = this.engine.state;
+    if (committed.changes.length > 0) {
+      const appended = this.#store.append(committed.changes, now);
+      if (appended !== seq) throw new Error(`the store counts ${appended}, the engine ${seq}`);
       crashpoint('loop:after-append');
     }
-    for (const { posted, step, seq } of done) this.#release(posted, step, seq);
+    this.#watermark.after(seq, committed);
     this.#setTimer(now);
     if (this.#submits.length > 0 || this.#urgent.length > 0) this.#schedule();
   }
@@ -172,17 +160,6 @@ export class Loop {
     return batch;
   }
 
-  #release(posted: Posted, step: Step, seq: number): void {
-    if (!posted.resolve && step.touched.length === 0) return;
-    this.#watermark.after(seq, () => {
-      if (posted.resolve && posted.reject) {
-        this.#awaiting.delete(posted.reject);
-        posted.resolve(step.reply);
-      }
-      for (const entry of step.touched) this.#listener.settled(entry);
-    });
-  }
-
   #setTimer(now: number): void {
     const at = this.engine.nextWake();
     if (at === this.#timerAt && this.#timer) return;
@@ -198,5 +175,38 @@ export class Loop {
       if (this.#clock.mayExpire) this.post({ type: 'tick' });
       else this.#guard(() => this.#setTimer(this.#clock.now()));
     });
+  }
+}
+
+/** One turn on its way to the disk: what is told and begun once all of it is durable. */
+class Committed implements Waiter {
+  readonly changes: Change[] = [];
+  readonly #listener: LoopListener;
+  readonly #batch: readonly Posted[];
+  readonly #now: number;
+  readonly #steps: Step[] = [];
+
+  constructor(listener: LoopListener, batch: readonly Posted[], now: number) {
+    this.#listener = listener;
+    this.#batch = batch;
+    this.#now = now;
+  }
+
+  add(step: Step): void {
+    this.#steps.push(step);
+    for (const change of step.changes) this.changes.push(change);
+  }
+
+  done(): void {
+    if (this.changes.length > 0) this.#listener.changed(this.changes, this.#now);
+    for (let at = 0; at < this.#steps.length; at++) {
+      const { reply, touched } = this.#steps[at] as Step;
+      (this.#batch[at] as Posted).resolve?.(reply);
+      for (const entry of touched) this.#listener.settled(entry);
+    }
+  }
+
+  fail(error: Error): void {
+    for (const { reject } of this.#batch) reject?.(error);
   }
 }

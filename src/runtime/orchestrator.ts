@@ -130,9 +130,10 @@ export class Orchestrator extends Service {
 
   protected async onStart(): Promise<void> {
     const { env, store } = this.#parts;
-    for (const backend of this.#backends.values()) await backend.start?.();
     this.#clock.startAt(await store.open(this.#engine.state, this.#storeEvents(), this.#clock.now()));
     for (const entry of this.#engine.state.ended) store.index(bundleOf(entry));
+    // Only now: the store's lock says that nobody else drives the same backends.
+    for (const backend of this.#backends.values()) await backend.start?.();
     this.#loop.begin();
     this.#parts.observer?.recovered(this.#engine.state.jobs.values());
     await this.#loop.ask({ type: 'open', owner: env.random.hex(8) });
@@ -178,10 +179,9 @@ export class Orchestrator extends Service {
     return false;
   }
 
-  async submit(request: SubmitRequest, caller: Caller = {}): Promise<Submitted> {
-    const [answer] = await this.submitMany([request], caller);
-    if (answer instanceof OrchdError) throw answer;
-    return answer as Submitted;
+  submit(request: SubmitRequest, caller: Caller = {}): Promise<Submitted> {
+    const closed = this.#closed();
+    return closed ? Promise.reject(closed) : this.#submissions.submitOne(request, caller);
   }
 
   /** One answer per request, in one commit. */
@@ -337,11 +337,17 @@ export class Orchestrator extends Service {
       this.#following.forget(uid);
       return;
     }
+    const tell = (job: JobView): void => {
+      this.#following.ended(uid, job);
+      this.#waiters.tell(uid, job);
+    };
+    const { result } = entry.rec;
+    if (typeof result === 'string') {
+      const view = viewOf(this.#engine.state, entry, this.#clock.now());
+      return tell({ ...view, result: JSON.parse(result) });
+    }
     this.#fullView(entry).then(
-      (job) => {
-        this.#following.ended(uid, job);
-        this.#waiters.tell(uid, job);
-      },
+      tell,
       (error: Error) =>
         this.#parts.logger?.error('an end could not be told', { job_id: uid, reason: error.message }),
     );
@@ -387,9 +393,14 @@ export class Orchestrator extends Service {
     if (code !== 'SHUTTING_DOWN') this.#parts.logger?.error('the brain has stopped', { error_code: code });
   }
 
+  #closed(): Error | undefined {
+    if (this.#loop.failure) return this.#loop.failure;
+    return this.running ? undefined : new OrchdError('SHUTTING_DOWN', 'the orchestrator has not been started');
+  }
+
   #assertOpen(): void {
-    if (this.#loop.failure) throw this.#loop.failure;
-    if (!this.running) throw new OrchdError('SHUTTING_DOWN', 'the orchestrator has not been started');
+    const closed = this.#closed();
+    if (closed) throw closed;
   }
 }
 

@@ -4,7 +4,7 @@ import type { Engine } from '../core/engine.ts';
 import type { EndedJob, Submission } from '../core/events.ts';
 import type { Store } from '../core/ports.ts';
 import type { Env } from '../kit/env/env.ts';
-import { newId } from '../kit/ids.ts';
+import { IdMaker } from '../kit/ids.ts';
 import { OrchdError } from '../model/errors.ts';
 import { uidOf } from '../model/records.ts';
 import type { JobState } from '../model/states.ts';
@@ -39,12 +39,26 @@ export class Submissions {
   /** Grows when ended jobs leave memory: a look into the history that began before must be repeated. */
   #evictions = 0;
 
+  readonly #ids: IdMaker;
+
   constructor(parts: SubmissionsParts) {
     this.#parts = parts;
+    this.#ids = new IdMaker(parts.env.random);
   }
 
   noteEviction(): void {
     this.#evictions++;
+  }
+
+  /** The common case without a detour: one small job whose id is ours. */
+  async submitOne(request: SubmitRequest, caller: Caller): Promise<Submitted> {
+    if (this.#parts.store.overloaded) throw new OrchdError('STORE_BUSY');
+    const ready = this.#ready(request, caller);
+    const submission = ready instanceof Promise ? await ready : ready;
+    const reply = await this.#parts.loop.ask({ type: 'submit', submissions: [submission] });
+    const [answer] = reply as readonly (SubmitAnswer | OrchdError)[];
+    if (answer instanceof OrchdError) throw answer;
+    return submitted(answer as SubmitAnswer);
   }
 
   /** One answer per request, in one commit. */
@@ -79,7 +93,7 @@ export class Submissions {
 
   #ready(request: SubmitRequest, caller: Caller): Submission | Promise<Submission> {
     const { env, bodies, maxTries } = this.#parts;
-    const makeId = (): string => newId(env.clock.now(), env.random);
+    const makeId = (): string => this.#ids.next(env.clock.now());
     const { submission, payloadText } = prepare(request, caller, makeId, maxTries);
     const inline = bodies.inline(payloadText);
     const callerChoseId = submission.hash !== undefined;
@@ -115,11 +129,9 @@ export class Submissions {
 }
 
 function submitted(answer: SubmitAnswer): Submitted {
-  return {
-    job_id: answer.id,
-    status: answer.status,
-    ...(answer.queuePosition !== undefined && { queue_position: answer.queuePosition }),
-    ...(answer.predictedStartMs !== undefined && { predicted_start_ms: answer.predictedStartMs }),
-    ...(answer.duplicateOf !== undefined && { duplicate_of: answer.duplicateOf }),
-  };
+  const told: { -readonly [K in keyof Submitted]: Submitted[K] } = { job_id: answer.id, status: answer.status };
+  if (answer.queuePosition !== undefined) told.queue_position = answer.queuePosition;
+  if (answer.predictedStartMs !== undefined) told.predicted_start_ms = answer.predictedStartMs;
+  if (answer.duplicateOf !== undefined) told.duplicate_of = answer.duplicateOf;
+  return told;
 }

@@ -1,7 +1,14 @@
 /** Runs what waits for a sequence to be durable, in order. */
+export interface Waiter {
+  /** The sequence is durable. */
+  done(): void;
+  /** It never will be. */
+  fail(error: Error): void;
+}
+
 interface Waiting {
   readonly seq: number;
-  readonly run: () => void;
+  readonly waiter: Waiter;
 }
 
 export class Watermark {
@@ -18,18 +25,18 @@ export class Watermark {
   }
 
   /** Sequences must not go down from call to call: later steps depend on later changes. */
-  after(seq: number, run: () => void): void {
-    if (seq <= this.#durable && this.#next === this.#waiting.length) run();
-    else this.#waiting.push({ seq, run });
+  after(seq: number, waiter: Waiter): void {
+    if (seq <= this.#durable && this.#next === this.#waiting.length) waiter.done();
+    else this.#waiting.push({ seq, waiter });
   }
 
   rise(durable: number): void {
     this.#durable = durable;
     while (this.#next < this.#waiting.length) {
-      const waiting = this.#waiting[this.#next] as Waiting;
-      if (waiting.seq > durable) break;
+      const { seq, waiter } = this.#waiting[this.#next] as Waiting;
+      if (seq > durable) break;
       this.#next++;
-      waiting.run();
+      waiter.done();
     }
     if (this.#next === this.#waiting.length) {
       this.#waiting = [];
@@ -38,5 +45,12 @@ export class Watermark {
       this.#waiting = this.#waiting.slice(this.#next);
       this.#next = 0;
     }
+  }
+
+  failAll(error: Error): void {
+    const waiting = this.#waiting.slice(this.#next);
+    this.#waiting = [];
+    this.#next = 0;
+    for (const { waiter } of waiting) waiter.fail(error);
   }
 }

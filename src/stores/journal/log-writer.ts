@@ -145,22 +145,16 @@ export class LogWriter {
 
   #kick(): void {
     if (this.#flushing || this.#failure) return;
-    this.#flushing = new Promise((done) => {
-      this.#env.timers.soon(() => {
-        this.#flushAll().then(
-          () => done(),
-          (error: Error) => {
-            this.#fail(error);
-            done();
-          },
-        );
-      });
-    });
+    // At once: a turn of the loop appends all that it has as one unit, so there is nothing to wait for.
+    this.#flushing = this.#flushAll().catch((error: Error) => this.#fail(error));
   }
 
   async #flushAll(): Promise<void> {
     for (;;) {
-      while (this.#pending.length > 0) await this.#flush();
+      while (this.#pending.length > 0) {
+        await this.#flush();
+        if (this.#pending.length > 0) await this.#gather();
+      }
       if (this.#rollWanted) await this.#rollNow();
       if (this.#pending.length === 0) break;
     }
@@ -187,8 +181,14 @@ export class LogWriter {
     this.#durableSeq += count;
     this.#pendingBytes -= text.length;
     this.#events.durable(this.#durableSeq);
-    // Those who were just told usually answer with more: let them, so that the next frame holds it all.
-    await new Promise<void>((resolve) => this.#env.timers.soon(resolve));
+  }
+
+  /**
+   * Those who were just told usually answer with more. Their answers are in after two turns of the loop: one for
+   * them to be heard, one for what they led to; then the next frame holds it all.
+   */
+  async #gather(): Promise<void> {
+    for (let turns = 0; turns < 2; turns++) await new Promise<void>((resolve) => this.#env.timers.soon(resolve));
   }
 
   #takeBatch(): Unit {

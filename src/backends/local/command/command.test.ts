@@ -1,0 +1,263 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { CommandKit, hear, js, offerOf, run, sh, until, WHO } from '../../../../test/fakes/command-kit.ts';
+import type { ExecutionEvent, ExecutionOutcome } from '../../../core/ports.ts';
+
+const errorOf = (outcome: ExecutionOutcome | 'lost') => {
+  assert.ok(outcome !== 'lost' && outcome.ok === false, `it did not fail: ${JSON.stringify(outcome)}`);
+  return outcome.error;
+};
+
+describe('a command', () => {
+  test('gets the payload on standard input, and its output is the result', async (t) => {
+    const kit = new CommandKit(t);
+    const backend = kit.backend(sh('cat; echo; echo done'));
+    await backend.start();
+    const { reply, events, outcome } = await run(backend, 'job:1', { prompt: 'hällo' });
+    assert.deepEqual(reply, { is: 'accepted' });
+    assert.deepEqual(outcome, {
+      ok: true,
+      resultText: JSON.stringify({ text: '{"prompt":"hällo"}\ndone\n', exit_code: 0 }),
+    });
+    const [started, ...tokens] = events;
+    assert.equal(started?.type, 'started');
+    assert.partialDeepStrictEqual(started?.data, { job_id: 'job' });
+    assert.deepEqual(tokens, [
+      { n: 2, type: 'token', data: { t: '{"prompt":"hällo"}\n', i: 0 } },
+      { n: 3, type: 'token', data: { t: 'done\n', i: 1 } },
+    ]);
+    const { known } = await backend.inspect(['job:1', 'other:1'], WHO);
+    assert.deepEqual([...known], [['job:1', { is: 'ended', outcome }]]);
+  });
+
+  test('can open its standard input by name', async (t) => {
+    const kit = new CommandKit(t);
+    const { text } = await run(kit.backend(sh('cat /dev/stdin')), 'job:1', 7);
+    assert.equal(text, '7');
+  });
+
+  test('that does not read its input and writes nothing succeeds with an empty text', async (t) => {
+    const kit = new CommandKit(t);
+    const { outcome, events } = await run(kit.backend(sh('true')), 'job:1', 'x'.repeat(300_000));
+    assert.deepEqual(outcome, { ok: true, resultText: '{"text":"","exit_code":0}' });
+    assert.equal(events.length, 1);
+  });
+
+  test('is heard while it runs', async (t) => {
+    const kit = new CommandKit(t);
+    const go = join(kit.root, 'go');
+    const backend = kit.backend(sh(`echo one; until [ -e ${go} ]; do sleep 0.02; done; echo two`));
+    await backend.offer(offerOf('job:1'));
+    const events: ExecutionEvent[] = [];
+    const end = backend.follow('job:1', 0, (event) => events.push(event), WHO);
+    await until(() => events.length === 2);
+    assert.deepEqual([...(await backend.inspect(['job:1'], WHO)).known], [['job:1', { is: 'running' }]]);
+    await kit.backend(sh(`touch ${go}`), { folder: join(kit.root, 'other') }).offer(offerOf('go:1'));
+    assert.equal((await end).is, 'ended');
+    assert.deepEqual(
+      events.slice(1).map(({ data }) => (data as { t: string }).t),
+      ['one\n', 'two\n'],
+    );
+  });
+
+  test('that splits by space is heard word by word', async (t) => {
+    const kit = new CommandKit(t);
+    const { events } = await run(kit.backend(sh('printf "a bc  d\\ne"', { split: 'space' })), 'job:1');
+    const pieces = events.slice(1).map(({ data }) => (data as { t: string }).t);
+    assert.deepEqual(pieces, ['a ', 'bc ', ' ', 'd\n', 'e']);
+  });
+
+  test('a reader that is told to stop gets nothing more', async (t) => {
+    const kit = new CommandKit(t);
+    const backend = kit.backend(sh('echo a; echo b; sleep 60'));
+    await backend.offer(offerOf('job:1'));
+    const abort = new AbortController();
+    const heard: number[] = [];
+    const on = ({ n }: ExecutionEvent): void => {
+      heard.push(n);
+      if (n === 2) abort.abort();
+    };
+    assert.deepEqual(await backend.follow('job:1', 0, on, WHO, abort.signal), { is: 'lost' });
+    assert.deepEqual(heard, [1, 2]);
+  });
+
+  test('stopping the backend ends its readers and not the command', async (t) => {
+    const kit = new CommandKit(t);
+    const backend = kit.backend(sh('sleep 60'));
+    await backend.offer(offerOf('job:1'));
+    const ends = Array.from({ length: 20 }, () => hear(backend, 'job:1'));
+    await backend.stop();
+    for (const { outcome } of await Promise.all(ends)) assert.equal(outcome, 'lost');
+    const next = kit.backend(sh('sleep 60'));
+    assert.deepEqual([...(await next.inspect(['job:1'], WHO)).known], [['job:1', { is: 'running' }]]);
+  });
+});
+
+describe('how a command ends', () => {
+  const CASES = [
+    { code: 1, retriable: true },
+    { code: 64, retriable: false },
+    { code: 75, retriable: true },
+    { code: 78, retriable: false },
+    { code: 79, retriable: true },
+  ];
+  for (const { code, retriable } of CASES) {
+    test(`exit code ${code} can${retriable ? '' : 'not'} be tried again`, async (t) => {
+      const kit = new CommandKit(t);
+      const error = errorOf((await run(kit.backend(sh(`echo why >&2; exit ${code}`)), 'job:1')).outcome);
+      assert.deepEqual(error, { code: 'EXECUTION_FAILED', message: `exit code ${code}: why`, retriable });
+    });
+  }
+
+  test('a signal that nobody ordered can be tried again', async (t) => {
+    const kit = new CommandKit(t);
+    const error = errorOf((await run(kit.backend(sh('kill -9 $$')), 'job:1')).outcome);
+    assert.deepEqual(error, { code: 'EXECUTION_FAILED', message: 'ended by SIGKILL', retriable: true });
+  });
+
+  test('the end of a long complaint is kept', async (t) => {
+    const kit = new CommandKit(t);
+    const backend = kit.backend(
+      js(`process.stderr.write('🙂'.repeat(50000) + 'the last word'); process.exitCode = 1`),
+    );
+    const { message } = errorOf((await run(backend, 'job:1')).outcome);
+    assert.ok(message.endsWith('🙂the last word') && message.startsWith('exit code 1: '));
+    assert.ok(message.length <= 2000 && message.isWellFormed());
+    const { stderr_tail } = kit.record<{ stderr_tail: string }>(kit.paths('job:1').exit);
+    assert.ok(Buffer.byteLength(stderr_tail) <= 8 * 1024 + 9);
+  });
+
+  test('a program that is not there is not tried again, and is not a crash', async (t) => {
+    const kit = new CommandKit(t);
+    const cases = [
+      { type: { argv: ['no-such-program-of-orchd'] }, says: /"no-such-program-of-orchd" does not start/ },
+      { type: { argv: ['.'] }, says: /does not start/ },
+      { type: sh('true', { cwd: join(kit.root, 'nowhere') }), says: /there is no folder/ },
+    ];
+    for (const [at, { type, says }] of cases.entries()) {
+      const { reply, outcome } = await run(kit.backend(type), `job${at}:1`);
+      assert.deepEqual(reply, { is: 'accepted' });
+      const error = errorOf(outcome);
+      assert.equal(error.code, 'WORKER_START_FAILED');
+      assert.equal(error.retriable, false);
+      assert.match(error.message, says);
+    }
+  });
+
+  test('a command that writes too much is stopped, and what it wrote stays', async (t) => {
+    const kit = new CommandKit(t);
+    const backend = kit.backend(sh('yes 123456789'), { maxOutputBytes: 100_005 });
+    const { outcome, text } = await run(backend, 'job:1');
+    assert.deepEqual(errorOf(outcome), {
+      code: 'EXECUTION_FAILED',
+      message: 'it wrote more than 100005 bytes',
+      retriable: false,
+    });
+    assert.equal(text, '123456789\n'.repeat(10_001).slice(0, 100_005));
+  });
+
+  test('of a long answer all is heard, and the result says that it is cut', async (t) => {
+    const kit = new CommandKit(t);
+    const backend = kit.backend(js(`process.stdout.write('ab🙂'.repeat(200000))`));
+    const { outcome, text, events } = await run(backend, 'job:1');
+    assert.ok(text === 'ab🙂'.repeat(200_000));
+    assert.ok(outcome !== 'lost' && outcome.ok === true);
+    const result = JSON.parse(outcome.resultText);
+    assert.equal(result.truncated, true);
+    assert.ok(text.startsWith(result.text) && Buffer.byteLength(result.text) > 2 ** 20 - 6);
+    // A reader that comes back need not begin at the start, and a new one does; both hear the same.
+    for (const from of [1, 15, 16, 17, 18, 50, 70]) {
+      for (const reader of [backend, kit.backend(sh('true'))])
+        assert.deepEqual((await hear(reader, 'job:1', from)).events, events.slice(from));
+    }
+  });
+
+  test('the backstop ends what nobody ordered to end', async (t) => {
+    const kit = new CommandKit(t);
+    const backend = kit.backend(sh('sleep 600'));
+    // The backstop lies five seconds behind the timeout of the job.
+    await backend.offer(offerOf('job:1', { timeoutMs: -4900 }));
+    assert.equal(errorOf((await hear(backend, 'job:1')).outcome).code, 'WORKER_TIMEOUT');
+  });
+
+  test('children that a command leaves behind end with it', async (t) => {
+    const kit = new CommandKit(t);
+    const { outcome, text } = await run(kit.backend(sh('sleep 600 & echo left')), 'job:1');
+    assert.deepEqual(outcome, { ok: true, resultText: '{"text":"left\\n","exit_code":0}' });
+    assert.equal(text, 'left\n');
+    await until(() => kit.commands().length === 0);
+  });
+});
+
+describe('offers', () => {
+  test('the same token runs once, at once or later, also by another brain', async (t) => {
+    const kit = new CommandKit(t);
+    const type = sh(`echo ran >> ${kit.ledger}; sleep 0.2`);
+    const [one, two] = [kit.backend(type), kit.backend(type)];
+    const replies = await Promise.all([
+      one.offer(offerOf('job:1')),
+      one.offer(offerOf('job:1')),
+      two.offer(offerOf('job:1')),
+    ]);
+    await hear(one, 'job:1');
+    replies.push(await one.offer(offerOf('job:1')), await two.offer(offerOf('job:1')));
+    assert.deepEqual([...new Set(replies.map(({ is }) => is))], ['accepted']);
+    assert.deepEqual(kit.runs(), ['ran']);
+  });
+
+  test('more than it has slots for are busy, also after a restart, until one ends', async (t) => {
+    const kit = new CommandKit(t);
+    const type = sh('sleep 600');
+    const one = kit.backend(type, { slots: 2 });
+    const replies = await Promise.all(['a:1', 'b:1', 'c:1'].map((token) => one.offer(offerOf(token))));
+    assert.deepEqual(replies.map(({ is }) => is).sort(), ['accepted', 'accepted', 'busy']);
+    const running = (await one.inspect(['a:1', 'b:1', 'c:1'], WHO)).known;
+    assert.equal(running.size, 2);
+    const two = kit.backend(type, { slots: 2 });
+    await two.start();
+    assert.deepEqual(await two.offer(offerOf('d:1')), { is: 'busy' });
+    const [token] = running.keys();
+    await one.kill(token as string, WHO);
+    await hear(one, token as string);
+    assert.deepEqual(await two.offer(offerOf('d:1')), { is: 'accepted' });
+    assert.deepEqual(await two.offer(offerOf('e:1')), { is: 'busy' });
+  });
+
+  test('of a type that is not configured are refused', async (t) => {
+    const kit = new CommandKit(t);
+    for (const type of ['other', 'constructor', '__proto__']) {
+      const reply = await kit.backend(sh('true')).offer(offerOf('job:1', { type }));
+      assert.equal(reply.is, 'refused');
+    }
+    assert.equal(existsSync(kit.paths('job:1').folder), false);
+  });
+
+  test('of an earlier brain are fenced, and so are its kills and acknowledgements', async (t) => {
+    const kit = new CommandKit(t);
+    const one = kit.backend(sh('sleep 600'));
+    await one.offer({ ...offerOf('job:1'), epoch: 3 });
+    const two = kit.backend(sh('sleep 600'));
+    assert.deepEqual(await two.offer({ ...offerOf('job:2'), epoch: 2 }), { is: 'fenced' });
+    assert.deepEqual(await two.kill('job:1', { owner: 'brain', epoch: 2 }), { is: 'fenced' });
+    assert.deepEqual(await two.kill('none:1', { owner: 'brain', epoch: 2 }), { is: 'fenced' });
+    assert.equal(existsSync(kit.paths('none:1').folder), false);
+    assert.equal((await two.offer({ ...offerOf('job:3'), owner: 'else', epoch: 1 })).is, 'accepted');
+    assert.equal((await two.kill('job:1', { owner: 'brain', epoch: 3 })).is, 'stopping');
+  });
+
+  test('a spare supervisor that somebody has killed is no loss', async (t) => {
+    const kit = new CommandKit(t);
+    const backend = kit.backend(sh('echo fine'));
+    await backend.start();
+    const [spare] = (await until(() =>
+      kit.processes().length === 1 ? kit.processes() : undefined,
+    )) as number[];
+    process.kill(spare as number, 'SIGSTOP');
+    const offered = backend.offer(offerOf('job:1'));
+    process.kill(spare as number, 'SIGKILL');
+    assert.deepEqual(await offered, { is: 'accepted' });
+    assert.equal((await hear(backend, 'job:1')).text, 'fine\n');
+  });
+});

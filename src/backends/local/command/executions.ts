@@ -1,0 +1,114 @@
+/**
+ * What became of a token, read from its folder each time it is asked: there is no second account of it in
+ * memory that could be wrong.
+ */
+import { dirname, join } from 'node:path';
+import { type Disk, diskErrorCode, type Env } from '../../../kit/env/env.ts';
+import { isAlive, isPresent, isThisBoot, type ProcessIdentity, processesWith, signal } from './identity.ts';
+import {
+  type Dated,
+  type ExitRecord,
+  filesIn,
+  type Layout,
+  MARK_VARIABLE,
+  type OwnerRecord,
+  type TokenPaths,
+} from './layout.ts';
+import { readRecord, writeRecord } from './registry.ts';
+import { removeFolder } from './remove.ts';
+
+export type Look =
+  | { readonly is: 'absent' }
+  | { readonly is: 'tombstone'; readonly at: number }
+  | { readonly is: 'running'; readonly owner: OwnerRecord }
+  | { readonly is: 'ended'; readonly exit: ExitRecord; readonly owner: OwnerRecord | undefined }
+  /** Its supervisor is dead and has not written an end: the command may run. */
+  | { readonly is: 'orphaned'; readonly owner: OwnerRecord | undefined };
+
+const isTaken = (error: unknown): boolean =>
+  ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(diskErrorCode(error) ?? '');
+
+export async function lookAt(disk: Disk, paths: TokenPaths): Promise<Look> {
+  const owner = await readRecord<OwnerRecord>(disk, paths.owner);
+  // Asked before its end is looked for: whoever is dead by now has written all it ever will.
+  const alive = owner !== undefined && isAlive(owner);
+  const exit = await readRecord<ExitRecord>(disk, paths.exit);
+  if (exit) return { is: 'ended', exit, owner };
+  if (alive) return { is: 'running', owner };
+  if (owner) return { is: 'orphaned', owner };
+  const tombstone = await readRecord<Dated>(disk, paths.tombstone);
+  if (tombstone) return { is: 'tombstone', at: tombstone.at };
+  return (await disk.stat(paths.folder)) ? { is: 'orphaned', owner: undefined } : { is: 'absent' };
+}
+
+/** Takes the token's place for good, as L1 of the layout demands; false when it is taken. */
+export async function bury(env: Env, layout: Layout, paths: TokenPaths): Promise<boolean> {
+  const { clock, disk, random } = env;
+  const staging = join(layout.staging, `b-${random.hex(8)}`);
+  const files = filesIn(staging);
+  await disk.makeFolder(staging);
+  await writeRecord(env, files.tombstone, { at: clock.now() }, staging);
+  try {
+    await disk.rename(staging, paths.folder);
+  } catch (error) {
+    await removeFolder(staging);
+    if (isTaken(error)) return false;
+    throw error;
+  }
+  await disk.syncFolder(dirname(paths.folder));
+  return true;
+}
+
+const SETTLE_TRIES = 20;
+const SETTLE_PAUSE_MS = 50;
+
+/**
+ * Ends what a dead supervisor left behind and writes its end. False when something of it does not die; it is
+ * tried again when somebody asks again.
+ */
+export async function settle(
+  env: Env,
+  paths: TokenPaths,
+  mark: string,
+  owner: OwnerRecord | undefined,
+): Promise<boolean> {
+  // Nothing outlives a boot.
+  let quiet = owner && !isThisBoot(owner.boot) ? 1 : 0;
+  for (let tries = 0; tries < SETTLE_TRIES; tries++) {
+    quiet = (await killLeftovers(env.disk, paths, mark)) ? 0 : quiet + 1;
+    // Twice, with a pause: a process that was just being started has its mark by then.
+    if (quiet === 2) {
+      const ordered = (await env.disk.stat(paths.kill)) !== undefined;
+      await writeRecord(env, paths.exit, lostRecord(env.clock.now(), ordered), paths.folder);
+      return true;
+    }
+    await new Promise<void>((resolve) => {
+      env.timers.after(SETTLE_PAUSE_MS, resolve);
+    });
+  }
+  return false;
+}
+
+/** Whether there was anything to kill. */
+async function killLeftovers(disk: Disk, paths: TokenPaths, mark: string): Promise<boolean> {
+  const child = await readRecord<ProcessIdentity>(disk, paths.child);
+  const leads = child !== undefined && isAlive(child);
+  if (leads) signal(-child.pid, 'SIGKILL');
+  const marked = processesWith(MARK_VARIABLE, mark);
+  for (const pid of marked) signal(pid, 'SIGKILL');
+  return leads || marked.length > 0;
+}
+
+const lostRecord = (now: number, ordered: boolean): ExitRecord => ({
+  code: null,
+  signal: null,
+  why: ordered ? 'killed' : 'lost',
+  stderr_tail: '',
+  ended_at: now,
+});
+
+/** Whether the maker of a staging folder may still be at it. */
+export function isBeingMade(name: string): boolean {
+  const match = /^s-(\d+)-(\d*)$/.exec(name);
+  return match !== null && isPresent(Number(match[1]), match[2] as string);
+}

@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { describe, test } from 'node:test';
+import {
+  CommandKit,
+  hear,
+  js,
+  kill,
+  offerOf,
+  run,
+  sh,
+  until,
+  WHO,
+} from '../../../../test/fakes/command-kit.ts';
+import type { Env } from '../../../kit/env/env.ts';
+import { realEnv } from '../../../kit/env/real.ts';
+import { isAlive, type ProcessIdentity } from './identity.ts';
+import type { OwnerRecord } from './layout.ts';
+
+describe('a kill', () => {
+  test('ends a command that is willing, and the end is cancelled', async (t) => {
+    const kit = new CommandKit(t);
+    const backend = kit.backend(sh('echo here; exec sleep 600'));
+    await backend.offer(offerOf('job:1'));
+    assert.deepEqual(await backend.kill('job:1', WHO), { is: 'stopping' });
+    const { outcome } = await hear(backend, 'job:1');
+    assert.deepEqual(outcome, { ok: 'cancelled' });
+    assert.deepEqual(await backend.kill('job:1', WHO), { is: 'ended', outcome });
+  });
+
+  test('ends a whole group that ignores the asking, within the grace', async (t) => {
+    const kit = new CommandKit(t);
+    // Children and grandchildren, none of which listens.
+    const script = `
+      trap '' TERM
+      (trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & while :; do sleep 1; done) &
+      echo ready
+      while :; do sleep 1; done`;
+    const backend = kit.backend(sh(script));
+    await backend.offer(offerOf('job:1'));
+    await until(() => fs.readFileSync(kit.paths('job:1').stdout, 'utf8') === 'ready\n');
+    const { pid: group } = kit.record<ProcessIdentity>(kit.paths('job:1').child);
+    assert.ok(members(group).length >= 3);
+    const before = performance.now();
+    await backend.kill('job:1', WHO);
+    assert.deepEqual((await hear(backend, 'job:1')).outcome, { ok: 'cancelled' });
+    const took = performance.now() - before;
+    assert.ok(took >= 1900, `it was killed after ${took} ms`);
+    await until(() => members(group).length === 0);
+  });
+
+  test('lets a command that listens take its leave', async (t) => {
+    const kit = new CommandKit(t);
+    const backend = kit.backend(sh(`trap 'echo bye; exit 0' TERM; echo hi; while :; do sleep 0.05; done`));
+    await backend.offer(offerOf('job:1'));
+    await until(() => fs.readFileSync(kit.paths('job:1').stdout, 'utf8') === 'hi\n');
+    await backend.kill('job:1', WHO);
+    const { outcome, text } = await hear(backend, 'job:1');
+    assert.deepEqual(outcome, { ok: 'cancelled' });
+    assert.equal(text, 'hi\nbye\n');
+  });
+
+  test('of an unknown token is remembered: it never runs, here or after a restart', async (t) => {
+    const kit = new CommandKit(t);
+    const type = sh(`echo ran >> ${kit.ledger}`);
+    const one = kit.backend(type);
+    const reply = await one.kill('job:1', WHO);
+    const { registry, rememberedSince } = await one.inspect([], WHO);
+    assert.deepEqual(reply, { is: 'tombstoned', registry, rememberedSince });
+    assert.deepEqual(await one.kill('job:1', WHO), reply);
+    for (const backend of [one, kit.backend(type)]) {
+      assert.equal((await backend.offer(offerOf('job:1'))).is, 'refused');
+      assert.equal((await backend.inspect(['job:1'], WHO)).known.size, 0);
+    }
+    assert.equal((await hear(one, 'job:1')).outcome, 'lost');
+    assert.deepEqual(kit.runs(), []);
+  });
+
+  test('beside an offer that is under way: either it ends, or it never ran', async (t) => {
+    const kit = new CommandKit(t);
+    const type = sh(`echo ran >> ${kit.ledger}; exec sleep 600`);
+    for (const [at, delayMs] of [0, 1, 3, 10, 30, 100, 200].entries()) {
+      const [one, two] = [kit.backend(type), kit.backend(type)];
+      const token = `job${at}:1`;
+      const runsBefore = kit.runs().length;
+      const offered = one.offer(offerOf(token));
+      await new Promise((resolve) => setTimeout(resolve, delayMs));
+      let reply = await two.kill(token, WHO);
+      const answer = await offered;
+      if (reply.is === 'stopping') {
+        await hear(two, token);
+        reply = await two.kill(token, WHO);
+      }
+      assert.equal(answer.is, reply.is === 'ended' ? 'accepted' : 'refused');
+      assert.ok(kit.runs().length - runsBefore <= (reply.is === 'ended' ? 1 : 0));
+    }
+  });
+
+  test('of a command that has ended tells its own end', async (t) => {
+    const kit = new CommandKit(t);
+    const backend = kit.backend(sh('echo done'));
+    const { outcome } = await run(backend, 'job:1');
+    assert.deepEqual(await backend.kill('job:1', WHO), { is: 'ended', outcome });
+  });
+
+  test('gets past a supervisor that hangs', async (t) => {
+    const kit = new CommandKit(t);
+    let later = 0;
+    const real = realEnv();
+    const env: Env = { ...real, clock: { ...real.clock, monotonic: () => real.clock.monotonic() + later } };
+    const backend = kit.backend(sh('exec sleep 600'), {}, env);
+    await backend.offer(offerOf('job:1'));
+    const child = await until(() => childOf(kit));
+    kill(kit.record<OwnerRecord>(kit.paths('job:1').owner).pid, 'SIGSTOP');
+    assert.equal((await backend.kill('job:1', WHO)).is, 'stopping');
+    later = 11_000;
+    assert.equal((await backend.kill('job:1', WHO)).is, 'stopping');
+    assert.deepEqual(await until(async () => endOf(await backend.kill('job:1', WHO))), { ok: 'cancelled' });
+    assert.equal(isAlive(child), false);
+  });
+});
+
+test('a supervisor that somebody else stops says so: the job is not cancelled, and may run again', async (t) => {
+  const kit = new CommandKit(t);
+  const backend = kit.backend(js('setInterval(() => {}, 1000)'));
+  await backend.offer(offerOf('job:1'));
+  kill(kit.record<OwnerRecord>(kit.paths('job:1').owner).pid, 'SIGTERM');
+  const { outcome } = await hear(backend, 'job:1');
+  assert.partialDeepStrictEqual(outcome, {
+    ok: false,
+    error: { code: 'WORKER_UNAVAILABLE', retriable: true },
+  });
+});
+
+test('a command whose folder is removed ends, and so does its supervisor', async (t) => {
+  const kit = new CommandKit(t);
+  const backend = kit.backend(sh('trap "" TERM; while :; do sleep 0.2; done', { cwd: kit.root }));
+  await backend.offer(offerOf('job:1'));
+  await until(() => childOf(kit));
+  await backend.stop();
+  fs.rmSync(kit.folder, { recursive: true });
+  await until(() => kit.processes().length === 0);
+});
+
+const endOf = (reply: { is: string; outcome?: unknown }) =>
+  reply.is === 'ended' ? reply.outcome : undefined;
+
+function childOf(kit: CommandKit): ProcessIdentity | undefined {
+  const path = kit.paths('job:1').child;
+  return fs.existsSync(path) ? kit.record<ProcessIdentity>(path) : undefined;
+}
+
+/** Living processes of a group. */
+function members(group: number): string[] {
+  return fs.readdirSync('/proc').filter((name) => {
+    if (!/^\d+$/.test(name)) return false;
+    try {
+      const stat = fs.readFileSync(`/proc/${name}/stat`, 'latin1');
+      const [state, , pgrp] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      return Number(pgrp) === group && state !== 'Z';
+    } catch {
+      return false;
+    }
+  });
+}

@@ -1,0 +1,69 @@
+/** What an execution's files say of its end, in the brain's words. The same files always say the same. */
+import type { ExecutionOutcome } from '../../../core/ports.ts';
+import type { Disk } from '../../../kit/env/env.ts';
+import { type ErrorCode, type ErrorInfo, errorInfo } from '../../../model/errors.ts';
+import type { ExitRecord } from './layout.ts';
+import { characterEnd } from './splitter.ts';
+
+/** Of a longer answer only this much is the result; the whole of it went out as events. */
+export const MAX_RESULT_BYTES = 1024 * 1024;
+const MAX_MESSAGE_CHARS = 2000;
+
+/** sysexits.h: EX_USAGE to EX_CONFIG say that the input is wrong, but for EX_TEMPFAIL, which says try again. */
+const FIRST_SYSEXIT = 64;
+const LAST_SYSEXIT = 78;
+const TEMPORARY = 75;
+
+/** Starting it again would help: what was missing is not the program. */
+const PASSING = ['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE', 'ENOSPC', 'EDQUOT', 'EIO', 'ETXTBSY'];
+
+export async function outcomeOf(disk: Disk, stdout: string, exit: ExitRecord): Promise<ExecutionOutcome> {
+  switch (exit.why) {
+    case 'killed':
+      return { ok: 'cancelled' };
+    case 'exit':
+      return exit.code === 0 ? { ok: true, resultText: await resultOf(disk, stdout) } : exited(exit);
+    case 'timeout':
+      return failed('WORKER_TIMEOUT', exit.message ?? 'it ran longer than its timeout', true);
+    case 'output':
+      return failed('EXECUTION_FAILED', exit.message ?? 'it wrote too much', false);
+    case 'disk':
+      return failed('EXECUTION_FAILED', `its output could not be written: ${exit.message ?? ''}`, true);
+    case 'start':
+      return failed(
+        'WORKER_START_FAILED',
+        exit.message ?? 'the command does not start',
+        PASSING.includes(exit.errno ?? ''),
+      );
+    case 'terminated':
+      return failed('WORKER_UNAVAILABLE', 'its supervisor was told to stop, and not by orchd', true);
+    case 'lost':
+      return failed('WORKER_UNAVAILABLE', 'its supervisor is gone; it runs no more', true);
+  }
+}
+
+function exited({ code, signal, stderr_tail }: ExitRecord): ExecutionOutcome {
+  const how = code === null ? `ended by ${signal ?? 'a signal'}` : `exit code ${code}`;
+  const said = stderr_tail.trim();
+  const tail = said.slice(-(MAX_MESSAGE_CHARS - how.length - 2)).toWellFormed();
+  const wrongInput = code !== null && code >= FIRST_SYSEXIT && code <= LAST_SYSEXIT && code !== TEMPORARY;
+  return failed('EXECUTION_FAILED', said === '' ? how : `${how}: ${tail}`, !wrongInput);
+}
+
+function failed(code: ErrorCode, message: string, retriable: boolean): ExecutionOutcome {
+  const error: ErrorInfo = { ...errorInfo(code, message.slice(0, MAX_MESSAGE_CHARS)), retriable };
+  return { ok: false, error };
+}
+
+async function resultOf(disk: Disk, stdout: string): Promise<string> {
+  const file = await disk.open(stdout, 'read');
+  try {
+    const size = await file.size();
+    const bytes = await file.read(0, Math.min(size, MAX_RESULT_BYTES));
+    if (size <= MAX_RESULT_BYTES) return JSON.stringify({ text: bytes.toString(), exit_code: 0 });
+    const text = bytes.subarray(0, characterEnd(bytes, bytes.length)).toString();
+    return JSON.stringify({ text, exit_code: 0, truncated: true });
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,183 @@
+/**
+ * Runs one command to its end and writes down what came of it. It lives in a process of its own, so that
+ * neither the command nor its answer depends on the brain.
+ *
+ * S1  Nothing of the command's process group outlives `exit.json`.
+ * S2  The first reason to stop it counts; a command that has ended by itself is not stopped.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import fs from 'node:fs';
+import { identityOf, signal } from './identity.ts';
+import type { ExitRecord, ExitWhy, Spec, TokenPaths } from './layout.ts';
+import { inputOf, syncFolder, writeAll, writeWhole } from './place.ts';
+
+/** Between asking a command to stop and making it. */
+const GRACE_MS = 2000;
+/** The brain orders kills at the timeout itself; this is for when there is none. */
+const BACKSTOP_MS = 5000;
+/** How long children that a command leaves behind may go on writing. */
+const DRAIN_MS = 500;
+const STDERR_TAIL_BYTES = 8 * 1024;
+/** A full disk: an end that cannot be written is tried again for an hour. */
+const WRITE_AGAIN_MS = 1000;
+const WRITE_TRIES = 3600;
+/** Between looks at whether its folder is still there. */
+const LOOK_MS = 5000;
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+type StopWhy = 'ordered' | 'timeout' | 'output' | 'disk';
+
+type Ending = Pick<ExitRecord, 'code' | 'signal' | 'message' | 'errno'>;
+
+export class Supervisor {
+  readonly #spec: Spec;
+  readonly #paths: TokenPaths;
+  readonly #output: number;
+  #child: ChildProcess | undefined;
+  #stopWhy: StopWhy | undefined;
+  #stopMessage: string | undefined;
+  #ending: Ending | undefined;
+  #finished = false;
+  #outputBytes = 0;
+  #stderr: Buffer = Buffer.alloc(0);
+
+  constructor(spec: Spec, paths: TokenPaths) {
+    this.#spec = spec;
+    this.#paths = paths;
+    this.#output = fs.openSync(paths.stdout, 'a');
+  }
+
+  run(): void {
+    if (this.#stopWhy) return this.#finish({ code: null, signal: null });
+    try {
+      this.#start();
+    } catch (error) {
+      // What has no process by now gets none: a part of the arguments is not allowed, or there is no space.
+      if (this.#child?.pid === undefined) this.#failStart(error as NodeJS.ErrnoException);
+      else this.stop('disk', (error as Error).message);
+    }
+  }
+
+  /** SIGTERM to everything it started, SIGKILL to what is left after the grace. */
+  stop(why: StopWhy, message?: string): void {
+    if (this.#stopWhy || this.#ending) return;
+    this.#stopWhy = why;
+    this.#stopMessage = message;
+    if (this.#child?.pid === undefined) return;
+    this.#signalGroup('SIGTERM');
+    setTimeout(() => this.#signalGroup('SIGKILL'), GRACE_MS);
+  }
+
+  #start(): void {
+    const { argv, env, cwd, payload, timeoutMs } = this.#spec;
+    const input = inputOf(this.#paths.folder, payload);
+    // Detached: a session and a process group of its own, to be stopped as one.
+    const child = spawn(argv[0] as string, argv.slice(1), {
+      cwd: cwd ?? this.#paths.work,
+      env,
+      detached: true,
+      shell: false,
+      stdio: [input, 'pipe', 'pipe'],
+    });
+    this.#child = child;
+    fs.closeSync(input);
+    child.on('error', (error) => {
+      if (child.pid === undefined) this.#failStart(error);
+    });
+    child.stdout?.on('data', (bytes: Buffer) => this.#write(bytes));
+    child.stderr?.on('data', (bytes: Buffer) => this.#keepStderr(bytes));
+    child.on('exit', (code, name) => this.#ended({ code, signal: name }));
+    child.on('close', () => this.#ending && this.#finish(this.#ending));
+    if (child.pid === undefined) return;
+    setInterval(() => this.#lookForFolder(), LOOK_MS);
+    if (timeoutMs !== undefined) this.#stopAfter(timeoutMs + BACKSTOP_MS);
+    writeWhole(this.#paths.child, identityOf(child.pid), 'visible');
+  }
+
+  #stopAfter(ms: number): void {
+    const stop = (): void => this.stop('timeout', `it ran longer than ${this.#spec.timeoutMs} ms`);
+    setTimeout(stop, Math.min(ms, LONGEST_TIMER_MS));
+  }
+
+  /** Whoever removes the folder wants no answer, and could not end the command any other way. */
+  #lookForFolder(): void {
+    if (!fs.existsSync(this.#paths.owner)) this.stop('ordered');
+  }
+
+  #failStart(error: NodeJS.ErrnoException): void {
+    const { argv, cwd } = this.#spec;
+    const noFolder = cwd !== undefined && !fs.existsSync(cwd);
+    const message = noFolder
+      ? `there is no folder "${cwd}"`
+      : `"${argv[0]}" does not start: ${error.message}`;
+    const errno = error.code;
+    this.#finish({ code: null, signal: null, message, ...(errno === undefined ? {} : { errno }) }, 'start');
+  }
+
+  #write(bytes: Buffer): void {
+    // Nothing after a gap: what is kept is the beginning of what was said.
+    if (this.#stopWhy === 'output' || this.#stopWhy === 'disk') return;
+    const room = this.#spec.maxOutputBytes - this.#outputBytes;
+    try {
+      writeAll(this.#output, bytes.subarray(0, room));
+    } catch (error) {
+      return this.stop('disk', (error as Error).message);
+    }
+    this.#outputBytes += Math.min(bytes.length, room);
+    if (bytes.length > room) this.stop('output', `it wrote more than ${this.#spec.maxOutputBytes} bytes`);
+  }
+
+  #keepStderr(bytes: Buffer): void {
+    const all = Buffer.concat([this.#stderr, bytes]);
+    this.#stderr = all.length > STDERR_TAIL_BYTES ? Buffer.from(all.subarray(-STDERR_TAIL_BYTES)) : all;
+  }
+
+  /** The command is gone; what it left behind holds its output open for a moment and no longer. */
+  #ended(ending: Ending): void {
+    this.#ending = ending;
+    const waitMs = this.#stopWhy ? GRACE_MS : DRAIN_MS;
+    setTimeout(() => {
+      this.#signalGroup('SIGKILL');
+      setTimeout(() => this.#finish(ending), DRAIN_MS);
+    }, waitMs);
+  }
+
+  #finish(ending: Ending, why: ExitWhy = this.#why()): void {
+    if (this.#finished) return;
+    this.#finished = true;
+    this.#signalGroup('SIGKILL');
+    const message = ending.message ?? this.#stopMessage;
+    const record: ExitRecord = {
+      ...ending,
+      why,
+      ...(message === undefined ? {} : { message }),
+      stderr_tail: this.#stderr.toString(),
+      ended_at: Date.now(),
+    };
+    this.#record(record, 1);
+  }
+
+  #record(record: ExitRecord, tries: number): void {
+    try {
+      fs.fsyncSync(this.#output);
+      writeWhole(this.#paths.exit, record, 'durable');
+      syncFolder(this.#paths.folder);
+    } catch {
+      const wanted = tries < WRITE_TRIES && fs.existsSync(this.#paths.owner);
+      if (wanted) setTimeout(() => this.#record(record, tries + 1), WRITE_AGAIN_MS);
+      else process.exit(1);
+      return;
+    }
+    process.exit(0);
+  }
+
+  #why(): ExitWhy {
+    if (this.#stopWhy === 'ordered') return fs.existsSync(this.#paths.kill) ? 'killed' : 'terminated';
+    return this.#stopWhy ?? 'exit';
+  }
+
+  #signalGroup(name: NodeJS.Signals): void {
+    const pid = this.#child?.pid;
+    if (pid !== undefined) signal(-pid, name);
+  }
+}

@@ -1,0 +1,146 @@
+/** Command backends with real processes in a folder of their own; nothing of it outlives its test. */
+import fs from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { CommandBackend } from '../../src/backends/local/command/command.ts';
+import { layoutOf, pathsOf, type TokenPaths } from '../../src/backends/local/command/layout.ts';
+import type { CommandBackendOptions, CommandType } from '../../src/backends/local/command/options.ts';
+import type { Commander, ExecutionEvent, ExecutionOutcome, Offer, OfferReply } from '../../src/core/ports.ts';
+import type { Env } from '../../src/kit/env/env.ts';
+import { realEnv } from '../../src/kit/env/real.ts';
+import type { AskRecord } from '../../src/model/records.ts';
+
+export const WHO: Commander = { owner: 'brain', epoch: 1 };
+
+/** A script as the command; the shell is the program here, not something in between. */
+export const sh = (script: string, more: Partial<CommandType> = {}): CommandType => ({
+  argv: ['sh', '-c', script],
+  ...more,
+});
+
+export const js = (script: string, more: Partial<CommandType> = {}): CommandType => ({
+  argv: [process.execPath, '-e', script],
+  ...more,
+});
+
+export function offerOf(token: string, more: Partial<AskRecord> = {}, payload: unknown = {}): Offer {
+  const ask = { id: token.slice(0, token.lastIndexOf(':')), type: 'work', ...more } as AskRecord;
+  return { ...WHO, token, ask, payloadText: JSON.stringify(payload), attempt: 1 };
+}
+
+export interface Heard {
+  readonly events: ExecutionEvent[];
+  readonly text: string;
+  readonly outcome: ExecutionOutcome | 'lost';
+}
+
+export class CommandKit {
+  readonly root: string;
+  readonly folder: string;
+  readonly ledger: string;
+  readonly #backends: CommandBackend[] = [];
+
+  constructor(test: TestContext) {
+    // Resolved, because processes are found by where they are.
+    this.root = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'orchd-command-')));
+    this.folder = join(this.root, 'executions');
+    this.ledger = join(this.root, 'ledger');
+    test.after(() => this.#clean());
+  }
+
+  backend(
+    work: CommandType,
+    more: Partial<CommandBackendOptions> = {},
+    env: Env = realEnv(),
+  ): CommandBackend {
+    const options = { name: 'local', folder: this.folder, slots: 4, types: { work }, ...more };
+    const backend = new CommandBackend(env, options);
+    this.#backends.push(backend);
+    return backend;
+  }
+
+  paths(token: string): TokenPaths {
+    return pathsOf(layoutOf(this.folder), token);
+  }
+
+  record<T>(path: string): T {
+    return JSON.parse(fs.readFileSync(path, 'utf8')) as T;
+  }
+
+  /** What commands wrote to the ledger, line by line. */
+  runs(): string[] {
+    return fs.existsSync(this.ledger) ? fs.readFileSync(this.ledger, 'utf8').split('\n').slice(0, -1) : [];
+  }
+
+  /** Processes of executions; supervisors, of which one may be waiting for work, are not among them. */
+  commands(): number[] {
+    return this.processes(join(this.folder, 'executions'));
+  }
+
+  /** Processes that work below the folder of this test. */
+  processes(below = this.root): number[] {
+    return fs.readdirSync('/proc').flatMap((name) => {
+      if (!/^\d+$/.test(name) || Number(name) === process.pid) return [];
+      const place = linkOf(`/proc/${name}/cwd`);
+      return place?.startsWith(below) ? [Number(name)] : [];
+    });
+  }
+
+  async #clean(): Promise<void> {
+    for (const backend of this.#backends) await backend.stop();
+    await until(() => {
+      for (const pid of this.processes()) kill(pid, 'SIGKILL');
+      return this.processes().length === 0;
+    });
+    fs.rmSync(this.root, { recursive: true, force: true });
+  }
+}
+
+function linkOf(path: string): string | undefined {
+  try {
+    return fs.readlinkSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+export function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It was faster.
+  }
+}
+
+/** Everything from a cursor to the end. */
+export async function hear(backend: CommandBackend, token: string, from = 0): Promise<Heard> {
+  const events: ExecutionEvent[] = [];
+  const end = await backend.follow(token, from, (event) => events.push(event), WHO);
+  return { events, text: textOf(events), outcome: end.is === 'ended' ? end.outcome : 'lost' };
+}
+
+export const textOf = (events: readonly ExecutionEvent[]): string =>
+  events.map(({ type, data }) => (type === 'token' ? (data as { t: string }).t : '')).join('');
+
+export async function run(
+  backend: CommandBackend,
+  token: string,
+  payload: unknown = {},
+): Promise<Heard & { readonly reply: OfferReply }> {
+  const reply = await backend.offer(offerOf(token, {}, payload));
+  return { reply, ...(await hear(backend, token)) };
+}
+
+const PATIENCE_MS = 60_000;
+
+/** Waits for something that is going to be so; far longer than it takes on any machine. */
+export async function until<T>(look: () => T | Promise<T>): Promise<NonNullable<T>> {
+  const end = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const found = await look();
+    if (found) return found;
+    if (performance.now() > end) throw new Error('it never came to be');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
