@@ -11,13 +11,38 @@ export interface RelayedEvent {
   readonly data: string;
 }
 
-export interface LoggedEvent extends RelayedEvent {
+/** An executor's event; made into text when the first follower wants it, and for all of them at once. */
+export class LoggedEvent implements RelayedEvent {
   readonly n: number;
+  readonly event: string;
+  readonly #attempt: number;
+  readonly #value: unknown;
+  #text: string | undefined;
+
+  constructor(attempt: number, { n, type, data }: ExecutionEvent) {
+    this.n = n;
+    this.event = type;
+    this.#attempt = attempt;
+    this.#value = data;
+  }
+
+  get id(): string {
+    return `${this.#attempt}.${this.n}`;
+  }
+
+  get data(): string {
+    this.#text ??= JSON.stringify(this.#value);
+    return this.#text;
+  }
+
+  /** About how much it takes, without making the text. */
+  get weight(): number {
+    const text = (this.#value as { t?: unknown } | undefined)?.t;
+    return EVENT_BYTES + (typeof text === 'string' ? text.length : 0);
+  }
 }
 
-export function logged(attempt: number, { n, type, data }: ExecutionEvent): LoggedEvent {
-  return { n, id: `${attempt}.${n}`, event: type, data: JSON.stringify(data) };
-}
+const EVENT_BYTES = 64;
 
 export class ExecutionLog {
   readonly attempt: number;
@@ -48,10 +73,10 @@ export class ExecutionLog {
 
   append(event: ExecutionEvent): void {
     if (event.n <= this.#last) return;
-    const entry = logged(this.attempt, event);
+    const entry = new LoggedEvent(this.attempt, event);
     this.#last = event.n;
     this.#events.push(entry);
-    this.#bytes += entry.data.length;
+    this.#bytes += entry.weight;
     // Cut in halves: one by one would move the whole array for every token.
     if (this.#bytes > this.#maxBytes) this.#trim();
   }
@@ -62,7 +87,7 @@ export class ExecutionLog {
     let to = from;
     let bytes = 0;
     while (to < this.#events.length && (to === from || bytes < maxBytes)) {
-      bytes += (this.#events[to] as LoggedEvent).data.length;
+      bytes += (this.#events[to] as LoggedEvent).weight;
       to++;
     }
     return from === 0 && to === this.#events.length ? this.#events.slice() : this.#events.slice(from, to);
@@ -79,7 +104,7 @@ export class ExecutionLog {
     let bytes = this.#bytes;
     let from = 0;
     while (bytes > this.#maxBytes / 2 && from < this.#events.length - 1) {
-      bytes -= (this.#events[from] as LoggedEvent).data.length;
+      bytes -= (this.#events[from] as LoggedEvent).weight;
       from++;
     }
     this.#events = this.#events.slice(from);

@@ -7,7 +7,7 @@
  * F3  The end comes last, and once.
  */
 import type { ExecutionEvent, FollowEnd } from '../core/ports.ts';
-import { type ExecutionLog, type LoggedEvent, logged, type RelayedEvent } from './execution-log.ts';
+import { type ExecutionLog, LoggedEvent, type RelayedEvent } from './execution-log.ts';
 
 export interface Sink {
   /** False when it is full: `ready()` on the follower says when it is not. */
@@ -146,9 +146,9 @@ export class Follower {
     const attempt = this.#attempt;
     const hear = (event: ExecutionEvent): void => {
       if (abort.signal.aborted || event.n <= (piece.at(-1)?.n ?? this.#n)) return;
-      const entry = logged(attempt, event);
+      const entry = new LoggedEvent(attempt, event);
       piece.push(entry);
-      bytes += entry.data.length;
+      bytes += entry.weight;
       // Enough for the sink, or as far as the brain's own log reaches back: from there on that one is read.
       if (bytes >= PUMP_BYTES || this.#parts.logOf(attempt)?.reachesBackTo(event.n)) abort.abort();
     };

@@ -14,9 +14,8 @@ export interface RelayOptions {
 
 interface FollowedJob {
   readonly followers: Set<Follower>;
-  readonly logs: Map<number, ExecutionLog>;
-  /** The attempt whose events are shown. */
-  attempt: number;
+  /** Of the attempt whose events are shown. */
+  log: ExecutionLog | undefined;
   /** The job has ended: its logs go with the last follower. */
   ended: boolean;
 }
@@ -43,16 +42,13 @@ export class Relay {
   /** An executor said something about an attempt. */
   hear(uid: string, attempt: number, event: ExecutionEvent): void {
     const job = this.#jobOf(uid);
-    let log = job.logs.get(attempt);
-    if (!log) {
-      log = new ExecutionLog(attempt, this.#options.maxLogBytes);
-      job.logs.set(attempt, log);
-      job.attempt = Math.max(job.attempt, attempt);
-      for (const older of job.logs.keys()) if (older < job.attempt) job.logs.delete(older);
-      for (const follower of job.followers) follower.enter(job.attempt);
+    if (!job.log || job.log.attempt < attempt) {
+      job.log = new ExecutionLog(attempt, this.#options.maxLogBytes);
+      for (const follower of job.followers) follower.enter(attempt);
     }
+    if (job.log.attempt > attempt) return;
     job.ended = false;
-    log.append(event);
+    job.log.append(event);
     if (job.followers.size > 0) this.#note(job);
   }
 
@@ -79,7 +75,7 @@ export class Relay {
     const follower = new Follower({
       sink,
       cursor: cursor.attempt > 0 ? cursor : { attempt, n: 0 },
-      logOf: (number) => job.logs.get(number),
+      logOf: (number) => (job.log?.attempt === number ? job.log : undefined),
       source,
       onClose: (closed) => this.#remove(uid, job, closed),
     });
@@ -97,7 +93,7 @@ export class Relay {
   #jobOf(uid: string): FollowedJob {
     let job = this.#jobs.get(uid);
     if (!job) {
-      job = { followers: new Set(), logs: new Map(), attempt: 0, ended: false };
+      job = { followers: new Set(), log: undefined, ended: false };
       this.#jobs.set(uid, job);
     }
     return job;
@@ -121,6 +117,6 @@ export class Relay {
   }
 
   #dropIfIdle(uid: string, job: FollowedJob): void {
-    if (job.followers.size === 0 && (job.ended || job.logs.size === 0)) this.#jobs.delete(uid);
+    if (job.followers.size === 0 && (job.ended || !job.log)) this.#jobs.delete(uid);
   }
 }

@@ -199,11 +199,14 @@ class Committed implements Waiter {
 
   done(): void {
     if (this.changes.length > 0) this.#listener.changed(this.changes, this.#now);
+    // A job may be touched by several steps of a turn: what it has come to is seen once.
+    const settled = new Set<JobEntry>();
     for (let at = 0; at < this.#steps.length; at++) {
       const { reply, touched } = this.#steps[at] as Step;
       (this.#batch[at] as Posted).resolve?.(reply);
-      for (const entry of touched) this.#listener.settled(entry);
+      for (const entry of touched) settled.add(entry);
     }
+    for (const entry of settled) this.#listener.settled(entry);
   }
 
   fail(error: Error): void {

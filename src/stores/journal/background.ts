@@ -12,8 +12,8 @@ import type { Manifest } from './manifest.ts';
 export interface Background {
   open(): Promise<HistoryOpened>;
   merge(order: MergeOrder): Promise<Manifest>;
-  /** Lines of ended jobs, joined by line ends: one string crosses to a thread much faster than objects. */
-  index(lines: string, watermark: number): Promise<void>;
+  /** Rows of ended jobs, joined: one string crosses to a thread much faster than objects. */
+  index(rows: string, watermark: number): Promise<void>;
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult>;
   purge(endedBefore: number, limit: number): Promise<void>;
   usesBlobFile(file: number): Promise<boolean>;
@@ -48,8 +48,8 @@ export class InlineBackground implements Background {
     return mergeCheckpoint(this.#disk, this.#paths, order);
   }
 
-  async index(lines: string, watermark: number): Promise<void> {
-    this.#history.put(lines === '' ? [] : lines.trimEnd().split('\n'), watermark);
+  async index(rows: string, watermark: number): Promise<void> {
+    this.#history.put(rows === '' ? [] : rows.trimEnd().split('\n'), watermark);
   }
 
   async planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {

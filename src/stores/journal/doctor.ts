@@ -7,13 +7,14 @@
  *     brain in the same process.
  * D3  Verdicts on damage come from the readers that recovery uses; the doctor only goes on where recovery stops.
  */
+import type { JobBundle } from '../../core/ports.ts';
 import type { State } from '../../core/state.ts';
 import { type Disk, diskErrorCode } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { BlobCheck } from './doctor-blobs.ts';
 import { examineGeneration, type Generation } from './doctor-checkpoint.ts';
 import { listOrphans } from './doctor-files.ts';
-import { checkWatermark, compareHistory, openHistory } from './doctor-history.ts';
+import { checkWatermark, compareHistory, type OpenHistory, openHistory } from './doctor-history.ts';
 import { reachFrom, type SegmentSurvey, surveyLog } from './doctor-log.ts';
 import { Replay } from './doctor-replay.ts';
 import {
@@ -27,7 +28,7 @@ import {
 import { findPrefix, type Prefix, type SalvagePlan, viewOf, writePrefix } from './doctor-salvage.ts';
 import { type Base, emptyState, rebuild } from './doctor-view.ts';
 import { FORMAT, type Paths, paths } from './layout.ts';
-import { recover } from './recover.ts';
+import { endedInLog, recover } from './recover.ts';
 import { listSegments } from './segments.ts';
 import { stateHash } from './state-hash.ts';
 
@@ -289,27 +290,32 @@ class Examination {
         await blobs.job(entry.uid, entry.ask, entry.rec, ended && !history ? 'warn' : 'bad');
       }
       if (history && !this.inUse && this.#isWhole) checkWatermark(history, this.#lastSeq, this.#report);
-      if (history && this.prefix) {
-        const view = viewOf(this.#disk, this.#paths, this.prefix);
-        const onlyThere = await compareHistory(
-          view,
-          this.#paths,
-          history,
-          {
-            lastSeq: this.#lastSeq,
-            tenants: new Set([...(this.#state?.jobs.values() ?? [])].map(({ ask }) => ask.tenant)),
-            onEntry: ({ uid, ask, job }) => blobs.job(uid, ask, job, 'bad'),
-          },
-          this.#report,
-        );
-        if (this.#plan) this.#plan = { ...this.#plan, lost: { ...this.#plan.lost, ended: onlyThere } };
-      }
+      if (this.prefix) await this.#checkEnded(viewOf(this.#disk, this.#paths, this.prefix), history, blobs);
       this.#report.fine('blobs', `${blobs.checked} bodies match their checksums`);
       await listOrphans(this.#disk, this.#paths, this.#generations, await blobs.unused(), this.#report);
     } finally {
       await blobs.close();
       history?.index.close();
     }
+  }
+
+  /** Jobs that have left memory: the index has them, or will have when it is made from the log. */
+  async #checkEnded(view: Disk, history: OpenHistory | undefined, blobs: BlobCheck): Promise<void> {
+    if (!history) {
+      await endedInLog(view, this.#paths, async (bundles) => {
+        for (const { uid, ask, job } of bundles) {
+          if (!this.#state?.jobs.has(uid)) await blobs.job(uid, ask, job, 'warn');
+        }
+      });
+      return;
+    }
+    const scope = {
+      lastSeq: this.#lastSeq,
+      tenants: new Set([...(this.#state?.jobs.values() ?? [])].map(({ ask }) => ask.tenant)),
+      onEntry: ({ uid, ask, job }: JobBundle) => blobs.job(uid, ask, job, 'bad'),
+    };
+    const ended = await compareHistory(view, this.#paths, history, scope, this.#report);
+    if (this.#plan) this.#plan = { ...this.#plan, lost: { ...this.#plan.lost, ended } };
   }
 
   get #isWhole(): boolean {

@@ -1,7 +1,7 @@
 /** The history in memory: for the simulation, whose disk SQLite cannot write to. Always fresh after a start. */
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../core/ports.ts';
 import { readBundle, readLine } from './bundle-line.ts';
-import { blobRange, callerChoseId, type HistoryIndex, type HistoryOpened, matches } from './history.ts';
+import { blobRange, callerChoseId, type HistoryIndex, type HistoryOpened, matches, readRow } from './history.ts';
 
 export class MemoryHistory implements HistoryIndex {
   readonly #jobs = new Map<string, JobBundle>();
@@ -10,9 +10,9 @@ export class MemoryHistory implements HistoryIndex {
     return { watermark: 0, fresh: true };
   }
 
-  put(lines: readonly string[]): void {
-    for (const line of lines) {
-      const bundle = readBundle(readLine(line));
+  put(rows: readonly string[]): void {
+    for (const row of rows) {
+      const bundle = readBundle(readLine(readRow(row).line));
       this.#jobs.set(bundle.uid, bundle);
     }
   }

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../core/ports.ts';
 import { readBundle, readLine } from './bundle-line.ts';
-import { blobRange, callerChoseId, type HistoryIndex, type HistoryOpened } from './history.ts';
+import { type HistoryIndex, type HistoryOpened, readRow } from './history.ts';
 
 /** Another layout makes a new file: everything in it can be derived again. */
 const LAYOUT = 1;
@@ -82,9 +82,12 @@ export class SqliteHistory implements HistoryIndex {
     return { watermark: watermark ?? 0, fresh: watermark === undefined };
   }
 
-  put(lines: readonly string[], watermark: number): void {
+  put(rows: readonly string[], watermark: number): void {
     this.#transaction(() => {
-      for (const line of lines) this.#putOne(line);
+      for (const row of rows) {
+        const { columns, line } = readRow(row);
+        this.#insert?.run(...columns, line);
+      }
       this.#setFact?.run('watermark', watermark);
     });
   }
@@ -140,27 +143,6 @@ export class SqliteHistory implements HistoryIndex {
   close(): void {
     this.#database?.close();
     this.#database = undefined;
-  }
-
-  #putOne(line: string): void {
-    const bundle = readBundle(readLine(line));
-    const { ask, job } = bundle;
-    const range = blobRange(bundle);
-    this.#insert?.run(
-      ask.n,
-      bundle.uid,
-      ask.tenant,
-      job.state,
-      ask.type,
-      ask.principal,
-      ask.session ?? null,
-      ask.key ?? null,
-      job.endedAt ?? 0,
-      callerChoseId(bundle) ? job.attempt : null,
-      range?.low ?? null,
-      range?.high ?? null,
-      line,
-    );
   }
 
   #transaction(run: () => void): void {

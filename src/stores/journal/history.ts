@@ -3,6 +3,7 @@
  * as of a sequence; the watermark says up to where all of them are.
  */
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../core/ports.ts';
+import { bundleLine } from './bundle-line.ts';
 
 export interface HistoryOpened {
   /** Every job that ended at or before this change is in the index. */
@@ -11,10 +12,56 @@ export interface HistoryOpened {
   readonly fresh: boolean;
 }
 
+/**
+ * An ended job on its way into the index: its columns as a JSON array, a separator that JSON never contains, and
+ * its checkpoint line. The writer then need not take the line apart.
+ */
+export const COLUMNS_END = '\u001f';
+
+export type HistoryColumns = readonly [
+  n: number,
+  uid: string,
+  tenant: string,
+  state: string,
+  type: string,
+  principal: string,
+  session: string | null,
+  key: string | null,
+  endedAt: number,
+  callerAttempts: number | null,
+  blobLow: number | null,
+  blobHigh: number | null,
+];
+
+export function historyRow(bundle: JobBundle): string {
+  const { ask, job, uid } = bundle;
+  const range = blobRange(bundle);
+  const columns: HistoryColumns = [
+    ask.n,
+    uid,
+    ask.tenant,
+    job.state,
+    ask.type,
+    ask.principal,
+    ask.session ?? null,
+    ask.key ?? null,
+    job.endedAt ?? 0,
+    callerChoseId(bundle) ? job.attempt : null,
+    range?.low ?? null,
+    range?.high ?? null,
+  ];
+  return JSON.stringify(columns) + COLUMNS_END + bundleLine(bundle);
+}
+
+/** The columns and the line of a row. */
+export function readRow(row: string): { readonly columns: HistoryColumns; readonly line: string } {
+  const at = row.indexOf(COLUMNS_END);
+  return { columns: JSON.parse(row.slice(0, at)) as HistoryColumns, line: row.slice(at + 1) };
+}
+
 export interface HistoryIndex {
   open(): HistoryOpened;
-  /** Ended jobs as checkpoint lines (bundle-line.ts). */
-  put(lines: readonly string[], watermark: number): void;
+  put(rows: readonly string[], watermark: number): void;
   get(uid: string): JobBundle | undefined;
   list(query: HistoryQuery): JobBundle[];
   count(): number;

@@ -23,9 +23,9 @@ import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef, Change } from '../../model/records.ts';
 import type { Background } from './background.ts';
 import { Blobs } from './blobs.ts';
-import { bundleLine } from './bundle-line.ts';
 import { encodeChange } from './codec.ts';
 import { openFailure } from './failures.ts';
+import { historyRow } from './history.ts';
 import { type Paths, paths } from './layout.ts';
 import { LOG_LIMITS, type LogLimits, LogWriter } from './log-writer.ts';
 import { type Manifest, NO_CHECKPOINT, writeManifest } from './manifest.ts';
@@ -52,7 +52,7 @@ const INDEX_PAUSE_MS = 250;
 interface Unindexed {
   readonly uid: string;
   readonly seq: Seq;
-  readonly line: string;
+  readonly row: string;
 }
 
 export class JournalStore implements Store {
@@ -124,7 +124,7 @@ export class JournalStore implements Store {
   }
 
   index(bundle: JobBundle): void {
-    this.#unindexed.push({ uid: bundle.uid, seq: bundle.seq, line: bundleLine(bundle) });
+    this.#unindexed.push({ uid: bundle.uid, seq: bundle.seq, row: historyRow(bundle) });
   }
 
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
@@ -199,7 +199,9 @@ export class JournalStore implements Store {
   async #openHistory(state: State, now: number, lastSeq: number): Promise<void> {
     const { watermark, fresh } = await this.#background.open();
     this.#indexedUpTo = Math.min(watermark, lastSeq);
-    if (fresh && lastSeq > 0) await this.#rebuildHistory(state, now, lastSeq);
+    // A new folder has nothing to index; saying so keeps the next opening from looking for it.
+    if (fresh && lastSeq === 0) await this.#background.index('', 0);
+    else if (fresh) await this.#rebuildHistory(state, now, lastSeq);
     this.#offeredUpTo = this.#indexedUpTo;
     for (const entry of [...state.ended]) if (entry.seq <= this.#indexedUpTo) state.forget(entry);
   }
@@ -208,9 +210,9 @@ export class JournalStore implements Store {
     const keptSince = now - this.#options.historyMs;
     await endedInLog(this.#env.disk, this.#paths, async (bundles) => {
       const kept = bundles.filter(({ uid, job }) => (job.endedAt ?? 0) >= keptSince && !isLive(state, uid));
-      await this.#background.index(kept.map(bundleLine).join(''), 0);
+      await this.#background.index(kept.map(historyRow).join(''), 0);
     });
-    const ended = [...state.ended].map((entry) => bundleLine(bundleOf(entry)));
+    const ended = [...state.ended].map((entry) => historyRow(bundleOf(entry)));
     await this.#background.index(ended.join(''), lastSeq);
     this.#indexedUpTo = lastSeq;
   }
@@ -240,7 +242,7 @@ export class JournalStore implements Store {
       this.#unindexed = this.#unindexed.slice(batch.length);
       // Only when nothing is left over does the index hold everything that was offered.
       const watermark = this.#unindexed.length === 0 ? this.#offeredUpTo : this.#indexedUpTo;
-      await this.#background.index(batch.map(({ line }) => line).join(''), watermark);
+      await this.#background.index(batch.map(({ row }) => row).join(''), watermark);
       this.#indexedUpTo = watermark;
       if (!this.#closed) this.#events?.indexed(batch);
     }

@@ -61,8 +61,8 @@ export class ThreadBackground implements Background {
     return this.#call('merge', order);
   }
 
-  index(lines: string, watermark: number): Promise<void> {
-    return this.#call('index', lines, watermark);
+  index(rows: string, watermark: number): Promise<void> {
+    return this.#call('index', rows, watermark);
   }
 
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {

@@ -15,7 +15,7 @@ import type { State } from '../../core/state.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef, Change } from '../../model/records.ts';
-import { bundleLine } from '../journal/bundle-line.ts';
+import { historyRow } from '../journal/history.ts';
 import { MemoryHistory } from '../journal/history-memory.ts';
 
 export class Medium {
@@ -128,7 +128,7 @@ export class MemoryStore implements Store {
   #index(watermark: number): void {
     const bundles = this.#unindexed;
     this.#unindexed = [];
-    this.#medium.history.put(bundles.map(bundleLine));
+    this.#medium.history.put(bundles.map(historyRow));
     this.#medium.indexedUpTo = watermark;
     if (bundles.length > 0) this.#timers.soon(() => !this.#closed && this.#events?.indexed(bundles));
   }

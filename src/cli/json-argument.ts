@@ -1,0 +1,42 @@
+/** Arguments that stand in the command line, in a file or on standard input. */
+import { readFile, stat } from 'node:fs/promises';
+import { UsageError } from './command.ts';
+
+/** More than any server takes; a file given by mistake does not fill the memory. */
+const MAX_BYTES = 64 * 2 ** 20;
+
+/** The JSON value of `TEXT`, `@FILE` or `-`. */
+export async function jsonOf(option: string, given: string): Promise<unknown> {
+  const text =
+    given === '-' ? await standardInput() : given.startsWith('@') ? await fileText(given.slice(1)) : given;
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const hint = given === text ? ` A plain text is JSON in quotes: '"…"'.` : '';
+    throw new UsageError(`${option} is no JSON: ${(error as Error).message}.${hint}`);
+  }
+}
+
+export async function standardInput(): Promise<string> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of process.stdin as AsyncIterable<Buffer>) {
+    bytes += piece.length;
+    if (bytes > MAX_BYTES) throw tooLarge('standard input');
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+export async function fileText(path: string): Promise<string> {
+  try {
+    if ((await stat(path)).size > MAX_BYTES) throw tooLarge(`"${path}"`);
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(`"${path}" cannot be read (${(error as NodeJS.ErrnoException).code ?? error}).`);
+  }
+}
+
+const tooLarge = (what: string): UsageError =>
+  new UsageError(`${what} is larger than ${MAX_BYTES / 2 ** 20} MiB.`);

@@ -1,0 +1,22 @@
+#!/usr/bin/env node
+/** The `orchd` command. */
+import type { Terminal } from './command.ts';
+import { EXIT } from './command.ts';
+import { run } from './run.ts';
+
+const terminal: Terminal = {
+  isPerson: process.stdout.isTTY === true && process.env['NO_COLOR'] === undefined,
+  print: (text) => process.stdout.write(`${text}\n`),
+  complain: (text) => process.stderr.write(`${text}\n`),
+};
+
+// Whoever reads us may stop early, as `head` does: that is no failure of ours.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  process.exit(error.code === 'EPIPE' ? EXIT.ok : EXIT.unusable);
+});
+process.on('uncaughtException', (error) => {
+  terminal.complain(`orchd: ${error.message}`);
+  process.exit(EXIT.unusable);
+});
+
+process.exitCode = await run(process.argv.slice(2), terminal);

@@ -1,0 +1,35 @@
+/** Rows under headings: aligned everywhere, cut to the width of a terminal only where there is one. */
+export interface TableOptions {
+  /** The width to keep to; without it nothing is cut. */
+  readonly width?: number | undefined;
+  /** Paints a cell after it was aligned. */
+  readonly paint?: (column: number, row: number, cell: string) => string;
+}
+
+const GAP = 2;
+const LEAST_LAST = 10;
+
+export function tableText(
+  headings: readonly string[],
+  rows: readonly (readonly string[])[],
+  options: TableOptions = {},
+): string {
+  const widths = headings.map((heading, column) =>
+    Math.max(heading.length, ...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  const last = headings.length - 1;
+  const before = widths.slice(0, last).reduce((sum, width) => sum + width + GAP, 0);
+  // Ids and states stay whole: only the last column, which explains, gives way.
+  const room = options.width === undefined ? undefined : Math.max(LEAST_LAST, options.width - before);
+  const line = (cells: readonly string[], row: number): string => {
+    const shown = cells.map((cell, column) => {
+      const text = column === last ? cut(cell, room) : cell.padEnd(widths[column] ?? 0);
+      return row < 0 ? text : (options.paint?.(column, row, text) ?? text);
+    });
+    return shown.join(' '.repeat(GAP)).trimEnd();
+  };
+  return [line(headings, -1), ...rows.map(line)].join('\n');
+}
+
+const cut = (text: string, room: number | undefined): string =>
+  room === undefined || text.length <= room ? text : `${text.slice(0, room - 1)}…`;

@@ -1,0 +1,61 @@
+/** Changes to the token file of a data folder: one at a time, so that no revocation is lost to another change. */
+import { join, resolve } from 'node:path';
+import type { Env } from '../kit/env/env.ts';
+import { OrchdError } from '../model/errors.ts';
+import { readTokens, writeTokens } from '../wire/token-file.ts';
+import type { TokenEntry } from '../wire/tokens.ts';
+
+/** Beside the token file; it dies with the process that holds it. */
+const LOCK = 'tokens.lock';
+const LOOKS = 50;
+const LOOK_MS = 100;
+
+export class TokenStore {
+  readonly #env: Env;
+  readonly #folder: string;
+  readonly #path: string;
+
+  constructor(env: Env, folder: string, file: string) {
+    this.#env = env;
+    this.#folder = resolve(folder);
+    this.#path = join(this.#folder, file);
+  }
+
+  get folder(): string {
+    return this.#folder;
+  }
+
+  async list(): Promise<readonly TokenEntry[]> {
+    const tokens: unknown = await readTokens(this.#env.disk, this.#path);
+    if (Array.isArray(tokens)) return tokens as TokenEntry[];
+    throw new OrchdError('CONFIG_INVALID', `${this.#path} is no file of tokens`);
+  }
+
+  /** Returns the tokens before and after. */
+  async change(
+    make: (tokens: readonly TokenEntry[]) => readonly TokenEntry[],
+  ): Promise<{ readonly before: number; readonly after: number }> {
+    const { disk } = this.#env;
+    await disk.makeFolder(this.#folder);
+    const lock = await this.#lock();
+    try {
+      const before = await this.list();
+      const after = make(before);
+      if (after !== before) await writeTokens(disk, this.#folder, this.#path, after);
+      return { before: before.length, after: after.length };
+    } finally {
+      await lock.release();
+    }
+  }
+
+  async #lock(): Promise<{ release(): Promise<void> }> {
+    for (let look = 0; look < LOOKS; look++) {
+      const lock = await this.#env.disk.lock(join(this.#folder, LOCK));
+      if (lock) return lock;
+      await new Promise<void>((again) => {
+        this.#env.timers.after(LOOK_MS, again);
+      });
+    }
+    throw new OrchdError('STORE_LOCKED', 'another process changes the tokens just now');
+  }
+}

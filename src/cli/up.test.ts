@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createLogger } from '../kit/logger.ts';
+import { OrchdError } from '../model/errors.ts';
+import { bannerText, ownCommand } from './banner.ts';
+import type { Terminal } from './command.ts';
+import type { RunningServer } from './serve.ts';
+import { runToEnd } from './up.ts';
+
+function heard(): { terminal: Terminal; said: string[] } {
+  const said: string[] = [];
+  const terminal = { isPerson: false, print: () => undefined, complain: (text: string) => said.push(text) };
+  return { terminal, said };
+}
+
+const logger = createLogger({ write: () => undefined, now: () => 0 });
+
+class FakeServer {
+  readonly url = 'http://127.0.0.1:1';
+  readonly orchestrator: { failure?: Error } = {};
+  stops = 0;
+
+  stop = async (): Promise<void> => {
+    this.stops++;
+  };
+}
+
+test('a brain that fails is exit 1, with why and what to do', async () => {
+  const server = new FakeServer();
+  const { terminal, said } = heard();
+  const ended = runToEnd(server as unknown as RunningServer, new Promise(() => undefined), logger, terminal);
+  server.orchestrator.failure = new OrchdError('STORE_FAILED', 'the disk is gone');
+  assert.equal(await ended, 1);
+  assert.equal(server.stops, 1);
+  assert.match(said.join('\n'), /the brain has stopped: the disk is gone\nLook at the disk, then restart/);
+});
+
+test('asked to stop it stops in order', async () => {
+  const server = new FakeServer();
+  const { terminal, said } = heard();
+  assert.equal(await runToEnd(server as unknown as RunningServer, Promise.resolve(), logger, terminal), 0);
+  assert.equal(server.stops, 1);
+  assert.match(said[0]!, /stopping; Ctrl-C again/);
+});
+
+const BANNER = {
+  version: '1.2.3',
+  url: 'http://127.0.0.1:8080',
+  data: '/data',
+  needsToken: false,
+  hasBackends: true,
+  command: 'orchd',
+  isDefaultUrl: true,
+};
+
+test('the banner names what to try, and only what is needed for it', () => {
+  assert.deepEqual(bannerText(BANNER).split('\n'), [
+    'orchd 1.2.3 listens on http://127.0.0.1:8080',
+    'data: /data',
+    'try:  orchd submit --follow "Hello"',
+    `or:   curl http://127.0.0.1:8080/v2/tasks -H 'content-type: application/json' -d '{"prompt": "Hello"}'`,
+    'press Ctrl-C to stop',
+  ]);
+  const other = bannerText({
+    ...BANNER,
+    url: 'http://h:1',
+    needsToken: true,
+    hasBackends: false,
+    isDefaultUrl: false,
+  });
+  assert.match(other, /submit --follow --url http:\/\/h:1 "Hello"/);
+  assert.match(other, /Bearer \$ORCHD_TOKEN/);
+  assert.match(other, /no backend is configured/);
+});
+
+test('in a checkout the command goes through npm', () => {
+  assert.equal(ownCommand('src/cli/main.ts'), 'npm run orchd --');
+  assert.equal(ownCommand('dist/cli/main.js'), 'orchd');
+  assert.equal(ownCommand(undefined), 'orchd');
+});

@@ -1,0 +1,165 @@
+/** `orchd up` */
+
+import type { ResolvedConfig } from '../config/resolve.ts';
+import { realEnv } from '../kit/env/real.ts';
+import { createLogger, type Logger } from '../kit/logger.ts';
+import { bannerText, ownCommand } from './banner.ts';
+import { type Command, EXIT, type Given, type Terminal } from './command.ts';
+import { noWords, textOf, wholeOf } from './given.ts';
+import { Interrupt } from './interrupt.ts';
+import { DATA_OPTIONS, usageOf } from './options.ts';
+import type { RunningServer } from './serve.ts';
+import { dataFolder, readConfig } from './settings.ts';
+import { TokenStore } from './token-store.ts';
+import { packageVersion } from './version.ts';
+
+const LOOK_MS = 250;
+/** Longer than the drain of the brain; a stop that hangs is given up. */
+const STOP_MS = 20_000;
+const DEFAULT_URL = 'http://127.0.0.1:8080';
+
+const options = {
+  port: { type: 'string', value: 'N', says: 'the port; 0 takes a free one' },
+  host: { type: 'string', value: 'HOST', says: 'the address; one that others can reach needs a token first' },
+  ...DATA_OPTIONS,
+} as const;
+
+export const up: Command = {
+  name: 'up',
+  summary: 'Start the server',
+  usage: usageOf({
+    call: 'up [OPTIONS]',
+    about: `Runs in the foreground. The log goes to standard output, a JSON object per line; what is meant for you goes
+to standard error. Every key of the configuration can also be set by a variable, such as ORCHD_LOG_LEVEL.
+Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not start, 130 stopped by a second Ctrl-C.`,
+    options,
+    examples: [
+      'orchd up',
+      'orchd up --port 9000 --data /var/lib/orchd',
+      'orchd up --config config.yaml > orchd.log',
+    ],
+  }),
+  options,
+  async run(given, terminal) {
+    noWords(given.positionals);
+    const address = addressOf(given);
+    const config = await readConfig(given);
+    const data = dataFolder(given, config);
+    const logger = createLogger({
+      write: (line) => process.stdout.write(line),
+      now: () => Date.now(),
+      level: config.log.level,
+    });
+    const interrupt = new Interrupt();
+    const server = await start(address, config, data, logger).catch((error: unknown) => {
+      ended(EXIT.unusable);
+      throw error;
+    });
+    terminal.complain(await banner(server, config, data));
+    logger.info('orchd is up');
+    return ended(await runToEnd(server, interrupt.asked, logger, terminal));
+  },
+};
+
+/** Until it is asked to stop, or stops by itself; returns the exit code. */
+export async function runToEnd(
+  server: RunningServer,
+  asked: Promise<void>,
+  logger: Logger,
+  terminal: Terminal,
+): Promise<number> {
+  const failure = await Promise.race([asked, failureOf(server)]);
+  return failure === undefined ? stopInOrder(server, logger, terminal) : giveUp(failure, server, terminal);
+}
+
+interface Address {
+  readonly host?: string;
+  readonly port?: number;
+}
+
+function addressOf({ values }: Given): Address {
+  const host = textOf(values, 'host');
+  const port = wholeOf(values, 'port', 0, 65_535);
+  return { ...(host !== undefined && { host }), ...(port !== undefined && { port }) };
+}
+
+async function start(
+  address: Address,
+  config: ResolvedConfig,
+  data: string,
+  logger: Logger,
+): Promise<RunningServer> {
+  // Loaded only here: the other commands start faster without the whole server.
+  const { startServer } = await import('./serve.ts');
+  return startServer({
+    config,
+    data,
+    version: packageVersion(),
+    logger,
+    ...address,
+  });
+}
+
+async function banner(server: RunningServer, config: ResolvedConfig, data: string): Promise<string> {
+  const { demo, commands } = config.backends;
+  const { TOKENS } = await import('./serve.ts');
+  const tokens = new TokenStore(realEnv(), data, TOKENS);
+  return bannerText({
+    version: packageVersion(),
+    url: server.url,
+    data,
+    needsToken: (await tokens.list()).length > 0,
+    hasBackends: demo || commands.length > 0,
+    command: ownCommand(process.argv[1]),
+    isDefaultUrl: server.url === DEFAULT_URL,
+  });
+}
+
+/** Settles when the brain has stopped by itself. */
+function failureOf({ orchestrator }: RunningServer): Promise<Error> {
+  return new Promise((resolve) => {
+    const timer = setInterval(() => {
+      if (!orchestrator.failure) return;
+      clearInterval(timer);
+      resolve(orchestrator.failure);
+    }, LOOK_MS).unref();
+  });
+}
+
+async function stopInOrder(server: RunningServer, logger: Logger, terminal: Terminal): Promise<number> {
+  terminal.complain('\nstopping; Ctrl-C again ends it at once');
+  logger.info('orchd stops');
+  const inTime = await stopped(server);
+  if (inTime) {
+    logger.info('orchd has stopped');
+    return EXIT.ok;
+  }
+  terminal.complain(
+    `orchd up: it did not stop within ${STOP_MS / 1000} s and is ended; nothing acknowledged is lost`,
+  );
+  return EXIT.problems;
+}
+
+async function giveUp(failure: Error, server: RunningServer, terminal: Terminal): Promise<number> {
+  const next = (failure as { next?: string }).next;
+  terminal.complain(
+    `orchd up: the brain has stopped: ${failure.message}${next === undefined ? '' : `\n${next}`}`,
+  );
+  await stopped(server).catch(() => undefined);
+  return EXIT.problems;
+}
+
+async function stopped(server: RunningServer): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), STOP_MS);
+  });
+  const stop = server.stop().then(() => true);
+  return Promise.race([stop, late]).finally(() => clearTimeout(timer));
+}
+
+/** Whatever a part has left behind must not keep the process alive: an idle one ends before this. */
+function ended(code: number): number {
+  setTimeout(() => process.exit(code), LOOK_MS).unref();
+  return code;
+}

@@ -1,0 +1,23 @@
+/** `orchd version` */
+import { readFileSync } from 'node:fs';
+import { type Command, EXIT } from './command.ts';
+
+/** Sources and published files lie at the same depth below package.json. */
+export function packageVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+export const version: Command = {
+  name: 'version',
+  summary: 'Print the version of orchd and of Node',
+  usage: 'orchd version [--json]\n\n  --json   as one JSON object\n\nExamples:\n  orchd version --json',
+  options: { json: { type: 'boolean' } },
+  async run({ values }, terminal) {
+    const versions = { orchd: packageVersion(), node: process.versions.node };
+    terminal.print(
+      values['json'] ? JSON.stringify(versions) : `orchd ${versions.orchd} (Node ${versions.node})`,
+    );
+    return EXIT.ok;
+  },
+};

@@ -1,0 +1,178 @@
+/** Ended jobs: handed over to the history, found there, and purged. */
+import assert from 'node:assert/strict';
+import type { HistoryQuery } from '../../core/ports.ts';
+import { bundleOf } from '../../core/ports.ts';
+import { NOW, Opened, reopen, type StoreFixture } from './opened.ts';
+import type { Promised } from './promises.ts';
+
+export const HISTORY_PROMISES: readonly Promised[] = [
+  ['an ended job is handed over as it was and leaves memory, for good', handedOver],
+  ['nothing is handed over before its end is durable', onlyDurable],
+  ['an ended job is in memory or in the history, also when the hand-over was cut short', cutShort],
+  ['every filter finds the jobs it should, newest first, and no others', filters],
+  ['a cursor leads through all of them, without a gap and without a repeat', cursor],
+  ['a job that lives again and ends again is there once, as it is now', redriven],
+  ['a purge forgets what ended before, and says what must be remembered of it', purged],
+];
+
+async function handedOver(fixture: StoreFixture): Promise<void> {
+  let opened = await Opened.on(fixture);
+  const entry = opened.finish('a', { key: 'k', session: 's', labels: undefined, correlationId: 'c' });
+  opened.submit('waits', { type: 'other' });
+  const bundle = bundleOf(entry);
+  assert.equal(await opened.store.history.get('a'), undefined, 'nothing is there yet');
+  for (const round of ['written', 'reopened']) {
+    await opened.handedOver();
+    assert.deepEqual([...opened.engine.state.jobs.keys()], ['waits'], round);
+    assert.deepEqual(await opened.store.history.get('a'), bundle, round);
+    assert.equal(await opened.store.history.get('waits'), undefined, round);
+    assert.equal(await opened.store.history.count(), 1, round);
+    opened = await reopen(fixture, opened);
+  }
+  await opened.close();
+}
+
+async function onlyDurable(fixture: StoreFixture): Promise<void> {
+  const opened = await Opened.on(fixture);
+  const release = fixture.hold();
+  const { uid, seq } = opened.finish('a');
+  await fixture.turns(20);
+  assert.equal(opened.indexed.size, 0);
+  release();
+  await opened.handedOver();
+  assert.equal(opened.indexed.get(uid), seq);
+  await opened.close();
+}
+
+async function cutShort(fixture: StoreFixture): Promise<void> {
+  let opened = await Opened.on(fixture);
+  for (let round = 0; round < 5; round++) {
+    const bundle = bundleOf(opened.finish(`j${round}`));
+    // Nobody waits for the hand-over, or even for the flush.
+    await opened.store.close();
+    opened = await Opened.on(fixture);
+    const here = opened.engine.state.jobs.get(bundle.uid);
+    assert.deepEqual(here ? bundleOf(here) : await opened.store.history.get(bundle.uid), bundle);
+  }
+  opened.submit('more', { type: 'other' });
+  await opened.handedOver();
+  assert.equal(await opened.store.history.count(), 5);
+  await opened.close();
+}
+
+/** Jobs that differ in everything that can be asked for. */
+async function variety(fixture: StoreFixture): Promise<Opened> {
+  const opened = await Opened.on(fixture);
+  opened.finish('j1', { type: 'run', session: 's1', key: 'k1', principal: 'p1' });
+  opened.finish('j2', { type: 'run', session: 's2', key: 'k1', principal: 'p2' });
+  opened.finish('j3', { type: 'run', session: 's1', principal: 'p1', tenant: 'acme' });
+  opened.submit('j4', { type: 'other', session: 's1', key: 'k2', principal: 'p1' });
+  opened.step({ type: 'cancel', uid: 'j4', by: 'test' });
+  opened.submit('j5', { type: 'other', principal: 'p2', deadlineMs: 10 });
+  opened.step({ type: 'tick' }, NOW + 10);
+  opened.submit('live', { type: 'other', session: 's1', key: 'k1', principal: 'p1' });
+  await opened.handedOver();
+  return opened;
+}
+
+async function filters(fixture: StoreFixture): Promise<void> {
+  const opened = await variety(fixture);
+  const cases: [query: Partial<HistoryQuery>, ids: string[]][] = [
+    [{}, ['j5', 'j4', 'j2', 'j1']],
+    [{ tenant: 'acme' }, ['j3']],
+    [{ tenant: 'nobody' }, []],
+    [{ states: ['succeeded'] }, ['j2', 'j1']],
+    [{ states: ['cancelled', 'dead'] }, ['j5', 'j4']],
+    [{ states: ['queued'] }, []],
+    [{ type: 'other' }, ['j5', 'j4']],
+    [{ session: 's1' }, ['j4', 'j1']],
+    [{ key: 'k1' }, ['j2', 'j1']],
+    [{ key: 'K1' }, []],
+    [{ principal: 'p1' }, ['j4', 'j1']],
+    [{ principal: 'p1', session: 's1', type: 'run', states: ['succeeded'], key: 'k1' }, ['j1']],
+    [{ limit: 2 }, ['j5', 'j4']],
+  ];
+  for (const [query, ids] of cases) {
+    const found = await opened.store.history.list({ tenant: 'default', limit: 100, ...query });
+    assert.deepEqual(
+      found.map(({ uid }) => uid.split('~').at(-1)),
+      ids,
+      JSON.stringify(query),
+    );
+  }
+  await opened.close();
+}
+
+async function cursor(fixture: StoreFixture): Promise<void> {
+  const opened = await Opened.on(fixture);
+  for (let n = 1; n <= 57; n++) opened.finish(`j${n}`, { session: `s${n % 2}` });
+  await opened.handedOver();
+  for (const session of [undefined, 's0', 's1']) {
+    const seen: string[] = [];
+    let before: number | undefined;
+    for (;;) {
+      const filter = { ...(session !== undefined && { session }), ...(before !== undefined && { before }) };
+      const page = await opened.store.history.list({ tenant: 'default', limit: 10, ...filter });
+      seen.push(...page.map(({ uid }) => uid));
+      if (page.length < 10) break;
+      before = page.at(-1)?.ask.n;
+    }
+    const all = Array.from({ length: 57 }, (_, at) => 57 - at);
+    const expected = all.filter((n) => session === undefined || `s${n % 2}` === session);
+    assert.deepEqual(
+      seen,
+      expected.map((n) => `j${n}`),
+    );
+  }
+  await opened.close();
+}
+
+async function redriven(fixture: StoreFixture): Promise<void> {
+  const opened = await Opened.on(fixture);
+  opened.submit('a', { type: 'other', deadlineMs: 10 });
+  opened.step({ type: 'tick' }, NOW + 10);
+  await opened.handedOver();
+  const dead = await opened.store.history.get('a');
+  assert.equal(dead?.job.state, 'dead');
+  const known = dead && { ask: dead.ask, job: dead.job };
+  opened.step({ type: 'redrive', uid: 'a', by: 'test', known });
+  opened.step({ type: 'cancel', uid: 'a', by: 'test' });
+  await opened.handedOver();
+  const again = await reopen(fixture, opened);
+  assert.equal((await again.store.history.get('a'))?.job.state, 'cancelled');
+  assert.equal(await again.store.history.count(), 1);
+  const listed = await again.store.history.list({ tenant: 'default', limit: 10 });
+  assert.deepEqual(
+    listed.map(({ job }) => job.state),
+    ['cancelled'],
+  );
+  await again.close();
+}
+
+async function purged(fixture: StoreFixture): Promise<void> {
+  const opened = await Opened.on(fixture);
+  for (let n = 1; n <= 10; n++) {
+    opened.now = NOW + n * 1000;
+    // Only an id that its caller chose can come back: its attempts must not be counted anew.
+    opened.finish(`j${n}`, n === 3 ? { hash: 'chosen' } : {});
+  }
+  await opened.handedOver();
+  const { store } = opened;
+  assert.deepEqual(await store.planPurge(NOW, 100), { jobs: 0, attemptFloor: 0 });
+  assert.deepEqual(await store.planPurge(NOW + 2500, 100), { jobs: 2, attemptFloor: 0 });
+  assert.deepEqual(await store.planPurge(NOW + 5500, 100), { jobs: 5, attemptFloor: 1 });
+  assert.deepEqual(await store.planPurge(NOW + 5500, 2), { jobs: 2, attemptFloor: 0 }, 'the oldest first');
+  assert.equal(await store.history.count(), 10, 'a plan changes nothing');
+  await store.purge(NOW + 5500, 2);
+  assert.equal(await store.history.count(), 8);
+  await store.purge(NOW + 5500, 100);
+  const left = await store.history.list({ tenant: 'default', limit: 100 });
+  assert.deepEqual(
+    left.map(({ uid }) => uid),
+    ['j10', 'j9', 'j8', 'j7', 'j6'],
+  );
+  const again = await reopen(fixture, opened);
+  assert.equal(await again.store.history.get('j3'), undefined);
+  assert.equal(again.engine.state.jobs.size, 0, 'what was purged does not come back');
+  await again.close();
+}

@@ -1,0 +1,168 @@
+/** Appending and coming back. */
+import assert from 'node:assert/strict';
+import type { EngineSettings } from '../../core/settings.ts';
+import type { State } from '../../core/state.ts';
+import { stableHash } from '../../kit/hash.ts';
+import { NOW, Opened, reopen, type StoreFixture, type Story } from './opened.ts';
+import type { Promised } from './promises.ts';
+
+export const LOG_PROMISES: readonly Promised[] = [
+  ['appends are numbered in order, from 1, without a gap', numbered],
+  ['nothing is told durable before it is, nor more than was appended', neverEarly],
+  ['a store that was closed has everything that was appended, and goes on behind it', goesOn],
+  ['a checkpoint, and another, change nothing of what comes back', checkpoints],
+  ['the owner stays the same and the epoch grows by one at each opening', epochs],
+  ['an opening tells the latest instant that was committed', latestInstant],
+  ['closing twice does no harm', closesTwice],
+  ['the failure cache keeps its size and its order, also over checkpoints', failureOrder],
+];
+
+async function numbered(fixture: StoreFixture): Promise<void> {
+  const opened = await Opened.on(fixture);
+  for (let n = 1; n <= 200; n++) {
+    opened.submit(`j${n}`);
+    assert.equal(opened.engine.state.seq, n, 'one change, one number');
+    if (n % 50 === 0) await opened.settled();
+  }
+  assert.deepEqual(
+    opened.durables,
+    [...opened.durables].sort((a, b) => a - b),
+  );
+  const again = await reopen(fixture, opened);
+  const order = [...again.engine.state.newestFirst()].map(({ ask }) => ask.n);
+  assert.deepEqual(
+    order,
+    Array.from({ length: 200 }, (_, at) => 200 - at),
+  );
+  await again.close();
+}
+
+async function neverEarly(fixture: StoreFixture): Promise<void> {
+  const opened = await Opened.on(fixture);
+  const release = fixture.hold();
+  opened.submit('a');
+  await fixture.turns(20);
+  assert.deepEqual(opened.durables, []);
+  release();
+  opened.submit('b');
+  await opened.settled();
+  assert.equal(opened.durable, 2);
+  await opened.close();
+}
+
+async function goesOn(fixture: StoreFixture): Promise<void> {
+  let opened = await Opened.on(fixture);
+  for (let round = 1; round <= 5; round++) {
+    opened.submit(`j${round}`);
+    // Nobody waits for the flush: closing does.
+    await opened.store.close();
+    opened = await Opened.on(fixture);
+    assert.equal(opened.engine.state.seq, round);
+    assert.equal(opened.engine.state.jobs.size, round);
+  }
+  await opened.close();
+}
+
+async function checkpoints(fixture: StoreFixture): Promise<void> {
+  let opened = await Opened.on(fixture);
+  for (let round = 0; round < 3; round++) {
+    for (let n = 0; n < 20; n++)
+      opened.submit(`j${round}-${n}`, { session: `s${n % 3}`, key: `k${round}-${n}` });
+    opened.finish(`done${round}`);
+    opened.step({ type: 'cancel', uid: `j${round}-3`, by: 'test' });
+    await opened.handedOver();
+    await opened.store.checkpoint();
+    await opened.store.checkpoint();
+    opened.submit(`after${round}`);
+    await opened.settled();
+    const before = recordsText(opened.engine.state);
+    opened = await reopen(fixture, opened);
+    assert.equal(recordsText(opened.engine.state), before);
+  }
+  await opened.close();
+}
+
+async function epochs(fixture: StoreFixture): Promise<void> {
+  for (let epoch = 1; epoch <= 4; epoch++) {
+    const opened = await Opened.on(fixture);
+    opened.step({ type: 'open', owner: `made at opening ${epoch}` });
+    const { brain } = opened.engine.state;
+    assert.deepEqual([brain?.owner, brain?.epoch], ['made at opening 1', epoch]);
+    if (epoch === 2) {
+      await opened.settled();
+      await opened.store.checkpoint();
+    }
+    await opened.close();
+  }
+}
+
+async function latestInstant(fixture: StoreFixture): Promise<void> {
+  let opened = await Opened.on(fixture);
+  assert.equal(opened.committedAt, 0);
+  opened.now = NOW + 5000;
+  opened.submit('a');
+  opened = await reopen(fixture, opened);
+  assert.equal(opened.committedAt, NOW + 5000);
+  await opened.store.checkpoint();
+  opened = await reopen(fixture, opened);
+  assert.equal(opened.committedAt, NOW + 5000);
+  await opened.close();
+}
+
+async function closesTwice(fixture: StoreFixture): Promise<void> {
+  const opened = await Opened.on(fixture);
+  opened.submit('a');
+  await Promise.all([opened.store.close(), opened.store.close()]);
+  await opened.store.close();
+  const again = await Opened.on(fixture);
+  assert.equal(again.engine.state.jobs.size, 1);
+  await again.close();
+}
+
+async function failureOrder(fixture: StoreFixture): Promise<void> {
+  const settings = { failureCacheSize: 2 };
+  let opened = await Opened.on(fixture, settings);
+  for (const [n, expected] of [['k1'], ['k1', 'k2'], ['k2', 'k3'], ['k3', 'k4']].entries()) {
+    opened.fail(`j${n}`, { key: `k${n + 1}` });
+    await opened.handedOver();
+    await opened.store.checkpoint();
+    opened = await reopen(fixture, opened, settings);
+    assert.deepEqual([...opened.engine.state.failures.keys()], expected);
+  }
+  await opened.close();
+}
+
+/** What happened once to an engine, told again on a store: it recovers the state that was durable. */
+export async function showStory(
+  fixture: StoreFixture,
+  story: Story,
+  settings: Partial<EngineSettings>,
+): Promise<void> {
+  let opened = await Opened.on(fixture, settings);
+  for (const [at, { event, now }] of story.entries()) {
+    opened.step(event, now);
+    // Ended jobs leave memory by themselves; a checkpoint and a restart may come at any time.
+    if (at % 40 === 39) await opened.settled();
+    if (at % 80 === 79) await opened.store.checkpoint();
+    if (at % 120 !== 119) continue;
+    await opened.handedOver();
+    const before = recordsText(opened.engine.state);
+    const { now: last } = opened;
+    opened = await reopen(fixture, opened, settings);
+    assert.equal(recordsText(opened.engine.state), before, `after event ${at}`);
+    opened.now = last;
+  }
+  await opened.handedOver();
+  const before = recordsText(opened.engine.state);
+  opened = await reopen(fixture, opened, settings);
+  assert.equal(recordsText(opened.engine.state), before);
+  await opened.close();
+}
+
+/** Everything the records say, in the order that counts: which failure is forgotten first, which job is newest. */
+function recordsText(state: State): string {
+  const jobs = [...state.newestFirst()].map(({ uid, ask, rec, open, past, seq }) => {
+    return stableHash([uid, ask, rec, open ?? null, past ?? [], seq]);
+  });
+  return JSON.stringify([state.seq, state.brain, [...state.failures], state.counts, jobs]);
+}

@@ -1,0 +1,214 @@
+/** An engine on an opened store, with the least of a shell around it: what a store must work with. */
+import { Engine, type Step } from '../../core/engine.ts';
+import type { JobEntry } from '../../core/entry.ts';
+import type { EngineEvent, Submission } from '../../core/events.ts';
+import { bundleOf, type Seq, type Store } from '../../core/ports.ts';
+import type { EngineSettings } from '../../core/settings.ts';
+import { tokenOf } from '../../model/records.ts';
+
+/** What a store is tested on: everything that differs from store to store. */
+export interface StoreFixture {
+  /** A store over the same medium as those before it, not opened yet. */
+  make(): Store;
+  /** Keeps writes from becoming durable until the returned function is called. */
+  hold(): () => void;
+  /** From now on no write succeeds. */
+  breakWrites(): Promise<void>;
+  /** Lets everything happen that is already waiting to happen. */
+  turns(count: number): Promise<void>;
+  /** Fails where a promise is never kept, instead of waiting for ever. */
+  within(promise: Promise<unknown>): Promise<void>;
+  remove(): Promise<void>;
+}
+
+/** Events as they were given to an engine once. */
+export type Story = readonly { readonly event: EngineEvent; readonly now: number }[];
+
+export const NOW = 1_800_000_000_000;
+
+const SETTINGS: EngineSettings = {
+  queueCapacity: 10_000,
+  queueBytes: 2 ** 30,
+  queuePolicy: 'reject',
+  maxPayloadBytes: 2 ** 24,
+  batchMaxWaitMs: 300_000,
+  batchShare: 10,
+  maxTries: 3,
+  backoff: { baseDelayMs: 1000, maxDelayMs: 60_000, jitter: 0 },
+  failureCacheTtlMs: 3_600_000,
+  failureCacheSize: 10_000,
+  cancelDeadlineMs: 5000,
+  busyPauseMs: 1000,
+};
+
+export class Opened {
+  readonly store: Store;
+  readonly engine: Engine;
+  /** What the store returned: the latest instant that was committed before. */
+  committedAt = 0;
+  now = NOW;
+  durable = 0;
+  readonly durables: Seq[] = [];
+  readonly indexed = new Map<string, Seq>();
+  failure: Error | undefined;
+  readonly #offered = new Map<string, Seq>();
+  #watchers: (() => void)[] = [];
+
+  constructor(store: Store, settings: Partial<EngineSettings> = {}) {
+    this.store = store;
+    this.engine = new Engine({ settings: { ...SETTINGS, ...settings }, random: () => 0.5 });
+  }
+
+  static async on(fixture: StoreFixture, settings: Partial<EngineSettings> = {}): Promise<Opened> {
+    const opened = new Opened(fixture.make(), settings);
+    await opened.open();
+    return opened;
+  }
+
+  async open(): Promise<void> {
+    const { state } = this.engine;
+    this.committedAt = await this.store.open(state, this.#events(), this.now);
+    this.durable = state.seq;
+    for (const entry of state.ended) this.#offer(entry);
+  }
+
+  /** One step; its changes go to the store. */
+  step(event: EngineEvent, now = this.now): Step {
+    this.now = now;
+    const step = this.engine.step(event, now);
+    if (step.changes.length > 0) this.store.append(step.changes, now);
+    return step;
+  }
+
+  submit(id: string, fields: Partial<Submission> = {}): JobEntry {
+    this.step({ type: 'submit', submissions: [{ ...NO_FIELDS, id, ...fields }] });
+    return this.job(id, fields.tenant);
+  }
+
+  job(id: string, tenant = 'default'): JobEntry {
+    return this.engine.state.jobs.get(tenant === 'default' ? id : `${tenant}~${id}`) as JobEntry;
+  }
+
+  /** A job that has run and ended. */
+  finish(id: string, fields: Partial<Submission> = {}, result = '"done"'): JobEntry {
+    if (!this.engine.state.fleet.backends.has('b')) this.step({ type: 'backend', info: BACKEND });
+    const entry = this.submit(id, fields);
+    const token = tokenOf(entry.uid, entry.open?.n ?? 0);
+    this.step({ type: 'outcome', token, outcome: { ok: true, result } });
+    return entry;
+  }
+
+  /** A job that has failed for good. */
+  fail(id: string, fields: Partial<Submission> = {}): void {
+    if (!this.engine.state.fleet.backends.has('b')) this.step({ type: 'backend', info: BACKEND });
+    const { uid, open } = this.submit(id, fields);
+    const error = { code: 'EXECUTION_FAILED', message: 'no', retriable: false } as const;
+    this.step({ type: 'outcome', token: tokenOf(uid, open?.n ?? 0), outcome: { ok: false, error } });
+  }
+
+  /** Resolves as soon as it is so. */
+  async until(isSo: () => boolean): Promise<void> {
+    while (!isSo()) {
+      if (this.failure) throw this.failure;
+      await new Promise<void>((resolve) => this.#watchers.push(resolve));
+    }
+  }
+
+  async settled(): Promise<void> {
+    await this.until(() => this.durable === this.engine.state.seq);
+  }
+
+  /** Every ended job is in the history, and out of memory. */
+  async handedOver(): Promise<void> {
+    await this.until(() => this.durable === this.engine.state.seq && this.engine.state.ended.size === 0);
+  }
+
+  async close(): Promise<void> {
+    await this.settled();
+    await this.store.close();
+  }
+
+  #events() {
+    return {
+      durable: (seq: Seq) => {
+        this.durable = seq;
+        this.durables.push(seq);
+        for (const entry of this.engine.state.ended) if (entry.seq <= seq) this.#offer(entry);
+        this.#changed();
+      },
+      indexed: (jobs: readonly { uid: string; seq: Seq }[]) => {
+        for (const { uid, seq } of jobs) this.indexed.set(uid, seq);
+        this.step({ type: 'indexed', uids: jobs });
+        this.#changed();
+      },
+      space: () => this.#changed(),
+      failed: (error: Error) => {
+        this.failure = error;
+        this.#changed();
+      },
+    };
+  }
+
+  #offer(entry: JobEntry): void {
+    if (this.#offered.get(entry.uid) === entry.seq) return;
+    this.#offered.set(entry.uid, entry.seq);
+    this.store.index(bundleOf(entry));
+  }
+
+  #changed(): void {
+    for (const wake of this.#watchers.splice(0)) wake();
+  }
+}
+
+const BACKEND = {
+  name: 'b',
+  kind: 'fake',
+  slots: 1000,
+  types: ['run'],
+  models: undefined,
+  labels: {},
+  paid: false,
+  keepsResults: true,
+  registry: 'r',
+};
+
+const NO_FIELDS: Submission = {
+  id: '',
+  tenant: 'default',
+  principal: 'someone',
+  submittedBy: 'someone',
+  type: 'run',
+  class: 'batch',
+  score: 0,
+  weight: 1,
+  maxTries: 3,
+  payload: '{}',
+  payloadBytes: 2,
+  key: undefined,
+  kind: undefined,
+  model: undefined,
+  labels: undefined,
+  session: undefined,
+  parallel: undefined,
+  notBefore: undefined,
+  deadlineMs: undefined,
+  timeoutMs: undefined,
+  parent: undefined,
+  onUnknown: undefined,
+  onDisconnect: undefined,
+  hash: undefined,
+  correlationId: undefined,
+  forceRetry: false,
+  bodyStored: true,
+  known: undefined,
+};
+
+/** Closes a store and opens the next one over the same medium. */
+export async function reopen(
+  fixture: StoreFixture,
+  opened: Opened,
+  settings: Partial<EngineSettings> = {},
+): Promise<Opened> {
+  await opened.close();
+  return Opened.on(fixture, settings);
+}
