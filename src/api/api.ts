@@ -6,7 +6,7 @@ import type { Route } from '../wire/route.ts';
 import { EventStreams } from './events.ts';
 import { type MetaOptions, metaRoutes } from './meta.ts';
 import { openApi } from './openapi.ts';
-import { taskRoutes } from './tasks.ts';
+import { orderRoutes, taskRoutes } from './tasks.ts';
 
 export interface ApiOptions extends MetaOptions {
   readonly env: Env;
@@ -20,6 +20,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
   const streams = new EventStreams(orchestrator, options);
   const routes: Route[] = [
     ...taskRoutes(orchestrator, metrics),
+    ...orderRoutes(orchestrator),
     streams.route,
     ...metaRoutes(orchestrator, metrics, options),
   ];

@@ -1,14 +1,17 @@
 /** The event stream of a job over HTTP. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { OrchdError } from '../model/errors.ts';
 import type { Cancel, Env } from '../kit/env/env.ts';
+import { OrchdError } from '../model/errors.ts';
 import { uidOf } from '../model/records.ts';
+import { isTerminal } from '../model/states.ts';
 import type { RelayedEvent } from '../relay/execution-log.ts';
 import type { Cursor, Follower, Sink } from '../relay/follower.ts';
-import { cursorOf, FROM_THE_START } from '../runtime/following.ts';
+import { cursorOf, type Ended, FROM_THE_START } from '../runtime/following.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
+import type { JobView } from '../runtime/view.ts';
 import type { Call, Route, Stream } from '../wire/route.ts';
 import { formatEvent, HEARTBEAT } from '../wire/sse.ts';
+import { grants } from '../wire/tokens.ts';
 import { jobIdOf } from './tasks.ts';
 
 export interface EventsOptions {
@@ -29,7 +32,8 @@ class ResponseSink implements Sink {
 
   write(events: readonly RelayedEvent[]): boolean {
     let text = '';
-    for (const { id, event, data } of events) text += formatEvent(id === undefined ? { event, data } : { id, event, data });
+    for (const { id, event, data } of events)
+      text += formatEvent(id === undefined ? { event, data } : { id, event, data });
     return this.#response.write(text);
   }
 
@@ -54,7 +58,12 @@ export class EventStreams {
       path: '/v2/tasks/:id/events',
       role: 'read',
       summary: 'Follow a job as server-sent events; Last-Event-ID resumes',
-      answers: { 200: 'The stream', 204: 'The reader has heard the end', 404: 'No such job', 429: 'Too many streams' },
+      answers: {
+        200: 'The stream',
+        204: 'The reader has heard the end',
+        404: 'No such job',
+        429: 'Too many streams',
+      },
       handle: (call) => this.#handle(call),
     };
   }
@@ -63,14 +72,18 @@ export class EventStreams {
     const id = jobIdOf(call);
     const cursor = lastEventId(call);
     // Unknown jobs and refusals are answered as such, before a stream is begun.
-    await this.#orchestrator.get(id, call.identity.tenant);
-    if (cursor === 'end') return { status: 204 };
+    const job = await this.#orchestrator.get(id, call.identity.tenant);
+    if (hasHeardTheEnd(cursor, job)) return { status: 204 };
     this.#count(call, 1);
-    return { stream: (request, response) => this.#stream(call, id, cursor, request, response) };
+    const from = 'ended' in cursor ? FROM_THE_START : cursor;
+    return { stream: (request, response) => this.#stream(call, id, from, request, response) };
   }
 
   #stream(call: Call, id: string, cursor: Cursor, request: IncomingMessage, response: ServerResponse): void {
-    response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
+    response.writeHead(200, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'x-accel-buffering': 'no',
+    });
     response.flushHeaders();
     request.socket.setNoDelay(true);
     let follower: Follower | undefined;
@@ -115,6 +128,8 @@ export class EventStreams {
   #left(call: Call, id: string): void {
     const { tenant, name } = call.identity;
     const uid = uidOf(tenant, id);
+    // Whoever may only read takes nothing away by leaving.
+    if (!grants(call.identity.role, 'submit')) return;
     if (this.#orchestrator.following.followersOf(uid) > 0 || !this.#endsWithFollowers(uid)) return;
     this.#options.env.timers.after(this.#options.disconnectGraceMs, () => {
       if (this.#orchestrator.following.followersOf(uid) > 0 || !this.#endsWithFollowers(uid)) return;
@@ -124,14 +139,23 @@ export class EventStreams {
 
   #endsWithFollowers(uid: string): boolean {
     const ask = this.#orchestrator.engine.state.jobs.get(uid)?.ask;
-    return ask !== undefined && (ask.onDisconnect ?? (ask.class === 'interactive' ? 'cancel' : 'continue')) === 'cancel';
+    return (
+      ask !== undefined &&
+      (ask.onDisconnect ?? (ask.class === 'interactive' ? 'cancel' : 'continue')) === 'cancel'
+    );
   }
 }
 
-function lastEventId(call: Call): Cursor | 'end' {
+/** The end of an earlier life of a redriven job is not the end. */
+function hasHeardTheEnd(cursor: Cursor | Ended, job: JobView): boolean {
+  return 'ended' in cursor && isTerminal(job.state) && cursor.ended >= (job.attempts.at(-1)?.attempt ?? 0);
+}
+
+function lastEventId(call: Call): Cursor | Ended {
   const given = call.headers['last-event-id'] ?? (call.query as { last_event_id?: string }).last_event_id;
   if (given === undefined || given === '') return FROM_THE_START;
   const cursor = typeof given === 'string' ? cursorOf(given) : undefined;
-  if (!cursor) throw new OrchdError('INVALID_PARAMS', 'Last-Event-ID is no event id', { field: 'Last-Event-ID' });
+  if (!cursor)
+    throw new OrchdError('INVALID_PARAMS', 'Last-Event-ID is no event id', { field: 'Last-Event-ID' });
   return cursor;
 }

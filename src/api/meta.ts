@@ -23,7 +23,12 @@ export function metaRoutes(orchestrator: Orchestrator, metrics: Metrics, options
       handle: () => {
         const failed = orchestrator.failure !== undefined;
         const status = failed ? 'failed' : state.full ? 'degraded' : 'ok';
-        const body = { status, version: options.version, uptime_ms: Math.round(options.uptimeMs()), disk_full: state.full };
+        const body = {
+          status,
+          version: options.version,
+          uptime_ms: Math.round(options.uptimeMs()),
+          disk_full: state.full,
+        };
         return { status: failed ? 503 : 200, body };
       },
     },

@@ -38,7 +38,9 @@ function operation(route: Route): object {
     'x-role': route.role,
     ...(route.role !== 'public' && { security: [{ bearer: [] }] }),
     parameters: [...pathParameters(route.path), ...queryParameters(route.query as JsonSchema | undefined)],
-    ...(route.body && { requestBody: { required: true, content: { 'application/json': { schema: route.body } } } }),
+    ...(route.body && {
+      requestBody: { required: true, content: { 'application/json': { schema: route.body } } },
+    }),
     responses: { ...responses, default: { description: 'An error', ...failure } },
   };
 }

@@ -6,9 +6,9 @@ import { JOB_ID, ListRequest, SubmitRequest } from '../model/submit.ts';
 import type { Orchestrator, ResolveRequest } from '../runtime/orchestrator.ts';
 import type { Caller } from '../runtime/prepare.ts';
 import type { SubmitOutcome } from '../runtime/submissions.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 import { renderError } from '../wire/render-error.ts';
 import type { Answer, Call, Route } from '../wire/route.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
 
 const MAX_BULK = 1000;
 
@@ -43,10 +43,6 @@ export function jobIdOf(call: Call): string {
 }
 
 export function taskRoutes(orchestrator: Orchestrator, metrics: Metrics): readonly Route[] {
-  const order = (run: (id: string, call: Call) => Promise<unknown>) => async (call: Call): Promise<Answer> => ({
-    status: 202,
-    body: await run(jobIdOf(call), call),
-  });
   return [
     {
       method: 'POST',
@@ -54,8 +50,16 @@ export function taskRoutes(orchestrator: Orchestrator, metrics: Metrics): readon
       role: 'submit',
       summary: 'Submit a job, or up to 1,000 of them as an array with an answer each',
       body: Type.Union([SubmitRequest, Type.Array(SubmitRequest, { minItems: 1, maxItems: MAX_BULK })]),
-      answers: { 202: 'Durable and queued', 200: 'Answers to an array, in its order', 422: 'Refused', 429: 'The queue is full' },
-      handle: (call) => (Array.isArray(call.body) ? submitMany(orchestrator, metrics, call) : submitOne(orchestrator, metrics, call)),
+      answers: {
+        202: 'Durable and queued',
+        200: 'Answers to an array, in its order',
+        422: 'Refused',
+        429: 'The queue is full',
+      },
+      handle: (call) =>
+        Array.isArray(call.body)
+          ? submitMany(orchestrator, metrics, call)
+          : submitOne(orchestrator, metrics, call),
     },
     {
       method: 'GET',
@@ -75,8 +79,23 @@ export function taskRoutes(orchestrator: Orchestrator, metrics: Metrics): readon
       role: 'read',
       summary: 'A job: state, attempts, result, place in the queue, why it waits',
       answers: { 200: 'The job', 404: 'No such job' },
-      handle: async (call) => ({ status: 200, body: await orchestrator.get(jobIdOf(call), call.identity.tenant) }),
+      handle: async (call) => ({
+        status: 200,
+        body: await orchestrator.get(jobIdOf(call), call.identity.tenant),
+      }),
     },
+  ];
+}
+
+/** What is ordered of a job that is there. */
+export function orderRoutes(orchestrator: Orchestrator): readonly Route[] {
+  const order =
+    (run: (id: string, call: Call) => Promise<unknown>) =>
+    async (call: Call): Promise<Answer> => ({
+      status: 202,
+      body: await run(jobIdOf(call), call),
+    });
+  return [
     {
       method: 'POST',
       path: '/v2/tasks/:id/cancel',
@@ -101,7 +120,12 @@ export function taskRoutes(orchestrator: Orchestrator, metrics: Metrics): readon
       body: Resolve,
       answers: { 202: 'Settled', 404: 'No such job', 409: 'Its outcome is not unknown' },
       handle: order((id, call) =>
-        orchestrator.resolve(id, checkResolve(call.body) as ResolveRequest, call.identity.name, call.identity.tenant),
+        orchestrator.resolve(
+          id,
+          checkResolve(call.body) as ResolveRequest,
+          call.identity.name,
+          call.identity.tenant,
+        ),
       ),
     },
   ];
@@ -135,6 +159,7 @@ const withUrl = (outcome: Exclude<SubmitOutcome, OrchdError>): object => ({
 /** Queries are text: only the limit is a number. */
 function listRequest(query: unknown): ListRequest {
   const fields = { ...(query as Record<string, unknown>) };
-  if (typeof fields['limit'] === 'string' && /^\d{1,6}$/.test(fields['limit'])) fields['limit'] = Number(fields['limit']);
+  if (typeof fields['limit'] === 'string' && /^\d{1,6}$/.test(fields['limit']))
+    fields['limit'] = Number(fields['limit']);
   return fields as ListRequest;
 }

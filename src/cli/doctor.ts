@@ -11,6 +11,7 @@ import {
   type Verdict,
 } from '../stores/journal/doctor.ts';
 import { type Command, EXIT, type Terminal, UsageError } from './command.ts';
+import { isHeld } from './lock-probe.ts';
 
 const USAGE = `orchd doctor DIR [--json] [--salvage NEWDIR]
 
@@ -36,12 +37,12 @@ export const doctor: Command = {
     if (more !== undefined) throw new UsageError(`one folder at a time; "${more}" is one too many.`);
     const target = values['salvage'] as string | undefined;
     const disk = new RealDisk();
-    const diagnosis = await examine(disk, resolve(folder));
+    const diagnosis = await examine(disk, resolve(folder), { isHeld });
     const show = values['json'] ? showJson : showText;
     show(diagnosis, terminal);
     if (!diagnosis.isDataFolder) return EXIT.unusable;
     if (target !== undefined) {
-      const plan = await salvage(disk, resolve(folder), resolve(target));
+      const plan = await salvage(disk, resolve(folder), resolve(target), { isHeld });
       terminal.print(
         values['json']
           ? jsonLine({ type: 'salvaged', folder: resolve(target), ...plan })

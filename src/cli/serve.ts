@@ -45,6 +45,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const tokens = new TokenFile(env, join(folder, TOKENS));
   await tokens.start();
   if (!isLoopbackHost(host) && tokens.entries.length === 0) {
+    tokens.stop();
     throw new OrchdError(
       'CONFIG_INVALID',
       `${host} can be reached from other machines, so callers need a token: run \`orchd token create NAME --role admin\` first`,

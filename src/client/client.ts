@@ -2,7 +2,7 @@
  * The TypeScript client: what the command line, the dashboard and users share. It talks HTTP and nothing else,
  * and runs in browsers too.
  */
-import type { SubmitRequest, ListRequest } from '../model/submit.ts';
+import type { ListRequest, SubmitRequest } from '../model/submit.ts';
 import type { JobPage } from '../runtime/listing.ts';
 import type { ResolveRequest } from '../runtime/orchestrator.ts';
 import type { Submitted } from '../runtime/submissions.ts';
@@ -47,7 +47,9 @@ export interface SubmittedTask extends Submitted {
   readonly events_url: string;
 }
 
-export type BulkAnswer = (SubmittedTask & { readonly http_status: number }) | { readonly error: ErrorBody; readonly http_status: number };
+export type BulkAnswer =
+  | (SubmittedTask & { readonly http_status: number })
+  | { readonly error: ErrorBody; readonly http_status: number };
 
 export interface TaskEvent {
   readonly id: string | undefined;
@@ -67,6 +69,7 @@ export interface FollowOptions {
 const DEFAULT_URL = 'http://127.0.0.1:8080';
 const RECONNECT_MS = 250;
 const PATIENCE_MS = 60_000;
+const CALL_TIMEOUT_MS = 30_000;
 
 export class OrchdClient {
   readonly #base: string;
@@ -95,7 +98,8 @@ export class OrchdClient {
 
   list(request: ListRequest = {}): Promise<JobPage> {
     const query = new URLSearchParams();
-    for (const [name, value] of Object.entries(request)) if (value !== undefined) query.set(name, String(value));
+    for (const [name, value] of Object.entries(request))
+      if (value !== undefined) query.set(name, String(value));
     return this.#call('GET', `/v2/tasks?${query}`);
   }
 
@@ -125,19 +129,21 @@ export class OrchdClient {
    */
   async *events(jobId: string, options: FollowOptions = {}): AsyncGenerator<TaskEvent> {
     let after = options.after;
-    let lastHeard = Date.now();
+    let failingSince: number | undefined;
     for (;;) {
       try {
-        for await (const event of this.#stream(jobId, after, options.signal)) {
+        for await (const event of this.#stream(jobId, after, options.signal, () => {
+          failingSince = undefined;
+        })) {
           after = event.id ?? after;
-          lastHeard = Date.now();
           yield { id: event.id, event: event.event, data: JSON.parse(event.data) };
           if (event.event === 'end' || event.event === 'error') return;
         }
       } catch (error) {
         if (options.signal?.aborted) return;
         if (error instanceof ClientError && !error.retriable) throw error;
-        if (Date.now() - lastHeard > (options.patienceMs ?? PATIENCE_MS)) throw error;
+        failingSince ??= Date.now();
+        if (Date.now() - failingSince > (options.patienceMs ?? PATIENCE_MS)) throw error;
         options.onReconnect?.(error as Error);
       }
       if (after?.endsWith('.end')) return;
@@ -145,12 +151,22 @@ export class OrchdClient {
     }
   }
 
-  async *#stream(jobId: string, after: string | undefined, signal: AbortSignal | undefined): AsyncGenerator<SseEvent> {
+  async *#stream(
+    jobId: string,
+    after: string | undefined,
+    signal: AbortSignal | undefined,
+    onOpen: () => void,
+  ): AsyncGenerator<SseEvent> {
     const headers = this.#headers();
     if (after !== undefined) headers['last-event-id'] = after;
     const path = `/v2/tasks/${encodeURIComponent(jobId)}/events`;
-    const response = await this.#fetch(this.#base + path, { headers, redirect: 'error', ...(signal && { signal }) });
+    const response = await this.#fetch(this.#base + path, {
+      headers,
+      redirect: 'error',
+      ...(signal && { signal }),
+    });
     if (!response.ok) throw await failure(response);
+    onOpen();
     if (!response.body || response.status === 204) return;
     const events: SseEvent[] = [];
     const reader = new SseReader((event) => events.push(event));
@@ -168,6 +184,7 @@ export class OrchdClient {
       method,
       headers,
       redirect: 'error',
+      signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     if (!response.ok) throw await failure(response);
@@ -180,7 +197,11 @@ export class OrchdClient {
 }
 
 async function failure(response: Response): Promise<ClientError> {
-  const fallback = { code: 'INTERNAL', message: `the server answered ${response.status}`, retriable: response.status >= 500 };
+  const fallback = {
+    code: 'INTERNAL',
+    message: `the server answered ${response.status}`,
+    retriable: response.status >= 500,
+  };
   const body = (await response.json().catch(() => undefined)) as { error?: ErrorBody } | undefined;
   return new ClientError(response.status, body?.error ?? fallback);
 }

@@ -1,6 +1,6 @@
 /** What can happen to the engine. Every input from the world is one of these. */
 import type { ErrorInfo } from '../model/errors.ts';
-import type { AskRecord, Body, JobRecord } from '../model/records.ts';
+import type { AskRecord, AttemptRecord, Body, JobRecord } from '../model/records.ts';
 import type { BackendInfo } from './fleet.ts';
 
 /** A checked request to run a job, before the engine has decided on it. */
@@ -16,6 +16,7 @@ export interface Submission extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'd
 export interface EndedJob {
   readonly ask: AskRecord;
   readonly job: JobRecord;
+  readonly attempts?: readonly AttemptRecord[];
 }
 
 /** A backend's own account of how an execution ended. */

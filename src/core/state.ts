@@ -207,7 +207,7 @@ export class State {
       entry.open = undefined;
       remember(entry, after);
       if (isTerminal(entry.rec.state)) this.#setEnded(entry);
-    }
+    } else if (!entry.open) remember(entry, after);
     this.settle(entry, now);
   }
 

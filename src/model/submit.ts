@@ -3,7 +3,8 @@
  */
 import { type Static, Type } from 'typebox';
 
-export const JOB_ID = '^[A-Za-z0-9._-]{1,128}$';
+/** Without `.` and `..`, which no URL can name. */
+export const JOB_ID = '^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,128}$';
 export const TENANT = '^[a-z0-9][a-z0-9_-]{0,63}$';
 const NAME = '^[A-Za-z0-9._:/@-]{1,128}$';
 

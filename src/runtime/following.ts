@@ -17,9 +17,15 @@ export const FROM_THE_START: Cursor = { attempt: 0, n: 0 };
 /** The id of a terminal event: a reader that comes back with it has heard everything. */
 export const endId = (attempt: number): string => `${attempt}.end`;
 
-/** Where a reader stopped, from the id of the last event it had; `end` when there is nothing more for it. */
-export function cursorOf(id: string): Cursor | 'end' | undefined {
-  if (/^\d{1,9}\.end$/.test(id)) return 'end';
+/** The reader has heard a job end with this attempt. */
+export interface Ended {
+  readonly ended: number;
+}
+
+/** Where a reader stopped, from the id of the last event it had. */
+export function cursorOf(id: string): Cursor | Ended | undefined {
+  const end = /^(\d{1,9})\.end$/.exec(id);
+  if (end) return { ended: Number(end[1]) };
   const match = /^(\d{1,9})\.(\d{1,15})$/.exec(id);
   return match ? { attempt: Number(match[1]), n: Number(match[2]) } : undefined;
 }

@@ -19,6 +19,7 @@ import { ListRequest, type SubmitRequest } from '../model/submit.ts';
 import type { Cursor, Follower, Sink } from '../relay/follower.ts';
 import { Bodies } from './bodies.ts';
 import { BrainClock } from './brain-clock.ts';
+import { drain } from './drain.ts';
 import { Effects } from './effects.ts';
 import { cursorOf, Following, FROM_THE_START } from './following.ts';
 import { EventQueue, type JobEvent } from './job-events.ts';
@@ -61,7 +62,6 @@ export type ResolveRequest =
 
 const checkList = checker(ListRequest);
 const PURGE_BATCH = 5000;
-const DRAIN_LOOK_MS = 10;
 
 export class Orchestrator extends Service {
   readonly #parts: OrchestratorParts;
@@ -145,38 +145,13 @@ export class Orchestrator extends Service {
   }
 
   protected async onStop(): Promise<void> {
-    await this.#drain();
+    await drain(this.#parts.env, this.#loop, this.#backends, this.#parts.settings.drainMs);
     for (const cancel of this.#timers) cancel();
     this.#effects.stop();
     this.#loop.stop();
     this.#following.closeAll();
     await this.#parts.store.close();
     for (const backend of this.#backends.values()) await backend.stop?.();
-  }
-
-  /**
-   * Starts nothing new, and waits a while for what would be lost with this process; executors that keep results
-   * are left to their work.
-   */
-  async #drain(): Promise<void> {
-    const { env, settings } = this.#parts;
-    if (this.#loop.failure) return;
-    await this.#loop.ask({ type: 'pause' }).catch(ignore);
-    const end = env.clock.monotonic() + settings.drainMs;
-    while (this.#holdsFragileWork() && env.clock.monotonic() < end && !this.#loop.failure) {
-      await new Promise<void>((resolve) => {
-        env.timers.after(DRAIN_LOOK_MS, resolve);
-      });
-    }
-    await this.#loop.durable(this.#engine.state.seq).catch(ignore);
-  }
-
-  #holdsFragileWork(): boolean {
-    for (const { open } of this.#engine.state.open.values()) {
-      const backend = open && this.#backends.get(open.backend);
-      if (backend && !backend.info.keepsResults) return true;
-    }
-    return false;
   }
 
   submit(request: SubmitRequest, caller: Caller = {}): Promise<Submitted> {
@@ -225,7 +200,7 @@ export class Orchestrator extends Service {
     const cursor = options.after === undefined ? FROM_THE_START : cursorOf(options.after);
     if (!cursor)
       throw new OrchdError('INVALID_PARAMS', `"${options.after}" is no event id`, { field: 'after' });
-    if (cursor === 'end') return;
+    if ('ended' in cursor) return;
     const queue = new EventQueue();
     const follower = await this.follow(jobId, cursor, queue, options.tenant);
     queue.follower = follower;
@@ -346,10 +321,8 @@ export class Orchestrator extends Service {
       const view = viewOf(this.#engine.state, entry, this.#clock.now());
       return tell({ ...view, result: JSON.parse(result) });
     }
-    this.#fullView(entry).then(
-      tell,
-      (error: Error) =>
-        this.#parts.logger?.error('an end could not be told', { job_id: uid, reason: error.message }),
+    this.#fullView(entry).then(tell, (error: Error) =>
+      this.#parts.logger?.error('an end could not be told', { job_id: uid, reason: error.message }),
     );
   }
 
@@ -395,7 +368,9 @@ export class Orchestrator extends Service {
 
   #closed(): Error | undefined {
     if (this.#loop.failure) return this.#loop.failure;
-    return this.running ? undefined : new OrchdError('SHUTTING_DOWN', 'the orchestrator has not been started');
+    return this.running
+      ? undefined
+      : new OrchdError('SHUTTING_DOWN', 'the orchestrator has not been started');
   }
 
   #assertOpen(): void {

@@ -86,7 +86,7 @@ export class Submissions {
       if (this.#parts.engine.state.jobs.has(uid)) return undefined;
       const evictions = this.#evictions;
       const bundle = await this.#parts.store.history.get(uid);
-      if (bundle) return { ask: bundle.ask, job: bundle.job };
+      if (bundle) return bundle;
       if (evictions === this.#evictions) return undefined;
     }
   }
@@ -129,7 +129,10 @@ export class Submissions {
 }
 
 function submitted(answer: SubmitAnswer): Submitted {
-  const told: { -readonly [K in keyof Submitted]: Submitted[K] } = { job_id: answer.id, status: answer.status };
+  const told: { -readonly [K in keyof Submitted]: Submitted[K] } = {
+    job_id: answer.id,
+    status: answer.status,
+  };
   if (answer.queuePosition !== undefined) told.queue_position = answer.queuePosition;
   if (answer.predictedStartMs !== undefined) told.predicted_start_ms = answer.predictedStartMs;
   if (answer.duplicateOf !== undefined) told.duplicate_of = answer.duplicateOf;

@@ -29,15 +29,14 @@ export class TokenFile {
     this.#timer?.();
   }
 
+  /** A file that is gone or cannot be read opens no door: the tokens that were known stay. */
+  async #look(): Promise<void> {
+    if (await this.#env.disk.stat(this.#path)) this.#entries = await readTokens(this.#env.disk, this.#path);
+  }
+
   #again(): void {
     this.#timer = this.#env.timers.after(LOOK_MS, () => {
-      readTokens(this.#env.disk, this.#path).then(
-        (entries) => {
-          this.#entries = entries;
-        },
-        // A file that cannot be read opens no door: the tokens that were known stay.
-        () => undefined,
-      );
+      this.#look().catch(() => undefined);
       this.#again();
     });
   }
@@ -48,7 +47,9 @@ export async function readTokens(disk: Disk, path: string): Promise<readonly Tok
   const file = await disk.open(path, 'read');
   try {
     const text = (await file.read(0, await file.size())).toString('utf8');
-    return (JSON.parse(text) as { tokens: TokenEntry[] }).tokens;
+    const { tokens } = JSON.parse(text) as { tokens: TokenEntry[] };
+    if (!Array.isArray(tokens)) throw new Error('no list');
+    return tokens;
   } catch {
     throw new OrchdError('CONFIG_INVALID', 'the file of tokens cannot be read');
   } finally {

@@ -38,6 +38,8 @@ export function layerViolations(sources: readonly Source[]): string[] {
 
 function outside({ path }: Source, { target, relative, line }: Import): string[] {
   if (!relative) return [];
+  // Read at run time for the version; it lies beside the published folder too.
+  if (path === 'src/cli/version.ts' && target === 'package.json') return [];
   if (!target.startsWith('src/')) return [`${path}:${line}: imports ${target}, which is not in src`];
   if (target.endsWith('.test.ts')) return [`${path}:${line}: imports the test ${target}`];
   return target.endsWith('.ts') ? [] : [`${path}:${line}: the import of ${target} does not end in .ts`];
@@ -45,6 +47,8 @@ function outside({ path }: Source, { target, relative, line }: Import): string[]
 
 function upwards({ path }: Source, { target, relative, line }: Import): string[] {
   if (!relative || !target.startsWith('src/')) return [];
+  // `orchd up` puts the server together; everything else in cli talks HTTP like any user.
+  if (path === 'src/cli/serve.ts' && target === 'src/app.ts') return [];
   const rank = rankOf(target);
   if (rank >= 0 && rank <= rankOf(path)) return [];
   return [`${path}:${line}: ${folderOf(path)} may not import ${target}`];

@@ -41,7 +41,9 @@ export function submit(turn: Turn, submission: Submission): SubmitAnswer {
 
 function findSameId(turn: Turn, uid: string, submission: Submission): SubmitAnswer | undefined {
   const live = turn.state.jobs.get(uid);
-  const known: EndedJob | undefined = live ? { ask: live.ask, job: live.rec } : submission.known;
+  const known: Pick<EndedJob, 'ask' | 'job'> | undefined = live
+    ? { ask: live.ask, job: live.rec }
+    : submission.known;
   if (!known) return undefined;
   if (submission.hash === undefined || known.ask.hash !== submission.hash) {
     throw new OrchdError('JOB_CONFLICT', `job "${submission.id}" exists with another body`, {

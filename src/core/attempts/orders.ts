@@ -1,6 +1,7 @@
 /** What people order: cancel, redrive, resolve. */
 import { errorInfo, OrchdError } from '../../model/errors.ts';
 import { askCancel, redrive, succeed, unclaim } from '../../model/moves.ts';
+import { tokenOf } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { JobEntry } from '../entry.ts';
 import type { EndedJob, ResolveAs } from '../events.ts';
@@ -34,8 +35,11 @@ export function redriveJob(turn: Turn, uid: string, by: string, known: EndedJob 
     throw new OrchdError('KEY_CONFLICT', `job "${holder.ask.id}" has the key now`, { jobId: holder.ask.id });
   }
   if (!live) {
-    // It had left memory: its ask comes back as it was, then the job record with its attempt number.
+    // It had left memory: its ask and its attempts come back as they were, then the job record.
     turn.put('ask', uid, ask, 'redrive');
+    for (const attempt of known?.attempts ?? []) {
+      turn.put('attempt', tokenOf(uid, attempt.n), attempt, 'redrive');
+    }
   }
   turn.put('job', uid, redrive(job), `redrive:${by}`);
   const entry = turn.state.jobs.get(uid) as JobEntry;

@@ -100,7 +100,12 @@ describe('the key of a lane', () => {
   const labels = fc.option(fc.dictionary(fc.constantFrom('a', 'b', 'c'), text, { maxKeys: 3 }), {
     nil: undefined,
   });
-  const need = fc.record({ kind: optional, type: fc.constantFrom<string[]>('t', 'u'), model: optional, labels });
+  const need = fc.record({
+    kind: optional,
+    type: fc.constantFrom<string[]>('t', 'u'),
+    model: optional,
+    labels,
+  });
 
   test('is the same for needs that differ only in the order of their labels', () => {
     fc.assert(

@@ -36,5 +36,5 @@ function knownNames(paths: Paths): Set<string> {
   const { lock, manifest, previousManifest, parts, log, blobs, history } = paths;
   const files = [lock, manifest, previousManifest, parts, log, blobs].map((path) => basename(path));
   const index = ['', '-wal', '-shm'].map((suffix) => basename(history) + suffix);
-  return new Set([...files, ...index]);
+  return new Set([...files, `${basename(lock)}-journal`, ...index]);
 }

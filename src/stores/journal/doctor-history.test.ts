@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
+import { isHeld } from '../../cli/lock-probe.ts';
 import { createOrchestrator, type Orchestrator } from '../../index.ts';
 import { RealDisk } from '../../kit/env/real-disk.ts';
 import { type Diagnosis, examine } from './doctor.ts';
@@ -63,7 +64,7 @@ function copy(): string {
   return folder;
 }
 
-const look = (folder: string): Promise<Diagnosis> => examine(new RealDisk(), folder);
+const look = (folder: string): Promise<Diagnosis> => examine(new RealDisk(), folder, { isHeld });
 
 async function finds(folder: string, verdict: string, sentence: RegExp): Promise<void> {
   const { findings } = await look(folder);
@@ -75,7 +76,8 @@ async function finds(folder: string, verdict: string, sentence: RegExp): Promise
 }
 
 function contents(folder: string): Map<string, string> {
-  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort();
+  // The folder itself too: a file that came and went would show in its time.
+  const names = ['.', ...readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()];
   return new Map(
     names.map((name) => {
       const stat = statSync(join(folder, name));

@@ -1,10 +1,9 @@
 /**
  * The doctor: looks at a data folder from the outside and says what is intact, what is not, and what can be saved.
  *
- * D1  Nothing is written, and no lock is kept: whether the folder is held is found out by an attempt to lock it that
- *     is given back at once.
- * D2  No file of the folder named `lock` is ever opened but by that attempt: closing it would drop the lock of a
- *     brain in the same process.
+ * D1  Nothing is written and no lock is kept. Whether the folder is held is asked of the one who calls; without an
+ *     answer from there it is locked for an instant, which a disk may do by writing a file beside the lock.
+ * D2  The file `lock` is never opened otherwise: closing it would drop the lock of a brain in the same process.
  * D3  Verdicts on damage come from the readers that recovery uses; the doctor only goes on where recovery stops.
  */
 import type { JobBundle } from '../../core/ports.ts';
@@ -48,12 +47,17 @@ export interface Diagnosis {
   readonly salvage: SalvagePlan | undefined;
 }
 
+export interface ExamineOptions {
+  /** Whether a process holds the folder that has this lock. */
+  readonly isHeld?: (lock: string) => Promise<boolean>;
+}
+
 /** A running brain moves files while they are read: then the look is repeated, this often at most. */
 const LOOKS = 3;
 
-export async function examine(disk: Disk, folder: string): Promise<Diagnosis> {
+export async function examine(disk: Disk, folder: string, options: ExamineOptions = {}): Promise<Diagnosis> {
   for (let look = 1; ; look++) {
-    const examination = new Examination(disk, paths(folder));
+    const examination = new Examination(disk, paths(folder), options);
     const before = await checkpointSeen(disk, folder);
     try {
       const diagnosis = await examination.run();
@@ -65,6 +69,12 @@ export async function examine(disk: Disk, folder: string): Promise<Diagnosis> {
   }
 }
 
+async function isLockedNow(disk: Disk, lock: string): Promise<boolean> {
+  const held = await disk.lock(lock);
+  await held?.release();
+  return held === undefined;
+}
+
 /** Changes whenever files may have been removed. */
 async function checkpointSeen(disk: Disk, folder: string): Promise<string> {
   const where = paths(folder);
@@ -72,8 +82,13 @@ async function checkpointSeen(disk: Disk, folder: string): Promise<string> {
 }
 
 /** Writes what is intact to a new folder and says what that is. The original is only read. */
-export async function salvage(disk: Disk, from: string, to: string): Promise<SalvagePlan> {
-  const examination = new Examination(disk, paths(from));
+export async function salvage(
+  disk: Disk,
+  from: string,
+  to: string,
+  options: ExamineOptions = {},
+): Promise<SalvagePlan> {
+  const examination = new Examination(disk, paths(from), options);
   const { isDataFolder, inUse, salvage: plan } = await examination.run();
   if (!isDataFolder) throw new OrchdError('NOT_FOUND', `${from} is not a data folder`);
   if (inUse) throw new OrchdError('STORE_LOCKED', 'a process holds this data folder; stop it first');
@@ -99,6 +114,7 @@ const UNDERSTOOD_ALWAYS: readonly CheckId[] = [
 class Examination {
   readonly #disk: Disk;
   readonly #paths: Paths;
+  readonly #isHeld: (lock: string) => Promise<boolean>;
   readonly #report = new Report();
   inUse = false;
   /** What could be saved, once found. */
@@ -108,9 +124,10 @@ class Examination {
   #generations: Generation[] = [];
   #surveys: SegmentSurvey[] = [];
 
-  constructor(disk: Disk, where: Paths) {
+  constructor(disk: Disk, where: Paths, options: ExamineOptions) {
     this.#disk = disk;
     this.#paths = where;
+    this.#isHeld = options.isHeld ?? ((lock) => isLockedNow(disk, lock));
   }
 
   async run(): Promise<Diagnosis> {
@@ -144,9 +161,7 @@ class Examination {
     const { lock } = this.#paths;
     if (!(await this.#disk.stat(lock))) return;
     try {
-      const held = await this.#disk.lock(lock);
-      await held?.release();
-      this.inUse = held === undefined;
+      this.inUse = await this.#isHeld(lock);
     } catch (error) {
       this.#report.warn('lock', `it cannot be said whether a process holds it: ${(error as Error).message}`);
       return;
