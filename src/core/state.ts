@@ -114,6 +114,10 @@ export class State {
     return this.#order.newestFirst(before);
   }
 
+  restoreFailure(id: string, failure: FailureRecord): void {
+    this.#setFailure(id, failure);
+  }
+
   /** Takes an ended job out of memory: the history has it. */
   forget(entry: JobEntry): void {
     this.jobs.delete(entry.uid);

@@ -66,9 +66,10 @@ export class Blobs {
 
   async read(ref: BlobRef): Promise<string> {
     const bytes = await this.#readBytes(ref);
-    if (bytes.length !== ref.bytes || crc32(bytes) !== ref.crc) {
+    if (!bytes || bytes.length !== ref.bytes || crc32(bytes) !== ref.crc) {
       const position = `blobs/${blobName(ref.file)}:${ref.offset}`;
-      throw new OrchdError('STORE_CORRUPT', `${position} does not match its checksum`, { position });
+      const what = bytes ? 'does not match its checksum' : 'is missing';
+      throw new OrchdError('STORE_CORRUPT', `${position} ${what}`, { position });
     }
     return bytes.toString('utf8');
   }
@@ -88,8 +89,10 @@ export class Blobs {
   }
 
   /** Opened for each read: bodies are read once or twice in their life, and open files are scarce. */
-  async #readBytes(ref: BlobRef): Promise<Buffer> {
-    const file = await this.#disk.open(join(this.#folder, blobName(ref.file)), 'read');
+  async #readBytes(ref: BlobRef): Promise<Buffer | undefined> {
+    const path = join(this.#folder, blobName(ref.file));
+    if (!(await this.#disk.stat(path))) return undefined;
+    const file = await this.#disk.open(path, 'read');
     try {
       return await file.read(ref.offset, ref.bytes);
     } finally {

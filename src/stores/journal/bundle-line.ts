@@ -3,7 +3,7 @@
  * the JSON, so that most lines are copied without being parsed.
  *
  *   L|E  uid TAB seq TAB json      a live job; a job that has ended but was not in the history yet
- *   F    id  TAB 0   TAB json      an entry of the failure cache
+ *   F    id  TAB 0   TAB json      an entry of the failure cache; its id is a JSON string, since keys are any text
  *   B    id  TAB 0   TAB json      the brain
  */
 
@@ -25,7 +25,7 @@ export const isEnded = (bundle: JobBundle): boolean =>
   isTerminal(bundle.job.state) && !bundle.attempts.some(({ state }) => isOpen(state));
 
 export function writeLine(tag: LineTag, id: string, seq: number, value: unknown): string {
-  return `${tag}${id}\t${seq}\t${JSON.stringify(value)}\n`;
+  return `${tag}${tag === 'F' ? JSON.stringify(id) : id}\t${seq}\t${JSON.stringify(value)}\n`;
 }
 
 export function bundleLine(bundle: JobBundle): string {
@@ -37,9 +37,11 @@ export function bundleLine(bundle: JobBundle): string {
 export function readLine(text: string): Line {
   const idEnd = text.indexOf('\t');
   const seqEnd = text.indexOf('\t', idEnd + 1);
+  const tag = text[0] as LineTag;
+  const id = text.slice(1, idEnd);
   return {
-    tag: text[0] as LineTag,
-    id: text.slice(1, idEnd),
+    tag,
+    id: tag === 'F' ? (JSON.parse(id) as string) : id,
     seq: Number(text.slice(idEnd + 1, seqEnd)),
     json: text.slice(seqEnd + 1),
   };

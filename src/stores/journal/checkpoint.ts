@@ -31,7 +31,7 @@ const WRITE_CHARS = 2 ** 20;
 
 export async function mergeCheckpoint(disk: Disk, paths: Paths, order: MergeOrder): Promise<Manifest> {
   const delta = new Delta(order.base.seq);
-  const chain = await readDelta(disk, paths, order, delta);
+  const { chain, at } = await readDelta(disk, paths, order, delta);
   const writer = new PartWriter(disk, paths.parts, order.upTo);
   const kept: Part[] = [];
   for (const part of order.base.parts) {
@@ -42,22 +42,29 @@ export async function mergeCheckpoint(disk: Disk, paths: Paths, order: MergeOrde
   await writeNew(delta, order, writer);
   const written = await writer.finish();
   await disk.syncFolder(paths.parts);
-  return { format: FORMAT, seq: order.upTo, chain, at: order.at, parts: [...kept, ...written] };
+  return { format: FORMAT, seq: order.upTo, chain, at, parts: [...kept, ...written] };
 }
 
-async function readDelta(disk: Disk, paths: Paths, order: MergeOrder, delta: Delta): Promise<number> {
+/** Returns the chain and the instant of the last frame. */
+async function readDelta(
+  disk: Disk,
+  paths: Paths,
+  order: MergeOrder,
+  delta: Delta,
+): Promise<{ chain: number; at: number }> {
   const { base, upTo } = order;
-  let chain = base.chain;
+  let { chain, at } = base;
   const start = { nextSeq: base.seq + 1, chain: base.chain };
   const addFrame = ({ header, payload }: LogFrame): void => {
-    decodeChanges(payload, header.count).forEach((change, at) => {
-      delta.add(change, header.firstSeq + at);
+    decodeChanges(payload, header.count).forEach((change, index) => {
+      delta.add(change, header.firstSeq + index);
       if (change.kind !== 'ask') delta.dropEnded(jobOf(change), order.indexedUpTo);
     });
     chain = header.payloadCrc;
+    at = header.at;
   };
   await readLog(disk, paths.log, start, addFrame, upTo);
-  return chain;
+  return { chain, at };
 }
 
 const jobOf = (change: Change): string => (change.kind === 'attempt' ? (change.after?.job ?? '') : change.id);
@@ -110,8 +117,8 @@ async function writeNew(delta: Delta, order: MergeOrder, writer: PartWriter): Pr
   }
   // These change often: a part of their own spares the large ones.
   await writer.nextPart();
-  for (const [id, failure] of delta.failures) {
-    if (failure && failure.until > order.at) writer.add(writeLine('F', id, 0, failure));
+  for (const [id, failure] of delta.allFailures()) {
+    if (failure.until > order.at) writer.add(writeLine('F', id, 0, failure));
   }
   if (delta.brain) writer.add(writeLine('B', BRAIN_ID, 0, delta.brain));
 }

@@ -24,6 +24,7 @@ export class Delta {
   readonly jobs = new Map<string, JobDelta>();
   readonly failures = new Map<string, FailureRecord | null>();
   brain: BrainRecord | undefined;
+  readonly #olderFailures = new Map<string, FailureRecord>();
   readonly #since: number;
 
   /** `since` is the change up to which an older checkpoint may know the same jobs. */
@@ -56,9 +57,15 @@ export class Delta {
     }
   }
 
-  /** An entry of the older checkpoint, unless the log has another word on it. */
+  /** An entry of the older checkpoint. */
   keepFailure(id: string, failure: FailureRecord): void {
-    if (!this.failures.has(id)) this.failures.set(id, failure);
+    this.#olderFailures.set(id, failure);
+  }
+
+  /** Oldest first: those of the older checkpoint on which the log has no other word, then those of the log. */
+  *allFailures(): Generator<[string, FailureRecord]> {
+    for (const [id, failure] of this.#olderFailures) if (!this.failures.has(id)) yield [id, failure];
+    for (const [id, failure] of this.failures) if (failure) yield [id, failure];
   }
 
   /** The job as it is now, given what an older checkpoint knew of it; undefined where neither knows its ask. */

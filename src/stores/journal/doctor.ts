@@ -9,6 +9,7 @@
 import type { JobBundle } from '../../core/ports.ts';
 import type { State } from '../../core/state.ts';
 import { type Disk, diskErrorCode } from '../../kit/env/env.ts';
+import { stableHash } from '../../kit/hash.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { BlobCheck } from './doctor-blobs.ts';
 import { examineGeneration, type Generation } from './doctor-checkpoint.ts';
@@ -272,11 +273,10 @@ class Examination {
     }
     const origins = this.#origins();
     if (origins.length < 2) return;
-    const failuresAt = Math.max(...this.#generations.map(({ manifest }) => manifest.at));
-    const scope = { withoutEnded: true, failuresAt };
-    const wanted = stateHash(this.#state as State, scope);
+    const state = this.#state as State;
     for (const base of origins) {
-      if (stateHash(await rebuild(this.#disk, this.#paths, base), scope) === wanted) continue;
+      const other = await rebuild(this.#disk, this.#paths, base);
+      if (sameLife(state, other)) continue;
       const from = base === 'log' ? 'the log from its beginning' : `${base} and the log behind it`;
       this.#report.bad('replay', `${from} gives another state than the one orchd starts with`);
     }
@@ -370,4 +370,16 @@ class Examination {
       jobs: this.#state && { ...this.#state.counts },
     };
   }
+}
+
+/**
+ * Whether two recoveries of one folder agree. Ended jobs and entries of the failure cache leave with a checkpoint
+ * when their time has come, which the folder does not tell: the older base may know more of them.
+ */
+function sameLife(state: State, older: State): boolean {
+  const scope = { withoutEnded: true, failuresAt: Number.POSITIVE_INFINITY };
+  if (stateHash(state, scope) !== stateHash(older, scope)) return false;
+  return [...state.failures].every(
+    ([id, failure]) => stableHash(failure) === stableHash(older.failures.get(id)),
+  );
 }

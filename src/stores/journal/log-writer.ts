@@ -73,7 +73,7 @@ export class LogWriter {
   #failure: Error | undefined;
   #closing = false;
   #rollWanted = false;
-  #rollers: ((seq: number) => void)[] = [];
+  #rollers: { readonly done: (seq: number) => void; readonly fail: (error: Error) => void }[] = [];
   /** Bytes of frames written since the last roll point, for the checkpoint policy. */
   logBytes = 0;
 
@@ -128,9 +128,10 @@ export class LogWriter {
 
   /** Seals the present segment as soon as everything appended so far is in it; resolves to its last sequence. */
   roll(): Promise<number> {
-    return new Promise((resolve) => {
+    if (this.#failure) return Promise.reject(this.#failure);
+    return new Promise((done, fail) => {
       this.#rollWanted = true;
-      this.#rollers.push(resolve);
+      this.#rollers.push({ done, fail });
       this.#kick();
     });
   }
@@ -253,11 +254,9 @@ export class LogWriter {
 
   async #rollNow(): Promise<void> {
     this.#rollWanted = false;
-    const rollers = this.#rollers;
-    this.#rollers = [];
     if ((this.#segment as OpenSegment).position > 0) await this.#nextSegment(1);
     this.logBytes = 0;
-    for (const done of rollers) done(this.#durableSeq);
+    for (const { done } of this.#rollers.splice(0)) done(this.#durableSeq);
   }
 
   /** Gives the spare the name of the segment that starts next; an empty one of that name gives way. */
@@ -322,6 +321,7 @@ export class LogWriter {
   #fail(error: Error): void {
     if (this.#failure) return;
     this.#failure = error;
+    for (const roller of this.#rollers.splice(0)) roller.fail(error);
     this.#events.failed(error);
   }
 }

@@ -91,7 +91,7 @@ async function loadParts(disk: Disk, paths: Paths, manifest: Manifest): Promise<
 function restore(state: State, manifest: Manifest, loaded: Loaded, now: number): void {
   loaded.bundles.sort((a, b) => a.ask.n - b.ask.n);
   for (const bundle of loaded.bundles) state.restore(entryOf(bundle), now);
-  for (const [id, failure] of loaded.failures) state.failures.set(id, failure);
+  for (const [id, failure] of loaded.failures) state.restoreFailure(id, failure);
   state.brain = loaded.brain;
   state.seq = manifest.seq;
 }

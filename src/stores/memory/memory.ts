@@ -41,6 +41,7 @@ export class MemoryStore implements Store {
   #unindexed: JobBundle[] = [];
   #flushing = false;
   #closed = false;
+  #failure: Error | undefined;
   #idle: (() => void)[] = [];
 
   constructor(timers: Timers, medium = new Medium()) {
@@ -67,6 +68,7 @@ export class MemoryStore implements Store {
   }
 
   append(changes: readonly Change[], now: number): Seq {
+    if (this.#failure) throw new OrchdError('STORE_FAILED', undefined, {}, { cause: this.#failure });
     this.#lastAt = now;
     this.#pending.push(...changes);
     this.#seq += changes.length;
@@ -113,7 +115,9 @@ export class MemoryStore implements Store {
     try {
       this.#check();
     } catch (error) {
-      this.#events?.failed(error as Error);
+      this.#failure = error as Error;
+      this.#events?.failed(this.#failure);
+      for (const done of this.#idle.splice(0)) done();
       return;
     }
     this.#medium.lastAt = this.#lastAt;
