@@ -53,14 +53,16 @@ test('a job that runs already takes the head of its session, and the one that st
   assert.deepEqual([roster.mayRun(running), roster.mayRun(waiting)], [true, false]);
 });
 
-test('children are known by their parent while they live', () => {
+test('children are known by their parent while they live, and pass to its parent when it ends', () => {
   const roster = new Roster();
-  const children = [2, 3].map((n) => makeEntry(n, { parent: 'j1' }));
-  for (const child of children) roster.add(child);
-  assert.deepEqual([...roster.childrenOf('j1')], children);
-  assert.deepEqual([...roster.childrenOf('acme~j1')], []);
-  roster.remove(children[0]!);
-  assert.deepEqual([...roster.childrenOf('j1')], [children[1]]);
-  roster.remove(children[1]!);
-  assert.deepEqual([...roster.childrenOf('j1')], []);
+  const root = makeEntry(1);
+  const child = makeEntry(2, { parent: 'j1', root: 'j1' });
+  const grandchildren = [3, 4].map((n) => makeEntry(n, { parent: 'j2', root: 'j1' }));
+  for (const entry of [root, child, ...grandchildren]) roster.add(entry);
+  assert.deepEqual([...roster.below(root)], [child, ...grandchildren]);
+  assert.deepEqual([...roster.below(child)], grandchildren);
+  roster.remove(child);
+  assert.deepEqual([...roster.below(root)], grandchildren);
+  for (const entry of grandchildren) roster.remove(entry);
+  assert.deepEqual([...roster.below(root)], []);
 });

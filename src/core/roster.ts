@@ -9,13 +9,17 @@ export class Roster {
   /** The jobs of a session that run one at a time, in order of admission; the first may run. */
   readonly #sessions = new Map<string, JobEntry[]>();
   readonly #children = new Map<string, Set<JobEntry>>();
+  /** Everything below a root, however deep, also below jobs that have ended. */
+  readonly #descendants = new Map<string, Set<JobEntry>>();
 
   byKey(tenant: string, key: string): JobEntry | undefined {
     return this.#keys.get(scoped(tenant, key));
   }
 
-  childrenOf(uid: string): Iterable<JobEntry> {
-    return this.#children.get(uid) ?? [];
+  /** The live jobs that a cancel of this one takes along: all below a root, the next ones below any other. */
+  below(entry: JobEntry): Iterable<JobEntry> {
+    const group = entry.ask.parent === undefined ? this.#descendants : this.#children;
+    return group.get(entry.uid) ?? [];
   }
 
   mayRun(entry: JobEntry): boolean {
@@ -33,12 +37,8 @@ export class Roster {
   add(entry: JobEntry): JobEntry | undefined {
     const { ask } = entry;
     if (ask.key !== undefined) this.#keys.set(scoped(ask.tenant, ask.key), entry);
-    if (ask.parent !== undefined) {
-      const parent = uidOf(ask.tenant, ask.parent);
-      const siblings = this.#children.get(parent);
-      if (siblings) siblings.add(entry);
-      else this.#children.set(parent, new Set([entry]));
-    }
+    if (ask.parent !== undefined) join(this.#children, uidOf(ask.tenant, ask.parent), entry);
+    if (ask.root !== undefined) join(this.#descendants, uidOf(ask.tenant, ask.root), entry);
     const session = sessionOf(entry);
     if (session === undefined) return undefined;
     const waiting = this.#sessions.get(session);
@@ -60,6 +60,7 @@ export class Roster {
       this.#keys.delete(scoped(ask.tenant, ask.key));
     }
     if (ask.parent !== undefined) this.#leaveParent(entry, uidOf(ask.tenant, ask.parent));
+    if (ask.root !== undefined) leave(this.#descendants, uidOf(ask.tenant, ask.root), entry);
     const session = sessionOf(entry);
     if (session === undefined) return undefined;
     const waiting = this.#sessions.get(session) ?? [];
@@ -69,11 +70,23 @@ export class Roster {
     return at === 0 ? waiting[0] : undefined;
   }
 
+  /** What is still alive below a job that ends belongs to its parent from then on. */
   #leaveParent(entry: JobEntry, parent: string): void {
-    const siblings = this.#children.get(parent);
-    siblings?.delete(entry);
-    if (siblings?.size === 0) this.#children.delete(parent);
+    leave(this.#children, parent, entry);
+    for (const orphan of this.#children.get(entry.uid) ?? []) join(this.#children, parent, orphan);
   }
+}
+
+function join(groups: Map<string, Set<JobEntry>>, id: string, entry: JobEntry): void {
+  const group = groups.get(id);
+  if (group) group.add(entry);
+  else groups.set(id, new Set([entry]));
+}
+
+function leave(groups: Map<string, Set<JobEntry>>, id: string, entry: JobEntry): void {
+  const group = groups.get(id);
+  group?.delete(entry);
+  if (group?.size === 0) groups.delete(id);
 }
 
 function sessionOf(entry: JobEntry): string | undefined {

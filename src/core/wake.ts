@@ -14,8 +14,11 @@ export function nextWake(entry: JobEntry, now: number, cancelDeadlineMs: number)
   if (rec.state === 'queued') {
     return entry.waitsUntil > now ? Math.min(wakeAt, entry.waitsUntil) : wakeAt;
   }
-  // Once a kill is ordered the deadlines have done their work; what is left is how long to wait for its end.
-  if (open?.kill) return killPatience(entry, cancelDeadlineMs);
+  // Once a kill is ordered it is waited for, but not beyond the deadline of the job.
+  if (open?.kill) {
+    const patience = killPatience(entry, cancelDeadlineMs);
+    return rec.cancel || open.kill.why === 'deadline' ? patience : Math.min(patience, wakeAt);
+  }
   if (rec.startedAt !== undefined && ask.timeoutMs !== undefined && rec.state === 'running') {
     wakeAt = Math.min(wakeAt, rec.startedAt + ask.timeoutMs);
   }

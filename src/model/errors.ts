@@ -93,7 +93,12 @@ export const ERRORS = {
     'The caller may not do this.',
     'Use a token with the role that the message names, or an allowed Host and Origin.',
   ),
-  METHOD_NOT_ALLOWED: entry(405, false, 'The path does not know this method.', 'Use a method of the Allow header.'),
+  METHOD_NOT_ALLOWED: entry(
+    405,
+    false,
+    'The path does not know this method.',
+    'Use a method of the Allow header.',
+  ),
   REQUEST_TIMEOUT: entry(408, true, 'The request did not arrive in time.', 'Send it again, faster.'),
   TOO_LARGE: entry(413, false, 'The request is larger than allowed.', 'Send less, or raise the limit.'),
   UNSUPPORTED_MEDIA_TYPE: entry(

@@ -175,8 +175,8 @@ export function jobOfToken(token: string): string {
   return token.slice(0, token.lastIndexOf(':'));
 }
 
-/** A key or session, qualified like a job id. */
-export const scoped = uidOf;
+/** A key or session of a tenant. They may be any text, so the tenant always stands before them. */
+export const scoped = (tenant: string, name: string): string => `${tenant}~${name}`;
 
 export const bodyBytes = (body: Body): number =>
   typeof body === 'string' ? Buffer.byteLength(body) : body.bytes;

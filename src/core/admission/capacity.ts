@@ -13,7 +13,6 @@ const OVER_CAPACITY_RETRY_MS = 1000;
 
 export function makeRoom(turn: Turn, submission: Submission): void {
   const bytes = submission.payloadBytes;
-  if (turn.state.full) throw new OrchdError('STORE_FULL');
   if (!overCapacity(turn, bytes, 0, 0)) return;
   // Decide before dropping anything: a refusal leaves no trace.
   const classes = droppable(turn, submission.class);

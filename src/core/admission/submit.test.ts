@@ -225,7 +225,7 @@ describe('the failure cache', () => {
       kit.accept(id);
       kit.end(id, FAILED);
     }
-    assert.deepEqual([...kit.engine.state.failures.keys()], ['k1', 'k3']);
+    assert.deepEqual([...kit.engine.state.failures.keys()], ['default~k1', 'default~k3']);
   });
 
   test('is off at a time of 0', () => {

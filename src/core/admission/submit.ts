@@ -30,6 +30,7 @@ export function submit(turn: Turn, submission: Submission): SubmitAnswer {
   checkSize(turn, submission.payloadBytes);
   checkParent(turn, submission);
   const failure = findRecentFailure(turn, submission);
+  if (turn.state.full) throw new OrchdError('STORE_FULL');
   if (!submission.bodyStored)
     throw new OrchdError('STORE_BUSY', 'the job it repeats has just ended; try again');
   makeRoom(turn, submission);

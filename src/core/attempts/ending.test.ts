@@ -90,7 +90,7 @@ describe('a try that failed', () => {
   test('waits within the bounds of the jitter, whatever chance says', () => {
     const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
     fc.assert(
-      fc.property(random, fc.double({ min: 0, max: 1, noNaN: true }), (chance, jitter) => {
+      fc.property(random, fc.double({ min: 0, max: 0.9, noNaN: true }), (chance, jitter) => {
         const kit = running({}, { backoff: { baseDelayMs: 1000, maxDelayMs: 5000, jitter } }, () => chance);
         kit.end('a', FAILED_FOR_NOW);
         const wait = kit.job('a').rec.notBefore! - START;

@@ -11,7 +11,12 @@ import { abandonAttempt, kill } from './progress.ts';
 
 /** Cancels a job and everything below it. Repeating it is harmless. */
 export function cancel(turn: Turn, entry: JobEntry, by: string): void {
-  for (const child of [...turn.state.roster.childrenOf(entry.uid)]) cancel(turn, child, by);
+  const family = new Set([entry]);
+  for (const member of family) for (const below of turn.state.roster.below(member)) family.add(below);
+  for (const member of family) cancelOne(turn, member, by);
+}
+
+function cancelOne(turn: Turn, entry: JobEntry, by: string): void {
   if (isTerminal(entry.rec.state) || entry.rec.cancel) return;
   turn.put('job', entry.uid, askCancel(entry.rec, { at: turn.now, by }), 'cancel');
   if (entry.open) kill(turn, entry, 'cancel');
@@ -57,6 +62,8 @@ export function resolve(turn: Turn, entry: JobEntry, by: string, how: ResolveAs)
   }
   const cause = `resolve:${how.as}:${by}`;
   abandonAttempt(turn, entry, cause);
+  turn.touch(entry);
+  if (entry.rec.cancel && how.as !== 'succeeded') return cancelJob(turn, entry);
   switch (how.as) {
     case 'retry':
       turn.put('job', entry.uid, unclaim(entry.rec), cause);
@@ -70,5 +77,4 @@ export function resolve(turn: Turn, entry: JobEntry, by: string, how: ResolveAs)
       turn.put('job', entry.uid, succeed(entry.rec, turn.now, how.result), cause);
       break;
   }
-  turn.touch(entry);
 }

@@ -20,13 +20,13 @@ function wake(turn: Turn, entry: JobEntry): void {
     return;
   }
   if (!open) return;
-  if (open.kill) return giveUpWaiting(turn, entry);
+  if (open.kill) return giveUpWaiting(turn, entry, pastDeadline);
   kill(turn, entry, pastDeadline ? 'deadline' : 'timeout');
 }
 
 /** The caller waits no longer; the attempt keeps its slot until its backend confirms the end. */
-function giveUpWaiting(turn: Turn, entry: JobEntry): void {
+function giveUpWaiting(turn: Turn, entry: JobEntry, pastDeadline: boolean): void {
   if (entry.rec.cancel) cancelJob(turn, entry);
-  else if (entry.open?.kill?.why === 'deadline') expire(turn, entry);
+  else if (pastDeadline) expire(turn, entry);
   else lost(turn, entry);
 }

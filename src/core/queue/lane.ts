@@ -17,7 +17,10 @@ export interface Need {
 
 export function laneKey(ask: Need): string {
   let key = `${ask.type}\n${ask.kind ?? ''}\n${ask.model ?? ''}`;
-  if (ask.labels) for (const name of Object.keys(ask.labels).sort()) key += `\n${name}=${ask.labels[name]}`;
+  if (ask.labels) {
+    // Values are any text: written so that none can look like another label.
+    for (const name of Object.keys(ask.labels).sort()) key += `\n${JSON.stringify([name, ask.labels[name]])}`;
+  }
   return key;
 }
 

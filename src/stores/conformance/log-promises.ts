@@ -127,7 +127,10 @@ async function failureOrder(fixture: StoreFixture): Promise<void> {
     await opened.handedOver();
     await opened.store.checkpoint();
     opened = await reopen(fixture, opened, settings);
-    assert.deepEqual([...opened.engine.state.failures.keys()], expected);
+    assert.deepEqual(
+      [...opened.engine.state.failures.keys()],
+      expected.map((key) => `default~${key}`),
+    );
   }
   await opened.close();
 }

@@ -18,6 +18,8 @@ interface JobDelta {
   job: JobRecord | undefined;
   readonly attempts: Map<number, AttemptRecord>;
   seq: number;
+  /** An older checkpoint may know a former life of it. */
+  former: boolean;
 }
 
 export class Delta {
@@ -36,7 +38,8 @@ export class Delta {
     switch (change.kind) {
       case 'ask':
         if (change.after) {
-          this.jobs.set(change.id, { ask: change.after, job: FRESH_JOB, attempts: new Map(), seq });
+          const former = this.jobs.has(change.id) || change.after.n <= this.#since;
+          this.jobs.set(change.id, { ask: change.after, job: FRESH_JOB, attempts: new Map(), seq, former });
         }
         return;
       case 'job': {
@@ -83,12 +86,12 @@ export class Delta {
 
   /**
    * Lets go of a job that began and ended in this log and is in the history: a busy log holds far more of those
-   * than there are live jobs. A dead one is kept: it may come back to life further on. So is one that was asked
-   * for before this log and came back by a redrive: the older checkpoint may know it in a former life.
+   * than there are live jobs. A dead one is kept: it may come back to life further on. So is one that had a life
+   * before: the older checkpoint may know that one.
    */
   dropEnded(uid: string, indexedUpTo: number): JobBundle | undefined {
     const delta = this.jobs.get(uid);
-    if (!delta?.ask || !delta.job || delta.seq > indexedUpTo || delta.ask.n <= this.#since) return undefined;
+    if (!delta?.ask || !delta.job || delta.seq > indexedUpTo || delta.former) return undefined;
     if (!isTerminal(delta.job.state) || delta.job.state === 'dead') return undefined;
     for (const attempt of delta.attempts.values()) if (isOpen(attempt.state)) return undefined;
     const bundle = this.bundle(uid, undefined);
@@ -99,7 +102,7 @@ export class Delta {
   #of(uid: string, seq: number): JobDelta {
     let delta = this.jobs.get(uid);
     if (!delta) {
-      delta = { ask: undefined, job: undefined, attempts: new Map(), seq };
+      delta = { ask: undefined, job: undefined, attempts: new Map(), seq, former: true };
       this.jobs.set(uid, delta);
     }
     delta.seq = seq;

@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import { crc32 } from 'node:zlib';
 import { change, FolderMaker, JobScript, NOW } from '../../../test/fakes/folder-maker.ts';
 import type { MemoryDisk } from '../../../test/fakes/memory-disk.ts';
+import { errorInfo } from '../../model/errors.ts';
 import type { BlobRef, JobRecord } from '../../model/records.ts';
 import { type Diagnosis, examine } from './doctor.ts';
 import { CHECKS, type CheckId } from './doctor-report.ts';
@@ -254,6 +255,28 @@ describe('checkpoints', () => {
     await finds(folder, 'replay', /queued .* by the log, stale .* in the checkpoint/);
     await finds(folder, 'replay', /gives another state/);
   });
+});
+
+test('entries of the failure cache that ran out before a checkpoint are not missed, others are compared', async () => {
+  const until = (at: number) => ({ v: 1 as const, until: at, error: errorInfo('EXECUTION_FAILED') });
+  const folder = await makeFolder();
+  const { maker } = folder;
+  await maker.add(change('failure', 'short', until(NOW + 5)), change('failure', 'long', until(NOW + 1000)));
+  await maker.checkpoint(0, NOW + 10);
+  assert.equal((await look(folder)).verdict, 'ok');
+  const part = join(maker.paths.parts, maker.manifest.parts.at(-1)?.name ?? '');
+  const bytes = Buffer.from(
+    bytesOf(folder, part)
+      .toString()
+      .replace(`${NOW + 1000}`, `${NOW + 2000}`),
+  );
+  folder.disk.files.set(part, bytes);
+  const parts = maker.manifest.parts.map((each) => ({
+    ...each,
+    crc: crc32(bytesOf(folder, join(maker.paths.parts, each.name))),
+  }));
+  await writeManifest(folder.disk, maker.paths, { ...maker.manifest, parts });
+  await finds(folder, 'replay', /gives another state/);
 });
 
 const sentencesOf = ({ findings }: Diagnosis, check: CheckId): string =>

@@ -1,7 +1,14 @@
 /** The history in memory: for the simulation, whose disk SQLite cannot write to. Always fresh after a start. */
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../core/ports.ts';
 import { readBundle, readLine } from './bundle-line.ts';
-import { blobRange, callerChoseId, type HistoryIndex, type HistoryOpened, matches, readRow } from './history.ts';
+import {
+  blobRange,
+  callerChoseId,
+  type HistoryIndex,
+  type HistoryOpened,
+  matches,
+  readRow,
+} from './history.ts';
 
 export class MemoryHistory implements HistoryIndex {
   readonly #jobs = new Map<string, JobBundle>();

@@ -189,7 +189,8 @@ export class LogWriter {
    * them to be heard, one for what they led to; then the next frame holds it all.
    */
   async #gather(): Promise<void> {
-    for (let turns = 0; turns < 2; turns++) await new Promise<void>((resolve) => this.#env.timers.soon(resolve));
+    for (let turns = 0; turns < 2; turns++)
+      await new Promise<void>((resolve) => this.#env.timers.soon(resolve));
   }
 
   #takeBatch(): Unit {
