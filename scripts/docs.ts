@@ -2,11 +2,21 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ERRORS, type ErrorCode } from '../src/model/errors.ts';
+import {
+  ATTEMPT_STATE_MEANING,
+  ATTEMPT_TRANSITIONS,
+  type AttemptState,
+  isOpen,
+  isTerminal,
+  JOB_STATE_MEANING,
+  JOB_TRANSITIONS,
+  type JobState,
+} from '../src/model/states.ts';
 
 /** File → what it should hold. A page that is added here is written and tested. */
 export const PAGES: Readonly<Record<string, () => string>> = {
   'docs/errors.md': renderErrors,
-  // 'docs/states.md': renderStates, from the two state tables in src/model
+  'docs/states.md': renderStates,
 };
 
 const GENERATED = '<!-- Made by `npm run docs`; do not edit. -->';
@@ -30,6 +40,50 @@ export function renderErrors(): string {
     '| --- | --- | --- | --- | --- |',
     ...rows,
   ].join('\n')}\n`;
+}
+
+type Table = Readonly<Record<string, readonly string[]>>;
+
+export function renderStates(): string {
+  return `${[
+    GENERATED,
+    '',
+    '# States',
+    '',
+    'A job is what was asked, an attempt is what was started. Nothing persists a change of state outside these two',
+    'tables (`src/model/states.ts`); every move has a constructor in `src/model/moves.ts`.',
+    '',
+    '## Job',
+    '',
+    ...stateTable(JOB_TRANSITIONS, JOB_STATE_MEANING),
+    '',
+    ...stateDiagram(JOB_TRANSITIONS, 'queued', (state) => isTerminal(state as JobState)),
+    '',
+    '`failed` does not last: the same commit goes on to `queued` or `dead`. Only a redrive moves a `dead` job.',
+    '',
+    '## Attempt',
+    '',
+    ...stateTable(ATTEMPT_TRANSITIONS, ATTEMPT_STATE_MEANING),
+    '',
+    ...stateDiagram(ATTEMPT_TRANSITIONS, 'intended', (state) => !isOpen(state as AttemptState)),
+    '',
+    'The slot stays taken until the attempt is `ended` or `abandoned`, whatever the caller of the job was told.',
+  ].join('\n')}\n`;
+}
+
+function stateTable(table: Table, meaning: Readonly<Record<string, string>>): string[] {
+  const rows = Object.entries(table).map(([state, next]) => {
+    const to = next.length === 0 ? 'nothing' : next.map((each) => `\`${each}\``).join(', ');
+    return `| \`${state}\` | ${meaning[state]} | ${to} |`;
+  });
+  return ['| state | meaning | moves to |', '| --- | --- | --- |', ...rows];
+}
+
+function stateDiagram(table: Table, first: string, isLast: (state: string) => boolean): string[] {
+  const moves = Object.entries(table).flatMap(([from, next]) => next.map((to) => `  ${from} --> ${to}`));
+  const ends = Object.keys(table).filter(isLast);
+  const lines = [`  [*] --> ${first}`, ...moves, ...ends.map((state) => `  ${state} --> [*]`)];
+  return ['```mermaid', 'stateDiagram-v2', ...lines, '```'];
 }
 
 if (import.meta.main) {

@@ -1,167 +1,208 @@
-/** The brain is killed while a command prints: whoever follows goes on where it broke, and the command ran once. */
+/** What was there before a restart is there after it. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, test } from 'node:test';
-import { OrchdClient } from '../../src/client/client.ts';
-import { type Running, start } from './cli-process.ts';
+import { test } from 'node:test';
+import type { JobView } from '../../src/index.ts';
+import { realEnv } from '../../src/kit/env/real.ts';
+import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
+import { start, tempFolder, turns } from './flow-kit.ts';
+import { Stage } from './stage.ts';
 
-const root = mkdtempSync(join(tmpdir(), 'orchd-restart-'));
-const running = new Set<Running>();
+/** What is told of every job, but for estimates. */
+async function everything(orchestrator: Orchestrator): Promise<JobView[]> {
+  const { jobs } = await orchestrator.list({ limit: 1000 });
+  const full = await Promise.all(jobs.map(({ job_id }) => orchestrator.get(job_id)));
+  return full.map(({ predicted_start_ms: _, ...job }) => job);
+}
 
-after(async () => {
-  for (const { child } of running) child.kill('SIGKILL');
-  await Promise.all([...running].map(({ ended }) => ended));
-  rmSync(root, { recursive: true, force: true, maxRetries: 5 });
+/** Jobs in every state that lasts. */
+async function fill(orchestrator: Orchestrator, stage: Stage): Promise<void> {
+  await orchestrator.submit({ job_id: 'large', type: 'run', payload: 'x'.repeat(100_000) });
+  await orchestrator.submit({ job_id: 'failed', type: 'run', key: 'k', max_tries: 1 });
+  await orchestrator.submit({ job_id: 'runs', type: 'run', session_id: 's' });
+  await stage.startedCount(3);
+  stage.end('large:1', { ok: true, resultText: JSON.stringify('y'.repeat(100_000)) });
+  const error = { code: 'EXECUTION_FAILED', message: 'no 🦊', retriable: false } as const;
+  stage.end('failed:1', { ok: false, error });
+  await orchestrator.submit({ job_id: 'parked', type: 'run', session_id: 's' });
+  await orchestrator.submit({ job_id: 'later', not_before: 4e12, labels: { a: 'b' }, score: 3 });
+  await orchestrator.submit({
+    job_id: 'waits',
+    type: 'nothing-runs-this',
+    priority: 'interactive',
+    agent: 'x',
+  });
+  await orchestrator.submit({ job_id: 'child', parent_id: 'waits', weight: 2, deadline_ms: 1e9 });
+  await orchestrator.submit({ job_id: 'gone' });
+  await orchestrator.cancel('gone');
+  await orchestrator.submit({ job_id: 'waits', payload: 1 }, { tenant: 'acme' });
+  await orchestrator.wait('large');
+  await orchestrator.wait('failed');
+  while ((await orchestrator.get('runs')).state !== 'running') await turns(1);
+}
+
+for (const checkpointed of [false, true]) {
+  test(`a restart changes nothing of what is told of any job (${checkpointed ? 'with' : 'without'} a checkpoint)`, async (t) => {
+    const data = tempFolder(t);
+    const stage = new Stage({ types: ['run'], slots: 5 });
+    t.after(() => stage.endAll());
+    let orchestrator = await start(t, { data, backends: [stage] });
+    await fill(orchestrator, stage);
+    for (let round = 0; round < 3; round++) {
+      const before = await everything(orchestrator);
+      const theirs = await orchestrator.get('waits', 'acme');
+      assert.equal(before.length, 8);
+      if (checkpointed) await orchestrator.checkpoint();
+      await orchestrator.stop();
+      orchestrator = await start(t, { data, backends: [stage] });
+      assert.deepEqual(await everything(orchestrator), before, `round ${round}`);
+      assert.equal((await orchestrator.get('waits', 'acme')).created_at, theirs.created_at);
+    }
+    assert.equal(((await orchestrator.get('large')).result as string).length, 100_000);
+    assert.equal(stage.started.length, 3, 'nothing ran twice');
+  });
+}
+
+test('work that runs elsewhere is found again: followed to its end when it still runs, collected when it has ended', async (t) => {
+  const data = tempFolder(t);
+  const stage = new Stage({ slots: 5 });
+  t.after(() => stage.endAll());
+  const first = await start(t, { data, backends: [stage] });
+  for (const job_id of ['runs on', 'ends meanwhile'].map((id) => id.replace(' ', '-')))
+    await first.submit({ job_id });
+  await stage.startedCount(2);
+  await first.stop();
+  stage.end('ends-meanwhile:1', { ok: true, resultText: '"collected"' });
+  const second = await start(t, { data, backends: [stage] });
+  assert.equal((await second.wait('ends-meanwhile')).result, 'collected');
+  const waiting = second.wait('runs-on');
+  stage.end('runs-on:1', { ok: true, resultText: '"followed"' });
+  assert.equal((await waiting).result, 'followed');
+  assert.deepEqual(stage.started, ['runs-on:1', 'ends-meanwhile:1']);
+  assert.equal((await second.get('runs-on')).attempts.length, 1);
 });
 
-/** Prints random lines slowly, keeps its own copy, and writes one line into a ledger when it starts. */
-const PRINTER = `
-import { appendFileSync } from 'node:fs';
-const { ledger, copy, lines } = JSON.parse(await new Response(process.stdin).text());
-appendFileSync(ledger, 'run\\n');
-for (let at = 0; at < lines; at++) {
-  const line = at + ' ' + Math.random().toString(36).repeat(1 + (at % 3)) + ' \\u00fc\\u{1F9E0}\\n';
-  appendFileSync(copy, line);
-  process.stdout.write(line);
-  await new Promise((done) => setTimeout(done, 25));
-}
-`;
+test('a job that was never offered because the brain stopped first is offered by the next one, once', async (t) => {
+  const data = tempFolder(t);
+  const stage = new Stage();
+  t.after(() => stage.endAll());
+  const first = await start(t, { data, backends: [] });
+  await first.submit({ job_id: 'a', payload: 'x'.repeat(10_000) });
+  await first.stop();
+  const second = await start(t, { data, backends: [stage] });
+  await stage.startedCount(1);
+  stage.endAll();
+  assert.equal((await second.wait('a')).state, 'succeeded');
+  assert.equal(JSON.parse(stage.offers[0]!.payloadText).length, 10_000);
+  assert.deepEqual(stage.started, ['a:1']);
+});
 
-interface Place {
-  readonly data: string;
-  readonly config: string;
-  readonly ledger: string;
-  readonly copy: string;
-  readonly port: number;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
-async function place(name: string): Promise<Place> {
-  const folder = mkdtempSync(join(root, `${name}-`));
-  const script = join(folder, 'printer.mjs');
-  writeFileSync(script, PRINTER);
-  const config = join(folder, 'config.yaml');
-  const argv = JSON.stringify([process.execPath, script]);
-  writeFileSync(
-    config,
-    `backends:\n  demo: false\n  commands:\n    - name: printer\n      types: { print: { argv: ${argv} } }\n`,
-  );
-  writeFileSync(join(folder, 'ledger'), '');
-  return {
-    data: join(folder, 'data'),
-    config,
-    ledger: join(folder, 'ledger'),
-    copy: join(folder, 'copy'),
-    port: await freePort(),
+test('work that died with the process is tried again: a function keeps no results', async (t) => {
+  const data = tempFolder(t);
+  const runs: number[] = [];
+  const { promise: never } = Promise.withResolvers<void>();
+  const config = 'orchestrator: {retry: {base_delay_ms: 1, jitter: 0}}';
+  const options = (run: () => unknown) => ({ data, config, backends: [{ name: 'f', types: { t: run } }] });
+  const { promise: began, resolve: begin } = Promise.withResolvers<void>();
+  const hung = () => {
+    runs.push(1);
+    begin();
+    return never;
   };
-}
-
-async function up({ data, config, port }: Place): Promise<Running> {
-  const server = start(['up', '--port', String(port), '--data', data, '--config', config]);
-  running.add(server);
-  await server.saw('err', /press Ctrl-C to stop/);
-  return server;
-}
-
-async function kill(server: Running): Promise<void> {
-  server.child.kill('SIGKILL');
-  await server.ended;
-  running.delete(server);
-}
-
-const submit = (client: OrchdClient, { ledger, copy }: Place, lines: number) =>
-  client.submit({ type: 'print', job_id: 'printed', payload: { ledger, copy, lines } });
-
-function check({ ledger, copy }: Place, text: string): void {
-  assert.equal(text, readFileSync(copy, 'utf8'), 'the bytes are the command’s own');
-  assert.equal(readFileSync(ledger, 'utf8'), 'run\n', 'it ran once');
-}
-
-test('killed while the command prints: the stream goes on from its last id to the end', async () => {
-  const where = await place('middle');
-  let server = await up(where);
-  const client = new OrchdClient({ url: `http://127.0.0.1:${where.port}` });
-  await submit(client, where, 60);
-  let text = '';
-  let kills = 0;
-  const ids: string[] = [];
-  for await (const { id, event, data } of client.events('printed')) {
-    assert.notEqual(event, 'reset');
-    if (id !== undefined) ids.push(id);
-    if (event !== 'token') continue;
-    text += (data as { t: string }).t;
-    if (kills < 2 && ids.length >= 10 * (kills + 1)) {
-      kills++;
-      await kill(server);
-      server = await up(where);
-    }
-  }
-  assert.equal(kills, 2);
-  assert.deepEqual(ids, [...Array.from({ length: 61 }, (_, at) => `1.${at + 1}`), '1.end']);
-  check(where, text);
-  await kill(server);
-});
-
-test('killed right after the submit was acknowledged: the job still runs, once', async () => {
-  const where = await place('before');
-  let server = await up(where);
-  const client = new OrchdClient({ url: `http://127.0.0.1:${where.port}` });
-  await submit(client, where, 5);
-  await kill(server);
-  server = await up(where);
-  let text = '';
-  for await (const { event, data } of client.events('printed'))
-    if (event === 'token') text += (data as { t: string }).t;
-  check(where, text);
-  await kill(server);
-});
-
-test('command and brain both killed: the job is tried again and ends', async () => {
-  const where = await place('both');
-  let server = await up(where);
-  const client = new OrchdClient({ url: `http://127.0.0.1:${where.port}` });
-  await submit(client, where, 1000);
-  for await (const { event } of client.events('printed')) if (event === 'token') break;
-  await kill(server);
-  killSupervisors(where.data);
-  writeFileSync(where.copy, '');
-  server = await up(where);
-  for await (const { event } of client.events('printed')) if (event === 'reset' || event === 'token') break;
-  const job = await client.get('printed');
-  assert.deepEqual(
-    job.attempts.map(({ state }) => state === 'ended' || state === 'accepted'),
-    [true, true],
+  const first = await start(t, { ...options(hung), env: withoutDrain() });
+  await first.submit({ job_id: 'a', type: 't' });
+  await began;
+  while ((await first.get('a')).state !== 'running') await turns(1);
+  await first.stop();
+  const second = await start(
+    t,
+    options(() => runs.push(2)),
   );
-  assert.equal(readFileSync(where.ledger, 'utf8'), 'run\nrun\n');
-  await client.cancel('printed');
-  await kill(server);
+  const job = await second.wait('a');
+  assert.deepEqual([job.state, job.tries, runs], ['succeeded', 1, [1, 2]]);
+  assert.deepEqual(
+    job.attempts.map(({ state }) => state),
+    ['abandoned', 'ended'],
+  );
 });
 
-const EXECUTION = join('executions', 'printer', 'executions', 't-printed%3a1');
+/** A clock on which the patience of a stop is over at once. */
+function withoutDrain() {
+  const real = realEnv();
+  const clock = { now: () => real.clock.now(), monotonic: () => real.clock.monotonic() * 100_000 };
+  return { ...real, clock };
+}
 
-/** The supervisor of the first attempt, and its command. */
-function killSupervisors(data: string): void {
-  for (const pid of pidsNaming(data)) {
-    try {
-      process.kill(pid, 'SIGKILL');
-    } catch {
-      // It has ended by itself.
-    }
+test('every start is a new epoch of the same owner', async (t) => {
+  const data = tempFolder(t);
+  const seen: (readonly [string, number])[] = [];
+  for (let round = 1; round <= 3; round++) {
+    const orchestrator = await start(t, { data, backends: [] });
+    const { brain } = orchestrator.engine.state;
+    seen.push([brain!.owner, brain!.epoch]);
+    await orchestrator.stop();
   }
-}
+  const owner = seen[0]![0];
+  assert.deepEqual(
+    seen,
+    [1, 2, 3].map((epoch) => [owner, epoch]),
+  );
+});
 
-function pidsNaming(data: string): number[] {
-  const owner = JSON.parse(readFileSync(join(data, EXECUTION, 'owner.json'), 'utf8'));
-  const child = JSON.parse(readFileSync(join(data, EXECUTION, 'child.json'), 'utf8'));
-  return [owner.pid, child.pid];
-}
+test('brain time never goes back, not over a restart with a clock that was put back', async (t) => {
+  const data = tempFolder(t);
+  let now = 2_000_000_000_000;
+  const env = { ...realEnv(), clock: { now: () => now, monotonic: () => performance.now() } };
+  for (const checkpointed of [false, true]) {
+    const first = await start(t, { data, env, backends: [] });
+    const { job_id: early } = await first.submit({});
+    const { created_at } = await first.get(early);
+    now -= 3_600_000;
+    if (checkpointed) await first.checkpoint();
+    await first.stop();
+    const second = await start(t, { data, env, backends: [] });
+    const { job_id: late } = await second.submit({});
+    assert.ok(
+      (await second.get(late)).created_at >= created_at,
+      checkpointed ? 'after a checkpoint' : 'at once',
+    );
+    await second.stop();
+  }
+});
+
+test('attempt numbers go on after a job was purged and its id chosen again', async (t) => {
+  const data = tempFolder(t);
+  const stage = new Stage();
+  t.after(() => stage.endAll());
+  let later = 0;
+  const real = realEnv();
+  const clock = { now: () => real.clock.now() + later, monotonic: () => real.clock.monotonic() + later };
+  // What is done once a minute is done when this test says so.
+  const purges: (() => void)[] = [];
+  const timers = {
+    soon: real.timers.soon,
+    after: (ms: number, run: () => void) => {
+      if (ms !== 60_000) return real.timers.after(ms, run);
+      purges.push(run);
+      return () => undefined;
+    },
+  };
+  const config = 'orchestrator: {retention: {history_sec: 10}}';
+  const orchestrator = await start(t, { data, env: { ...real, clock, timers }, backends: [stage], config });
+  await orchestrator.submit({ job_id: 'mine' });
+  await stage.startedCount(1);
+  stage.endAll();
+  await orchestrator.wait('mine');
+  while (orchestrator.engine.state.jobs.has('mine')) await turns(1);
+  later = 20_000;
+  for (const purge of purges.splice(0)) purge();
+  const isThere = (): Promise<boolean> =>
+    orchestrator.get('mine').then(
+      () => true,
+      () => false,
+    );
+  while (await isThere()) await turns(1);
+  const again = await orchestrator.submit({ job_id: 'mine' });
+  assert.equal(again.duplicate_of, undefined);
+  await stage.startedCount(2);
+  assert.deepEqual(stage.started, ['mine:1', 'mine:2']);
+});

@@ -1,0 +1,111 @@
+/**
+ * Kills the brain at every operation of a fixed workload, and again at every operation of the recoveries that
+ * follow. `CRASH_ONLY=text` takes only the operations whose name contains it and leaves the recoveries alone.
+ */
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { CRASHPOINTS } from '../../src/kit/crashpoint.ts';
+import { Children, eachAtOnce } from './children.ts';
+import { foldersOf, makeFolders, scratchFolder } from './folders.ts';
+import { type KilledCase, killAndRecover, killsOf, titleOf } from './kill-cases.ts';
+import { killRecovery, type RecoveryKill, recoveryKills, shapesOf } from './kill-recovery.ts';
+import { checkCase } from './recovering.ts';
+
+const only = process.env['CRASH_ONLY'];
+const scratch = scratchFolder('orchd-crash-');
+const children = new Children(scratch);
+let names: string[] = [];
+const cases: KilledCase[] = [];
+let failed = false;
+/** Every kill that was made, by name. */
+const LIST = join(tmpdir(), 'orchd-crash-kills.txt');
+const list: string[] = [];
+
+after(() => {
+  fs.writeFileSync(LIST, `${list.join('\n')}\n`);
+  say(`every kill by name: ${LIST}`);
+  if (failed) say(`the folders of the failed cases are in ${scratch}`);
+  else fs.rmSync(scratch, { recursive: true, force: true });
+});
+
+const say = (text: string): void => console.log(`# ${text}`);
+
+test('the workload passes every crash point and breaks no rule when nobody kills it', async () => {
+  const folders = makeFolders(foldersOf(join(scratch, 'whole')));
+  const file = join(scratch, 'names.json');
+  const end = await children.run(folders, { CRASH_NAMES: file });
+  assert.equal(end.code, 0, end.stderr);
+  assert.deepEqual((await checkCase(folders)).problems, []);
+  names = JSON.parse(fs.readFileSync(file, 'utf8')) as string[];
+  for (const point of CRASHPOINTS) assert.ok(names.includes(`point ${point}`), `${point} is never passed`);
+  say(`${names.length} operations and crash points, ${new Set(names.map(kindOf)).size} distinct names`);
+});
+
+test('killed at any operation, nothing acknowledged is lost and nothing runs twice', async () => {
+  const kills = killsOf(names).filter(({ name }) => only === undefined || name.includes(only));
+  const problems: string[] = [];
+  const startedAt = performance.now();
+  await eachAtOnce(kills, async (kill) => {
+    const killed = await killAndRecover(children, scratch, kill).catch((error: Error) => {
+      problems.push(`kill ${titleOf(kill)}: ${error.stack}`);
+    });
+    if (!killed) return;
+    cases.push(killed);
+    list.push(titleOf(kill));
+    for (const problem of killed.recovery.problems) problems.push(`kill ${titleOf(kill)}: ${problem}`);
+  });
+  const whole = cases.filter(({ kill }) => !kill.torn);
+  const points = whole.filter(({ kill }) => kill.name.startsWith('point '));
+  const allPoints = names.filter((name) => name.startsWith('point '));
+  say(
+    `killed at ${whole.length - points.length} of ${names.length - allPoints.length} operations, ` +
+      `${points.length} of ${allPoints.length} crash points, ${cases.length - whole.length} writes torn in half, ` +
+      since(startedAt),
+  );
+  for (const line of summary(cases)) say(line);
+  failed ||= problems.length > 0;
+  assert.deepEqual(problems, []);
+  if (only === undefined) assert.equal(whole.length, names.length);
+});
+
+test('killed at any operation of a recovery, the next recovery comes to the same', {
+  skip: only !== undefined,
+}, async () => {
+  const startedAt = performance.now();
+  const shapes = shapesOf(cases);
+  const kills: RecoveryKill[] = [];
+  await eachAtOnce(shapes, async (first) => {
+    kills.push(
+      ...(await recoveryKills(children, join(scratch, `again-${first.kill.at}-${first.kill.torn}`), first)),
+    );
+  });
+  const problems: string[] = [];
+  let done = 0;
+  await eachAtOnce(kills, async (kill) => {
+    problems.push(...(await killRecovery(children, kill)));
+    list.push(`${titleOf(kill.first.kill)}, then ${kill.at} before ${kill.name}`);
+    done++;
+  });
+  say(
+    `${shapes.length} shapes of recovery, killed at ${done} of ${kills.length} operations of theirs, ${since(startedAt)}`,
+  );
+  failed ||= problems.length > 0;
+  assert.deepEqual(problems, []);
+});
+
+const since = (startedAt: number): string => `${((performance.now() - startedAt) / 1000).toFixed(1)} s`;
+
+const kindOf = (name: string): string => name.replaceAll(/\d{8,}/g, 'N');
+
+/** How often each kind of operation was a place to die at. */
+function summary(all: readonly KilledCase[]): string[] {
+  const counts = new Map<string, number>();
+  for (const { kill } of all) {
+    const key = kindOf(kill.name) + (kill.torn ? ' (torn)' : '');
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  return [...counts].sort().map(([name, count]) => `${String(count).padStart(5)}  ${name}`);
+}

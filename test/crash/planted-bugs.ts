@@ -1,0 +1,233 @@
+/** Bugs that are planted one at a time, each with the suite that must notice it. */
+
+export interface Catcher {
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const killedAt = (name: string): Catcher => ({
+  args: ['test/crash/kill.test.ts'],
+  env: { CRASH_ONLY: name },
+});
+
+export const CATCHERS = {
+  /** The order of what happens, and the invariants, over one whole run. */
+  order: { args: ['test/crash/order.test.ts'] },
+  killWhileWaiting: killedAt('history put'),
+  killAfterOffer: killedAt('point effect:after-offer'),
+  killAfterCheckpoint: killedAt('point checkpoint:after-manifest'),
+  killInRename: killedAt('rename checkpoint'),
+  fence: { args: ['test/crash/fence.test.ts'] },
+  killInFrame: killedAt('write log/0000000000000001.log'),
+  simulation: { args: ['test/sim/run.ts', '--seeds', '100'] },
+  strace: { args: ['test/crash/strace.test.ts'], env: { CI: '1' } },
+} as const satisfies Record<string, Catcher>;
+
+export interface PlantedBug {
+  readonly name: string;
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+  readonly catcher: keyof typeof CATCHERS;
+  /** What the catcher says: it must fail for this and not for something else. */
+  readonly says: RegExp;
+}
+
+const JOURNAL = 'src/stores/journal';
+
+export const PLANTED: readonly PlantedBug[] = [
+  {
+    name: 'answer before the flush',
+    file: `${JOURNAL}/log-writer.ts`,
+    find: '    await segment.file.datasync();\n',
+    replace: '    this.#events.durable(this.#durableSeq + count);\n    await segment.file.datasync();\n',
+    catcher: 'order',
+    says: /the acknowledgement of submit small comes before the sync of log/,
+  },
+  {
+    name: 'no sync of the log',
+    file: `${JOURNAL}/log-writer.ts`,
+    find: '    await segment.file.datasync();\n',
+    replace: '',
+    catcher: 'order',
+    says: /the acknowledgement of submit small comes before the sync of log/,
+  },
+  {
+    name: 'effect before its intent is durable',
+    file: `${JOURNAL}/journal.ts`,
+    find: '    return this.#log().append(text, changes.length, now, this.#epoch);',
+    replace: `    const seq = this.#log().append(text, changes.length, now, this.#epoch);
+    this.#events?.durable(seq);
+    return seq;`,
+    catcher: 'order',
+    says: /the start of small:1 comes before/,
+  },
+  {
+    name: 'no sync of the folder of a new segment',
+    file: `${JOURNAL}/log-writer.ts`,
+    find: '    await this.#disk.syncFolder(this.#paths.log);\n',
+    replace: '',
+    catcher: 'order',
+    says: /is written before its name is durable/,
+  },
+  {
+    name: 'no sync of the folder of the manifest',
+    file: `${JOURNAL}/manifest.ts`,
+    find: '  await disk.rename(paths.temporaryManifest, paths.manifest);\n  await disk.syncFolder(paths.folder);\n',
+    replace: '  await disk.rename(paths.temporaryManifest, paths.manifest);\n',
+    catcher: 'order',
+    says: /before checkpoint\.json is durable|before the folder of the renamed checkpoint\.json/,
+  },
+  {
+    name: 'a manifest that is renamed before it is synced',
+    file: `${JOURNAL}/manifest.ts`,
+    find: '  await file.datasync();\n',
+    replace: '',
+    catcher: 'order',
+    says: /checkpoint\.tmp is renamed to checkpoint\.json before its sync/,
+  },
+  {
+    name: 'no sync of the parts of a checkpoint',
+    file: `${JOURNAL}/checkpoint.ts`,
+    find: '    await this.#file.datasync();\n',
+    replace: '',
+    catcher: 'order',
+    says: /is not durable when its manifest counts/,
+  },
+  {
+    name: 'no sync of bodies',
+    file: `${JOURNAL}/blobs.ts`,
+    find: '    await file.datasync();\n',
+    replace: '',
+    catcher: 'order',
+    says: /names blobs\/00000001\.blob before its sync/,
+  },
+  {
+    name: 'the end of the log is trusted without a sync',
+    file: `${JOURNAL}/recover.ts`,
+    find: '    await file.datasync();\n',
+    replace: '',
+    catcher: 'order',
+    says: /which was read at the start/,
+  },
+  {
+    name: 'the fence is ignored',
+    file: 'src/stores/memory/memory.ts',
+    find: "    if (this.#opening !== this.#medium.openings) throw new OrchdError('FENCED');\n",
+    replace: '',
+    catcher: 'fence',
+    says: /the first opener is fenced/,
+  },
+  {
+    name: 'a token is used again after a redrive',
+    file: 'src/model/moves.ts',
+    find: "  move(job, 'queued', {\n    tries: 0,\n",
+    replace: "  move(job, 'queued', {\n    attempt: 0,\n    tries: 0,\n",
+    catcher: 'order',
+    says: /goes back to attempt 0/,
+  },
+  {
+    name: 'a purge forgets the attempt numbers it let go',
+    file: 'src/core/engine.ts',
+    find: '{ ...brain, attemptFloor: event.attemptFloor }',
+    replace: '{ ...brain }',
+    catcher: 'order',
+    says: /small:1 was offered after its acknowledgement/,
+  },
+  {
+    name: 'the wait of a retry is only in memory',
+    file: `${JOURNAL}/codec.ts`,
+    find: 'change.id, change.after, change.cause]',
+    replace:
+      "change.id, change.kind === 'job' ? { ...change.after, notBefore: undefined } : change.after, change.cause]",
+    catcher: 'killWhileWaiting',
+    says: /started \d+ ms after \w+:\d had failed/,
+  },
+  {
+    name: 'the tries spent are only in memory',
+    file: `${JOURNAL}/codec.ts`,
+    find: 'change.id, change.after, change.cause]',
+    replace: "change.id, change.kind === 'job' ? { ...change.after, tries: 0 } : change.after, change.cause]",
+    catcher: 'killWhileWaiting',
+    says: /doomed failed 3 times, may 2/,
+  },
+  {
+    name: 'keys are only in memory',
+    file: `${JOURNAL}/recover.ts`,
+    find: '  return { manifest, end, fallback };',
+    replace:
+      '  for (const entry of state.jobs.values()) state.roster.remove(entry);\n  return { manifest, end, fallback };',
+    catcher: 'killAfterOffer',
+    says: /gets the key k\d while/,
+  },
+  {
+    name: 'a checkpoint lets go of jobs that the history has not got',
+    file: `${JOURNAL}/checkpoint.ts`,
+    find: "if (change.kind !== 'ask') delta.dropEnded(jobOf(change), order.indexedUpTo);",
+    replace: "if (change.kind !== 'ask') delta.dropEnded(jobOf(change), Number.POSITIVE_INFINITY);",
+    catcher: 'killAfterCheckpoint',
+    says: /is neither in memory nor in the history/,
+  },
+  {
+    name: 'the previous checkpoint is not looked for',
+    file: `${JOURNAL}/recover.ts`,
+    find: 'for (const path of [paths.manifest, paths.previousManifest]) {',
+    replace: 'for (const path of [paths.manifest]) {',
+    catcher: 'killInRename',
+    says: /STORE_CORRUPT|recovering twice|the log has no segment/,
+  },
+  {
+    name: 'a torn frame at the end is taken for damage',
+    file: `${JOURNAL}/segments.ts`,
+    find: "if (read.is === 'corrupt') throw",
+    replace: "if (read.is === 'corrupt' || read.is === 'torn') throw",
+    catcher: 'killInFrame',
+    says: /is damaged at byte/,
+  },
+  {
+    name: 'a torn frame at the end is left there',
+    file: `${JOURNAL}/recover.ts`,
+    find: '    if (end.fileBytes > end.goodBytes) await file.truncate(end.goodBytes);\n',
+    replace: '',
+    catcher: 'killInFrame',
+    says: /is damaged at byte/,
+  },
+  {
+    name: 'a new brain keeps the epoch of the old one',
+    file: 'src/core/engine.ts',
+    find: '{ ...brain, epoch: brain.epoch + 1 }',
+    replace: '{ ...brain }',
+    catcher: 'order',
+    says: /epoch 1 -> 1/,
+  },
+  {
+    name: 'the executor may drop a result before its end is durable',
+    file: 'src/runtime/effects.ts',
+    find: '    const stored = this.#storedNow(outcome);\n',
+    replace: `    const holder = this.#parts.engine.state.open.get(token)?.open?.backend;
+    if (holder) this.acknowledge(token, holder);
+    const stored = this.#storedNow(outcome);
+`,
+    catcher: 'order',
+    says: /the release of small:1 comes before/,
+  },
+  {
+    name: 'what an executor does not know is tried again without a tombstone',
+    file: 'src/core/attempts/progress.ts',
+    find: "      return kill(turn, entry, 'lost');\n",
+    replace: `      abandonAttempt(turn, entry, 'absent');
+      if (!isTerminal(entry.rec.state)) turn.put('job', entry.uid, unclaim(entry.rec), 'absent');
+      return;
+`,
+    catcher: 'simulation',
+    says: /started after .* had succeeded|while/,
+  },
+  {
+    name: 'a failed sync is tried again',
+    file: `${JOURNAL}/log-writer.ts`,
+    find: '    await segment.file.datasync();\n',
+    replace: '    await segment.file.datasync().catch(() => segment.file.datasync());\n',
+    catcher: 'strace',
+    says: /after the failed sync|ended with 0/,
+  },
+];

@@ -1,0 +1,85 @@
+/**
+ * Plants one bug at a time into a copy of the source and sees that a suite notices it, for the right reason. A
+ * suite that never fails proves nothing. That the same suites pass where nothing is planted is seen by running
+ * them: they are part of `npm test`. `PLANTED_ONLY=text` takes only the bugs whose name contains it.
+ */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { eachAtOnce } from './children.ts';
+import { CATCHERS, type Catcher, PLANTED, type PlantedBug } from './planted-bugs.ts';
+import { straceMissing } from './strace.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const COPIED = ['src', 'test/crash', 'test/fakes', 'test/sim', 'package.json'];
+const TIMEOUT_MS = 60_000;
+
+const only = process.env['PLANTED_ONLY'] ?? '';
+const noStrace = straceMissing();
+const bugs = PLANTED.filter(
+  ({ name, catcher }) => name.includes(only) && !(catcher === 'strace' && noStrace !== undefined),
+);
+if (noStrace !== undefined) console.log(`# some bugs are not planted: ${noStrace}`);
+const scratch = fs.mkdtempSync(join(tmpdir(), 'orchd-planted-'));
+after(() => fs.rmSync(scratch, { recursive: true, force: true }));
+
+/** Without what would make a runner inside a runner report to the outer one. */
+const { NODE_TEST_CONTEXT: _, NODE_OPTIONS: __, ...ENVIRONMENT } = process.env;
+
+function copySource(name: string): string {
+  const copy = join(scratch, name);
+  for (const part of COPIED) fs.cpSync(join(ROOT, part), join(copy, part), { recursive: true });
+  fs.symlinkSync(fs.realpathSync(join(ROOT, 'node_modules')), join(copy, 'node_modules'));
+  return copy;
+}
+
+function plant(copy: string, { name, file, find, replace }: PlantedBug): void {
+  const path = join(copy, file);
+  const text = fs.readFileSync(path, 'utf8');
+  assert.equal(text.split(find).length, 2, `"${name}" cannot be planted: ${file} has another text`);
+  fs.writeFileSync(
+    path,
+    text.replace(find, () => replace),
+  );
+}
+
+interface Verdict {
+  readonly passed: boolean;
+  readonly output: string;
+  readonly seconds: string;
+}
+
+async function runCatcher(copy: string, { args, env }: Catcher): Promise<Verdict> {
+  const startedAt = performance.now();
+  const child = spawn(process.execPath, args, {
+    cwd: copy,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: TIMEOUT_MS,
+    env: { ...ENVIRONMENT, ...env },
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  const code = await new Promise((resolve) => child.on('close', resolve));
+  return { passed: code === 0, output, seconds: ((performance.now() - startedAt) / 1000).toFixed(1) };
+}
+
+test('every planted bug is caught', async () => {
+  const missed: string[] = [];
+  await eachAtOnce([...bugs.entries()], async ([at, bug]) => {
+    const copy = copySource(String(at));
+    plant(copy, bug);
+    const { passed, output, seconds } = await runCatcher(copy, CATCHERS[bug.catcher]);
+    const caught = !passed && bug.says.test(output);
+    console.log(`# ${caught ? 'caught' : 'MISSED'}: ${bug.name}, by ${bug.catcher}, ${seconds} s`);
+    if (!caught) missed.push(`${bug.name}: ${passed ? 'passes' : output.slice(0, 3000)}`);
+    fs.rmSync(copy, { recursive: true, force: true });
+  });
+  console.log(`# ${bugs.length - missed.length} of ${bugs.length} planted bugs caught`);
+  assert.deepEqual(missed, []);
+});

@@ -1,0 +1,165 @@
+/** Opens a folder after a crash, lets everything come to its end, and checks what must hold. */
+import fs from 'node:fs';
+import { join } from 'node:path';
+import type { JobEntry } from '../../src/core/entry.ts';
+import type { StoreEvents } from '../../src/core/ports.ts';
+import { stableHash } from '../../src/kit/hash.ts';
+import { isTerminal } from '../../src/model/states.ts';
+import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
+import { askAgain } from './ask-again.ts';
+import { backoffOf, buildBrain, buildStore, historyOf, type Pace } from './brain.ts';
+import { type Folders, keepSegment } from './folders.ts';
+import { readFullLog } from './full-log.ts';
+import { checkAcks, checkEnds, checkLedger, checkResults } from './invariants.ts';
+import { readLedger } from './ledger.ts';
+import { type Replayed, replay } from './replay.ts';
+import { readAcks, SCRIPTS, type Step } from './script.ts';
+import { emptyState, recoveredHash, recoveredState } from './state-hash.ts';
+import { SteadyEnv } from './steady-env.ts';
+import { checkFiles, checkStorage, resultReader } from './storage.ts';
+import type { Operation } from './watched-disk.ts';
+
+export interface Recovery {
+  /** The operations of start(), by name. */
+  readonly shape: readonly string[];
+  /** What was recovered, before anything new ran. */
+  readonly hash: string;
+  /** What every job came to. */
+  readonly ends: string;
+  readonly problems: readonly string[];
+}
+
+const SEED = 2;
+const LIMIT_MS = 10_000_000;
+const LOOK_MS = 50;
+
+export interface RecoveryOptions {
+  /** That of the run before. */
+  readonly pace: Pace;
+  /** What its client was about to do, where it is known. */
+  readonly script: readonly Step[];
+}
+
+const STEADY: RecoveryOptions = { pace: 'steady', script: SCRIPTS.steady };
+
+/** `startAt`: a moment after the crash, so that waits go on where they were. */
+export async function recoverFully(
+  folders: Folders,
+  startAt: number,
+  { pace, script }: RecoveryOptions = STEADY,
+): Promise<Recovery> {
+  const problems: string[] = [];
+  const hash = await recoveredHash(folders.data, startAt);
+  problems.push(...(await checkRepeatable(folders, startAt, hash)));
+  const shape: string[] = [];
+  let starting = true;
+  const env = steady(folders, startAt, (operation) => {
+    if (starting) shape.push(operation.name);
+  });
+  try {
+    await env.run(async () => {
+      const { orchestrator, warnings } = buildBrain(env, folders, {
+        pace: 'steady',
+        background: 'inline',
+        ledger: { finishHeld: true },
+      });
+      await orchestrator.start();
+      starting = false;
+      problems.push(...(await askAgain(orchestrator, folders, script, env.clock.now())));
+      await finish(orchestrator, env);
+      await orchestrator.checkpoint();
+      await orchestrator.stop();
+      problems.push(...warnings);
+    }, LIMIT_MS);
+  } finally {
+    env.halt();
+  }
+  const { replayed, problems: broken } = await checkCase(folders, pace);
+  return { shape, hash, ends: endsOf(replayed), problems: [...problems, ...broken] };
+}
+
+function steady(folders: Folders, startAt: number, see: (operation: Operation) => void): SteadyEnv {
+  return new SteadyEnv({
+    folder: folders.data,
+    startAt,
+    seed: SEED,
+    before: (operation) => {
+      see(operation);
+      if (operation.kind === 'remove') keepSegment(folders, operation.path);
+      return undefined;
+    },
+  });
+}
+
+const NO_EVENTS: StoreEvents = {
+  durable: () => undefined,
+  indexed: () => undefined,
+  space: () => undefined,
+  failed: (error) => {
+    throw error;
+  },
+};
+
+/** Opening a folder and closing it changes nothing of what is recovered from it. */
+async function checkRepeatable(folders: Folders, startAt: number, hash: string): Promise<string[]> {
+  const data = join(folders.root, 'again');
+  const archive = join(folders.root, 'again-archive');
+  fs.mkdirSync(archive);
+  if (fs.existsSync(folders.data)) fs.cpSync(folders.data, data, { recursive: true });
+  const env = steady({ ...folders, data, archive }, startAt, () => undefined);
+  try {
+    await env.run(async () => {
+      const options = { pace: 'steady', background: 'inline' } as const;
+      const store = buildStore(env, data, options, () => undefined);
+      await store.open(emptyState(), NO_EVENTS, startAt);
+      await store.close();
+    }, LIMIT_MS);
+    const again = await recoveredHash(data, startAt);
+    return again === hash ? [] : ['recovering twice gives another state than recovering once'];
+  } finally {
+    env.halt();
+    fs.rmSync(data, { recursive: true });
+    fs.rmSync(archive, { recursive: true });
+  }
+}
+
+const isLive = ({ rec, open }: JobEntry): boolean => !isTerminal(rec.state) || open !== undefined;
+
+/** Waits until nothing is left to do; what its caller put off for ever is cancelled. */
+async function finish(orchestrator: Orchestrator, env: SteadyEnv): Promise<void> {
+  const { jobs } = orchestrator.engine.state;
+  for (const { uid, ask } of [...jobs.values()]) {
+    if ((ask.notBefore ?? 0) > env.clock.now()) await orchestrator.cancel(uid);
+  }
+  while ([...jobs.values()].some(isLive)) await env.sleep(LOOK_MS);
+}
+
+export async function checkCase(
+  folders: Folders,
+  pace: Pace = 'steady',
+): Promise<{ replayed: Replayed; problems: string[] }> {
+  const historyMs = historyOf('steady');
+  const replayed = replay(await readFullLog(folders), historyMs);
+  const ledger = readLedger(folders.ledger);
+  const results = resultReader(folders.data);
+  const state = await recoveredState(folders.data, replayed.lastAt);
+  const problems = [
+    ...replayed.problems,
+    ...checkEnds(replayed),
+    ...checkAcks(replayed, readAcks(folders.acks), results),
+    ...checkLedger(replayed, ledger, backoffOf(pace)),
+    ...checkResults(replayed, ledger, results),
+    ...checkStorage(folders.data, state, replayed, historyMs),
+    ...checkFiles(folders.data),
+  ];
+  return { replayed, problems };
+}
+
+/** What became of every job, without what depends on time. */
+function endsOf(replayed: Replayed): string {
+  return [...replayed.lives.values()]
+    .flat()
+    .map(({ uid, rec }) => `${uid} ${rec.state} ${rec.attempt} ${stableHash(rec.result ?? '')}`)
+    .sort()
+    .join('\n');
+}

@@ -1,0 +1,26 @@
+/** What recovery makes of a folder, as one text that does not depend on who recovered it or how often. */
+import { State } from '../../src/core/state.ts';
+import { RealDisk } from '../../src/kit/env/real-disk.ts';
+import { stableHash } from '../../src/kit/hash.ts';
+import { paths } from '../../src/stores/journal/layout.ts';
+import { recover } from '../../src/stores/journal/recover.ts';
+
+export const emptyState = (): State => new State({ cancelDeadlineMs: 5000, failureCacheSize: 100 });
+
+export async function recoveredState(data: string, now: number): Promise<State> {
+  const state = emptyState();
+  await recover(new RealDisk(), paths(data), state, now);
+  return state;
+}
+
+/** Every record; of the brain only what an opening leaves alone. */
+export function stateHash(state: State): string {
+  const jobs = [...state.jobs.values()]
+    .map(({ uid, ask, rec, open, past, seq }) => ({ uid, ask, rec, open, past: past ?? [], seq }))
+    .sort((a, b) => (a.uid < b.uid ? -1 : 1));
+  const attemptFloor = state.brain?.attemptFloor ?? 0;
+  return stableHash({ jobs, failures: [...state.failures], attemptFloor });
+}
+
+export const recoveredHash = async (data: string, now: number): Promise<string> =>
+  stateHash(await recoveredState(data, now));

@@ -1,0 +1,211 @@
+/** A bare engine to play with: a clock that is moved by hand, quick submits, and answers of made-up backends. */
+import type { SubmitAnswer } from '../../src/core/admission/submit.ts';
+import { Engine, type Step } from '../../src/core/engine.ts';
+import { JobEntry } from '../../src/core/entry.ts';
+import type {
+  EngineEvent,
+  Finding,
+  KillAnswer,
+  OfferAnswer,
+  Outcome,
+  Submission,
+} from '../../src/core/events.ts';
+import type { BackendInfo } from '../../src/core/fleet.ts';
+import type { EngineSettings } from '../../src/core/settings.ts';
+import { errorInfo, OrchdError } from '../../src/model/errors.ts';
+import { FRESH_JOB } from '../../src/model/moves.ts';
+import { type AskRecord, type Change, tokenOf } from '../../src/model/records.ts';
+
+export const SETTINGS: EngineSettings = {
+  queueCapacity: 1000,
+  queueBytes: 2 ** 20,
+  queuePolicy: 'reject',
+  maxPayloadBytes: 2 ** 16,
+  batchMaxWaitMs: 300_000,
+  batchShare: 10,
+  maxTries: 3,
+  backoff: { baseDelayMs: 1000, maxDelayMs: 60_000, jitter: 0 },
+  failureCacheTtlMs: 3_600_000,
+  failureCacheSize: 100,
+  cancelDeadlineMs: 5000,
+  busyPauseMs: 1000,
+};
+
+export const START = 1_000_000;
+
+export const SUCCESS: Outcome = { ok: true, result: '"done"' };
+export const FAILED: Outcome = { ok: false, error: errorInfo('EXECUTION_FAILED') };
+export const FAILED_FOR_NOW: Outcome = { ok: false, error: errorInfo('WORKER_TIMEOUT') };
+export const STOPPED: Outcome = { ok: 'cancelled' };
+
+export type Fields = Partial<Submission>;
+
+export function submission(id: string, fields: Fields = {}): Submission {
+  return {
+    id,
+    tenant: 'default',
+    principal: 'someone',
+    submittedBy: 'someone',
+    type: 't',
+    class: 'batch',
+    score: 0,
+    weight: 1,
+    maxTries: SETTINGS.maxTries,
+    payload: '{}',
+    payloadBytes: 2,
+    key: undefined,
+    kind: undefined,
+    model: undefined,
+    labels: undefined,
+    session: undefined,
+    parallel: undefined,
+    notBefore: undefined,
+    deadlineMs: undefined,
+    timeoutMs: undefined,
+    parent: undefined,
+    onUnknown: undefined,
+    onDisconnect: undefined,
+    hash: undefined,
+    correlationId: undefined,
+    forceRetry: false,
+    bodyStored: true,
+    known: undefined,
+    ...fields,
+  };
+}
+
+/** A job as it would be in memory, outside any engine. */
+export function makeEntry(n: number, fields: Partial<AskRecord> = {}): JobEntry {
+  const { forceRetry: _, known: __, bodyStored: ___, deadlineMs: ____, ...ask } = submission(`j${n}`);
+  const rest = { v: 1 as const, n, createdAt: START, deadlineAt: undefined, root: undefined };
+  return new JobEntry(`j${n}`, { ...ask, ...rest, ...fields }, FRESH_JOB, n);
+}
+
+export const backendInfo = (name: string, fields: Partial<BackendInfo> = {}): BackendInfo => ({
+  name,
+  kind: 'fake',
+  slots: 1,
+  types: undefined,
+  models: undefined,
+  labels: {},
+  paid: false,
+  keepsResults: true,
+  registry: `registry of ${name}`,
+  ...fields,
+});
+
+export class EngineKit {
+  readonly engine: Engine;
+  /** Every change so far, with the instant it was made at. */
+  readonly log: { readonly change: Change; readonly at: number }[] = [];
+  /** Every event so far, with the instant it was given at. */
+  readonly events: { readonly event: EngineEvent; readonly now: number }[] = [];
+  now = START;
+
+  constructor(settings: Partial<EngineSettings> = {}, random: () => number = () => 0) {
+    this.engine = new Engine({ settings: { ...SETTINGS, ...settings }, random });
+    this.step({ type: 'open', owner: 'kit' });
+  }
+
+  step(event: EngineEvent): Step {
+    this.events.push({ event, now: this.now });
+    const step = this.engine.step(event, this.now);
+    for (const change of step.changes) this.log.push({ change, at: this.now });
+    return step;
+  }
+
+  /** Lets time pass, and ticks where it brings something about. */
+  pass(ms: number): void {
+    const end = this.now + ms;
+    for (let at = this.engine.nextWake(); at <= end; at = this.engine.nextWake()) {
+      this.now = Math.max(this.now, at);
+      this.step({ type: 'tick' });
+    }
+    this.now = end;
+    this.step({ type: 'tick' });
+  }
+
+  backend(name: string, fields: Partial<BackendInfo> = {}): void {
+    this.step({ type: 'backend', info: backendInfo(name, fields) });
+  }
+
+  trySubmit(id: string, fields: Fields = {}): SubmitAnswer | OrchdError {
+    const { reply } = this.step({ type: 'submit', submissions: [submission(id, fields)] });
+    return (reply as (SubmitAnswer | OrchdError)[])[0]!;
+  }
+
+  submit(id: string, fields: Fields = {}): SubmitAnswer {
+    return orThrow(this.trySubmit(id, fields));
+  }
+
+  job(uid: string): JobEntry {
+    const entry = this.engine.state.jobs.get(uid);
+    if (!entry) throw new Error(`no job "${uid}" in memory`);
+    return entry;
+  }
+
+  state(uid: string): string {
+    return this.job(uid).rec.state;
+  }
+
+  /** The token of the open attempt. */
+  token(uid: string): string {
+    const { open } = this.job(uid);
+    if (!open) throw new Error(`"${uid}" has no open attempt`);
+    return tokenOf(uid, open.n);
+  }
+
+  offered(uid: string, answer: OfferAnswer): Step {
+    return this.step({ type: 'offered', token: this.token(uid), answer });
+  }
+
+  accept(uid: string): Step {
+    return this.offered(uid, { is: 'accepted' });
+  }
+
+  end(uid: string, outcome: Outcome): Step {
+    return this.step({ type: 'outcome', token: this.token(uid), outcome });
+  }
+
+  found(uid: string, finding: Finding): Step {
+    return this.step({ type: 'found', token: this.token(uid), finding });
+  }
+
+  killed(uid: string, answer: KillAnswer): Step {
+    return this.step({ type: 'killed', token: this.token(uid), answer });
+  }
+
+  lose(uid: string): Step {
+    return this.step({ type: 'lost', token: this.token(uid) });
+  }
+
+  order(event: Extract<EngineEvent, { type: 'cancel' | 'redrive' | 'resolve' }>): SubmitAnswer {
+    return orThrow(this.step(event).reply as SubmitAnswer | OrchdError);
+  }
+
+  cancel(uid: string): SubmitAnswer {
+    return this.order({ type: 'cancel', uid, by: 'test' });
+  }
+
+  redrive(uid: string): SubmitAnswer {
+    return this.order({ type: 'redrive', uid, by: 'test', known: undefined });
+  }
+
+  /** Every job that was claimed, in order. */
+  get claims(): string[] {
+    return this.log.filter(({ change }) => isClaim(change)).map(({ change }) => change.id);
+  }
+}
+
+const isClaim = (change: Change): boolean => change.kind === 'job' && change.after?.state === 'claimed';
+
+function orThrow(reply: SubmitAnswer | OrchdError): SubmitAnswer {
+  if (reply instanceof OrchdError) throw reply;
+  return reply;
+}
+
+/** What a refusal looks like, for assert.throws. */
+export const refusal =
+  (code: string, reason?: string) =>
+  (error: unknown): boolean =>
+    error instanceof OrchdError && error.code === code && error.details.reason === reason;

@@ -1,0 +1,267 @@
+/**
+ * Random walks of an engine: whatever may happen to it, in any order, late, twice or out of place. Each command
+ * is read against the state it meets, so that most of them hit something.
+ */
+import fc from 'fast-check';
+import type { Step } from '../../src/core/engine.ts';
+import type {
+  EndedJob,
+  EngineEvent,
+  Finding,
+  KillAnswer,
+  OfferAnswer,
+  Outcome,
+  ResolveAs,
+} from '../../src/core/events.ts';
+import type { EngineSettings } from '../../src/core/settings.ts';
+import type { State } from '../../src/core/state.ts';
+import { errorInfo } from '../../src/model/errors.ts';
+import { isTerminal } from '../../src/model/states.ts';
+import {
+  backendInfo,
+  EngineKit,
+  FAILED,
+  FAILED_FOR_NOW,
+  STOPPED,
+  SUCCESS,
+  submission,
+} from './engine-kit.ts';
+
+/** A small world: full queues, short waits and clashes of names are common. */
+export const WALK_SETTINGS: Partial<EngineSettings> = {
+  queueCapacity: 6,
+  queueBytes: 200,
+  batchMaxWaitMs: 50,
+  batchShare: 3,
+  backoff: { baseDelayMs: 10, maxDelayMs: 40, jitter: 0.5 },
+  failureCacheTtlMs: 100,
+  failureCacheSize: 2,
+  cancelDeadlineMs: 30,
+  busyPauseMs: 15,
+};
+
+const KINDS = [
+  ...Array<'submit'>(6).fill('submit'),
+  ...Array<'offered'>(6).fill('offered'),
+  ...Array<'outcome'>(4).fill('outcome'),
+  ...Array<'found'>(3).fill('found'),
+  ...Array<'killed'>(4).fill('killed'),
+  ...Array<'tick'>(3).fill('tick'),
+  'lost',
+  'cancel',
+  'redrive',
+  'resolve',
+  'backend',
+  'reachable',
+  'space',
+  'indexed',
+  'open',
+  'purge',
+] as const;
+
+export interface WalkCommand {
+  readonly kind: (typeof KINDS)[number];
+  readonly pick: number;
+  readonly variant: number;
+  readonly ms: number;
+}
+
+export const walkCommands = (maxLength: number): fc.Arbitrary<WalkCommand[]> =>
+  fc.array(
+    fc.record({
+      kind: fc.constantFrom(...KINDS),
+      pick: fc.nat({ max: 1000 }),
+      variant: fc.nat({ max: 1000 }),
+      ms: fc.integer({ min: 0, max: 20 }),
+    }),
+    // Without the size most walks would be a few steps long.
+    { minLength: 1, maxLength, size: 'max' },
+  );
+
+const OUTCOMES: readonly Outcome[] = [SUCCESS, FAILED, FAILED_FOR_NOW, STOPPED];
+const OFFERS: readonly OfferAnswer[] = [
+  { is: 'accepted' },
+  { is: 'accepted' },
+  { is: 'busy' },
+  { is: 'busy', retryAfterMs: 5 },
+  { is: 'refused', error: errorInfo('POOL_UNAVAILABLE') },
+  { is: 'refused', error: errorInfo('WORKER_NOT_FOUND') },
+  { is: 'unknown' },
+];
+const RESOLUTIONS: readonly ResolveAs[] = [
+  { as: 'retry' },
+  { as: 'failed' },
+  { as: 'succeeded', result: '1' },
+];
+
+const at = <T>(items: readonly T[], pick: number): T => items[pick % items.length] as T;
+
+/** What has left memory: the shell looks there before it asks the engine. */
+type History = Map<string, EndedJob>;
+
+/** What a command means here and now; most picks are things that are there. */
+function eventOf(kit: EngineKit, history: History, { kind, pick, variant }: WalkCommand): EngineEvent {
+  const { state } = kit.engine;
+  const outcome = at(OUTCOMES, variant);
+  const finding: Finding = at(
+    [{ is: 'running' }, { is: 'absent' }, { is: 'forgotten' }, { is: 'ended', outcome }],
+    pick + variant,
+  );
+  const answer: KillAnswer = at(
+    [{ is: 'tombstoned' }, { is: 'forgotten' }, { is: 'ended', outcome }],
+    pick + variant,
+  );
+  const token = at([...state.open.keys(), 'nobody:1'], pick);
+  const uid = at([...state.jobs.keys(), 'nobody'], pick);
+  switch (kind) {
+    case 'submit':
+      return { type: 'submit', submissions: submissions(kit, history, pick, variant) };
+    case 'offered':
+      return { type: 'offered', token, answer: at(OFFERS, variant) };
+    case 'outcome':
+      return { type: 'outcome', token, outcome };
+    case 'found':
+      return { type: 'found', token, finding };
+    case 'killed':
+      return { type: 'killed', token: killable(state, pick) ?? token, answer };
+    case 'lost':
+      return { type: 'lost', token };
+    case 'cancel':
+      return { type: 'cancel', uid, by: 'walk' };
+    case 'redrive':
+      return redriveOf(state, history, pick, uid);
+    case 'resolve':
+      return { type: 'resolve', uid: stale(state, pick) ?? uid, by: 'walk', how: at(RESOLUTIONS, variant) };
+    default:
+      return worldEvent(kit, kind, pick, variant);
+  }
+}
+
+/** Of a dead job in memory, or of one that has left it. */
+function redriveOf(state: State, history: History, pick: number, otherwise: string): EngineEvent {
+  const gone = [...history].filter(([uid, { job }]) => job.state === 'dead' && !state.jobs.has(uid));
+  const uids = [withState(state, 'dead', pick), ...gone.map(([uid]) => uid), otherwise];
+  const uid = at(
+    uids.filter((each) => each !== undefined),
+    pick,
+  );
+  return { type: 'redrive', uid, by: 'walk', known: history.get(uid) };
+}
+
+function worldEvent(kit: EngineKit, kind: string, pick: number, variant: number): EngineEvent {
+  const name = at(['b1', 'b2', 'b3'], pick);
+  switch (kind) {
+    case 'backend':
+      return {
+        type: 'backend',
+        info: backendInfo(name, {
+          slots: 1 + (variant % 2),
+          types: at([undefined, ['t'], ['t', 'u']], variant),
+          paid: variant % 3 === 0,
+        }),
+      };
+    case 'reachable':
+      return { type: 'reachable', name, up: variant % 3 !== 0 };
+    case 'space':
+      return { type: 'space', full: variant % 4 === 0 };
+    case 'indexed': {
+      const uids = [...kit.engine.state.ended].slice(0, 2).map(({ uid, seq }) => ({ uid, seq }));
+      return { type: 'indexed', uids };
+    }
+    case 'open':
+      return { type: 'open', owner: 'walk' };
+    case 'purge':
+      return { type: 'purge', attemptFloor: variant % 5 };
+    default:
+      return { type: 'tick' };
+  }
+}
+
+function submissions(kit: EngineKit, history: History, pick: number, variant: number) {
+  const { state } = kit.engine;
+  const optional = <T>(value: T, bit: number): T | undefined => ((variant >> bit) & 1 ? value : undefined);
+  const chosen = optional(`chosen${pick % 4}`, 0);
+  const fields = {
+    key: optional(`k${pick % 3}`, 1),
+    hash: chosen && `h${pick % 2}`,
+    known: chosen ? history.get(chosen) : undefined,
+    class: at(['batch', 'interactive'] as const, variant),
+    principal: `p${pick % 3}`,
+    type: at(['t', 't', 'u'], pick),
+    session: optional(`s${pick % 2}`, 2),
+    parallel: variant % 7 === 0 ? (true as const) : undefined,
+    notBefore: optional(kit.now + 12, 3),
+    deadlineMs: optional(40, 4),
+    timeoutMs: optional(15, 5),
+    parent: optional(at([...state.jobs.values()].map(({ ask }) => ask.id).concat('nobody'), pick), 6),
+    onUnknown: at([undefined, 'hold', 'retry', 'fail'] as const, variant),
+    payloadBytes: at([2, 40, 90], pick),
+    maxTries: 1 + (variant % 3),
+    forceRetry: variant % 5 === 0,
+  };
+  return [submission(chosen ?? `j${kit.log.length}-${pick}`, fields)];
+}
+
+const killable = (state: State, pick: number): string | undefined => {
+  const tokens = [...state.open].filter(([, { open }]) => open?.kill).map(([token]) => token);
+  return tokens.length > 0 ? at(tokens, pick) : undefined;
+};
+
+const withState = (state: State, wanted: string, pick: number): string | undefined => {
+  const uids = [...state.jobs.values()].filter(({ rec }) => rec.state === wanted).map(({ uid }) => uid);
+  return uids.length > 0 ? at(uids, pick) : undefined;
+};
+const stale = (state: State, pick: number): string | undefined => withState(state, 'stale', pick);
+
+type Check = (kit: EngineKit, step: Step, before: string) => void;
+
+/** Walks, and shows every step to `check`, with what `look` saw before it. */
+export function walk(
+  commands: readonly WalkCommand[],
+  check: Check = () => undefined,
+  look: (state: State) => string = () => '',
+): EngineKit {
+  let chance = 0;
+  const next = (): number => {
+    chance = (chance + 0.37) % 1;
+    return chance;
+  };
+  const kit = new EngineKit(WALK_SETTINGS, next);
+  const { state } = kit.engine;
+  const history: History = new Map();
+  kit.backend('b1', { slots: 2 });
+  kit.backend('b2', { paid: true });
+  for (const command of commands) {
+    kit.now += command.ms;
+    // Time passes by itself: what a step is blamed for must be its own.
+    kit.step({ type: 'tick' });
+    const event = eventOf(kit, history, command);
+    if (event.type === 'indexed') {
+      for (const { uid } of event.uids) history.set(uid, { ask: kit.job(uid).ask, job: kit.job(uid).rec });
+    }
+    const before = look(state);
+    check(kit, kit.step(event), before);
+  }
+  return kit;
+}
+
+/** Everything that follows from the records, and where the queue has each job: equal states give equal texts. */
+export function stateText(state: State): string {
+  const jobs = [...state.jobs.values()].sort((a, b) => (a.uid < b.uid ? -1 : 1));
+  return JSON.stringify({
+    seq: state.seq,
+    brain: state.brain,
+    failures: [...state.failures],
+    counts: state.counts,
+    bytes: state.queuedBytes,
+    waiting: state.waiting,
+    blobs: [...state.blobFiles].sort(),
+    ended: [...state.ended].map(({ uid }) => uid).sort(),
+    open: [...state.open.keys()].sort(),
+    newest: [...state.newestFirst()].map(({ uid }) => uid),
+    jobs: jobs.map(({ uid, ask, rec, seq, open, past, parked, lane, queuePos, wakeAt }) => {
+      const wake = isTerminal(rec.state) ? undefined : wakeAt;
+      return { uid, ask, rec, seq, open, past, parked, lane: lane?.key, inLane: queuePos >= 0, wake };
+    }),
+  });
+}

@@ -1,0 +1,203 @@
+/**
+ * Makes data folders frame by frame, so that a test knows where every byte of one came from. The frames and
+ * checkpoints are written by the code that writes real ones.
+ */
+import { join } from 'node:path';
+import { State } from '../../src/core/state.ts';
+import type { Disk } from '../../src/kit/env/env.ts';
+import { errorInfo } from '../../src/model/errors.ts';
+import {
+  accept,
+  cancelled,
+  claim,
+  die,
+  end,
+  FRESH_JOB,
+  fail,
+  intend,
+  redrive,
+  retry,
+  start,
+  succeed,
+} from '../../src/model/moves.ts';
+import {
+  type AskRecord,
+  type AttemptRecord,
+  type Body,
+  BRAIN_ID,
+  type Change,
+  type JobRecord,
+  type RecordKind,
+  type RecordKinds,
+  tokenOf,
+} from '../../src/model/records.ts';
+import { upcast } from '../../src/model/upcast.ts';
+import { mergeCheckpoint } from '../../src/stores/journal/checkpoint.ts';
+import { encodeChange } from '../../src/stores/journal/codec.ts';
+import { encodeFrame } from '../../src/stores/journal/frame.ts';
+import { type Paths, paths, segmentName } from '../../src/stores/journal/layout.ts';
+import { type Manifest, NO_CHECKPOINT, writeManifest } from '../../src/stores/journal/manifest.ts';
+import { MemoryDisk } from './memory-disk.ts';
+
+/** Brain time of everything that is made here. */
+export const NOW = 1_800_000_000_000;
+
+export const change = <K extends RecordKind>(
+  kind: K,
+  id: string,
+  after: RecordKinds[K] | null,
+  cause = 'test',
+): Change => ({ kind, id, after, cause }) as Change;
+
+export function askOf(id: string, n: number, fields: Partial<AskRecord> = {}): AskRecord {
+  const stored = { v: 1, id, tenant: 'default', n, createdAt: NOW, principal: 'anna', ...fields };
+  return upcast('ask', { submittedBy: 'anna', type: 'inference', maxTries: 3, ...stored } as never);
+}
+
+/** A job in the making: every method returns the changes of one legal step. */
+export class JobScript {
+  readonly uid: string;
+  readonly backend: string;
+  job: JobRecord = FRESH_JOB;
+  attempt: AttemptRecord | undefined;
+
+  constructor(uid: string, backend = 'b1') {
+    this.uid = uid;
+    this.backend = backend;
+  }
+
+  ask(n: number, fields: Partial<AskRecord> = {}): Change[] {
+    this.job = FRESH_JOB;
+    this.attempt = undefined;
+    return [change('ask', this.uid, askOf(this.uid, n, fields), 'submit')];
+  }
+
+  claim(n = this.job.attempt + 1): Change[] {
+    return [
+      ...this.#move(claim(this.job, n, this.backend)),
+      ...this.#try(intend(this.uid, n, this.backend, 'r', 1, NOW)),
+    ];
+  }
+
+  start(): Change[] {
+    return [...this.#try(accept(this.attempt as AttemptRecord, NOW, 1)), ...this.#move(start(this.job, NOW))];
+  }
+
+  succeed(result: Body = '"done"'): Change[] {
+    return [
+      ...this.#try(end(this.attempt as AttemptRecord, NOW, 'succeeded')),
+      ...this.#move(succeed(this.job, NOW, result)),
+    ];
+  }
+
+  /** A try ends badly: another one follows, or none. */
+  fail(then: 'retry' | 'die'): Change[] {
+    const error = errorInfo('EXECUTION_FAILED');
+    const ended = this.#try(end(this.attempt as AttemptRecord, NOW, 'failed', error));
+    const failed = this.#move(fail(this.job, error));
+    const next = then === 'retry' ? retry(this.job, NOW) : die(this.job, NOW, 'failed', error);
+    return [...ended, ...failed, ...this.#move(next)];
+  }
+
+  redrive(): Change[] {
+    return this.#move(redrive(this.job));
+  }
+
+  /** The redrive of a job that has left memory: its ask comes back first. */
+  revive(n: number, fields: Partial<AskRecord> = {}): Change[] {
+    const before = this.job;
+    const ask = this.ask(n, fields);
+    return [...ask, ...this.#move(redrive(before))];
+  }
+
+  cancel(): Change[] {
+    return this.#move(cancelled(this.job, NOW, errorInfo('CANCELLED')));
+  }
+
+  #move(after: JobRecord): Change[] {
+    this.job = after;
+    return [change('job', this.uid, after)];
+  }
+
+  #try(after: AttemptRecord): Change[] {
+    this.attempt = after;
+    return [change('attempt', tokenOf(this.uid, after.n), after)];
+  }
+}
+
+export class FolderMaker {
+  readonly disk: Disk;
+  readonly paths: Paths;
+  /** The sequence of the next change. */
+  next = 1;
+  epoch = 1;
+  chain = 0;
+  manifest: Manifest = NO_CHECKPOINT;
+  #segment = '';
+  #position = 0;
+
+  private constructor(disk: Disk, folder: string) {
+    this.disk = disk;
+    this.paths = paths(folder);
+  }
+
+  static async make(disk: Disk = new MemoryDisk(), folder = '/data'): Promise<FolderMaker> {
+    const maker = new FolderMaker(disk, folder);
+    const { log, parts, blobs } = maker.paths;
+    for (const path of [folder, log, parts, blobs]) await disk.makeFolder(path);
+    await maker.roll();
+    await maker.add(change('brain', BRAIN_ID, { v: 1, owner: 'o', epoch: 1, attemptFloor: 0 }, 'open'));
+    return maker;
+  }
+
+  /** The file of the present segment. */
+  get segment(): string {
+    return join(this.paths.log, this.#segment);
+  }
+
+  get position(): number {
+    return this.#position;
+  }
+
+  /** One frame with these changes. */
+  async add(...changes: readonly Change[]): Promise<void> {
+    await this.addText(changes.map(encodeChange).join(''), changes.length);
+  }
+
+  async addText(text: string, count: number): Promise<void> {
+    const { next: firstSeq, epoch, chain } = this;
+    const { frame, payloadCrc } = encodeFrame({ firstSeq, count, epoch, at: NOW, chain, text });
+    const file = await this.disk.open(this.segment, 'write');
+    await file.write(this.#position, frame);
+    await file.close();
+    this.#position += frame.length;
+    this.chain = payloadCrc;
+    this.next += count;
+  }
+
+  /** Goes on in a new segment. */
+  async roll(): Promise<void> {
+    this.#segment = segmentName(this.next);
+    this.#position = 0;
+    await (await this.disk.open(this.segment, 'create')).close();
+  }
+
+  /** Zeros behind the last frame, as a segment has that is being written. */
+  async preallocate(bytes: number): Promise<void> {
+    const file = await this.disk.open(this.segment, 'write');
+    await file.truncate(this.#position + bytes);
+    await file.close();
+  }
+
+  async checkpoint(indexedUpTo = 0, at = NOW): Promise<Manifest> {
+    const upTo = this.next - 1;
+    await this.roll();
+    const order = { base: this.manifest, upTo, indexedUpTo, at };
+    this.manifest = await mergeCheckpoint(this.disk, this.paths, order);
+    await writeManifest(this.disk, this.paths, this.manifest);
+    return this.manifest;
+  }
+}
+
+export const newState = (): State =>
+  new State({ cancelDeadlineMs: 5000, failureCacheSize: Number.POSITIVE_INFINITY });

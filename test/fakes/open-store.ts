@@ -1,0 +1,60 @@
+/** Opens a data folder on any disk as a brain would, without a brain: the records and what was warned of. */
+import type { StoreEvents } from '../../src/core/ports.ts';
+import type { State } from '../../src/core/state.ts';
+import type { Disk, Env, Timers } from '../../src/kit/env/env.ts';
+import { realEnv } from '../../src/kit/env/real.ts';
+import { InlineBackground } from '../../src/stores/journal/background.ts';
+import { MemoryHistory } from '../../src/stores/journal/history-memory.ts';
+import { JournalStore } from '../../src/stores/journal/journal.ts';
+import { NOW, newState } from './folder-maker.ts';
+
+const YEAR_MS = 365 * 24 * 3600_000;
+/** Small, so that thousands of openings cost little. */
+const LIMITS = {
+  minSegmentBytes: 8192,
+  maxSegmentBytes: 8192,
+  maxFrameBytes: 4096,
+  maxPendingBytes: 2 ** 20,
+};
+
+export interface Opened {
+  readonly store: JournalStore;
+  readonly state: State;
+  readonly warnings: readonly string[];
+  /** Resolves when this change is durable. */
+  durable(seq: number): Promise<void>;
+}
+
+export async function openStore(disk: Disk, folder = '/data'): Promise<Opened> {
+  const { timers, ...world } = realEnv();
+  // A store that a failed test leaves open must not keep the process alive.
+  const after: Timers['after'] = (ms, run) => {
+    const timer = setTimeout(run, Math.min(ms, 2 ** 31 - 1)).unref();
+    return () => clearTimeout(timer);
+  };
+  const env: Env = { ...world, timers: { ...timers, after }, disk };
+  const state = newState();
+  const warnings: string[] = [];
+  const waiting = new Map<number, () => void>();
+  const store = new JournalStore(env, {
+    folder,
+    checkpointIntervalMs: YEAR_MS,
+    historyMs: YEAR_MS,
+    auditMs: YEAR_MS,
+    auditBytes: 2 ** 30,
+    limits: LIMITS,
+    background: (paths) => new InlineBackground(disk, paths, new MemoryHistory()),
+    onWarning: (warning) => warnings.push(warning),
+  });
+  const events: StoreEvents = {
+    durable: (seq) => waiting.get(seq)?.(),
+    indexed: () => undefined,
+    space: () => undefined,
+    failed: (error) => {
+      throw error;
+    },
+  };
+  await store.open(state, events, NOW);
+  const durable = (seq: number): Promise<void> => new Promise((resolve) => waiting.set(seq, resolve));
+  return { store, state, warnings, durable };
+}

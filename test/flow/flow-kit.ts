@@ -1,0 +1,160 @@
+/** Orchestrators for flow tests: on a journal in a folder of their own, or in memory, stopped when the test ends. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { runtimeSettings } from '../../src/app.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import type { Backend } from '../../src/core/ports.ts';
+import { createOrchestrator, OrchdError, type OrchestratorOptions } from '../../src/index.ts';
+import type { Disk, DiskFile, Env, Timers } from '../../src/kit/env/env.ts';
+import { realEnv } from '../../src/kit/env/real.ts';
+import { createLogger } from '../../src/kit/logger.ts';
+import { Orchestrator } from '../../src/runtime/orchestrator.ts';
+import { InlineBackground } from '../../src/stores/journal/background.ts';
+import { SqliteHistory } from '../../src/stores/journal/history-sqlite.ts';
+import { JournalStore } from '../../src/stores/journal/journal.ts';
+
+export const STORES = ['memory', 'journal'] as const;
+
+export function tempFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'orchd-flow-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  return join(folder, 'data');
+}
+
+export const dataOf = (t: TestContext, store: (typeof STORES)[number]): string =>
+  store === 'memory' ? 'memory' : tempFolder(t);
+
+/** Says nothing: what a test wants to know it asks for. */
+const silent = createLogger({ write: () => undefined, now: () => 0 });
+
+export async function start(t: TestContext, options: OrchestratorOptions): Promise<Orchestrator> {
+  const orchestrator = await createOrchestrator({ logger: silent, ...options });
+  t.after(() => orchestrator.stop());
+  return orchestrator;
+}
+
+/** The same on a journal whose background work is done at once, in this thread. */
+export async function startInline(
+  t: TestContext,
+  options: { data: string; env: Env; backends: readonly Backend[]; config?: string },
+): Promise<Orchestrator> {
+  const { backends } = options;
+  const env = { ...options.env, timers: withoutPauses(options.env.timers) };
+  const config = loadConfig({ text: options.config ?? '' });
+  const store = new JournalStore(env, {
+    folder: options.data,
+    checkpointIntervalMs: config.state.checkpointIntervalMs,
+    ...config.retention,
+    background: (paths) => new InlineBackground(env.disk, paths, new SqliteHistory(paths.history, 'write')),
+  });
+  const orchestrator = new Orchestrator({ env, store, backends, settings: runtimeSettings(config) });
+  t.after(() => orchestrator.stop());
+  await orchestrator.start();
+  return orchestrator;
+}
+
+/** Short pauses, which only gather work, are no pauses. */
+const withoutPauses = (timers: Timers): Timers => ({
+  soon: (run) => timers.soon(run),
+  after: (ms, run) => {
+    if (ms > 500) return timers.after(ms, run);
+    const immediate = setImmediate(run);
+    return () => clearImmediate(immediate);
+  },
+});
+
+/** Everything that is already waiting to happen happens. */
+export async function turns(count = 20): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
+}
+
+export type FileHook = (path: string, file: DiskFile) => DiskFile;
+
+/** The real disk, with every file that is opened given to `hook` first. */
+export function hookedDisk(hook: FileHook, real: Disk = realEnv().disk): Disk {
+  return new Proxy(real, {
+    get(target, name) {
+      if (name === 'open') {
+        return async (...args: Parameters<Disk['open']>) => hook(args[0], await target.open(...args));
+      }
+      const member = target[name as keyof Disk];
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+}
+
+/** An environment whose flushes of the log wait while they are held. */
+export class HeldEnv {
+  readonly env: Env;
+  #gate: PromiseWithResolvers<void> | undefined;
+  #watchers: (() => void)[] = [];
+  /** Flushes so far, and those that wait now. */
+  flushes = 0;
+  waiting = 0;
+
+  constructor() {
+    const disk = hookedDisk((path, file) => (path.endsWith('.log') ? this.#held(file) : file));
+    this.env = { ...realEnv(), disk };
+  }
+
+  hold(): void {
+    this.#gate ??= Promise.withResolvers<void>();
+  }
+
+  release(): void {
+    this.#gate?.resolve();
+    this.#gate = undefined;
+  }
+
+  /** Lets one flush become durable, and returns when the next one waits: by then it was told. */
+  async releaseOne(): Promise<void> {
+    const { flushes } = this;
+    this.#gate?.resolve();
+    this.#gate = Promise.withResolvers<void>();
+    await this.#until(() => this.flushes > flushes);
+  }
+
+  /** A flush has been written and waits to become durable. */
+  async flushWaits(): Promise<void> {
+    await this.#until(() => this.waiting > 0);
+  }
+
+  async #until(isSo: () => boolean): Promise<void> {
+    while (!isSo()) await new Promise<void>((resolve) => this.#watchers.push(resolve));
+  }
+
+  #held(file: DiskFile): DiskFile {
+    const sync = file.datasync.bind(file);
+    file.datasync = async () => {
+      this.flushes++;
+      this.waiting++;
+      for (const wake of this.#watchers.splice(0)) wake();
+      await this.#gate?.promise;
+      this.waiting--;
+      await sync();
+    };
+    return file;
+  }
+}
+
+const PATIENCE_MS = 3000;
+
+/** Fails where a promise is never kept, instead of waiting for ever. */
+export async function within<T>(promise: Promise<T>): Promise<T> {
+  const { promise: tooLong, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error('it waits for ever')), PATIENCE_MS);
+  return Promise.race([promise, tooLong]).finally(() => clearTimeout(timer));
+}
+
+/** What a call was refused with. */
+export async function refusalOf(call: () => Promise<unknown>): Promise<OrchdError> {
+  try {
+    await within(call());
+  } catch (error) {
+    if (error instanceof OrchdError) return error;
+    throw error;
+  }
+  throw new Error('it was not refused');
+}

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import type { JobView, ListRequest } from '../../src/index.ts';
+import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
+import { dataOf, STORES, start, tempFolder, turns } from './flow-kit.ts';
+import { Stage } from './stage.ts';
+
+/** All pages, one after another. */
+async function pages(orchestrator: Orchestrator, request: ListRequest): Promise<JobView[]> {
+  const all: JobView[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await orchestrator.list({ ...request, ...(cursor !== undefined && { cursor }) });
+    assert.ok(page.jobs.length <= (request.limit ?? 50));
+    assert.ok(page.jobs.length > 0 || page.cursor === undefined, 'a page with a cursor has something on it');
+    all.push(...page.jobs);
+    cursor = page.cursor;
+  } while (cursor !== undefined);
+  return all;
+}
+
+const idsOf = (jobs: readonly JobView[]): string[] => jobs.map(({ job_id }) => job_id);
+
+async function begin(t: TestContext, data: string): Promise<{ stage: Stage; orchestrator: Orchestrator }> {
+  const stage = new Stage({ types: ['run'], slots: 1000 });
+  t.after(() => stage.endAll());
+  return { stage, orchestrator: await start(t, { data, backends: [stage] }) };
+}
+
+/** Every second job has ended, most of them are out of memory. */
+async function mixed(orchestrator: Orchestrator, stage: Stage, count: number): Promise<string[]> {
+  const ids = Array.from({ length: count }, (_, n) => `j${n}`);
+  await orchestrator.submitMany(ids.map((job_id, n) => ({ job_id, type: n % 2 === 0 ? 'run' : 'waits' })));
+  await stage.startedCount(Math.ceil(count / 2));
+  stage.endAll();
+  for (let n = 0; n < count; n += 2) await orchestrator.wait(`j${n}`);
+  return ids.reverse();
+}
+
+for (const store of STORES) {
+  describe(`pages (${store})`, () => {
+    test('go through live and ended jobs as one sequence, newest first, without a gap and without a repeat', async (t) => {
+      const { stage, orchestrator } = await begin(t, dataOf(t, store));
+      const ids = await mixed(orchestrator, stage, 101);
+      for (const limit of [1, 7, 50, 101, 1000]) {
+        assert.deepEqual(idsOf(await pages(orchestrator, { limit })), ids, `at any moment, by ${limit}`);
+      }
+      while (orchestrator.engine.state.ended.size > 0) await turns(1);
+      for (const limit of [1, 7, 50, 101, 1000]) {
+        assert.deepEqual(idsOf(await pages(orchestrator, { limit })), ids, `settled, by ${limit}`);
+      }
+    });
+
+    test('keep to their filter', async (t) => {
+      const { stage, orchestrator } = await begin(t, dataOf(t, store));
+      const ids = await mixed(orchestrator, stage, 40);
+      await orchestrator.submit({ job_id: 'k', key: 'key', session_id: 's', agent: 'me' });
+      await orchestrator.submit({ job_id: 'theirs' }, { tenant: 'acme' });
+      const live = ids.filter((_, n) => n % 2 === 0);
+      const cases: [ListRequest, string[]][] = [
+        [{ state: 'succeeded' }, ids.filter((_, n) => n % 2 === 1)],
+        [{ state: 'queued' }, ['k', ...live]],
+        [{ state: 'queued, succeeded' }, ['k', ...ids]],
+        [{ type: 'waits' }, live],
+        [{ key: 'key' }, ['k']],
+        [{ session_id: 's' }, ['k']],
+        [{ agent: 'me' }, ['k']],
+        [{ state: 'dead' }, []],
+      ];
+      for (const [request, expected] of cases) {
+        assert.deepEqual(
+          idsOf(await pages(orchestrator, { ...request, limit: 3 })),
+          expected,
+          JSON.stringify(request),
+        );
+      }
+      assert.deepEqual(idsOf((await orchestrator.list({}, 'acme')).jobs), ['theirs']);
+    });
+  });
+}
+
+test('jobs that were redriven do not hide the dead ones behind them', async (t) => {
+  const { stage, orchestrator } = await begin(t, tempFolder(t));
+  const ids = ['d1', 'd2', 'd3', 'd4', 'd5'];
+  for (const [n, job_id] of ids.entries()) {
+    await orchestrator.submit({ job_id, type: 'run', max_tries: 1 });
+    await stage.startedCount(n + 1);
+    stage.end(`${job_id}:1`, { ok: false, error: { code: 'INTERNAL', message: 'x', retriable: true } });
+    await orchestrator.wait(job_id);
+  }
+  while (orchestrator.engine.state.jobs.size > 0) await turns(1);
+  for (const id of ['d5', 'd4', 'd3']) await orchestrator.redrive(id);
+  assert.deepEqual(idsOf(await pages(orchestrator, { state: 'dead', limit: 2 })), ['d2', 'd1']);
+  assert.deepEqual(idsOf(await pages(orchestrator, { limit: 2 })), [...ids].reverse());
+});
+
+test('what ends while pages are turned is on one of them', async (t) => {
+  const { stage, orchestrator } = await begin(t, tempFolder(t));
+  const ids = Array.from({ length: 60 }, (_, n) => `j${n}`);
+  await orchestrator.submitMany(ids.map((job_id) => ({ job_id, type: 'run' })));
+  await stage.startedCount(60);
+  const seen: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await orchestrator.list({ limit: 5, ...(cursor !== undefined && { cursor }) });
+    seen.push(...idsOf(page.jobs));
+    cursor = page.cursor;
+    for (const token of stage.runningTokens.slice(0, 7)) stage.end(token);
+    await turns(30);
+  } while (cursor !== undefined);
+  assert.deepEqual(seen, ids.reverse());
+});

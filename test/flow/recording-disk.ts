@@ -1,0 +1,86 @@
+/** The real disk, with a book of everything that is written to it and in which order. */
+import { readFileSync } from 'node:fs';
+import type { Disk, DiskFile } from '../../src/kit/env/env.ts';
+import { realEnv } from '../../src/kit/env/real.ts';
+
+export interface DiskOp {
+  readonly op: 'create' | 'write' | 'sync' | 'rename' | 'sync folder' | 'remove' | 'truncate';
+  readonly path: string;
+  readonly to?: string;
+  readonly bytes: number;
+  readonly at: number;
+}
+
+export class RecordingDisk {
+  readonly ops: DiskOp[] = [];
+  readonly disk: Disk;
+  readonly #now: () => number;
+
+  constructor(now: () => number = () => 0, real: Disk = realEnv().disk) {
+    this.#now = now;
+    this.disk = {
+      open: async (path, mode) => {
+        const file = await real.open(path, mode);
+        if (mode === 'create') this.#note('create', path);
+        return this.#recorded(path, file);
+      },
+      list: (folder) => real.list(folder),
+      stat: (path) => real.stat(path),
+      rename: async (from, to) => {
+        await real.rename(from, to);
+        this.#note('rename', from, 0, to);
+      },
+      remove: async (path) => {
+        await real.remove(path);
+        this.#note('remove', path);
+      },
+      makeFolder: (path) => real.makeFolder(path),
+      syncFolder: async (path) => {
+        await real.syncFolder(path);
+        this.#note('sync folder', path);
+      },
+      lock: (path) => real.lock(path),
+    };
+  }
+
+  get bytesWritten(): number {
+    return this.ops.reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  #note(op: DiskOp['op'], path: string, bytes = 0, to?: string): void {
+    this.ops.push({ op, path, bytes, at: this.#now(), ...(to !== undefined && { to }) });
+  }
+
+  #recorded(path: string, file: DiskFile): DiskFile {
+    return {
+      read: (position, length) => file.read(position, length),
+      size: () => file.size(),
+      close: () => file.close(),
+      write: async (position, data) => {
+        await file.write(position, data);
+        this.#note('write', path, data.length);
+      },
+      datasync: async () => {
+        await file.datasync();
+        this.#note('sync', path);
+      },
+      truncate: async (size) => {
+        await file.truncate(size);
+        this.#note('truncate', path);
+      },
+    };
+  }
+}
+
+/**
+ * Every byte this process has handed to write calls, whoever did it: threads and SQLite too. Undefined where the
+ * system does not say.
+ */
+export function bytesWrittenByProcess(): number | undefined {
+  try {
+    const line = /^wchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'));
+    return line ? Number(line[1]) : undefined;
+  } catch {
+    return undefined;
+  }
+}
