@@ -25,7 +25,7 @@ export type Reply = readonly (SubmitAnswer | OrchdError)[] | SubmitAnswer | Orch
 export interface Step {
   readonly changes: readonly Change[];
   /** Jobs whose due effect may have changed. */
-  readonly touched: readonly JobEntry[];
+  readonly touched: Iterable<JobEntry>;
   readonly reply: Reply;
 }
 

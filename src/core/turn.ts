@@ -18,7 +18,8 @@ export class Turn {
   readonly state: State;
   readonly settings: EngineSettings;
   readonly changes: Change[] = [];
-  readonly touched: JobEntry[] = [];
+  /** Jobs that were changed: what is due for them may have changed too. */
+  readonly touched = new Set<JobEntry>();
   readonly random: () => number;
 
   constructor(context: TurnContext, now: number) {
@@ -36,9 +37,14 @@ export class Turn {
     const change = { kind, id, after, cause } as Change;
     this.changes.push(change);
     this.state.apply(change, this.now);
+    const uid = jobOf(change);
+    const entry = uid === undefined ? undefined : this.state.jobs.get(uid);
+    if (entry) this.touched.add(entry);
   }
+}
 
-  touch(entry: JobEntry): void {
-    this.touched.push(entry);
-  }
+/** The job that a change is about, if any. */
+function jobOf(change: Change): string | undefined {
+  if (change.kind === 'attempt') return change.after?.job;
+  return change.kind === 'job' || change.kind === 'ask' ? change.id : undefined;
 }

@@ -28,7 +28,7 @@ interface Posted {
 }
 
 export interface LoopListener {
-  /** What became of a job is durable now. */
+  /** A change of a job is durable now; the job itself may have gone on since. */
   settled(entry: JobEntry): void;
   changed(changes: readonly Change[], now: number): void;
   failed(error: Error): void;
@@ -59,6 +59,11 @@ export class Loop {
   /** Call once the store is open: what it recovered counts as durable. */
   begin(): void {
     this.#watermark = new Watermark(this.engine.state.seq);
+  }
+
+  /** Everything up to here is on stable storage. */
+  get durableSeq(): number {
+    return this.#watermark.durable;
   }
 
   get failure(): Error | undefined {

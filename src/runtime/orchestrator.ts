@@ -297,6 +297,8 @@ export class Orchestrator extends Service {
 
   /** The records of a job are durable: start what is due, hand it on when it has ended, tell its followers. */
   #settled(entry: JobEntry): void {
+    // It has gone on since, and that is not durable yet: the turn that moved it will say so when it is.
+    if (entry.seq > this.#loop.durableSeq) return;
     this.#effects.update(entry);
     const closed = entry.past?.at(-1);
     if (closed?.state === 'ended' && !entry.open) {

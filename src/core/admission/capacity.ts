@@ -51,7 +51,6 @@ function drop(turn: Turn, entry: JobEntry): void {
   const error = errorInfo('QUEUE_FULL', 'dropped to make room for newer work', 'dropped');
   turn.put('job', entry.uid, die(entry.rec, turn.now, 'dropped', error), 'drop-lru');
   turn.state.dropped++;
-  turn.touch(entry);
 }
 
 function queueFull(turn: Turn): OrchdError {

@@ -23,7 +23,6 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
     turn.put('job', entry.uid, start(entry.rec, turn.now), 'started');
   }
   turn.put('attempt', token, end(attempt, turn.now, how, error), how);
-  turn.touch(entry);
   if (isTerminal(entry.rec.state)) return;
   if (outcome.ok === true) {
     turn.put('job', entry.uid, succeed(entry.rec, turn.now, outcome.result), 'succeeded');
@@ -56,14 +55,12 @@ export const timeoutError = (entry: JobEntry): ErrorInfo =>
 
 export function cancelJob(turn: Turn, entry: JobEntry): void {
   turn.put('job', entry.uid, cancelled(entry.rec, turn.now, errorInfo('CANCELLED')), 'cancelled');
-  turn.touch(entry);
 }
 
 export function expire(turn: Turn, entry: JobEntry): void {
   const error = errorInfo('DEADLINE_EXCEEDED');
   if (entry.rec.state !== 'queued') turn.put('job', entry.uid, fail(entry.rec, error), 'expired');
   turn.put('job', entry.uid, die(entry.rec, turn.now, 'expired', error), 'expired');
-  turn.touch(entry);
 }
 
 /**
@@ -85,11 +82,9 @@ export function endBadly(
       backoffMs(turn.settings.backoff, entry.rec.tries, turn.random()),
     );
     turn.put('job', entry.uid, retry(entry.rec, turn.now + wait), 'retry');
-    turn.touch(entry);
     return;
   }
   turn.put('job', entry.uid, die(entry.rec, turn.now, 'failed', error), 'dead');
-  turn.touch(entry);
   if (ownFault && !error.retriable) rememberFailure(turn, entry, error);
 }
 

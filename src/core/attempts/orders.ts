@@ -48,7 +48,6 @@ export function redriveJob(turn: Turn, uid: string, by: string, known: EndedJob 
   }
   turn.put('job', uid, redrive(job), `redrive:${by}`);
   const entry = turn.state.jobs.get(uid) as JobEntry;
-  turn.touch(entry);
   return entry;
 }
 
@@ -62,7 +61,6 @@ export function resolve(turn: Turn, entry: JobEntry, by: string, how: ResolveAs)
   }
   const cause = `resolve:${how.as}:${by}`;
   abandonAttempt(turn, entry, cause);
-  turn.touch(entry);
   if (entry.rec.cancel && how.as !== 'succeeded') return cancelJob(turn, entry);
   switch (how.as) {
     case 'retry':

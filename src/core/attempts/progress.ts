@@ -36,7 +36,6 @@ function accepted(turn: Turn, entry: JobEntry): void {
   const { state } = entry.rec;
   if (state === 'claimed' || state === 'stale')
     turn.put('job', entry.uid, start(entry.rec, turn.now), 'started');
-  turn.touch(entry);
 }
 
 /** Orders the end of an open attempt. An order that stands is not replaced, but by a person's cancel. */
@@ -50,7 +49,6 @@ export function kill(turn: Turn, entry: JobEntry, why: KillWhy, error?: ErrorInf
     orderKill(attempt, order, turn.epoch, error),
     `kill:${why}`,
   );
-  turn.touch(entry);
 }
 
 export function killed(turn: Turn, entry: JobEntry, answer: KillAnswer): void {
@@ -79,7 +77,6 @@ export function lost(turn: Turn, entry: JobEntry): void {
   turn.put('attempt', tokenOf(entry.uid, attempt.n), loseAttempt(attempt, turn.epoch), 'lost');
   const { state } = entry.rec;
   if (state === 'claimed' || state === 'running') turn.put('job', entry.uid, lose(entry.rec), 'lost');
-  turn.touch(entry);
 }
 
 /** What an executor said when it was asked about an attempt whose fate was not known. */
@@ -106,7 +103,6 @@ function confirmRunning(turn: Turn, entry: JobEntry): void {
   if (!attempt || attempt.epoch === turn.epoch) return;
   const after = { ...attempt, epoch: turn.epoch };
   turn.put('attempt', tokenOf(entry.uid, attempt.n), after, 're-attached');
-  turn.touch(entry);
 }
 
 /** The executor cannot say whether it ran: the job's policy decides. */
@@ -146,5 +142,4 @@ export function abandonAttempt(turn: Turn, entry: JobEntry, cause: string): void
     if (entry.rec.state === 'running') turn.put('job', entry.uid, lose(entry.rec), cause);
   }
   turn.put('attempt', token, abandon(attempt, turn.now), cause);
-  turn.touch(entry);
 }

@@ -2,6 +2,8 @@
  * One class of one lane: flows served fairly. Each pick charges its flow with the weight of the job; the flow
  * that was charged least is next, and a flow that was away does not save up.
  */
+
+import { scoped } from '../../model/records.ts';
 import type { JobEntry } from '../entry.ts';
 import { Flow } from './flow.ts';
 import { IndexedHeap } from './heap.ts';
@@ -12,6 +14,9 @@ const FLOW_PLACE = {
     flow.pos = position;
   },
 };
+
+/** Whose turn it is: an agent of a tenant. */
+const ownerOf = ({ ask }: JobEntry): string => scoped(ask.tenant, ask.principal);
 
 /** Beyond this many flows a position is estimated without visiting each. */
 const EXACT_FLOWS = 32;
@@ -32,11 +37,11 @@ export class ClassQueue {
   }
 
   add(entry: JobEntry): void {
-    const { principal } = entry.ask;
-    let flow = this.#flows.get(principal);
+    const owner = ownerOf(entry);
+    let flow = this.#flows.get(owner);
     if (!flow) {
-      flow = new Flow(principal);
-      this.#flows.set(principal, flow);
+      flow = new Flow(owner);
+      this.#flows.set(owner, flow);
     }
     flow.add(entry);
     this.#size++;
@@ -50,7 +55,7 @@ export class ClassQueue {
   }
 
   remove(entry: JobEntry): void {
-    const flow = this.#flows.get(entry.ask.principal);
+    const flow = this.#flows.get(ownerOf(entry));
     if (!flow || entry.queuePos < 0) return;
     flow.remove(entry);
     this.#size--;
@@ -87,7 +92,7 @@ export class ClassQueue {
 
   /** About how many jobs of this class go before `entry`. */
   positionOf(entry: JobEntry): number {
-    const own = this.#flows.get(entry.ask.principal);
+    const own = this.#flows.get(ownerOf(entry));
     if (!own) return this.#size;
     const rank = own.rankOf(entry, this.#size);
     if (this.#active.size > EXACT_FLOWS) return Math.min(this.#size - 1, rank * this.#active.size);
@@ -109,7 +114,7 @@ export class ClassQueue {
     this.#active.remove(flow);
     // A flow whose debt is paid carries no memory; one that is ahead keeps it, so that it cannot jump the turn
     // by leaving and coming back. Debts vanish with the last active flow.
-    if (flow.vtime <= this.#vnow) this.#flows.delete(flow.principal);
+    if (flow.vtime <= this.#vnow) this.#flows.delete(flow.owner);
     if (this.#active.size === 0) {
       this.#flows.clear();
       this.#vnow = 0;
@@ -118,7 +123,7 @@ export class ClassQueue {
 
   #forgiveDebts(): void {
     for (const flow of this.#flows.values()) {
-      if (flow.size === 0 && flow.vtime <= this.#vnow) this.#flows.delete(flow.principal);
+      if (flow.size === 0 && flow.vtime <= this.#vnow) this.#flows.delete(flow.owner);
     }
   }
 

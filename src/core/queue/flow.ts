@@ -20,15 +20,15 @@ function ahead(a: JobEntry, b: JobEntry): boolean {
 const EXACT_RANK = 64;
 
 export class Flow {
-  readonly principal: string;
+  readonly owner: string;
   /** Virtual time of fair sharing: the flow with the least is served next. */
   vtime = 0;
   /** Position among the active flows of its class. */
   pos = -1;
   readonly #jobs = new IndexedHeap<JobEntry>(ahead, QUEUE_PLACE);
 
-  constructor(principal: string) {
-    this.principal = principal;
+  constructor(owner: string) {
+    this.owner = owner;
   }
 
   get size(): number {

@@ -99,5 +99,4 @@ function claimJob(turn: Turn, decision: Decision): void {
     `claim:${reason}`,
   );
   turn.state.drain.started(turn.now);
-  turn.touch(entry);
 }
