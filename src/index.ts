@@ -4,10 +4,10 @@ export type { FunctionBackendOptions, FunctionContext, JobFunction } from './bac
 export type { Backend } from './core/ports.ts';
 export { ERRORS, type ErrorCode, type ErrorInfo, OrchdError } from './model/errors.ts';
 export type { JobState } from './model/states.ts';
-export type { ListRequest, SubmitRequest } from './model/submit.ts';
+export type { ListRequest, ResolveRequest, SubmitRequest } from './model/submit.ts';
 export type { JobEvent } from './runtime/job-events.ts';
 export type { JobPage } from './runtime/listing.ts';
-export type { Orchestrator, ResolveRequest } from './runtime/orchestrator.ts';
+export type { Orchestrator } from './runtime/orchestrator.ts';
 export type { Caller } from './runtime/prepare.ts';
 export type { Submitted } from './runtime/submissions.ts';
 export type { AttemptView, JobView } from './runtime/view.ts';

@@ -100,8 +100,8 @@ function templates(): Submission[] {
   });
 }
 
-function claimed(touched: readonly JobEntry[]): JobEntry {
-  const entry = touched.find(({ rec }) => rec.state === 'claimed');
+function claimed(touched: Iterable<JobEntry>): JobEntry {
+  const entry = [...touched].find(({ rec }) => rec.state === 'claimed');
   if (!entry) throw new Error('nothing was claimed');
   return entry;
 }

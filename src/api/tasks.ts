@@ -2,8 +2,8 @@
 import { Type } from 'typebox';
 import { checker } from '../kit/check.ts';
 import { OrchdError } from '../model/errors.ts';
-import { JOB_ID, ListRequest, SubmitRequest } from '../model/submit.ts';
-import type { Orchestrator, ResolveRequest } from '../runtime/orchestrator.ts';
+import { JOB_ID, ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
+import type { Orchestrator } from '../runtime/orchestrator.ts';
 import type { Caller } from '../runtime/prepare.ts';
 import type { SubmitOutcome } from '../runtime/submissions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -12,21 +12,8 @@ import type { Answer, Call, Route } from '../wire/route.ts';
 
 const MAX_BULK = 1000;
 
-const Resolve = Type.Union([
-  Type.Object({ as: Type.Literal('retry') }, { additionalProperties: false }),
-  Type.Object(
-    { as: Type.Literal('failed'), message: Type.Optional(Type.String({ maxLength: 1000 })) },
-    { additionalProperties: false },
-  ),
-  Type.Object(
-    { as: Type.Literal('succeeded'), result: Type.Optional(Type.Unknown()) },
-    { additionalProperties: false },
-  ),
-]);
-
 const Bulk = Type.Array(Type.Unknown(), { minItems: 1, maxItems: MAX_BULK });
 
-const checkResolve = checker(Resolve);
 const checkBulk = checker(Bulk);
 const isJobId = new RegExp(JOB_ID);
 
@@ -117,15 +104,10 @@ export function orderRoutes(orchestrator: Orchestrator): readonly Route[] {
       path: '/v2/tasks/:id/resolve',
       role: 'operate',
       summary: 'Settle a job whose outcome is unknown',
-      body: Resolve,
+      body: ResolveRequest,
       answers: { 202: 'Settled', 404: 'No such job', 409: 'Its outcome is not unknown' },
       handle: order((id, call) =>
-        orchestrator.resolve(
-          id,
-          checkResolve(call.body) as ResolveRequest,
-          call.identity.name,
-          call.identity.tenant,
-        ),
+        orchestrator.resolve(id, call.body as ResolveRequest, call.identity.name, call.identity.tenant),
       ),
     },
   ];

@@ -1,5 +1,5 @@
 /** `orchd resolve ID --as …` */
-import type { ResolveRequest } from '../runtime/orchestrator.ts';
+import type { ResolveRequest } from '../model/submit.ts';
 import { type Command, EXIT, type Given, UsageError } from './command.ts';
 import { choiceOf, flagOf, jobId, onlyWord, textOf } from './given.ts';
 import { jsonOf } from './json-argument.ts';

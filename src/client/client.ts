@@ -2,9 +2,8 @@
  * The TypeScript client: what the command line, the dashboard and users share. It talks HTTP and nothing else,
  * and runs in browsers too.
  */
-import type { ListRequest, SubmitRequest } from '../model/submit.ts';
+import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
 import type { JobPage } from '../runtime/listing.ts';
-import type { ResolveRequest } from '../runtime/orchestrator.ts';
 import type { Submitted } from '../runtime/submissions.ts';
 import type { JobView } from '../runtime/view.ts';
 import { type SseEvent, SseReader } from '../wire/sse.ts';

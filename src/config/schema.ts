@@ -120,7 +120,9 @@ export const ConfigSchema = section({
     }),
   }),
   server: section({
-    allowed_hosts: nameList('a list of host names under which the server is also reached, separated by commas'),
+    allowed_hosts: nameList(
+      'a list of host names under which the server is also reached, separated by commas',
+    ),
     allowed_origins: nameList('a list of origins whose pages may call the server, separated by commas'),
     max_connections: integer(4096, 16, 1_000_000),
     max_streams_per_caller: integer(1000, 1, 1_000_000),

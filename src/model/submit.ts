@@ -37,6 +37,7 @@ export const SubmitRequest = Type.Object(
     labels: optional(
       Type.Record(Type.String({ pattern: NAME }), Type.String({ maxLength: 128 }), {
         maxProperties: 16,
+        additionalProperties: false,
         description: 'Labels that a backend must have',
       }),
     ),
@@ -93,3 +94,18 @@ export const ListRequest = Type.Object(
 );
 
 export type ListRequest = Static<typeof ListRequest>;
+
+/** How an operator settles a job whose outcome is unknown. */
+export const ResolveRequest = Type.Union([
+  Type.Object({ as: Type.Literal('retry') }, { additionalProperties: false }),
+  Type.Object(
+    { as: Type.Literal('failed'), message: optional(Type.String({ maxLength: 1000 })) },
+    { additionalProperties: false },
+  ),
+  Type.Object(
+    { as: Type.Literal('succeeded'), result: optional(Type.Unknown()) },
+    { additionalProperties: false },
+  ),
+]);
+
+export type ResolveRequest = Static<typeof ResolveRequest>;

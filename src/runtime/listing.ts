@@ -1,6 +1,6 @@
 /** Lists jobs, newest first: those in memory and those in the history, as one sequence. */
 import type { JobEntry } from '../core/entry.ts';
-import type { HistoryQuery, HistoryReads } from '../core/ports.ts';
+import type { HistoryQuery, HistoryReads, JobBundle } from '../core/ports.ts';
 import type { State } from '../core/state.ts';
 import { OrchdError } from '../model/errors.ts';
 import { JOB_STATES, type JobState } from '../model/states.ts';
@@ -25,14 +25,12 @@ export async function listJobs(
   const limit = request.limit ?? DEFAULT_LIMIT;
   const query = queryOf(request, tenant, limit + 1);
   const live = liveMatches(state, query);
-  const ended = await history.list(query);
+  const ended = await endedMatches(state, history, query);
   const found: { n: number; view: JobView }[] = live.map((entry) => ({
     n: entry.ask.n,
     view: viewOf(state, entry, now),
   }));
-  for (const bundle of ended) {
-    if (!state.jobs.has(bundle.uid)) found.push({ n: bundle.ask.n, view: viewOfBundle(bundle) });
-  }
+  for (const bundle of ended) found.push({ n: bundle.ask.n, view: viewOfBundle(bundle) });
   found.sort((a, b) => b.n - a.n);
   const page = found.slice(0, limit);
   const last = page.at(-1);
@@ -62,6 +60,18 @@ function statesOf(text: string): JobState[] {
     });
   }
   return states as JobState[];
+}
+
+/** The history may hold former lives of jobs that live again: they are passed over, not counted. */
+async function endedMatches(state: State, history: HistoryReads, query: HistoryQuery): Promise<JobBundle[]> {
+  const found: JobBundle[] = [];
+  let { before } = query;
+  for (;;) {
+    const page = await history.list(before === undefined ? query : { ...query, before });
+    for (const bundle of page) if (!state.jobs.has(bundle.uid)) found.push(bundle);
+    if (found.length >= query.limit || page.length < query.limit) return found.slice(0, query.limit);
+    before = (page.at(-1) as JobBundle).ask.n;
+  }
 }
 
 /** The newest live jobs that match; keeps only as many as are asked for. */

@@ -13,9 +13,9 @@ import type { Cancel, Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError } from '../model/errors.ts';
-import { type Change, DEFAULT_TENANT, tokenOf, uidOf } from '../model/records.ts';
+import { type Change, DEFAULT_TENANT, tokenOf } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
-import { ListRequest, type SubmitRequest } from '../model/submit.ts';
+import { ListRequest, ResolveRequest, type SubmitRequest } from '../model/submit.ts';
 import type { Cursor, Follower, Sink } from '../relay/follower.ts';
 import { Bodies } from './bodies.ts';
 import { BrainClock } from './brain-clock.ts';
@@ -25,7 +25,7 @@ import { cursorOf, Following, FROM_THE_START } from './following.ts';
 import { EventQueue, type JobEvent } from './job-events.ts';
 import { type JobPage, listJobs } from './listing.ts';
 import { Loop } from './loop.ts';
-import type { Caller } from './prepare.ts';
+import { type Caller, checkTenant, jsonText, uidFor } from './prepare.ts';
 import { Submissions, type SubmitOutcome, type Submitted } from './submissions.ts';
 import { type JobView, viewOf, viewOfBundle } from './view.ts';
 import { Waiters } from './waiters.ts';
@@ -55,12 +55,8 @@ export interface Observer {
   changed(changes: readonly Change[], now: number, state: State): void;
 }
 
-export type ResolveRequest =
-  | { readonly as: 'retry' }
-  | { readonly as: 'failed'; readonly message?: string }
-  | { readonly as: 'succeeded'; readonly result?: unknown };
-
 const checkList = checker(ListRequest);
+const checkResolve = checker(ResolveRequest);
 const PURGE_BATCH = 5000;
 
 export class Orchestrator extends Service {
@@ -170,7 +166,7 @@ export class Orchestrator extends Service {
 
   async get(jobId: string, tenant = DEFAULT_TENANT): Promise<JobView> {
     this.#assertOpen();
-    const uid = uidOf(tenant, jobId);
+    const uid = uidFor(tenant, jobId);
     const entry = this.#engine.state.jobs.get(uid);
     if (entry) return this.#fullView(entry);
     const bundle = await this.#parts.store.history.get(uid);
@@ -180,6 +176,7 @@ export class Orchestrator extends Service {
 
   async list(request: ListRequest = {}, tenant = DEFAULT_TENANT): Promise<JobPage> {
     this.#assertOpen();
+    checkTenant(tenant);
     const { state } = this.#engine;
     const { seq } = state;
     const page = listJobs(state, this.#parts.store.history, checkList(request), tenant, this.#clock.now());
@@ -189,7 +186,7 @@ export class Orchestrator extends Service {
   /** The job when it has ended. */
   async wait(jobId: string, tenant = DEFAULT_TENANT): Promise<JobView> {
     this.#assertOpen();
-    const uid = uidOf(tenant, jobId);
+    const uid = uidFor(tenant, jobId);
     const entry = this.#engine.state.jobs.get(uid);
     if (entry && !isTerminal(entry.rec.state)) return this.#waiters.wait(uid);
     return this.get(jobId, tenant);
@@ -214,7 +211,7 @@ export class Orchestrator extends Service {
   /** Lets a sink follow a job from a cursor on. */
   follow(jobId: string, cursor: Cursor, sink: Sink, tenant = DEFAULT_TENANT): Promise<Follower> {
     this.#assertOpen();
-    return this.#following.follow(uidOf(tenant, jobId), cursor, sink, () => this.get(jobId, tenant));
+    return this.#following.follow(uidFor(tenant, jobId), cursor, sink, () => this.get(jobId, tenant));
   }
 
   get following(): Following {
@@ -226,7 +223,7 @@ export class Orchestrator extends Service {
   }
 
   async redrive(jobId: string, by = 'operator', tenant = DEFAULT_TENANT): Promise<JobView> {
-    const known = await this.#submissions.known(uidOf(tenant, jobId));
+    const known = await this.#submissions.known(uidFor(tenant, jobId));
     return this.#order(jobId, tenant, (uid) => ({ type: 'redrive', uid, by, known }));
   }
 
@@ -236,20 +233,22 @@ export class Orchestrator extends Service {
     by = 'operator',
     tenant = DEFAULT_TENANT,
   ): Promise<JobView> {
+    const checked = checkResolve(how);
     const stored: ResolveAs =
-      how.as === 'succeeded'
-        ? { as: 'succeeded', result: await this.#bodies.store(JSON.stringify(how.result) ?? 'null') }
-        : how;
+      checked.as === 'succeeded'
+        ? { as: 'succeeded', result: await this.#bodies.store(jsonText(checked.result, 'result')) }
+        : checked;
     return this.#order(jobId, tenant, (uid) => ({ type: 'resolve', uid, by, how: stored }));
   }
 
-  checkpoint(): Promise<void> {
+  async checkpoint(): Promise<void> {
+    this.#assertOpen();
     return this.#parts.store.checkpoint();
   }
 
   async #order(jobId: string, tenant: string, event: (uid: string) => EngineEvent): Promise<JobView> {
     this.#assertOpen();
-    const order = event(uidOf(tenant, jobId));
+    const order = event(uidFor(tenant, jobId));
     const reply = await this.#loop.ask(order);
     const job = await this.#afterOrder(reply, jobId, tenant);
     if (job) return job;

@@ -3,8 +3,8 @@ import type { Submission } from '../core/events.ts';
 import { checker } from '../kit/check.ts';
 import { stableHash } from '../kit/hash.ts';
 import { OrchdError } from '../model/errors.ts';
-import { type Body, DEFAULT_TENANT } from '../model/records.ts';
-import { SubmitRequest } from '../model/submit.ts';
+import { type Body, DEFAULT_TENANT, uidOf } from '../model/records.ts';
+import { SubmitRequest, TENANT } from '../model/submit.ts';
 
 export interface Caller {
   readonly tenant?: string;
@@ -34,7 +34,7 @@ export function prepare(
   const payloadText = payloadOf(request);
   const submission: Prepared = {
     id: request.job_id ?? newId(),
-    tenant: caller.tenant ?? DEFAULT_TENANT,
+    tenant: checkTenant(caller.tenant ?? DEFAULT_TENANT),
     principal: request.agent ?? caller.principal ?? 'anonymous',
     submittedBy: caller.submittedBy ?? caller.principal ?? 'anonymous',
     type: request.type ?? 'inference',
@@ -88,12 +88,30 @@ function payloadOf(request: SubmitRequest): string {
     request.payload !== undefined
       ? request.payload
       : Object.fromEntries(given.map((field) => [field, request[field]]));
+  return jsonText(payload, 'payload');
+}
+
+/** A value as JSON text; `field` names it where it cannot be written so. */
+export function jsonText(value: unknown, field: string): string {
   try {
-    return JSON.stringify(payload) ?? 'null';
+    return JSON.stringify(value) ?? 'null';
   } catch {
-    throw new OrchdError('INVALID_PARAMS', '"payload" cannot be written as JSON', { field: 'payload' });
+    throw new OrchdError('INVALID_PARAMS', `"${field}" cannot be written as JSON`, { field });
   }
 }
+
+const isTenant = new RegExp(TENANT);
+
+/** The name of a tenant, checked: it stands in tokens and in the names of jobs. */
+export function checkTenant(tenant: string): string {
+  if (isTenant.test(tenant)) return tenant;
+  throw new OrchdError('INVALID_PARAMS', 'a tenant has a name of small letters, digits, - and _', {
+    field: 'tenant',
+  });
+}
+
+/** The name of a job inside the system, from what a caller gave. */
+export const uidFor = (tenant: string, jobId: string): string => uidOf(checkTenant(tenant), jobId);
 
 function bodyHash(request: SubmitRequest): string {
   const { force_retry: _, ...body } = request;

@@ -53,12 +53,15 @@ export class Submissions {
   /** The common case without a detour: one small job whose id is ours. */
   async submitOne(request: SubmitRequest, caller: Caller): Promise<Submitted> {
     if (this.#parts.store.overloaded) throw new OrchdError('STORE_BUSY');
-    const ready = this.#ready(request, caller);
-    const submission = ready instanceof Promise ? await ready : ready;
-    const reply = await this.#parts.loop.ask({ type: 'submit', submissions: [submission] });
-    const [answer] = reply as readonly (SubmitAnswer | OrchdError)[];
-    if (answer instanceof OrchdError) throw answer;
-    return submitted(answer as SubmitAnswer);
+    for (;;) {
+      const ready = this.#ready(request, caller);
+      const submission = ready instanceof Promise ? await ready : ready;
+      const reply = await this.#parts.loop.ask({ type: 'submit', submissions: [submission] });
+      const [answer] = reply as readonly (SubmitAnswer | OrchdError)[];
+      if (!(answer instanceof OrchdError)) return submitted(answer as SubmitAnswer);
+      // What it repeated was seen in memory and left it meanwhile: now the history has it.
+      if (answer.code !== 'STORE_BUSY' || submission.bodyStored) throw answer;
+    }
   }
 
   /** One answer per request, in one commit. */
@@ -112,7 +115,7 @@ export class Submissions {
       state.jobs.has(uid) ||
       (submission.key !== undefined && state.roster.byKey(submission.tenant, submission.key) !== undefined);
     const refused = isDuplicate || submission.payloadBytes > maxPayloadBytes || state.full;
-    const payload = refused ? bodies.inline(payloadText) : await bodies.store(payloadText);
+    const payload = refused ? undefined : await bodies.store(payloadText);
     return withPayload(submission, payload, known);
   }
 

@@ -58,8 +58,9 @@ export function killed(turn: Turn, entry: JobEntry, answer: KillAnswer): void {
   // An executor that has accepted a token and now says that it never ran has forgotten, whatever it says.
   const certain = answer.is === 'tombstoned' && attempt.acceptedAt === undefined;
   const { why } = attempt.kill;
-  const turnedAway = why === 'busy' || why === 'refused';
-  if (!certain && !entry.rec.cancel && !turnedAway && !isTerminal(entry.rec.state))
+  // Whether it ran decides what comes next only where it may run again.
+  const settled = why === 'busy' || why === 'refused' || why === 'deadline';
+  if (!certain && !entry.rec.cancel && !settled && !isTerminal(entry.rec.state))
     return forgotten(turn, entry);
   abandonAttempt(turn, entry, certain ? 'tombstoned' : 'given-up');
   if (isTerminal(entry.rec.state)) return;
@@ -118,10 +119,12 @@ function forgotten(turn: Turn, entry: JobEntry): void {
   endBadly(turn, entry, { ...error, retriable: policy === 'retry' }, undefined, false);
 }
 
+/** The executor has said all that it can: an order to kill has done its work, and asking goes on with pauses. */
 function confirmUnknown(turn: Turn, entry: JobEntry): void {
   const attempt = entry.open;
-  if (!attempt || attempt.epoch === turn.epoch) return;
-  turn.put('attempt', tokenOf(entry.uid, attempt.n), { ...attempt, epoch: turn.epoch }, 'forgotten');
+  if (!attempt || (attempt.epoch === turn.epoch && !attempt.kill)) return;
+  const after = { ...attempt, epoch: turn.epoch, kill: undefined };
+  turn.put('attempt', tokenOf(entry.uid, attempt.n), after, 'forgotten');
 }
 
 export function unknownPolicy(turn: Turn, entry: JobEntry): OnUnknown {

@@ -70,11 +70,20 @@ export class Lane {
   }
 
   turn(policy: LanePolicy, now: number): Turn {
-    if (this.interactive.size === 0) return ONLY_BATCH;
     if (this.batch.size === 0) return ONLY_INTERACTIVE;
-    if (this.#picksSinceBatch < policy.batchShare - 1) return INTERACTIVE_FIRST;
-    const oldest = this.batch.oldest() as JobEntry;
-    return now - oldest.readyAt >= policy.batchMaxWaitMs ? BATCH_SHARE : INTERACTIVE_FIRST;
+    const isOwed = this.#picksSinceBatch >= policy.batchShare - 1 && this.#isAged(policy, now);
+    if (isOwed) return BATCH_SHARE;
+    return this.interactive.size === 0 ? ONLY_BATCH : INTERACTIVE_FIRST;
+  }
+
+  #isAged(policy: LanePolicy, now: number): boolean {
+    const oldest = this.batch.oldest();
+    return oldest !== undefined && now - oldest.readyAt >= policy.batchMaxWaitMs;
+  }
+
+  /** Interactive work of another lane took a backend that could have run batch work of this one. */
+  passedOver(): void {
+    if (this.batch.size > 0) this.#picksSinceBatch++;
   }
 
   take(turn: Turn): JobEntry | undefined {

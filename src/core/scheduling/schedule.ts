@@ -33,6 +33,9 @@ export function decide(state: State, policy: LanePolicy, now: number): Decision 
   const backend = leastLoaded(best.lane);
   const entry = best.lane.take(best.turn);
   if (!entry || !backend) return undefined;
+  if (best.turn.class === 'interactive') {
+    for (const lane of backend.lanes) if (lane !== best.lane) lane.passedOver();
+  }
   return { entry, backend, reason: best.turn.reason };
 }
 
