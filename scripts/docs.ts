@@ -59,7 +59,7 @@ export function renderStates(): string {
     '',
     ...stateDiagram(JOB_TRANSITIONS, 'queued', (state) => isTerminal(state as JobState)),
     '',
-    '`failed` does not last: the same commit goes on to `queued` or `dead`. Only a redrive moves a `dead` job.',
+    '`failed` does not last: the same commit goes on to `queued`, `dead` or `cancelled`. Only a redrive moves a `dead` job.',
     '',
     '## Attempt',
     '',

@@ -70,6 +70,8 @@ export class Orchestrator extends Service {
   readonly #clock: BrainClock;
   readonly #following: Following;
   readonly #waiters = new Waiters();
+  /** Recovered, and able to commit. */
+  #begun = false;
   #timers: Cancel[] = [];
 
   constructor(parts: OrchestratorParts) {
@@ -131,6 +133,7 @@ export class Orchestrator extends Service {
     // Only now: the store's lock says that nobody else drives the same backends.
     for (const backend of this.#backends.values()) await backend.start?.();
     this.#loop.begin();
+    this.#begun = true;
     this.#parts.observer?.recovered(this.#engine.state.jobs.values());
     await this.#loop.ask({ type: 'open', owner: env.random.hex(8) });
     for (const backend of this.#backends.values()) this.#loop.post({ type: 'backend', info: backend.info });
@@ -141,7 +144,7 @@ export class Orchestrator extends Service {
   }
 
   protected async onStop(): Promise<void> {
-    await drain(this.#parts.env, this.#loop, this.#backends, this.#parts.settings.drainMs);
+    if (this.#begun) await drain(this.#parts.env, this.#loop, this.#backends, this.#parts.settings.drainMs);
     for (const cancel of this.#timers) cancel();
     this.#effects.stop();
     this.#loop.stop();

@@ -33,6 +33,8 @@ export function makeFolders(folders: Folders): Folders {
 
 /** A kill leaves what was written in memory, so its tests need no disk; the real ones say so themselves. */
 export function scratchFolder(prefix: string): string {
+  const given = process.env['CRASH_SCRATCH'];
+  if (given !== undefined) return fs.mkdtempSync(join(given, prefix));
   const memory = '/dev/shm';
   const usable =
     fs.existsSync(memory) && fs.statfsSync(memory).bavail * fs.statfsSync(memory).bsize > 2 ** 30;

@@ -148,7 +148,7 @@ export const PLANTED: readonly PlantedBug[] = [
     file: `${JOURNAL}/codec.ts`,
     find: 'change.id, change.after, change.cause]',
     replace: "change.id, change.kind === 'job' ? { ...change.after, tries: 0 } : change.after, change.cause]",
-    catcher: 'killWhileWaiting',
+    catcher: 'killAfterOffer',
     says: /doomed failed 3 times, may 2/,
   },
   {

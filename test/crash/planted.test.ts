@@ -6,10 +6,10 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { eachAtOnce } from './children.ts';
+import { scratchFolder } from './folders.ts';
 import { CATCHERS, type Catcher, PLANTED, type PlantedBug } from './planted-bugs.ts';
 import { straceMissing } from './strace.ts';
 
@@ -23,7 +23,7 @@ const bugs = PLANTED.filter(
   ({ name, catcher }) => name.includes(only) && !(catcher === 'strace' && noStrace !== undefined),
 );
 if (noStrace !== undefined) console.log(`# some bugs are not planted: ${noStrace}`);
-const scratch = fs.mkdtempSync(join(tmpdir(), 'orchd-planted-'));
+const scratch = scratchFolder('orchd-planted-');
 after(() => fs.rmSync(scratch, { recursive: true, force: true }));
 
 /** Without what would make a runner inside a runner report to the outer one. */
@@ -58,7 +58,8 @@ async function runCatcher(copy: string, { args, env }: Catcher): Promise<Verdict
     cwd: copy,
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: TIMEOUT_MS,
-    env: { ...ENVIRONMENT, ...env },
+    // What a failed suite leaves behind goes with the copy.
+    env: { ...ENVIRONMENT, CRASH_SCRATCH: copy, ...env },
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr])

@@ -1,7 +1,8 @@
 /** The promises of the queue over hours, on a virtual clock. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { START } from '../fakes/engine-kit.ts';
+import fc from 'fast-check';
+import { type Fields, START } from '../fakes/engine-kit.ts';
 import { arrivals, Seats, type Start } from './seats.ts';
 
 const SECOND = 1000;
@@ -69,6 +70,48 @@ describe('people who could fill the seat alone', () => {
     }
   });
 });
+
+test('[ORCH-1021] interactive goes before batch in the same queue, but for the share of batch that has aged', () => {
+  const kinds = fc.array(fc.record({ gap: fc.integer({ min: 0, max: 30 }), person: fc.boolean() }), {
+    minLength: 20,
+    maxLength: 200,
+    size: 'max',
+  });
+  fc.assert(
+    fc.property(kinds, (jobs) => {
+      let at = START;
+      const coming = jobs.map(({ gap, person }, n) => {
+        at += gap * SECOND;
+        const fields: Fields = { class: person ? 'interactive' : 'batch' };
+        return { at, id: `${person ? 'person' : 'batch'}${n}`, fields };
+      });
+      const seats = new Seats([{}], 20 * SECOND);
+      seats.run(coming, START + 10 * HOUR);
+      assert.equal(seats.starts.length, jobs.length, 'all of them were served');
+      checkOrder(seats.starts, new Map(coming.map((job) => [job.id, job.at])));
+    }),
+    { numRuns: 100 },
+  );
+});
+
+/** A batch job may start before a person who waits only when batch has aged and nine went before it. */
+function checkOrder(starts: readonly Start[], arrivedAt: ReadonlyMap<string, number>): void {
+  const waits = (from: number, before: number): Start[] =>
+    starts.slice(from).filter(({ id }) => arrivedAt.get(id)! < before);
+  let passedOver = 0;
+  for (const [n, start] of starts.entries()) {
+    const others = waits(n + 1, start.at);
+    if (!isBatch(start)) {
+      if (others.some(isBatch)) passedOver++;
+      continue;
+    }
+    if (others.some((other) => !isBatch(other))) {
+      assert.ok(start.at - arrivedAt.get(start.id)! >= 300 * SECOND, `${start.id} had not aged`);
+      assert.ok(passedOver >= 9, `${start.id} went after ${passedOver} people`);
+    }
+    passedOver = 0;
+  }
+}
 
 describe('fairness', () => {
   test('B submits 10 jobs while A has 10,000 waiting: all of them start within the next 20 starts', () => {

@@ -1,12 +1,15 @@
 /** Makes a clear refusal of whatever went wrong while a folder was opened. */
 import { diskErrorCode } from '../../kit/env/env.ts';
 import { type ErrorCode, OrchdError } from '../../model/errors.ts';
+import { isFull } from './log-writer.ts';
 
 const BY_DISK_CODE: Record<string, ErrorCode> = {
   EACCES: 'STORE_UNWRITABLE',
   EPERM: 'STORE_UNWRITABLE',
   EROFS: 'STORE_UNWRITABLE',
   ENOTDIR: 'STORE_UNWRITABLE',
+  // What making a folder on a read-only disk answers.
+  ENOENT: 'STORE_UNWRITABLE',
   EEXIST: 'STORE_UNWRITABLE',
   ENOSPC: 'STORE_FULL',
   EDQUOT: 'STORE_FULL',
@@ -19,6 +22,7 @@ export function openFailure(thrown: unknown): Error {
   const code = diskErrorCode(error) ?? '';
   const known = BY_DISK_CODE[code];
   if (known) return new OrchdError(known, `the data folder cannot be opened (${code})`, {}, { cause: error });
+  if (isFull(error)) return new OrchdError('STORE_FULL', 'the disk is full', {}, { cause: error });
   if (code === 'ERR_SQLITE_ERROR') {
     return new OrchdError(
       'STORE_UNWRITABLE',

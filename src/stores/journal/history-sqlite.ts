@@ -151,7 +151,8 @@ export class SqliteHistory implements HistoryIndex {
       run();
       this.#database?.exec('COMMIT');
     } catch (error) {
-      this.#database?.exec('ROLLBACK');
+      // A full disk has rolled it back already.
+      if (this.#database?.isTransaction) this.#database.exec('ROLLBACK');
       throw error;
     }
   }

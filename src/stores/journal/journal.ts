@@ -27,7 +27,7 @@ import { encodeChange } from './codec.ts';
 import { openFailure } from './failures.ts';
 import { historyRow } from './history.ts';
 import { type Paths, paths } from './layout.ts';
-import { LOG_LIMITS, type LogLimits, LogWriter } from './log-writer.ts';
+import { isFull, LOG_LIMITS, type LogLimits, LogWriter } from './log-writer.ts';
 import { type Manifest, NO_CHECKPOINT, writeManifest } from './manifest.ts';
 import { endedInLog, recover, settleTail } from './recover.ts';
 import { dropBlobFiles, dropOldFiles, type RetentionLimits } from './retention.ts';
@@ -67,6 +67,7 @@ export class JournalStore implements Store {
   #writer: LogWriter | undefined;
   #lock: { release(): Promise<void> } | undefined;
   #manifest: Manifest = NO_CHECKPOINT;
+  #currentIsGood = true;
   #epoch = 0;
   #unindexed: Unindexed[] = [];
   #indexing: Promise<void> | undefined;
@@ -165,6 +166,7 @@ export class JournalStore implements Store {
     this.#lock = await disk.lock(this.#paths.lock);
     if (!this.#lock) throw new OrchdError('STORE_LOCKED', 'another process holds this data folder');
     const { manifest, end, fallback } = await recover(disk, this.#paths, state, now);
+    this.#currentIsGood = fallback === undefined;
     if (fallback) this.#options.onWarning?.(`the newest checkpoint was not used: ${fallback}`);
     await settleTail(disk, this.#paths, end);
     this.#manifest = manifest;
@@ -230,6 +232,7 @@ export class JournalStore implements Store {
       this.#indexing = this.#indexAll().then(
         () => {
           this.#indexing = undefined;
+          if (this.#unindexed.length > 0) this.#startIndexing();
         },
         (error: Error) => this.#events?.failed(error),
       );
@@ -242,7 +245,14 @@ export class JournalStore implements Store {
       this.#unindexed = this.#unindexed.slice(batch.length);
       // Only when nothing is left over does the index hold everything that was offered.
       const watermark = this.#unindexed.length === 0 ? this.#offeredUpTo : this.#indexedUpTo;
-      await this.#background.index(batch.map(({ row }) => row).join(''), watermark);
+      try {
+        await this.#background.index(batch.map(({ row }) => row).join(''), watermark);
+      } catch (error) {
+        if (!isFull(error)) throw error;
+        // They stay in memory, which is where they are; the next batch tries again.
+        this.#unindexed = [...batch, ...this.#unindexed];
+        return;
+      }
       this.#indexedUpTo = watermark;
       if (!this.#closed) this.#events?.indexed(batch);
     }
@@ -256,7 +266,8 @@ export class JournalStore implements Store {
     const manifest = await this.#background.merge(order);
     crashpoint('checkpoint:after-merge');
     const previous = this.#manifest;
-    await writeManifest(this.#env.disk, this.#paths, manifest);
+    await writeManifest(this.#env.disk, this.#paths, manifest, this.#currentIsGood);
+    this.#currentIsGood = true;
     this.#manifest = manifest;
     crashpoint('checkpoint:after-manifest');
     await dropOldFiles(this.#env, this.#paths, [previous, manifest], this.#indexedUpTo, this.#options);

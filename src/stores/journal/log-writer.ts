@@ -329,5 +329,6 @@ export class LogWriter {
 
 export function isFull(error: unknown): boolean {
   const code = diskErrorCode(error);
-  return code === 'ENOSPC' || code === 'EDQUOT';
+  // SQLite says it in words.
+  return code === 'ENOSPC' || code === 'EDQUOT' || (error as Error).message === 'database or disk is full';
 }

@@ -54,13 +54,19 @@ function parse(text: string): Manifest | undefined {
   }
 }
 
-export async function writeManifest(disk: Disk, paths: Paths, manifest: Manifest): Promise<void> {
+/** `keepCurrent` is false where the current one could not be used: then the one before it stays. */
+export async function writeManifest(
+  disk: Disk,
+  paths: Paths,
+  manifest: Manifest,
+  keepCurrent = true,
+): Promise<void> {
   const file = await disk.open(paths.temporaryManifest, 'create');
   const crc = crc32(JSON.stringify(manifest));
   await file.write(0, Buffer.from(`${JSON.stringify({ manifest, crc })}\n`));
   await file.datasync();
   await file.close();
-  if (await disk.stat(paths.manifest)) {
+  if (keepCurrent && (await disk.stat(paths.manifest))) {
     await disk.rename(paths.manifest, paths.previousManifest);
     await disk.syncFolder(paths.folder);
   }
