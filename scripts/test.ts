@@ -17,6 +17,7 @@ const localBin = join(root, 'node_modules', '.bin');
 const GROUPS = [
   'src/**/*.test.ts',
   'test/*.test.ts',
+  'test/golden/*.test.ts',
   'test/flow/**/*.test.ts',
   'test/sim/**/*.test.ts',
   'test/crash/**/*.test.ts',

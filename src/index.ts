@@ -2,6 +2,7 @@
 export { createOrchestrator, type OrchestratorOptions } from './app.ts';
 export type { FunctionBackendOptions, FunctionContext, JobFunction } from './backends/local/functions.ts';
 export type { Backend } from './core/ports.ts';
+export { RealDisk } from './kit/env/real-disk.ts';
 export { ERRORS, type ErrorCode, type ErrorInfo, OrchdError } from './model/errors.ts';
 export type { JobState } from './model/states.ts';
 export type { ListRequest, ResolveRequest, SubmitRequest } from './model/submit.ts';
@@ -11,3 +12,4 @@ export type { Orchestrator } from './runtime/orchestrator.ts';
 export type { Caller } from './runtime/prepare.ts';
 export type { Submitted } from './runtime/submissions.ts';
 export type { AttemptView, JobView } from './runtime/view.ts';
+export { examine, salvage } from './stores/journal/doctor.ts';

@@ -99,7 +99,7 @@ test('whatever happens, a lane counts exactly the free backends that fit it, and
       need: fc.constantFrom('t', 'u', 'v'),
       at: fc.nat({ max: 10 }),
     }),
-    { maxLength: 100 },
+    { maxLength: 100, size: 'max' },
   );
   fc.assert(
     fc.property(commands, (steps) => {
@@ -133,6 +133,6 @@ test('whatever happens, a lane counts exactly the free backends that fit it, and
         for (const [backend, count] of used) assert.equal(fleet.usedSlots(backend), count);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   );
 });

@@ -10,6 +10,7 @@ test('it lists who is here, newest first, whoever came and went and came back', 
     fc.record({ op: fc.constantFrom('add', 'add', 'leave', 'return'), pick: fc.nat() }),
     {
       maxLength: 400,
+      size: 'max',
     },
   );
   fc.assert(

@@ -70,7 +70,9 @@ export class Effects {
   /** Starts what is due for one job; its records are durable. */
   update(entry: JobEntry): void {
     const effect = dueFor(this.#parts.engine.state, entry);
-    if (effect?.kind !== 'offer') this.#offering.delete(tokenOf(entry.uid, entry.rec.attempt));
+    const token = tokenOf(entry.uid, entry.rec.attempt);
+    if (effect?.kind !== 'offer') this.#offering.delete(token);
+    if (!entry.open) this.#following.delete(token);
     if (effect) this.#begin(effect);
   }
 
@@ -264,8 +266,8 @@ export class Effects {
     env.timers.after(backoffMs(RETRY, reading.tries++, env.random.next()), () => this.#read(reading));
   }
 
+  /** Its reader counts as there until the end is durable: nobody is to read it a second time. */
   #ended(token: string, outcome: ExecutionOutcome): void {
-    this.#following.delete(token);
     if (this.#stopped) return;
     const stored = this.#storedNow(outcome);
     if (stored) return this.#parts.loop.post({ type: 'outcome', token, outcome: stored });

@@ -134,7 +134,7 @@ test('whatever is submitted, the queue stays within its bounds and counts what i
       parked: fc.boolean(),
       pick: fc.nat(),
     }),
-    { maxLength: 60 },
+    { maxLength: 60, size: 'max' },
   );
   fc.assert(
     fc.property(commands, fc.constantFrom('reject' as const, 'drop-lru' as const), (steps, queuePolicy) => {

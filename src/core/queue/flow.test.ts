@@ -21,6 +21,7 @@ function drain(flow: Flow): JobEntry[] {
 test('the best score goes first, and among equals the one that came first', () => {
   const scores = fc.array(fc.record({ score: fc.integer({ min: -2, max: 2 }), stays: fc.boolean() }), {
     maxLength: 100,
+    size: 'max',
   });
   fc.assert(
     fc.property(scores, fc.boolean(), (jobs, reversed) => {
@@ -39,7 +40,7 @@ test('the best score goes first, and among equals the one that came first', () =
 });
 
 test('the rank is exact up to 64 jobs', () => {
-  const scores = fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 64 });
+  const scores = fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 64, size: 'max' });
   fc.assert(
     fc.property(scores, (all) => {
       const flow = new Flow('someone');

@@ -45,7 +45,7 @@ test('whatever the arrivals: interactive first but for the share, and aged batch
       op: fc.constantFrom('batch', 'interactive', 'pick', 'pick'),
       ms: fc.integer({ min: 0, max: 400 }),
     }),
-    { maxLength: 300 },
+    { maxLength: 300, size: 'max' },
   );
   fc.assert(
     fc.property(commands, (steps) => {

@@ -33,6 +33,22 @@ export async function mergeCheckpoint(disk: Disk, paths: Paths, order: MergeOrde
   const delta = new Delta(order.base.seq);
   const { chain, at } = await readDelta(disk, paths, order, delta);
   const writer = new PartWriter(disk, paths.parts, order.upTo);
+  try {
+    const { kept, written } = await mergeParts(disk, paths, order, delta, writer);
+    await disk.syncFolder(paths.parts);
+    return { format: FORMAT, seq: order.upTo, chain, at, parts: [...kept, ...written] };
+  } finally {
+    await writer.close();
+  }
+}
+
+async function mergeParts(
+  disk: Disk,
+  paths: Paths,
+  order: MergeOrder,
+  delta: Delta,
+  writer: PartWriter,
+): Promise<{ kept: readonly Part[]; written: readonly Part[] }> {
   const kept: Part[] = [];
   for (const part of order.base.parts) {
     const bytes = await readPart(disk, paths, part);
@@ -40,9 +56,7 @@ export async function mergeCheckpoint(disk: Disk, paths: Paths, order: MergeOrde
     else await copyPart(bytes, delta, order, writer);
   }
   await writeNew(delta, order, writer);
-  const written = await writer.finish();
-  await disk.syncFolder(paths.parts);
-  return { format: FORMAT, seq: order.upTo, chain, at, parts: [...kept, ...written] };
+  return { kept, written: await writer.finish() };
 }
 
 /** Returns the chain and the instant of the last frame. */
@@ -63,7 +77,8 @@ async function readDelta(
     chain = header.payloadCrc;
     at = header.at;
   };
-  await readLog(disk, paths.log, start, addFrame, upTo);
+  const { nextSeq } = await readLog(disk, paths.log, start, addFrame, upTo);
+  if (nextSeq !== upTo + 1) throw new OrchdError('STORE_CORRUPT', `the log ends before change ${upTo}`);
   return { chain, at };
 }
 
@@ -169,6 +184,12 @@ class PartWriter {
   async finish(): Promise<Part[]> {
     await this.nextPart();
     return this.#parts;
+  }
+
+  /** Lets go of a part that was not finished. */
+  async close(): Promise<void> {
+    await this.#file?.close();
+    this.#file = undefined;
   }
 
   #name(): string {

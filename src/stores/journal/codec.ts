@@ -23,6 +23,15 @@ export function decodeChanges(payload: Buffer, count: number): Change[] {
 }
 
 function decodeChange(line: string): Change {
+  try {
+    return readChange(line);
+  } catch (error) {
+    if (error instanceof OrchdError) throw error;
+    throw new OrchdError('STORE_CORRUPT', 'a change is not JSON', {}, { cause: error });
+  }
+}
+
+function readChange(line: string): Change {
   const [kind, id, after, cause] = JSON.parse(line) as [
     RecordKind,
     string,

@@ -63,9 +63,12 @@ export async function writeManifest(
 ): Promise<void> {
   const file = await disk.open(paths.temporaryManifest, 'create');
   const crc = crc32(JSON.stringify(manifest));
-  await file.write(0, Buffer.from(`${JSON.stringify({ manifest, crc })}\n`));
-  await file.datasync();
-  await file.close();
+  try {
+    await file.write(0, Buffer.from(`${JSON.stringify({ manifest, crc })}\n`));
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
   if (keepCurrent && (await disk.stat(paths.manifest))) {
     await disk.rename(paths.manifest, paths.previousManifest);
     await disk.syncFolder(paths.folder);

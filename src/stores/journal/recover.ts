@@ -7,7 +7,7 @@ import type { JobBundle } from '../../core/ports.ts';
 import type { State } from '../../core/state.ts';
 import type { Disk } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { BrainRecord, FailureRecord } from '../../model/records.ts';
+import type { BrainRecord, Change, FailureRecord } from '../../model/records.ts';
 import { isOpen } from '../../model/states.ts';
 import { upcast } from '../../model/upcast.ts';
 import { isEnded, linesOf, readBundle, readLine } from './bundle-line.ts';
@@ -16,7 +16,7 @@ import { decodeChanges } from './codec.ts';
 import { Delta } from './delta.ts';
 import type { Paths } from './layout.ts';
 import { type Manifest, NO_CHECKPOINT, readManifest } from './manifest.ts';
-import { type LogEnd, type LogFrame, listSegments, readLog } from './segments.ts';
+import { corruptAt, type LogEnd, type LogFrame, listSegments, readLog } from './segments.ts';
 
 export interface Recovered {
   readonly manifest: Manifest;
@@ -35,8 +35,8 @@ export async function recover(disk: Disk, paths: Paths, state: State, now: numbe
   const { manifest, loaded, fallback } = await loadCheckpoint(disk, paths);
   restore(state, manifest, loaded, now);
   const start = { nextSeq: manifest.seq + 1, chain: manifest.seq === 0 ? 0 : manifest.chain };
-  const applyFrame = ({ header, payload }: LogFrame): void => {
-    for (const change of decodeChanges(payload, header.count)) state.apply(change, now);
+  const applyFrame = (frame: LogFrame): void => {
+    for (const change of changesOf(frame)) state.apply(change, now);
   };
   const end = await readLog(disk, paths.log, start, applyFrame);
   if (!end.segment && manifest.seq > 0) {
@@ -45,6 +45,16 @@ export async function recover(disk: Disk, paths: Paths, state: State, now: numbe
     });
   }
   return { manifest, end, fallback };
+}
+
+/** A change that cannot be understood is named by its place. */
+function changesOf({ header, payload, segment, position }: LogFrame): Change[] {
+  try {
+    return decodeChanges(payload, header.count);
+  } catch (error) {
+    const { code, message } = error as OrchdError;
+    throw code === 'STORE_CORRUPT' ? corruptAt(segment, position, message) : error;
+  }
 }
 
 async function loadCheckpoint(

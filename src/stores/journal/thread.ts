@@ -42,7 +42,12 @@ export class ThreadBackground implements Background {
       import.meta.url.endsWith('.ts') ? './thread-main.ts' : './thread-main.js',
       import.meta.url,
     );
-    this.#worker = new Worker(script, { workerData: { folder: paths.folder }, name: 'orchd-journal' });
+    this.#worker = new Worker(script, {
+      workerData: { folder: paths.folder },
+      name: 'orchd-journal',
+      // Flags that made sense for the program need not make sense for a thread of ours.
+      execArgv: [],
+    });
     this.#worker.on('message', (reply: ThreadReply) => this.#settle(reply));
     this.#worker.on('error', (error: Error) => this.#die(error));
     this.#worker.on('exit', () => this.#die(new Error('the background thread ended')));
@@ -78,8 +83,9 @@ export class ThreadBackground implements Background {
   }
 
   async close(): Promise<void> {
-    if (!this.#dead) await this.#call('close').catch(() => undefined);
+    // The writer goes last: only then does SQLite tidy up.
     this.#reader.close();
+    if (!this.#dead) await this.#call('close').catch(() => undefined);
     await this.#worker.terminate();
   }
 
