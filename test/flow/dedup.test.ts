@@ -101,7 +101,7 @@ test('nobody is told of a job before it is durable: 100 submits of one key, one 
 test('a repeat of a job id is recognised at every moment of its way into the history', async (t) => {
   const stage = new Stage({ slots: 1000 });
   const orchestrator = await start(t, { data: tempFolder(t), backends: [stage] });
-  for (let round = 0; round < 50; round++) {
+  for (let round = 0; round < 10; round++) {
     const request = { job_id: `j${round}`, payload: round };
     await orchestrator.submit(request);
     await stage.startedCount(round + 1);
@@ -119,5 +119,5 @@ test('a repeat of a job id is recognised at every moment of its way into the his
     }
   }
   await turns();
-  assert.equal(stage.started.length, 50);
+  assert.equal(stage.started.length, 10);
 });

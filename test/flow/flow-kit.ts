@@ -122,7 +122,7 @@ export class HeldEnv {
   }
 
   async #until(isSo: () => boolean): Promise<void> {
-    while (!isSo()) await new Promise<void>((resolve) => this.#watchers.push(resolve));
+    while (!isSo()) await within(new Promise<void>((resolve) => this.#watchers.push(resolve)));
   }
 
   #held(file: DiskFile): DiskFile {

@@ -14,6 +14,8 @@ import type {
   OfferReply,
 } from '../../src/core/ports.ts';
 
+import { within } from './flow-kit.ts';
+
 interface Play {
   readonly offer: Offer;
   readonly events: ExecutionEvent[];
@@ -62,7 +64,7 @@ export class Stage implements Backend {
 
   /** Resolves as soon as it is so. */
   async until(isSo: () => boolean): Promise<void> {
-    while (!isSo()) await new Promise<void>((resolve) => this.#watchers.push(resolve));
+    while (!isSo()) await within(new Promise<void>((resolve) => this.#watchers.push(resolve)));
   }
 
   async startedCount(count: number): Promise<void> {

@@ -1,4 +1,5 @@
 /** An engine on an opened store, with the least of a shell around it: what a store must work with. */
+import assert from 'node:assert/strict';
 import { Engine, type Step } from '../../core/engine.ts';
 import type { JobEntry } from '../../core/entry.ts';
 import type { EngineEvent, Submission } from '../../core/events.ts';
@@ -76,7 +77,10 @@ export class Opened {
   step(event: EngineEvent, now = this.now): Step {
     this.now = now;
     const step = this.engine.step(event, now);
-    if (step.changes.length > 0) this.store.append(step.changes, now);
+    if (step.changes.length > 0) {
+      const { state } = this.engine;
+      assert.equal(this.store.append(step.changes, now), state.seq, 'the store counts as the engine does');
+    }
     return step;
   }
 
