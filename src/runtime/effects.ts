@@ -203,7 +203,9 @@ export class Effects {
     const status = inspection.known.get(token);
     if (status?.is === 'running') return status;
     if (status) return { is: 'ended', outcome: await this.#stored(status.outcome) };
-    return remembers(inspection, attempt) ? { is: 'absent' } : { is: 'forgotten' };
+    // Of a token that it had accepted, silence means that it has forgotten, whatever it says of its memory.
+    const neverHadIt = remembers(inspection, attempt) && attempt.acceptedAt === undefined;
+    return neverHadIt ? { is: 'absent' } : { is: 'forgotten' };
   }
 
   async #kill(token: string, backend: Backend): Promise<boolean> {
