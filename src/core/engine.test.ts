@@ -4,78 +4,9 @@ import fc from 'fast-check';
 import { EngineKit, SETTINGS, START, submission } from '../../test/fakes/engine-kit.ts';
 import { stateText, WALK_SETTINGS, walk, walkCommands } from '../../test/fakes/engine-walk.ts';
 import { OrchdError } from '../model/errors.ts';
-import { FRESH_JOB } from '../model/moves.ts';
-import type { Change } from '../model/records.ts';
-import {
-  ATTEMPT_STATES,
-  type AttemptState,
-  isOpen,
-  isTerminal,
-  JOB_STATES,
-  type JobState,
-  mayMove,
-  mayMoveAttempt,
-} from '../model/states.ts';
+import { isOpen, isTerminal, JOB_STATES } from '../model/states.ts';
 import type { Step } from './engine.ts';
 import { State } from './state.ts';
-
-/** Follows the after-images and notes every move of a state. */
-class Moves {
-  readonly jobs = new Map<string, JobState>();
-  readonly attempts = new Map<string, AttemptState>();
-  readonly seen = new Set<string>();
-
-  note(change: Change): void {
-    if (!change.after) return;
-    // An ask makes a job, or brings a dead one back: both start as the one fresh image.
-    if (change.kind === 'ask') this.#job(change.id, FRESH_JOB.state);
-    else if (change.kind === 'job') this.#job(change.id, change.after.state);
-    else if (change.kind === 'attempt') this.#attempt(change.id, change.after.state);
-  }
-
-  #job(id: string, to: JobState): void {
-    const from = this.jobs.get(id);
-    if (from !== undefined && from !== to) {
-      assert.ok(mayMove(from, to), `job ${id} moved ${from} -> ${to}`);
-      this.seen.add(`${from} -> ${to}`);
-    } else if (from === undefined) assert.equal(to, 'queued');
-    this.jobs.set(id, to);
-  }
-
-  #attempt(id: string, to: AttemptState): void {
-    const from = this.attempts.get(id);
-    if (from !== undefined && from !== to) {
-      assert.ok(mayMoveAttempt(from, to), `attempt ${id} moved ${from} -> ${to}`);
-      this.seen.add(`attempt ${from} -> ${to}`);
-    } else if (from === undefined) assert.equal(to, 'intended', 'an attempt starts with its intent');
-    else assert.ok(isOpen(to), 'a closed attempt is never written again');
-    this.attempts.set(id, to);
-  }
-}
-
-test('[FARRO-3] nothing that the engine persists moves a job or an attempt outside the tables', () => {
-  const seen = new Set<string>();
-  fc.assert(
-    fc.property(walkCommands(300), (commands) => {
-      const moves = new Moves();
-      const kit = walk(commands);
-      for (const { change } of kit.log) moves.note(change);
-      for (const move of moves.seen) seen.add(move);
-    }),
-    { numRuns: 300 },
-  );
-  const legal = [
-    ...JOB_STATES.flatMap((from) =>
-      JOB_STATES.filter((to) => mayMove(from, to)).map((to) => `${from} -> ${to}`),
-    ),
-    ...ATTEMPT_STATES.flatMap((from) =>
-      ATTEMPT_STATES.filter((to) => mayMoveAttempt(from, to)).map((to) => `attempt ${from} -> ${to}`),
-    ),
-  ];
-  // The walks go everywhere; a stale job dies by way of failed, in one commit.
-  const missing = legal.filter((move) => !seen.has(move));
-  assert.deepEqual(missing, ['stale -> dead']);
-});
 
 const isRefusal = (reply: Step['reply']): boolean =>
   reply instanceof OrchdError || (Array.isArray(reply) && reply.every((each) => each instanceof OrchdError));

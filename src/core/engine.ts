@@ -61,7 +61,7 @@ export class Engine {
       case 'submit':
         return event.submissions.map((submission) => attempt(() => submit(turn, submission)));
       case 'cancel':
-        return this.#order(turn, event.uid, (entry) => cancel(turn, entry, event.by));
+        return attempt(() => cancel(turn, event.uid, event.by));
       case 'redrive':
         return attempt(() => answer(turn, redriveJob(turn, event.uid, event.by, event.known), undefined));
       case 'resolve':

@@ -33,6 +33,14 @@ export class JobEntry {
     this.seq = seq;
   }
 
+  /** When the job as a whole must have ended. */
+  get deadlineAt(): number | undefined {
+    const { deadlineAt, createdAt } = this.ask;
+    const { redrivenAt } = this.rec;
+    if (deadlineAt === undefined || redrivenAt === undefined) return deadlineAt;
+    return deadlineAt - createdAt + redrivenAt;
+  }
+
   /** A queued job waits at least until this instant: set by its caller for the start, by a retry later. */
   get waitsUntil(): number {
     return this.rec.notBefore ?? (this.rec.attempt === 0 ? this.ask.notBefore : undefined) ?? 0;

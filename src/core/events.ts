@@ -4,7 +4,7 @@ import type { AskRecord, AttemptRecord, Body, JobRecord } from '../model/records
 import type { BackendInfo } from './fleet.ts';
 
 /** A checked request to run a job, before the engine has decided on it. */
-export interface Submission extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'deadlineAt' | 'root'> {
+export interface Submission extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'deadlineAt' | 'ancestors'> {
   readonly deadlineMs: number | undefined;
   readonly forceRetry: boolean;
   /** The body is put away. It is not where a repeat was seen: then the job must not be admitted as new. */

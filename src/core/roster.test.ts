@@ -31,38 +31,38 @@ test('jobs of a session run one at a time, in order; those marked parallel do no
   const jobs = [1, 2, 3].map((n) => makeEntry(n, { session: 's' }));
   const parallel = makeEntry(4, { session: 's', parallel: true });
   const other = makeEntry(5, { session: 'other' });
-  for (const job of [...jobs, parallel, other]) assert.equal(roster.add(job), undefined);
+  for (const job of [...jobs, parallel, other]) assert.equal(roster.joinSession(job), undefined);
   assert.deepEqual(
     jobs.map((job) => roster.mayRun(job)),
     [true, false, false],
   );
   assert.ok(roster.mayRun(parallel) && roster.mayRun(other));
   assert.equal(roster.sessionHead(jobs[2]!), jobs[0]);
-  assert.equal(roster.remove(jobs[1]!), undefined, 'one that waited lets nobody run');
-  assert.equal(roster.remove(jobs[0]!), jobs[2]);
+  assert.equal(roster.leaveSession(jobs[1]!), undefined, 'one that waited lets nobody run');
+  assert.equal(roster.leaveSession(jobs[0]!), jobs[2]);
   assert.ok(roster.mayRun(jobs[2]!));
-  assert.equal(roster.remove(jobs[2]!), undefined);
+  assert.equal(roster.leaveSession(jobs[2]!), undefined);
 });
 
 test('a job that runs already takes the head of its session, and the one that stood there must wait', () => {
   const roster = new Roster();
   const [waiting, running] = [makeEntry(1, { session: 's' }), makeEntry(2, { session: 's' })];
   running.rec = { ...running.rec, state: 'running' };
-  roster.add(waiting);
-  assert.equal(roster.add(running), waiting);
+  roster.joinSession(waiting);
+  assert.equal(roster.joinSession(running), waiting);
   assert.deepEqual([roster.mayRun(running), roster.mayRun(waiting)], [true, false]);
 });
 
-test('children are known by their parent while they live, and pass to its parent when it ends', () => {
+test('everything below a job is known by it while it lives, also where those between have ended', () => {
   const roster = new Roster();
-  const root = makeEntry(1);
-  const child = makeEntry(2, { parent: 'j1', root: 'j1' });
-  const grandchildren = [3, 4].map((n) => makeEntry(n, { parent: 'j2', root: 'j1' }));
-  for (const entry of [root, child, ...grandchildren]) roster.add(entry);
-  assert.deepEqual([...roster.below(root)], [child, ...grandchildren]);
-  assert.deepEqual([...roster.below(child)], grandchildren);
+  const child = makeEntry(2, { parent: 'j1', ancestors: ['j1'] });
+  const grandchildren = [3, 4].map((n) => makeEntry(n, { parent: 'j2', ancestors: ['j1', 'j2'] }));
+  for (const entry of [makeEntry(1), child, ...grandchildren]) roster.add(entry);
+  assert.deepEqual([...roster.below('j1')], [child, ...grandchildren]);
+  assert.deepEqual([...roster.below('j2')], grandchildren);
   roster.remove(child);
-  assert.deepEqual([...roster.below(root)], grandchildren);
+  assert.deepEqual([...roster.below('j1')], grandchildren);
+  assert.deepEqual([...roster.below('j2')], grandchildren, 'although it has ended');
   for (const entry of grandchildren) roster.remove(entry);
-  assert.deepEqual([...roster.below(root)], []);
+  assert.deepEqual([...roster.below('j1'), ...roster.below('j2')], []);
 });

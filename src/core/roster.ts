@@ -4,22 +4,22 @@
 import { scoped, uidOf } from '../model/records.ts';
 import type { JobEntry } from './entry.ts';
 
+const NOBODY: readonly string[] = [];
+
 export class Roster {
   readonly #keys = new Map<string, JobEntry>();
   /** The jobs of a session that run one at a time, in order of admission; the first may run. */
   readonly #sessions = new Map<string, JobEntry[]>();
-  readonly #children = new Map<string, Set<JobEntry>>();
-  /** Everything below a root, however deep, also below jobs that have ended. */
-  readonly #descendants = new Map<string, Set<JobEntry>>();
+  /** Everything below a job, however deep, also where those between have ended. */
+  readonly #below = new Map<string, Set<JobEntry>>();
 
   byKey(tenant: string, key: string): JobEntry | undefined {
     return this.#keys.get(scoped(tenant, key));
   }
 
-  /** The live jobs that a cancel of this one takes along: all below a root, the next ones below any other. */
-  below(entry: JobEntry): Iterable<JobEntry> {
-    const group = entry.ask.parent === undefined ? this.#descendants : this.#children;
-    return group.get(entry.uid) ?? [];
+  /** The live jobs that a cancel of this one takes along. */
+  below(uid: string): Iterable<JobEntry> {
+    return this.#below.get(uid) ?? [];
   }
 
   mayRun(entry: JobEntry): boolean {
@@ -33,12 +33,24 @@ export class Roster {
     return session === undefined ? undefined : this.#sessions.get(session)?.[0];
   }
 
-  /** Returns the job that must wait now because this one, which runs already, took its place at the head. */
-  add(entry: JobEntry): JobEntry | undefined {
+  /** Notes the names of a job that lives. */
+  add(entry: JobEntry): void {
     const { ask } = entry;
     if (ask.key !== undefined) this.#keys.set(scoped(ask.tenant, ask.key), entry);
-    if (ask.parent !== undefined) join(this.#children, uidOf(ask.tenant, ask.parent), entry);
-    if (ask.root !== undefined) join(this.#descendants, uidOf(ask.tenant, ask.root), entry);
+    for (const id of ask.ancestors ?? NOBODY) join(this.#below, uidOf(ask.tenant, id), entry);
+  }
+
+  /** Takes them back. The session is left apart from this, when nothing of the job runs any more. */
+  remove(entry: JobEntry): void {
+    const { ask } = entry;
+    if (ask.key !== undefined && this.byKey(ask.tenant, ask.key) === entry) {
+      this.#keys.delete(scoped(ask.tenant, ask.key));
+    }
+    for (const id of ask.ancestors ?? NOBODY) leave(this.#below, uidOf(ask.tenant, id), entry);
+  }
+
+  /** Returns the job that must wait now because this one, which runs already, took its place at the head. */
+  joinSession(entry: JobEntry): JobEntry | undefined {
     const session = sessionOf(entry);
     if (session === undefined) return undefined;
     const waiting = this.#sessions.get(session);
@@ -54,13 +66,7 @@ export class Roster {
   }
 
   /** Returns the job that may run now because this one left its session. */
-  remove(entry: JobEntry): JobEntry | undefined {
-    const { ask } = entry;
-    if (ask.key !== undefined && this.byKey(ask.tenant, ask.key) === entry) {
-      this.#keys.delete(scoped(ask.tenant, ask.key));
-    }
-    if (ask.parent !== undefined) this.#leaveParent(entry, uidOf(ask.tenant, ask.parent));
-    if (ask.root !== undefined) leave(this.#descendants, uidOf(ask.tenant, ask.root), entry);
+  leaveSession(entry: JobEntry): JobEntry | undefined {
     const session = sessionOf(entry);
     if (session === undefined) return undefined;
     const waiting = this.#sessions.get(session) ?? [];
@@ -68,12 +74,6 @@ export class Roster {
     if (at >= 0) waiting.splice(at, 1);
     if (waiting.length === 0) this.#sessions.delete(session);
     return at === 0 ? waiting[0] : undefined;
-  }
-
-  /** What is still alive below a job that ends belongs to its parent from then on. */
-  #leaveParent(entry: JobEntry, parent: string): void {
-    leave(this.#children, parent, entry);
-    for (const orphan of this.#children.get(entry.uid) ?? []) join(this.#children, parent, orphan);
   }
 }
 

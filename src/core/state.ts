@@ -147,13 +147,16 @@ export class State {
     this.#countBlobs(entry, 1);
     if (entry.rec.state === 'queued') this.queuedBytes += entry.ask.payloadBytes;
     if (entry.open) this.#openAttempt(entry, entry.open);
-    if (isTerminal(entry.rec.state)) this.#setEnded(entry);
-    else this.#enrol(entry, now);
+    this.#enrol(entry, now);
     this.settle(entry, now);
   }
 
   #enrol(entry: JobEntry, now: number): void {
-    const displaced = this.roster.add(entry);
+    const isLive = !isTerminal(entry.rec.state);
+    if (isLive) this.roster.add(entry);
+    else if (!entry.open) this.ended.add(entry);
+    if (!isLive && !entry.open) return;
+    const displaced = this.roster.joinSession(entry);
     if (displaced) this.settle(displaced, now);
   }
 
@@ -170,9 +173,8 @@ export class State {
     const isLive = !isTerminal(after.state);
     if (wasLive && !isLive) {
       this.settle(entry, now);
-      const next = this.roster.remove(entry);
-      if (next) this.settle(next, now);
-      this.#setEnded(entry);
+      this.roster.remove(entry);
+      this.#setEnded(entry, now);
       return;
     }
     if (!wasLive && isLive) {
@@ -210,7 +212,7 @@ export class State {
       this.fleet.vacate(after.backend);
       entry.open = undefined;
       remember(entry, after);
-      if (isTerminal(entry.rec.state)) this.#setEnded(entry);
+      if (isTerminal(entry.rec.state)) this.#setEnded(entry, now);
     } else if (!entry.open) remember(entry, after);
     this.settle(entry, now);
   }
@@ -221,9 +223,12 @@ export class State {
     this.fleet.occupy(attempt.backend);
   }
 
-  /** An ended job whose attempt still holds its slot stays: that slot must be given back first. */
-  #setEnded(entry: JobEntry): void {
-    if (!entry.open) this.ended.add(entry);
+  /** An ended job whose attempt still holds its slot keeps its session too, and stays until both are free. */
+  #setEnded(entry: JobEntry, now: number): void {
+    if (entry.open) return;
+    this.ended.add(entry);
+    const next = this.roster.leaveSession(entry);
+    if (next) this.settle(next, now);
   }
 
   #setFailure(id: string, after: FailureRecord | null): void {

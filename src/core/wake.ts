@@ -10,7 +10,7 @@ const NEVER = Number.POSITIVE_INFINITY;
 export function nextWake(entry: JobEntry, now: number, cancelDeadlineMs: number): number {
   const { rec, ask, open } = entry;
   if (isTerminal(rec.state)) return NEVER;
-  let wakeAt = ask.deadlineAt ?? NEVER;
+  let wakeAt = entry.deadlineAt ?? NEVER;
   if (rec.state === 'queued') {
     return entry.waitsUntil > now ? Math.min(wakeAt, entry.waitsUntil) : wakeAt;
   }

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { walk, walkCommands } from '../../test/fakes/engine-walk.ts';
 import { errorInfo } from './errors.ts';
 import * as moves from './moves.ts';
-import type { AttemptRecord, JobRecord } from './records.ts';
+import type { AttemptRecord, Change, JobRecord } from './records.ts';
 import {
   ATTEMPT_STATES,
   type AttemptState,
+  isOpen,
   JOB_STATES,
   type JobState,
   mayMove,
@@ -25,7 +28,7 @@ const JOB_MOVES: readonly [to: JobState, make: (job: JobRecord) => JobRecord][] 
   ['stale', (job) => moves.lose(job)],
   ['dead', (job) => moves.die(job, 7, 'failed', ERROR)],
   ['cancelled', (job) => moves.cancelled(job, 8, ERROR)],
-  ['queued', (job) => moves.redrive(job)],
+  ['queued', (job) => moves.redrive(job, 9)],
 ];
 
 const ATTEMPT_MOVES: readonly [to: AttemptState, make: (attempt: AttemptRecord) => AttemptRecord][] = [
@@ -38,47 +41,107 @@ const ATTEMPT_MOVES: readonly [to: AttemptState, make: (attempt: AttemptRecord) 
 const job = (state: JobState): JobRecord => ({ ...moves.FRESH_JOB, state, attempt: 3, tries: 2 });
 const attempt = (state: AttemptState): AttemptRecord => ({ ...moves.intend('j', 3, 'b', 'r', 1, 4), state });
 
-test('every pair of the job table has a constructor, and every other pair throws', () => {
-  const made = new Set<string>();
-  for (const from of JOB_STATES) {
-    for (const [to, make] of JOB_MOVES) {
-      const before = Object.freeze(job(from));
-      if (mayMove(from, to)) {
-        assert.equal(make(before).state, to);
-        made.add(`${from} ${to}`);
-      } else {
-        assert.throws(() => make(before), new Error(`illegal job move ${from} -> ${to}`));
+/** Follows the after-images and notes every move of a state. */
+class Moves {
+  readonly jobs = new Map<string, JobState>();
+  readonly attempts = new Map<string, AttemptState>();
+  readonly seen = new Set<string>();
+
+  note(change: Change): void {
+    if (!change.after) return;
+    // An ask makes a job, or brings a dead one back: both start as the one fresh image.
+    if (change.kind === 'ask') this.#job(change.id, moves.FRESH_JOB.state);
+    else if (change.kind === 'job') this.#job(change.id, change.after.state);
+    else if (change.kind === 'attempt') this.#attempt(change.id, change.after.state);
+  }
+
+  #job(id: string, to: JobState): void {
+    const from = this.jobs.get(id);
+    if (from !== undefined && from !== to) {
+      assert.ok(mayMove(from, to), `job ${id} moved ${from} -> ${to}`);
+      this.seen.add(`${from} -> ${to}`);
+    } else if (from === undefined) assert.equal(to, 'queued');
+    this.jobs.set(id, to);
+  }
+
+  #attempt(id: string, to: AttemptState): void {
+    const from = this.attempts.get(id);
+    if (from !== undefined && from !== to) {
+      assert.ok(mayMoveAttempt(from, to), `attempt ${id} moved ${from} -> ${to}`);
+      this.seen.add(`attempt ${from} -> ${to}`);
+    } else if (from === undefined) assert.equal(to, 'intended', 'an attempt starts with its intent');
+    else assert.ok(isOpen(to), 'a closed attempt is never written again');
+    this.attempts.set(id, to);
+  }
+}
+
+describe('[FARRO-3] the tables of legal moves', () => {
+  test('every pair of the job table has a constructor, and every other pair throws', () => {
+    const made = new Set<string>();
+    for (const from of JOB_STATES) {
+      for (const [to, make] of JOB_MOVES) {
+        const before = Object.freeze(job(from));
+        if (mayMove(from, to)) {
+          assert.equal(make(before).state, to);
+          made.add(`${from} ${to}`);
+        } else {
+          assert.throws(() => make(before), new Error(`illegal job move ${from} -> ${to}`));
+        }
       }
     }
-  }
-  const legal = JOB_STATES.flatMap((from) =>
-    JOB_STATES.filter((to) => mayMove(from, to)).map((to) => `${from} ${to}`),
-  );
-  assert.deepEqual([...made].sort(), legal.sort());
-});
+    const legal = JOB_STATES.flatMap((from) =>
+      JOB_STATES.filter((to) => mayMove(from, to)).map((to) => `${from} ${to}`),
+    );
+    assert.deepEqual([...made].sort(), legal.sort());
+  });
 
-test('every pair of the attempt table has a constructor, and every other pair throws', () => {
-  const made = new Set<string>();
-  for (const from of ATTEMPT_STATES) {
-    for (const [to, make] of ATTEMPT_MOVES) {
-      const before = Object.freeze(attempt(from));
-      if (mayMoveAttempt(from, to)) {
-        assert.equal(make(before).state, to);
-        made.add(`${from} ${to}`);
-      } else {
-        assert.throws(() => make(before), new Error(`illegal attempt move ${from} -> ${to}`));
+  test('every pair of the attempt table has a constructor, and every other pair throws', () => {
+    const made = new Set<string>();
+    for (const from of ATTEMPT_STATES) {
+      for (const [to, make] of ATTEMPT_MOVES) {
+        const before = Object.freeze(attempt(from));
+        if (mayMoveAttempt(from, to)) {
+          assert.equal(make(before).state, to);
+          made.add(`${from} ${to}`);
+        } else {
+          assert.throws(() => make(before), new Error(`illegal attempt move ${from} -> ${to}`));
+        }
       }
     }
-  }
-  const legal = ATTEMPT_STATES.flatMap((from) =>
-    ATTEMPT_STATES.filter((to) => mayMoveAttempt(from, to)).map((to) => `${from} ${to}`),
-  );
-  assert.deepEqual([...made].sort(), legal.sort());
-});
+    const legal = ATTEMPT_STATES.flatMap((from) =>
+      ATTEMPT_STATES.filter((to) => mayMoveAttempt(from, to)).map((to) => `${from} ${to}`),
+    );
+    assert.deepEqual([...made].sort(), legal.sort());
+  });
 
-test('the lists above name every constructor of moves.ts', () => {
-  const notMoves = ['FRESH_JOB', 'askCancel', 'intend', 'orderKill', 'confirm'];
-  assert.equal(Object.keys(moves).length, notMoves.length + JOB_MOVES.length + ATTEMPT_MOVES.length);
+  test('the lists above name every constructor of moves.ts', () => {
+    const notMoves = ['FRESH_JOB', 'askCancel', 'intend', 'orderKill', 'confirm'];
+    assert.equal(Object.keys(moves).length, notMoves.length + JOB_MOVES.length + ATTEMPT_MOVES.length);
+  });
+
+  test('nothing that the engine persists moves a job or an attempt outside the tables', () => {
+    const seen = new Set<string>();
+    fc.assert(
+      fc.property(walkCommands(300), (commands) => {
+        const moves = new Moves();
+        const kit = walk(commands);
+        for (const { change } of kit.log) moves.note(change);
+        for (const move of moves.seen) seen.add(move);
+      }),
+      { numRuns: 300 },
+    );
+    const legal = [
+      ...JOB_STATES.flatMap((from) =>
+        JOB_STATES.filter((to) => mayMove(from, to)).map((to) => `${from} -> ${to}`),
+      ),
+      ...ATTEMPT_STATES.flatMap((from) =>
+        ATTEMPT_STATES.filter((to) => mayMoveAttempt(from, to)).map((to) => `attempt ${from} -> ${to}`),
+      ),
+    ];
+    // The walks go everywhere; a stale job dies by way of failed, in one commit.
+    const missing = legal.filter((move) => !seen.has(move));
+    assert.deepEqual(missing, ['stale -> dead']);
+  });
 });
 
 test('what is no move keeps the state', () => {
@@ -94,7 +157,7 @@ test('what is no move keeps the state', () => {
 test('a failed try is spent, an unclaimed one is not, and a redrive starts the count anew', () => {
   assert.equal(moves.fail(job('running'), ERROR).tries, 3);
   assert.equal(moves.unclaim(job('claimed')).tries, 2);
-  assert.deepEqual([moves.redrive(job('dead')).tries, moves.redrive(job('dead')).attempt], [0, 3]);
+  assert.deepEqual([moves.redrive(job('dead'), 9).tries, moves.redrive(job('dead'), 9).attempt], [0, 3]);
 });
 
 test('a redrive leaves nothing of the life before but the attempt number', () => {
@@ -104,7 +167,7 @@ test('a redrive leaves nothing of the life before but the attempt number', () =>
     'failed',
     ERROR,
   );
-  assert.deepEqual(moves.redrive(dead), { ...moves.FRESH_JOB, attempt: 3 });
+  assert.deepEqual(moves.redrive(dead, 9), { ...moves.FRESH_JOB, attempt: 3, redrivenAt: 9 });
 });
 
 test('an attempt keeps the time of its first acceptance', () => {

@@ -13,6 +13,7 @@ export const FRESH_JOB: JobRecord = Object.freeze({
   attempt: 0,
   tries: 0,
   notBefore: undefined,
+  redrivenAt: undefined,
   cancel: undefined,
   backend: undefined,
   startedAt: undefined,
@@ -56,8 +57,9 @@ export const die = (job: JobRecord, at: number, reason: DeadReason, error: Error
 export const cancelled = (job: JobRecord, at: number, error: ErrorInfo): JobRecord =>
   move(job, 'cancelled', { endedAt: at, error });
 
-export const redrive = (job: JobRecord): JobRecord =>
+export const redrive = (job: JobRecord, at: number): JobRecord =>
   move(job, 'queued', {
+    redrivenAt: at,
     tries: 0,
     backend: undefined,
     startedAt: undefined,

@@ -58,7 +58,8 @@ export interface AskRecord {
   readonly deadlineAt: number | undefined;
   readonly timeoutMs: number | undefined;
   readonly parent: string | undefined;
-  readonly root: string | undefined;
+  /** The jobs above it, from the root down to its parent: a cancel of any of them takes it along. */
+  readonly ancestors: readonly string[] | undefined;
   readonly onUnknown: OnUnknown | undefined;
   /** Whether the job ends with the last of those who follow it; by its class where it is not said. */
   readonly onDisconnect: 'cancel' | 'continue' | undefined;
@@ -83,6 +84,8 @@ export interface JobRecord {
   /** Tries spent of the retry budget. */
   readonly tries: number;
   readonly notBefore: number | undefined;
+  /** When it was given a new life: its deadline counts from then. */
+  readonly redrivenAt: number | undefined;
   readonly cancel: CancelRequest | undefined;
   readonly backend: string | undefined;
   readonly startedAt: number | undefined;

@@ -54,7 +54,7 @@ const NO_ASK: AskRecord = {
   deadlineAt: undefined,
   timeoutMs: undefined,
   parent: undefined,
-  root: undefined,
+  ancestors: undefined,
   onUnknown: undefined,
   onDisconnect: undefined,
   hash: undefined,

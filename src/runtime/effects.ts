@@ -21,7 +21,7 @@ import { backoffMs } from '../kit/backoff.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
 import type { Env } from '../kit/env/env.ts';
 import { errorInfo, OrchdError } from '../model/errors.ts';
-import { type AttemptRecord, type Body, tokenOf } from '../model/records.ts';
+import { type AttemptRecord, type Body, type Change, tokenOf } from '../model/records.ts';
 import type { Bodies } from './bodies.ts';
 import type { Loop } from './loop.ts';
 
@@ -96,13 +96,15 @@ export class Effects {
       .finally(() => this.#acting.delete(`probe ${name}`));
   }
 
-  /** The executor may let go of an attempt whose end is durable here. */
-  acknowledge(token: string, backendName: string): void {
-    const backend = this.#parts.backends.get(backendName);
-    if (!backend || this.#stopped) return;
-    crashpoint('effect:before-ack');
-    // Lost acknowledgements do no harm: executors drop what is old by themselves.
-    backend.ack(token, this.#who()).catch(() => undefined);
+  /** Executors may let go of the attempts whose end is among these changes, which are durable. */
+  acknowledge(changes: readonly Change[]): void {
+    if (this.#stopped) return;
+    for (const { kind, id, after } of changes) {
+      if (kind !== 'attempt' || after?.state !== 'ended') continue;
+      crashpoint('effect:before-ack');
+      // Lost acknowledgements do no harm: executors drop what is old by themselves.
+      this.#parts.backends.get(after.backend)?.ack(id, this.#who()).catch(ignore);
+    }
   }
 
   #begin(effect: Effect): void {

@@ -13,7 +13,7 @@ import type { Cancel, Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError } from '../model/errors.ts';
-import { type Change, DEFAULT_TENANT, tokenOf } from '../model/records.ts';
+import { type Change, DEFAULT_TENANT } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
 import { ListRequest, ResolveRequest, type SubmitRequest } from '../model/submit.ts';
 import type { Cursor, Follower, Sink } from '../relay/follower.ts';
@@ -86,7 +86,10 @@ export class Orchestrator extends Service {
     this.#bodies = new Bodies(store);
     this.#loop = new Loop(env, this.#engine, store, this.#clock, {
       settled: (entry) => this.#settled(entry),
-      changed: (changes, now) => parts.observer?.changed(changes, now, this.#engine.state),
+      changed: (changes, now) => {
+        this.#effects.acknowledge(changes);
+        parts.observer?.changed(changes, now, this.#engine.state);
+      },
       failed: (error) => this.#failed(error),
     });
     this.#submissions = new Submissions({
@@ -302,10 +305,6 @@ export class Orchestrator extends Service {
     // It has gone on since, and that is not durable yet: the turn that moved it will say so when it is.
     if (entry.seq > this.#loop.durableSeq) return;
     this.#effects.update(entry);
-    const closed = entry.past?.at(-1);
-    if (closed?.state === 'ended' && !entry.open) {
-      this.#effects.acknowledge(tokenOf(entry.uid, closed.n), closed.backend);
-    }
     if (this.#engine.state.ended.has(entry)) this.#parts.store.index(bundleOf(entry));
     if (isTerminal(entry.rec.state)) this.#tellEnd(entry);
   }

@@ -13,7 +13,6 @@ export interface Folders {
   readonly acks: string;
   /** What a killed child was about to do. */
   readonly died: string;
-  readonly trace: string;
 }
 
 export const foldersOf = (root: string, data = join(root, 'data')): Folders => ({
@@ -23,7 +22,6 @@ export const foldersOf = (root: string, data = join(root, 'data')): Folders => (
   archive: join(root, 'archive'),
   acks: join(root, 'acks.jsonl'),
   died: join(root, 'died.json'),
-  trace: join(root, 'trace.jsonl'),
 });
 
 export function makeFolders(folders: Folders): Folders {

@@ -36,7 +36,9 @@ export interface RecoveryKill {
 /** One folder of every shape that was seen. */
 export function shapesOf(cases: readonly KilledCase[]): KilledCase[] {
   const shapes = new Map<string, KilledCase>();
-  for (const killed of cases.toSorted((a, b) => a.kill.at - b.kill.at)) {
+  for (const killed of cases.toSorted(
+    (a, b) => a.kill.chapter.n - b.kill.chapter.n || a.kill.at - b.kill.at,
+  )) {
     const shape = shapeOf(killed.recovery.shape);
     if (!shapes.has(shape)) shapes.set(shape, killed);
   }

@@ -9,14 +9,23 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { CRASHPOINTS } from '../../src/kit/crashpoint.ts';
 import { Children, eachAtOnce } from './children.ts';
-import { foldersOf, makeFolders, scratchFolder } from './folders.ts';
-import { type KilledCase, killAndRecover, killsOf, titleOf } from './kill-cases.ts';
+import { foldersOf, scratchFolder } from './folders.ts';
+import {
+  type Chapter,
+  folderOf,
+  type KilledCase,
+  killAndRecover,
+  killsOf,
+  playChapters,
+  titleOf,
+} from './kill-cases.ts';
 import { killRecovery, type RecoveryKill, recoveryKills, shapesOf } from './kill-recovery.ts';
 import { checkCase } from './recovering.ts';
 
 const only = process.env['CRASH_ONLY'];
 const scratch = scratchFolder('orchd-crash-');
 const children = new Children(scratch);
+let chapters: Chapter[] = [];
 let names: string[] = [];
 const cases: KilledCase[] = [];
 let failed = false;
@@ -36,18 +45,18 @@ after(() => {
 const say = (text: string): void => console.log(`# ${text}`);
 
 test('the workload passes every crash point and breaks no rule when nobody kills it', async () => {
-  const folders = makeFolders(foldersOf(join(scratch, 'whole')));
-  const file = join(scratch, 'names.json');
-  const end = await children.run(folders, { CRASH_NAMES: file });
-  assert.equal(end.code, 0, end.stderr);
-  assert.deepEqual((await checkCase(folders)).problems, []);
-  names = JSON.parse(fs.readFileSync(file, 'utf8')) as string[];
+  chapters = await playChapters(children, scratch);
+  const { problems } = await checkCase(foldersOf(join(scratch, `chapter-${chapters.length - 1}`)));
+  assert.deepEqual(problems, []);
+  names = chapters.flatMap((chapter) => chapter.names);
   for (const point of CRASHPOINTS) assert.ok(names.includes(`point ${point}`), `${point} is never passed`);
-  say(`${names.length} operations and crash points, ${new Set(names.map(kindOf)).size} distinct names`);
+  say(
+    `${chapters.length} chapters, ${names.length} operations and crash points, ${new Set(names.map(kindOf)).size} distinct names`,
+  );
 });
 
 test('killed at any operation, nothing acknowledged is lost and nothing runs twice', async () => {
-  const kills = killsOf(names).filter(({ name }) => only === undefined || name.includes(only));
+  const kills = chapters.flatMap(killsOf).filter(({ name }) => only === undefined || name.includes(only));
   const problems: string[] = [];
   const startedAt = performance.now();
   await eachAtOnce(kills, async (kill) => {
@@ -80,9 +89,7 @@ test('killed at any operation of a recovery, the next recovery comes to the same
   const shapes = shapesOf(cases);
   const kills: RecoveryKill[] = [];
   await eachAtOnce(shapes, async (first) => {
-    kills.push(
-      ...(await recoveryKills(children, join(scratch, `again-${first.kill.at}-${first.kill.torn}`), first)),
-    );
+    kills.push(...(await recoveryKills(children, join(scratch, `again-${folderOf(first.kill)}`), first)));
   });
   const problems: string[] = [];
   let done = 0;

@@ -121,8 +121,8 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'a token is used again after a redrive',
     file: 'src/model/moves.ts',
-    find: "  move(job, 'queued', {\n    tries: 0,\n",
-    replace: "  move(job, 'queued', {\n    attempt: 0,\n    tries: 0,\n",
+    find: '    redrivenAt: at,\n',
+    replace: '    redrivenAt: at,\n    attempt: 0,\n',
     catcher: 'order',
     says: /goes back to attempt 0/,
   },
@@ -204,8 +204,8 @@ export const PLANTED: readonly PlantedBug[] = [
     name: 'the executor may drop a result before its end is durable',
     file: 'src/runtime/effects.ts',
     find: '    const stored = this.#storedNow(outcome);\n',
-    replace: `    const holder = this.#parts.engine.state.open.get(token)?.open?.backend;
-    if (holder) this.acknowledge(token, holder);
+    replace: `    const held = this.#parts.engine.state.open.get(token)?.open;
+    if (held) this.#parts.backends.get(held.backend)?.ack(token, this.#who());
     const stored = this.#storedNow(outcome);
 `,
     catcher: 'order',

@@ -1,8 +1,9 @@
 /** Plays the workload in this process, on the steady disk, and writes down what the rules of order speak of. */
+import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { buildBrain } from './brain.ts';
 import type { Folders } from './folders.ts';
 import { keepSegment } from './folders.ts';
-import { openAcks, play, SCRIPTS } from './script.ts';
+import { type Client, openAcks, play, SCRIPTS } from './script.ts';
 import { FIRST_INSTANT, SteadyEnv } from './steady-env.ts';
 import { ackEvent, doneEvent, ledgerEvent, operationEvent, type TraceEvent } from './trace.ts';
 
@@ -25,31 +26,26 @@ export async function recordWorkload(folders: Folders, callMs = 0): Promise<Trac
     },
     after: (operation) => note(doneEvent(operation)),
   });
-  const build = () =>
-    buildBrain(env, folders, {
+  const begin = async (): Promise<Orchestrator> => {
+    const { orchestrator } = buildBrain(env, folders, {
       pace: 'steady',
       background: 'inline',
       ledger: { onLine: (line) => note(ledgerEvent(line)) },
-    }).orchestrator;
-  let orchestrator = build();
-  const client = {
+    });
+    await orchestrator.start();
+    return orchestrator;
+  };
+  const client: Client = {
     acks: openAcks(folders.acks),
     now: () => env.clock.now(),
-    sleep: (ms: number) => env.sleep(ms),
-    onAck: (ack: Parameters<typeof ackEvent>[0]) => note(ackEvent(ack)),
-    restart: async () => {
-      await orchestrator.stop();
-      orchestrator = build();
-      await orchestrator.start();
-      return orchestrator;
-    },
+    sleep: (ms) => env.sleep(ms),
+    onAck: (ack) => note(ackEvent(ack)),
+    earlier: [],
+    begin,
   };
+  const script = SCRIPTS.steady;
   try {
-    await env.run(async () => {
-      await orchestrator.start();
-      await play(orchestrator, client, SCRIPTS.steady);
-      await orchestrator.stop();
-    }, LIMIT_MS);
+    await env.run(() => play(client, script, { from: 0, to: script.length }), LIMIT_MS);
   } finally {
     env.halt();
     client.acks.close();

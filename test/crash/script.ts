@@ -65,7 +65,9 @@ const CHECKPOINT: Step = { do: 'checkpoint' };
 /** Far beyond anything the workload does, and a caller's own not_before. */
 const FAR_AWAY = 4_000_000_000_000;
 
-const FIRST_HALF: readonly Step[] = [
+const RESTART: Step = { do: 'restart' };
+
+const FIRST_CHAPTER: readonly Step[] = [
   submit('small', {}),
   wait('small'),
   submit('big', { text: 'p'.repeat(BIG), resultBytes: BIG }),
@@ -76,8 +78,12 @@ const FIRST_HALF: readonly Step[] = [
   submit('flaky', { ms: 3, fails: 1, text: FILL }),
   wait('flaky'),
   CHECKPOINT,
+  // Still runs when the brain stops.
   submit('held', { hold: true, text: FILL }),
-  { do: 'pass', ms: 5 },
+  { do: 'pass', ms: 50 },
+];
+
+const SECOND_CHAPTER: readonly Step[] = [
   { do: 'cancel', label: 'held' },
   wait('held'),
   submit('doomed', { fails: 3, text: FILL }, { key: 'k2', max_tries: 2 }),
@@ -92,8 +98,10 @@ const FIRST_HALF: readonly Step[] = [
   submitUnnamed('final-again', {}, { key: 'k3' }),
   CHECKPOINT,
   submit('later', { text: FILL }, { not_before: FAR_AWAY }),
+];
+
+const THIRD_CHAPTER: readonly Step[] = [
   { do: 'cancel', label: 'later' },
-  { do: 'restart' },
   submit('big-2', { text: 'q'.repeat(BIG), ms: 4 }),
   wait('big-2'),
   INDEXED,
@@ -115,53 +123,81 @@ const LAST: readonly Step[] = [
   CHECKPOINT,
 ];
 
+const CHAPTERS: readonly Step[] = [...FIRST_CHAPTER, RESTART, ...SECOND_CHAPTER, RESTART, ...THIRD_CHAPTER];
+
 /** In real time without the hours that a purge needs. */
 export const SCRIPTS: Record<Pace, readonly Step[]> = {
-  steady: [...FIRST_HALF, ...PURGE, ...LAST],
-  real: [...FIRST_HALF, ...LAST],
+  steady: [...CHAPTERS, ...PURGE, ...LAST],
+  real: [...CHAPTERS, ...LAST],
 };
+
+export interface Range {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A chapter is what one brain does: it begins with its start, and ends where the next one starts. */
+export function chaptersOf(script: readonly Step[]): Range[] {
+  const starts = [0, ...script.flatMap((step, at) => (step.do === 'restart' ? [at] : []))];
+  return starts.map((from, chapter) => ({ from, to: starts[chapter + 1] ?? script.length }));
+}
 
 export interface Client {
   readonly acks: AppendFile;
   readonly now: () => number;
   readonly sleep: (ms: number) => Promise<void>;
-  /** Stops the brain and starts another on the same folder. */
-  readonly restart: () => Promise<Orchestrator>;
+  /** Starts a brain on the folder. */
+  readonly begin: () => Promise<Orchestrator>;
+  /** What was acknowledged in earlier chapters. */
+  readonly earlier: readonly Ack[];
   readonly onAck?: (ack: Ack) => void;
 }
 
-export async function play(
-  first: Orchestrator,
-  client: Client,
-  script: readonly Step[],
-): Promise<Orchestrator> {
-  let orchestrator = first;
+/** Plays part of a script and stops the brain at its end. */
+export async function play(client: Client, script: readonly Step[], { from, to }: Range): Promise<void> {
+  let brain = script[from]?.do === 'restart' ? undefined : await client.begin();
   const ids = new Map<string, string>();
-  for (const [at, step] of script.entries()) {
-    const ack = (body: object): void => {
-      const line = { step: at, at: client.now(), did: step.do, ...body } as Ack;
-      client.acks.add(line);
-      client.onAck?.(line);
-    };
+  for (const ack of client.earlier) if (ack.did === 'submit') ids.set(ack.label, ack.id);
+  for (let at = from; at < to; at++) {
+    const step = script[at] as Step;
     if (step.do === 'restart') {
-      orchestrator = await client.restart();
-      ack({});
-    } else if (step.do === 'pass') {
+      await brain?.stop();
+      brain = await client.begin();
+    }
+    const told = await perform(step, brain as Orchestrator, client, ids);
+    const ack = { step: at, at: client.now(), did: step.do, ...told } as Ack;
+    client.acks.add(ack);
+    client.onAck?.(ack);
+  }
+  await brain?.stop();
+}
+
+/** Does a step and returns what the client was told. */
+async function perform(
+  step: Step,
+  brain: Orchestrator,
+  client: Client,
+  ids: Map<string, string>,
+): Promise<object> {
+  switch (step.do) {
+    case 'restart':
+      return {};
+    case 'pass':
       await client.sleep(step.ms);
-      ack({});
-    } else if (step.do === 'checkpoint') {
-      await orchestrator.checkpoint();
-      ack({});
-    } else if (step.do === 'submit') {
-      const answer = await submitted(orchestrator, step.request);
+      return {};
+    case 'checkpoint':
+      await brain.checkpoint();
+      return {};
+    case 'submit': {
+      const answer = await submitted(brain, step.request);
       ids.set(step.label, answer.id);
-      ack({ label: step.label, ...answer });
-    } else {
-      const job = await ordered(orchestrator, step.do, ids.get(step.label) as string);
-      ack({ label: step.label, job: ackedJob(job) });
+      return { label: step.label, ...answer };
+    }
+    default: {
+      const job = await ordered(brain, step.do, ids.get(step.label) as string);
+      return { label: step.label, job: ackedJob(job) };
     }
   }
-  return orchestrator;
 }
 
 /** A refusal is an answer too. */

@@ -103,24 +103,29 @@ async function failSync(n: number): Promise<{ file: string; problems: string[] }
   const file = path.slice(folders.data.length + 1);
   // The last one of all may not come in every run.
   if (failedAt < 0 && end.code === 0) return { file: '', problems: [] };
-  if (end.code !== FAILED) return { file, problems: [`ended with ${end.code ?? end.signal} ${end.stderr}`] };
-  const told = JSON.parse(end.stderr.trim().split('\n').at(-1) as string) as ToldFailure;
+  const later = calls.slice(failedAt + 1);
+  const nextBrain = later.findIndex(
+    ({ name, args }) => name === 'openat' && args.includes(`${folders.data}/lock"`),
+  );
+  const rest = nextBrain < 0 ? later : later.slice(0, nextBrain);
   // A checkpoint that cannot be written only makes the log longer.
   const goesOn = file.startsWith('checkpoint');
-  const problems = goesOn ? [] : checkTold(told);
-  if (goesOn && told.next !== 'taken') problems.push(`the next submit got ${told.next}`);
-  const later = calls.slice(failedAt + 1);
-  problems.push(...checkUntouched(later, path));
+  const problems = checkUntouched(rest, path);
   // A spare is made beside the log: what the log could sync meanwhile may still be told.
-  if (!goesOn && file !== 'log/spare') problems.push(...checkSilence(later, folders));
+  if (!goesOn && file !== 'log/spare') problems.push(...checkSilence(rest, folders));
+  // Where nobody was waiting when it stopped, the next brain goes on where it was, or the script is over.
+  if (end.code === FAILED) problems.push(...checkTold(end.stderr, goesOn));
+  else if (end.code !== 0) problems.push(`ended with ${end.code ?? end.signal} ${end.stderr}`);
   const recovery = await recoverFully(folders, Date.now() + 1, { pace: 'real', script: SCRIPTS.real });
   return { file, problems: [...problems, ...recovery.problems] };
 }
 
-/** A brain that was running has stopped for good; one that could not start says so. */
-function checkTold({ code, stopped, next }: ToldFailure): string[] {
-  const isRight =
-    stopped === undefined
+/** A brain that was running has stopped for good, unless it could go on; one that could not start says so. */
+function checkTold(stderr: string, goesOn: boolean): string[] {
+  const { code, stopped, next } = JSON.parse(stderr.trim().split('\n').at(-1) as string) as ToldFailure;
+  const isRight = goesOn
+    ? next === 'taken'
+    : stopped === undefined
       ? code === 'STORE_FAILED' && next === 'SHUTTING_DOWN'
       : stopped === 'STORE_FAILED' && next === 'STORE_FAILED';
   return isRight ? [] : [`callers were told ${JSON.stringify({ code, stopped, next })}`];

@@ -3,7 +3,16 @@ import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { type Brain, buildBrain, type Pace } from './brain.ts';
 import { type Folders, foldersOf, makeFolders } from './folders.ts';
 import { keepingEnv } from './keeping-env.ts';
-import { type Client, openAcks, play, SCRIPTS, type Step } from './script.ts';
+import {
+  type Client,
+  chaptersOf,
+  openAcks,
+  play,
+  type Range,
+  readAcks,
+  SCRIPTS,
+  type Step,
+} from './script.ts';
 import { FIRST_INSTANT, SteadyEnv } from './steady-env.ts';
 import { type KillOrder, Tally } from './tally.ts';
 
@@ -14,6 +23,8 @@ export interface Task {
   readonly mode: 'play' | 'recover';
   readonly pace: Pace;
   readonly startAt: number | undefined;
+  /** Which part of the script; all of it by default. */
+  readonly chapter: number | undefined;
   readonly onNames: (names: readonly string[]) => void;
 }
 
@@ -23,17 +34,20 @@ const CALL_MS = 5;
 /** Exit code of a brain that stopped because its disk failed. */
 export const FAILED = 7;
 const LIMIT_MS = 20_000_000;
+const PAUSE_MS = 1000;
 
 export async function main(task: Task): Promise<void> {
   const folders = makeFolders(foldersOf(task.root, task.data));
   if (task.pace === 'real') return playReal(folders);
-  const startAt = task.startAt ?? FIRST_INSTANT;
+  const earlier = readAcks(folders.acks);
+  // Where the chapter before ended, and a moment later.
+  const startAt = task.startAt ?? (earlier.at(-1)?.at ?? FIRST_INSTANT) + PAUSE_MS;
   let now = (): number => startAt;
   const tally = new Tally(folders, task.kill, () => now());
   const env = new SteadyEnv({
     folder: folders.data,
     startAt,
-    seed: SEED,
+    seed: SEED + earlier.length,
     callMs: CALL_MS,
     before: (operation) => tally.before(operation),
   });
@@ -45,60 +59,49 @@ export async function main(task: Task): Promise<void> {
       watchHistory: (history) => tally.watchHistory(history),
     });
   tally.arm();
-  await env.run(() => (task.mode === 'recover' ? startOnly(build) : playOn(env, folders, build)), LIMIT_MS);
+  const script = SCRIPTS.steady;
+  const range = task.chapter === undefined ? WHOLE(script) : (chaptersOf(script)[task.chapter] as Range);
+  const client = { now: () => env.clock.now(), sleep: (ms: number) => env.sleep(ms), earlier };
+  const run = (): Promise<unknown> =>
+    task.mode === 'recover'
+      ? build().orchestrator.start()
+      : playThrough(build, { ...client, acks: openAcks(folders.acks) }, script, range);
+  await env.run(run, LIMIT_MS);
   env.halt();
   task.onNames(tally.names);
 }
 
-async function startOnly(build: () => Brain): Promise<void> {
-  await build().orchestrator.start();
-}
-
-async function playOn(env: SteadyEnv, folders: Folders, build: () => Brain): Promise<void> {
-  await playThrough(
-    build,
-    {
-      acks: openAcks(folders.acks),
-      now: () => env.clock.now(),
-      sleep: (ms) => env.sleep(ms),
-    },
-    SCRIPTS.steady,
-  );
-}
+const WHOLE = (script: readonly Step[]): Range => ({ from: 0, to: script.length });
 
 /** In real time, on the plain disk: what strace sees is what production does. */
 async function playReal(folders: Folders): Promise<void> {
   const env = keepingEnv(folders);
   const build = (): Brain => buildBrain(env, folders, { pace: 'real', background: 'inline' });
-  await playThrough(
-    build,
-    {
-      acks: openAcks(folders.acks),
-      now: () => env.clock.now(),
-      sleep: (ms) => new Promise((resolve) => env.timers.after(ms, resolve)),
-    },
-    SCRIPTS.real,
-  );
+  const client = {
+    acks: openAcks(folders.acks),
+    now: () => env.clock.now(),
+    sleep: (ms: number) => new Promise<void>((resolve) => env.timers.after(ms, resolve)),
+    earlier: [],
+  };
+  await playThrough(build, client, SCRIPTS.real, WHOLE(SCRIPTS.real));
 }
 
 async function playThrough(
   build: () => Brain,
-  client: Omit<Client, 'restart'>,
+  client: Omit<Client, 'begin'>,
   script: readonly Step[],
+  range: Range,
 ): Promise<void> {
-  let { orchestrator } = build();
-  const restart = async (): Promise<Orchestrator> => {
-    await orchestrator.stop();
-    orchestrator = build().orchestrator;
-    await orchestrator.start();
-    return orchestrator;
+  let last: Orchestrator | undefined;
+  const begin = async (): Promise<Orchestrator> => {
+    last = build().orchestrator;
+    await last.start();
+    return last;
   };
   try {
-    await orchestrator.start();
-    await play(orchestrator, { ...client, restart }, script);
-    await orchestrator.stop();
+    await play({ ...client, begin }, script, range);
   } catch (error) {
-    await tellFailure(orchestrator, error as Error);
+    await tellFailure(last as Orchestrator, error as Error);
   }
 }
 

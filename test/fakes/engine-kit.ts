@@ -77,7 +77,7 @@ export function submission(id: string, fields: Fields = {}): Submission {
 /** A job as it would be in memory, outside any engine. */
 export function makeEntry(n: number, fields: Partial<AskRecord> = {}): JobEntry {
   const { forceRetry: _, known: __, bodyStored: ___, deadlineMs: ____, ...ask } = submission(`j${n}`);
-  const rest = { v: 1 as const, n, createdAt: START, deadlineAt: undefined, root: undefined };
+  const rest = { v: 1 as const, n, createdAt: START, deadlineAt: undefined, ancestors: undefined };
   return new JobEntry(`j${n}`, { ...ask, ...rest, ...fields }, FRESH_JOB, n);
 }
 

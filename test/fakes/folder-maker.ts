@@ -100,14 +100,14 @@ export class JobScript {
   }
 
   redrive(): Change[] {
-    return this.#move(redrive(this.job));
+    return this.#move(redrive(this.job, NOW));
   }
 
   /** The redrive of a job that has left memory: its ask comes back first. */
   revive(n: number, fields: Partial<AskRecord> = {}): Change[] {
     const before = this.job;
     const ask = this.ask(n, fields);
-    return [...ask, ...this.#move(redrive(before))];
+    return [...ask, ...this.#move(redrive(before, NOW))];
   }
 
   cancel(): Change[] {

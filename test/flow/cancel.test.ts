@@ -67,6 +67,20 @@ test('a cancel reaches the children, also those that run', async (t) => {
   assert.deepEqual([...new Set(stage.kills)].sort(), ['child:1', 'parent:1']);
 });
 
+test('a cancel reaches the children of a job that is over, whether or not it has left memory', async (t) => {
+  for (const where of ['memory', 'history']) {
+    const { stage, orchestrator } = await begin(t, tempFolder(t), { types: ['run'] });
+    await orchestrator.submit({ job_id: 'parent', type: 'run' });
+    await orchestrator.submit({ job_id: 'child', parent_id: 'parent' });
+    await stage.startedCount(1);
+    stage.endAll();
+    await orchestrator.wait('parent');
+    while (where === 'history' && orchestrator.engine.state.jobs.has('parent')) await turns(1);
+    assert.equal((await orchestrator.cancel('parent')).state, 'succeeded');
+    assert.equal((await orchestrator.get('child')).state, 'cancelled', `the parent is in ${where}`);
+  }
+});
+
 test('a function that is cancelled sees its signal', async (t) => {
   const { promise: aborted, resolve } = Promise.withResolvers<void>();
   const { promise: began, resolve: begin } = Promise.withResolvers<void>();
@@ -95,10 +109,13 @@ test('a held unknown whose timeout was ordered is asked about with pauses, not i
   await stage.startedCount(1);
   let kills = 0;
   // It was started anew and knows nothing of what it ran before.
+  const memory = { registry: 'another', rememberedSince: 0 };
   stage.kill = async () => {
     kills++;
-    return { is: 'tombstoned', registry: 'another', rememberedSince: 0 };
+    return { is: 'tombstoned', ...memory };
   };
+  stage.inspect = async () => ({ ...memory, known: new Map() });
+  stage.follow = async () => ({ is: 'lost' });
   while ((await orchestrator.get('a')).state !== 'stale') await turns(1);
   const before = kills;
   await turns(2000);

@@ -31,7 +31,7 @@ const silent = createLogger({ write: () => undefined, now: () => 0 });
 
 export async function start(t: TestContext, options: OrchestratorOptions): Promise<Orchestrator> {
   const orchestrator = await createOrchestrator({ logger: silent, ...options });
-  t.after(() => orchestrator.stop());
+  t.after(() => within(orchestrator.stop(), STOP_PATIENCE_MS));
   return orchestrator;
 }
 
@@ -50,7 +50,7 @@ export async function startInline(
     background: (paths) => new InlineBackground(env.disk, paths, new SqliteHistory(paths.history, 'write')),
   });
   const orchestrator = new Orchestrator({ env, store, backends, settings: runtimeSettings(config) });
-  t.after(() => orchestrator.stop());
+  t.after(() => within(orchestrator.stop(), STOP_PATIENCE_MS));
   await orchestrator.start();
   return orchestrator;
 }
@@ -140,11 +140,13 @@ export class HeldEnv {
 }
 
 const PATIENCE_MS = 3000;
+/** A stop waits by itself for work that would be lost. */
+const STOP_PATIENCE_MS = 15_000;
 
 /** Fails where a promise is never kept, instead of waiting for ever. */
-export async function within<T>(promise: Promise<T>): Promise<T> {
+export async function within<T>(promise: Promise<T>, patienceMs = PATIENCE_MS): Promise<T> {
   const { promise: tooLong, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error('it waits for ever')), PATIENCE_MS);
+  const timer = setTimeout(() => reject(new Error('it waits for ever')), patienceMs);
   return Promise.race([promise, tooLong]).finally(() => clearTimeout(timer));
 }
 

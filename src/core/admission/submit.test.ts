@@ -251,14 +251,20 @@ describe('a parent', () => {
     assert.throws(() => kit.submit('x', { parent: 'p' }), refusal('ADMISSION_REJECT', 'parent_ended'));
   });
 
-  test('gives its root to its children and theirs', () => {
+  test('is named by its children and theirs', () => {
     const kit = new EngineKit();
     kit.submit('a');
     kit.submit('b', { parent: 'a' });
     kit.submit('c', { parent: 'b' });
     assert.deepEqual(
-      ['a', 'b', 'c'].map((id) => kit.job(id).ask.root),
-      [undefined, 'a', 'a'],
+      ['a', 'b', 'c'].map((id) => kit.job(id).ask.ancestors),
+      [undefined, ['a'], ['a', 'b']],
     );
+  });
+
+  test('may have at most 31 jobs above it', () => {
+    const kit = new EngineKit();
+    for (let n = 0; n < 32; n++) kit.submit(`j${n}`, n === 0 ? {} : { parent: `j${n - 1}` });
+    assert.throws(() => kit.submit('x', { parent: 'j31' }), refusal('INVALID_PARAMS'));
   });
 });

@@ -11,6 +11,9 @@ import { jobPosition, predictStartMs } from '../scheduling/predict.ts';
 import type { Turn } from '../turn.ts';
 import { makeRoom } from './capacity.ts';
 
+/** A job names all jobs above it. */
+const MAX_ANCESTORS = 32;
+
 export interface SubmitAnswer {
   readonly uid: string;
   readonly id: string;
@@ -83,7 +86,7 @@ function checkSize(turn: Turn, bytes: number): void {
 function checkParent(turn: Turn, submission: Submission): void {
   if (submission.parent === undefined) return;
   const parent = turn.state.jobs.get(uidOf(submission.tenant, submission.parent));
-  if (parent && !isTerminal(parent.rec.state) && !parent.rec.cancel) return;
+  if (parent && !isTerminal(parent.rec.state) && !parent.rec.cancel) return checkDepth(parent);
   throw new OrchdError(
     'ADMISSION_REJECT',
     `the parent job "${submission.parent}" is not running or waiting`,
@@ -92,6 +95,13 @@ function checkParent(turn: Turn, submission: Submission): void {
       field: 'parent_id',
     },
   );
+}
+
+/** Every job names all that stand above it: without a bound a chain would write more with each link. */
+function checkDepth(parent: JobEntry): void {
+  if ((parent.ask.ancestors?.length ?? 0) + 1 < MAX_ANCESTORS) return;
+  const message = `at most ${MAX_ANCESTORS} jobs may stand below each other`;
+  throw new OrchdError('INVALID_PARAMS', message, { field: 'parent_id' });
 }
 
 /** Refuses a key that failed for good; returns the entry of the failure cache that no longer holds. */
@@ -138,7 +148,7 @@ function askRecord(turn: Turn, from: Submission): AskRecord {
     deadlineAt: from.deadlineMs === undefined ? undefined : turn.now + from.deadlineMs,
     timeoutMs: from.timeoutMs,
     parent: from.parent,
-    root: parent ? (parent.ask.root ?? parent.ask.id) : undefined,
+    ancestors: parent && [...(parent.ask.ancestors ?? []), parent.ask.id],
     onUnknown: from.onUnknown,
     onDisconnect: from.onDisconnect,
     hash: from.hash,

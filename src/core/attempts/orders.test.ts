@@ -145,11 +145,36 @@ describe('cancel', () => {
     assert.equal(kit.state('grandchild'), 'cancelled');
   });
 
-  test('reaches a chain of ten thousand jobs', () => {
+  test('of a job that has ended reaches what lives below it, also when it has left memory', () => {
+    for (const gone of [false, true]) {
+      const kit = running();
+      kit.submit('child', { parent: 'a' });
+      kit.end('a', SUCCESS);
+      if (gone) kit.step({ type: 'indexed', uids: [{ uid: 'a', seq: kit.job('a').seq }] });
+      kit.step({ type: 'cancel', uid: 'a', by: 'test' });
+      assert.deepEqual(kit.job('child').rec.cancel?.by, 'test', gone ? 'gone' : 'in memory');
+    }
+  });
+
+  test('reaches ten thousand jobs below one', () => {
     const kit = new EngineKit({ queueCapacity: 20_000 });
-    for (let n = 0; n < 10_000; n++) kit.submit(`j${n}`, n === 0 ? {} : { parent: `j${n - 1}` });
+    kit.submit('j0');
+    for (let n = 1; n < 10_000; n++) kit.submit(`j${n}`, { parent: `j${Math.floor(n / 10)}` });
     kit.cancel('j0');
     assert.equal(kit.engine.state.counts.cancelled, 10_000);
+  });
+
+  test('given up for the caller keeps the next job of the session back until the attempt is over', () => {
+    const kit = new EngineKit();
+    kit.backend('b', { slots: 2 });
+    kit.submit('a', { session: 's' });
+    kit.accept('a');
+    kit.submit('next', { session: 's' });
+    kit.cancel('a');
+    kit.pass(5000);
+    assert.deepEqual([kit.state('a'), kit.state('next')], ['cancelled', 'queued']);
+    kit.killed('a', { is: 'ended', outcome: STOPPED });
+    assert.equal(kit.state('next'), 'claimed');
   });
 });
 
@@ -215,6 +240,19 @@ describe('redrive', () => {
     kit.redrive('a');
   });
 
+  test('gives it as long as it was given at first', () => {
+    const kit = new EngineKit();
+    kit.submit('a', { deadlineMs: 100 });
+    kit.pass(100);
+    assert.equal(kit.state('a'), 'dead');
+    kit.pass(1000);
+    kit.redrive('a');
+    kit.pass(99);
+    assert.equal(kit.state('a'), 'queued');
+    kit.pass(1);
+    assert.deepEqual([kit.state('a'), kit.job('a').rec.reason], ['dead', 'expired']);
+  });
+
   test('ignores the failure cache: an operator has decided', () => {
     const kit = running({ key: 'k' });
     kit.end('a', FAILED);
@@ -260,6 +298,19 @@ describe('resolve', () => {
     assert.throws(() => resolve(kit, { as: 'retry' }), refusal('ILLEGAL_STATE'));
     kit.end('a', SUCCESS);
     assert.throws(() => resolve(kit, { as: 'failed' }), refusal('ILLEGAL_STATE'));
+  });
+
+  test('of a job that is over frees the slot of an attempt that nobody can confirm, and nothing else', () => {
+    const kit = held({ session: 's' });
+    kit.submit('next', { session: 's', type: 'other' });
+    kit.cancel('a');
+    kit.pass(5000);
+    assert.deepEqual([kit.state('a'), used(kit)], ['cancelled', 1]);
+    resolve(kit, { as: 'retry' });
+    assert.deepEqual(
+      [kit.state('a'), kit.job('a').open, kit.state('next')],
+      ['cancelled', undefined, 'claimed'],
+    );
   });
 
   test('does not bring a job back to life whose cancel stands', () => {

@@ -3,17 +3,22 @@ import { errorInfo, OrchdError } from '../../model/errors.ts';
 import { askCancel, redrive, succeed, unclaim } from '../../model/moves.ts';
 import { tokenOf } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
+import { answer, type SubmitAnswer } from '../admission/submit.ts';
 import type { JobEntry } from '../entry.ts';
 import type { EndedJob, ResolveAs } from '../events.ts';
 import type { Turn } from '../turn.ts';
 import { cancelJob, endBadly } from './ending.ts';
 import { abandonAttempt, kill } from './progress.ts';
 
-/** Cancels a job and everything below it. Repeating it is harmless. */
-export function cancel(turn: Turn, entry: JobEntry, by: string): void {
-  const family = new Set([entry]);
-  for (const member of family) for (const below of turn.state.roster.below(member)) family.add(below);
-  for (const member of family) cancelOne(turn, member, by);
+/** Cancels a job and everything below it, also when it has ended and left memory. Repeating it is harmless. */
+export function cancel(turn: Turn, uid: string, by: string): SubmitAnswer | undefined {
+  const entry = turn.state.jobs.get(uid);
+  // A copy: what is cancelled leaves the list.
+  const below = [...turn.state.roster.below(uid)];
+  if (!entry && below.length === 0) throw new OrchdError('NOT_FOUND', `there is no job "${uid}"`);
+  if (entry) cancelOne(turn, entry, by);
+  for (const member of below) cancelOne(turn, member, by);
+  return entry && answer(turn, entry, undefined);
 }
 
 function cancelOne(turn: Turn, entry: JobEntry, by: string): void {
@@ -46,13 +51,19 @@ export function redriveJob(turn: Turn, uid: string, by: string, known: EndedJob 
       turn.put('attempt', tokenOf(uid, attempt.n), attempt, 'redrive');
     }
   }
-  turn.put('job', uid, redrive(job), `redrive:${by}`);
+  turn.put('job', uid, redrive(job, turn.now), `redrive:${by}`);
   const entry = turn.state.jobs.get(uid) as JobEntry;
   return entry;
 }
 
-/** Settles a job whose outcome is unknown by the word of an operator. */
+/**
+ * Settles a job whose outcome is unknown by the word of an operator. A job that has ended keeps its state; what
+ * is settled is that its last attempt no longer runs.
+ */
 export function resolve(turn: Turn, entry: JobEntry, by: string, how: ResolveAs): void {
+  if (isTerminal(entry.rec.state) && entry.open) {
+    return abandonAttempt(turn, entry, `resolve:${how.as}:${by}`);
+  }
   if (entry.rec.state !== 'stale') {
     throw new OrchdError(
       'ILLEGAL_STATE',

@@ -13,8 +13,8 @@ export function tick(turn: Turn): void {
 }
 
 function wake(turn: Turn, entry: JobEntry): void {
-  const { rec, ask, open } = entry;
-  const pastDeadline = ask.deadlineAt !== undefined && ask.deadlineAt <= turn.now;
+  const { rec, open, deadlineAt } = entry;
+  const pastDeadline = deadlineAt !== undefined && deadlineAt <= turn.now;
   if (rec.state === 'queued') {
     if (pastDeadline) expire(turn, entry);
     return;

@@ -24,7 +24,7 @@ import type { BlobRef, Change } from '../../model/records.ts';
 import type { Background } from './background.ts';
 import { Blobs } from './blobs.ts';
 import { encodeChange } from './codec.ts';
-import { openFailure } from './failures.ts';
+import { diskFailure, openFailure } from './failures.ts';
 import { historyRow } from './history.ts';
 import { type Paths, paths } from './layout.ts';
 import { isFull, LOG_LIMITS, type LogLimits, LogWriter } from './log-writer.ts';
@@ -143,9 +143,13 @@ export class JournalStore implements Store {
   }
 
   checkpoint(): Promise<void> {
-    this.#checkpointing ??= this.#checkpoint().finally(() => {
-      this.#checkpointing = undefined;
-    });
+    this.#checkpointing ??= this.#checkpoint()
+      .catch((error: Error) => {
+        throw diskFailure(error, 'no checkpoint could be written');
+      })
+      .finally(() => {
+        this.#checkpointing = undefined;
+      });
     return this.#checkpointing;
   }
 
