@@ -2,11 +2,12 @@
  * The TypeScript client: what the command line, the dashboard and users share. It talks HTTP and nothing else,
  * and runs in browsers too.
  */
+import { OrchdError } from '../model/errors.ts';
 import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
 import type { JobPage } from '../runtime/listing.ts';
 import type { Submitted } from '../runtime/submissions.ts';
 import type { JobView } from '../runtime/view.ts';
-import { type SseEvent, SseReader } from '../wire/sse.ts';
+import { readEvents, type SseEvent } from '../wire/sse.ts';
 
 export interface ClientOptions {
   /** Where the brain listens; `http://127.0.0.1:8080` by default. */
@@ -140,7 +141,8 @@ export class OrchdClient {
         }
       } catch (error) {
         if (options.signal?.aborted) return;
-        if (error instanceof ClientError && !error.retriable) throw error;
+        // What is wrong with the request or in the stream itself is there again the next time.
+        if ((error instanceof ClientError || error instanceof OrchdError) && !error.retriable) throw error;
         failingSince ??= Date.now();
         if (Date.now() - failingSince > (options.patienceMs ?? PATIENCE_MS)) throw error;
         options.onReconnect?.(error as Error);
@@ -167,13 +169,7 @@ export class OrchdClient {
     if (!response.ok) throw await failure(response);
     onOpen();
     if (!response.body || response.status === 204) return;
-    const events: SseEvent[] = [];
-    const reader = new SseReader((event) => events.push(event));
-    const decoder = new TextDecoder();
-    for await (const chunk of response.body) {
-      reader.push(decoder.decode(chunk, { stream: true }));
-      yield* events.splice(0);
-    }
+    yield* readEvents(response.body);
   }
 
   async #call<T>(method: string, path: string, body?: unknown): Promise<T> {

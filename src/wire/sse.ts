@@ -1,4 +1,6 @@
 /** Server-sent events, both ways. */
+import { OrchdError } from '../model/errors.ts';
+
 export interface SseEvent {
   readonly id?: string;
   readonly event: string;
@@ -14,25 +16,37 @@ export function formatEvent({ id, event, data }: SseEvent): string {
 
 export const HEARTBEAT = ': keep-alive\n\n';
 
-const MAX_LINE_CHARS = 1024 * 1024;
+/** Of an event that is not whole yet: a stream that never ends one must not fill the memory. Results are events. */
+const MAX_EVENT_CHARS = 64 * 2 ** 20;
 
 /** Takes text as it arrives, in pieces of any size, and hands on whole events. */
 export class SseReader {
   #rest = '';
+  /** The last piece ended in a carriage return: a line feed that comes first now belongs to it. */
+  #afterReturn = false;
   #id: string | undefined;
   #event = '';
   #data: string[] = [];
+  #dataChars = 0;
   readonly #on: (event: SseEvent) => void;
+  readonly #maxEventChars: number;
 
-  constructor(on: (event: SseEvent) => void) {
+  constructor(on: (event: SseEvent) => void, maxEventChars = MAX_EVENT_CHARS) {
     this.#on = on;
+    this.#maxEventChars = maxEventChars;
   }
 
-  push(text: string): void {
-    const lines = (this.#rest + text).split(/\r\n|\n|\r(?!$)/);
+  push(piece: string): void {
+    if (piece === '') return;
+    const text = this.#afterReturn && piece.startsWith('\n') ? piece.slice(1) : piece;
+    this.#afterReturn = piece.endsWith('\r');
+    // Only what is new is looked at: a long line comes in many pieces.
+    const lines = text.split(/\r\n|\n|\r/);
+    lines[0] = this.#rest + lines[0];
     this.#rest = lines.pop() ?? '';
-    if (this.#rest.length > MAX_LINE_CHARS) throw new Error('a line of the stream is too long');
     for (const line of lines) this.#line(line);
+    if (this.#rest.length + this.#dataChars > this.#maxEventChars)
+      throw new OrchdError('WORKER_PROTOCOL', 'an event of the stream is too long');
   }
 
   #line(line: string): void {
@@ -41,8 +55,10 @@ export class SseReader {
     const colon = line.indexOf(':');
     const field = colon < 0 ? line : line.slice(0, colon);
     const value = colon < 0 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1);
-    if (field === 'data') this.#data.push(value);
-    else if (field === 'event') this.#event = value;
+    if (field === 'data') {
+      this.#data.push(value);
+      this.#dataChars += value.length + 1;
+    } else if (field === 'event') this.#event = value;
     else if (field === 'id') this.#id = value;
   }
 
@@ -51,8 +67,23 @@ export class SseReader {
     const event = this.#event || 'message';
     const id = this.#id;
     this.#data = [];
+    this.#dataChars = 0;
     this.#event = '';
     this.#id = undefined;
     if (data.length > 0) this.#on({ event, data: data.join('\n'), ...(id !== undefined && { id }) });
+  }
+}
+
+/** The events of a stream of bytes, as they become whole; what is cut off at the end is no event. */
+export async function* readEvents(
+  chunks: AsyncIterable<Uint8Array>,
+  maxEventChars = MAX_EVENT_CHARS,
+): AsyncGenerator<SseEvent> {
+  const events: SseEvent[] = [];
+  const reader = new SseReader((event) => events.push(event), maxEventChars);
+  const decoder = new TextDecoder();
+  for await (const chunk of chunks) {
+    reader.push(decoder.decode(chunk, { stream: true }));
+    yield* events.splice(0);
   }
 }

@@ -239,3 +239,25 @@ test('a stream resumes after any event, and a reader that has heard the end gets
   const again = await fetch(`${brain.url}/v2/tasks/r1/events`, { headers: { 'last-event-id': '1.end' } });
   assert.equal(again.status, 204);
 });
+
+test('a follower gets a result of many megabytes with the end', { timeout: 20_000 }, async () => {
+  const result = 'x'.repeat(5 * 2 ** 20);
+  const brain = await brainWith({ backends: [{ name: 'b', types: { inference: () => result } }] });
+  const client = new OrchdClient({ url: brain.url });
+  await client.submit({ prompt: 'p', job_id: 'large' });
+  let end: unknown;
+  for await (const { event, data } of client.events('large', { patienceMs: 0 }))
+    if (event === 'end') end = (data as { result: unknown }).result;
+  assert.equal(end, result);
+});
+
+test('a follower gives up on a stream that it can never read, instead of asking for it again and again', async () => {
+  let asked = 0;
+  const endless = async (): Promise<Response> => {
+    assert.equal(++asked, 1);
+    const line = new Uint8Array(8 * 2 ** 20).fill(120);
+    return new Response(new ReadableStream({ pull: (stream) => stream.enqueue(line) }));
+  };
+  const client = new OrchdClient({ fetch: endless });
+  await assert.rejects(client.events('any', { patienceMs: 0 }).next(), { code: 'WORKER_PROTOCOL' });
+});
