@@ -1,0 +1,501 @@
+/** The way out, against real servers that misbehave on purpose. */
+import assert from 'node:assert/strict';
+import { getEventListeners, once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { type AddressInfo, createServer as createTcp, type Socket } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { inspect } from 'node:util';
+import type { Cancel, Timers } from '../kit/env/env.ts';
+import { OrchdError } from '../model/errors.ts';
+import { wasNotSent } from './exchange.ts';
+import { type Address, Outbound, type OutboundLimits, type Target } from './outbound.ts';
+import { readEvents } from './sse.ts';
+
+/** Time that passes when the test says so: each wait is known by its length. */
+class HandTimers implements Timers {
+  readonly #waits = new Set<{ readonly ms: number; readonly run: () => void }>();
+
+  after(ms: number, run: () => void): Cancel {
+    const wait = { ms, run };
+    this.#waits.add(wait);
+    return () => this.#waits.delete(wait);
+  }
+
+  soon(run: () => void): void {
+    setImmediate(run);
+  }
+
+  pending(ms: number): number {
+    return [...this.#waits].filter((wait) => wait.ms === ms).length;
+  }
+
+  get none(): boolean {
+    return this.#waits.size === 0;
+  }
+
+  pass(ms: number): void {
+    for (const wait of this.#waits) {
+      if (wait.ms !== ms) continue;
+      this.#waits.delete(wait);
+      wait.run();
+    }
+  }
+}
+
+/** What is broken here would wait for ever. */
+const SOON = { timeout: 20_000 };
+
+const CONNECT = 11;
+const WHOLE = 22;
+const IDLE = 33;
+
+interface Made {
+  readonly outbound: Outbound;
+  readonly timers: HandTimers;
+}
+
+function make(
+  t: TestContext,
+  resolve?: (host: string) => Promise<readonly Address[]>,
+  limits: Partial<OutboundLimits> = {},
+): Made {
+  const timers = new HandTimers();
+  const all = { connectMs: CONNECT, timeoutMs: WHOLE, idleMs: IDLE, ...limits };
+  const outbound = new Outbound({ timers, limits: all, ...(resolve && { resolve }) });
+  t.after(() => outbound.close());
+  return { outbound, timers };
+}
+
+async function listening(t: TestContext, server: ReturnType<typeof createTcp>, host: string, port = 0) {
+  server.listen(port, host);
+  await once(server, 'listening');
+  t.after(() => server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+interface Web {
+  readonly url: string;
+  readonly port: number;
+  /** Connections that were made so far. */
+  connections: number;
+}
+
+async function web(t: TestContext, handle: RequestListener, host = '127.0.0.1', port = 0): Promise<Web> {
+  const server: Server = createServer(handle);
+  t.after(() => server.closeAllConnections());
+  const made = { url: '', port: 0, connections: 0 };
+  server.on('connection', () => made.connections++);
+  made.port = await listening(t, server, host, port);
+  made.url = `http://${host}:${made.port}`;
+  return made;
+}
+
+/** A server that answers with bytes as they are given; the function says how the connection goes on. */
+async function bytes(t: TestContext, answer: (socket: Socket, request: number) => void): Promise<string> {
+  const open = new Set<Socket>();
+  const server = createTcp({ allowHalfOpen: true }, (socket) => {
+    open.add(socket);
+    socket.on('error', () => undefined);
+    let request = 0;
+    socket.on('data', () => answer(socket, ++request));
+  });
+  t.after(() => {
+    for (const socket of open) socket.destroy();
+  });
+  return `http://127.0.0.1:${await listening(t, server, '127.0.0.1')}`;
+}
+
+async function failureOf(call: Promise<unknown>): Promise<OrchdError> {
+  const error = await call.then(
+    () => undefined,
+    (thrown) => thrown,
+  );
+  assert.ok(error instanceof OrchdError, `it failed with ${inspect(error)}`);
+  return error;
+}
+
+const codeAndReason = ({ code, details }: OrchdError): unknown[] => [code, details.reason];
+
+async function gather(chunks: AsyncIterable<Buffer>): Promise<string> {
+  let text = '';
+  for await (const chunk of chunks) text += chunk;
+  return text;
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+test(
+  'a whole answer comes back whatever its status, from below the base, over one kept connection',
+  SOON,
+  async (t) => {
+    const { outbound, timers } = make(t);
+    const server = await web(t, (request, response) => {
+      let body = '';
+      request.on('data', (piece) => {
+        body += piece;
+      });
+      request.on('end', () => {
+        response.writeHead(body === '' ? 200 : 418, { 'x-heard': request.headers['x-said'] ?? '' });
+        response.end(`${request.method} ${request.url} ${body}`);
+      });
+    });
+    const target = outbound.to(`${server.url}/base/`);
+    const got = await target.request({ path: '/a?b=c', headers: { 'x-said': 'hello' } });
+    assert.deepEqual(
+      [got.status, got.headers['x-heard'], got.body.toString()],
+      [200, 'hello', 'GET /base/a?b=c '],
+    );
+    const posted = await target.request({ method: 'POST', path: '/p', body: 'text' });
+    assert.deepEqual([posted.status, posted.body.toString()], [418, 'POST /base/p text']);
+    await target.request({ path: '/' });
+    assert.equal(server.connections, 1);
+    assert.ok(timers.none, 'nothing is left waiting');
+  },
+);
+
+test('a redirect is an error, and the place it names is never asked', SOON, async (t) => {
+  const { outbound } = make(t);
+  const other = await web(t, (_, response) => response.end('secret of the other'));
+  const server = await web(t, (request, response) => {
+    response.writeHead(Number(request.url?.slice(1)), { location: `${other.url}/?key=hidden` }).end();
+  });
+  const target = outbound.to(server.url);
+  for (const status of [300, 301, 302, 303, 304, 307, 308]) {
+    for (const error of [
+      await failureOf(target.request({ path: `/${status}` })),
+      await failureOf(target.stream({ path: `/${status}` })),
+    ]) {
+      assert.deepEqual(codeAndReason(error), ['WORKER_PROTOCOL', 'redirect'], String(status));
+      assert.doesNotMatch(inspect(error), /hidden/);
+    }
+  }
+  assert.equal(other.connections, 0);
+});
+
+test(
+  'a name is resolved once for a target: a later answer is never used, and a new target asks anew',
+  SOON,
+  async (t) => {
+    const here = await web(t, (_, response) => response.writeHead(200, { connection: 'close' }).end('here'));
+    const there = await web(t, (_, response) => response.end('there'), '127.0.0.2', here.port);
+    const asked: string[] = [];
+    const { outbound } = make(t, async (host) => {
+      asked.push(host);
+      return [{ address: asked.length === 1 ? '127.0.0.1' : '127.0.0.2', family: 4 }];
+    });
+    const target = outbound.to(`http://worker.test:${here.port}`);
+    const said = async (): Promise<string> => (await target.request({ path: '/' })).body.toString();
+    assert.deepEqual(await Promise.all([said(), said(), said()]), ['here', 'here', 'here']);
+    assert.equal(await said(), 'here');
+    assert.equal(await gather((await target.stream({ path: '/' })).chunks), 'here');
+    assert.deepEqual([asked, here.connections, there.connections], [['worker.test'], 5, 0]);
+    const anew = outbound.to(`http://worker.test:${here.port}`);
+    assert.equal((await anew.request({ path: '/' })).body.toString(), 'there');
+  },
+);
+
+test('a name that could not be resolved is asked for again at the next request', SOON, async (t) => {
+  const server = await web(t, (_, response) => response.end('found'));
+  let asked = 0;
+  const { outbound } = make(t, async () => {
+    if (++asked === 1) throw new Error('no such name');
+    return [{ address: '127.0.0.1', family: 4 }];
+  });
+  const target = outbound.to(`http://worker.test:${server.port}`);
+  const error = await failureOf(target.request({ path: '/' }));
+  assert.deepEqual(codeAndReason(error), ['WORKER_UNAVAILABLE', 'unreachable']);
+  assert.ok(error.retriable && wasNotSent(error));
+  assert.equal((await target.request({ path: '/' })).body.toString(), 'found');
+});
+
+test('an answer that is larger than allowed is cut off, and its sender stopped', SOON, async (t) => {
+  const { outbound } = make(t);
+  const stopped = Promise.withResolvers<void>();
+  const server = await web(t, (_, response) => {
+    const more = (): void => {
+      while (response.write('x'.repeat(10_000)));
+    };
+    response.on('drain', more).on('close', () => stopped.resolve());
+    more();
+  });
+  const target = outbound.to(server.url);
+  const error = await failureOf(target.request({ path: '/', maxBytes: 50_000 }));
+  assert.deepEqual(codeAndReason(error), ['WORKER_PROTOCOL', 'too_large']);
+  await stopped.promise;
+  const exact = await web(t, (_, response) => response.end('x'.repeat(1000)));
+  assert.equal((await outbound.to(exact.url).request({ path: '/', maxBytes: 1000 })).body.length, 1000);
+  await assert.rejects(outbound.to(exact.url).request({ path: '/', maxBytes: 999 }));
+});
+
+test(
+  'a server that stalls before or within its answer is given up after the time allowed',
+  SOON,
+  async (t) => {
+    const { outbound, timers } = make(t);
+    const heard = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const server = await web(t, (request, response) => {
+      if (request.url === '/1') response.write('half of the ans');
+      heard[Number(request.url?.slice(1))]?.resolve();
+    });
+    for (const at of [0, 1]) {
+      const failure = failureOf(outbound.to(server.url).request({ path: `/${at}` }));
+      await heard[at]?.promise;
+      timers.pass(WHOLE);
+      const error = await failure;
+      assert.deepEqual(codeAndReason(error), ['WORKER_TIMEOUT', 'timeout']);
+      assert.ok(!wasNotSent(error), 'it may have been heard');
+    }
+    assert.ok(timers.none);
+  },
+);
+
+test('a connection that is refused or takes too long is told apart: nothing was sent', SOON, async (t) => {
+  const server = createTcp();
+  const port = await listening(t, server, '127.0.0.1');
+  server.close();
+  const refused = await failureOf(make(t).outbound.to(`http://127.0.0.1:${port}`).request({ path: '/' }));
+  assert.deepEqual(codeAndReason(refused), ['WORKER_UNAVAILABLE', 'unreachable']);
+  assert.match(refused.message, /^GET http:\/\/127\.0\.0\.1:\d+: no connection \(ECONNREFUSED\)$/);
+  const never = Promise.withResolvers<readonly Address[]>();
+  const { outbound, timers } = make(t, () => never.promise);
+  const slow = failureOf(outbound.to('http://worker.test').request({ path: '/' }));
+  timers.pass(CONNECT);
+  assert.deepEqual(codeAndReason(await slow), ['WORKER_UNAVAILABLE', 'unreachable']);
+  for (const error of [refused, await slow]) assert.ok(wasNotSent(error) && error.retriable);
+});
+
+test('a server that does not speak TLS gets no request over https', SOON, async (t) => {
+  const server = await web(t, () => assert.fail('it got a request'));
+  const target = make(t).outbound.to(server.url.replace('http:', 'https:'));
+  const error = await failureOf(target.request({ path: '/', headers: { authorization: 'Bearer x' } }));
+  assert.deepEqual(codeAndReason(error), ['WORKER_UNAVAILABLE', 'unreachable']);
+});
+
+test('a stream is handed on as it comes, and given up when nothing comes for too long', SOON, async (t) => {
+  const { outbound, timers } = make(t);
+  const closed = Promise.withResolvers<void>();
+  const server = await web(t, (_, response) => {
+    response.on('close', () => closed.resolve());
+    response.write('event: token\ndata: {"t":"a"}\n\nevent: tok');
+    response.write('en\ndata: {"t":"b"}\n\ndata: cut');
+  });
+  const reply = await outbound.to(server.url).stream({ path: '/' });
+  timers.pass(WHOLE);
+  const heard: string[] = [];
+  const error = await failureOf(
+    (async () => {
+      for await (const { data } of readEvents(reply.chunks)) {
+        assert.equal(timers.pending(IDLE), 0, 'a reader that takes its time is not an idle server');
+        if (heard.push(data) === 2) void until(() => timers.pending(IDLE) > 0).then(() => timers.pass(IDLE));
+      }
+    })(),
+  );
+  assert.deepEqual(heard, ['{"t":"a"}', '{"t":"b"}']);
+  assert.deepEqual(codeAndReason(error), ['WORKER_TIMEOUT', 'idle']);
+  await closed.promise;
+});
+
+test('an abort ends a request at every moment, and the server sees the connection go', SOON, async (t) => {
+  const { outbound, timers } = make(t);
+  const closed: PromiseWithResolvers<void>[] = [];
+  let begun = (): void => undefined;
+  const server = await web(t, (request, response) => {
+    const close = Promise.withResolvers<void>();
+    closed.push(close);
+    response.on('close', () => close.resolve());
+    if (request.url !== '/silent') response.write('begun');
+    begun();
+  });
+  const target = outbound.to(server.url);
+  const isAborted = async (call: Promise<unknown>): Promise<void> => {
+    assert.deepEqual(codeAndReason(await failureOf(call)), ['CANCELLED', 'aborted']);
+  };
+  await isAborted(target.request({ path: '/', signal: AbortSignal.abort() }));
+  assert.equal(server.connections, 0, 'what is aborted before it begins is not begun');
+  for (const path of ['/silent', '/begun']) {
+    const abort = new AbortController();
+    begun = () => abort.abort();
+    await isAborted(target.request({ path, signal: abort.signal }));
+  }
+  begun = () => undefined;
+  const abort = new AbortController();
+  const { chunks } = await target.stream({ path: '/begun', signal: abort.signal });
+  const reading = chunks[Symbol.asyncIterator]();
+  await reading.next();
+  const rest = reading.next();
+  abort.abort();
+  await isAborted(rest);
+  assert.equal(getEventListeners(abort.signal, 'abort').length, 0);
+  const left = await target.stream({ path: '/begun' });
+  for await (const _ of left.chunks) break;
+  const unread = await target.stream({ path: '/begun' });
+  unread.close();
+  await isAborted(gather(unread.chunks));
+  assert.equal(closed.length, 5);
+  await Promise.all(closed.map(({ promise }) => promise));
+  assert.ok(timers.none);
+});
+
+test('an answer that breaks off is an error, not a short answer', SOON, async (t) => {
+  const { outbound } = make(t);
+  const heads = [
+    '',
+    'HTTP/1.1 200 OK\r\n',
+    'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly this',
+    'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\nonly this\r\n',
+  ];
+  for (const head of heads) {
+    for (const how of ['end', 'destroy'] as const) {
+      const url = await bytes(t, (socket) => {
+        socket.write(head, () => socket[how]());
+      });
+      const target = outbound.to(url);
+      const error = await failureOf(target.request({ method: 'POST', path: '/' }));
+      assert.deepEqual(codeAndReason(error), ['WORKER_UNAVAILABLE', 'connection_lost'], `${how}: ${head}`);
+      assert.ok(!wasNotSent(error) && !error.retriable, 'it may have been heard');
+      const streamed = target.stream({ method: 'POST', path: '/' }).then(({ chunks }) => gather(chunks));
+      assert.equal((await failureOf(streamed)).details.reason, 'connection_lost');
+    }
+  }
+});
+
+test(
+  'a kept connection that the server has dropped is replaced for a GET; a POST is never sent twice',
+  SOON,
+  async (t) => {
+    const { outbound } = make(t);
+    const heard: number[] = [];
+    const url = await bytes(t, (socket, request) => {
+      heard.push(request);
+      if (request > 1) socket.destroy();
+      else socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok');
+    });
+    const target = outbound.to(url);
+    await Promise.all([target.request({ path: '/' }), target.request({ path: '/' })]);
+    assert.equal((await target.request({ path: '/' })).body.toString(), 'ok');
+    assert.deepEqual(heard, [1, 1, 2, 1], 'not on the other kept one, which may be dead too');
+    const again = outbound.to(url);
+    await again.request({ path: '/' });
+    const error = await failureOf(again.request({ method: 'POST', path: '/', body: 'once' }));
+    assert.equal(error.details.reason, 'connection_lost');
+    assert.deepEqual(heard.slice(4), [1, 2]);
+  },
+);
+
+test('what is no answer is told apart from a lost connection', SOON, async (t) => {
+  const { outbound } = make(t);
+  const answers = [
+    '220 mail.example ESMTP\r\n',
+    `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(100_000)}\r\n\r\n`,
+    'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n',
+  ];
+  for (const answer of answers) {
+    const url = await bytes(t, (socket) => socket.write(answer));
+    const error = await failureOf(outbound.to(url).request({ path: '/' }));
+    assert.deepEqual(codeAndReason(error), ['WORKER_PROTOCOL', 'malformed'], answer.slice(0, 40));
+  }
+});
+
+test(
+  'connections have a bound: past it a request is refused at once, and streams never keep calls out',
+  SOON,
+  async (t) => {
+    const { outbound } = make(t, undefined, { maxCalls: 2, maxStreams: 3 });
+    const held = new Set<() => void>();
+    const server = await web(t, (_, response) => {
+      response.write('.');
+      held.add(() => response.end());
+    });
+    const target: Target = outbound.to(server.url);
+    const streams = await Promise.all([1, 2, 3].map(() => target.stream({ path: '/' })));
+    const calls = [1, 2].map(() => target.request({ path: '/' }));
+    for (const call of [target.request({ path: '/' }), target.stream({ path: '/' })]) {
+      const error = await failureOf(call);
+      assert.deepEqual(codeAndReason(error), ['WORKER_UNAVAILABLE', 'busy']);
+      assert.ok(wasNotSent(error) && error.retriable);
+    }
+    await until(() => held.size === 5);
+    assert.equal(server.connections, 5);
+    for (const end of held) end();
+    await Promise.all([...calls, ...streams.map(({ chunks }) => gather(chunks))]);
+    held.clear();
+    const later = target.request({ path: '/' });
+    await until(() => held.size === 1);
+    for (const end of held) end();
+    assert.equal((await later).status, 200);
+  },
+);
+
+test('a closed target ends what is under way and refuses the rest', SOON, async (t) => {
+  const { outbound } = make(t);
+  const heard = Promise.withResolvers<void>();
+  const server = await web(t, () => heard.resolve());
+  const target = outbound.to(server.url);
+  const call = failureOf(target.request({ path: '/' }));
+  await heard.promise;
+  outbound.close();
+  assert.equal((await call).details.reason, 'aborted');
+  assert.equal((await failureOf(target.request({ path: '/' }))).details.reason, 'busy');
+});
+
+test('only plain http and https URLs are targets, and a refusal does not repeat them', SOON, (t) => {
+  const { outbound } = make(t);
+  const bad = [
+    '',
+    'worker:9000/x y',
+    '//worker',
+    'ftp://worker/hidden',
+    'file:///etc/hidden',
+    'javascript:hidden',
+    'http://user:hidden@worker',
+    'http://hidden@worker',
+    'http://worker/?key=hidden',
+    'http://worker/#hidden',
+    'http://user:hidden@[bad',
+  ];
+  for (const url of bad) {
+    assert.throws(
+      () => outbound.to(url),
+      (error) => {
+        assert.ok(error instanceof OrchdError && error.code === 'CONFIG_INVALID', url);
+        return !inspect(error, { depth: 9 }).includes('hidden');
+      },
+    );
+  }
+});
+
+test('no failure repeats a path, a query, a header or a body', SOON, async (t) => {
+  const { outbound, timers } = make(t);
+  const server = await web(t, (request, response) => {
+    if (request.url?.includes('redirect')) response.writeHead(302, { location: '/canary' }).end('canary');
+    else if (request.url?.includes('large')) response.end('canary'.repeat(100));
+    else if (request.url?.includes('drop')) request.socket.destroy();
+    else timers.pass(WHOLE);
+  });
+  const target = outbound.to(server.url);
+  const ask = (name: string, headers: Record<string, string> = {}) =>
+    failureOf(
+      target.request({
+        method: 'POST',
+        path: `/${name}/canary?key=canary`,
+        headers: { authorization: 'Bearer canary', ...headers },
+        body: 'canary',
+        maxBytes: 10,
+      }),
+    );
+  const errors = [
+    await ask('redirect'),
+    await ask('large'),
+    await ask('drop'),
+    await ask('stall'),
+    await ask('bad', { 'x-bad': 'canary\r\ncanary: 1' }),
+    await ask('bad path\u{1f98a}'),
+  ];
+  assert.deepEqual(
+    errors.map(({ code, details }) => details.reason ?? code),
+    ['redirect', 'too_large', 'connection_lost', 'timeout', 'INVALID_PARAMS', 'INVALID_PARAMS'],
+  );
+  for (const error of errors) assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /canary/);
+});
