@@ -8,6 +8,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Random } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { OrchdError, toOrchdError } from '../model/errors.ts';
+import { crossOriginHeaders, PREFLIGHT_HEADERS } from './cross-origin.ts';
 import { Gate, type GateOptions } from './gate.ts';
 import { parseJsonBody } from './json-body.ts';
 import { renderError } from './render-error.ts';
@@ -107,7 +108,8 @@ export class HttpServer {
       async (_request: FastifyRequest, body: Buffer) => (body.length === 0 ? undefined : parseJsonBody(body)),
     );
     fastify.addHook('onRequest', (request, reply, done) => {
-      reply.headers({ ...SECURITY_HEADERS, 'x-correlation-id': this.#correlation(request) });
+      const crossOrigin = crossOriginHeaders(request.headers.origin, this.#options.gate.origins);
+      reply.headers({ ...SECURITY_HEADERS, ...crossOrigin, 'x-correlation-id': this.#correlation(request) });
       done();
     });
     fastify.setErrorHandler((error, request, reply) => this.#fail(error, request, reply));
@@ -193,6 +195,10 @@ export class HttpServer {
       this.#gate.admit({ host, origin, authorization }, 'public');
     } catch (error) {
       return this.#fail(error, request, reply);
+    }
+    if (allowed && request.method === 'OPTIONS' && reply.hasHeader('access-control-allow-origin')) {
+      void reply.code(204).headers(PREFLIGHT_HEADERS).send();
+      return;
     }
     this.#fail(
       new OrchdError(

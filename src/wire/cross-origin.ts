@@ -1,0 +1,29 @@
+/**
+ * What a browser must hear before it lets a page of another origin use this server. Letting a page in at the
+ * gate is not enough: without these headers the browser keeps the answer from it.
+ */
+const READABLE = ['x-correlation-id', 'retry-after', 'x-backoff-ms'];
+const SENDABLE = ['authorization', 'content-type', 'last-event-id', 'x-correlation-id'];
+const METHODS = ['GET', 'POST', 'PUT', 'DELETE'];
+/** For how long a browser need not ask again, in seconds. */
+const REMEMBER_SEC = 600;
+
+export function crossOriginHeaders(
+  origin: string | undefined,
+  allowed: readonly string[],
+): Readonly<Record<string, string>> {
+  if (origin === undefined || !allowed.includes(origin)) return {};
+  return {
+    'access-control-allow-origin': origin,
+    'access-control-expose-headers': READABLE.join(', '),
+    'cross-origin-resource-policy': 'cross-origin',
+    vary: 'origin',
+  };
+}
+
+/** The answer to a browser that asks first whether a page may do what it is about to do. */
+export const PREFLIGHT_HEADERS: Readonly<Record<string, string>> = {
+  'access-control-allow-methods': METHODS.join(', '),
+  'access-control-allow-headers': SENDABLE.join(', '),
+  'access-control-max-age': String(REMEMBER_SEC),
+};
