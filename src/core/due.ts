@@ -2,7 +2,6 @@
  * The effect that should be under way for a job, from its records alone. Events are only hints: a sweep over
  * due() repairs any lost one, and start-up and take-over are that same sweep.
  */
-import { tokenOf } from '../model/records.ts';
 import type { JobEntry } from './entry.ts';
 import type { State } from './state.ts';
 
@@ -17,9 +16,8 @@ export interface Effect {
 }
 
 export function dueFor(state: State, entry: JobEntry): Effect | undefined {
-  const { open } = entry;
+  const { open, token } = entry;
   if (!open) return undefined;
-  const token = tokenOf(entry.uid, open.n);
   const effect = (kind: EffectKind): Effect => ({ kind, token, backend: open.backend, after: entry.seq });
   if (open.kill) return effect('kill');
   // An attempt that an earlier brain left behind may or may not be known to its executor: ask first.

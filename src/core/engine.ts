@@ -22,10 +22,15 @@ import { Turn, type TurnContext } from './turn.ts';
 
 export type Reply = readonly (SubmitAnswer | OrchdError)[] | SubmitAnswer | OrchdError | undefined;
 
-export interface Step {
+export interface Steps {
   readonly changes: readonly Change[];
   /** Jobs whose due effect may have changed. */
   readonly touched: Iterable<JobEntry>;
+  /** One for each event. */
+  readonly replies: readonly Reply[];
+}
+
+export interface Step extends Omit<Steps, 'replies'> {
   readonly reply: Reply;
 }
 
@@ -43,11 +48,21 @@ export class Engine {
     this.#context = { ...parts, state: this.state };
   }
 
+  /** One event. */
   step(event: EngineEvent, now: number): Step {
+    const { changes, touched, replies } = this.steps([event], now);
+    return { changes, touched, reply: replies[0] };
+  }
+
+  /** Events of one instant, one after the other; what they change is collected. */
+  steps(events: readonly EngineEvent[], now: number): Steps {
     const turn = new Turn(this.#context, now);
-    const reply = this.#handle(turn, event);
-    schedule(turn);
-    return { changes: turn.changes, touched: turn.touched, reply };
+    const replies: Reply[] = [];
+    for (const event of events) {
+      replies.push(this.#handle(turn, event));
+      schedule(turn);
+    }
+    return { changes: turn.changes, touched: turn.touched, replies };
   }
 
   /** The next instant at which a tick would change something. */

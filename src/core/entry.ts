@@ -16,6 +16,8 @@ export class JobEntry {
   seq: number;
   /** The attempt that holds a slot, if any. */
   open: AttemptRecord | undefined = undefined;
+  /** Its token: one string for all maps that know it. Empty without an open attempt. */
+  token = '';
   /** The last attempts that have ended, oldest first. */
   past: AttemptRecord[] | undefined = undefined;
   lane: Lane | undefined = undefined;

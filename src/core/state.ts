@@ -84,24 +84,24 @@ export class State {
     this.#settings = settings;
   }
 
-  apply(change: Change, now: number): void {
+  /** Returns the job that the change is about, if any. */
+  apply(change: Change, now: number): JobEntry | undefined {
     this.seq++;
     switch (change.kind) {
       case 'ask':
-        if (change.after) this.#addJob(new JobEntry(change.id, change.after, FRESH_JOB, this.seq), now);
-        return;
+        return change.after
+          ? this.#addJob(new JobEntry(change.id, change.after, FRESH_JOB, this.seq), now)
+          : undefined;
       case 'job':
-        if (change.after) this.#moveJob(change.id, change.after, now);
-        return;
+        return change.after ? this.#moveJob(change.id, change.after, now) : undefined;
       case 'attempt':
-        if (change.after) this.#moveAttempt(change.after, now);
-        return;
+        return change.after ? this.#moveAttempt(change.id, change.after, now) : undefined;
       case 'failure':
         this.#setFailure(change.id, change.after);
-        return;
+        return undefined;
       case 'brain':
         if (change.after) this.brain = change.after;
-        return;
+        return undefined;
     }
   }
 
@@ -137,7 +137,7 @@ export class State {
     else this.timers.push(entry);
   }
 
-  #addJob(entry: JobEntry, now: number): void {
+  #addJob(entry: JobEntry, now: number): JobEntry {
     // An id may come back: redriven after it left memory, or chosen again after its purge.
     const former = this.jobs.get(entry.uid);
     if (former) this.forget(former);
@@ -146,9 +146,10 @@ export class State {
     this.counts[entry.rec.state]++;
     this.#countBlobs(entry, 1);
     if (entry.rec.state === 'queued') this.queuedBytes += entry.ask.payloadBytes;
-    if (entry.open) this.#openAttempt(entry, entry.open);
+    if (entry.open) this.#openAttempt(entry, entry.open, tokenOf(entry.uid, entry.open.n));
     this.#enrol(entry, now);
     this.settle(entry, now);
+    return entry;
   }
 
   #enrol(entry: JobEntry, now: number): void {
@@ -160,9 +161,9 @@ export class State {
     if (displaced) this.settle(displaced, now);
   }
 
-  #moveJob(uid: string, after: JobRecord, now: number): void {
+  #moveJob(uid: string, after: JobRecord, now: number): JobEntry | undefined {
     const entry = this.jobs.get(uid);
-    if (!entry) return;
+    if (!entry) return undefined;
     const before = entry.rec;
     this.#countBlobs(entry, -1);
     entry.rec = after;
@@ -175,13 +176,14 @@ export class State {
       this.settle(entry, now);
       this.roster.remove(entry);
       this.#setEnded(entry, now);
-      return;
+      return entry;
     }
     if (!wasLive && isLive) {
       this.#enrol(entry, now);
       this.ended.delete(entry);
     }
     this.settle(entry, now);
+    return entry;
   }
 
   #countBlobs(entry: JobEntry, by: 1 | -1): void {
@@ -200,26 +202,29 @@ export class State {
     if (to === 'queued') this.queuedBytes += entry.ask.payloadBytes;
   }
 
-  #moveAttempt(after: AttemptRecord, now: number): void {
+  #moveAttempt(token: string, after: AttemptRecord, now: number): JobEntry | undefined {
     const entry = this.jobs.get(after.job);
-    if (!entry) return;
+    if (!entry) return undefined;
     entry.seq = this.seq;
     if (isOpen(after.state)) {
       if (entry.open) entry.open = after;
-      else this.#openAttempt(entry, after);
+      else this.#openAttempt(entry, after, token);
     } else if (entry.open?.n === after.n) {
-      this.open.delete(tokenOf(entry.uid, after.n));
+      this.open.delete(token);
       this.fleet.vacate(after.backend);
       entry.open = undefined;
+      entry.token = '';
       remember(entry, after);
       if (isTerminal(entry.rec.state)) this.#setEnded(entry, now);
     } else if (!entry.open) remember(entry, after);
     this.settle(entry, now);
+    return entry;
   }
 
-  #openAttempt(entry: JobEntry, attempt: AttemptRecord): void {
+  #openAttempt(entry: JobEntry, attempt: AttemptRecord, token: string): void {
     entry.open = attempt;
-    this.open.set(tokenOf(entry.uid, attempt.n), entry);
+    entry.token = token;
+    this.open.set(token, entry);
     this.fleet.occupy(attempt.backend);
   }
 

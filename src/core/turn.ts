@@ -1,6 +1,6 @@
 /**
- * One step in the making: collects changes, applying each at once so that later decisions of the same step see
- * it, and the jobs whose effects may have changed.
+ * Steps in the making: collects changes, applying each at once so that later decisions of the same turn see it,
+ * and the jobs whose effects may have changed.
  */
 import type { Change, RecordKind, RecordKinds } from '../model/records.ts';
 import type { JobEntry } from './entry.ts';
@@ -33,18 +33,17 @@ export class Turn {
     return this.state.brain?.epoch ?? 0;
   }
 
-  put<K extends RecordKind>(kind: K, id: string, after: RecordKinds[K] | null, cause: string): void {
+  /** Returns the job that was changed, if any. */
+  put<K extends RecordKind>(
+    kind: K,
+    id: string,
+    after: RecordKinds[K] | null,
+    cause: string,
+  ): JobEntry | undefined {
     const change = { kind, id, after, cause } as Change;
     this.changes.push(change);
-    this.state.apply(change, this.now);
-    const uid = jobOf(change);
-    const entry = uid === undefined ? undefined : this.state.jobs.get(uid);
+    const entry = this.state.apply(change, this.now);
     if (entry) this.touched.add(entry);
+    return entry;
   }
-}
-
-/** The job that a change is about, if any. */
-function jobOf(change: Change): string | undefined {
-  if (change.kind === 'attempt') return change.after?.job;
-  return change.kind === 'job' || change.kind === 'ask' ? change.id : undefined;
 }

@@ -21,7 +21,7 @@ import { backoffMs } from '../kit/backoff.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
 import type { Env } from '../kit/env/env.ts';
 import { errorInfo, OrchdError } from '../model/errors.ts';
-import { type AttemptRecord, type Body, type Change, tokenOf } from '../model/records.ts';
+import type { AttemptRecord, Body, Change } from '../model/records.ts';
 import type { Bodies } from './bodies.ts';
 import type { Loop } from './loop.ts';
 
@@ -29,6 +29,7 @@ const RETRY = { baseDelayMs: 50, maxDelayMs: 1000, jitter: 0.5 };
 
 /** One reader of an executor's events: how far it is, and since when it has heard nothing. */
 interface Reading {
+  readonly entry: JobEntry;
   readonly token: string;
   readonly backend: Backend;
   from: number;
@@ -50,9 +51,9 @@ export class Effects {
   readonly #parts: EffectsParts;
   /** `<kind> <token>`: a kill goes out beside an offer that has not come back. */
   readonly #acting = new Set<string>();
-  /** Offers that are out, until what came of them is durable. */
-  readonly #offering = new Set<string>();
-  readonly #following = new Set<string>();
+  /** The attempts whose offer is out, until what came of it is durable. */
+  readonly #offering = new Map<JobEntry, string>();
+  readonly #following = new Map<JobEntry, string>();
   #stopped = false;
 
   constructor(parts: EffectsParts) {
@@ -70,9 +71,8 @@ export class Effects {
   /** Starts what is due for one job; its records are durable. */
   update(entry: JobEntry): void {
     const effect = dueFor(this.#parts.engine.state, entry);
-    const token = tokenOf(entry.uid, entry.rec.attempt);
-    if (effect?.kind !== 'offer') this.#offering.delete(token);
-    if (!entry.open) this.#following.delete(token);
+    if (effect?.kind !== 'offer') this.#offering.delete(entry);
+    if (!entry.open) this.#following.delete(entry);
     if (effect) this.#begin(effect);
   }
 
@@ -156,8 +156,8 @@ export class Effects {
   /** Once: an offer that gets no answer makes the attempt unknown, and then it is asked about. */
   #offer(token: string, backend: Backend): void {
     const entry = this.#parts.engine.state.open.get(token);
-    if (!entry || this.#offering.has(token)) return;
-    this.#offering.add(token);
+    if (!entry || this.#offering.get(entry) === token) return;
+    this.#offering.set(entry, token);
     const { payload } = entry.ask;
     if (typeof payload === 'string') return this.#send(token, entry, payload, backend);
     this.#parts.bodies.read(payload).then(
@@ -235,18 +235,18 @@ export class Effects {
   }
 
   #follow(token: string, backend: Backend): void {
-    if (this.#following.has(token) || this.#stopped) return;
-    this.#following.add(token);
-    this.#read({ token, backend, from: 0, since: this.#parts.env.clock.monotonic(), tries: 1 });
+    const entry = this.#parts.engine.state.open.get(token);
+    if (!entry || this.#following.get(entry) === token || this.#stopped) return;
+    this.#following.set(entry, token);
+    this.#read({ entry, token, backend, from: 0, since: this.#parts.env.clock.monotonic(), tries: 1 });
   }
 
   /** Reads until the end; a reader that loses its executor tries again for a while, then says so. */
   #read(reading: Reading): void {
-    const { token, backend } = reading;
-    const { engine, env, onEvent } = this.#parts;
+    const { entry, token, backend } = reading;
+    const { env, onEvent } = this.#parts;
     const hear = (event: ExecutionEvent): void => {
-      const entry = engine.state.open.get(token);
-      if (event.n <= reading.from || !entry || this.#stopped) return;
+      if (event.n <= reading.from || entry.token !== token || this.#stopped) return;
       reading.from = event.n;
       reading.since = env.clock.monotonic();
       onEvent(entry, event);
@@ -258,12 +258,12 @@ export class Effects {
   }
 
   #readAgain(reading: Reading): void {
-    const { token } = reading;
-    const { engine, env, loop, holderLostMs } = this.#parts;
-    const isOver = this.#stopped || !engine.state.open.has(token);
+    const { entry, token } = reading;
+    const { env, loop, holderLostMs } = this.#parts;
+    const isOver = this.#stopped || entry.token !== token;
     const isLost = env.clock.monotonic() - reading.since >= holderLostMs;
     if (isOver || isLost) {
-      this.#following.delete(token);
+      if (this.#following.get(entry) === token) this.#following.delete(entry);
       if (!isOver) loop.post({ type: 'lost', token });
       return;
     }

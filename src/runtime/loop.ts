@@ -6,7 +6,7 @@
  * L3  Reports of executors and orders of people go before new submissions.
  * L4  When the store fails, or the engine throws, the loop stops for good and every waiting caller is told.
  */
-import type { Engine, Reply, Step } from '../core/engine.ts';
+import type { Engine, Reply, Steps } from '../core/engine.ts';
 import type { JobEntry } from '../core/entry.ts';
 import type { EngineEvent } from '../core/events.ts';
 import type { Store } from '../core/ports.ts';
@@ -138,16 +138,18 @@ export class Loop {
   #turn(): void {
     const now = this.#clock.now();
     const batch = this.#take();
-    const committed = new Committed(this.#listener, batch, now);
-    for (const posted of batch) committed.add(this.engine.step(posted.event, now));
+    const steps = this.engine.steps(
+      batch.map(({ event }) => event),
+      now,
+    );
     crashpoint('loop:after-step');
     const { seq } = this.engine.state;
-    if (committed.changes.length > 0) {
-      const appended = this.#store.append(committed.changes, now);
+    if (steps.changes.length > 0) {
+      const appended = this.#store.append(steps.changes, now);
       if (appended !== seq) throw new Error(`the store counts ${appended}, the engine ${seq}`);
       crashpoint('loop:after-append');
     }
-    this.#watermark.after(seq, committed);
+    this.#watermark.after(seq, new Committed(this.#listener, batch, steps, now));
     this.#setTimer(now);
     if (this.#submits.length > 0 || this.#urgent.length > 0) this.#schedule();
   }
@@ -185,33 +187,24 @@ export class Loop {
 
 /** One turn on its way to the disk: what is told and begun once all of it is durable. */
 class Committed implements Waiter {
-  readonly changes: Change[] = [];
   readonly #listener: LoopListener;
   readonly #batch: readonly Posted[];
+  readonly #steps: Steps;
   readonly #now: number;
-  readonly #steps: Step[] = [];
 
-  constructor(listener: LoopListener, batch: readonly Posted[], now: number) {
+  constructor(listener: LoopListener, batch: readonly Posted[], steps: Steps, now: number) {
     this.#listener = listener;
     this.#batch = batch;
+    this.#steps = steps;
     this.#now = now;
   }
 
-  add(step: Step): void {
-    this.#steps.push(step);
-    for (const change of step.changes) this.changes.push(change);
-  }
-
   done(): void {
-    if (this.changes.length > 0) this.#listener.changed(this.changes, this.#now);
+    const { changes, touched, replies } = this.#steps;
+    if (changes.length > 0) this.#listener.changed(changes, this.#now);
+    for (let at = 0; at < replies.length; at++) (this.#batch[at] as Posted).resolve?.(replies[at]);
     // A job may be touched by several steps of a turn: what it has come to is seen once.
-    const settled = new Set<JobEntry>();
-    for (let at = 0; at < this.#steps.length; at++) {
-      const { reply, touched } = this.#steps[at] as Step;
-      (this.#batch[at] as Posted).resolve?.(reply);
-      for (const entry of touched) settled.add(entry);
-    }
-    for (const entry of settled) this.#listener.settled(entry);
+    for (const entry of touched) this.#listener.settled(entry);
   }
 
   fail(error: Error): void {

@@ -78,17 +78,18 @@ export function withPayload(
 }
 
 function payloadOf(request: SubmitRequest): string {
-  const given = PAYLOAD_FIELDS.filter((field) => request[field] !== undefined);
-  if (request.payload !== undefined && given.length > 0) {
-    throw new OrchdError('INVALID_PARAMS', `"payload" and "${given[0]}" cannot be given together`, {
-      field: String(given[0]),
-    });
+  if (request.payload === undefined) return jsonText(inferenceOf(request), 'payload');
+  for (const field of PAYLOAD_FIELDS) {
+    if (request[field] === undefined) continue;
+    throw new OrchdError('INVALID_PARAMS', `"payload" and "${field}" cannot be given together`, { field });
   }
-  const payload =
-    request.payload !== undefined
-      ? request.payload
-      : Object.fromEntries(given.map((field) => [field, request[field]]));
-  return jsonText(payload, 'payload');
+  return jsonText(request.payload, 'payload');
+}
+
+function inferenceOf(request: SubmitRequest): object {
+  const payload: Record<string, unknown> = {};
+  for (const field of PAYLOAD_FIELDS) if (request[field] !== undefined) payload[field] = request[field];
+  return payload;
 }
 
 /** A value as JSON text; `field` names it where it cannot be written so. */
@@ -104,7 +105,7 @@ const isTenant = new RegExp(TENANT);
 
 /** The name of a tenant, checked: it stands in tokens and in the names of jobs. */
 export function checkTenant(tenant: string): string {
-  if (isTenant.test(tenant)) return tenant;
+  if (tenant === DEFAULT_TENANT || isTenant.test(tenant)) return tenant;
   throw new OrchdError('INVALID_PARAMS', 'a tenant has a name of small letters, digits, - and _', {
     field: 'tenant',
   });
@@ -118,18 +119,11 @@ function bodyHash(request: SubmitRequest): string {
   return stableHash(body);
 }
 
-/** Without recursion: the value itself may be nested deeper than the stack allows. */
-function isTooDeep(value: unknown): boolean {
-  let level: unknown[] = [value];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > MAX_DEPTH) return true;
-    const below: unknown[] = [];
-    for (const item of level) {
-      if (item === null || typeof item !== 'object') continue;
-      for (const child of Object.values(item))
-        if (child !== null && typeof child === 'object') below.push(child);
-    }
-    level = below;
-  }
+/** Looks no deeper than the bound, so that no value is too deep for the stack. */
+function isTooDeep(value: unknown, levels = MAX_DEPTH): boolean {
+  if (value === null || typeof value !== 'object') return false;
+  if (levels < 0) return true;
+  if (Array.isArray(value)) return value.some((item) => isTooDeep(item, levels - 1));
+  for (const key in value) if (isTooDeep((value as Record<string, unknown>)[key], levels - 1)) return true;
   return false;
 }

@@ -51,17 +51,25 @@ export class Submissions {
   }
 
   /** The common case without a detour: one small job whose id is ours. */
-  async submitOne(request: SubmitRequest, caller: Caller): Promise<Submitted> {
-    if (this.#parts.store.overloaded) throw new OrchdError('STORE_BUSY');
-    for (;;) {
+  submitOne(request: SubmitRequest, caller: Caller): Promise<Submitted> {
+    try {
+      if (this.#parts.store.overloaded) throw new OrchdError('STORE_BUSY');
       const ready = this.#ready(request, caller);
-      const submission = ready instanceof Promise ? await ready : ready;
-      const reply = await this.#parts.loop.ask({ type: 'submit', submissions: [submission] });
-      const [answer] = reply as readonly (SubmitAnswer | OrchdError)[];
-      if (!(answer instanceof OrchdError)) return submitted(answer as SubmitAnswer);
-      // What it repeated was seen in memory and left it meanwhile: now the history has it.
-      if (answer.code !== 'STORE_BUSY' || submission.bodyStored) throw answer;
+      if (ready instanceof Promise) return ready.then((submission) => this.#ask(submission, request, caller));
+      return this.#ask(ready, request, caller);
+    } catch (error) {
+      return Promise.reject(error);
     }
+  }
+
+  #ask(submission: Submission, request: SubmitRequest, caller: Caller): Promise<Submitted> {
+    return this.#parts.loop.ask({ type: 'submit', submissions: [submission] }).then((reply) => {
+      const [answer] = reply as readonly [SubmitAnswer | OrchdError];
+      if (!(answer instanceof OrchdError)) return submitted(answer);
+      // What it repeated was seen in memory and left it meanwhile: now the history has it.
+      if (answer.code === 'STORE_BUSY' && !submission.bodyStored) return this.submitOne(request, caller);
+      throw answer;
+    });
   }
 
   /** One answer per request, in one commit. */

@@ -53,7 +53,7 @@ export function viewOf(state: State, entry: JobEntry, now: number): JobView {
   if (isTerminal(entry.rec.state)) return view;
   const position = jobPosition(entry);
   if (position !== undefined) view.queue_position = position;
-  const predicted = predictStartMs(entry, now);
+  const predicted = predictStartMs(entry, position, now);
   if (predicted !== undefined) view.predicted_start_ms = predicted;
   const waiting = explain(state, entry);
   if (waiting) view.waiting = waiting;

@@ -20,7 +20,7 @@ import { SqliteHistory } from '../../src/stores/journal/history-sqlite.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
 import { listSegments, readLog } from '../../src/stores/journal/segments.ts';
 import { ThreadBackground } from '../../src/stores/journal/thread.ts';
-import { tempFolder, turns } from './flow-kit.ts';
+import { tempFolder } from './flow-kit.ts';
 import { bytesWrittenByProcess, type DiskOp, RecordingDisk } from './recording-disk.ts';
 import { Stage } from './stage.ts';
 import { VirtualEnv } from './virtual-env.ts';
@@ -176,7 +176,7 @@ describe('[FANO-8] snapshot and delta log', () => {
     for (let half = 0; half < 20; half++) {
       await fill(orchestrator, 2 * MIB);
       await virtual.pass(30 * SECOND);
-      await turns(200);
+      await recording.rest();
     }
     const manifest = join(folder, 'checkpoint.json');
     const made = recording.ops.filter(({ op, to }) => op === 'rename' && to === manifest);

@@ -11,16 +11,22 @@ export interface DiskOp {
   readonly at: number;
 }
 
+/** One call leads to the next within fewer turns of the loop. */
+const QUIET_TURNS = 20;
+
 export class RecordingDisk {
   readonly ops: DiskOp[] = [];
   readonly disk: Disk;
   readonly #now: () => number;
 
-  constructor(now: () => number = () => 0, real: Disk = realEnv().disk) {
+  #underWay = 0;
+
+  constructor(now: () => number = () => 0, disk: Disk = realEnv().disk) {
     this.#now = now;
+    const real = this.#watched(disk);
     this.disk = {
       open: async (path, mode) => {
-        const file = await real.open(path, mode);
+        const file = this.#watched(await real.open(path, mode));
         if (mode === 'create') this.#note('create', path);
         return this.#recorded(path, file);
       },
@@ -41,6 +47,27 @@ export class RecordingDisk {
       },
       lock: (path) => real.lock(path),
     };
+  }
+
+  /** Returns when nobody uses the disk any more, however slow it is. */
+  async rest(): Promise<void> {
+    for (let quietTurns = 0; quietTurns < QUIET_TURNS; quietTurns++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (this.#underWay > 0) quietTurns = 0;
+    }
+  }
+
+  /** Counts the calls that have not come back. */
+  #watched<T extends object>(part: T): T {
+    return new Proxy(part, {
+      get: (target, name) => {
+        const call = Reflect.get(target, name) as (...args: unknown[]) => Promise<unknown>;
+        return async (...args: unknown[]) => {
+          this.#underWay++;
+          return call.apply(target, args).finally(() => this.#underWay--);
+        };
+      },
+    });
   }
 
   get bytesWritten(): number {

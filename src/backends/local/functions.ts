@@ -128,7 +128,10 @@ export class FunctionBackend implements Backend {
         token,
         attempt: offer.attempt,
         model: ask.model,
-        signal: execution.signal,
+        // Most functions never look at it, and making one costs more than the rest of a call.
+        get signal() {
+          return execution.signal;
+        },
         emit: (text) => execution.token(text),
       };
       const result = await run(JSON.parse(offer.payloadText) as never, context);

@@ -26,7 +26,8 @@ export interface SubmitAnswer {
 
 export function submit(turn: Turn, submission: Submission): SubmitAnswer {
   const uid = uidOf(submission.tenant, submission.id);
-  const sameId = findSameId(turn, uid, submission);
+  // Only a caller's own id can be there already: ours are made by chance.
+  const sameId = submission.hash === undefined ? undefined : findSameId(turn, uid, submission);
   if (sameId) return sameId;
   const sameKey = findSameKey(turn, submission);
   if (sameKey) return sameKey;
@@ -38,9 +39,7 @@ export function submit(turn: Turn, submission: Submission): SubmitAnswer {
     throw new OrchdError('STORE_BUSY', 'the job it repeats has just ended; try again');
   makeRoom(turn, submission);
   if (failure) turn.put('failure', failure, null, submission.forceRetry ? 'force-retry' : 'expired');
-  const ask = askRecord(turn, submission);
-  turn.put('ask', uid, ask, 'submit');
-  return answer(turn, turn.state.jobs.get(uid) as JobEntry, undefined);
+  return answer(turn, turn.put('ask', uid, askRecord(turn, submission), 'submit') as JobEntry, undefined);
 }
 
 function findSameId(turn: Turn, uid: string, submission: Submission): SubmitAnswer | undefined {
@@ -49,7 +48,7 @@ function findSameId(turn: Turn, uid: string, submission: Submission): SubmitAnsw
     ? { ask: live.ask, job: live.rec }
     : submission.known;
   if (!known) return undefined;
-  if (submission.hash === undefined || known.ask.hash !== submission.hash) {
+  if (known.ask.hash !== submission.hash) {
     throw new OrchdError('JOB_CONFLICT', `job "${submission.id}" exists with another body`, {
       jobId: submission.id,
     });
@@ -157,12 +156,13 @@ function askRecord(turn: Turn, from: Submission): AskRecord {
 }
 
 export function answer(turn: Turn, entry: JobEntry, duplicateOf: 'job_id' | 'key' | undefined): SubmitAnswer {
+  const position = jobPosition(entry);
   return {
     uid: entry.uid,
     id: entry.ask.id,
     status: entry.rec.state,
-    queuePosition: jobPosition(entry),
-    predictedStartMs: predictStartMs(entry, turn.now),
+    queuePosition: position,
+    predictedStartMs: predictStartMs(entry, position, turn.now),
     duplicateOf,
   };
 }

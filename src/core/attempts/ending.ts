@@ -4,7 +4,7 @@
 import { backoffMs } from '../../kit/backoff.ts';
 import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
 import { cancelled, die, end, fail, retry, start, succeed } from '../../model/moves.ts';
-import { type AttemptRecord, scoped, tokenOf } from '../../model/records.ts';
+import { type AttemptRecord, scoped } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { JobEntry } from '../entry.ts';
 import type { Outcome } from '../events.ts';
@@ -15,7 +15,7 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
   const attempt = entry.open;
   if (!attempt) return;
   measure(turn, entry, attempt);
-  const token = tokenOf(entry.uid, attempt.n);
+  const { token } = entry;
   const how = outcome.ok === true ? 'succeeded' : outcome.ok === false ? 'failed' : 'cancelled';
   const error = outcome.ok === false ? outcome.error : undefined;
   // A success needs the job to have been running: an executor that was faster than its own acceptance.

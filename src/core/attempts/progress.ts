@@ -4,7 +4,7 @@
  */
 import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
 import { abandon, accept, lose, loseAttempt, orderKill, start, unclaim } from '../../model/moves.ts';
-import { type KillWhy, type OnUnknown, tokenOf } from '../../model/records.ts';
+import type { KillWhy, OnUnknown } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { JobEntry } from '../entry.ts';
 import type { Finding, KillAnswer, OfferAnswer } from '../events.ts';
@@ -31,7 +31,7 @@ export function offered(turn: Turn, entry: JobEntry, answer: OfferAnswer): void 
 function accepted(turn: Turn, entry: JobEntry): void {
   const attempt = entry.open;
   if (!attempt) return;
-  const token = tokenOf(entry.uid, attempt.n);
+  const { token } = entry;
   turn.put('attempt', token, accept(attempt, turn.now, turn.epoch), 'accepted');
   const { state } = entry.rec;
   if (state === 'claimed' || state === 'stale')
@@ -43,12 +43,7 @@ export function kill(turn: Turn, entry: JobEntry, why: KillWhy, error?: ErrorInf
   const attempt = entry.open;
   if (!attempt || (attempt.kill && why !== 'cancel')) return;
   const order = { why, at: turn.now };
-  turn.put(
-    'attempt',
-    tokenOf(entry.uid, attempt.n),
-    orderKill(attempt, order, turn.epoch, error),
-    `kill:${why}`,
-  );
+  turn.put('attempt', entry.token, orderKill(attempt, order, turn.epoch, error), `kill:${why}`);
 }
 
 export function killed(turn: Turn, entry: JobEntry, answer: KillAnswer): void {
@@ -75,7 +70,7 @@ export function killed(turn: Turn, entry: JobEntry, answer: KillAnswer): void {
 export function lost(turn: Turn, entry: JobEntry): void {
   const attempt = entry.open;
   if (!attempt || attempt.state === 'unknown') return;
-  turn.put('attempt', tokenOf(entry.uid, attempt.n), loseAttempt(attempt, turn.epoch), 'lost');
+  turn.put('attempt', entry.token, loseAttempt(attempt, turn.epoch), 'lost');
   const { state } = entry.rec;
   if (state === 'claimed' || state === 'running') turn.put('job', entry.uid, lose(entry.rec), 'lost');
 }
@@ -103,7 +98,7 @@ function confirmRunning(turn: Turn, entry: JobEntry): void {
   const attempt = entry.open;
   if (!attempt || attempt.epoch === turn.epoch) return;
   const after = { ...attempt, epoch: turn.epoch };
-  turn.put('attempt', tokenOf(entry.uid, attempt.n), after, 're-attached');
+  turn.put('attempt', entry.token, after, 're-attached');
 }
 
 /** The executor cannot say whether it ran: the job's policy decides. */
@@ -124,7 +119,7 @@ function confirmUnknown(turn: Turn, entry: JobEntry): void {
   const attempt = entry.open;
   if (!attempt || (attempt.epoch === turn.epoch && !attempt.kill)) return;
   const after = { ...attempt, epoch: turn.epoch, kill: undefined };
-  turn.put('attempt', tokenOf(entry.uid, attempt.n), after, 'forgotten');
+  turn.put('attempt', entry.token, after, 'forgotten');
 }
 
 export function unknownPolicy(turn: Turn, entry: JobEntry): OnUnknown {
@@ -138,7 +133,7 @@ export function unknownPolicy(turn: Turn, entry: JobEntry): OnUnknown {
 export function abandonAttempt(turn: Turn, entry: JobEntry, cause: string): void {
   let attempt = entry.open;
   if (!attempt) return;
-  const token = tokenOf(entry.uid, attempt.n);
+  const { token } = entry;
   if (attempt.state === 'accepted') {
     attempt = loseAttempt(attempt, turn.epoch);
     turn.put('attempt', token, attempt, cause);

@@ -3,7 +3,7 @@
  * that was charged least is next, and a flow that was away does not save up.
  */
 
-import { scoped } from '../../model/records.ts';
+import { uidOf } from '../../model/records.ts';
 import type { JobEntry } from '../entry.ts';
 import { Flow } from './flow.ts';
 import { IndexedHeap } from './heap.ts';
@@ -16,7 +16,7 @@ const FLOW_PLACE = {
 };
 
 /** Whose turn it is: an agent of a tenant. */
-const ownerOf = ({ ask }: JobEntry): string => scoped(ask.tenant, ask.principal);
+const ownerOf = ({ ask }: JobEntry): string => uidOf(ask.tenant, ask.principal);
 
 /** Beyond this many flows a position is estimated without visiting each. */
 const EXACT_FLOWS = 32;

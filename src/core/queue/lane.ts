@@ -16,6 +16,7 @@ export interface Need {
 }
 
 export function laneKey(ask: Need): string {
+  if (ask.kind === undefined && ask.model === undefined && ask.labels === undefined) return ask.type;
   let key = `${ask.type}\n${ask.kind ?? ''}\n${ask.model ?? ''}`;
   if (ask.labels) {
     // Values are any text: written so that none can look like another label.

@@ -3,7 +3,8 @@ import { test } from 'node:test';
 import { EngineKit, SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { jobPosition, predictStartMs } from './predict.ts';
 
-const predict = (kit: EngineKit, id: string): number | undefined => predictStartMs(kit.job(id), kit.now);
+const predict = (kit: EngineKit, id: string): number | undefined =>
+  predictStartMs(kit.job(id), jobPosition(kit.job(id)), kit.now);
 
 /** A kit that has seen one job run for a second on a backend of that many slots, all taken now. */
 function measured(slots = 1): EngineKit {

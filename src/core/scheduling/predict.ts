@@ -11,10 +11,13 @@ export function jobPosition(entry: JobEntry): number | undefined {
  * About how many milliseconds until the job starts, from the jobs ahead, the slots that serve the lane and the
  * measured service time. Undefined where nothing was measured yet or nothing can run it.
  */
-export function predictStartMs(entry: JobEntry, now: number): number | undefined {
+export function predictStartMs(
+  entry: JobEntry,
+  position: number | undefined,
+  now: number,
+): number | undefined {
   if (entry.rec.state !== 'queued') return entry.rec.state === 'claimed' ? 0 : undefined;
   if (entry.parked === 'not_before') return entry.waitsUntil - now;
-  const position = jobPosition(entry);
   const lane = entry.lane;
   if (position === undefined || !lane) return undefined;
   const slots = slotsOf(lane);
