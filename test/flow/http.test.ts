@@ -1,5 +1,6 @@
 /** The HTTP surface as a caller sees it. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 import { OrchdClient } from '../../src/client/client.ts';
 import type { JobView } from '../../src/runtime/view.ts';
@@ -48,6 +49,16 @@ const post = (url: string, body: unknown, headers: Record<string, string> = {}):
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await new Promise((resolve) => setImmediate(resolve));
 }
+
+test('the page about the API names every path that the server has, and no other', async () => {
+  const brain = await brainWith();
+  const { paths } = (await (await fetch(`${brain.url}/openapi.json`)).json()) as { paths: object };
+  const page = readFileSync(new URL('../../docs/http-api.md', import.meta.url), 'utf8');
+  // Inside code, with the shell's word for the id where it is a command to try.
+  const written = page.matchAll(/(?:GET|POST|\$API) ?(\/[\w/{}$.]*)/g);
+  const named = new Set([...written].map(([, path]) => path?.replace('$ID', '{id}')));
+  assert.deepEqual([...named].sort(), Object.keys(paths).sort());
+});
 
 test('a submit is answered 202 with its place, and the job can be read, listed and followed to its end', async () => {
   const { work, finish } = gated();

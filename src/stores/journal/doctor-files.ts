@@ -32,9 +32,12 @@ export async function listOrphans(
   }
 }
 
+/** What the server keeps in the same folder. */
+const BESIDE = ['executions', 'tokens.json', 'tokens.lock'];
+
 function knownNames(paths: Paths): Set<string> {
   const { lock, manifest, previousManifest, parts, log, blobs, history } = paths;
   const files = [lock, manifest, previousManifest, parts, log, blobs].map((path) => basename(path));
   const index = ['', '-wal', '-shm'].map((suffix) => basename(history) + suffix);
-  return new Set([...files, `${basename(lock)}-journal`, ...index]);
+  return new Set([...files, `${basename(lock)}-journal`, ...index, ...BESIDE]);
 }
