@@ -22,30 +22,57 @@ export interface EventsOptions {
   readonly maxStreamsPerCaller: number;
 }
 
+/** From here on an event is made into bytes once for all who follow: a result may be large, and they many. */
+const LARGE_CHARS = 64 * 1024;
+
+/** The bytes of large events, for as long as somebody holds the event. */
+type LargeEvents = WeakMap<RelayedEvent, Buffer>;
+
 /** A connection as a sink: what the socket does not take at once waits in the log, not here. */
 class ResponseSink implements Sink {
   readonly #response: ServerResponse;
+  readonly #large: LargeEvents;
 
-  constructor(response: ServerResponse) {
+  constructor(response: ServerResponse, large: LargeEvents) {
     this.#response = response;
+    this.#large = large;
   }
 
   write(events: readonly RelayedEvent[]): boolean {
+    let takesMore = true;
     let text = '';
-    for (const { id, event, data } of events)
-      text += formatEvent(id === undefined ? { event, data } : { id, event, data });
-    return this.#response.write(text);
+    for (const event of events) {
+      if (event.data.length < LARGE_CHARS) text += textOf(event);
+      else {
+        if (text !== '') this.#response.write(text);
+        text = '';
+        takesMore = this.#response.write(this.#bytesOf(event));
+      }
+    }
+    return text === '' ? takesMore : this.#response.write(text);
   }
 
   end(): void {
     this.#response.end();
   }
+
+  #bytesOf(event: RelayedEvent): Buffer {
+    const known = this.#large.get(event);
+    if (known) return known;
+    const bytes = Buffer.from(textOf(event));
+    this.#large.set(event, bytes);
+    return bytes;
+  }
 }
+
+const textOf = ({ id, event, data }: RelayedEvent): string =>
+  formatEvent(id === undefined ? { event, data } : { id, event, data });
 
 export class EventStreams {
   readonly #orchestrator: Orchestrator;
   readonly #options: EventsOptions;
   readonly #open = new Map<string, number>();
+  readonly #large: LargeEvents = new WeakMap();
 
   constructor(orchestrator: Orchestrator, options: EventsOptions) {
     this.#orchestrator = orchestrator;
@@ -104,7 +131,7 @@ export class EventStreams {
       follower?.close();
       if (!ended) this.#left(call, id);
     });
-    const sink = new ResponseSink(response);
+    const sink = new ResponseSink(response, this.#large);
     this.#orchestrator.follow(id, cursor, sink, call.identity.tenant).then(
       (opened) => {
         follower = opened;
