@@ -115,10 +115,14 @@ export function orderRoutes(orchestrator: Orchestrator): readonly Route[] {
 
 async function submitOne(orchestrator: Orchestrator, metrics: Metrics, call: Call): Promise<Answer> {
   if (call.body === undefined) throw new OrchdError('INVALID_PARAMS', 'the request has no body');
-  const [outcome] = await orchestrator.submitMany([call.body as SubmitRequest], callerOf(call));
-  metrics.submitted(outcome as SubmitOutcome);
-  if (outcome instanceof OrchdError) throw outcome;
-  return { status: 202, body: withUrl(outcome as Exclude<SubmitOutcome, OrchdError>) };
+  try {
+    const submitted = await orchestrator.submit(call.body as SubmitRequest, callerOf(call));
+    metrics.submitted(submitted);
+    return { status: 202, body: withUrl(submitted) };
+  } catch (error) {
+    if (error instanceof OrchdError) metrics.submitted(error);
+    throw error;
+  }
 }
 
 async function submitMany(orchestrator: Orchestrator, metrics: Metrics, call: Call): Promise<Answer> {

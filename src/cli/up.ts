@@ -1,6 +1,7 @@
 /** `orchd up` */
 
 import type { ResolvedConfig } from '../config/resolve.ts';
+import { LineOutput } from '../kit/env/line-output.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { createLogger, type Logger } from '../kit/logger.ts';
 import { bannerText, ownCommand } from './banner.ts';
@@ -13,6 +14,7 @@ import { dataFolder, readConfig } from './settings.ts';
 import { TokenStore } from './token-store.ts';
 import { packageVersion } from './version.ts';
 
+const STDOUT = 1;
 const LOOK_MS = 250;
 /** Longer than the drain of the brain; a stop that hangs is given up. */
 const STOP_MS = 20_000;
@@ -45,8 +47,10 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not s
     const address = addressOf(given);
     const config = await readConfig(given);
     const data = dataFolder(given, config);
+    const log = new LineOutput(STDOUT);
+    process.once('exit', () => log.flushNow());
     const logger = createLogger({
-      write: (line) => process.stdout.write(line),
+      write: (line) => log.write(line),
       now: () => Date.now(),
       level: config.log.level,
     });

@@ -1,6 +1,7 @@
 /** From a request to a checked submission: everything that can be decided without the state. */
 import type { Submission } from '../core/events.ts';
 import { checker } from '../kit/check.ts';
+import { isTooDeep, MAX_DEPTH } from '../kit/depth.ts';
 import { stableHash } from '../kit/hash.ts';
 import { OrchdError } from '../model/errors.ts';
 import { type Body, DEFAULT_TENANT, uidOf } from '../model/records.ts';
@@ -18,7 +19,6 @@ export interface Caller {
 export type Prepared = { -readonly [K in keyof Submission]: Submission[K] };
 
 const check = checker(SubmitRequest);
-const MAX_DEPTH = 64;
 const PAYLOAD_FIELDS = ['prompt', 'messages', 'max_tokens', 'temperature', 'seed'] as const;
 
 export function prepare(
@@ -117,13 +117,4 @@ export const uidFor = (tenant: string, jobId: string): string => uidOf(checkTena
 function bodyHash(request: SubmitRequest): string {
   const { force_retry: _, ...body } = request;
   return stableHash(body);
-}
-
-/** Looks no deeper than the bound, so that no value is too deep for the stack. */
-function isTooDeep(value: unknown, levels = MAX_DEPTH): boolean {
-  if (value === null || typeof value !== 'object') return false;
-  if (levels < 0) return true;
-  if (Array.isArray(value)) return value.some((item) => isTooDeep(item, levels - 1));
-  for (const key in value) if (isTooDeep((value as Record<string, unknown>)[key], levels - 1)) return true;
-  return false;
 }

@@ -4,39 +4,29 @@ import { OrchdError } from '../model/errors.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import type { SubmitOutcome } from '../runtime/submissions.ts';
 
+/** Counted as plain numbers, since labels cost more than a submit: they are put on when somebody asks. */
+class Submits {
+  accepted = 0;
+  duplicate = 0;
+  readonly rejected = new Map<string, number>();
+}
+
 export class Metrics {
   readonly #registry = new Registry();
-  readonly #enqueued: Counter;
-  readonly #rejected: Counter<'code'>;
-  readonly #outcomes: Counter<'outcome'>;
+  readonly #submits = new Submits();
 
   constructor(orchestrator: Orchestrator) {
     const registers = [this.#registry];
-    this.#enqueued = new Counter({ name: 'tasks_enqueued_total', help: 'Jobs admitted', registers });
-    this.#rejected = new Counter({
-      name: 'tasks_rejected_total',
-      help: 'Submits refused',
-      labelNames: ['code'],
-      registers,
-    });
-    this.#outcomes = new Counter({
-      name: 'orchd_tasks_enqueued_total',
-      help: 'Submits by outcome',
-      labelNames: ['outcome'],
-      registers,
-    });
+    submitCounters(this.#submits, registers);
     gauges(orchestrator, registers);
   }
 
   submitted(outcome: SubmitOutcome): void {
+    const submits = this.#submits;
     if (outcome instanceof OrchdError) {
-      this.#rejected.inc({ code: outcome.code });
-      this.#outcomes.inc({ outcome: 'rejected' });
-    } else if (outcome.duplicate_of) this.#outcomes.inc({ outcome: 'duplicate' });
-    else {
-      this.#enqueued.inc();
-      this.#outcomes.inc({ outcome: 'accepted' });
-    }
+      submits.rejected.set(outcome.code, (submits.rejected.get(outcome.code) ?? 0) + 1);
+    } else if (outcome.duplicate_of) submits.duplicate++;
+    else submits.accepted++;
   }
 
   render(): Promise<string> {
@@ -47,6 +37,42 @@ export class Metrics {
     return this.#registry.contentType;
   }
 }
+
+function submitCounters(submits: Submits, registers: Registry[]): void {
+  new Counter({
+    name: 'tasks_enqueued_total',
+    help: 'Jobs admitted',
+    registers,
+    collect() {
+      this.reset();
+      this.inc(submits.accepted);
+    },
+  });
+  new Counter({
+    name: 'tasks_rejected_total',
+    help: 'Submits refused',
+    labelNames: ['code'],
+    registers,
+    collect() {
+      this.reset();
+      for (const [code, count] of submits.rejected) this.inc({ code }, count);
+    },
+  });
+  new Counter({
+    name: 'orchd_tasks_enqueued_total',
+    help: 'Submits by outcome',
+    labelNames: ['outcome'],
+    registers,
+    collect() {
+      this.reset();
+      this.inc({ outcome: 'accepted' }, submits.accepted);
+      this.inc({ outcome: 'duplicate' }, submits.duplicate);
+      this.inc({ outcome: 'rejected' }, sum(submits.rejected.values()));
+    },
+  });
+}
+
+const sum = (counts: Iterable<number>): number => [...counts].reduce((total, count) => total + count, 0);
 
 /** Read from the state when they are asked for. */
 function gauges(orchestrator: Orchestrator, registers: Registry[]): void {

@@ -58,6 +58,8 @@ const SECURITY_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 } as const;
 
+const JSON_TYPE = 'application/json; charset=utf-8';
+
 export class HttpServer {
   readonly #options: HttpServerOptions;
   readonly #gate: Gate;
@@ -105,11 +107,18 @@ export class HttpServer {
     fastify.addContentTypeParser(
       'application/json',
       { parseAs: 'buffer' },
-      async (_request: FastifyRequest, body: Buffer) => (body.length === 0 ? undefined : parseJsonBody(body)),
+      (_request: FastifyRequest, body: Buffer, done: (error: Error | null, value?: unknown) => void) => {
+        try {
+          done(null, body.length === 0 ? undefined : parseJsonBody(body));
+        } catch (error) {
+          done(error as Error);
+        }
+      },
     );
     fastify.addHook('onRequest', (request, reply, done) => {
-      const crossOrigin = crossOriginHeaders(request.headers.origin, this.#options.gate.origins);
-      reply.headers({ ...SECURITY_HEADERS, ...crossOrigin, 'x-correlation-id': this.#correlation(request) });
+      const { origin } = request.headers;
+      reply.headers(SECURITY_HEADERS).header('x-correlation-id', this.#correlation(request));
+      if (origin !== undefined) reply.headers(crossOriginHeaders(origin, this.#options.gate.origins));
       done();
     });
     fastify.setErrorHandler((error, request, reply) => this.#fail(error, request, reply));
@@ -130,7 +139,12 @@ export class HttpServer {
         (request as Admitted).identity = this.#gate.admit({ host, origin, authorization }, route.role);
         done();
       },
-      handler: (request, reply) => this.#answer(route, request as Admitted, reply),
+      // Returns nothing: waiting for a promise here makes Fastify watch every response to its end.
+      handler: (request, reply) => {
+        this.#answer(route, request as Admitted, reply).catch((error: unknown) =>
+          this.#fail(error, request, reply),
+        );
+      },
     });
   }
 
@@ -153,10 +167,11 @@ export class HttpServer {
       answer.stream(request.raw, reply.raw);
       return;
     }
-    reply.code(answer.status).headers(answer.headers ?? {});
-    if (answer.text) await reply.type(answer.text.type).send(answer.text.content);
-    else if (answer.body === undefined) await reply.send();
-    else await reply.type('application/json; charset=utf-8').send(JSON.stringify(answer.body));
+    reply.code(answer.status);
+    if (answer.headers) reply.headers(answer.headers);
+    if (answer.text) void reply.type(answer.text.type).send(answer.text.content);
+    else if (answer.body === undefined) void reply.send();
+    else void reply.type(JSON_TYPE).send(JSON.stringify(answer.body));
   }
 
   #correlation(request: FastifyRequest): string {
@@ -179,11 +194,7 @@ export class HttpServer {
       });
     }
     const { status, headers, body } = renderError(error, correlationId);
-    void reply
-      .code(status)
-      .headers(headers)
-      .type('application/json; charset=utf-8')
-      .send(JSON.stringify(body));
+    void reply.code(status).headers(headers).type(JSON_TYPE).send(JSON.stringify(body));
   }
 
   #notFound(request: FastifyRequest, reply: FastifyReply): void {

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { LineOutput } from './line-output.ts';
+
+test('lines arrive whole and in order', async (t) => {
+  const folder = fs.mkdtempSync(join(tmpdir(), 'orchd-lines-'));
+  t.after(() => fs.rmSync(folder, { recursive: true }));
+  const path = join(folder, 'log');
+  const output = new LineOutput(fs.openSync(path, 'w'));
+  const lines = Array.from({ length: 5000 }, (_, n) => `${n} ü ${'x'.repeat(n % 50)}\n`);
+  for (const [n, line] of lines.entries()) {
+    output.write(line);
+    if (n % 700 === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  await output.flush();
+  assert.equal(fs.readFileSync(path, 'utf8'), lines.join(''));
+});
+
+/** Logs 64 MB into a pipe that nobody reads, says so on the other one, and ends. */
+const FLOOD = `
+import { LineOutput } from ${JSON.stringify(new URL('./line-output.ts', import.meta.url).href)};
+const output = new LineOutput(1);
+const line = 'x'.repeat(1000) + '\\n';
+for (let n = 0; n < 64_000; n++) {
+  output.write(line);
+  if (n % 100 === 0) await new Promise((resolve) => setImmediate(resolve));
+}
+process.stderr.write('done');
+process.stdin.once('data', async () => {
+  output.write('last\\n');
+  await output.flush();
+  process.exit(0);
+});
+`;
+
+test('a reader that stalls holds up nobody; what was dropped is counted once it reads on', async () => {
+  const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', FLOOD]);
+  await new Promise((resolve) => child.stderr.once('data', resolve));
+  child.stdin.write('go');
+  let text = '';
+  for await (const chunk of child.stdout) text += chunk;
+  const lines = text.trimEnd().split('\n');
+  const [note] = lines.filter((line) => line.startsWith('{'));
+  const { count } = JSON.parse(note ?? '{}') as { count: number };
+  assert.equal(lines.length - 1 + count, 64_001, 'every line is there or counted');
+});
+
+test('what is left at the last moment is written at once', (t) => {
+  const folder = fs.mkdtempSync(join(tmpdir(), 'orchd-lines-'));
+  t.after(() => fs.rmSync(folder, { recursive: true }));
+  const path = join(folder, 'log');
+  const output = new LineOutput(fs.openSync(path, 'w'));
+  output.write('a\n');
+  output.flushNow();
+  assert.equal(fs.readFileSync(path, 'utf8'), 'a\n');
+});

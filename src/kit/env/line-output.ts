@@ -1,0 +1,77 @@
+/**
+ * Lines on their way to a file descriptor, many at a time and off the event loop. A reader of the log that stalls
+ * stops no work: beyond a bound lines are dropped and counted.
+ */
+import fs from 'node:fs';
+
+const MAX_WAITING_CHARS = 8 * 2 ** 20;
+
+export class LineOutput {
+  readonly #fd: number;
+  #waiting: string[] = [];
+  #chars = 0;
+  #dropped = 0;
+  #writing: Promise<void> | undefined;
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  write(line: string): void {
+    if (this.#chars > MAX_WAITING_CHARS) {
+      this.#dropped++;
+      return;
+    }
+    this.#waiting.push(line);
+    this.#chars += line.length;
+    this.#writing ??= this.#writeAll();
+  }
+
+  /** Resolves when everything is out, or cannot be. */
+  async flush(): Promise<void> {
+    await this.#writing;
+  }
+
+  /** For the last moment of the process, when nothing asynchronous runs any more. */
+  flushNow(): void {
+    try {
+      if (this.#waiting.length > 0) fs.writeSync(this.#fd, this.#take());
+    } catch {
+      // The reader is gone, and so are we.
+    }
+  }
+
+  async #writeAll(): Promise<void> {
+    // What is said in the same turn goes out together.
+    await new Promise((resolve) => setImmediate(resolve));
+    while (this.#waiting.length > 0) {
+      const bytes = Buffer.from(this.#take());
+      for (let at = 0; at < bytes.length; ) at += await this.#writeSome(bytes, at);
+    }
+    this.#writing = undefined;
+  }
+
+  #take(): string {
+    const text = this.#waiting.join('');
+    this.#waiting = [];
+    this.#chars = 0;
+    const dropped = this.#dropped;
+    this.#dropped = 0;
+    if (dropped === 0) return text;
+    const note = { level: 'warn', message: 'lines of the log were dropped', app: 'orchd', count: dropped };
+    return `${text}${JSON.stringify(note)}\n`;
+  }
+
+  /** A log that nobody can read is no reason to stop: what cannot be written counts as written. */
+  #writeSome(bytes: Buffer, at: number): Promise<number> {
+    return new Promise((resolve) => {
+      fs.write(this.#fd, bytes, at, bytes.length - at, null, (error, written) => {
+        if (!error) resolve(written);
+        else if (error.code === 'EAGAIN') setTimeout(() => resolve(0), AGAIN_MS);
+        else resolve(bytes.length - at);
+      });
+    });
+  }
+}
+
+const AGAIN_MS = 10;
