@@ -128,7 +128,26 @@ test('aliases neither multiply nor tie two sections together', () => {
 });
 
 test('a text never appears in a message, since it may be a secret in the wrong line', () => {
-  for (const text of ['pool: { timeout: hunter2 }\n', 'pool: hunter2\n', 'log: { level: hunter2 }\n']) {
-    assert.doesNotMatch(messageOf(text), /hunter2/);
-  }
+  const texts = [
+    'pool: { timeout: hunter2 }\n',
+    'pool: hunter2\n',
+    'log: { level: hunter2 }\n',
+    'pool: { url: "ftp://hunter2" }',
+    'pool: { url: "http://user:hunter2@host" }',
+    'orchestrator: { pool_managers: ["http://user:hunter2@host"] }',
+    'backends: { commands: [{ name: a, types: { t: { argv: ["hunter2"], env: 5 } } }] }',
+    'pool: { url: "hunter2',
+    'pool: { url: "\\qhunter2" }',
+    'pool: [hunter2, { ]',
+    'pool: @hunter2',
+    'pool: *hunter2',
+    'pool: !hunter2 x',
+    'pool: !!hunter2 [x]',
+    'pool: | hunter2\n  x',
+    'pool: x\n} hunter2',
+    '%hunter2\n---\n',
+    '- hunter2',
+    'hunter2',
+  ];
+  for (const text of texts) assert.doesNotMatch(messageOf(text), /hunter2/, text);
 });

@@ -1,5 +1,5 @@
 /** Phase 1: YAML text to plain values, keeping where each of them stands. */
-import { type Document, isAlias, isMap, LineCounter, type Pair, parseDocument } from 'yaml';
+import { type Document, type ErrorCode, isAlias, isMap, LineCounter, type Pair, parseDocument } from 'yaml';
 import type { PlacedIssue } from './issues.ts';
 import { isSection, type Path } from './leaves.ts';
 
@@ -9,6 +9,17 @@ export interface Parsed {
   locate(path: Path, at: 'key' | 'value'): string;
   readonly issues: readonly PlacedIssue[];
 }
+
+/** In place of what the parser says where that would quote the file: a secret may stand in any line. */
+const OWN_WORDS: Partial<Record<ErrorCode, string>> = {
+  BAD_DIRECTIVE: 'a line that begins with % is not understood',
+  BAD_DQ_ESCAPE: 'a text in double quotes has an escape that does not exist',
+  IMPOSSIBLE: 'this cannot be read',
+  MULTIPLE_DOCS: 'the file may hold one document only',
+  RESOURCE_EXHAUSTION: 'this is nested too deeply',
+  TAG_RESOLVE_FAILED: 'a tag that is not known; a text that begins with ! needs quotes',
+  UNEXPECTED_TOKEN: 'this cannot stand here; a text with signs in it may need quotes',
+};
 
 export const NO_FILE: Parsed = { root: {}, locate: () => 'defaults', issues: [] };
 
@@ -25,7 +36,7 @@ export function parseConfig(text: string, label: string): Parsed {
     const issues = faults.map((fault) => ({
       position: place(fault.pos[0]),
       field: '',
-      message: fault.code === 'MULTIPLE_DOCS' ? 'the file may hold one document only' : fault.message,
+      message: OWN_WORDS[fault.code] ?? fault.message,
     }));
     return { root: {}, locate, issues };
   }
