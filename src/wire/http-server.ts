@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Random } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
+import { placeOf } from '../kit/redact.ts';
 import { OrchdError, toOrchdError } from '../model/errors.ts';
 import { crossOriginHeaders, PREFLIGHT_HEADERS } from './cross-origin.ts';
 import { Gate, type GateOptions } from './gate.ts';
@@ -190,7 +191,7 @@ export class HttpServer {
       this.#options.logger.error('a request failed', {
         correlation_id: correlationId,
         error_code: error.code,
-        reason: String((error.cause as Error | undefined)?.stack ?? error.cause),
+        reason: placeOf(error.cause),
       });
     }
     const { status, headers, body } = renderError(error, correlationId);
