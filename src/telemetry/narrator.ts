@@ -16,9 +16,9 @@ export const SENTENCES: Record<JobState, string> = {
   running: 'The backend has accepted it and the stream begins.',
   stale: 'The backend cannot say what became of it.',
   failed: 'A try ended badly.',
-  dead: 'The job is dead; an operator may redrive it.',
+  dead: 'The job is dead and the stream ends; an operator may redrive it.',
   succeeded: 'The job is done and the stream ends.',
-  cancelled: 'The job was cancelled.',
+  cancelled: 'The job was cancelled and the stream ends.',
 };
 
 const ADMITTED = 'The job was admitted.';
