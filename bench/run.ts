@@ -15,6 +15,7 @@ import { Results } from './kit/results.ts';
 import { bench as big } from './suites/big.ts';
 import { bench as cycle } from './suites/cycle.ts';
 import { bench as heap } from './suites/heap.ts';
+import { bench as http } from './suites/http.ts';
 import { bench as latency } from './suites/latency.ts';
 import { bench as peers } from './suites/peers.ts';
 import { bench as pick } from './suites/pick.ts';
@@ -23,7 +24,7 @@ import { bench as restart } from './suites/restart.ts';
 import { bench as stall } from './suites/stall.ts';
 import { bench as submit } from './suites/submit.ts';
 
-const ALL: readonly Bench[] = [raw, submit, cycle, latency, peers, pick, heap, restart, stall, big];
+const ALL: readonly Bench[] = [raw, submit, http, cycle, latency, peers, pick, heap, restart, stall, big];
 const RESULTS = join(import.meta.dirname, 'results');
 
 interface Arguments {

@@ -1,5 +1,6 @@
 /** Runs a measurement in a process of its own, so that neither heaps nor compiled code mix. */
 import { fork } from 'node:child_process';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const MAIN = fileURLToPath(new URL('./child-main.ts', import.meta.url));
@@ -31,8 +32,8 @@ export function inChild<Args, Result>(
   });
 }
 
-/** With BENCH_PROF set to a folder every child leaves a CPU profile there. */
-function profileFlags(): string[] {
+/** With BENCH_PROF set to a folder every child leaves a CPU profile there, or in a folder of its name below. */
+export function profileFlags(name = ''): string[] {
   const folder = process.env['BENCH_PROF'];
-  return folder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${folder}`];
+  return folder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${join(folder, name)}`];
 }

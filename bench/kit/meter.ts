@@ -10,6 +10,8 @@ export interface Reading {
   readonly seconds: number;
   /** All threads of this process, and the servers that belong to the measured system. */
   readonly cpuUs: number;
+  /** The part of those servers alone. */
+  readonly serversUs: number;
   readonly mainThreadUs: number;
   readonly flushes: number | undefined;
   /** Cores that others used or the host took meanwhile: a number measured beside much of it says little. */
@@ -19,17 +21,22 @@ export interface Reading {
 export class Meter {
   readonly #folder: string;
   readonly #servers: readonly number[];
+  readonly #helpers: readonly number[];
   readonly #startedAt = now();
   readonly #cpu = process.cpuUsage();
   readonly #thread = process.threadCpuUsage();
   readonly #serverSeconds: number;
+  readonly #helperSeconds: number;
   readonly #flushes: number | undefined;
   readonly #busySeconds: number | undefined;
 
-  constructor(folder: string, servers: readonly number[] = []) {
+  /** Helpers are processes of the bench that are not measured: they are not others either. */
+  constructor(folder: string, servers: readonly number[] = [], helpers: readonly number[] = []) {
     this.#folder = folder;
     this.#servers = servers;
+    this.#helpers = helpers;
     this.#serverSeconds = secondsOf(servers);
+    this.#helperSeconds = secondsOf(helpers);
     this.#flushes = diskFlushes(folder);
     this.#busySeconds = machineBusySeconds();
   }
@@ -38,13 +45,16 @@ export class Meter {
     const seconds = (now() - this.#startedAt) / 1000;
     const cpu = process.cpuUsage(this.#cpu);
     const thread = process.threadCpuUsage(this.#thread);
-    const cpuUs = cpu.user + cpu.system + (secondsOf(this.#servers) - this.#serverSeconds) * 1e6;
+    const serversUs = (secondsOf(this.#servers) - this.#serverSeconds) * 1e6;
+    const helpersUs = (secondsOf(this.#helpers) - this.#helperSeconds) * 1e6;
+    const cpuUs = cpu.user + cpu.system + serversUs;
     return {
       seconds,
       cpuUs,
+      serversUs,
       mainThreadUs: thread.user + thread.system,
       flushes: difference(diskFlushes(this.#folder), this.#flushes),
-      otherCores: this.#otherCores(seconds, cpuUs),
+      otherCores: this.#otherCores(seconds, cpuUs + helpersUs),
     };
   }
 

@@ -21,7 +21,8 @@ export function printReport(benches: readonly Bench[], results: Results, run: Ru
     `${machine.cores} cores (${machine.cpu}), ${machine.memoryGib} GiB, ${machine.kernel}, Node ${machine.node}`,
     `${machine.disk}, folder ${machine.folder}`,
     `${run.rounds} rounds, ${run.seconds.toFixed(0)} s, load before ${machine.load}; cells are median (min-max)`,
-    'cpuUs: all threads, load generator and servers included; flushes: of the whole disk, per item',
+    'cpuUs: all threads, load generator and servers included; serverUs: of the servers alone, all their threads',
+    'flushes: of the whole disk, per item',
     'ownSyncs: fdatasync and folder syncs of our main thread; otherCores: used by others or taken by the host meanwhile',
   ];
   console.log(about.join('\n'));

@@ -44,6 +44,7 @@ export function perItem(reading: Reading, count: number, syncs: number | undefin
   return {
     perSec: count / reading.seconds,
     cpuUs: reading.cpuUs / count,
+    serverUs: reading.serversUs > 0 ? reading.serversUs / count : undefined,
     mainUs: reading.mainThreadUs / count,
     flushes: reading.flushes === undefined ? undefined : reading.flushes / count,
     ownSyncs: syncs === undefined ? undefined : syncs / count,

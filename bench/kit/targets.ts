@@ -49,6 +49,12 @@ const more = (name: string, bound: number, aim: number, samples: Target['samples
   aim,
   samples,
 });
+const atLeast = (name: string, bound: number, samples: Target['samples']): Target => ({
+  name,
+  better: 'more',
+  bound,
+  samples,
+});
 const less = (name: string, bound: number, samples: Target['samples']): Target => ({
   name,
   better: 'less',
@@ -75,6 +81,12 @@ const TARGETS: readonly Target[] = [
     1,
     ratio(['latency orchd', 'startP99Ms'], ['latency bullmq', 'startP99Ms']),
   ),
+  less(
+    'submit over HTTP: CPU ÷ bare Fastify',
+    1.6,
+    ratio(['http submit', 'serverUs'], ['http bare fastify', 'serverUs']),
+  ),
+  atLeast('submit over HTTP, 1,000 a call: jobs/s', 40_000, plain(['http bulk', 'perSec'])),
   less('pick and claim, 1M ÷ 1k waiting', 2, ratio(['pick 1M', 'p50Us'], ['pick 1k', 'p50Us'])),
   less('heap bytes per waiting job', 1331, plain(['heap', 'heapBytes'])),
   less('heap bytes per waiting job, reopened', 1331, plain(['heap reopened', 'heapBytes'])),

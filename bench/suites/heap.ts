@@ -4,22 +4,12 @@ import { join } from 'node:path';
 import type { Bench, Row, Values } from '../kit/bench.ts';
 import { fillWithWaiting, openBrain } from '../kit/brain.ts';
 import { inChild } from '../kit/child.ts';
-import { sleep } from '../kit/numbers.ts';
+import { settledMemory } from '../kit/memory.ts';
 
 interface Args {
   readonly folder: string;
   readonly jobs: number;
   readonly reopened: boolean;
-}
-
-async function settledMemory(): Promise<NodeJS.MemoryUsage> {
-  const { gc } = globalThis as { gc?: () => void };
-  if (!gc) throw new Error('run with --expose-gc');
-  for (let times = 0; times < 3; times++) {
-    gc();
-    await sleep(50);
-  }
-  return process.memoryUsage();
 }
 
 export async function measure({ folder, jobs, reopened }: Args): Promise<Values> {

@@ -1,0 +1,69 @@
+/** Submits over HTTP from a process of its own: bytes made once, sockets kept, so that the client costs little. */
+import { BODY, type Values } from '../kit/bench.ts';
+import { steady } from '../kit/steady.ts';
+import { Connection } from './connection.ts';
+
+/** What ours answers to one job, in form and size. */
+export const ANSWER = {
+  job_id: '01a1ddeea51db881134d534e599284f8',
+  status: 'queued',
+  queue_position: 100_000,
+  events_url: '/v2/tasks/01a1ddeea51db881134d534e599284f8/events',
+};
+
+const JOB = { type: 'waiting', payload: { body: BODY } };
+
+export interface HttpLoad {
+  readonly folder: string;
+  readonly port: number;
+  readonly pid: number;
+  readonly connections: number;
+  /** 1 sends the job itself, more an array of so many. */
+  readonly jobsPerCall: number;
+  readonly warmMs: number;
+  readonly measureMs: number;
+}
+
+/** Numbers are per job, but for the waits, which are per call. */
+export async function measure(load: HttpLoad): Promise<Values> {
+  const { port, pid, jobsPerCall, connections } = load;
+  const request = requestOf(port, jobsPerCall);
+  const opening = Array.from({ length: connections }, () => Connection.open(port));
+  const free = await Promise.all(opening);
+  const submit = async (): Promise<void> => {
+    const connection = free.pop() as Connection;
+    const answer = await connection.ask(request);
+    if (countIds(answer) !== jobsPerCall) throw new Error(`refused: ${answer.toString('latin1', 0, 500)}`);
+    free.push(connection);
+  };
+  const values = await steady({ ...load, inFlight: connections, servers: [pid] }, submit);
+  const { perSec = 0, serverUs = 0, flushes, p50Ms, p99Ms, otherCores } = values as Record<string, number>;
+  return {
+    perSec: perSec * jobsPerCall,
+    serverUs: serverUs / jobsPerCall,
+    flushes: flushes === undefined ? undefined : flushes / jobsPerCall,
+    p50Ms,
+    p99Ms,
+    otherCores,
+  };
+}
+
+function requestOf(port: number, jobs: number): Buffer {
+  const body = JSON.stringify(jobs === 1 ? JOB : Array.from({ length: jobs }, () => JOB));
+  const head = [
+    'POST /v2/tasks HTTP/1.1',
+    `host: 127.0.0.1:${port}`,
+    'content-type: application/json',
+    `content-length: ${body.length}`,
+  ];
+  return Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`);
+}
+
+const ID = Buffer.from('"job_id":');
+
+/** Every job that was admitted has one, and no refused one has. */
+function countIds(answer: Buffer): number {
+  let count = 0;
+  for (let at = answer.indexOf(ID); at >= 0; at = answer.indexOf(ID, at + ID.length)) count++;
+  return count;
+}
