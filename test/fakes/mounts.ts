@@ -1,6 +1,7 @@
 /** Small file systems of their own, for tests that need a disk to be full or read-only. Needs root. */
+import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -49,6 +50,22 @@ export function mountTmpfs(mebibytes: number): Mount {
   };
   mounted.add(mount);
   return mount;
+}
+
+/** Takes up all the space that is left. */
+export function fill(path: string): void {
+  const file = openSync(path, 'w');
+  try {
+    for (let size = 2 ** 20; size >= 512; size /= 2) {
+      try {
+        for (;;) writeSync(file, Buffer.alloc(size));
+      } catch (error) {
+        assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
+      }
+    }
+  } finally {
+    closeSync(file);
+  }
 }
 
 function command(name: string, ...args: string[]): void {

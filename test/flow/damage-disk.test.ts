@@ -2,16 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  closeSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -25,7 +16,7 @@ import {
 import { RealDisk } from '../../src/kit/env/real-disk.ts';
 import type { BlobRef, Body } from '../../src/model/records.ts';
 import { examine } from '../../src/stores/journal/doctor.ts';
-import { mountsMissing, mountTmpfs, unmountAll } from '../fakes/mounts.ts';
+import { fill, mountsMissing, mountTmpfs, unmountAll } from '../fakes/mounts.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'orchd-damage-'));
 after(() => {
@@ -175,22 +166,6 @@ test('a file in place of the folder is refused with what to check', TIMEOUT, asy
   writeFileSync(join(root, 'file'), '');
   await refusedAsUnwritable(join(root, 'file'));
 });
-
-/** Takes up all the space that is left. */
-function fill(path: string): void {
-  const file = openSync(path, 'w');
-  try {
-    for (let size = 2 ** 20; size >= 512; size /= 2) {
-      try {
-        for (;;) writeSync(file, Buffer.alloc(size));
-      } catch (error) {
-        assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
-      }
-    }
-  } finally {
-    closeSync(file);
-  }
-}
 
 /** Submits until new work is refused; returns the jobs that were taken. */
 async function submitUntilFull(brain: Orchestrator): Promise<string[]> {
