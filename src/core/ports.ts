@@ -105,7 +105,16 @@ export interface Offer {
   readonly ask: AskRecord;
   readonly payloadText: string;
   readonly attempt: number;
+  /**
+   * The memory that the intent counted on. An executor with another one turns the offer away as busy: it may be
+   * a copy that comes late, of an attempt that was settled while nobody here remembered it.
+   */
+  readonly registry: string | undefined;
 }
+
+/** Whether an offer counts on this memory; one that says nothing of it is taken. */
+export const isMeantFor = (registry: string, offer: Offer): boolean =>
+  offer.registry === undefined || offer.registry === registry;
 
 /** Who commands: receivers refuse a lower epoch of the same owner. */
 export interface Commander {

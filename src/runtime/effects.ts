@@ -170,10 +170,10 @@ export class Effects {
   }
 
   #send(token: string, entry: JobEntry, payloadText: string, backend: Backend): void {
-    const attempt = entry.open?.n;
-    if (this.#stopped || attempt === undefined) return;
+    if (this.#stopped || !entry.open) return;
+    const { n: attempt, registry } = entry.open;
     crashpoint('effect:before-offer');
-    backend.offer({ ...this.#who(), token, ask: entry.ask, payloadText, attempt }).then(
+    backend.offer({ ...this.#who(), token, ask: entry.ask, payloadText, attempt, registry }).then(
       (answer) => this.#answered(token, backend, answer),
       () => this.#answered(token, backend, { is: 'unknown' }),
     );

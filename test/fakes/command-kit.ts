@@ -26,7 +26,7 @@ export const js = (script: string, more: Partial<CommandType> = {}): CommandType
 
 export function offerOf(token: string, more: Partial<AskRecord> = {}, payload: unknown = {}): Offer {
   const ask = { id: token.slice(0, token.lastIndexOf(':')), type: 'work', ...more } as AskRecord;
-  return { ...WHO, token, ask, payloadText: JSON.stringify(payload), attempt: 1 };
+  return { ...WHO, token, ask, payloadText: JSON.stringify(payload), attempt: 1, registry: undefined };
 }
 
 export interface Heard {

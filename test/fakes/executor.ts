@@ -3,17 +3,18 @@
  * of everything it really ran, and by its script delays, loses, repeats, refuses, hangs, forgets and lies.
  */
 import type { BackendInfo } from '../../src/core/fleet.ts';
-import type {
-  Backend,
-  Commander,
-  ExecutionEvent,
-  ExecutionOutcome,
-  ExecutionStatus,
-  FollowEnd,
-  Inspection,
-  KillReply,
-  Offer,
-  OfferReply,
+import {
+  type Backend,
+  type Commander,
+  type ExecutionEvent,
+  type ExecutionOutcome,
+  type ExecutionStatus,
+  type FollowEnd,
+  type Inspection,
+  isMeantFor,
+  type KillReply,
+  type Offer,
+  type OfferReply,
 } from '../../src/core/ports.ts';
 import { errorInfo } from '../../src/model/errors.ts';
 import type { World } from './world.ts';
@@ -112,6 +113,7 @@ export class FakeExecutor {
   offer(offer: Offer): OfferReply {
     const { token } = offer;
     if (this.#isFenced(offer)) return { is: 'fenced' };
+    if (!isMeantFor(this.#registry, offer)) return { is: 'busy', retryAfterMs: 20 };
     if (this.#executions.has(token)) return { is: 'accepted' };
     if (this.#tombstones.has(token)) return { is: 'refused', error: errorInfo('FENCED', 'tombstone') };
     if (this.running >= this.#info.slots || this.world.random.chance(this.script.busy ?? 0)) {
@@ -241,10 +243,7 @@ export class FakeLine implements Backend {
     const { world, script } = this.#executor;
     if (world.random.chance(script.repeatOffer ?? 0)) {
       // A copy that some box on the way kept, and delivers when nobody expects it.
-      const { registry } = this.info;
-      world.after(world.random.between(50, 20_000), () => {
-        if (this.info.registry === registry) this.#executor.offer(offer);
-      });
+      world.after(world.random.between(50, 20_000), () => this.#executor.offer(offer));
     }
     return this.#send(() => this.#executor.offer(offer));
   }

@@ -212,7 +212,7 @@ class Simulation {
         );
       }
     }
-    checkLedgers(this.executors);
+    checkLedgers(this.executors, stories);
   }
 
   async #readChanges(): Promise<Change[]> {

@@ -3,16 +3,17 @@
  * are not kept, so after a restart the outcome of an open attempt is unknown.
  */
 import type { BackendInfo } from '../../core/fleet.ts';
-import type {
-  Backend,
-  Commander,
-  ExecutionEvent,
-  ExecutionOutcome,
-  FollowEnd,
-  Inspection,
-  KillReply,
-  Offer,
-  OfferReply,
+import {
+  type Backend,
+  type Commander,
+  type ExecutionEvent,
+  type ExecutionOutcome,
+  type FollowEnd,
+  type Inspection,
+  isMeantFor,
+  type KillReply,
+  type Offer,
+  type OfferReply,
 } from '../../core/ports.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
@@ -51,11 +52,13 @@ export class FunctionBackend implements Backend {
   readonly #executions = new Map<string, Execution>();
   readonly #tombstones = new Set<string>();
   readonly #since: number;
+  readonly #registry: string;
 
   constructor(env: Env, options: FunctionBackendOptions) {
     this.#env = env;
     this.#types = options.types;
     this.#since = env.clock.now();
+    this.#registry = env.random.hex(8);
     this.info = {
       name: options.name,
       kind: 'function',
@@ -65,12 +68,13 @@ export class FunctionBackend implements Backend {
       labels: options.labels ?? {},
       paid: false,
       keepsResults: false,
-      registry: env.random.hex(8),
+      registry: this.#registry,
     };
   }
 
   async offer(offer: Offer): Promise<OfferReply> {
     const { token } = offer;
+    if (!isMeantFor(this.#registry, offer)) return { is: 'busy' };
     if (this.#executions.has(token)) return { is: 'accepted' };
     const run = this.#types[offer.ask.type];
     if (this.#tombstones.has(token) || !run) {
@@ -88,7 +92,7 @@ export class FunctionBackend implements Backend {
       const execution = this.#executions.get(token);
       if (execution) known.set(token, execution.status());
     }
-    return { registry: this.info.registry, rememberedSince: this.#since, known };
+    return { registry: this.#registry, rememberedSince: this.#since, known };
   }
 
   async follow(
@@ -107,7 +111,7 @@ export class FunctionBackend implements Backend {
     const execution = this.#executions.get(token);
     if (!execution) {
       this.#bury(token);
-      return { is: 'tombstoned', registry: this.info.registry, rememberedSince: this.#since };
+      return { is: 'tombstoned', registry: this.#registry, rememberedSince: this.#since };
     }
     execution.abort();
     const status = execution.status();

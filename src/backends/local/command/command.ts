@@ -8,17 +8,18 @@
  */
 import { resolve } from 'node:path';
 import type { BackendInfo } from '../../../core/fleet.ts';
-import type {
-  Backend,
-  Commander,
-  ExecutionEvent,
-  ExecutionOutcome,
-  ExecutionStatus,
-  FollowEnd,
-  Inspection,
-  KillReply,
-  Offer,
-  OfferReply,
+import {
+  type Backend,
+  type Commander,
+  type ExecutionEvent,
+  type ExecutionOutcome,
+  type ExecutionStatus,
+  type FollowEnd,
+  type Inspection,
+  isMeantFor,
+  type KillReply,
+  type Offer,
+  type OfferReply,
 } from '../../../core/ports.ts';
 import type { Env } from '../../../kit/env/env.ts';
 import { type ErrorInfo, errorInfo } from '../../../model/errors.ts';
@@ -123,6 +124,7 @@ export class CommandBackend implements Backend {
   async offer(offer: Offer): Promise<OfferReply> {
     await this.#open();
     if (await this.#registry.isFenced(offer)) return { is: 'fenced' };
+    if (!isMeantFor(this.#registry.id, offer)) return { is: 'busy' };
     let reply = this.#offers.get(offer.token);
     if (!reply) {
       reply = this.#offer(offer).finally(() => this.#offers.delete(offer.token));

@@ -36,6 +36,18 @@ describe('what is kept', () => {
     assert.equal((await hear(three, 'job:1')).outcome, 'lost');
   });
 
+  test('an offer that counts on another memory is turned away: a copy of what was settled may come late', async (t) => {
+    const kit = new CommandKit(t);
+    const before = kit.backend(sh('true'));
+    await before.start();
+    const offer = { ...offerOf('job:1'), registry: before.info.registry };
+    fs.rmSync(kit.folder, { recursive: true });
+    const after = kit.backend(sh('true'));
+    assert.deepEqual(await after.offer(offer), { is: 'busy' });
+    assert.deepEqual(names(kit), []);
+    assert.equal((await after.offer({ ...offer, registry: after.info.registry })).is, 'accepted');
+  });
+
   test('how long is configured', async (t) => {
     const kit = new CommandKit(t);
     const one = kit.backend(sh('true'));
