@@ -1,7 +1,7 @@
 /** A brain with its HTTP surface in this process, on a free port: for tests of what goes over the wire. */
 
 import { apiRoutes } from '../../src/api/api.ts';
-import { runtimeSettings } from '../../src/app.ts';
+import { journalStore, runtimeSettings } from '../../src/app.ts';
 import { FunctionBackend, type FunctionBackendOptions } from '../../src/backends/local/functions.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Backend } from '../../src/core/ports.ts';
@@ -17,6 +17,8 @@ import type { TokenEntry } from '../../src/wire/tokens.ts';
 export interface HttpBrainOptions {
   readonly backends?: readonly (FunctionBackendOptions | Backend)[];
   readonly config?: string;
+  /** The folder of a journal; without one everything is in memory. */
+  readonly data?: string;
   readonly tokens?: readonly TokenEntry[];
   readonly limits?: Partial<HttpLimits>;
   readonly disconnectGraceMs?: number;
@@ -44,7 +46,10 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
   const backends = (options.backends ?? []).map((backend) =>
     'info' in backend ? backend : new FunctionBackend(env, backend),
   );
-  const store = new MemoryStore(env.timers);
+  const store =
+    options.data === undefined
+      ? new MemoryStore(env.timers)
+      : journalStore(env, config, options.data, logger);
   const orchestrator = new Orchestrator({
     env,
     store,

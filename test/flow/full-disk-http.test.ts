@@ -3,7 +3,9 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
+import type { FunctionContext } from '../../src/backends/local/functions.ts';
 import { OrchdClient, type TaskEvent } from '../../src/client/client.ts';
+import { httpBrain } from '../fakes/http-brain.ts';
 import { fill, mountsMissing, mountTmpfs, unmountAll } from '../fakes/mounts.ts';
 import { orchd, until } from './cli-process.ts';
 import { type ServerProcess, serve, Talker } from './server-process.ts';
@@ -112,6 +114,38 @@ async function takesWorkAgain({ brain, client }: Stage): Promise<void> {
   assert.equal((await client.get('fresh')).state, 'succeeded');
   assert.deepEqual(await statusOf(`${brain.url}/ready`), [200, { ready: true }]);
 }
+
+test(
+  'work that runs goes on saying things to its followers on a full disk, and ends',
+  ON_MOUNT,
+  async (t) => {
+    const mount = mountTmpfs(48);
+    t.after(() => mount.unmount());
+    let say = (_: string): void => undefined;
+    const over = Promise.withResolvers<string>();
+    const talk = (_: never, { emit }: FunctionContext): Promise<string> => {
+      say = emit;
+      return over.promise;
+    };
+    const data = join(mount.folder, 'data');
+    const brain = await httpBrain({ data, backends: [{ name: 'b', types: { talk } }] });
+    t.after(() => brain.stop());
+    const client = new OrchdClient({ url: brain.url });
+    await client.submit({ job_id: 'talks', type: 'talk' });
+    const { heard, ended } = following(client, 'talks');
+    await until(() => heard.some(({ event }) => event === 'started'));
+    fill(join(mount.folder, 'ballast'));
+    await submitUntilFull(client);
+    for (const word of ['still ', 'speaking ']) {
+      say(word);
+      await until(() => textOf(heard).endsWith(word));
+    }
+    over.resolve('done');
+    await ended;
+    assert.deepEqual(heard.at(-1)?.data, { job_id: 'talks', state: 'succeeded', result: 'done' });
+    await assert.rejects(client.submit({ type: 'talk' }), { status: 507 });
+  },
+);
 
 test(
   'a full disk answers 507 to new work while reads, streams and cancels go on; with space so does work',
