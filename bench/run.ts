@@ -20,11 +20,25 @@ import { bench as latency } from './suites/latency.ts';
 import { bench as peers } from './suites/peers.ts';
 import { bench as pick } from './suites/pick.ts';
 import { bench as raw } from './suites/raw.ts';
+import { bench as relay } from './suites/relay.ts';
 import { bench as restart } from './suites/restart.ts';
 import { bench as stall } from './suites/stall.ts';
 import { bench as submit } from './suites/submit.ts';
 
-const ALL: readonly Bench[] = [raw, submit, http, cycle, latency, peers, pick, heap, restart, stall, big];
+const ALL: readonly Bench[] = [
+  raw,
+  submit,
+  http,
+  relay,
+  cycle,
+  latency,
+  peers,
+  pick,
+  heap,
+  restart,
+  stall,
+  big,
+];
 const RESULTS = join(import.meta.dirname, 'results');
 
 interface Arguments {

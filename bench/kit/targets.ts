@@ -87,6 +87,22 @@ const TARGETS: readonly Target[] = [
     ratio(['http submit', 'serverUs'], ['http bare fastify', 'serverUs']),
   ),
   atLeast('submit over HTTP, 1,000 a call: jobs/s', 40_000, plain(['http bulk', 'perSec'])),
+  atLeast(
+    'relay, paced: tokens per CPU-second ÷ bare pipe',
+    0.8,
+    ratio(['paced orchd', 'perCpuSec'], ['paced pipe', 'perCpuSec']),
+  ),
+  less('relay, paced: tokens missing', 0, plain(['paced orchd', 'missing'])),
+  less(
+    'memory of a relayed stream ÷ bare pipe',
+    1.5,
+    ratio(['open stream orchd', 'rssKib'], ['open stream pipe', 'rssKib']),
+  ),
+  less(
+    'KiB of a follower of a waiting job, with the job',
+    25,
+    plain(['follower of a waiting job', 'rssKib']),
+  ),
   less('pick and claim, 1M ÷ 1k waiting', 2, ratio(['pick 1M', 'p50Us'], ['pick 1k', 'p50Us'])),
   less('heap bytes per waiting job', 1331, plain(['heap', 'heapBytes'])),
   less('heap bytes per waiting job, reopened', 1331, plain(['heap reopened', 'heapBytes'])),

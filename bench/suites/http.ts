@@ -1,5 +1,5 @@
 /** What a submit costs over HTTP, beside a route of Fastify that only checks the same body, in turns. */
-import { rmSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Bench, type Options, type Row, type Values, windowOf } from '../kit/bench.ts';
 import { inChild } from '../kit/child.ts';
@@ -26,6 +26,7 @@ export const bench: Bench = {
   rounds: 'every',
   async run(options) {
     const folder = join(options.folder, 'http');
+    mkdirSync(folder);
     try {
       return await inTurns(options, folder);
     } finally {

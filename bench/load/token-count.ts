@@ -1,0 +1,50 @@
+/** Counts the numbered tokens in the bytes of a stream, and those that should have come and did not. */
+import { DIGITS } from '../systems/relay-upstream.ts';
+
+const MARK = Buffer.from('"t":"');
+/** A mark and its number may be cut between two pieces; nothing longer is looked for, but for the end. */
+const CARRY = MARK.length + DIGITS;
+const TAIL = 1000;
+const ZERO = 0x30;
+
+export class TokenCount {
+  seen = 0;
+  missing = 0;
+  /** The number that is due: as far as upstream has come, whether or not all of it has arrived. */
+  next = 0;
+  #rest: Buffer = Buffer.alloc(0);
+  #tail = '';
+
+  push(piece: Buffer): void {
+    const bytes = this.#rest.length === 0 ? piece : Buffer.concat([this.#rest, piece]);
+    let from = 0;
+    for (;;) {
+      const at = bytes.indexOf(MARK, from);
+      if (at < 0 || at + CARRY > bytes.length) break;
+      this.#token(numberAt(bytes, at + MARK.length));
+      from = at + CARRY;
+    }
+    this.#rest = bytes.subarray(Math.max(from, bytes.length - CARRY + 1));
+    this.#tail = (this.#tail + piece.toString('latin1', Math.max(0, piece.length - TAIL))).slice(-TAIL);
+  }
+
+  /** The stream has ended: it must have said how many tokens there were. */
+  end(): void {
+    const sent = /"result":(\d+)/.exec(this.#tail)?.[1];
+    if (sent === undefined) throw new Error(`a stream ended without its end: ${this.#tail}`);
+    this.missing += Number(sent) - this.next;
+  }
+
+  #token(n: number): void {
+    if (n < this.next) throw new Error(`token ${n} came after ${this.next - 1}`);
+    this.seen++;
+    this.missing += n - this.next;
+    this.next = n + 1;
+  }
+}
+
+function numberAt(bytes: Buffer, at: number): number {
+  let n = 0;
+  for (let digit = 0; digit < DIGITS; digit++) n = n * 10 + (bytes[at + digit] as number) - ZERO;
+  return n;
+}

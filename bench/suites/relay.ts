@@ -1,0 +1,120 @@
+/**
+ * Tokens from a model to those who follow, beside a bare pipe of Node in front of the same model, in turns: what a
+ * token costs the relay, and what an open stream and a follower of a waiting job take.
+ */
+import { mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Bench, type Options, type Row, type Values, windowOf } from '../kit/bench.ts';
+import { inChild } from '../kit/child.ts';
+import { sleep } from '../kit/numbers.ts';
+import { type Standing, standing } from '../kit/standing.ts';
+import { start as hold, measure as load, type RelayLoad, type StreamKind } from '../load/streams.ts';
+import { start as startOrchd } from '../systems/relay-orchd.ts';
+import { start as startPipe } from '../systems/relay-pipe.ts';
+import { start as startUpstream } from '../systems/relay-upstream.ts';
+
+const urlOf = (path: string): string => new URL(path, import.meta.url).href;
+const LOAD = { measure: load, url: urlOf('../load/streams.ts') };
+const HOLD = { start: hold, url: LOAD.url };
+const ORCHD = { start: startOrchd, url: urlOf('../systems/relay-orchd.ts') };
+const PIPE = { start: startPipe, url: urlOf('../systems/relay-pipe.ts') };
+const UPSTREAM = { start: startUpstream, url: urlOf('../systems/relay-upstream.ts') };
+
+const KINDS = ['pipe', 'orchd'] as const;
+/** The nursery grows with the rate of garbage up to a bound, whatever is open: kept small, growth is what streams hold. */
+const TIGHT = ['--expose-gc', '--max-semi-space-size=1'];
+/** Between the tokens of a stream that is open and does next to nothing. */
+const SLOW_MS = 2000;
+const FIRST_STREAMS = 20;
+const SETTLE_MS = 1000;
+
+export const bench: Bench = {
+  name: 'relay',
+  title:
+    'tokens relayed per CPU-second of the relay, and memory of its streams; ours beside a bare Node pipe',
+  rounds: 'every',
+  async run(options) {
+    const folder = join(options.folder, 'relay');
+    mkdirSync(folder);
+    try {
+      return [...(await tokens(options, folder)), ...(await memory(options, folder))];
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+};
+
+interface Shape {
+  readonly name: string;
+  readonly streams: number;
+  readonly everyMs: number;
+}
+
+/** 40 tokens a second is a fast model; a flood is what a stored answer or a copy looks like. */
+const shapesOf = ({ quick }: Options): readonly Shape[] => [
+  { name: 'paced', streams: quick ? 50 : 200, everyMs: 25 },
+  { name: 'saturated', streams: quick ? 5 : 20, everyMs: 0 },
+];
+
+async function tokens(options: Options, folder: string): Promise<Row[]> {
+  await using upstream = await standing('relay-upstream', UPSTREAM, undefined);
+  const rows: Row[] = [];
+  for (const { name, ...shape } of shapesOf(options)) {
+    for (const kind of KINDS) {
+      await using relay = await startRelay(kind, folder, `${kind}-${name}`, upstream.value, []);
+      const args: RelayLoad = {
+        ...shape,
+        ...windowOf(options),
+        kind,
+        folder,
+        port: relay.value,
+        relayPid: relay.pid,
+        upstreamPort: upstream.value,
+        upstreamPid: upstream.pid,
+      };
+      rows.push({ case: `${name} ${kind}`, values: await inChild(LOAD, args) });
+    }
+  }
+  return rows;
+}
+
+/** Fresh processes: a heap that has been full before hides its growth. */
+async function memory({ quick }: Options, folder: string): Promise<Row[]> {
+  const streams = quick ? 200 : 2000;
+  return [
+    { case: 'open stream pipe', values: await memoryOf('pipe', folder, streams) },
+    { case: 'open stream orchd', values: await memoryOf('orchd', folder, streams) },
+    { case: 'follower of a waiting job', values: await memoryOf('waiting', folder, streams) },
+  ];
+}
+
+async function memoryOf(kind: StreamKind, folder: string, streams: number): Promise<Values> {
+  await using upstream = await standing('relay-upstream', UPSTREAM, undefined);
+  await using relay = await startRelay(kind, folder, `${kind}-memory`, upstream.value, TIGHT);
+  const held = { kind, port: relay.value, everyMs: SLOW_MS };
+  // What is loaded with the first streams belongs to none of them.
+  await using _first = await standing('relay-first', HOLD, { ...held, streams: FIRST_STREAMS });
+  const before = await relay.memory();
+  await using _all = await standing('relay-hold', HOLD, { ...held, streams });
+  await sleep(SETTLE_MS);
+  const after = await relay.memory();
+  const perStream = (key: keyof NodeJS.MemoryUsage): number => (after[key] - before[key]) / streams / 1024;
+  return {
+    streams,
+    heapKib: perStream('heapUsed'),
+    externalKib: perStream('external'),
+    rssKib: perStream('rss'),
+  };
+}
+
+function startRelay(
+  kind: StreamKind,
+  folder: string,
+  name: string,
+  upstream: number,
+  flags: readonly string[],
+): Promise<Standing<number>> {
+  return kind === 'pipe'
+    ? standing(`relay-${name}`, PIPE, { upstream }, flags)
+    : standing(`relay-${name}`, ORCHD, { folder: join(folder, name), upstream }, flags);
+}
