@@ -7,9 +7,12 @@ import type { Backend, Store } from './core/ports.ts';
 import type { Env } from './kit/env/env.ts';
 import { realEnv } from './kit/env/real.ts';
 import { createLogger, type Logger } from './kit/logger.ts';
+import { OrchdError } from './model/errors.ts';
 import { Orchestrator, type RuntimeSettings } from './runtime/orchestrator.ts';
 import { JournalStore } from './stores/journal/journal.ts';
 import { ThreadBackground } from './stores/journal/thread.ts';
+import { MariaDbStore } from './stores/mariadb/mariadb.ts';
+import { connector } from './stores/mariadb/sql.ts';
 import { MemoryStore } from './stores/memory/memory.ts';
 
 export interface OrchestratorOptions {
@@ -31,8 +34,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   const env = options.env ?? realEnv();
   const logger = options.logger ?? quietLogger(env, config);
   const folder = options.data ?? config.state.checkpointDir;
-  const store =
-    folder === 'memory' ? new MemoryStore(env.timers) : journalStore(env, config, resolve(folder), logger);
+  const store = folder === 'memory' ? new MemoryStore(env.timers) : storeOf(env, config, folder, logger);
   const backends = options.backends.map((backend) =>
     'info' in backend ? backend : new FunctionBackend(env, backend),
   );
@@ -46,9 +48,19 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   return orchestrator;
 }
 
-export function journalStore(env: Env, config: ResolvedConfig, folder: string, logger?: Logger): Store {
+/** The configured store; the journal lies in the data folder. */
+export function storeOf(env: Env, config: ResolvedConfig, folder: string, logger?: Logger): Store {
+  const { kind, url, unsafe } = config.store;
+  if (kind === 'journal') return journalStore(env, config, folder, logger);
+  if (url.reveal() === '') {
+    throw new OrchdError('CONFIG_INVALID', 'the store "mariadb" needs its address: set mariadb.url');
+  }
+  return new MariaDbStore(env, { connect: connector(url.reveal()), unsafe });
+}
+
+function journalStore(env: Env, config: ResolvedConfig, folder: string, logger?: Logger): Store {
   return new JournalStore(env, {
-    folder,
+    folder: resolve(folder),
     checkpointIntervalMs: config.state.checkpointIntervalMs,
     historyMs: config.retention.historyMs,
     auditMs: config.retention.auditMs,

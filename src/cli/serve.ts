@@ -1,7 +1,7 @@
 /** The brain with its HTTP surface: what `orchd up` runs. Apart from the library, which needs no server. */
 import { join, resolve } from 'node:path';
 import { apiRoutes } from '../api/api.ts';
-import { journalStore, runtimeSettings } from '../app.ts';
+import { runtimeSettings, storeOf } from '../app.ts';
 import { CommandBackend } from '../backends/local/command/command.ts';
 import { demoBackendOptions } from '../backends/local/command/demo.ts';
 import { isLoopbackHost } from '../config/address.ts';
@@ -51,7 +51,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       `${host} can be reached from other machines, so callers need a token: run \`orchd token create NAME --role admin\` first`,
     );
   }
-  const store = journalStore(env, config, folder, logger);
+  const store = storeOf(env, config, folder, logger);
   const backends = localBackends(env, config, folder);
   const orchestrator = new Orchestrator({
     env,
@@ -106,7 +106,7 @@ function httpServer(
     routes: apiRoutes(orchestrator, {
       env,
       version,
-      store: 'journal',
+      store: config.store.kind,
       queuePolicy: queue.policy,
       queueCapacity: queue.capacity,
       heartbeatMs: server.heartbeatMs,

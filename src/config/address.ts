@@ -24,6 +24,12 @@ export function isHttpUrl(text: string): boolean {
   return /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
 }
 
+/** Names a database, on a host or by a socket of this machine. */
+export function isMariaDbUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && /^(mariadb|mysql):$/.test(url.protocol) && url.pathname.length > 1;
+}
+
 /** Items of a list that may be written as YAML or as one text with commas; empty items are dropped. */
 export function splitList(value: string | readonly string[]): string[] {
   const items = typeof value === 'string' ? value.split(',') : value;

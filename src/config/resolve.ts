@@ -1,4 +1,6 @@
 /** Phase 5: the configuration as the code uses it: camelCase, units in the names, grouped by who reads it. */
+
+import { Secret } from '../kit/secret.ts';
 import { parseBindAddress, splitList } from './address.ts';
 import type { RawConfig } from './schema.ts';
 
@@ -8,7 +10,11 @@ export type EvictionPolicy = RawConfig['orchestrator']['eviction_policy'];
 
 export type ResolvedConfig = DeepReadonly<ReturnType<typeof group>>;
 
-type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;
+type DeepReadonly<T> = T extends Secret
+  ? T
+  : T extends object
+    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
+    : T;
 
 export const resolveConfig = (raw: RawConfig): ResolvedConfig => deepFreeze(group(raw));
 
@@ -17,10 +23,11 @@ const toMs = (seconds: number): number => Math.round(seconds * 1000);
 // Paths are appended to it, and two slashes in a row are another path to many servers.
 const baseUrl = (url: string): string => url.replace(/\/+$/, '');
 
-function group({ orchestrator, server, backends, pool, log }: RawConfig) {
+function group({ store, mariadb, orchestrator, server, backends, pool, log }: RawConfig) {
   const { state, queue, retry, scheduler, recovery, retention } = orchestrator;
   const { host, port } = parseBindAddress(orchestrator.bind_addr)!;
   return {
+    store: { kind: store, url: new Secret(mariadb.url), unsafe: mariadb.unsafe },
     server: {
       host,
       port,

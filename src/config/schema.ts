@@ -5,7 +5,7 @@
  */
 import { type Static, Type } from 'typebox';
 import { LOG_LEVELS } from '../kit/logger.ts';
-import { isHttpUrl, parseBindAddress, splitList } from './address.ts';
+import { isHttpUrl, isMariaDbUrl, parseBindAddress, splitList } from './address.ts';
 
 const DAY_SEC = 86_400;
 // Longer waits than this would overflow Node's timers (2^31 - 1 ms, a little under 25 days).
@@ -76,6 +76,14 @@ const CommandSchema = section({
 export type CommandConfig = Static<typeof CommandSchema>;
 
 export const ConfigSchema = section({
+  store: choice(['journal', 'mariadb'], 'journal'),
+  mariadb: section({
+    url: Type.Refine(
+      Type.String({ default: '', expected: 'a URL such as mariadb://user:password@host:3306/database' }),
+      (value) => value === '' || isMariaDbUrl(value),
+    ),
+    unsafe: Type.Boolean({ default: false }),
+  }),
   orchestrator: section({
     bind_addr: bindAddress('127.0.0.1:8080'),
     pool_managers: urlList(),

@@ -1,7 +1,7 @@
 /** A brain with its HTTP surface in this process, on a free port: for tests of what goes over the wire. */
 
 import { apiRoutes } from '../../src/api/api.ts';
-import { journalStore, runtimeSettings } from '../../src/app.ts';
+import { runtimeSettings, storeOf } from '../../src/app.ts';
 import { FunctionBackend, type FunctionBackendOptions } from '../../src/backends/local/functions.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Backend } from '../../src/core/ports.ts';
@@ -47,9 +47,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     'info' in backend ? backend : new FunctionBackend(env, backend),
   );
   const store =
-    options.data === undefined
-      ? new MemoryStore(env.timers)
-      : journalStore(env, config, options.data, logger);
+    options.data === undefined ? new MemoryStore(env.timers) : storeOf(env, config, options.data, logger);
   const orchestrator = new Orchestrator({
     env,
     store,

@@ -17,10 +17,12 @@ export const HISTORY_PROMISES: readonly Promised[] = [
 
 async function handedOver(fixture: StoreFixture): Promise<void> {
   let opened = await Opened.on(fixture);
+  const release = fixture.hold();
   const entry = opened.finish('a', { key: 'k', session: 's', labels: undefined, correlationId: 'c' });
   opened.submit('waits', { type: 'other' });
   const bundle = bundleOf(entry);
   assert.equal(await opened.store.history.get('a'), undefined, 'nothing is there yet');
+  release();
   for (const round of ['written', 'reopened']) {
     await opened.handedOver();
     assert.deepEqual([...opened.engine.state.jobs.keys()], ['waits'], round);

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import fc from 'fast-check';
 import { WALK_SETTINGS, walk, walkCommands } from '../../../test/fakes/engine-walk.ts';
+import { type TestServer, testMariaDb } from '../../../test/fakes/mariadb.ts';
 import type { Disk, DiskFile, Env, Timers } from '../../kit/env/env.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import { type Background, InlineBackground } from '../journal/background.ts';
@@ -14,6 +15,8 @@ import { JournalStore } from '../journal/journal.ts';
 import type { Paths } from '../journal/layout.ts';
 import { LOG_LIMITS, type LogLimits } from '../journal/log-writer.ts';
 import { ThreadBackground } from '../journal/thread.ts';
+import { MariaDbStore } from '../mariadb/mariadb.ts';
+import { connector, type Sql } from '../mariadb/sql.ts';
 import { Medium, MemoryStore } from '../memory/memory.ts';
 import { Opened, type StoreFixture, type Story } from './opened.ts';
 import { type Stories, storeConformance } from './suite.ts';
@@ -137,6 +140,37 @@ const SMALL: LogLimits = {
   maxPendingBytes: 2 ** 20,
 };
 
+/** One server for all, started with the first that needs it; each fixture has a database of its own. */
+let server: Promise<TestServer> | undefined;
+after(async () => (await server)?.stop());
+
+async function mariaDbFixture(): Promise<StoreFixture> {
+  server ??= testMariaDb();
+  const url = await (await server).database();
+  const gate = new Gate();
+  const connect = async (): Promise<Sql> => {
+    const sql = await connector(url)();
+    const commit = sql.commit.bind(sql);
+    sql.commit = () => gate.pass().then(commit);
+    return sql;
+  };
+  const env = { ...realEnv(), timers };
+  const make = () => new MariaDbStore(env, { connect });
+  return {
+    make,
+    hold: () => gate.hold(),
+    // Another one leads.
+    breakWrites: async () => {
+      const other = new Opened(make());
+      await other.open();
+      await other.store.close();
+    },
+    turns,
+    within,
+    remove: async () => undefined,
+  };
+}
+
 /** Folder under src/stores → how its stores are opened. */
 const STORES: Readonly<Record<string, Readonly<Record<string, () => Promise<StoreFixture>>>>> = {
   memory: { memory: memoryFixture },
@@ -144,6 +178,7 @@ const STORES: Readonly<Record<string, Readonly<Record<string, () => Promise<Stor
     'journal (inline, small segments)': () => journalFixture(inline, SMALL),
     'journal (thread)': () => journalFixture((_, paths) => new ThreadBackground(paths)),
   },
+  mariadb: { mariadb: mariaDbFixture },
 };
 
 test('every store of this repository is in the list', () => {

@@ -1,0 +1,116 @@
+/** Ended jobs, read from the tables themselves: nothing is copied, so nothing can lag. */
+import type { HistoryQuery, HistoryReads, JobBundle, PurgeResult } from '../../core/ports.ts';
+import type { Lines } from './lines.ts';
+import { type AttemptRow, bundleOfRow, type JobRow, statusesOf } from './rows.ts';
+import type { Sql, Value } from './sql.ts';
+
+export const JOB_ROW = 'uid, seq, payload, ask, job';
+/** Over, and nothing of it runs any more. */
+const ENDED = `is_terminal = 1 AND NOT EXISTS
+  (SELECT 1 FROM orchestrator_attempts a WHERE a.uid = orchestrator_jobs.uid AND a.is_open = 1)`;
+const UIDS_PER_QUERY = 500;
+
+/** The attempts of jobs, in order, by job. */
+export async function attemptsOf(
+  sql: Sql,
+  uids: readonly string[],
+): Promise<ReadonlyMap<string, readonly AttemptRow[]>> {
+  const byJob = new Map<string, AttemptRow[]>();
+  for (let from = 0; from < uids.length; from += UIDS_PER_QUERY) {
+    const some = uids.slice(from, from + UIDS_PER_QUERY);
+    const marks = some.map(() => '?').join(',');
+    const rows = await sql.query<AttemptRow>(
+      `SELECT uid, record FROM orchestrator_attempts WHERE uid IN (${marks}) ORDER BY uid, n`,
+      some,
+    );
+    for (const row of rows) {
+      const known = byJob.get(row.uid);
+      if (known) known.push(row);
+      else byJob.set(row.uid, [row]);
+    }
+  }
+  return byJob;
+}
+
+async function bundles(sql: Sql, rows: readonly JobRow[]): Promise<JobBundle[]> {
+  const attempts = await attemptsOf(
+    sql,
+    rows.map(({ uid }) => uid),
+  );
+  return rows.map((row) => bundleOfRow(row, attempts.get(row.uid) ?? []));
+}
+
+export class TableHistory implements HistoryReads {
+  readonly #lines: Lines;
+
+  constructor(lines: Lines) {
+    this.#lines = lines;
+  }
+
+  async get(uid: string): Promise<JobBundle | undefined> {
+    const select = `SELECT ${JOB_ROW} FROM orchestrator_jobs WHERE uid = ? AND ${ENDED}`;
+    const [found] = await this.#lines.read(async (sql) =>
+      bundles(sql, await sql.query<JobRow>(select, [uid])),
+    );
+    return found;
+  }
+
+  async list(query: HistoryQuery): Promise<JobBundle[]> {
+    const where = ['tenant = ?', ENDED];
+    const values: Value[] = [query.tenant];
+    const and = (clause: string, ...more: Value[]): void => {
+      where.push(clause);
+      values.push(...more);
+    };
+    if (query.before !== undefined) and('n < ?', query.before);
+    if (query.states) {
+      const statuses = statusesOf(query.states);
+      and(`status IN (${statuses.map(() => '?').join(',') || 'NULL'})`, ...statuses);
+    }
+    if (query.type !== undefined) and('type = ?', query.type);
+    if (query.session !== undefined) and('session_id = ?', query.session);
+    if (query.key !== undefined) and('job_key = ?', query.key);
+    if (query.principal !== undefined) and('principal = ?', query.principal);
+    const select = `SELECT ${JOB_ROW} FROM orchestrator_jobs WHERE ${where.join(' AND ')} ORDER BY n DESC LIMIT ?`;
+    values.push(query.limit);
+    return this.#lines.read(async (sql) => bundles(sql, await sql.query<JobRow>(select, values)));
+  }
+
+  async count(): Promise<number> {
+    const select = `SELECT COUNT(*) AS value FROM orchestrator_jobs WHERE ${ENDED}`;
+    const [row] = await this.#lines.read((sql) => sql.query<{ value: number }>(select));
+    return row?.value ?? 0;
+  }
+}
+
+const DOOMED = `SELECT uid, attempts, caller_chose_id, payload_blob, result_blob FROM orchestrator_jobs
+  WHERE ended_ms < ? AND ${ENDED} ORDER BY ended_ms LIMIT ?`;
+
+export async function planPurge(sql: Sql, endedBefore: number, limit: number): Promise<PurgeResult> {
+  const [row] = await sql.query<{ jobs: number; floor: number | null }>(
+    `SELECT COUNT(*) AS jobs, MAX(IF(caller_chose_id = 1, attempts, 0)) AS floor FROM (${DOOMED}) AS doomed`,
+    [endedBefore, limit],
+  );
+  return { jobs: row?.jobs ?? 0, attemptFloor: Number(row?.floor ?? 0) };
+}
+
+interface Doomed {
+  readonly uid: string;
+  readonly payload_blob: number | null;
+  readonly result_blob: number | null;
+}
+
+export async function purge(sql: Sql, endedBefore: number, limit: number): Promise<void> {
+  const rows = await sql.query<Doomed>(DOOMED, [endedBefore, limit]);
+  const uids = rows.map(({ uid }) => [uid]);
+  const blobs = rows.flatMap(({ payload_blob, result_blob }) => [payload_blob, result_blob]);
+  await sql.begin();
+  await sql.batch('DELETE FROM orchestrator_attempts WHERE uid = ?', uids);
+  await sql.batch('DELETE FROM orchestrator_jobs WHERE uid = ?', uids);
+  await sql.batch(
+    'DELETE FROM orchestrator_blobs WHERE id = ?',
+    blobs.filter((id) => id !== null).map((id) => [id]),
+  );
+  await sql.run('DELETE FROM orchestrator_failures WHERE until_ms < ?', [endedBefore]);
+  await sql.commit();
+}

@@ -1,0 +1,254 @@
+/**
+ * The store of a cluster: the same records as rows, the same changes as a trail, one leader at a time.
+ *
+ * M1  A commit begins with the fence: epoch and sequence must be the ones this store has written last.
+ * M2  A commit whose answer is lost is settled by the fence row: it has happened, or it is made again.
+ * M3  A sequence is told durable only after its commit was answered, or found done.
+ */
+import { crc32 } from 'node:zlib';
+import type {
+  HistoryReads,
+  JobBundle,
+  PurgeResult,
+  Seq,
+  Store,
+  StoreCapabilities,
+  StoreEvents,
+} from '../../core/ports.ts';
+import type { State } from '../../core/state.ts';
+import { crashpoint } from '../../kit/crashpoint.ts';
+import type { Env } from '../../kit/env/env.ts';
+import { OrchdError } from '../../model/errors.ts';
+import type { BlobRef, Change } from '../../model/records.ts';
+import { type Batch, commitBatch, lastOf } from './commit.ts';
+import { planPurge, purge, TableHistory } from './history.ts';
+import { Lines } from './lines.ts';
+import { checkDurable, migrate } from './migrate.ts';
+import { type EpochRow, recoverState, takeOver } from './recover.ts';
+import { type Connect, isConflict, isDiskFull, isLost, type Sql } from './sql.ts';
+
+export interface MariaDbOptions {
+  readonly connect: Connect;
+  /** Take a server that may lose what it has answered. */
+  readonly unsafe?: boolean;
+}
+
+/** Changes of one commit, at most: it must not hold its locks for long. */
+const MAX_BATCH = 2000;
+const MAX_PENDING = 200_000;
+const RETRY_MS = 100;
+
+interface Unit {
+  readonly changes: readonly Change[];
+  readonly now: number;
+}
+
+export class MariaDbStore implements Store {
+  readonly capabilities: StoreCapabilities = { secondOpener: 'epoch' };
+  readonly history: HistoryReads;
+  readonly #env: Env;
+  readonly #options: MariaDbOptions;
+  readonly #writes: Lines;
+  readonly #reads: Lines;
+  /** For what takes long and has transactions of its own. */
+  readonly #chores: Lines;
+  #events: StoreEvents | undefined;
+  #epoch = 0;
+  #seq = 0;
+  #durable = 0;
+  #pending: Unit[] = [];
+  #pendingCount = 0;
+  #unindexed: { uid: string; seq: Seq }[] = [];
+  #flushing: Promise<void> | undefined;
+  #full = false;
+  /** A commit was tried and not answered: it may have happened. */
+  #doubtful = false;
+  #failure: Error | undefined;
+  #closed = false;
+
+  constructor(env: Env, options: MariaDbOptions) {
+    this.#env = env;
+    this.#options = options;
+    this.#writes = new Lines(options.connect);
+    this.#reads = new Lines(options.connect);
+    this.#chores = new Lines(options.connect);
+    this.history = new TableHistory(this.#reads);
+  }
+
+  get overloaded(): boolean {
+    return this.#pendingCount > MAX_PENDING;
+  }
+
+  async open(state: State, events: StoreEvents, now: number): Promise<number> {
+    this.#events = events;
+    try {
+      const sql = await this.#writes.line();
+      await checkDurable(sql, this.#options.unsafe ?? false);
+      await migrate(sql);
+      const row = await takeOver(sql);
+      await recoverState(sql, row, state, now);
+      this.#epoch = row.epoch;
+      this.#seq = row.last_seq;
+      this.#durable = row.last_seq;
+      return row.last_at;
+    } catch (error) {
+      await this.#hangUp();
+      throw openFailure(error);
+    }
+  }
+
+  append(changes: readonly Change[], now: number): Seq {
+    if (this.#failure) throw new OrchdError('STORE_FAILED', undefined, {}, { cause: this.#failure });
+    this.#pending.push({ changes, now });
+    this.#pendingCount += changes.length;
+    this.#seq += changes.length;
+    this.#flushing ??= this.#flushAll();
+    return this.#seq;
+  }
+
+  async putBlob(text: string): Promise<BlobRef> {
+    const bytes = Buffer.from(text);
+    const put = 'INSERT INTO orchestrator_blobs (body) VALUES (?)';
+    try {
+      // Made twice where an answer is lost; the one that nobody names does no harm.
+      const { id } = await this.#reads.read((sql) => sql.run(put, [bytes]));
+      return { file: id, offset: 0, bytes: bytes.length, crc: crc32(bytes) };
+    } catch (error) {
+      throw isDiskFull(error) ? new OrchdError('STORE_FULL', undefined, {}, { cause: error }) : error;
+    }
+  }
+
+  async readBlob(ref: BlobRef): Promise<string> {
+    const get = 'SELECT body FROM orchestrator_blobs WHERE id = ?';
+    const [row] = await this.#reads.read((sql) => sql.query<{ body: Buffer }>(get, [ref.file]));
+    if (!row || crc32(row.body) !== ref.crc) {
+      throw new OrchdError('STORE_CORRUPT', 'a body is missing, or is not the one that was written');
+    }
+    return row.body.toString('utf8');
+  }
+
+  /** The tables have it already: it may leave memory as soon as what was written last is durable. */
+  index({ uid, seq }: JobBundle): void {
+    this.#unindexed.push({ uid, seq });
+    this.#env.timers.soon(() => this.#tellIndexed());
+  }
+
+  planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
+    return this.#chores.read((sql) => planPurge(sql, endedBefore, limit));
+  }
+
+  purge(endedBefore: number, limit: number): Promise<void> {
+    return this.#chores.read((sql) => purge(sql, endedBefore, limit));
+  }
+
+  /** Rows are always up to date. */
+  async checkpoint(): Promise<void> {}
+
+  async close(): Promise<void> {
+    if (!this.#closed) {
+      this.#closed = true;
+      await this.#flushing;
+    }
+    await this.#hangUp();
+  }
+
+  async #hangUp(): Promise<void> {
+    for (const lines of [this.#writes, this.#reads, this.#chores]) await lines.close();
+  }
+
+  #tellIndexed(): void {
+    if (this.#closed || this.#failure) return;
+    const ready = this.#unindexed.filter(({ seq }) => seq <= this.#durable);
+    if (ready.length === 0) return;
+    this.#unindexed = this.#unindexed.filter(({ seq }) => seq > this.#durable);
+    this.#events?.indexed(ready);
+  }
+
+  async #flushAll(): Promise<void> {
+    try {
+      // What the same turn of the loop appends goes into the same commit.
+      await new Promise<void>((resolve) => this.#env.timers.soon(resolve));
+      while (this.#pending.length > 0) await this.#flush(this.#take());
+      this.#flushing = undefined;
+    } catch (error) {
+      this.#fail(error as Error);
+    }
+  }
+
+  /** Whole units: what a turn decided becomes durable together. */
+  #take(): Batch {
+    const changes: Change[] = [];
+    let now = 0;
+    let taken = 0;
+    for (const unit of this.#pending) {
+      if (taken > 0 && changes.length + unit.changes.length > MAX_BATCH) break;
+      for (const change of unit.changes) changes.push(change);
+      now = unit.now;
+      taken++;
+    }
+    this.#pending = this.#pending.slice(taken);
+    return { changes, after: this.#durable, now };
+  }
+
+  async #flush(batch: Batch): Promise<void> {
+    while (!(await this.#commit(batch))) await this.#pause();
+    this.#setFull(false);
+    this.#pendingCount -= batch.changes.length;
+    this.#durable = lastOf(batch);
+    crashpoint('commit:before-replies');
+    this.#events?.durable(this.#durable);
+    this.#tellIndexed();
+  }
+
+  /** Whether the batch is durable now; where it is not, it may be tried again. */
+  async #commit(batch: Batch): Promise<boolean> {
+    let sql: Sql | undefined;
+    try {
+      sql = await this.#writes.line();
+      if (await this.#isDone(sql, batch)) return true;
+      await commitBatch(sql, batch, this.#epoch);
+      return true;
+    } catch (error) {
+      if (isLost(error)) this.#writes.drop();
+      else if (isConflict(error) || isDiskFull(error)) await sql?.rollback().catch(() => this.#writes.drop());
+      else throw error;
+      if (isDiskFull(error)) this.#setFull(true);
+      this.#doubtful = true;
+      return false;
+    }
+  }
+
+  /** After a commit whose answer was lost, the fence row says whether it has happened. */
+  async #isDone(sql: Sql, batch: Batch): Promise<boolean> {
+    if (!this.#doubtful) return false;
+    const [row] = await sql.query<EpochRow>('SELECT epoch, last_seq FROM orchestrator_epoch WHERE id = 1');
+    if (row?.epoch !== this.#epoch) throw new OrchdError('FENCED');
+    this.#doubtful = false;
+    return row.last_seq === lastOf(batch);
+  }
+
+  #setFull(full: boolean): void {
+    if (full === this.#full) return;
+    this.#full = full;
+    this.#events?.space(full);
+  }
+
+  #pause(): Promise<void> {
+    if (this.#closed) throw new OrchdError('STORE_FAILED', 'the database cannot be reached');
+    return new Promise((resolve) => {
+      this.#env.timers.after(RETRY_MS, resolve);
+    });
+  }
+
+  #fail(error: Error): void {
+    this.#failure = error;
+    this.#events?.failed(error);
+  }
+}
+
+function openFailure(thrown: unknown): Error {
+  if (thrown instanceof OrchdError) return thrown;
+  const { message, sqlMessage, code } = thrown as Error & { sqlMessage?: string; code?: string };
+  const why = sqlMessage ?? code ?? message;
+  return new OrchdError('STORE_FAILED', `the database cannot be opened: ${why}`, {}, { cause: thrown });
+}

@@ -1,0 +1,62 @@
+/** Brings the tables to the version this program knows, one node at a time, from wherever a former try stopped. */
+import { OrchdError } from '../../model/errors.ts';
+import { MIGRATIONS } from './schema.ts';
+import type { Sql } from './sql.ts';
+
+const LOCK = 'orchd_migrate';
+const LOCK_WAIT_SEC = 60;
+
+const VERSIONS = `CREATE TABLE IF NOT EXISTS orchestrator_schema (
+  id TINYINT NOT NULL PRIMARY KEY, version INT UNSIGNED NOT NULL) ENGINE=InnoDB`;
+
+export async function migrate(sql: Sql): Promise<void> {
+  const [lock] = await sql.query<{ got: number | null }>('SELECT GET_LOCK(?, ?) AS got', [
+    LOCK,
+    LOCK_WAIT_SEC,
+  ]);
+  if (lock?.got !== 1) throw new OrchdError('STORE_BUSY', 'another node changes the tables; try again');
+  try {
+    await sql.run(VERSIONS);
+    await sql.run('INSERT IGNORE INTO orchestrator_schema (id, version) VALUES (1, 0)');
+    for (let version = await versionOf(sql); version < MIGRATIONS.length; version++) {
+      for (const statement of MIGRATIONS[version] ?? []) await sql.run(statement);
+      await sql.run('UPDATE orchestrator_schema SET version = ? WHERE id = 1', [version + 1]);
+    }
+  } finally {
+    await sql.query('SELECT RELEASE_LOCK(?)', [LOCK]);
+  }
+}
+
+async function versionOf(sql: Sql): Promise<number> {
+  const [row] = await sql.query<{ version: number }>('SELECT version FROM orchestrator_schema WHERE id = 1');
+  const version = row?.version ?? 0;
+  if (version > MIGRATIONS.length) {
+    const message = `the tables have version ${version}; this orchd knows ${MIGRATIONS.length}: use a newer one`;
+    throw new OrchdError('STORE_TOO_NEW', message);
+  }
+  return version;
+}
+
+/** What the server must be set to for a commit to survive a power cut. */
+const DURABLE: Readonly<Record<string, string>> = {
+  innodb_flush_log_at_trx_commit: '1',
+  sync_binlog: '1',
+};
+
+/** Refuses a server that would answer before it has written. */
+export async function checkDurable(sql: Sql, unsafe: boolean): Promise<void> {
+  const rows = await sql.query<{ Variable_name: string; Value: string }>(
+    "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit','sync_binlog','log_bin','wsrep_on')",
+  );
+  const found = new Map(rows.map(({ Variable_name, Value }) => [Variable_name.toLowerCase(), Value]));
+  if (found.get('wsrep_on') === 'ON') {
+    throw new OrchdError('CONFIG_INVALID', 'a Galera cluster is not supported: its locks do not hold');
+  }
+  if (unsafe) return;
+  for (const [name, wanted] of Object.entries(DURABLE)) {
+    if (name === 'sync_binlog' && found.get('log_bin') !== 'ON') continue;
+    if (found.get(name) === wanted) continue;
+    const message = `the server answers before it has written (${name} is ${found.get(name)}): set it to ${wanted}, or mariadb.unsafe to true`;
+    throw new OrchdError('CONFIG_INVALID', message);
+  }
+}

@@ -1,0 +1,59 @@
+/** From the tables to a state: live jobs with their attempts, the failure cache, the brain. */
+import { JobEntry, PAST_ATTEMPTS } from '../../core/entry.ts';
+import type { State } from '../../core/state.ts';
+import type { FailureRecord } from '../../model/records.ts';
+import { isOpen } from '../../model/states.ts';
+import { upcast } from '../../model/upcast.ts';
+import { attemptsOf, JOB_ROW } from './history.ts';
+import { bundleOfRow, type JobRow } from './rows.ts';
+import type { Sql } from './sql.ts';
+
+export interface EpochRow {
+  readonly epoch: number;
+  readonly last_seq: number;
+  readonly last_at: number;
+  readonly brain: string | null;
+}
+
+/** Live, or over while its attempt still holds a slot. */
+const LIVE = `SELECT ${JOB_ROW}, n FROM orchestrator_jobs WHERE is_terminal = 0
+  UNION SELECT ${JOB_ROW}, n FROM orchestrator_jobs
+    WHERE is_terminal = 1 AND uid IN (SELECT uid FROM orchestrator_attempts WHERE is_open = 1)
+  ORDER BY n`;
+
+/** Raises the epoch: whoever led before can write nothing from here on. */
+export async function takeOver(sql: Sql): Promise<EpochRow> {
+  await sql.begin();
+  const [row] = await sql.query<EpochRow>(
+    'SELECT epoch, last_seq, last_at, brain FROM orchestrator_epoch WHERE id = 1 FOR UPDATE',
+  );
+  if (!row) throw new Error('the epoch row is missing');
+  await sql.run('UPDATE orchestrator_epoch SET epoch = epoch + 1 WHERE id = 1');
+  await sql.commit();
+  return { ...row, epoch: row.epoch + 1 };
+}
+
+export async function recoverState(sql: Sql, row: EpochRow, state: State, now: number): Promise<void> {
+  if (row.brain !== null) state.brain = upcast('brain', JSON.parse(row.brain) as never);
+  const rows = await sql.query<JobRow>(LIVE);
+  const attempts = await attemptsOf(
+    sql,
+    rows.map(({ uid }) => uid),
+  );
+  for (const jobRow of rows) {
+    const { uid, ask, job, seq, attempts: all } = bundleOfRow(jobRow, attempts.get(jobRow.uid) ?? []);
+    const entry = new JobEntry(uid, ask, job, seq);
+    const open = all.at(-1);
+    entry.open = open && isOpen(open.state) ? open : undefined;
+    const past = all.filter((attempt) => attempt !== entry.open).slice(-PAST_ATTEMPTS);
+    if (past.length > 0) entry.past = past;
+    state.restore(entry, now);
+  }
+  const failures = await sql.query<{ id: string; record: string }>(
+    'SELECT id, record FROM orchestrator_failures ORDER BY seq',
+  );
+  for (const { id, record } of failures) {
+    state.restoreFailure(id, upcast('failure', JSON.parse(record) as never) as FailureRecord);
+  }
+  state.seq = row.last_seq;
+}

@@ -1,0 +1,133 @@
+/** Between records and the columns of the tables. */
+import type { JobBundle } from '../../core/ports.ts';
+import type { AskRecord, AttemptRecord, Change, JobRecord } from '../../model/records.ts';
+import { isOpen, isTerminal, type JobState } from '../../model/states.ts';
+import { upcast } from '../../model/upcast.ts';
+import { CHARS } from './schema.ts';
+import type { Value } from './sql.ts';
+
+/** The words of the first users of these tables, and ours where they had none. */
+const STATUS: Record<JobState, string> = {
+  queued: 'pending',
+  claimed: 'claimed',
+  running: 'running',
+  stale: 'stale',
+  failed: 'failed',
+  dead: 'dead_letter',
+  succeeded: 'done',
+  cancelled: 'cancelled',
+};
+
+const TERMINAL = (Object.keys(STATUS) as JobState[]).filter(isTerminal);
+
+/** States as they stand in the table. */
+export const statusesOf = (states: readonly string[]): string[] =>
+  states.map((state) => STATUS[state as JobState] ?? state);
+
+export const TERMINAL_STATUSES = statusesOf(TERMINAL);
+
+/** A column that is only searched may be cut; the record keeps the whole. */
+const cut = (text: string, chars: number = CHARS.text): string =>
+  text.length > chars ? text.slice(0, chars) : text;
+
+export const ASK_COLUMNS = [
+  'uid',
+  'job_id',
+  'tenant',
+  'n',
+  'type',
+  'payload',
+  'principal',
+  'session_id',
+  'job_key',
+  'caller_chose_id',
+  'payload_blob',
+  'ask',
+] as const;
+
+export const JOB_COLUMNS = [
+  'seq',
+  'status',
+  'is_terminal',
+  'owner_pool',
+  'attempts',
+  'ended_ms',
+  'last_error',
+  'result_blob',
+  'job',
+] as const;
+
+/** A small payload has a column of its own; the rest of the ask is one text. */
+export function askValues(uid: string, ask: AskRecord): Value[] {
+  const { payload, ...rest } = ask;
+  const isInline = typeof payload === 'string';
+  return [
+    uid,
+    ask.id,
+    ask.tenant,
+    ask.n,
+    ask.type,
+    isInline ? payload : 'null',
+    cut(ask.principal),
+    ask.session === undefined ? null : cut(ask.session),
+    ask.key === undefined ? null : cut(ask.key),
+    ask.hash === undefined ? 0 : 1,
+    isInline ? null : payload.file,
+    JSON.stringify(isInline ? rest : ask),
+  ];
+}
+
+export function jobValues(job: JobRecord, seq: number): Value[] {
+  const { result } = job;
+  return [
+    seq,
+    STATUS[job.state],
+    isTerminal(job.state) ? 1 : 0,
+    job.backend === undefined ? null : cut(job.backend, CHARS.id),
+    job.attempt,
+    job.endedAt ?? null,
+    job.error === undefined ? null : `${job.error.code}: ${job.error.message}`.slice(0, 4000),
+    typeof result === 'object' ? result.file : null,
+    JSON.stringify(job),
+  ];
+}
+
+export const attemptValues = (token: string, attempt: AttemptRecord): Value[] => [
+  token,
+  attempt.job,
+  attempt.n,
+  isOpen(attempt.state) ? 1 : 0,
+  JSON.stringify(attempt),
+];
+
+/** A row of the trail. Bodies are left out: they are in the row of their job. */
+export function auditValues(change: Change, seq: number, epoch: number, now: number): Value[] {
+  const { kind, id, cause, after } = change;
+  const told = kind === 'ask' && after ? { ...after, payload: undefined } : after;
+  const details = JSON.stringify({ cause, after: told });
+  return [seq, `${kind}:${cause}`.slice(0, 128), details, epoch, now, cut(id, CHARS.failure)];
+}
+
+export interface JobRow {
+  readonly uid: string;
+  readonly seq: number;
+  readonly payload: string;
+  readonly ask: string;
+  readonly job: string;
+}
+
+export interface AttemptRow {
+  readonly uid: string;
+  readonly record: string;
+}
+
+export function bundleOfRow(row: JobRow, attempts: readonly AttemptRow[]): JobBundle {
+  const ask = { payload: row.payload, ...(JSON.parse(row.ask) as object) };
+  return {
+    uid: row.uid,
+    seq: row.seq,
+    ask: upcast('ask', ask as never),
+    job: upcast('job', JSON.parse(row.job) as never),
+    attempts: attempts.map(({ record }) => upcast('attempt', JSON.parse(record) as never)),
+  };
+}

@@ -1,0 +1,94 @@
+/**
+ * The tables, as a list of steps that only grows. Every step may be cut short and run again.
+ *
+ * Texts that name things are compared byte by byte and without padding: `key` and `KEY ` are two keys. Instants of
+ * the brain are milliseconds; those the database notes by itself are UTC with microseconds.
+ */
+const NAME = (chars: number): string => `VARCHAR(${chars}) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`;
+const TABLE = 'ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_nopad_bin';
+const NOW = 'TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)';
+
+/** Longest texts of the columns that are searched. */
+export const CHARS = { uid: 200, id: 128, tenant: 64, token: 220, text: 255, failure: 330 } as const;
+
+export const JOBS = `CREATE TABLE IF NOT EXISTS orchestrator_jobs (
+  uid ${NAME(CHARS.uid)} NOT NULL PRIMARY KEY,
+  job_id ${NAME(CHARS.id)} NOT NULL,
+  tenant ${NAME(CHARS.tenant)} NOT NULL,
+  n BIGINT UNSIGNED NOT NULL,
+  seq BIGINT UNSIGNED NOT NULL,
+  type ${NAME(CHARS.id)} NOT NULL,
+  payload LONGTEXT NOT NULL,
+  status ENUM('pending','claimed','running','done','failed','dead_letter','stale','cancelled') NOT NULL,
+  is_terminal TINYINT NOT NULL,
+  principal ${NAME(CHARS.text)} NOT NULL,
+  session_id ${NAME(CHARS.text)} NULL,
+  job_key ${NAME(CHARS.text)} NULL,
+  owner_pool ${NAME(CHARS.id)} NULL,
+  attempts INT UNSIGNED NOT NULL DEFAULT 0,
+  created_at ${NOW},
+  updated_at TIMESTAMP(6) NULL ON UPDATE CURRENT_TIMESTAMP(6),
+  ended_ms BIGINT UNSIGNED NULL,
+  last_error TEXT NULL,
+  caller_chose_id TINYINT NOT NULL,
+  payload_blob BIGINT UNSIGNED NULL,
+  result_blob BIGINT UNSIGNED NULL,
+  ask LONGTEXT NOT NULL,
+  job LONGTEXT NOT NULL,
+  KEY by_order (tenant, is_terminal, n),
+  KEY by_key (job_key, n),
+  KEY by_session (session_id, n),
+  KEY by_end (is_terminal, ended_ms),
+  KEY by_payload_blob (payload_blob),
+  KEY by_result_blob (result_blob)
+) ${TABLE}`;
+
+/** Step n brings the tables from version n to n + 1. */
+export const MIGRATIONS: readonly (readonly string[])[] = [
+  [
+    `CREATE TABLE IF NOT EXISTS orchestrator_epoch (
+      id TINYINT NOT NULL PRIMARY KEY,
+      epoch BIGINT UNSIGNED NOT NULL,
+      last_seq BIGINT UNSIGNED NOT NULL,
+      last_at BIGINT UNSIGNED NOT NULL,
+      node ${NAME(CHARS.text)} NULL,
+      address ${NAME(CHARS.text)} NULL,
+      expires_at TIMESTAMP(6) NULL,
+      brain LONGTEXT NULL
+    ) ${TABLE}`,
+    'INSERT IGNORE INTO orchestrator_epoch (id, epoch, last_seq, last_at) VALUES (1, 0, 0, 0)',
+    JOBS,
+    `CREATE TABLE IF NOT EXISTS orchestrator_attempts (
+      token ${NAME(CHARS.token)} NOT NULL PRIMARY KEY,
+      uid ${NAME(CHARS.uid)} NOT NULL,
+      n INT UNSIGNED NOT NULL,
+      is_open TINYINT NOT NULL,
+      record LONGTEXT NOT NULL,
+      KEY by_job (uid, n),
+      KEY by_open (is_open)
+    ) ${TABLE}`,
+    `CREATE TABLE IF NOT EXISTS orchestrator_failures (
+      id ${NAME(CHARS.failure)} NOT NULL PRIMARY KEY,
+      seq BIGINT UNSIGNED NOT NULL,
+      until_ms BIGINT UNSIGNED NOT NULL,
+      record LONGTEXT NOT NULL,
+      KEY by_order (seq)
+    ) ${TABLE}`,
+    `CREATE TABLE IF NOT EXISTS orchestrator_blobs (
+      id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+      created_at ${NOW},
+      body LONGBLOB NOT NULL
+    ) ${TABLE}`,
+    `CREATE TABLE IF NOT EXISTS orchestrator_audit (
+      id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
+      ts ${NOW},
+      event_type VARCHAR(128) NOT NULL,
+      details LONGTEXT NOT NULL,
+      epoch BIGINT UNSIGNED NOT NULL,
+      at_ms BIGINT UNSIGNED NOT NULL,
+      subject ${NAME(CHARS.failure)} NOT NULL,
+      KEY by_subject (subject, id),
+      KEY by_time (at_ms)
+    ) ${TABLE}`,
+  ],
+];
