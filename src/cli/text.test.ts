@@ -141,7 +141,7 @@ describe('a job in words', () => {
     const attempt = {
       attempt: 1,
       backend: 'gpu',
-      state: 'ended',
+      state: 'ended' as const,
       outcome: 'failed',
       intended_at: NOW - 9000,
       ended_at: NOW,

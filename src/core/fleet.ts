@@ -104,7 +104,7 @@ export class Fleet {
     this.#refresh(backend);
   }
 
-  /** Frees the backends whose block has ended; returns when the next one ends. */
+  /** Frees the backends whose block has ended. */
   unblock(now: number): void {
     for (const backend of this.#blocked) {
       if (backend.blockedUntil > now) continue;

@@ -59,8 +59,11 @@ export interface PurgeResult {
 
 /** Called by the store, never before what it tells of is so. */
 export interface StoreEvents {
-  /** Everything up to here is on stable storage. */
-  durable(seq: Seq): void;
+  /**
+   * Everything up to here is on stable storage. Returns whether every job that had ended by then was offered to
+   * the history: it was not when the brain has stopped, or when such a job has gone on in what is not durable yet.
+   */
+  durable(seq: Seq): boolean;
   /** The history has these ended jobs as of these changes: they may leave memory. */
   indexed(jobs: readonly { readonly uid: string; readonly seq: Seq }[]): void;
   space(full: boolean): void;

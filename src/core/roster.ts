@@ -49,20 +49,18 @@ export class Roster {
     for (const id of ask.ancestors ?? NOBODY) leave(this.#below, uidOf(ask.tenant, id), entry);
   }
 
-  /** Returns the job that must wait now because this one, which runs already, took its place at the head. */
+  /** Returns the job that must wait now because this one took its place at the head. */
   joinSession(entry: JobEntry): JobEntry | undefined {
     const session = sessionOf(entry);
     if (session === undefined) return undefined;
     const waiting = this.#sessions.get(session);
     if (!waiting) {
       this.#sessions.set(session, [entry]);
-    } else if (entry.rec.state === 'queued') {
-      waiting.push(entry);
-    } else {
-      waiting.unshift(entry);
-      return waiting[1];
+      return undefined;
     }
-    return undefined;
+    const at = entry.rec.state === 'queued' ? placeOf(entry, waiting) : 0;
+    waiting.splice(at, 0, entry);
+    return at === 0 ? waiting[1] : undefined;
   }
 
   /** Returns the job that may run now because this one left its session. */
@@ -75,6 +73,16 @@ export class Roster {
     if (waiting.length === 0) this.#sessions.delete(session);
     return at === 0 ? waiting[0] : undefined;
   }
+}
+
+/** In order of admission, behind what has begun: a job that is redriven takes the place it had. */
+function placeOf(entry: JobEntry, waiting: readonly JobEntry[]): number {
+  let at = waiting.length;
+  for (; at > 0; at--) {
+    const before = waiting[at - 1] as JobEntry;
+    if (before.rec.state !== 'queued' || before.ask.n < entry.ask.n) break;
+  }
+  return at;
 }
 
 function join(groups: Map<string, Set<JobEntry>>, id: string, entry: JobEntry): void {

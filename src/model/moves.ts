@@ -33,7 +33,8 @@ function move(job: JobRecord, to: JobState, fields: JobFields): JobRecord {
 export const claim = (job: JobRecord, attempt: number, backend: string): JobRecord =>
   move(job, 'claimed', { attempt, backend, notBefore: undefined, error: undefined });
 
-export const start = (job: JobRecord, at: number): JobRecord => move(job, 'running', { startedAt: at });
+export const start = (job: JobRecord, at: number): JobRecord =>
+  move(job, 'running', { startedAt: job.startedAt ?? at });
 
 export const succeed = (job: JobRecord, at: number, result: Body): JobRecord =>
   move(job, 'succeeded', { endedAt: at, result, error: undefined });

@@ -54,7 +54,7 @@ export const SubmitRequest = Type.Object(
       Type.Number({ minimum: -1e9, maximum: 1e9, description: 'Orders the jobs of one agent; higher first' }),
     ),
     weight: optional(
-      Type.Number({ minimum: 0.01, maximum: 1000, description: 'What it costs its agent in the fair order' }),
+      Type.Number({ minimum: 1, maximum: 1000, description: 'What it costs its agent in the fair order' }),
     ),
     not_before: optional(
       Type.Integer({ minimum: 0, maximum: 8.64e15, description: 'Milliseconds since 1970' }),

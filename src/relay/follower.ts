@@ -79,10 +79,14 @@ export class Follower {
     this.#readToEnd = false;
   }
 
-  /** The job has ended with this attempt; what it said comes first. */
-  finish(attempt: number, event: RelayedEvent): void {
+  /**
+   * The job has ended with this attempt; what it said comes first. Where the attempt still runs, ended for its
+   * callers only, nobody waits for what it may yet say.
+   */
+  finish(attempt: number, event: RelayedEvent, stillRuns = false): void {
     if (this.#end || this.#closed) return;
     this.#end = { attempt, event };
+    if (stillRuns) this.#readToEnd = true;
     this.pump();
   }
 
@@ -156,8 +160,15 @@ export class Follower {
       if (this.#catchingUp !== abort || this.#closed) return;
       this.#catchingUp = undefined;
       this.#readToEnd = end.is === 'ended' && !abort.signal.aborted;
-      if (piece.length > 0) this.#pass(piece);
-      else if (end.is === 'lost') return this.#skip();
+      const first = piece[0]?.n;
+      if (first === undefined && end.is === 'lost') return this.#skip();
+      if (first !== undefined && first > this.#n + 1) {
+        // The executor has forgotten some of it too: whichever log reaches back further is the better one.
+        const log = this.#parts.logOf(attempt);
+        if (log && log.firstKept <= first) return this.#skip();
+        this.#tellGap();
+      }
+      if (first !== undefined) this.#pass(piece);
       this.pump();
     };
     this.#parts.source(attempt, this.#n, hear, abort.signal).then(settle, () => settle({ is: 'lost' }));
@@ -166,10 +177,15 @@ export class Follower {
   /** What is missing cannot be had any more: say so, and go on with what there is. */
   #skip(): void {
     const log = this.#parts.logOf(this.#attempt);
-    if (this.#shown) this.say('reset', { attempt: this.#attempt });
-    this.#shown = false;
+    this.#tellGap();
     if (!log) return this.#finishNow();
     this.#n = log.firstKept - 1;
     this.pump();
+  }
+
+  /** What was shown does not join what comes: the reader starts afresh. */
+  #tellGap(): void {
+    if (this.#shown) this.say('reset', { attempt: this.#attempt });
+    this.#shown = false;
   }
 }

@@ -85,6 +85,10 @@ export class Relay {
     return follower;
   }
 
+  close(uid: string): void {
+    for (const follower of [...(this.#jobs.get(uid)?.followers ?? [])]) follower.close();
+  }
+
   closeAll(): void {
     for (const { followers } of [...this.#jobs.values()])
       for (const follower of [...followers]) follower.close();

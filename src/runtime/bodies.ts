@@ -1,5 +1,6 @@
 /** Bodies go inline while small, behind the store when large. */
 import type { Store } from '../core/ports.ts';
+import { OrchdError } from '../model/errors.ts';
 import { type Body, INLINE_BODY_BYTES } from '../model/records.ts';
 
 export class Bodies {
@@ -19,7 +20,14 @@ export class Bodies {
     return fits ? text : undefined;
   }
 
+  /** Fails for good only where the body is damaged or gone; anything else may pass. */
   async read(body: Body): Promise<string> {
-    return typeof body === 'string' ? body : this.#store.readBlob(body);
+    if (typeof body === 'string') return body;
+    try {
+      return await this.#store.readBlob(body);
+    } catch (error) {
+      if (error instanceof OrchdError) throw error;
+      throw new OrchdError('STORE_BUSY', 'a body cannot be read now', {}, { cause: error });
+    }
   }
 }

@@ -16,22 +16,35 @@ export async function drain(
   atMostMs: number,
 ): Promise<void> {
   if (loop.failure) return;
-  await loop.ask({ type: 'pause' }).catch(ignore);
   const end = env.clock.monotonic() + atMostMs;
+  const left = (): number => Math.max(LOOK_MS, end - env.clock.monotonic());
+  // A disk that is full, or gone, makes nothing durable; what it has not taken was not acknowledged either.
+  await atMost(env, left(), loop.ask({ type: 'pause' }));
   while (holdsFragileWork(loop, backends) && env.clock.monotonic() < end && !loop.failure) {
     await new Promise<void>((resolve) => {
       env.timers.after(LOOK_MS, resolve);
     });
   }
-  await loop.durable(loop.engine.state.seq).catch(ignore);
+  await atMost(env, left(), loop.durable(loop.engine.state.seq));
+}
+
+/** Waits for a promise, however it ends, but not for ever. */
+function atMost(env: Env, ms: number, promise: Promise<unknown>): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = env.timers.after(ms, resolve);
+    const done = (): void => {
+      cancel();
+      resolve();
+    };
+    promise.then(done, done);
+  });
 }
 
 function holdsFragileWork({ engine }: Loop, backends: ReadonlyMap<string, Backend>): boolean {
   for (const { open } of engine.state.open.values()) {
     const backend = open && backends.get(open.backend);
-    if (backend && !backend.info.keepsResults) return true;
+    // Of an unknown one nothing more will be heard.
+    if (backend && !backend.info.keepsResults && open?.state !== 'unknown') return true;
   }
   return false;
 }
-
-function ignore(): void {}

@@ -160,13 +160,21 @@ export class Effects {
     this.#offering.set(entry, token);
     const { payload } = entry.ask;
     if (typeof payload === 'string') return this.#send(token, entry, payload, backend);
-    this.#parts.bodies.read(payload).then(
-      (text) => this.#send(token, entry, text, backend),
-      (error) => {
+    void this.#readThenSend(token, entry, payload, backend);
+  }
+
+  /** A body that cannot be read now is tried again; one that is damaged never will be. */
+  async #readThenSend(token: string, entry: JobEntry, payload: Body, backend: Backend): Promise<void> {
+    for (let tries = 1; this.#isDue(token, 'offer'); tries++) {
+      try {
+        return this.#send(token, entry, await this.#parts.bodies.read(payload), backend);
+      } catch (error) {
         const info = error instanceof OrchdError ? error.info() : errorInfo('STORE_FAILED');
-        this.#answered(token, backend, { is: 'refused', error: info });
-      },
-    );
+        if (!info.retriable) return this.#answered(token, backend, { is: 'refused', error: info });
+        await this.#pause(backoffMs(RETRY, tries, this.#parts.env.random.next()));
+      }
+    }
+    if (this.#offering.get(entry) === token) this.#offering.delete(entry);
   }
 
   #send(token: string, entry: JobEntry, payloadText: string, backend: Backend): void {
@@ -204,7 +212,7 @@ export class Effects {
   async #finding(token: string, attempt: AttemptRecord, inspection: Inspection): Promise<Finding> {
     const status = inspection.known.get(token);
     if (status?.is === 'running') return status;
-    if (status) return { is: 'ended', outcome: await this.#stored(status.outcome) };
+    if (status) return { is: 'ended', outcome: await this.#stored(checked(status.outcome)) };
     // Of a token that it had accepted, silence means that it has forgotten, whatever it says of its memory.
     const neverHadIt = remembers(inspection, attempt) && attempt.acceptedAt === undefined;
     return neverHadIt ? { is: 'absent' } : { is: 'forgotten' };
@@ -230,7 +238,7 @@ export class Effects {
     reply: Exclude<KillReply, { is: 'fenced' | 'stopping' }>,
     attempt: AttemptRecord,
   ): Promise<KillAnswer> {
-    if (reply.is === 'ended') return { is: 'ended', outcome: await this.#stored(reply.outcome) };
+    if (reply.is === 'ended') return { is: 'ended', outcome: await this.#stored(checked(reply.outcome)) };
     return { is: remembers(reply, attempt) ? 'tombstoned' : 'forgotten' };
   }
 
@@ -273,9 +281,9 @@ export class Effects {
   /** Its reader counts as there until the end is durable: nobody is to read it a second time. */
   #ended(token: string, outcome: ExecutionOutcome): void {
     if (this.#stopped) return;
-    const stored = this.#storedNow(outcome);
+    const stored = this.#storedNow(checked(outcome));
     if (stored) return this.#parts.loop.post({ type: 'outcome', token, outcome: stored });
-    this.#stored(outcome).then(
+    this.#stored(checked(outcome)).then(
       (late) => this.#stopped || this.#parts.loop.post({ type: 'outcome', token, outcome: late }),
       (error: Error) => this.#stopped || this.#parts.loop.fail(error),
     );
@@ -328,6 +336,17 @@ export class Effects {
     return new Promise((resolve) => {
       this.#parts.env.timers.after(ms, resolve);
     });
+  }
+}
+
+/** A result is JSON; what else an executor calls so would break whoever reads it. */
+function checked(outcome: ExecutionOutcome): ExecutionOutcome {
+  if (outcome.ok !== true) return outcome;
+  try {
+    JSON.parse(outcome.resultText);
+    return outcome;
+  } catch {
+    return { ok: false, error: errorInfo('WORKER_PROTOCOL', 'the result is not JSON') };
   }
 }
 

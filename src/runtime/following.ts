@@ -3,7 +3,7 @@ import type { JobEntry } from '../core/entry.ts';
 import type { Backend, Commander, ExecutionEvent } from '../core/ports.ts';
 import type { Env } from '../kit/env/env.ts';
 import { tokenOf } from '../model/records.ts';
-import { isTerminal } from '../model/states.ts';
+import { isOpen, isTerminal } from '../model/states.ts';
 import type { RelayedEvent } from '../relay/execution-log.ts';
 import type { Cursor, Follower, ReadSource, Sink } from '../relay/follower.ts';
 import { Relay } from '../relay/relay.ts';
@@ -70,7 +70,7 @@ export class Following {
     }
     const attempt = job.attempts.at(-1)?.attempt ?? 0;
     if (attempt > 0) follower.enter(attempt);
-    if (isTerminal(job.state)) follower.finish(attempt, endEvent(job));
+    if (isTerminal(job.state)) follower.finish(attempt, endEvent(job), stillRuns(job));
     else if (job.state === 'queued') follower.say('queued', waitingOf(job));
     follower.pump();
     return follower;
@@ -84,6 +84,11 @@ export class Following {
   /** Nobody follows it: only its logs are dropped. */
   forget(uid: string): void {
     this.#relay.forget(uid);
+  }
+
+  /** Its end cannot be told now: who follows it may ask again. */
+  close(uid: string): void {
+    this.#relay.close(uid);
   }
 
   closeAll(): void {
@@ -104,6 +109,12 @@ export class Following {
     return backend.follow(tokenOf(uid, attempt), from, on, this.#parts.who(), signal);
   }
 }
+
+/** Over for its callers, while its last attempt has not been confirmed to be. */
+const stillRuns = (job: JobView): boolean => {
+  const last = job.attempts.at(-1);
+  return last !== undefined && isOpen(last.state);
+};
 
 const waitingOf = (job: JobView): object => ({
   job_id: job.job_id,

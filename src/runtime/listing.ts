@@ -25,12 +25,16 @@ export async function listJobs(
   const limit = request.limit ?? DEFAULT_LIMIT;
   const query = queryOf(request, tenant, limit + 1);
   const live = liveMatches(state, query);
-  const ended = await endedMatches(state, history, query);
+  // Before the history is asked: what leaves memory meanwhile is shown as it was, and once.
   const found: { n: number; view: JobView }[] = live.map((entry) => ({
     n: entry.ask.n,
     view: viewOf(state, entry, now),
   }));
-  for (const bundle of ended) found.push({ n: bundle.ask.n, view: viewOfBundle(bundle) });
+  const shown = new Set(live.map(({ uid }) => uid));
+  const ended = await endedMatches(state, history, query);
+  for (const bundle of ended) {
+    if (!shown.has(bundle.uid)) found.push({ n: bundle.ask.n, view: viewOfBundle(bundle) });
+  }
   found.sort((a, b) => b.n - a.n);
   const page = found.slice(0, limit);
   const last = page.at(-1);

@@ -12,7 +12,7 @@ import type { EngineEvent } from '../core/events.ts';
 import type { Store } from '../core/ports.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
 import type { Cancel, Env } from '../kit/env/env.ts';
-import { OrchdError } from '../model/errors.ts';
+import { OrchdError, toOrchdError } from '../model/errors.ts';
 import type { Change } from '../model/records.ts';
 import type { BrainClock } from './brain-clock.ts';
 import { type Waiter, Watermark } from './watermark.ts';
@@ -131,13 +131,25 @@ export class Loop {
     try {
       run();
     } catch (error) {
-      this.fail(error as Error);
+      this.fail(toOrchdError(error));
     }
   }
 
   #turn(): void {
-    const now = this.#clock.now();
     const batch = this.#take();
+    try {
+      this.#run(batch);
+    } catch (error) {
+      const failure = toOrchdError(error);
+      // They are in no list any more: nobody else would tell them.
+      for (const { reject } of batch) reject?.(failure);
+      throw failure;
+    }
+    if (this.#submits.length > 0 || this.#urgent.length > 0) this.#schedule();
+  }
+
+  #run(batch: readonly Posted[]): void {
+    const now = this.#clock.now();
     const steps = this.engine.steps(
       batch.map(({ event }) => event),
       now,
@@ -151,7 +163,6 @@ export class Loop {
     }
     this.#watermark.after(seq, new Committed(this.#listener, batch, steps, now));
     this.#setTimer(now);
-    if (this.#submits.length > 0 || this.#urgent.length > 0) this.#schedule();
   }
 
   #take(): Posted[] {

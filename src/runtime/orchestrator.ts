@@ -11,6 +11,7 @@ import type { State } from '../core/state.ts';
 import { checker } from '../kit/check.ts';
 import type { Cancel, Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
+import { placeOf } from '../kit/redact.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError } from '../model/errors.ts';
 import { type Change, DEFAULT_TENANT } from '../model/records.ts';
@@ -22,6 +23,7 @@ import { BrainClock } from './brain-clock.ts';
 import { drain } from './drain.ts';
 import { Effects } from './effects.ts';
 import { cursorOf, Following, FROM_THE_START } from './following.ts';
+import { GuardedBackend } from './guarded.ts';
 import { EventQueue, type JobEvent } from './job-events.ts';
 import { type JobPage, listJobs } from './listing.ts';
 import { Loop } from './loop.ts';
@@ -70,6 +72,8 @@ export class Orchestrator extends Service {
   readonly #clock: BrainClock;
   readonly #following: Following;
   readonly #waiters = new Waiters();
+  /** Whether each job that the present flush brought to its end was handed to the history. */
+  #allOffered = true;
   /** Recovered, and able to commit. */
   #begun = false;
   #timers: Cancel[] = [];
@@ -78,7 +82,12 @@ export class Orchestrator extends Service {
     super();
     const { env, store, settings } = parts;
     this.#parts = parts;
-    this.#backends = new Map(parts.backends.map((backend) => [backend.info.name, backend]));
+    this.#backends = new Map(
+      parts.backends.map((backend) => [
+        backend.info.name,
+        new GuardedBackend(backend, env.timers, settings.holderLostMs),
+      ]),
+    );
     this.#engine = new Engine({ settings: settings.engine, random: () => env.random.next() });
     this.#clock = new BrainClock(env.clock);
     this.#clock.onStep = (byMs) =>
@@ -140,7 +149,6 @@ export class Orchestrator extends Service {
     this.#parts.observer?.recovered(this.#engine.state.jobs.values());
     await this.#loop.ask({ type: 'open', owner: env.random.hex(8) });
     for (const backend of this.#backends.values()) this.#loop.post({ type: 'backend', info: backend.info });
-    this.#loop.post({ type: 'tick' });
     this.#every(this.#parts.settings.sweepIntervalMs, () => this.#sweep());
     this.#every(this.#parts.settings.purgeIntervalMs, () => this.#purge());
     this.#sweep();
@@ -239,6 +247,7 @@ export class Orchestrator extends Service {
     by = 'operator',
     tenant = DEFAULT_TENANT,
   ): Promise<JobView> {
+    this.#assertOpen();
     const checked = checkResolve(how);
     const stored: ResolveAs =
       checked.as === 'succeeded'
@@ -286,7 +295,11 @@ export class Orchestrator extends Service {
 
   #storeEvents() {
     return {
-      durable: (seq: number) => this.#loop.onDurable(seq),
+      durable: (seq: number) => {
+        this.#allOffered = true;
+        this.#loop.onDurable(seq);
+        return this.#allOffered && !this.#loop.failure;
+      },
       indexed: (uids: readonly { uid: string; seq: number }[]) => {
         this.#submissions.noteEviction();
         this.#loop.post({ type: 'indexed', uids });
@@ -303,8 +316,13 @@ export class Orchestrator extends Service {
   /** The records of a job are durable: start what is due, hand it on when it has ended, tell its followers. */
   #settled(entry: JobEntry): void {
     // It has gone on since, and that is not durable yet: the turn that moved it will say so when it is.
-    if (entry.seq > this.#loop.durableSeq) return;
+    if (entry.seq > this.#loop.durableSeq) {
+      this.#allOffered = false;
+      return;
+    }
     this.#effects.update(entry);
+    // Between two tries nobody reads on: what the last one said need not be kept.
+    if (!entry.open && this.#following.followersOf(entry.uid) === 0) this.#following.forget(entry.uid);
     if (this.#engine.state.ended.has(entry)) this.#parts.store.index(bundleOf(entry));
     if (isTerminal(entry.rec.state)) this.#tellEnd(entry);
   }
@@ -320,34 +338,40 @@ export class Orchestrator extends Service {
       this.#waiters.tell(uid, job);
     };
     const { result } = entry.rec;
-    if (typeof result === 'string') {
+    // At once where the result is at hand: those who wait then share the flush of what they do next.
+    if (result === undefined || typeof result === 'string') {
       const view = viewOf(this.#engine.state, entry, this.#clock.now());
-      return tell({ ...view, result: JSON.parse(result) });
+      return tell(result === undefined ? view : { ...view, result: JSON.parse(result) });
     }
-    this.#fullView(entry).then(tell, (error: Error) =>
-      this.#parts.logger?.error('an end could not be told', { job_id: uid, reason: error.message }),
-    );
+    this.#fullView(entry).then(tell, (error: Error) => {
+      this.#parts.logger?.error('an end could not be told', { job_id: uid, reason: placeOf(error) });
+      this.#waiters.reject(uid, error);
+      this.#following.close(uid);
+    });
   }
 
   #sweep(): void {
-    this.#loop.post({ type: 'tick' });
+    if (this.#clock.mayExpire) this.#loop.post({ type: 'tick' });
     const { seq } = this.#engine.state;
     this.#loop.durable(seq).then(() => this.#effects.sweep(seq), ignore);
   }
 
   #purge(): void {
     this.#purgeOnce().catch((error: Error) =>
-      this.#parts.logger?.warn('no purge', { reason: error.message }),
+      this.#parts.logger?.warn('no purge', { reason: placeOf(error) }),
     );
   }
 
   async #purgeOnce(): Promise<void> {
     const { store, settings } = this.#parts;
     const endedBefore = this.#clock.now() - settings.historyMs;
-    const plan = await store.planPurge(endedBefore, PURGE_BATCH);
-    // The floor is durable before the attempts that it stands for are forgotten.
-    await this.#loop.ask({ type: 'purge', attemptFloor: plan.attemptFloor });
-    await store.purge(endedBefore, PURGE_BATCH);
+    for (;;) {
+      const plan = await store.planPurge(endedBefore, PURGE_BATCH);
+      // The floor is durable before the attempts that it stands for are forgotten.
+      await this.#loop.ask({ type: 'purge', attemptFloor: plan.attemptFloor });
+      await store.purge(endedBefore, PURGE_BATCH);
+      if (plan.jobs < PURGE_BATCH || !this.running) return;
+    }
   }
 
   #every(ms: number, run: () => void): void {

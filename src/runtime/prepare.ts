@@ -5,7 +5,7 @@ import { isTooDeep, MAX_DEPTH } from '../kit/depth.ts';
 import { stableHash } from '../kit/hash.ts';
 import { OrchdError } from '../model/errors.ts';
 import { type Body, DEFAULT_TENANT, uidOf } from '../model/records.ts';
-import { SubmitRequest, TENANT } from '../model/submit.ts';
+import { JOB_ID, SubmitRequest, TENANT } from '../model/submit.ts';
 
 export interface Caller {
   readonly tenant?: string;
@@ -46,7 +46,7 @@ export function prepare(
     key: request.key,
     kind: request.backend,
     model: request.model,
-    labels: request.labels,
+    labels: request.labels && { ...request.labels },
     session: request.session_id,
     parallel: request.parallel ? true : undefined,
     notBefore: request.not_before,
@@ -111,8 +111,13 @@ export function checkTenant(tenant: string): string {
   });
 }
 
-/** The name of a job inside the system, from what a caller gave. */
-export const uidFor = (tenant: string, jobId: string): string => uidOf(checkTenant(tenant), jobId);
+const isJobId = new RegExp(JOB_ID);
+
+/** The name of a job inside the system, from what a caller gave. What cannot be an id names no job. */
+export function uidFor(tenant: string, jobId: string): string {
+  if (!isJobId.test(jobId)) throw new OrchdError('NOT_FOUND', 'there is no such job');
+  return uidOf(checkTenant(tenant), jobId);
+}
 
 function bodyHash(request: SubmitRequest): string {
   const { force_retry: _, ...body } = request;

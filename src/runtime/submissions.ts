@@ -34,6 +34,13 @@ export interface SubmissionsParts {
   readonly maxPayloadBytes: number;
 }
 
+/** A submission, and what had left memory when the history was asked about it. */
+interface Looked {
+  readonly submission: Prepared;
+  readonly uid: string;
+  evictions: number;
+}
+
 export class Submissions {
   readonly #parts: SubmissionsParts;
   /** Grows when ended jobs leave memory: a look into the history that began before must be repeated. */
@@ -55,8 +62,11 @@ export class Submissions {
     try {
       if (this.#parts.store.overloaded) throw new OrchdError('STORE_BUSY');
       const ready = this.#ready(request, caller);
-      if (ready instanceof Promise) return ready.then((submission) => this.#ask(submission, request, caller));
-      return this.#ask(ready, request, caller);
+      if (!(ready instanceof Promise)) return this.#ask(ready, request, caller);
+      return ready.then(async (looked) => {
+        await this.#lookAgain([looked]);
+        return this.#ask(looked.submission, request, caller);
+      });
     } catch (error) {
       return Promise.reject(error);
     }
@@ -76,17 +86,23 @@ export class Submissions {
   async submit(requests: readonly SubmitRequest[], caller: Caller): Promise<readonly SubmitOutcome[]> {
     if (this.#parts.store.overloaded) throw new OrchdError('STORE_BUSY');
     const submissions: Submission[] = [];
+    const looked: Looked[] = [];
     const answers: (SubmitOutcome | undefined)[] = [];
     for (const request of requests) {
       try {
         const ready = this.#ready(request, caller);
-        submissions.push(ready instanceof Promise ? await ready : ready);
+        if (ready instanceof Promise) {
+          const slow = await ready;
+          looked.push(slow);
+          submissions.push(slow.submission);
+        } else submissions.push(ready);
         answers.push(undefined);
       } catch (error) {
         if (!(error instanceof OrchdError)) throw error;
         answers.push(error);
       }
     }
+    await this.#lookAgain(looked);
     if (submissions.length > 0) await this.#admit(submissions, answers);
     return answers as SubmitOutcome[];
   }
@@ -102,7 +118,7 @@ export class Submissions {
     }
   }
 
-  #ready(request: SubmitRequest, caller: Caller): Submission | Promise<Submission> {
+  #ready(request: SubmitRequest, caller: Caller): Submission | Promise<Looked> {
     const { env, bodies, maxTries } = this.#parts;
     const makeId = (): string => this.#ids.next(env.clock.now());
     const { submission, payloadText } = prepare(request, caller, makeId, maxTries);
@@ -113,9 +129,10 @@ export class Submissions {
   }
 
   /** With a look into the history, or a body to put away first; neither for a job that is there already. */
-  async #readySlowly(submission: Prepared, payloadText: string): Promise<Submission> {
+  async #readySlowly(submission: Prepared, payloadText: string): Promise<Looked> {
     const { engine, bodies, maxPayloadBytes } = this.#parts;
     const uid = uidOf(submission.tenant, submission.id);
+    const evictions = this.#evictions;
     const known = submission.hash === undefined ? undefined : await this.known(uid);
     const { state } = engine;
     const isDuplicate =
@@ -124,7 +141,28 @@ export class Submissions {
       (submission.key !== undefined && state.roster.byKey(submission.tenant, submission.key) !== undefined);
     const refused = isDuplicate || submission.payloadBytes > maxPayloadBytes || state.full;
     const payload = refused ? undefined : await bodies.store(payloadText);
-    return withPayload(submission, payload, known);
+    withPayload(submission, payload, known);
+    return { submission, uid, evictions };
+  }
+
+  /**
+   * What the history said holds only while nothing has left memory: a job of the same id may have come, run and
+   * gone since. Returns in the turn in which all of it holds.
+   */
+  async #lookAgain(looked: Looked[]): Promise<void> {
+    for (const look of looked) {
+      while (look.submission.hash !== undefined && look.evictions !== this.#evictions) {
+        look.evictions = this.#evictions;
+        look.submission.known = await this.known(look.uid);
+      }
+    }
+    if (looked.some((look) => look.submission.hash !== undefined && look.evictions !== this.#evictions)) {
+      return this.#lookAgain(looked);
+    }
+    // Here now, and perhaps gone when the engine decides: then it must not be taken for a new one.
+    for (const { submission, uid } of looked) {
+      if (this.#parts.engine.state.jobs.has(uid)) submission.bodyStored = false;
+    }
   }
 
   async #admit(submissions: readonly Submission[], answers: (SubmitOutcome | undefined)[]): Promise<void> {

@@ -6,12 +6,12 @@ import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { State } from '../core/state.ts';
 import type { ErrorInfo } from '../model/errors.ts';
 import type { AskRecord, AttemptRecord, JobClass, JobRecord } from '../model/records.ts';
-import { isTerminal, type JobState } from '../model/states.ts';
+import { type AttemptState, isTerminal, type JobState } from '../model/states.ts';
 
 export interface AttemptView {
   readonly attempt: number;
   readonly backend: string;
-  readonly state: string;
+  readonly state: AttemptState;
   readonly outcome?: string;
   readonly error?: ErrorInfo;
   readonly intended_at: number;

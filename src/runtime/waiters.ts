@@ -27,6 +27,12 @@ export class Waiters {
     for (const { resolve } of waiting) resolve(job);
   }
 
+  reject(uid: string, error: Error): void {
+    const waiting = this.#byJob.get(uid) ?? [];
+    this.#byJob.delete(uid);
+    for (const { reject } of waiting) reject(error);
+  }
+
   rejectAll(error: Error): void {
     for (const waiting of this.#byJob.values()) for (const { reject } of waiting) reject(error);
     this.#byJob.clear();

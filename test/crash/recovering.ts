@@ -92,7 +92,7 @@ function steady(folders: Folders, startAt: number, see: (operation: Operation) =
 }
 
 const NO_EVENTS: StoreEvents = {
-  durable: () => undefined,
+  durable: () => true,
   indexed: () => undefined,
   space: () => undefined,
   failed: (error) => {

@@ -47,7 +47,10 @@ export async function openStore(disk: Disk, folder = '/data'): Promise<Opened> {
     onWarning: (warning) => warnings.push(warning),
   });
   const events: StoreEvents = {
-    durable: (seq) => waiting.get(seq)?.(),
+    durable: (seq) => {
+      waiting.get(seq)?.();
+      return true;
+    },
     indexed: () => undefined,
     space: () => undefined,
     failed: (error) => {

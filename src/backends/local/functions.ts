@@ -136,7 +136,7 @@ export class FunctionBackend implements Backend {
         get signal() {
           return execution.signal;
         },
-        emit: (text) => execution.token(text),
+        emit: (text) => execution.token(String(text)),
       };
       const result = await run(JSON.parse(offer.payloadText) as never, context);
       outcome = { ok: true, resultText: JSON.stringify(result) ?? 'null' };

@@ -10,6 +10,8 @@ import type { JobEntry } from '../entry.ts';
 import type { Outcome } from '../events.ts';
 import type { Turn } from '../turn.ts';
 
+const LONGEST_WAIT_MS = 24 * 3_600_000;
+
 /** The backend confirmed the end of an open attempt. */
 export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void {
   const attempt = entry.open;
@@ -78,7 +80,7 @@ export function endBadly(
   if (entry.rec.cancel) return cancelJob(turn, entry);
   if (error.retriable && entry.rec.tries < entry.ask.maxTries) {
     const wait = Math.max(
-      retryAfterMs ?? 0,
+      boundedWait(retryAfterMs),
       backoffMs(turn.settings.backoff, entry.rec.tries, turn.random()),
     );
     turn.put('job', entry.uid, retry(entry.rec, turn.now + wait), 'retry');
@@ -86,6 +88,11 @@ export function endBadly(
   }
   turn.put('job', entry.uid, die(entry.rec, turn.now, 'failed', error), 'dead');
   if (ownFault && !error.retriable) rememberFailure(turn, entry, error);
+}
+
+/** A backend may ask for patience, within reason: what it says is not checked anywhere else. */
+export function boundedWait(ms: number | undefined): number {
+  return ms === undefined || Number.isNaN(ms) ? 0 : Math.min(Math.max(0, ms), LONGEST_WAIT_MS);
 }
 
 function rememberFailure(turn: Turn, entry: JobEntry, error: ErrorInfo): void {

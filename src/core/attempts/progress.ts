@@ -3,13 +3,13 @@
  * open attempt listens.
  */
 import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
-import { abandon, accept, lose, loseAttempt, orderKill, start, unclaim } from '../../model/moves.ts';
+import { abandon, accept, confirm, lose, loseAttempt, orderKill, start, unclaim } from '../../model/moves.ts';
 import type { KillWhy, OnUnknown } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { JobEntry } from '../entry.ts';
 import type { Finding, KillAnswer, OfferAnswer } from '../events.ts';
 import type { Turn } from '../turn.ts';
-import { cancelJob, endAttempt, endBadly, expire, timeoutError } from './ending.ts';
+import { boundedWait, cancelJob, endAttempt, endBadly, expire, timeoutError } from './ending.ts';
 
 export function offered(turn: Turn, entry: JobEntry, answer: OfferAnswer): void {
   const attempt = entry.open;
@@ -18,7 +18,7 @@ export function offered(turn: Turn, entry: JobEntry, answer: OfferAnswer): void 
     case 'accepted':
       return accepted(turn, entry);
     case 'busy':
-      turn.state.fleet.block(attempt.backend, turn.now + (answer.retryAfterMs ?? turn.settings.busyPauseMs));
+      turn.state.fleet.block(attempt.backend, turn.now + busyPause(turn, answer.retryAfterMs));
       // Busy is an answer to this offer; only a tombstone is an answer to a copy that is still under way.
       return kill(turn, entry, 'busy');
     case 'refused':
@@ -27,6 +27,9 @@ export function offered(turn: Turn, entry: JobEntry, answer: OfferAnswer): void 
       return lost(turn, entry);
   }
 }
+
+const busyPause = (turn: Turn, ms: number | undefined): number =>
+  ms === undefined ? turn.settings.busyPauseMs : boundedWait(ms);
 
 function accepted(turn: Turn, entry: JobEntry): void {
   const attempt = entry.open;
@@ -90,15 +93,15 @@ export function found(turn: Turn, entry: JobEntry, finding: Finding): void {
       // Certain so far; the tombstone makes it certain for ever.
       return kill(turn, entry, 'lost');
     case 'forgotten':
-      return forgotten(turn, entry);
+      // An order to end it stands, and its own answer decides.
+      return attempt.kill ? undefined : forgotten(turn, entry);
   }
 }
 
 function confirmRunning(turn: Turn, entry: JobEntry): void {
   const attempt = entry.open;
   if (!attempt || attempt.epoch === turn.epoch) return;
-  const after = { ...attempt, epoch: turn.epoch };
-  turn.put('attempt', entry.token, after, 're-attached');
+  turn.put('attempt', entry.token, confirm(attempt, turn.epoch), 're-attached');
 }
 
 /** The executor cannot say whether it ran: the job's policy decides. */

@@ -17,8 +17,8 @@ export interface Decision {
 
 /** Claims jobs as long as one is ready that a free backend can run. */
 export function schedule(turn: Turn): void {
-  if (turn.state.full || turn.state.paused) return;
   turn.state.fleet.unblock(turn.now);
+  if (turn.state.full || turn.state.paused) return;
   for (;;) {
     const decision = decide(turn.state, turn.settings, turn.now);
     if (!decision) return;

@@ -139,6 +139,7 @@ export class Opened {
         this.durables.push(seq);
         for (const entry of this.engine.state.ended) if (entry.seq <= seq) this.#offer(entry);
         this.#changed();
+        return true;
       },
       indexed: (jobs: readonly { uid: string; seq: Seq }[]) => {
         for (const { uid, seq } of jobs) this.indexed.set(uid, seq);

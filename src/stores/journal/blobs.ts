@@ -4,13 +4,15 @@
  */
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import type { Disk, DiskFile } from '../../kit/env/env.ts';
+import type { Clock, Disk, DiskFile, Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef } from '../../model/records.ts';
 import { blobName, blobNumber } from './layout.ts';
 import { isFull } from './log-writer.ts';
 
 const MAX_FILE_BYTES = 64 * 2 ** 20;
+/** No submission takes this long from its body to its record. */
+const YOUNG_MS = 600_000;
 const MAX_PENDING_BYTES = 64 * 2 ** 20;
 
 interface PendingBlob {
@@ -21,6 +23,7 @@ interface PendingBlob {
 
 export class Blobs {
   readonly #disk: Disk;
+  readonly #clock: Clock;
   readonly #folder: string;
   #pending: PendingBlob[] = [];
   #pendingBytes = 0;
@@ -28,12 +31,19 @@ export class Blobs {
   #file: DiskFile | undefined;
   #number = 0;
   #size = 0;
+  #isOpen = false;
+  readonly #writtenAt = new Map<number, number>();
   #failure: Error | undefined;
 
   readonly #onFailed: (error: Error) => void;
 
-  constructor(disk: Disk, folder: string, onFailed: (error: Error) => void) {
+  constructor(
+    { disk, clock }: Pick<Env, 'disk' | 'clock'>,
+    folder: string,
+    onFailed: (error: Error) => void,
+  ) {
     this.#disk = disk;
+    this.#clock = clock;
     this.#folder = folder;
     this.#onFailed = onFailed;
   }
@@ -42,17 +52,22 @@ export class Blobs {
     for (const name of await this.#disk.list(this.#folder)) {
       this.#number = Math.max(this.#number, blobNumber(name) ?? 0);
     }
+    this.#isOpen = true;
   }
 
-  /** The file that is being written; it and later ones are never dropped. */
-  get current(): number {
-    return this.#file ? this.#number : this.#number + 1;
+  /** Whether a body of the file may still be on its way into a record: then nobody names it yet. */
+  isYoung(file: number): boolean {
+    const current = this.#file ? this.#number : this.#number + 1;
+    const written = this.#writtenAt.get(file);
+    return file >= current || (written !== undefined && this.#clock.monotonic() - written < YOUNG_MS);
   }
 
   put(text: string): Promise<BlobRef> {
     if (this.#failure) {
       return Promise.reject(new OrchdError('STORE_FAILED', undefined, {}, { cause: this.#failure }));
     }
+    // Outside of that the folder is not held: another one may write to it.
+    if (!this.#isOpen) return Promise.reject(new OrchdError('SHUTTING_DOWN'));
     const bytes = Buffer.from(text, 'utf8');
     if (this.#pendingBytes + bytes.length > MAX_PENDING_BYTES && this.#pending.length > 0) {
       return Promise.reject(new OrchdError('STORE_BUSY'));
@@ -75,6 +90,7 @@ export class Blobs {
   }
 
   drop(file: number): Promise<void> {
+    this.#writtenAt.delete(file);
     return this.#disk.remove(join(this.#folder, blobName(file)));
   }
 
@@ -84,6 +100,7 @@ export class Blobs {
   }
 
   async close(): Promise<void> {
+    this.#isOpen = false;
     await this.#file?.close();
     this.#file = undefined;
   }
@@ -143,6 +160,7 @@ export class Blobs {
     );
     await file.datasync();
     this.#size = offset;
+    this.#writtenAt.set(this.#number, this.#clock.monotonic());
     return refs;
   }
 

@@ -31,6 +31,9 @@ export function openFailure(thrown: unknown): Error {
   const known = BY_DISK_CODE[code];
   if (known) return new OrchdError(known, `the data folder cannot be opened (${code})`, {}, { cause: error });
   if (isFull(error)) return new OrchdError('STORE_FULL', 'the disk is full', {}, { cause: error });
+  if (error.message === 'database is locked') {
+    return new OrchdError('STORE_LOCKED', 'another process works on the history index', {}, { cause: error });
+  }
   if (code === 'ERR_SQLITE_ERROR') {
     return new OrchdError(
       'STORE_UNWRITABLE',

@@ -1,5 +1,5 @@
 /** The history in SQLite: one writer on the background thread, readers beside it. */
-import { rmSync } from 'node:fs';
+import { renameSync, rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../core/ports.ts';
 import { readBundle, readLine } from './bundle-line.ts';
@@ -34,6 +34,18 @@ CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL)
 
 type Mode = 'write' | 'read';
 
+class OtherLayout extends Error {}
+
+const SQLITE_CORRUPT = 11;
+const SQLITE_NOTADB = 26;
+
+/** No fault of the moment, such as a lock or a full disk. */
+function isDamaged(error: unknown): boolean {
+  const { errcode = 0 } = error as { errcode?: number };
+  // The lowest byte is the kind; above it stands the detail.
+  return error instanceof OtherLayout || [SQLITE_CORRUPT, SQLITE_NOTADB].includes(errcode & 0xff);
+}
+
 interface Row {
   readonly line: string;
 }
@@ -55,12 +67,18 @@ export class SqliteHistory implements HistoryIndex {
     try {
       return this.#open();
     } catch (error) {
-      if (this.#mode === 'read') throw error;
-      // It is only an index: one that cannot be read is made anew from the log.
-      this.#database?.close();
-      for (const suffix of ['', '-wal', '-shm']) rmSync(this.#path + suffix, { force: true });
+      if (this.#mode === 'read' || !isDamaged(error)) throw error;
+      this.#setAside();
       return this.#open();
     }
+  }
+
+  /** It is only an index: a damaged one is made anew from what the log still holds. It is kept for who wants it. */
+  #setAside(): void {
+    this.#database?.close();
+    this.#database = undefined;
+    for (const suffix of ['-wal', '-shm']) rmSync(this.#path + suffix, { force: true });
+    renameSync(this.#path, `${this.#path}.damaged`);
   }
 
   #open(): HistoryOpened {
@@ -73,7 +91,7 @@ export class SqliteHistory implements HistoryIndex {
     this.#byUid = database.prepare('SELECT line FROM jobs WHERE uid = ?');
     const layout = this.#fact('layout');
     if (this.#mode === 'write') {
-      if (layout !== undefined && layout !== LAYOUT) throw new Error('another layout');
+      if (layout !== undefined && layout !== LAYOUT) throw new OtherLayout();
       this.#insert = database.prepare('INSERT OR REPLACE INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)');
       this.#setFact = database.prepare('INSERT OR REPLACE INTO facts VALUES (?,?)');
       this.#setFact.run('layout', LAYOUT);
@@ -83,13 +101,19 @@ export class SqliteHistory implements HistoryIndex {
   }
 
   put(rows: readonly string[], watermark: number): void {
-    this.#transaction(() => {
-      for (const row of rows) {
-        const { columns, line } = readRow(row);
-        this.#insert?.run(...columns, line);
-      }
-      this.#setFact?.run('watermark', watermark);
-    });
+    try {
+      this.#transaction(() => {
+        for (const row of rows) {
+          const { columns, line } = readRow(row);
+          this.#insert?.run(...columns, line);
+        }
+        this.#setFact?.run('watermark', watermark);
+      });
+    } catch (error) {
+      // The next opening makes another one; with this one every opening would fail again.
+      if (isDamaged(error)) this.#setAside();
+      throw error;
+    }
   }
 
   get(uid: string): JobBundle | undefined {

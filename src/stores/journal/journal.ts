@@ -84,7 +84,7 @@ export class JournalStore implements Store {
     this.#env = env;
     this.#options = options;
     this.#paths = paths(options.folder);
-    this.#blobs = new Blobs(env.disk, this.#paths.blobs, (error) => this.#events?.failed(error));
+    this.#blobs = new Blobs(env, this.#paths.blobs, (error) => this.#events?.failed(error));
     this.#background = options.background(this.#paths);
   }
 
@@ -224,8 +224,7 @@ export class JournalStore implements Store {
   }
 
   #onDurable(seq: Seq, events: StoreEvents): void {
-    events.durable(seq);
-    this.#offeredUpTo = seq;
+    if (events.durable(seq)) this.#offeredUpTo = seq;
     if (this.#unindexed.length > 0) this.#startIndexing();
   }
 

@@ -219,6 +219,8 @@ export class LogWriter {
     for (;;) {
       try {
         await segment.file.write(segment.position, frame);
+        // There is space again, and the reserve is whole.
+        if (this.#spareBytes > 0) this.#setFull(false);
         return;
       } catch (error) {
         if (!isFull(error)) throw error;

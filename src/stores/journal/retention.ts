@@ -72,7 +72,7 @@ export async function dropBlobFiles(
 ): Promise<ReadonlySet<number>> {
   const unused = new Set<number>();
   for (const file of await blobs.files()) {
-    if (file >= blobs.current || state.blobFiles.has(file) || (await background.usesBlobFile(file))) continue;
+    if (blobs.isYoung(file) || state.blobFiles.has(file) || (await background.usesBlobFile(file))) continue;
     if (unusedBefore.has(file)) await blobs.drop(file);
     else unused.add(file);
   }

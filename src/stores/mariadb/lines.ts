@@ -25,25 +25,31 @@ export class Lines {
   /** Asks something that may be asked again: a line that broke meanwhile is replaced once. */
   async read<T>(run: (sql: Sql) => Promise<T>): Promise<T> {
     try {
-      return await run(await this.line());
+      return await this.once(run);
     } catch (error) {
       if (!isLost(error)) throw error;
-      this.drop();
     }
     try {
-      return await run(await this.line());
+      return await this.once(run);
     } catch (error) {
       if (!isLost(error)) throw error;
-      this.drop();
       throw new OrchdError('STORE_BUSY', 'the database cannot be reached now', {}, { cause: error });
     }
   }
 
-  /** It is broken: the next caller gets another one. */
-  drop(): void {
-    const line = this.#line;
-    this.#line = undefined;
-    line?.then((sql) => sql.close()).catch(() => undefined);
+  /** One try; a line that turns out to be broken is given up, and the next caller gets another one. */
+  async once<T>(run: (sql: Sql) => Promise<T>): Promise<T> {
+    const line = this.line();
+    try {
+      return await run(await line);
+    } catch (error) {
+      // Only this one: somebody else may have begun the next already.
+      if (isLost(error) && this.#line === line) {
+        this.#line = undefined;
+        line.then((sql) => sql.close()).catch(() => undefined);
+      }
+      throw error;
+    }
   }
 
   async close(): Promise<void> {

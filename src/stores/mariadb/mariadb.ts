@@ -202,19 +202,24 @@ export class MariaDbStore implements Store {
 
   /** Whether the batch is durable now; where it is not, it may be tried again. */
   async #commit(batch: Batch): Promise<boolean> {
-    let sql: Sql | undefined;
     try {
-      sql = await this.#writes.line();
-      if (await this.#isDone(sql, batch)) return true;
-      await commitBatch(sql, batch, this.#epoch);
+      await this.#writes.once((sql) => this.#commitOn(sql, batch));
       return true;
     } catch (error) {
-      if (isLost(error)) this.#writes.drop();
-      else if (isConflict(error) || isDiskFull(error)) await sql?.rollback().catch(() => this.#writes.drop());
-      else throw error;
+      if (!isLost(error) && !isConflict(error) && !isDiskFull(error)) throw error;
       if (isDiskFull(error)) this.#setFull(true);
       this.#doubtful = true;
       return false;
+    }
+  }
+
+  async #commitOn(sql: Sql, batch: Batch): Promise<void> {
+    if (await this.#isDone(sql, batch)) return;
+    try {
+      await commitBatch(sql, batch, this.#epoch);
+    } catch (error) {
+      if (isConflict(error) || isDiskFull(error)) await sql.rollback();
+      throw error;
     }
   }
 

@@ -62,44 +62,70 @@ async function loadDriver(): Promise<typeof import('mariadb')> {
 
 class DriverSql implements Sql {
   readonly #connection: Connection;
+  /** Calls that were not answered: the driver forgets some of them when the server dies. */
+  readonly #unanswered = new Set<(error: Error) => void>();
 
   constructor(connection: Connection) {
     this.#connection = connection;
-    // A connection that breaks between two calls is noticed by the next one.
-    connection.on('error', () => undefined);
+    connection.on('error', (error: Error) => this.#break(error));
   }
 
   query<T>(sql: string, values: readonly Value[] = []): Promise<T[]> {
-    return this.#connection.query(sql, [...values]);
+    return this.#call(() => this.#connection.query(sql, [...values]));
   }
 
   async run(sql: string, values: readonly Value[] = []) {
-    const { affectedRows, insertId } = await this.#connection.query(sql, [...values]);
+    const { affectedRows, insertId } = await this.#call(() => this.#connection.query(sql, [...values]));
     return { rows: Number(affectedRows), id: Number(insertId) };
   }
 
   async batch(sql: string, rows: readonly (readonly Value[])[]): Promise<void> {
-    if (rows.length > 0) await this.#connection.batch(sql, rows as Value[][]);
+    if (rows.length > 0) await this.#call(() => this.#connection.batch(sql, rows as Value[][]));
   }
 
   begin(): Promise<void> {
-    return this.#connection.beginTransaction();
+    return this.#call(() => this.#connection.beginTransaction());
   }
 
   commit(): Promise<void> {
-    return this.#connection.commit();
+    return this.#call(() => this.#connection.commit());
   }
 
   rollback(): Promise<void> {
-    return this.#connection.rollback();
+    return this.#call(() => this.#connection.rollback());
   }
 
   async close(): Promise<void> {
     try {
-      await this.#connection.end();
+      await this.#call(() => this.#connection.end());
     } catch {
-      this.#connection.destroy();
+      // It was broken already.
     }
+    this.#break(new OrchdError('SHUTTING_DOWN'));
+  }
+
+  #call<T>(ask: () => Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#unanswered.add(reject);
+      ask().then(
+        (answer) => {
+          this.#unanswered.delete(reject);
+          resolve(answer);
+        },
+        (error: Error) => {
+          this.#unanswered.delete(reject);
+          reject(error);
+          if (isLost(error)) this.#break(error);
+        },
+      );
+    });
+  }
+
+  /** One call has found the line dead: so it is for all. */
+  #break(error: Error): void {
+    this.#connection.destroy();
+    for (const reject of [...this.#unanswered]) reject(error);
+    this.#unanswered.clear();
   }
 }
 

@@ -70,7 +70,7 @@ export class MemoryStore implements Store {
   append(changes: readonly Change[], now: number): Seq {
     if (this.#failure) throw new OrchdError('STORE_FAILED', undefined, {}, { cause: this.#failure });
     this.#lastAt = now;
-    this.#pending.push(...changes);
+    for (const change of changes) this.#pending.push(change);
     this.#seq += changes.length;
     if (!this.#flushing) {
       this.#flushing = true;
@@ -121,11 +121,11 @@ export class MemoryStore implements Store {
       return;
     }
     this.#medium.lastAt = this.#lastAt;
-    this.#medium.changes.push(...this.#pending);
+    for (const change of this.#pending) this.#medium.changes.push(change);
     this.#pending = [];
     const durable = this.#medium.changes.length;
-    this.#events?.durable(durable);
-    this.#index(durable);
+    const complete = this.#events?.durable(durable) ?? false;
+    this.#index(complete ? durable : this.#medium.indexedUpTo);
     for (const done of this.#idle.splice(0)) done();
   }
 

@@ -50,7 +50,12 @@ function begin(spec: Spec): void {
     if (Date.now() - spec.offeredAt > LATE_MS) throw new Error('it came too late');
     paths = takePlace(spec, Date.now());
   } catch (error) {
-    return say({ is: 'failed', message: (error as Error).message });
+    const { code, message } = error as NodeJS.ErrnoException;
+    // What the system says names folders of this machine.
+    return say({
+      is: 'failed',
+      message: code === undefined ? message : `no place could be made for it (${code})`,
+    });
   }
   if (paths === 'taken') return say({ is: 'taken' });
   say({ is: 'accepted' });

@@ -7,6 +7,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs';
+import { basename } from 'node:path';
 import { identityOf, signal } from './identity.ts';
 import type { ExitRecord, ExitWhy, Spec, TokenPaths } from './layout.ts';
 import { inputOf, syncFolder, writeAll, writeWhole } from './place.ts';
@@ -107,9 +108,10 @@ export class Supervisor {
   #failStart(error: NodeJS.ErrnoException): void {
     const { argv, cwd } = this.#spec;
     const noFolder = cwd !== undefined && !fs.existsSync(cwd);
+    // Callers see this: nothing of where things lie on this machine.
     const message = noFolder
-      ? `there is no folder "${cwd}"`
-      : `"${argv[0]}" does not start: ${error.message}`;
+      ? 'there is no folder for it to run in: see cwd in the configuration'
+      : `"${basename(argv[0] ?? '')}" does not start (${error.code ?? 'no reason given'})`;
     const errno = error.code;
     this.#finish({ code: null, signal: null, message, ...(errno === undefined ? {} : { errno }) }, 'start');
   }

@@ -1,0 +1,76 @@
+/**
+ * A backend as the brain talks to it: whatever it does, a call ends. One that throws instead of answering, or
+ * gives no answer for too long, counts as not answered; following has no bound, since work takes its time.
+ */
+import type {
+  Backend,
+  Commander,
+  ExecutionEvent,
+  FollowEnd,
+  Inspection,
+  KillReply,
+  Offer,
+  OfferReply,
+} from '../core/ports.ts';
+import type { Timers } from '../kit/env/env.ts';
+import { OrchdError } from '../model/errors.ts';
+
+export class GuardedBackend implements Backend {
+  readonly #backend: Backend;
+  readonly #timers: Timers;
+  readonly #patienceMs: number;
+
+  constructor(backend: Backend, timers: Timers, patienceMs: number) {
+    this.#backend = backend;
+    this.#timers = timers;
+    this.#patienceMs = patienceMs;
+  }
+
+  get info(): Backend['info'] {
+    return this.#backend.info;
+  }
+
+  offer(offer: Offer): Promise<OfferReply> {
+    return this.#inTime(() => this.#backend.offer(offer));
+  }
+
+  inspect(tokens: readonly string[], who: Commander): Promise<Inspection> {
+    return this.#inTime(() => this.#backend.inspect(tokens, who));
+  }
+
+  kill(token: string, who: Commander): Promise<KillReply> {
+    return this.#inTime(() => this.#backend.kill(token, who));
+  }
+
+  ack(token: string, who: Commander): Promise<void> {
+    return this.#inTime(() => this.#backend.ack(token, who));
+  }
+
+  async follow(
+    token: string,
+    from: number,
+    on: (event: ExecutionEvent) => void,
+    who: Commander,
+    signal?: AbortSignal,
+  ): Promise<FollowEnd> {
+    return this.#backend.follow(token, from, on, who, signal);
+  }
+
+  async start(): Promise<void> {
+    await this.#backend.start?.();
+  }
+
+  async stop(): Promise<void> {
+    await this.#backend.stop?.();
+  }
+
+  #inTime<T>(call: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.#timers.after(this.#patienceMs, () =>
+        reject(new OrchdError('WORKER_TIMEOUT', 'the backend gave no answer')),
+      );
+      // Inside the promise: what throws at once is caught too.
+      call().then(resolve, reject).finally(cancel);
+    });
+  }
+}
