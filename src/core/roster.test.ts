@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { makeEntry } from '../../test/fakes/engine-kit.ts';
+import type { JobEntry } from './entry.ts';
 import { Roster } from './roster.ts';
 
 test('a key names its job until that job leaves, and a later holder keeps it', () => {
@@ -42,6 +43,23 @@ test('jobs of a session run one at a time, in order; those marked parallel do no
   assert.equal(roster.leaveSession(jobs[0]!), jobs[2]);
   assert.ok(roster.mayRun(jobs[2]!));
   assert.equal(roster.leaveSession(jobs[2]!), undefined);
+});
+
+test('a job that comes back to its session takes the place it had, behind what has begun', () => {
+  const roster = new Roster();
+  const [first, second, third] = [1, 2, 3].map((n) => makeEntry(n, { session: 's' })) as [
+    JobEntry,
+    JobEntry,
+    JobEntry,
+  ];
+  roster.joinSession(second);
+  roster.joinSession(third);
+  assert.equal(roster.joinSession(first), second, 'the one that stood first waits again');
+  assert.ok(roster.mayRun(first));
+  roster.leaveSession(first);
+  second.rec = { ...second.rec, state: 'running' };
+  assert.equal(roster.joinSession(first), undefined);
+  assert.deepEqual([roster.mayRun(second), roster.leaveSession(second)], [true, first]);
 });
 
 test('a job that runs already takes the head of its session, and the one that stood there must wait', () => {

@@ -168,3 +168,41 @@ test('a reader that leaves is forgotten, and nothing is written to it', () => {
   relay.forget('job');
   assert.equal(relay.followersOf('job'), 0);
 });
+
+test('a reader that fell behind hears of a gap that nobody can fill, and loses no more than it must', async () => {
+  const { relay, turn, follow } = make(20 * 70);
+  const sink = new TestSink();
+  const forgetful: ReadSource = async (_attempt, from, on): Promise<FollowEnd> => {
+    for (let n = Math.max(from + 1, 95); n <= 100; n++) on(token(n));
+    return { is: 'lost' };
+  };
+  const follower = follow(sink, START, forgetful, 1);
+  relay.hear('job', 1, token(1));
+  turn();
+  sink.full = true;
+  relay.hear('job', 1, token(2));
+  turn();
+  for (let n = 3; n <= 100; n++) relay.hear('job', 1, token(n));
+  turn();
+  sink.full = false;
+  follower.ready();
+  await settle();
+  const gap = sink.names.indexOf('reset');
+  assert.ok(gap > 0, 'it is told');
+  const after = sink.ids.slice(gap + 1);
+  const first = Number(after[0]?.split('.')[1]);
+  assert.ok(first < 95, `the brain's own log reaches further back: ${first}`);
+  assert.deepEqual(
+    after,
+    Array.from({ length: 101 - first }, (_, at) => `1.${first + at}`),
+  );
+});
+
+test('who comes to a job that is over while its attempt still runs hears the end at once', async () => {
+  const { follow } = make();
+  const sink = new TestSink();
+  const never: ReadSource = () => new Promise(() => undefined);
+  const follower = follow(sink, START, never, 1);
+  follower.finish(1, END, true);
+  assert.deepEqual(sink.ids, ['1.end']);
+});

@@ -28,6 +28,7 @@ import { EventQueue, type JobEvent } from './job-events.ts';
 import { type JobPage, listJobs } from './listing.ts';
 import { Loop } from './loop.ts';
 import { type Caller, checkTenant, jsonText, uidFor } from './prepare.ts';
+import { purgeEnded } from './purge.ts';
 import { Submissions, type SubmitOutcome, type Submitted } from './submissions.ts';
 import { type JobView, viewOf, viewOfBundle } from './view.ts';
 import { Waiters } from './waiters.ts';
@@ -59,7 +60,6 @@ export interface Observer {
 
 const checkList = checker(ListRequest);
 const checkResolve = checker(ResolveRequest);
-const PURGE_BATCH = 5000;
 
 export class Orchestrator extends Service {
   readonly #parts: OrchestratorParts;
@@ -357,21 +357,10 @@ export class Orchestrator extends Service {
   }
 
   #purge(): void {
-    this.#purgeOnce().catch((error: Error) =>
-      this.#parts.logger?.warn('no purge', { reason: placeOf(error) }),
+    const { store, settings, logger } = this.#parts;
+    purgeEnded(this.#loop, store, this.#clock.now() - settings.historyMs).catch((error: Error) =>
+      logger?.warn('no purge', { reason: placeOf(error) }),
     );
-  }
-
-  async #purgeOnce(): Promise<void> {
-    const { store, settings } = this.#parts;
-    const endedBefore = this.#clock.now() - settings.historyMs;
-    for (;;) {
-      const plan = await store.planPurge(endedBefore, PURGE_BATCH);
-      // The floor is durable before the attempts that it stands for are forgotten.
-      await this.#loop.ask({ type: 'purge', attemptFloor: plan.attemptFloor });
-      await store.purge(endedBefore, PURGE_BATCH);
-      if (plan.jobs < PURGE_BATCH || !this.running) return;
-    }
   }
 
   #every(ms: number, run: () => void): void {

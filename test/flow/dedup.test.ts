@@ -121,3 +121,22 @@ test('a repeat of a job id is recognised at every moment of its way into the his
   await turns();
   assert.equal(stage.started.length, 10);
 });
+
+test('a job that came, ran and left memory while a batch with its repeat was put away is not run again', async (t) => {
+  const stage = new Stage({ slots: 2000 });
+  const orchestrator = await start(t, { data: tempFolder(t), backends: [stage] });
+  const job = { job_id: 'invoice', payload: { pay: 100 } };
+  const large = Array.from({ length: 300 }, (_, n) => ({ type: 'other', payload: 'x'.repeat(5000) + n }));
+  const batch = orchestrator.submitMany([job, ...large]);
+  await orchestrator.submit(job);
+  await stage.startedCount(1);
+  stage.end('invoice:1');
+  await orchestrator.wait('invoice');
+  const [answer] = (await batch) as [Submitted];
+  assert.deepEqual([answer.job_id, answer.duplicate_of], ['invoice', 'job_id']);
+  await turns(50);
+  assert.deepEqual(
+    stage.started.filter((token) => token.startsWith('invoice')),
+    ['invoice:1'],
+  );
+});

@@ -100,6 +100,16 @@ describe('cancel', () => {
     assert.equal(kit.state('a'), 'cancelled');
   });
 
+  test('of a held unknown ends, also when the executor says once more that it has forgotten', () => {
+    const kit = running({ onUnknown: 'hold' });
+    kit.lose('a');
+    kit.found('a', { is: 'forgotten' });
+    kit.cancel('a');
+    kit.found('a', { is: 'forgotten' });
+    kit.pass(5000);
+    assert.equal(kit.state('a'), 'cancelled');
+  });
+
   test('while a busy answer is being settled keeps the job from going back to the queue', () => {
     const kit = new EngineKit();
     kit.backend('b');

@@ -12,6 +12,7 @@ export const HISTORY_PROMISES: readonly Promised[] = [
   ['every filter finds the jobs it should, newest first, and no others', filters],
   ['a cursor leads through all of them, without a gap and without a repeat', cursor],
   ['a job that lives again and ends again is there once, as it is now', redriven],
+  ['a job that was never offered to the history is not taken for one that is there', notOffered],
   ['a purge forgets what ended before, and says what must be remembered of it', purged],
 ];
 
@@ -43,6 +44,25 @@ async function onlyDurable(fixture: StoreFixture): Promise<void> {
   release();
   await opened.handedOver();
   assert.equal(opened.indexed.get(uid), seq);
+  await opened.close();
+}
+
+async function notOffered(fixture: StoreFixture): Promise<void> {
+  let opened = await Opened.on(fixture);
+  opened.finish('offered');
+  await opened.handedOver();
+  opened.offers = false;
+  const bundle = bundleOf(opened.finish('missed'));
+  await opened.settled();
+  opened.finish('also');
+  await opened.settled();
+  for (let round = 0; round < 2; round++) {
+    await opened.store.checkpoint();
+    await opened.store.close();
+    opened = await Opened.on(fixture);
+    const here = opened.engine.state.jobs.get('missed');
+    assert.deepEqual(here ? bundleOf(here) : await opened.store.history.get('missed'), bundle);
+  }
   await opened.close();
 }
 

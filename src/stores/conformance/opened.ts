@@ -52,6 +52,8 @@ export class Opened {
   readonly durables: Seq[] = [];
   readonly indexed = new Map<string, Seq>();
   failure: Error | undefined;
+  /** Whether it still hands ended jobs on: a brain that has stopped does not. */
+  offers = true;
   readonly #offered = new Map<string, Seq>();
   #watchers: (() => void)[] = [];
 
@@ -137,9 +139,10 @@ export class Opened {
       durable: (seq: Seq) => {
         this.durable = seq;
         this.durables.push(seq);
-        for (const entry of this.engine.state.ended) if (entry.seq <= seq) this.#offer(entry);
+        if (this.offers)
+          for (const entry of this.engine.state.ended) if (entry.seq <= seq) this.#offer(entry);
         this.#changed();
-        return true;
+        return this.offers;
       },
       indexed: (jobs: readonly { uid: string; seq: Seq }[]) => {
         for (const { uid, seq } of jobs) this.indexed.set(uid, seq);
