@@ -36,6 +36,9 @@ const FIELD_NAMES = [
 
 const EVENT_NAMES = ['type', 'from', 'to'] as const;
 
+const FIELDS: ReadonlySet<string> = new Set(FIELD_NAMES);
+const EVENT_FIELDS: ReadonlySet<string> = new Set(EVENT_NAMES);
+
 type Scalar = string | number | boolean;
 
 /** A state change: what kind of thing moved, and between which states. */
@@ -48,6 +51,8 @@ export type LogFields = {
 type Log = (message: string, fields?: LogFields) => void;
 
 export interface Logger extends Readonly<Record<LogLevel, Log>> {
+  /** Whether lines of this level are written: what goes into one may cost something. */
+  writes(level: LogLevel): boolean;
   /** A logger whose lines all carry these fields too. */
   child(fields: LogFields): Logger;
 }
@@ -82,6 +87,7 @@ export function createLogger({ write, now, level = 'info' }: LoggerOptions): Log
       info: logAt('info'),
       warn: logAt('warn'),
       error: logAt('error'),
+      writes: (lineLevel) => LOG_LEVELS.indexOf(lineLevel) >= lowest,
       child: (fields) => withFields({ ...own, ...allowed(fields) }),
     };
   };
@@ -89,18 +95,20 @@ export function createLogger({ write, now, level = 'info' }: LoggerOptions): Log
 }
 
 function allowed(fields: LogFields): LogFields {
-  const event = pick(EVENT_NAMES, fields.event ?? {});
-  const rest = pick(FIELD_NAMES, fields);
+  const rest = pick<(typeof FIELD_NAMES)[number]>(FIELDS, fields);
+  if (fields.event === undefined) return rest;
+  const event = pick<(typeof EVENT_NAMES)[number]>(EVENT_FIELDS, fields.event);
   return Object.keys(event).length === 0 ? rest : { ...rest, event };
 }
 
-/** The named members whose values may be printed. */
+/** The named members whose values may be printed, in the order in which they are given. */
 function pick<K extends string>(
-  names: readonly K[],
+  names: ReadonlySet<string>,
   values: { readonly [N in K]?: unknown },
 ): { [N in K]?: Scalar } {
   const picked: { [N in K]?: Scalar } = {};
-  for (const name of names) {
+  for (const name in values) {
+    if (!names.has(name)) continue;
     const value = values[name];
     if (typeof value === 'string') picked[name] = capped(value);
     else if (typeof value === 'boolean' || Number.isFinite(value)) picked[name] = value as Scalar;

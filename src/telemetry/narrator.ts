@@ -6,7 +6,7 @@ import type { JobEntry } from '../core/entry.ts';
 import { jobPosition } from '../core/scheduling/predict.ts';
 import type { State } from '../core/state.ts';
 import type { LogFields, Logger } from '../kit/logger.ts';
-import type { AskRecord, Change, JobRecord } from '../model/records.ts';
+import type { Change, JobRecord } from '../model/records.ts';
 import { isTerminal, type JobState } from '../model/states.ts';
 
 /** What is said at each move. Constant texts: names and numbers go into fields, never into the sentence. */
@@ -23,15 +23,10 @@ export const SENTENCES: Record<JobState, string> = {
 
 const ADMITTED = 'The job was admitted.';
 
-interface Known {
-  readonly ask: AskRecord;
-  readonly state: JobState;
-}
-
 export class Narrator {
   readonly #logger: Logger;
-  /** Jobs whose story is not over. */
-  readonly #known = new Map<string, Known>();
+  /** Where the jobs whose story is not over stood when they were last told of. */
+  readonly #told = new Map<string, JobState>();
 
   constructor(logger: Logger) {
     this.#logger = logger.child({ actor: 'brain' });
@@ -39,55 +34,55 @@ export class Narrator {
 
   /** Jobs that were there before this brain. */
   recovered(jobs: Iterable<JobEntry>): void {
-    for (const { uid, ask, rec } of jobs)
-      if (!isTerminal(rec.state)) this.#known.set(uid, { ask, state: rec.state });
+    for (const { uid, rec } of jobs) if (!isTerminal(rec.state)) this.#told.set(uid, rec.state);
   }
 
   changed(changes: readonly Change[], now: number, state: State): void {
-    for (const change of changes) {
-      if (change.kind === 'ask' && change.after) this.#admitted(change.id, change.after, state);
-      if (change.kind === 'job' && change.after) this.#moved(change.id, change.after, change.cause, now);
+    for (const { kind, id, after, cause } of changes) {
+      if (!after || (kind !== 'ask' && kind !== 'job')) continue;
+      // An ended job is in memory until the history has it, which is after it was told of here.
+      const entry = state.jobs.get(id);
+      if (!entry) continue;
+      if (kind === 'ask') this.#admitted(entry);
+      else this.#moved(entry, after, cause, now);
     }
   }
 
-  #admitted(uid: string, ask: AskRecord, state: State): void {
-    this.#known.set(uid, { ask, state: 'queued' });
-    const entry = state.jobs.get(uid);
-    const position = entry && jobPosition(entry);
+  #admitted(entry: JobEntry): void {
+    this.#told.set(entry.uid, 'queued');
+    if (!this.#logger.writes('info')) return;
+    const position = jobPosition(entry);
     this.#logger.info(ADMITTED, {
-      ...about(uid, ask, 0),
+      ...about(entry, 0),
       event: { type: 'admission', to: 'queued' },
       ...(position !== undefined && { queue_position: position }),
     });
   }
 
-  #moved(uid: string, job: JobRecord, cause: string, now: number): void {
-    const known = this.#known.get(uid);
-    if (!known || known.state === job.state) return;
-    const from = known.state;
-    if (isTerminal(job.state) && job.state !== 'dead') this.#known.delete(uid);
-    else this.#known.set(uid, { ask: known.ask, state: job.state });
-    const fields: LogFields = {
-      ...about(uid, known.ask, job.attempt),
+  #moved(entry: JobEntry, job: JobRecord, cause: string, now: number): void {
+    // One that is redriven had been told dead.
+    const from = this.#told.get(entry.uid) ?? 'dead';
+    if (from === job.state) return;
+    if (isTerminal(job.state)) this.#told.delete(entry.uid);
+    else this.#told.set(entry.uid, job.state);
+    const level = job.state === 'dead' || job.state === 'stale' ? 'warn' : 'info';
+    if (!this.#logger.writes(level)) return;
+    const { ask } = entry;
+    this.#logger[level](SENTENCES[job.state], {
+      ...about(entry, job.attempt),
       event: { type: 'state_transition', from, to: job.state },
       reason: cause,
       ...(job.backend !== undefined && { backend: job.backend, worker_id: job.backend }),
-      ...(job.state === 'claimed' && {
-        scheduling_latency_ms: now - (known.ask.notBefore ?? known.ask.createdAt),
-      }),
+      ...(job.state === 'claimed' && { scheduling_latency_ms: now - (ask.notBefore ?? ask.createdAt) }),
       ...(job.endedAt !== undefined &&
         job.startedAt !== undefined && { execution_latency_ms: job.endedAt - job.startedAt }),
       ...(job.error && { error_code: job.error.code }),
-    };
-    this.#logger[job.state === 'dead' || job.state === 'stale' ? 'warn' : 'info'](
-      SENTENCES[job.state],
-      fields,
-    );
+    });
   }
 }
 
 /** One correlation id per request; an attempt adds its number. */
-function about(uid: string, ask: AskRecord, attempt: number): LogFields {
+function about({ uid, ask }: JobEntry, attempt: number): LogFields {
   const { correlationId, session, model } = ask;
   return {
     job_id: uid,
