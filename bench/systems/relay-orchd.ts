@@ -11,7 +11,7 @@ import { createLogger } from '../../src/kit/logger.ts';
 import { LOOPBACK_HOSTS } from '../../src/wire/gate.ts';
 import { HttpServer } from '../../src/wire/http-server.ts';
 import { Outbound } from '../../src/wire/outbound.ts';
-import { readEvents } from '../../src/wire/sse.ts';
+import { eachEvent } from '../../src/wire/sse.ts';
 import { CONFIG } from '../kit/brain.ts';
 
 /** More streams than any shape opens. */
@@ -58,11 +58,13 @@ function relayFrom(env: Env, upstream: number): JobFunction {
   const target = outbound.to(`http://127.0.0.1:${upstream}`);
   return async ({ path }: { readonly path: string }, { emit, signal }) => {
     const { chunks } = await target.stream({ path, signal });
-    for await (const { event, data } of readEvents(chunks)) {
+    let sent: number | undefined;
+    await eachEvent(chunks, ({ event, data }) => {
       const { t, result } = JSON.parse(data) as { t: string; result?: number };
-      if (event === 'end') return result;
-      emit(t);
-    }
-    throw new Error('the stream was cut off');
+      if (event === 'end') sent = result;
+      else emit(t);
+    });
+    if (sent === undefined) throw new Error('the stream was cut off');
+    return sent;
   };
 }

@@ -107,9 +107,12 @@ export class EventStreams {
   }
 
   #stream(call: Call, id: string, cursor: Cursor, request: IncomingMessage, response: ServerResponse): void {
+    // The end of the connection is the end of the stream: frames around every token would cost more than the token.
+    response.useChunkedEncodingByDefault = false;
     response.writeHead(200, {
       'content-type': 'text/event-stream; charset=utf-8',
       'x-accel-buffering': 'no',
+      connection: 'close',
     });
     response.flushHeaders();
     request.socket.setNoDelay(true);

@@ -69,13 +69,21 @@ const MAX_TEXT_CHARS = 500;
 
 export function createLogger({ write, now, level = 'info' }: LoggerOptions): Logger {
   const lowest = LOG_LEVELS.indexOf(level);
+  let stamped = Number.NaN;
+  let timestamp = '';
+  // Many lines are written in one millisecond.
+  const stamp = (at: number): string => {
+    if (at !== stamped) timestamp = new Date(at).toISOString();
+    stamped = at;
+    return timestamp;
+  };
   const withFields = (own: LogFields): Logger => {
     const logAt =
       (lineLevel: LogLevel): Log =>
       (message, fields = {}) => {
         if (LOG_LEVELS.indexOf(lineLevel) < lowest) return;
         const head = {
-          timestamp: new Date(now()).toISOString(),
+          timestamp: stamp(now()),
           level: lineLevel,
           message: capped(message),
           app: 'orchd',

@@ -39,6 +39,8 @@ export interface FollowerParts {
 
 const PUMP_BYTES = 64 * 1024;
 
+const isEnd = ({ event }: LoggedEvent): boolean => event === 'end' || event === 'error';
+
 export class Follower {
   readonly #parts: FollowerParts;
   #attempt: number;
@@ -123,7 +125,7 @@ export class Follower {
   #pass(events: readonly LoggedEvent[]): void {
     this.#n = (events.at(-1) as LoggedEvent).n;
     // The executor's own end is said by the brain, once it is durable.
-    const shown = events.filter(({ event }) => event !== 'end' && event !== 'error');
+    const shown = events.some(isEnd) ? events.filter((event) => !isEnd(event)) : events;
     if (shown.length > 0) {
       this.#shown = true;
       this.#full = !this.#write(shown);

@@ -63,6 +63,8 @@ export interface ExchangeParts {
   readonly onEnd: (exchange: Exchange) => void;
 }
 
+const BYTES_PER_TURN = 64 * 1024;
+
 export class Exchange {
   readonly #parts: ExchangeParts;
   readonly #failed = Promise.withResolvers<never>();
@@ -106,11 +108,17 @@ export class Exchange {
     const idle = (): void => this.#fail('idle', `nothing came for ${idleMs} ms`);
     try {
       const pieces = (await this.#head.promise)[Symbol.asyncIterator]();
+      let sincePause = 0;
       for (;;) {
         const stop = idleMs === undefined ? undefined : timers.after(idleMs, idle);
         const piece = await pieces.next().finally(() => stop?.());
         if (piece.done) break;
         yield piece.value as Buffer;
+        sincePause += (piece.value as Buffer).length;
+        // A sender that floods is read many times in one turn of the loop: those who pass it on get theirs first.
+        if (sincePause < BYTES_PER_TURN) continue;
+        sincePause = 0;
+        await new Promise<void>((resolve) => timers.soon(resolve));
       }
     } catch (error) {
       throw this.#failure ?? this.#broken(error);

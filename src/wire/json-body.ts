@@ -1,4 +1,5 @@
 /** Reads a JSON body strictly: valid UTF-8, not too deep, no key that reaches into prototypes. */
+import { isAscii } from 'node:buffer';
 import { isTooDeep, MAX_DEPTH } from '../kit/depth.ts';
 import { OrchdError } from '../model/errors.ts';
 
@@ -13,6 +14,7 @@ export function parseJsonBody(bytes: Buffer): unknown {
 }
 
 function decode(bytes: Buffer): string {
+  if (isAscii(bytes)) return bytes.toString('latin1');
   try {
     return strict.decode(bytes);
   } catch {

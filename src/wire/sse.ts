@@ -19,6 +19,8 @@ export const HEARTBEAT = ': keep-alive\n\n';
 /** Of an event that is not whole yet: a stream that never ends one must not fill the memory. Results are events. */
 const MAX_EVENT_CHARS = 64 * 2 ** 20;
 
+const ANY_LINE_END = /\r\n|\n|\r/;
+
 /** Takes text as it arrives, in pieces of any size, and hands on whole events. */
 export class SseReader {
   #rest = '';
@@ -41,7 +43,7 @@ export class SseReader {
     const text = this.#afterReturn && piece.startsWith('\n') ? piece.slice(1) : piece;
     this.#afterReturn = piece.endsWith('\r');
     // Only what is new is looked at: a long line comes in many pieces.
-    const lines = text.split(/\r\n|\n|\r/);
+    const lines = text.split(text.includes('\r') ? ANY_LINE_END : '\n');
     lines[0] = this.#rest + lines[0];
     this.#rest = lines.pop() ?? '';
     for (const line of lines) this.#line(line);
@@ -72,6 +74,17 @@ export class SseReader {
     this.#id = undefined;
     if (data.length > 0) this.#on({ event, data: data.join('\n'), ...(id !== undefined && { id }) });
   }
+}
+
+/** Hands on the events of a stream of bytes as they become whole, without a wait between two of one piece. */
+export async function eachEvent(
+  chunks: AsyncIterable<Uint8Array>,
+  on: (event: SseEvent) => void,
+  maxEventChars = MAX_EVENT_CHARS,
+): Promise<void> {
+  const reader = new SseReader(on, maxEventChars);
+  const decoder = new TextDecoder();
+  for await (const chunk of chunks) reader.push(decoder.decode(chunk, { stream: true }));
 }
 
 /** The events of a stream of bytes, as they become whole; what is cut off at the end is no event. */
