@@ -136,7 +136,7 @@ export class OrchdClient {
           failingSince = undefined;
         })) {
           after = event.id ?? after;
-          yield { id: event.id, event: event.event, data: JSON.parse(event.data) };
+          yield { id: event.id, event: event.event, data: dataOf(event) };
           if (event.event === 'end' || event.event === 'error') return;
         }
       } catch (error) {
@@ -188,6 +188,15 @@ export class OrchdClient {
 
   #headers(): Record<string, string> {
     return this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` };
+  }
+}
+
+/** What is not JSON is not from a brain, and would be the same the next time. */
+function dataOf({ data }: SseEvent): unknown {
+  try {
+    return JSON.parse(data);
+  } catch {
+    throw new OrchdError('WORKER_PROTOCOL', 'an event of the stream is not JSON');
   }
 }
 
