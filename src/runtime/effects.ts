@@ -60,10 +60,6 @@ export class Effects {
     this.#parts = parts;
   }
 
-  get underWay(): number {
-    return this.#acting.size + this.#offering.size + this.#following.size;
-  }
-
   stop(): void {
     this.#stopped = true;
   }
@@ -178,7 +174,8 @@ export class Effects {
   }
 
   #send(token: string, entry: JobEntry, payloadText: string, backend: Backend): void {
-    if (this.#stopped || !entry.open) return;
+    // Its body took a while: the attempt may be settled by now, and another one open.
+    if (this.#stopped || !entry.open || entry.token !== token) return;
     const { n: attempt, registry } = entry.open;
     crashpoint('effect:before-offer');
     backend.offer({ ...this.#who(), token, ask: entry.ask, payloadText, attempt, registry }).then(
@@ -281,9 +278,10 @@ export class Effects {
   /** Its reader counts as there until the end is durable: nobody is to read it a second time. */
   #ended(token: string, outcome: ExecutionOutcome): void {
     if (this.#stopped) return;
-    const stored = this.#storedNow(checked(outcome));
+    const good = checked(outcome);
+    const stored = this.#storedNow(good);
     if (stored) return this.#parts.loop.post({ type: 'outcome', token, outcome: stored });
-    this.#stored(checked(outcome)).then(
+    this.#stored(good).then(
       (late) => this.#stopped || this.#parts.loop.post({ type: 'outcome', token, outcome: late }),
       (error: Error) => this.#stopped || this.#parts.loop.fail(error),
     );

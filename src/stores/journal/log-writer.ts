@@ -98,14 +98,6 @@ export class LogWriter {
     return this.#pendingBytes > this.#limits.maxPendingBytes;
   }
 
-  get chain(): number {
-    return this.#chain;
-  }
-
-  get segmentPosition(): number {
-    return this.#segment?.position ?? 0;
-  }
-
   /** Prepares the first segment; call once before the first append. */
   async open(): Promise<void> {
     await this.#makeSpare(this.#limits.minSegmentBytes);

@@ -1,10 +1,9 @@
 /** One commit: the fence first, then the after-images of everything that changed, and the trail. */
 
-import { OrchdError } from '../../model/errors.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
 import type { AskRecord, Change, JobRecord } from '../../model/records.ts';
 import { ASK_COLUMNS, askValues, attemptValues, auditValues, JOB_COLUMNS, jobValues } from './rows.ts';
-import type { Sql, Value } from './sql.ts';
+import { type Sql, transaction, type Value } from './sql.ts';
 
 /** Changes that become durable together. */
 export interface Batch {
@@ -105,15 +104,17 @@ class Images {
   }
 }
 
-/** Throws FENCED where another one leads by now: nothing of the batch is written then. */
-export async function commitBatch(sql: Sql, batch: Batch, epoch: number): Promise<void> {
+/** False where the fence did not hold: nothing of the batch is written then. */
+export function commitBatch(sql: Sql, batch: Batch, epoch: number): Promise<boolean> {
   const images = new Images(batch, epoch);
-  await sql.begin();
-  const fence = await sql.run(FENCE, [lastOf(batch), batch.now, images.brain, epoch, batch.after]);
-  if (fence.rows !== 1) {
-    await sql.rollback();
-    throw new OrchdError('FENCED');
-  }
+  return transaction(sql, async () => {
+    const fence = await sql.run(FENCE, [lastOf(batch), batch.now, images.brain, epoch, batch.after]);
+    if (fence.rows === 1) await writeImages(sql, images);
+    return fence.rows === 1;
+  });
+}
+
+async function writeImages(sql: Sql, images: Images): Promise<void> {
   await sql.batch(
     PUT_JOB,
     [...images.asks.values()].map(({ values, job, seq }) => [...values, ...jobValues(job, seq)]),
@@ -135,5 +136,4 @@ export async function commitBatch(sql: Sql, batch: Batch, epoch: number): Promis
   await sql.batch(PUT_FAILURE, put);
   await sql.batch(DROP_FAILURE, dropped);
   await sql.batch(PUT_AUDIT, images.audit);
-  await sql.commit();
 }

@@ -1,8 +1,9 @@
 /** Ended jobs, read from the tables themselves: nothing is copied, so nothing can lag. */
 import type { HistoryQuery, HistoryReads, JobBundle, PurgeResult } from '../../core/ports.ts';
+import { OrchdError } from '../../model/errors.ts';
 import type { Lines } from './lines.ts';
 import { type AttemptRow, bundleOfRow, type JobRow, statusesOf } from './rows.ts';
-import type { Sql, Value } from './sql.ts';
+import { type Sql, transaction, type Value } from './sql.ts';
 
 export const JOB_ROW = 'uid, seq, payload, ask, job';
 /** Over, and nothing of it runs any more. */
@@ -94,23 +95,37 @@ export async function planPurge(sql: Sql, endedBefore: number, limit: number): P
   return { jobs: row?.jobs ?? 0, attemptFloor: Number(row?.floor ?? 0) };
 }
 
+const PURGE_ROWS = 500;
+/** Changes nothing, and fails where another one leads. */
+const HOLD_FENCE = 'UPDATE orchestrator_epoch SET epoch = epoch WHERE id = 1 AND epoch = ?';
+
 interface Doomed {
   readonly uid: string;
   readonly payload_blob: number | null;
   readonly result_blob: number | null;
 }
 
-export async function purge(sql: Sql, endedBefore: number, limit: number): Promise<void> {
-  const rows = await sql.query<Doomed>(DOOMED, [endedBefore, limit]);
+/** In small pieces, each behind the fence: commits of the brain wait for the same row. */
+export async function purge(sql: Sql, epoch: number, endedBefore: number, limit: number): Promise<void> {
+  for (let left = limit; left > 0; left -= PURGE_ROWS) {
+    const rows = await sql.query<Doomed>(DOOMED, [endedBefore, Math.min(left, PURGE_ROWS)]);
+    if (rows.length === 0) return;
+    await transaction(sql, async () => {
+      const fence = await sql.run(HOLD_FENCE, [epoch]);
+      if (fence.rows !== 1) throw new OrchdError('FENCED');
+      await drop(sql, rows);
+      await sql.run('DELETE FROM orchestrator_failures WHERE until_ms < ?', [endedBefore]);
+    });
+  }
+}
+
+async function drop(sql: Sql, rows: readonly Doomed[]): Promise<void> {
   const uids = rows.map(({ uid }) => [uid]);
   const blobs = rows.flatMap(({ payload_blob, result_blob }) => [payload_blob, result_blob]);
-  await sql.begin();
   await sql.batch('DELETE FROM orchestrator_attempts WHERE uid = ?', uids);
   await sql.batch('DELETE FROM orchestrator_jobs WHERE uid = ?', uids);
   await sql.batch(
     'DELETE FROM orchestrator_blobs WHERE id = ?',
     blobs.filter((id) => id !== null).map((id) => [id]),
   );
-  await sql.run('DELETE FROM orchestrator_failures WHERE until_ms < ?', [endedBefore]);
-  await sql.commit();
 }

@@ -42,14 +42,16 @@ const tampered =
 const broken = (): Error => Object.assign(new Error('the line broke'), { fatal: true });
 
 describe('a commit whose answer is lost', () => {
-  for (const happened of [true, false]) {
-    test(`is found done or made again, once (${happened ? 'it had happened' : 'it had not'})`, async () => {
+  for (const what of ['it had happened', 'it had not', 'it was under way']) {
+    test(`is found done or made again, once (${what})`, async () => {
       const url = await server.database();
       let losses = 0;
       const connect = tampered(url, async (really) => {
         // Not the take-over: from the third commit on, every other answer is lost.
         if (++losses < 3 || losses % 2 === 0) return really();
-        if (happened) await really();
+        const commit = what === 'it had not' ? undefined : really();
+        if (what === 'it had happened') await commit;
+        commit?.catch(() => undefined);
         throw broken();
       });
       const opened = new Opened(storeOn(connect));
@@ -198,6 +200,23 @@ test('tables that were left half made are finished by the next one, wherever it 
     await opened.handedOver();
     await opened.close();
   }
+});
+
+test('a purge of one that no longer leads removes nothing', async () => {
+  const url = await server.database();
+  const first = new Opened(storeOn(connector(url)));
+  await first.open();
+  first.finish('a');
+  await first.handedOver();
+  const second = new Opened(storeOn(connector(url)));
+  await second.open();
+  const later = first.now + 1;
+  await assert.rejects(first.store.purge(later, 10), { code: 'FENCED' });
+  assert.equal(await second.store.history.count(), 1);
+  await second.store.purge(later, 10);
+  assert.equal(await second.store.history.count(), 0);
+  await first.store.close();
+  await second.close();
 });
 
 test('two that open at once: both get an epoch, and only the later one writes', async () => {

@@ -138,7 +138,7 @@ export class MariaDbStore implements Store {
   }
 
   purge(endedBefore: number, limit: number): Promise<void> {
-    return this.#chores.read((sql) => purge(sql, endedBefore, limit));
+    return this.#chores.read((sql) => purge(sql, this.#epoch, endedBefore, limit));
   }
 
   /** Rows are always up to date. */
@@ -192,6 +192,7 @@ export class MariaDbStore implements Store {
 
   async #flush(batch: Batch): Promise<void> {
     while (!(await this.#commit(batch))) await this.#pause();
+    this.#doubtful = false;
     this.#setFull(false);
     this.#pendingCount -= batch.changes.length;
     this.#durable = lastOf(batch);
@@ -213,22 +214,19 @@ export class MariaDbStore implements Store {
     }
   }
 
+  /**
+   * Where an answer was lost the fence row is asked first. The lost commit may still be under way then: it holds
+   * the row, and ours finds the fence moved on by the very same batch.
+   */
   async #commitOn(sql: Sql, batch: Batch): Promise<void> {
-    if (await this.#isDone(sql, batch)) return;
-    try {
-      await commitBatch(sql, batch, this.#epoch);
-    } catch (error) {
-      if (isConflict(error) || isDiskFull(error)) await sql.rollback();
-      throw error;
-    }
+    if (this.#doubtful && (await this.#isDone(sql, batch))) return;
+    if (await commitBatch(sql, batch, this.#epoch)) return;
+    if (!(await this.#isDone(sql, batch))) throw new OrchdError('FENCED');
   }
 
-  /** After a commit whose answer was lost, the fence row says whether it has happened. */
   async #isDone(sql: Sql, batch: Batch): Promise<boolean> {
-    if (!this.#doubtful) return false;
     const [row] = await sql.query<EpochRow>('SELECT epoch, last_seq FROM orchestrator_epoch WHERE id = 1');
     if (row?.epoch !== this.#epoch) throw new OrchdError('FENCED');
-    this.#doubtful = false;
     return row.last_seq === lastOf(batch);
   }
 

@@ -1,12 +1,13 @@
 /** From the tables to a state: live jobs with their attempts, the failure cache, the brain. */
 import { JobEntry, PAST_ATTEMPTS } from '../../core/entry.ts';
 import type { State } from '../../core/state.ts';
+import { OrchdError } from '../../model/errors.ts';
 import type { FailureRecord } from '../../model/records.ts';
 import { isOpen } from '../../model/states.ts';
 import { upcast } from '../../model/upcast.ts';
 import { attemptsOf, JOB_ROW } from './history.ts';
 import { bundleOfRow, type JobRow } from './rows.ts';
-import type { Sql } from './sql.ts';
+import { type Sql, transaction } from './sql.ts';
 
 export interface EpochRow {
   readonly epoch: number;
@@ -23,14 +24,14 @@ const LIVE = `SELECT ${JOB_ROW}, n FROM orchestrator_jobs WHERE is_terminal = 0
 
 /** Raises the epoch: whoever led before can write nothing from here on. */
 export async function takeOver(sql: Sql): Promise<EpochRow> {
-  await sql.begin();
-  const [row] = await sql.query<EpochRow>(
-    'SELECT epoch, last_seq, last_at, brain FROM orchestrator_epoch WHERE id = 1 FOR UPDATE',
-  );
-  if (!row) throw new Error('the epoch row is missing');
-  await sql.run('UPDATE orchestrator_epoch SET epoch = epoch + 1 WHERE id = 1');
-  await sql.commit();
-  return { ...row, epoch: row.epoch + 1 };
+  return transaction(sql, async () => {
+    const [row] = await sql.query<EpochRow>(
+      'SELECT epoch, last_seq, last_at, brain FROM orchestrator_epoch WHERE id = 1 FOR UPDATE',
+    );
+    if (!row) throw new OrchdError('STORE_CORRUPT', 'the row of the epoch is missing');
+    await sql.run('UPDATE orchestrator_epoch SET epoch = epoch + 1 WHERE id = 1');
+    return { ...row, epoch: row.epoch + 1 };
+  });
 }
 
 export async function recoverState(sql: Sql, row: EpochRow, state: State, now: number): Promise<void> {

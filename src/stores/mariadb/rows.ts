@@ -100,7 +100,7 @@ export const attemptValues = (token: string, attempt: AttemptRecord): Value[] =>
   JSON.stringify(attempt),
 ];
 
-/** A row of the trail. Bodies are left out: they are in the row of their job. */
+/** A row of the trail. Payloads are left out: they are in the row of their job. */
 export function auditValues(change: Change, seq: number, epoch: number, now: number): Value[] {
   const { kind, id, cause, after } = change;
   const told = kind === 'ask' && after ? { ...after, payload: undefined } : after;

@@ -19,6 +19,19 @@ export interface Sql {
 
 export type Connect = () => Promise<Sql>;
 
+/** All of it or nothing; a line is never left with a transaction open. */
+export async function transaction<T>(sql: Sql, run: () => Promise<T>): Promise<T> {
+  await sql.begin();
+  try {
+    const value = await run();
+    await sql.commit();
+    return value;
+  } catch (error) {
+    if (!isLost(error)) await sql.rollback();
+    throw error;
+  }
+}
+
 const CONNECT_MS = 5000;
 const SOCKET_MS = 60_000;
 
