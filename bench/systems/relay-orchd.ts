@@ -57,9 +57,9 @@ function relayFrom(env: Env, upstream: number): JobFunction {
   const outbound = new Outbound({ timers: env.timers, limits: { maxStreams: STREAMS } });
   const target = outbound.to(`http://127.0.0.1:${upstream}`);
   return async ({ path }: { readonly path: string }, { emit, signal }) => {
-    const { chunks } = await target.stream({ path, signal });
+    const reply = await target.stream({ path, signal });
     let sent: number | undefined;
-    await eachEvent(chunks, ({ event, data }) => {
+    await eachEvent(reply, ({ event, data }) => {
       const { t, result } = JSON.parse(data) as { t: string; result?: number };
       if (event === 'end') sent = result;
       else emit(t);

@@ -57,13 +57,16 @@ export interface ExchangeParts {
   readonly connectMs: number;
   /** For the whole answer, or with `idleMs` for its head only. */
   readonly timeoutMs: number;
-  /** Between two chunks of a stream. */
+  /** Between two pieces of a stream; it is noticed up to a quarter later. */
   readonly idleMs?: number | undefined;
   readonly signal: AbortSignal | undefined;
   readonly onEnd: (exchange: Exchange) => void;
 }
 
 const BYTES_PER_TURN = 64 * 1024;
+
+/** Within the time that a stream may be silent; one more look decides. */
+export const IDLE_LOOKS = 4;
 
 export class Exchange {
   readonly #parts: ExchangeParts;
@@ -102,27 +105,20 @@ export class Exchange {
     return response;
   }
 
-  /** The body as it comes, after the head. Time that the reader takes is not counted as idle. */
-  async *chunks(): AsyncGenerator<Buffer> {
+  /** Hands on the body as it comes, after the head, until its end. */
+  async read(on: (piece: Buffer) => void): Promise<void> {
     const { timers, idleMs } = this.#parts;
-    const idle = (): void => this.#fail('idle', `nothing came for ${idleMs} ms`);
+    const response = await this.#head.promise;
+    const watch = idleMs === undefined ? undefined : new IdleWatch(timers, idleMs, () => this.#idle());
     try {
-      const pieces = (await this.#head.promise)[Symbol.asyncIterator]();
-      let sincePause = 0;
-      for (;;) {
-        const stop = idleMs === undefined ? undefined : timers.after(idleMs, idle);
-        const piece = await pieces.next().finally(() => stop?.());
-        if (piece.done) break;
-        yield piece.value as Buffer;
-        sincePause += (piece.value as Buffer).length;
-        // A sender that floods is read many times in one turn of the loop: those who pass it on get theirs first.
-        if (sincePause < BYTES_PER_TURN) continue;
-        sincePause = 0;
-        await new Promise<void>((resolve) => timers.soon(resolve));
-      }
+      await pieces(response, timers, (piece) => {
+        watch?.heard();
+        on(piece);
+      });
     } catch (error) {
-      throw this.#failure ?? this.#broken(error);
+      throw this.#failure ?? (error instanceof Broken ? this.#broken(error.cause) : error);
     } finally {
+      watch?.stop();
       this.close();
     }
   }
@@ -130,11 +126,11 @@ export class Exchange {
   async whole(maxBytes: number): Promise<Buffer> {
     const pieces: Buffer[] = [];
     let bytes = 0;
-    for await (const piece of this.chunks()) {
+    await this.read((piece) => {
       bytes += piece.length;
       if (bytes > maxBytes) this.#fail('too_large', `the answer is larger than ${maxBytes} bytes`);
       else pieces.push(piece);
-    }
+    });
     return Buffer.concat(pieces);
   }
 
@@ -209,6 +205,10 @@ export class Exchange {
     return outboundError('connection_lost', to, `the connection broke before the answer was whole${named}`);
   }
 
+  #idle(): void {
+    this.#fail('idle', `nothing came for ${this.#parts.idleMs} ms`);
+  }
+
   #fail(reason: OutboundReason, what: string): void {
     this.#failure ??= outboundError(reason, this.#parts.to, what);
     this.#end();
@@ -226,5 +226,67 @@ export class Exchange {
       this.#request?.destroy();
     }
     this.#parts.onEnd(this);
+  }
+}
+
+/** The body ended before its end. */
+class Broken extends Error {}
+
+/**
+ * By listeners, not by iterating: waiting for every piece costs more than a token does. Whoever listens throws to
+ * have no more.
+ */
+function pieces(response: IncomingMessage, timers: Timers, on: (piece: Buffer) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const broken = (error?: Error): void => reject(new Broken('', { cause: error }));
+    if (response.destroyed) return broken();
+    let sincePause = 0;
+    response.on('end', resolve).on('error', broken).on('close', broken);
+    response.on('data', (piece: Buffer) => {
+      try {
+        on(piece);
+      } catch (error) {
+        reject(error);
+        response.destroy();
+        return;
+      }
+      sincePause += piece.length;
+      // A sender that floods is read many times in one turn of the loop: those who pass it on get theirs first.
+      if (sincePause < BYTES_PER_TURN) return;
+      sincePause = 0;
+      response.pause();
+      timers.soon(() => response.resume());
+    });
+  });
+}
+
+/** Notices silence by looking now and then: a timer for every piece would cost more than the piece. */
+class IdleWatch {
+  readonly #timers: Timers;
+  readonly #ms: number;
+  readonly #onIdle: () => void;
+  #quietLooks = 0;
+  #stop: Cancel = () => undefined;
+
+  constructor(timers: Timers, ms: number, onIdle: () => void) {
+    this.#timers = timers;
+    this.#ms = ms;
+    this.#onIdle = onIdle;
+    this.#wait();
+  }
+
+  heard(): void {
+    this.#quietLooks = 0;
+  }
+
+  stop(): void {
+    this.#stop();
+  }
+
+  #wait(): void {
+    this.#stop = this.#timers.after(this.#ms / IDLE_LOOKS, () => {
+      if (++this.#quietLooks > IDLE_LOOKS) this.#onIdle();
+      else this.#wait();
+    });
   }
 }

@@ -7,9 +7,9 @@ import { type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
 import type { Cancel, Timers } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
-import { wasNotSent } from './exchange.ts';
-import { type Address, Outbound, type OutboundLimits, type Target } from './outbound.ts';
-import { readEvents } from './sse.ts';
+import { IDLE_LOOKS, wasNotSent } from './exchange.ts';
+import { type Address, Outbound, type OutboundLimits, type StreamReply, type Target } from './outbound.ts';
+import { eachEvent } from './sse.ts';
 
 /** Time that passes when the test says so: each wait is known by its length. */
 class HandTimers implements Timers {
@@ -34,7 +34,7 @@ class HandTimers implements Timers {
   }
 
   pass(ms: number): void {
-    for (const wait of this.#waits) {
+    for (const wait of [...this.#waits]) {
       if (wait.ms !== ms) continue;
       this.#waits.delete(wait);
       wait.run();
@@ -47,7 +47,8 @@ const SOON = { timeout: 20_000 };
 
 const CONNECT = 11;
 const WHOLE = 22;
-const IDLE = 33;
+const IDLE = 36;
+const IDLE_LOOK = IDLE / IDLE_LOOKS;
 
 interface Made {
   readonly outbound: Outbound;
@@ -116,9 +117,11 @@ async function failureOf(call: Promise<unknown>): Promise<OrchdError> {
 
 const codeAndReason = ({ code, details }: OrchdError): unknown[] => [code, details.reason];
 
-async function gather(chunks: AsyncIterable<Buffer>): Promise<string> {
+async function gather(reply: StreamReply): Promise<string> {
   let text = '';
-  for await (const chunk of chunks) text += chunk;
+  await reply.read((piece) => {
+    text += piece;
+  });
   return text;
 }
 
@@ -189,7 +192,7 @@ test(
     const said = async (): Promise<string> => (await target.request({ path: '/' })).body.toString();
     assert.deepEqual(await Promise.all([said(), said(), said()]), ['here', 'here', 'here']);
     assert.equal(await said(), 'here');
-    assert.equal(await gather((await target.stream({ path: '/' })).chunks), 'here');
+    assert.equal(await gather(await target.stream({ path: '/' })), 'here');
     assert.deepEqual([asked, here.connections, there.connections], [['worker.test'], 5, 0]);
     const anew = outbound.to(`http://worker.test:${here.port}`);
     assert.equal((await anew.request({ path: '/' })).body.toString(), 'there');
@@ -276,22 +279,24 @@ test('a server that does not speak TLS gets no request over https', SOON, async 
 test('a stream is handed on as it comes, and given up when nothing comes for too long', SOON, async (t) => {
   const { outbound, timers } = make(t);
   const closed = Promise.withResolvers<void>();
+  let more = (): unknown => undefined;
   const server = await web(t, (_, response) => {
     response.on('close', () => closed.resolve());
     response.write('event: token\ndata: {"t":"a"}\n\nevent: tok');
-    response.write('en\ndata: {"t":"b"}\n\ndata: cut');
+    more = () => response.write('en\ndata: {"t":"b"}\n\ndata: cut');
   });
   const reply = await outbound.to(server.url).stream({ path: '/' });
   timers.pass(WHOLE);
   const heard: string[] = [];
-  const error = await failureOf(
-    (async () => {
-      for await (const { data } of readEvents(reply.chunks)) {
-        assert.equal(timers.pending(IDLE), 0, 'a reader that takes its time is not an idle server');
-        if (heard.push(data) === 2) void until(() => timers.pending(IDLE) > 0).then(() => timers.pass(IDLE));
-      }
-    })(),
-  );
+  const failure = failureOf(eachEvent(reply, ({ data }) => heard.push(data)));
+  await until(() => heard.length === 1);
+  for (let look = 0; look < IDLE_LOOKS; look++) timers.pass(IDLE_LOOK);
+  more();
+  await until(() => heard.length === 2);
+  for (let look = 0; look < IDLE_LOOKS; look++) timers.pass(IDLE_LOOK);
+  assert.equal(timers.pending(IDLE_LOOK), 1, 'it has not been silent for long enough');
+  timers.pass(IDLE_LOOK);
+  const error = await failure;
   assert.deepEqual(heard, ['{"t":"a"}', '{"t":"b"}']);
   assert.deepEqual(codeAndReason(error), ['WORKER_TIMEOUT', 'idle']);
   await closed.promise;
@@ -321,18 +326,18 @@ test('an abort ends a request at every moment, and the server sees the connectio
   }
   begun = () => undefined;
   const abort = new AbortController();
-  const { chunks } = await target.stream({ path: '/begun', signal: abort.signal });
-  const reading = chunks[Symbol.asyncIterator]();
-  await reading.next();
-  const rest = reading.next();
-  abort.abort();
-  await isAborted(rest);
+  const followed = await target.stream({ path: '/begun', signal: abort.signal });
+  await isAborted(followed.read(() => abort.abort()));
   assert.equal(getEventListeners(abort.signal, 'abort').length, 0);
   const left = await target.stream({ path: '/begun' });
-  for await (const _ of left.chunks) break;
+  const enough = new Error('enough');
+  const leave = (): never => {
+    throw enough;
+  };
+  await assert.rejects(left.read(leave), enough);
   const unread = await target.stream({ path: '/begun' });
   unread.close();
-  await isAborted(gather(unread.chunks));
+  await isAborted(gather(unread));
   assert.equal(closed.length, 5);
   await Promise.all(closed.map(({ promise }) => promise));
   assert.ok(timers.none);
@@ -355,7 +360,7 @@ test('an answer that breaks off is an error, not a short answer', SOON, async (t
       const error = await failureOf(target.request({ method: 'POST', path: '/' }));
       assert.deepEqual(codeAndReason(error), ['WORKER_UNAVAILABLE', 'connection_lost'], `${how}: ${head}`);
       assert.ok(!wasNotSent(error) && !error.retriable, 'it may have been heard');
-      const streamed = target.stream({ method: 'POST', path: '/' }).then(({ chunks }) => gather(chunks));
+      const streamed = target.stream({ method: 'POST', path: '/' }).then(gather);
       assert.equal((await failureOf(streamed)).details.reason, 'connection_lost');
     }
   }
@@ -419,7 +424,7 @@ test(
     await until(() => held.size === 5);
     assert.equal(server.connections, 5);
     for (const end of held) end();
-    await Promise.all([...calls, ...streams.map(({ chunks }) => gather(chunks))]);
+    await Promise.all([...calls, ...streams.map(gather)]);
     held.clear();
     const later = target.request({ path: '/' });
     await until(() => held.size === 1);

@@ -78,8 +78,8 @@ export interface Reply {
 export interface StreamReply {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** Read it once, or close it: until then it holds a connection. */
-  readonly chunks: AsyncIterable<Buffer>;
+  /** Hands on the body as it comes. Read it once, or close it: until then it holds a connection. */
+  read(on: (piece: Buffer) => void): Promise<void>;
   close(): void;
 }
 
@@ -137,12 +137,16 @@ export class Target {
     return { status: statusCode as number, headers, body };
   }
 
-  /** The head of an answer, and its body as it comes: `readEvents(reply.chunks)` for server-sent events. */
+  /** The head of an answer, and its body as it comes: `eachEvent(reply, …)` for server-sent events. */
   async stream(ask: StreamAsk): Promise<StreamReply> {
     const exchange = this.#exchange(ask, this.#streams, ask.idleMs ?? this.#limits.idleMs);
     const { statusCode, headers } = await exchange.head();
-    const close = (): void => exchange.close();
-    return { status: statusCode as number, headers, chunks: exchange.chunks(), close };
+    return {
+      status: statusCode as number,
+      headers,
+      read: (on) => exchange.read(on),
+      close: () => exchange.close(),
+    };
   }
 
   /** Ends its connections: what is under way fails, and nothing can be asked any more. */

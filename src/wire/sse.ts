@@ -1,4 +1,5 @@
 /** Server-sent events, both ways. */
+import { StringDecoder } from 'node:string_decoder';
 import { OrchdError } from '../model/errors.ts';
 
 export interface SseEvent {
@@ -42,13 +43,30 @@ export class SseReader {
     if (piece === '') return;
     const text = this.#afterReturn && piece.startsWith('\n') ? piece.slice(1) : piece;
     this.#afterReturn = piece.endsWith('\r');
-    // Only what is new is looked at: a long line comes in many pieces.
-    const lines = text.split(text.includes('\r') ? ANY_LINE_END : '\n');
-    lines[0] = this.#rest + lines[0];
-    this.#rest = lines.pop() ?? '';
-    for (const line of lines) this.#line(line);
+    if (text.includes('\r')) for (const line of this.#lines(text)) this.#line(line);
+    else this.#pushUnix(text);
     if (this.#rest.length + this.#dataChars > this.#maxEventChars)
       throw new OrchdError('WORKER_PROTOCOL', 'an event of the stream is too long');
+  }
+
+  /** Only what is new is looked at: a long line comes in many pieces. */
+  #lines(text: string): string[] {
+    const lines = text.split(ANY_LINE_END);
+    lines[0] = this.#rest + lines[0];
+    this.#rest = lines.pop() ?? '';
+    return lines;
+  }
+
+  /** The usual case, which happens for every token. */
+  #pushUnix(text: string): void {
+    let from = 0;
+    for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', from)) {
+      const line = this.#rest + text.slice(from, at);
+      from = at + 1;
+      this.#rest = '';
+      this.#line(line);
+    }
+    this.#rest += text.slice(from);
   }
 
   #line(line: string): void {
@@ -76,15 +94,20 @@ export class SseReader {
   }
 }
 
-/** Hands on the events of a stream of bytes as they become whole, without a wait between two of one piece. */
-export async function eachEvent(
-  chunks: AsyncIterable<Uint8Array>,
+/** Bytes that are handed on as they come, until they end. */
+export interface ByteSource {
+  read(on: (piece: Buffer) => void): Promise<void>;
+}
+
+/** Hands on the events of a stream of bytes as they become whole, without a wait between two. */
+export function eachEvent(
+  source: ByteSource,
   on: (event: SseEvent) => void,
   maxEventChars = MAX_EVENT_CHARS,
 ): Promise<void> {
   const reader = new SseReader(on, maxEventChars);
-  const decoder = new TextDecoder();
-  for await (const chunk of chunks) reader.push(decoder.decode(chunk, { stream: true }));
+  const decoder = new StringDecoder('utf8');
+  return source.read((piece) => reader.push(decoder.write(piece)));
 }
 
 /** The events of a stream of bytes, as they become whole; what is cut off at the end is no event. */
