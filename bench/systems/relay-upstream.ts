@@ -33,6 +33,8 @@ export async function start(): Promise<number> {
     if (everyMs > 0) pace(response, everyMs);
     else flood(response);
   });
+  // Longer than any bench: a connection that is closed just as it is taken up again would fail the bare pipe.
+  server.keepAliveTimeout = 600_000;
   await new Promise<void>((resolve) => {
     server.listen({ host: '127.0.0.1', port: 0, backlog: 4096 }, resolve);
   });

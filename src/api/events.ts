@@ -1,5 +1,6 @@
 /** The event stream of a job over HTTP. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Writable } from 'node:stream';
 import type { Cancel, Env } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
 import { uidOf } from '../model/records.ts';
@@ -25,16 +26,19 @@ export interface EventsOptions {
 /** From here on an event is made into bytes once for all who follow: a result may be large, and they many. */
 const LARGE_CHARS = 64 * 1024;
 
+/** A reader that takes nothing for this long is gone. */
+const MAX_STUCK_MS = 600_000;
+
 /** The bytes of large events, for as long as somebody holds the event. */
 type LargeEvents = WeakMap<RelayedEvent, Buffer>;
 
 /** A connection as a sink: what the socket does not take at once waits in the log, not here. */
-class ResponseSink implements Sink {
-  readonly #response: ServerResponse;
+class ConnectionSink implements Sink {
+  readonly #out: Writable;
   readonly #large: LargeEvents;
 
-  constructor(response: ServerResponse, large: LargeEvents) {
-    this.#response = response;
+  constructor(out: Writable, large: LargeEvents) {
+    this.#out = out;
     this.#large = large;
   }
 
@@ -44,16 +48,16 @@ class ResponseSink implements Sink {
     for (const event of events) {
       if (event.data.length < LARGE_CHARS) text += textOf(event);
       else {
-        if (text !== '') this.#response.write(text);
+        if (text !== '') this.#out.write(text);
         text = '';
-        takesMore = this.#response.write(this.#bytesOf(event));
+        takesMore = this.#out.write(this.#bytesOf(event));
       }
     }
-    return text === '' ? takesMore : this.#response.write(text);
+    return text === '' ? takesMore : this.#out.write(text);
   }
 
   end(): void {
-    this.#response.end();
+    this.#out.end();
   }
 
   #bytesOf(event: RelayedEvent): Buffer {
@@ -116,17 +120,30 @@ export class EventStreams {
     });
     response.flushHeaders();
     request.socket.setNoDelay(true);
+    // Nothing is around the events, so they need not pass the response, which costs as much as the rest of the way.
+    // It has no socket yet where an earlier answer on the same connection is not sent.
+    const out: Writable = response.socket ?? response;
+    // The beats look after it: a timer of the socket's own would be set anew for every token.
+    request.socket.setTimeout(0);
     let follower: Follower | undefined;
     let stopHeartbeat: Cancel | undefined;
+    let stuckMs = 0;
     const beat = (): void => {
       stopHeartbeat = this.#options.env.timers.after(this.#options.heartbeatMs, () => {
-        if (!response.writableNeedDrain) response.write(HEARTBEAT);
-        beat();
+        stuckMs = out.writableNeedDrain ? stuckMs + this.#options.heartbeatMs : 0;
+        if (stuckMs >= MAX_STUCK_MS) response.destroy();
+        else {
+          if (stuckMs === 0) out.write(HEARTBEAT);
+          beat();
+        }
       });
     };
     beat();
     let ended = false;
-    response.on('drain', () => follower?.ready());
+    out.on('drain', () => {
+      stuckMs = 0;
+      follower?.ready();
+    });
     response.on('close', () => {
       stopHeartbeat?.();
       this.#count(call, -1);
@@ -134,13 +151,13 @@ export class EventStreams {
       follower?.close();
       if (!ended) this.#left(call, id);
     });
-    const sink = new ResponseSink(response, this.#large);
+    const sink = new ConnectionSink(out, this.#large);
     this.#orchestrator.follow(id, cursor, sink, call.identity.tenant).then(
       (opened) => {
         follower = opened;
         if (response.destroyed) opened.close();
       },
-      () => response.end(),
+      () => out.end(),
     );
   }
 

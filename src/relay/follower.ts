@@ -105,12 +105,11 @@ export class Follower {
         else if (log || this.#end) this.#catchUp();
         return;
       }
-      const events = log.after(this.#n, PUMP_BYTES);
-      if (events.length === 0) {
+      if (log.last <= this.#n) {
         if (this.#end) this.#finishNow();
         return;
       }
-      this.#pass(events);
+      this.#pass(log.after(this.#n, PUMP_BYTES));
     }
   }
 
