@@ -1,6 +1,7 @@
 /**
  * A backend as the brain talks to it: whatever it does, a call ends. One that throws instead of answering, or
- * gives no answer for too long, counts as not answered; following has no bound, since work takes its time.
+ * gives no answer for too long, counts as not answered; following has no bound, since work takes its time. A brain
+ * that may have been replaced asks nothing of anybody.
  */
 import type {
   Backend,
@@ -19,11 +20,13 @@ export class GuardedBackend implements Backend {
   readonly #backend: Backend;
   readonly #timers: Timers;
   readonly #patienceMs: number;
+  readonly #mayAct: () => boolean;
 
-  constructor(backend: Backend, timers: Timers, patienceMs: number) {
+  constructor(backend: Backend, timers: Timers, patienceMs: number, mayAct: () => boolean) {
     this.#backend = backend;
     this.#timers = timers;
     this.#patienceMs = patienceMs;
+    this.#mayAct = mayAct;
   }
 
   get info(): Backend['info'] {
@@ -65,6 +68,7 @@ export class GuardedBackend implements Backend {
   }
 
   #inTime<T>(call: () => Promise<T>): Promise<T> {
+    if (!this.#mayAct()) return Promise.reject(new OrchdError('FENCED'));
     return new Promise((resolve, reject) => {
       const cancel = this.#timers.after(this.#patienceMs, () =>
         reject(new OrchdError('WORKER_TIMEOUT', 'the backend gave no answer')),

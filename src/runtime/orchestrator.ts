@@ -85,7 +85,7 @@ export class Orchestrator extends Service {
     this.#backends = new Map(
       parts.backends.map((backend) => [
         backend.info.name,
-        new GuardedBackend(backend, env.timers, settings.holderLostMs),
+        new GuardedBackend(backend, env.timers, settings.holderLostMs, () => store.holds()),
       ]),
     );
     this.#engine = new Engine({ settings: settings.engine, random: () => env.random.next() });

@@ -31,6 +31,14 @@ export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
     allows: ['node:worker_threads'],
     reason: 'runs on that thread',
   },
+  'src/stores/mariadb/leadership.ts': {
+    allows: ['node:worker_threads', 'process.hrtime'],
+    reason: 'starts the thread that stands in the election, and shares a clock with it',
+  },
+  'src/stores/mariadb/elector-main.ts': {
+    allows: ['node:worker_threads', 'process.hrtime'],
+    reason: 'runs on that thread',
+  },
   'src/backends/local/command/launcher.ts': {
     allows: ['node:child_process'],
     reason: 'starts the supervisor processes',

@@ -107,6 +107,11 @@ export class JournalStore implements Store {
     }
   }
 
+  /** The folder is locked for as long as this process lives. */
+  holds(): boolean {
+    return true;
+  }
+
   append(changes: readonly Change[], now: number): Seq {
     let text = '';
     for (const change of changes) {

@@ -52,6 +52,13 @@ export class Lines {
     }
   }
 
+  /** For a server that may never answer. */
+  destroy(): void {
+    const line = this.#line;
+    this.#line = undefined;
+    line?.then((sql) => sql.destroy()).catch(() => undefined);
+  }
+
   async close(): Promise<void> {
     const line = this.#line;
     this.#line = undefined;

@@ -14,6 +14,7 @@ import type {
   Store,
   StoreCapabilities,
   StoreEvents,
+  Term,
 } from '../../core/ports.ts';
 import type { State } from '../../core/state.ts';
 import { crashpoint } from '../../kit/crashpoint.ts';
@@ -24,13 +25,15 @@ import { type Batch, commitBatch, lastOf } from './commit.ts';
 import { planPurge, purge, TableHistory } from './history.ts';
 import { Lines } from './lines.ts';
 import { checkDurable, migrate } from './migrate.ts';
-import { type EpochRow, recoverState, takeOver } from './recover.ts';
+import { type EpochRow, recoverState, takeOver, takeUp } from './recover.ts';
 import { type Connect, isConflict, isDiskFull, isLost, type Sql } from './sql.ts';
 
 export interface MariaDbOptions {
   readonly connect: Connect;
   /** Take a server that may lose what it has answered. */
   readonly unsafe?: boolean;
+  /** The lead that an election has given; without one it is taken from whoever has it. */
+  readonly term?: Term;
 }
 
 /** Changes of one commit, at most: it must not hold its locks for long. */
@@ -80,12 +83,14 @@ export class MariaDbStore implements Store {
   }
 
   async open(state: State, events: StoreEvents, now: number): Promise<number> {
+    const { term, unsafe = false } = this.#options;
     this.#events = events;
+    void term?.over.then(() => this.#depose());
     try {
       const sql = await this.#writes.line();
-      await checkDurable(sql, this.#options.unsafe ?? false);
+      await checkDurable(sql, unsafe);
       await migrate(sql);
-      const row = await takeOver(sql);
+      const row = term ? await takeUp(sql, term.epoch) : await takeOver(sql);
       await recoverState(sql, row, state, now);
       this.#epoch = row.epoch;
       this.#seq = row.last_seq;
@@ -95,6 +100,10 @@ export class MariaDbStore implements Store {
       await this.#hangUp();
       throw openFailure(error);
     }
+  }
+
+  holds(): boolean {
+    return !this.#failure && (this.#options.term?.holds() ?? true);
   }
 
   append(changes: readonly Change[], now: number): Seq {
@@ -153,7 +162,18 @@ export class MariaDbStore implements Store {
   }
 
   async #hangUp(): Promise<void> {
-    for (const lines of [this.#writes, this.#reads, this.#chores]) await lines.close();
+    for (const lines of this.#allLines()) await lines.close();
+  }
+
+  #allLines(): readonly Lines[] {
+    return [this.#writes, this.#reads, this.#chores];
+  }
+
+  /** Another one may lead. The server may not answer any more, so what is under way is not waited for. */
+  #depose(): void {
+    if (this.#closed) return;
+    this.#fail(new OrchdError('FENCED'));
+    for (const lines of this.#allLines()) lines.destroy();
   }
 
   #tellIndexed(): void {
@@ -191,7 +211,10 @@ export class MariaDbStore implements Store {
   }
 
   async #flush(batch: Batch): Promise<void> {
-    while (!(await this.#commit(batch))) await this.#pause();
+    while (!(await this.#commit(batch))) {
+      if (this.#failure) throw this.#failure;
+      await this.#pause();
+    }
     this.#doubtful = false;
     this.#setFull(false);
     this.#pendingCount -= batch.changes.length;
@@ -244,12 +267,13 @@ export class MariaDbStore implements Store {
   }
 
   #fail(error: Error): void {
+    if (this.#failure) return;
     this.#failure = error;
     this.#events?.failed(error);
   }
 }
 
-function openFailure(thrown: unknown): Error {
+export function openFailure(thrown: unknown): Error {
   if (thrown instanceof OrchdError) return thrown;
   const { message, sqlMessage, code } = thrown as Error & { sqlMessage?: string; code?: string };
   const why = sqlMessage ?? code ?? message;

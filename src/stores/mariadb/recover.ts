@@ -22,16 +22,31 @@ const LIVE = `SELECT ${JOB_ROW}, n FROM orchestrator_jobs WHERE is_terminal = 0
     WHERE is_terminal = 1 AND uid IN (SELECT uid FROM orchestrator_attempts WHERE is_open = 1)
   ORDER BY n`;
 
-/** Raises the epoch: whoever led before can write nothing from here on. */
+const ROW = 'SELECT epoch, last_seq, last_at, brain FROM orchestrator_epoch WHERE id = 1';
+
+/** Raises the epoch without asking anybody: whoever led before can write nothing from here on. */
 export async function takeOver(sql: Sql): Promise<EpochRow> {
   return transaction(sql, async () => {
-    const [row] = await sql.query<EpochRow>(
-      'SELECT epoch, last_seq, last_at, brain FROM orchestrator_epoch WHERE id = 1 FOR UPDATE',
+    const row = only(await sql.query<EpochRow>(`${ROW} FOR UPDATE`));
+    await sql.run(
+      `UPDATE orchestrator_epoch SET epoch = epoch + 1, node = NULL, address = NULL, expires_at = NULL, has_lock = 0
+         WHERE id = 1`,
     );
-    if (!row) throw new OrchdError('STORE_CORRUPT', 'the row of the epoch is missing');
-    await sql.run('UPDATE orchestrator_epoch SET epoch = epoch + 1 WHERE id = 1');
     return { ...row, epoch: row.epoch + 1 };
   });
+}
+
+/** What the election has given us, unless another one has it by now. */
+export async function takeUp(sql: Sql, epoch: number): Promise<EpochRow> {
+  const row = only(await sql.query<EpochRow>(ROW));
+  if (row.epoch !== epoch) throw new OrchdError('FENCED');
+  return row;
+}
+
+function only(rows: readonly EpochRow[]): EpochRow {
+  const [row] = rows;
+  if (!row) throw new OrchdError('STORE_CORRUPT', 'the row of the epoch is missing');
+  return row;
 }
 
 export async function recoverState(sql: Sql, row: EpochRow, state: State, now: number): Promise<void> {

@@ -91,4 +91,36 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
       KEY by_time (at_ms)
     ) ${TABLE}`,
   ],
+  [
+    // Who leads, as of its last renewal, and the secret by which nodes know each other.
+    `ALTER TABLE orchestrator_epoch
+      ADD COLUMN IF NOT EXISTS has_lock TINYINT NOT NULL DEFAULT 0,
+      ADD COLUMN IF NOT EXISTS silent_ms INT UNSIGNED NOT NULL DEFAULT 0,
+      ADD COLUMN IF NOT EXISTS secret VARCHAR(64) NULL`,
+    `CREATE TABLE IF NOT EXISTS orchestrator_leases (
+      token ${NAME(CHARS.id)} NOT NULL PRIMARY KEY,
+      agent_name ${NAME(CHARS.text)} NOT NULL,
+      gpu_index INT NULL,
+      mode ENUM('gpu','cpu') NOT NULL,
+      created_at ${NOW},
+      expires_at TIMESTAMP(6) NULL,
+      last_heartbeat TIMESTAMP(6) NULL,
+      metadata LONGTEXT NULL,
+      record LONGTEXT NOT NULL,
+      KEY by_agent (agent_name)
+    ) ${TABLE}`,
+    `CREATE TABLE IF NOT EXISTS worker_pools (
+      pool_id ${NAME(CHARS.id)} NOT NULL PRIMARY KEY,
+      agent_name ${NAME(CHARS.text)} NULL,
+      model_id ${NAME(CHARS.text)} NULL,
+      adapter ${NAME(CHARS.text)} NULL,
+      desired_workers INT NOT NULL DEFAULT 0,
+      spawned_workers INT NOT NULL DEFAULT 0,
+      started_at TIMESTAMP(6) NULL,
+      last_heartbeat TIMESTAMP(6) NULL,
+      status ENUM('starting','running','draining','stopped','evicted') NOT NULL DEFAULT 'starting',
+      hold_seconds INT NOT NULL DEFAULT 600,
+      metadata LONGTEXT NULL
+    ) ${TABLE}`,
+  ],
 ];

@@ -15,6 +15,8 @@ export interface Sql {
   commit(): Promise<void>;
   rollback(): Promise<void>;
   close(): Promise<void>;
+  /** Ends it at once, without a word to a server that may not hear it; what is under way fails. */
+  destroy(): void;
 }
 
 export type Connect = () => Promise<Sql>;
@@ -117,6 +119,10 @@ class DriverSql implements Sql {
     this.#break(new OrchdError('SHUTTING_DOWN'));
   }
 
+  destroy(): void {
+    this.#break(lostLine());
+  }
+
   #call<T>(ask: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#unanswered.add(reject);
@@ -141,6 +147,9 @@ class DriverSql implements Sql {
     this.#unanswered.clear();
   }
 }
+
+/** As the driver tells of a line that is gone. */
+const lostLine = (): Error => Object.assign(new Error('the line was given up'), { fatal: true });
 
 const DEADLOCK = 1213;
 const LOCK_WAIT = 1205;

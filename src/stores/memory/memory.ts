@@ -67,6 +67,10 @@ export class MemoryStore implements Store {
     return this.#medium.lastAt;
   }
 
+  holds(): boolean {
+    return this.#failure === undefined;
+  }
+
   append(changes: readonly Change[], now: number): Seq {
     if (this.#failure) throw new OrchdError('STORE_FAILED', undefined, {}, { cause: this.#failure });
     this.#lastAt = now;

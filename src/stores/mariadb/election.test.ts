@@ -1,0 +1,94 @@
+/** Who leads, on a real server: one at a time, in the time of the database, and nobody for long. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { type TestServer, testMariaDb } from '../../../test/fakes/mariadb.ts';
+import type { Term } from '../../core/ports.ts';
+import { realEnv } from '../../kit/env/real.ts';
+import { mayLead } from './election.ts';
+import { MariaDbLeadership } from './leadership.ts';
+import { connector } from './sql.ts';
+
+let server: TestServer;
+before(async () => {
+  server = await testMariaDb();
+});
+after(() => server.stop());
+
+const TTL_MS = 1000;
+
+async function node(url: string, name: string): Promise<MariaDbLeadership> {
+  const leadership = new MariaDbLeadership(realEnv(), { url, unsafe: false, ttlMs: TTL_MS });
+  await leadership.open({ node: name, address: `http://${name}` });
+  return leadership;
+}
+
+async function run(url: string, sql: string): Promise<void> {
+  const line = await connector(url)();
+  await line.run(sql);
+  await line.close();
+}
+
+const LINES = 'SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND db = DATABASE()';
+
+test('an expired row is free; the lock frees only the row of a leader that had it', () => {
+  const cases = [
+    [{ expired: true, hasLock: true }, false, true],
+    [{ expired: true, hasLock: false }, true, true],
+    [{ expired: false, hasLock: true }, true, true],
+    [{ expired: false, hasLock: true }, false, false],
+    [{ expired: false, hasLock: false }, true, false],
+  ] as const;
+  for (const [row, gotLock, may] of cases) assert.equal(mayLead(row, gotLock), may, JSON.stringify(row));
+});
+
+test('one node leads, the others know where it is, and the next one leads as soon as it gives up', async () => {
+  const url = await server.database();
+  const [a, b] = [await node(url, 'a'), await node(url, 'b')];
+  const first = await a.win();
+  assert.ok(first.holds());
+  let second: Term | undefined;
+  const waiting = b.win().then((term) => {
+    second = term;
+  });
+  await new Promise<void>((resolve) => b.onChange(resolve));
+  assert.deepEqual([b.leader?.node, b.leader?.address, b.leader?.epoch], ['a', 'http://a', first.epoch]);
+  assert.equal(second, undefined);
+  await a.resign();
+  await first.over;
+  assert.ok(!first.holds());
+  await waiting;
+  assert.ok(second?.holds() && second.epoch > first.epoch);
+  await Promise.all([a.close(), b.close()]);
+});
+
+test('a row that was taken over by force ends the term', async () => {
+  const url = await server.database();
+  const a = await node(url, 'a');
+  const term = await a.win();
+  await run(url, 'UPDATE orchestrator_epoch SET epoch = epoch + 1 WHERE id = 1');
+  await term.over;
+  assert.ok(!term.holds());
+  await a.close();
+});
+
+test('a lost line does not end a term', async () => {
+  const url = await server.database();
+  const a = await node(url, 'a');
+  const term = await a.win();
+  const line = await connector(url)();
+  let over = false;
+  void term.over.then(() => {
+    over = true;
+  });
+  for (let round = 0; round < 3; round++) {
+    const others = await line.query<{ id: number }>(LINES);
+    for (const { id } of others) await line.run(`KILL ${id}`);
+    const before = await line.query<{ at: string }>('SELECT expires_at AS at FROM orchestrator_epoch');
+    let now = before;
+    while (String(now[0]?.at) === String(before[0]?.at) && !over)
+      now = await line.query<{ at: string }>('SELECT expires_at AS at FROM orchestrator_epoch');
+  }
+  assert.ok(!over && term.holds());
+  await line.close();
+  await a.close();
+});

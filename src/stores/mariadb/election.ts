@@ -1,0 +1,95 @@
+/**
+ * Who leads is a row: an epoch, its node, and until when by the clock of the database. The lock only shortens the
+ * wait after a leader has died; it decides nothing by itself.
+ */
+import type { Leader } from '../../core/ports.ts';
+import { OrchdError } from '../../model/errors.ts';
+import { type Sql, transaction } from './sql.ts';
+
+/** Of one database: a server may hold several, and the lock is the server's. */
+export const lockNameOf = (database: string): string => `gpu_orchestrator_leader.${database}`.slice(0, 64);
+
+export interface Candidate {
+  readonly node: string;
+  readonly address: string;
+  readonly ttlMs: number;
+}
+
+interface LeaderRow {
+  readonly epoch: number;
+  readonly node: string | null;
+  readonly address: string | null;
+  readonly has_lock: number;
+  readonly silent_ms: number;
+  readonly expired: number;
+}
+
+const SELECT = `SELECT epoch, node, address, has_lock, silent_ms,
+  (expires_at IS NULL OR expires_at <= NOW(6)) AS expired FROM orchestrator_epoch WHERE id = 1`;
+
+/**
+ * An expired row is free for all. The lock proves that its last holder is gone, and where that one is the leader
+ * the row need not expire; a leader that never had the lock may be well without it.
+ */
+export const mayLead = (row: { expired: boolean; hasLock: boolean }, gotLock: boolean): boolean =>
+  row.expired || (gotLock && row.hasLock);
+
+/** The leader, as long as its time has not run out. */
+export async function leaderOf(sql: Sql): Promise<Leader | undefined> {
+  const [row] = await sql.query<LeaderRow>(SELECT);
+  if (!row || row.expired === 1 || row.node === null) return undefined;
+  return { epoch: row.epoch, node: row.node, address: row.address ?? '', silentMs: row.silent_ms };
+}
+
+const UNTIL = 'NOW(6) + INTERVAL ? MICROSECOND';
+
+/** Takes the lead where that may be; returns the new epoch. */
+export function contend(sql: Sql, self: Candidate, gotLock: boolean): Promise<number | undefined> {
+  return transaction(sql, async () => {
+    const [row] = await sql.query<LeaderRow>(`${SELECT} FOR UPDATE`);
+    if (!row) throw new OrchdError('STORE_CORRUPT', 'the row of the epoch is missing');
+    if (!mayLead({ expired: row.expired === 1, hasLock: row.has_lock === 1 }, gotLock)) return undefined;
+    await sql.run(
+      `UPDATE orchestrator_epoch SET epoch = epoch + 1, node = ?, address = ?, has_lock = ?, silent_ms = 0,
+         expires_at = ${UNTIL} WHERE id = 1`,
+      [self.node, self.address, gotLock ? 1 : 0, self.ttlMs * 1000],
+    );
+    return row.epoch + 1;
+  });
+}
+
+/** False where another one leads. */
+export async function renew(
+  sql: Sql,
+  epoch: number,
+  ttlMs: number,
+  how: { readonly hasLock: boolean; readonly silentMs: number },
+): Promise<boolean> {
+  const { rows } = await sql.run(
+    `UPDATE orchestrator_epoch SET has_lock = ?, silent_ms = ?, expires_at = ${UNTIL} WHERE id = 1 AND epoch = ?`,
+    [how.hasLock ? 1 : 0, how.silentMs, ttlMs * 1000, epoch],
+  );
+  return rows === 1;
+}
+
+/** For the next one to take it at once. */
+export async function giveUp(sql: Sql, epoch: number): Promise<void> {
+  await sql.run('UPDATE orchestrator_epoch SET expires_at = NULL WHERE id = 1 AND epoch = ?', [epoch]);
+}
+
+/** Waits for the lock; null is an answer of the server too. */
+export async function getLock(sql: Sql, name: string, waitSec: number): Promise<boolean> {
+  const [row] = await sql.query<{ got: number | null }>('SELECT GET_LOCK(?, ?) AS got', [name, waitSec]);
+  return row?.got === 1;
+}
+
+export async function releaseLock(sql: Sql, name: string): Promise<void> {
+  await sql.query('SELECT RELEASE_LOCK(?)', [name]);
+}
+
+/** The secret by which nodes know each other: made once, by whoever comes first. */
+export async function clusterSecret(sql: Sql, fresh: string): Promise<string> {
+  await sql.run('UPDATE orchestrator_epoch SET secret = ? WHERE id = 1 AND secret IS NULL', [fresh]);
+  const [row] = await sql.query<{ secret: string }>('SELECT secret FROM orchestrator_epoch WHERE id = 1');
+  return row?.secret ?? fresh;
+}

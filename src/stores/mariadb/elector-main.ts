@@ -1,0 +1,38 @@
+/** The thread on which a node takes part in the election. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { realEnv } from '../../kit/env/real.ts';
+import type { Candidate } from './election.ts';
+import { Elector } from './elector.ts';
+import { connector } from './sql.ts';
+
+/** What is told: to stand for the lead, or to leave. */
+export type ElectorOrder = 'stand' | 'close';
+
+export interface ElectorData {
+  readonly url: string;
+  readonly lockName: string;
+  readonly self: Candidate;
+  /** Two instants in milliseconds: until when the lead is held, and when the main loop was last alive. */
+  readonly shared: SharedArrayBuffer;
+}
+
+export const HELD_UNTIL = 0;
+export const LAST_BEAT = 1;
+
+if (parentPort) {
+  const port = parentPort;
+  const { url, lockName, self, shared } = workerData as ElectorData;
+  const instants = new BigInt64Array(shared);
+  const elector = new Elector({
+    connect: connector(url),
+    self,
+    lockName,
+    timers: realEnv().timers,
+    now: () => Number(process.hrtime.bigint() / 1_000_000n),
+    lastBeat: () => Number(Atomics.load(instants, LAST_BEAT)),
+    setHeldUntil: (at) => Atomics.store(instants, HELD_UNTIL, BigInt(Math.floor(at))),
+    say: (what) => port.postMessage(what),
+  });
+  port.on('message', (order: ElectorOrder) => (order === 'stand' ? elector.stand() : elector.close()));
+  void elector.run().then(() => port.close());
+}

@@ -1,0 +1,192 @@
+/**
+ * One node's part in the election: it listens for who leads, stands for it when it is told to, and once it leads
+ * renews in time. It runs on a thread of its own, so that a busy brain does not lose the lead by being busy; one
+ * that is stuck does, since nothing is renewed for it.
+ *
+ * E1  The lead is held until a time that was counted from before the renewal was sent, so it ends here first.
+ * E2  After a term is over nothing is stood for until the brain has said that it has stopped.
+ */
+import type { Leader } from '../../core/ports.ts';
+import type { Timers } from '../../kit/env/env.ts';
+import { type Candidate, contend, getLock, giveUp, leaderOf, releaseLock, renew } from './election.ts';
+import type { Connect, Sql } from './sql.ts';
+
+export type ElectorSays =
+  | { readonly is: 'leader'; readonly leader: Leader | undefined }
+  | { readonly is: 'won'; readonly epoch: number }
+  | { readonly is: 'over'; readonly why: string }
+  | { readonly is: 'closed' };
+
+export interface ElectorParts {
+  readonly connect: Connect;
+  readonly self: Candidate;
+  readonly lockName: string;
+  readonly timers: Timers;
+  /** Milliseconds on a clock that goes on while the process is stopped. */
+  readonly now: () => number;
+  /** When the main loop was last seen alive. */
+  readonly lastBeat: () => number;
+  readonly setHeldUntil: (at: number) => void;
+  readonly say: (what: ElectorSays) => void;
+}
+
+/** A loop that is silent for this many terms is stuck. */
+const STUCK_TERMS = 3;
+const LOCK_WAIT_SEC = 1;
+/** Of a term, between two renewals; and the part of it that is not counted on. */
+const RENEWALS = 5;
+const MARGIN = 0.1;
+const LOOK_MS = 500;
+const RECONNECT_MS = 200;
+
+export class Elector {
+  readonly #parts: ElectorParts;
+  #mode: 'watch' | 'stand' | 'lead' = 'watch';
+  #line: Sql | undefined;
+  #hasLock = false;
+  #epoch = 0;
+  #heldUntil = 0;
+  #told = '';
+  #closed = false;
+  #wake: (() => void) | undefined;
+
+  constructor(parts: ElectorParts) {
+    this.#parts = parts;
+  }
+
+  /** Stands for the lead from now on. */
+  stand(): void {
+    if (this.#mode === 'watch') this.#mode = 'stand';
+    this.#wake?.();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#wake?.();
+  }
+
+  /** Until it is closed. */
+  async run(): Promise<void> {
+    while (!this.#closed) {
+      try {
+        await this.#turn(await this.#connected());
+      } catch {
+        this.#drop();
+        await this.#pause(RECONNECT_MS);
+      }
+      if (this.#mode === 'lead' && this.#parts.now() >= this.#heldUntil) this.#over('its time has run out');
+    }
+    await this.#leave();
+    this.#parts.say({ is: 'closed' });
+  }
+
+  async #connected(): Promise<Sql> {
+    this.#line ??= await this.#inTime(this.#parts.connect());
+    return this.#line;
+  }
+
+  #turn(sql: Sql): Promise<void> {
+    if (this.#mode === 'lead') return this.#renew(sql);
+    return this.#mode === 'stand' ? this.#stand(sql) : this.#watch(sql);
+  }
+
+  async #watch(sql: Sql): Promise<void> {
+    await this.#look(sql);
+    await this.#pause(LOOK_MS);
+  }
+
+  async #stand(sql: Sql): Promise<void> {
+    const { self, lockName, now } = this.#parts;
+    this.#hasLock ||= await this.#inTime(getLock(sql, lockName, LOCK_WAIT_SEC));
+    if (this.#closed) return;
+    const start = now();
+    const epoch = await this.#inTime(contend(sql, self, this.#hasLock));
+    if (epoch !== undefined) return this.#lead(epoch, start);
+    await this.#look(sql);
+    if (!this.#hasLock) return;
+    // Whoever leads is to have it.
+    this.#hasLock = false;
+    await this.#inTime(releaseLock(sql, lockName));
+    await this.#pause(LOOK_MS);
+  }
+
+  #lead(epoch: number, start: number): void {
+    this.#mode = 'lead';
+    this.#epoch = epoch;
+    this.#hold(start);
+    this.#parts.say({ is: 'won', epoch });
+  }
+
+  async #renew(sql: Sql): Promise<void> {
+    const { self, lockName, now, lastBeat } = this.#parts;
+    await this.#pause(self.ttlMs / RENEWALS);
+    if (this.#closed) return;
+    const start = now();
+    const silentMs = Math.max(0, Math.round(start - lastBeat()));
+    if (silentMs > STUCK_TERMS * self.ttlMs) return;
+    this.#hasLock ||= await this.#inTime(getLock(sql, lockName, 0));
+    const held = await this.#inTime(
+      renew(sql, this.#epoch, self.ttlMs, { hasLock: this.#hasLock, silentMs }),
+    );
+    if (held) this.#hold(start);
+    else this.#over('another node leads');
+  }
+
+  #hold(start: number): void {
+    this.#heldUntil = start + this.#parts.self.ttlMs * (1 - MARGIN);
+    this.#parts.setHeldUntil(this.#heldUntil);
+  }
+
+  #over(why: string): void {
+    this.#mode = 'watch';
+    this.#parts.setHeldUntil(0);
+    this.#parts.say({ is: 'over', why });
+    // The lock goes with the line: whoever leads now is to have it.
+    this.#drop();
+  }
+
+  async #leave(): Promise<void> {
+    try {
+      const line = this.#line;
+      if (line && this.#mode === 'lead') await this.#inTime(giveUp(line, this.#epoch));
+      if (line) await this.#inTime(line.close());
+    } catch {
+      // It expires by itself.
+    }
+    this.#drop();
+  }
+
+  async #look(sql: Sql): Promise<void> {
+    const leader = await this.#inTime(leaderOf(sql));
+    const told = JSON.stringify(leader ?? null);
+    if (told === this.#told) return;
+    this.#told = told;
+    this.#parts.say({ is: 'leader', leader });
+  }
+
+  #drop(): void {
+    this.#line?.destroy();
+    this.#line = undefined;
+    this.#hasLock = false;
+  }
+
+  /** A server that does not answer is as good as none: packets may be dropped without a word. */
+  #inTime<T>(call: Promise<T>): Promise<T> {
+    const { timers, self } = this.#parts;
+    return new Promise((resolve, reject) => {
+      const ms = Math.max(self.ttlMs / 2, 2 * LOCK_WAIT_SEC * 1000);
+      const cancel = timers.after(ms, () => reject(new Error('no answer')));
+      call.then(resolve, reject).finally(cancel);
+    });
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#parts.timers.after(ms, resolve);
+      this.#wake = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+}
