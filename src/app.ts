@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { FunctionBackend, type FunctionBackendOptions } from './backends/local/functions.ts';
 import { loadConfig } from './config/load.ts';
 import type { ResolvedConfig } from './config/resolve.ts';
-import type { Backend, Store } from './core/ports.ts';
+import type { Backend, Store, Term } from './core/ports.ts';
 import type { Env } from './kit/env/env.ts';
 import { realEnv } from './kit/env/real.ts';
 import { createLogger, type Logger } from './kit/logger.ts';
@@ -11,6 +11,7 @@ import { OrchdError } from './model/errors.ts';
 import { Orchestrator, type RuntimeSettings } from './runtime/orchestrator.ts';
 import { JournalStore } from './stores/journal/journal.ts';
 import { ThreadBackground } from './stores/journal/thread.ts';
+import { MariaDbLeadership } from './stores/mariadb/leadership.ts';
 import { MariaDbStore } from './stores/mariadb/mariadb.ts';
 import { connector } from './stores/mariadb/sql.ts';
 import { MemoryStore } from './stores/memory/memory.ts';
@@ -48,14 +49,31 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   return orchestrator;
 }
 
-/** The configured store; the journal lies in the data folder. */
-export function storeOf(env: Env, config: ResolvedConfig, folder: string, logger?: Logger): Store {
-  const { kind, url, unsafe } = config.store;
+/** The configured store; the journal lies in the data folder. With a term it is the store of a node that leads. */
+export function storeOf(
+  env: Env,
+  config: ResolvedConfig,
+  folder: string,
+  logger?: Logger,
+  term?: Term,
+): Store {
+  const { kind, unsafe } = config.store;
   if (kind === 'journal') return journalStore(env, config, folder, logger);
-  if (url.reveal() === '') {
-    throw new OrchdError('CONFIG_INVALID', 'the store "mariadb" needs its address: set mariadb.url');
-  }
-  return new MariaDbStore(env, { connect: connector(url.reveal()), unsafe });
+  return new MariaDbStore(env, { connect: connector(urlOf(config)), unsafe, ...(term && { term }) });
+}
+
+/** What the nodes of a cluster elect their leader by. */
+export const leadershipOf = (env: Env, config: ResolvedConfig): MariaDbLeadership =>
+  new MariaDbLeadership(env, {
+    url: urlOf(config),
+    unsafe: config.store.unsafe,
+    ttlMs: config.cluster.leaseMs,
+  });
+
+function urlOf({ store }: ResolvedConfig): string {
+  const url = store.url.reveal();
+  if (url !== '') return url;
+  throw new OrchdError('CONFIG_INVALID', 'the store "mariadb" needs its address: set mariadb.url');
 }
 
 function journalStore(env: Env, config: ResolvedConfig, folder: string, logger?: Logger): Store {

@@ -1,5 +1,6 @@
 /** The whole public surface as one table of routes. */
 import type { Env } from '../kit/env/env.ts';
+import { IdMaker } from '../kit/ids.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { Metrics } from '../telemetry/metrics.ts';
 import type { Route } from '../wire/route.ts';
@@ -18,8 +19,10 @@ export interface ApiOptions extends MetaOptions {
 export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): readonly Route[] {
   const metrics = new Metrics(orchestrator);
   const streams = new EventStreams(orchestrator, options);
+  const ids = new IdMaker(options.env.random);
+  const newId = (): string => ids.next(options.env.clock.now());
   const routes: Route[] = [
-    ...taskRoutes(orchestrator, metrics),
+    ...taskRoutes(orchestrator, metrics, newId),
     ...orderRoutes(orchestrator),
     streams.route,
     ...metaRoutes(orchestrator, metrics, options),

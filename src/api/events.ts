@@ -1,7 +1,7 @@
 /** The event stream of a job over HTTP. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
-import type { Cancel, Env } from '../kit/env/env.ts';
+import type { Env } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
 import { uidOf } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
@@ -10,8 +10,9 @@ import type { Cursor, Follower, Sink } from '../relay/follower.ts';
 import { cursorOf, type Ended, FROM_THE_START } from '../runtime/following.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import type { JobView } from '../runtime/view.ts';
+import { openEventStream } from '../wire/event-stream.ts';
 import type { Call, Route, Stream } from '../wire/route.ts';
-import { formatEvent, HEARTBEAT } from '../wire/sse.ts';
+import { formatEvent } from '../wire/sse.ts';
 import { grants } from '../wire/tokens.ts';
 import { jobIdOf } from './tasks.ts';
 
@@ -25,9 +26,6 @@ export interface EventsOptions {
 
 /** From here on an event is made into bytes once for all who follow: a result may be large, and they many. */
 const LARGE_CHARS = 64 * 1024;
-
-/** A reader that takes nothing for this long is gone. */
-const MAX_STUCK_MS = 600_000;
 
 /** The bytes of large events, for as long as somebody holds the event. */
 type LargeEvents = WeakMap<RelayedEvent, Buffer>;
@@ -89,6 +87,7 @@ export class EventStreams {
       path: '/v2/tasks/:id/events',
       role: 'read',
       summary: 'Follow a job as server-sent events; Last-Event-ID resumes',
+      streams: true,
       answers: {
         200: 'The stream',
         204: 'The reader has heard the end',
@@ -111,45 +110,20 @@ export class EventStreams {
   }
 
   #stream(call: Call, id: string, cursor: Cursor, request: IncomingMessage, response: ServerResponse): void {
-    // The end of the connection is the end of the stream: frames around every token would cost more than the token.
-    response.useChunkedEncodingByDefault = false;
-    response.writeHead(200, {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'x-accel-buffering': 'no',
-      connection: 'close',
-    });
-    response.flushHeaders();
-    request.socket.setNoDelay(true);
-    // Nothing is around the events, so they need not pass the response, which costs as much as the rest of the way.
-    // It has no socket yet where an earlier answer on the same connection is not sent.
-    const out: Writable = response.socket ?? response;
-    // The beats look after it: a timer of the socket's own would be set anew for every token.
-    request.socket.setTimeout(0);
     let follower: Follower | undefined;
-    let stopHeartbeat: Cancel | undefined;
-    let stuckMs = 0;
-    const beat = (): void => {
-      stopHeartbeat = this.#options.env.timers.after(this.#options.heartbeatMs, () => {
-        stuckMs = out.writableNeedDrain ? stuckMs + this.#options.heartbeatMs : 0;
-        if (stuckMs >= MAX_STUCK_MS) response.destroy();
-        else {
-          if (stuckMs === 0) out.write(HEARTBEAT);
-          beat();
-        }
-      });
-    };
-    beat();
-    let ended = false;
-    out.on('drain', () => {
-      stuckMs = 0;
-      follower?.ready();
-    });
-    response.on('close', () => {
-      stopHeartbeat?.();
-      this.#count(call, -1);
-      ended = follower?.closed ?? false;
-      follower?.close();
-      if (!ended) this.#left(call, id);
+    const { env, heartbeatMs } = this.#options;
+    const out = openEventStream({
+      request,
+      response,
+      timers: env.timers,
+      heartbeatMs,
+      onDrain: () => follower?.ready(),
+      onClose: () => {
+        this.#count(call, -1);
+        const ended = follower?.closed ?? false;
+        follower?.close();
+        if (!ended) this.#left(call, id);
+      },
     });
     const sink = new ConnectionSink(out, this.#large);
     this.#orchestrator.follow(id, cursor, sink, call.identity.tenant).then(

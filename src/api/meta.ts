@@ -9,6 +9,8 @@ export interface MetaOptions {
   readonly queueCapacity: number;
   readonly store: string;
   readonly uptimeMs: () => number;
+  /** Of a node in a cluster: whether it leads, and who does. */
+  readonly leader?: () => object;
 }
 
 export function metaRoutes(orchestrator: Orchestrator, metrics: Metrics, options: MetaOptions): Route[] {
@@ -31,6 +33,14 @@ export function metaRoutes(orchestrator: Orchestrator, metrics: Metrics, options
         };
         return { status: failed ? 503 : 200, body };
       },
+    },
+    {
+      method: 'GET',
+      path: '/leader',
+      role: 'public',
+      summary: 'Whether this node leads, and where the one that does is reached',
+      answers: { 200: 'Who leads' },
+      handle: () => ({ status: 200, body: options.leader?.() ?? alone(orchestrator) }),
     },
     {
       method: 'GET',
@@ -64,6 +74,17 @@ export function metaRoutes(orchestrator: Orchestrator, metrics: Metrics, options
     },
   ];
 }
+
+/** A brain without a cluster leads while it lives. */
+const alone = (orchestrator: Orchestrator): object => ({
+  is_leader: orchestrator.running && !orchestrator.failure,
+  node: null,
+  leader: null,
+  address: null,
+  epoch: orchestrator.engine.state.brain?.epoch ?? null,
+  main_loop_silent_ms: null,
+  lock_name: null,
+});
 
 function capabilities(orchestrator: Orchestrator, options: MetaOptions): object {
   const { fleet } = orchestrator.engine.state;

@@ -29,7 +29,11 @@ export function jobIdOf(call: Call): string {
   return id;
 }
 
-export function taskRoutes(orchestrator: Orchestrator, metrics: Metrics): readonly Route[] {
+export function taskRoutes(
+  orchestrator: Orchestrator,
+  metrics: Metrics,
+  newId: () => string,
+): readonly Route[] {
   return [
     {
       method: 'POST',
@@ -43,6 +47,7 @@ export function taskRoutes(orchestrator: Orchestrator, metrics: Metrics): readon
         422: 'Refused',
         429: 'The queue is full',
       },
+      repeatable: ({ body }) => withIds(body, newId),
       handle: (call) =>
         Array.isArray(call.body)
           ? submitMany(orchestrator, metrics, call)
@@ -89,6 +94,7 @@ export function orderRoutes(orchestrator: Orchestrator): readonly Route[] {
       role: 'submit',
       summary: 'Cancel a job and its children; repeating it is harmless',
       answers: { 202: 'Cancelled, or on the way', 404: 'No such job' },
+      repeatable: ({ body }) => body,
       handle: order((id, call) => orchestrator.cancel(id, call.identity.name, call.identity.tenant)),
     },
     {
@@ -111,6 +117,13 @@ export function orderRoutes(orchestrator: Orchestrator): readonly Route[] {
       ),
     },
   ];
+}
+
+/** A job that has an id may be submitted twice. What is no job is left as it is, to be refused. */
+function withIds(body: unknown, newId: () => string): unknown {
+  if (Array.isArray(body)) return body.map((each) => withIds(each, newId));
+  if (typeof body !== 'object' || body === null || 'job_id' in body) return body;
+  return { ...body, job_id: newId() };
 }
 
 async function submitOne(orchestrator: Orchestrator, metrics: Metrics, call: Call): Promise<Answer> {

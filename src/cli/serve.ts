@@ -1,13 +1,13 @@
 /** The brain with its HTTP surface: what `orchd up` runs. Apart from the library, which needs no server. */
 import { join, resolve } from 'node:path';
-import { apiRoutes } from '../api/api.ts';
-import { runtimeSettings, storeOf } from '../app.ts';
+import { type ApiOptions, apiRoutes } from '../api/api.ts';
+import { leadershipOf, runtimeSettings, storeOf } from '../app.ts';
 import { CommandBackend } from '../backends/local/command/command.ts';
 import { demoBackendOptions } from '../backends/local/command/demo.ts';
 import { isLoopbackHost } from '../config/address.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { CommandConfig } from '../config/schema.ts';
-import type { Backend } from '../core/ports.ts';
+import type { Backend, Term } from '../core/ports.ts';
 import { diskErrorCode, type Env } from '../kit/env/env.ts';
 import { realEnv } from '../kit/env/real.ts';
 import type { Logger } from '../kit/logger.ts';
@@ -16,7 +16,9 @@ import { Orchestrator } from '../runtime/orchestrator.ts';
 import { Narrator } from '../telemetry/narrator.ts';
 import { LOOPBACK_HOSTS } from '../wire/gate.ts';
 import { HttpServer } from '../wire/http-server.ts';
+import type { Route } from '../wire/route.ts';
 import { TokenFile } from '../wire/token-file.ts';
+import { type NodeGate, serveNode } from './serve-node.ts';
 
 export const TOKENS = 'tokens.json';
 /** What a request may hold beside its payload. */
@@ -33,16 +35,25 @@ export interface ServerOptions {
 
 export interface RunningServer {
   readonly url: string;
-  readonly orchestrator: Orchestrator;
+  /** Why it has stopped by itself. */
+  readonly failure: Error | undefined;
   stop(): Promise<void>;
 }
 
+/** What both kinds of server are made of. */
+interface Parts {
+  readonly options: ServerOptions;
+  readonly env: Env;
+  readonly host: string;
+  readonly tokens: TokenFile;
+  readonly uptimeMs: () => number;
+}
+
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const { config, logger } = options;
+  const { config } = options;
   const env = realEnv();
-  const folder = resolve(options.data);
   const host = options.host ?? config.server.host;
-  const tokens = new TokenFile(env, join(folder, TOKENS));
+  const tokens = new TokenFile(env, join(resolve(options.data), TOKENS));
   await tokens.start();
   if (!isLoopbackHost(host) && tokens.entries.length === 0) {
     tokens.stop();
@@ -51,43 +62,92 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       `${host} can be reached from other machines, so callers need a token: run \`orchd token create NAME --role admin\` first`,
     );
   }
-  const store = storeOf(env, config, folder, logger);
-  const backends = localBackends(env, config, folder);
-  const orchestrator = new Orchestrator({
-    env,
-    store,
-    backends,
-    settings: runtimeSettings(config),
-    logger,
-    observer: new Narrator(logger),
-  });
-  const http = httpServer(options, env, host, orchestrator, tokens);
-  const stop = async (): Promise<void> => {
+  const started = env.clock.monotonic();
+  const parts: Parts = { options, env, host, tokens, uptimeMs: () => env.clock.monotonic() - started };
+  try {
+    return await (config.store.kind === 'mariadb' ? startNode(parts) : startAlone(parts));
+  } catch (error) {
     tokens.stop();
+    throw listenFailure(error, host, options.port ?? config.server.port);
+  }
+}
+
+async function startAlone(parts: Parts): Promise<RunningServer> {
+  const orchestrator = brainOf(parts);
+  const http = httpServer(parts, apiRoutes(orchestrator, apiOptions(parts)));
+  const stop = async (): Promise<void> => {
+    parts.tokens.stop();
     orchestrator.following.closeAll();
     await http.close();
     await orchestrator.stop();
   };
   try {
     await orchestrator.start();
-    const bound = await http.listen();
-    return { url: `http://${inUrl(host)}:${bound.port}`, orchestrator, stop };
+    const { port } = await http.listen();
+    return {
+      url: `http://${inUrl(parts.host)}:${port}`,
+      get failure() {
+        return orchestrator.failure;
+      },
+      stop,
+    };
   } catch (error) {
     await stop().catch(() => undefined);
-    throw listenFailure(error, host, options.port ?? config.server.port);
+    throw error;
   }
 }
 
+/** One of several on the same database: it listens at once, and leads when it is its turn. */
+function startNode(parts: Parts): Promise<RunningServer> {
+  const { options, env } = parts;
+  return serveNode({
+    env,
+    config: options.config,
+    logger: options.logger,
+    leadership: leadershipOf(env, options.config),
+    brain: (term) => brainOf(parts, term),
+    routes: (brain, leader) => apiRoutes(brain, { ...apiOptions(parts), leader }),
+    server: (routes, node) => httpServer(parts, routes, node),
+    urlOf: (port) => `http://${inUrl(parts.host)}:${port}`,
+    onStop: () => parts.tokens.stop(),
+  });
+}
+
+function brainOf({ options, env }: Parts, term?: Term): Orchestrator {
+  const { config, logger } = options;
+  const folder = resolve(options.data);
+  return new Orchestrator({
+    env,
+    store: storeOf(env, config, folder, logger, term),
+    backends: localBackends(env, config, folder),
+    settings: runtimeSettings(config),
+    logger,
+    observer: new Narrator(logger),
+  });
+}
+
+function apiOptions({ options, env, uptimeMs }: Parts): ApiOptions {
+  const { server, queue, store } = options.config;
+  return {
+    env,
+    version: options.version,
+    store: store.kind,
+    queuePolicy: queue.policy,
+    queueCapacity: queue.capacity,
+    heartbeatMs: server.heartbeatMs,
+    disconnectGraceMs: server.disconnectGraceMs,
+    maxStreamsPerCaller: server.maxStreamsPerCaller,
+    uptimeMs,
+  };
+}
+
 function httpServer(
-  options: ServerOptions,
-  env: Env,
-  host: string,
-  orchestrator: Orchestrator,
-  tokens: TokenFile,
+  { options, env, host, tokens }: Parts,
+  routes: readonly Route[],
+  node?: NodeGate,
 ): HttpServer {
-  const { config, logger, version } = options;
+  const { config, logger } = options;
   const { server, queue } = config;
-  const started = env.clock.monotonic();
   return new HttpServer({
     host,
     port: options.port ?? server.port,
@@ -98,22 +158,13 @@ function httpServer(
       maxBodyBytes: queue.maxPayloadBytes + BODY_MARGIN_BYTES,
     },
     gate: {
-      hosts: [...LOOPBACK_HOSTS, inUrl(host), ...server.allowedHosts],
+      hosts: [...LOOPBACK_HOSTS, inUrl(host), ...server.allowedHosts, ...(node?.hosts ?? [])],
       origins: server.allowedOrigins,
       tokens: () => tokens.entries,
       openWithoutTokens: isLoopbackHost(host),
+      ...(node && { nodeSecret: node.secret }),
     },
-    routes: apiRoutes(orchestrator, {
-      env,
-      version,
-      store: config.store.kind,
-      queuePolicy: queue.policy,
-      queueCapacity: queue.capacity,
-      heartbeatMs: server.heartbeatMs,
-      disconnectGraceMs: server.disconnectGraceMs,
-      maxStreamsPerCaller: server.maxStreamsPerCaller,
-      uptimeMs: () => env.clock.monotonic() - started,
-    }),
+    routes,
   });
 }
 

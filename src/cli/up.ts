@@ -120,12 +120,12 @@ async function banner(server: RunningServer, config: ResolvedConfig, data: strin
 }
 
 /** Settles when the brain has stopped by itself. */
-function failureOf({ orchestrator }: RunningServer): Promise<Error> {
+function failureOf(server: RunningServer): Promise<Error> {
   return new Promise((resolve) => {
     const timer = setInterval(() => {
-      if (!orchestrator.failure) return;
+      if (!server.failure) return;
       clearInterval(timer);
-      resolve(orchestrator.failure);
+      resolve(server.failure);
     }, LOOK_MS).unref();
   });
 }

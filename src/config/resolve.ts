@@ -23,11 +23,17 @@ const toMs = (seconds: number): number => Math.round(seconds * 1000);
 // Paths are appended to it, and two slashes in a row are another path to many servers.
 const baseUrl = (url: string): string => url.replace(/\/+$/, '');
 
-function group({ store, mariadb, orchestrator, server, backends, pool, log }: RawConfig) {
+function group({ store, mariadb, cluster, orchestrator, server, backends, pool, log }: RawConfig) {
   const { state, queue, retry, scheduler, recovery, retention } = orchestrator;
   const { host, port } = parseBindAddress(orchestrator.bind_addr)!;
   return {
     store: { kind: store, url: new Secret(mariadb.url), unsafe: mariadb.unsafe },
+    cluster: {
+      node: cluster.node,
+      address: baseUrl(cluster.address),
+      leaseMs: cluster.lease_ms,
+      holdMs: cluster.hold_ms,
+    },
     server: {
       host,
       port,

@@ -84,6 +84,15 @@ export const ConfigSchema = section({
     ),
     unsafe: Type.Boolean({ default: false }),
   }),
+  cluster: section({
+    node: Type.String({ default: '', pattern: '^[A-Za-z0-9._:-]{0,128}$', expected: 'a name for this node' }),
+    address: Type.Refine(
+      Type.String({ default: '', expected: `${AN_HTTP_URL}, under which the other nodes reach this one` }),
+      (value) => value === '' || isHttpUrl(value),
+    ),
+    lease_ms: integer(5000, 500, 600_000),
+    hold_ms: integer(10_000, 0, 600_000),
+  }),
   orchestrator: section({
     bind_addr: bindAddress('127.0.0.1:8080'),
     pool_managers: urlList(),

@@ -158,6 +158,12 @@ export const ERRORS = {
     'Settle it with resolve: retry, failed or succeeded.',
   ),
   FENCED: entry(409, false, 'A newer leader has taken over.', 'Send the request to the present leader.'),
+  NO_LEADER: entry(
+    503,
+    true,
+    'No node of the cluster leads now, or it cannot be reached.',
+    'Try again in a few seconds; `GET /leader` says who leads.',
+  ),
   SHUTTING_DOWN: entry(503, true, 'orchd is shutting down.', 'Try again in a few seconds.'),
   STORE_BUSY: entry(
     503,

@@ -47,6 +47,7 @@ export class Loop {
   #timer: Cancel | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #failure: Error | undefined;
+  readonly #failed = Promise.withResolvers<Error>();
 
   constructor(env: Env, engine: Engine, store: Store, clock: BrainClock, listener: LoopListener) {
     this.#env = env;
@@ -68,6 +69,11 @@ export class Loop {
 
   get failure(): Error | undefined {
     return this.#failure;
+  }
+
+  /** Resolves when it has failed, or was stopped. */
+  get failed(): Promise<Error> {
+    return this.#failed.promise;
   }
 
   post(event: EngineEvent): void {
@@ -98,6 +104,7 @@ export class Loop {
   fail(error: Error): void {
     if (this.#failure) return;
     this.#failure = error;
+    this.#failed.resolve(error);
     this.#timer?.();
     const posted = [...this.#urgent, ...this.#submits];
     this.#urgent = [];

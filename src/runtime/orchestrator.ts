@@ -10,6 +10,7 @@ import type { EngineSettings } from '../core/settings.ts';
 import type { State } from '../core/state.ts';
 import { checker } from '../kit/check.ts';
 import type { Cancel, Env } from '../kit/env/env.ts';
+import { every } from '../kit/every.ts';
 import type { Logger } from '../kit/logger.ts';
 import { placeOf } from '../kit/redact.ts';
 import { Service } from '../kit/service.ts';
@@ -76,7 +77,7 @@ export class Orchestrator extends Service {
   #allOffered = true;
   /** Recovered, and able to commit. */
   #begun = false;
-  #timers: Cancel[] = [];
+  readonly #timers: Cancel[] = [];
 
   constructor(parts: OrchestratorParts) {
     super();
@@ -133,6 +134,10 @@ export class Orchestrator extends Service {
     return this.#loop.failure;
   }
 
+  get failed(): Promise<Error> {
+    return this.#loop.failed;
+  }
+
   /** For tests and metrics: the engine's state, which only the engine may change. */
   get engine(): Engine {
     return this.#engine;
@@ -149,8 +154,8 @@ export class Orchestrator extends Service {
     this.#parts.observer?.recovered(this.#engine.state.jobs.values());
     await this.#loop.ask({ type: 'open', owner: env.random.hex(8) });
     for (const backend of this.#backends.values()) this.#loop.post({ type: 'backend', info: backend.info });
-    this.#every(this.#parts.settings.sweepIntervalMs, () => this.#sweep());
-    this.#every(this.#parts.settings.purgeIntervalMs, () => this.#purge());
+    this.#timers.push(every(env.timers, this.#parts.settings.sweepIntervalMs, () => this.#sweep()));
+    this.#timers.push(every(env.timers, this.#parts.settings.purgeIntervalMs, () => this.#purge()));
     this.#sweep();
   }
 
@@ -361,17 +366,6 @@ export class Orchestrator extends Service {
     purgeEnded(this.#loop, store, this.#clock.now() - settings.historyMs).catch((error: Error) =>
       logger?.warn('no purge', { reason: placeOf(error) }),
     );
-  }
-
-  #every(ms: number, run: () => void): void {
-    const again = (): void => {
-      this.#timers[at] = this.#parts.env.timers.after(ms, () => {
-        again();
-        run();
-      });
-    };
-    const at = this.#timers.length;
-    again();
   }
 
   #failed(error: Error): void {

@@ -4,6 +4,7 @@
  */
 import { OrchdError } from '../model/errors.ts';
 import { DEFAULT_TENANT } from '../model/records.ts';
+import { identityFromNode, NODE_SCHEME } from './nodes.ts';
 import { grants, type Identity, identify, type Role, type TokenEntry } from './tokens.ts';
 
 export interface GateOptions {
@@ -13,12 +14,16 @@ export interface GateOptions {
   readonly tokens: () => readonly TokenEntry[];
   /** Without any token a caller on this machine may do everything. */
   readonly openWithoutTokens: boolean;
+  /** By which the other nodes of a cluster are known; empty where there are none. */
+  readonly nodeSecret?: () => string;
 }
 
 export interface Knock {
   readonly host: string | undefined;
   readonly origin: string | undefined;
   readonly authorization: string | undefined;
+  /** Whom another node asks for. */
+  readonly onBehalfOf?: string | undefined;
 }
 
 export const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'] as const;
@@ -37,14 +42,17 @@ export class Gate {
     this.#checkHost(knock.host);
     this.#checkOrigin(knock.origin, knock.host);
     if (wanted === 'public') return NOBODY;
-    const identity = this.#identify(knock.authorization);
+    const identity = this.#identify(knock);
     if (!grants(identity.role, wanted)) {
       throw new OrchdError('FORBIDDEN', `this needs the role "${wanted}"; the token has "${identity.role}"`);
     }
     return identity;
   }
 
-  #identify(authorization: string | undefined): Identity {
+  #identify({ authorization, onBehalfOf }: Knock): Identity {
+    if (authorization?.startsWith(NODE_SCHEME)) {
+      return identityFromNode(authorization, onBehalfOf, this.#options.nodeSecret?.() ?? '');
+    }
     const tokens = this.#options.tokens();
     if (tokens.length === 0 && this.#options.openWithoutTokens && authorization === undefined) return LOCAL;
     const token = /^Bearer ([!-~]{1,200})$/i.exec(authorization ?? '')?.[1];

@@ -10,8 +10,9 @@ import type { Logger } from '../kit/logger.ts';
 import { placeOf } from '../kit/redact.ts';
 import { OrchdError, toOrchdError } from '../model/errors.ts';
 import { crossOriginHeaders, PREFLIGHT_HEADERS } from './cross-origin.ts';
-import { Gate, type GateOptions } from './gate.ts';
+import { Gate, type GateOptions, type Knock } from './gate.ts';
 import { parseJsonBody } from './json-body.ts';
+import { ON_BEHALF_OF } from './nodes.ts';
 import { renderError } from './render-error.ts';
 import type { Answer, Call, Route, Stream } from './route.ts';
 
@@ -132,8 +133,7 @@ export class HttpServer {
       url: route.path,
       // Before the body is read: a stranger's bytes are not worth the memory.
       onRequest: (request, _reply, done) => {
-        const { host, origin, authorization } = request.headers;
-        (request as Admitted).identity = this.#gate.admit({ host, origin, authorization }, route.role);
+        (request as Admitted).identity = this.#gate.admit(knockOf(request), route.role);
         done();
       },
       // Returns nothing: waiting for a promise here makes Fastify watch every response to its end.
@@ -151,6 +151,7 @@ export class HttpServer {
       query: request.query,
       body: request.body,
       headers: request.headers,
+      url: request.url,
       identity: request.identity,
       correlationId: this.#correlation(request),
     };
@@ -212,8 +213,7 @@ export class HttpServer {
     if (allowed) void reply.header('allow', [...allowed].join(', '));
     this.#dress(request, reply);
     try {
-      const { host, origin, authorization } = request.headers;
-      this.#gate.admit({ host, origin, authorization }, 'public');
+      this.#gate.admit(knockOf(request), 'public');
     } catch (error) {
       return this.#fail(error, request, reply);
     }
@@ -235,6 +235,12 @@ export class HttpServer {
 interface Admitted extends FastifyRequest {
   identity: Call['identity'];
   correlationId: string;
+}
+
+function knockOf({ headers }: FastifyRequest): Knock {
+  const { host, origin, authorization } = headers;
+  const onBehalfOf = headers[ON_BEHALF_OF];
+  return { host, origin, authorization, onBehalfOf: typeof onBehalfOf === 'string' ? onBehalfOf : undefined };
 }
 
 const isStream = (answer: Answer | Stream): answer is Stream => 'stream' in answer;

@@ -11,6 +11,8 @@ export interface Call {
   readonly query: unknown;
   readonly body: unknown;
   readonly headers: IncomingMessage['headers'];
+  /** The path with its query, as it was asked for. */
+  readonly url: string;
   readonly identity: Identity;
   readonly correlationId: string;
 }
@@ -38,5 +40,12 @@ export interface Route {
   readonly body?: TSchema;
   /** What each status means, for people and for OpenAPI. */
   readonly answers: Readonly<Record<number, string>>;
+  /**
+   * What is sent on where another node answers in place of this one: a body that may arrive twice, since an answer
+   * may be lost. Without it only a GET is sent again.
+   */
+  readonly repeatable?: (call: Call) => unknown;
+  /** It answers with server-sent events, which are resumed by their ids. */
+  readonly streams?: true;
   handle(call: Call): Promise<Answer | Stream> | Answer | Stream;
 }

@@ -33,6 +33,8 @@ export interface Identity {
   readonly name: string;
   readonly role: Role;
   readonly tenant: string;
+  /** Another node asks for it, and waits for the answer: it is not sent on again. */
+  readonly fromNode?: true;
 }
 
 const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();

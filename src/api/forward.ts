@@ -1,0 +1,176 @@
+/**
+ * A node that does not lead asks the one that does, in the name of its caller: one hop, and while nobody leads it
+ * waits for a bounded time. What may be asked twice is asked again where an answer was lost.
+ */
+import type { Leader } from '../core/ports.ts';
+import type { Env } from '../kit/env/env.ts';
+import { type ErrorCode, OrchdError } from '../model/errors.ts';
+import { wasNotSent } from '../wire/exchange.ts';
+import { nodeHeaders } from '../wire/nodes.ts';
+import type { Outbound, Reply, StreamReply, Target } from '../wire/outbound.ts';
+import type { Answer, Call, Route, Stream } from '../wire/route.ts';
+import { ForwardedStream } from './forwarded-stream.ts';
+
+export interface ForwardParts {
+  readonly env: Env;
+  readonly outbound: Outbound;
+  readonly secret: () => string;
+  /** Who leads, where that is another node. */
+  readonly leader: () => Leader | undefined;
+  /** The same route of the brain of this node, while it leads. */
+  readonly here: (route: Route) => Route | undefined;
+  /** Resolves at the next change of who leads, or after that time. */
+  readonly changed: (atMostMs: number) => Promise<void>;
+  readonly holdMs: number;
+  readonly heartbeatMs: number;
+  readonly stopping: () => boolean;
+}
+
+const LOOK_MS = 250;
+const RETRY_AFTER_MS = 2000;
+/** Another node waits too: it is to hear soon that nobody leads here. */
+const HOLD_FOR_NODE_MS = 1000;
+/** Of answers that are passed on. */
+const HEADERS = ['retry-after', 'x-backoff-ms'] as const;
+/** What a brain says that is no longer one: nothing has happened, or it is not known. */
+const NOTHING_HAPPENED: ReadonlySet<unknown> = new Set<ErrorCode>(['NO_LEADER']);
+const MAY_HAVE_HAPPENED: ReadonlySet<unknown> = new Set<ErrorCode>([
+  'FENCED',
+  'SHUTTING_DOWN',
+  'STORE_FAILED',
+]);
+
+export class Forwarder {
+  readonly #parts: ForwardParts;
+  #target: { readonly address: string; readonly target: Target } | undefined;
+
+  constructor(parts: ForwardParts) {
+    this.#parts = parts;
+  }
+
+  async handle(route: Route, given: Call): Promise<Answer | Stream> {
+    const { env, here, leader, changed, holdMs, stopping } = this.#parts;
+    const call = route.repeatable ? { ...given, body: route.repeatable(given) } : given;
+    const until = env.clock.monotonic() + (call.identity.fromNode ? HOLD_FOR_NODE_MS : holdMs);
+    for (;;) {
+      const own = here(route);
+      const other = call.identity.fromNode ? undefined : leader();
+      const answer = own
+        ? await this.#askHere(own, call)
+        : other && (await this.#askThere(other, route, call));
+      if (answer) return answer;
+      const left = until - env.clock.monotonic();
+      if (left <= 0 || stopping())
+        throw new OrchdError('NO_LEADER', undefined, { retryAfterMs: RETRY_AFTER_MS });
+      await changed(Math.min(left, LOOK_MS));
+    }
+  }
+
+  async #askHere(route: Route, call: Call): Promise<Answer | Stream | undefined> {
+    try {
+      return await route.handle(call);
+    } catch (error) {
+      // The brain has just been replaced: the next one knows the answer.
+      if (error instanceof OrchdError && isRepeatable(route) && MAY_HAVE_HAPPENED.has(error.code))
+        return undefined;
+      throw error;
+    }
+  }
+
+  async #askThere(leader: Leader, route: Route, call: Call): Promise<Answer | Stream | undefined> {
+    try {
+      if (route.streams) return await this.#stream(leader, call);
+      return this.#answer(route, await this.#targetOf(leader).request(this.#askOf(route, call)));
+    } catch (error) {
+      if (!(error instanceof OrchdError) || wasNotSent(error) || isRepeatable(route)) return undefined;
+      throw new OrchdError(
+        'NO_LEADER',
+        'the leader went away while it was asked: look whether it has happened before you ask again',
+        { retryAfterMs: RETRY_AFTER_MS },
+      );
+    }
+  }
+
+  #answer(route: Repeats, reply: Reply): Answer | undefined {
+    const content = reply.body.toString('utf8');
+    const code = reply.status >= 400 ? codeOf(content) : undefined;
+    if (NOTHING_HAPPENED.has(code) || (isRepeatable(route) && MAY_HAVE_HAPPENED.has(code))) return undefined;
+    const headers: Record<string, string> = {};
+    for (const name of HEADERS) {
+      const value = reply.headers[name];
+      if (typeof value === 'string') headers[name] = value;
+    }
+    const type = reply.headers['content-type'] ?? 'application/json; charset=utf-8';
+    return content === ''
+      ? { status: reply.status, headers }
+      : { status: reply.status, headers, text: { type, content } };
+  }
+
+  async #stream(leader: Leader, call: Call): Promise<Answer | Stream | undefined> {
+    const lastId = call.headers['last-event-id'];
+    const reply = await this.#open(leader, call, typeof lastId === 'string' ? lastId : undefined);
+    if (reply.status !== 200) return this.#answer(STREAM, await whole(reply));
+    const { env, heartbeatMs, changed } = this.#parts;
+    const stream = new ForwardedStream({
+      timers: env.timers,
+      heartbeatMs,
+      first: reply,
+      lastId: typeof lastId === 'string' ? lastId : undefined,
+      again: async (id) => {
+        const now = this.#parts.leader();
+        return now ? this.#open(now, call, id) : undefined;
+      },
+      pause: () => changed(LOOK_MS),
+    });
+    return { stream: (request, response) => stream.run(request, response) };
+  }
+
+  #open(leader: Leader, call: Call, lastId: string | undefined): Promise<StreamReply> {
+    const ask = this.#askOf(STREAM, call);
+    const headers = { ...ask.headers, ...(lastId !== undefined && { 'last-event-id': lastId }) };
+    return this.#targetOf(leader).stream({ ...ask, headers, idleMs: 3 * this.#parts.heartbeatMs });
+  }
+
+  #askOf(route: Repeats, call: Call) {
+    const { body } = call;
+    return {
+      method: route.method,
+      path: call.url,
+      headers: {
+        ...nodeHeaders(this.#parts.secret(), call.identity),
+        'x-correlation-id': call.correlationId,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    };
+  }
+
+  /** One at a time: connections to a former leader are of no use. */
+  #targetOf({ address }: Leader): Target {
+    if (this.#target?.address === address) return this.#target.target;
+    this.#target?.target.close();
+    this.#target = { address, target: this.#parts.outbound.to(address) };
+    return this.#target.target;
+  }
+}
+
+const STREAM: Repeats = { method: 'GET' };
+
+type Repeats = Pick<Route, 'method' | 'repeatable'>;
+
+const isRepeatable = (route: Repeats): boolean => route.method === 'GET' || route.repeatable !== undefined;
+
+/** Answers to a request for a stream that are none are short. */
+async function whole(reply: StreamReply): Promise<Reply> {
+  const pieces: Buffer[] = [];
+  await reply.read((piece) => pieces.push(piece));
+  return { status: reply.status, headers: reply.headers, body: Buffer.concat(pieces) };
+}
+
+function codeOf(content: string): unknown {
+  try {
+    return (JSON.parse(content) as { error?: { code?: unknown } }).error?.code;
+  } catch {
+    return undefined;
+  }
+}
