@@ -89,9 +89,10 @@ function journalStore(env: Env, config: ResolvedConfig, folder: string, logger?:
 }
 
 export function runtimeSettings(config: ResolvedConfig): RuntimeSettings {
-  const { queue, retry, scheduler, recovery, retention } = config;
+  const { queue, retry, scheduler, recovery, retention, leases } = config;
   return {
     engine: {
+      devices: leases.gpus,
       queueCapacity: queue.capacity,
       queueBytes: queue.capacityBytes,
       queuePolicy: queue.policy,

@@ -43,6 +43,7 @@ export async function start({ folder, upstream }: RelayOrchdArgs): Promise<numbe
       store: 'journal',
       queuePolicy: queue.policy,
       queueCapacity: queue.capacity,
+      leaseTtlMs: 3_600_000,
       heartbeatMs: server.heartbeatMs,
       disconnectGraceMs: server.disconnectGraceMs,
       maxStreamsPerCaller: STREAMS,

@@ -5,6 +5,7 @@ import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { Metrics } from '../telemetry/metrics.ts';
 import type { Route } from '../wire/route.ts';
 import { EventStreams } from './events.ts';
+import { leaseRoutes } from './leases.ts';
 import { type MetaOptions, metaRoutes } from './meta.ts';
 import { openApi } from './openapi.ts';
 import { orderRoutes, taskRoutes } from './tasks.ts';
@@ -12,6 +13,7 @@ import { orderRoutes, taskRoutes } from './tasks.ts';
 export interface ApiOptions extends MetaOptions {
   readonly env: Env;
   readonly heartbeatMs: number;
+  readonly leaseTtlMs: number;
   readonly disconnectGraceMs: number;
   readonly maxStreamsPerCaller: number;
 }
@@ -25,6 +27,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...taskRoutes(orchestrator, metrics, newId),
     ...orderRoutes(orchestrator),
     streams.route,
+    ...leaseRoutes(orchestrator, options.leaseTtlMs),
     ...metaRoutes(orchestrator, metrics, options),
   ];
   routes.push({

@@ -27,7 +27,7 @@ export interface NodeParts {
   readonly config: ResolvedConfig;
   readonly logger: Logger;
   readonly leadership: Leadership & { readonly secret: string };
-  readonly brain: (term?: Term) => Orchestrator;
+  readonly brain: (term?: Term, node?: string) => Orchestrator;
   readonly routes: (brain: Orchestrator, leader: () => object) => readonly Route[];
   readonly server: (routes: readonly Route[], node: NodeGate) => HttpServer;
   readonly urlOf: (port: number) => string;
@@ -55,7 +55,7 @@ export async function serveNode(parts: NodeParts): Promise<RunningServer> {
     self,
     logger,
     make: (term) => {
-      const brain = parts.brain(term);
+      const brain = parts.brain(term, self.node);
       present = routeTable(parts.routes(brain, leader));
       return brain;
     },

@@ -105,7 +105,7 @@ function startNode(parts: Parts): Promise<RunningServer> {
     config: options.config,
     logger: options.logger,
     leadership: leadershipOf(env, options.config),
-    brain: (term) => brainOf(parts, term),
+    brain: (term, node) => brainOf(parts, term, node),
     routes: (brain, leader) => apiRoutes(brain, { ...apiOptions(parts), leader }),
     server: (routes, node) => httpServer(parts, routes, node),
     urlOf: (port) => `http://${inUrl(parts.host)}:${port}`,
@@ -113,13 +113,13 @@ function startNode(parts: Parts): Promise<RunningServer> {
   });
 }
 
-function brainOf({ options, env }: Parts, term?: Term): Orchestrator {
+function brainOf({ options, env }: Parts, term?: Term, node?: string): Orchestrator {
   const { config, logger } = options;
   const folder = resolve(options.data);
   return new Orchestrator({
     env,
     store: storeOf(env, config, folder, logger, term),
-    backends: localBackends(env, config, folder),
+    backends: localBackends(env, config, folder, node),
     settings: runtimeSettings(config),
     logger,
     observer: new Narrator(logger),
@@ -127,7 +127,7 @@ function brainOf({ options, env }: Parts, term?: Term): Orchestrator {
 }
 
 function apiOptions({ options, env, uptimeMs }: Parts): ApiOptions {
-  const { server, queue, store } = options.config;
+  const { server, queue, store, leases } = options.config;
   return {
     env,
     version: options.version,
@@ -135,6 +135,7 @@ function apiOptions({ options, env, uptimeMs }: Parts): ApiOptions {
     queuePolicy: queue.policy,
     queueCapacity: queue.capacity,
     heartbeatMs: server.heartbeatMs,
+    leaseTtlMs: leases.ttlMs,
     disconnectGraceMs: server.disconnectGraceMs,
     maxStreamsPerCaller: server.maxStreamsPerCaller,
     uptimeMs,
@@ -171,14 +172,18 @@ function httpServer(
 /** An IPv6 address stands in brackets. */
 const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
-function localBackends(env: Env, config: ResolvedConfig, folder: string): Backend[] {
+function localBackends(env: Env, config: ResolvedConfig, folder: string, node?: string): Backend[] {
   const executions = join(folder, 'executions');
   const commands = config.backends.commands.map(
     (command) =>
-      new CommandBackend(env, { ...(command as CommandConfig), folder: join(executions, command.name) }),
+      new CommandBackend(env, {
+        ...(command as CommandConfig),
+        folder: join(executions, command.name),
+        node,
+      }),
   );
   const demo = config.backends.demo
-    ? [new CommandBackend(env, demoBackendOptions(join(executions, 'demo')))]
+    ? [new CommandBackend(env, { ...demoBackendOptions(join(executions, 'demo')), node })]
     : [];
   return [...commands, ...demo];
 }

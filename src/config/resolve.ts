@@ -23,7 +23,7 @@ const toMs = (seconds: number): number => Math.round(seconds * 1000);
 // Paths are appended to it, and two slashes in a row are another path to many servers.
 const baseUrl = (url: string): string => url.replace(/\/+$/, '');
 
-function group({ store, mariadb, cluster, orchestrator, server, backends, pool, log }: RawConfig) {
+function group({ store, mariadb, cluster, orchestrator, server, backends, leases, pool, log }: RawConfig) {
   const { state, queue, retry, scheduler, recovery, retention } = orchestrator;
   const { host, port } = parseBindAddress(orchestrator.bind_addr)!;
   return {
@@ -83,6 +83,10 @@ function group({ store, mariadb, cluster, orchestrator, server, backends, pool, 
       historyMs: toMs(retention.history_sec),
       auditMs: toMs(retention.audit_sec),
       auditBytes: retention.audit_bytes,
+    },
+    leases: {
+      ttlMs: toMs(leases.ttl_sec),
+      gpus: leases.gpus.map(({ index, memory_mb }) => ({ index, memoryMb: memory_mb })),
     },
     pool: {
       url: baseUrl(pool.url),

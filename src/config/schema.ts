@@ -150,6 +150,16 @@ export const ConfigSchema = section({
     demo: Type.Boolean({ default: true }),
     commands: Type.Array(CommandSchema, { default: [], expected: 'a list of backends that run commands' }),
   }),
+  leases: section({
+    ttl_sec: Type.Number({ default: 3600, minimum: 1, maximum: LONGEST_WAIT_SEC }),
+    gpus: Type.Array(
+      section({
+        index: Type.Integer({ minimum: 0, maximum: 1023 }),
+        memory_mb: Type.Integer({ minimum: 1, maximum: 100_000_000 }),
+      }),
+      { default: [], expected: 'a list of GPUs with index and memory_mb' },
+    ),
+  }),
   pool: section({
     url: url('http://localhost:8000'),
     timeout: waitSec(3600),

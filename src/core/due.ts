@@ -17,7 +17,7 @@ export interface Effect {
 
 export function dueFor(state: State, entry: JobEntry): Effect | undefined {
   const { open, token } = entry;
-  if (!open) return undefined;
+  if (!open || state.fleet.isAway(open.backend)) return undefined;
   const effect = (kind: EffectKind): Effect => ({ kind, token, backend: open.backend, after: entry.seq });
   if (open.kill) return effect('kill');
   // An attempt that an earlier brain left behind may or may not be known to its executor: ask first.

@@ -8,6 +8,7 @@
  */
 import { OrchdError } from '../model/errors.ts';
 import { BRAIN_ID, type Change } from '../model/records.ts';
+import { claimBackend, expireLeases, grant, heartbeat, release } from './admission/lease.ts';
 import { answer, type SubmitAnswer, submit } from './admission/submit.ts';
 import { endAttempt } from './attempts/ending.ts';
 import { cancel, redriveJob, resolve } from './attempts/orders.ts';
@@ -15,12 +16,19 @@ import { found, killed, lost, offered } from './attempts/progress.ts';
 import { tick } from './attempts/tick.ts';
 import type { JobEntry } from './entry.ts';
 import type { EngineEvent } from './events.ts';
+import type { BackendInfo } from './fleet.ts';
+import type { HeldLease } from './leases.ts';
 import { schedule } from './scheduling/schedule.ts';
 import type { EngineSettings } from './settings.ts';
 import { State } from './state.ts';
 import { Turn, type TurnContext } from './turn.ts';
 
-export type Reply = readonly (SubmitAnswer | OrchdError)[] | SubmitAnswer | OrchdError | undefined;
+export type Reply =
+  | readonly (SubmitAnswer | OrchdError)[]
+  | SubmitAnswer
+  | HeldLease
+  | OrchdError
+  | undefined;
 
 export interface Steps {
   readonly changes: readonly Change[];
@@ -68,7 +76,7 @@ export class Engine {
   /** The next instant at which a tick would change something. */
   nextWake(): number {
     const timer = this.state.timers.peek()?.wakeAt ?? Number.POSITIVE_INFINITY;
-    return Math.min(timer, this.state.fleet.nextUnblock());
+    return Math.min(timer, this.state.fleet.nextUnblock(), this.state.leases.nextExpiry());
   }
 
   #handle(turn: Turn, event: EngineEvent): Reply {
@@ -84,11 +92,20 @@ export class Engine {
       case 'open':
       case 'purge':
         return this.#keepBrain(turn, event);
+      case 'lease':
+        return attempt(() => grant(turn, event.request));
+      case 'heartbeat':
+        return attempt(() => heartbeat(turn, event.lease, event.tenant));
+      case 'release':
+        return attempt(() => release(turn, event.lease, event.tenant));
       case 'tick':
         tick(turn);
+        expireLeases(turn);
+        for (const { away, info } of this.state.fleet.backends.values()) if (away) this.#place(turn, info);
         return undefined;
       case 'backend':
         this.state.fleet.put(event.info);
+        this.#place(turn, event.info);
         return undefined;
       case 'reachable':
         this.state.fleet.setUp(event.name, event.up);
@@ -105,6 +122,16 @@ export class Engine {
       default:
         this.#report(turn, event);
         return undefined;
+    }
+  }
+
+  /** Attempts at a backend that is at another node are as good as lost, until that node leads or somebody settles them. */
+  #place(turn: Turn, info: BackendInfo): void {
+    const away = !claimBackend(turn, info);
+    this.state.fleet.setAway(info.name, away);
+    if (!away) return;
+    for (const entry of [...this.state.open.values()]) {
+      if (entry.open?.backend === info.name) lost(turn, entry);
     }
   }
 
@@ -141,6 +168,7 @@ export class Engine {
         ? { ...brain, epoch: brain.epoch + 1 }
         : { v: 1 as const, owner: event.owner, epoch: 1, attemptFloor: 0 };
       turn.put('brain', BRAIN_ID, after, 'open');
+      this.state.leases.renewAll(turn.now);
     } else if (brain && event.attemptFloor > brain.attemptFloor) {
       turn.put('brain', BRAIN_ID, { ...brain, attemptFloor: event.attemptFloor }, 'purge');
     }

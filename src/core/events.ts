@@ -1,6 +1,7 @@
 /** What can happen to the engine. Every input from the world is one of these. */
 import type { ErrorInfo } from '../model/errors.ts';
 import type { AskRecord, AttemptRecord, Body, JobRecord } from '../model/records.ts';
+import type { LeaseRequest } from './admission/lease.ts';
 import type { BackendInfo } from './fleet.ts';
 
 /** A checked request to run a job, before the engine has decided on it. */
@@ -70,6 +71,8 @@ export type EngineEvent =
   | { readonly type: 'outcome'; readonly token: string; readonly outcome: Outcome }
   | { readonly type: 'lost'; readonly token: string }
   | { readonly type: 'backend'; readonly info: BackendInfo }
+  | { readonly type: 'lease'; readonly request: LeaseRequest }
+  | { readonly type: 'heartbeat' | 'release'; readonly lease: string; readonly tenant: string }
   | { readonly type: 'reachable'; readonly name: string; readonly up: boolean }
   | { readonly type: 'space'; readonly full: boolean }
   | { readonly type: 'indexed'; readonly uids: readonly { readonly uid: string; readonly seq: number }[] }

@@ -19,6 +19,8 @@ export interface BackendInfo {
   readonly keepsResults: boolean;
   /** The identity of the executor's memory: another one means that it may have forgotten. */
   readonly registry: string;
+  /** The node it is at, where its executions outlive the brain and cannot be reached from another node. */
+  readonly node?: string | undefined;
 }
 
 export function fits(need: Need, info: BackendInfo): boolean {
@@ -36,6 +38,8 @@ export class BackendEntry {
   info: BackendInfo;
   used = 0;
   up = true;
+  /** Its executions are at another node: nothing can be asked of it from here. */
+  away = false;
   /** Nothing is offered before this instant: it said that it was busy. */
   blockedUntil = 0;
   /** Order of the last job given, for turns among equals. */
@@ -96,6 +100,18 @@ export class Fleet {
     this.#refresh(backend);
   }
 
+  /** Whether its executions are at another node than the one that leads. */
+  setAway(name: string, away: boolean): void {
+    const backend = this.backends.get(name);
+    if (!backend) return;
+    backend.away = away;
+    this.#refresh(backend);
+  }
+
+  isAway(name: string): boolean {
+    return this.backends.get(name)?.away ?? false;
+  }
+
   block(name: string, until: number): void {
     const backend = this.backends.get(name);
     if (!backend) return;
@@ -151,7 +167,8 @@ export class Fleet {
   }
 
   #refresh(backend: BackendEntry): void {
-    const free = backend.up && backend.blockedUntil === 0 && backend.used < backend.info.slots;
+    const free =
+      backend.up && !backend.away && backend.blockedUntil === 0 && backend.used < backend.info.slots;
     if (free === backend.free) return;
     backend.free = free;
     for (const lane of backend.lanes) {

@@ -83,6 +83,8 @@ export interface Store {
    * instant that was committed.
    */
   open(state: State, events: StoreEvents, now: number): Promise<number>;
+  /** What the clock of this machine is behind that of the store, where the store has one of its own. */
+  readonly skewMs?: number;
   /** Whether it may still be acted for: false when another one may have opened it since. */
   holds(): boolean;
   /** Order is sequence. Synchronous and bounded; fails only for good. */

@@ -20,6 +20,7 @@ import { isOpen, isTerminal, type JobState } from '../model/states.ts';
 import { DrainRate } from './drain.ts';
 import { JobEntry, PAST_ATTEMPTS } from './entry.ts';
 import { Fleet } from './fleet.ts';
+import { Leases } from './leases.ts';
 import { AdmissionOrder } from './order.ts';
 import { IndexedHeap } from './queue/heap.ts';
 import { Roster } from './roster.ts';
@@ -46,6 +47,7 @@ export class State {
   /** Jobs that hold an open attempt, by token. */
   readonly open = new Map<string, JobEntry>();
   readonly failures = new Map<string, FailureRecord>();
+  readonly leases = new Leases();
   readonly fleet = new Fleet();
   readonly roster = new Roster();
   readonly timers = new IndexedHeap<JobEntry>((a, b) => a.wakeAt < b.wakeAt, TIMER_PLACE);
@@ -101,6 +103,9 @@ export class State {
         return undefined;
       case 'brain':
         if (change.after) this.brain = change.after;
+        return undefined;
+      case 'lease':
+        this.leases.set(change.id, change.after);
         return undefined;
     }
   }

@@ -158,6 +158,12 @@ export const ERRORS = {
     'Settle it with resolve: retry, failed or succeeded.',
   ),
   FENCED: entry(409, false, 'A newer leader has taken over.', 'Send the request to the present leader.'),
+  LEASE_NOT_HELD: entry(
+    409,
+    false,
+    'This lease is not held: it has expired, was released, or was never granted.',
+    'Stop using what it was for, and ask for a new one.',
+  ),
   NO_LEADER: entry(
     503,
     true,

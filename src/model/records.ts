@@ -139,12 +139,33 @@ export interface BrainRecord {
   readonly attemptFloor: number;
 }
 
+/** A time-limited right to a resource, kept alive by heartbeats; or, without a time, the node that a backend is at. */
+export interface LeaseRecord {
+  readonly v: 1;
+  readonly tenant: string;
+  /** Who holds it: an agent, or a node. */
+  readonly agent: string;
+  /** The device; none where it may only use the CPU. */
+  readonly gpuIndex: number | undefined;
+  readonly minMemoryMb: number;
+  /** Grows with every grant: a resource refuses whoever comes with a lower one than it has seen. */
+  readonly fence: number;
+  readonly grantedAt: number;
+  readonly ttlMs: number | undefined;
+  readonly heartbeatAt: number;
+  /** As of the last heartbeat that was written. */
+  readonly expiresAt: number | undefined;
+  /** Of a backend: the memory of the executor that is meant. */
+  readonly registry: string | undefined;
+}
+
 export interface RecordKinds {
   readonly ask: AskRecord;
   readonly job: JobRecord;
   readonly attempt: AttemptRecord;
   readonly failure: FailureRecord;
   readonly brain: BrainRecord;
+  readonly lease: LeaseRecord;
 }
 
 export type RecordKind = keyof RecordKinds;

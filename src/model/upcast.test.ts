@@ -44,7 +44,7 @@ test('a record without a version, or with one that is no number, is not taken fo
 });
 
 test('a kind that this version does not know is refused', () => {
-  assert.throws(() => upcast('lease' as never, { v: 1 }), { code: 'STORE_TOO_NEW' });
+  assert.throws(() => upcast('saga' as never, { v: 1 }), { code: 'STORE_TOO_NEW' });
   for (const kind of ['constructor', 'toString', '__proto__']) {
     assert.throws(() => upcast(kind as never, { v: 1 }), { code: 'STORE_TOO_NEW' });
   }

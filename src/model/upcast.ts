@@ -10,6 +10,7 @@ import type {
   BrainRecord,
   FailureRecord,
   JobRecord,
+  LeaseRecord,
   RecordKind,
   RecordKinds,
 } from './records.ts';
@@ -21,6 +22,7 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
   attempt: 1,
   failure: 1,
   brain: 1,
+  lease: 1,
 };
 
 type Stored = Record<string, unknown> & { v: number };
@@ -77,6 +79,20 @@ const NO_ATTEMPT: AttemptRecord = {
   kill: undefined,
 };
 
+const NO_LEASE: LeaseRecord = {
+  v: 1,
+  tenant: '',
+  agent: '',
+  gpuIndex: undefined,
+  minMemoryMb: 0,
+  fence: 0,
+  grantedAt: 0,
+  ttlMs: undefined,
+  heartbeatAt: 0,
+  expiresAt: undefined,
+  registry: undefined,
+};
+
 /** Restores the one shape of each kind: JSON left the absent fields out. */
 const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } = {
   ask: (stored: AskRecord) => ({ ...NO_ASK, ...stored }),
@@ -84,6 +100,7 @@ const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } 
   attempt: (stored: AttemptRecord) => ({ ...NO_ATTEMPT, ...stored }),
   failure: (stored: FailureRecord) => stored,
   brain: (stored: BrainRecord) => stored,
+  lease: (stored: LeaseRecord) => ({ ...NO_LEASE, ...stored }),
 };
 
 export function upcast<K extends RecordKind>(kind: K, stored: Stored): RecordKinds[K] {

@@ -12,6 +12,8 @@ const HOLD_AFTER_STEP_MS = 60_000;
 export class BrainClock {
   readonly #clock: Clock;
   #last: number;
+  /** What the wall clock of this machine is behind that of the store. */
+  #skewMs = 0;
   #wall: number;
   #monotonic: number;
   #heldUntil = Number.NEGATIVE_INFINITY;
@@ -26,7 +28,7 @@ export class BrainClock {
   }
 
   now(): number {
-    const wall = this.#clock.now();
+    const wall = this.#clock.now() + this.#skewMs;
     const monotonic = this.#clock.monotonic();
     const elapsed = monotonic - this.#monotonic;
     const step = wall - this.#wall - elapsed;
@@ -42,9 +44,11 @@ export class BrainClock {
     return Math.floor(this.#last);
   }
 
-  /** Recovered records carry instants up to this one. */
-  startAt(committed: number): void {
-    this.#last = Math.max(this.#last, committed);
+  /** Recovered records carry instants up to this one, by the clock of the store. */
+  startAt(committed: number, skewMs = 0): void {
+    this.#skewMs = skewMs;
+    this.#wall += skewMs;
+    this.#last = Math.max(this.#last + skewMs, committed);
   }
 
   /** Whether time may end things now. */

@@ -26,6 +26,7 @@ import { Effects } from './effects.ts';
 import { cursorOf, Following, FROM_THE_START } from './following.ts';
 import { GuardedBackend } from './guarded.ts';
 import { EventQueue, type JobEvent } from './job-events.ts';
+import { LeaseDesk } from './leases.ts';
 import { type JobPage, listJobs } from './listing.ts';
 import { Loop } from './loop.ts';
 import { type Caller, checkTenant, jsonText, uidFor } from './prepare.ts';
@@ -73,6 +74,7 @@ export class Orchestrator extends Service {
   readonly #clock: BrainClock;
   readonly #following: Following;
   readonly #waiters = new Waiters();
+  readonly leases: LeaseDesk;
   /** Whether each job that the present flush brought to its end was handed to the history. */
   #allOffered = true;
   /** Recovered, and able to commit. */
@@ -102,6 +104,7 @@ export class Orchestrator extends Service {
       },
       failed: (error) => this.#failed(error),
     });
+    this.leases = new LeaseDesk(this.#loop, this.#engine, env.random);
     this.#submissions = new Submissions({
       env,
       engine: this.#engine,
@@ -145,7 +148,8 @@ export class Orchestrator extends Service {
 
   protected async onStart(): Promise<void> {
     const { env, store } = this.#parts;
-    this.#clock.startAt(await store.open(this.#engine.state, this.#storeEvents(), this.#clock.now()));
+    const committed = await store.open(this.#engine.state, this.#storeEvents(), this.#clock.now());
+    this.#clock.startAt(committed, store.skewMs);
     for (const entry of this.#engine.state.ended) store.index(bundleOf(entry));
     // Only now: the store's lock says that nobody else drives the same backends.
     for (const backend of this.#backends.values()) await backend.start?.();

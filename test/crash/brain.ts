@@ -32,6 +32,7 @@ function settings(pace: Pace): RuntimeSettings {
   const { backoffMs, historyMs, purgeIntervalMs, sweepIntervalMs } = TIMES[pace];
   return {
     engine: {
+      devices: [],
       queueCapacity: 10_000,
       queueBytes: 2 ** 30,
       queuePolicy: 'reject',

@@ -17,6 +17,7 @@ import { FRESH_JOB } from '../../src/model/moves.ts';
 import { type AskRecord, type Change, tokenOf } from '../../src/model/records.ts';
 
 export const SETTINGS: EngineSettings = {
+  devices: [],
   queueCapacity: 1000,
   queueBytes: 2 ** 20,
   queuePolicy: 'reject',

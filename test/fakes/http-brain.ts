@@ -75,6 +75,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
       store: 'memory',
       queuePolicy: config.queue.policy,
       queueCapacity: config.queue.capacity,
+      leaseTtlMs: config.leases.ttlMs,
       heartbeatMs: options.heartbeatMs ?? 15_000,
       disconnectGraceMs: options.disconnectGraceMs ?? 5000,
       maxStreamsPerCaller: options.maxStreamsPerCaller ?? 1000,

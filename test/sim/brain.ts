@@ -24,6 +24,7 @@ const LIMITS = {
 
 export const SETTINGS: RuntimeSettings = {
   engine: {
+    devices: [],
     queueCapacity: 200,
     queueBytes: 10 * 1024 * KIB,
     queuePolicy: 'reject',

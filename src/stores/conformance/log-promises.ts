@@ -167,5 +167,6 @@ function recordsText(state: State): string {
   const jobs = [...state.newestFirst()].map(({ uid, ask, rec, open, past, seq }) => {
     return stableHash([uid, ask, rec, open ?? null, past ?? [], seq]);
   });
-  return JSON.stringify([state.seq, state.brain, [...state.failures], state.counts, jobs]);
+  const leases = [...state.leases.all()].map(({ id, record }) => [id, record]).sort();
+  return JSON.stringify([state.seq, state.brain, [...state.failures], leases, state.counts, jobs]);
 }

@@ -28,6 +28,7 @@ export type Story = readonly { readonly event: EngineEvent; readonly now: number
 export const NOW = 1_800_000_000_000;
 
 const SETTINGS: EngineSettings = {
+  devices: [],
   queueCapacity: 10_000,
   queueBytes: 2 ** 30,
   queuePolicy: 'reject',

@@ -5,6 +5,7 @@
  *   L|E  uid TAB seq TAB json      a live job; a job that has ended but was not in the history yet
  *   F    id  TAB 0   TAB json      an entry of the failure cache; its id is a JSON string, since keys are any text
  *   B    id  TAB 0   TAB json      the brain
+ *   H    id  TAB 0   TAB json      a lease that is held
  */
 
 import type { JobBundle } from '../../core/ports.ts';
@@ -12,7 +13,7 @@ import type { AskRecord, AttemptRecord, JobRecord } from '../../model/records.ts
 import { isOpen, isTerminal } from '../../model/states.ts';
 import { upcast } from '../../model/upcast.ts';
 
-export type LineTag = 'L' | 'E' | 'F' | 'B';
+export type LineTag = 'L' | 'E' | 'F' | 'B' | 'H';
 
 export interface Line {
   readonly tag: LineTag;

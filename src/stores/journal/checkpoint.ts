@@ -98,7 +98,7 @@ export async function readPart(disk: Disk, paths: Paths, part: Part): Promise<Bu
 function isUntouched(bytes: Buffer, delta: Delta, order: MergeOrder): boolean {
   for (const text of linesOf(bytes)) {
     const line = readLine(text);
-    if (line.tag === 'F' || line.tag === 'B') return false;
+    if (line.tag === 'F' || line.tag === 'B' || line.tag === 'H') return false;
     if (delta.jobs.has(line.id) || isDone(line, order)) return false;
   }
   return true;
@@ -113,6 +113,8 @@ async function copyPart(bytes: Buffer, delta: Delta, order: MergeOrder, writer: 
       delta.brain ??= JSON.parse(line.json);
     } else if (line.tag === 'F') {
       delta.keepFailure(line.id, JSON.parse(line.json));
+    } else if (line.tag === 'H') {
+      delta.keepLease(line.id, JSON.parse(line.json));
     } else if (delta.jobs.has(line.id)) {
       const bundle = delta.bundle(line.id, readBundle(line));
       delta.jobs.delete(line.id);
@@ -135,6 +137,7 @@ async function writeNew(delta: Delta, order: MergeOrder, writer: PartWriter): Pr
   for (const [id, failure] of delta.allFailures()) {
     if (failure.until > order.at) writer.add(writeLine('F', id, 0, failure));
   }
+  for (const [id, lease] of delta.leases) if (lease) writer.add(writeLine('H', id, 0, lease));
   if (delta.brain) writer.add(writeLine('B', BRAIN_ID, 0, delta.brain));
 }
 

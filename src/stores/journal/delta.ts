@@ -9,6 +9,7 @@ import type {
   Change,
   FailureRecord,
   JobRecord,
+  LeaseRecord,
 } from '../../model/records.ts';
 import { isOpen, isTerminal } from '../../model/states.ts';
 
@@ -25,6 +26,7 @@ interface JobDelta {
 export class Delta {
   readonly jobs = new Map<string, JobDelta>();
   readonly failures = new Map<string, FailureRecord | null>();
+  readonly leases = new Map<string, LeaseRecord | null>();
   brain: BrainRecord | undefined;
   readonly #olderFailures = new Map<string, FailureRecord>();
   readonly #since: number;
@@ -57,6 +59,9 @@ export class Delta {
       case 'brain':
         if (change.after) this.brain = change.after;
         return;
+      case 'lease':
+        this.leases.set(change.id, change.after);
+        return;
     }
   }
 
@@ -69,6 +74,11 @@ export class Delta {
   *allFailures(): Generator<[string, FailureRecord]> {
     for (const [id, failure] of this.#olderFailures) if (!this.failures.has(id)) yield [id, failure];
     for (const [id, failure] of this.failures) if (failure) yield [id, failure];
+  }
+
+  /** An entry of the older checkpoint: the log has the last word. */
+  keepLease(id: string, lease: LeaseRecord): void {
+    if (!this.leases.has(id)) this.leases.set(id, lease);
   }
 
   /** The job as it is now, given what an older checkpoint knew of it; undefined where neither knows its ask. */

@@ -2,7 +2,7 @@
 import type { JobBundle } from '../../core/ports.ts';
 import { type Disk, diskErrorCode } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { BrainRecord, FailureRecord } from '../../model/records.ts';
+import type { BrainRecord, FailureRecord, LeaseRecord } from '../../model/records.ts';
 import { upcast } from '../../model/upcast.ts';
 import { linesOf, readBundle, readLine } from './bundle-line.ts';
 import { readPart } from './checkpoint.ts';
@@ -16,6 +16,7 @@ export type GenerationCheck = 'checkpoint' | 'checkpoint.previous';
 export interface Contents {
   readonly bundles: JobBundle[];
   readonly failures: [string, FailureRecord][];
+  readonly leases: [string, LeaseRecord][];
   brain: BrainRecord | undefined;
 }
 
@@ -64,7 +65,7 @@ async function readContents(
   check: GenerationCheck,
   report: Report,
 ): Promise<Contents | undefined> {
-  const contents: Contents = { bundles: [], failures: [], brain: undefined };
+  const contents: Contents = { bundles: [], failures: [], leases: [], brain: undefined };
   let whole = true;
   for (const part of manifest.parts) {
     try {
@@ -83,6 +84,7 @@ function readLines(bytes: Buffer, part: Part, contents: Contents): void {
     const line = readLine(text);
     records++;
     if (line.tag === 'F') contents.failures.push([line.id, upcast('failure', JSON.parse(line.json))]);
+    else if (line.tag === 'H') contents.leases.push([line.id, upcast('lease', JSON.parse(line.json))]);
     else if (line.tag === 'B') contents.brain = upcast('brain', JSON.parse(line.json));
     else contents.bundles.push(readBundle(line));
   }

@@ -115,6 +115,7 @@ export class Replay implements LogConsumer {
         if (change.after) this.#setBrain(change.after);
         return;
       case 'failure':
+      case 'lease':
         return;
     }
   }

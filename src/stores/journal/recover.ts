@@ -7,7 +7,7 @@ import type { JobBundle } from '../../core/ports.ts';
 import type { State } from '../../core/state.ts';
 import type { Disk } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { BrainRecord, Change, FailureRecord } from '../../model/records.ts';
+import type { BrainRecord, Change, FailureRecord, LeaseRecord } from '../../model/records.ts';
 import { isOpen } from '../../model/states.ts';
 import { upcast } from '../../model/upcast.ts';
 import { isEnded, linesOf, readBundle, readLine } from './bundle-line.ts';
@@ -28,6 +28,7 @@ export interface Recovered {
 interface Loaded {
   readonly bundles: JobBundle[];
   readonly failures: [string, FailureRecord][];
+  readonly leases: [string, LeaseRecord][];
   brain: BrainRecord | undefined;
 }
 
@@ -80,17 +81,18 @@ async function loadCheckpoint(
   if (damage) throw damage;
   return {
     manifest: NO_CHECKPOINT,
-    loaded: { bundles: [], failures: [], brain: undefined },
+    loaded: { bundles: [], failures: [], leases: [], brain: undefined },
     fallback: undefined,
   };
 }
 
 async function loadParts(disk: Disk, paths: Paths, manifest: Manifest): Promise<Loaded> {
-  const loaded: Loaded = { bundles: [], failures: [], brain: undefined };
+  const loaded: Loaded = { bundles: [], failures: [], leases: [], brain: undefined };
   for (const part of manifest.parts) {
     for (const text of linesOf(await readPart(disk, paths, part))) {
       const line = readLine(text);
       if (line.tag === 'F') loaded.failures.push([line.id, upcast('failure', JSON.parse(line.json))]);
+      else if (line.tag === 'H') loaded.leases.push([line.id, upcast('lease', JSON.parse(line.json))]);
       else if (line.tag === 'B') loaded.brain = upcast('brain', JSON.parse(line.json));
       else loaded.bundles.push(readBundle(line));
     }
@@ -102,6 +104,7 @@ function restore(state: State, manifest: Manifest, loaded: Loaded, now: number):
   loaded.bundles.sort((a, b) => a.ask.n - b.ask.n);
   for (const bundle of loaded.bundles) state.restore(entryOf(bundle), now);
   for (const [id, failure] of loaded.failures) state.restoreFailure(id, failure);
+  for (const [id, lease] of loaded.leases) state.leases.set(id, lease);
   state.brain = loaded.brain;
   state.seq = manifest.seq;
 }

@@ -22,5 +22,8 @@ export function stateHash(state: State, scope: HashScope = {}): string {
     if (failure.until > (scope.failuresAt ?? Number.NEGATIVE_INFINITY))
       hash.update(stableHash([id, failure]));
   }
+  for (const { id, record } of [...state.leases.all()].sort((a, b) => (a.id < b.id ? -1 : 1))) {
+    hash.update(stableHash([id, record]));
+  }
   return hash.update(stableHash([state.seq, state.brain ?? null])).digest('hex');
 }

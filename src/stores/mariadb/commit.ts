@@ -2,7 +2,15 @@
 
 import { FRESH_JOB } from '../../model/moves.ts';
 import type { AskRecord, Change, JobRecord } from '../../model/records.ts';
-import { ASK_COLUMNS, askValues, attemptValues, auditValues, JOB_COLUMNS, jobValues } from './rows.ts';
+import {
+  ASK_COLUMNS,
+  askValues,
+  attemptValues,
+  auditValues,
+  JOB_COLUMNS,
+  jobValues,
+  leaseValues,
+} from './rows.ts';
 import { type Sql, transaction, type Value } from './sql.ts';
 
 /** Changes that become durable together. */
@@ -31,6 +39,11 @@ const PUT_ATTEMPT = `INSERT INTO orchestrator_attempts (${list(ATTEMPT_COLUMNS)}
 const DROP_ATTEMPTS = 'DELETE FROM orchestrator_attempts WHERE uid = ?';
 const PUT_FAILURE = `REPLACE INTO orchestrator_failures (id, seq, until_ms, record) VALUES (${marks(4)})`;
 const DROP_FAILURE = 'DELETE FROM orchestrator_failures WHERE id = ?';
+const PUT_LEASE = `INSERT INTO orchestrator_leases
+  (token, agent_name, gpu_index, mode, expires_at, last_heartbeat, metadata, record)
+  VALUES (?, ?, ?, ?, FROM_UNIXTIME(? / 1000), FROM_UNIXTIME(? / 1000), ?, ?)
+  ON DUPLICATE KEY UPDATE ${replaced(['agent_name', 'gpu_index', 'mode', 'expires_at', 'last_heartbeat', 'metadata', 'record'])}`;
+const DROP_LEASE = 'DELETE FROM orchestrator_leases WHERE token = ?';
 const PUT_AUDIT = `INSERT INTO orchestrator_audit (id, event_type, details, epoch, at_ms, subject) VALUES (${marks(6)})`;
 const FENCE = `UPDATE orchestrator_epoch SET last_seq = ?, last_at = ?, brain = COALESCE(?, brain)
   WHERE id = 1 AND epoch = ? AND last_seq = ?`;
@@ -44,6 +57,7 @@ class Images {
   readonly renewed: Value[][] = [];
   readonly attempts = new Map<string, Value[]>();
   readonly failures = new Map<string, Value[] | null>();
+  readonly leases = new Map<string, Value[] | null>();
   readonly audit: Value[][] = [];
   brain: string | null = null;
 
@@ -75,6 +89,9 @@ class Images {
         return;
       case 'brain':
         if (change.after) this.brain = JSON.stringify(change.after);
+        return;
+      case 'lease':
+        this.leases.set(id, change.after && leaseValues(id, change.after));
         return;
     }
   }
@@ -130,10 +147,20 @@ async function writeImages(sql: Sql, images: Images): Promise<void> {
   );
   await sql.batch(DROP_ATTEMPTS, images.renewed);
   await sql.batch(PUT_ATTEMPT, [...images.attempts.values()]);
-  const put: Value[][] = [];
-  const dropped: Value[][] = [];
-  for (const [id, values] of images.failures) values ? put.push(values) : dropped.push([id]);
-  await sql.batch(PUT_FAILURE, put);
-  await sql.batch(DROP_FAILURE, dropped);
+  await writeOrDrop(sql, images.failures, PUT_FAILURE, DROP_FAILURE);
+  await writeOrDrop(sql, images.leases, PUT_LEASE, DROP_LEASE);
   await sql.batch(PUT_AUDIT, images.audit);
+}
+
+async function writeOrDrop(
+  sql: Sql,
+  records: ReadonlyMap<string, Value[] | null>,
+  put: string,
+  drop: string,
+): Promise<void> {
+  const kept: Value[][] = [];
+  const dropped: Value[][] = [];
+  for (const [id, values] of records) values ? kept.push(values) : dropped.push([id]);
+  await sql.batch(put, kept);
+  await sql.batch(drop, dropped);
 }

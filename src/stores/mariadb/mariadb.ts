@@ -64,6 +64,8 @@ export class MariaDbStore implements Store {
   #unindexed: { uid: string; seq: Seq }[] = [];
   #flushing: Promise<void> | undefined;
   #full = false;
+  /** Nodes take turns, and their clocks need not agree: times are those of the database. */
+  skewMs = 0;
   /** A commit was tried and not answered: it may have happened. */
   #doubtful = false;
   #failure: Error | undefined;
@@ -91,7 +93,9 @@ export class MariaDbStore implements Store {
       await checkDurable(sql, unsafe);
       await migrate(sql);
       const row = term ? await takeUp(sql, term.epoch) : await takeOver(sql);
-      await recoverState(sql, row, state, now);
+      const [clock] = await sql.query<{ now: number }>('SELECT UNIX_TIMESTAMP(NOW(6)) * 1000 AS now');
+      this.skewMs = Math.round(Number(clock?.now ?? now) - this.#env.clock.now());
+      await recoverState(sql, row, state, now + this.skewMs);
       this.#epoch = row.epoch;
       this.#seq = row.last_seq;
       this.#durable = row.last_seq;

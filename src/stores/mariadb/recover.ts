@@ -71,5 +71,10 @@ export async function recoverState(sql: Sql, row: EpochRow, state: State, now: n
   for (const { id, record } of failures) {
     state.restoreFailure(id, upcast('failure', JSON.parse(record) as never) as FailureRecord);
   }
+  const leases = await sql.query<{ token: string; record: string }>(
+    'SELECT token, record FROM orchestrator_leases ORDER BY token',
+  );
+  for (const { token, record } of leases)
+    state.leases.set(token, upcast('lease', JSON.parse(record) as never));
   state.seq = row.last_seq;
 }

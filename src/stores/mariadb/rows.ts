@@ -1,6 +1,6 @@
 /** Between records and the columns of the tables. */
 import type { JobBundle } from '../../core/ports.ts';
-import type { AskRecord, AttemptRecord, Change, JobRecord } from '../../model/records.ts';
+import type { AskRecord, AttemptRecord, Change, JobRecord, LeaseRecord } from '../../model/records.ts';
 import { isOpen, isTerminal, type JobState } from '../../model/states.ts';
 import { upcast } from '../../model/upcast.ts';
 import { CHARS } from './schema.ts';
@@ -99,6 +99,20 @@ export const attemptValues = (token: string, attempt: AttemptRecord): Value[] =>
   isOpen(attempt.state) ? 1 : 0,
   JSON.stringify(attempt),
 ];
+
+export function leaseValues(token: string, lease: LeaseRecord): Value[] {
+  const { agent, gpuIndex, expiresAt, heartbeatAt, fence, minMemoryMb } = lease;
+  return [
+    token,
+    cut(agent),
+    gpuIndex ?? null,
+    gpuIndex === undefined ? 'cpu' : 'gpu',
+    expiresAt ?? null,
+    heartbeatAt,
+    JSON.stringify({ fence, min_memory_mb: minMemoryMb }),
+    JSON.stringify(lease),
+  ];
+}
 
 /** A row of the trail. Payloads are left out: they are in the row of their job. */
 export function auditValues(change: Change, seq: number, epoch: number, now: number): Value[] {

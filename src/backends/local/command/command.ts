@@ -88,7 +88,7 @@ export class CommandBackend implements Backend {
 
   /** The registry is known once it is started. */
   get info(): BackendInfo {
-    const { name, slots, types, models, labels, paid } = this.#options;
+    const { name, slots, types, models, labels, paid, node } = this.#options;
     return {
       name,
       kind: 'command',
@@ -99,6 +99,7 @@ export class CommandBackend implements Backend {
       paid: paid ?? false,
       keepsResults: true,
       registry: this.#registry.id,
+      node,
     };
   }
 

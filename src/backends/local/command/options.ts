@@ -15,6 +15,8 @@ export interface CommandType {
 }
 
 export interface CommandBackendOptions {
+  /** The node of a cluster whose machine it runs on. */
+  readonly node?: string | undefined;
   readonly name: string;
   /** Kept between starts, for this backend alone. */
   readonly folder: string;

@@ -1,0 +1,76 @@
+/** Leases as callers see them. */
+import type { Engine, Reply } from '../core/engine.ts';
+import type { HeldLease } from '../core/leases.ts';
+import type { Random } from '../kit/env/env.ts';
+import { OrchdError } from '../model/errors.ts';
+import type { Loop } from './loop.ts';
+
+export interface LeaseView {
+  readonly token: string;
+  readonly agent: string;
+  readonly mode: 'gpu' | 'cpu';
+  readonly gpu_index: number | null;
+  readonly min_memory_mb: number;
+  readonly fence: number;
+  readonly granted_at: number;
+  readonly expires_at: number;
+}
+
+export interface LeaseAsk {
+  readonly agent: string;
+  readonly minMemoryMb: number;
+  readonly ttlMs: number;
+}
+
+const TOKEN_BYTES = 32;
+
+export class LeaseDesk {
+  readonly #loop: Loop;
+  readonly #engine: Engine;
+  readonly #random: Random;
+
+  constructor(loop: Loop, engine: Engine, random: Random) {
+    this.#loop = loop;
+    this.#engine = engine;
+    this.#random = random;
+  }
+
+  async list(tenant: string): Promise<LeaseView[]> {
+    const { leases, seq } = this.#engine.state;
+    const held = [...leases.all()].filter(
+      ({ record }) => record.tenant === tenant && record.ttlMs !== undefined,
+    );
+    const views = held.map(viewOf);
+    await this.#loop.durable(seq);
+    return views;
+  }
+
+  async grant(ask: LeaseAsk, tenant: string): Promise<LeaseView> {
+    const token = this.#random.hex(TOKEN_BYTES);
+    return viewOf(leaseOf(await this.#loop.ask({ type: 'lease', request: { ...ask, token, tenant } })));
+  }
+
+  async heartbeat(lease: string, tenant: string): Promise<LeaseView> {
+    return viewOf(leaseOf(await this.#loop.ask({ type: 'heartbeat', lease, tenant })));
+  }
+
+  async release(lease: string, tenant: string): Promise<void> {
+    leaseOf(await this.#loop.ask({ type: 'release', lease, tenant }));
+  }
+}
+
+function leaseOf(reply: Reply): HeldLease {
+  if (reply instanceof OrchdError) throw reply;
+  return reply as HeldLease;
+}
+
+const viewOf = ({ id, record, until }: HeldLease): LeaseView => ({
+  token: id,
+  agent: record.agent,
+  mode: record.gpuIndex === undefined ? 'cpu' : 'gpu',
+  gpu_index: record.gpuIndex ?? null,
+  min_memory_mb: record.minMemoryMb,
+  fence: record.fence,
+  granted_at: record.grantedAt,
+  expires_at: until,
+});

@@ -1,0 +1,35 @@
+/** Leases are records like any other. */
+import assert from 'node:assert/strict';
+import { Opened, reopen, type StoreFixture } from './opened.ts';
+import type { Promised } from './promises.ts';
+
+export const LEASE_PROMISES: readonly Promised[] = [
+  ['leases outlive restarts and checkpoints as they were, and what was given back stays so', outliving],
+];
+
+const TTL_MS = 60_000;
+
+function grant(opened: Opened, token: string, agent: string): void {
+  const request = { token, agent, tenant: 'default', minMemoryMb: 100, ttlMs: TTL_MS };
+  opened.step({ type: 'lease', request });
+}
+
+const held = ({ engine }: Opened): unknown[] =>
+  [...engine.state.leases.all()].map(({ id, record }) => [id, record]).sort();
+
+async function outliving(fixture: StoreFixture): Promise<void> {
+  const settings = { devices: [{ index: 3, memoryMb: 1000 }] };
+  let opened = await Opened.on(fixture, settings);
+  for (const [at, agent] of ['agent', 'Agent', 'agent ', '🦊'].entries()) grant(opened, `t${at}`, agent);
+  for (let round = 0; round < 3; round++) {
+    const tenant = 'default';
+    opened.step({ type: 'heartbeat', lease: 't1', tenant }, opened.now + TTL_MS / 2);
+    opened.step({ type: 'release', lease: `t${round * 2}`, tenant });
+    grant(opened, `again${round}`, 'agent');
+    const before = held(opened);
+    if (round !== 1) await opened.store.checkpoint();
+    opened = await reopen(fixture, opened, settings);
+    assert.deepEqual(held(opened), before);
+  }
+  await opened.close();
+}
