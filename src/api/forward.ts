@@ -15,8 +15,9 @@ export interface ForwardParts {
   readonly env: Env;
   readonly outbound: Outbound;
   readonly secret: () => string;
-  /** Who leads, where that is another node. */
   readonly leader: () => Leader | undefined;
+  /** Who this node is. */
+  readonly self: () => string;
   /** The same route of the brain of this node, while it leads. */
   readonly here: (route: Route) => Route | undefined;
   /** Resolves at the next change of who leads, or after that time. */
@@ -49,12 +50,12 @@ export class Forwarder {
   }
 
   async handle(route: Route, given: Call): Promise<Answer | Stream> {
-    const { env, here, leader, changed, holdMs, stopping } = this.#parts;
+    const { env, here, changed, holdMs, stopping } = this.#parts;
     const call = route.repeatable ? { ...given, body: route.repeatable(given) } : given;
     const until = env.clock.monotonic() + (call.identity.fromNode ? HOLD_FOR_NODE_MS : holdMs);
     for (;;) {
       const own = here(route);
-      const other = call.identity.fromNode ? undefined : leader();
+      const other = call.identity.fromNode ? undefined : this.#other();
       const answer = own
         ? await this.#askHere(own, call)
         : other && (await this.#askThere(other, route, call));
@@ -116,6 +117,7 @@ export class Forwarder {
       heartbeatMs,
       first: reply,
       lastId: typeof lastId === 'string' ? lastId : undefined,
+      // This node itself, where it leads by then: it is asked like any other.
       again: async (id) => {
         const now = this.#parts.leader();
         return now ? this.#open(now, call, id) : undefined;
@@ -123,6 +125,12 @@ export class Forwarder {
       pause: () => changed(LOOK_MS),
     });
     return { stream: (request, response) => stream.run(request, response) };
+  }
+
+  /** Who leads, where that is not this node. */
+  #other(): Leader | undefined {
+    const leader = this.#parts.leader();
+    return leader?.node === this.#parts.self() ? undefined : leader;
   }
 
   #open(leader: Leader, call: Call, lastId: string | undefined): Promise<StreamReply> {

@@ -17,6 +17,8 @@ export interface ServerOptions {
   readonly data: string;
   readonly config?: object;
   readonly port?: string;
+  /** Beside the data unless given: several servers may share one folder. */
+  readonly configFile?: string;
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -30,7 +32,7 @@ export function testFolder(t: TestContext): string {
 export async function serve(t: TestContext, options: ServerOptions): Promise<ServerProcess> {
   const { data, config = {}, port = '0', env } = options;
   // JSON is YAML.
-  const file = `${data}.yaml`;
+  const file = options.configFile ?? `${data}.yaml`;
   writeFileSync(file, JSON.stringify(config));
   const words = ['up', '--port', port, '--data', data, '--config', file];
   const running = start(words, env ? { env } : {});
