@@ -25,13 +25,16 @@ export interface Running {
 export interface HowToRun {
   readonly input?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Words before the command, such as those that run it in a namespace. */
+  readonly within?: readonly string[];
 }
 
 export function start(words: readonly string[], how: HowToRun = {}): Running {
   // Variables of whoever runs the tests are no part of them.
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('ORCHD_'));
   const env = { ...Object.fromEntries(inherited), ...how.env };
-  const child = spawn(process.execPath, [MAIN, ...words], { env, stdio: 'pipe' });
+  const [program = process.execPath, ...rest] = [...(how.within ?? []), process.execPath, MAIN, ...words];
+  const child = spawn(program, rest, { env, stdio: 'pipe' });
   const said = { out: '', err: '' };
   const watchers = new Set<() => void>();
   const hear = (stream: 'out' | 'err') => (piece: string) => {

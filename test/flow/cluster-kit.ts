@@ -18,6 +18,11 @@ export interface Job {
   readonly attempts: readonly unknown[];
 }
 
+interface HowToStart {
+  readonly config?: object;
+  readonly within?: readonly string[];
+}
+
 const LEASE_MS = 2000;
 
 /** Notes the job in a ledger, says three words, and ends when it is let go. */
@@ -60,12 +65,9 @@ export class Cluster {
     };
   }
 
-  start(node: string): Promise<ServerProcess> {
-    return serve(this.#t, {
-      data: this.data,
-      config: this.config(node),
-      configFile: join(this.folder, `${node}.yaml`),
-    });
+  start(node: string, { config = this.config(node), within = [] }: HowToStart = {}): Promise<ServerProcess> {
+    const configFile = join(this.folder, `${node}.yaml`);
+    return serve(this.#t, { data: this.data, config, configFile, within });
   }
 
   hold(): void {

@@ -20,6 +20,7 @@ export interface ServerOptions {
   /** Beside the data unless given: several servers may share one folder. */
   readonly configFile?: string;
   readonly env?: Readonly<Record<string, string>>;
+  readonly within?: readonly string[];
 }
 
 /** A folder that goes when the test ends, after all that works in it. */
@@ -30,12 +31,12 @@ export function testFolder(t: TestContext): string {
 }
 
 export async function serve(t: TestContext, options: ServerOptions): Promise<ServerProcess> {
-  const { data, config = {}, port = '0', env } = options;
+  const { data, config = {}, port = '0', env, within } = options;
   // JSON is YAML.
   const file = options.configFile ?? `${data}.yaml`;
   writeFileSync(file, JSON.stringify(config));
   const words = ['up', '--port', port, '--data', data, '--config', file];
-  const running = start(words, env ? { env } : {});
+  const running = start(words, { ...(env && { env }), ...(within && { within }) });
   const kill = async (): Promise<void> => {
     running.child.kill('SIGKILL');
     await running.ended;

@@ -3,9 +3,11 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type TestServer, testMariaDb } from '../../../test/fakes/mariadb.ts';
 import { realEnv } from '../../kit/env/real.ts';
-import { mayLead } from './election.ts';
+import { Opened } from '../conformance/opened.ts';
+import { contend, mayLead, renew } from './election.ts';
 import { MariaDbLeadership } from './leadership.ts';
-import { connector } from './sql.ts';
+import { MariaDbStore } from './mariadb.ts';
+import { connector, type Sql } from './sql.ts';
 
 let server: TestServer;
 before(async () => {
@@ -89,5 +91,39 @@ test('a lost line does not end a term', async () => {
   }
   assert.ok(!over && term.holds());
   await line.close();
+  await a.close();
+});
+
+test('a leader that falls silent within a transaction keeps nobody from the lead', async () => {
+  const url = await server.database();
+  const [a, b] = [await node(url, 'a'), await node(url, 'b')];
+  const first = await a.win();
+  const silent = await connector(url)();
+  await silent.begin();
+  await silent.run('UPDATE orchestrator_epoch SET last_at = last_at + 1 WHERE id = 1');
+  const second = await b.win();
+  assert.ok(second.epoch > first.epoch && second.holds());
+  await first.over;
+  silent.destroy();
+  await Promise.all([a.close(), b.close()]);
+});
+
+test('of two nodes that are both told that they have the lock, one leads', async () => {
+  const url = await server.database();
+  const a = await node(url, 'a');
+  const lines = await Promise.all([connector(url)(), connector(url)()]);
+  const epochs = await Promise.all(
+    lines.map((sql, at) => contend(sql, { node: `n${at}`, address: '', ttlMs: TTL_MS }, true)),
+  );
+  const [lower, higher] = (epochs as number[]).sort((x, y) => x - y);
+  assert.ok(lower !== undefined && higher !== undefined && lower < higher);
+  const keeps = (epoch: number) => renew(lines[0] as Sql, epoch, TTL_MS, { hasLock: true, silentMs: 0 });
+  assert.deepEqual([await keeps(lower), await keeps(higher)], [false, true]);
+  const late = new MariaDbStore(realEnv(), {
+    connect: connector(url),
+    term: { epoch: lower, holds: () => true, over: new Promise(() => undefined) },
+  });
+  await assert.rejects(new Opened(late).open(), { code: 'FENCED' });
+  await Promise.all(lines.map((sql) => sql.close()));
   await a.close();
 });

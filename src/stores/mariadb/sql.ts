@@ -34,6 +34,13 @@ export async function transaction<T>(sql: Sql, run: () => Promise<T>): Promise<T
   }
 }
 
+/**
+ * What does not fit is an error: a text that was cut would be another text. And a client that falls silent within a
+ * transaction, stopped or cut off, must not keep the others from the rows it has locked.
+ */
+const SESSION =
+  "SET SESSION sql_mode='STRICT_ALL_TABLES', time_zone='+00:00', innodb_lock_wait_timeout=10, idle_transaction_timeout=2";
+
 const CONNECT_MS = 5000;
 const SOCKET_MS = 60_000;
 
@@ -61,8 +68,7 @@ function settingsOf(url: string): ConnectionConfig {
     bigIntAsNumber: true,
     insertIdAsNumber: true,
     foundRows: true,
-    // What does not fit is an error: a text that was cut would be another text.
-    initSql: "SET SESSION sql_mode='STRICT_ALL_TABLES', time_zone='+00:00', innodb_lock_wait_timeout=10",
+    initSql: SESSION,
   };
 }
 
