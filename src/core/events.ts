@@ -47,7 +47,9 @@ export type KillAnswer =
   /** It did not run and never will: the executor refuses the token from now on. */
   | { readonly is: 'tombstoned' }
   /** It will not run from now on, but the executor cannot say whether it did. */
-  | { readonly is: 'forgotten' };
+  | { readonly is: 'forgotten' }
+  /** It runs after all. */
+  | { readonly is: 'running' };
 
 export type ResolveAs =
   | { readonly as: 'retry' }

@@ -190,9 +190,14 @@ export type KillReply =
   | { readonly is: 'ended'; readonly outcome: ExecutionOutcome }
   /** The order has arrived; the end will be seen when it comes. */
   | { readonly is: 'stopping' }
+  /** It was only to be buried, and runs: it was left alone. */
+  | { readonly is: 'running' }
   /** Not known here; the token is refused from now on. */
   | { readonly is: 'tombstoned'; readonly registry: string; readonly rememberedSince: number }
   | { readonly is: 'fenced' };
+
+/** `bury` is for certainty that it does not run: where it does after all, nothing is to happen to it. */
+export type KillHow = 'end' | 'bury';
 
 /** One event of an execution, numbered from 1 by the executor itself. */
 export interface ExecutionEvent {
@@ -222,7 +227,8 @@ export interface Backend {
     who: Commander,
     signal?: AbortSignal,
   ): Promise<FollowEnd>;
-  kill(token: string, who: Commander): Promise<KillReply>;
+  /** A token that is not known here is refused from now on; one that is known ends, unless it was only to be buried. */
+  kill(token: string, who: Commander, how?: KillHow): Promise<KillReply>;
   /** After our commit: the executor may drop the result. */
   ack(token: string, who: Commander): Promise<void>;
   start?(): Promise<void>;

@@ -4,6 +4,8 @@
  *
  * An action that gets no answer tries again with growing pauses for as long as it is due.
  */
+
+import { mayBeSpared } from '../core/attempts/progress.ts';
 import { due, dueFor, type Effect, type EffectKind } from '../core/due.ts';
 import type { Engine } from '../core/engine.ts';
 import type { JobEntry } from '../core/entry.ts';
@@ -217,7 +219,9 @@ export class Effects {
 
   async #kill(token: string, backend: Backend): Promise<boolean> {
     crashpoint('effect:before-kill');
-    const reply = await backend.kill(token, this.#who());
+    const ordered = this.#parts.engine.state.open.get(token);
+    if (!ordered) return true;
+    const reply = await backend.kill(token, this.#who(), mayBeSpared(ordered) ? 'bury' : 'end');
     const attempt = this.#parts.engine.state.open.get(token)?.open;
     if (!attempt) return true;
     if (reply.is === 'fenced') throw new OrchdError('FENCED');
@@ -235,6 +239,7 @@ export class Effects {
     reply: Exclude<KillReply, { is: 'fenced' | 'stopping' }>,
     attempt: AttemptRecord,
   ): Promise<KillAnswer> {
+    if (reply.is === 'running') return reply;
     if (reply.is === 'ended') return { is: 'ended', outcome: await this.#stored(checked(reply.outcome)) };
     return { is: remembers(reply, attempt) ? 'tombstoned' : 'forgotten' };
   }

@@ -9,6 +9,7 @@ import type {
   ExecutionEvent,
   FollowEnd,
   Inspection,
+  KillHow,
   KillReply,
   Offer,
   OfferReply,
@@ -41,8 +42,8 @@ export class GuardedBackend implements Backend {
     return this.#inTime(() => this.#backend.inspect(tokens, who));
   }
 
-  kill(token: string, who: Commander): Promise<KillReply> {
-    return this.#inTime(() => this.#backend.kill(token, who));
+  kill(token: string, who: Commander, how: KillHow = 'end'): Promise<KillReply> {
+    return this.#inTime(() => this.#backend.kill(token, who, how));
   }
 
   ack(token: string, who: Commander): Promise<void> {

@@ -12,6 +12,7 @@ import type {
   ExecutionStatus,
   FollowEnd,
   Inspection,
+  KillHow,
   KillReply,
   Offer,
   OfferReply,
@@ -118,7 +119,7 @@ export class LedgerBackend implements Backend {
     return { is: 'ended', outcome };
   }
 
-  async kill(token: string, who: Commander): Promise<KillReply> {
+  async kill(token: string, who: Commander, how: KillHow = 'end'): Promise<KillReply> {
     if (this.#isFenced(who)) return { is: 'fenced' };
     if (this.#acked.has(token)) this.#violation(token, 'killed after its acknowledgement');
     const execution = this.#executions.get(token);
@@ -128,6 +129,7 @@ export class LedgerBackend implements Backend {
       return { is: 'tombstoned', registry: this.info.registry, rememberedSince: 0 };
     }
     if (execution.outcome) return { is: 'ended', outcome: execution.outcome };
+    if (how === 'bury') return { is: 'running' };
     // The order arrives at once, the end is seen a little later, as with any real process.
     this.#env.timers.after(2, () => this.#end(token, execution, { ok: 'cancelled' }));
     return { is: 'stopping' };

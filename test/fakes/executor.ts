@@ -12,6 +12,7 @@ import {
   type FollowEnd,
   type Inspection,
   isMeantFor,
+  type KillHow,
   type KillReply,
   type Offer,
   type OfferReply,
@@ -152,7 +153,7 @@ export class FakeExecutor {
     }
   }
 
-  kill(token: string, who: Commander): KillReply {
+  kill(token: string, who: Commander, how: KillHow): KillReply {
     if (this.#isFenced(who)) return { is: 'fenced' };
     const execution = this.#executions.get(token);
     if (!execution) {
@@ -160,6 +161,7 @@ export class FakeExecutor {
       return { is: 'tombstoned', registry: this.#registry, rememberedSince: this.#since };
     }
     if (execution.outcome) return { is: 'ended', outcome: execution.outcome };
+    if (how === 'bury') return { is: 'running' };
     if (!this.world.random.chance(this.script.ignoreKill ?? 0)) {
       this.world.after(this.world.random.between(0, 30), () => this.#end(execution, { ok: 'cancelled' }));
     }
@@ -259,8 +261,8 @@ export class FakeLine implements Backend {
     return this.#send(() => end);
   }
 
-  kill(token: string, who: Commander): Promise<KillReply> {
-    return this.#send(() => this.#executor.kill(token, who));
+  kill(token: string, who: Commander, how: KillHow = 'end'): Promise<KillReply> {
+    return this.#send(() => this.#executor.kill(token, who, how));
   }
 
   ack(token: string): Promise<void> {

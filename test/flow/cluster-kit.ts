@@ -21,6 +21,7 @@ export interface Job {
 interface HowToStart {
   readonly config?: object;
   readonly within?: readonly string[];
+  readonly port?: string;
 }
 
 const LEASE_MS = 2000;
@@ -65,9 +66,9 @@ export class Cluster {
     };
   }
 
-  start(node: string, { config = this.config(node), within = [] }: HowToStart = {}): Promise<ServerProcess> {
+  start(node: string, { config = this.config(node), ...how }: HowToStart = {}): Promise<ServerProcess> {
     const configFile = join(this.folder, `${node}.yaml`);
-    return serve(this.#t, { data: this.data, config, configFile, within });
+    return serve(this.#t, { data: this.data, config, configFile, ...how });
   }
 
   hold(): void {

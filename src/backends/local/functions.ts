@@ -11,6 +11,7 @@ import {
   type FollowEnd,
   type Inspection,
   isMeantFor,
+  type KillHow,
   type KillReply,
   type Offer,
   type OfferReply,
@@ -107,15 +108,16 @@ export class FunctionBackend implements Backend {
     return outcome ? { is: 'ended', outcome } : { is: 'lost' };
   }
 
-  async kill(token: string): Promise<KillReply> {
+  async kill(token: string, _who?: Commander, how: KillHow = 'end'): Promise<KillReply> {
     const execution = this.#executions.get(token);
     if (!execution) {
       this.#bury(token);
       return { is: 'tombstoned', registry: this.#registry, rememberedSince: this.#since };
     }
-    execution.abort();
+    if (how === 'end') execution.abort();
     const status = execution.status();
-    return status.is === 'ended' ? status : { is: 'stopping' };
+    if (status.is === 'ended') return status;
+    return how === 'end' ? { is: 'stopping' } : status;
   }
 
   async ack(token: string): Promise<void> {

@@ -126,6 +126,29 @@ describe('an attempt whose holder was lost', () => {
     assert.deepEqual([rec.state, rec.tries, open?.n, past?.[0]?.state], ['claimed', 0, 2, 'abandoned']);
   });
 
+  test('that was absent and has started since is left to run: the tombstone came too late', () => {
+    const kit = claimed();
+    kit.offered('a', { is: 'unknown' });
+    kit.found('a', { is: 'absent' });
+    kit.killed('a', { is: 'running' });
+    const { rec, open } = kit.job('a');
+    assert.deepEqual(
+      [rec.state, rec.tries, open?.n, open?.state, open?.kill],
+      ['running', 0, 1, 'accepted', undefined],
+    );
+    kit.end('a', SUCCESS);
+    assert.equal(kit.state('a'), 'succeeded');
+  });
+
+  test('that was absent, has started since and is not wanted any more is not left to run', () => {
+    const kit = claimed();
+    kit.offered('a', { is: 'unknown' });
+    kit.found('a', { is: 'absent' });
+    kit.cancel('a');
+    kit.killed('a', { is: 'running' });
+    assert.equal(kit.job('a').open?.kill?.why, 'cancel');
+  });
+
   test('that was accepted and is absent now was forgotten, whatever the executor says', () => {
     const kit = lost({ onUnknown: 'hold' });
     kit.found('a', { is: 'absent' });

@@ -53,6 +53,7 @@ export function killed(turn: Turn, entry: JobEntry, answer: KillAnswer): void {
   const attempt = entry.open;
   if (!attempt?.kill) return;
   if (answer.is === 'ended') return endAttempt(turn, entry, answer.outcome);
+  if (answer.is === 'running') return mayBeSpared(entry) ? spare(turn, entry) : undefined;
   // An executor that has accepted a token and now says that it never ran has forgotten, whatever it says.
   const certain = answer.is === 'tombstoned' && attempt.acceptedAt === undefined;
   const { why } = attempt.kill;
@@ -68,6 +69,24 @@ export function killed(turn: Turn, entry: JobEntry, answer: KillAnswer): void {
   // Nothing ran: a timeout of an attempt that never started spends a try, anything else does not.
   if (why === 'timeout') return endBadly(turn, entry, timeoutError(entry), undefined, false);
   turn.put('job', entry.uid, unclaim(entry.rec), certain ? 'not-run' : 'given-up');
+}
+
+/** Whether an order to kill is only there to make sure that nothing runs. */
+export function mayBeSpared({ open, rec }: JobEntry): boolean {
+  const why = open?.kill?.why;
+  return (why === 'lost' || why === 'busy' || why === 'refused') && !rec.cancel && !isTerminal(rec.state);
+}
+
+/** A start that came late, or a copy of the offer, was faster than the order: killing it now would waste its work. */
+function spare(turn: Turn, entry: JobEntry): void {
+  const attempt = entry.open;
+  if (!attempt) return;
+  const spared = { ...attempt, kill: undefined, error: undefined, epoch: turn.epoch };
+  if (attempt.state === 'accepted') turn.put('attempt', entry.token, spared, 're-attached');
+  else {
+    turn.put('attempt', entry.token, spared, 'spared');
+    accepted(turn, entry);
+  }
 }
 
 export function lost(turn: Turn, entry: JobEntry): void {

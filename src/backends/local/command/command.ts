@@ -17,6 +17,7 @@ import {
   type FollowEnd,
   type Inspection,
   isMeantFor,
+  type KillHow,
   type KillReply,
   type Offer,
   type OfferReply,
@@ -164,7 +165,7 @@ export class CommandBackend implements Backend {
     return { is: 'ended', outcome: await this.#outcome(token, paths, exit) };
   }
 
-  async kill(token: string, who: Commander): Promise<KillReply> {
+  async kill(token: string, who: Commander, how: KillHow = 'end'): Promise<KillReply> {
     await this.#open();
     if (await this.#registry.isFenced(who)) return { is: 'fenced' };
     const { id: registry, since: rememberedSince } = this.#registry;
@@ -185,6 +186,7 @@ export class CommandBackend implements Backend {
           if (!(await this.#settle(paths, look.owner))) return { is: 'stopping' };
           continue;
         case 'running':
+          if (how === 'bury') return { is: 'running' };
           await this.#order(paths, look.owner);
           return { is: 'stopping' };
       }
