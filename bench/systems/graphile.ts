@@ -9,8 +9,9 @@ import type { PostgresAddress } from './postgres.ts';
 import type { JobBody, System } from './system.ts';
 
 /** What is used of the packages. */
+type OnError = (event: 'error', listener: (error: Error) => void) => void;
 interface Pool {
-  on(event: 'error', listener: (error: Error) => void): void;
+  on: OnError & ((event: 'connect', listener: (client: { on: OnError }) => void) => void);
   end(): Promise<void>;
 }
 interface Pg {
@@ -29,7 +30,6 @@ interface Graphile {
 }
 
 const TASK = 'bench';
-const POOL = Number(process.env['POOL'] ?? 25);
 
 export async function openGraphile(
   at: PostgresAddress,
@@ -38,8 +38,11 @@ export async function openGraphile(
 ): Promise<System> {
   const { makeWorkerUtils, run, Logger } = await loadPeer<Graphile>('graphile-worker');
   const { Pool } = (await loadPeer<Pg>('pg')).default;
-  const pgPool = new Pool({ ...at, max: POOL });
-  pgPool.on('error', (error) => console.error(`bench: graphile-worker: ${error.message}`));
+  // One connection for each that waits, and one that listens.
+  const pgPool = new Pool({ ...at, max: concurrency + 1 });
+  const say = (error: Error): void => console.error(`bench: graphile-worker: ${error.message}`);
+  pgPool.on('error', say);
+  pgPool.on('connect', (client) => client.on('error', say));
   const logger = new Logger(() => () => undefined);
   const utils = await makeWorkerUtils({ pgPool, logger });
   await utils.migrate();

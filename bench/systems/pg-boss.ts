@@ -28,12 +28,13 @@ interface PgBoss {
 }
 
 const QUEUE = 'bench';
-const POOL = Number(process.env['POOL'] ?? 25);
-const LOOPS = Number(process.env['LOOPS'] ?? 2);
+/** While one waits for its completion the other may fetch. */
+const LOOPS = 2;
 
-export async function openPgBoss(at: PostgresAddress, server: number, batchSize: number): Promise<System> {
+export async function openPgBoss(at: PostgresAddress, server: number, inFlight: number): Promise<System> {
   const { PgBoss } = await loadPeer<PgBoss>('pg-boss');
-  const boss = new PgBoss({ ...at, max: POOL });
+  // One connection for each that waits.
+  const boss = new PgBoss({ ...at, max: inFlight + LOOPS });
   boss.on('error', (error) => console.error(`bench: pg-boss: ${error.message}`));
   await boss.start();
   await boss.createQueue(QUEUE);
@@ -42,7 +43,7 @@ export async function openPgBoss(at: PostgresAddress, server: number, batchSize:
   let loops: Promise<unknown> = Promise.resolve();
   const loop = async (): Promise<void> => {
     while (working) {
-      const jobs = await boss.fetch(QUEUE, { batchSize });
+      const jobs = await boss.fetch(QUEUE, { batchSize: inFlight });
       if (jobs.length === 0) {
         await sleep(1);
         continue;
