@@ -38,7 +38,11 @@ export async function openOrchd(folder: string, slots: number, options: OrchdOpt
     async rest() {
       gate = Promise.withResolvers();
     },
-    close: () => orchestrator.stop(),
+    async close() {
+      // It would wait for those that hold the slots.
+      gate?.resolve();
+      await orchestrator.stop();
+    },
   };
   return system;
 }
