@@ -104,36 +104,62 @@ class Images {
   }
 }
 
+const NOT_HELD = new Error('the fence did not hold');
+
 /** False where the fence did not hold: nothing of the batch is written then. */
-export function commitBatch(sql: Sql, batch: Batch, epoch: number): Promise<boolean> {
+export async function commitBatch(sql: Sql, batch: Batch, epoch: number): Promise<boolean> {
   const images = new Images(batch, epoch);
-  return transaction(sql, async () => {
-    const fence = await sql.run(FENCE, [lastOf(batch), batch.now, images.brain, epoch, batch.after]);
-    if (fence.rows === 1) await writeImages(sql, images);
-    return fence.rows === 1;
-  });
+  try {
+    await transaction(sql, async () => {
+      const fence = sql.run(FENCE, [lastOf(batch), batch.now, images.brain, epoch, batch.after]);
+      await held(fence, writeImages(sql, images));
+    });
+    return true;
+  } catch (error) {
+    if (error === NOT_HELD) return false;
+    throw error;
+  }
 }
 
-async function writeImages(sql: Sql, images: Images): Promise<void> {
-  await sql.batch(
-    PUT_JOB,
-    [...images.asks.values()].map(({ values, job, seq }) => [...values, ...jobValues(job, seq)]),
-  );
-  await sql.batch(
-    MOVE_JOB,
-    [...images.jobs].map(([uid, { job, seq }]) => [...jobValues(job, seq), uid]),
-  );
+/**
+ * The rows are sent behind the fence before it is answered: a wait for each would cost more than the rows. What was
+ * written behind a fence that did not hold is rolled back, and whatever else went wrong with it is no matter.
+ */
+async function held(fence: Promise<{ rows: number }>, writes: readonly Promise<void>[]): Promise<void> {
+  // All of them are over before the transaction ends, also where one has failed.
+  const [first, ...others] = await Promise.allSettled([fence, ...writes]);
+  if (first.status === 'rejected') throw first.reason;
+  if (first.value.rows !== 1) throw NOT_HELD;
+  for (const other of others) if (other.status === 'rejected') throw other.reason;
+}
+
+/** Of these any may happen before any other, except where one waits. */
+function writeImages(sql: Sql, images: Images): Promise<void>[] {
   const touched = [...images.touched].filter(([uid]) => !images.jobs.has(uid));
-  await sql.batch(
-    TOUCH_JOB,
-    touched.map(([uid, seq]) => [seq, uid]),
-  );
-  await sql.batch(DROP_ATTEMPTS, images.renewed);
-  await sql.batch(PUT_ATTEMPT, [...images.attempts.values()]);
   const put: Value[][] = [];
   const dropped: Value[][] = [];
   for (const [id, values] of images.failures) values ? put.push(values) : dropped.push([id]);
-  await sql.batch(PUT_FAILURE, put);
-  await sql.batch(DROP_FAILURE, dropped);
-  await sql.batch(PUT_AUDIT, images.audit);
+  return [
+    sql.batch(
+      PUT_JOB,
+      [...images.asks.values()].map(({ values, job, seq }) => [...values, ...jobValues(job, seq)]),
+    ),
+    sql.batch(
+      MOVE_JOB,
+      [...images.jobs].map(([uid, { job, seq }]) => [...jobValues(job, seq), uid]),
+    ),
+    sql.batch(
+      TOUCH_JOB,
+      touched.map(([uid, seq]) => [seq, uid]),
+    ),
+    writeAttempts(sql, images),
+    sql.batch(PUT_FAILURE, put),
+    sql.batch(DROP_FAILURE, dropped),
+    sql.batch(PUT_AUDIT, images.audit),
+  ];
+}
+
+async function writeAttempts(sql: Sql, { renewed, attempts }: Images): Promise<void> {
+  if (renewed.length > 0) await sql.batch(DROP_ATTEMPTS, renewed);
+  await sql.batch(PUT_ATTEMPT, [...attempts.values()]);
 }
