@@ -55,7 +55,7 @@ function openSystem(target: Target, folder: string): Promise<System> {
       return openOrchd(folder, IN_FLIGHT, { config, servers: [target.pid] });
     }
     case 'graphile-worker':
-      return openGraphile(target.at, target.pid, IN_FLIGHT);
+      return openGraphile(target.at, target.pid);
     case 'pg-boss':
       return openPgBoss(target.at, target.pid, IN_FLIGHT);
     case 'BullMQ always':

@@ -1,6 +1,6 @@
 /**
- * graphile-worker, set as its page on performance says: a local queue and completion in batches. Its end of a job is
- * told when the batch is begun, not when it is durable; it has no event for that, so its cycle is given that much.
+ * graphile-worker, set as its page on performance says. It completes jobs in batches then, and tells the end of a job
+ * when its batch is begun, not when that is durable: it has no event for it, so its cycle is given that much.
  */
 import { EventEmitter } from 'node:events';
 import { Ends } from './ends.ts';
@@ -30,16 +30,14 @@ interface Graphile {
 }
 
 const TASK = 'bench';
+/** From worker.graphile.org/docs/performance; with 64 of each it was slower here. */
+const POOL = 25;
+const WORKER = { concurrentJobs: 24, localQueue: { size: 500 }, completeJobBatchDelay: 0 };
 
-export async function openGraphile(
-  at: PostgresAddress,
-  server: number,
-  concurrency: number,
-): Promise<System> {
+export async function openGraphile(at: PostgresAddress, server: number): Promise<System> {
   const { makeWorkerUtils, run, Logger } = await loadPeer<Graphile>('graphile-worker');
   const { Pool } = (await loadPeer<Pg>('pg')).default;
-  // One connection for each that waits, and one that listens.
-  const pgPool = new Pool({ ...at, max: concurrency + 1 });
+  const pgPool = new Pool({ ...at, max: POOL });
   const say = (error: Error): void => console.error(`bench: graphile-worker: ${error.message}`);
   pgPool.on('error', say);
   pgPool.on('connect', (client) => client.on('error', say));
@@ -49,7 +47,6 @@ export async function openGraphile(
   const ends = new Ends();
   const events = new EventEmitter();
   events.on('job:complete', ({ job }: { job: { id: string } }) => ends.tell(job.id));
-  const worker = { concurrentJobs: concurrency, localQueue: { size: 500 }, completeJobBatchDelay: 0 };
   let runner: { stop(): Promise<void> } | undefined;
   const rest = async (): Promise<void> => {
     await runner?.stop();
@@ -70,7 +67,14 @@ export async function openGraphile(
     },
     async work() {
       const taskList = { [TASK]: async (job: JobBody) => system.onStart(job) };
-      runner = await run({ pgPool, logger, events, taskList, noHandleSignals: true, preset: { worker } });
+      runner = await run({
+        pgPool,
+        logger,
+        events,
+        taskList,
+        noHandleSignals: true,
+        preset: { worker: WORKER },
+      });
     },
     rest,
     async close() {
