@@ -30,7 +30,7 @@ interface Graphile {
 }
 
 const TASK = 'bench';
-/** From worker.graphile.org/docs/performance; with 64 of each it was slower here. */
+/** From worker.graphile.org/docs/performance; a pool of 65 was no faster here. */
 const POOL = 25;
 const WORKER = { concurrentJobs: 24, localQueue: { size: 500 }, completeJobBatchDelay: 0 };
 
