@@ -17,6 +17,7 @@ import { bench as cycle } from './suites/cycle.ts';
 import { bench as heap } from './suites/heap.ts';
 import { bench as http } from './suites/http.ts';
 import { bench as latency } from './suites/latency.ts';
+import { bench as mariadb } from './suites/mariadb.ts';
 import { bench as peers } from './suites/peers.ts';
 import { bench as pick } from './suites/pick.ts';
 import { bench as raw } from './suites/raw.ts';
@@ -33,6 +34,7 @@ const ALL: readonly Bench[] = [
   cycle,
   latency,
   peers,
+  mariadb,
   pick,
   heap,
   restart,

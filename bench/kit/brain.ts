@@ -17,9 +17,14 @@ export interface Brain {
   readonly syncs: () => number;
 }
 
-export async function openBrain(data: string, backends: FunctionBackendOptions[] = []): Promise<Brain> {
+/** `more` is configuration beside that of every bench. */
+export async function openBrain(
+  data: string,
+  backends: FunctionBackendOptions[] = [],
+  more = '',
+): Promise<Brain> {
   const { env, syncs } = countingEnv();
-  const orchestrator = await createOrchestrator({ data, backends, config: CONFIG, env });
+  const orchestrator = await createOrchestrator({ data, backends, config: `${CONFIG}\n${more}`, env });
   return { orchestrator, syncs };
 }
 

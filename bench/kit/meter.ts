@@ -67,14 +67,34 @@ export class Meter {
 const difference = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined || b === undefined ? undefined : a - b;
 
+/** With their children, living or gone: PostgreSQL works in one process for each connection. */
 function secondsOf(pids: readonly number[]): number {
   let ticks = 0;
-  for (const pid of pids) {
-    const text = fs.readFileSync(`/proc/${pid}/stat`, 'latin1');
-    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-    ticks += Number(fields[11]) + Number(fields[12]);
-  }
+  for (const pid of pids) for (const spent of ticksOf(pid)) ticks += spent;
+  for (const pid of pids.flatMap(childrenOf)) for (const spent of ticksOf(pid).slice(0, OWN)) ticks += spent;
   return ticks / TICKS_PER_SECOND;
+}
+
+/** How many of the fields below are of the process itself. */
+const OWN = 2;
+
+/** User and system time, then those of its children that have gone. */
+function ticksOf(pid: number): number[] {
+  const text = readOr(`/proc/${pid}/stat`);
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return fields.slice(11, 15).map(Number);
+}
+
+const childrenOf = (pid: number): number[] =>
+  readOr(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number);
+
+/** Nothing where it has gone meanwhile. */
+function readOr(path: string): string {
+  try {
+    return fs.readFileSync(path, 'latin1');
+  } catch {
+    return '';
+  }
 }
 
 /** Work of everybody, and what the host took from this virtual machine. */

@@ -1,16 +1,14 @@
 /** BullMQ with a Redis that syncs before it answers, beside ours: the same shapes, in turns, in the same run. */
-import { spawnSync } from 'node:child_process';
-import { existsSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { type Bench, type Options, type Row, type Values, windowOf } from '../kit/bench.ts';
 import { inChild } from '../kit/child.ts';
 import { openBullMq, type Redis } from '../systems/bullmq.ts';
 import { openOrchd } from '../systems/orchd.ts';
+import { installPeers } from '../systems/peer.ts';
 import { hasRedis, startRedis } from '../systems/redis.ts';
 import { cycles, enqueueThenDrain, paced } from '../systems/shapes.ts';
 
-const PEERS = fileURLToPath(new URL('../peers', import.meta.url));
 const IN_FLIGHT = 64;
 const SHAPES = ['cycle', 'drain', 'latency'] as const;
 
@@ -39,7 +37,7 @@ export const bench: Bench = {
   title: 'ours and BullMQ (Redis appendfsync always), in turns; 64 in flight',
   rounds: 'every',
   async run(options) {
-    const problem = hasRedis() ? install() : 'redis-server not found';
+    const problem = hasRedis() ? installPeers('bullmq') : 'redis-server not found';
     if (problem) return [{ case: 'bullmq', values: { note: `peer skipped: ${problem}` } }];
     const redis = await startRedis(join(options.folder, 'redis'));
     try {
@@ -65,13 +63,4 @@ async function inTurns({ folder, quick }: Options, redis: Redis): Promise<Row[]>
     }
   }
   return rows;
-}
-
-/** Says what is in the way, or nothing. */
-function install(): string | undefined {
-  if (existsSync(join(PEERS, 'node_modules', 'bullmq'))) return undefined;
-  console.error('bench: installing the peers (npm ci in bench/peers)');
-  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund'];
-  const { status } = spawnSync('npm', args, { cwd: PEERS, stdio: ['ignore', 2, 2] });
-  return status === 0 ? undefined : 'npm ci in bench/peers failed';
 }

@@ -2,8 +2,8 @@
  * BullMQ: one queue and one worker in this process, Redis beside it. The end of a job is learned from the worker
  * itself, which is cheaper for it than its QueueEvents.
  */
-import { createRequire } from 'node:module';
-import { pathToFileURL } from 'node:url';
+import { Ends } from './ends.ts';
+import { loadPeer } from './peer.ts';
 import type { JobBody, System } from './system.ts';
 
 /** What is used of it; the package is installed on demand, so its own types may not be there. */
@@ -13,6 +13,7 @@ interface Job {
 }
 interface Queue {
   add(name: string, data: JobBody): Promise<Job>;
+  addBulk(jobs: readonly { name: string; data: JobBody }[]): Promise<Job[]>;
   obliterate(options: { force: boolean }): Promise<void>;
   close(): Promise<void>;
 }
@@ -26,18 +27,13 @@ interface BullMq {
   readonly Worker: new (name: string, handle: (job: Job) => Promise<void>, options: object) => Worker;
 }
 
-async function load(): Promise<BullMq> {
-  const require = createRequire(new URL('../peers/package.json', import.meta.url));
-  return (await import(pathToFileURL(require.resolve('bullmq')).href)) as BullMq;
-}
-
 export interface Redis {
   readonly socket: string;
   readonly pid: number;
 }
 
 export async function openBullMq(redis: Redis, concurrency: number): Promise<System> {
-  const { Queue, Worker } = await load();
+  const { Queue, Worker } = await loadPeer<BullMq>('bullmq');
   const connection = { path: redis.socket, maxRetriesPerRequest: null };
   const queue = new Queue('bench', { connection, defaultJobOptions: { removeOnComplete: true } });
   await queue.obliterate({ force: true });
@@ -48,6 +44,9 @@ export async function openBullMq(redis: Redis, concurrency: number): Promise<Sys
     onStart: () => undefined,
     async submit(job) {
       await queue.add('job', job);
+    },
+    async submitMany(jobs) {
+      await queue.addBulk(jobs.map((data) => ({ name: 'job', data })));
     },
     async cycle(job) {
       const { id } = await queue.add('job', job);
@@ -68,24 +67,4 @@ export async function openBullMq(redis: Redis, concurrency: number): Promise<Sys
     },
   };
   return system;
-}
-
-/** A job may end before its submitter has heard of its id. */
-class Ends {
-  readonly #waiting = new Map<string, () => void>();
-  readonly #early = new Set<string>();
-
-  of(id: string): Promise<void> {
-    if (this.#early.delete(id)) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#waiting.set(id, resolve);
-    });
-  }
-
-  tell(id: string): void {
-    const resolve = this.#waiting.get(id);
-    if (resolve) resolve();
-    else this.#early.add(id);
-    this.#waiting.delete(id);
-  }
 }

@@ -1,20 +1,16 @@
 /** A private Redis that syncs its log before every answer, on a socket in a folder of ours. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { sleep } from '../kit/numbers.ts';
 import type { Redis } from './bullmq.ts';
+import { type Daemon, startDaemon } from './daemon.ts';
 
-const START_TRIES = 100;
-
-export interface RunningRedis extends Redis {
-  stop(): Promise<void>;
-}
+export type RunningRedis = Redis & Daemon;
 
 export const hasRedis = (): boolean => spawnSync('redis-server', ['--version']).status === 0;
 
-export async function startRedis(folder: string): Promise<RunningRedis> {
+export async function startRedis(folder: string, program = 'redis-server'): Promise<RunningRedis> {
   mkdirSync(folder, { recursive: true });
   const socket = join(folder, 'redis.sock');
   const durable = ['--appendonly', 'yes', '--appendfsync', 'always', '--save', ''];
@@ -28,24 +24,12 @@ export async function startRedis(folder: string): Promise<RunningRedis> {
     '--logfile',
     join(folder, 'redis.log'),
   ];
-  const child = spawn('redis-server', [...where, ...durable], { stdio: 'ignore' });
-  const kill = (): void => void child.kill('SIGKILL');
-  process.once('exit', kill);
-  for (let tries = 0; !(await answers(socket)); tries++) {
-    if (tries === START_TRIES || child.exitCode !== null) throw new Error('redis-server did not start');
-    await sleep(50);
-  }
-  return { socket, pid: child.pid ?? 0, stop: () => stop(child, kill) };
-}
-
-async function stop(child: ChildProcess, kill: () => void): Promise<void> {
-  process.off('exit', kill);
-  if (child.exitCode !== null) return;
-  const gone = new Promise((resolve) => {
-    child.once('exit', resolve);
+  const daemon = await startDaemon({
+    program,
+    args: [...where, ...durable],
+    answers: () => answers(socket),
   });
-  child.kill('SIGTERM');
-  await gone;
+  return { socket, ...daemon };
 }
 
 function answers(socket: string): Promise<boolean> {

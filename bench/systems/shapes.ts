@@ -20,6 +20,26 @@ export async function cycles(system: System, folder: string, shape: CycleShape):
   return steady({ ...shape, folder, servers, ...(syncs && { syncs }) }, () => system.cycle(jobNow()));
 }
 
+/** Each its own durable answer; nothing runs meanwhile. */
+export function submits(system: System, folder: string, shape: CycleShape): Promise<Values> {
+  return steady({ ...shape, folder, servers: system.servers }, () => system.submit(jobNow()));
+}
+
+export interface BulkShape {
+  readonly jobs: number;
+  readonly perCall: number;
+}
+
+/** Many in one call, one call at a time: one answer for all of them. */
+export async function bulk(system: System, folder: string, { jobs, perCall }: BulkShape): Promise<Values> {
+  const call = (): Promise<void> => system.submitMany(Array.from({ length: perCall }, jobNow));
+  await inFlight(Math.ceil(jobs / perCall / 4), 1, call);
+  const meter = new Meter(folder, system.servers);
+  const calls = Math.ceil(jobs / perCall);
+  await inFlight(calls, 1, call);
+  return perItem(meter.read(), calls * perCall, undefined);
+}
+
 export interface DrainShape {
   readonly inFlight: number;
   readonly jobs: number;

@@ -9,6 +9,8 @@ export interface JobBody {
 export interface System {
   /** Resolves when the job is durable. */
   submit(job: JobBody): Promise<void>;
+  /** The same for many in one call. */
+  submitMany(jobs: readonly JobBody[]): Promise<void>;
   /** Submits, and resolves when the job has been run and its end is durable. */
   cycle(job: JobBody): Promise<void>;
   /** Lets waiting and new jobs run. Until then they wait. */

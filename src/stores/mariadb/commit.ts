@@ -10,6 +10,7 @@ import {
   JOB_COLUMNS,
   jobValues,
   leaseValues,
+  textOf,
 } from './rows.ts';
 import { type Sql, transaction, type Value } from './sql.ts';
 
@@ -48,10 +49,19 @@ const PUT_AUDIT = `INSERT INTO orchestrator_audit (id, event_type, details, epoc
 const FENCE = `UPDATE orchestrator_epoch SET last_seq = ?, last_at = ?, brain = COALESCE(?, brain)
   WHERE id = 1 AND epoch = ? AND last_seq = ?`;
 
+/** What has become of a job: its record, as an object and as a text. */
+interface Move {
+  readonly job: JobRecord;
+  readonly text: string;
+  readonly seq: number;
+}
+
+const FRESH_TEXT = JSON.stringify(FRESH_JOB);
+
 /** What a batch comes to, record by record: only the last image of each counts. */
 class Images {
-  readonly asks = new Map<string, { values: Value[]; job: JobRecord; seq: number }>();
-  readonly jobs = new Map<string, { job: JobRecord; seq: number }>();
+  readonly asks = new Map<string, { values: Value[]; move: Move }>();
+  readonly jobs = new Map<string, Move>();
   readonly touched = new Map<string, number>();
   /** Jobs whose former attempts no longer count. */
   readonly renewed: Value[][] = [];
@@ -64,103 +74,138 @@ class Images {
   constructor({ changes, after, now }: Batch, epoch: number) {
     let seq = after;
     for (const change of changes) {
-      this.#note(change, ++seq);
-      this.audit.push(auditValues(change, seq, epoch, now));
+      const text = textOf(change);
+      this.#note(change, text, ++seq);
+      this.audit.push(auditValues(change, text, seq, epoch, now));
     }
   }
 
-  #note(change: Change, seq: number): void {
+  #note(change: Change, text: string, seq: number): void {
     const { id } = change;
     switch (change.kind) {
       case 'ask':
-        if (change.after) this.#noteAsk(id, change.after, seq);
+        if (change.after) this.#noteAsk(id, change.after, text, seq);
         return;
       case 'job':
-        if (change.after) this.#noteJob(id, change.after, seq);
+        if (change.after) this.#noteJob(id, { job: change.after, text, seq });
         return;
       case 'attempt':
         if (!change.after) return;
-        this.attempts.set(id, attemptValues(id, change.after));
+        this.attempts.set(id, attemptValues(id, change.after, text));
         this.#touch(change.after.job, seq);
         return;
       case 'failure':
         this.failures.delete(id);
-        this.failures.set(id, change.after && [id, seq, change.after.until, JSON.stringify(change.after)]);
+        this.failures.set(id, change.after && [id, seq, change.after.until, text]);
         return;
       case 'brain':
-        if (change.after) this.brain = JSON.stringify(change.after);
+        if (change.after) this.brain = text;
         return;
       case 'lease':
-        this.leases.set(id, change.after && leaseValues(id, change.after));
+        this.leases.set(id, change.after && leaseValues(id, change.after, text));
         return;
     }
   }
 
   /** An id may come back, redriven or chosen again: what was noted of its former life is over. */
-  #noteAsk(uid: string, ask: AskRecord, seq: number): void {
+  #noteAsk(uid: string, ask: AskRecord, text: string, seq: number): void {
+    // Ids of our own come back only by a redrive, which brings their attempts again.
+    if (ask.hash !== undefined || ask.n !== seq) this.#renew(uid);
+    const move = { job: FRESH_JOB, text: FRESH_TEXT, seq };
+    this.asks.set(uid, { values: askValues(uid, ask, text), move });
+  }
+
+  #renew(uid: string): void {
+    this.renewed.push([uid]);
+    const isNoted = this.asks.has(uid) || this.jobs.has(uid) || this.touched.has(uid);
+    if (!isNoted) return;
     this.jobs.delete(uid);
     this.touched.delete(uid);
     for (const [token, values] of this.attempts) if (values[1] === uid) this.attempts.delete(token);
-    // Ids of our own come back only by a redrive, which brings their attempts again.
-    if (ask.hash !== undefined || ask.n !== seq) this.renewed.push([uid]);
-    this.asks.set(uid, { values: askValues(uid, ask), job: FRESH_JOB, seq });
   }
 
-  #noteJob(uid: string, job: JobRecord, seq: number): void {
+  #noteJob(uid: string, move: Move): void {
     const asked = this.asks.get(uid);
-    if (asked) this.asks.set(uid, { ...asked, job, seq });
-    else this.jobs.set(uid, { job, seq });
+    if (asked) asked.move = move;
+    else this.jobs.set(uid, move);
   }
 
   #touch(uid: string, seq: number): void {
     const asked = this.asks.get(uid);
     const moved = this.jobs.get(uid);
-    if (asked) this.asks.set(uid, { ...asked, seq });
+    if (asked) asked.move = { ...asked.move, seq };
     else if (moved) this.jobs.set(uid, { ...moved, seq });
     else this.touched.set(uid, seq);
   }
 }
 
+const NOT_HELD = new Error('the fence did not hold');
+
 /** False where the fence did not hold: nothing of the batch is written then. */
-export function commitBatch(sql: Sql, batch: Batch, epoch: number): Promise<boolean> {
+export async function commitBatch(sql: Sql, batch: Batch, epoch: number): Promise<boolean> {
   const images = new Images(batch, epoch);
-  return transaction(sql, async () => {
-    const fence = await sql.run(FENCE, [lastOf(batch), batch.now, images.brain, epoch, batch.after]);
-    if (fence.rows === 1) await writeImages(sql, images);
-    return fence.rows === 1;
-  });
+  try {
+    await transaction(sql, async () => {
+      const fence = sql.run(FENCE, [lastOf(batch), batch.now, images.brain, epoch, batch.after]);
+      await held(fence, writeImages(sql, images));
+    });
+    return true;
+  } catch (error) {
+    if (error === NOT_HELD) return false;
+    throw error;
+  }
 }
 
-async function writeImages(sql: Sql, images: Images): Promise<void> {
-  await sql.batch(
-    PUT_JOB,
-    [...images.asks.values()].map(({ values, job, seq }) => [...values, ...jobValues(job, seq)]),
-  );
-  await sql.batch(
-    MOVE_JOB,
-    [...images.jobs].map(([uid, { job, seq }]) => [...jobValues(job, seq), uid]),
-  );
+/**
+ * The rows are sent behind the fence before it is answered: a wait for each would cost more than the rows. What was
+ * written behind a fence that did not hold is rolled back, and whatever else went wrong with it is no matter.
+ */
+async function held(fence: Promise<{ rows: number }>, writes: readonly Promise<void>[]): Promise<void> {
+  // All of them are over before the transaction ends, also where one has failed.
+  const [first, ...others] = await Promise.allSettled([fence, ...writes]);
+  if (first.status === 'rejected') throw first.reason;
+  if (first.value.rows !== 1) throw NOT_HELD;
+  for (const other of others) if (other.status === 'rejected') throw other.reason;
+}
+
+const moveValues = ({ job, text, seq }: Move): Value[] => jobValues(job, text, seq);
+
+/** Of these any may happen before any other, except where one waits. */
+function writeImages(sql: Sql, images: Images): Promise<void>[] {
   const touched = [...images.touched].filter(([uid]) => !images.jobs.has(uid));
-  await sql.batch(
-    TOUCH_JOB,
-    touched.map(([uid, seq]) => [seq, uid]),
-  );
-  await sql.batch(DROP_ATTEMPTS, images.renewed);
-  await sql.batch(PUT_ATTEMPT, [...images.attempts.values()]);
-  await writeOrDrop(sql, images.failures, PUT_FAILURE, DROP_FAILURE);
-  await writeOrDrop(sql, images.leases, PUT_LEASE, DROP_LEASE);
-  await sql.batch(PUT_AUDIT, images.audit);
+  return [
+    sql.batch(
+      PUT_JOB,
+      [...images.asks.values()].map(({ values, move }) => [...values, ...moveValues(move)]),
+    ),
+    sql.batch(
+      MOVE_JOB,
+      [...images.jobs].map(([uid, move]) => [...moveValues(move), uid]),
+    ),
+    sql.batch(
+      TOUCH_JOB,
+      touched.map(([uid, seq]) => [seq, uid]),
+    ),
+    writeAttempts(sql, images),
+    ...putOrDrop(sql, images.failures, PUT_FAILURE, DROP_FAILURE),
+    ...putOrDrop(sql, images.leases, PUT_LEASE, DROP_LEASE),
+    sql.batch(PUT_AUDIT, images.audit),
+  ];
 }
 
-async function writeOrDrop(
+async function writeAttempts(sql: Sql, { renewed, attempts }: Images): Promise<void> {
+  if (renewed.length > 0) await sql.batch(DROP_ATTEMPTS, renewed);
+  await sql.batch(PUT_ATTEMPT, [...attempts.values()]);
+}
+
+function putOrDrop(
   sql: Sql,
   records: ReadonlyMap<string, Value[] | null>,
   put: string,
   drop: string,
-): Promise<void> {
+): Promise<void>[] {
   const kept: Value[][] = [];
   const dropped: Value[][] = [];
   for (const [id, values] of records) values ? kept.push(values) : dropped.push([id]);
-  await sql.batch(put, kept);
-  await sql.batch(drop, dropped);
+  return [sql.batch(put, kept), sql.batch(drop, dropped)];
 }

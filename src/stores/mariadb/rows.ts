@@ -57,9 +57,15 @@ export const JOB_COLUMNS = [
   'job',
 ] as const;
 
-/** A small payload has a column of its own; the rest of the ask is one text. */
-export function askValues(uid: string, ask: AskRecord): Value[] {
-  const { payload, ...rest } = ask;
+/** A small payload has a column of its own; the rest of the ask is one text, as every other record is. */
+export function textOf({ kind, after }: Change): string {
+  if (kind !== 'ask' || typeof after?.payload !== 'string') return JSON.stringify(after);
+  const { payload: _, ...rest } = after;
+  return JSON.stringify(rest);
+}
+
+export function askValues(uid: string, ask: AskRecord, text: string): Value[] {
+  const { payload } = ask;
   const isInline = typeof payload === 'string';
   return [
     uid,
@@ -73,11 +79,11 @@ export function askValues(uid: string, ask: AskRecord): Value[] {
     ask.key === undefined ? null : cut(ask.key),
     ask.hash === undefined ? 0 : 1,
     isInline ? null : payload.file,
-    JSON.stringify(isInline ? rest : ask),
+    text,
   ];
 }
 
-export function jobValues(job: JobRecord, seq: number): Value[] {
+export function jobValues(job: JobRecord, text: string, seq: number): Value[] {
   const { result } = job;
   return [
     seq,
@@ -88,19 +94,19 @@ export function jobValues(job: JobRecord, seq: number): Value[] {
     job.endedAt ?? null,
     job.error === undefined ? null : `${job.error.code}: ${job.error.message}`.slice(0, 4000),
     typeof result === 'object' ? result.file : null,
-    JSON.stringify(job),
+    text,
   ];
 }
 
-export const attemptValues = (token: string, attempt: AttemptRecord): Value[] => [
+export const attemptValues = (token: string, attempt: AttemptRecord, text: string): Value[] => [
   token,
   attempt.job,
   attempt.n,
   isOpen(attempt.state) ? 1 : 0,
-  JSON.stringify(attempt),
+  text,
 ];
 
-export function leaseValues(token: string, lease: LeaseRecord): Value[] {
+export function leaseValues(token: string, lease: LeaseRecord, text: string): Value[] {
   const { agent, gpuIndex, expiresAt, heartbeatAt, fence, minMemoryMb } = lease;
   return [
     token,
@@ -110,15 +116,14 @@ export function leaseValues(token: string, lease: LeaseRecord): Value[] {
     expiresAt ?? null,
     heartbeatAt,
     JSON.stringify({ fence, min_memory_mb: minMemoryMb }),
-    JSON.stringify(lease),
+    text,
   ];
 }
 
-/** A row of the trail. Payloads are left out: they are in the row of their job. */
-export function auditValues(change: Change, seq: number, epoch: number, now: number): Value[] {
-  const { kind, id, cause, after } = change;
-  const told = kind === 'ask' && after ? { ...after, payload: undefined } : after;
-  const details = JSON.stringify({ cause, after: told });
+/** A row of the trail, with the text that the row of the record gets too: it is made once. */
+export function auditValues(change: Change, text: string, seq: number, epoch: number, now: number): Value[] {
+  const { kind, id, cause } = change;
+  const details = `{"cause":${JSON.stringify(cause)},"after":${text}}`;
   return [seq, `${kind}:${cause}`.slice(0, 128), details, epoch, now, cut(id, CHARS.failure)];
 }
 

@@ -5,6 +5,10 @@ import { OrchdError } from '../../model/errors.ts';
 export type Value = string | number | null | Buffer;
 export type Row = Readonly<Record<string, never>>;
 
+/**
+ * A call may be made before others are answered. It then happens after every query and run that was called before
+ * it; a batch may be overtaken by others while its statement is prepared.
+ */
 export interface Sql {
   query<T = Row>(sql: string, values?: readonly Value[]): Promise<T[]>;
   /** Returns how many rows were changed or found. */
@@ -104,16 +108,24 @@ class DriverSql implements Sql {
     if (rows.length > 0) await this.#call(() => this.#connection.batch(sql, rows as Value[][]));
   }
 
-  begin(): Promise<void> {
-    return this.#call(() => this.#connection.beginTransaction());
+  /**
+   * A deadlock ends a transaction in its middle. What was sent behind it without waiting must not be committed by
+   * itself then, as it would be after a START TRANSACTION.
+   */
+  async begin(): Promise<void> {
+    await this.run('SET autocommit = 0');
   }
 
   commit(): Promise<void> {
-    return this.#call(() => this.#connection.commit());
+    return this.#end('COMMIT');
   }
 
   rollback(): Promise<void> {
-    return this.#call(() => this.#connection.rollback());
+    return this.#end('ROLLBACK');
+  }
+
+  async #end(how: 'COMMIT' | 'ROLLBACK'): Promise<void> {
+    await Promise.all([this.run(how), this.run('SET autocommit = 1')]);
   }
 
   async close(): Promise<void> {

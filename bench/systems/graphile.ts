@@ -1,0 +1,87 @@
+/**
+ * graphile-worker, set as its page on performance says. It completes jobs in batches then, and tells the end of a job
+ * when its batch is begun, not when that is durable: it has no event for it, so its cycle is given that much.
+ */
+import { EventEmitter } from 'node:events';
+import { Ends } from './ends.ts';
+import { loadPeer } from './peer.ts';
+import type { PostgresAddress } from './postgres.ts';
+import type { JobBody, System } from './system.ts';
+
+/** What is used of the packages. */
+type OnError = (event: 'error', listener: (error: Error) => void) => void;
+interface Pool {
+  on: OnError & ((event: 'connect', listener: (client: { on: OnError }) => void) => void);
+  end(): Promise<void>;
+}
+interface Pg {
+  readonly default: { readonly Pool: new (options: object) => Pool };
+}
+interface Utils {
+  migrate(): Promise<void>;
+  addJob(task: string, payload: JobBody): Promise<{ readonly id: string }>;
+  addJobs(specs: readonly { identifier: string; payload: JobBody }[]): Promise<unknown>;
+  release(): Promise<void>;
+}
+interface Graphile {
+  makeWorkerUtils(options: object): Promise<Utils>;
+  run(options: object): Promise<{ stop(): Promise<void> }>;
+  readonly Logger: new (factory: () => () => void) => object;
+}
+
+const TASK = 'bench';
+/** From worker.graphile.org/docs/performance; a pool of 65 was no faster here. */
+const POOL = 25;
+const WORKER = { concurrentJobs: 24, localQueue: { size: 500 }, completeJobBatchDelay: 0 };
+
+export async function openGraphile(at: PostgresAddress, server: number): Promise<System> {
+  const { makeWorkerUtils, run, Logger } = await loadPeer<Graphile>('graphile-worker');
+  const { Pool } = (await loadPeer<Pg>('pg')).default;
+  const pgPool = new Pool({ ...at, max: POOL });
+  const say = (error: Error): void => console.error(`bench: graphile-worker: ${error.message}`);
+  pgPool.on('error', say);
+  pgPool.on('connect', (client) => client.on('error', say));
+  const logger = new Logger(() => () => undefined);
+  const utils = await makeWorkerUtils({ pgPool, logger });
+  await utils.migrate();
+  const ends = new Ends();
+  const events = new EventEmitter();
+  events.on('job:complete', ({ job }: { job: { id: string } }) => ends.tell(job.id));
+  let runner: { stop(): Promise<void> } | undefined;
+  const rest = async (): Promise<void> => {
+    await runner?.stop();
+    runner = undefined;
+  };
+  const system: System = {
+    servers: [server],
+    onStart: () => undefined,
+    async submit(job) {
+      await utils.addJob(TASK, job);
+    },
+    async submitMany(jobs) {
+      await utils.addJobs(jobs.map((payload) => ({ identifier: TASK, payload })));
+    },
+    async cycle(job) {
+      const { id } = await utils.addJob(TASK, job);
+      await ends.of(id);
+    },
+    async work() {
+      const taskList = { [TASK]: async (job: JobBody) => system.onStart(job) };
+      runner = await run({
+        pgPool,
+        logger,
+        events,
+        taskList,
+        noHandleSignals: true,
+        preset: { worker: WORKER },
+      });
+    },
+    rest,
+    async close() {
+      await rest();
+      await utils.release();
+      await pgPool.end();
+    },
+  };
+  return system;
+}

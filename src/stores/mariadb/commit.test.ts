@@ -1,0 +1,69 @@
+/** What is sent behind the fence before it is answered must not land by itself. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { type TestServer, testMariaDb } from '../../../test/fakes/mariadb.ts';
+import type { Change } from '../../model/records.ts';
+import { type Batch, commitBatch } from './commit.ts';
+import { migrate } from './migrate.ts';
+import { connector, type Sql } from './sql.ts';
+
+let server: TestServer;
+before(async () => {
+  server = await testMariaDb();
+});
+after(() => server.stop());
+
+const brain = (owner: string): Change => ({
+  kind: 'brain',
+  id: 'brain',
+  cause: 'open',
+  after: { v: 1, owner, epoch: 0, attemptFloor: 0 },
+});
+
+const batchAfter = (after: number, ...owners: string[]): Batch => ({
+  changes: owners.map(brain),
+  after,
+  now: 1,
+});
+
+const trail = (sql: Sql): Promise<{ id: number }[]> =>
+  sql.query('SELECT id FROM orchestrator_audit ORDER BY id');
+
+test('rows behind a fence that does not hold are gone, also where they collide with what is there', async () => {
+  const sql = await connector(await server.database())();
+  await migrate(sql);
+  assert.equal(await commitBatch(sql, batchAfter(0, 'a', 'b'), 0), true);
+  assert.equal(await commitBatch(sql, batchAfter(2, 'c'), 7), false, 'the epoch of another one');
+  assert.equal(await commitBatch(sql, batchAfter(0, 'd', 'e', 'f'), 0), false, 'the same sequences again');
+  assert.deepEqual(await trail(sql), [{ id: 1 }, { id: 2 }]);
+  assert.equal(await commitBatch(sql, batchAfter(2, 'g'), 0), true);
+  assert.deepEqual(await trail(sql), [{ id: 1 }, { id: 2 }, { id: 3 }]);
+  await sql.close();
+});
+
+test('what was sent behind a deadlock is rolled back with it', async () => {
+  const url = await server.database();
+  const sql = await connector(url)();
+  const other = await connector(url)();
+  const look = await connector(url)();
+  await sql.run('CREATE TABLE t (id INT PRIMARY KEY, v INT) ENGINE=InnoDB');
+  await sql.batch(
+    'INSERT INTO t VALUES (?, 0)',
+    Array.from({ length: 20 }, (_, id) => [id]),
+  );
+  await sql.begin();
+  await sql.run('UPDATE t SET v = 1 WHERE id = 0');
+  await other.begin();
+  // The one that has changed less is given up.
+  await other.run('UPDATE t SET v = 2 WHERE id > 0');
+  const blocked = sql.run('UPDATE t SET v = 1 WHERE id = 1');
+  const behind = sql.run('INSERT INTO t VALUES (100, 1)');
+  await Promise.all([
+    assert.rejects(blocked, { errno: 1213 }),
+    other.run('UPDATE t SET v = 2 WHERE id = 0').then(() => other.commit()),
+    behind,
+  ]);
+  await sql.rollback();
+  assert.deepEqual(await look.query('SELECT id FROM t WHERE id = 100 OR v = 1'), []);
+  for (const line of [sql, other, look]) await line.close();
+});
