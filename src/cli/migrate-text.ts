@@ -42,7 +42,7 @@ export const progressText = ({ doing, jobs, of }: MoveProgress): string =>
 export function reportText(report: MoveReport): string {
   const { from, to, live, ended, attempts, bodies, bodyBytes, others, seq, epoch, already, hash } = report;
   return [
-    already ? `${to} holds all of ${from} already; nothing was written.` : `Moved ${from} to ${to}.`,
+    already ? `All of ${from} is in ${to} already; nothing was written.` : `Moved ${from} to ${to}.`,
     `${live} live and ${ended} ended jobs with ${attempts} attempts, ${bodies} bodies (${bodyBytes} bytes), ${others} other records`,
     `everything to change ${seq}; the next brain leads with an epoch above ${epoch}`,
     `read back and found equal: ${hash}`,

@@ -71,5 +71,5 @@ test('a report says what was moved, or that it had been', () => {
     reportText(report),
     /^Moved the journal \/a to the database b at c\.\n1 live and 2 ended jobs/,
   );
-  assert.match(reportText({ ...report, already: true }), /^the database b at c holds all of .* already/);
+  assert.match(reportText({ ...report, already: true }), /^All of .* is in the database b at c already/);
 });

@@ -177,6 +177,17 @@ describe('refused in a sentence, with nothing changed', () => {
     assert.deepEqual(await rows(), before);
   });
 
+  test('and the brain that leads on the source goes on', async () => {
+    const other = folder();
+    await (await lead(journalOn(other), 'somebody')).close();
+    const url = await server.database();
+    const opened = await lead(tablesOn(url));
+    await opened.settled();
+    assert.match(await refused('--from', url, '--to', `journal:${other}`), /holds work already/);
+    opened.submit('goes-on');
+    await opened.close();
+  });
+
   test('a target that another brain is being moved to', async () => {
     const { path } = await filledJournal();
     const url = await server.database();
@@ -312,7 +323,7 @@ test('counts are shown while it runs, and the same command again finds all done'
   assert.match(first.err, /read back \d+ of \d+ jobs/);
   assert.match(first.out, /^Moved the journal .* to the database .*\n\d+ live and \d+ ended jobs/);
   const second = await orchd(words, { env });
-  assert.match(second.out, /holds all of .* already/);
+  assert.match(second.out, /^All of .* is in .* already/);
   assert.equal(second.code, 0);
 });
 

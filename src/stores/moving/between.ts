@@ -21,39 +21,26 @@ export async function moveBetween(
   to: Place,
   onProgress: OnProgress,
 ): Promise<MoveReport> {
+  await using lines = new AsyncDisposableStack();
   try {
-    const source = await openSource(env, from);
-    try {
-      const target = await openTarget(env, to);
-      try {
-        return await move(source, target, onProgress);
-      } finally {
-        await target.close();
-      }
-    } finally {
-      await source.close();
-    }
+    const source = lines.adopt(await openSource(env, from, lines), (contents) => contents.close());
+    const target = lines.adopt(await openTarget(env, to, lines), (opened) => opened.close());
+    return await move(source, target, onProgress);
   } catch (error) {
     throw plainly(error);
   }
 }
 
-async function openSource(env: Env, place: Place): Promise<Contents> {
-  if (place.is === 'journal') return JournalContents.hold(env, place.folder);
-  const sql = await place.connect();
-  return MariaDbContents.hold(sql, place.label).catch(async (error: unknown) => {
-    await sql.close();
-    throw error;
-  });
+async function openSource(env: Env, place: Place, lines: AsyncDisposableStack): Promise<Contents> {
+  if (place.is === 'journal') return JournalContents.open(env, place.folder);
+  const sql = lines.adopt(await place.connect(), (line) => line.close());
+  return MariaDbContents.open(sql, place.label);
 }
 
-async function openTarget(env: Env, place: Place): Promise<Target> {
+async function openTarget(env: Env, place: Place, lines: AsyncDisposableStack): Promise<Target> {
   if (place.is === 'journal') return JournalTarget.open(env, place.folder);
-  const sql = await place.connect();
-  return MariaDbTarget.open(sql, place.label, place.unsafe).catch(async (error: unknown) => {
-    await sql.close();
-    throw error;
-  });
+  const sql = lines.adopt(await place.connect(), (line) => line.close());
+  return MariaDbTarget.open(sql, place.label, place.unsafe);
 }
 
 /** What the driver says of a failure holds the statement with all its values: only the reason is told. */

@@ -41,7 +41,7 @@ export interface LoadedJob {
   readonly result: string | undefined;
 }
 
-/** All that a store holds, while nobody writes to it. */
+/** All that a store holds. */
 export interface Contents {
   /** Where it is, in words; never with a password. */
   readonly place: string;
@@ -51,6 +51,8 @@ export interface Contents {
   /** Every job once, in any order, piece by piece. */
   jobs(): AsyncIterable<readonly JobBundle[]>;
   readBody(ref: BlobRef): Promise<string>;
+  /** The same, as it is from now on: nobody else can write to it until this is closed. */
+  hold(): Promise<Contents>;
   /** Throws where somebody else has written meanwhile. */
   assertHeld(): Promise<void>;
   close(): Promise<void>;

@@ -41,10 +41,10 @@ export class JournalContents implements Contents {
     this.jobCount = read.history.count() + read.state.jobs.size;
   }
 
-  /** Holds the folder until it is closed: no brain can start on it. */
-  static async hold(env: Env, folder: string): Promise<JournalContents> {
+  /** Takes the lock of the folder: no brain can start on it. */
+  static async open(env: Env, folder: string): Promise<JournalContents> {
     const where = paths(folder);
-    if (!(await env.disk.stat(where.lock))) throw nothingIn(folder);
+    if (!(await env.disk.stat(where.log))) throw nothingIn(folder);
     const lock = await env.disk.lock(where.lock);
     if (!lock) {
       throw new OrchdError('STORE_LOCKED', `a running orchd holds ${folder}: stop it, then try again`);
@@ -86,6 +86,10 @@ export class JournalContents implements Contents {
   }
 
   /** The lock sees to it. */
+  async hold(): Promise<Contents> {
+    return this;
+  }
+
   async assertHeld(): Promise<void> {}
 
   async close(): Promise<void> {

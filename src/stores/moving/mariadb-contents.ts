@@ -25,31 +25,34 @@ export class MariaDbContents implements Contents {
   readonly jobCount: number;
   readonly #sql: Sql;
   readonly #epoch: number;
-  readonly #closes: boolean;
 
-  constructor(place: string, sql: Sql, read: ReadTables, closes: boolean) {
+  constructor(place: string, sql: Sql, read: ReadTables) {
     this.place = place;
     this.head = read.head;
     this.loose = read.loose;
     this.jobCount = read.jobCount;
     this.#sql = sql;
     this.#epoch = read.row.epoch;
-    this.#closes = closes;
+  }
+
+  /** As a source; those that a move has not finished are none. */
+  static async open(sql: Sql, place: string): Promise<MariaDbContents> {
+    await refuseOther(sql, place);
+    return MariaDbContents.read(sql, place);
+  }
+
+  static async read(sql: Sql, place: string): Promise<MariaDbContents> {
+    return new MariaDbContents(place, sql, await readTables(sql, place, await epochRow(sql)));
   }
 
   /** Raises the epoch first: whoever leads can write nothing from here on. */
-  static async hold(sql: Sql, place: string): Promise<MariaDbContents> {
-    await refuseOther(sql, place);
+  async hold(): Promise<MariaDbContents> {
+    const sql = this.#sql;
     const row = await transaction(sql, async () => {
       await sql.run('UPDATE orchestrator_epoch SET epoch = epoch + 1 WHERE id = 1');
       return epochRow(sql);
     });
-    return new MariaDbContents(place, sql, await readTables(sql, place, row), true);
-  }
-
-  /** For whoever keeps the line, and needs nobody to be kept out. */
-  static async read(sql: Sql, place: string): Promise<MariaDbContents> {
-    return new MariaDbContents(place, sql, await readTables(sql, place, await epochRow(sql)), false);
+    return new MariaDbContents(this.place, sql, await readTables(sql, this.place, row));
   }
 
   async *jobs(): AsyncGenerator<readonly JobBundle[]> {
@@ -78,9 +81,8 @@ export class MariaDbContents implements Contents {
     );
   }
 
-  async close(): Promise<void> {
-    if (this.#closes) await this.#sql.close();
-  }
+  /** The line belongs to whoever gave it. */
+  async close(): Promise<void> {}
 }
 
 interface ReadTables {

@@ -32,10 +32,11 @@ export interface MoveReport extends Totals {
   readonly already: boolean;
 }
 
-export async function move(source: Contents, target: Target, onProgress: OnProgress): Promise<MoveReport> {
-  const mark = markOf(source.place, source.head.brain, source.head.seq);
+export async function move(from: Contents, target: Target, onProgress: OnProgress): Promise<MoveReport> {
   const found = await target.look();
-  if (found.is === 'work') return compare(source, target, onProgress);
+  if (found.is === 'work') return compare(from, target, onProgress);
+  const source = await from.hold();
+  const mark = markOf(source.place, source.head.brain, source.head.seq);
   const keep = found.is === 'unfinished' && mayContinue(target, found.mark, mark);
   const { head } = source;
   const epoch = head.epoch + EPOCH_LEAP;
