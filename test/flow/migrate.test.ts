@@ -229,6 +229,24 @@ describe('a half-made target', () => {
     for (const to of [url, `journal:${data}`]) await migrated('--from', `journal:${path}`, '--to', to);
   });
 
+  test('keeps what the first try has written', async () => {
+    const { path } = await filledJournal();
+    const url = await server.database();
+    const data = folder();
+    const written = async () => ({
+      rows: await ask(
+        url,
+        "SELECT uid, created_at FROM orchestrator_jobs WHERE uid LIKE 'done%' ORDER BY uid",
+      ),
+      file: fs.statSync(join(data, 'blobs', '00000001.blob')).mtimeMs,
+    });
+    for (const to of [tables(url), journal(data)]) await halfMade(journal(path), to);
+    const first = await written();
+    assert.ok(first.rows.length > 0);
+    for (const to of [url, `journal:${data}`]) await migrated('--from', `journal:${path}`, '--to', to);
+    assert.deepEqual(await written(), first);
+  });
+
   test('is made anew where the source has gone on meanwhile', async () => {
     const { path } = await filledJournal();
     const url = await server.database();
@@ -236,6 +254,9 @@ describe('a half-made target', () => {
     for (const to of [tables(url), journal(data)]) await halfMade(journal(path), to);
     const opened = await lead(journalOn(path));
     for (const uid of ['waits-0-0', 'running-0']) opened.step({ type: 'cancel', uid, by: 'test' });
+    // It had ended, and was written as such.
+    const known = await opened.store.history.get('dead-0-1');
+    opened.step({ type: 'redrive', uid: 'dead-0-1', by: 'test', known });
     await opened.settled();
     const all = await readAll(opened);
     await opened.close();
