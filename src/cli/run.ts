@@ -12,6 +12,7 @@ import { completionOf } from './completion.ts';
 import { doctor } from './doctor.ts';
 import { explain } from './explain.ts';
 import { jobs } from './jobs.ts';
+import { migrate } from './migrate.ts';
 import { redrive } from './redrive.ts';
 import { refusalOf } from './remote.ts';
 import { resolve } from './resolve.ts';
@@ -35,6 +36,7 @@ export const COMMANDS: readonly Command[] = [
   resolve,
   token,
   doctor,
+  migrate,
   completionOf(() => COMMANDS),
   version,
 ];

@@ -207,6 +207,12 @@ export const ERRORS = {
     'The data folder was written by a newer orchd.',
     'Start that version, or a later one.',
   ),
+  STORE_UNFINISHED: entry(
+    409,
+    false,
+    'The store is the target of a move that was not finished.',
+    'Run the same `orchd migrate` again; or empty the target, and start on the source.',
+  ),
   STORE_UNWRITABLE: entry(
     500,
     false,

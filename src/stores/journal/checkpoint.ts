@@ -142,7 +142,7 @@ async function writeNew(delta: Delta, order: MergeOrder, writer: PartWriter): Pr
 }
 
 /** Writes lines into parts of about PART_BYTES, each synced before it is reported. */
-class PartWriter {
+export class PartWriter {
   readonly #disk: Disk;
   readonly #folder: string;
   readonly #seq: number;

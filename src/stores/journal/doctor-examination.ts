@@ -26,6 +26,7 @@ import { FORMAT, type Paths } from './layout.ts';
 import { endedInLog, recover } from './recover.ts';
 import { listSegments } from './segments.ts';
 import { stateHash } from './state-hash.ts';
+import { isUnfinished } from './unfinished.ts';
 
 export interface Diagnosis {
   readonly folder: string;
@@ -186,6 +187,11 @@ export class Examination {
 
   async #checkStart(): Promise<void> {
     const state = emptyState();
+    if (await isUnfinished(this.#disk, this.#paths)) {
+      const sentence =
+        'orchd refuses to start: a move into this folder was not finished; run `orchd migrate` again';
+      this.#report.bad('start', sentence, 'moving.json');
+    }
     try {
       const { fallback } = await recover(this.#disk, this.#paths, state, 0);
       this.#state = state;

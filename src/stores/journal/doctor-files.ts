@@ -36,8 +36,8 @@ export async function listOrphans(
 const BESIDE = ['executions', 'tokens.json', 'tokens.lock'];
 
 function knownNames(paths: Paths): Set<string> {
-  const { lock, manifest, previousManifest, parts, log, blobs, history } = paths;
-  const files = [lock, manifest, previousManifest, parts, log, blobs].map((path) => basename(path));
+  const { lock, manifest, previousManifest, parts, log, blobs, history, moving } = paths;
+  const files = [lock, manifest, previousManifest, parts, log, blobs, moving].map((path) => basename(path));
   const index = ['', '-wal', '-shm'].map((suffix) => basename(history) + suffix);
   return new Set([...files, `${basename(lock)}-journal`, ...index, ...BESIDE]);
 }

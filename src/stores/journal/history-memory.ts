@@ -33,6 +33,11 @@ export class MemoryHistory implements HistoryIndex {
     return found.sort((a, b) => b.ask.n - a.ask.n).slice(0, query.limit);
   }
 
+  after(n: number, limit: number): JobBundle[] {
+    const later = [...this.#jobs.values()].filter(({ ask }) => ask.n > n);
+    return later.sort((a, b) => a.ask.n - b.ask.n).slice(0, limit);
+  }
+
   count(): number {
     return this.#jobs.size;
   }

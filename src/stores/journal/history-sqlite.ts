@@ -139,6 +139,12 @@ export class SqliteHistory implements HistoryIndex {
     return rows.map(toBundle);
   }
 
+  after(n: number, limit: number): JobBundle[] {
+    const sql = 'SELECT line FROM jobs WHERE n > ? ORDER BY n LIMIT ?';
+    const rows = this.#database?.prepare(sql).all(n, limit) as unknown as Row[];
+    return rows.map(toBundle);
+  }
+
   count(): number {
     return this.#number('SELECT count(*) AS value FROM jobs') ?? 0;
   }

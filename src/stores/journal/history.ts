@@ -65,6 +65,8 @@ export interface HistoryIndex {
   get(uid: string): JobBundle | undefined;
   list(query: HistoryQuery): JobBundle[];
   count(): number;
+  /** Of all tenants, those admitted after this place, oldest first. */
+  after(n: number, limit: number): JobBundle[];
   planPurge(endedBefore: number, limit: number): PurgeResult;
   purge(endedBefore: number, limit: number): void;
   usesBlobFile(file: number): boolean;

@@ -31,6 +31,7 @@ import { isFull, LOG_LIMITS, type LogLimits, LogWriter } from './log-writer.ts';
 import { type Manifest, NO_CHECKPOINT, writeManifest } from './manifest.ts';
 import { endedInLog, recover, settleTail } from './recover.ts';
 import { dropBlobFiles, dropOldFiles, type RetentionLimits } from './retention.ts';
+import { refuseUnfinished } from './unfinished.ts';
 
 export interface JournalOptions extends RetentionLimits {
   readonly folder: string;
@@ -174,6 +175,7 @@ export class JournalStore implements Store {
     await this.#makeFolders();
     this.#lock = await disk.lock(this.#paths.lock);
     if (!this.#lock) throw new OrchdError('STORE_LOCKED', 'another process holds this data folder');
+    await refuseUnfinished(disk, this.#paths);
     const { manifest, end, fallback } = await recover(disk, this.#paths, state, now);
     this.#currentIsGood = fallback === undefined;
     if (fallback) this.#options.onWarning?.(`the newest checkpoint was not used: ${fallback}`);

@@ -14,6 +14,8 @@ export const paths = (folder: string) => ({
   spare: join(folder, 'log', SPARE),
   blobs: join(folder, 'blobs'),
   history: join(folder, 'history.sqlite'),
+  moving: join(folder, 'moving.json'),
+  temporaryMoving: join(folder, 'moving.tmp'),
 });
 
 export type Paths = ReturnType<typeof paths>;

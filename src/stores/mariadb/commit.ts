@@ -30,12 +30,12 @@ const replaced = (names: readonly string[]): string =>
   names.map((name) => `${name} = VALUES(${name})`).join(', ');
 
 const ALL_COLUMNS = [...ASK_COLUMNS, ...JOB_COLUMNS];
-const PUT_JOB = `INSERT INTO orchestrator_jobs (${list(ALL_COLUMNS)}) VALUES (${marks(ALL_COLUMNS.length)})
+export const PUT_JOB = `INSERT INTO orchestrator_jobs (${list(ALL_COLUMNS)}) VALUES (${marks(ALL_COLUMNS.length)})
   ON DUPLICATE KEY UPDATE ${replaced(ALL_COLUMNS.slice(1))}`;
 const MOVE_JOB = `UPDATE orchestrator_jobs SET ${JOB_COLUMNS.map((name) => `${name} = ?`).join(', ')} WHERE uid = ?`;
 const TOUCH_JOB = 'UPDATE orchestrator_jobs SET seq = ? WHERE uid = ?';
 const ATTEMPT_COLUMNS = ['token', 'uid', 'n', 'is_open', 'record'];
-const PUT_ATTEMPT = `INSERT INTO orchestrator_attempts (${list(ATTEMPT_COLUMNS)}) VALUES (${marks(5)})
+export const PUT_ATTEMPT = `INSERT INTO orchestrator_attempts (${list(ATTEMPT_COLUMNS)}) VALUES (${marks(5)})
   ON DUPLICATE KEY UPDATE ${replaced(['is_open', 'record'])}`;
 const DROP_ATTEMPTS = 'DELETE FROM orchestrator_attempts WHERE uid = ?';
 const PUT_FAILURE = `REPLACE INTO orchestrator_failures (id, seq, until_ms, record) VALUES (${marks(4)})`;

@@ -33,7 +33,7 @@ export async function attemptsOf(
   return byJob;
 }
 
-async function bundles(sql: Sql, rows: readonly JobRow[]): Promise<JobBundle[]> {
+export async function bundles(sql: Sql, rows: readonly JobRow[]): Promise<JobBundle[]> {
   const attempts = await attemptsOf(
     sql,
     rows.map(({ uid }) => uid),
@@ -97,7 +97,7 @@ export async function planPurge(sql: Sql, endedBefore: number, limit: number): P
 
 const PURGE_ROWS = 500;
 /** Changes nothing, and fails where another one leads. */
-const HOLD_FENCE = 'UPDATE orchestrator_epoch SET epoch = epoch WHERE id = 1 AND epoch = ?';
+export const HOLD_FENCE = 'UPDATE orchestrator_epoch SET epoch = epoch WHERE id = 1 AND epoch = ?';
 
 interface Doomed {
   readonly uid: string;

@@ -2,6 +2,7 @@
 import { OrchdError } from '../../model/errors.ts';
 import { MIGRATIONS } from './schema.ts';
 import type { Sql } from './sql.ts';
+import { refuseUnfinished } from './unfinished.ts';
 
 const LOCK = 'orchd_migrate';
 const LOCK_WAIT_SEC = 60;
@@ -9,7 +10,20 @@ const LOCK_WAIT_SEC = 60;
 const VERSIONS = `CREATE TABLE IF NOT EXISTS orchestrator_schema (
   id TINYINT NOT NULL PRIMARY KEY, version INT UNSIGNED NOT NULL) ENGINE=InnoDB`;
 
-export async function migrate(sql: Sql): Promise<void> {
+/** What the tables were, and what they are now; 0 where there were none. */
+export interface Migrated {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** For whoever works on the tables; refuses those that a move has not finished. */
+export async function migrate(sql: Sql): Promise<Migrated> {
+  const migrated = await bringUp(sql);
+  await refuseUnfinished(sql);
+  return migrated;
+}
+
+export async function bringUp(sql: Sql): Promise<Migrated> {
   const [lock] = await sql.query<{ got: number | null }>('SELECT GET_LOCK(?, ?) AS got', [
     LOCK,
     LOCK_WAIT_SEC,
@@ -18,16 +32,18 @@ export async function migrate(sql: Sql): Promise<void> {
   try {
     await sql.run(VERSIONS);
     await sql.run('INSERT IGNORE INTO orchestrator_schema (id, version) VALUES (1, 0)');
-    for (let version = await versionOf(sql); version < MIGRATIONS.length; version++) {
+    const from = await versionOf(sql);
+    for (let version = from; version < MIGRATIONS.length; version++) {
       for (const statement of MIGRATIONS[version] ?? []) await sql.run(statement);
       await sql.run('UPDATE orchestrator_schema SET version = ? WHERE id = 1', [version + 1]);
     }
+    return { from, to: MIGRATIONS.length };
   } finally {
     await sql.query('SELECT RELEASE_LOCK(?)', [LOCK]);
   }
 }
 
-async function versionOf(sql: Sql): Promise<number> {
+export async function versionOf(sql: Sql): Promise<number> {
   const [row] = await sql.query<{ version: number }>('SELECT version FROM orchestrator_schema WHERE id = 1');
   const version = row?.version ?? 0;
   if (version > MIGRATIONS.length) {

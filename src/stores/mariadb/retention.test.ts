@@ -1,0 +1,133 @@
+/** What retention removes from the tables, what it leaves, and who may do it. */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type TestServer, testMariaDb } from '../../../test/fakes/mariadb.ts';
+import { realEnv } from '../../kit/env/real.ts';
+import { NOW, Opened } from '../conformance/opened.ts';
+import { MariaDbStore } from './mariadb.ts';
+import { dropUnnamedBodies, trimAudit } from './retention.ts';
+import { connector, type Sql } from './sql.ts';
+
+let server: TestServer;
+before(async () => {
+  server = await testMariaDb();
+});
+after(() => server.stop());
+
+interface Stage {
+  readonly sql: Sql;
+  readonly opened: Opened;
+  readonly epoch: number;
+  ids(table: 'blobs' | 'audit'): Promise<number[]>;
+}
+
+async function onStage(run: (stage: Stage) => Promise<void>): Promise<void> {
+  const connect = connector(await server.database());
+  const opened = new Opened(new MariaDbStore(realEnv(), { connect }));
+  await opened.open();
+  const sql = await connect();
+  const [row] = await sql.query<{ epoch: number }>('SELECT epoch FROM orchestrator_epoch');
+  const ids = async (table: string): Promise<number[]> =>
+    (await sql.query<{ id: number }>(`SELECT id FROM orchestrator_${table} ORDER BY id`)).map(({ id }) => id);
+  try {
+    await run({ sql, opened, epoch: row?.epoch ?? 0, ids });
+  } finally {
+    await opened.close();
+    await sql.close();
+  }
+}
+
+const age = (sql: Sql, minutes: number) =>
+  sql.run('UPDATE orchestrator_blobs SET created_at = CURRENT_TIMESTAMP(6) - INTERVAL ? MINUTE', [minutes]);
+
+describe('bodies', () => {
+  test('go when no job names them and they are older than ten minutes', () =>
+    onStage(async ({ sql, opened, epoch, ids }) => {
+      const { store } = opened;
+      const payload = await store.putBlob('"payload"');
+      const result = await store.putBlob('"result"');
+      await store.putBlob('"nobody names it"');
+      opened.submit('waits', { type: 'other', payload });
+      opened.finish('small');
+      const { token } = opened.submit('runs');
+      opened.step({ type: 'outcome', token, outcome: { ok: true, result } });
+      await opened.handedOver();
+      await age(sql, 9);
+      assert.equal(await dropUnnamedBodies(sql, epoch), 3);
+      assert.equal((await ids('blobs')).length, 3, 'they are young');
+      await age(sql, 11);
+      await store.putBlob('"young"');
+      let from = 0;
+      do from = await dropUnnamedBodies(sql, epoch, from);
+      while (from > 0);
+      assert.deepEqual(await ids('blobs'), [payload.file, result.file, 4]);
+      assert.equal(await store.readBlob(payload), '"payload"');
+    }));
+
+  test('go in pieces: a look has its bound, and says where the next begins', () =>
+    onStage(async ({ sql, epoch, ids }) => {
+      await sql.batch(
+        'INSERT INTO orchestrator_blobs (body) VALUES (?)',
+        Array.from({ length: 6000 }, (_, n) => [`${n}`]),
+      );
+      await age(sql, 11);
+      assert.equal(await dropUnnamedBodies(sql, epoch), 5000);
+      assert.equal((await ids('blobs')).length, 1000);
+      assert.equal(await dropUnnamedBodies(sql, epoch, 5000), 6000);
+      assert.equal(await dropUnnamedBodies(sql, epoch, 6000), 0);
+      assert.deepEqual(await ids('blobs'), []);
+    }));
+});
+
+describe('the trail', () => {
+  test('loses what is older than an instant, and no more than asked for', () =>
+    onStage(async ({ sql, opened, epoch, ids }) => {
+      for (let n = 0; n < 30; n++) {
+        opened.now = NOW + n;
+        opened.submit(`j${n}`, { type: 'other' });
+        await opened.settled();
+      }
+      const all = await ids('audit');
+      assert.equal(all.length, 30);
+      const limits = { before: NOW + 20, bytes: 2 ** 40 };
+      assert.equal(await trimAudit(sql, epoch, limits, 7), 7);
+      assert.deepEqual(await ids('audit'), all.slice(7));
+      assert.equal(await trimAudit(sql, epoch, limits, 1000), 13);
+      assert.deepEqual(await ids('audit'), all.slice(20));
+      assert.equal(await trimAudit(sql, epoch, limits, 1000), 0);
+    }));
+
+  test('loses its oldest rows when it takes more than it may, and then rests', () =>
+    onStage(async ({ sql, opened, epoch, ids }) => {
+      for (let n = 0; n < 3000; n++) opened.submit(`j${String(n).padStart(4, '0')}`, { type: 'other' });
+      await opened.settled();
+      const all = await ids('audit');
+      const [row] = await sql.query<{ bytes: string }>(
+        'SELECT SUM(OCTET_LENGTH(details)) AS bytes FROM orchestrator_audit',
+      );
+      const bytes = Number(row?.bytes);
+      const limits = { before: 0, bytes };
+      const removed = await trimAudit(sql, epoch, limits, 100_000);
+      assert.ok(removed > 0 && removed < 2000, `${removed} of ${all.length}`);
+      assert.deepEqual(await ids('audit'), all.slice(removed), 'the oldest');
+      assert.ok((await trimAudit(sql, epoch, limits, 100_000)) <= 2, 'what is left may stay');
+      assert.equal(await trimAudit(sql, epoch, { before: 0, bytes: 2 ** 40 }, 10), 0);
+    }));
+
+  test('that is empty is no matter', () =>
+    onStage(async ({ sql, epoch }) => {
+      assert.equal(await trimAudit(sql, epoch, { before: NOW, bytes: 0 }, 10), 0);
+    }));
+});
+
+test('one that no longer leads removes nothing', () =>
+  onStage(async ({ sql, opened, epoch, ids }) => {
+    await opened.store.putBlob('"x"');
+    await age(sql, 11);
+    opened.submit('a', { type: 'other' });
+    await opened.settled();
+    const before = [await ids('blobs'), await ids('audit')];
+    await assert.rejects(dropUnnamedBodies(sql, epoch - 1), { code: 'FENCED' });
+    await assert.rejects(trimAudit(sql, epoch - 1, { before: NOW + 1, bytes: 0 }, 10), { code: 'FENCED' });
+    assert.deepEqual([await ids('blobs'), await ids('audit')], before);
+  }));

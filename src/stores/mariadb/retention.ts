@@ -1,0 +1,123 @@
+/**
+ * Removes what nothing needs any more, in small pieces, each behind the fence: commits of the brain wait for the
+ * same row.
+ */
+import { OrchdError } from '../../model/errors.ts';
+import { HOLD_FENCE } from './history.ts';
+import { type Sql, transaction, type Value } from './sql.ts';
+
+/** No submission takes this long from its body to its record. */
+const YOUNG_SEC = 600;
+const PIECE_ROWS = 500;
+/** Bodies that are looked at in one go: most of them are named, and stay. */
+const LOOK_ROWS = 5000;
+
+async function behindFence<T>(sql: Sql, epoch: number, run: () => Promise<T>): Promise<T> {
+  return transaction(sql, async () => {
+    const fence = await sql.run(HOLD_FENCE, [epoch]);
+    if (fence.rows !== 1) throw new OrchdError('FENCED');
+    return run();
+  });
+}
+
+const UNNAMED = `NOT EXISTS (SELECT 1 FROM orchestrator_jobs WHERE payload_blob = b.id)
+  AND NOT EXISTS (SELECT 1 FROM orchestrator_jobs WHERE result_blob = b.id)`;
+
+/**
+ * Bodies that no job names and that are older than ten minutes by the database's clock. Looks at some of those
+ * after `from` and returns where to go on; 0 where it has come to the end.
+ */
+export async function dropUnnamedBodies(sql: Sql, epoch: number, from = 0): Promise<number> {
+  const [reach] = await sql.query<{ last: number | null }>(
+    'SELECT MAX(id) AS last FROM (SELECT id FROM orchestrator_blobs WHERE id > ? ORDER BY id LIMIT ?) AS some',
+    [from, LOOK_ROWS],
+  );
+  const last = reach?.last ?? null;
+  if (last === null) return 0;
+  const old = `b.created_at < CURRENT_TIMESTAMP(6) - INTERVAL ${YOUNG_SEC} SECOND`;
+  const unnamed = await sql.query<{ id: number }>(
+    `SELECT b.id FROM orchestrator_blobs b WHERE b.id > ? AND b.id <= ? AND ${old} AND ${UNNAMED}`,
+    [from, last],
+  );
+  for (const ids of piecesOf(unnamed.map(({ id }) => id))) {
+    const marks = ids.map(() => '?').join(',');
+    // Asked again under the fence, where no commit can name one of them meanwhile.
+    await behindFence(sql, epoch, () =>
+      sql.run(`DELETE b FROM orchestrator_blobs b WHERE b.id IN (${marks}) AND ${UNNAMED}`, ids),
+    );
+  }
+  return last;
+}
+
+export interface AuditLimits {
+  /** Rows of earlier instants go. */
+  readonly before: number;
+  /** What the trail may take; the oldest rows beyond it go. */
+  readonly bytes: number;
+}
+
+/** Removes up to `limit` rows of the trail, oldest first; returns how many. */
+export async function trimAudit(
+  sql: Sql,
+  epoch: number,
+  { before, bytes }: AuditLimits,
+  limit: number,
+): Promise<number> {
+  const upTo = Math.max(await lastBefore(sql, before), await lastBeyond(sql, bytes));
+  let removed = 0;
+  while (removed < limit) {
+    const values: Value[] = [upTo, Math.min(PIECE_ROWS, limit - removed)];
+    const { rows } = await behindFence(sql, epoch, () =>
+      sql.run('DELETE FROM orchestrator_audit WHERE id <= ? ORDER BY id LIMIT ?', values),
+    );
+    if (rows === 0) break;
+    removed += rows;
+  }
+  return removed;
+}
+
+/** Instants of the brain never go back, so that everything up to this row is as old. */
+async function lastBefore(sql: Sql, before: number): Promise<number> {
+  const [row] = await sql.query<{ id: number }>(
+    'SELECT id FROM orchestrator_audit WHERE at_ms < ? ORDER BY at_ms DESC, id DESC LIMIT 1',
+    [before],
+  );
+  return row?.id ?? 0;
+}
+
+const SAMPLES = 16;
+const SAMPLE_ROWS = 64;
+/** Columns of a fixed size, and what the two indexes and the pages take beside them. */
+const ROW_BYTES = 100;
+const ROW_SIZE = `OCTET_LENGTH(details) + OCTET_LENGTH(event_type) + 2 * OCTET_LENGTH(subject) + ${ROW_BYTES}`;
+
+/** An estimate: to sum up the trail would mean to read all of it. There is a row for every change, without gaps. */
+async function lastBeyond(sql: Sql, bytes: number): Promise<number> {
+  const [ends] = await sql.query<{ first: number | null; last: number | null }>(
+    'SELECT MIN(id) AS first, MAX(id) AS last FROM orchestrator_audit',
+  );
+  if (ends?.first == null || ends.last === null) return 0;
+  const { first, last } = ends;
+  const rows = Math.floor(bytes / (await averageBytes(sql, first, last)));
+  return Math.max(0, last - rows);
+}
+
+async function averageBytes(sql: Sql, first: number, last: number): Promise<number> {
+  let rows = 0;
+  let bytes = 0;
+  for (let sample = 0; sample < SAMPLES; sample++) {
+    const from = first + Math.floor((sample * (last - first)) / SAMPLES);
+    const [found] = await sql.query<{ rows: number; bytes: string | null }>(
+      `SELECT COUNT(*) AS \`rows\`, SUM(size) AS bytes FROM
+        (SELECT ${ROW_SIZE} AS size FROM orchestrator_audit WHERE id >= ? ORDER BY id LIMIT ?) AS sample`,
+      [from, SAMPLE_ROWS],
+    );
+    rows += found?.rows ?? 0;
+    bytes += Number(found?.bytes ?? 0);
+  }
+  return bytes / rows;
+}
+
+function* piecesOf(ids: readonly number[]): Generator<readonly number[]> {
+  for (let from = 0; from < ids.length; from += PIECE_ROWS) yield ids.slice(from, from + PIECE_ROWS);
+}

@@ -1,0 +1,140 @@
+/** Reads a data folder without writing to it. */
+import { pathToFileURL } from 'node:url';
+import { bundleOf, type JobBundle } from '../../core/ports.ts';
+import type { State } from '../../core/state.ts';
+import type { Disk, Env } from '../../kit/env/env.ts';
+import { OrchdError } from '../../model/errors.ts';
+import type { BlobRef } from '../../model/records.ts';
+import { Blobs } from '../journal/blobs.ts';
+import { emptyState } from '../journal/doctor-view.ts';
+import { openFailure } from '../journal/failures.ts';
+import { SqliteHistory } from '../journal/history-sqlite.ts';
+import { type Paths, paths } from '../journal/layout.ts';
+import { recover } from '../journal/recover.ts';
+import { refuseUnfinished } from '../journal/unfinished.ts';
+import { type Contents, type Head, type LooseRecord, looseRecords, PAGE } from './contents.ts';
+
+export const journalPlace = (folder: string): string => `the journal ${folder}`;
+
+interface Lock {
+  release(): Promise<void>;
+}
+
+export class JournalContents implements Contents {
+  readonly place: string;
+  readonly head: Head;
+  readonly loose: readonly LooseRecord[];
+  readonly jobCount: number;
+  readonly #state: State;
+  readonly #history: SqliteHistory;
+  readonly #blobs: Blobs;
+  readonly #lock: Lock | undefined;
+
+  constructor(place: string, read: ReadJournal, blobs: Blobs, lock: Lock | undefined) {
+    this.place = place;
+    this.head = read.head;
+    this.#state = read.state;
+    this.#history = read.history;
+    this.#blobs = blobs;
+    this.#lock = lock;
+    this.loose = looseRecords(read.state);
+    this.jobCount = read.history.count() + read.state.jobs.size;
+  }
+
+  /** Takes the lock of the folder: no brain can start on it. */
+  static async open(env: Env, folder: string): Promise<JournalContents> {
+    const where = paths(folder);
+    if (!(await env.disk.stat(where.log))) throw nothingIn(folder);
+    const lock = await env.disk.lock(where.lock);
+    if (!lock) {
+      throw new OrchdError('STORE_LOCKED', `a running orchd holds ${folder}: stop it, then try again`);
+    }
+    try {
+      await refuseUnfinished(env.disk, where);
+      return await JournalContents.read(env, folder, lock);
+    } catch (error) {
+      await lock.release();
+      throw openFailure(error);
+    }
+  }
+
+  /** For whoever holds the folder already. */
+  static async read(env: Env, folder: string, lock?: Lock): Promise<JournalContents> {
+    const where = paths(folder);
+    const read = await readJournal(env.disk, where);
+    const blobs = new Blobs(env, where.blobs, () => undefined);
+    return new JournalContents(journalPlace(folder), read, blobs, lock);
+  }
+
+  async *jobs(): AsyncGenerator<readonly JobBundle[]> {
+    for (let n = 0; ; ) {
+      const page = this.#history.after(n, PAGE);
+      const last = page.at(-1);
+      if (!last) break;
+      n = last.ask.n;
+      // A job that lives again is in memory as it is now.
+      yield page.filter(({ uid }) => !this.#state.jobs.has(uid));
+    }
+    const inMemory = [...this.#state.jobs.values()];
+    for (let from = 0; from < inMemory.length; from += PAGE) {
+      yield inMemory.slice(from, from + PAGE).map(bundleOf);
+    }
+  }
+
+  readBody(ref: BlobRef): Promise<string> {
+    return this.#blobs.read(ref);
+  }
+
+  /** The lock sees to it. */
+  async hold(): Promise<Contents> {
+    return this;
+  }
+
+  async assertHeld(): Promise<void> {}
+
+  async close(): Promise<void> {
+    this.#history.close();
+    await this.#lock?.release();
+  }
+}
+
+interface ReadJournal {
+  readonly head: Head;
+  readonly state: State;
+  readonly history: SqliteHistory;
+}
+
+const nothingIn = (folder: string): OrchdError =>
+  new OrchdError('NOT_FOUND', `${folder} holds no work of orchd`);
+
+async function readJournal(disk: Disk, where: Paths): Promise<ReadJournal> {
+  const state = emptyState();
+  const { manifest, end } = await recover(disk, where, state, 0);
+  const { brain } = state;
+  if (!brain) throw nothingIn(where.folder);
+  const history = await openHistory(disk, where);
+  const { watermark, fresh } = history.open();
+  if (fresh) {
+    history.close();
+    throw unindexed(where.folder);
+  }
+  for (const entry of [...state.ended]) if (entry.seq <= watermark) state.forget(entry);
+  const at = Math.max(manifest.at, end.at);
+  const head = { seq: state.seq, at, epoch: Math.max(end.epoch, brain.epoch), brain };
+  return { head, state, history };
+}
+
+/** The index as it lies there: SQLite would write beside it where it is not told otherwise. */
+async function openHistory(disk: Disk, { folder, history }: Paths): Promise<SqliteHistory> {
+  if (!(await disk.stat(history))) throw unindexed(folder);
+  const hasLog = ((await disk.stat(`${history}-wal`))?.size ?? 0) > 0;
+  const hasMemory = (await disk.stat(`${history}-shm`)) !== undefined;
+  const how = hasLog ? (hasMemory ? '?readonly_shm=1' : '') : '?immutable=1';
+  return new SqliteHistory(`${pathToFileURL(history)}${how}`, 'read');
+}
+
+const unindexed = (folder: string): OrchdError =>
+  new OrchdError(
+    'STORE_CORRUPT',
+    `the index of ended jobs in ${folder} is missing: start orchd on it once, which makes it anew, and stop it`,
+  );

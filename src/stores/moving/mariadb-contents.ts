@@ -1,0 +1,138 @@
+/** Reads the tables: every job with all its attempts, and the rest as a brain would recover it. */
+import { crc32 } from 'node:zlib';
+import type { JobBundle } from '../../core/ports.ts';
+import { OrchdError } from '../../model/errors.ts';
+import type { BlobRef, BrainRecord } from '../../model/records.ts';
+import { upcast } from '../../model/upcast.ts';
+import { emptyState } from '../journal/doctor-view.ts';
+import { bundles, JOB_ROW } from '../mariadb/history.ts';
+import { versionOf } from '../mariadb/migrate.ts';
+import { type EpochRow, recoverState } from '../mariadb/recover.ts';
+import type { JobRow } from '../mariadb/rows.ts';
+import { MIGRATIONS } from '../mariadb/schema.ts';
+import { type Sql, transaction } from '../mariadb/sql.ts';
+import { readMarked, refuseUnfinished } from '../mariadb/unfinished.ts';
+import { type Contents, type Head, type LooseRecord, looseRecords, PAGE } from './contents.ts';
+
+export const EPOCH_ROW = 'SELECT epoch, last_seq, last_at, brain FROM orchestrator_epoch WHERE id = 1';
+// In the order of the primary key: no index has all jobs by their place.
+const NEXT_JOBS = `SELECT ${JOB_ROW} FROM orchestrator_jobs WHERE uid > ? ORDER BY uid LIMIT ${PAGE}`;
+
+export class MariaDbContents implements Contents {
+  readonly place: string;
+  readonly head: Head;
+  readonly loose: readonly LooseRecord[];
+  readonly jobCount: number;
+  readonly #sql: Sql;
+  readonly #epoch: number;
+
+  constructor(place: string, sql: Sql, read: ReadTables) {
+    this.place = place;
+    this.head = read.head;
+    this.loose = read.loose;
+    this.jobCount = read.jobCount;
+    this.#sql = sql;
+    this.#epoch = read.row.epoch;
+  }
+
+  /** As a source; those that a move has not finished are none. */
+  static async open(sql: Sql, place: string): Promise<MariaDbContents> {
+    await refuseOther(sql, place);
+    return MariaDbContents.read(sql, place);
+  }
+
+  static async read(sql: Sql, place: string): Promise<MariaDbContents> {
+    return new MariaDbContents(place, sql, await readTables(sql, place, await epochRow(sql)));
+  }
+
+  /** Raises the epoch first: whoever leads can write nothing from here on. */
+  async hold(): Promise<MariaDbContents> {
+    const sql = this.#sql;
+    const row = await transaction(sql, async () => {
+      await sql.run('UPDATE orchestrator_epoch SET epoch = epoch + 1 WHERE id = 1');
+      return epochRow(sql);
+    });
+    return new MariaDbContents(this.place, sql, await readTables(sql, this.place, row));
+  }
+
+  async *jobs(): AsyncGenerator<readonly JobBundle[]> {
+    for (let last: string | undefined = ''; last !== undefined; ) {
+      const rows: JobRow[] = await this.#sql.query<JobRow>(NEXT_JOBS, [last]);
+      last = rows.at(-1)?.uid;
+      if (rows.length > 0) yield bundles(this.#sql, rows);
+    }
+  }
+
+  async readBody(ref: BlobRef): Promise<string> {
+    const [row] = await this.#sql.query<{ body: Buffer }>(
+      'SELECT body FROM orchestrator_blobs WHERE id = ?',
+      [ref.file],
+    );
+    if (row && row.body.length === ref.bytes && crc32(row.body) === ref.crc) return row.body.toString('utf8');
+    throw new OrchdError('STORE_CORRUPT', `body ${ref.file} is missing, or is not the one that was written`);
+  }
+
+  async assertHeld(): Promise<void> {
+    const { epoch, last_seq } = await epochRow(this.#sql);
+    if (epoch === this.#epoch && last_seq === this.head.seq) return;
+    throw new OrchdError(
+      'FENCED',
+      `an orchd was started on ${this.place} meanwhile: stop it, then try again`,
+    );
+  }
+
+  /** The line belongs to whoever gave it. */
+  async close(): Promise<void> {}
+}
+
+interface ReadTables {
+  readonly row: EpochRow;
+  readonly head: Head;
+  readonly loose: readonly LooseRecord[];
+  readonly jobCount: number;
+}
+
+async function refuseOther(sql: Sql, place: string): Promise<void> {
+  if (!(await hasTables(sql))) throw nothingIn(place);
+  const version = await versionOf(sql);
+  if (version !== MIGRATIONS.length) {
+    const message = `the tables in ${place} have version ${version}, not ${MIGRATIONS.length}: run \`orchd migrate\` on them first`;
+    throw new OrchdError('INVALID_PARAMS', message);
+  }
+  await refuseUnfinished(sql);
+}
+
+export async function hasTables(sql: Sql): Promise<boolean> {
+  const named = "table_schema = DATABASE() AND table_name = 'orchestrator_epoch'";
+  return (await sql.query(`SELECT 1 FROM information_schema.tables WHERE ${named}`)).length > 0;
+}
+
+async function epochRow(sql: Sql): Promise<EpochRow> {
+  const [row] = await sql.query<EpochRow>(EPOCH_ROW);
+  if (!row) throw new OrchdError('STORE_CORRUPT', 'the row of the epoch is missing');
+  return row;
+}
+
+const nothingIn = (place: string): OrchdError =>
+  new OrchdError('NOT_FOUND', `${place} holds no work of orchd`);
+
+async function readTables(sql: Sql, place: string, row: EpochRow): Promise<ReadTables> {
+  const brain = brainOf(row);
+  if (!brain) throw nothingIn(place);
+  const state = emptyState();
+  await recoverState(sql, { ...row, brain: null }, state, 0);
+  const [count] = await sql.query<{ jobs: number }>('SELECT COUNT(*) AS jobs FROM orchestrator_jobs');
+  const epoch = Math.max(row.epoch, brain.epoch);
+  return {
+    row,
+    head: { seq: row.last_seq, at: row.last_at, epoch, brain },
+    loose: looseRecords(state),
+    jobCount: count?.jobs ?? 0,
+  };
+}
+
+/** Of tables that a move has not finished, the one that will be. */
+function brainOf({ brain }: EpochRow): BrainRecord | undefined {
+  if (brain === null) return undefined;
+  return readMarked(brain)?.brain ?? upcast('brain', JSON.parse(brain) as never);
+}

@@ -1,0 +1,153 @@
+/** Stores full of everything that is awkward to move, and what a reader finds in them. */
+import fs from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bundleOf, type JobBundle, type Store } from '../../src/core/ports.ts';
+import { realEnv } from '../../src/kit/env/real.ts';
+import type { BlobRef, Body } from '../../src/model/records.ts';
+import { tokenOf } from '../../src/model/records.ts';
+import { Opened } from '../../src/stores/conformance/opened.ts';
+import { InlineBackground } from '../../src/stores/journal/background.ts';
+import { SqliteHistory } from '../../src/stores/journal/history-sqlite.ts';
+import { JournalStore } from '../../src/stores/journal/journal.ts';
+import { MariaDbStore } from '../../src/stores/mariadb/mariadb.ts';
+import { connector } from '../../src/stores/mariadb/sql.ts';
+import type { Place } from '../../src/stores/moving/between.ts';
+
+const YEAR_MS = 365 * 24 * 3600_000;
+const MIB = 2 ** 20;
+
+export const newFolder = (): string => fs.mkdtempSync(join(tmpdir(), 'orchd-move-'));
+
+export function journalOn(folder: string): JournalStore {
+  const env = realEnv();
+  return new JournalStore(env, {
+    folder,
+    checkpointIntervalMs: YEAR_MS,
+    historyMs: 100 * YEAR_MS,
+    auditMs: YEAR_MS,
+    auditBytes: 2 ** 30,
+    background: (paths) => new InlineBackground(env.disk, paths, new SqliteHistory(paths.history, 'write')),
+  });
+}
+
+export const tablesOn = (url: string): MariaDbStore =>
+  new MariaDbStore(realEnv(), { connect: connector(url) });
+
+export const journal = (folder: string): Place => ({ is: 'journal', folder });
+export const tables = (url: string, connect = connector(url)): Place => ({
+  is: 'mariadb',
+  connect,
+  label: 'the database of the test',
+  unsafe: false,
+});
+
+/** An engine on the store that leads, as a brain does from its start. */
+export async function lead(store: Store, owner = 'the-owner'): Promise<Opened> {
+  const opened = new Opened(store);
+  await opened.open();
+  opened.step({ type: 'open', owner });
+  return opened;
+}
+
+const KEYS = [
+  'key',
+  'KEY',
+  'key ',
+  ' key',
+  'k\u00e9y',
+  'ke\u0301y',
+  '🦊',
+  '\u{1f98a}\t"\\\n',
+  'x'.repeat(255),
+  '🦊'.repeat(127),
+];
+
+/** Every sort of job, of several tenants. */
+export async function fill(opened: Opened, rounds = 1): Promise<void> {
+  const { store } = opened;
+  const body = async (text: string): Promise<{ payload: BlobRef; payloadBytes: number }> => {
+    const payload = await store.putBlob(text);
+    return { payload, payloadBytes: payload.bytes };
+  };
+  for (let round = 0; round < rounds; round++) {
+    for (const [n, key] of KEYS.entries()) {
+      for (const tenant of ['default', 'acme', 'Acme']) {
+        opened.finish(`done-${round}-${n}`, { tenant, key, session: key });
+        opened.fail(`dead-${round}-${n}`, { tenant, key: `bad ${key} ${round}`, principal: key });
+        // No backend takes this type: it waits.
+        opened.submit(`waits-${round}-${n}`, {
+          tenant,
+          key: `${key}${round}`.slice(-255),
+          type: 'other',
+          labels: { a: '🦊' },
+        });
+      }
+    }
+    for (const id of ['twin', 'Twin', 'TWIN']) opened.finish(`${id}-${round}`, { hash: 'chosen' }, '"🦊 "');
+    opened.finish(`large-${round}`, await body(JSON.stringify('é🦊'.repeat(MIB / 2))));
+    const { uid } = opened.submit(`large-live-${round}`, {
+      type: 'other',
+      ...(await body(JSON.stringify('y'.repeat(3 * MIB)))),
+    });
+    opened.step({ type: 'cancel', uid, by: 'test' });
+    opened.submit(`large-waits-${round}`, { type: 'other', ...(await body(`"${'z'.repeat(5000)}"`)) });
+    const result = await store.putBlob(JSON.stringify('r'.repeat(9000)));
+    const large = opened.submit(`large-result-${round}`);
+    opened.step({ type: 'outcome', token: tokenOf(large.uid, 1), outcome: { ok: true, result } });
+    retryTwice(opened, `tries-${round}`);
+    const running = opened.submit(`running-${round}`);
+    opened.step({ type: 'offered', token: running.token, answer: { is: 'accepted' } });
+    const quarantined = opened.submit(`cancelled-running-${round}`);
+    opened.step({ type: 'offered', token: quarantined.token, answer: { is: 'accepted' } });
+    opened.step({ type: 'cancel', uid: quarantined.uid, by: 'test' });
+    opened.submit(`later-${round}`, { notBefore: opened.now + 1e9 });
+    opened.now += 10;
+  }
+  await opened.handedOver();
+  const known = await store.history.get('dead-0-0');
+  opened.step({ type: 'redrive', uid: 'dead-0-0', by: 'test', known });
+  // Nobody waits for these to be handed over.
+  opened.finish('ended-last');
+  await opened.settled();
+}
+
+function retryTwice(opened: Opened, id: string): void {
+  const { uid } = opened.submit(id);
+  for (let n = 1; n <= 2; n++) {
+    const error = { code: 'WORKER_TIMEOUT', message: 'late', retriable: true } as const;
+    opened.step({ type: 'outcome', token: tokenOf(uid, n), outcome: { ok: false, error } });
+    opened.step({ type: 'tick' }, opened.now + 100_000);
+  }
+}
+
+/** All jobs as anybody can read them through a store, with their bodies in place of references. */
+export async function readAll(opened: Opened): Promise<Map<string, unknown>> {
+  const { store, engine } = opened;
+  const bundles: JobBundle[] = [...engine.state.jobs.values()].map(bundleOf);
+  for (const tenant of ['default', 'acme', 'Acme']) {
+    const ended = await store.history.list({ tenant, limit: 1e6 });
+    // A job that lives again is in memory as it is now.
+    bundles.push(...ended.filter(({ uid }) => !engine.state.jobs.has(uid)));
+  }
+  const text = async (part: Body | undefined): Promise<string | undefined> =>
+    typeof part === 'object' ? `stored ${await store.readBlob(part)}` : part;
+  const all = new Map<string, unknown>();
+  for (const { uid, ask, job, attempts } of bundles) {
+    if (all.has(uid)) throw new Error(`${uid} is there twice`);
+    all.set(uid, {
+      ask: { ...ask, payload: await text(ask.payload) },
+      job: { ...job, result: await text(job.result) },
+      attempts,
+    });
+  }
+  for (const [id, failure] of engine.state.failures) all.set(`failure ${id}`, failure);
+  return all;
+}
+
+/** Every file of a folder with its bytes. */
+export function bytesOf(folder: string): Map<string, string> {
+  const names = fs.readdirSync(folder, { recursive: true, withFileTypes: true });
+  const files = names.filter((item) => item.isFile()).map((item) => join(item.parentPath, item.name));
+  return new Map(files.sort().map((path) => [path, fs.readFileSync(path, 'base64')]));
+}
