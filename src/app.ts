@@ -59,7 +59,14 @@ export function storeOf(
 ): Store {
   const { kind, unsafe } = config.store;
   if (kind === 'journal') return journalStore(env, config, folder, logger);
-  return new MariaDbStore(env, { connect: connector(urlOf(config)), unsafe, ...(term && { term }) });
+  const { auditMs, auditBytes } = config.retention;
+  return new MariaDbStore(env, {
+    connect: connector(urlOf(config)),
+    unsafe,
+    auditMs,
+    auditBytes,
+    ...(term && { term }),
+  });
 }
 
 /** What the nodes of a cluster elect their leader by. */

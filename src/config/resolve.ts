@@ -88,15 +88,17 @@ function group({ store, mariadb, cluster, orchestrator, server, backends, leases
       ttlMs: toMs(leases.ttl_sec),
       gpus: leases.gpus.map(({ index, memory_mb }) => ({ index, memoryMb: memory_mb })),
     },
-    pool: {
-      url: baseUrl(pool.url),
-      timeoutMs: toMs(pool.timeout),
-      managerUrls: [...new Set(splitList(orchestrator.pool_managers).map(baseUrl))],
-      workerTimeoutMs: toMs(orchestrator.worker_timeout_sec),
-    },
+    pool: poolOf(pool, orchestrator),
     log: { level: log.level },
   };
 }
+
+const poolOf = (pool: RawConfig['pool'], orchestrator: RawConfig['orchestrator']) => ({
+  url: baseUrl(pool.url),
+  timeoutMs: toMs(pool.timeout),
+  managerUrls: [...new Set(splitList(orchestrator.pool_managers).map(baseUrl))],
+  workerTimeoutMs: toMs(orchestrator.worker_timeout_sec),
+});
 
 function deepFreeze<T>(value: T): DeepReadonly<T> {
   if (typeof value === 'object' && value !== null) {

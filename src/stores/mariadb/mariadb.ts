@@ -26,12 +26,16 @@ import { planPurge, purge, TableHistory } from './history.ts';
 import { Lines } from './lines.ts';
 import { checkDurable, migrate } from './migrate.ts';
 import { type EpochRow, recoverState, takeOver, takeUp } from './recover.ts';
+import { dropUnnamedBodies, trimAudit } from './retention.ts';
 import { type Connect, isConflict, isDiskFull, isLost, type Sql } from './sql.ts';
 
 export interface MariaDbOptions {
   readonly connect: Connect;
   /** Take a server that may lose what it has answered. */
   readonly unsafe?: boolean;
+  /** How long rows of the trail are kept, and how much of them. */
+  readonly auditMs?: number;
+  readonly auditBytes?: number;
   /** The lead that an election has given; without one it is taken from whoever has it. */
   readonly term?: Term;
 }
@@ -40,6 +44,8 @@ export interface MariaDbOptions {
 const MAX_BATCH = 2000;
 const MAX_PENDING = 200_000;
 const RETRY_MS = 100;
+/** Rows of the trail that go at a time: they come in as fast. */
+const MAX_TRIMMED = 100_000;
 
 interface Unit {
   readonly changes: readonly Change[];
@@ -70,6 +76,8 @@ export class MariaDbStore implements Store {
   #doubtful = false;
   #failure: Error | undefined;
   #closed = false;
+  /** How far bodies have been looked at that nothing may name. */
+  #tidiedTo = 0;
 
   constructor(env: Env, options: MariaDbOptions) {
     this.#env = env;
@@ -151,7 +159,19 @@ export class MariaDbStore implements Store {
   }
 
   purge(endedBefore: number, limit: number): Promise<void> {
-    return this.#chores.read((sql) => purge(sql, this.#epoch, endedBefore, limit));
+    return this.#chores.read(async (sql) => {
+      await purge(sql, this.#epoch, endedBefore, limit);
+      await this.#tidy(sql);
+    });
+  }
+
+  /** What nothing names any more, and rows of the trail past their time; a piece of it each time. */
+  async #tidy(sql: Sql): Promise<void> {
+    this.#tidiedTo = await dropUnnamedBodies(sql, this.#epoch, this.#tidiedTo);
+    const { auditMs = Number.POSITIVE_INFINITY, auditBytes = Number.POSITIVE_INFINITY } = this.#options;
+    if (auditMs === Number.POSITIVE_INFINITY && auditBytes === Number.POSITIVE_INFINITY) return;
+    const before = Math.max(0, this.#env.clock.now() + this.skewMs - auditMs);
+    await trimAudit(sql, this.#epoch, { before, bytes: auditBytes }, MAX_TRIMMED);
   }
 
   /** Rows are always up to date. */

@@ -58,9 +58,12 @@ export const JOB_COLUMNS = [
 ] as const;
 
 /** A small payload has a column of its own; the rest of the ask is one text, as every other record is. */
-export function textOf({ kind, after }: Change): string {
-  if (kind !== 'ask' || typeof after?.payload !== 'string') return JSON.stringify(after);
-  const { payload: _, ...rest } = after;
+export const textOf = ({ kind, after }: Change): string =>
+  kind === 'ask' && after ? askText(after) : JSON.stringify(after);
+
+export function askText(ask: AskRecord): string {
+  if (typeof ask.payload !== 'string') return JSON.stringify(ask);
+  const { payload: _, ...rest } = ask;
   return JSON.stringify(rest);
 }
 

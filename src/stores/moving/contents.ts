@@ -24,13 +24,16 @@ export type LooseRecord = {
 }[LooseKind];
 
 /** A kind that is added must say here where a state keeps it. */
-const LOOSE: { readonly [K in LooseKind]: (state: State) => ReadonlyMap<string, RecordKinds[K]> } = {
+const LOOSE: { readonly [K in LooseKind]: (state: State) => Iterable<readonly [string, RecordKinds[K]]> } = {
   failure: (state) => state.failures,
+  lease: (state) => [...state.leases.all()].map(({ id, record }) => [id, record] as const),
 };
 
 export function looseRecords(state: State): LooseRecord[] {
   const kinds = Object.keys(LOOSE) as LooseKind[];
-  return kinds.flatMap((kind) => [...LOOSE[kind](state)].map(([id, after]) => ({ kind, id, after })));
+  return kinds.flatMap((kind) =>
+    [...LOOSE[kind](state)].map(([id, after]) => ({ kind, id, after }) as LooseRecord),
+  );
 }
 
 /** A job with its large bodies in hand: each store names them in its own way. */

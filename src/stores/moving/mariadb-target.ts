@@ -6,7 +6,7 @@ import { commitBatch, PUT_ATTEMPT, PUT_JOB } from '../mariadb/commit.ts';
 import { HOLD_FENCE } from '../mariadb/history.ts';
 import { bringUp, checkDurable } from '../mariadb/migrate.ts';
 import type { EpochRow } from '../mariadb/recover.ts';
-import { askValues, attemptValues, jobValues } from '../mariadb/rows.ts';
+import { askText, askValues, attemptValues, jobValues } from '../mariadb/rows.ts';
 import { type Sql, transaction } from '../mariadb/sql.ts';
 import { markedBrain, readMarked } from '../mariadb/unfinished.ts';
 import type { Contents, Found, Head, LoadedJob, LooseRecord, Target } from './contents.ts';
@@ -75,12 +75,15 @@ export class MariaDbTarget implements Target {
       }
       await sql.batch(
         PUT_JOB,
-        bundles.map(({ uid, ask, job, seq }) => [...askValues(uid, ask), ...jobValues(job, seq)]),
+        bundles.map(({ uid, ask, job, seq }) => [
+          ...askValues(uid, ask, askText(ask)),
+          ...jobValues(job, JSON.stringify(job), seq),
+        ]),
       );
       await sql.batch(
         PUT_ATTEMPT,
         bundles.flatMap(({ uid, attempts }) =>
-          attempts.map((attempt) => attemptValues(tokenOf(uid, attempt.n), attempt)),
+          attempts.map((attempt) => attemptValues(tokenOf(uid, attempt.n), attempt, JSON.stringify(attempt))),
         ),
       );
     });
