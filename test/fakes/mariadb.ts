@@ -1,6 +1,6 @@
 /**
  * A MariaDB for tests: the one that ORCHD_TEST_MARIADB_URL names, or a private server on a socket in a folder of
- * ours, from a template that is made once.
+ * ours, from a template that is made once. `npm test` starts one for all and names it that way.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -25,17 +25,28 @@ fi
 cp -a "$1" "$2"
 `;
 
+/** Where the tests that share a server find it. */
+export const GIVEN = 'ORCHD_TEST_MARIADB_URL';
+
 export interface TestServer {
-  /** Of a database that nobody else uses. */
+  /** The address of a database that nobody else uses. */
   database(): Promise<string>;
-  kill(signal: NodeJS.Signals): Promise<void>;
-  start(): Promise<void>;
   stop(): Promise<void>;
 }
 
+/** A server that a test may do to what it likes. */
+export interface OwnServer extends TestServer {
+  readonly url: string;
+  kill(signal: NodeJS.Signals): Promise<void>;
+  start(): Promise<void>;
+}
+
 export async function testMariaDb(): Promise<TestServer> {
-  const given = process.env['ORCHD_TEST_MARIADB_URL'];
-  if (given !== undefined) return new GivenServer(given);
+  const given = process.env[GIVEN];
+  return given === undefined ? ownMariaDb() : new GivenServer(given);
+}
+
+export async function ownMariaDb(): Promise<OwnServer> {
   const server = new PrivateServer(await needDebian('mariadb-server', 'mariadbd'));
   await server.make();
   await server.start();
@@ -59,24 +70,30 @@ async function makeDatabase(url: string): Promise<string> {
 
 class GivenServer implements TestServer {
   readonly #url: string;
+  readonly #made: string[] = [];
 
   constructor(url: string) {
     this.#url = url;
   }
 
-  database(): Promise<string> {
-    return makeDatabase(this.#url);
+  async database(): Promise<string> {
+    const url = await makeDatabase(this.#url);
+    this.#made.push(new URL(url).pathname.slice(1));
+    return url;
   }
 
-  async kill(): Promise<void> {
-    throw new Error('a server that was given is not killed');
+  /** It goes on without what was made here. */
+  async stop(): Promise<void> {
+    const sql = await connector(this.#url)();
+    try {
+      for (const name of this.#made.splice(0)) await sql.run(`DROP DATABASE IF EXISTS ${name}`);
+    } finally {
+      await sql.close();
+    }
   }
-
-  async start(): Promise<void> {}
-  async stop(): Promise<void> {}
 }
 
-class PrivateServer implements TestServer {
+class PrivateServer implements OwnServer {
   readonly #program: string;
   readonly #folder = fs.mkdtempSync(join(tmpdir(), 'orchd-mariadb-'));
   #child: ChildProcess | undefined;
@@ -89,7 +106,7 @@ class PrivateServer implements TestServer {
     return join(this.#folder, 'socket');
   }
 
-  get #url(): string {
+  get url(): string {
     return `mariadb://root@localhost/?socket=${encodeURIComponent(this.#socket)}`;
   }
 
@@ -134,7 +151,7 @@ class PrivateServer implements TestServer {
   }
 
   database(): Promise<string> {
-    return makeDatabase(this.#url);
+    return makeDatabase(this.url);
   }
 
   async kill(signal: NodeJS.Signals): Promise<void> {
@@ -163,7 +180,7 @@ class PrivateServer implements TestServer {
   async #answers(): Promise<boolean> {
     let sql: Sql | undefined;
     try {
-      sql = await connector(this.#url)();
+      sql = await connector(this.url)();
       return true;
     } catch {
       return false;

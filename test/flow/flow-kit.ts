@@ -1,8 +1,8 @@
-/** Orchestrators for flow tests: on a journal in a folder of their own, or in memory, stopped when the test ends. */
+/** Orchestrators for flow tests, on every store there is, stopped when the test ends. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
+import { after, type TestContext, test } from 'node:test';
 import { runtimeSettings } from '../../src/app.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Backend } from '../../src/core/ports.ts';
@@ -14,8 +14,13 @@ import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
 import { SqliteHistory } from '../../src/stores/journal/history-sqlite.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
+import { type TestServer, testMariaDb } from '../fakes/mariadb.ts';
 
-export const STORES = ['memory', 'journal'] as const;
+export const STORES = ['memory', 'journal', 'mariadb'] as const;
+/** Those that have everything again after a restart. */
+export const LASTING = ['journal', 'mariadb'] as const;
+
+export type StoreName = (typeof STORES)[number];
 
 export function tempFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'orchd-flow-'));
@@ -23,14 +28,41 @@ export function tempFolder(t: TestContext): string {
   return join(folder, 'data');
 }
 
-export const dataOf = (t: TestContext, store: (typeof STORES)[number]): string =>
-  store === 'memory' ? 'memory' : tempFolder(t);
+/** Started by the first test that needs it. */
+let server: Promise<TestServer> | undefined;
+after(async () => (await server)?.stop());
+
+/** A place for the data of a test: `memory`, a folder, or the address of a database. */
+export async function dataOf(t: TestContext, store: StoreName): Promise<string> {
+  if (store !== 'mariadb') return store === 'memory' ? 'memory' : tempFolder(t);
+  server ??= testMariaDb();
+  return (await server).database();
+}
+
+/** The same promise on one store after the other. */
+export function onStores(
+  stores: readonly StoreName[],
+  title: string,
+  show: (t: TestContext, data: string) => Promise<void>,
+): void {
+  for (const store of stores) test(`${title} (${store})`, async (t) => show(t, await dataOf(t, store)));
+}
+
+export const isDatabase = (data: string): boolean => data.startsWith('mariadb:');
+
+/** The options for a place that is a database: it is named in the configuration. */
+function configured(options: OrchestratorOptions): OrchestratorOptions {
+  const { data, config = '', ...rest } = options;
+  if (data === undefined || !isDatabase(data)) return options;
+  const url = JSON.stringify(data);
+  return { ...rest, config: `${config}\nstore: mariadb\nmariadb: {url: ${url}}\n` };
+}
 
 /** Says nothing: what a test wants to know it asks for. */
 const silent = createLogger({ write: () => undefined, now: () => 0 });
 
 export async function start(t: TestContext, options: OrchestratorOptions): Promise<Orchestrator> {
-  const orchestrator = await createOrchestrator({ logger: silent, ...options });
+  const orchestrator = await createOrchestrator({ logger: silent, ...configured(options) });
   t.after(() => within(orchestrator.stop(), STOP_PATIENCE_MS));
   return orchestrator;
 }
