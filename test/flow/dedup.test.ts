@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { OrchdError } from '../../src/index.ts';
 import type { Submitted } from '../../src/runtime/submissions.ts';
-import { HeldEnv, onStores, refusalOf, STORES, start, tempFolder, turns } from './flow-kit.ts';
+import { LASTING, onStores, refusalOf, STORES, start, turns } from './flow-kit.ts';
+import { holdable } from './holding.ts';
 import { Stage } from './stage.ts';
 
 onStores(
@@ -83,26 +83,31 @@ onStores(
   },
 );
 
-test('nobody is told of a job before it is durable: 100 submits of one key, one held flush', async (t) => {
-  const held = new HeldEnv();
-  const stage = new Stage();
-  const orchestrator = await start(t, { data: tempFolder(t), env: held.env, backends: [stage] });
-  held.hold();
-  let told = 0;
-  const submits = Array.from({ length: 100 }, async () => {
-    const answer = await orchestrator.submit({ key: 'k' });
-    told++;
-    return answer;
-  });
-  await held.flushWaits();
-  await turns();
-  assert.deepEqual([told, stage.offers.length], [0, 0], 'no answer and no offer while the flush is held');
-  held.release();
-  const answers = await Promise.all(submits);
-  assert.equal(new Set(answers.map(({ job_id }) => job_id)).size, 1);
-  await stage.startedCount(1);
-  stage.endAll();
-});
+onStores(
+  LASTING,
+  'nobody is told of a job before it is durable: 100 submits of one key, one held commit',
+  async (t, data) => {
+    const held = holdable(data);
+    t.after(() => held.release());
+    const stage = new Stage();
+    const orchestrator = await start(t, { data, env: held.env, backends: [stage] });
+    await held.hold();
+    let told = 0;
+    const submits = Array.from({ length: 100 }, async () => {
+      const answer = await orchestrator.submit({ key: 'k' });
+      told++;
+      return answer;
+    });
+    await held.commitWaits();
+    await turns();
+    assert.deepEqual([told, stage.offers.length], [0, 0], 'no answer and no offer while the commit is held');
+    await held.release();
+    const answers = await Promise.all(submits);
+    assert.equal(new Set(answers.map(({ job_id }) => job_id)).size, 1);
+    await stage.startedCount(1);
+    stage.endAll();
+  },
+);
 
 onStores(
   STORES,

@@ -1,9 +1,10 @@
 /** What happens to a job, as a stream: in order, once each, and to its end. */
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import type { TestContext } from 'node:test';
 import type { JobEvent } from '../../src/index.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
-import { HeldEnv, onStores, STORES, start, tempFolder, turns, within } from './flow-kit.ts';
+import { LASTING, onStores, STORES, start, turns, within } from './flow-kit.ts';
+import { holdable } from './holding.ts';
 import { Stage } from './stage.ts';
 
 async function begin(t: TestContext, data: string): Promise<{ stage: Stage; orchestrator: Orchestrator }> {
@@ -62,28 +63,34 @@ onStores(STORES, 'whoever comes late hears the same, and so does everybody', asy
   for (const reading of readings) assert.deepEqual(tokensOf(await within(reading)), WORDS(50));
 });
 
-test('tokens that come while the commit of the start is under way are heard once, in order', async (t) => {
-  const held = new HeldEnv();
-  const stage = new Stage();
-  t.after(() => {
-    held.release();
-    stage.endAll();
-  });
-  const orchestrator = await start(t, { data: tempFolder(t), env: held.env, backends: [stage] });
-  await orchestrator.submit({ job_id: 'a' });
-  await stage.startedCount(1);
-  held.hold();
-  await held.flushWaits();
-  const reading = readAll(orchestrator.events('a'));
-  await turns();
-  say(stage, 'a:1', 0, 5);
-  await turns();
-  held.release();
-  await turns();
-  say(stage, 'a:1', 5, 10);
-  stage.end('a:1');
-  assert.deepEqual(tokensOf(await within(reading)), WORDS(10));
-});
+onStores(
+  LASTING,
+  'tokens that come while the commit of the start is under way are heard once, in order',
+  async (t, data) => {
+    const held = holdable(data);
+    const stage = new Stage();
+    t.after(async () => {
+      await held.release();
+      stage.endAll();
+    });
+    const orchestrator = await start(t, { data, env: held.env, backends: [stage] });
+    stage.answer = async () => {
+      await held.hold();
+      return undefined;
+    };
+    await orchestrator.submit({ job_id: 'a' });
+    await held.commitWaits();
+    const reading = readAll(orchestrator.events('a'));
+    await turns();
+    say(stage, 'a:1', 0, 5);
+    await turns();
+    await held.release();
+    await turns();
+    say(stage, 'a:1', 5, 10);
+    stage.end('a:1');
+    assert.deepEqual(tokensOf(await within(reading)), WORDS(10));
+  },
+);
 
 onStores(STORES, 'a reader goes on where it stopped', async (t, data) => {
   const { stage, orchestrator } = await begin(t, data);

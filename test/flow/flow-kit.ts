@@ -117,60 +117,6 @@ export function hookedDisk(hook: FileHook, real: Disk = realEnv().disk): Disk {
   });
 }
 
-/** An environment whose flushes of the log wait while they are held. */
-export class HeldEnv {
-  readonly env: Env;
-  #gate: PromiseWithResolvers<void> | undefined;
-  #watchers: (() => void)[] = [];
-  /** Flushes so far, and those that wait now. */
-  flushes = 0;
-  waiting = 0;
-
-  constructor() {
-    const disk = hookedDisk((path, file) => (path.endsWith('.log') ? this.#held(file) : file));
-    this.env = { ...realEnv(), disk };
-  }
-
-  hold(): void {
-    this.#gate ??= Promise.withResolvers<void>();
-  }
-
-  release(): void {
-    this.#gate?.resolve();
-    this.#gate = undefined;
-  }
-
-  /** Lets one flush become durable, and returns when the next one waits: by then it was told. */
-  async releaseOne(): Promise<void> {
-    const { flushes } = this;
-    this.#gate?.resolve();
-    this.#gate = Promise.withResolvers<void>();
-    await this.#until(() => this.flushes > flushes);
-  }
-
-  /** A flush has been written and waits to become durable. */
-  async flushWaits(): Promise<void> {
-    await this.#until(() => this.waiting > 0);
-  }
-
-  async #until(isSo: () => boolean): Promise<void> {
-    while (!isSo()) await within(new Promise<void>((resolve) => this.#watchers.push(resolve)));
-  }
-
-  #held(file: DiskFile): DiskFile {
-    const sync = file.datasync.bind(file);
-    file.datasync = async () => {
-      this.flushes++;
-      this.waiting++;
-      for (const wake of this.#watchers.splice(0)) wake();
-      await this.#gate?.promise;
-      this.waiting--;
-      await sync();
-    };
-    return file;
-  }
-}
-
 const PATIENCE_MS = 3000;
 /** A stop waits by itself for work that would be lost. */
 const STOP_PATIENCE_MS = 15_000;

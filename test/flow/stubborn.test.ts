@@ -7,16 +7,17 @@ import { realEnv } from '../../src/kit/env/real.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { MemoryStore } from '../../src/stores/memory/memory.ts';
 import {
-  HeldEnv,
+  isDatabase,
+  LASTING,
   onStores,
   refusalOf,
   STORES,
   start,
   startInline,
-  tempFolder,
   turns,
   within,
 } from './flow-kit.ts';
+import { holdable } from './holding.ts';
 import { Stage } from './stage.ts';
 
 const QUICK = 'orchestrator: {recovery: {holder_lost_ms: 50, sweep_interval_ms: 20}}';
@@ -67,20 +68,22 @@ onStores(
   },
 );
 
-test('a stop ends although nothing becomes durable any more', async (t) => {
-  const held = new HeldEnv();
+onStores(LASTING, 'a stop ends although nothing becomes durable any more', async (t, data) => {
+  const held = holdable(data);
   t.after(() => held.release());
+  const { timers } = held.env;
   const env = {
     ...held.env,
-    timers: { ...held.env.timers, after: (_: number, run: () => void) => held.env.timers.after(1, run) },
+    timers: { ...timers, after: (_: number, run: () => void) => timers.after(1, run) },
   };
-  const orchestrator = await startInline(t, { data: tempFolder(t), env, backends: [] });
-  held.hold();
+  const begin = isDatabase(data) ? start : startInline;
+  const orchestrator = await begin(t, { data, env, backends: [] });
+  await held.hold();
   const refused = refusalOf(() => orchestrator.submit({}));
-  await held.flushWaits();
+  await held.commitWaits();
   const stopped = orchestrator.stop();
   assert.equal((await within(refused)).code, 'SHUTTING_DOWN');
-  held.release();
+  await held.release();
   await within(stopped);
 });
 

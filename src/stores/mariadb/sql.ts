@@ -59,6 +59,8 @@ function settingsOf(url: string): ConnectionConfig {
     bigIntAsNumber: true,
     insertIdAsNumber: true,
     foundRows: true,
+    // An error says the statement, never what was written with it: that is what callers entrusted to us.
+    logParam: false,
     // What does not fit is an error: a text that was cut would be another text.
     initSql: "SET SESSION sql_mode='STRICT_ALL_TABLES', time_zone='+00:00', innodb_lock_wait_timeout=10",
   };
