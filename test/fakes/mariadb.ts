@@ -46,8 +46,9 @@ export async function testMariaDb(): Promise<TestServer> {
   return given === undefined ? ownMariaDb() : new GivenServer(given);
 }
 
-export async function ownMariaDb(): Promise<OwnServer> {
-  const server = new PrivateServer(await needDebian('mariadb-server', 'mariadbd'));
+/** `folder`: where its data lie; a test that only kills may keep them in memory. */
+export async function ownMariaDb(folder = tmpdir()): Promise<OwnServer> {
+  const server = new PrivateServer(await needDebian('mariadb-server', 'mariadbd'), folder);
   await server.make();
   await server.start();
   return server;
@@ -95,11 +96,12 @@ class GivenServer implements TestServer {
 
 class PrivateServer implements OwnServer {
   readonly #program: string;
-  readonly #folder = fs.mkdtempSync(join(tmpdir(), 'orchd-mariadb-'));
+  readonly #folder: string;
   #child: ChildProcess | undefined;
 
-  constructor(program: string) {
+  constructor(program: string, folder: string) {
     this.#program = program;
+    this.#folder = fs.mkdtempSync(join(folder, 'orchd-mariadb-'));
   }
 
   get #socket(): string {

@@ -70,9 +70,10 @@ class HeldFlushes implements Held {
 }
 
 const TAKE = 'SELECT id FROM orchestrator_epoch WHERE id = 1 FOR UPDATE';
-/** Those that want the fence row; whoever has it is silent. */
+/** Those who want the fence row; whoever has it is silent. */
 const IN_LINE = `SELECT COUNT(*) AS count FROM information_schema.processlist
-  WHERE db = DATABASE() AND id <> CONNECTION_ID() AND info LIKE '%orchestrator_epoch%'`;
+  WHERE db = DATABASE() AND id <> CONNECTION_ID() AND info LIKE ?`;
+const COMMITS = 'UPDATE orchestrator_epoch%';
 /** Far more than a commit takes to get in line. */
 const MAX_LOOKS = 20_000;
 
@@ -100,14 +101,14 @@ class HeldFence implements Held {
   /** The row is given in the order of asking: to the commit that waits, then to the next holder. */
   async releaseOne(): Promise<void> {
     const next = this.#take();
-    await this.#inLine(2);
+    await this.#inLine(TAKE);
     await this.release();
     this.#holder = await next;
     await this.commitWaits();
   }
 
   commitWaits(): Promise<void> {
-    return this.#inLine(1);
+    return this.#inLine(COMMITS);
   }
 
   async #take(): Promise<Sql> {
@@ -117,14 +118,14 @@ class HeldFence implements Held {
     return sql;
   }
 
-  async #inLine(count: number): Promise<void> {
+  async #inLine(statement: string): Promise<void> {
     const sql = await connector(this.#url)();
     try {
       for (let look = 0; look < MAX_LOOKS; look++) {
-        const [row] = await sql.query<{ count: number }>(IN_LINE);
-        if ((row?.count ?? 0) >= count) return;
+        const [row] = await sql.query<{ count: number }>(IN_LINE, [statement]);
+        if (row?.count === 1) return;
       }
-      throw new Error('nobody wants to commit');
+      throw new Error('nobody waits for the fence row');
     } finally {
       await sql.close();
     }
