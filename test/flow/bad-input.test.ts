@@ -28,6 +28,7 @@ const WRONG_SUBMITS: Readonly<Record<string, unknown>> = {
   'an empty key': { key: '' },
   'a key of 256 characters': { key: 'k'.repeat(256) },
   'a key that is null': { key: null },
+  'a key with half a character': { key: 'a\ud83e' },
   'an agent with a space': { agent: 'a b' },
   'an empty session': { session_id: '' },
   'parallel as text': { parallel: 'yes' },
