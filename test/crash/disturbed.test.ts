@@ -21,6 +21,8 @@ after(async () => {
   fs.rmSync(scratch, { recursive: true, force: true });
 });
 
+/** Where nothing goes on any more, there is nothing to wait for. */
+const PATIENT = { timeout: 120_000 };
 /** Jobs that must come through between one blow and the next. */
 const BETWEEN = 10;
 
@@ -30,23 +32,27 @@ async function undisturbedBy(name: string, options: Pick<Disturbed, 'url' | 'con
   assert.deepEqual(problems, []);
 }
 
-test('a server that is killed under load and comes back has lost nothing and doubled nothing', async () => {
-  const url = await server.database();
-  await undisturbedBy('killed server', {
-    url,
-    connect: connector(url),
-    disturb: async (progress) => {
-      for (let round = 0; round < 6; round++) {
+test(
+  'a server that is killed under load and comes back has lost nothing and doubled nothing',
+  PATIENT,
+  async () => {
+    const url = await server.database();
+    await undisturbedBy('killed server', {
+      url,
+      connect: connector(url),
+      disturb: async (progress) => {
+        for (let round = 0; round < 6; round++) {
+          await progress.more(BETWEEN);
+          await server.kill('SIGKILL');
+          await server.start();
+        }
         await progress.more(BETWEEN);
-        await server.kill('SIGKILL');
-        await server.start();
-      }
-      await progress.more(BETWEEN);
-    },
-  });
-});
+      },
+    });
+  },
+);
 
-test('connections that are killed under load cost nothing but their time', async () => {
+test('connections that are killed under load cost nothing but their time', PATIENT, async () => {
   const url = await server.database();
   const lines =
     'SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()';
@@ -90,16 +96,20 @@ function counting(counts: Map<number, number>): Around {
 const DEADLOCK = 1213;
 const LOCK_WAIT = 1205;
 
-test('transactions of others that take the rows in the opposite order only delay a commit', async () => {
-  const url = await server.database();
-  const counts = new Map<number, number>();
-  await undisturbedBy('deadlocks', {
-    url,
-    connect: watchedConnect(url, counting(counts)),
-    disturb: (progress) =>
-      ask(url, (sql) => crossUntil(sql, progress, () => (counts.get(DEADLOCK) ?? 0) >= 5)),
-  });
-});
+test(
+  'transactions of others that take the rows in the opposite order only delay a commit',
+  PATIENT,
+  async () => {
+    const url = await server.database();
+    const counts = new Map<number, number>();
+    await undisturbedBy('deadlocks', {
+      url,
+      connect: watchedConnect(url, counting(counts)),
+      disturb: (progress) =>
+        ask(url, (sql) => crossUntil(sql, progress, () => (counts.get(DEADLOCK) ?? 0) >= 5)),
+    });
+  },
+);
 
 /** Jobs first, then the fence: commits do it the other way round. */
 async function crossUntil(sql: Sql, progress: Progress, isEnough: () => boolean): Promise<void> {
@@ -120,7 +130,7 @@ async function crossUntil(sql: Sql, progress: Progress, isEnough: () => boolean)
   }
 }
 
-test('a lock that is held for longer than a commit waits only delays it', async () => {
+test('a lock that is held for longer than a commit waits only delays it', PATIENT, async () => {
   const url = await server.database();
   const counts = new Map<number, number>();
   const connect = watchedConnect(url, counting(counts));

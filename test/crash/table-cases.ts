@@ -60,23 +60,50 @@ export async function playTables(
   return chapters;
 }
 
-/** Every kind of operation at most so often in each chapter, from its first to its last; commits also half way. */
+/** Every kind of operation at most so often, from its first to its last; commits also half way. */
 export function tableKills(chapters: readonly TableChapter[], atMost: number): TableKill[] {
-  return chapters.flatMap((chapter) => {
-    const places = Map.groupBy(chapter.names.keys(), (index) => chapter.names[index] as string);
-    return [...places].flatMap(([name, indexes]) =>
-      spread(indexes, atMost).flatMap((index) => {
-        const kill = { chapter, at: index + 1, name, torn: false };
-        return name === 'sql commit' ? [kill, { ...kill, torn: true }] : [kill];
-      }),
-    );
-  });
+  const all = chapters.flatMap((chapter) =>
+    chapter.names.map((name, index) => ({ chapter, at: index + 1, name, torn: false })),
+  );
+  const some = [...Map.groupBy(all, ({ name }) => name).values()].flatMap((kills) => spread(kills, atMost));
+  return some.flatMap((kill) => (kill.name === 'sql commit' ? [kill, { ...kill, torn: true }] : [kill]));
 }
 
-function spread(items: readonly number[], atMost: number): number[] {
+function spread<T>(items: readonly T[], atMost: number): T[] {
   if (items.length <= atMost) return [...items];
   const step = (items.length - 1) / (atMost - 1);
-  return Array.from({ length: atMost }, (_, n) => items[Math.round(n * step)] as number);
+  return Array.from({ length: atMost }, (_, n) => items[Math.round(n * step)] as T);
+}
+
+/** What a kill left, and when it was. */
+interface Crashed {
+  readonly case: TableCase;
+  readonly time: number;
+}
+
+/** Runs a child into its kill; fails unless it died right there. */
+async function crash(
+  children: Children,
+  { folders, url }: TableCase,
+  env: Record<string, string>,
+  name: string,
+): Promise<Crashed> {
+  const end = await children.run(folders, { CRASH_DATABASE: url, ...env });
+  assert.equal(end.signal, 'SIGKILL', `ended with ${end.code} ${end.stderr}`);
+  const died = readDied(folders);
+  assert.equal(died.name, name, 'it died at another operation');
+  return { case: { folders, url }, time: died.time + 1 };
+}
+
+async function crashAt(
+  children: Children,
+  root: string,
+  server: TestServer,
+  { chapter, at, name, torn }: TableKill,
+): Promise<Crashed> {
+  const fresh = await beginCase(chapter.before, root, server);
+  const env = { CRASH_CHAPTER: String(chapter.n), CRASH_AT: String(at), CRASH_TORN: torn ? '1' : '0' };
+  return crash(children, fresh, env, name);
 }
 
 /** Runs the chapter into the kill, lets another brain follow, and says what is wrong then. */
@@ -86,15 +113,32 @@ export async function killTables(
   server: TestServer,
   kill: TableKill,
 ): Promise<string[]> {
-  const { folders, url } = await beginCase(kill.chapter.before, root, server);
-  const end = await children.run(folders, {
-    CRASH_CHAPTER: String(kill.chapter.n),
-    CRASH_AT: String(kill.at),
-    CRASH_TORN: kill.torn ? '1' : '0',
-    CRASH_DATABASE: url,
-  });
-  assert.equal(end.signal, 'SIGKILL', `ended with ${end.code} ${end.stderr}`);
-  const died = readDied(folders);
-  assert.equal(died.name, kill.name, 'it died at another operation');
-  return recoverTables({ folders, url }, died.time + 1);
+  const crashed = await crashAt(children, root, server, kill);
+  return recoverTables(crashed.case, crashed.time);
+}
+
+/** The same with a second kill in the recovery that follows, once at each kind of operation of it. */
+export async function killRecoveries(
+  children: Children,
+  root: string,
+  server: TestServer,
+  kill: TableKill,
+): Promise<{ readonly kills: number; readonly problems: string[] }> {
+  const crashed = await crashAt(children, join(root, 'crashed'), server, kill);
+  const again = { CRASH_MODE: 'recover', CRASH_START: String(crashed.time) };
+  const file = join(root, 'names.json');
+  const whole = await beginCase(crashed.case, join(root, 'whole'), server);
+  const end = await children.run(whole.folders, { ...again, CRASH_DATABASE: whole.url, CRASH_NAMES: file });
+  assert.equal(end.code, 0, end.stderr);
+  const names = JSON.parse(fs.readFileSync(file, 'utf8')) as string[];
+  const problems: string[] = [];
+  const kinds = [...new Set(names)];
+  for (const name of kinds) {
+    const at = names.indexOf(name) + 1;
+    const copy = await beginCase(crashed.case, join(root, String(at)), server);
+    const second = await crash(children, copy, { ...again, CRASH_AT: String(at) }, name);
+    const found = await recoverTables(second.case, second.time);
+    problems.push(...found.map((problem) => `then before ${name} of the recovery: ${problem}`));
+  }
+  return { kills: kinds.length, problems };
 }

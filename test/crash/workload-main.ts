@@ -74,6 +74,8 @@ export async function main(task: Task): Promise<void> {
   await env.run(run, LIMIT_MS);
   env.halt();
   task.onNames(tally.names);
+  // A brain that was only opened still has its connections.
+  if (task.mode === 'recover') process.exit();
 }
 
 const WHOLE = (script: readonly Step[]): Range => ({ from: 0, to: script.length });

@@ -50,8 +50,13 @@ export function onStores(
 
 export const isDatabase = (data: string): boolean => data.startsWith('mariadb:');
 
+interface Placed {
+  readonly data?: string;
+  readonly config?: string;
+}
+
 /** The options for a place that is a database: it is named in the configuration. */
-function configured(options: OrchestratorOptions): OrchestratorOptions {
+export function placed<T extends Placed>(options: T): Omit<T, keyof Placed> & Placed {
   const { data, config = '', ...rest } = options;
   if (data === undefined || !isDatabase(data)) return options;
   const url = JSON.stringify(data);
@@ -62,7 +67,7 @@ function configured(options: OrchestratorOptions): OrchestratorOptions {
 const silent = createLogger({ write: () => undefined, now: () => 0 });
 
 export async function start(t: TestContext, options: OrchestratorOptions): Promise<Orchestrator> {
-  const orchestrator = await createOrchestrator({ logger: silent, ...configured(options) });
+  const orchestrator = await createOrchestrator({ logger: silent, ...placed(options) });
   t.after(() => within(orchestrator.stop(), STOP_PATIENCE_MS));
   return orchestrator;
 }
