@@ -11,7 +11,14 @@ export class Bodies {
   }
 
   async store(text: string): Promise<Body> {
-    return this.inline(text) ?? this.#store.putBlob(text);
+    const inline = this.inline(text);
+    if (inline !== undefined) return inline;
+    try {
+      return await this.#store.putBlob(text);
+    } catch (error) {
+      if (error instanceof OrchdError) throw error;
+      throw new OrchdError('STORE_FAILED', undefined, {}, { cause: error });
+    }
   }
 
   /** The body itself where it needs no blob. */

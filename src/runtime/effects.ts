@@ -360,6 +360,10 @@ function remembers(memory: { registry: string; rememberedSince: number }, attemp
 
 const isFenced = (error: unknown): boolean => error instanceof OrchdError && error.code === 'FENCED';
 
+/** What a store that failed means to everybody else: where another one leads, nothing is wrong with it. */
+export const storeFailure = (error: Error): Error =>
+  isFenced(error) ? error : new OrchdError('STORE_FAILED', undefined, {}, { cause: error });
+
 const actionOf = (effect: Effect): string => `${effect.kind} ${effect.token}`;
 
 function ignore(): void {}

@@ -22,7 +22,7 @@ import type { Cursor, Follower, Sink } from '../relay/follower.ts';
 import { Bodies } from './bodies.ts';
 import { BrainClock } from './brain-clock.ts';
 import { drain } from './drain.ts';
-import { Effects } from './effects.ts';
+import { Effects, storeFailure } from './effects.ts';
 import { cursorOf, Following, FROM_THE_START } from './following.ts';
 import { GuardedBackend } from './guarded.ts';
 import { EventQueue, type JobEvent } from './job-events.ts';
@@ -317,8 +317,7 @@ export class Orchestrator extends Service {
         this.#parts.logger?.warn(full ? 'the disk is full' : 'the disk has space again');
         this.#loop.post({ type: 'space', full });
       },
-      failed: (error: Error) =>
-        this.#loop.fail(new OrchdError('STORE_FAILED', undefined, {}, { cause: error })),
+      failed: (error: Error) => this.#loop.fail(storeFailure(error)),
     };
   }
 

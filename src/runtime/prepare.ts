@@ -43,7 +43,7 @@ export function prepare(
     weight: request.weight ?? 1,
     maxTries: request.max_tries ?? maxTries,
     payloadBytes: Buffer.byteLength(payloadText),
-    key: request.key,
+    key: checkKey(request.key),
     kind: request.backend,
     model: request.model,
     labels: request.labels && { ...request.labels },
@@ -99,6 +99,12 @@ export function jsonText(value: unknown, field: string): string {
   } catch {
     throw new OrchdError('INVALID_PARAMS', `"${field}" cannot be written as JSON`, { field });
   }
+}
+
+/** Half a character is written as the same sign by every database: two such keys would become one. */
+function checkKey(key: string | undefined): string | undefined {
+  if (key === undefined || key.isWellFormed()) return key;
+  throw new OrchdError('INVALID_PARAMS', '"key" must be text of whole characters', { field: 'key' });
 }
 
 const isTenant = new RegExp(TENANT);

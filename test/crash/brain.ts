@@ -1,4 +1,4 @@
-/** The brain that the crash tests run: the real runtime and journal with limits so small that everything happens. */
+/** The brain that the crash tests run: the real runtime and store with limits so small that everything happens. */
 import type { Env } from '../../src/kit/env/env.ts';
 import { Orchestrator, type RuntimeSettings } from '../../src/runtime/orchestrator.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
@@ -7,6 +7,8 @@ import { SqliteHistory } from '../../src/stores/journal/history-sqlite.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
 import type { LogLimits } from '../../src/stores/journal/log-writer.ts';
 import { ThreadBackground } from '../../src/stores/journal/thread.ts';
+import { MariaDbStore } from '../../src/stores/mariadb/mariadb.ts';
+import type { Connect } from '../../src/stores/mariadb/sql.ts';
 import type { Folders } from './folders.ts';
 import { LedgerBackend, type LedgerOptions } from './ledger-backend.ts';
 
@@ -75,6 +77,8 @@ export interface BrainOptions {
   readonly ledger?: Omit<LedgerOptions, 'folder'>;
   readonly watchHistory?: (history: HistoryIndex) => HistoryIndex;
   readonly segmentBytes?: number;
+  /** The data are rows in a database, reached like this, and not in the folder. */
+  readonly connect?: Connect;
 }
 
 export interface Brain {
@@ -107,7 +111,10 @@ export function buildStore(
 /** Built, not started. */
 export function buildBrain(env: Env, folders: Folders, options: BrainOptions): Brain {
   const warnings: string[] = [];
-  const store = buildStore(env, folders.data, options, (message) => warnings.push(message));
+  const { connect } = options;
+  const store = connect
+    ? new MariaDbStore(env, { connect })
+    : buildStore(env, folders.data, options, (message) => warnings.push(message));
   const backend = new LedgerBackend(env, { folder: folders.ledger, ...options.ledger });
   const orchestrator = new Orchestrator({
     env,

@@ -26,6 +26,7 @@ export function makeChildCode(folder: string): string {
   fs.writeFileSync(join(stub, 'index.js'), STUB);
   const exports = { '.': './index.js', './compile': './index.js' };
   fs.writeFileSync(join(stub, 'package.json'), JSON.stringify({ name: 'typebox', type: 'module', exports }));
+  fs.symlinkSync(fs.realpathSync(join(ROOT, 'node_modules/mariadb')), join(folder, 'node_modules/mariadb'));
   return join(folder, 'test/crash/workload.js');
 }
 

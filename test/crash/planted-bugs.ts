@@ -20,6 +20,7 @@ export const CATCHERS = {
   fence: { args: ['test/crash/fence.test.ts'] },
   killInFrame: killedAt('write log/0000000000000001.log'),
   simulation: { args: ['test/sim/run.ts', '--seeds', '100'] },
+  killInStatements: { args: ['test/crash/kill-mariadb.test.ts'], env: { CRASH_ONLY: 'orchestrator_audit' } },
   strace: { args: ['test/crash/strace.test.ts'], env: { CI: '1' } },
 } as const satisfies Record<string, Catcher>;
 
@@ -34,6 +35,7 @@ export interface PlantedBug {
 }
 
 const JOURNAL = 'src/stores/journal';
+const MARIADB = 'src/stores/mariadb';
 
 export const PLANTED: readonly PlantedBug[] = [
   {
@@ -229,5 +231,13 @@ export const PLANTED: readonly PlantedBug[] = [
     replace: '    await segment.file.datasync().catch(() => segment.file.datasync());\n',
     catcher: 'strace',
     says: /after the failed sync|ended with 0/,
+  },
+  {
+    name: 'statements without a transaction',
+    file: `${MARIADB}/sql.ts`,
+    find: '    return this.#call(() => this.#connection.beginTransaction());\n',
+    replace: '    return Promise.resolve();\n',
+    catcher: 'killInStatements',
+    says: /rows of the trail for/,
   },
 ];

@@ -40,7 +40,7 @@ export interface RecoveryOptions {
   readonly script: readonly Step[];
 }
 
-const STEADY: RecoveryOptions = { pace: 'steady', script: SCRIPTS.steady };
+export const STEADY: RecoveryOptions = { pace: 'steady', script: SCRIPTS.steady };
 
 /** `startAt`: a moment after the crash, so that waits go on where they were. */
 export async function recoverFully(
@@ -91,7 +91,7 @@ function steady(folders: Folders, startAt: number, see: (operation: Operation) =
   });
 }
 
-const NO_EVENTS: StoreEvents = {
+export const NO_EVENTS: StoreEvents = {
   durable: () => true,
   indexed: () => undefined,
   space: () => undefined,
@@ -126,7 +126,7 @@ async function checkRepeatable(folders: Folders, startAt: number, hash: string):
 const isLive = ({ rec, open }: JobEntry): boolean => !isTerminal(rec.state) || open !== undefined;
 
 /** Waits until nothing is left to do; what its caller put off for ever is cancelled. */
-async function finish(orchestrator: Orchestrator, env: SteadyEnv): Promise<void> {
+export async function finish(orchestrator: Orchestrator, env: SteadyEnv): Promise<void> {
   const { jobs } = orchestrator.engine.state;
   for (const { uid, ask } of [...jobs.values()]) {
     if ((ask.notBefore ?? 0) > env.clock.now()) await orchestrator.cancel(uid);

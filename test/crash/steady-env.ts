@@ -6,7 +6,7 @@
  */
 import type { Cancel, Env, Random } from '../../src/kit/env/env.ts';
 import { RealDisk } from '../../src/kit/env/real-disk.ts';
-import { type Operation, WatchedDisk } from './watched-disk.ts';
+import { type Around, type Operation, WatchedDisk } from './watched-disk.ts';
 
 /** 2026-01-01: any instant will do, but the same one every time. */
 export const FIRST_INSTANT = 1_767_225_600_000;
@@ -38,6 +38,8 @@ export class SteadyEnv implements Env {
   readonly timers: Env['timers'];
   readonly random: Random;
   readonly disk: Env['disk'];
+  /** Makes a call of the disk, or of another thing outside, when its turn has come. */
+  readonly call: Around;
   readonly #soon: (() => void)[] = [];
   readonly #calls: (() => Promise<void>)[] = [];
   #timers: Timer[] = [];
@@ -56,20 +58,17 @@ export class SteadyEnv implements Env {
     this.random = seededRandom(options.seed);
     this.#callMs = options.callMs ?? 0;
     const before = options.before ?? (() => undefined);
-    this.disk = new WatchedDisk(
-      new RealDisk(),
-      options.folder,
-      <T>(operation: Operation, run: () => Promise<T>): Promise<T> =>
-        new Promise<T>((resolve, reject) => {
-          this.#enqueue(this.#calls, async () => {
-            await before(operation);
-            await run().then((value) => {
-              options.after?.(operation);
-              resolve(value);
-            }, reject);
-          });
-        }),
-    );
+    this.call = (operation, run) =>
+      new Promise((resolve, reject) => {
+        this.#enqueue(this.#calls, async () => {
+          await before(operation);
+          await run().then((value) => {
+            options.after?.(operation);
+            resolve(value);
+          }, reject);
+        });
+      });
+    this.disk = new WatchedDisk(new RealDisk(), options.folder, this.call);
   }
 
   sleep(ms: number): Promise<void> {

@@ -37,11 +37,10 @@ export class Tally {
     armCrashpoints((name) => this.hit(`point ${name}`));
   }
 
-  /** For disk calls; the promise never resolves where the process dies in the middle of a write. */
+  /** For disk calls and statements; the promise never resolves where the process dies in the middle of one. */
   before(operation: Operation): Promise<void> | undefined {
-    const torn = this.#order.torn && operation.write !== undefined;
-    if (torn && this.names.length + 1 === this.#order.at) {
-      return operation.write.tear().then(() => this.hit(`${operation.name}`));
+    if (this.#order.torn && operation.tear && this.names.length + 1 === this.#order.at) {
+      return operation.tear().then(() => this.hit(operation.name));
     }
     this.hit(operation.name);
     if (operation.kind === 'remove') keepSegment(this.#folders, operation.path);

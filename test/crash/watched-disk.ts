@@ -7,8 +7,10 @@ export interface Operation {
   readonly name: string;
   readonly kind: string;
   readonly path: string;
-  /** Writes only: what is written where, and a way to write only the first half of it. */
-  readonly write?: { readonly position: number; readonly data: Uint8Array; tear(): Promise<void> };
+  /** Writes only: what is written where. */
+  readonly write?: { readonly position: number; readonly data: Uint8Array };
+  /** Does only a part of it, where that can be. */
+  readonly tear?: () => Promise<void>;
 }
 
 export type Around = <T>(operation: Operation, run: () => Promise<T>) => Promise<T>;
@@ -26,7 +28,7 @@ class WatchedFile implements DiskFile {
 
   write(position: number, data: Uint8Array): Promise<void> {
     const tear = (): Promise<void> => this.#file.write(position, data.subarray(0, data.length >> 1));
-    const write = { ...operation('write', this.#path), write: { position, data, tear } };
+    const write = { ...operation('write', this.#path), write: { position, data }, tear };
     return this.#around(write, () => this.#file.write(position, data));
   }
 

@@ -15,10 +15,13 @@ import {
 } from './script.ts';
 import { FIRST_INSTANT, SteadyEnv } from './steady-env.ts';
 import { type KillOrder, Tally } from './tally.ts';
+import { watchedConnect } from './watched-connect.ts';
 
 export interface Task {
   readonly root: string;
   readonly data: string | undefined;
+  /** The address of the database that holds the data instead of the folder. */
+  readonly database: string | undefined;
   readonly kill: KillOrder;
   readonly mode: 'play' | 'recover';
   readonly pace: Pace;
@@ -52,11 +55,13 @@ export async function main(task: Task): Promise<void> {
     before: (operation) => tally.before(operation),
   });
   now = () => env.clock.now();
+  const { database } = task;
   const build = (): Brain =>
     buildBrain(env, folders, {
       pace: 'steady',
       background: 'inline',
       watchHistory: (history) => tally.watchHistory(history),
+      ...(database !== undefined && { connect: watchedConnect(database, env.call) }),
     });
   tally.arm();
   const script = SCRIPTS.steady;
@@ -69,6 +74,8 @@ export async function main(task: Task): Promise<void> {
   await env.run(run, LIMIT_MS);
   env.halt();
   task.onNames(tally.names);
+  // A brain that was only opened still has its connections.
+  if (task.mode === 'recover') process.exit();
 }
 
 const WHOLE = (script: readonly Step[]): Range => ({ from: 0, to: script.length });

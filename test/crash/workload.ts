@@ -6,6 +6,7 @@
  *   CRASH_MODE=recover        only opens the folder again, as far as start() goes
  *   CRASH_PACE=real           real time and the plain disk, for strace and power loss
  *   CRASH_NAMES=path          leaves the names of all operations there
+ *   CRASH_DATABASE=url        keeps the data in that database; statements are operations too
  */
 import fs from 'node:fs';
 import { enableCompileCache } from 'node:module';
@@ -19,6 +20,7 @@ const { env, argv } = process;
 await main({
   root: argv[2] as string,
   data: argv[3],
+  database: env['CRASH_DATABASE'],
   kill: { at: Number(env['CRASH_AT'] ?? 0), torn: env['CRASH_TORN'] === '1' },
   mode: env['CRASH_MODE'] === 'recover' ? 'recover' : 'play',
   pace: env['CRASH_PACE'] === 'real' ? 'real' : 'steady',

@@ -17,7 +17,7 @@ import type { TokenEntry } from '../../src/wire/tokens.ts';
 export interface HttpBrainOptions {
   readonly backends?: readonly (FunctionBackendOptions | Backend)[];
   readonly config?: string;
-  /** The folder of a journal; without one everything is in memory. */
+  /** The folder of a journal; without one everything is in memory, unless the configuration names a database. */
   readonly data?: string;
   readonly tokens?: readonly TokenEntry[];
   readonly limits?: Partial<HttpLimits>;
@@ -46,8 +46,9 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
   const backends = (options.backends ?? []).map((backend) =>
     'info' in backend ? backend : new FunctionBackend(env, backend),
   );
-  const store =
-    options.data === undefined ? new MemoryStore(env.timers) : storeOf(env, config, options.data, logger);
+  const { data = 'memory' } = options;
+  const isInMemory = data === 'memory' && config.store.kind === 'journal';
+  const store = isInMemory ? new MemoryStore(env.timers) : storeOf(env, config, data, logger);
   const orchestrator = new Orchestrator({
     env,
     store,

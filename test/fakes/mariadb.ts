@@ -1,6 +1,6 @@
 /**
  * A MariaDB for tests: the one that ORCHD_TEST_MARIADB_URL names, or a private server on a socket in a folder of
- * ours, from a template that is made once.
+ * ours, from a template that is made once. `npm test` starts one for all and names it that way.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -25,18 +25,30 @@ fi
 cp -a "$1" "$2"
 `;
 
+/** Where the tests that share a server find it. */
+export const GIVEN = 'ORCHD_TEST_MARIADB_URL';
+
 export interface TestServer {
-  /** Of a database that nobody else uses. */
+  /** The address of a database that nobody else uses. */
   database(): Promise<string>;
-  kill(signal: NodeJS.Signals): Promise<void>;
-  start(): Promise<void>;
   stop(): Promise<void>;
 }
 
+/** A server that a test may do to what it likes. */
+export interface OwnServer extends TestServer {
+  readonly url: string;
+  kill(signal: NodeJS.Signals): Promise<void>;
+  start(): Promise<void>;
+}
+
 export async function testMariaDb(): Promise<TestServer> {
-  const given = process.env['ORCHD_TEST_MARIADB_URL'];
-  if (given !== undefined) return new GivenServer(given);
-  const server = new PrivateServer(await needDebian('mariadb-server', 'mariadbd'));
+  const given = process.env[GIVEN];
+  return given === undefined ? ownMariaDb() : new GivenServer(given);
+}
+
+/** `folder`: where its data lie; a test that only kills may keep them in memory. */
+export async function ownMariaDb(folder = tmpdir()): Promise<OwnServer> {
+  const server = new PrivateServer(await needDebian('mariadb-server', 'mariadbd'), folder);
   await server.make();
   await server.start();
   return server;
@@ -59,37 +71,44 @@ async function makeDatabase(url: string): Promise<string> {
 
 class GivenServer implements TestServer {
   readonly #url: string;
+  readonly #made: string[] = [];
 
   constructor(url: string) {
     this.#url = url;
   }
 
-  database(): Promise<string> {
-    return makeDatabase(this.#url);
+  async database(): Promise<string> {
+    const url = await makeDatabase(this.#url);
+    this.#made.push(new URL(url).pathname.slice(1));
+    return url;
   }
 
-  async kill(): Promise<void> {
-    throw new Error('a server that was given is not killed');
+  /** It goes on without what was made here. */
+  async stop(): Promise<void> {
+    const sql = await connector(this.#url)();
+    try {
+      for (const name of this.#made.splice(0)) await sql.run(`DROP DATABASE IF EXISTS ${name}`);
+    } finally {
+      await sql.close();
+    }
   }
-
-  async start(): Promise<void> {}
-  async stop(): Promise<void> {}
 }
 
-class PrivateServer implements TestServer {
+class PrivateServer implements OwnServer {
   readonly #program: string;
-  readonly #folder = fs.mkdtempSync(join(tmpdir(), 'orchd-mariadb-'));
+  readonly #folder: string;
   #child: ChildProcess | undefined;
 
-  constructor(program: string) {
+  constructor(program: string, folder: string) {
     this.#program = program;
+    this.#folder = fs.mkdtempSync(join(folder, 'orchd-mariadb-'));
   }
 
   get #socket(): string {
     return join(this.#folder, 'socket');
   }
 
-  get #url(): string {
+  get url(): string {
     return `mariadb://root@localhost/?socket=${encodeURIComponent(this.#socket)}`;
   }
 
@@ -134,7 +153,7 @@ class PrivateServer implements TestServer {
   }
 
   database(): Promise<string> {
-    return makeDatabase(this.#url);
+    return makeDatabase(this.url);
   }
 
   async kill(signal: NodeJS.Signals): Promise<void> {
@@ -163,7 +182,7 @@ class PrivateServer implements TestServer {
   async #answers(): Promise<boolean> {
     let sql: Sql | undefined;
     try {
-      sql = await connector(this.#url)();
+      sql = await connector(this.url)();
       return true;
     } catch {
       return false;

@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test';
 import { type ErrorCode, OrchdError } from '../../src/index.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { stateText } from '../fakes/engine-walk.ts';
-import { dataOf, refusalOf, STORES, start, tempFolder, turns } from './flow-kit.ts';
+import { onStores, refusalOf, STORES, start, tempFolder, turns } from './flow-kit.ts';
 import { Stage } from './stage.ts';
 
 const circular: Record<string, unknown> = {};
@@ -28,6 +28,7 @@ const WRONG_SUBMITS: Readonly<Record<string, unknown>> = {
   'an empty key': { key: '' },
   'a key of 256 characters': { key: 'k'.repeat(256) },
   'a key that is null': { key: null },
+  'a key with half a character': { key: 'a\ud83e' },
   'an agent with a space': { agent: 'a b' },
   'an empty session': { session_id: '' },
   'parallel as text': { parallel: 'yes' },
@@ -126,9 +127,9 @@ const WRONG_CALLS: Readonly<Record<string, WrongCall>> = {
   },
 };
 
-async function begin(t: TestContext, store: (typeof STORES)[number]): Promise<Orchestrator> {
+async function begin(t: TestContext, data: string): Promise<Orchestrator> {
   const stage = new Stage({ types: ['run'], slots: 3 });
-  const orchestrator = await start(t, { data: dataOf(t, store), backends: [stage] });
+  const orchestrator = await start(t, { data, backends: [stage] });
   await orchestrator.submit({ job_id: 'live', type: 'waits', payload: 1 });
   await orchestrator.submit({ job_id: 'done', type: 'run', payload: 1 });
   await stage.startedCount(1);
@@ -160,26 +161,24 @@ async function faultsOf(
   return faults;
 }
 
-for (const store of STORES) {
-  test(`every wrong submit is INVALID_PARAMS and changes nothing (${store})`, async (t) => {
-    const orchestrator = await begin(t, store);
-    const cases = Object.entries(WRONG_SUBMITS).map(
-      ([what, request]) => [what, 'INVALID_PARAMS', () => orchestrator.submit(request as never)] as const,
-    );
-    assert.deepEqual(await faultsOf(orchestrator, cases), []);
-  });
+onStores(STORES, 'every wrong submit is INVALID_PARAMS and changes nothing', async (t, data) => {
+  const orchestrator = await begin(t, data);
+  const cases = Object.entries(WRONG_SUBMITS).map(
+    ([what, request]) => [what, 'INVALID_PARAMS', () => orchestrator.submit(request as never)] as const,
+  );
+  assert.deepEqual(await faultsOf(orchestrator, cases), []);
+});
 
-  test(`every wrong call has its code and changes nothing (${store})`, async (t) => {
-    const orchestrator = await begin(t, store);
-    const cases = Object.entries(WRONG_CALLS).map(
-      ([what, { code, call }]) => [what, code, () => call(orchestrator)] as const,
-    );
-    assert.deepEqual(await faultsOf(orchestrator, cases), []);
-  });
-}
+onStores(STORES, 'every wrong call has its code and changes nothing', async (t, data) => {
+  const orchestrator = await begin(t, data);
+  const cases = Object.entries(WRONG_CALLS).map(
+    ([what, { code, call }]) => [what, code, () => call(orchestrator)] as const,
+  );
+  assert.deepEqual(await faultsOf(orchestrator, cases), []);
+});
 
-test('among many submits only the wrong ones are refused', async (t) => {
-  const orchestrator = await start(t, { data: tempFolder(t), backends: [] });
+onStores(STORES, 'among many submits only the wrong ones are refused', async (t, data) => {
+  const orchestrator = await start(t, { data, backends: [] });
   const requests = [
     { job_id: 'a' },
     { job_id: 'b c' },
@@ -192,8 +191,8 @@ test('among many submits only the wrong ones are refused', async (t) => {
   assert.equal(orchestrator.engine.state.jobs.size, 2);
 });
 
-test('a brain that has been stopped refuses every call', async (t) => {
-  const orchestrator = await start(t, { data: tempFolder(t), backends: [] });
+onStores(STORES, 'a brain that has been stopped refuses every call', async (t, data) => {
+  const orchestrator = await start(t, { data, backends: [] });
   await orchestrator.submit({ job_id: 'a' });
   await orchestrator.stop();
   const calls: Record<string, () => Promise<unknown>> = {

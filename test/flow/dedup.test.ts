@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { OrchdError } from '../../src/index.ts';
 import type { Submitted } from '../../src/runtime/submissions.ts';
-import { dataOf, HeldEnv, refusalOf, STORES, start, tempFolder, turns } from './flow-kit.ts';
+import { LASTING, onStores, refusalOf, STORES, start, turns } from './flow-kit.ts';
+import { holdable } from './holding.ts';
 import { Stage } from './stage.ts';
 
-for (const store of STORES) {
-  test(`[FANO-2] a key belongs to one job that is not terminal; dead frees it, a redrive waits for it (${store})`, async (t) => {
+onStores(
+  STORES,
+  '[FANO-2] a key belongs to one job that is not terminal; dead frees it, a redrive waits for it',
+  async (t, data) => {
     const stage = new Stage();
-    const orchestrator = await start(t, { data: dataOf(t, store), backends: [stage] });
+    const orchestrator = await start(t, { data, backends: [stage] });
     const first = await orchestrator.submit({ key: 'k', payload: 1 });
     const repeat = await orchestrator.submit({ key: 'k', payload: 2 });
     assert.deepEqual([repeat.job_id, repeat.duplicate_of], [first.job_id, 'key']);
@@ -40,27 +42,31 @@ for (const store of STORES) {
       stage.started.map((token) => token.split(':')[1]),
       ['1', '1', '1', '2'],
     );
-  });
+  },
+);
 
-  test(`100 submits of one key at once make one job (${store})`, async (t) => {
-    const stage = new Stage({ slots: 100 });
-    const orchestrator = await start(t, { data: dataOf(t, store), backends: [stage] });
-    const submits = Array.from({ length: 100 }, (_, n) =>
-      // Bodies that go inline, and bodies that are put away first.
-      orchestrator.submit({ key: 'k', payload: 'x'.repeat(n % 2 === 0 ? 10 : 10_000) }),
-    );
-    const answers = await Promise.all(submits);
-    assert.equal(new Set(answers.map(({ job_id }) => job_id)).size, 1);
-    assert.equal(answers.filter(({ duplicate_of }) => duplicate_of === undefined).length, 1);
-    await stage.startedCount(1);
-    stage.endAll();
-    await orchestrator.wait(answers[0]!.job_id);
-    assert.equal(stage.started.length, 1);
-  });
+onStores(STORES, '100 submits of one key at once make one job', async (t, data) => {
+  const stage = new Stage({ slots: 100 });
+  const orchestrator = await start(t, { data, backends: [stage] });
+  const submits = Array.from({ length: 100 }, (_, n) =>
+    // Bodies that go inline, and bodies that are put away first.
+    orchestrator.submit({ key: 'k', payload: 'x'.repeat(n % 2 === 0 ? 10 : 10_000) }),
+  );
+  const answers = await Promise.all(submits);
+  assert.equal(new Set(answers.map(({ job_id }) => job_id)).size, 1);
+  assert.equal(answers.filter(({ duplicate_of }) => duplicate_of === undefined).length, 1);
+  await stage.startedCount(1);
+  stage.endAll();
+  await orchestrator.wait(answers[0]!.job_id);
+  assert.equal(stage.started.length, 1);
+});
 
-  test(`a job id with the same body is the same job, with another body a conflict, also when it is long over (${store})`, async (t) => {
+onStores(
+  STORES,
+  'a job id with the same body is the same job, with another body a conflict, also when it is long over',
+  async (t, data) => {
     const stage = new Stage();
-    const orchestrator = await start(t, { data: dataOf(t, store), backends: [stage] });
+    const orchestrator = await start(t, { data, backends: [stage] });
     const request = { job_id: 'mine', payload: { a: 1, b: [2] } };
     await orchestrator.submit(request);
     await stage.startedCount(1);
@@ -74,69 +80,82 @@ for (const store of STORES) {
       await turns(round);
     }
     assert.deepEqual(stage.started, ['mine:1']);
-  });
-}
+  },
+);
 
-test('nobody is told of a job before it is durable: 100 submits of one key, one held flush', async (t) => {
-  const held = new HeldEnv();
-  const stage = new Stage();
-  const orchestrator = await start(t, { data: tempFolder(t), env: held.env, backends: [stage] });
-  held.hold();
-  let told = 0;
-  const submits = Array.from({ length: 100 }, async () => {
-    const answer = await orchestrator.submit({ key: 'k' });
-    told++;
-    return answer;
-  });
-  await held.flushWaits();
-  await turns();
-  assert.deepEqual([told, stage.offers.length], [0, 0], 'no answer and no offer while the flush is held');
-  held.release();
-  const answers = await Promise.all(submits);
-  assert.equal(new Set(answers.map(({ job_id }) => job_id)).size, 1);
-  await stage.startedCount(1);
-  stage.endAll();
-});
-
-test('a repeat of a job id is recognised at every moment of its way into the history', async (t) => {
-  const stage = new Stage({ slots: 1000 });
-  const orchestrator = await start(t, { data: tempFolder(t), backends: [stage] });
-  for (let round = 0; round < 10; round++) {
-    const request = { job_id: `j${round}`, payload: round };
-    await orchestrator.submit(request);
-    await stage.startedCount(round + 1);
+onStores(
+  LASTING,
+  'nobody is told of a job before it is durable: 100 submits of one key, one held commit',
+  async (t, data) => {
+    const held = holdable(data);
+    t.after(() => held.release());
+    const stage = new Stage();
+    const orchestrator = await start(t, { data, env: held.env, backends: [stage] });
+    await held.hold();
+    let told = 0;
+    const submits = Array.from({ length: 100 }, async () => {
+      const answer = await orchestrator.submit({ key: 'k' });
+      told++;
+      return answer;
+    });
+    await held.commitWaits();
+    await turns();
+    assert.deepEqual([told, stage.offers.length], [0, 0], 'no answer and no offer while the commit is held');
+    await held.release();
+    const answers = await Promise.all(submits);
+    assert.equal(new Set(answers.map(({ job_id }) => job_id)).size, 1);
+    await stage.startedCount(1);
     stage.endAll();
-    const repeats: Promise<Submitted | OrchdError>[] = [];
-    // All through its end, its commit and its hand-over.
-    while (orchestrator.engine.state.jobs.has(request.job_id) && repeats.length < 1000) {
-      repeats.push(orchestrator.submit(request).catch((error: OrchdError) => error));
-      await turns(1);
-    }
-    repeats.push(orchestrator.submit(request));
-    for (const answer of await Promise.all(repeats)) {
-      if (answer instanceof OrchdError) assert.ok(answer.retriable, answer.message);
-      else assert.equal(answer.duplicate_of, 'job_id', `round ${round}`);
-    }
-  }
-  await turns();
-  assert.equal(stage.started.length, 10);
-});
+  },
+);
 
-test('a job that came, ran and left memory while a batch with its repeat was put away is not run again', async (t) => {
-  const stage = new Stage({ slots: 2000 });
-  const orchestrator = await start(t, { data: tempFolder(t), backends: [stage] });
-  const job = { job_id: 'invoice', payload: { pay: 100 } };
-  const large = Array.from({ length: 300 }, (_, n) => ({ type: 'other', payload: 'x'.repeat(5000) + n }));
-  const batch = orchestrator.submitMany([job, ...large]);
-  await orchestrator.submit(job);
-  await stage.startedCount(1);
-  stage.end('invoice:1');
-  await orchestrator.wait('invoice');
-  const [answer] = (await batch) as [Submitted];
-  assert.deepEqual([answer.job_id, answer.duplicate_of], ['invoice', 'job_id']);
-  await turns(50);
-  assert.deepEqual(
-    stage.started.filter((token) => token.startsWith('invoice')),
-    ['invoice:1'],
-  );
-});
+onStores(
+  STORES,
+  'a repeat of a job id is recognised at every moment of its way into the history',
+  async (t, data) => {
+    const stage = new Stage({ slots: 1000 });
+    const orchestrator = await start(t, { data, backends: [stage] });
+    for (let round = 0; round < 10; round++) {
+      const request = { job_id: `j${round}`, payload: round };
+      await orchestrator.submit(request);
+      await stage.startedCount(round + 1);
+      stage.endAll();
+      const repeats: Promise<Submitted | OrchdError>[] = [];
+      // All through its end, its commit and its hand-over.
+      while (orchestrator.engine.state.jobs.has(request.job_id) && repeats.length < 1000) {
+        repeats.push(orchestrator.submit(request).catch((error: OrchdError) => error));
+        await turns(1);
+      }
+      repeats.push(orchestrator.submit(request));
+      for (const answer of await Promise.all(repeats)) {
+        if (answer instanceof OrchdError) assert.ok(answer.retriable, answer.message);
+        else assert.equal(answer.duplicate_of, 'job_id', `round ${round}`);
+      }
+    }
+    await turns();
+    assert.equal(stage.started.length, 10);
+  },
+);
+
+onStores(
+  STORES,
+  'a job that came, ran and left memory while a batch with its repeat was put away is not run again',
+  async (t, data) => {
+    const stage = new Stage({ slots: 2000 });
+    const orchestrator = await start(t, { data, backends: [stage] });
+    const job = { job_id: 'invoice', payload: { pay: 100 } };
+    const large = Array.from({ length: 300 }, (_, n) => ({ type: 'other', payload: 'x'.repeat(5000) + n }));
+    const batch = orchestrator.submitMany([job, ...large]);
+    await orchestrator.submit(job);
+    await stage.startedCount(1);
+    stage.end('invoice:1');
+    await orchestrator.wait('invoice');
+    const [answer] = (await batch) as [Submitted];
+    assert.deepEqual([answer.job_id, answer.duplicate_of], ['invoice', 'job_id']);
+    await turns(50);
+    assert.deepEqual(
+      stage.started.filter((token) => token.startsWith('invoice')),
+      ['invoice:1'],
+    );
+  },
+);

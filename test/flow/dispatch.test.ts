@@ -2,21 +2,22 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
 import { errorInfo } from '../../src/model/errors.ts';
 import { sourcesOf } from '../architecture/source.ts';
-import { dataOf, refusalOf, STORES, start, tempFolder, turns } from './flow-kit.ts';
+import { onStores, refusalOf, STORES, start, turns } from './flow-kit.ts';
 import { Stage } from './stage.ts';
 
-for (const store of STORES) {
-  test(`[FANO-1] jobs wait in the one queue only; a backend is offered one when it has a free slot, and never more (${store})`, async (t) => {
+onStores(
+  STORES,
+  '[FANO-1] jobs wait in the one queue only; a backend is offered one when it has a free slot, and never more',
+  async (t, data) => {
     const small = new Stage({ name: 'small', slots: 1 });
     const large = new Stage({ name: 'large', slots: 3 });
     const stages = [small, large];
     t.after(() => {
       for (const stage of stages) stage.endAll();
     });
-    const orchestrator = await start(t, { data: dataOf(t, store), backends: stages });
+    const orchestrator = await start(t, { data, backends: stages });
     const ids = Array.from({ length: 200 }, (_, n) => `j${n}`);
     // An offer to a backend that is not free is a breach, whatever it would answer.
     const breaches: string[] = [];
@@ -42,50 +43,58 @@ for (const store of STORES) {
     assert.deepEqual([breaches, small.peak, large.peak], [[], 1, 3]);
     const offered = stages.flatMap(({ offers }) => offers.map(({ token }) => token));
     assert.deepEqual(offered.sort(), ids.map((id) => `${id}:1`).sort(), 'each job was offered once');
-  });
-}
+  },
+);
 
-test('a slot stays taken until the backend confirms the end, whatever the caller was told', async (t) => {
-  const stage = new Stage();
-  stage.obeys = false;
-  t.after(() => stage.endAll());
-  const config = 'orchestrator: {cancel_deadline_ms: 20}';
-  const orchestrator = await start(t, { data: 'memory', backends: [stage], config });
-  await orchestrator.submit({ job_id: 'a' });
-  await orchestrator.submit({ job_id: 'next' });
-  await stage.startedCount(1);
-  await orchestrator.cancel('a');
-  assert.equal((await orchestrator.wait('a')).state, 'cancelled');
-  await turns(50);
-  assert.deepEqual(stage.started, ['a:1']);
-  stage.end('a:1', { ok: 'cancelled' });
-  await stage.startedCount(2);
-  assert.deepEqual(stage.started, ['a:1', 'next:1']);
-});
+onStores(
+  STORES,
+  'a slot stays taken until the backend confirms the end, whatever the caller was told',
+  async (t, data) => {
+    const stage = new Stage();
+    stage.obeys = false;
+    t.after(() => stage.endAll());
+    const config = 'orchestrator: {cancel_deadline_ms: 20}';
+    const orchestrator = await start(t, { data, backends: [stage], config });
+    await orchestrator.submit({ job_id: 'a' });
+    await orchestrator.submit({ job_id: 'next' });
+    await stage.startedCount(1);
+    await orchestrator.cancel('a');
+    assert.equal((await orchestrator.wait('a')).state, 'cancelled');
+    await turns(50);
+    assert.deepEqual(stage.started, ['a:1']);
+    stage.end('a:1', { ok: 'cancelled' });
+    await stage.startedCount(2);
+    assert.deepEqual(stage.started, ['a:1', 'next:1']);
+  },
+);
 
-test('a backend that says busy is asked again later; the job has spent no try and keeps its place', async (t) => {
-  const stage = new Stage();
-  t.after(() => stage.endAll());
-  let busy = 3;
-  stage.answer = () => (busy-- > 0 ? { is: 'busy', retryAfterMs: 5 } : undefined);
-  const orchestrator = await start(t, { data: tempFolder(t), backends: [stage] });
-  await orchestrator.submit({ job_id: 'first', max_tries: 1 });
-  await orchestrator.submit({ job_id: 'second' });
-  await stage.startedCount(1);
-  stage.endAll();
-  const job = await orchestrator.wait('first');
-  assert.deepEqual([job.state, job.tries, job.attempts.length], ['succeeded', 0, 4]);
-  assert.deepEqual(stage.started[0], 'first:4');
-});
+onStores(
+  STORES,
+  'a backend that says busy is asked again later; the job has spent no try and keeps its place',
+  async (t, data) => {
+    const stage = new Stage();
+    t.after(() => stage.endAll());
+    let busy = 3;
+    stage.answer = () => (busy-- > 0 ? { is: 'busy', retryAfterMs: 5 } : undefined);
+    const orchestrator = await start(t, { data, backends: [stage] });
+    await orchestrator.submit({ job_id: 'first', max_tries: 1 });
+    await orchestrator.submit({ job_id: 'second' });
+    await stage.startedCount(1);
+    stage.endAll();
+    const job = await orchestrator.wait('first');
+    assert.deepEqual([job.state, job.tries, job.attempts.length], ['succeeded', 0, 4]);
+    assert.deepEqual(stage.started[0], 'first:4');
+  },
+);
 
-test('[ORCH-1020] one decision says which job is next and where it runs', async (t) => {
+onStores(STORES, '[ORCH-1020] one decision says which job is next and where it runs', async (t, data) => {
   const plain = new Stage({ name: 'plain', types: ['text'] });
   const gpu = new Stage({ name: 'gpu', types: ['text', 'image'], labels: { gpu: 'yes' } });
   const stages = [plain, gpu];
   t.after(() => {
     for (const stage of stages) stage.endAll();
   });
-  const orchestrator = await start(t, { data: tempFolder(t), backends: stages });
+  const orchestrator = await start(t, { data, backends: stages });
   await orchestrator.submitMany([
     { job_id: 'busy1', type: 'image' },
     { job_id: 'busy2', type: 'text' },
@@ -112,39 +121,43 @@ test('[ORCH-1020] one decision says which job is next and where it runs', async 
   }
 });
 
-test('[ORCH-1001] the brain alone decides: a backend gets what was decided and has no say in what comes next', async (t) => {
-  const stages = [new Stage({ name: 'one' }), new Stage({ name: 'two' })];
-  const [one, two] = stages as [Stage, Stage];
-  t.after(() => {
-    for (const stage of stages) stage.endAll();
-  });
-  // It refuses and says busy as it likes; where a job goes then, and which one comes next, is not its choice.
-  one.answer = ({ attempt }) =>
-    attempt === 1 ? { is: 'refused', error: errorInfo('POOL_UNAVAILABLE') } : undefined;
-  const config = 'orchestrator: {retry: {base_delay_ms: 1, jitter: 0}}';
-  const orchestrator = await start(t, { data: tempFolder(t), backends: stages, config });
-  const ids = Array.from({ length: 20 }, (_, n) => `j${n}`);
-  await orchestrator.submitMany(ids.map((job_id) => ({ job_id })));
-  let ended = 0;
-  void Promise.all(ids.map((id) => orchestrator.wait(id).then(() => ended++)));
-  while (ended < 20) {
-    for (const stage of stages) for (const token of stage.runningTokens) stage.end(token);
-    await turns(1);
-  }
-  for (const id of ids) {
-    const { attempts } = await orchestrator.get(id);
-    for (const { attempt, backend } of attempts) {
-      const there = backend === 'one' ? one : two;
-      assert.ok(
-        there.offers.some(({ token }) => token === `${id}:${attempt}`),
-        'decided before it was offered',
-      );
+onStores(
+  STORES,
+  '[ORCH-1001] the brain alone decides: a backend gets what was decided and has no say in what comes next',
+  async (t, data) => {
+    const stages = [new Stage({ name: 'one' }), new Stage({ name: 'two' })];
+    const [one, two] = stages as [Stage, Stage];
+    t.after(() => {
+      for (const stage of stages) stage.endAll();
+    });
+    // It refuses and says busy as it likes; where a job goes then, and which one comes next, is not its choice.
+    one.answer = ({ attempt }) =>
+      attempt === 1 ? { is: 'refused', error: errorInfo('POOL_UNAVAILABLE') } : undefined;
+    const config = 'orchestrator: {retry: {base_delay_ms: 1, jitter: 0}}';
+    const orchestrator = await start(t, { data, backends: stages, config });
+    const ids = Array.from({ length: 20 }, (_, n) => `j${n}`);
+    await orchestrator.submitMany(ids.map((job_id) => ({ job_id })));
+    let ended = 0;
+    void Promise.all(ids.map((id) => orchestrator.wait(id).then(() => ended++)));
+    while (ended < 20) {
+      for (const stage of stages) for (const token of stage.runningTokens) stage.end(token);
+      await turns(1);
     }
-  }
-  const decided = ids.length + (await attemptsBeyondFirst(ids, (id) => orchestrator.get(id)));
-  assert.equal(one.offers.length + two.offers.length, decided, 'nothing ran that was not decided');
-  assert.deepEqual(decisionsOutsideTheCore(), []);
-});
+    for (const id of ids) {
+      const { attempts } = await orchestrator.get(id);
+      for (const { attempt, backend } of attempts) {
+        const there = backend === 'one' ? one : two;
+        assert.ok(
+          there.offers.some(({ token }) => token === `${id}:${attempt}`),
+          'decided before it was offered',
+        );
+      }
+    }
+    const decided = ids.length + (await attemptsBeyondFirst(ids, (id) => orchestrator.get(id)));
+    assert.equal(one.offers.length + two.offers.length, decided, 'nothing ran that was not decided');
+    assert.deepEqual(decisionsOutsideTheCore(), []);
+  },
+);
 
 async function attemptsBeyondFirst(
   ids: readonly string[],
@@ -172,32 +185,36 @@ function decisionsOutsideTheCore(): string[] {
     );
 }
 
-test('[ORCH-1010] the queue is bounded, has two priorities, and is first come, first served within each', async (t) => {
-  const stage = new Stage();
-  t.after(() => stage.endAll());
-  const config =
-    'orchestrator: {queue_capacity: 6, queue: {capacity_bytes: 10000, max_payload_bytes: 10000}}';
-  const orchestrator = await start(t, { data: tempFolder(t), backends: [stage], config });
-  await orchestrator.submit({ job_id: 'runs' });
-  await stage.startedCount(1);
-  const order = ['b1', 'i1', 'b2', 'i2', 'b3', 'i3'];
-  for (const job_id of order) {
-    await orchestrator.submit({ job_id, priority: job_id.startsWith('i') ? 'interactive' : 'batch' });
-  }
-  assert.equal((await refusalOf(() => orchestrator.submit({}))).code, 'QUEUE_FULL', 'by number');
-  await orchestrator.cancel('b3');
-  const large = { payload: 'x'.repeat(9995) };
-  assert.equal((await refusalOf(() => orchestrator.submit(large))).code, 'QUEUE_FULL', 'by bytes');
-  for (const priority of ['high', 'low', '', 1, null]) {
-    const refused = await refusalOf(() => orchestrator.submit({ priority } as never));
-    assert.equal(refused.code, 'INVALID_PARAMS', `there is no priority ${priority}`);
-  }
-  for (let n = 1; n <= 6; n++) {
-    await stage.startedCount(n);
-    stage.endAll();
-  }
-  assert.deepEqual(
-    stage.started.slice(1).map((token) => token.split(':')[0]),
-    ['i1', 'i2', 'i3', 'b1', 'b2'],
-  );
-});
+onStores(
+  STORES,
+  '[ORCH-1010] the queue is bounded, has two priorities, and is first come, first served within each',
+  async (t, data) => {
+    const stage = new Stage();
+    t.after(() => stage.endAll());
+    const config =
+      'orchestrator: {queue_capacity: 6, queue: {capacity_bytes: 10000, max_payload_bytes: 10000}}';
+    const orchestrator = await start(t, { data, backends: [stage], config });
+    await orchestrator.submit({ job_id: 'runs' });
+    await stage.startedCount(1);
+    const order = ['b1', 'i1', 'b2', 'i2', 'b3', 'i3'];
+    for (const job_id of order) {
+      await orchestrator.submit({ job_id, priority: job_id.startsWith('i') ? 'interactive' : 'batch' });
+    }
+    assert.equal((await refusalOf(() => orchestrator.submit({}))).code, 'QUEUE_FULL', 'by number');
+    await orchestrator.cancel('b3');
+    const large = { payload: 'x'.repeat(9995) };
+    assert.equal((await refusalOf(() => orchestrator.submit(large))).code, 'QUEUE_FULL', 'by bytes');
+    for (const priority of ['high', 'low', '', 1, null]) {
+      const refused = await refusalOf(() => orchestrator.submit({ priority } as never));
+      assert.equal(refused.code, 'INVALID_PARAMS', `there is no priority ${priority}`);
+    }
+    for (let n = 1; n <= 6; n++) {
+      await stage.startedCount(n);
+      stage.endAll();
+    }
+    assert.deepEqual(
+      stage.started.slice(1).map((token) => token.split(':')[0]),
+      ['i1', 'i2', 'i3', 'b1', 'b2'],
+    );
+  },
+);

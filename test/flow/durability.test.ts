@@ -1,80 +1,93 @@
 /** Nothing is told, offered or let go of before what it rests on is durable. */
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import type { TestContext } from 'node:test';
+import { inspect } from 'node:util';
 import { realEnv } from '../../src/kit/env/real.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
-import { HeldEnv, hookedDisk, start, startInline, tempFolder, turns } from './flow-kit.ts';
+import { connector } from '../../src/stores/mariadb/sql.ts';
+import { hookedDisk, isDatabase, LASTING, onStores, start, startInline, turns } from './flow-kit.ts';
+import { type Held, holdable } from './holding.ts';
 import { Stage } from './stage.ts';
 
-interface Held {
-  readonly held: HeldEnv;
+interface Parts {
+  readonly held: Held;
   readonly stage: Stage;
   readonly orchestrator: Orchestrator;
 }
 
-/** `inline`: the history is written at once, so that nothing has to be waited for. */
+/** Of a journal. `inline`: the history is written at once, so that nothing has to be waited for. */
 type HistoryMode = 'thread' | 'inline';
 
-async function begin(t: TestContext, mode: HistoryMode = 'thread', config = ''): Promise<Held> {
-  const held = new HeldEnv();
+async function begin(
+  t: TestContext,
+  data: string,
+  mode: HistoryMode = 'thread',
+  config = '',
+): Promise<Parts> {
+  const held = holdable(data);
   const stage = new Stage();
-  const options = { data: tempFolder(t), env: held.env, backends: [stage], config };
-  // Before the orchestrator is stopped: a held flush would keep it from that.
-  t.after(() => {
-    held.release();
+  const options = { data, env: held.env, backends: [stage], config };
+  // Before the orchestrator is stopped: a held commit would keep it from that.
+  t.after(async () => {
+    await held.release();
     stage.endAll();
   });
-  const orchestrator = mode === 'inline' ? await startInline(t, options) : await start(t, options);
+  const isInline = mode === 'inline' && !isDatabase(data);
+  const orchestrator = isInline ? await startInline(t, options) : await start(t, options);
   return { held, stage, orchestrator };
 }
 
-/** A job that has started; the flush that says so is held, and so is the next one. */
-async function startedButHeld(
-  t: TestContext,
-  mode: HistoryMode = 'thread',
-): Promise<Held & { readonly token: string }> {
-  const parts = await begin(t, mode);
-  await parts.orchestrator.submit({ job_id: 'a' });
-  await parts.stage.startedCount(1);
-  parts.held.hold();
-  await parts.held.flushWaits();
-  return { ...parts, token: 'a:1' };
+/** A job that has started; the commit that says so is held, and so is the next one. */
+async function startHeld({ held, stage, orchestrator }: Parts): Promise<string> {
+  // While the backend thinks, nothing else is under way.
+  stage.answer = async () => {
+    await held.hold();
+    return undefined;
+  };
+  await orchestrator.submit({ job_id: 'a' });
+  await held.commitWaits();
+  stage.answer = () => undefined;
+  return 'a:1';
 }
 
-test('an offer waits until the intent is durable', async (t) => {
-  const { held, stage, orchestrator } = await begin(t);
-  held.hold();
+onStores(LASTING, 'an offer waits until the intent is durable', async (t, data) => {
+  const { held, stage, orchestrator } = await begin(t, data);
+  await held.hold();
   const submitting = orchestrator.submit({ job_id: 'a' });
-  await held.flushWaits();
+  await held.commitWaits();
   await turns();
   assert.deepEqual(stage.offers, []);
-  held.release();
+  await held.release();
   await submitting;
   await stage.startedCount(1);
 });
 
-test('the offer of a second attempt waits until its own intent is durable, not that of the first', async (t) => {
-  const config = 'orchestrator: {retry: {base_delay_ms: 1, max_delay_ms: 1, jitter: 0}}';
-  const { held, stage, orchestrator } = await begin(t, 'thread', config);
-  await orchestrator.submit({ job_id: 'a' });
-  await stage.startedCount(1);
-  held.hold();
-  // The flush that says "accepted" is held while the attempt fails and the next one is decided on.
-  await held.flushWaits();
-  stage.end('a:1', { ok: false, error: { code: 'WORKER_TIMEOUT', message: 'slow', retriable: true } });
-  while (orchestrator.engine.state.jobs.get('a')?.open?.n !== 2) await turns(1);
-  await held.releaseOne();
-  await turns(50);
-  assert.deepEqual(
-    stage.offers.map(({ token }) => token),
-    ['a:1'],
-  );
-  held.release();
-  await stage.startedCount(2);
-});
+onStores(
+  LASTING,
+  'the offer of a second attempt waits until its own intent is durable, not that of the first',
+  async (t, data) => {
+    const config = 'orchestrator: {retry: {base_delay_ms: 1, max_delay_ms: 1, jitter: 0}}';
+    const parts = await begin(t, data, 'thread', config);
+    const { held, stage, orchestrator } = parts;
+    await startHeld(parts);
+    // The commit that says "accepted" is held while the attempt fails and the next one is decided on.
+    stage.end('a:1', { ok: false, error: { code: 'WORKER_TIMEOUT', message: 'slow', retriable: true } });
+    while (orchestrator.engine.state.jobs.get('a')?.open?.n !== 2) await turns(1);
+    await held.releaseOne();
+    await turns(50);
+    assert.deepEqual(
+      stage.offers.map(({ token }) => token),
+      ['a:1'],
+    );
+    await held.release();
+    await stage.startedCount(2);
+  },
+);
 
-test('whoever waits for a job is told of its end when that is durable', async (t) => {
-  const { held, stage, orchestrator, token } = await startedButHeld(t);
+onStores(LASTING, 'whoever waits for a job is told of its end when that is durable', async (t, data) => {
+  const parts = await begin(t, data);
+  const { held, stage, orchestrator } = parts;
+  const token = await startHeld(parts);
   let told = false;
   const waiting = orchestrator.wait('a').then((job) => {
     told = true;
@@ -85,12 +98,14 @@ test('whoever waits for a job is told of its end when that is durable', async (t
   await held.releaseOne();
   await turns(50);
   assert.equal(told, false);
-  held.release();
+  await held.release();
   assert.equal((await waiting).state, 'succeeded');
 });
 
-test('whoever reads a job is told what is durable', async (t) => {
-  const { held, stage, orchestrator, token } = await startedButHeld(t);
+onStores(LASTING, 'whoever reads a job is told what is durable', async (t, data) => {
+  const parts = await begin(t, data);
+  const { held, stage, orchestrator } = parts;
+  const token = await startHeld(parts);
   const early = orchestrator.get('a');
   const listed = orchestrator.list();
   stage.end(token);
@@ -104,72 +119,89 @@ test('whoever reads a job is told what is durable', async (t) => {
   assert.notEqual((await listed).jobs[0]?.state, 'succeeded');
   await turns(50);
   assert.equal(late, false, 'what was asked after the end waits for the end');
-  held.release();
+  await held.release();
   assert.equal((await lateRead).state, 'succeeded');
 });
 
-test('an executor may drop a result only when its end is durable here', async (t) => {
-  const { held, stage, orchestrator, token } = await startedButHeld(t);
+onStores(LASTING, 'an executor may drop a result only when its end is durable here', async (t, data) => {
+  const parts = await begin(t, data);
+  const { held, stage, orchestrator } = parts;
+  const token = await startHeld(parts);
   stage.end(token);
   while (orchestrator.engine.state.open.size > 0) await turns(1);
   await held.releaseOne();
   await turns(50);
   assert.deepEqual(stage.acks, []);
-  held.release();
+  await held.release();
   await orchestrator.wait('a');
   await stage.until(() => stage.acks.length > 0);
   assert.deepEqual(stage.acks, [token]);
 });
 
-test('a job leaves memory for the history only when its end is durable', async (t) => {
-  const { held, stage, orchestrator, token } = await startedButHeld(t, 'inline');
+onStores(LASTING, 'a job leaves memory for the history only when its end is durable', async (t, data) => {
+  const parts = await begin(t, data, 'inline');
+  const { held, stage, orchestrator } = parts;
+  const token = await startHeld(parts);
   stage.end(token);
   while (orchestrator.engine.state.open.size > 0) await turns(1);
   await held.releaseOne();
   await turns(50);
   assert.ok(orchestrator.engine.state.jobs.has('a'));
-  held.release();
+  await held.release();
   await orchestrator.wait('a');
   while (orchestrator.engine.state.jobs.has('a')) await turns(1);
   assert.equal((await orchestrator.get('a')).state, 'succeeded');
 });
 
-test('a cancel is answered when it is durable, and the kill goes out then', async (t) => {
-  const { held, stage, orchestrator } = await begin(t);
+onStores(LASTING, 'a cancel is answered when it is durable, and the kill goes out then', async (t, data) => {
+  const { held, stage, orchestrator } = await begin(t, data);
   await orchestrator.submit({ job_id: 'a' });
   await stage.startedCount(1);
   while ((await orchestrator.get('a')).state !== 'running') await turns(1);
-  held.hold();
+  await held.hold();
   let answered = false;
   const cancelling = orchestrator.cancel('a').finally(() => {
     answered = true;
   });
-  await held.flushWaits();
+  await held.commitWaits();
   await turns(50);
   assert.deepEqual([answered, stage.kills.length], [false, 0]);
-  held.release();
+  await held.release();
   await cancelling;
   assert.equal((await orchestrator.wait('a')).state, 'cancelled');
 });
 
-test('a result that cannot be put away stops the brain, and everybody who waits is told', async (t) => {
-  const disk = hookedDisk((path, file) => {
-    if (path.endsWith('.blob')) {
-      file.datasync = () => Promise.reject(Object.assign(new Error('broken'), { code: 'EIO' }));
-    }
-    return file;
-  });
-  const stage = new Stage();
-  const orchestrator = await start(t, {
-    data: tempFolder(t),
-    env: { ...realEnv(), disk },
-    backends: [stage],
-  });
-  await orchestrator.submit({ job_id: 'a' });
-  await stage.startedCount(1);
-  const waiting = orchestrator.wait('a');
-  stage.end('a:1', { ok: true, resultText: JSON.stringify('x'.repeat(10_000)) });
-  await assert.rejects(waiting, { code: 'STORE_FAILED' });
-  await assert.rejects(orchestrator.submit({}), { code: 'STORE_FAILED' });
-  assert.deepEqual(stage.acks, [], 'the executor keeps the result');
+/** A place where no body can be put away, once the brain has been started. */
+async function breakBodies(data: string): Promise<void> {
+  const sql = await connector(data)();
+  await sql.run('DROP TABLE orchestrator_blobs');
+  await sql.close();
+}
+
+const brokenBodies = hookedDisk((path, file) => {
+  if (path.endsWith('.blob')) {
+    file.datasync = () => Promise.reject(Object.assign(new Error('broken'), { code: 'EIO' }));
+  }
+  return file;
 });
+
+onStores(
+  LASTING,
+  'a result that cannot be put away stops the brain, and everybody who waits is told',
+  async (t, data) => {
+    const stage = new Stage();
+    const env = { ...realEnv(), disk: brokenBodies };
+    const orchestrator = await start(t, { data, env, backends: [stage] });
+    if (isDatabase(data)) await breakBodies(data);
+    await orchestrator.submit({ job_id: 'a' });
+    await stage.startedCount(1);
+    const waiting = orchestrator.wait('a');
+    stage.end('a:1', { ok: true, resultText: JSON.stringify('x'.repeat(10_000)) });
+    await assert.rejects(waiting, (error: Error & { code?: string }) => {
+      assert.equal(inspect(error).includes('xxx'), false, 'the error says nothing of the result');
+      return error.code === 'STORE_FAILED';
+    });
+    await assert.rejects(orchestrator.submit({}), { code: 'STORE_FAILED' });
+    assert.deepEqual(stage.acks, [], 'the executor keeps the result');
+  },
+);

@@ -1,9 +1,10 @@
 /** What happens to a job, as a stream: in order, once each, and to its end. */
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import type { TestContext } from 'node:test';
 import type { JobEvent } from '../../src/index.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
-import { dataOf, HeldEnv, STORES, start, tempFolder, turns, within } from './flow-kit.ts';
+import { LASTING, onStores, STORES, start, turns, within } from './flow-kit.ts';
+import { holdable } from './holding.ts';
 import { Stage } from './stage.ts';
 
 async function begin(t: TestContext, data: string): Promise<{ stage: Stage; orchestrator: Orchestrator }> {
@@ -28,30 +29,28 @@ const say = (stage: Stage, token: string, from: number, to: number): void => {
 
 const WORDS = (count: number): string[] => Array.from({ length: count }, (_, i) => `t${i}`);
 
-for (const store of STORES) {
-  test(`tokens come in order, once each, then the end (${store})`, async (t) => {
-    const { stage, orchestrator } = await begin(t, dataOf(t, store));
-    await orchestrator.submit({ job_id: 'a' });
-    const reading = readAll(orchestrator.events('a'));
-    await stage.startedCount(1);
-    stage.emit('a:1', 'started', {});
-    say(stage, 'a:1', 0, 500);
-    await turns();
-    say(stage, 'a:1', 500, 1000);
-    stage.end('a:1', { ok: true, resultText: '"all of it"' });
-    const events = await within(reading);
-    assert.deepEqual(tokensOf(events), WORDS(1000));
-    const last = events.at(-1)!;
-    assert.equal(last.type, 'end');
-    assert.deepEqual((last.data as { result: unknown }).result, 'all of it');
-    assert.equal(events.filter(({ type }) => type === 'end').length, 1);
-    const ids = events.filter(({ type }) => type === 'token').map(({ id }) => id);
-    assert.equal(new Set(ids).size, 1000, 'every event has its own id');
-  });
-}
+onStores(STORES, 'tokens come in order, once each, then the end', async (t, data) => {
+  const { stage, orchestrator } = await begin(t, data);
+  await orchestrator.submit({ job_id: 'a' });
+  const reading = readAll(orchestrator.events('a'));
+  await stage.startedCount(1);
+  stage.emit('a:1', 'started', {});
+  say(stage, 'a:1', 0, 500);
+  await turns();
+  say(stage, 'a:1', 500, 1000);
+  stage.end('a:1', { ok: true, resultText: '"all of it"' });
+  const events = await within(reading);
+  assert.deepEqual(tokensOf(events), WORDS(1000));
+  const last = events.at(-1)!;
+  assert.equal(last.type, 'end');
+  assert.deepEqual((last.data as { result: unknown }).result, 'all of it');
+  assert.equal(events.filter(({ type }) => type === 'end').length, 1);
+  const ids = events.filter(({ type }) => type === 'token').map(({ id }) => id);
+  assert.equal(new Set(ids).size, 1000, 'every event has its own id');
+});
 
-test('whoever comes late hears the same, and so does everybody', async (t) => {
-  const { stage, orchestrator } = await begin(t, tempFolder(t));
+onStores(STORES, 'whoever comes late hears the same, and so does everybody', async (t, data) => {
+  const { stage, orchestrator } = await begin(t, data);
   await orchestrator.submit({ job_id: 'a' });
   await stage.startedCount(1);
   const readings = [readAll(orchestrator.events('a'))];
@@ -64,31 +63,37 @@ test('whoever comes late hears the same, and so does everybody', async (t) => {
   for (const reading of readings) assert.deepEqual(tokensOf(await within(reading)), WORDS(50));
 });
 
-test('tokens that come while the commit of the start is under way are heard once, in order', async (t) => {
-  const held = new HeldEnv();
-  const stage = new Stage();
-  t.after(() => {
-    held.release();
-    stage.endAll();
-  });
-  const orchestrator = await start(t, { data: tempFolder(t), env: held.env, backends: [stage] });
-  await orchestrator.submit({ job_id: 'a' });
-  await stage.startedCount(1);
-  held.hold();
-  await held.flushWaits();
-  const reading = readAll(orchestrator.events('a'));
-  await turns();
-  say(stage, 'a:1', 0, 5);
-  await turns();
-  held.release();
-  await turns();
-  say(stage, 'a:1', 5, 10);
-  stage.end('a:1');
-  assert.deepEqual(tokensOf(await within(reading)), WORDS(10));
-});
+onStores(
+  LASTING,
+  'tokens that come while the commit of the start is under way are heard once, in order',
+  async (t, data) => {
+    const held = holdable(data);
+    const stage = new Stage();
+    t.after(async () => {
+      await held.release();
+      stage.endAll();
+    });
+    const orchestrator = await start(t, { data, env: held.env, backends: [stage] });
+    stage.answer = async () => {
+      await held.hold();
+      return undefined;
+    };
+    await orchestrator.submit({ job_id: 'a' });
+    await held.commitWaits();
+    const reading = readAll(orchestrator.events('a'));
+    await turns();
+    say(stage, 'a:1', 0, 5);
+    await turns();
+    await held.release();
+    await turns();
+    say(stage, 'a:1', 5, 10);
+    stage.end('a:1');
+    assert.deepEqual(tokensOf(await within(reading)), WORDS(10));
+  },
+);
 
-test('a reader goes on where it stopped', async (t) => {
-  const { stage, orchestrator } = await begin(t, tempFolder(t));
+onStores(STORES, 'a reader goes on where it stopped', async (t, data) => {
+  const { stage, orchestrator } = await begin(t, data);
   await orchestrator.submit({ job_id: 'a' });
   await stage.startedCount(1);
   say(stage, 'a:1', 0, 20);
@@ -111,52 +116,60 @@ test('a reader goes on where it stopped', async (t) => {
   );
 });
 
-test('another attempt is announced: what the first one said no longer counts', async (t) => {
-  const stage = new Stage();
-  t.after(() => stage.endAll());
-  const config = 'orchestrator: {retry: {base_delay_ms: 1, jitter: 0}}';
-  const orchestrator = await start(t, { data: tempFolder(t), backends: [stage], config });
-  await orchestrator.submit({ job_id: 'a' });
-  const reading = readAll(orchestrator.events('a'));
-  await stage.startedCount(1);
-  say(stage, 'a:1', 0, 2);
-  await turns();
-  stage.end('a:1', { ok: false, error: { code: 'WORKER_TIMEOUT', message: 'slow', retriable: true } });
-  await stage.startedCount(2);
-  say(stage, 'a:2', 0, 3);
-  stage.end('a:2');
-  const events = (await within(reading)).filter(({ type }) => ['token', 'reset', 'end'].includes(type));
-  const seen = events.map(({ type }) => type);
-  assert.deepEqual(seen, ['token', 'token', 'reset', 'token', 'token', 'token', 'end']);
-});
+onStores(
+  STORES,
+  'another attempt is announced: what the first one said no longer counts',
+  async (t, data) => {
+    const stage = new Stage();
+    t.after(() => stage.endAll());
+    const config = 'orchestrator: {retry: {base_delay_ms: 1, jitter: 0}}';
+    const orchestrator = await start(t, { data, backends: [stage], config });
+    await orchestrator.submit({ job_id: 'a' });
+    const reading = readAll(orchestrator.events('a'));
+    await stage.startedCount(1);
+    say(stage, 'a:1', 0, 2);
+    await turns();
+    stage.end('a:1', { ok: false, error: { code: 'WORKER_TIMEOUT', message: 'slow', retriable: true } });
+    await stage.startedCount(2);
+    say(stage, 'a:2', 0, 3);
+    stage.end('a:2');
+    const events = (await within(reading)).filter(({ type }) => ['token', 'reset', 'end'].includes(type));
+    const seen = events.map(({ type }) => type);
+    assert.deepEqual(seen, ['token', 'token', 'reset', 'token', 'token', 'token', 'end']);
+  },
+);
 
-test('every way to end is told: cancelled, dead, and over before anybody asked', async (t) => {
-  const { stage, orchestrator } = await begin(t, tempFolder(t));
-  await orchestrator.submit({ job_id: 'cancelled' });
-  await orchestrator.submit({ job_id: 'dead', max_tries: 1 });
-  const readings = ['cancelled', 'dead'].map((id) => readAll(orchestrator.events(id)));
-  await stage.startedCount(2);
-  await orchestrator.cancel('cancelled');
-  stage.end('dead:1', { ok: false, error: { code: 'EXECUTION_FAILED', message: 'no', retriable: false } });
-  const ends = (await within(Promise.all(readings))).map((events) => events.at(-1)!);
-  assert.deepEqual(
-    ends.map(({ type }) => type),
-    ['error', 'error'],
-  );
-  assert.deepEqual(
-    ends.map(({ data }) => (data as { code: string }).code),
-    ['CANCELLED', 'EXECUTION_FAILED'],
-  );
-  while (orchestrator.engine.state.jobs.size > 0) await turns(1);
-  const late = await within(readAll(orchestrator.events('dead')));
-  assert.deepEqual(
-    late.map(({ type }) => type),
-    ['error'],
-  );
-});
+onStores(
+  STORES,
+  'every way to end is told: cancelled, dead, and over before anybody asked',
+  async (t, data) => {
+    const { stage, orchestrator } = await begin(t, data);
+    await orchestrator.submit({ job_id: 'cancelled' });
+    await orchestrator.submit({ job_id: 'dead', max_tries: 1 });
+    const readings = ['cancelled', 'dead'].map((id) => readAll(orchestrator.events(id)));
+    await stage.startedCount(2);
+    await orchestrator.cancel('cancelled');
+    stage.end('dead:1', { ok: false, error: { code: 'EXECUTION_FAILED', message: 'no', retriable: false } });
+    const ends = (await within(Promise.all(readings))).map((events) => events.at(-1)!);
+    assert.deepEqual(
+      ends.map(({ type }) => type),
+      ['error', 'error'],
+    );
+    assert.deepEqual(
+      ends.map(({ data }) => (data as { code: string }).code),
+      ['CANCELLED', 'EXECUTION_FAILED'],
+    );
+    while (orchestrator.engine.state.jobs.size > 0) await turns(1);
+    const late = await within(readAll(orchestrator.events('dead')));
+    assert.deepEqual(
+      late.map(({ type }) => type),
+      ['error'],
+    );
+  },
+);
 
-test('a reader that leaves is forgotten, and the job goes on', async (t) => {
-  const { stage, orchestrator } = await begin(t, 'memory');
+onStores(STORES, 'a reader that leaves is forgotten, and the job goes on', async (t, data) => {
+  const { stage, orchestrator } = await begin(t, data);
   await orchestrator.submit({ job_id: 'a' });
   await stage.startedCount(1);
   say(stage, 'a:1', 0, 3);
@@ -166,8 +179,8 @@ test('a reader that leaves is forgotten, and the job goes on', async (t) => {
   assert.equal((await orchestrator.wait('a')).state, 'succeeded');
 });
 
-test('stopping the brain ends every stream and tells everybody who waits', async (t) => {
-  const { stage, orchestrator } = await begin(t, tempFolder(t));
+onStores(STORES, 'stopping the brain ends every stream and tells everybody who waits', async (t, data) => {
+  const { stage, orchestrator } = await begin(t, data);
   await orchestrator.submit({ job_id: 'a' });
   await stage.startedCount(1);
   const reading = readAll(orchestrator.events('a'));
@@ -181,8 +194,8 @@ test('stopping the brain ends every stream and tells everybody who waits', async
   assert.equal(await within(waiting), 'SHUTTING_DOWN');
 });
 
-test('wait tells the whole job, also one that is over, also to many at once', async (t) => {
-  const { stage, orchestrator } = await begin(t, tempFolder(t));
+onStores(STORES, 'wait tells the whole job, also one that is over, also to many at once', async (t, data) => {
+  const { stage, orchestrator } = await begin(t, data);
   await orchestrator.submit({ job_id: 'a' });
   const waits = Array.from({ length: 50 }, () => orchestrator.wait('a'));
   await stage.startedCount(1);

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, type TestContext } from 'node:test';
 import type { Env } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { type ErrorInfo, errorInfo } from '../../src/model/errors.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
-import { refusalOf, start, tempFolder } from './flow-kit.ts';
+import { LASTING, onStores, refusalOf, STORES, start } from './flow-kit.ts';
 import { Stage } from './stage.ts';
 
 /** The real world, but for a clock that can be put forward. */
@@ -22,7 +22,7 @@ class LaterEnv {
   }
 }
 
-async function begin(t: TestContext, later: LaterEnv, data = tempFolder(t), config = '') {
+async function begin(t: TestContext, later: LaterEnv, data: string, config = '') {
   const stage = new Stage({ slots: 10 });
   t.after(() => stage.endAll());
   const orchestrator = await start(t, { data, env: later.env, backends: [stage], config });
@@ -50,68 +50,79 @@ async function isRefusedNow(orchestrator: Orchestrator, key: string): Promise<vo
 }
 
 describe('[FANO-3] the failure cache', () => {
-  test('a key that failed for good is refused for its time, also after a restart, unless it is forced', async (t) => {
-    const data = tempFolder(t);
-    const later = new LaterEnv();
-    const first = await begin(t, later, data);
-    await fail(first.orchestrator, first.stage, 'k', FINAL);
-    const isRefused = async (orchestrator: Orchestrator): Promise<void> => {
-      const refused = await refusalOf(() => orchestrator.submit({ key: 'k' }));
-      assert.deepEqual([refused.code, refused.details.reason], ['ADMISSION_REJECT', 'recent_failure']);
-      const left = refused.details.retryAfterMs!;
-      assert.ok(left > 0 && left <= 3_600_000 - later.laterMs, `${left} ms`);
-    };
-    await isRefused(first.orchestrator);
-    await first.orchestrator.stop();
+  onStores(
+    LASTING,
+    'a key that failed for good is refused for its time, also after a restart, unless it is forced',
+    async (t, data) => {
+      const later = new LaterEnv();
+      const first = await begin(t, later, data);
+      await fail(first.orchestrator, first.stage, 'k', FINAL);
+      const isRefused = async (orchestrator: Orchestrator): Promise<void> => {
+        const refused = await refusalOf(() => orchestrator.submit({ key: 'k' }));
+        assert.deepEqual([refused.code, refused.details.reason], ['ADMISSION_REJECT', 'recent_failure']);
+        const left = refused.details.retryAfterMs!;
+        assert.ok(left > 0 && left <= 3_600_000 - later.laterMs, `${left} ms`);
+      };
+      await isRefused(first.orchestrator);
+      await first.orchestrator.stop();
 
-    const second = await begin(t, later, data);
-    await isRefused(second.orchestrator);
-    await second.orchestrator.checkpoint();
-    await second.orchestrator.submit({ type: 'another', key: 'other' });
-    await second.orchestrator.checkpoint();
-    await second.orchestrator.stop();
+      const second = await begin(t, later, data);
+      await isRefused(second.orchestrator);
+      await second.orchestrator.checkpoint();
+      await second.orchestrator.submit({ type: 'another', key: 'other' });
+      await second.orchestrator.checkpoint();
+      await second.orchestrator.stop();
 
-    later.laterMs = 3_500_000;
-    const third = await begin(t, later, data);
-    await isRefused(third.orchestrator);
-    const forced = await third.orchestrator.submit({ key: 'k', force_retry: true });
-    assert.equal(forced.duplicate_of, undefined);
-    await third.stage.until(() => third.stage.runningTokens.includes(`${forced.job_id}:1`));
-    third.stage.end(`${forced.job_id}:1`, { ok: false, error: FINAL });
-    await third.orchestrator.wait(forced.job_id);
-    await isRefusedNow(third.orchestrator, 'k');
-    later.laterMs = 3_500_000 + 3_600_000;
-    assert.equal((await third.orchestrator.submit({ key: 'k' })).duplicate_of, undefined, 'its time is over');
-  });
+      later.laterMs = 3_500_000;
+      const third = await begin(t, later, data);
+      await isRefused(third.orchestrator);
+      const forced = await third.orchestrator.submit({ key: 'k', force_retry: true });
+      assert.equal(forced.duplicate_of, undefined);
+      await third.stage.until(() => third.stage.runningTokens.includes(`${forced.job_id}:1`));
+      third.stage.end(`${forced.job_id}:1`, { ok: false, error: FINAL });
+      await third.orchestrator.wait(forced.job_id);
+      await isRefusedNow(third.orchestrator, 'k');
+      later.laterMs = 3_500_000 + 3_600_000;
+      assert.equal(
+        (await third.orchestrator.submit({ key: 'k' })).duplicate_of,
+        undefined,
+        'its time is over',
+      );
+    },
+  );
 
-  test('only final errors of the execution itself enter it: no start failure, drop, deadline or cancel', async (t) => {
-    const config = 'orchestrator: {queue_capacity: 1, queue_policy: drop-lru}';
-    const { stage, orchestrator } = await begin(t, new LaterEnv(), tempFolder(t), config);
-    await fail(orchestrator, stage, 'may be tried again', errorInfo('WORKER_TIMEOUT'));
+  onStores(
+    STORES,
+    'only final errors of the execution itself enter it: no start failure, drop, deadline or cancel',
+    async (t, data) => {
+      const config = 'orchestrator: {queue_capacity: 1, queue_policy: drop-lru}';
+      const { stage, orchestrator } = await begin(t, new LaterEnv(), data, config);
+      await fail(orchestrator, stage, 'may be tried again', errorInfo('WORKER_TIMEOUT'));
 
-    stage.answer = () => ({ is: 'refused', error: errorInfo('WORKER_NOT_FOUND') });
-    const unstarted = await orchestrator.submit({ key: 'start failure' });
-    assert.equal((await orchestrator.wait(unstarted.job_id)).state, 'dead');
-    stage.answer = () => undefined;
+      stage.answer = () => ({ is: 'refused', error: errorInfo('WORKER_NOT_FOUND') });
+      const unstarted = await orchestrator.submit({ key: 'start failure' });
+      assert.equal((await orchestrator.wait(unstarted.job_id)).state, 'dead');
+      stage.answer = () => undefined;
 
-    const late = await orchestrator.submit({ key: 'deadline', deadline_ms: 1 });
-    assert.equal((await orchestrator.wait(late.job_id)).reason, 'expired');
-    const stopped = await orchestrator.submit({ key: 'cancel' });
-    await orchestrator.cancel(stopped.job_id);
-    assert.equal((await orchestrator.wait(stopped.job_id)).state, 'cancelled');
-    const dropped = await orchestrator.submit({ key: 'drop', model: 'nobody-has-it' });
-    await orchestrator.submit({ key: 'newer', model: 'nobody-has-it' });
-    assert.equal((await orchestrator.wait(dropped.job_id)).reason, 'dropped');
+      const late = await orchestrator.submit({ key: 'deadline', deadline_ms: 1 });
+      assert.equal((await orchestrator.wait(late.job_id)).reason, 'expired');
+      const stopped = await orchestrator.submit({ key: 'cancel' });
+      await orchestrator.cancel(stopped.job_id);
+      assert.equal((await orchestrator.wait(stopped.job_id)).state, 'cancelled');
+      const dropped = await orchestrator.submit({ key: 'drop', model: 'nobody-has-it' });
+      await orchestrator.submit({ key: 'newer', model: 'nobody-has-it' });
+      assert.equal((await orchestrator.wait(dropped.job_id)).reason, 'dropped');
 
-    for (const key of ['may be tried again', 'start failure', 'deadline', 'cancel', 'drop']) {
-      assert.equal((await orchestrator.submit({ key })).duplicate_of, undefined, key);
-      stage.endAll();
-    }
-  });
+      for (const key of ['may be tried again', 'start failure', 'deadline', 'cancel', 'drop']) {
+        assert.equal((await orchestrator.submit({ key })).duplicate_of, undefined, key);
+        stage.endAll();
+      }
+    },
+  );
 
-  test('the cache keeps the keys that failed last', async (t) => {
+  onStores(STORES, 'the cache keeps the keys that failed last', async (t, data) => {
     const config = 'orchestrator: {scheduler: {failure_cache_size: 2}}';
-    const { stage, orchestrator } = await begin(t, new LaterEnv(), tempFolder(t), config);
+    const { stage, orchestrator } = await begin(t, new LaterEnv(), data, config);
     for (const key of ['a', 'b', 'c']) await fail(orchestrator, stage, key, FINAL);
     assert.equal((await orchestrator.submit({ key: 'a' })).duplicate_of, undefined);
     await isRefusedNow(orchestrator, 'b');

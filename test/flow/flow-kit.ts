@@ -1,8 +1,8 @@
-/** Orchestrators for flow tests: on a journal in a folder of their own, or in memory, stopped when the test ends. */
+/** Orchestrators for flow tests, on every store there is, stopped when the test ends. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
+import { after, type TestContext, test } from 'node:test';
 import { runtimeSettings } from '../../src/app.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Backend } from '../../src/core/ports.ts';
@@ -14,8 +14,13 @@ import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
 import { SqliteHistory } from '../../src/stores/journal/history-sqlite.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
+import { type TestServer, testMariaDb } from '../fakes/mariadb.ts';
 
-export const STORES = ['memory', 'journal'] as const;
+export const STORES = ['memory', 'journal', 'mariadb'] as const;
+/** Those that have everything again after a restart. */
+export const LASTING = ['journal', 'mariadb'] as const;
+
+export type StoreName = (typeof STORES)[number];
 
 export function tempFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'orchd-flow-'));
@@ -23,14 +28,46 @@ export function tempFolder(t: TestContext): string {
   return join(folder, 'data');
 }
 
-export const dataOf = (t: TestContext, store: (typeof STORES)[number]): string =>
-  store === 'memory' ? 'memory' : tempFolder(t);
+/** Started by the first test that needs it. */
+let server: Promise<TestServer> | undefined;
+after(async () => (await server)?.stop());
+
+/** A place for the data of a test: `memory`, a folder, or the address of a database. */
+export async function dataOf(t: TestContext, store: StoreName): Promise<string> {
+  if (store !== 'mariadb') return store === 'memory' ? 'memory' : tempFolder(t);
+  server ??= testMariaDb();
+  return (await server).database();
+}
+
+/** The same promise on one store after the other. */
+export function onStores(
+  stores: readonly StoreName[],
+  title: string,
+  show: (t: TestContext, data: string) => Promise<void>,
+): void {
+  for (const store of stores) test(`${title} (${store})`, async (t) => show(t, await dataOf(t, store)));
+}
+
+export const isDatabase = (data: string): boolean => data.startsWith('mariadb:');
+
+interface Placed {
+  readonly data?: string;
+  readonly config?: string;
+}
+
+/** The options for a place that is a database: it is named in the configuration. */
+export function placed<T extends Placed>(options: T): Omit<T, keyof Placed> & Placed {
+  const { data, config = '', ...rest } = options;
+  if (data === undefined || !isDatabase(data)) return options;
+  const url = JSON.stringify(data);
+  return { ...rest, config: `${config}\nstore: mariadb\nmariadb: {url: ${url}}\n` };
+}
 
 /** Says nothing: what a test wants to know it asks for. */
 const silent = createLogger({ write: () => undefined, now: () => 0 });
 
 export async function start(t: TestContext, options: OrchestratorOptions): Promise<Orchestrator> {
-  const orchestrator = await createOrchestrator({ logger: silent, ...options });
+  const orchestrator = await createOrchestrator({ logger: silent, ...placed(options) });
   t.after(() => within(orchestrator.stop(), STOP_PATIENCE_MS));
   return orchestrator;
 }
@@ -83,60 +120,6 @@ export function hookedDisk(hook: FileHook, real: Disk = realEnv().disk): Disk {
       return typeof member === 'function' ? member.bind(target) : member;
     },
   });
-}
-
-/** An environment whose flushes of the log wait while they are held. */
-export class HeldEnv {
-  readonly env: Env;
-  #gate: PromiseWithResolvers<void> | undefined;
-  #watchers: (() => void)[] = [];
-  /** Flushes so far, and those that wait now. */
-  flushes = 0;
-  waiting = 0;
-
-  constructor() {
-    const disk = hookedDisk((path, file) => (path.endsWith('.log') ? this.#held(file) : file));
-    this.env = { ...realEnv(), disk };
-  }
-
-  hold(): void {
-    this.#gate ??= Promise.withResolvers<void>();
-  }
-
-  release(): void {
-    this.#gate?.resolve();
-    this.#gate = undefined;
-  }
-
-  /** Lets one flush become durable, and returns when the next one waits: by then it was told. */
-  async releaseOne(): Promise<void> {
-    const { flushes } = this;
-    this.#gate?.resolve();
-    this.#gate = Promise.withResolvers<void>();
-    await this.#until(() => this.flushes > flushes);
-  }
-
-  /** A flush has been written and waits to become durable. */
-  async flushWaits(): Promise<void> {
-    await this.#until(() => this.waiting > 0);
-  }
-
-  async #until(isSo: () => boolean): Promise<void> {
-    while (!isSo()) await within(new Promise<void>((resolve) => this.#watchers.push(resolve)));
-  }
-
-  #held(file: DiskFile): DiskFile {
-    const sync = file.datasync.bind(file);
-    file.datasync = async () => {
-      this.flushes++;
-      this.waiting++;
-      for (const wake of this.#watchers.splice(0)) wake();
-      await this.#gate?.promise;
-      this.waiting--;
-      await sync();
-    };
-    return file;
-  }
 }
 
 const PATIENCE_MS = 3000;

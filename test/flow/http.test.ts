@@ -1,17 +1,15 @@
 /** The HTTP surface as a caller sees it. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { after, test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { OrchdClient } from '../../src/client/client.ts';
 import type { JobView } from '../../src/runtime/view.ts';
 import { type HttpBrain, type HttpBrainOptions, httpBrain } from '../fakes/http-brain.ts';
+import { onStores, placed, STORES } from './flow-kit.ts';
 
-const open: HttpBrain[] = [];
-after(() => Promise.all(open.map((brain) => brain.stop())));
-
-async function brainWith(options: HttpBrainOptions = {}): Promise<HttpBrain> {
-  const brain = await httpBrain(options);
-  open.push(brain);
+async function brainWith(t: TestContext, options: HttpBrainOptions = {}): Promise<HttpBrain> {
+  const brain = await httpBrain(placed(options));
+  t.after(() => brain.stop());
   return brain;
 }
 
@@ -50,8 +48,8 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await new Promise((resolve) => setImmediate(resolve));
 }
 
-test('the page about the API names every path that the server has, and no other', async () => {
-  const brain = await brainWith();
+test('the page about the API names every path that the server has, and no other', async (t) => {
+  const brain = await brainWith(t);
   const { paths } = (await (await fetch(`${brain.url}/openapi.json`)).json()) as { paths: object };
   const page = readFileSync(new URL('../../docs/http-api.md', import.meta.url), 'utf8');
   // Inside code, with the shell's word for the id where it is a command to try.
@@ -60,200 +58,253 @@ test('the page about the API names every path that the server has, and no other'
   assert.deepEqual([...named].sort(), Object.keys(paths).sort());
 });
 
-test('a submit is answered 202 with its place, and the job can be read, listed and followed to its end', async () => {
-  const { work, finish } = gated();
-  const brain = await brainWith({ backends: [{ name: 'b', types: { inference: work } }] });
-  const client = new OrchdClient({ url: brain.url });
-  const response = await post(`${brain.url}/v2/tasks`, { prompt: 'hello', job_id: 'one' });
-  assert.equal(response.status, 202);
-  const answer = (await response.json()) as Record<string, unknown>;
-  assert.equal(answer['job_id'], 'one');
-  assert.equal(answer['events_url'], '/v2/tasks/one/events');
-  const events: string[] = [];
-  for await (const { event } of client.events('one')) {
-    events.push(event);
-    if (event === 'token') finish();
-  }
-  assert.deepEqual(events, ['started', 'token', 'token', 'end']);
-  const job: JobView = await client.get('one');
-  assert.equal(job.state, 'succeeded');
-  assert.equal(job.result, 'done');
-  assert.deepEqual(
-    (await client.list()).jobs.map(({ job_id }) => job_id),
-    ['one'],
-  );
-});
+onStores(
+  STORES,
+  'a submit is answered 202 with its place, and the job can be read, listed and followed to its end',
+  async (t, data) => {
+    const { work, finish } = gated();
+    const brain = await brainWith(t, { data, backends: [{ name: 'b', types: { inference: work } }] });
+    const client = new OrchdClient({ url: brain.url });
+    const response = await post(`${brain.url}/v2/tasks`, { prompt: 'hello', job_id: 'one' });
+    assert.equal(response.status, 202);
+    const answer = (await response.json()) as Record<string, unknown>;
+    assert.equal(answer['job_id'], 'one');
+    assert.equal(answer['events_url'], '/v2/tasks/one/events');
+    const events: string[] = [];
+    for await (const { event } of client.events('one')) {
+      events.push(event);
+      if (event === 'token') finish();
+    }
+    assert.deepEqual(events, ['started', 'token', 'token', 'end']);
+    const job: JobView = await client.get('one');
+    assert.equal(job.state, 'succeeded');
+    assert.equal(job.result, 'done');
+    assert.deepEqual(
+      (await client.list()).jobs.map(({ job_id }) => job_id),
+      ['one'],
+    );
+  },
+);
 
-test('up to 1,000 jobs go in one call with an answer each; one more is refused', async () => {
-  const brain = await brainWith();
-  const client = new OrchdClient({ url: brain.url });
-  const requests = Array.from({ length: 1000 }, (_, at) => ({ job_id: `b${at}`, payload: at }));
-  const answers = await client.submitMany([...requests.slice(0, 999), { job_id: 'b0', payload: 'other' }]);
-  assert.equal(answers.filter(({ http_status }) => http_status === 202).length, 999);
-  assert.equal(answers.at(-1)?.http_status, 409);
-  await assert.rejects(client.submitMany([...requests, { payload: 1 }]), { code: 'INVALID_PARAMS' });
-});
+onStores(
+  STORES,
+  'up to 1,000 jobs go in one call with an answer each; one more is refused',
+  async (t, data) => {
+    const brain = await brainWith(t, { data });
+    const client = new OrchdClient({ url: brain.url });
+    const requests = Array.from({ length: 1000 }, (_, at) => ({ job_id: `b${at}`, payload: at }));
+    const answers = await client.submitMany([...requests.slice(0, 999), { job_id: 'b0', payload: 'other' }]);
+    assert.equal(answers.filter(({ http_status }) => http_status === 202).length, 999);
+    assert.equal(answers.at(-1)?.http_status, 409);
+    await assert.rejects(client.submitMany([...requests, { payload: 1 }]), { code: 'INVALID_PARAMS' });
+  },
+);
 
-test('[ORCH-1012] a full queue answers 429 with Retry-After, X-Backoff-Ms and what to do', async () => {
-  const config = 'orchestrator: { queue_capacity: 2 }';
-  const brain = await brainWith({ config });
-  for (const payload of [1, 2]) assert.equal((await post(`${brain.url}/v2/tasks`, { payload })).status, 202);
-  const response = await post(`${brain.url}/v2/tasks`, { payload: 3 });
-  assert.equal(response.status, 429);
-  const body = (await response.json()) as Record<string, unknown>;
-  const waitMs = body['retry_after_ms'] as number;
-  assert.ok(waitMs > 0);
-  assert.equal(response.headers.get('x-backoff-ms'), String(waitMs));
-  assert.equal(response.headers.get('retry-after'), String(Math.max(1, Math.ceil(waitMs / 1000))));
-  assert.equal(body['policy_label'], 'reject');
-  assert.equal(body['retriable'], true);
-  assert.equal((body['error'] as { code: string }).code, 'QUEUE_FULL');
-});
+onStores(
+  STORES,
+  '[ORCH-1012] a full queue answers 429 with Retry-After, X-Backoff-Ms and what to do',
+  async (t, data) => {
+    const config = 'orchestrator: { queue_capacity: 2 }';
+    const brain = await brainWith(t, { data, config });
+    for (const payload of [1, 2])
+      assert.equal((await post(`${brain.url}/v2/tasks`, { payload })).status, 202);
+    const response = await post(`${brain.url}/v2/tasks`, { payload: 3 });
+    assert.equal(response.status, 429);
+    const body = (await response.json()) as Record<string, unknown>;
+    const waitMs = body['retry_after_ms'] as number;
+    assert.ok(waitMs > 0);
+    assert.equal(response.headers.get('x-backoff-ms'), String(waitMs));
+    assert.equal(response.headers.get('retry-after'), String(Math.max(1, Math.ceil(waitMs / 1000))));
+    assert.equal(body['policy_label'], 'reject');
+    assert.equal(body['retriable'], true);
+    assert.equal((body['error'] as { code: string }).code, 'QUEUE_FULL');
+  },
+);
 
-test('[ORCH-1013] the queue is measured: depth, admitted, refused and dropped jobs', async () => {
-  const brain = await brainWith({ config: 'orchestrator: { queue_capacity: 2, queue_policy: drop-lru }' });
-  for (const payload of [1, 2, 3]) await post(`${brain.url}/v2/tasks`, { payload });
-  await post(`${brain.url}/v2/tasks`, { nonsense: true });
-  const text = await (await fetch(`${brain.url}/metrics`)).text();
-  const value = (name: string): number =>
-    text
-      .split('\n')
-      .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
-      .reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
-  assert.equal(value('queue_depth'), 2);
-  assert.equal(value('tasks_enqueued_total'), 3);
-  assert.equal(value('tasks_rejected_total'), 1);
-  assert.equal(value('tasks_dropped_total'), 1);
-});
+onStores(
+  STORES,
+  '[ORCH-1013] the queue is measured: depth, admitted, refused and dropped jobs',
+  async (t, data) => {
+    const brain = await brainWith(t, {
+      data,
+      config: 'orchestrator: { queue_capacity: 2, queue_policy: drop-lru }',
+    });
+    for (const payload of [1, 2, 3]) await post(`${brain.url}/v2/tasks`, { payload });
+    await post(`${brain.url}/v2/tasks`, { nonsense: true });
+    const text = await (await fetch(`${brain.url}/metrics`)).text();
+    const value = (name: string): number =>
+      text
+        .split('\n')
+        .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
+        .reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+    assert.equal(value('queue_depth'), 2);
+    assert.equal(value('tasks_enqueued_total'), 3);
+    assert.equal(value('tasks_rejected_total'), 1);
+    assert.equal(value('tasks_dropped_total'), 1);
+  },
+);
 
-test('[ORCH-1092] a correlation id is taken or made, answered, and in every line of the log about the request', async () => {
-  const brain = await brainWith({ backends: [{ name: 'b', types: { inference: async () => 'x' } }] });
-  const given = await post(
-    `${brain.url}/v2/tasks`,
-    { prompt: 'p', job_id: 'c1' },
-    { 'x-correlation-id': 'trace-7' },
-  );
-  assert.equal(given.headers.get('x-correlation-id'), 'trace-7');
-  const made = await fetch(`${brain.url}/v2/tasks/nothing`);
-  const madeId = made.headers.get('x-correlation-id');
-  assert.match(madeId ?? '', /^[0-9a-f]{16}$/);
-  assert.equal(((await made.json()) as { error: { correlation_id: string } }).error.correlation_id, madeId);
-  await brain.orchestrator.wait('c1');
-  await until(() => brain.logged.some((line) => line.includes('"to":"succeeded"')));
-  const lines = brain.logged.map((line) => JSON.parse(line)).filter((line) => line.job_id === 'c1');
-  assert.ok(lines.length >= 4);
-  for (const line of lines) assert.match(line.correlation_id, /^trace-7(\.1)?$/);
-});
+onStores(
+  STORES,
+  '[ORCH-1092] a correlation id is taken or made, answered, and in every line of the log about the request',
+  async (t, data) => {
+    const brain = await brainWith(t, {
+      data,
+      backends: [{ name: 'b', types: { inference: async () => 'x' } }],
+    });
+    const given = await post(
+      `${brain.url}/v2/tasks`,
+      { prompt: 'p', job_id: 'c1' },
+      { 'x-correlation-id': 'trace-7' },
+    );
+    assert.equal(given.headers.get('x-correlation-id'), 'trace-7');
+    const made = await fetch(`${brain.url}/v2/tasks/nothing`);
+    const madeId = made.headers.get('x-correlation-id');
+    assert.match(madeId ?? '', /^[0-9a-f]{16}$/);
+    assert.equal(((await made.json()) as { error: { correlation_id: string } }).error.correlation_id, madeId);
+    await brain.orchestrator.wait('c1');
+    await until(() => brain.logged.some((line) => line.includes('"to":"succeeded"')));
+    const lines = brain.logged.map((line) => JSON.parse(line)).filter((line) => line.job_id === 'c1');
+    assert.ok(lines.length >= 4);
+    for (const line of lines) assert.match(line.correlation_id, /^trace-7(\.1)?$/);
+  },
+);
 
-test('[FARRO-8] every move of a job is one JSON line with the standard fields', async () => {
-  const brain = await brainWith({ backends: [{ name: 'b', types: { inference: async () => 'x' } }] });
-  await post(`${brain.url}/v2/tasks`, { prompt: 'p', job_id: 'f1' }, { 'x-correlation-id': 'abc' });
-  await brain.orchestrator.wait('f1');
-  await until(() => brain.logged.some((line) => line.includes('"to":"succeeded"')));
-  const lines = brain.logged.map((line) => JSON.parse(line)).filter((line) => line.job_id === 'f1');
-  const moves = lines.filter((line) => line.event.type === 'state_transition');
-  assert.deepEqual(
-    moves.map((line) => [line.event.from, line.event.to]),
-    [
-      ['queued', 'claimed'],
-      ['claimed', 'running'],
-      ['running', 'succeeded'],
-    ],
-  );
-  for (const line of lines) {
-    assert.match(line.timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
-    assert.equal(line.app, 'orchd');
-    assert.equal(line.actor, 'brain');
-    assert.ok(['debug', 'info', 'warn', 'error'].includes(line.level));
-    assert.equal(typeof line.message, 'string');
-  }
-  for (const line of moves) assert.equal(line.correlation_id, 'abc.1');
-  for (const line of brain.logged) assert.ok(line.endsWith('}\n') && line.indexOf('\n') === line.length - 1);
-});
+onStores(
+  STORES,
+  '[FARRO-8] every move of a job is one JSON line with the standard fields',
+  async (t, data) => {
+    const brain = await brainWith(t, {
+      data,
+      backends: [{ name: 'b', types: { inference: async () => 'x' } }],
+    });
+    await post(`${brain.url}/v2/tasks`, { prompt: 'p', job_id: 'f1' }, { 'x-correlation-id': 'abc' });
+    await brain.orchestrator.wait('f1');
+    await until(() => brain.logged.some((line) => line.includes('"to":"succeeded"')));
+    const lines = brain.logged.map((line) => JSON.parse(line)).filter((line) => line.job_id === 'f1');
+    const moves = lines.filter((line) => line.event.type === 'state_transition');
+    assert.deepEqual(
+      moves.map((line) => [line.event.from, line.event.to]),
+      [
+        ['queued', 'claimed'],
+        ['claimed', 'running'],
+        ['running', 'succeeded'],
+      ],
+    );
+    for (const line of lines) {
+      assert.match(line.timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+      assert.equal(line.app, 'orchd');
+      assert.equal(line.actor, 'brain');
+      assert.ok(['debug', 'info', 'warn', 'error'].includes(line.level));
+      assert.equal(typeof line.message, 'string');
+    }
+    for (const line of moves) assert.equal(line.correlation_id, 'abc.1');
+    for (const line of brain.logged)
+      assert.ok(line.endsWith('}\n') && line.indexOf('\n') === line.length - 1);
+  },
+);
 
-test('[ORCH-1072] an explicit cancel reaches the work at once and may be repeated; a stream ends with its error', async () => {
-  const { work, started, aborted } = gated();
-  const brain = await brainWith({ backends: [{ name: 'b', types: { inference: work } }] });
-  const client = new OrchdClient({ url: brain.url });
-  await client.submit({ prompt: 'p', job_id: 'k1' });
-  const events: { event: string; data: unknown }[] = [];
-  const following = (async () => {
-    for await (const event of client.events('k1')) events.push(event);
-  })();
-  await until(() => events.length >= 2);
-  await Promise.all([client.cancel('k1'), client.cancel('k1')]);
-  await following;
-  await client.cancel('k1');
-  assert.deepEqual([started, aborted], [['k1'], ['k1']]);
-  assert.equal(events.at(-1)?.event, 'error');
-  assert.equal((events.at(-1) as { data: { code: string } }).data.code, 'CANCELLED');
-  assert.equal((await client.get('k1')).state, 'cancelled');
-});
+onStores(
+  STORES,
+  '[ORCH-1072] an explicit cancel reaches the work at once and may be repeated; a stream ends with its error',
+  async (t, data) => {
+    const { work, started, aborted } = gated();
+    const brain = await brainWith(t, { data, backends: [{ name: 'b', types: { inference: work } }] });
+    const client = new OrchdClient({ url: brain.url });
+    await client.submit({ prompt: 'p', job_id: 'k1' });
+    const events: { event: string; data: unknown }[] = [];
+    const following = (async () => {
+      for await (const event of client.events('k1')) events.push(event);
+    })();
+    await until(() => events.length >= 2);
+    await Promise.all([client.cancel('k1'), client.cancel('k1')]);
+    await following;
+    await client.cancel('k1');
+    assert.deepEqual([started, aborted], [['k1'], ['k1']]);
+    assert.equal(events.at(-1)?.event, 'error');
+    assert.equal((events.at(-1) as { data: { code: string } }).data.code, 'CANCELLED');
+    assert.equal((await client.get('k1')).state, 'cancelled');
+  },
+);
 
-test('[ORCH-1072] when the last follower has left an interactive job is cancelled, a batch job goes on', async () => {
-  const { work, aborted, finish } = gated();
-  const brain = await brainWith({
-    backends: [{ name: 'b', slots: 2, types: { inference: work } }],
-    disconnectGraceMs: 1,
-  });
-  const client = new OrchdClient({ url: brain.url });
-  for (const priority of ['interactive', 'batch'] as const) {
-    await client.submit({ prompt: 'p', job_id: priority, priority });
-    const leave = new AbortController();
-    for await (const { event } of client.events(priority, { signal: leave.signal }))
-      if (event === 'token') leave.abort();
-  }
-  await until(async () => (await client.get('interactive')).state === 'cancelled');
-  assert.deepEqual(aborted, ['interactive']);
-  finish();
-  assert.equal((await brain.orchestrator.wait('batch')).state, 'succeeded');
-});
+onStores(
+  STORES,
+  '[ORCH-1072] when the last follower has left an interactive job is cancelled, a batch job goes on',
+  async (t, data) => {
+    const { work, aborted, finish } = gated();
+    const brain = await brainWith(t, {
+      data,
+      backends: [{ name: 'b', slots: 2, types: { inference: work } }],
+      disconnectGraceMs: 1,
+    });
+    const client = new OrchdClient({ url: brain.url });
+    for (const priority of ['interactive', 'batch'] as const) {
+      await client.submit({ prompt: 'p', job_id: priority, priority });
+      const leave = new AbortController();
+      for await (const { event } of client.events(priority, { signal: leave.signal }))
+        if (event === 'token') leave.abort();
+    }
+    await until(async () => (await client.get('interactive')).state === 'cancelled');
+    assert.deepEqual(aborted, ['interactive']);
+    finish();
+    assert.equal((await brain.orchestrator.wait('batch')).state, 'succeeded');
+  },
+);
 
-test('[ORCH-1072] work that ignores its cancel is given up for the caller after the deadline, with an error event', async () => {
-  const never = Promise.withResolvers<void>();
-  const config = 'orchestrator: { cancel_deadline_ms: 20 }';
-  const brain = await brainWith({
-    config,
-    backends: [{ name: 'b', types: { inference: () => never.promise } }],
-  });
-  const client = new OrchdClient({ url: brain.url });
-  await client.submit({ prompt: 'p', job_id: 'deaf' });
-  await until(async () => (await client.get('deaf')).state === 'running');
-  await client.cancel('deaf');
-  const events: string[] = [];
-  for await (const { event } of client.events('deaf')) events.push(event);
-  assert.equal(events.at(-1), 'error');
-  const job = await client.get('deaf');
-  assert.equal(job.state, 'cancelled');
-  assert.equal(
-    job.attempts.at(-1)?.state,
-    'accepted',
-    'the attempt keeps its slot until the backend confirms',
-  );
-  never.resolve();
-});
+onStores(
+  STORES,
+  '[ORCH-1072] work that ignores its cancel is given up for the caller after the deadline, with an error event',
+  async (t, data) => {
+    const never = Promise.withResolvers<void>();
+    const config = 'orchestrator: { cancel_deadline_ms: 20 }';
+    const brain = await brainWith(t, {
+      data,
+      config,
+      backends: [{ name: 'b', types: { inference: () => never.promise } }],
+    });
+    const client = new OrchdClient({ url: brain.url });
+    await client.submit({ prompt: 'p', job_id: 'deaf' });
+    await until(async () => (await client.get('deaf')).state === 'running');
+    await client.cancel('deaf');
+    const events: string[] = [];
+    for await (const { event } of client.events('deaf')) events.push(event);
+    assert.equal(events.at(-1), 'error');
+    const job = await client.get('deaf');
+    assert.equal(job.state, 'cancelled');
+    assert.equal(
+      job.attempts.at(-1)?.state,
+      'accepted',
+      'the attempt keeps its slot until the backend confirms',
+    );
+    never.resolve();
+  },
+);
 
-test('a stream resumes after any event, and a reader that has heard the end gets 204', async () => {
-  const { work, finish } = gated();
-  const brain = await brainWith({ backends: [{ name: 'b', types: { inference: work } }] });
-  const client = new OrchdClient({ url: brain.url });
-  await client.submit({ prompt: 'p', job_id: 'r1' });
-  await until(async () => (await client.get('r1')).state === 'running');
-  const resumed: (string | undefined)[] = [];
-  const following = (async () => {
-    for await (const { id } of client.events('r1', { after: '1.1' })) resumed.push(id);
-  })();
-  await until(() => resumed.length > 0);
-  finish();
-  await following;
-  assert.deepEqual(resumed, ['1.2', '1.3', '1.end']);
-  const again = await fetch(`${brain.url}/v2/tasks/r1/events`, { headers: { 'last-event-id': '1.end' } });
-  assert.equal(again.status, 204);
-});
+onStores(
+  STORES,
+  'a stream resumes after any event, and a reader that has heard the end gets 204',
+  async (t, data) => {
+    const { work, finish } = gated();
+    const brain = await brainWith(t, { data, backends: [{ name: 'b', types: { inference: work } }] });
+    const client = new OrchdClient({ url: brain.url });
+    await client.submit({ prompt: 'p', job_id: 'r1' });
+    await until(async () => (await client.get('r1')).state === 'running');
+    const resumed: (string | undefined)[] = [];
+    const following = (async () => {
+      for await (const { id } of client.events('r1', { after: '1.1' })) resumed.push(id);
+    })();
+    await until(() => resumed.length > 0);
+    finish();
+    await following;
+    assert.deepEqual(resumed, ['1.2', '1.3', '1.end']);
+    const again = await fetch(`${brain.url}/v2/tasks/r1/events`, { headers: { 'last-event-id': '1.end' } });
+    assert.equal(again.status, 204);
+  },
+);
 
-test('a follower gets a result of many megabytes with the end', { timeout: 20_000 }, async () => {
+onStores(STORES, 'a follower gets a result of many megabytes with the end', async (t, data) => {
   const result = 'x'.repeat(5 * 2 ** 20);
-  const brain = await brainWith({ backends: [{ name: 'b', types: { inference: () => result } }] });
+  const brain = await brainWith(t, { data, backends: [{ name: 'b', types: { inference: () => result } }] });
   const client = new OrchdClient({ url: brain.url });
   await client.submit({ prompt: 'p', job_id: 'large' });
   let end: unknown;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, type TestContext } from 'node:test';
 import type { JobView, ListRequest } from '../../src/index.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
-import { dataOf, STORES, start, tempFolder, turns } from './flow-kit.ts';
+import { onStores, STORES, start, turns } from './flow-kit.ts';
 import { Stage } from './stage.ts';
 
 /** All pages, one after another. */
@@ -37,10 +37,12 @@ async function mixed(orchestrator: Orchestrator, stage: Stage, count: number): P
   return ids.reverse();
 }
 
-for (const store of STORES) {
-  describe(`pages (${store})`, () => {
-    test('go through live and ended jobs as one sequence, newest first, without a gap and without a repeat', async (t) => {
-      const { stage, orchestrator } = await begin(t, dataOf(t, store));
+describe('pages', () => {
+  onStores(
+    STORES,
+    'go through live and ended jobs as one sequence, newest first, without a gap and without a repeat',
+    async (t, data) => {
+      const { stage, orchestrator } = await begin(t, data);
       const ids = await mixed(orchestrator, stage, 101);
       for (const limit of [1, 7, 50, 101, 1000]) {
         assert.deepEqual(idsOf(await pages(orchestrator, { limit })), ids, `at any moment, by ${limit}`);
@@ -49,38 +51,38 @@ for (const store of STORES) {
       for (const limit of [1, 7, 50, 101, 1000]) {
         assert.deepEqual(idsOf(await pages(orchestrator, { limit })), ids, `settled, by ${limit}`);
       }
-    });
+    },
+  );
 
-    test('keep to their filter', async (t) => {
-      const { stage, orchestrator } = await begin(t, dataOf(t, store));
-      const ids = await mixed(orchestrator, stage, 40);
-      await orchestrator.submit({ job_id: 'k', key: 'key', session_id: 's', agent: 'me' });
-      await orchestrator.submit({ job_id: 'theirs' }, { tenant: 'acme' });
-      const live = ids.filter((_, n) => n % 2 === 0);
-      const cases: [ListRequest, string[]][] = [
-        [{ state: 'succeeded' }, ids.filter((_, n) => n % 2 === 1)],
-        [{ state: 'queued' }, ['k', ...live]],
-        [{ state: 'queued, succeeded' }, ['k', ...ids]],
-        [{ type: 'waits' }, live],
-        [{ key: 'key' }, ['k']],
-        [{ session_id: 's' }, ['k']],
-        [{ agent: 'me' }, ['k']],
-        [{ state: 'dead' }, []],
-      ];
-      for (const [request, expected] of cases) {
-        assert.deepEqual(
-          idsOf(await pages(orchestrator, { ...request, limit: 3 })),
-          expected,
-          JSON.stringify(request),
-        );
-      }
-      assert.deepEqual(idsOf((await orchestrator.list({}, 'acme')).jobs), ['theirs']);
-    });
+  onStores(STORES, 'keep to their filter', async (t, data) => {
+    const { stage, orchestrator } = await begin(t, data);
+    const ids = await mixed(orchestrator, stage, 40);
+    await orchestrator.submit({ job_id: 'k', key: 'key', session_id: 's', agent: 'me' });
+    await orchestrator.submit({ job_id: 'theirs' }, { tenant: 'acme' });
+    const live = ids.filter((_, n) => n % 2 === 0);
+    const cases: [ListRequest, string[]][] = [
+      [{ state: 'succeeded' }, ids.filter((_, n) => n % 2 === 1)],
+      [{ state: 'queued' }, ['k', ...live]],
+      [{ state: 'queued, succeeded' }, ['k', ...ids]],
+      [{ type: 'waits' }, live],
+      [{ key: 'key' }, ['k']],
+      [{ session_id: 's' }, ['k']],
+      [{ agent: 'me' }, ['k']],
+      [{ state: 'dead' }, []],
+    ];
+    for (const [request, expected] of cases) {
+      assert.deepEqual(
+        idsOf(await pages(orchestrator, { ...request, limit: 3 })),
+        expected,
+        JSON.stringify(request),
+      );
+    }
+    assert.deepEqual(idsOf((await orchestrator.list({}, 'acme')).jobs), ['theirs']);
   });
-}
+});
 
-test('jobs that were redriven do not hide the dead ones behind them', async (t) => {
-  const { stage, orchestrator } = await begin(t, tempFolder(t));
+onStores(STORES, 'jobs that were redriven do not hide the dead ones behind them', async (t, data) => {
+  const { stage, orchestrator } = await begin(t, data);
   const ids = ['d1', 'd2', 'd3', 'd4', 'd5'];
   for (const [n, job_id] of ids.entries()) {
     await orchestrator.submit({ job_id, type: 'run', max_tries: 1 });
@@ -94,8 +96,8 @@ test('jobs that were redriven do not hide the dead ones behind them', async (t) 
   assert.deepEqual(idsOf(await pages(orchestrator, { limit: 2 })), [...ids].reverse());
 });
 
-test('what ends while pages are turned is on one of them', async (t) => {
-  const { stage, orchestrator } = await begin(t, tempFolder(t));
+onStores(STORES, 'what ends while pages are turned is on one of them', async (t, data) => {
+  const { stage, orchestrator } = await begin(t, data);
   const ids = Array.from({ length: 60 }, (_, n) => `j${n}`);
   await orchestrator.submitMany(ids.map((job_id) => ({ job_id, type: 'run' })));
   await stage.startedCount(60);

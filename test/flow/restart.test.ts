@@ -1,10 +1,9 @@
 /** What was there before a restart is there after it. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import type { JobView } from '../../src/index.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
-import { start, tempFolder, turns } from './flow-kit.ts';
+import { LASTING, onStores, start, turns } from './flow-kit.ts';
 import { Stage } from './stage.ts';
 
 /** What is told of every job, but for estimates. */
@@ -41,8 +40,8 @@ async function fill(orchestrator: Orchestrator, stage: Stage): Promise<void> {
 }
 
 for (const checkpointed of [false, true]) {
-  test(`a restart changes nothing of what is told of any job (${checkpointed ? 'with' : 'without'} a checkpoint)`, async (t) => {
-    const data = tempFolder(t);
+  const how = checkpointed ? 'with a checkpoint' : 'at once';
+  onStores(LASTING, `a restart changes nothing of what is told of any job, ${how}`, async (t, data) => {
     const stage = new Stage({ types: ['run'], slots: 5 });
     t.after(() => stage.endAll());
     let orchestrator = await start(t, { data, backends: [stage] });
@@ -62,68 +61,77 @@ for (const checkpointed of [false, true]) {
   });
 }
 
-test('work that runs elsewhere is found again: followed to its end when it still runs, collected when it has ended', async (t) => {
-  const data = tempFolder(t);
-  const stage = new Stage({ slots: 5 });
-  t.after(() => stage.endAll());
-  const first = await start(t, { data, backends: [stage] });
-  for (const job_id of ['runs on', 'ends meanwhile'].map((id) => id.replace(' ', '-')))
-    await first.submit({ job_id });
-  await stage.startedCount(2);
-  await first.stop();
-  stage.end('ends-meanwhile:1', { ok: true, resultText: '"collected"' });
-  const second = await start(t, { data, backends: [stage] });
-  assert.equal((await second.wait('ends-meanwhile')).result, 'collected');
-  const waiting = second.wait('runs-on');
-  stage.end('runs-on:1', { ok: true, resultText: '"followed"' });
-  assert.equal((await waiting).result, 'followed');
-  assert.deepEqual(stage.started, ['runs-on:1', 'ends-meanwhile:1']);
-  assert.equal((await second.get('runs-on')).attempts.length, 1);
-});
+onStores(
+  LASTING,
+  'work that runs elsewhere is found again: followed to its end when it still runs, collected when it has ended',
+  async (t, data) => {
+    const stage = new Stage({ slots: 5 });
+    t.after(() => stage.endAll());
+    const first = await start(t, { data, backends: [stage] });
+    for (const job_id of ['runs on', 'ends meanwhile'].map((id) => id.replace(' ', '-')))
+      await first.submit({ job_id });
+    await stage.startedCount(2);
+    await first.stop();
+    stage.end('ends-meanwhile:1', { ok: true, resultText: '"collected"' });
+    const second = await start(t, { data, backends: [stage] });
+    assert.equal((await second.wait('ends-meanwhile')).result, 'collected');
+    const waiting = second.wait('runs-on');
+    stage.end('runs-on:1', { ok: true, resultText: '"followed"' });
+    assert.equal((await waiting).result, 'followed');
+    assert.deepEqual(stage.started, ['runs-on:1', 'ends-meanwhile:1']);
+    assert.equal((await second.get('runs-on')).attempts.length, 1);
+  },
+);
 
-test('a job that was never offered because the brain stopped first is offered by the next one, once', async (t) => {
-  const data = tempFolder(t);
-  const stage = new Stage();
-  t.after(() => stage.endAll());
-  const first = await start(t, { data, backends: [] });
-  await first.submit({ job_id: 'a', payload: 'x'.repeat(10_000) });
-  await first.stop();
-  const second = await start(t, { data, backends: [stage] });
-  await stage.startedCount(1);
-  stage.endAll();
-  assert.equal((await second.wait('a')).state, 'succeeded');
-  assert.equal(JSON.parse(stage.offers[0]!.payloadText).length, 10_000);
-  assert.deepEqual(stage.started, ['a:1']);
-});
+onStores(
+  LASTING,
+  'a job that was never offered because the brain stopped first is offered by the next one, once',
+  async (t, data) => {
+    const stage = new Stage();
+    t.after(() => stage.endAll());
+    const first = await start(t, { data, backends: [] });
+    await first.submit({ job_id: 'a', payload: 'x'.repeat(10_000) });
+    await first.stop();
+    const second = await start(t, { data, backends: [stage] });
+    await stage.startedCount(1);
+    stage.endAll();
+    assert.equal((await second.wait('a')).state, 'succeeded');
+    assert.equal(JSON.parse(stage.offers[0]!.payloadText).length, 10_000);
+    assert.deepEqual(stage.started, ['a:1']);
+  },
+);
 
-test('work that died with the process is tried again: a function keeps no results', async (t) => {
-  const data = tempFolder(t);
-  const runs: number[] = [];
-  const { promise: never } = Promise.withResolvers<void>();
-  const config = 'orchestrator: {retry: {base_delay_ms: 1, jitter: 0}}';
-  const options = (run: () => unknown) => ({ data, config, backends: [{ name: 'f', types: { t: run } }] });
-  const { promise: began, resolve: begin } = Promise.withResolvers<void>();
-  const hung = () => {
-    runs.push(1);
-    begin();
-    return never;
-  };
-  const first = await start(t, { ...options(hung), env: withoutDrain() });
-  await first.submit({ job_id: 'a', type: 't' });
-  await began;
-  while ((await first.get('a')).state !== 'running') await turns(1);
-  await first.stop();
-  const second = await start(
-    t,
-    options(() => runs.push(2)),
-  );
-  const job = await second.wait('a');
-  assert.deepEqual([job.state, job.tries, runs], ['succeeded', 1, [1, 2]]);
-  assert.deepEqual(
-    job.attempts.map(({ state }) => state),
-    ['abandoned', 'ended'],
-  );
-});
+onStores(
+  LASTING,
+  'work that died with the process is tried again: a function keeps no results',
+  async (t, data) => {
+    const runs: number[] = [];
+    const { promise: never } = Promise.withResolvers<void>();
+    const config = 'orchestrator: {retry: {base_delay_ms: 1, jitter: 0}}';
+    const options = (run: () => unknown) => ({ data, config, backends: [{ name: 'f', types: { t: run } }] });
+    const { promise: began, resolve: begin } = Promise.withResolvers<void>();
+    const hung = () => {
+      runs.push(1);
+      begin();
+      return never;
+    };
+    const first = await start(t, { ...options(hung), env: withoutDrain() });
+    await first.submit({ job_id: 'a', type: 't' });
+    await began;
+    while ((await first.get('a')).state !== 'running') await turns(1);
+    await first.stop();
+    const second = await start(
+      t,
+      options(() => runs.push(2)),
+    );
+    const job = await second.wait('a');
+    assert.deepEqual([job.state, job.tries, runs], ['succeeded', 1, [1, 2]]);
+    assert.deepEqual(
+      job.attempts.map(({ state }) => state),
+      ['abandoned', 'ended'],
+    );
+  },
+);
 
 /** A clock on which the patience of a stop is over at once. */
 function withoutDrain() {
@@ -132,8 +140,7 @@ function withoutDrain() {
   return { ...real, clock };
 }
 
-test('every start is a new epoch of the same owner', async (t) => {
-  const data = tempFolder(t);
+onStores(LASTING, 'every start is a new epoch of the same owner', async (t, data) => {
   const seen: (readonly [string, number])[] = [];
   for (let round = 1; round <= 3; round++) {
     const orchestrator = await start(t, { data, backends: [] });
@@ -148,29 +155,31 @@ test('every start is a new epoch of the same owner', async (t) => {
   );
 });
 
-test('brain time never goes back, not over a restart with a clock that was put back', async (t) => {
-  const data = tempFolder(t);
-  let now = 2_000_000_000_000;
-  const env = { ...realEnv(), clock: { now: () => now, monotonic: () => performance.now() } };
-  for (const checkpointed of [false, true]) {
-    const first = await start(t, { data, env, backends: [] });
-    const { job_id: early } = await first.submit({});
-    const { created_at } = await first.get(early);
-    now -= 3_600_000;
-    if (checkpointed) await first.checkpoint();
-    await first.stop();
-    const second = await start(t, { data, env, backends: [] });
-    const { job_id: late } = await second.submit({});
-    assert.ok(
-      (await second.get(late)).created_at >= created_at,
-      checkpointed ? 'after a checkpoint' : 'at once',
-    );
-    await second.stop();
-  }
-});
+onStores(
+  LASTING,
+  'brain time never goes back, not over a restart with a clock that was put back',
+  async (t, data) => {
+    let now = 2_000_000_000_000;
+    const env = { ...realEnv(), clock: { now: () => now, monotonic: () => performance.now() } };
+    for (const checkpointed of [false, true]) {
+      const first = await start(t, { data, env, backends: [] });
+      const { job_id: early } = await first.submit({});
+      const { created_at } = await first.get(early);
+      now -= 3_600_000;
+      if (checkpointed) await first.checkpoint();
+      await first.stop();
+      const second = await start(t, { data, env, backends: [] });
+      const { job_id: late } = await second.submit({});
+      assert.ok(
+        (await second.get(late)).created_at >= created_at,
+        checkpointed ? 'after a checkpoint' : 'at once',
+      );
+      await second.stop();
+    }
+  },
+);
 
-test('attempt numbers go on after a job was purged and its id chosen again', async (t) => {
-  const data = tempFolder(t);
+onStores(LASTING, 'attempt numbers go on after a job was purged and its id chosen again', async (t, data) => {
   const stage = new Stage();
   t.after(() => stage.endAll());
   let later = 0;

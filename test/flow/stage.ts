@@ -32,7 +32,7 @@ export class Stage implements Backend {
   /** The most that ran at once. */
   peak = 0;
   /** Called for every offer; an answer other than undefined is given instead of a start. */
-  answer: (offer: Offer) => OfferReply | Promise<OfferReply> | undefined = () => undefined;
+  answer: (offer: Offer) => OfferReply | Promise<OfferReply | undefined> | undefined = () => undefined;
   /** Whether a kill ends the work. */
   obeys = true;
   readonly #plays = new Map<string, Play>();

@@ -18,6 +18,8 @@ const TEXTS = [
   'Zürich 🦊👩‍👩‍👧‍👦 日本語 \u0000 \u2028 end',
   `${'🦊'.repeat(MIB / 4)}`,
   'a'.repeat(MIB - 1),
+  'b'.repeat(2 * MIB),
+  `${'🦊'.repeat(MIB)}${'c'.repeat(17 * MIB)}`,
   JSON.stringify({ text: '\\"\n\t', deep: [[[]]] }),
 ];
 

@@ -1,6 +1,7 @@
 /** Ended jobs, read from the tables themselves: nothing is copied, so nothing can lag. */
 import type { HistoryQuery, HistoryReads, JobBundle, PurgeResult } from '../../core/ports.ts';
 import { OrchdError } from '../../model/errors.ts';
+import { dropBlobs } from './blobs.ts';
 import type { Lines } from './lines.ts';
 import { type AttemptRow, bundleOfRow, type JobRow, statusesOf } from './rows.ts';
 import { type Sql, transaction, type Value } from './sql.ts';
@@ -124,8 +125,8 @@ async function drop(sql: Sql, rows: readonly Doomed[]): Promise<void> {
   const blobs = rows.flatMap(({ payload_blob, result_blob }) => [payload_blob, result_blob]);
   await sql.batch('DELETE FROM orchestrator_attempts WHERE uid = ?', uids);
   await sql.batch('DELETE FROM orchestrator_jobs WHERE uid = ?', uids);
-  await sql.batch(
-    'DELETE FROM orchestrator_blobs WHERE id = ?',
-    blobs.filter((id) => id !== null).map((id) => [id]),
+  await dropBlobs(
+    sql,
+    blobs.filter((id) => id !== null),
   );
 }

@@ -1,7 +1,7 @@
 /** What only this store can go wrong with: a server that dies, lines that break, answers that are lost. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type TestServer, testMariaDb } from '../../../test/fakes/mariadb.ts';
+import { type OwnServer, ownMariaDb } from '../../../test/fakes/mariadb.ts';
 import { createOrchestrator } from '../../app.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import type { OrchdError } from '../../model/errors.ts';
@@ -11,9 +11,9 @@ import { migrate } from './migrate.ts';
 import { MIGRATIONS } from './schema.ts';
 import { type Connect, connector, type Sql } from './sql.ts';
 
-let server: TestServer;
+let server: OwnServer;
 before(async () => {
-  server = await testMariaDb();
+  server = await ownMariaDb();
 });
 after(() => server.stop());
 

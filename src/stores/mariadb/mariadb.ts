@@ -5,7 +5,6 @@
  * M2  A commit whose answer is lost is settled by the fence row: it has happened, or it is made again.
  * M3  A sequence is told durable only after its commit was answered, or found done.
  */
-import { crc32 } from 'node:zlib';
 import type {
   HistoryReads,
   JobBundle,
@@ -21,6 +20,7 @@ import { crashpoint } from '../../kit/crashpoint.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef, Change } from '../../model/records.ts';
+import { putBlob, readBlob } from './blobs.ts';
 import { type Batch, commitBatch, lastOf } from './commit.ts';
 import { planPurge, purge, TableHistory } from './history.ts';
 import { Lines } from './lines.ts';
@@ -128,24 +128,15 @@ export class MariaDbStore implements Store {
   }
 
   async putBlob(text: string): Promise<BlobRef> {
-    const bytes = Buffer.from(text);
-    const put = 'INSERT INTO orchestrator_blobs (body) VALUES (?)';
     try {
-      // Made twice where an answer is lost; the one that nobody names does no harm.
-      const { id } = await this.#reads.read((sql) => sql.run(put, [bytes]));
-      return { file: id, offset: 0, bytes: bytes.length, crc: crc32(bytes) };
+      return await this.#reads.read((sql) => putBlob(sql, text));
     } catch (error) {
       throw isDiskFull(error) ? new OrchdError('STORE_FULL', undefined, {}, { cause: error }) : error;
     }
   }
 
-  async readBlob(ref: BlobRef): Promise<string> {
-    const get = 'SELECT body FROM orchestrator_blobs WHERE id = ?';
-    const [row] = await this.#reads.read((sql) => sql.query<{ body: Buffer }>(get, [ref.file]));
-    if (!row || crc32(row.body) !== ref.crc) {
-      throw new OrchdError('STORE_CORRUPT', 'a body is missing, or is not the one that was written');
-    }
-    return row.body.toString('utf8');
+  readBlob(ref: BlobRef): Promise<string> {
+    return this.#reads.read((sql) => readBlob(sql, ref));
   }
 
   /** The tables have it already: it may leave memory as soon as what was written last is durable. */

@@ -4,7 +4,8 @@ import { MIGRATIONS } from './schema.ts';
 import type { Sql } from './sql.ts';
 import { refuseUnfinished } from './unfinished.ts';
 
-const LOCK = 'orchd_migrate';
+/** Of this database: the lock is the server's, which may hold several. */
+const LOCK = "LEFT(CONCAT('orchd_migrate.', DATABASE()), 64)";
 const LOCK_WAIT_SEC = 60;
 
 const VERSIONS = `CREATE TABLE IF NOT EXISTS orchestrator_schema (
@@ -24,8 +25,7 @@ export async function migrate(sql: Sql): Promise<Migrated> {
 }
 
 export async function bringUp(sql: Sql): Promise<Migrated> {
-  const [lock] = await sql.query<{ got: number | null }>('SELECT GET_LOCK(?, ?) AS got', [
-    LOCK,
+  const [lock] = await sql.query<{ got: number | null }>(`SELECT GET_LOCK(${LOCK}, ?) AS got`, [
     LOCK_WAIT_SEC,
   ]);
   if (lock?.got !== 1) throw new OrchdError('STORE_BUSY', 'another node changes the tables; try again');
@@ -39,7 +39,7 @@ export async function bringUp(sql: Sql): Promise<Migrated> {
     }
     return { from, to: MIGRATIONS.length };
   } finally {
-    await sql.query('SELECT RELEASE_LOCK(?)', [LOCK]);
+    await sql.query(`SELECT RELEASE_LOCK(${LOCK})`);
   }
 }
 

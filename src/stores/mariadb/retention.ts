@@ -3,6 +3,7 @@
  * same row.
  */
 import { OrchdError } from '../../model/errors.ts';
+import { dropBlobs } from './blobs.ts';
 import { HOLD_FENCE } from './history.ts';
 import { type Sql, transaction, type Value } from './sql.ts';
 
@@ -41,10 +42,17 @@ export async function dropUnnamedBodies(sql: Sql, epoch: number, from = 0): Prom
   );
   for (const ids of piecesOf(unnamed.map(({ id }) => id))) {
     const marks = ids.map(() => '?').join(',');
-    // Asked again under the fence, where no commit can name one of them meanwhile.
-    await behindFence(sql, epoch, () =>
-      sql.run(`DELETE b FROM orchestrator_blobs b WHERE b.id IN (${marks}) AND ${UNNAMED}`, ids),
-    );
+    await behindFence(sql, epoch, async () => {
+      // Asked again under the fence, where no commit can name one of them meanwhile.
+      const still = await sql.query<{ id: number }>(
+        `SELECT b.id FROM orchestrator_blobs b WHERE b.id IN (${marks}) AND ${UNNAMED} FOR UPDATE`,
+        ids,
+      );
+      await dropBlobs(
+        sql,
+        still.map(({ id }) => id),
+      );
+    });
   }
   return last;
 }

@@ -26,9 +26,9 @@ export const statusesOf = (states: readonly string[]): string[] =>
 
 export const TERMINAL_STATUSES = statusesOf(TERMINAL);
 
-/** A column that is only searched may be cut; the record keeps the whole. */
+/** A column that is only searched may be cut, between characters; the record keeps the whole. */
 const cut = (text: string, chars: number = CHARS.text): string =>
-  text.length > chars ? text.slice(0, chars) : text;
+  text.length > chars ? [...text].slice(0, chars).join('') : text;
 
 export const ASK_COLUMNS = [
   'uid',

@@ -109,6 +109,12 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
       record LONGTEXT NOT NULL,
       KEY by_agent (agent_name)
     ) ${TABLE}`,
+    `CREATE TABLE IF NOT EXISTS orchestrator_blob_parts (
+      blob_id BIGINT UNSIGNED NOT NULL,
+      part INT UNSIGNED NOT NULL,
+      body LONGBLOB NOT NULL,
+      PRIMARY KEY (blob_id, part)
+    ) ${TABLE}`,
     `CREATE TABLE IF NOT EXISTS worker_pools (
       pool_id ${NAME(CHARS.id)} NOT NULL PRIMARY KEY,
       agent_name ${NAME(CHARS.text)} NULL,

@@ -72,6 +72,8 @@ function settingsOf(url: string): ConnectionConfig {
     bigIntAsNumber: true,
     insertIdAsNumber: true,
     foundRows: true,
+    // An error says the statement, never what was written with it: that is what callers entrusted to us.
+    logParam: false,
     initSql: SESSION,
   };
 }

@@ -1,10 +1,10 @@
 /** Reads the tables: every job with all its attempts, and the rest as a brain would recover it. */
-import { crc32 } from 'node:zlib';
 import type { JobBundle } from '../../core/ports.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef, BrainRecord } from '../../model/records.ts';
 import { upcast } from '../../model/upcast.ts';
 import { emptyState } from '../journal/doctor-view.ts';
+import { readBlob } from '../mariadb/blobs.ts';
 import { bundles, JOB_ROW } from '../mariadb/history.ts';
 import { versionOf } from '../mariadb/migrate.ts';
 import { type EpochRow, recoverState } from '../mariadb/recover.ts';
@@ -63,13 +63,8 @@ export class MariaDbContents implements Contents {
     }
   }
 
-  async readBody(ref: BlobRef): Promise<string> {
-    const [row] = await this.#sql.query<{ body: Buffer }>(
-      'SELECT body FROM orchestrator_blobs WHERE id = ?',
-      [ref.file],
-    );
-    if (row && row.body.length === ref.bytes && crc32(row.body) === ref.crc) return row.body.toString('utf8');
-    throw new OrchdError('STORE_CORRUPT', `body ${ref.file} is missing, or is not the one that was written`);
+  readBody(ref: BlobRef): Promise<string> {
+    return readBlob(this.#sql, ref);
   }
 
   async assertHeld(): Promise<void> {

@@ -1,7 +1,7 @@
 /** Writes the tables: jobs as rows, the rest as one commit after another, each behind the fence. */
-import { crc32 } from 'node:zlib';
 import { OrchdError } from '../../model/errors.ts';
 import { type Body, BRAIN_ID, type Change, tokenOf } from '../../model/records.ts';
+import { putBlob } from '../mariadb/blobs.ts';
 import { commitBatch, PUT_ATTEMPT, PUT_JOB } from '../mariadb/commit.ts';
 import { HOLD_FENCE } from '../mariadb/history.ts';
 import { bringUp, checkDurable } from '../mariadb/migrate.ts';
@@ -19,7 +19,12 @@ const BATCH = 1000;
 /** Tables that say where the others stand. */
 const KEPT_ALWAYS = ['orchestrator_schema', 'orchestrator_epoch'];
 /** Of the jobs that an earlier try has written. */
-const KEPT_JOBS = ['orchestrator_jobs', 'orchestrator_attempts', 'orchestrator_blobs'];
+const KEPT_JOBS = [
+  'orchestrator_jobs',
+  'orchestrator_attempts',
+  'orchestrator_blobs',
+  'orchestrator_blob_parts',
+];
 
 export class MariaDbTarget implements Target {
   readonly place: string;
@@ -148,9 +153,7 @@ export class MariaDbTarget implements Target {
 
   async #store(text: string | undefined): Promise<Body | undefined> {
     if (text === undefined) return undefined;
-    const bytes = Buffer.from(text);
-    const { id } = await this.#sql.run('INSERT INTO orchestrator_blobs (body) VALUES (?)', [bytes]);
-    return { file: id, offset: 0, bytes: bytes.length, crc: crc32(bytes) };
+    return putBlob(this.#sql, text);
   }
 
   #fenced(): OrchdError {

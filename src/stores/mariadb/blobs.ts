@@ -1,0 +1,47 @@
+/**
+ * Large bodies, in pieces that every server takes: a statement may not be larger than its `max_allowed_packet`, and a
+ * larger one ends the connection.
+ */
+import { crc32 } from 'node:zlib';
+import { OrchdError } from '../../model/errors.ts';
+import type { BlobRef } from '../../model/records.ts';
+import type { Sql } from './sql.ts';
+
+/** A default server takes 16 MiB, a small one may take four. */
+const PIECE_BYTES = 2 ** 20;
+
+const PUT = 'INSERT INTO orchestrator_blobs (body) VALUES (?)';
+const PUT_PART = 'INSERT INTO orchestrator_blob_parts (blob_id, part, body) VALUES (?, ?, ?)';
+const GET = 'SELECT body FROM orchestrator_blobs WHERE id = ?';
+const GET_PART = 'SELECT body FROM orchestrator_blob_parts WHERE blob_id = ? AND part = ?';
+
+/** Nothing names it yet: where an answer is lost it may be put once more, and what nobody names is removed later. */
+export async function putBlob(sql: Sql, text: string): Promise<BlobRef> {
+  const bytes = Buffer.from(text);
+  const { id } = await sql.run(PUT, [bytes.subarray(0, PIECE_BYTES)]);
+  for (let part = 1; part * PIECE_BYTES < bytes.length; part++) {
+    const piece = bytes.subarray(part * PIECE_BYTES, (part + 1) * PIECE_BYTES);
+    await sql.run(PUT_PART, [id, part, piece]);
+  }
+  return { file: id, offset: 0, bytes: bytes.length, crc: crc32(bytes) };
+}
+
+export async function readBlob(sql: Sql, ref: BlobRef): Promise<string> {
+  const pieces: Buffer[] = [];
+  const add = async (rows: Promise<{ body: Buffer }[]>): Promise<void> => {
+    for (const { body } of await rows) pieces.push(body);
+  };
+  await add(sql.query(GET, [ref.file]));
+  for (let part = 1; part * PIECE_BYTES < ref.bytes; part++) await add(sql.query(GET_PART, [ref.file, part]));
+  const bytes = Buffer.concat(pieces);
+  if (bytes.length !== ref.bytes || crc32(bytes) !== ref.crc) {
+    throw new OrchdError('STORE_CORRUPT', 'a body is missing, or is not the one that was written');
+  }
+  return bytes.toString('utf8');
+}
+
+export async function dropBlobs(sql: Sql, ids: readonly number[]): Promise<void> {
+  const rows = ids.map((id) => [id]);
+  await sql.batch('DELETE FROM orchestrator_blob_parts WHERE blob_id = ?', rows);
+  await sql.batch('DELETE FROM orchestrator_blobs WHERE id = ?', rows);
+}
