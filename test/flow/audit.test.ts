@@ -1,0 +1,87 @@
+/** Every change of state is a row that says what, why and when. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { createOrchestrator, OrchdError } from '../../src/index.ts';
+import { connector } from '../../src/stores/mariadb/sql.ts';
+import { type TestServer, testMariaDb } from '../fakes/mariadb.ts';
+
+let server: TestServer;
+before(async () => {
+  server = await testMariaDb();
+});
+after(() => server.stop());
+
+interface Row {
+  readonly id: number;
+  readonly subject: string;
+  readonly event_type: string;
+  readonly details: string;
+}
+
+test('[NEWS-12] every major change of a job, its attempts, a lease and the brain leaves a row in the trail', async (t) => {
+  const url = await server.database();
+  const config = JSON.stringify({
+    store: 'mariadb',
+    mariadb: { url },
+    orchestrator: { retry: { max_tries: 2, base_delay_ms: 1 } },
+  });
+  let fails = true;
+  const types = {
+    good: () => 'secret answer',
+    bad: () => {
+      if (fails) throw new OrchdError('WORKER_TIMEOUT');
+      return 'better';
+    },
+    never: (_: never, { signal }: { signal: AbortSignal }) =>
+      new Promise((_, reject) => {
+        signal.addEventListener('abort', () => reject(new Error('stopped')));
+      }),
+  };
+  const brain = await createOrchestrator({ config, backends: [{ name: 'b', slots: 4, types }] });
+  t.after(() => brain.stop());
+  await brain.submit({ job_id: 'good', type: 'good', payload: 'secret question' });
+  await brain.wait('good');
+  await brain.submit({ job_id: 'bad', type: 'bad' });
+  assert.equal((await brain.wait('bad')).state, 'dead');
+  fails = false;
+  await brain.redrive('bad');
+  assert.equal((await brain.wait('bad')).state, 'succeeded');
+  await brain.submit({ job_id: 'never', type: 'never' });
+  await brain.cancel('never');
+  await brain.wait('never');
+  const lease = await brain.leases.grant({ agent: 'x', minMemoryMb: 0, ttlMs: 60_000 }, 'default');
+  await brain.leases.release(lease.token, 'default');
+  const { seq } = brain.engine.state;
+
+  const sql = await connector(url)();
+  t.after(() => sql.close());
+  const rows = await sql.query<Row>(
+    'SELECT id, subject, event_type, details FROM orchestrator_audit WHERE id <= ? ORDER BY id',
+    [seq],
+  );
+  assert.deepEqual(
+    rows.map(({ id }) => id),
+    Array.from({ length: seq }, (_, at) => at + 1),
+    'one row for each change, in order',
+  );
+  const told = (subject: string): string[] =>
+    rows.filter((row) => row.subject === subject).map(({ event_type }) => event_type);
+  const states = (subject: string): unknown[] =>
+    rows
+      .filter((row) => row.subject === subject && row.event_type.startsWith('job:'))
+      .map(({ details }) => (JSON.parse(details) as { after: { state: string } }).after.state);
+  assert.deepEqual(states('good'), ['claimed', 'running', 'succeeded']);
+  assert.deepEqual(states('bad'), [
+    ...['claimed', 'running', 'failed', 'queued', 'claimed', 'running', 'failed', 'dead'],
+    ...['queued', 'claimed', 'running', 'succeeded'],
+  ]);
+  assert.equal(states('never').at(-1), 'cancelled');
+  for (const job of ['good', 'bad', 'never']) assert.ok(told(job)[0]?.startsWith('ask:'), job);
+  assert.deepEqual(
+    rows.filter(({ subject }) => subject === 'good:1').map(({ event_type }) => event_type.split(':')[0]),
+    ['attempt', 'attempt', 'attempt'],
+  );
+  assert.deepEqual(told(lease.token), ['lease:granted', 'lease:released']);
+  assert.equal(told('brain')[0], 'brain:open');
+  assert.doesNotMatch(JSON.stringify(rows), /secret question/, 'payloads are in the row of their job only');
+});
