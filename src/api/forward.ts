@@ -16,8 +16,7 @@ export interface ForwardParts {
   readonly outbound: Outbound;
   readonly secret: () => string;
   readonly leader: () => Leader | undefined;
-  /** Who this node is. */
-  readonly self: () => string;
+  readonly self: { readonly node: string; readonly address: string };
   /** The same route of the brain of this node, while it leads. */
   readonly here: (route: Route) => Route | undefined;
   /** Resolves at the next change of who leads, or after that time. */
@@ -129,8 +128,10 @@ export class Forwarder {
 
   /** Who leads, where that is not this node. */
   #other(): Leader | undefined {
-    const leader = this.#parts.leader();
-    return leader?.node === this.#parts.self() ? undefined : leader;
+    const { leader, self } = this.#parts;
+    const found = leader();
+    // Another node that gives our address as its own cannot be reached by it.
+    return found?.node === self.node || found?.address === self.address ? undefined : found;
   }
 
   #open(leader: Leader, call: Call, lastId: string | undefined): Promise<StreamReply> {

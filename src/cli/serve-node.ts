@@ -65,7 +65,7 @@ export async function serveNode(parts: NodeParts): Promise<RunningServer> {
     outbound,
     secret: () => leadership.secret,
     leader: () => member.leader,
-    self: () => self.node,
+    self,
     here: (route) => (member.brain ? routeIn(present, route) : undefined),
     changed: (atMostMs) => member.changed(atMostMs),
     holdMs: config.cluster.holdMs,

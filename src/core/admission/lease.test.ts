@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { EngineKit, refusal } from '../../../test/fakes/engine-kit.ts';
 import type { EngineEvent } from '../events.ts';
 import type { HeldLease } from '../leases.ts';
+import { explain } from '../scheduling/explain.ts';
 
 const TTL = 9000;
 const DEVICES = [
@@ -132,6 +133,8 @@ test('no slot of a backend that is at another node is used, however many are fre
   const desk = moved(4);
   desk.submit('b');
   assert.equal(desk.state('b'), 'queued');
+  const why = explain(desk.engine.state, desk.job('b'))?.text;
+  assert.equal(why, 'not reachable: "b" (what it runs is at node "here")');
 });
 
 test('when its node leads again, what ran there is taken up again', () => {

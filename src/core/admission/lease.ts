@@ -103,7 +103,8 @@ function held(turn: Turn, token: string, tenant: string): HeldLease & { ttlMs: n
   return { ...lease, ttlMs };
 }
 
-const leaseOf = (backend: string): string => `backend:${backend}`;
+/** Under which the node of a backend is kept. */
+export const leaseOf = (backend: string): string => `backend:${backend}`;
 
 /**
  * A backend of which there is one for all nodes is at one node at a time. It moves to the node that leads only when

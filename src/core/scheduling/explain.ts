@@ -1,5 +1,7 @@
 /** Why a job waits, in words. */
+
 import { isTerminal } from '../../model/states.ts';
+import { leaseOf } from '../admission/lease.ts';
 import type { JobEntry } from '../entry.ts';
 import type { State } from '../state.ts';
 import { jobPosition } from './predict.ts';
@@ -47,10 +49,13 @@ function explainLane(state: State, entry: JobEntry): WaitReason {
     return { code: 'no_backend', text: `no backend runs ${needs.filter(Boolean).join(', ')}` };
   }
   if (state.full) return { code: 'disk_full', text: 'the disk is full; nothing new is started' };
-  const up = backends.filter((backend) => backend.up);
+  const up = backends.filter((backend) => backend.up && !backend.away);
   if (up.length === 0) {
-    const names = backends.map((backend) => `"${backend.info.name}"`).join(', ');
-    return { code: 'backend_down', text: `not reachable: ${names}` };
+    const names = backends.map(({ info, away }) => {
+      const node = state.leases.get(leaseOf(info.name))?.record.agent;
+      return away ? `"${info.name}" (what it runs is at node "${node}")` : `"${info.name}"`;
+    });
+    return { code: 'backend_down', text: `not reachable: ${names.join(', ')}` };
   }
   const position = jobPosition(entry) ?? 0;
   if (position > 0) return { code: 'behind', text: `about ${position} jobs go before it` };

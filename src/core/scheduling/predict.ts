@@ -29,6 +29,6 @@ export function predictStartMs(
 
 function slotsOf(lane: Lane): number {
   let slots = 0;
-  for (const backend of lane.backends) if (backend.up) slots += backend.info.slots;
+  for (const backend of lane.backends) if (backend.up && !backend.away) slots += backend.info.slots;
   return slots;
 }

@@ -181,7 +181,7 @@ const STORES: Readonly<Record<string, Readonly<Record<string, () => Promise<Stor
   mariadb: { mariadb: mariaDbFixture },
 };
 
-test('every store of this repository is in the list', () => {
+test('[NEWS-14] every store of this repository is in the list: embedded or a real server, they pass the same suite', () => {
   const folders = readdirSync(join(import.meta.dirname, '..'), { withFileTypes: true });
   const stores = folders.filter(
     (item) => item.isDirectory() && !['conformance', 'moving'].includes(item.name),

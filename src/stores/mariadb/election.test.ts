@@ -127,3 +127,15 @@ test('of two nodes that are both told that they have the lock, one leads', async
   await Promise.all(lines.map((sql) => sql.close()));
   await a.close();
 });
+
+test('a node that is too old for the tables never leads', async () => {
+  const url = await server.database();
+  const a = await node(url, 'a');
+  await run(url, 'UPDATE orchestrator_schema SET version = version + 1');
+  const sql = await connector(url)();
+  assert.equal(await contend(sql, { node: 'a', address: '', ttlMs: TTL_MS }, true), undefined);
+  await run(url, 'UPDATE orchestrator_schema SET version = version - 1');
+  assert.equal(await contend(sql, { node: 'a', address: '', ttlMs: TTL_MS }, true), 1);
+  await sql.close();
+  await a.close();
+});

@@ -4,6 +4,7 @@
  */
 import type { Leader } from '../../core/ports.ts';
 import { OrchdError } from '../../model/errors.ts';
+import { MIGRATIONS } from './schema.ts';
 import { type Sql, transaction } from './sql.ts';
 
 /** Of one database: a server may hold several, and the lock is the server's. */
@@ -22,10 +23,12 @@ interface LeaderRow {
   readonly has_lock: number;
   readonly silent_ms: number;
   readonly expired: number;
+  readonly version: number;
 }
 
 const SELECT = `SELECT epoch, node, address, has_lock, silent_ms,
-  (expires_at IS NULL OR expires_at <= NOW(6)) AS expired FROM orchestrator_epoch WHERE id = 1`;
+  (expires_at IS NULL OR expires_at <= NOW(6)) AS expired,
+  (SELECT version FROM orchestrator_schema WHERE id = 1) AS version FROM orchestrator_epoch WHERE id = 1`;
 
 /**
  * An expired row is free for all. The lock proves that its last holder is gone, and where that one is the leader
@@ -48,6 +51,8 @@ export function contend(sql: Sql, self: Candidate, gotLock: boolean): Promise<nu
   return transaction(sql, async () => {
     const [row] = await sql.query<LeaderRow>(`${SELECT} FOR UPDATE`);
     if (!row) throw new OrchdError('STORE_CORRUPT', 'the row of the epoch is missing');
+    // A newer node has changed the tables meanwhile: what this one does not know it must not write.
+    if (row.version > MIGRATIONS.length) return undefined;
     if (!mayLead({ expired: row.expired === 1, hasLock: row.has_lock === 1 }, gotLock)) return undefined;
     await sql.run(
       `UPDATE orchestrator_epoch SET epoch = epoch + 1, node = ?, address = ?, has_lock = ?, silent_ms = 0,

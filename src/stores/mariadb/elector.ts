@@ -172,10 +172,12 @@ export class Elector {
 
   /** A server that does not answer is as good as none: packets may be dropped without a word. */
   #inTime<T>(call: Promise<T>): Promise<T> {
-    const { timers, self } = this.#parts;
+    const { timers, self, now } = this.#parts;
     return new Promise((resolve, reject) => {
-      const ms = Math.max(self.ttlMs / 2, 2 * LOCK_WAIT_SEC * 1000);
-      const cancel = timers.after(ms, () => reject(new Error('no answer')));
+      const patience = Math.max(self.ttlMs / 2, 2 * LOCK_WAIT_SEC * 1000);
+      // A lead is not waited for beyond its own end.
+      const ms = this.#mode === 'lead' ? Math.min(patience, this.#heldUntil - now()) : patience;
+      const cancel = timers.after(Math.max(1, ms), () => reject(new Error('no answer')));
       call.then(resolve, reject).finally(cancel);
     });
   }
