@@ -119,17 +119,16 @@ export class Elector {
 
   async #renew(sql: Sql): Promise<void> {
     const { self, lockName, now, lastBeat } = this.#parts;
-    await this.#pause(self.ttlMs / RENEWALS);
-    if (this.#closed) return;
     const start = now();
     const silentMs = Math.max(0, Math.round(start - lastBeat()));
-    if (silentMs > STUCK_TERMS * self.ttlMs) return;
+    if (silentMs > STUCK_TERMS * self.ttlMs) return this.#pause(LOOK_MS);
     this.#hasLock ||= await this.#inTime(getLock(sql, lockName, 0));
     const held = await this.#inTime(
       renew(sql, this.#epoch, self.ttlMs, { hasLock: this.#hasLock, silentMs }),
     );
-    if (held) this.#hold(start);
-    else this.#over('another node leads');
+    if (!held) return this.#over('another node leads');
+    this.#hold(start);
+    await this.#pause(self.ttlMs / RENEWALS);
   }
 
   #hold(start: number): void {

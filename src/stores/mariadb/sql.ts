@@ -91,6 +91,7 @@ class DriverSql implements Sql {
   readonly #connection: Connection;
   /** Calls that were not answered: the driver forgets some of them when the server dies. */
   readonly #unanswered = new Set<(error: Error) => void>();
+  #broken: Error | undefined;
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -144,6 +145,8 @@ class DriverSql implements Sql {
   }
 
   #call<T>(ask: () => Promise<T>): Promise<T> {
+    // The driver would not answer at all.
+    if (this.#broken) return Promise.reject(this.#broken);
     return new Promise<T>((resolve, reject) => {
       this.#unanswered.add(reject);
       ask().then(
@@ -162,6 +165,7 @@ class DriverSql implements Sql {
 
   /** One call has found the line dead: so it is for all. */
   #break(error: Error): void {
+    this.#broken ??= isLost(error) ? error : lostLine();
     this.#connection.destroy();
     for (const reject of [...this.#unanswered]) reject(error);
     this.#unanswered.clear();
