@@ -17,7 +17,7 @@ const logger = createLogger({ write: () => undefined, now: () => 0 });
 
 class FakeServer {
   readonly url = 'http://127.0.0.1:1';
-  readonly orchestrator: { failure?: Error } = {};
+  failure: Error | undefined;
   stops = 0;
 
   stop = async (): Promise<void> => {
@@ -29,7 +29,7 @@ test('a brain that fails is exit 1, with why and what to do', async () => {
   const server = new FakeServer();
   const { terminal, said } = heard();
   const ended = runToEnd(server as unknown as RunningServer, new Promise(() => undefined), logger, terminal);
-  server.orchestrator.failure = new OrchdError('STORE_FAILED', 'the disk is gone');
+  server.failure = new OrchdError('STORE_FAILED', 'the disk is gone');
   assert.equal(await ended, 1);
   assert.equal(server.stops, 1);
   assert.match(said.join('\n'), /the brain has stopped: the disk is gone\nLook at the disk, then restart/);
