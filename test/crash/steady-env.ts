@@ -53,7 +53,8 @@ export class SteadyEnv implements Env {
   #stuck: ((why: string) => void) | undefined;
 
   constructor(options: SteadyOptions) {
-    this.clock = { now: () => options.startAt + this.#passedMs, monotonic: () => this.#passedMs };
+    const now = (): number => options.startAt + this.#passedMs;
+    this.clock = { now, monotonic: () => this.#passedMs, isMadeUp: true };
     this.timers = { after: (ms, run) => this.#after(ms, run), soon: (run) => this.#enqueue(this.#soon, run) };
     this.random = seededRandom(options.seed);
     this.#callMs = options.callMs ?? 0;

@@ -17,6 +17,7 @@ class LaterEnv {
     const clock = {
       now: () => real.clock.now() + this.laterMs,
       monotonic: () => real.clock.monotonic() + this.laterMs,
+      isMadeUp: true as const,
     };
     this.env = { ...real, clock };
   }

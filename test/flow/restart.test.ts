@@ -160,7 +160,10 @@ onStores(
   'brain time never goes back, not over a restart with a clock that was put back',
   async (t, data) => {
     let now = 2_000_000_000_000;
-    const env = { ...realEnv(), clock: { now: () => now, monotonic: () => performance.now() } };
+    const env = {
+      ...realEnv(),
+      clock: { now: () => now, monotonic: () => performance.now(), isMadeUp: true as const },
+    };
     for (const checkpointed of [false, true]) {
       const first = await start(t, { data, env, backends: [] });
       const { job_id: early } = await first.submit({});

@@ -11,7 +11,7 @@ interface Waiting {
 export class VirtualEnv {
   now = Date.UTC(2026, 0, 1);
   readonly #waiting = new Set<Waiting>();
-  readonly clock: Clock = { now: () => this.now, monotonic: () => this.now };
+  readonly clock: Clock = { now: () => this.now, monotonic: () => this.now, isMadeUp: true };
   readonly timers: Timers = {
     soon: (run) => void setImmediate(run),
     after: (ms, run) => {

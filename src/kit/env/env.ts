@@ -7,6 +7,8 @@ export interface Clock {
   now(): number;
   /** Milliseconds that only grow, for waits and durations. */
   monotonic(): number;
+  /** Its time is made up: that of other clocks means nothing beside it. */
+  readonly isMadeUp?: true;
 }
 
 export type Cancel = () => void;

@@ -101,8 +101,7 @@ export class MariaDbStore implements Store {
       await checkDurable(sql, unsafe);
       await migrate(sql);
       const row = term ? await takeUp(sql, term.epoch) : await takeOver(sql);
-      const [clock] = await sql.query<{ now: number }>('SELECT UNIX_TIMESTAMP(NOW(6)) * 1000 AS now');
-      this.skewMs = Math.round(Number(clock?.now ?? now) - this.#env.clock.now());
+      if (!this.#env.clock.isMadeUp) this.skewMs = await this.#skew(sql);
       await recoverState(sql, row, state, now + this.skewMs);
       this.#epoch = row.epoch;
       this.#seq = row.last_seq;
@@ -174,6 +173,11 @@ export class MariaDbStore implements Store {
       await this.#flushing;
     }
     await this.#hangUp();
+  }
+
+  async #skew(sql: Sql): Promise<number> {
+    const [row] = await sql.query<{ now: number }>('SELECT UNIX_TIMESTAMP(NOW(6)) * 1000 AS now');
+    return Math.round(Number(row?.now) - this.#env.clock.now());
   }
 
   async #hangUp(): Promise<void> {
