@@ -235,8 +235,8 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'statements without a transaction',
     file: `${MARIADB}/sql.ts`,
-    find: '    return this.#call(() => this.#connection.beginTransaction());\n',
-    replace: '    return Promise.resolve();\n',
+    find: "    await this.run('SET autocommit = 0');\n",
+    replace: '',
     catcher: 'killInStatements',
     says: /rows of the trail for/,
   },

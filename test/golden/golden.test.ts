@@ -232,7 +232,7 @@ const NEWER: Readonly<Record<string, (folder: string) => Promise<void>>> = {
   'with a record of a newer version in the log': (folder) =>
     addChange(folder, ['job', 'waiting', { v: 2, state: 'queued', attempt: 0, tries: 0 }, 'test']),
   'with a record of an unknown kind in the log': (folder) =>
-    addChange(folder, ['lease', 'gpu-0', { v: 1, until: 1 }, 'test']),
+    addChange(folder, ['saga', 'gpu-0', { v: 1, until: 1 }, 'test']),
   'with a record of a newer version in the checkpoint': (folder) =>
     changePart(folder, '"job":{"v":1', '"job":{"v":2'),
 };
