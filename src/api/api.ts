@@ -18,6 +18,8 @@ export interface ApiOptions extends MetaOptions {
   readonly maxStreamsPerCaller: number;
 }
 
+const LEASE_TOKEN_BYTES = 32;
+
 export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): readonly Route[] {
   const metrics = new Metrics(orchestrator);
   const streams = new EventStreams(orchestrator, options);
@@ -27,7 +29,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...taskRoutes(orchestrator, metrics, newId),
     ...orderRoutes(orchestrator),
     streams.route,
-    ...leaseRoutes(orchestrator, options.leaseTtlMs),
+    ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
     ...metaRoutes(orchestrator, metrics, options),
   ];
   routes.push({

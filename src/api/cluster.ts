@@ -4,7 +4,7 @@ import type { Route } from '../wire/route.ts';
 import type { Forwarder } from './forward.ts';
 
 /** Every node answers these for itself. */
-const OWN = new Set(['/health', '/leader', '/metrics', '/openapi.json']);
+const OWN = new Set(['/health', '/ready', '/leader', '/metrics', '/openapi.json']);
 
 const keyOf = ({ method, path }: Route): string => `${method} ${path}`;
 

@@ -16,7 +16,9 @@ export interface ForwardParts {
   readonly outbound: Outbound;
   readonly secret: () => string;
   readonly leader: () => Leader | undefined;
-  readonly self: { readonly node: string; readonly address: string };
+  /** The epoch in which this node leads or takes the lead, and where it is reached. */
+  readonly ownEpoch: () => number | undefined;
+  readonly self: { readonly address: string };
   /** The same route of the brain of this node, while it leads. */
   readonly here: (route: Route) => Route | undefined;
   /** Resolves at the next change of who leads, or after that time. */
@@ -27,6 +29,7 @@ export interface ForwardParts {
 }
 
 const LOOK_MS = 250;
+const WATCH_MS = 1000;
 const RETRY_AFTER_MS = 2000;
 /** Another node waits too: it is to hear soon that nobody leads here. */
 const HOLD_FOR_NODE_MS = 1000;
@@ -52,6 +55,7 @@ export class Forwarder {
     const { env, here, changed, holdMs, stopping } = this.#parts;
     const call = route.repeatable ? { ...given, body: route.repeatable(given) } : given;
     const until = env.clock.monotonic() + (call.identity.fromNode ? HOLD_FOR_NODE_MS : holdMs);
+    let asked = false;
     for (;;) {
       const own = here(route);
       const other = call.identity.fromNode ? undefined : this.#other();
@@ -59,9 +63,11 @@ export class Forwarder {
         ? await this.#askHere(own, call)
         : other && (await this.#askThere(other, route, call));
       if (answer) return answer;
+      asked ||= own !== undefined || other !== undefined;
+      // This node may have taken the lead while it asked another.
+      if (!own && here(route)) continue;
       const left = until - env.clock.monotonic();
-      if (left <= 0 || stopping())
-        throw new OrchdError('NO_LEADER', undefined, { retryAfterMs: RETRY_AFTER_MS });
+      if (left <= 0 || stopping()) throw noLeader(asked, given, call);
       await changed(Math.min(left, LOOK_MS));
     }
   }
@@ -80,8 +86,12 @@ export class Forwarder {
   async #askThere(leader: Leader, route: Route, call: Call): Promise<Answer | Stream | undefined> {
     try {
       if (route.streams) return await this.#stream(leader, call);
-      return this.#answer(route, await this.#targetOf(leader).request(this.#askOf(route, call)));
+      const ask = this.#askOf(route, call);
+      const target = this.#targetOf(leader);
+      return this.#answer(route, await this.#while(leader, (signal) => target.request({ ...ask, signal })));
     } catch (error) {
+      // Its name may mean another machine by now.
+      if (wasNotSent(error)) this.#drop();
       if (!(error instanceof OrchdError) || wasNotSent(error) || isRepeatable(route)) return undefined;
       throw new OrchdError(
         'NO_LEADER',
@@ -128,16 +138,45 @@ export class Forwarder {
 
   /** Who leads, where that is not this node. */
   #other(): Leader | undefined {
-    const { leader, self } = this.#parts;
+    const { leader, self, ownEpoch } = this.#parts;
     const found = leader();
     // Another node that gives our address as its own cannot be reached by it.
-    return found?.node === self.node || found?.address === self.address ? undefined : found;
+    return found?.epoch === ownEpoch() || found?.address === self.address ? undefined : found;
   }
 
-  #open(leader: Leader, call: Call, lastId: string | undefined): Promise<StreamReply> {
+  async #open(leader: Leader, call: Call, lastId: string | undefined): Promise<StreamReply> {
     const ask = this.#askOf(STREAM, call);
     const headers = { ...ask.headers, ...(lastId !== undefined && { 'last-event-id': lastId }) };
-    return this.#targetOf(leader).stream({ ...ask, headers, idleMs: 3 * this.#parts.heartbeatMs });
+    const idleMs = 3 * this.#parts.heartbeatMs;
+    const target = this.#targetOf(leader);
+    const reply = await this.#while(leader, (signal) => target.stream({ ...ask, headers, idleMs, signal }));
+    const read: StreamReply['read'] = (on) =>
+      this.#while(leader, (signal) => {
+        signal.addEventListener('abort', () => reply.close());
+        return reply.read(on);
+      });
+    return { ...reply, read };
+  }
+
+  /** A leader that is replaced is not waited for: it may be stopped, and never answer. */
+  async #while<T>(leader: Leader, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const abort = new AbortController();
+    let done = false;
+    const watch = async (): Promise<void> => {
+      while (!done && this.#parts.leader()?.epoch === leader.epoch) await this.#parts.changed(WATCH_MS);
+      if (!done) abort.abort();
+    };
+    void watch();
+    try {
+      return await run(abort.signal);
+    } finally {
+      done = true;
+    }
+  }
+
+  #drop(): void {
+    this.#target?.target.close();
+    this.#target = undefined;
   }
 
   #askOf(route: Repeats, call: Call) {
@@ -157,10 +196,24 @@ export class Forwarder {
   /** One at a time: connections to a former leader are of no use. */
   #targetOf({ address }: Leader): Target {
     if (this.#target?.address === address) return this.#target.target;
-    this.#target?.target.close();
+    this.#drop();
     this.#target = { address, target: this.#parts.outbound.to(address) };
     return this.#target.target;
   }
+}
+
+/** A submit that may have been heard is safe to repeat by the id that was given to it. */
+function noLeader(asked: boolean, given: Call, sent: Call): OrchdError {
+  const { job_id } = (sent.body ?? {}) as { job_id?: unknown };
+  const isOurs =
+    asked && typeof job_id === 'string' && (given.body as { job_id?: unknown }).job_id === undefined;
+  const message = isOurs
+    ? `no node leads now; ask again with "job_id": "${job_id}", it may be taken already`
+    : undefined;
+  return new OrchdError('NO_LEADER', message, {
+    retryAfterMs: RETRY_AFTER_MS,
+    ...(isOurs && { jobId: job_id }),
+  });
 }
 
 const STREAM: Repeats = { method: 'GET' };

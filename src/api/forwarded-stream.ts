@@ -19,16 +19,17 @@ export interface ForwardedStreamParts {
   readonly pause: () => Promise<void>;
 }
 
-/** A reader that is this far behind is read for no more until it has caught up. */
+/** For a reader that is this far behind nothing more is read until it has caught up. */
 const MAX_WAITING_BYTES = 2 ** 20;
+
+/** After these there is nothing more to say: the reader has the end, or the job is gone. */
+const NO_MORE = new Set([204, 404, 410]);
 
 export class ForwardedStream {
   readonly #parts: ForwardedStreamParts;
   #lastId: string | undefined;
   #reply: StreamReply | undefined;
-  #ended = false;
-  #closed = false;
-  #drained: (() => void) | undefined;
+  #over = false;
 
   constructor(parts: ForwardedStreamParts) {
     this.#parts = parts;
@@ -43,45 +44,37 @@ export class ForwardedStream {
       response,
       timers,
       heartbeatMs,
-      onDrain: () => this.#drained?.(),
+      onDrain: () => this.#reply?.resume(),
       onClose: () => this.#close(),
     });
     void this.#passOn(out).finally(() => out.end());
   }
 
   async #passOn(out: Writable): Promise<void> {
-    while (!this.#closed && !this.#ended) {
+    while (!this.#over) {
       try {
         this.#reply ??= await this.#parts.again(this.#lastId);
-        // It has no more to say: the reader has the end, or the job is gone.
-        if (this.#reply && this.#reply.status !== 200 && this.#reply.status < 500) return this.#reply.close();
-        if (this.#reply?.status === 200) await eachEvent(this.#reply, (event) => this.#pass(event, out));
+        if (this.#reply && NO_MORE.has(this.#reply.status)) this.#over = true;
+        else if (this.#reply?.status === 200) await eachEvent(this.#reply, (event) => this.#pass(event, out));
       } catch {
-        // The leader went away, or the reader is behind: both are taken up again.
+        // The leader went away: the next one is asked from the last event on.
       }
       this.#reply?.close();
       this.#reply = undefined;
-      if (!this.#closed && !this.#ended) await this.#rest(out);
+      if (!this.#over) await this.#parts.pause();
     }
   }
 
   #pass(event: SseEvent, out: Writable): void {
     if (event.id !== undefined) this.#lastId = event.id;
     out.write(formatEvent(event));
-    this.#ended = event.id?.endsWith('.end') ?? false;
-    if (out.writableLength > MAX_WAITING_BYTES) this.#reply?.close();
-  }
-
-  #rest(out: Writable): Promise<void> {
-    if (!out.writableNeedDrain) return this.#parts.pause();
-    return new Promise((resolve) => {
-      this.#drained = resolve;
-    });
+    this.#over = event.id?.endsWith('.end') ?? false;
+    // Left open: to leave would look as if the reader had left the job.
+    if (out.writableLength > MAX_WAITING_BYTES) this.#reply?.pause();
   }
 
   #close(): void {
-    this.#closed = true;
+    this.#over = true;
     this.#reply?.close();
-    this.#drained?.();
   }
 }

@@ -10,6 +10,8 @@ const LeaseRequest = Type.Object(
   {
     agent: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
     min_memory_mb: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000_000 })),
+    /** Chosen by whoever asks, so that asking twice is asking once. */
+    token: Type.Optional(Type.String({ pattern: '^[0-9a-f]{64}$' })),
     ttl_seconds: Type.Optional(Type.Number({ minimum: 1, maximum: 20 * DAY_SEC })),
   },
   { additionalProperties: false },
@@ -26,7 +28,11 @@ const checkHeartbeat = checker(Heartbeat);
 
 const tokenOf = (call: Call): string => call.params['token'] ?? '';
 
-export function leaseRoutes({ leases }: Orchestrator, ttlMs: number): readonly Route[] {
+export function leaseRoutes(
+  { leases }: Orchestrator,
+  ttlMs: number,
+  newToken: () => string,
+): readonly Route[] {
   return [
     {
       method: 'GET',
@@ -43,9 +49,14 @@ export function leaseRoutes({ leases }: Orchestrator, ttlMs: number): readonly R
       summary: 'Get a right to a GPU for a time, or to the CPU where none has enough memory left',
       body: LeaseRequest,
       answers: { 200: 'Granted, and durable' },
+      repeatable: ({ body }) =>
+        typeof body === 'object' && body !== null && !('token' in body)
+          ? { ...body, token: newToken() }
+          : body,
       handle: async ({ body, identity }) => {
-        const { agent = identity.name, min_memory_mb = 0, ttl_seconds } = checkRequest(body ?? {});
+        const { agent = identity.name, min_memory_mb = 0, ttl_seconds, token } = checkRequest(body ?? {});
         const ask = {
+          token: token ?? newToken(),
           agent,
           minMemoryMb: min_memory_mb,
           ttlMs: ttl_seconds === undefined ? ttlMs : Math.round(ttl_seconds * 1000),

@@ -11,6 +11,8 @@ export interface MetaOptions {
   readonly uptimeMs: () => number;
   /** Of a node in a cluster: whether it leads, and who does. */
   readonly leader?: () => object;
+  /** Of a node without a brain: whether it knows whom to ask. */
+  readonly canAsk?: () => boolean;
 }
 
 export function metaRoutes(orchestrator: Orchestrator, metrics: Metrics, options: MetaOptions): Route[] {
@@ -49,7 +51,8 @@ export function metaRoutes(orchestrator: Orchestrator, metrics: Metrics, options
       summary: 'Whether new work is taken',
       answers: { 200: 'It is', 503: 'It is not' },
       handle: () => {
-        const ready = orchestrator.running && !orchestrator.failure && !state.full && !state.paused;
+        const works = orchestrator.running && !orchestrator.failure && !state.full && !state.paused;
+        const ready = works || (options.canAsk?.() ?? false);
         return { status: ready ? 200 : 503, body: { ready } };
       },
     },

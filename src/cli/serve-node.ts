@@ -2,6 +2,7 @@
 import { hostname } from 'node:os';
 import { clusterRoutes, leaderView, routeIn, routeTable } from '../api/cluster.ts';
 import { Forwarder } from '../api/forward.ts';
+import { isLoopbackHost } from '../config/address.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { Leadership, Term } from '../core/ports.ts';
 import type { Env } from '../kit/env/env.ts';
@@ -28,7 +29,10 @@ export interface NodeParts {
   readonly logger: Logger;
   readonly leadership: Leadership & { readonly secret: string };
   readonly brain: (term?: Term, node?: string) => Orchestrator;
-  readonly routes: (brain: Orchestrator, leader: () => object) => readonly Route[];
+  readonly routes: (
+    brain: Orchestrator,
+    how: { readonly leader: () => object; readonly canAsk: () => boolean },
+  ) => readonly Route[];
   readonly server: (routes: readonly Route[], node: NodeGate) => HttpServer;
   readonly urlOf: (port: number) => string;
   readonly onStop: () => void;
@@ -46,7 +50,7 @@ export async function serveNode(parts: NodeParts): Promise<RunningServer> {
   const leader = (): object =>
     leaderView(leadership.leader, member.brain !== undefined, self.node, leadership.lockName);
   // Not started: it lends its shape to the routes, and answers for a node without a brain.
-  const idle = routeTable(parts.routes(parts.brain(), leader));
+  const idle = routeTable(parts.routes(parts.brain(), { leader, canAsk: () => member.leader !== undefined }));
   let present = idle;
   let stopping = false;
   const member: Member<Orchestrator> = new Member({
@@ -56,7 +60,7 @@ export async function serveNode(parts: NodeParts): Promise<RunningServer> {
     logger,
     make: (term) => {
       const brain = parts.brain(term, self.node);
-      present = routeTable(parts.routes(brain, leader));
+      present = routeTable(parts.routes(brain, { leader, canAsk: () => false }));
       return brain;
     },
   });
@@ -65,6 +69,7 @@ export async function serveNode(parts: NodeParts): Promise<RunningServer> {
     outbound,
     secret: () => leadership.secret,
     leader: () => member.leader,
+    ownEpoch: () => member.epoch,
     self,
     here: (route) => (member.brain ? routeIn(present, route) : undefined),
     changed: (atMostMs) => member.changed(atMostMs),
@@ -90,6 +95,9 @@ export async function serveNode(parts: NodeParts): Promise<RunningServer> {
   try {
     const { port } = await http.listen();
     const url = parts.urlOf(port);
+    if (self.address === '' && isLoopbackHost(new URL(url).hostname)) {
+      logger.warn('only this machine reaches this node: nodes on others need cluster.address');
+    }
     self.address ||= addressOf(url);
     self.node ||= `${hostname()}:${port}`;
     await member.start();

@@ -106,7 +106,7 @@ function startNode(parts: Parts): Promise<RunningServer> {
     logger: options.logger,
     leadership: leadershipOf(env, options.config),
     brain: (term, node) => brainOf(parts, term, node),
-    routes: (brain, leader) => apiRoutes(brain, { ...apiOptions(parts), leader }),
+    routes: (brain, how) => apiRoutes(brain, { ...apiOptions(parts), ...how }),
     server: (routes, node) => httpServer(parts, routes, node),
     urlOf: (port) => `http://${inUrl(parts.host)}:${port}`,
     onStop: () => parts.tokens.stop(),

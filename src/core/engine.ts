@@ -137,7 +137,8 @@ export class Engine {
 
   #report(turn: Turn, event: Extract<EngineEvent, { token: string }>): void {
     const entry = this.state.open.get(event.token);
-    if (!entry) return;
+    // What an executor says that is at another node than the attempt is means nothing.
+    if (!entry?.open || this.state.fleet.isAway(entry.open.backend)) return;
     switch (event.type) {
       case 'offered':
         return offered(turn, entry, event.answer);

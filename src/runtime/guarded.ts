@@ -17,6 +17,8 @@ import type {
 import type { Timers } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
 
+const LOOK_MS = 50;
+
 export class GuardedBackend implements Backend {
   readonly #backend: Backend;
   readonly #timers: Timers;
@@ -69,13 +71,22 @@ export class GuardedBackend implements Backend {
   }
 
   #inTime<T>(call: () => Promise<T>): Promise<T> {
-    if (!this.#mayAct()) return Promise.reject(new OrchdError('FENCED'));
     return new Promise((resolve, reject) => {
-      const cancel = this.#timers.after(this.#patienceMs, () =>
-        reject(new OrchdError('WORKER_TIMEOUT', 'the backend gave no answer')),
-      );
-      // Inside the promise: what throws at once is caught too.
-      call().then(resolve, reject).finally(cancel);
+      const begin = (waitedMs: number): void => {
+        if (this.#mayAct()) return this.#call(call, resolve, reject);
+        // The lead may be back in a moment, or over.
+        if (waitedMs >= this.#patienceMs) reject(new OrchdError('FENCED'));
+        else this.#timers.after(LOOK_MS, () => begin(waitedMs + LOOK_MS));
+      };
+      begin(0);
     });
+  }
+
+  #call<T>(call: () => Promise<T>, resolve: (value: T) => void, reject: (error: unknown) => void): void {
+    const cancel = this.#timers.after(this.#patienceMs, () =>
+      reject(new OrchdError('WORKER_TIMEOUT', 'the backend gave no answer')),
+    );
+    // What throws at once is no answer either.
+    Promise.try(call).then(resolve, reject).finally(cancel);
   }
 }

@@ -20,6 +20,8 @@ export interface LeaseAsk {
   readonly agent: string;
   readonly minMemoryMb: number;
   readonly ttlMs: number;
+  /** Made up where it is not given. */
+  readonly token?: string;
 }
 
 const TOKEN_BYTES = 32;
@@ -28,8 +30,10 @@ export class LeaseDesk {
   readonly #loop: Loop;
   readonly #engine: Engine;
   readonly #random: Random;
+  readonly #mayAct: () => boolean;
 
-  constructor(loop: Loop, engine: Engine, random: Random) {
+  constructor(loop: Loop, engine: Engine, random: Random, mayAct: () => boolean) {
+    this.#mayAct = mayAct;
     this.#loop = loop;
     this.#engine = engine;
     this.#random = random;
@@ -46,11 +50,13 @@ export class LeaseDesk {
   }
 
   async grant(ask: LeaseAsk, tenant: string): Promise<LeaseView> {
-    const token = this.#random.hex(TOKEN_BYTES);
+    const token = ask.token ?? this.#random.hex(TOKEN_BYTES);
     return viewOf(leaseOf(await this.#loop.ask({ type: 'lease', request: { ...ask, token, tenant } })));
   }
 
   async heartbeat(lease: string, tenant: string): Promise<LeaseView> {
+    // It may stay in memory, where no fence would stop it.
+    if (!this.#mayAct()) throw new OrchdError('FENCED');
     return viewOf(leaseOf(await this.#loop.ask({ type: 'heartbeat', lease, tenant })));
   }
 

@@ -26,9 +26,13 @@ export interface MemberParts<B extends Brain> {
   readonly logger: Logger;
 }
 
+/** For others to take the lead that this node could not use. */
+const PAUSE_MS = 500;
+
 export class Member<B extends Brain> extends Service {
   readonly #parts: MemberParts<B>;
   #brain: B | undefined;
+  #term: Term | undefined;
   #running: Promise<void> | undefined;
   #stopping = false;
   #endTerm: (() => Promise<void>) | undefined;
@@ -43,7 +47,12 @@ export class Member<B extends Brain> extends Service {
 
   /** The brain, while this node leads and the brain has recovered. */
   get brain(): B | undefined {
-    return this.#brain;
+    return this.#term?.holds() ? this.#brain : undefined;
+  }
+
+  /** The epoch in which this node leads, or takes the lead. */
+  get epoch(): number | undefined {
+    return this.#term?.epoch;
   }
 
   get leader(): Leader | undefined {
@@ -81,7 +90,7 @@ export class Member<B extends Brain> extends Service {
     const { leadership } = this.#parts;
     while (!this.#stopping) {
       try {
-        await this.#term(await leadership.win());
+        await this.#serve(await leadership.win());
       } catch (error) {
         if (this.#stopping) return;
         this.failure = error as Error;
@@ -91,7 +100,8 @@ export class Member<B extends Brain> extends Service {
     }
   }
 
-  async #term(term: Term): Promise<void> {
+  async #serve(term: Term): Promise<void> {
+    this.#term = term;
     const { leadership, logger } = this.#parts;
     const brain = this.#parts.make(term);
     const asked = Promise.withResolvers<void>();
@@ -110,16 +120,20 @@ export class Member<B extends Brain> extends Service {
       const failure = await Promise.race([brain.start().then(() => this.#lead(brain, over)), over]);
       if (failure && !isReplaced(failure)) throw failure;
     } catch (error) {
-      if (!isReplaced(error)) throw error;
+      if (!isReplaced(error) && !isPassing(error)) throw error;
     } finally {
       this.#brain = undefined;
+      this.#term = undefined;
       this.#tell();
       await brain
         .stop()
         .catch((error: unknown) => logger.warn('a brain did not stop', { reason: placeOf(error) }));
       this.#endTerm = undefined;
       // A brain may fail while its node still has the lead.
-      if (!isOver && !this.#stopping) await leadership.resign();
+      if (!isOver && !this.#stopping) {
+        await leadership.resign();
+        await this.changed(PAUSE_MS);
+      }
       logger.info('this node has given up the lead', { epoch: term.epoch });
       stopped.resolve();
     }
@@ -136,6 +150,9 @@ export class Member<B extends Brain> extends Service {
     for (const waiter of [...this.#waiters]) waiter();
   }
 }
+
+/** Whether a brain could not begin for a reason that may be gone soon. */
+const isPassing = (error: unknown): boolean => error instanceof OrchdError && error.retriable;
 
 /** Whether a brain ended because another one leads. */
 function isReplaced(error: unknown): boolean {

@@ -104,7 +104,7 @@ export class Orchestrator extends Service {
       },
       failed: (error) => this.#failed(error),
     });
-    this.leases = new LeaseDesk(this.#loop, this.#engine, env.random);
+    this.leases = new LeaseDesk(this.#loop, this.#engine, env.random, () => store.holds());
     this.#submissions = new Submissions({
       env,
       engine: this.#engine,
@@ -157,7 +157,9 @@ export class Orchestrator extends Service {
     this.#begun = true;
     this.#parts.observer?.recovered(this.#engine.state.jobs.values());
     await this.#loop.ask({ type: 'open', owner: env.random.hex(8) });
-    for (const backend of this.#backends.values()) this.#loop.post({ type: 'backend', info: backend.info });
+    // Before anything is asked of them: which of them are at this node is known only then.
+    for (const backend of this.#backends.values())
+      await this.#loop.ask({ type: 'backend', info: backend.info });
     this.#timers.push(every(env.timers, this.#parts.settings.sweepIntervalMs, () => this.#sweep()));
     this.#timers.push(every(env.timers, this.#parts.settings.purgeIntervalMs, () => this.#purge()));
     this.#sweep();

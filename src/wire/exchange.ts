@@ -80,6 +80,7 @@ export class Exchange {
   #ended = false;
   #stopDeadline: Cancel | undefined;
   #stopConnecting: Cancel | undefined;
+  readonly #flow: Flow = { held: false, onChange: () => undefined };
   readonly #onAbort = (): void => this.abort();
 
   constructor(parts: ExchangeParts) {
@@ -110,8 +111,14 @@ export class Exchange {
     const { timers, idleMs } = this.#parts;
     const response = await this.#head.promise;
     const watch = idleMs === undefined ? undefined : new IdleWatch(timers, idleMs, () => this.#idle());
+    this.#flow.onChange = () => {
+      // What is not read for does not count as silence.
+      if (this.#flow.held) watch?.pause();
+      else watch?.resume();
+      if (!this.#flow.held) response.resume();
+    };
     try {
-      await pieces(response, timers, (piece) => {
+      await pieces(response, timers, this.#flow, (piece) => {
         watch?.heard();
         on(piece);
       });
@@ -121,6 +128,19 @@ export class Exchange {
       watch?.stop();
       this.close();
     }
+  }
+
+  /** Reads no more until it is told to go on: the sender has to wait. */
+  pause(): void {
+    this.#flow.held = true;
+    this.#response?.pause();
+    this.#flow.onChange();
+  }
+
+  resume(): void {
+    if (!this.#flow.held) return;
+    this.#flow.held = false;
+    this.#flow.onChange();
   }
 
   async whole(maxBytes: number): Promise<Buffer> {
@@ -236,7 +256,12 @@ class Broken extends Error {}
  * By listeners, not by iterating: waiting for every piece costs more than a token does. Whoever listens throws to
  * have no more.
  */
-function pieces(response: IncomingMessage, timers: Timers, on: (piece: Buffer) => void): Promise<void> {
+function pieces(
+  response: IncomingMessage,
+  timers: Timers,
+  flow: Flow,
+  on: (piece: Buffer) => void,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     const broken = (error?: Error): void => reject(new Broken('', { cause: error }));
     if (response.destroyed) return broken();
@@ -255,9 +280,15 @@ function pieces(response: IncomingMessage, timers: Timers, on: (piece: Buffer) =
       if (sincePause < BYTES_PER_TURN) return;
       sincePause = 0;
       response.pause();
-      timers.soon(() => response.resume());
+      timers.soon(() => flow.held || response.resume());
     });
   });
+}
+
+/** Whether a reader wants no more for now. */
+interface Flow {
+  held: boolean;
+  onChange: () => void;
 }
 
 /** Notices silence by looking now and then: a timer for every piece would cost more than the piece. */
@@ -281,6 +312,16 @@ class IdleWatch {
 
   stop(): void {
     this.#stop();
+  }
+
+  pause(): void {
+    this.#stop();
+  }
+
+  resume(): void {
+    this.#stop();
+    this.#quietLooks = 0;
+    this.#wait();
   }
 
   #wait(): void {

@@ -4,7 +4,7 @@
  */
 import { OrchdError } from '../model/errors.ts';
 import { DEFAULT_TENANT } from '../model/records.ts';
-import { identityFromNode, NODE_SCHEME } from './nodes.ts';
+import { identityFromNode, isNode, NODE_SCHEME } from './nodes.ts';
 import { grants, type Identity, identify, type Role, type TokenEntry } from './tokens.ts';
 
 export interface GateOptions {
@@ -28,7 +28,7 @@ export interface Knock {
 
 export const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'] as const;
 
-const LOCAL: Identity = { name: 'local', role: 'admin', tenant: DEFAULT_TENANT };
+const LOCAL: Identity = { name: 'local', role: 'admin', tenant: DEFAULT_TENANT, unproven: true };
 const NOBODY: Identity = { name: 'anonymous', role: 'read', tenant: DEFAULT_TENANT };
 
 export class Gate {
@@ -41,7 +41,7 @@ export class Gate {
   admit(knock: Knock, wanted: Role | 'public'): Identity {
     this.#checkHost(knock.host);
     this.#checkOrigin(knock.origin, knock.host);
-    if (wanted === 'public') return NOBODY;
+    if (wanted === 'public') return this.#isNode(knock) ? { ...NOBODY, fromNode: true } : NOBODY;
     const identity = this.#identify(knock);
     if (!grants(identity.role, wanted)) {
       throw new OrchdError('FORBIDDEN', `this needs the role "${wanted}"; the token has "${identity.role}"`);
@@ -49,16 +49,26 @@ export class Gate {
     return identity;
   }
 
+  #isNode({ authorization }: Knock): boolean {
+    return isNode(authorization ?? '', this.#options.nodeSecret?.() ?? '');
+  }
+
   #identify({ authorization, onBehalfOf }: Knock): Identity {
     if (authorization?.startsWith(NODE_SCHEME)) {
-      return identityFromNode(authorization, onBehalfOf, this.#options.nodeSecret?.() ?? '');
+      const identity = identityFromNode(authorization, onBehalfOf, this.#options.nodeSecret?.() ?? '');
+      if (!identity.unproven || this.#isOpen()) return identity;
+      throw new OrchdError('UNAUTHORIZED', 'the node that was asked has no tokens; this one has');
     }
     const tokens = this.#options.tokens();
-    if (tokens.length === 0 && this.#options.openWithoutTokens && authorization === undefined) return LOCAL;
+    if (this.#isOpen() && authorization === undefined) return LOCAL;
     const token = /^Bearer ([!-~]{1,200})$/i.exec(authorization ?? '')?.[1];
     const identity = token === undefined ? undefined : identify(token, tokens);
     if (!identity) throw new OrchdError('UNAUTHORIZED');
     return identity;
+  }
+
+  #isOpen(): boolean {
+    return this.#options.openWithoutTokens && this.#options.tokens().length === 0;
   }
 
   #checkHost(host: string | undefined): void {
@@ -76,6 +86,6 @@ export class Gate {
 
 /** `host[:port]` without its port, in small letters; undefined where it is neither a name nor an address. */
 function hostName(host: string): string | undefined {
-  const match = /^(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::\d{1,5})?$/i.exec(host);
+  const match = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?$/i.exec(host);
   return match?.[1]?.toLowerCase();
 }

@@ -10,21 +10,28 @@ export const NODE_SCHEME = 'Node ';
 export const ON_BEHALF_OF = 'x-orchd-on-behalf-of';
 
 /** The headers of a request that one node sends to another. */
-export const nodeHeaders = (secret: string, { name, role, tenant }: Identity): Record<string, string> => ({
+export const nodeHeaders = (
+  secret: string,
+  { name, role, tenant, unproven }: Identity,
+): Record<string, string> => ({
   authorization: `${NODE_SCHEME}${secret}`,
   // Names may hold any character.
-  [ON_BEHALF_OF]: Buffer.from(JSON.stringify({ name, role, tenant })).toString('base64url'),
+  [ON_BEHALF_OF]: Buffer.from(JSON.stringify({ name, role, tenant, unproven })).toString('base64url'),
 });
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+export function isNode(authorization: string, secret: string): boolean {
+  if (secret === '' || !authorization.startsWith(NODE_SCHEME)) return false;
+  return timingSafeEqual(digest(authorization.slice(NODE_SCHEME.length)), digest(secret));
+}
 
 export function identityFromNode(
   authorization: string,
   onBehalfOf: string | undefined,
   secret: string,
 ): Identity {
-  const given = digest(authorization.slice(NODE_SCHEME.length));
-  if (secret === '' || !timingSafeEqual(given, digest(secret))) throw new OrchdError('UNAUTHORIZED');
+  if (!isNode(authorization, secret)) throw new OrchdError('UNAUTHORIZED');
   const identity = parse(onBehalfOf ?? '');
   if (!identity) throw new OrchdError('UNAUTHORIZED', 'a node did not say whom it asks for');
   return { ...identity, fromNode: true };
@@ -32,9 +39,11 @@ export function identityFromNode(
 
 function parse(text: string): Identity | undefined {
   try {
-    const { name, role, tenant } = JSON.parse(Buffer.from(text, 'base64url').toString()) as Identity;
+    const said = JSON.parse(Buffer.from(text, 'base64url').toString()) as Identity;
+    const { name, role, tenant, unproven } = said;
     const isGood = typeof name === 'string' && typeof tenant === 'string' && ROLES.includes(role as Role);
-    return isGood ? { name, role, tenant } : undefined;
+    if (!isGood) return undefined;
+    return unproven ? { name, role, tenant, unproven: true } : { name, role, tenant };
   } catch {
     return undefined;
   }

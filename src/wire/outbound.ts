@@ -80,6 +80,9 @@ export interface StreamReply {
   readonly headers: IncomingHttpHeaders;
   /** Hands on the body as it comes. Read it once, or close it: until then it holds a connection. */
   read(on: (piece: Buffer) => void): Promise<void>;
+  /** Lets the sender wait until `resume`. */
+  pause(): void;
+  resume(): void;
   close(): void;
 }
 
@@ -145,6 +148,8 @@ export class Target {
       status: statusCode as number,
       headers,
       read: (on) => exchange.read(on),
+      pause: () => exchange.pause(),
+      resume: () => exchange.resume(),
       close: () => exchange.close(),
     };
   }

@@ -33,6 +33,8 @@ export interface Identity {
   readonly name: string;
   readonly role: Role;
   readonly tenant: string;
+  /** Let in without a token, where there are none. */
+  readonly unproven?: true;
   /** Another node asks for it, and waits for the answer: it is not sent on again. */
   readonly fromNode?: true;
 }

@@ -45,6 +45,10 @@ export function deviceFor(
 
 export function grant(turn: Turn, request: LeaseRequest): HeldLease {
   const { leases } = turn.state;
+  const known = leases.get(request.token);
+  // Asked for twice: the answer to the first was lost.
+  if (known?.record.tenant === request.tenant && known.until > turn.now) return known;
+  if (known) throw new OrchdError('LEASE_NOT_HELD');
   if (leases.size >= MAX_LEASES) {
     throw new OrchdError('ADMISSION_REJECT', `there are ${MAX_LEASES} leases already`, {
       reason: 'too_many_leases',
@@ -116,8 +120,7 @@ export function claimBackend(turn: Turn, info: BackendInfo): boolean {
   if (node === undefined) return true;
   const id = leaseOf(name);
   const lease = turn.state.leases.get(id)?.record;
-  const isHere = lease?.registry === registry || lease?.agent === node;
-  if (lease && !isHere && turn.state.fleet.usedSlots(name) > 0) return false;
+  if (lease && lease.registry !== registry && turn.state.fleet.usedSlots(name) > 0) return false;
   if (lease?.registry === registry && lease.agent === node) return true;
   turn.put('lease', id, backendLease(turn, node, registry), lease ? 'moved' : 'granted');
   return true;

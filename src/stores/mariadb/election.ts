@@ -47,13 +47,13 @@ export async function leaderOf(sql: Sql): Promise<Leader | undefined> {
 const UNTIL = 'NOW(6) + INTERVAL ? MICROSECOND';
 
 /** Takes the lead where that may be; returns the new epoch. */
-export function contend(sql: Sql, self: Candidate, gotLock: boolean): Promise<number | undefined> {
+export async function contend(sql: Sql, self: Candidate, gotLock: boolean): Promise<number | undefined> {
+  // Looked at first without a lock: the leader's commits need the row.
+  if (!isFree(await sql.query<LeaderRow>(SELECT), gotLock)) return undefined;
   return transaction(sql, async () => {
-    const [row] = await sql.query<LeaderRow>(`${SELECT} FOR UPDATE`);
-    if (!row) throw new OrchdError('STORE_CORRUPT', 'the row of the epoch is missing');
-    // A newer node has changed the tables meanwhile: what this one does not know it must not write.
-    if (row.version > MIGRATIONS.length) return undefined;
-    if (!mayLead({ expired: row.expired === 1, hasLock: row.has_lock === 1 }, gotLock)) return undefined;
+    const rows = await sql.query<LeaderRow>(`${SELECT} FOR UPDATE`);
+    const [row] = rows;
+    if (!row || !isFree(rows, gotLock)) return undefined;
     await sql.run(
       `UPDATE orchestrator_epoch SET epoch = epoch + 1, node = ?, address = ?, has_lock = ?, silent_ms = 0,
          expires_at = ${UNTIL} WHERE id = 1`,
@@ -61,6 +61,13 @@ export function contend(sql: Sql, self: Candidate, gotLock: boolean): Promise<nu
     );
     return row.epoch + 1;
   });
+}
+
+function isFree([row]: readonly LeaderRow[], gotLock: boolean): boolean {
+  if (!row) throw new OrchdError('STORE_CORRUPT', 'the row of the epoch is missing');
+  // A newer node has changed the tables meanwhile: what this one does not know it must not write.
+  if (row.version > MIGRATIONS.length) return false;
+  return mayLead({ expired: row.expired === 1, hasLock: row.has_lock === 1 }, gotLock);
 }
 
 /** False where another one leads. */

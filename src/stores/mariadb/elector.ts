@@ -71,6 +71,8 @@ export class Elector {
       try {
         await this.#turn(await this.#connected());
       } catch {
+        // With the line goes the lock, and whoever gets that may lead at once.
+        if (this.#hasLock) this.#parts.setHeldUntil(0);
         this.#drop();
         await this.#pause(RECONNECT_MS);
       }
@@ -81,7 +83,15 @@ export class Elector {
   }
 
   async #connected(): Promise<Sql> {
-    this.#line ??= await this.#inTime(this.#parts.connect());
+    if (this.#line) return this.#line;
+    const line = this.#parts.connect();
+    try {
+      this.#line = await this.#inTime(line);
+    } catch (error) {
+      // It may come yet.
+      line.then((sql) => sql.destroy()).catch(() => undefined);
+      throw error;
+    }
     return this.#line;
   }
 

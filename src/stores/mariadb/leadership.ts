@@ -70,6 +70,8 @@ export class MariaDbLeadership implements Leadership {
   win(): Promise<Term> {
     if (this.#closed) return Promise.reject(new OrchdError('SHUTTING_DOWN'));
     this.#won ??= Promise.withResolvers<Term>();
+    // A thread that died in the last term is followed by another.
+    this.#worker ??= this.#start();
     this.#order('stand');
     return this.#won.promise;
   }
@@ -125,8 +127,8 @@ export class MariaDbLeadership implements Leadership {
       execArgv: [],
     });
     worker.on('message', (said: ElectorSays) => this.#hear(said));
-    worker.on('error', (error) => this.#lost(error as Error));
-    worker.on('exit', () => this.#lost(new Error('the thread of the election has ended')));
+    worker.on('error', (error) => this.#lost(worker, error as Error));
+    worker.on('exit', () => this.#lost(worker, new Error('the thread of the election has ended')));
     return worker;
   }
 
@@ -138,10 +140,13 @@ export class MariaDbLeadership implements Leadership {
   }
 
   /** Without the thread nothing is renewed: the lead is over, and nobody stands for the next. */
-  #lost(error: Error): void {
+  #lost(worker: Worker, error: Error): void {
+    if (this.#worker !== worker) return;
+    this.#worker = undefined;
     this.#resigned?.();
     this.#end();
-    if (this.#worker) this.#won?.reject(error);
+    this.#won?.reject(error);
+    this.#won = undefined;
   }
 
   #lead(epoch: number): void {

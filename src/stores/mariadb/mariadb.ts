@@ -44,6 +44,7 @@ export interface MariaDbOptions {
 const MAX_BATCH = 2000;
 const MAX_PENDING = 200_000;
 const RETRY_MS = 100;
+const COMMIT_PATIENCE_MS = 15_000;
 /** Rows of the trail that go at a time: they come in as fast. */
 const MAX_TRIMMED = 100_000;
 
@@ -230,8 +231,13 @@ export class MariaDbStore implements Store {
   }
 
   async #flush(batch: Batch): Promise<void> {
+    const since = this.#env.clock.monotonic();
     while (!(await this.#commit(batch))) {
       if (this.#failure) throw this.#failure;
+      // It leads and can write nothing: another node may have better luck.
+      const isUseless = this.#options.term && this.#env.clock.monotonic() - since > COMMIT_PATIENCE_MS;
+      if (isUseless && !this.#full)
+        throw new OrchdError('FENCED', 'the database takes no commits from this node');
       await this.#pause();
     }
     this.#doubtful = false;
@@ -296,5 +302,7 @@ export function openFailure(thrown: unknown): Error {
   if (thrown instanceof OrchdError) return thrown;
   const { message, sqlMessage, code } = thrown as Error & { sqlMessage?: string; code?: string };
   const why = sqlMessage ?? code ?? message;
-  return new OrchdError('STORE_FAILED', `the database cannot be opened: ${why}`, {}, { cause: thrown });
+  const retriable = isLost(thrown) || isConflict(thrown);
+  const told = `the database cannot be opened: ${why}`;
+  return new OrchdError('STORE_FAILED', told, { retriable }, { cause: thrown });
 }

@@ -177,12 +177,15 @@ const lostLine = (): Error => Object.assign(new Error('the line was given up'), 
 
 const DEADLOCK = 1213;
 const LOCK_WAIT = 1205;
+/** Somebody ended the statement, not the line. */
+const INTERRUPTED = 1317;
 const DISK_FULL = new Set([1021, 1041, 1114, 28]);
 
 const errno = (error: unknown): number | undefined => (error as { errno?: number } | undefined)?.errno;
 
 /** Another transaction was in the way: nothing of ours has happened, and the same may be tried again. */
-export const isConflict = (error: unknown): boolean => [DEADLOCK, LOCK_WAIT].includes(errno(error) ?? 0);
+export const isConflict = (error: unknown): boolean =>
+  [DEADLOCK, LOCK_WAIT, INTERRUPTED].includes(errno(error) ?? 0);
 
 export const isDiskFull = (error: unknown): boolean => DISK_FULL.has(errno(error) ?? 0);
 
