@@ -6,7 +6,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Bench, BODY, type Row, type Values } from '../kit/bench.ts';
 import { inChild } from '../kit/child.ts';
-import { now, quantile, sleep } from '../kit/numbers.ts';
+import { inFlight, now, quantile, sleep } from '../kit/numbers.ts';
 import { Cluster } from '../systems/cluster.ts';
 import { startMariaDb } from '../systems/mariadbd.ts';
 
@@ -21,6 +21,8 @@ const SIZES: Record<'quick' | 'full', Size> = {
   full: { live: 100_000, running: 1000, kills: 100 },
 };
 const PER_CALL = 1000;
+/** Calls at once while it is filled. */
+const CALLS = 8;
 const RETRY_MS = 20;
 
 interface Args {
@@ -49,10 +51,14 @@ export async function measure({ folder, database, size }: Args): Promise<Row[]> 
 /** All of the same type: as many run as the executor takes, the others wait for their turn. */
 async function fill(cluster: Cluster, { live, running }: Size): Promise<void> {
   const url = cluster.urlOf(await cluster.leader());
-  for (let left = live + running; left > 0; left -= PER_CALL) {
-    const jobs = Array.from({ length: Math.min(left, PER_CALL) }, () => jobOf());
-    await post(url, jobs);
-  }
+  const all = live + running;
+  await inFlight(Math.ceil(all / PER_CALL), CALLS, (at) => {
+    const length = Math.min(PER_CALL, all - at * PER_CALL);
+    return post(
+      url,
+      Array.from({ length }, () => jobOf()),
+    );
+  });
   await cluster.executor.followedBy(0, running);
 }
 
@@ -62,8 +68,8 @@ async function takeOver(cluster: Cluster, { running }: Size, kill: number): Prom
   const leader = await cluster.leader();
   const survivors = cluster.names.filter((name) => name !== leader);
   const url = cluster.urlOf(survivors[kill % survivors.length] as string);
-  const { epoch } = await cluster.lead();
-  const followed = cluster.executor.followedBy(epoch, running);
+  const epoch = await cluster.epoch();
+  const followed = cluster.executor.followedBy(cluster.executor.epoch, running);
   const start = now();
   cluster.killNode(leader);
   const [led, answered, followedAt] = await Promise.all([
@@ -81,9 +87,9 @@ async function takeOver(cluster: Cluster, { running }: Size, kill: number): Prom
 }
 
 async function leadsAgain(cluster: Cluster, epoch: number): Promise<{ electedAt: number; leadsAt: number }> {
-  const { node } = await cluster.elected(epoch);
+  await cluster.elected(epoch);
   const electedAt = now();
-  await cluster.leads(node);
+  await cluster.leader();
   return { electedAt, leadsAt: now() };
 }
 

@@ -1,6 +1,7 @@
 /** Three nodes on one database, and the executor that they share. */
 import { join } from 'node:path';
-import { connector, type Sql } from '../../src/stores/mariadb/sql.ts';
+import { Lines } from '../../src/stores/mariadb/lines.ts';
+import { connector } from '../../src/stores/mariadb/sql.ts';
 import { sleep } from '../kit/numbers.ts';
 import { type Standing, standing } from '../kit/standing.ts';
 import { type NodeArgs, start } from './cluster-node.ts';
@@ -9,28 +10,20 @@ import { Executor } from './executor.ts';
 const NAMES = ['a', 'b', 'c'] as const;
 const LOOK_MS = 5;
 
-export interface Lead {
-  readonly epoch: number;
-  readonly node: string;
-}
-
 export class Cluster implements AsyncDisposable {
   readonly executor = new Executor();
   readonly #args: Omit<NodeArgs, 'name'>;
   readonly #nodes = new Map<string, Standing<string>>();
-  readonly #sql: Sql;
+  readonly #lines: Lines;
 
-  private constructor(args: Omit<NodeArgs, 'name'>, sql: Sql) {
+  private constructor(args: Omit<NodeArgs, 'name'>) {
     this.#args = args;
-    this.#sql = sql;
+    this.#lines = new Lines(connector(args.database));
   }
 
   static async start(folder: string, database: string, slots: number): Promise<Cluster> {
     const executor = join(folder, 'executor');
-    const cluster = new Cluster(
-      { folder: join(folder, 'nodes'), database, executor, slots },
-      await connector(database)(),
-    );
+    const cluster = new Cluster({ folder: join(folder, 'nodes'), database, executor, slots });
     await cluster.executor.listen(executor);
     for (const name of NAMES) await cluster.startNode(name);
     return cluster;
@@ -63,35 +56,27 @@ export class Cluster implements AsyncDisposable {
     }
   }
 
-  async leads(name: string): Promise<void> {
-    while (!(await this.#isLeader(name))) await sleep(LOOK_MS);
+  /** Of the election, from its row: a node that recovers is too busy to tell. */
+  async epoch(): Promise<number> {
+    const select = 'SELECT epoch FROM orchestrator_epoch WHERE id = 1';
+    const [row] = await this.#lines.read((sql) => sql.query<{ epoch: number }>(select));
+    return row?.epoch ?? 0;
   }
 
-  /** The row of the election: a node that recovers is too busy to tell who was elected. */
-  async lead(): Promise<Lead> {
-    const [row] = await this.#sql.query<Lead>('SELECT epoch, node FROM orchestrator_epoch WHERE id = 1');
-    if (!row) throw new Error('there is no row of the epoch');
-    return row;
-  }
-
-  async elected(after: number): Promise<Lead> {
-    for (;;) {
-      const lead = await this.lead();
-      if (lead.epoch > after) return lead;
-      await sleep(LOOK_MS);
-    }
+  async elected(after: number): Promise<void> {
+    while ((await this.epoch()) <= after) await sleep(LOOK_MS);
   }
 
   async liveJobs(): Promise<number> {
     const count = 'SELECT COUNT(*) AS jobs FROM orchestrator_jobs WHERE is_terminal = 0';
-    const [row] = await this.#sql.query<{ jobs: number }>(count);
+    const [row] = await this.#lines.read((sql) => sql.query<{ jobs: number }>(count));
     return row?.jobs ?? 0;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const node of this.#nodes.values()) await node[Symbol.asyncDispose]();
     this.executor.close();
-    await this.#sql.close();
+    await this.#lines.close();
   }
 
   #node(name: string): Standing<string> {

@@ -11,13 +11,18 @@ export class Executor {
   readonly #since = Date.now();
   readonly #sockets = new Set<Socket>();
   readonly #server: Server;
-  /** Of the highest epoch that has commanded here. */
   #epoch = 0;
+  /** By the leader of that epoch. */
   #followed = new Set<string>();
   #onFollow: (() => void) | undefined;
 
   constructor() {
     this.#server = createServer((socket) => this.#serve(socket));
+  }
+
+  /** The highest one that has commanded here: the brain's, which is not that of the election. */
+  get epoch(): number {
+    return this.#epoch;
   }
 
   /** Executions that were ever begun. */
