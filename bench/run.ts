@@ -25,6 +25,7 @@ import { bench as relay } from './suites/relay.ts';
 import { bench as restart } from './suites/restart.ts';
 import { bench as stall } from './suites/stall.ts';
 import { bench as submit } from './suites/submit.ts';
+import { bench as takeover } from './suites/takeover.ts';
 
 const ALL: readonly Bench[] = [
   raw,
@@ -39,6 +40,7 @@ const ALL: readonly Bench[] = [
   heap,
   restart,
   stall,
+  takeover,
   big,
 ];
 const RESULTS = join(import.meta.dirname, 'results');

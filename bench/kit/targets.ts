@@ -126,6 +126,7 @@ const TARGETS: readonly Target[] = [
     20,
     difference(['with checkpoint', 'maxMs'], ['without checkpoint', 'maxMs']),
   ),
+  less('take-over after kill -9 of the leader: p99 ms', 5000, plain(['take-over', 'p99Ms'])),
 ];
 
 export function verdicts(results: Results): Verdict[] {

@@ -31,6 +31,8 @@ export interface ServerOptions {
   readonly logger: Logger;
   readonly host?: string;
   readonly port?: number;
+  /** Beside those of the configuration. */
+  readonly backends?: readonly Backend[];
 }
 
 export interface RunningServer {
@@ -119,7 +121,7 @@ function brainOf({ options, env }: Parts, term?: Term, node?: string): Orchestra
   return new Orchestrator({
     env,
     store: storeOf(env, config, folder, logger, term),
-    backends: localBackends(env, config, folder, node),
+    backends: [...localBackends(env, config, folder, node), ...(options.backends ?? [])],
     settings: runtimeSettings(config),
     logger,
     observer: new Narrator(logger),

@@ -7,6 +7,7 @@ import {
   askValues,
   attemptValues,
   auditValues,
+  FRESH_TEXT,
   JOB_COLUMNS,
   jobValues,
   leaseValues,
@@ -55,8 +56,6 @@ interface Move {
   readonly text: string;
   readonly seq: number;
 }
-
-const FRESH_TEXT = JSON.stringify(FRESH_JOB);
 
 /** What a batch comes to, record by record: only the last image of each counts. */
 class Images {

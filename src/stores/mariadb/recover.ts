@@ -16,11 +16,15 @@ export interface EpochRow {
   readonly brain: string | null;
 }
 
-/** Live, or over while its attempt still holds a slot. */
-const LIVE = `SELECT ${JOB_ROW}, n FROM orchestrator_jobs WHERE is_terminal = 0
-  UNION SELECT ${JOB_ROW}, n FROM orchestrator_jobs
-    WHERE is_terminal = 1 AND uid IN (SELECT uid FROM orchestrator_attempts WHERE is_open = 1)
-  ORDER BY n`;
+const LIVE = `SELECT ${JOB_ROW}, n, attempts FROM orchestrator_jobs WHERE is_terminal = 0`;
+/** Over, while an attempt still holds a slot. */
+const HELD = `SELECT ${JOB_ROW}, n, attempts FROM orchestrator_jobs
+  WHERE is_terminal = 1 AND uid IN (SELECT uid FROM orchestrator_attempts WHERE is_open = 1)`;
+
+interface LiveRow extends JobRow {
+  readonly n: number;
+  readonly attempts: number;
+}
 
 const ROW = 'SELECT epoch, last_seq, last_at, brain FROM orchestrator_epoch WHERE id = 1';
 
@@ -51,11 +55,10 @@ function only(rows: readonly EpochRow[]): EpochRow {
 
 export async function recoverState(sql: Sql, row: EpochRow, state: State, now: number): Promise<void> {
   if (row.brain !== null) state.brain = upcast('brain', JSON.parse(row.brain) as never);
-  const rows = await sql.query<JobRow>(LIVE);
-  const attempts = await attemptsOf(
-    sql,
-    rows.map(({ uid }) => uid),
-  );
+  const rows = await liveRows(sql);
+  // Most jobs that wait were never tried: nothing needs to be asked of them.
+  const tried = rows.filter(({ attempts }) => attempts > 0).map(({ uid }) => uid);
+  const attempts = await attemptsOf(sql, tried);
   for (const jobRow of rows) {
     const { uid, ask, job, seq, attempts: all } = bundleOfRow(jobRow, attempts.get(jobRow.uid) ?? []);
     const entry = new JobEntry(uid, ask, job, seq);
@@ -77,4 +80,11 @@ export async function recoverState(sql: Sql, row: EpochRow, state: State, now: n
   for (const { token, record } of leases)
     state.leases.set(token, upcast('lease', JSON.parse(record) as never));
   state.seq = row.last_seq;
+}
+
+/** In the order of admission. Sorted here: the server would copy every row, bodies and all, into a table to sort. */
+async function liveRows(sql: Sql): Promise<LiveRow[]> {
+  const rows = await sql.query<LiveRow>(LIVE);
+  for (const row of await sql.query<LiveRow>(HELD)) rows.push(row);
+  return rows.sort((a, b) => a.n - b.n);
 }

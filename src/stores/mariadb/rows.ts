@@ -1,5 +1,6 @@
 /** Between records and the columns of the tables. */
 import type { JobBundle } from '../../core/ports.ts';
+import { FRESH_JOB } from '../../model/moves.ts';
 import type { AskRecord, AttemptRecord, Change, JobRecord, LeaseRecord } from '../../model/records.ts';
 import { isOpen, isTerminal, type JobState } from '../../model/states.ts';
 import { upcast } from '../../model/upcast.ts';
@@ -143,13 +144,18 @@ export interface AttemptRow {
   readonly record: string;
 }
 
+/** The record of a job to which nothing has happened yet. */
+export const FRESH_TEXT = JSON.stringify(FRESH_JOB);
+
 export function bundleOfRow(row: JobRow, attempts: readonly AttemptRow[]): JobBundle {
-  const ask = { payload: row.payload, ...(JSON.parse(row.ask) as object) };
+  const ask = JSON.parse(row.ask) as { payload?: unknown };
+  ask.payload ??= row.payload;
   return {
     uid: row.uid,
     seq: row.seq,
     ask: upcast('ask', ask as never),
-    job: upcast('job', JSON.parse(row.job) as never),
+    // Nearly all jobs that wait: they share one image here as they do in the brain.
+    job: row.job === FRESH_TEXT ? FRESH_JOB : upcast('job', JSON.parse(row.job) as never),
     attempts: attempts.map(({ record }) => upcast('attempt', JSON.parse(record) as never)),
   };
 }

@@ -1,0 +1,91 @@
+/** The executor of the bench as a node sees it: one socket, opened when the node begins to lead. */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import type { BackendInfo } from '../../src/core/fleet.ts';
+import type {
+  Backend,
+  Commander,
+  ExecutionEvent,
+  FollowEnd,
+  Inspection,
+  KillReply,
+  Offer,
+  OfferReply,
+} from '../../src/core/ports.ts';
+import { type Answered, type Order, onLines, REGISTRY, send } from './executor-lines.ts';
+
+export class ExecutorBackend implements Backend {
+  readonly info: BackendInfo;
+  readonly #path: string;
+  readonly #waiting = new Map<number, (answer: never) => void>();
+  #socket: Socket | undefined;
+  #asked = 0;
+
+  constructor(path: string, slots: number) {
+    this.#path = path;
+    this.info = {
+      name: 'executor',
+      kind: 'executor',
+      slots,
+      types: ['work'],
+      models: undefined,
+      labels: {},
+      paid: false,
+      keepsResults: true,
+      registry: REGISTRY,
+    };
+  }
+
+  async start(): Promise<void> {
+    const socket = connect(this.#path);
+    await once(socket, 'connect');
+    onLines<Answered>(socket, ({ id, answer }) => {
+      this.#waiting.get(id)?.(answer as never);
+      this.#waiting.delete(id);
+    });
+    this.#socket = socket;
+  }
+
+  async stop(): Promise<void> {
+    this.#socket?.destroy();
+  }
+
+  offer({ token, epoch }: Offer): Promise<OfferReply> {
+    return this.#ask({ is: 'offer', token, epoch });
+  }
+
+  async inspect(tokens: readonly string[], { epoch }: Commander): Promise<Inspection> {
+    const { running, ...memory } = await this.#ask<Omit<Inspection, 'known'> & { running: string[] }>({
+      is: 'inspect',
+      tokens,
+      epoch,
+    });
+    return { ...memory, known: new Map(running.map((token) => [token, { is: 'running' }])) };
+  }
+
+  follow(
+    token: string,
+    _from: number,
+    _on: (event: ExecutionEvent) => void,
+    { epoch }: Commander,
+  ): Promise<FollowEnd> {
+    return this.#ask({ is: 'follow', token, epoch });
+  }
+
+  /** Nothing is cancelled in this bench, and nothing ends. */
+  kill(): Promise<KillReply> {
+    return Promise.reject(new Error('nothing is killed here'));
+  }
+
+  async ack(): Promise<void> {}
+
+  #ask<T>(order: Order): Promise<T> {
+    const socket = this.#socket;
+    if (!socket) return Promise.reject(new Error('not connected'));
+    return new Promise((resolve) => {
+      const id = ++this.#asked;
+      this.#waiting.set(id, resolve);
+      send(socket, { id, order });
+    });
+  }
+}
