@@ -22,6 +22,8 @@ interface HowToStart {
   readonly config?: object;
   readonly within?: readonly string[];
   readonly port?: string;
+  /** Of a node on a machine of its own: what runs there cannot be seen from others. */
+  readonly data?: string;
 }
 
 const LEASE_MS = 2000;
