@@ -40,9 +40,24 @@ export interface NodeParts {
 
 const MAX_FORWARDED = 10_000;
 
+interface Self {
+  node: string;
+  address: string;
+}
+
+/** What the configuration leaves open is known once it listens. */
+function nameSelf(self: Self, url: string, logger: Logger): void {
+  const { hostname: host, port } = new URL(url);
+  if (self.address === '' && isLoopbackHost(host)) {
+    logger.warn('only this machine reaches this node: nodes on others need cluster.address');
+  }
+  self.address ||= addressOf(url);
+  self.node ||= `${hostname()}:${port}`;
+}
+
 export async function serveNode(parts: NodeParts): Promise<RunningServer> {
   const { env, config, leadership, logger } = parts;
-  const self = { node: config.cluster.node, address: config.cluster.address };
+  const self: Self = { node: config.cluster.node, address: config.cluster.address };
   const outbound = new Outbound({
     timers: env.timers,
     limits: { maxCalls: MAX_FORWARDED, maxStreams: MAX_FORWARDED },
@@ -93,13 +108,8 @@ export async function serveNode(parts: NodeParts): Promise<RunningServer> {
     outbound.close();
   };
   try {
-    const { port } = await http.listen();
-    const url = parts.urlOf(port);
-    if (self.address === '' && isLoopbackHost(new URL(url).hostname)) {
-      logger.warn('only this machine reaches this node: nodes on others need cluster.address');
-    }
-    self.address ||= addressOf(url);
-    self.node ||= `${hostname()}:${port}`;
+    const url = parts.urlOf((await http.listen()).port);
+    nameSelf(self, url, logger);
     await member.start();
     return {
       url,
