@@ -302,6 +302,40 @@ test('a stream is handed on as it comes, and given up when nothing comes for too
   await closed.promise;
 });
 
+test('a reader that pauses lets the sender wait, and that is no silence', SOON, async (t) => {
+  const { outbound, timers } = make(t);
+  const PIECES = 300;
+  let sent = 0;
+  const server = await web(t, (_, response) => {
+    const more = (): void => {
+      while (sent < PIECES) {
+        sent++;
+        if (!response.write('x'.repeat(100_000))) return;
+      }
+      response.end();
+    };
+    response.on('drain', more);
+    more();
+  });
+  const reply = await outbound.to(server.url).stream({ path: '/' });
+  let bytes = 0;
+  const paused = Promise.withResolvers<void>();
+  const reading = reply.read((piece) => {
+    if (bytes === 0) {
+      reply.pause();
+      paused.resolve();
+    }
+    bytes += piece.length;
+  });
+  await paused.promise;
+  for (let look = 0; look < 3 * IDLE_LOOKS; look++) timers.pass(IDLE_LOOK);
+  for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve));
+  assert.ok(sent < PIECES, `${bytes} bytes were read`);
+  reply.resume();
+  await reading;
+  assert.equal(bytes, PIECES * 100_000);
+});
+
 test('an abort ends a request at every moment, and the server sees the connection go', SOON, async (t) => {
   const { outbound, timers } = make(t);
   const closed: PromiseWithResolvers<void>[] = [];

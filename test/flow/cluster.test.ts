@@ -66,7 +66,10 @@ test(
     // Asked while it cannot answer: it finds this in its socket when it wakes.
     a.child.kill('SIGSTOP');
     const late = cluster.submit(a, 'late');
+    // On its way to a leader that will not answer: whoever leads next does.
+    const asked = fetch(`${b.url}/v2/tasks/one`);
     await cluster.leads(b);
+    assert.equal((await asked).status, 200);
     await cluster.submit(b, 'three');
     cluster.letGo();
     a.child.kill('SIGCONT');

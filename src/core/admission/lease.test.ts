@@ -50,6 +50,15 @@ test('the device with the most memory left is lent, the CPU where none has enoug
   assert.equal(desk.grant(2000).record.gpuIndex, 1, 'what was given back is lent again');
 });
 
+test('asked for twice with one token, it is granted once; the token of another tenant is not shared', () => {
+  const desk = new Desk({ devices: DEVICES });
+  const request = { token: 'mine', tenant: 'default', agent: 'a', minMemoryMb: 800, ttlMs: TTL };
+  const first = desk.ask({ type: 'lease', request });
+  assert.deepEqual(desk.ask({ type: 'lease', request }), first);
+  assert.equal(desk.engine.state.leases.size, 1);
+  assert.throws(() => desk.ask({ type: 'lease', request: { ...request, tenant: 'other' } }), notHeld);
+});
+
 test('a heartbeat moves the end, is written only now and then, and fails once the time is over', () => {
   const desk = new Desk();
   desk.grant();
