@@ -1,4 +1,5 @@
 /** The little of a database client that the store uses; the driver is loaded only when it is. */
+import { connect, type NetConnectOpts, type Socket } from 'node:net';
 import type { Connection, ConnectionConfig } from 'mariadb';
 import { OrchdError } from '../../model/errors.ts';
 
@@ -51,17 +52,29 @@ const SOCKET_MS = 60_000;
 /** `mariadb://user:password@host:port/database`, or with `?socket=/path` for a server on this machine. */
 export function connector(url: string): Connect {
   const settings = settingsOf(url);
+  const place = placeOf(url);
   return async () => {
     const { createConnection } = await loadDriver();
-    return new DriverSql(await createConnection(settings));
+    const socket = connect(place);
+    socket.setNoDelay(true);
+    try {
+      return new DriverSql(await createConnection({ ...settings, stream: () => socket }), socket);
+    } catch (error) {
+      socket.destroy();
+      throw error;
+    }
   };
 }
 
+function placeOf(url: string): NetConnectOpts {
+  const { hostname, port, searchParams } = new URL(url);
+  const path = searchParams.get('socket');
+  return path === null ? { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 3306) } : { path };
+}
+
 function settingsOf(url: string): ConnectionConfig {
-  const { hostname, port, username, password, pathname, searchParams } = new URL(url);
-  const socketPath = searchParams.get('socket');
+  const { username, password, pathname } = new URL(url);
   return {
-    ...(socketPath === null ? { host: hostname, port: Number(port || 3306) } : { socketPath }),
     user: decodeURIComponent(username),
     password: decodeURIComponent(password),
     database: decodeURIComponent(pathname.slice(1)),
@@ -93,8 +106,15 @@ class DriverSql implements Sql {
   readonly #unanswered = new Set<(error: Error) => void>();
   #broken: Error | undefined;
 
-  constructor(connection: Connection) {
+  /**
+   * The socket is ours: the driver's own way to end a connection with a call under way is to open another one and
+   * to kill the thread by its number, which may be another's by then, and to fail where nobody hears it.
+   */
+  readonly #socket: Socket;
+
+  constructor(connection: Connection, socket: Socket) {
     this.#connection = connection;
+    this.#socket = socket;
     connection.on('error', (error: Error) => this.#break(error));
   }
 
@@ -166,7 +186,7 @@ class DriverSql implements Sql {
   /** One call has found the line dead: so it is for all. */
   #break(error: Error): void {
     this.#broken ??= isLost(error) ? error : lostLine();
-    this.#connection.destroy();
+    this.#socket.destroy(this.#broken);
     for (const reject of [...this.#unanswered]) reject(error);
     this.#unanswered.clear();
   }

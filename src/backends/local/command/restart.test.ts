@@ -196,7 +196,8 @@ describe('a pid that is used again', () => {
     const kit = new CommandKit(t);
     const bystander = spawn('sleep', ['600'], { detached: true });
     t.after(() => bystander.kill('SIGKILL'));
-    const backend = await withOwner(kit, { pid: bystander.pid! });
+    // Not begun in the same moment: a start is told apart by its hundredth of a second.
+    const backend = await withOwner(kit, { pid: bystander.pid!, start: '1' });
     const { pid, ...rest } = ownerOf(kit);
     fs.writeFileSync(kit.paths('job:1').child, JSON.stringify({ pid, start: '1', boot: rest.boot }));
     const { known } = await backend.inspect(['job:1'], WHO);
