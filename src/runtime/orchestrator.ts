@@ -157,12 +157,11 @@ export class Orchestrator extends Service {
     this.#begun = true;
     this.#parts.observer?.recovered(this.#engine.state.jobs.values());
     await this.#loop.ask({ type: 'open', owner: env.random.hex(8) });
-    // Before anything is asked of them: which of them are at this node is known only then.
-    for (const backend of this.#backends.values())
-      await this.#loop.ask({ type: 'backend', info: backend.info });
+    const known = [...this.#backends.values()].map(({ info }) => this.#loop.ask({ type: 'backend', info }));
     this.#timers.push(every(env.timers, this.#parts.settings.sweepIntervalMs, () => this.#sweep()));
     this.#timers.push(every(env.timers, this.#parts.settings.purgeIntervalMs, () => this.#purge()));
-    this.#sweep();
+    // Nothing is asked of them before: which of them are at this node is known only then.
+    Promise.all(known).then(() => this.#sweep(), ignore);
   }
 
   protected async onStop(): Promise<void> {
