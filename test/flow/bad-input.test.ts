@@ -161,7 +161,7 @@ async function faultsOf(
   return faults;
 }
 
-onStores(STORES, 'every wrong submit is INVALID_PARAMS and changes nothing', async (t, data) => {
+onStores('every wrong submit is INVALID_PARAMS and changes nothing', STORES, async (t, data) => {
   const orchestrator = await begin(t, data);
   const cases = Object.entries(WRONG_SUBMITS).map(
     ([what, request]) => [what, 'INVALID_PARAMS', () => orchestrator.submit(request as never)] as const,
@@ -169,7 +169,7 @@ onStores(STORES, 'every wrong submit is INVALID_PARAMS and changes nothing', asy
   assert.deepEqual(await faultsOf(orchestrator, cases), []);
 });
 
-onStores(STORES, 'every wrong call has its code and changes nothing', async (t, data) => {
+onStores('every wrong call has its code and changes nothing', STORES, async (t, data) => {
   const orchestrator = await begin(t, data);
   const cases = Object.entries(WRONG_CALLS).map(
     ([what, { code, call }]) => [what, code, () => call(orchestrator)] as const,
@@ -177,7 +177,7 @@ onStores(STORES, 'every wrong call has its code and changes nothing', async (t, 
   assert.deepEqual(await faultsOf(orchestrator, cases), []);
 });
 
-onStores(STORES, 'among many submits only the wrong ones are refused', async (t, data) => {
+onStores('among many submits only the wrong ones are refused', STORES, async (t, data) => {
   const orchestrator = await start(t, { data, backends: [] });
   const requests = [
     { job_id: 'a' },
@@ -191,7 +191,7 @@ onStores(STORES, 'among many submits only the wrong ones are refused', async (t,
   assert.equal(orchestrator.engine.state.jobs.size, 2);
 });
 
-onStores(STORES, 'a brain that has been stopped refuses every call', async (t, data) => {
+onStores('a brain that has been stopped refuses every call', STORES, async (t, data) => {
   const orchestrator = await start(t, { data, backends: [] });
   await orchestrator.submit({ job_id: 'a' });
   await orchestrator.stop();

@@ -16,7 +16,7 @@ async function begin(
   return { stage, orchestrator: await start(t, { data, backends: [stage], config }) };
 }
 
-onStores(STORES, 'a job can be cancelled in every phase of its life', async (t, data) => {
+onStores('a job can be cancelled in every phase of its life', STORES, async (t, data) => {
   const { stage, orchestrator } = await begin(t, data, { types: ['run'], slots: 3 });
   await orchestrator.submit({ job_id: 'waits', type: 'nobody' });
   await orchestrator.submit({ job_id: 'later', not_before: 4e12 });
@@ -38,8 +38,8 @@ onStores(STORES, 'a job can be cancelled in every phase of its life', async (t, 
 });
 
 onStores(
-  STORES,
   'the caller waits no longer than the cancel deadline for a backend that does not obey',
+  STORES,
   async (t, data) => {
     const { stage, orchestrator } = await begin(t, data);
     stage.obeys = false;
@@ -56,7 +56,7 @@ onStores(
   },
 );
 
-onStores(STORES, 'a cancel reaches the children, also those that run', async (t, data) => {
+onStores('a cancel reaches the children, also those that run', STORES, async (t, data) => {
   const { stage, orchestrator } = await begin(t, data, { slots: 2 });
   await orchestrator.submit({ job_id: 'parent' });
   await orchestrator.submit({ job_id: 'child', parent_id: 'parent' });
@@ -70,7 +70,7 @@ onStores(STORES, 'a cancel reaches the children, also those that run', async (t,
 });
 
 for (const where of ['memory', 'history']) {
-  onStores(STORES, `a cancel reaches the children of a job that is over and in ${where}`, async (t, data) => {
+  onStores(`a cancel reaches the children of a job that is over and in ${where}`, STORES, async (t, data) => {
     const { stage, orchestrator } = await begin(t, data, { types: ['run'] });
     await orchestrator.submit({ job_id: 'parent', type: 'run' });
     await orchestrator.submit({ job_id: 'child', parent_id: 'parent' });
@@ -83,7 +83,7 @@ for (const where of ['memory', 'history']) {
   });
 }
 
-onStores(STORES, 'a function that is cancelled sees its signal', async (t, data) => {
+onStores('a function that is cancelled sees its signal', STORES, async (t, data) => {
   const { promise: aborted, resolve } = Promise.withResolvers<void>();
   const { promise: began, resolve: begin } = Promise.withResolvers<void>();
   const wait = (_: never, { signal }: { signal: AbortSignal }): Promise<never> =>
@@ -103,8 +103,8 @@ onStores(STORES, 'a function that is cancelled sees its signal', async (t, data)
 });
 
 onStores(
-  STORES,
   'a held unknown whose timeout was ordered is asked about with pauses, not in a frenzy',
+  STORES,
   async (t, data) => {
     const stage = new Stage();
     t.after(() => stage.endAll());
@@ -131,8 +131,8 @@ onStores(
 );
 
 onStores(
-  STORES,
   'a held unknown is settled by an operator: as retry, as failed, as succeeded',
+  STORES,
   async (t, data) => {
     const { stage, orchestrator } = await begin(t, data, { slots: 3 });
     // The holder gives no answer to the offer and has no memory of it afterwards.

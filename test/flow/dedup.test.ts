@@ -6,8 +6,8 @@ import { holdable } from './holding.ts';
 import { Stage } from './stage.ts';
 
 onStores(
-  STORES,
   '[FANO-2] a key belongs to one job that is not terminal; dead frees it, a redrive waits for it',
+  STORES,
   async (t, data) => {
     const stage = new Stage();
     const orchestrator = await start(t, { data, backends: [stage] });
@@ -45,7 +45,7 @@ onStores(
   },
 );
 
-onStores(STORES, '100 submits of one key at once make one job', async (t, data) => {
+onStores('100 submits of one key at once make one job', STORES, async (t, data) => {
   const stage = new Stage({ slots: 100 });
   const orchestrator = await start(t, { data, backends: [stage] });
   const submits = Array.from({ length: 100 }, (_, n) =>
@@ -62,8 +62,8 @@ onStores(STORES, '100 submits of one key at once make one job', async (t, data) 
 });
 
 onStores(
-  STORES,
   'a job id with the same body is the same job, with another body a conflict, also when it is long over',
+  STORES,
   async (t, data) => {
     const stage = new Stage();
     const orchestrator = await start(t, { data, backends: [stage] });
@@ -84,8 +84,8 @@ onStores(
 );
 
 onStores(
-  LASTING,
   'nobody is told of a job before it is durable: 100 submits of one key, one held commit',
+  LASTING,
   async (t, data) => {
     const held = holdable(data);
     t.after(() => held.release());
@@ -110,8 +110,8 @@ onStores(
 );
 
 onStores(
-  STORES,
   'a repeat of a job id is recognised at every moment of its way into the history',
+  STORES,
   async (t, data) => {
     const stage = new Stage({ slots: 1000 });
     const orchestrator = await start(t, { data, backends: [stage] });
@@ -138,8 +138,8 @@ onStores(
 );
 
 onStores(
-  STORES,
   'a job that came, ran and left memory while a batch with its repeat was put away is not run again',
+  STORES,
   async (t, data) => {
     const stage = new Stage({ slots: 2000 });
     const orchestrator = await start(t, { data, backends: [stage] });

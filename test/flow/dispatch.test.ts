@@ -8,8 +8,8 @@ import { onStores, refusalOf, STORES, start, turns } from './flow-kit.ts';
 import { Stage } from './stage.ts';
 
 onStores(
-  STORES,
   '[FANO-1] jobs wait in the one queue only; a backend is offered one when it has a free slot, and never more',
+  STORES,
   async (t, data) => {
     const small = new Stage({ name: 'small', slots: 1 });
     const large = new Stage({ name: 'large', slots: 3 });
@@ -47,8 +47,8 @@ onStores(
 );
 
 onStores(
-  STORES,
   'a slot stays taken until the backend confirms the end, whatever the caller was told',
+  STORES,
   async (t, data) => {
     const stage = new Stage();
     stage.obeys = false;
@@ -69,8 +69,8 @@ onStores(
 );
 
 onStores(
-  STORES,
   'a backend that says busy is asked again later; the job has spent no try and keeps its place',
+  STORES,
   async (t, data) => {
     const stage = new Stage();
     t.after(() => stage.endAll());
@@ -87,7 +87,7 @@ onStores(
   },
 );
 
-onStores(STORES, '[ORCH-1020] one decision says which job is next and where it runs', async (t, data) => {
+onStores('[ORCH-1020] one decision says which job is next and where it runs', STORES, async (t, data) => {
   const plain = new Stage({ name: 'plain', types: ['text'] });
   const gpu = new Stage({ name: 'gpu', types: ['text', 'image'], labels: { gpu: 'yes' } });
   const stages = [plain, gpu];
@@ -122,8 +122,8 @@ onStores(STORES, '[ORCH-1020] one decision says which job is next and where it r
 });
 
 onStores(
-  STORES,
   '[ORCH-1001] the brain alone decides: a backend gets what was decided and has no say in what comes next',
+  STORES,
   async (t, data) => {
     const stages = [new Stage({ name: 'one' }), new Stage({ name: 'two' })];
     const [one, two] = stages as [Stage, Stage];
@@ -186,8 +186,8 @@ function decisionsOutsideTheCore(): string[] {
 }
 
 onStores(
-  STORES,
   '[ORCH-1010] the queue is bounded, has two priorities, and is first come, first served within each',
+  STORES,
   async (t, data) => {
     const stage = new Stage();
     t.after(() => stage.endAll());

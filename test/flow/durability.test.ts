@@ -50,7 +50,7 @@ async function startHeld({ held, stage, orchestrator }: Parts): Promise<string> 
   return 'a:1';
 }
 
-onStores(LASTING, 'an offer waits until the intent is durable', async (t, data) => {
+onStores('an offer waits until the intent is durable', LASTING, async (t, data) => {
   const { held, stage, orchestrator } = await begin(t, data);
   await held.hold();
   const submitting = orchestrator.submit({ job_id: 'a' });
@@ -63,8 +63,8 @@ onStores(LASTING, 'an offer waits until the intent is durable', async (t, data) 
 });
 
 onStores(
-  LASTING,
   'the offer of a second attempt waits until its own intent is durable, not that of the first',
+  LASTING,
   async (t, data) => {
     const config = 'orchestrator: {retry: {base_delay_ms: 1, max_delay_ms: 1, jitter: 0}}';
     const parts = await begin(t, data, 'thread', config);
@@ -84,7 +84,7 @@ onStores(
   },
 );
 
-onStores(LASTING, 'whoever waits for a job is told of its end when that is durable', async (t, data) => {
+onStores('whoever waits for a job is told of its end when that is durable', LASTING, async (t, data) => {
   const parts = await begin(t, data);
   const { held, stage, orchestrator } = parts;
   const token = await startHeld(parts);
@@ -102,7 +102,7 @@ onStores(LASTING, 'whoever waits for a job is told of its end when that is durab
   assert.equal((await waiting).state, 'succeeded');
 });
 
-onStores(LASTING, 'whoever reads a job is told what is durable', async (t, data) => {
+onStores('whoever reads a job is told what is durable', LASTING, async (t, data) => {
   const parts = await begin(t, data);
   const { held, stage, orchestrator } = parts;
   const token = await startHeld(parts);
@@ -123,7 +123,7 @@ onStores(LASTING, 'whoever reads a job is told what is durable', async (t, data)
   assert.equal((await lateRead).state, 'succeeded');
 });
 
-onStores(LASTING, 'an executor may drop a result only when its end is durable here', async (t, data) => {
+onStores('an executor may drop a result only when its end is durable here', LASTING, async (t, data) => {
   const parts = await begin(t, data);
   const { held, stage, orchestrator } = parts;
   const token = await startHeld(parts);
@@ -138,7 +138,7 @@ onStores(LASTING, 'an executor may drop a result only when its end is durable he
   assert.deepEqual(stage.acks, [token]);
 });
 
-onStores(LASTING, 'a job leaves memory for the history only when its end is durable', async (t, data) => {
+onStores('a job leaves memory for the history only when its end is durable', LASTING, async (t, data) => {
   const parts = await begin(t, data, 'inline');
   const { held, stage, orchestrator } = parts;
   const token = await startHeld(parts);
@@ -153,7 +153,7 @@ onStores(LASTING, 'a job leaves memory for the history only when its end is dura
   assert.equal((await orchestrator.get('a')).state, 'succeeded');
 });
 
-onStores(LASTING, 'a cancel is answered when it is durable, and the kill goes out then', async (t, data) => {
+onStores('a cancel is answered when it is durable, and the kill goes out then', LASTING, async (t, data) => {
   const { held, stage, orchestrator } = await begin(t, data);
   await orchestrator.submit({ job_id: 'a' });
   await stage.startedCount(1);
@@ -186,8 +186,8 @@ const brokenBodies = hookedDisk((path, file) => {
 });
 
 onStores(
-  LASTING,
   'a result that cannot be put away stops the brain, and everybody who waits is told',
+  LASTING,
   async (t, data) => {
     const stage = new Stage();
     const env = { ...realEnv(), disk: brokenBodies };

@@ -29,7 +29,7 @@ const say = (stage: Stage, token: string, from: number, to: number): void => {
 
 const WORDS = (count: number): string[] => Array.from({ length: count }, (_, i) => `t${i}`);
 
-onStores(STORES, 'tokens come in order, once each, then the end', async (t, data) => {
+onStores('tokens come in order, once each, then the end', STORES, async (t, data) => {
   const { stage, orchestrator } = await begin(t, data);
   await orchestrator.submit({ job_id: 'a' });
   const reading = readAll(orchestrator.events('a'));
@@ -49,7 +49,7 @@ onStores(STORES, 'tokens come in order, once each, then the end', async (t, data
   assert.equal(new Set(ids).size, 1000, 'every event has its own id');
 });
 
-onStores(STORES, 'whoever comes late hears the same, and so does everybody', async (t, data) => {
+onStores('whoever comes late hears the same, and so does everybody', STORES, async (t, data) => {
   const { stage, orchestrator } = await begin(t, data);
   await orchestrator.submit({ job_id: 'a' });
   await stage.startedCount(1);
@@ -64,8 +64,8 @@ onStores(STORES, 'whoever comes late hears the same, and so does everybody', asy
 });
 
 onStores(
-  LASTING,
   'tokens that come while the commit of the start is under way are heard once, in order',
+  LASTING,
   async (t, data) => {
     const held = holdable(data);
     const stage = new Stage();
@@ -92,7 +92,7 @@ onStores(
   },
 );
 
-onStores(STORES, 'a reader goes on where it stopped', async (t, data) => {
+onStores('a reader goes on where it stopped', STORES, async (t, data) => {
   const { stage, orchestrator } = await begin(t, data);
   await orchestrator.submit({ job_id: 'a' });
   await stage.startedCount(1);
@@ -117,8 +117,8 @@ onStores(STORES, 'a reader goes on where it stopped', async (t, data) => {
 });
 
 onStores(
-  STORES,
   'another attempt is announced: what the first one said no longer counts',
+  STORES,
   async (t, data) => {
     const stage = new Stage();
     t.after(() => stage.endAll());
@@ -140,8 +140,8 @@ onStores(
 );
 
 onStores(
-  STORES,
   'every way to end is told: cancelled, dead, and over before anybody asked',
+  STORES,
   async (t, data) => {
     const { stage, orchestrator } = await begin(t, data);
     await orchestrator.submit({ job_id: 'cancelled' });
@@ -168,7 +168,7 @@ onStores(
   },
 );
 
-onStores(STORES, 'a reader that leaves is forgotten, and the job goes on', async (t, data) => {
+onStores('a reader that leaves is forgotten, and the job goes on', STORES, async (t, data) => {
   const { stage, orchestrator } = await begin(t, data);
   await orchestrator.submit({ job_id: 'a' });
   await stage.startedCount(1);
@@ -179,7 +179,7 @@ onStores(STORES, 'a reader that leaves is forgotten, and the job goes on', async
   assert.equal((await orchestrator.wait('a')).state, 'succeeded');
 });
 
-onStores(STORES, 'stopping the brain ends every stream and tells everybody who waits', async (t, data) => {
+onStores('stopping the brain ends every stream and tells everybody who waits', STORES, async (t, data) => {
   const { stage, orchestrator } = await begin(t, data);
   await orchestrator.submit({ job_id: 'a' });
   await stage.startedCount(1);
@@ -194,7 +194,7 @@ onStores(STORES, 'stopping the brain ends every stream and tells everybody who w
   assert.equal(await within(waiting), 'SHUTTING_DOWN');
 });
 
-onStores(STORES, 'wait tells the whole job, also one that is over, also to many at once', async (t, data) => {
+onStores('wait tells the whole job, also one that is over, also to many at once', STORES, async (t, data) => {
   const { stage, orchestrator } = await begin(t, data);
   await orchestrator.submit({ job_id: 'a' });
   const waits = Array.from({ length: 50 }, () => orchestrator.wait('a'));

@@ -52,8 +52,8 @@ async function isRefusedNow(orchestrator: Orchestrator, key: string): Promise<vo
 
 describe('[FANO-3] the failure cache', () => {
   onStores(
-    LASTING,
     'a key that failed for good is refused for its time, also after a restart, unless it is forced',
+    LASTING,
     async (t, data) => {
       const later = new LaterEnv();
       const first = await begin(t, later, data);
@@ -93,8 +93,8 @@ describe('[FANO-3] the failure cache', () => {
   );
 
   onStores(
-    STORES,
     'only final errors of the execution itself enter it: no start failure, drop, deadline or cancel',
+    STORES,
     async (t, data) => {
       const config = 'orchestrator: {queue_capacity: 1, queue_policy: drop-lru}';
       const { stage, orchestrator } = await begin(t, new LaterEnv(), data, config);
@@ -121,7 +121,7 @@ describe('[FANO-3] the failure cache', () => {
     },
   );
 
-  onStores(STORES, 'the cache keeps the keys that failed last', async (t, data) => {
+  onStores('the cache keeps the keys that failed last', STORES, async (t, data) => {
     const config = 'orchestrator: {scheduler: {failure_cache_size: 2}}';
     const { stage, orchestrator } = await begin(t, new LaterEnv(), data, config);
     for (const key of ['a', 'b', 'c']) await fail(orchestrator, stage, key, FINAL);

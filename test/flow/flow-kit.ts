@@ -41,8 +41,8 @@ export async function dataOf(t: TestContext, store: StoreName): Promise<string> 
 
 /** The same promise on one store after the other. */
 export function onStores(
-  stores: readonly StoreName[],
   title: string,
+  stores: readonly StoreName[],
   show: (t: TestContext, data: string) => Promise<void>,
 ): void {
   for (const store of stores) test(`${title} (${store})`, async (t) => show(t, await dataOf(t, store)));

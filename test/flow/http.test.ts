@@ -59,8 +59,8 @@ test('the page about the API names every path that the server has, and no other'
 });
 
 onStores(
-  STORES,
   'a submit is answered 202 with its place, and the job can be read, listed and followed to its end',
+  STORES,
   async (t, data) => {
     const { work, finish } = gated();
     const brain = await brainWith(t, { data, backends: [{ name: 'b', types: { inference: work } }] });
@@ -87,8 +87,8 @@ onStores(
 );
 
 onStores(
-  STORES,
   'up to 1,000 jobs go in one call with an answer each; one more is refused',
+  STORES,
   async (t, data) => {
     const brain = await brainWith(t, { data });
     const client = new OrchdClient({ url: brain.url });
@@ -101,8 +101,8 @@ onStores(
 );
 
 onStores(
-  STORES,
   '[ORCH-1012] a full queue answers 429 with Retry-After, X-Backoff-Ms and what to do',
+  STORES,
   async (t, data) => {
     const config = 'orchestrator: { queue_capacity: 2 }';
     const brain = await brainWith(t, { data, config });
@@ -122,8 +122,8 @@ onStores(
 );
 
 onStores(
-  STORES,
   '[ORCH-1013] the queue is measured: depth, admitted, refused and dropped jobs',
+  STORES,
   async (t, data) => {
     const brain = await brainWith(t, {
       data,
@@ -145,8 +145,8 @@ onStores(
 );
 
 onStores(
-  STORES,
   '[ORCH-1092] a correlation id is taken or made, answered, and in every line of the log about the request',
+  STORES,
   async (t, data) => {
     const brain = await brainWith(t, {
       data,
@@ -171,8 +171,8 @@ onStores(
 );
 
 onStores(
-  STORES,
   '[FARRO-8] every move of a job is one JSON line with the standard fields',
+  STORES,
   async (t, data) => {
     const brain = await brainWith(t, {
       data,
@@ -205,8 +205,8 @@ onStores(
 );
 
 onStores(
-  STORES,
   '[ORCH-1072] an explicit cancel reaches the work at once and may be repeated; a stream ends with its error',
+  STORES,
   async (t, data) => {
     const { work, started, aborted } = gated();
     const brain = await brainWith(t, { data, backends: [{ name: 'b', types: { inference: work } }] });
@@ -228,8 +228,8 @@ onStores(
 );
 
 onStores(
-  STORES,
   '[ORCH-1072] when the last follower has left an interactive job is cancelled, a batch job goes on',
+  STORES,
   async (t, data) => {
     const { work, aborted, finish } = gated();
     const brain = await brainWith(t, {
@@ -252,8 +252,8 @@ onStores(
 );
 
 onStores(
-  STORES,
   '[ORCH-1072] work that ignores its cancel is given up for the caller after the deadline, with an error event',
+  STORES,
   async (t, data) => {
     const never = Promise.withResolvers<void>();
     const config = 'orchestrator: { cancel_deadline_ms: 20 }';
@@ -281,8 +281,8 @@ onStores(
 );
 
 onStores(
-  STORES,
   'a stream resumes after any event, and a reader that has heard the end gets 204',
+  STORES,
   async (t, data) => {
     const { work, finish } = gated();
     const brain = await brainWith(t, { data, backends: [{ name: 'b', types: { inference: work } }] });
@@ -302,7 +302,7 @@ onStores(
   },
 );
 
-onStores(STORES, 'a follower gets a result of many megabytes with the end', async (t, data) => {
+onStores('a follower gets a result of many megabytes with the end', STORES, async (t, data) => {
   const result = 'x'.repeat(5 * 2 ** 20);
   const brain = await brainWith(t, { data, backends: [{ name: 'b', types: { inference: () => result } }] });
   const client = new OrchdClient({ url: brain.url });

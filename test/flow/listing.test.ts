@@ -39,8 +39,8 @@ async function mixed(orchestrator: Orchestrator, stage: Stage, count: number): P
 
 describe('pages', () => {
   onStores(
-    STORES,
     'go through live and ended jobs as one sequence, newest first, without a gap and without a repeat',
+    STORES,
     async (t, data) => {
       const { stage, orchestrator } = await begin(t, data);
       const ids = await mixed(orchestrator, stage, 101);
@@ -54,7 +54,7 @@ describe('pages', () => {
     },
   );
 
-  onStores(STORES, 'keep to their filter', async (t, data) => {
+  onStores('keep to their filter', STORES, async (t, data) => {
     const { stage, orchestrator } = await begin(t, data);
     const ids = await mixed(orchestrator, stage, 40);
     await orchestrator.submit({ job_id: 'k', key: 'key', session_id: 's', agent: 'me' });
@@ -81,7 +81,7 @@ describe('pages', () => {
   });
 });
 
-onStores(STORES, 'jobs that were redriven do not hide the dead ones behind them', async (t, data) => {
+onStores('jobs that were redriven do not hide the dead ones behind them', STORES, async (t, data) => {
   const { stage, orchestrator } = await begin(t, data);
   const ids = ['d1', 'd2', 'd3', 'd4', 'd5'];
   for (const [n, job_id] of ids.entries()) {
@@ -96,7 +96,7 @@ onStores(STORES, 'jobs that were redriven do not hide the dead ones behind them'
   assert.deepEqual(idsOf(await pages(orchestrator, { limit: 2 })), [...ids].reverse());
 });
 
-onStores(STORES, 'what ends while pages are turned is on one of them', async (t, data) => {
+onStores('what ends while pages are turned is on one of them', STORES, async (t, data) => {
   const { stage, orchestrator } = await begin(t, data);
   const ids = Array.from({ length: 60 }, (_, n) => `j${n}`);
   await orchestrator.submitMany(ids.map((job_id) => ({ job_id, type: 'run' })));

@@ -72,7 +72,7 @@ async function idsOf(orchestrator: Orchestrator, request: object): Promise<strin
   return (await orchestrator.list(request)).jobs.map(({ job_id }) => job_id);
 }
 
-onStores(STORES, 'a key is the same key only to the last character', async (t, data) => {
+onStores('a key is the same key only to the last character', STORES, async (t, data) => {
   let brain = await begin(t, data);
   const ids = new Map<string, string>();
   for (const key of KEYS) ids.set(key, (await brain.orchestrator.submit({ key })).job_id);
@@ -96,8 +96,8 @@ onStores(STORES, 'a key is the same key only to the last character', async (t, d
 });
 
 onStores(
-  STORES,
   'a key that failed for good is refused to the last character, and no other with it',
+  STORES,
   async (t, data) => {
     let brain = await begin(t, data);
     const failing = KEYS.filter((_, n) => n % 2 === 0);
@@ -117,7 +117,7 @@ onStores(
   },
 );
 
-onStores(STORES, 'a job id is the same id only to the last character', async (t, data) => {
+onStores('a job id is the same id only to the last character', STORES, async (t, data) => {
   let brain = await begin(t, data);
   for (const [n, job_id] of IDS.entries()) {
     assert.equal((await brain.orchestrator.submit({ job_id, payload: n })).duplicate_of, undefined, job_id);
@@ -145,8 +145,8 @@ onStores(STORES, 'a job id is the same id only to the last character', async (t,
 });
 
 onStores(
-  STORES,
   'jobs of one session run one at a time, whatever other sessions are called',
+  STORES,
   async (t, data) => {
     let brain = await begin(t, data);
     for (const [n, session_id] of SESSIONS.entries()) {

@@ -41,7 +41,7 @@ async function fill(orchestrator: Orchestrator, stage: Stage): Promise<void> {
 
 for (const checkpointed of [false, true]) {
   const how = checkpointed ? 'with a checkpoint' : 'at once';
-  onStores(LASTING, `a restart changes nothing of what is told of any job, ${how}`, async (t, data) => {
+  onStores(`a restart changes nothing of what is told of any job, ${how}`, LASTING, async (t, data) => {
     const stage = new Stage({ types: ['run'], slots: 5 });
     t.after(() => stage.endAll());
     let orchestrator = await start(t, { data, backends: [stage] });
@@ -62,8 +62,8 @@ for (const checkpointed of [false, true]) {
 }
 
 onStores(
-  LASTING,
   'work that runs elsewhere is found again: followed to its end when it still runs, collected when it has ended',
+  LASTING,
   async (t, data) => {
     const stage = new Stage({ slots: 5 });
     t.after(() => stage.endAll());
@@ -84,8 +84,8 @@ onStores(
 );
 
 onStores(
-  LASTING,
   'a job that was never offered because the brain stopped first is offered by the next one, once',
+  LASTING,
   async (t, data) => {
     const stage = new Stage();
     t.after(() => stage.endAll());
@@ -102,8 +102,8 @@ onStores(
 );
 
 onStores(
-  LASTING,
   'work that died with the process is tried again: a function keeps no results',
+  LASTING,
   async (t, data) => {
     const runs: number[] = [];
     const { promise: never } = Promise.withResolvers<void>();
@@ -140,7 +140,7 @@ function withoutDrain() {
   return { ...real, clock };
 }
 
-onStores(LASTING, 'every start is a new epoch of the same owner', async (t, data) => {
+onStores('every start is a new epoch of the same owner', LASTING, async (t, data) => {
   const seen: (readonly [string, number])[] = [];
   for (let round = 1; round <= 3; round++) {
     const orchestrator = await start(t, { data, backends: [] });
@@ -156,8 +156,8 @@ onStores(LASTING, 'every start is a new epoch of the same owner', async (t, data
 });
 
 onStores(
-  LASTING,
   'brain time never goes back, not over a restart with a clock that was put back',
+  LASTING,
   async (t, data) => {
     let now = 2_000_000_000_000;
     const env = {
@@ -182,7 +182,7 @@ onStores(
   },
 );
 
-onStores(LASTING, 'attempt numbers go on after a job was purged and its id chosen again', async (t, data) => {
+onStores('attempt numbers go on after a job was purged and its id chosen again', LASTING, async (t, data) => {
   const stage = new Stage();
   t.after(() => stage.endAll());
   let later = 0;

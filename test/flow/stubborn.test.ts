@@ -23,8 +23,8 @@ import { Stage } from './stage.ts';
 const QUICK = 'orchestrator: {recovery: {holder_lost_ms: 50, sweep_interval_ms: 20}}';
 
 onStores(
-  STORES,
   'a backend that gives no answer makes the attempt unknown, and is asked',
+  STORES,
   async (t, data) => {
     const stage = new Stage();
     stage.answer = () => new Promise(() => undefined);
@@ -41,8 +41,8 @@ onStores(
 );
 
 onStores(
-  STORES,
   'a backend that throws, or calls something a result that is none, harms nobody else',
+  STORES,
   async (t, data) => {
     const stage = new Stage({ name: 'bad', types: ['bad'] });
     stage.answer = () => {
@@ -68,7 +68,7 @@ onStores(
   },
 );
 
-onStores(LASTING, 'a stop ends although nothing becomes durable any more', async (t, data) => {
+onStores('a stop ends although nothing becomes durable any more', LASTING, async (t, data) => {
   const held = holdable(data);
   t.after(() => held.release());
   const { timers } = held.env;
@@ -103,7 +103,7 @@ test('callers of a turn that fails are told, with a code', async () => {
   await within(orchestrator.stop());
 });
 
-onStores(STORES, 'what cannot be an id names no job, in whichever tenant', async (t, data) => {
+onStores('what cannot be an id names no job, in whichever tenant', STORES, async (t, data) => {
   const orchestrator = await start(t, { data, backends: [] });
   await orchestrator.submit({ job_id: 'secret' }, { tenant: 'acme' });
   for (const call of [

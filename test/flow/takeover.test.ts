@@ -4,8 +4,8 @@ import { onStores, refusalOf, start, turns } from './flow-kit.ts';
 import { Stage } from './stage.ts';
 
 onStores(
-  ['mariadb'],
   'a brain that another one has followed answers nothing more, and leaves no trace',
+  ['mariadb'],
   async (t, data) => {
     const stage = new Stage({ slots: 2 });
     t.after(() => stage.endAll());
