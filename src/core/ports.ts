@@ -2,11 +2,13 @@
 
 import type { ErrorInfo } from '../model/errors.ts';
 import type { AskRecord, AttemptRecord, BlobRef, Change, JobRecord } from '../model/records.ts';
+import type { Commander } from '../model/worker-wire.ts';
 import type { JobEntry } from './entry.ts';
 import type { Outcome } from './events.ts';
 import type { BackendInfo } from './fleet.ts';
 import type { State } from './state.ts';
 
+export type { Commander };
 export type Seq = number;
 
 /** A job with everything that belongs to it, as checkpoints and the history keep it. */
@@ -157,12 +159,6 @@ export interface Offer {
 /** Whether an offer counts on this memory; one that says nothing of it is taken. */
 export const isMeantFor = (registry: string, offer: Offer): boolean =>
   offer.registry === undefined || offer.registry === registry;
-
-/** Who commands: receivers refuse a lower epoch of the same owner. */
-export interface Commander {
-  readonly owner: string;
-  readonly epoch: number;
-}
 
 export type OfferReply =
   | { readonly is: 'accepted' }

@@ -158,6 +158,42 @@ export const ERRORS = {
     'Settle it with resolve: retry, failed or succeeded.',
   ),
   FENCED: entry(409, false, 'A newer leader has taken over.', 'Send the request to the present leader.'),
+  RATE_LIMITED: entry(
+    429,
+    true,
+    'A limit of requests or tokens per second is reached; `policy_label` names it.',
+    'Wait for retry_after_ms, or have the limit raised.',
+  ),
+  CONTEXT_TOO_LONG: entry(
+    422,
+    false,
+    'The prompt and the answer do not fit into the context of the model.',
+    'Shorten the prompt, lower max_tokens, or use a model with a longer context.',
+  ),
+  UNSUPPORTED: entry(
+    422,
+    false,
+    'The engine behind this model cannot do what was asked.',
+    'Leave out what the message names, or use another model.',
+  ),
+  MODEL_UNVERIFIED: entry(
+    422,
+    false,
+    'The file of the model is not the one that was registered.',
+    'Restore the file, or register the model with its present checksum.',
+  ),
+  WORKER_BUSY: entry(
+    503,
+    true,
+    'All slots of the worker are in use, or it takes nothing new.',
+    'Wait for retry_after_ms, or use another worker.',
+  ),
+  TOMBSTONED: entry(
+    410,
+    false,
+    'This token was cancelled before it arrived, and is refused for good.',
+    'Nothing; the brain starts another attempt where one is wanted.',
+  ),
   LEASE_NOT_HELD: entry(
     409,
     false,

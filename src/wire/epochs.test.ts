@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { commanderHeaders, Epochs } from './epochs.ts';
+
+test('of an owner only the newest epoch that was heard may command; others are apart', () => {
+  const raised: unknown[] = [];
+  const epochs = new Epochs([['a', 3]], (owner, epoch) => raised.push([owner, epoch]));
+  const order = (owner: string, epoch: number) => epochs.check(commanderHeaders({ owner, epoch }));
+  assert.throws(() => order('a', 2), { code: 'FENCED' });
+  assert.deepEqual(order('a', 3), { owner: 'a', epoch: 3 });
+  order('a', 5);
+  order('b', 1);
+  assert.throws(() => order('a', 4), { code: 'FENCED' });
+  assert.deepEqual(raised, [
+    ['a', 5],
+    ['b', 1],
+  ]);
+});
+
+test('an order that does not say who commands is refused', () => {
+  const epochs = new Epochs();
+  for (const headers of [{}, { 'x-orchd-owner': 'a' }, commanderHeaders({ owner: '', epoch: 1 })]) {
+    assert.throws(() => epochs.check(headers), { code: 'INVALID_PARAMS' });
+  }
+});
