@@ -4,6 +4,7 @@ import { FunctionBackend, type FunctionBackendOptions } from './backends/local/f
 import { loadConfig } from './config/load.ts';
 import type { ResolvedConfig } from './config/resolve.ts';
 import type { Backend, Store, Term } from './core/ports.ts';
+import type { PoolSettings } from './core/settings.ts';
 import type { Env } from './kit/env/env.ts';
 import { realEnv } from './kit/env/real.ts';
 import { createLogger, type Logger } from './kit/logger.ts';
@@ -112,6 +113,7 @@ export function runtimeSettings(config: ResolvedConfig): RuntimeSettings {
       failureCacheSize: scheduler.failureCacheSize,
       cancelDeadlineMs: scheduler.cancelDeadlineMs,
       busyPauseMs: scheduler.jitPollIntervalMs,
+      pools: poolSettings(config),
     },
     holderLostMs: recovery.holderLostMs,
     sweepIntervalMs: recovery.sweepIntervalMs,
@@ -120,6 +122,13 @@ export function runtimeSettings(config: ResolvedConfig): RuntimeSettings {
     drainMs: DRAIN_MS,
   };
 }
+
+const poolSettings = ({ pools, pool, placement }: ResolvedConfig): PoolSettings => ({
+  ...pools,
+  placement: placement.algorithm,
+  eviction: placement.evictionPolicy,
+  workerTimeoutMs: pool.workerTimeoutMs,
+});
 
 /** A library says nothing on its host's standard output: only what goes wrong, on standard error. */
 function quietLogger(env: Env, config: ResolvedConfig): Logger {

@@ -23,7 +23,8 @@ const toMs = (seconds: number): number => Math.round(seconds * 1000);
 // Paths are appended to it, and two slashes in a row are another path to many servers.
 const baseUrl = (url: string): string => url.replace(/\/+$/, '');
 
-function group({ store, mariadb, cluster, orchestrator, server, backends, leases, pool, log }: RawConfig) {
+function group(raw: RawConfig) {
+  const { store, mariadb, cluster, orchestrator, server, backends, leases, pool, log } = raw;
   const { state, queue, retry, scheduler, recovery, retention } = orchestrator;
   const { host, port } = parseBindAddress(orchestrator.bind_addr)!;
   return {
@@ -89,6 +90,7 @@ function group({ store, mariadb, cluster, orchestrator, server, backends, leases
       gpus: leases.gpus.map(({ index, memory_mb }) => ({ index, memoryMb: memory_mb })),
     },
     pool: poolOf(pool, orchestrator),
+    pools: poolsOf(raw),
     log: { level: log.level },
   };
 }
@@ -98,6 +100,24 @@ const poolOf = (pool: RawConfig['pool'], orchestrator: RawConfig['orchestrator']
   timeoutMs: toMs(pool.timeout),
   managerUrls: [...new Set(splitList(orchestrator.pool_managers).map(baseUrl))],
   workerTimeoutMs: toMs(orchestrator.worker_timeout_sec),
+});
+
+const poolsOf = ({ pools, sessions }: RawConfig) => ({
+  token: new Secret(pools.token),
+  region: pools.region === '' ? undefined : pools.region,
+  allowedWorkerHosts: splitList(pools.allowed_worker_hosts),
+  stateMaxAgeMs: pools.state_max_age_ms,
+  startTimeoutMs: toMs(pools.start_timeout_sec),
+  startTries: pools.start_tries,
+  startCooldownMs: toMs(pools.start_cooldown_sec),
+  idleUnloadMs: toMs(pools.idle_unload_sec),
+  minResidentMs: toMs(pools.min_resident_sec),
+  drainAfterMs: toMs(pools.drain_after_sec),
+  maxWorkersPerModel: pools.max_workers_per_model,
+  scaleUpWaitMs: toMs(pools.scale_up_wait_sec),
+  prewarm: pools.prewarm,
+  verifyPolicy: pools.verify_policy,
+  sessionTokenBudget: sessions.token_budget === 0 ? undefined : sessions.token_budget,
 });
 
 function deepFreeze<T>(value: T): DeepReadonly<T> {

@@ -98,7 +98,10 @@ export const ConfigSchema = section({
     pool_managers: urlList(),
     queue_capacity: integer(10_000, 1, 10_000_000),
     queue_policy: choice(['reject', 'drop-lru'], 'reject'),
-    placement_algorithm: choice(['least-loaded', 'most-vram-free', 'round-robin'], 'least-loaded'),
+    placement_algorithm: choice(
+      ['least-loaded', 'most-vram-free', 'round-robin', 'multi-objective'],
+      'least-loaded',
+    ),
     eviction_policy: choice(['lru', 'lfu', 'manual'], 'lru'),
     worker_timeout_sec: waitSec(300),
     catalog_path: folder('data/catalog'),
@@ -149,6 +152,26 @@ export const ConfigSchema = section({
   backends: section({
     demo: Type.Boolean({ default: true }),
     commands: Type.Array(CommandSchema, { default: [], expected: 'a list of backends that run commands' }),
+  }),
+  pools: section({
+    token: Type.String({ default: '', expected: 'what the pool managers want to be shown' }),
+    region: Type.String({ default: '', pattern: '^[A-Za-z0-9._-]{0,64}$', expected: 'the name of a region' }),
+    allowed_worker_hosts: nameList('a list of hosts that workers may be at, separated by commas'),
+    state_max_age_ms: integer(2000, 100, 600_000),
+    start_timeout_sec: waitSec(60),
+    start_tries: integer(2, 1, 10),
+    start_cooldown_sec: waitSec(30),
+    idle_unload_sec: waitSec(600),
+    min_resident_sec: keepSec(30),
+    drain_after_sec: keepSec(30),
+    max_workers_per_model: integer(64, 1, 10_000),
+    scale_up_wait_sec: waitSec(10),
+    prewarm: Type.Boolean({ default: true }),
+    verify_policy: choice(['warn', 'block'], 'warn'),
+  }),
+  sessions: section({
+    // 0: as many as they like.
+    token_budget: integer(0, 0, Number.MAX_SAFE_INTEGER),
   }),
   leases: section({
     ttl_sec: Type.Number({ default: 3600, minimum: 1, maximum: LONGEST_WAIT_SEC }),

@@ -2,6 +2,8 @@
  * The effect that should be under way for a job, from its records alone. Events are only hints: a sweep over
  * due() repairs any lost one, and start-up and take-over are that same sweep.
  */
+import type { WorkerStatus } from '../model/pool-wire.ts';
+import type { WorkerRecord } from '../model/records.ts';
 import type { JobEntry } from './entry.ts';
 import type { State } from './state.ts';
 
@@ -30,6 +32,37 @@ export function dueFor(state: State, entry: JobEntry): Effect | undefined {
     case 'unknown':
       return effect('inspect');
     default:
+      return undefined;
+  }
+}
+
+/** An order to a pool manager that should have been heard. */
+export interface WorkerEffect {
+  readonly kind: 'start' | 'drain' | 'stop';
+  readonly id: string;
+  readonly record: WorkerRecord;
+}
+
+/** Only pools that answer are ordered about: what they show says whether they have heard. */
+export function dueWorkers(state: State): WorkerEffect[] {
+  const effects: WorkerEffect[] = [];
+  for (const [id, record] of state.workers.entries()) {
+    const pool = state.pools.get(record.pool);
+    const kind = pool?.up ? orderFor(record, pool.workers.get(id)?.status) : undefined;
+    if (kind) effects.push({ kind, id, record });
+  }
+  return effects;
+}
+
+function orderFor(record: WorkerRecord, shown: WorkerStatus | undefined): WorkerEffect['kind'] | undefined {
+  switch (record.state) {
+    case 'starting':
+      return shown === undefined ? 'start' : undefined;
+    case 'draining':
+      return shown === 'ready' || shown === 'busy' ? 'drain' : undefined;
+    case 'stopping':
+      return shown === undefined ? undefined : 'stop';
+    case 'running':
       return undefined;
   }
 }

@@ -7,17 +7,30 @@
  * E4  A step that refuses leaves no change behind.
  */
 import { OrchdError } from '../model/errors.ts';
-import { BRAIN_ID, type Change } from '../model/records.ts';
+import {
+  BRAIN_ID,
+  type Change,
+  type ModelRecord,
+  type PoolRecord,
+  type SessionRecord,
+  type WorkerRecord,
+} from '../model/records.ts';
+import { noteVerified, register, setModelState } from './admission/catalog.ts';
 import { claimBackend, expireLeases, grant, heartbeat, release } from './admission/lease.ts';
+import { expireSessions, setBudget } from './admission/session.ts';
 import { answer, type SubmitAnswer, submit } from './admission/submit.ts';
 import { endAttempt } from './attempts/ending.ts';
-import { cancel, redriveJob, resolve } from './attempts/orders.ts';
+import { cancel, endSession, redriveJob, resolve } from './attempts/orders.ts';
 import { found, killed, lost, offered } from './attempts/progress.ts';
 import { tick } from './attempts/tick.ts';
 import type { JobEntry } from './entry.ts';
 import type { EngineEvent } from './events.ts';
 import type { BackendInfo } from './fleet.ts';
 import type { HeldLease } from './leases.ts';
+import { evictWorker, orderPool } from './pools/orders.ts';
+import { poolLost, poolReported, startFailed } from './pools/reconcile.ts';
+import { plan } from './scheduling/lifecycle/plan.ts';
+import { upkeep } from './scheduling/lifecycle/upkeep.ts';
 import { schedule } from './scheduling/schedule.ts';
 import type { EngineSettings } from './settings.ts';
 import { State } from './state.ts';
@@ -27,8 +40,31 @@ export type Reply =
   | readonly (SubmitAnswer | OrchdError)[]
   | SubmitAnswer
   | HeldLease
+  | ModelRecord
+  | SessionRecord
+  | PoolRecord
+  | WorkerRecord
   | OrchdError
   | undefined;
+
+/** Those that the rest of the engine does not handle. */
+type ProvisionEvent = Extract<
+  EngineEvent,
+  {
+    type:
+      | 'register'
+      | 'model-state'
+      | 'verified'
+      | 'budget'
+      | 'forget-session'
+      | 'pool-awaited'
+      | 'pool'
+      | 'pool-lost'
+      | 'start-failed'
+      | 'pool-order'
+      | 'evict';
+  }
+>;
 
 export interface Steps {
   readonly changes: readonly Change[];
@@ -70,6 +106,7 @@ export class Engine {
       replies.push(this.#handle(turn, event));
       schedule(turn);
     }
+    plan(turn);
     return { changes: turn.changes, touched: turn.touched, replies };
   }
 
@@ -101,6 +138,8 @@ export class Engine {
       case 'tick':
         tick(turn);
         expireLeases(turn);
+        expireSessions(turn);
+        upkeep(turn);
         for (const { away, info } of this.state.fleet.backends.values()) if (away) this.#place(turn, info);
         return undefined;
       case 'backend':
@@ -119,9 +158,49 @@ export class Engine {
       case 'indexed':
         this.#forget(event.uids);
         return undefined;
-      default:
+      case 'offered':
+      case 'found':
+      case 'killed':
+      case 'outcome':
+      case 'lost':
+      case 'spoke':
         this.#report(turn, event);
         return undefined;
+      default:
+        return this.#provide(turn, event);
+    }
+  }
+
+  /** What concerns models, sessions, pools and workers. */
+  #provide(turn: Turn, event: ProvisionEvent): Reply {
+    switch (event.type) {
+      case 'register':
+        return attempt(() => register(turn, event.model));
+      case 'model-state':
+        return attempt(() => setModelState(turn, event.id, event.state));
+      case 'verified':
+        return attempt(() => noteVerified(turn, event.id, event.verified));
+      case 'budget':
+        return attempt(() => setBudget(turn, event.tenant, event.id, event.tokenBudget));
+      case 'forget-session':
+        return attempt(() => endSession(turn, event.tenant, event.id, event.by));
+      case 'pool-awaited':
+        if (event.awaited) this.state.pools.awaited.add(event.name);
+        else this.state.pools.awaited.delete(event.name);
+        return undefined;
+      case 'pool':
+        poolReported(turn, event.report);
+        return undefined;
+      case 'pool-lost':
+        poolLost(turn, event.id);
+        return undefined;
+      case 'start-failed':
+        startFailed(turn, event.worker, event.error);
+        return undefined;
+      case 'pool-order':
+        return attempt(() => orderPool(turn, event.id, event.order, event.by));
+      case 'evict':
+        return attempt(() => evictWorker(turn, event.worker, event.by));
     }
   }
 
@@ -150,6 +229,8 @@ export class Engine {
         return endAttempt(turn, entry, event.outcome);
       case 'lost':
         return lost(turn, entry);
+      case 'spoke':
+        entry.spoke = entry.open.n;
     }
   }
 

@@ -27,6 +27,8 @@ export class JobEntry {
   wakeAt = Number.POSITIVE_INFINITY;
   readyAt = 0;
   readyOrder = 0;
+  /** The last attempt that is known to have said something. Not persisted: its executor says so again. */
+  spoke = 0;
 
   constructor(uid: string, ask: AskRecord, rec: JobRecord, seq: number) {
     this.uid = uid;

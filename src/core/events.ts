@@ -1,8 +1,18 @@
 /** What can happen to the engine. Every input from the world is one of these. */
 import type { ErrorInfo } from '../model/errors.ts';
-import type { AskRecord, AttemptRecord, Body, JobRecord } from '../model/records.ts';
+import type {
+  AskRecord,
+  AttemptRecord,
+  Body,
+  JobRecord,
+  ModelRecord,
+  Verification,
+} from '../model/records.ts';
+import type { Registration } from './admission/catalog.ts';
 import type { LeaseRequest } from './admission/lease.ts';
 import type { BackendInfo } from './fleet.ts';
+import type { PoolOrder } from './pools/orders.ts';
+import type { PoolReport } from './pools/pools.ts';
 
 /** A checked request to run a job, before the engine has decided on it. */
 export interface Submission extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'deadlineAt' | 'ancestors'> {
@@ -20,9 +30,17 @@ export interface EndedJob {
   readonly attempts?: readonly AttemptRecord[];
 }
 
+/** What an execution took, as its executor counted it. */
+export interface UsedTokens {
+  readonly prompt: number;
+  readonly completion: number;
+  /** The time in which the answer was made, without the wait for its beginning. */
+  readonly decodeMs: number;
+}
+
 /** A backend's own account of how an execution ended. */
 export type Outcome =
-  | { readonly ok: true; readonly result: Body }
+  | { readonly ok: true; readonly result: Body; readonly usage?: UsedTokens }
   | { readonly ok: false; readonly error: ErrorInfo; readonly retryAfterMs?: number }
   | { readonly ok: 'cancelled' };
 
@@ -72,6 +90,25 @@ export type EngineEvent =
   | { readonly type: 'killed'; readonly token: string; readonly answer: KillAnswer }
   | { readonly type: 'outcome'; readonly token: string; readonly outcome: Outcome }
   | { readonly type: 'lost'; readonly token: string }
+  /** An attempt has said something. */
+  | { readonly type: 'spoke'; readonly token: string }
+  | { readonly type: 'register'; readonly model: Registration }
+  | { readonly type: 'model-state'; readonly id: string; readonly state: ModelRecord['state'] }
+  | { readonly type: 'verified'; readonly id: string; readonly verified: Verification }
+  | {
+      readonly type: 'budget';
+      readonly tenant: string;
+      readonly id: string;
+      readonly tokenBudget: number | undefined;
+    }
+  | { readonly type: 'forget-session'; readonly tenant: string; readonly id: string; readonly by: string }
+  /** A pool manager is to be asked, and has not answered yet. */
+  | { readonly type: 'pool-awaited'; readonly name: string; readonly awaited: boolean }
+  | { readonly type: 'pool'; readonly report: PoolReport }
+  | { readonly type: 'pool-lost'; readonly id: string }
+  | { readonly type: 'start-failed'; readonly worker: string; readonly error: ErrorInfo }
+  | { readonly type: 'pool-order'; readonly id: string; readonly order: PoolOrder; readonly by: string }
+  | { readonly type: 'evict'; readonly worker: string; readonly by: string }
   | { readonly type: 'backend'; readonly info: BackendInfo }
   | { readonly type: 'lease'; readonly request: LeaseRequest }
   | { readonly type: 'heartbeat' | 'release'; readonly lease: string; readonly tenant: string }

@@ -19,6 +19,10 @@ export interface BackendInfo {
   readonly keepsResults: boolean;
   /** The identity of the executor's memory: another one means that it may have forgotten. */
   readonly registry: string;
+  /** The longest context that it can hold, where it has a bound. */
+  readonly contextLength?: number | undefined;
+  /** The pool and device of a worker. */
+  readonly home?: { readonly pool: string; readonly device: number } | undefined;
   /** The node it is at, where its executions outlive the brain and cannot be reached from another node. */
   readonly node?: string | undefined;
 }
@@ -26,24 +30,44 @@ export interface BackendInfo {
 export function fits(need: Need, info: BackendInfo): boolean {
   if (need.kind !== undefined && need.kind !== info.kind) return false;
   if (info.types !== undefined && !info.types.includes(need.type)) return false;
-  if (need.model !== undefined && !info.models?.includes(need.model)) return false;
+  if (need.model !== undefined && !hasModel(need, info)) return false;
+  if (need.contextTokens !== undefined && need.contextTokens > (info.contextLength ?? Infinity)) return false;
   if (!need.labels) return true;
   return Object.entries(need.labels).every(([name, value]) => info.labels[name] === value);
 }
 
+function hasModel({ model, modelRef }: Need, { models }: BackendInfo): boolean {
+  if (!models) return false;
+  return (modelRef !== undefined && models.includes(modelRef)) || models.includes(model as string);
+}
+
 /** A copy, so that a lane does not keep the first job that came to it alive. */
-const needOf = ({ kind, type, model, labels }: Need): Need => ({ kind, type, model, labels });
+const needOf = ({ kind, type, model, modelRef, contextTokens, labels }: Need): Need => ({
+  kind,
+  type,
+  model,
+  modelRef,
+  contextTokens,
+  labels,
+});
 
 export class BackendEntry {
   info: BackendInfo;
   used = 0;
   up = true;
+  /** It takes nothing new, whether it answers or not: a worker that is to go, or whose pool is silent. */
+  closed = false;
   /** Its executions are at another node: nothing can be asked of it from here. */
   away = false;
   /** Nothing is offered before this instant: it said that it was busy. */
   blockedUntil = 0;
   /** Order of the last job given, for turns among equals. */
   lastPick = 0;
+  /** How often a job was given, and when it last had nothing to do. */
+  uses = 0;
+  idleSince = 0;
+  /** Tokens a second of one job, as measured. */
+  decodeSpeed: number | undefined;
   free = false;
   readonly lanes: Lane[] = [];
 
@@ -60,6 +84,12 @@ export class Fleet {
   readonly lanes = new Map<string, Lane>();
   /** Lanes with a ready job and a backend that could take it now. */
   readonly runnable = new Set<Lane>();
+  /** Lanes with a ready job and nobody free to take it. */
+  readonly starved = new Set<Lane>();
+  /** Those of them that have come since somebody last looked. */
+  readonly hungry = new Set<Lane>();
+  /** Backends that take nothing new and have come to the end of what they had. */
+  readonly emptied = new Set<string>();
   /** Slots in use by backend name, known or not: attempts outlive the registration of their backend. */
   readonly #used = new Map<string, number>();
   readonly #blocked = new Set<BackendEntry>();
@@ -97,6 +127,13 @@ export class Fleet {
     const backend = this.backends.get(name);
     if (!backend) return;
     backend.up = up;
+    this.#refresh(backend);
+  }
+
+  setClosed(name: string, closed: boolean): void {
+    const backend = this.backends.get(name);
+    if (!backend || backend.closed === closed) return;
+    backend.closed = closed;
     this.#refresh(backend);
   }
 
@@ -139,11 +176,24 @@ export class Fleet {
   occupy(name: string): void {
     this.#count(name, 1);
     const backend = this.backends.get(name);
-    if (backend) backend.lastPick = ++this.#picks;
+    if (!backend) return;
+    backend.lastPick = ++this.#picks;
+    backend.uses++;
   }
 
-  vacate(name: string): void {
+  vacate(name: string, now = 0): void {
+    const backend = this.backends.get(name);
+    if (backend) backend.idleSince = now;
     this.#count(name, -1);
+  }
+
+  /** Forgets a backend that is gone for good; what was open on it must be settled before. */
+  remove(name: string): void {
+    const backend = this.backends.get(name);
+    if (!backend) return;
+    this.#unlink(backend);
+    this.#blocked.delete(backend);
+    this.backends.delete(name);
   }
 
   usedSlots(name: string): number {
@@ -152,8 +202,20 @@ export class Fleet {
 
   /** Call after the number of ready jobs in a lane has changed. */
   noteLane(lane: Lane): void {
-    if (lane.freeBackends > 0 && lane.size > 0) this.runnable.add(lane);
-    else this.runnable.delete(lane);
+    if (lane.size === 0) {
+      this.runnable.delete(lane);
+      this.starved.delete(lane);
+      this.hungry.delete(lane);
+    } else if (lane.freeBackends > 0) {
+      this.runnable.add(lane);
+      this.starved.delete(lane);
+      this.hungry.delete(lane);
+    } else {
+      this.runnable.delete(lane);
+      if (this.starved.has(lane)) return;
+      this.starved.add(lane);
+      this.hungry.add(lane);
+    }
   }
 
   #count(name: string, by: number): void {
@@ -163,12 +225,17 @@ export class Fleet {
     const backend = this.backends.get(name);
     if (!backend) return;
     backend.used = used;
+    if (used === 0 && backend.closed) this.emptied.add(name);
     this.#refresh(backend);
   }
 
   #refresh(backend: BackendEntry): void {
     const free =
-      backend.up && !backend.away && backend.blockedUntil === 0 && backend.used < backend.info.slots;
+      backend.up &&
+      !backend.closed &&
+      !backend.away &&
+      backend.blockedUntil === 0 &&
+      backend.used < backend.info.slots;
     if (free === backend.free) return;
     backend.free = free;
     for (const lane of backend.lanes) {

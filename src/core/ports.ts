@@ -4,8 +4,9 @@ import type { ErrorInfo } from '../model/errors.ts';
 import type { AskRecord, AttemptRecord, BlobRef, Change, JobRecord } from '../model/records.ts';
 import type { Commander } from '../model/worker-wire.ts';
 import type { JobEntry } from './entry.ts';
-import type { Outcome } from './events.ts';
+import type { Outcome, UsedTokens } from './events.ts';
 import type { BackendInfo } from './fleet.ts';
+import type { PoolReport } from './pools/pools.ts';
 import type { State } from './state.ts';
 
 export type { Commander };
@@ -168,7 +169,7 @@ export type OfferReply =
 
 /** An outcome with its result as text, before it is stored. */
 export type ExecutionOutcome =
-  | { readonly ok: true; readonly resultText: string }
+  | { readonly ok: true; readonly resultText: string; readonly usage?: UsedTokens }
   | Exclude<Outcome, { readonly ok: true }>;
 
 export type ExecutionStatus =
@@ -200,6 +201,39 @@ export interface ExecutionEvent {
   readonly n: number;
   readonly type: 'started' | 'token' | 'metrics' | 'end' | 'error';
   readonly data: unknown;
+  /** The data as its executor wrote it, where that is at hand: it is passed on without being written again. */
+  readonly text?: string;
+}
+
+/** A worker that is to be started. */
+export interface WorkerOrder {
+  readonly id: string;
+  readonly pool: string;
+  readonly device: number;
+  readonly modelRef: string;
+  readonly vramBytes: number;
+  readonly slots: number | undefined;
+  readonly contextLength: number | undefined;
+}
+
+/** Hears what pool managers say. */
+export interface PoolsListener {
+  /** With the way to each of its workers that can be reached. */
+  reported(report: PoolReport, workers: readonly Backend[]): void;
+  /** It has not answered for too long. */
+  lost(pool: string): void;
+  awaited(name: string, awaited: boolean): void;
+}
+
+/** The pool managers: every order may be repeated. What they refuse is thrown as an OrchdError. */
+export interface PoolManagers {
+  start(listener: PoolsListener): void;
+  stop(): Promise<void>;
+  startWorker(order: WorkerOrder, who: Commander): Promise<void>;
+  drainWorker(pool: string, worker: string, who: Commander): Promise<void>;
+  stopWorker(pool: string, worker: string, who: Commander): Promise<void>;
+  /** A worker is gone: nothing will be asked of it any more. */
+  forget(backend: string): void;
 }
 
 /** How following an execution came to its end. */

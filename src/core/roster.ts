@@ -10,11 +10,25 @@ export class Roster {
   readonly #keys = new Map<string, JobEntry>();
   /** The jobs of a session that run one at a time, in order of admission; the first may run. */
   readonly #sessions = new Map<string, JobEntry[]>();
+  /** All live jobs of a session, also those that run beside the others. */
+  readonly #talks = new Map<string, Set<JobEntry>>();
   /** Everything below a job, however deep, also where those between have ended. */
   readonly #below = new Map<string, Set<JobEntry>>();
 
   byKey(tenant: string, key: string): JobEntry | undefined {
     return this.#keys.get(scoped(tenant, key));
+  }
+
+  /** The live jobs of a session. */
+  inSession(tenant: string, session: string): Iterable<JobEntry> {
+    return this.#talks.get(scoped(tenant, session)) ?? [];
+  }
+
+  /** The tokens that they may use. */
+  reserved(tenant: string, session: string): number {
+    let tokens = 0;
+    for (const { ask } of this.inSession(tenant, session)) tokens += ask.tokens ?? 0;
+    return tokens;
   }
 
   /** The live jobs that a cancel of this one takes along. */
@@ -37,6 +51,7 @@ export class Roster {
   add(entry: JobEntry): void {
     const { ask } = entry;
     if (ask.key !== undefined) this.#keys.set(scoped(ask.tenant, ask.key), entry);
+    if (ask.session !== undefined) join(this.#talks, scoped(ask.tenant, ask.session), entry);
     for (const id of ask.ancestors ?? NOBODY) join(this.#below, uidOf(ask.tenant, id), entry);
   }
 
@@ -46,6 +61,7 @@ export class Roster {
     if (ask.key !== undefined && this.byKey(ask.tenant, ask.key) === entry) {
       this.#keys.delete(scoped(ask.tenant, ask.key));
     }
+    if (ask.session !== undefined) leave(this.#talks, scoped(ask.tenant, ask.session), entry);
     for (const id of ask.ancestors ?? NOBODY) leave(this.#below, uidOf(ask.tenant, id), entry);
   }
 

@@ -14,6 +14,7 @@ import {
   type Change,
   type FailureRecord,
   type JobClass,
+  type KeptChange,
   tokenOf,
 } from '../model/records.ts';
 import { isOpen, isTerminal, type JobState } from '../model/states.ts';
@@ -22,8 +23,10 @@ import { JobEntry, PAST_ATTEMPTS } from './entry.ts';
 import { Fleet } from './fleet.ts';
 import { Leases } from './leases.ts';
 import { AdmissionOrder } from './order.ts';
+import { Pools } from './pools/pools.ts';
 import { IndexedHeap } from './queue/heap.ts';
 import { Roster } from './roster.ts';
+import { Catalog, Table, type Tables, Workers } from './tables.ts';
 import { nextWake } from './wake.ts';
 
 const TIMER_PLACE = {
@@ -48,7 +51,18 @@ export class State {
   readonly open = new Map<string, JobEntry>();
   readonly failures = new Map<string, FailureRecord>();
   readonly leases = new Leases();
+  readonly catalog = new Catalog();
+  readonly workers = new Workers();
+  readonly tables: Tables = {
+    model: this.catalog,
+    worker: this.workers,
+    session: new Table(),
+    pool: new Table(),
+    demand: new Table(),
+    limits: new Table(),
+  };
   readonly fleet = new Fleet();
+  readonly pools = new Pools();
   readonly roster = new Roster();
   readonly timers = new IndexedHeap<JobEntry>((a, b) => a.wakeAt < b.wakeAt, TIMER_PLACE);
   /** Jobs that have ended and wait for the history to take them over. */
@@ -107,7 +121,15 @@ export class State {
       case 'lease':
         this.leases.set(change.id, change.after);
         return undefined;
+      default:
+        this.keep(change);
+        return undefined;
     }
+  }
+
+  /** A record of a kind that belongs to no job, from a change or from a checkpoint. */
+  keep({ kind, id, after }: Omit<KeptChange, 'cause'>): void {
+    this.tables[kind].set(id, after as never);
   }
 
   /** Restores a job from a checkpoint: what a change would have built, without a change. */
@@ -216,7 +238,7 @@ export class State {
       else this.#openAttempt(entry, after, token);
     } else if (entry.open?.n === after.n) {
       this.open.delete(token);
-      this.fleet.vacate(after.backend);
+      this.fleet.vacate(after.backend, now);
       entry.open = undefined;
       entry.token = '';
       remember(entry, after);

@@ -50,7 +50,16 @@ export interface AskRecord {
   readonly payloadBytes: number;
   readonly key: string | undefined;
   readonly kind: string | undefined;
+  /** As the caller named it. */
   readonly model: string | undefined;
+  /** What that name stood for when the job was admitted: the lane waits for this. */
+  readonly modelRef: string | undefined;
+  /** The context that it needs at least, rounded up; undefined where any will do. */
+  readonly contextTokens: number | undefined;
+  /** Of the prompt and the answer together, as far as could be told: reserved until the real number is known. */
+  readonly tokens: number | undefined;
+  /** Where it should run if it can. */
+  readonly region: string | undefined;
   readonly labels: Labels | undefined;
   readonly session: string | undefined;
   readonly parallel: true | undefined;
@@ -61,6 +70,8 @@ export interface AskRecord {
   /** The jobs above it, from the root down to its parent: a cancel of any of them takes it along. */
   readonly ancestors: readonly string[] | undefined;
   readonly onUnknown: OnUnknown | undefined;
+  /** Whether a try that has said something may be followed by another; by its class where it is not said. */
+  readonly afterOutput: 'fail' | 'retry' | undefined;
   /** Whether the job ends with the last of those who follow it; by its class where it is not said. */
   readonly onDisconnect: 'cancel' | 'continue' | undefined;
   /** Set when the caller chose the id: the hash of the body, so that a repeat can be told from a conflict. */
@@ -159,7 +170,133 @@ export interface LeaseRecord {
   readonly registry: string | undefined;
 }
 
-export interface RecordKinds {
+/** A model that can be asked for. */
+export interface ModelRecord {
+  readonly v: 1;
+  readonly id: string;
+  readonly name: string;
+  /** Where it is, with its revision and file pinned. */
+  readonly ref: string;
+  readonly aliases: readonly string[];
+  readonly sizeBytes: number;
+  /** What a worker with it takes of a device. */
+  readonly vramBytes: number;
+  readonly contextLength: number;
+  readonly state: 'active' | 'retired';
+  /** Jobs that one worker runs at a time; its engine decides where it is not said. */
+  readonly slots: number | undefined;
+  readonly sha256: string | undefined;
+  readonly signature: string | undefined;
+  readonly publicKey: string | undefined;
+  readonly verified: Verification | undefined;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+export interface Verification {
+  readonly at: number;
+  readonly pool: string;
+  readonly verdict: 'pass' | 'warn' | 'fail';
+  readonly sha256: string;
+}
+
+/** A conversation. */
+export interface SessionRecord {
+  readonly v: 1;
+  readonly tenant: string;
+  readonly id: string;
+  readonly createdAt: number;
+  readonly usedAt: number;
+  readonly turns: number;
+  readonly tokensUsed: number;
+  readonly tokenBudget: number | undefined;
+  /** The backend that ran its last job, and has its context. */
+  readonly backend: string | undefined;
+}
+
+/** What an operator has ordered of a pool. */
+export interface PoolRecord {
+  readonly v: 1;
+  readonly draining: true | undefined;
+  /** When what still runs there is ended. */
+  readonly drainBy: number | undefined;
+  /** The model that a worker is to be started with, once those that were there have gone. */
+  readonly reload: string | undefined;
+  readonly by: string;
+  readonly at: number;
+}
+
+/**
+ * A worker as it should be. `starting`: it was or will be ordered; `running`: its pool has shown it ready;
+ * `draining`: it takes nothing new; `stopping`: it is or will be ordered to go. Gone when its pool says so.
+ */
+export interface WorkerRecord {
+  readonly v: 1;
+  readonly pool: string;
+  readonly device: number;
+  readonly modelRef: string;
+  readonly vramBytes: number;
+  readonly slots: number | undefined;
+  readonly contextLength: number | undefined;
+  readonly state: 'starting' | 'running' | 'draining' | 'stopping';
+  /** The memory of the pool manager that has shown it: of another one, silence means nothing. */
+  readonly registry: string | undefined;
+  /** When it came to this state, and why. */
+  readonly at: number;
+  readonly why: string;
+  /** Which start of this model it is, since one was ready. */
+  readonly tries: number;
+}
+
+/** When jobs for a model come, as far as was seen. */
+export interface DemandRecord {
+  readonly v: 1;
+  readonly at: number;
+  readonly pattern: unknown;
+}
+
+/** Limits that were set at run time; they take the place of the configured ones. */
+export interface LimitsRecord {
+  readonly v: 1;
+  readonly by: string;
+  readonly at: number;
+  readonly limits: readonly LimitSpec[];
+}
+
+/** What a scope may use; every number is a bound of its own. */
+export interface LimitSpec {
+  readonly scope: string;
+  readonly requestsPerSec?: number;
+  readonly tokensPerSec?: number;
+  readonly burstRequests?: number;
+  readonly burstTokens?: number;
+  readonly concurrency?: number;
+  readonly tokenBudget?: number;
+}
+
+/** Records that belong to no job and are few: every store keeps them alike. */
+export interface KeptKinds {
+  readonly model: ModelRecord;
+  readonly session: SessionRecord;
+  readonly pool: PoolRecord;
+  readonly worker: WorkerRecord;
+  readonly demand: DemandRecord;
+  readonly limits: LimitsRecord;
+}
+
+export type KeptKind = keyof KeptKinds;
+export const KEPT_KINDS = [
+  'model',
+  'session',
+  'pool',
+  'worker',
+  'demand',
+  'limits',
+] as const satisfies KeptKind[];
+
+export const isKept = (kind: string): kind is KeptKind => (KEPT_KINDS as readonly string[]).includes(kind);
+
+export interface RecordKinds extends KeptKinds {
   readonly ask: AskRecord;
   readonly job: JobRecord;
   readonly attempt: AttemptRecord;
@@ -174,14 +311,18 @@ export type RecordKind = keyof RecordKinds;
 export type Cause = string;
 
 /** `after` is null where the record is removed. */
-export type Change = {
-  [K in RecordKind]: {
+export type Change = ChangeOf<RecordKind>;
+
+export type KeptChange = ChangeOf<KeptKind>;
+
+type ChangeOf<Kinds extends RecordKind> = {
+  [K in Kinds]: {
     readonly kind: K;
     readonly id: string;
     readonly after: RecordKinds[K] | null;
     readonly cause: Cause;
   };
-}[RecordKind];
+}[Kinds];
 
 export const BRAIN_ID = 'brain';
 export const DEFAULT_TENANT = 'default';
@@ -198,6 +339,9 @@ export function tokenOf(uid: string, attempt: number): string {
 export function jobOfToken(token: string): string {
   return token.slice(0, token.lastIndexOf(':'));
 }
+
+/** A kept record by one name. */
+export const keptName = (kind: KeptKind, id: string): string => `${kind}/${id}`;
 
 /** A key or session of a tenant. They may be any text, so the tenant always stands before them. */
 export const scoped = (tenant: string, name: string): string => `${tenant}~${name}`;

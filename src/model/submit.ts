@@ -8,6 +8,9 @@ export const JOB_ID = '^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,128}$';
 export const TENANT = '^[a-z0-9][a-z0-9_-]{0,63}$';
 const NAME = '^[A-Za-z0-9._:/@-]{1,128}$';
 
+/** A name, or a reference such as hf:org/repo@rev::file=model.gguf. */
+export const MODEL = '^[A-Za-z0-9][A-Za-z0-9._:/@=+-]{0,511}$';
+
 const optional = Type.Optional;
 
 export const SubmitRequest = Type.Object(
@@ -33,7 +36,10 @@ export const SubmitRequest = Type.Object(
       Type.String({ pattern: NAME, description: 'What kind of work it is; inference by default' }),
     ),
     backend: optional(Type.String({ pattern: NAME, description: 'Only backends of this kind' })),
-    model: optional(Type.String({ pattern: NAME })),
+    model: optional(
+      Type.String({ pattern: MODEL, description: 'A model of the catalog, by id, alias or reference' }),
+    ),
+    region: optional(Type.String({ pattern: NAME, description: 'Where it should run if it can' })),
     labels: optional(
       Type.Record(Type.String({ pattern: NAME }), Type.String({ maxLength: 128 }), {
         maxProperties: 16,
@@ -72,6 +78,12 @@ export const SubmitRequest = Type.Object(
     max_tries: optional(Type.Integer({ minimum: 1, maximum: 100 })),
     parent_id: optional(Type.String({ pattern: JOB_ID, description: 'Cancelled with this job' })),
     on_disconnect: optional(Type.Union([Type.Literal('cancel'), Type.Literal('continue')])),
+    after_output: optional(
+      Type.Union([Type.Literal('fail'), Type.Literal('retry')], {
+        description:
+          'Whether a try that has said something may be followed by another; retry for batch, fail for interactive',
+      }),
+    ),
     on_unknown: optional(Type.Union([Type.Literal('hold'), Type.Literal('retry'), Type.Literal('fail')])),
   },
   { additionalProperties: false },

@@ -23,6 +23,12 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
   failure: 1,
   brain: 1,
   lease: 1,
+  model: 1,
+  session: 1,
+  pool: 1,
+  worker: 1,
+  demand: 1,
+  limits: 1,
 };
 
 type Stored = Record<string, unknown> & { v: number };
@@ -49,6 +55,10 @@ const NO_ASK: AskRecord = {
   key: undefined,
   kind: undefined,
   model: undefined,
+  modelRef: undefined,
+  contextTokens: undefined,
+  tokens: undefined,
+  region: undefined,
   labels: undefined,
   session: undefined,
   parallel: undefined,
@@ -58,6 +68,7 @@ const NO_ASK: AskRecord = {
   parent: undefined,
   ancestors: undefined,
   onUnknown: undefined,
+  afterOutput: undefined,
   onDisconnect: undefined,
   hash: undefined,
   correlationId: undefined,
@@ -101,6 +112,12 @@ const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } 
   failure: (stored: FailureRecord) => stored,
   brain: (stored: BrainRecord) => stored,
   lease: (stored: LeaseRecord) => ({ ...NO_LEASE, ...stored }),
+  model: (stored) => stored,
+  session: (stored) => stored,
+  pool: (stored) => stored,
+  worker: (stored) => stored,
+  demand: (stored) => stored,
+  limits: (stored) => stored,
 };
 
 export function upcast<K extends RecordKind>(kind: K, stored: Stored): RecordKinds[K] {

@@ -19,11 +19,12 @@ export class LoggedEvent implements RelayedEvent {
   readonly #value: unknown;
   #text: string | undefined;
 
-  constructor(attempt: number, { n, type, data }: ExecutionEvent) {
+  constructor(attempt: number, { n, type, data, text }: ExecutionEvent) {
     this.n = n;
     this.event = type;
     this.#attempt = attempt;
     this.#value = data;
+    this.#text = text;
   }
 
   get id(): string {

@@ -5,11 +5,12 @@
  * An action that gets no answer tries again with growing pauses for as long as it is due.
  */
 
+import { afterOutput } from '../core/attempts/ending.ts';
 import { mayBeSpared } from '../core/attempts/progress.ts';
 import { due, dueFor, type Effect, type EffectKind } from '../core/due.ts';
 import type { Engine } from '../core/engine.ts';
 import type { JobEntry } from '../core/entry.ts';
-import type { Finding, KillAnswer, Outcome } from '../core/events.ts';
+import type { Finding, KillAnswer, Outcome, UsedTokens } from '../core/events.ts';
 import type {
   Backend,
   Commander,
@@ -37,6 +38,7 @@ interface Reading {
   from: number;
   since: number;
   tries: number;
+  spoke: boolean;
 }
 
 export interface EffectsParts {
@@ -248,7 +250,15 @@ export class Effects {
     const entry = this.#parts.engine.state.open.get(token);
     if (!entry || this.#following.get(entry) === token || this.#stopped) return;
     this.#following.set(entry, token);
-    this.#read({ entry, token, backend, from: 0, since: this.#parts.env.clock.monotonic(), tries: 1 });
+    this.#read({
+      entry,
+      token,
+      backend,
+      from: 0,
+      since: this.#parts.env.clock.monotonic(),
+      tries: 1,
+      spoke: false,
+    });
   }
 
   /** Reads until the end; a reader that loses its executor tries again for a while, then says so. */
@@ -259,12 +269,20 @@ export class Effects {
       if (event.n <= reading.from || entry.token !== token || this.#stopped) return;
       reading.from = event.n;
       reading.since = env.clock.monotonic();
+      if (event.type === 'token' && !reading.spoke) this.#spoke(reading);
       onEvent(entry, event);
     };
     backend.follow(token, reading.from, hear, this.#who()).then(
       (end) => (end.is === 'ended' ? this.#ended(token, end.outcome) : this.#readAgain(reading)),
       () => this.#readAgain(reading),
     );
+  }
+
+  /** Worth telling only where it decides whether another try may follow. */
+  #spoke(reading: Reading): void {
+    reading.spoke = true;
+    const { entry, token } = reading;
+    if (afterOutput(entry.ask) === 'fail') this.#parts.loop.post({ type: 'spoke', token });
   }
 
   #readAgain(reading: Reading): void {
@@ -296,7 +314,7 @@ export class Effects {
   #storedNow(outcome: ExecutionOutcome): Outcome | undefined {
     if (outcome.ok !== true) return outcome;
     const result = this.#parts.bodies.inline(outcome.resultText);
-    return result === undefined ? undefined : { ok: true, result };
+    return result === undefined ? undefined : succeeded(result, outcome.usage);
   }
 
   /** Puts a large result behind the store; while the disk is full the outcome waits here, and nothing is lost. */
@@ -305,7 +323,7 @@ export class Effects {
     for (;;) {
       try {
         const result: Body = await this.#parts.bodies.store(outcome.resultText);
-        return { ok: true, result };
+        return succeeded(result, outcome.usage);
       } catch (error) {
         if (!(error instanceof OrchdError) || !error.retriable || this.#stopped) throw error;
         await this.#pause(RETRY.maxDelayMs);
@@ -341,6 +359,9 @@ export class Effects {
     });
   }
 }
+
+const succeeded = (result: Body, usage: UsedTokens | undefined): Outcome =>
+  usage ? { ok: true, result, usage } : { ok: true, result };
 
 /** A result is JSON; what else an executor calls so would break whoever reads it. */
 function checked(outcome: ExecutionOutcome): ExecutionOutcome {

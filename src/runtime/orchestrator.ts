@@ -5,22 +5,20 @@
 import { Engine, type Reply } from '../core/engine.ts';
 import type { JobEntry } from '../core/entry.ts';
 import type { EngineEvent, ResolveAs } from '../core/events.ts';
-import { type Backend, bundleOf, type Store } from '../core/ports.ts';
-import type { EngineSettings } from '../core/settings.ts';
-import type { State } from '../core/state.ts';
+import { type Backend, bundleOf } from '../core/ports.ts';
 import { checker } from '../kit/check.ts';
-import type { Cancel, Env } from '../kit/env/env.ts';
+import type { Cancel } from '../kit/env/env.ts';
 import { every } from '../kit/every.ts';
-import type { Logger } from '../kit/logger.ts';
 import { placeOf } from '../kit/redact.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError } from '../model/errors.ts';
-import { type Change, DEFAULT_TENANT } from '../model/records.ts';
+import { DEFAULT_TENANT } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
 import { ListRequest, ResolveRequest, type SubmitRequest } from '../model/submit.ts';
 import type { Cursor, Follower, Sink } from '../relay/follower.ts';
 import { Bodies } from './bodies.ts';
 import { BrainClock } from './brain-clock.ts';
+import { CatalogDesk, PoolDesk, SessionDesk } from './desks.ts';
 import { drain } from './drain.ts';
 import { Effects, storeFailure } from './effects.ts';
 import { cursorOf, Following, FROM_THE_START } from './following.ts';
@@ -29,43 +27,23 @@ import { EventQueue, type JobEvent } from './job-events.ts';
 import { LeaseDesk } from './leases.ts';
 import { type JobPage, listJobs } from './listing.ts';
 import { Loop } from './loop.ts';
+import type { Observer, OrchestratorParts, RuntimeSettings } from './parts.ts';
 import { type Caller, checkTenant, jsonText, uidFor } from './prepare.ts';
+import { Provisioning } from './provisioning.ts';
 import { purgeEnded } from './purge.ts';
 import { Submissions, type SubmitOutcome, type Submitted } from './submissions.ts';
 import { type JobView, viewOf, viewOfBundle } from './view.ts';
 import { Waiters } from './waiters.ts';
 
-export interface RuntimeSettings {
-  readonly engine: EngineSettings;
-  readonly holderLostMs: number;
-  readonly sweepIntervalMs: number;
-  readonly historyMs: number;
-  readonly purgeIntervalMs: number;
-  /** How long a stop waits for work that would be lost. */
-  readonly drainMs: number;
-}
-
-export interface OrchestratorParts {
-  readonly env: Env;
-  readonly store: Store;
-  readonly backends: readonly Backend[];
-  readonly settings: RuntimeSettings;
-  readonly logger?: Logger;
-  readonly observer?: Observer;
-}
-
-/** Hears of changes once they are durable, and of what was there at the start. */
-export interface Observer {
-  recovered(jobs: Iterable<JobEntry>): void;
-  changed(changes: readonly Change[], now: number, state: State): void;
-}
+export type { Observer, OrchestratorParts, RuntimeSettings };
 
 const checkList = checker(ListRequest);
 const checkResolve = checker(ResolveRequest);
 
 export class Orchestrator extends Service {
   readonly #parts: OrchestratorParts;
-  readonly #backends: ReadonlyMap<string, Backend>;
+  readonly #backends: Map<string, Backend>;
+  readonly #provisioning: Provisioning | undefined;
   readonly #engine: Engine;
   readonly #loop: Loop;
   readonly #effects: Effects;
@@ -75,6 +53,9 @@ export class Orchestrator extends Service {
   readonly #following: Following;
   readonly #waiters = new Waiters();
   readonly leases: LeaseDesk;
+  readonly catalog: CatalogDesk;
+  readonly sessions: SessionDesk;
+  readonly pools: PoolDesk;
   /** Whether each job that the present flush brought to its end was handed to the history. */
   #allOffered = true;
   /** Recovered, and able to commit. */
@@ -85,12 +66,9 @@ export class Orchestrator extends Service {
     super();
     const { env, store, settings } = parts;
     this.#parts = parts;
-    this.#backends = new Map(
-      parts.backends.map((backend) => [
-        backend.info.name,
-        new GuardedBackend(backend, env.timers, settings.holderLostMs, () => store.holds()),
-      ]),
-    );
+    const guard = (backend: Backend): Backend =>
+      new GuardedBackend(backend, env.timers, settings.holderLostMs, () => store.holds());
+    this.#backends = new Map(parts.backends.map((backend) => [backend.info.name, guard(backend)]));
     this.#engine = new Engine({ settings: settings.engine, random: () => env.random.next() });
     this.#clock = new BrainClock(env.clock);
     this.#clock.onStep = (byMs) =>
@@ -100,11 +78,26 @@ export class Orchestrator extends Service {
       settled: (entry) => this.#settled(entry),
       changed: (changes, now) => {
         this.#effects.acknowledge(changes);
+        this.#provisioning?.changed(changes);
         parts.observer?.changed(changes, now, this.#engine.state);
       },
       failed: (error) => this.#failed(error),
     });
     this.leases = new LeaseDesk(this.#loop, this.#engine, env.random, () => store.holds());
+    this.catalog = new CatalogDesk(this.#loop, this.#engine);
+    this.sessions = new SessionDesk(this.#loop, this.#engine);
+    this.pools = new PoolDesk(this.#loop, this.#engine);
+    this.#provisioning =
+      parts.managers &&
+      new Provisioning({
+        env,
+        engine: this.#engine,
+        loop: this.#loop,
+        backends: this.#backends,
+        managers: parts.managers,
+        guard,
+        mayAct: () => store.holds(),
+      });
     this.#submissions = new Submissions({
       env,
       engine: this.#engine,
@@ -160,6 +153,7 @@ export class Orchestrator extends Service {
     const known = [...this.#backends.values()].map(({ info }) => this.#loop.ask({ type: 'backend', info }));
     this.#timers.push(every(env.timers, this.#parts.settings.sweepIntervalMs, () => this.#sweep()));
     this.#timers.push(every(env.timers, this.#parts.settings.purgeIntervalMs, () => this.#purge()));
+    this.#provisioning?.start();
     // Nothing is asked of them before: which of them are at this node is known only then.
     Promise.all(known).then(() => this.#sweep(), ignore);
   }
@@ -167,6 +161,7 @@ export class Orchestrator extends Service {
   protected async onStop(): Promise<void> {
     if (this.#begun) await drain(this.#parts.env, this.#loop, this.#backends, this.#parts.settings.drainMs);
     for (const cancel of this.#timers) cancel();
+    await this.#provisioning?.stop();
     this.#effects.stop();
     this.#loop.stop();
     this.#following.closeAll();
@@ -362,7 +357,10 @@ export class Orchestrator extends Service {
   #sweep(): void {
     if (this.#clock.mayExpire) this.#loop.post({ type: 'tick' });
     const { seq } = this.#engine.state;
-    this.#loop.durable(seq).then(() => this.#effects.sweep(seq), ignore);
+    this.#loop.durable(seq).then(() => {
+      this.#effects.sweep(seq);
+      this.#provisioning?.sweep();
+    }, ignore);
   }
 
   #purge(): void {

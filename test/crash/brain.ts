@@ -1,4 +1,5 @@
 /** The brain that the crash tests run: the real runtime and store with limits so small that everything happens. */
+import { POOL_DEFAULTS } from '../../src/core/settings.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { Orchestrator, type RuntimeSettings } from '../../src/runtime/orchestrator.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
@@ -47,6 +48,7 @@ function settings(pace: Pace): RuntimeSettings {
       failureCacheSize: 100,
       cancelDeadlineMs: 5000,
       busyPauseMs: 10,
+      pools: POOL_DEFAULTS,
     },
     holderLostMs: 5000,
     sweepIntervalMs,

@@ -11,7 +11,7 @@ import type {
   Submission,
 } from '../../src/core/events.ts';
 import type { BackendInfo } from '../../src/core/fleet.ts';
-import type { EngineSettings } from '../../src/core/settings.ts';
+import { type EngineSettings, POOL_DEFAULTS } from '../../src/core/settings.ts';
 import { errorInfo, OrchdError } from '../../src/model/errors.ts';
 import { FRESH_JOB } from '../../src/model/moves.ts';
 import { type AskRecord, type Change, tokenOf } from '../../src/model/records.ts';
@@ -30,6 +30,7 @@ export const SETTINGS: EngineSettings = {
   failureCacheSize: 100,
   cancelDeadlineMs: 5000,
   busyPauseMs: 1000,
+  pools: POOL_DEFAULTS,
 };
 
 export const START = 1_000_000;
@@ -57,6 +58,10 @@ export function submission(id: string, fields: Fields = {}): Submission {
     key: undefined,
     kind: undefined,
     model: undefined,
+    modelRef: undefined,
+    contextTokens: undefined,
+    tokens: undefined,
+    region: undefined,
     labels: undefined,
     session: undefined,
     parallel: undefined,
@@ -65,6 +70,7 @@ export function submission(id: string, fields: Fields = {}): Submission {
     timeoutMs: undefined,
     parent: undefined,
     onUnknown: undefined,
+    afterOutput: undefined,
     onDisconnect: undefined,
     hash: undefined,
     correlationId: undefined,

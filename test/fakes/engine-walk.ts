@@ -13,7 +13,7 @@ import type {
   Outcome,
   ResolveAs,
 } from '../../src/core/events.ts';
-import type { EngineSettings } from '../../src/core/settings.ts';
+import { type EngineSettings, POOL_DEFAULTS } from '../../src/core/settings.ts';
 import type { State } from '../../src/core/state.ts';
 import { errorInfo } from '../../src/model/errors.ts';
 import { isTerminal } from '../../src/model/states.ts';
@@ -38,6 +38,7 @@ export const WALK_SETTINGS: Partial<EngineSettings> = {
   failureCacheSize: 2,
   cancelDeadlineMs: 30,
   busyPauseMs: 15,
+  pools: POOL_DEFAULTS,
 };
 
 const KINDS = [

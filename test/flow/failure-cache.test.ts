@@ -110,8 +110,8 @@ describe('[FANO-3] the failure cache', () => {
       const stopped = await orchestrator.submit({ key: 'cancel' });
       await orchestrator.cancel(stopped.job_id);
       assert.equal((await orchestrator.wait(stopped.job_id)).state, 'cancelled');
-      const dropped = await orchestrator.submit({ key: 'drop', model: 'nobody-has-it' });
-      await orchestrator.submit({ key: 'newer', model: 'nobody-has-it' });
+      const dropped = await orchestrator.submit({ key: 'drop', labels: { nobody: 'has it' } });
+      await orchestrator.submit({ key: 'newer', labels: { nobody: 'has it' } });
       assert.equal((await orchestrator.wait(dropped.job_id)).reason, 'dropped');
 
       for (const key of ['may be tried again', 'start failure', 'deadline', 'cancel', 'drop']) {

@@ -1,5 +1,6 @@
 /** A brain in the simulated world: boots, can be killed at any instant, boots again. */
 
+import { POOL_DEFAULTS } from '../../src/core/settings.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { OrchdError } from '../../src/model/errors.ts';
 import { Orchestrator, type RuntimeSettings } from '../../src/runtime/orchestrator.ts';
@@ -37,6 +38,7 @@ export const SETTINGS: RuntimeSettings = {
     failureCacheSize: 20,
     cancelDeadlineMs: 500,
     busyPauseMs: 50,
+    pools: POOL_DEFAULTS,
   },
   holderLostMs: 500,
   sweepIntervalMs: 250,

@@ -1,6 +1,6 @@
 /**
  * Admission: accept, refuse, or answer with the job that is already there. In this order:
- * the same id, the same key, a recent failure of the key, the capacity.
+ * the same id, the same key, the model, what the session may use, a recent failure of the key, the capacity.
  */
 import { OrchdError } from '../../model/errors.ts';
 import { type AskRecord, scoped, uidOf } from '../../model/records.ts';
@@ -10,6 +10,8 @@ import type { EndedJob, Submission } from '../events.ts';
 import { jobPosition, predictStartMs } from '../scheduling/predict.ts';
 import type { Turn } from '../turn.ts';
 import { makeRoom } from './capacity.ts';
+import { resolveModel } from './catalog.ts';
+import { checkBudget, noteTurn } from './session.ts';
 
 /** A job names all jobs above it. */
 const MAX_ANCESTORS = 32;
@@ -24,13 +26,15 @@ export interface SubmitAnswer {
   readonly duplicateOf: 'job_id' | 'key' | undefined;
 }
 
-export function submit(turn: Turn, submission: Submission): SubmitAnswer {
-  const uid = uidOf(submission.tenant, submission.id);
+export function submit(turn: Turn, asked: Submission): SubmitAnswer {
+  const uid = uidOf(asked.tenant, asked.id);
   // Only a caller's own id can be there already: ours are made by chance.
-  const sameId = submission.hash === undefined ? undefined : findSameId(turn, uid, submission);
+  const sameId = asked.hash === undefined ? undefined : findSameId(turn, uid, asked);
   if (sameId) return sameId;
-  const sameKey = findSameKey(turn, submission);
+  const sameKey = findSameKey(turn, asked);
   if (sameKey) return sameKey;
+  const submission = resolveModel(turn, asked);
+  checkBudget(turn, submission);
   checkSize(turn, submission.payloadBytes);
   checkParent(turn, submission);
   const failure = findRecentFailure(turn, submission);
@@ -39,6 +43,7 @@ export function submit(turn: Turn, submission: Submission): SubmitAnswer {
     throw new OrchdError('STORE_BUSY', 'the job it repeats has just ended; try again');
   makeRoom(turn, submission);
   if (failure) turn.put('failure', failure, null, submission.forceRetry ? 'force-retry' : 'expired');
+  noteTurn(turn, submission);
   return answer(turn, turn.put('ask', uid, askRecord(turn, submission), 'submit') as JobEntry, undefined);
 }
 
@@ -140,6 +145,10 @@ function askRecord(turn: Turn, from: Submission): AskRecord {
     key: from.key,
     kind: from.kind,
     model: from.model,
+    modelRef: from.modelRef,
+    contextTokens: from.contextTokens,
+    tokens: from.tokens,
+    region: from.region,
     labels: from.labels,
     session: from.session,
     parallel: from.parallel,
@@ -149,6 +158,7 @@ function askRecord(turn: Turn, from: Submission): AskRecord {
     parent: from.parent,
     ancestors: parent && [...(parent.ask.ancestors ?? []), parent.ask.id],
     onUnknown: from.onUnknown,
+    afterOutput: from.afterOutput,
     onDisconnect: from.onDisconnect,
     hash: from.hash,
     correlationId: from.correlationId,

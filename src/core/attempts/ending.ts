@@ -4,10 +4,11 @@
 import { backoffMs } from '../../kit/backoff.ts';
 import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
 import { cancelled, die, end, fail, retry, start, succeed } from '../../model/moves.ts';
-import { type AttemptRecord, scoped } from '../../model/records.ts';
+import { type AskRecord, type AttemptRecord, scoped } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
+import { noteUsed } from '../admission/session.ts';
 import type { JobEntry } from '../entry.ts';
-import type { Outcome } from '../events.ts';
+import type { Outcome, UsedTokens } from '../events.ts';
 import type { Turn } from '../turn.ts';
 
 const LONGEST_WAIT_MS = 24 * 3_600_000;
@@ -17,6 +18,7 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
   const attempt = entry.open;
   if (!attempt) return;
   measure(turn, entry, attempt);
+  if (outcome.ok === true) noteUsage(turn, entry, attempt.backend, outcome.usage);
   const { token } = entry;
   const how = outcome.ok === true ? 'succeeded' : outcome.ok === false ? 'failed' : 'cancelled';
   const error = outcome.ok === false ? outcome.error : undefined;
@@ -78,7 +80,7 @@ export function endBadly(
 ): void {
   turn.put('job', entry.uid, fail(entry.rec, error), 'failed');
   if (entry.rec.cancel) return cancelJob(turn, entry);
-  if (error.retriable && entry.rec.tries < entry.ask.maxTries) {
+  if (error.retriable && entry.rec.tries < entry.ask.maxTries && mayRepeat(entry)) {
     const wait = Math.max(
       boundedWait(retryAfterMs),
       backoffMs(turn.settings.backoff, entry.rec.tries, turn.random()),
@@ -90,6 +92,13 @@ export function endBadly(
   if (ownFault && !error.retriable) rememberFailure(turn, entry, error);
 }
 
+/** Whoever reads along has heard the beginning: only where he can be told to forget it may another try follow. */
+const mayRepeat = (entry: JobEntry): boolean =>
+  entry.spoke < entry.rec.attempt || afterOutput(entry.ask) === 'retry';
+
+export const afterOutput = (ask: AskRecord): 'fail' | 'retry' =>
+  ask.afterOutput ?? (ask.class === 'interactive' ? 'fail' : 'retry');
+
 /** A backend may ask for patience, within reason: what it says is not checked anywhere else. */
 export function boundedWait(ms: number | undefined): number {
   return ms === undefined || Number.isNaN(ms) ? 0 : Math.min(Math.max(0, ms), LONGEST_WAIT_MS);
@@ -99,6 +108,18 @@ function rememberFailure(turn: Turn, entry: JobEntry, error: ErrorInfo): void {
   if (entry.ask.key === undefined) return;
   const id = scoped(entry.ask.tenant, entry.ask.key);
   turn.put('failure', id, { v: 1, until: turn.now + turn.settings.failureCacheTtlMs, error }, 'failed');
+}
+
+/** How fast a measured speed follows new measurements. */
+const SPEED_SMOOTHING = 0.2;
+
+function noteUsage(turn: Turn, entry: JobEntry, name: string, usage: UsedTokens | undefined): void {
+  noteUsed(turn, entry, name, usage ? usage.prompt + usage.completion : 0);
+  const backend = turn.state.fleet.backends.get(name);
+  if (!backend || !usage || usage.completion < 2 || usage.decodeMs <= 0) return;
+  const speed = (usage.completion * 1000) / usage.decodeMs;
+  const known = backend.decodeSpeed ?? speed;
+  backend.decodeSpeed = known + SPEED_SMOOTHING * (speed - known);
 }
 
 function measure(turn: Turn, entry: JobEntry, attempt: AttemptRecord): void {

@@ -1,8 +1,9 @@
 /** What people order: cancel, redrive, resolve. */
 import { errorInfo, OrchdError } from '../../model/errors.ts';
 import { askCancel, redrive, succeed, unclaim } from '../../model/moves.ts';
-import { tokenOf } from '../../model/records.ts';
+import { type SessionRecord, tokenOf } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
+import { forgetSession } from '../admission/session.ts';
 import { answer, type SubmitAnswer } from '../admission/submit.ts';
 import type { JobEntry } from '../entry.ts';
 import type { EndedJob, ResolveAs } from '../events.ts';
@@ -26,6 +27,13 @@ function cancelOne(turn: Turn, entry: JobEntry, by: string): void {
   turn.put('job', entry.uid, askCancel(entry.rec, { at: turn.now, by }), 'cancel');
   if (entry.open) kill(turn, entry, 'cancel');
   else cancelJob(turn, entry);
+}
+
+/** Ends a conversation with all that is under way in it. */
+export function endSession(turn: Turn, tenant: string, id: string, by: string): SessionRecord {
+  const record = forgetSession(turn, tenant, id);
+  for (const entry of [...turn.state.roster.inSession(tenant, id)]) cancelOne(turn, entry, by);
+  return record;
 }
 
 /** Gives a dead job a new life: tries start anew, attempt numbers go on. */

@@ -12,12 +12,16 @@ export interface Need {
   readonly kind: string | undefined;
   readonly type: string;
   readonly model: string | undefined;
+  /** What the name of the model stands for, where the catalog knows it. */
+  readonly modelRef?: string | undefined;
+  readonly contextTokens?: number | undefined;
   readonly labels: Labels | undefined;
 }
 
 export function laneKey(ask: Need): string {
   if (ask.kind === undefined && ask.model === undefined && ask.labels === undefined) return ask.type;
-  let key = `${ask.type}\n${ask.kind ?? ''}\n${ask.model ?? ''}`;
+  let key = `${ask.type}\n${ask.kind ?? ''}\n${ask.modelRef ?? ask.model ?? ''}`;
+  if (ask.contextTokens !== undefined) key += `\n${ask.contextTokens}`;
   if (ask.labels) {
     // Values are any text: written so that none can look like another label.
     for (const name of Object.keys(ask.labels).sort()) key += `\n${JSON.stringify([name, ask.labels[name]])}`;
@@ -55,6 +59,8 @@ export class Lane {
   freeBackends = 0;
   /** Measured time from acceptance to end, smoothed; undefined until one was seen. */
   serviceMs: number | undefined;
+  /** Why no worker is started for it, where that was looked into. */
+  waitsFor: string | undefined;
   #picksSinceBatch = 0;
 
   constructor(key: string, need: Need) {

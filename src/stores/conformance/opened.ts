@@ -4,7 +4,7 @@ import { Engine, type Step } from '../../core/engine.ts';
 import type { JobEntry } from '../../core/entry.ts';
 import type { EngineEvent, Submission } from '../../core/events.ts';
 import { bundleOf, type Seq, type Store } from '../../core/ports.ts';
-import type { EngineSettings } from '../../core/settings.ts';
+import { type EngineSettings, POOL_DEFAULTS } from '../../core/settings.ts';
 import { tokenOf } from '../../model/records.ts';
 
 /** What a store is tested on: everything that differs from store to store. */
@@ -41,6 +41,7 @@ const SETTINGS: EngineSettings = {
   failureCacheSize: 10_000,
   cancelDeadlineMs: 5000,
   busyPauseMs: 1000,
+  pools: POOL_DEFAULTS,
 };
 
 export class Opened {
@@ -196,6 +197,10 @@ const NO_FIELDS: Submission = {
   key: undefined,
   kind: undefined,
   model: undefined,
+  modelRef: undefined,
+  contextTokens: undefined,
+  tokens: undefined,
+  region: undefined,
   labels: undefined,
   session: undefined,
   parallel: undefined,
@@ -204,6 +209,7 @@ const NO_FIELDS: Submission = {
   timeoutMs: undefined,
   parent: undefined,
   onUnknown: undefined,
+  afterOutput: undefined,
   onDisconnect: undefined,
   hash: undefined,
   correlationId: undefined,

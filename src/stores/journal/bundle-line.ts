@@ -6,14 +6,22 @@
  *   F    id  TAB 0   TAB json      an entry of the failure cache; its id is a JSON string, since keys are any text
  *   B    id  TAB 0   TAB json      the brain
  *   H    id  TAB 0   TAB json      a lease that is held
+ *   K    id  TAB 0   TAB json      a kept record; its id is its kind and its name, as a JSON string
  */
 
 import type { JobBundle } from '../../core/ports.ts';
-import type { AskRecord, AttemptRecord, JobRecord } from '../../model/records.ts';
+import { OrchdError } from '../../model/errors.ts';
+import {
+  type AskRecord,
+  type AttemptRecord,
+  isKept,
+  type JobRecord,
+  type KeptChange,
+} from '../../model/records.ts';
 import { isOpen, isTerminal } from '../../model/states.ts';
 import { upcast } from '../../model/upcast.ts';
 
-export type LineTag = 'L' | 'E' | 'F' | 'B' | 'H';
+export type LineTag = 'L' | 'E' | 'F' | 'B' | 'H' | 'K';
 
 export interface Line {
   readonly tag: LineTag;
@@ -22,11 +30,14 @@ export interface Line {
   readonly json: string;
 }
 
+/** Of these the id is any text. */
+const isQuoted = (tag: LineTag): boolean => tag === 'F' || tag === 'K';
+
 export const isEnded = (bundle: JobBundle): boolean =>
   isTerminal(bundle.job.state) && !bundle.attempts.some(({ state }) => isOpen(state));
 
 export function writeLine(tag: LineTag, id: string, seq: number, value: unknown): string {
-  return `${tag}${tag === 'F' ? JSON.stringify(id) : id}\t${seq}\t${JSON.stringify(value)}\n`;
+  return `${tag}${isQuoted(tag) ? JSON.stringify(id) : id}\t${seq}\t${JSON.stringify(value)}\n`;
 }
 
 export function bundleLine(bundle: JobBundle): string {
@@ -42,7 +53,7 @@ export function readLine(text: string): Line {
   const id = text.slice(1, idEnd);
   return {
     tag,
-    id: tag === 'F' ? (JSON.parse(id) as string) : id,
+    id: isQuoted(tag) ? (JSON.parse(id) as string) : id,
     seq: Number(text.slice(idEnd + 1, seqEnd)),
     json: text.slice(seqEnd + 1),
   };
@@ -57,6 +68,18 @@ export function readBundle(line: Line): JobBundle {
     job: upcast('job', stored.job as never),
     attempts: stored.attempts.map((attempt) => upcast('attempt', attempt as never)),
   };
+}
+
+/** A record of one of the kept kinds. */
+export type KeptRecord = Omit<KeptChange, 'cause'>;
+
+export function readKept(line: Line): KeptRecord {
+  const at = line.id.indexOf('/');
+  const kind = line.id.slice(0, at);
+  if (!isKept(kind)) {
+    throw new OrchdError('STORE_TOO_NEW', `a record of kind "${kind}" is not known to this version of orchd`);
+  }
+  return { kind, id: line.id.slice(at + 1), after: upcast(kind, JSON.parse(line.json)) } as KeptRecord;
 }
 
 /** The lines of a part, one string each. */

@@ -95,10 +95,13 @@ export async function readPart(disk: Disk, paths: Paths, part: Part): Promise<Bu
   return bytes;
 }
 
+/** Lines of records that belong to no job. */
+const LOOSE_TAGS: ReadonlySet<string> = new Set(['F', 'B', 'H', 'K']);
+
 function isUntouched(bytes: Buffer, delta: Delta, order: MergeOrder): boolean {
   for (const text of linesOf(bytes)) {
     const line = readLine(text);
-    if (line.tag === 'F' || line.tag === 'B' || line.tag === 'H') return false;
+    if (LOOSE_TAGS.has(line.tag)) return false;
     if (delta.jobs.has(line.id) || isDone(line, order)) return false;
   }
   return true;
@@ -115,6 +118,8 @@ async function copyPart(bytes: Buffer, delta: Delta, order: MergeOrder, writer: 
       delta.keepFailure(line.id, JSON.parse(line.json));
     } else if (line.tag === 'H') {
       delta.keepLease(line.id, JSON.parse(line.json));
+    } else if (line.tag === 'K') {
+      delta.keepRecord(line.id, JSON.parse(line.json));
     } else if (delta.jobs.has(line.id)) {
       const bundle = delta.bundle(line.id, readBundle(line));
       delta.jobs.delete(line.id);
@@ -138,6 +143,7 @@ async function writeNew(delta: Delta, order: MergeOrder, writer: PartWriter): Pr
     if (failure.until > order.at) writer.add(writeLine('F', id, 0, failure));
   }
   for (const [id, lease] of delta.leases) if (lease) writer.add(writeLine('H', id, 0, lease));
+  for (const [name, record] of delta.kept) if (record) writer.add(writeLine('K', name, 0, record));
   if (delta.brain) writer.add(writeLine('B', BRAIN_ID, 0, delta.brain));
 }
 

@@ -9,8 +9,10 @@ import type {
   Change,
   FailureRecord,
   JobRecord,
+  KeptChange,
   LeaseRecord,
 } from '../../model/records.ts';
+import { keptName } from '../../model/records.ts';
 import { isOpen, isTerminal } from '../../model/states.ts';
 
 interface JobDelta {
@@ -27,6 +29,8 @@ export class Delta {
   readonly jobs = new Map<string, JobDelta>();
   readonly failures = new Map<string, FailureRecord | null>();
   readonly leases = new Map<string, LeaseRecord | null>();
+  /** Records of the kept kinds, by their one name. */
+  readonly kept = new Map<string, KeptChange['after']>();
   brain: BrainRecord | undefined;
   readonly #olderFailures = new Map<string, FailureRecord>();
   readonly #since: number;
@@ -62,6 +66,8 @@ export class Delta {
       case 'lease':
         this.leases.set(change.id, change.after);
         return;
+      default:
+        this.kept.set(keptName(change.kind, change.id), change.after);
     }
   }
 
@@ -79,6 +85,10 @@ export class Delta {
   /** An entry of the older checkpoint: the log has the last word. */
   keepLease(id: string, lease: LeaseRecord): void {
     if (!this.leases.has(id)) this.leases.set(id, lease);
+  }
+
+  keepRecord(name: string, record: KeptChange['after']): void {
+    if (!this.kept.has(name)) this.kept.set(name, record);
   }
 
   /** The job as it is now, given what an older checkpoint knew of it; undefined where neither knows its ask. */

@@ -4,7 +4,7 @@ import { type Disk, diskErrorCode } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BrainRecord, FailureRecord, LeaseRecord } from '../../model/records.ts';
 import { upcast } from '../../model/upcast.ts';
-import { linesOf, readBundle, readLine } from './bundle-line.ts';
+import { type KeptRecord, linesOf, readBundle, readKept, readLine } from './bundle-line.ts';
 import { readPart } from './checkpoint.ts';
 import type { Report } from './doctor-report.ts';
 import type { Paths } from './layout.ts';
@@ -17,6 +17,7 @@ export interface Contents {
   readonly bundles: JobBundle[];
   readonly failures: [string, FailureRecord][];
   readonly leases: [string, LeaseRecord][];
+  readonly kept: KeptRecord[];
   brain: BrainRecord | undefined;
 }
 
@@ -65,7 +66,7 @@ async function readContents(
   check: GenerationCheck,
   report: Report,
 ): Promise<Contents | undefined> {
-  const contents: Contents = { bundles: [], failures: [], leases: [], brain: undefined };
+  const contents: Contents = { bundles: [], failures: [], leases: [], kept: [], brain: undefined };
   let whole = true;
   for (const part of manifest.parts) {
     try {
@@ -85,6 +86,7 @@ function readLines(bytes: Buffer, part: Part, contents: Contents): void {
     records++;
     if (line.tag === 'F') contents.failures.push([line.id, upcast('failure', JSON.parse(line.json))]);
     else if (line.tag === 'H') contents.leases.push([line.id, upcast('lease', JSON.parse(line.json))]);
+    else if (line.tag === 'K') contents.kept.push(readKept(line));
     else if (line.tag === 'B') contents.brain = upcast('brain', JSON.parse(line.json));
     else contents.bundles.push(readBundle(line));
   }

@@ -114,8 +114,7 @@ export class Replay implements LogConsumer {
       case 'brain':
         if (change.after) this.#setBrain(change.after);
         return;
-      case 'failure':
-      case 'lease':
+      default:
         return;
     }
   }

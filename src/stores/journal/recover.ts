@@ -10,7 +10,7 @@ import { OrchdError } from '../../model/errors.ts';
 import type { BrainRecord, Change, FailureRecord, LeaseRecord } from '../../model/records.ts';
 import { isOpen } from '../../model/states.ts';
 import { upcast } from '../../model/upcast.ts';
-import { isEnded, linesOf, readBundle, readLine } from './bundle-line.ts';
+import { isEnded, type KeptRecord, linesOf, readBundle, readKept, readLine } from './bundle-line.ts';
 import { readPart } from './checkpoint.ts';
 import { decodeChanges } from './codec.ts';
 import { Delta } from './delta.ts';
@@ -29,6 +29,7 @@ interface Loaded {
   readonly bundles: JobBundle[];
   readonly failures: [string, FailureRecord][];
   readonly leases: [string, LeaseRecord][];
+  readonly kept: KeptRecord[];
   brain: BrainRecord | undefined;
 }
 
@@ -81,18 +82,19 @@ async function loadCheckpoint(
   if (damage) throw damage;
   return {
     manifest: NO_CHECKPOINT,
-    loaded: { bundles: [], failures: [], leases: [], brain: undefined },
+    loaded: { bundles: [], failures: [], leases: [], kept: [], brain: undefined },
     fallback: undefined,
   };
 }
 
 async function loadParts(disk: Disk, paths: Paths, manifest: Manifest): Promise<Loaded> {
-  const loaded: Loaded = { bundles: [], failures: [], leases: [], brain: undefined };
+  const loaded: Loaded = { bundles: [], failures: [], leases: [], kept: [], brain: undefined };
   for (const part of manifest.parts) {
     for (const text of linesOf(await readPart(disk, paths, part))) {
       const line = readLine(text);
       if (line.tag === 'F') loaded.failures.push([line.id, upcast('failure', JSON.parse(line.json))]);
       else if (line.tag === 'H') loaded.leases.push([line.id, upcast('lease', JSON.parse(line.json))]);
+      else if (line.tag === 'K') loaded.kept.push(readKept(line));
       else if (line.tag === 'B') loaded.brain = upcast('brain', JSON.parse(line.json));
       else loaded.bundles.push(readBundle(line));
     }
@@ -105,6 +107,7 @@ function restore(state: State, manifest: Manifest, loaded: Loaded, now: number):
   for (const bundle of loaded.bundles) state.restore(entryOf(bundle), now);
   for (const [id, failure] of loaded.failures) state.restoreFailure(id, failure);
   for (const [id, lease] of loaded.leases) state.leases.set(id, lease);
+  for (const record of loaded.kept) state.keep(record);
   state.brain = loaded.brain;
   state.seq = manifest.seq;
 }

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { State } from '../../core/state.ts';
 import { stableHash } from '../../kit/hash.ts';
+import { KEPT_KINDS } from '../../model/records.ts';
 
 export interface HashScope {
   /** Leave out jobs that have ended: a checkpoint lets go of those that the history has. */
@@ -24,6 +25,10 @@ export function stateHash(state: State, scope: HashScope = {}): string {
   }
   for (const { id, record } of [...state.leases.all()].sort((a, b) => (a.id < b.id ? -1 : 1))) {
     hash.update(stableHash([id, record]));
+  }
+  for (const kind of KEPT_KINDS) {
+    const records = [...state.tables[kind].entries()].sort(([a], [b]) => (a < b ? -1 : 1));
+    if (records.length > 0) hash.update(stableHash([kind, records]));
   }
   return hash.update(stableHash([state.seq, state.brain ?? null])).digest('hex');
 }

@@ -1,7 +1,7 @@
 /** One commit: the fence first, then the after-images of everything that changed, and the trail. */
 
 import { FRESH_JOB } from '../../model/moves.ts';
-import type { AskRecord, Change, JobRecord } from '../../model/records.ts';
+import { type AskRecord, type Change, type JobRecord, keptName } from '../../model/records.ts';
 import {
   ASK_COLUMNS,
   askValues,
@@ -45,6 +45,9 @@ const PUT_LEASE = `INSERT INTO orchestrator_leases
   (token, agent_name, gpu_index, mode, expires_at, last_heartbeat, metadata, record)
   VALUES (?, ?, ?, ?, FROM_UNIXTIME(? / 1000), FROM_UNIXTIME(? / 1000), ?, ?)
   ON DUPLICATE KEY UPDATE ${replaced(['agent_name', 'gpu_index', 'mode', 'expires_at', 'last_heartbeat', 'metadata', 'record'])}`;
+const PUT_RECORD = `INSERT INTO orchestrator_records (kind, id, record) VALUES (?, ?, ?)
+  ON DUPLICATE KEY UPDATE record = VALUES(record)`;
+const DROP_RECORD = 'DELETE FROM orchestrator_records WHERE kind = ? AND id = ?';
 const DROP_LEASE = 'DELETE FROM orchestrator_leases WHERE token = ?';
 const PUT_AUDIT = `INSERT INTO orchestrator_audit (id, event_type, details, epoch, at_ms, subject) VALUES (${marks(6)})`;
 const FENCE = `UPDATE orchestrator_epoch SET last_seq = ?, last_at = ?, brain = COALESCE(?, brain)
@@ -67,6 +70,8 @@ class Images {
   readonly attempts = new Map<string, Value[]>();
   readonly failures = new Map<string, Value[] | null>();
   readonly leases = new Map<string, Value[] | null>();
+  /** Of the kept kinds; without its text where it is removed. */
+  readonly kept = new Map<string, { kind: string; id: string; text: string | undefined }>();
   readonly audit: Value[][] = [];
   brain: string | null = null;
 
@@ -103,6 +108,12 @@ class Images {
       case 'lease':
         this.leases.set(id, change.after && leaseValues(id, change.after, text));
         return;
+      default:
+        this.kept.set(keptName(change.kind, id), {
+          kind: change.kind,
+          id,
+          text: change.after ? text : undefined,
+        });
     }
   }
 
@@ -188,6 +199,7 @@ function writeImages(sql: Sql, images: Images): Promise<void>[] {
     writeAttempts(sql, images),
     ...putOrDrop(sql, images.failures, PUT_FAILURE, DROP_FAILURE),
     ...putOrDrop(sql, images.leases, PUT_LEASE, DROP_LEASE),
+    ...writeKept(sql, images),
     sql.batch(PUT_AUDIT, images.audit),
   ];
 }
@@ -195,6 +207,16 @@ function writeImages(sql: Sql, images: Images): Promise<void>[] {
 async function writeAttempts(sql: Sql, { renewed, attempts }: Images): Promise<void> {
   if (renewed.length > 0) await sql.batch(DROP_ATTEMPTS, renewed);
   await sql.batch(PUT_ATTEMPT, [...attempts.values()]);
+}
+
+function writeKept(sql: Sql, { kept }: Images): Promise<void>[] {
+  const put: Value[][] = [];
+  const dropped: Value[][] = [];
+  for (const { kind, id, text } of kept.values()) {
+    if (text === undefined) dropped.push([kind, id]);
+    else put.push([kind, id, text]);
+  }
+  return [sql.batch(PUT_RECORD, put), sql.batch(DROP_RECORD, dropped)];
 }
 
 function putOrDrop(

@@ -2,7 +2,7 @@
 import { JobEntry, PAST_ATTEMPTS } from '../../core/entry.ts';
 import type { State } from '../../core/state.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { FailureRecord } from '../../model/records.ts';
+import type { FailureRecord, KeptChange, KeptKind } from '../../model/records.ts';
 import { isOpen } from '../../model/states.ts';
 import { upcast } from '../../model/upcast.ts';
 import { attemptsOf, JOB_ROW } from './history.ts';
@@ -15,6 +15,8 @@ export interface EpochRow {
   readonly last_at: number;
   readonly brain: string | null;
 }
+
+type KeptRecord = Omit<KeptChange, 'cause'>;
 
 const LIVE = `SELECT ${JOB_ROW}, n, attempts FROM orchestrator_jobs WHERE is_terminal = 0`;
 /** Over, while an attempt still holds a slot. */
@@ -79,6 +81,12 @@ export async function recoverState(sql: Sql, row: EpochRow, state: State, now: n
   );
   for (const { token, record } of leases)
     state.leases.set(token, upcast('lease', JSON.parse(record) as never));
+  const kept = await sql.query<{ kind: KeptKind; id: string; record: string }>(
+    'SELECT kind, id, record FROM orchestrator_records ORDER BY kind, id',
+  );
+  for (const { kind, id, record } of kept) {
+    state.keep({ kind, id, after: upcast(kind, JSON.parse(record) as never) } as KeptRecord);
+  }
   state.seq = row.last_seq;
 }
 

@@ -9,7 +9,15 @@ const TABLE = 'ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_nopad_bin';
 const NOW = 'TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)';
 
 /** Longest texts of the columns that are searched. */
-export const CHARS = { uid: 200, id: 128, tenant: 64, token: 220, text: 255, failure: 330 } as const;
+export const CHARS = {
+  uid: 200,
+  id: 128,
+  tenant: 64,
+  token: 220,
+  text: 255,
+  failure: 330,
+  record: 200,
+} as const;
 
 export const JOBS = `CREATE TABLE IF NOT EXISTS orchestrator_jobs (
   uid ${NAME(CHARS.uid)} NOT NULL PRIMARY KEY,
@@ -127,6 +135,15 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
       status ENUM('starting','running','draining','stopped','evicted') NOT NULL DEFAULT 'starting',
       hold_seconds INT NOT NULL DEFAULT 600,
       metadata LONGTEXT NULL
+    ) ${TABLE}`,
+  ],
+  [
+    // Models, sessions, pools, workers and the like: few, and read only when a node begins to lead.
+    `CREATE TABLE IF NOT EXISTS orchestrator_records (
+      kind VARCHAR(32) NOT NULL,
+      id ${NAME(CHARS.record)} NOT NULL,
+      record LONGTEXT NOT NULL,
+      PRIMARY KEY (kind, id)
     ) ${TABLE}`,
   ],
 ];

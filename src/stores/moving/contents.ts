@@ -27,6 +27,12 @@ export type LooseRecord = {
 const LOOSE: { readonly [K in LooseKind]: (state: State) => Iterable<readonly [string, RecordKinds[K]]> } = {
   failure: (state) => state.failures,
   lease: (state) => [...state.leases.all()].map(({ id, record }) => [id, record] as const),
+  model: (state) => state.tables.model.entries(),
+  session: (state) => state.tables.session.entries(),
+  pool: (state) => state.tables.pool.entries(),
+  worker: (state) => state.tables.worker.entries(),
+  demand: (state) => state.tables.demand.entries(),
+  limits: (state) => state.tables.limits.entries(),
 };
 
 export function looseRecords(state: State): LooseRecord[] {

@@ -1,0 +1,175 @@
+/** The pool managers that are configured, and those that have registered, with the ways to their workers. */
+import type { BackendInfo } from '../../core/fleet.ts';
+import { infoOf } from '../../core/pools/reconcile.ts';
+import type { Backend, PoolManagers, PoolsListener, WorkerOrder } from '../../core/ports.ts';
+import type { Env } from '../../kit/env/env.ts';
+import type { Logger } from '../../kit/logger.ts';
+import { OrchdError } from '../../model/errors.ts';
+import type { PoolState, WorkerState } from '../../model/pool-wire.ts';
+import type { Commander } from '../../model/worker-wire.ts';
+import { Outbound } from '../../wire/outbound.ts';
+import { PoolClient } from './pool-client.ts';
+import { type MayReach, reachable, reportOf } from './report.ts';
+import { WorkerBackend } from './worker-backend.ts';
+
+export interface ManagersOptions {
+  readonly env: Env;
+  readonly logger: Logger | undefined;
+  readonly pools: readonly { readonly url: string; readonly secret: string | undefined }[];
+  readonly maxAgeMs: number;
+  readonly startTimeoutMs: number;
+  /** Hosts beside that of its manager that a worker may be at. */
+  readonly allowedHosts: readonly string[];
+  /** One stream for each job that a worker runs. */
+  readonly maxStreams: number;
+}
+
+/** More have not registered with one brain; a caller that makes names up must not fill its memory. */
+const MAX_POOLS = 10_000;
+
+interface Known {
+  readonly client: PoolClient;
+  readonly mayReach: MayReach;
+  id: string | undefined;
+}
+
+interface Way {
+  readonly uri: string;
+  readonly secret: string | undefined;
+  readonly backend: WorkerBackend;
+}
+
+export class HttpPoolManagers implements PoolManagers {
+  readonly #options: ManagersOptions;
+  readonly #outbound: Outbound;
+  /** By URL. */
+  readonly #known = new Map<string, Known>();
+  /** By the name of the backend. */
+  readonly #ways = new Map<string, Way>();
+  #listener: PoolsListener | undefined;
+
+  constructor(options: ManagersOptions) {
+    this.#options = options;
+    const limits = { maxStreams: options.maxStreams };
+    this.#outbound = new Outbound({ timers: options.env.timers, limits });
+  }
+
+  start(listener: PoolsListener): void {
+    this.#listener = listener;
+    for (const { url, secret } of this.#options.pools) this.#add(url, secret, undefined);
+  }
+
+  async stop(): Promise<void> {
+    this.#listener = undefined;
+    for (const { client } of this.#known.values()) client.stop();
+    this.#outbound.close();
+  }
+
+  /** A pool manager has said where it is, and says so again as a sign of life. */
+  register(url: string, secret: string | undefined, id: string): void {
+    const base = url.replace(/\/+$/, '');
+    if (this.#known.has(base)) return;
+    if (this.#known.size >= MAX_POOLS)
+      throw new OrchdError('ADMISSION_REJECT', 'too many pools are registered');
+    const former = [...this.#known].find(([, known]) => known.id === id);
+    // It has moved: whoever is at its former address is no longer asked.
+    if (former) this.#drop(former[0]);
+    this.#add(base, secret, id);
+  }
+
+  clientOf(pool: string): PoolClient {
+    for (const { id, client } of this.#known.values()) if (id === pool) return client;
+    throw new OrchdError('POOL_UNAVAILABLE', `the pool "${pool}" cannot be reached`);
+  }
+
+  async startWorker(order: WorkerOrder, who: Commander): Promise<void> {
+    const { id, pool, device, modelRef, vramBytes, slots, contextLength } = order;
+    const body = {
+      worker_id: id,
+      model_ref: modelRef,
+      gpu_id: device,
+      vram_bytes: vramBytes,
+      timeout_ms: this.#options.startTimeoutMs,
+      ...(slots !== undefined && { slots }),
+      ...(contextLength !== undefined && { context_length: contextLength }),
+    };
+    await this.clientOf(pool).startWorker(body, who);
+  }
+
+  async drainWorker(pool: string, worker: string, who: Commander): Promise<void> {
+    await this.clientOf(pool).drainWorker(worker, who);
+  }
+
+  async stopWorker(pool: string, worker: string, who: Commander): Promise<void> {
+    await this.clientOf(pool).stopWorker(worker, who);
+  }
+
+  #add(url: string, secret: string | undefined, id: string | undefined): void {
+    const { env, maxAgeMs, allowedHosts } = this.#options;
+    const name = id ?? url;
+    this.#listener?.awaited(name, true);
+    const client = new PoolClient({
+      env,
+      url,
+      secret,
+      maxAgeMs,
+      target: this.#outbound.to(url),
+      onState: (state) => this.#heard(url, state),
+      onLost: (error) => this.#lost(url, error),
+    });
+    this.#known.set(url, { client, mayReach: reachable(url, allowedHosts), id });
+    client.start();
+  }
+
+  #drop(url: string): void {
+    this.#known.get(url)?.client.stop();
+    this.#known.delete(url);
+  }
+
+  #heard(url: string, state: PoolState): void {
+    const known = this.#known.get(url);
+    if (!known || !this.#listener) return;
+    const taken = [...this.#known.values()].some((other) => other !== known && other.id === state.pool_id);
+    if (taken || (known.id !== undefined && known.id !== state.pool_id)) {
+      this.#options.logger?.warn('a pool manager has the name of another one', { reason: state.pool_id });
+      return;
+    }
+    if (known.id === undefined) this.#listener.awaited(url, false);
+    known.id = state.pool_id;
+    this.#listener.awaited(state.pool_id, false);
+    const report = reportOf(state, known.mayReach);
+    const backends: Backend[] = [];
+    for (const [at, worker] of report.workers.entries()) {
+      const said = state.workers[at] as WorkerState;
+      if (worker.unusable !== undefined || said.uri === undefined || worker.registry === '') continue;
+      backends.push(this.#wayTo(infoOf({ report }, worker), said.uri, said.token));
+    }
+    this.#listener.reported(report, backends);
+  }
+
+  /** The same object as long as nothing of it has changed: it may hold streams. */
+  #wayTo(info: BackendInfo, uri: string, secret: string | undefined): Backend {
+    const known = this.#ways.get(info.name);
+    if (known?.uri === uri && known.secret === secret && known.backend.info.registry === info.registry) {
+      return known.backend;
+    }
+    const { timers } = this.#options.env;
+    const backend = new WorkerBackend({ info, secret, timers, target: this.#outbound.to(uri) });
+    this.#ways.set(info.name, { uri, secret, backend });
+    return backend;
+  }
+
+  /** It is not asked for any more: the worker is gone. */
+  forget(backend: string): void {
+    void this.#ways.get(backend)?.backend.stop();
+    this.#ways.delete(backend);
+  }
+
+  #lost(url: string, error: Error): void {
+    const id = this.#known.get(url)?.id;
+    this.#options.logger?.warn('a pool manager does not answer', {
+      reason: error instanceof OrchdError ? error.code : 'WORKER_PROTOCOL',
+    });
+    if (id !== undefined) this.#listener?.lost(id);
+  }
+}

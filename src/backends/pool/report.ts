@@ -1,0 +1,69 @@
+/** From what a pool manager says to what the brain reckons with. */
+import type { PoolReport, ReportedWorker } from '../../core/pools/pools.ts';
+import { ERRORS, type ErrorCode, type ErrorInfo, errorInfo } from '../../model/errors.ts';
+import type { DeviceState, PoolState, WorkerState } from '../../model/pool-wire.ts';
+
+/** Which addresses the workers of a pool may have. */
+export type MayReach = (uri: string) => boolean;
+
+export function reportOf(state: PoolState, mayReach: MayReach): PoolReport {
+  return {
+    id: state.pool_id,
+    registry: state.registry,
+    version: state.version,
+    region: state.region,
+    labels: state.labels ?? {},
+    devices: state.gpus.map(deviceOf),
+    workers: state.workers.map((worker) => workerOf(worker, mayReach)),
+  };
+}
+
+const deviceOf = ({ id, total_vram, available_vram, status, reason }: DeviceState) => ({
+  id,
+  totalBytes: total_vram,
+  availableBytes: available_vram,
+  ok: status === 'ok',
+  reason,
+});
+
+function workerOf(worker: WorkerState, mayReach: MayReach): ReportedWorker {
+  return {
+    id: worker.id,
+    modelRef: worker.model_ref,
+    device: worker.gpu,
+    vramBytes: worker.vram_used,
+    status: worker.status,
+    unusable: whyUnusable(worker, mayReach),
+    error: worker.error && errorOf(worker.error),
+    slots: Math.max(1, worker.slots ?? 1),
+    contextLength: worker.context_length,
+    registry: worker.registry ?? '',
+  };
+}
+
+function whyUnusable({ uri, status }: WorkerState, mayReach: MayReach): string | undefined {
+  if (uri === undefined) return status === 'ready' || status === 'busy' ? 'it has no address' : undefined;
+  return mayReach(uri) ? undefined : 'its address is outside of what is allowed';
+}
+
+const MAX_MESSAGE_CHARS = 2000;
+
+function errorOf({ code, message }: { code: string; message: string }): ErrorInfo {
+  const known = code in ERRORS ? (code as ErrorCode) : 'WORKER_START_FAILED';
+  return errorInfo(known, message.slice(0, MAX_MESSAGE_CHARS));
+}
+
+/** The hosts of the pool manager itself, and those that the configuration names. */
+export function reachable(poolUrl: string, allowedHosts: readonly string[]): MayReach {
+  const own = new URL(poolUrl).hostname;
+  const hosts = new Set([own, ...allowedHosts]);
+  if (LOOPBACK.has(own)) for (const host of LOOPBACK) hosts.add(host);
+  return (uri) => {
+    if (!URL.canParse(uri)) return false;
+    const { protocol, username, password, hostname, search, hash } = new URL(uri);
+    const isPlain = username === '' && password === '' && search === '' && hash === '';
+    return (protocol === 'http:' || protocol === 'https:') && isPlain && hosts.has(hostname);
+  };
+}
+
+const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]']);

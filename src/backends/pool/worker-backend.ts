@@ -1,0 +1,308 @@
+/**
+ * A worker as the brain sees it: spoken to directly, at the address that its pool manager gave. The stream that
+ * answers an offer is kept for the reader that follows, so that a job costs one request.
+ */
+import type { UsedTokens } from '../../core/events.ts';
+import type { BackendInfo } from '../../core/fleet.ts';
+import type {
+  Backend,
+  Commander,
+  ExecutionEvent,
+  ExecutionOutcome,
+  ExecutionStatus,
+  FollowEnd,
+  Inspection,
+  KillHow,
+  KillReply,
+  Offer,
+  OfferReply,
+} from '../../core/ports.ts';
+import { checker } from '../../kit/check.ts';
+import type { Timers } from '../../kit/env/env.ts';
+import { ERRORS, type ErrorCode, type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
+import { jobOfToken } from '../../model/records.ts';
+import {
+  CancelReply,
+  EndEvent,
+  ErrorEvent,
+  ExecutionList,
+  ExecutionState,
+  REGISTRY_HEADER,
+  TOKEN_HEADER,
+  type WorkerOutcome,
+} from '../../model/worker-wire.ts';
+import { commanderHeaders } from '../../wire/epochs.ts';
+import type { Reply, StreamReply, Target } from '../../wire/outbound.ts';
+import { eachEvent, type SseEvent } from '../../wire/sse.ts';
+
+/** An answer that nobody reads is let go. */
+const UNREAD_MS = 5000;
+const MAX_ERROR_BYTES = 64 * 1024;
+/** Results are events too. */
+const MAX_EVENT_CHARS = 32 * 2 ** 20;
+const MAX_MESSAGE_CHARS = 2000;
+
+const checkList = checker(ExecutionList);
+const checkState = checker(ExecutionState);
+const checkCancel = checker(CancelReply);
+const checkEnd = checker(EndEvent);
+const checkError = checker(ErrorEvent);
+
+export interface WorkerBackendOptions {
+  readonly info: BackendInfo;
+  readonly target: Target;
+  /** What it wants to be shown. */
+  readonly secret: string | undefined;
+  readonly timers: Timers;
+}
+
+export class WorkerBackend implements Backend {
+  readonly info: BackendInfo;
+  readonly #target: Target;
+  readonly #secret: string | undefined;
+  readonly #timers: Timers;
+  /** Answers to offers that wait for their reader. */
+  readonly #unread = new Map<string, StreamReply>();
+
+  constructor(options: WorkerBackendOptions) {
+    this.info = options.info;
+    this.#target = options.target;
+    this.#secret = options.secret;
+    this.#timers = options.timers;
+  }
+
+  async offer(offer: Offer): Promise<OfferReply> {
+    const body = requestBody(offer);
+    if (body === undefined) {
+      return {
+        is: 'refused',
+        error: errorInfo('INVALID_PARAMS', 'the payload of an inference is an object'),
+      };
+    }
+    const headers = this.#headers(offer);
+    headers['content-type'] = 'application/json';
+    headers[TOKEN_HEADER] = offer.token;
+    if (offer.registry !== undefined) headers[REGISTRY_HEADER] = offer.registry;
+    const reply = await this.#target.stream({ method: 'POST', path: '/execute', headers, body });
+    if (reply.status !== 200) return refusal(await failureOf(reply));
+    this.#keepUnread(offer.token, reply);
+    return { is: 'accepted' };
+  }
+
+  async inspect(tokens: readonly string[], who: Commander): Promise<Inspection> {
+    const list = checkList(await this.#json('GET', '/executions', who));
+    const known = new Map<string, ExecutionStatus>();
+    const wanted = new Set(tokens);
+    for (const { token, state } of list.executions) {
+      if (!wanted.has(token)) continue;
+      known.set(token, state === 'running' ? { is: 'running' } : await this.#ended(token, who));
+    }
+    return { registry: list.registry, rememberedSince: list.remembered_since, known };
+  }
+
+  async follow(
+    token: string,
+    from: number,
+    on: (event: ExecutionEvent) => void,
+    who: Commander,
+    signal?: AbortSignal,
+  ): Promise<FollowEnd> {
+    const reply = (from === 0 ? this.#takeUnread(token) : undefined) ?? (await this.#open(token, from, who));
+    if (!reply) return { is: 'lost' };
+    const stop = (): void => reply.close();
+    signal?.addEventListener('abort', stop, { once: true });
+    try {
+      return await readExecution(reply, on);
+    } catch (error) {
+      if (!isBroken(error)) return { is: 'lost' };
+      // What it says cannot be understood: it must not go on unheard.
+      await this.kill(token, who).catch(() => undefined);
+      return { is: 'ended', outcome: { ok: false, error: (error as OrchdError).info() } };
+    } finally {
+      signal?.removeEventListener('abort', stop);
+      reply.close();
+    }
+  }
+
+  async kill(token: string, who: Commander, how: KillHow = 'end'): Promise<KillReply> {
+    const body = JSON.stringify({ job_id: jobOfToken(token), token, how });
+    const reply = await this.#request('POST', '/cancel', who, body);
+    if (isFenced(reply)) return { is: 'fenced' };
+    const { is, outcome, registry, remembered_since } = checkCancel(jsonOf(reply));
+    if (is === 'tombstoned') return { is, registry, rememberedSince: remembered_since };
+    if (is !== 'ended') return { is };
+    return { is, outcome: outcome ? outcomeOf(outcome) : { ok: 'cancelled' } };
+  }
+
+  async ack(token: string, who: Commander): Promise<void> {
+    await this.#request('POST', `/executions/${encodeURIComponent(token)}/ack`, who);
+  }
+
+  async stop(): Promise<void> {
+    this.#target.close();
+  }
+
+  async #open(token: string, from: number, who: Commander): Promise<StreamReply | undefined> {
+    const path = `/executions/${encodeURIComponent(token)}/events?from=${from}`;
+    const reply = await this.#target.stream({ path, headers: this.#headers(who) });
+    if (reply.status === 200) return reply;
+    reply.close();
+    return undefined;
+  }
+
+  async #ended(token: string, who: Commander): Promise<ExecutionStatus> {
+    const path = `/executions/${encodeURIComponent(token)}`;
+    const { state, outcome } = checkState(await this.#json('GET', path, who));
+    if (state === 'running' || !outcome) return { is: 'running' };
+    return { is: 'ended', outcome: outcomeOf(outcome) };
+  }
+
+  async #json(method: 'GET' | 'POST', path: string, who: Commander): Promise<unknown> {
+    return jsonOf(await this.#request(method, path, who));
+  }
+
+  async #request(method: 'GET' | 'POST', path: string, who: Commander, body?: string): Promise<Reply> {
+    const headers = this.#headers(who);
+    if (method === 'POST') headers['content-type'] = 'application/json';
+    return this.#target.request({ method, path, headers, ...(body !== undefined && { body }) });
+  }
+
+  #headers(who: Commander): Record<string, string> {
+    const headers = commanderHeaders(who);
+    if (this.#secret !== undefined) headers['authorization'] = `Bearer ${this.#secret}`;
+    return headers;
+  }
+
+  #keepUnread(token: string, reply: StreamReply): void {
+    this.#unread.get(token)?.close();
+    this.#unread.set(token, reply);
+    this.#timers.after(UNREAD_MS, () => {
+      if (this.#unread.get(token) === reply) this.#takeUnread(token)?.close();
+    });
+  }
+
+  #takeUnread(token: string): StreamReply | undefined {
+    const reply = this.#unread.get(token);
+    this.#unread.delete(token);
+    return reply;
+  }
+}
+
+/** What the job asks, with what the worker needs to know of it; the caller's fields cannot take the place of ours. */
+function requestBody({ payloadText, ask }: Offer): string | undefined {
+  const text = payloadText.trim();
+  const own = JSON.stringify({ job_id: ask.id, model: ask.model, session_id: ask.session });
+  if (text.startsWith('"')) return `{"prompt":${text},${own.slice(1)}`;
+  if (!text.startsWith('{') || !text.endsWith('}')) return undefined;
+  const fields = text.slice(1, -1).trim();
+  return fields === '' ? own : `{${fields},${own.slice(1)}`;
+}
+
+/** Reads to the end of an execution; a stream that ends before it is lost. */
+async function readExecution(reply: StreamReply, on: (event: ExecutionEvent) => void): Promise<FollowEnd> {
+  let end: FollowEnd = { is: 'lost' };
+  await eachEvent(
+    reply,
+    (event) => {
+      if (end.is === 'ended') return;
+      if (event.event === 'end' || event.event === 'error') end = { is: 'ended', outcome: endOf(event) };
+      else on(executionEvent(event));
+    },
+    MAX_EVENT_CHARS,
+  );
+  return end;
+}
+
+const TYPES: ReadonlySet<string> = new Set(['started', 'token', 'metrics']);
+
+function executionEvent({ id, event, data }: SseEvent): ExecutionEvent {
+  const n = Number(id);
+  if (!TYPES.has(event) || !Number.isSafeInteger(n) || n < 1) {
+    throw new OrchdError('WORKER_PROTOCOL', 'an event of the worker has no number or no known type');
+  }
+  return { n, type: event as 'token', data: parse(data), text: data };
+}
+
+function endOf({ event, data }: SseEvent): ExecutionOutcome {
+  const value = parse(data);
+  if (event === 'error') return outcomeOf({ ok: false, error: checked(checkError, value) });
+  const end = checked(checkEnd, value);
+  const usage = usedTokens(end);
+  return { ok: true, resultText: JSON.stringify(end.result), ...(usage && { usage }) };
+}
+
+function usedTokens(end: EndEvent): UsedTokens | undefined {
+  const { usage } = end.result;
+  if (!usage) return undefined;
+  return { prompt: usage.prompt_tokens, completion: usage.completion_tokens, decodeMs: end.decode_time_ms };
+}
+
+function outcomeOf(outcome: WorkerOutcome): ExecutionOutcome {
+  if (outcome.ok === true) {
+    const { usage } = outcome.result;
+    const used = usage && { prompt: usage.prompt_tokens, completion: usage.completion_tokens, decodeMs: 0 };
+    return { ok: true, resultText: JSON.stringify(outcome.result), ...(used && { usage: used }) };
+  }
+  if (outcome.ok === 'cancelled' || outcome.error.code === 'CANCELLED') return { ok: 'cancelled' };
+  const { retry_after_ms } = outcome.error;
+  const error = infoOf(outcome.error);
+  return { ok: false, error, ...(retry_after_ms !== undefined && { retryAfterMs: retry_after_ms }) };
+}
+
+/** The worker's own words; a code that is not in the catalogue is kept as the reason. */
+function infoOf({ code, message, retriable }: ErrorEvent): ErrorInfo {
+  const known = code in ERRORS;
+  const base = errorInfo(
+    known ? (code as ErrorCode) : 'EXECUTION_FAILED',
+    message.slice(0, MAX_MESSAGE_CHARS),
+  );
+  return { ...base, retriable, ...(!known && { reason: code.slice(0, 128) }) };
+}
+
+function refusal(error: ErrorInfo & { retryAfterMs?: number }): OfferReply {
+  if (error.code === 'FENCED') return { is: 'fenced' };
+  const { retryAfterMs, ...info } = error;
+  if (info.code === 'WORKER_BUSY') return { is: 'busy', ...(retryAfterMs !== undefined && { retryAfterMs }) };
+  return { is: 'refused', error: info };
+}
+
+/** What it says instead of a stream. Where it is no answer of ours, nothing is known. */
+async function failureOf(reply: StreamReply): Promise<ErrorInfo & { retryAfterMs?: number }> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  await reply.read((piece) => {
+    bytes += piece.length;
+    if (bytes > MAX_ERROR_BYTES)
+      throw new OrchdError('WORKER_PROTOCOL', 'an error of the worker is too long');
+    pieces.push(piece);
+  });
+  const { error } = parse(Buffer.concat(pieces).toString()) as { error?: unknown };
+  const { retry_after_ms, ...said } = checked(checkError, error);
+  return { ...infoOf(said), ...(retry_after_ms !== undefined && { retryAfterMs: retry_after_ms }) };
+}
+
+function jsonOf(reply: Reply): unknown {
+  if (isFenced(reply)) throw new OrchdError('FENCED');
+  if (reply.status >= 300) throw new OrchdError('WORKER_PROTOCOL', `the worker answered ${reply.status}`);
+  return parse(reply.body.toString());
+}
+
+const isFenced = ({ status, body }: Reply): boolean => status === 409 && body.includes('"FENCED"');
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new OrchdError('WORKER_PROTOCOL', 'what the worker says is not JSON');
+  }
+}
+
+function checked<T>(check: (value: unknown) => T, value: unknown): T {
+  try {
+    return check(value);
+  } catch {
+    throw new OrchdError('WORKER_PROTOCOL', 'what the worker says does not have the agreed form');
+  }
+}
+
+const isBroken = (error: unknown): boolean => error instanceof OrchdError && error.code === 'WORKER_PROTOCOL';

@@ -1,0 +1,98 @@
+/** Conversations: how much they have used, how much they may, and where their context is. */
+import { OrchdError } from '../../model/errors.ts';
+import { type SessionRecord, scoped } from '../../model/records.ts';
+import type { JobEntry } from '../entry.ts';
+import type { Submission } from '../events.ts';
+import type { State } from '../state.ts';
+import type { Turn } from '../turn.ts';
+
+/** A session that nobody has used for this long is forgotten. */
+const KEPT_MS = 30 * 86_400_000;
+/** More than this are not kept: the one that was unused for longest goes. */
+const MAX_SESSIONS = 100_000;
+
+export const sessionOf = (state: State, tenant: string, id: string): SessionRecord | undefined =>
+  state.tables.session.get(scoped(tenant, id));
+
+/** Refuses a job whose session has used up what it may; what its other jobs may still use counts as used. */
+export function checkBudget(turn: Turn, { tenant, session, tokens }: Submission): void {
+  if (session === undefined) return;
+  const record = sessionOf(turn.state, tenant, session);
+  const budget = record?.tokenBudget ?? turn.settings.pools.sessionTokenBudget;
+  if (budget === undefined) return;
+  const used = (record?.tokensUsed ?? 0) + turn.state.roster.reserved(tenant, session);
+  if (used + (tokens ?? 0) <= budget) return;
+  throw new OrchdError(
+    'ADMISSION_REJECT',
+    `the session has used ${used} of its ${budget} tokens, and the job may need ${tokens ?? 0}`,
+    { reason: 'token_budget', field: 'session_id' },
+  );
+}
+
+/** A job of a session has begun its life there. */
+export function noteTurn(turn: Turn, { tenant, session }: Submission): void {
+  if (session === undefined) return;
+  const known = sessionOf(turn.state, tenant, session);
+  // Written once; what is used is written with the end of each job.
+  if (!known) put(turn, fresh(turn, tenant, session), 'begun');
+}
+
+const fresh = (turn: Turn, tenant: string, id: string): SessionRecord => ({
+  v: 1,
+  tenant,
+  id,
+  createdAt: turn.now,
+  usedAt: turn.now,
+  turns: 0,
+  tokensUsed: 0,
+  tokenBudget: undefined,
+  backend: undefined,
+});
+
+/** A try of one of its jobs has ended: what it used is settled, and its context is there. */
+export function noteUsed(turn: Turn, { ask }: JobEntry, backend: string, tokens: number): void {
+  if (ask.session === undefined) return;
+  const known = sessionOf(turn.state, ask.tenant, ask.session);
+  if (!known || (tokens === 0 && known.backend === backend)) return;
+  const after = {
+    ...known,
+    usedAt: turn.now,
+    turns: known.turns + 1,
+    tokensUsed: known.tokensUsed + tokens,
+    backend,
+  };
+  put(turn, after, 'used');
+}
+
+export function setBudget(
+  turn: Turn,
+  tenant: string,
+  id: string,
+  tokenBudget: number | undefined,
+): SessionRecord {
+  const after = { ...(sessionOf(turn.state, tenant, id) ?? fresh(turn, tenant, id)), tokenBudget };
+  put(turn, after, 'budget');
+  return after;
+}
+
+export function forgetSession(turn: Turn, tenant: string, id: string): SessionRecord {
+  const known = sessionOf(turn.state, tenant, id);
+  if (!known) throw new OrchdError('NOT_FOUND', `there is no session "${id}"`);
+  turn.put('session', scoped(tenant, id), null, 'deleted');
+  return known;
+}
+
+function put(turn: Turn, record: SessionRecord, cause: string): void {
+  turn.put('session', scoped(record.tenant, record.id), record, cause);
+}
+
+/** At every tick a few: those that have not been used for long. */
+export function expireSessions(turn: Turn): void {
+  const { session: sessions } = turn.state.tables;
+  let looked = 0;
+  for (const [id, record] of sessions.entries()) {
+    const isOver = turn.now - record.usedAt > KEPT_MS || sessions.size > MAX_SESSIONS;
+    if (!isOver || looked++ >= 100) return;
+    turn.put('session', id, null, 'expired');
+  }
+}

@@ -1,0 +1,76 @@
+/** What operators order of pools and workers. */
+import { OrchdError } from '../../model/errors.ts';
+import type { PoolRecord, WorkerRecord } from '../../model/records.ts';
+import { modelOf } from '../admission/catalog.ts';
+import { drain, stop } from '../scheduling/lifecycle/plan.ts';
+import { fitsNowhere } from '../scheduling/lifecycle/room.ts';
+import type { Turn } from '../turn.ts';
+import { backendOf } from './pools.ts';
+
+export type PoolOrder =
+  /** Takes nothing new; past the time what still runs there is ended. */
+  | { readonly is: 'drain'; readonly deadlineMs: number | undefined }
+  | { readonly is: 'undrain' }
+  /** Its workers finish and go, and one with this model takes their place. */
+  | { readonly is: 'reload'; readonly model: string };
+
+export function orderPool(turn: Turn, id: string, order: PoolOrder, by: string): PoolRecord | undefined {
+  const { state } = turn;
+  if (!state.pools.get(id)) throw new OrchdError('NOT_FOUND', `there is no pool "${id}"`);
+  state.pools.changed = true;
+  switch (order.is) {
+    case 'drain':
+      return drainPool(turn, id, order.deadlineMs, by);
+    case 'undrain':
+      turn.put('pool', id, null, `undrain:${by}`);
+      return undefined;
+    case 'reload':
+      return reloadPool(turn, id, order.model, by);
+  }
+}
+
+function drainPool(turn: Turn, id: string, deadlineMs: number | undefined, by: string): PoolRecord {
+  const drainBy = deadlineMs === undefined ? undefined : turn.now + deadlineMs;
+  const record: PoolRecord = { v: 1, draining: true, drainBy, reload: undefined, by, at: turn.now };
+  turn.put('pool', id, record, `drain:${by}`);
+  for (const [worker, entry] of turn.state.workers.inPool(id))
+    letGo(turn, worker, entry, `the pool is drained by ${by}`);
+  return record;
+}
+
+function reloadPool(turn: Turn, id: string, name: string, by: string): PoolRecord {
+  const model = modelOf(turn.state, name);
+  if (model.state === 'retired') {
+    throw new OrchdError('ADMISSION_REJECT', `the model "${model.id}" is retired`, {
+      reason: 'model_retired',
+    });
+  }
+  if (fitsNowhere(turn.state, model.vramBytes)) throw new OrchdError('INSUFFICIENT_VRAM');
+  const record: PoolRecord = {
+    v: 1,
+    draining: undefined,
+    drainBy: undefined,
+    reload: model.id,
+    by,
+    at: turn.now,
+  };
+  turn.put('pool', id, record, `reload:${by}`);
+  for (const [worker, entry] of turn.state.workers.inPool(id)) {
+    if (entry.modelRef !== model.ref) letGo(turn, worker, entry, `the pool is reloaded by ${by}`);
+  }
+  return record;
+}
+
+/** By an operator's word: one that has work finishes it first. */
+export function evictWorker(turn: Turn, id: string, by: string): WorkerRecord {
+  const record = turn.state.workers.get(id);
+  if (!record) throw new OrchdError('WORKER_NOT_FOUND', `there is no worker "${id}"`);
+  letGo(turn, id, record, `evicted by ${by}`);
+  return turn.state.workers.get(id) ?? record;
+}
+
+function letGo(turn: Turn, id: string, record: WorkerRecord, why: string): void {
+  const used = turn.state.fleet.usedSlots(backendOf(record.pool, id));
+  if (used === 0) stop(turn, { id, record }, why);
+  else drain(turn, { id, record }, why);
+}

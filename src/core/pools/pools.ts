@@ -1,0 +1,105 @@
+/**
+ * The pools as their managers last described them. Not persisted: a brain that starts knows nothing of devices
+ * until it has asked.
+ */
+import type { ErrorInfo } from '../../model/errors.ts';
+import type { WorkerStatus } from '../../model/pool-wire.ts';
+import type { Labels } from '../../model/records.ts';
+
+export interface Device {
+  readonly id: number;
+  readonly totalBytes: number;
+  readonly availableBytes: number;
+  readonly ok: boolean;
+  readonly reason: string | undefined;
+}
+
+export interface ReportedWorker {
+  readonly id: string;
+  readonly modelRef: string;
+  readonly device: number;
+  readonly vramBytes: number;
+  readonly status: WorkerStatus;
+  /** Why it is not used though its pool shows it: an address outside of what is allowed, say. */
+  readonly unusable: string | undefined;
+  readonly error: ErrorInfo | undefined;
+  readonly slots: number;
+  readonly contextLength: number | undefined;
+  readonly registry: string;
+}
+
+export interface PoolReport {
+  readonly id: string;
+  readonly registry: string;
+  /** Another one means that something has changed. */
+  readonly version: number;
+  readonly region: string | undefined;
+  readonly labels: Labels;
+  readonly devices: readonly Device[];
+  readonly workers: readonly ReportedWorker[];
+}
+
+export class PoolEntry {
+  report: PoolReport;
+  /** Whether it has answered of late: what does not gets nothing. */
+  up = true;
+  heardAt: number;
+  readonly devices = new Map<number, Device>();
+  readonly workers = new Map<string, ReportedWorker>();
+
+  constructor(report: PoolReport, now: number) {
+    this.report = report;
+    this.heardAt = now;
+    this.heard(report, now);
+  }
+
+  heard(report: PoolReport, now: number): void {
+    this.report = report;
+    this.up = true;
+    this.heardAt = now;
+    this.devices.clear();
+    this.workers.clear();
+    for (const device of report.devices) this.devices.set(device.id, device);
+    for (const worker of report.workers) this.workers.set(worker.id, worker);
+  }
+}
+
+/** A model whose workers failed to start: how often in a row, and until when none is tried. */
+export interface FailedStarts {
+  readonly tries: number;
+  readonly error: ErrorInfo;
+  readonly until: number;
+}
+
+export class Pools {
+  readonly known = new Map<string, PoolEntry>();
+  /** Pools that are configured, or have registered, and have not answered yet. */
+  readonly awaited = new Set<string>();
+  /** By model. */
+  readonly failedStarts = new Map<string, FailedStarts>();
+  /** Something has changed that all waiting lanes should be looked at for. */
+  changed = false;
+
+  heard(report: PoolReport, now: number): PoolEntry {
+    const known = this.known.get(report.id);
+    if (!known?.up || known.report.version !== report.version) this.changed = true;
+    if (known) {
+      known.heard(report, now);
+      return known;
+    }
+    const entry = new PoolEntry(report, now);
+    this.known.set(report.id, entry);
+    return entry;
+  }
+
+  get(id: string): PoolEntry | undefined {
+    return this.known.get(id);
+  }
+
+  device(pool: string, device: number): Device | undefined {
+    return this.known.get(pool)?.devices.get(device);
+  }
+}
+
+/** A worker as the fleet names it. */
+export const backendOf = (pool: string, worker: string): string => `${pool}/${worker}`;

@@ -1,0 +1,167 @@
+/**
+ * What a pool manager says, brought together with the workers that there should be.
+ *
+ * R1  A worker that its manager no longer shows is dead, and so is what ran on it: that is certain, because a
+ *     manager shows every worker until its process is gone. It is not where the manager has another memory.
+ * R2  A pool that does not answer has lost nothing: its workers get nothing new, and what runs there stays theirs.
+ */
+import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
+import { die } from '../../model/moves.ts';
+import type { WorkerRecord } from '../../model/records.ts';
+import { isTerminal } from '../../model/states.ts';
+import { endAttempt } from '../attempts/ending.ts';
+import type { BackendInfo } from '../fleet.ts';
+import { stop } from '../scheduling/lifecycle/plan.ts';
+import type { Turn } from '../turn.ts';
+import { backendOf, type PoolEntry, type PoolReport, type ReportedWorker } from './pools.ts';
+
+export function poolReported(turn: Turn, report: PoolReport): void {
+  const pool = turn.state.pools.heard(report, turn.now);
+  for (const worker of report.workers) noteWorker(turn, pool, worker);
+  for (const [id, record] of turn.state.workers.inPool(report.id)) {
+    if (!pool.workers.has(id)) noteMissing(turn, pool, id, record);
+  }
+}
+
+export function poolLost(turn: Turn, id: string): void {
+  const pool = turn.state.pools.get(id);
+  if (!pool?.up) return;
+  pool.up = false;
+  turn.state.pools.changed = true;
+  for (const worker of pool.workers.keys()) turn.state.fleet.setClosed(backendOf(id, worker), true);
+}
+
+function noteWorker(turn: Turn, pool: PoolEntry, worker: ReportedWorker): void {
+  const record = turn.state.workers.get(worker.id) ?? adopt(turn, pool, worker);
+  const isReady = worker.status === 'ready' || worker.status === 'busy';
+  if (isReady && record.state === 'starting') ready(turn, pool, worker.id, record);
+  if (worker.status === 'failed') failed(turn, worker, record);
+  if (worker.registry !== '') show(turn, pool, worker);
+  const isOpen = isReady && worker.unusable === undefined && isWanted(turn, worker.id);
+  turn.state.fleet.setClosed(backendOf(pool.report.id, worker.id), !isOpen);
+}
+
+const isWanted = (turn: Turn, id: string): boolean => {
+  const state = turn.state.workers.get(id)?.state;
+  return state === 'running' || state === 'starting';
+};
+
+/** One that this brain has not ordered, or has forgotten: it is used like any other. */
+function adopt(turn: Turn, pool: PoolEntry, worker: ReportedWorker): WorkerRecord {
+  const record: WorkerRecord = {
+    v: 1,
+    pool: pool.report.id,
+    device: worker.device,
+    modelRef: worker.modelRef,
+    vramBytes: worker.vramBytes,
+    slots: worker.slots,
+    contextLength: worker.contextLength,
+    state: worker.status === 'starting' ? 'starting' : 'running',
+    registry: pool.report.registry,
+    at: turn.now,
+    why: 'found',
+    tries: 1,
+  };
+  turn.put('worker', worker.id, record, 'found');
+  return record;
+}
+
+function ready(turn: Turn, pool: PoolEntry, id: string, record: WorkerRecord): void {
+  turn.state.pools.failedStarts.delete(record.modelRef);
+  const { registry } = pool.report;
+  turn.put('worker', id, { ...record, state: 'running', registry, at: turn.now }, 'ready');
+}
+
+/** The fleet knows it as long as something may be open on it. */
+function show(turn: Turn, pool: PoolEntry, worker: ReportedWorker): void {
+  const { fleet } = turn.state;
+  const info = infoOf(pool, worker);
+  const known = fleet.backends.get(info.name);
+  if (!known || isOther(known.info, info)) fleet.put(info);
+}
+
+export function infoOf({ report }: Pick<PoolEntry, 'report'>, worker: ReportedWorker): BackendInfo {
+  const labels: Record<string, string> = { ...report.labels, pool: report.id };
+  if (report.region !== undefined) labels['region'] = report.region;
+  return {
+    name: backendOf(report.id, worker.id),
+    kind: 'worker',
+    slots: worker.slots,
+    types: ['inference'],
+    models: [worker.modelRef],
+    labels,
+    paid: false,
+    keepsResults: true,
+    registry: worker.registry,
+    contextLength: worker.contextLength,
+    home: { pool: report.id, device: worker.device },
+  };
+}
+
+const isOther = (a: BackendInfo, b: BackendInfo): boolean =>
+  a.slots !== b.slots ||
+  a.registry !== b.registry ||
+  a.contextLength !== b.contextLength ||
+  JSON.stringify(a.labels) !== JSON.stringify(b.labels);
+
+/** It failed, or could not be started: its manager is told to clear it away, and those who wait may be told too. */
+function failed(turn: Turn, { id, error }: ReportedWorker, record: WorkerRecord): void {
+  const cause = error ?? errorInfo('WORKER_START_FAILED');
+  if (record.state === 'starting') startFailed(turn, id, cause);
+  else stop(turn, { id, record }, `failed: ${cause.code}`);
+}
+
+/** A start has failed: tried again as often as is allowed, then those who wait for it hear of it. */
+export function startFailed(turn: Turn, id: string, error: ErrorInfo): void {
+  const record = turn.state.workers.get(id);
+  if (record?.state !== 'starting') return;
+  stop(turn, { id, record }, `failed: ${error.code}`);
+  const { startTries, startCooldownMs } = turn.settings.pools;
+  const { pools } = turn.state;
+  pools.changed = true;
+  if (record.tries < startTries) {
+    pools.failedStarts.set(record.modelRef, { tries: record.tries, error, until: 0 });
+    return;
+  }
+  pools.failedStarts.set(record.modelRef, { tries: 0, error, until: turn.now + startCooldownMs });
+  failWaiting(turn, record.modelRef, error);
+}
+
+/** All who waited for this start; nobody else can serve them, or they would not wait. */
+function failWaiting(turn: Turn, modelRef: string, error: ErrorInfo): void {
+  for (const lane of [...turn.state.fleet.starved]) {
+    if (lane.need.modelRef !== modelRef) continue;
+    if (lane.backends.some(({ up, closed }) => up && !closed)) continue;
+    for (const queue of [lane.interactive, lane.batch]) {
+      for (let entry = queue.head(); entry; entry = queue.head()) {
+        turn.put('job', entry.uid, die(entry.rec, turn.now, 'failed', error), 'worker-start-failed');
+      }
+    }
+  }
+}
+
+/** Its manager no longer shows it. */
+function noteMissing(turn: Turn, pool: PoolEntry, id: string, record: WorkerRecord): void {
+  // Ordered, and not begun yet.
+  if (record.state === 'starting' && record.registry === undefined) return;
+  const isCertain = record.registry === undefined || record.registry === pool.report.registry;
+  if (!isCertain && record.state !== 'stopping') {
+    turn.state.fleet.setClosed(backendOf(record.pool, id), true);
+    return;
+  }
+  gone(turn, id, record);
+}
+
+/** Its process is dead: what ran on it has ended, and whether it may run again is decided like any other failure. */
+function gone(turn: Turn, id: string, record: WorkerRecord): void {
+  const name = backendOf(record.pool, id);
+  const error = { ...errorInfo('WORKER_UNAVAILABLE', 'its worker has died'), retriable: true };
+  for (const entry of [...turn.state.open.values()]) {
+    if (entry.open?.backend !== name) continue;
+    if (isTerminal(entry.rec.state)) endAttempt(turn, entry, { ok: 'cancelled' });
+    else endAttempt(turn, entry, { ok: false, error });
+  }
+  turn.state.fleet.remove(name);
+  turn.put('worker', id, null, record.state === 'stopping' ? `stopped:${record.why}` : 'died');
+  turn.state.pools.changed = true;
+}

@@ -1,0 +1,173 @@
+/**
+ * Which workers should be started, drained and stopped: decided from the lanes that wait and the pools as last
+ * heard of. What is decided is a record; carrying it out is due from the record alone.
+ *
+ * L1  One start serves all who wait for a model: none is ordered while one is under way.
+ * L2  A worker with something to do is never stopped: it is drained, and stopped when it is idle.
+ * L3  Nothing is started, drained or evicted in a pool that has not answered of late.
+ */
+import type { ModelRecord, WorkerRecord } from '../../../model/records.ts';
+import { backendOf } from '../../pools/pools.ts';
+import type { Lane } from '../../queue/lane.ts';
+import type { Turn } from '../../turn.ts';
+import { type Making, makeRoom, type Victim } from './evict.ts';
+import { byPreference, type Place, placesFor } from './room.ts';
+
+/** Looks at the lanes that nobody can serve: at all of them when pools have changed, else at the new ones. */
+export function plan(turn: Turn): void {
+  const { fleet, pools } = turn.state;
+  if (pools.known.size === 0) return;
+  if (fleet.emptied.size > 0) stopEmptied(turn);
+  const lanes = pools.changed ? fleet.starved : fleet.hungry;
+  if (lanes.size > 0 && !turn.state.full && !turn.state.paused) {
+    for (const lane of inOrder(lanes)) provide(turn, lane);
+  }
+  pools.changed = false;
+  fleet.hungry.clear();
+}
+
+/** Those that were drained have finished. */
+function stopEmptied(turn: Turn): void {
+  const { fleet, workers } = turn.state;
+  for (const name of fleet.emptied) {
+    const id = name.slice(name.indexOf('/') + 1);
+    const record = workers.get(id);
+    if (record?.state === 'draining') stop(turn, { id, record }, record.why);
+  }
+  fleet.emptied.clear();
+}
+
+/** Class before class, then the job that came first: as they would be served. */
+function inOrder(lanes: Iterable<Lane>): Lane[] {
+  const keyed = [...lanes].map((lane) => {
+    const interactive = lane.interactive.head();
+    return { lane, rank: interactive ? 0 : 1, n: (interactive ?? lane.batch.head())?.ask.n ?? 0 };
+  });
+  return keyed.sort((a, b) => a.rank - b.rank || a.n - b.n).map(({ lane }) => lane);
+}
+
+function provide(turn: Turn, lane: Lane): void {
+  const { modelRef, kind } = lane.need;
+  const model = modelRef === undefined ? undefined : turn.state.catalog.find(modelRef);
+  if (!model || (kind !== undefined && kind !== 'worker')) return;
+  lane.waitsFor = startFor(turn, lane, model);
+}
+
+/** Starts a worker for a lane, or makes room for one; returns why not, or what is waited for. */
+function startFor(turn: Turn, lane: Lane, model: ModelRecord): string | undefined {
+  const { state } = turn;
+  const failed = state.pools.failedStarts.get(model.ref);
+  if (failed && failed.until > turn.now) return `its worker failed to start: ${failed.error.message}`;
+  const { starting, running, all } = count(turn, model.ref);
+  if (starting > 0) return 'a worker with this model is starting';
+  if (running > 0 && !isWorthAnother(turn, lane)) return undefined;
+  if (all >= turn.settings.pools.maxWorkersPerModel) return undefined;
+  const places = placesFor(state, { labels: lane.need.labels, vramBytes: model.vramBytes });
+  if (places.length === 0) return 'no pool that can be used has a device for it';
+  places.sort(byPreference(regionOf(turn, lane)));
+  const place = places.find(({ freeBytes }) => freeBytes >= model.vramBytes);
+  if (place) {
+    start(turn, model, place, running > 0 ? 'load' : 'demand', (failed?.tries ?? 0) + 1);
+    return 'a worker with this model is starting';
+  }
+  // Others do not make room for more of what is there already.
+  return running > 0 ? undefined : clear(turn, lane, model, places);
+}
+
+function count(turn: Turn, modelRef: string): { starting: number; running: number; all: number } {
+  const counted = { starting: 0, running: 0, all: 0 };
+  for (const [id, record] of turn.state.workers.of(modelRef)) {
+    if (record.state === 'starting') counted.starting++;
+    if (record.state === 'running' && isServing(turn, record.pool, id)) counted.running++;
+    counted.all++;
+  }
+  return counted;
+}
+
+function isServing(turn: Turn, pool: string, id: string): boolean {
+  const backend = turn.state.fleet.backends.get(backendOf(pool, id));
+  return backend?.up === true && !backend.closed;
+}
+
+/** Whether those who wait would wait long for the workers that there are. */
+function isWorthAnother(turn: Turn, lane: Lane): boolean {
+  if (lane.serviceMs === undefined) return false;
+  const slots = lane.backends.reduce(
+    (sum, { up, closed, info }) => sum + (up && !closed ? info.slots : 0),
+    0,
+  );
+  return (lane.size * lane.serviceMs) / Math.max(1, slots) > turn.settings.pools.scaleUpWaitMs;
+}
+
+const regionOf = (turn: Turn, lane: Lane): string | undefined =>
+  (lane.interactive.head() ?? lane.batch.head())?.ask.region ?? turn.settings.pools.region;
+
+/** Lets others go, on the device where that costs least. */
+function clear(turn: Turn, lane: Lane, model: ModelRecord, places: readonly Place[]): string {
+  const { state, now } = turn;
+  const settings = turn.settings.pools;
+  const oldest = Math.min(lane.interactive.oldest()?.readyAt ?? now, lane.batch.oldest()?.readyAt ?? now);
+  const asked = { state, settings, now, mayDrain: now - oldest >= settings.drainAfterMs };
+  let best: Exclude<Making, { is: 'none' | 'coming' }> | undefined;
+  let why = 'there is no room for it';
+  for (const place of places) {
+    const making = makeRoom(asked, place, model.vramBytes);
+    if (making.is === 'coming') return 'a worker with another model is on its way out';
+    if (making.is === 'none') why = making.why;
+    else if (!best || isCheaper(making, best)) best = making;
+  }
+  if (!best) return why;
+  for (const victim of best.victims) {
+    if (best.is === 'evict') stop(turn, victim, `evicted (${settings.eviction}) for ${model.id}`);
+    else drain(turn, victim, `drained for ${model.id}`);
+  }
+  return 'a worker with another model makes room';
+}
+
+function isCheaper(a: { is: string; victims: readonly unknown[] }, b: typeof a): boolean {
+  if (a.is !== b.is) return a.is === 'evict';
+  return a.victims.length < b.victims.length;
+}
+
+export function start(turn: Turn, model: ModelRecord, place: Place, why: string, tries: number): void {
+  const record: WorkerRecord = {
+    v: 1,
+    pool: place.pool.report.id,
+    device: place.device.id,
+    modelRef: model.ref,
+    vramBytes: model.vramBytes,
+    slots: model.slots,
+    contextLength: model.contextLength,
+    state: 'starting',
+    registry: undefined,
+    at: turn.now,
+    why,
+    tries,
+  };
+  turn.put('worker', newId(turn), record, `start:${why}`);
+}
+
+/** No other brain makes the same: its owner is in it, and the place in the order of everything. */
+const newId = (turn: Turn): string =>
+  `w-${(turn.state.brain?.owner ?? '').slice(0, 8)}-${(turn.state.seq + 1).toString(36)}`;
+
+export function stop(turn: Turn, { id, record }: Pick<Victim, 'id' | 'record'>, why: string): void {
+  move(turn, id, record, 'stopping', why);
+}
+
+export function drain(turn: Turn, { id, record }: Pick<Victim, 'id' | 'record'>, why: string): void {
+  move(turn, id, record, 'draining', why);
+}
+
+/** From then on it gets nothing new. */
+function move(
+  turn: Turn,
+  id: string,
+  record: WorkerRecord,
+  state: 'draining' | 'stopping',
+  why: string,
+): void {
+  if (record.state === state || record.state === 'stopping') return;
+  turn.put('worker', id, { ...record, state, at: turn.now, why }, `${state}:${why}`);
+  turn.state.fleet.setClosed(backendOf(record.pool, id), true);
+}

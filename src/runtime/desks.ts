@@ -1,0 +1,106 @@
+/** Models, sessions and pools as callers see and order them. What is told is durable. */
+import type { Registration } from '../core/admission/catalog.ts';
+import { modelOf } from '../core/admission/catalog.ts';
+import { sessionOf } from '../core/admission/session.ts';
+import type { Engine, Reply } from '../core/engine.ts';
+import type { EngineEvent } from '../core/events.ts';
+import type { PoolOrder } from '../core/pools/orders.ts';
+import { OrchdError } from '../model/errors.ts';
+import type { ModelRecord, SessionRecord, Verification, WorkerRecord } from '../model/records.ts';
+import type { Loop } from './loop.ts';
+import {
+  type ModelView,
+  modelView,
+  type PoolView,
+  poolView,
+  type SessionView,
+  sessionView,
+} from './views.ts';
+
+class Desk {
+  protected readonly loop: Loop;
+  protected readonly engine: Engine;
+
+  constructor(loop: Loop, engine: Engine) {
+    this.loop = loop;
+    this.engine = engine;
+  }
+
+  protected async order<T>(event: EngineEvent): Promise<T> {
+    const reply: Reply = await this.loop.ask(event);
+    if (reply instanceof OrchdError) throw reply;
+    return reply as T;
+  }
+
+  /** What is seen now, told when all of it is durable. */
+  protected async seen<T>(value: T): Promise<T> {
+    await this.loop.durable(this.engine.state.seq);
+    return value;
+  }
+}
+
+export class CatalogDesk extends Desk {
+  async register(model: Registration): Promise<ModelView> {
+    return modelView(await this.order<ModelRecord>({ type: 'register', model }));
+  }
+
+  get(id: string): Promise<ModelView> {
+    return this.seen(modelView(modelOf(this.engine.state, id)));
+  }
+
+  find(id: string): ModelRecord | undefined {
+    return this.engine.state.catalog.find(id);
+  }
+
+  list(): Promise<ModelView[]> {
+    return this.seen([...this.engine.state.catalog.values()].map(modelView));
+  }
+
+  async setState(id: string, state: ModelRecord['state']): Promise<ModelView> {
+    return modelView(await this.order<ModelRecord>({ type: 'model-state', id, state }));
+  }
+
+  async verified(id: string, verified: Verification): Promise<ModelView> {
+    return modelView(await this.order<ModelRecord>({ type: 'verified', id, verified }));
+  }
+}
+
+export class SessionDesk extends Desk {
+  get(tenant: string, id: string): Promise<SessionView> {
+    const record = sessionOf(this.engine.state, tenant, id);
+    if (!record) throw new OrchdError('NOT_FOUND', `there is no session "${id}"`);
+    return this.seen(sessionView(this.engine.state, record));
+  }
+
+  async setBudget(tenant: string, id: string, tokenBudget: number | undefined): Promise<SessionView> {
+    const record = await this.order<SessionRecord>({ type: 'budget', tenant, id, tokenBudget });
+    return sessionView(this.engine.state, record);
+  }
+
+  /** Ends it, with all that is under way in it. */
+  async remove(tenant: string, id: string, by: string): Promise<void> {
+    await this.order({ type: 'forget-session', tenant, id, by });
+  }
+}
+
+export class PoolDesk extends Desk {
+  list(): Promise<PoolView[]> {
+    const { state } = this.engine;
+    return this.seen([...state.pools.known.values()].map((pool) => poolView(state, pool)));
+  }
+
+  get(id: string): Promise<PoolView> {
+    const pool = this.engine.state.pools.get(id);
+    if (!pool) throw new OrchdError('NOT_FOUND', `there is no pool "${id}"`);
+    return this.seen(poolView(this.engine.state, pool));
+  }
+
+  async command(id: string, order: PoolOrder, by: string): Promise<PoolView> {
+    await this.order({ type: 'pool-order', id, order, by });
+    return this.get(id);
+  }
+
+  async evict(worker: string, by: string): Promise<WorkerRecord> {
+    return this.order<WorkerRecord>({ type: 'evict', worker, by });
+  }
+}
