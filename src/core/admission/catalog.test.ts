@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type Fields, SUCCESS } from '../../../test/fakes/engine-kit.ts';
+import { PoolKit } from '../../../test/fakes/pool-kit.ts';
+import { OrchdError } from '../../model/errors.ts';
+
+/** The code and reason with which a job is refused. */
+function refusal(kit: PoolKit, fields: Fields): string {
+  const reply = kit.trySubmit(`j${kit.log.length}`, { type: 'inference', ...fields });
+  if (!(reply instanceof OrchdError)) return 'taken';
+  return `${reply.status} ${reply.code} ${reply.details.reason ?? ''}`.trim();
+}
+
+function kitWith(settings: ConstructorParameters<typeof PoolKit>[0] = {}): PoolKit {
+  const kit = new PoolKit(settings);
+  kit.pool('p', [80]);
+  kit.model('m', { aliases: ['mm'], contextLength: 1000 });
+  return kit;
+}
+
+describe('before a job is queued', () => {
+  test('[ORCH-1011] its context, its budget and its model are checked', () => {
+    const kit = kitWith();
+    assert.equal(refusal(kit, { model: 'nobody' }), '404 MODEL_NOT_FOUND');
+    assert.equal(refusal(kit, { model: 'm', contextTokens: 1000 }), 'taken');
+    assert.equal(refusal(kit, { model: 'm', contextTokens: 1001 }), '422 ADMISSION_REJECT context_length');
+    kit.step({ type: 'budget', tenant: 'default', id: 's', tokenBudget: 100 });
+    assert.equal(
+      refusal(kit, { model: 'm', session: 's', tokens: 101 }),
+      '422 ADMISSION_REJECT token_budget',
+    );
+    assert.equal(refusal(kit, { model: 'm', session: 's', tokens: 60 }), 'taken');
+    assert.equal(
+      refusal(kit, { model: 'm', session: 's', tokens: 60 }),
+      '422 ADMISSION_REJECT token_budget',
+      'what a waiting job may use counts',
+    );
+    assert.equal(kit.engine.state.counts.queued, 2, 'what was refused has left nothing');
+  });
+
+  test('[ORCH-1081] a model is active or retired, and a retired one takes no jobs', () => {
+    const kit = kitWith();
+    assert.equal(kit.engine.state.catalog.get('m')?.state, 'active');
+    kit.step({ type: 'model-state', id: 'm', state: 'retired' });
+    assert.equal(refusal(kit, { model: 'm' }), '422 ADMISSION_REJECT model_retired');
+    assert.equal(refusal(kit, { model: 'mm' }), '422 ADMISSION_REJECT model_retired');
+    kit.step({ type: 'model-state', id: 'm', state: 'active' });
+    assert.equal(refusal(kit, { model: 'm' }), 'taken');
+  });
+
+  test('a model whose file is another one is refused only where that is the policy', () => {
+    const verified = { at: 1, pool: 'p', verdict: 'fail' as const, sha256: '0' };
+    for (const [verifyPolicy, expected] of [
+      ['warn', 'taken'],
+      ['block', '422 MODEL_UNVERIFIED'],
+    ] as const) {
+      const kit = kitWith({ verifyPolicy });
+      kit.step({ type: 'verified', id: 'm', verified });
+      assert.equal(refusal(kit, { model: 'm' }), expected);
+    }
+  });
+
+  test('a name stands for one model, by its id, an alias or its reference', () => {
+    const kit = kitWith();
+    const { ref } = kit.engine.state.catalog.get('m')!;
+    for (const name of ['m', 'mm', ref]) {
+      kit.ask(`by ${name}`, name);
+      assert.deepEqual([kit.job(`by ${name}`).ask.model, kit.job(`by ${name}`).ask.modelRef], [name, ref]);
+    }
+    const { reply } = kit.step({
+      type: 'register',
+      model: { ...kit.engine.state.catalog.get('m')!, id: 'other', aliases: ['mm'] },
+    });
+    assert.equal(reply instanceof OrchdError && reply.code, 'ILLEGAL_STATE');
+    kit.model('m', { aliases: ['new'] });
+    assert.equal(kit.engine.state.catalog.find('mm'), undefined);
+    assert.equal(kit.engine.state.catalog.find('new')?.id, 'm');
+  });
+
+  test('jobs that need more context than a worker has are not given to it', () => {
+    const kit = new PoolKit();
+    kit.pool('p', [80]);
+    kit.model('m', { contextLength: 32_768, slots: 4 });
+    kit.ask('short', 'm', { contextTokens: 100 });
+    kit.obey();
+    const [id] = [...kit.engine.state.workers.entries()][0]!;
+    kit.set('p', id, { contextLength: 8192 });
+    kit.report('p');
+    kit.ask('middle', 'm', { contextTokens: 5000 });
+    kit.ask('long', 'm', { contextTokens: 9000 });
+    assert.deepEqual([kit.state('middle'), kit.state('long')], ['claimed', 'queued']);
+  });
+});
+
+describe('a session', () => {
+  test('settles what its jobs really used, and goes back to the worker that has its context', () => {
+    const kit = kitWith();
+    kit.model('m', { slots: 4 });
+    kit.ask('a', 'm', { session: 's', tokens: 500 });
+    kit.obey();
+    kit.accept('a');
+    const usage = { prompt: 10, completion: 20, decodeMs: 100 };
+    kit.end('a', { ok: true, result: '{}', usage });
+    const session = () => kit.engine.state.tables.session.get('default~s');
+    assert.deepEqual(
+      [session()?.tokensUsed, session()?.turns, session()?.backend],
+      [30, 1, kit.job('a').rec.backend],
+    );
+    assert.equal(kit.engine.state.roster.reserved('default', 's'), 0);
+  });
+
+  test('that is deleted takes its jobs with it', () => {
+    const kit = kitWith();
+    kit.ask('a', 'm', { session: 's' });
+    kit.ask('b', 'm', { session: 's', parallel: true });
+    kit.obey();
+    kit.accept('a');
+    kit.step({ type: 'forget-session', tenant: 'default', id: 's', by: 'test' });
+    assert.ok(kit.job('a').rec.cancel);
+    assert.equal(kit.state('b'), 'cancelled');
+    assert.equal(kit.engine.state.tables.session.size, 0);
+    const { reply } = kit.step({ type: 'forget-session', tenant: 'default', id: 's', by: 'test' });
+    assert.equal(reply instanceof OrchdError && reply.code, 'NOT_FOUND');
+    kit.end('a', SUCCESS);
+    assert.equal(kit.engine.state.tables.session.size, 0, 'a late end does not bring it back');
+  });
+});

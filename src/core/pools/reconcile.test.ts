@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { SUCCESS } from '../../../test/fakes/engine-kit.ts';
+import { PoolKit } from '../../../test/fakes/pool-kit.ts';
+import { WORKER_MOVES, WORKER_STATUSES } from '../../model/pool-wire.ts';
+
+/** One worker that runs a job. */
+function running(fields: Parameters<PoolKit['ask']>[2] = {}): { kit: PoolKit; worker: string } {
+  const kit = new PoolKit();
+  kit.pool('p', [24]);
+  kit.model('m');
+  kit.ask('j', 'm', fields);
+  kit.obey();
+  kit.accept('j');
+  return { kit, worker: [...kit.engine.state.workers.entries()][0]![0] };
+}
+
+describe('a worker that its manager no longer shows', () => {
+  test('is dead: its job is tried again, once, by another', () => {
+    const { kit, worker } = running();
+    kit.dies('p', worker);
+    assert.deepEqual([kit.state('j'), kit.job('j').rec.tries], ['queued', 1]);
+    assert.equal(kit.engine.state.fleet.backends.size, 0);
+    kit.pass(1000);
+    kit.obey();
+    assert.equal(kit.state('j'), 'claimed');
+    assert.notEqual(kit.workerOf('j'), `p/${worker}`);
+  });
+
+  test('is not taken for dead where the manager has another memory: its job is not run twice', () => {
+    const { kit, worker } = running();
+    const pool = kit.pools.get('p')!;
+    pool.registry = 'another memory';
+    pool.version++;
+    kit.dies('p', worker);
+    kit.pass(200_000);
+    assert.deepEqual([kit.state('j'), kit.job('j').open?.state], ['running', 'accepted']);
+    assert.equal(kit.claims.length, 1);
+  });
+
+  test('took the job of somebody who has heard its beginning with it, unless he can be told to forget it', () => {
+    const spoken = (fields: Parameters<PoolKit['ask']>[2]): string => {
+      const { kit, worker } = running(fields);
+      kit.step({ type: 'spoke', token: kit.token('j') });
+      kit.dies('p', worker);
+      return `${kit.state('j')} ${kit.job('j').rec.error?.code ?? ''}`;
+    };
+    assert.equal(spoken({ class: 'interactive' }), 'dead WORKER_UNAVAILABLE');
+    assert.equal(spoken({ class: 'interactive', afterOutput: 'retry' }), 'queued WORKER_UNAVAILABLE');
+    assert.equal(spoken({ class: 'batch' }), 'queued WORKER_UNAVAILABLE');
+    assert.equal(spoken({ class: 'batch', afterOutput: 'fail' }), 'dead WORKER_UNAVAILABLE');
+    const { kit, worker } = running({ class: 'interactive' });
+    kit.dies('p', worker);
+    assert.equal(kit.state('j'), 'queued', 'it had not said anything');
+  });
+});
+
+describe('a pool that does not answer', () => {
+  test('gets nothing, and what runs there is not run again', () => {
+    const { kit } = running();
+    kit.ask('k', 'm');
+    kit.step({ type: 'pool-lost', id: 'p' });
+    kit.pass(200_000);
+    assert.equal(kit.state('j'), 'running');
+    kit.end('j', SUCCESS);
+    assert.equal(kit.state('k'), 'queued', 'its worker is free, and its pool silent');
+    assert.equal(kit.obey().length, 0, 'nothing is ordered of it');
+    kit.report('p');
+    assert.equal(kit.state('k'), 'claimed');
+  });
+
+  test('[ORCH-1030] is not decided upon before it has said how it is', () => {
+    const kit = new PoolKit();
+    kit.model('m');
+    kit.ask('j', 'm');
+    assert.deepEqual(kit.workers(), [], 'nothing is known of any device');
+    kit.pool('p', [24]);
+    assert.deepEqual(kit.workers(), ['m starting']);
+    kit.obey();
+    assert.equal(kit.state('j'), 'claimed');
+    kit.accept('j');
+    kit.end('j', SUCCESS);
+    kit.step({ type: 'pool-lost', id: 'p' });
+    for (const [at, model] of ['m', 'other'].entries()) {
+      kit.model(model);
+      kit.ask(`k${at}`, model);
+    }
+    kit.pass(60_000);
+    assert.deepEqual([kit.state('k0'), kit.state('k1')], ['queued', 'queued']);
+    assert.deepEqual(kit.workers(), ['m running'], 'nothing is started or evicted there');
+    kit.report('p');
+    assert.equal(kit.state('k0'), 'claimed');
+  });
+});
+
+test('[ORCH-1004] every status of a worker is known, and moves as the table says', () => {
+  assert.deepEqual([...WORKER_STATUSES], ['starting', 'ready', 'busy', 'draining', 'failed']);
+  const legal = [
+    ['starting', 'ready'],
+    ['starting', 'failed'],
+    ['ready', 'busy'],
+    ['busy', 'ready'],
+    ['ready', 'draining'],
+    ['busy', 'draining'],
+    ['draining', 'failed'],
+  ] as const;
+  for (const [from, to] of legal) assert.ok(WORKER_MOVES[from].includes(to), `${from} → ${to}`);
+  for (const from of WORKER_STATUSES)
+    if (from !== 'failed') assert.ok(WORKER_MOVES[from].includes('failed'), `${from} → failed`);
+  /** Whether a job is given to a worker that shows this. */
+  const isUsed = (status: (typeof WORKER_STATUSES)[number]): boolean => {
+    const { kit, worker } = running();
+    kit.end('j', SUCCESS);
+    kit.set('p', worker, { status });
+    kit.report('p');
+    kit.ask('k', 'm');
+    return kit.state('k') === 'claimed';
+  };
+  assert.deepEqual(WORKER_STATUSES.map(isUsed), [false, true, true, false, false]);
+});
+
+test('a worker at an address that is not allowed is shown, and not used', () => {
+  const { kit, worker } = running();
+  kit.end('j', SUCCESS);
+  kit.set('p', worker, { unusable: 'its address is outside of what is allowed' });
+  kit.report('p');
+  kit.ask('k', 'm');
+  assert.equal(kit.state('k'), 'queued');
+});
+
+test('a worker that nobody has ordered is used like any other', () => {
+  const kit = new PoolKit();
+  kit.pool('p', [24]);
+  const ref = kit.model('m');
+  kit.carryOut('start', 'stranger', {
+    v: 1,
+    pool: 'p',
+    device: 0,
+    modelRef: ref,
+    vramBytes: 1,
+    slots: 1,
+    contextLength: 8192,
+    state: 'starting',
+    registry: undefined,
+    at: 0,
+    why: '',
+    tries: 1,
+  });
+  kit.report('p');
+  kit.ask('j', 'm');
+  assert.equal(kit.workerOf('j'), 'p/stranger');
+});
