@@ -7,9 +7,6 @@ const FAILED = ': failed\n\n';
 /** After a whole answer. */
 export const DONE = 'data: [DONE]\n\n';
 
-/** The longest text that `isWhole` looks at. */
-export const END_BYTES = DONE.length;
-
 export const failureText = (error: OrchdError, correlationId: string): string =>
   `data: ${JSON.stringify(renderError(error, correlationId, 'openai').body)}\n\n${FAILED}`;
 

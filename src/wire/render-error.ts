@@ -21,7 +21,7 @@ export function renderError(
   const described = {
     code: error.code,
     message: error.message,
-    ...(shape === 'openai' && { type: typeOf(error.status), param: field ?? null }),
+    ...(shape === 'openai' && { type: typeOf(error.status), param: field || null }),
     retriable: error.retriable,
     next: error.next,
     correlation_id: correlationId,

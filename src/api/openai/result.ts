@@ -17,6 +17,9 @@ export interface Completed {
   readonly usage: UsageAnswer;
 }
 
+/** What only a worker's result has. */
+const WORKERS = ['finish_reason', 'tool_calls', 'embeddings', 'usage'] as const;
+
 const isResult = Compile(ExecutionResult);
 const isToolCall = Compile(ToolCall);
 const isUsage = Compile(Usage);
@@ -68,8 +71,8 @@ function textOf(
   if (typeof result === 'string') return result;
   if (typeof fields['text'] === 'string') return fields['text'];
   // A worker's answer may hold no text at all; anything else is better shown than kept back.
-  const hasNothingToSay = result === undefined || result === null || isResult.Check(result);
-  return tokens > 0 || hasNothingToSay ? undefined : JSON.stringify(result);
+  const isWithoutText = result === undefined || result === null || WORKERS.some((name) => name in fields);
+  return tokens > 0 || isWithoutText ? undefined : JSON.stringify(result);
 }
 
 function usageOf(usage: unknown, tokens: number): UsageAnswer {
