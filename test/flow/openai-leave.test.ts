@@ -24,6 +24,16 @@ async function nothingIsLeft({ brain }: Talk, jobs: number): Promise<void> {
   );
 }
 
+/** Sends a request and closes the connection without waiting for anything. */
+async function askAndLeave({ brain }: Talk, stream: boolean): Promise<void> {
+  const body = JSON.stringify({ ...CHAT, stream });
+  const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n`;
+  const socket = connect(brain.port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  socket.write(head + body, () => socket.destroy());
+  await once(socket, 'close');
+}
+
 for (const stream of [true, false]) {
   const how = stream ? 'of a stream' : 'of a whole answer';
 
@@ -66,14 +76,7 @@ for (const stream of [true, false]) {
   test(`a caller ${how} that leaves before it is told that the job was taken ends the job`, async (t) => {
     const held = new Held();
     const all = await talk(t, held.model);
-    const body = JSON.stringify({ ...CHAT, stream });
-    const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n`;
-    for (let at = 0; at < 20; at++) {
-      const socket = connect(all.brain.port, '127.0.0.1');
-      socket.on('error', () => undefined);
-      socket.write(head + body, () => socket.destroy());
-      await once(socket, 'close');
-    }
+    for (let at = 0; at < 20; at++) await askAndLeave(all, stream);
     const { orchestrator } = all.brain;
     const areOver = async (): Promise<boolean> => {
       const { jobs } = await orchestrator.list({});
@@ -95,7 +98,8 @@ test('a caller that leaves in the middle of a stream ends the job', async (t) =>
 
 test('the end of the brain is no leaving: the caller is told, and the job is not cancelled', async (t) => {
   const held = new Held('first ');
-  const { brain, client } = await talk(t, held.model);
+  const all = await talk(t, held.model);
+  const { brain, client } = all;
   const stream = await client.chat.completions.create({ ...CHAT, stream: true });
   const streamed = assert.rejects(
     async () => {
@@ -108,7 +112,17 @@ test('the end of the brain is no leaving: the caller is told, and the job is not
   const { state } = brain.orchestrator.engine;
   brain.orchestrator.following.closeAll();
   await within(Promise.all([streamed, asked]));
-  assert.ok([...state.jobs.values()].every(({ rec }) => rec.cancel === undefined && rec.state === 'running'));
+  // Whoever was on the way in is cut off by the server.
+  await askAndLeave(all, true);
+  await askAndLeave(all, false);
+  await within(until(() => held.started.length === 4));
+  // Answered after the server has seen the connections end.
+  assert.equal((await fetch(`${brain.url}/v1/models`)).status, 200);
+  await brain.orchestrator.list({});
+  assert.deepEqual(
+    [...state.jobs.values()].map(({ rec }) => rec.cancel),
+    [undefined, undefined, undefined, undefined],
+  );
   held.letGo();
 });
 
