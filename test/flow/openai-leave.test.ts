@@ -204,3 +204,15 @@ test('a place that changes is told again', async (t) => {
   await within(reading);
   assert.match(heard, /^: queued position=1\n\n: queued position=0 predicted_start_ms=\d+\n\ndata: /);
 });
+
+test('a caller that waits for a long answer is not taken for an idle connection', async (t) => {
+  const held = new Held();
+  const { brain, client } = await talk(t, held.model, { limits: { idleMs: 200 } });
+  const asking = client.chat.completions.create(CHAT);
+  await within(until(() => held.started.length === 1));
+  // One that came later and says nothing is closed for it.
+  const idle = connect(brain.port, '127.0.0.1').resume();
+  await within(once(idle, 'close'));
+  held.letGo();
+  assert.equal((await within(asking)).choices[0]?.message.content, 'end');
+});
