@@ -7,6 +7,8 @@ import type { Route } from '../wire/route.ts';
 import { EventStreams } from './events.ts';
 import { leaseRoutes } from './leases.ts';
 import { type MetaOptions, metaRoutes } from './meta.ts';
+import { fleetModels, type ModelNames } from './openai/models.ts';
+import { openAiRoutes } from './openai/routes.ts';
 import { openApi } from './openapi.ts';
 import { orderRoutes, taskRoutes } from './tasks.ts';
 
@@ -16,6 +18,8 @@ export interface ApiOptions extends MetaOptions {
   readonly leaseTtlMs: number;
   readonly disconnectGraceMs: number;
   readonly maxStreamsPerCaller: number;
+  /** Which models there are; those of the backends unless given. */
+  readonly models?: ModelNames;
 }
 
 const LEASE_TOKEN_BYTES = 32;
@@ -25,11 +29,14 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
   const streams = new EventStreams(orchestrator, options);
   const ids = new IdMaker(options.env.random);
   const newId = (): string => ids.next(options.env.clock.now());
+  const { env, heartbeatMs } = options;
+  const models = options.models ?? fleetModels(orchestrator, Math.floor(env.clock.now() / 1000));
   const routes: Route[] = [
     ...taskRoutes(orchestrator, metrics, newId),
     ...orderRoutes(orchestrator),
     streams.route,
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
+    ...openAiRoutes({ orchestrator, metrics, env, heartbeatMs, models }),
     ...metaRoutes(orchestrator, metrics, options),
   ];
   routes.push({

@@ -7,9 +7,10 @@ import type { Env } from '../kit/env/env.ts';
 import { type ErrorCode, OrchdError } from '../model/errors.ts';
 import { wasNotSent } from '../wire/exchange.ts';
 import { nodeHeaders } from '../wire/nodes.ts';
-import type { Outbound, Reply, StreamReply, Target } from '../wire/outbound.ts';
+import type { Outbound, Reply, StreamAsk, StreamReply, Target } from '../wire/outbound.ts';
 import type { Answer, Call, Route, Stream } from '../wire/route.ts';
 import { ForwardedStream } from './forwarded-stream.ts';
+import { passOn } from './passed-on.ts';
 
 export interface ForwardParts {
   readonly env: Env;
@@ -33,6 +34,10 @@ const WATCH_MS = 1000;
 const RETRY_AFTER_MS = 2000;
 /** Another node waits too: it is to hear soon that nobody leads here. */
 const HOLD_FOR_NODE_MS = 1000;
+/** Of requests that are answered by a job: how it is to be run. */
+const ASKED = ['idempotency-key', 'x-orchd-agent', 'x-orchd-priority', 'x-orchd-session'] as const;
+/** The head of an answer comes when its job has ended, which has bounds of its own. */
+const MAX_JOB_MS = 24 * 3_600_000;
 /** Of answers that are passed on. */
 const HEADERS = ['retry-after', 'x-backoff-ms'] as const;
 /** What a brain says that is no longer one: nothing has happened, or it is not known. */
@@ -86,6 +91,7 @@ export class Forwarder {
   async #askThere(leader: Leader, route: Route, call: Call): Promise<Answer | Stream | undefined> {
     try {
       if (route.streams) return await this.#stream(leader, call);
+      if (route.passedOn) return await this.#passOn(leader, route, call);
       const ask = this.#askOf(route, call);
       const target = this.#targetOf(leader);
       return this.#answer(route, await this.#while(leader, (signal) => target.request({ ...ask, signal })));
@@ -136,6 +142,18 @@ export class Forwarder {
     return { stream: (request, response) => stream.run(request, response) };
   }
 
+  async #passOn(leader: Leader, route: Route, call: Call): Promise<Answer | Stream | undefined> {
+    const ask = this.#askOf(route, call);
+    const headers: Record<string, string> = { ...ask.headers };
+    for (const name of ASKED) {
+      const value = call.headers[name];
+      if (typeof value === 'string') headers[name] = value;
+    }
+    const reply = await this.#openAt(leader, { ...ask, headers, timeoutMs: MAX_JOB_MS }, call.onGone);
+    if (reply.status !== 200) return this.#answer(route, await whole(reply));
+    return { stream: (request, response) => passOn(reply, call.correlationId, request, response) };
+  }
+
   /** Who leads, where that is not this node. */
   #other(): Leader | undefined {
     const { leader, self, ownEpoch } = this.#parts;
@@ -147,9 +165,16 @@ export class Forwarder {
   async #open(leader: Leader, call: Call, lastId: string | undefined): Promise<StreamReply> {
     const ask = this.#askOf(STREAM, call);
     const headers = { ...ask.headers, ...(lastId !== undefined && { 'last-event-id': lastId }) };
+    return this.#openAt(leader, { ...ask, headers });
+  }
+
+  async #openAt(leader: Leader, ask: StreamAsk, onGone?: Call['onGone']): Promise<StreamReply> {
     const idleMs = 3 * this.#parts.heartbeatMs;
     const target = this.#targetOf(leader);
-    const reply = await this.#while(leader, (signal) => target.stream({ ...ask, headers, idleMs, signal }));
+    const reply = await this.#while(leader, (signal, abort) => {
+      onGone?.(abort);
+      return target.stream({ ...ask, idleMs, signal });
+    });
     const read: StreamReply['read'] = (on) =>
       this.#while(leader, (signal) => {
         signal.addEventListener('abort', () => reply.close());
@@ -159,7 +184,7 @@ export class Forwarder {
   }
 
   /** A leader that is replaced is not waited for: it may be stopped, and never answer. */
-  async #while<T>(leader: Leader, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #while<T>(leader: Leader, run: (signal: AbortSignal, abort: () => void) => Promise<T>): Promise<T> {
     const abort = new AbortController();
     let done = false;
     const watch = async (): Promise<void> => {
@@ -168,7 +193,7 @@ export class Forwarder {
     };
     void watch();
     try {
-      return await run(abort.signal);
+      return await run(abort.signal, () => abort.abort());
     } finally {
       done = true;
     }

@@ -5,7 +5,7 @@ import { OrchdError } from '../model/errors.ts';
 import { JOB_ID, ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import type { Caller } from '../runtime/prepare.ts';
-import type { SubmitOutcome } from '../runtime/submissions.ts';
+import type { SubmitOutcome, Submitted } from '../runtime/submissions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { renderError } from '../wire/render-error.ts';
 import type { Answer, Call, Route } from '../wire/route.ts';
@@ -128,10 +128,21 @@ function withIds(body: unknown, newId: () => string): unknown {
 
 async function submitOne(orchestrator: Orchestrator, metrics: Metrics, call: Call): Promise<Answer> {
   if (call.body === undefined) throw new OrchdError('INVALID_PARAMS', 'the request has no body');
+  const submitted = await submitCounted(orchestrator, metrics, call.body as SubmitRequest, callerOf(call));
+  return { status: 202, body: withUrl(submitted) };
+}
+
+/** Submits, and counts what came of it. */
+export async function submitCounted(
+  orchestrator: Orchestrator,
+  metrics: Metrics,
+  request: SubmitRequest,
+  caller: Caller,
+): Promise<Submitted> {
   try {
-    const submitted = await orchestrator.submit(call.body as SubmitRequest, callerOf(call));
+    const submitted = await orchestrator.submit(request, caller);
     metrics.submitted(submitted);
-    return { status: 202, body: withUrl(submitted) };
+    return submitted;
   } catch (error) {
     if (error instanceof OrchdError) metrics.submitted(error);
     throw error;

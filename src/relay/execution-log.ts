@@ -9,6 +9,8 @@ export interface RelayedEvent {
   readonly id: string | undefined;
   readonly event: string;
   readonly data: string;
+  /** What `data` is the text of, where it is at hand. */
+  readonly value?: unknown;
 }
 
 /** An executor's event; made into text when the first follower wants it, and for all of them at once. */
@@ -29,6 +31,10 @@ export class LoggedEvent implements RelayedEvent {
 
   get id(): string {
     return `${this.#attempt}.${this.n}`;
+  }
+
+  get value(): unknown {
+    return this.#value;
   }
 
   get data(): string {

@@ -39,10 +39,16 @@ export interface FollowingParts {
 export class Following {
   readonly #parts: FollowingParts;
   readonly #relay: Relay;
+  #closed = false;
 
   constructor(parts: FollowingParts) {
     this.#parts = parts;
     this.#relay = new Relay({ soon: (run) => parts.env.timers.soon(run), maxLogBytes: MAX_LOG_BYTES });
+  }
+
+  /** The brain stops: whoever is cut off now has not left. */
+  get closed(): boolean {
+    return this.#closed;
   }
 
   get followers(): number {
@@ -73,6 +79,7 @@ export class Following {
     if (isTerminal(job.state)) follower.finish(attempt, endEvent(job), stillRuns(job));
     else if (job.state === 'queued') follower.say('queued', waitingOf(job));
     follower.pump();
+    if (this.#closed) follower.close();
     return follower;
   }
 
@@ -92,6 +99,7 @@ export class Following {
   }
 
   closeAll(): void {
+    this.#closed = true;
     this.#relay.closeAll();
   }
 
@@ -128,5 +136,5 @@ function endEvent(job: JobView): RelayedEvent {
   const { job_id, state, result, error, reason } = job;
   const succeeded = state === 'succeeded';
   const data = succeeded ? { job_id, state, result } : { job_id, state, reason, ...error };
-  return { id: endId(attempt), event: succeeded ? 'end' : 'error', data: JSON.stringify(data) };
+  return { id: endId(attempt), event: succeeded ? 'end' : 'error', data: JSON.stringify(data), value: data };
 }

@@ -2,8 +2,24 @@
  * What a browser must hear before it lets a page of another origin use this server. Letting a page in at the
  * gate is not enough: without these headers the browser keeps the answer from it.
  */
-const READABLE = ['x-correlation-id', 'retry-after', 'x-backoff-ms'];
-const SENDABLE = ['authorization', 'content-type', 'last-event-id', 'x-correlation-id'];
+const READABLE = [
+  'x-correlation-id',
+  'retry-after',
+  'x-backoff-ms',
+  'x-orchd-job-id',
+  'x-orchd-queue-position',
+  'x-orchd-predicted-start-ms',
+];
+const SENDABLE = [
+  'authorization',
+  'content-type',
+  'idempotency-key',
+  'last-event-id',
+  'x-correlation-id',
+  'x-orchd-agent',
+  'x-orchd-priority',
+  'x-orchd-session',
+];
 const METHODS = ['GET', 'POST', 'PUT', 'DELETE'];
 /** For how long a browser need not ask again, in seconds. */
 const REMEMBER_SEC = 600;

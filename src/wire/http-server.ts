@@ -13,7 +13,7 @@ import { crossOriginHeaders, PREFLIGHT_HEADERS } from './cross-origin.ts';
 import { Gate, type GateOptions, type Knock } from './gate.ts';
 import { parseJsonBody } from './json-body.ts';
 import { ON_BEHALF_OF } from './nodes.ts';
-import { renderError } from './render-error.ts';
+import { errorShapeOf, renderError } from './render-error.ts';
 import type { Answer, Call, Route, Stream } from './route.ts';
 
 export interface HttpLimits {
@@ -53,6 +53,9 @@ const CORRELATION = /^[A-Za-z0-9._:-]{1,128}$/;
 /** Heartbeats keep a stream alive; a reader that takes none of them for this long is gone. */
 const STREAM_IDLE_MS = 600_000;
 
+/** Whoever waits for a long answer sends nothing: the system looks whether it is still there. */
+const PROBE_MS = 30_000;
+
 const SECURITY_HEADERS = {
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
@@ -61,6 +64,9 @@ const SECURITY_HEADERS = {
 } as const;
 
 const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** What `curl -d` says of a body unless it is told; the examples for OpenAI leave it at that. */
+const CURL_TYPE = 'application/x-www-form-urlencoded';
 
 const PLAIN_HEADERS = Object.entries({ ...SECURITY_HEADERS, 'content-type': JSON_TYPE }).flat();
 
@@ -108,17 +114,12 @@ export class HttpServer {
     });
     fastify.server.maxConnections = limits.maxConnections;
     fastify.removeAllContentTypeParsers();
-    fastify.addContentTypeParser(
-      'application/json',
-      { parseAs: 'buffer' },
-      (_request: FastifyRequest, body: Buffer, done: (error: Error | null, value?: unknown) => void) => {
-        try {
-          done(null, body.length === 0 ? undefined : parseJsonBody(body));
-        } catch (error) {
-          done(error as Error);
-        }
-      },
-    );
+    fastify.addContentTypeParser('application/json', { parseAs: 'buffer' }, readJson);
+    fastify.addContentTypeParser(CURL_TYPE, { parseAs: 'buffer' }, (request, body: Buffer, done) => {
+      // A page of another origin can send it without asking first, and is turned away by its Origin.
+      if (errorShapeOf(request.url) === 'openai') readJson(request, body, done);
+      else done(new OrchdError('UNSUPPORTED_MEDIA_TYPE'));
+    });
     fastify.setErrorHandler((error, request, reply) => this.#fail(error, request, reply));
     fastify.setNotFoundHandler((request, reply) => this.#notFound(request, reply));
     for (const route of this.#options.routes) this.#mount(fastify, route);
@@ -154,6 +155,7 @@ export class HttpServer {
       url: request.url,
       identity: request.identity,
       correlationId: this.#correlation(request),
+      onGone: (run) => whenGone(request, reply, run),
     };
     const answer = await route.handle(call);
     if (isStream(answer)) return this.#stream(answer, request, reply);
@@ -202,7 +204,7 @@ export class HttpServer {
         reason: placeOf(error.cause),
       });
     }
-    const { status, headers, body } = renderError(error, correlationId);
+    const { status, headers, body } = renderError(error, correlationId, errorShapeOf(request.url));
     this.#dress(request, reply);
     void reply.code(status).headers(headers).type(JSON_TYPE).send(JSON.stringify(body));
   }
@@ -237,6 +239,18 @@ interface Admitted extends FastifyRequest {
   correlationId: string;
 }
 
+function readJson(
+  _request: FastifyRequest,
+  body: Buffer,
+  done: (error: Error | null, value?: unknown) => void,
+): void {
+  try {
+    done(null, body.length === 0 ? undefined : parseJsonBody(body));
+  } catch (error) {
+    done(error as Error);
+  }
+}
+
 function knockOf({ headers }: FastifyRequest): Knock {
   const { host, origin, authorization } = headers;
   const onBehalfOf = headers[ON_BEHALF_OF];
@@ -261,6 +275,17 @@ function sendPlain({ status, body }: Answer, { correlationId }: Admitted, reply:
     length,
   ]);
   reply.raw.end(text);
+}
+
+function whenGone(request: FastifyRequest, reply: FastifyReply, run: () => void): void {
+  const { socket } = request.raw;
+  socket.setTimeout(0);
+  socket.setKeepAlive(true, PROBE_MS);
+  if (socket.destroyed) run();
+  else
+    reply.raw.once('close', () => {
+      if (!reply.raw.writableFinished) run();
+    });
 }
 
 function matches(pattern: string, path: string): boolean {

@@ -7,11 +7,21 @@ export interface RenderedError {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-export function renderError(error: OrchdError, correlationId: string): RenderedError {
+/** On `/v1` clients of OpenAI ask, and look for its fields beside ours. */
+export type ErrorShape = 'orchd' | 'openai';
+
+export const errorShapeOf = (url: string): ErrorShape => (/^\/v1(?:[/?]|$)/.test(url) ? 'openai' : 'orchd');
+
+export function renderError(
+  error: OrchdError,
+  correlationId: string,
+  shape: ErrorShape = 'orchd',
+): RenderedError {
   const { reason, field, position, jobId, retryAfterMs, policyLabel } = error.details;
   const described = {
     code: error.code,
     message: error.message,
+    ...(shape === 'openai' && { type: typeOf(error.status), param: field || null }),
     retriable: error.retriable,
     next: error.next,
     correlation_id: correlationId,
@@ -35,3 +45,13 @@ export function renderError(error: OrchdError, correlationId: string): RenderedE
   };
   return { status: 429, headers, body: { error: described, ...top } };
 }
+
+const TYPES: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  429: 'rate_limit_error',
+};
+
+const typeOf = (status: number): string =>
+  TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'server_error');

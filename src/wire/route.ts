@@ -15,6 +15,8 @@ export interface Call {
   readonly url: string;
   readonly identity: Identity;
   readonly correlationId: string;
+  /** For an answer that takes long: the connection is kept open, and it is heard of when the caller leaves before. */
+  readonly onGone: (run: () => void) => void;
 }
 
 export interface Answer {
@@ -47,5 +49,10 @@ export interface Route {
   readonly repeatable?: (call: Call) => unknown;
   /** It answers with server-sent events, which are resumed by their ids. */
   readonly streams?: true;
+  /**
+   * Where another node answers in place of this one: its answer is passed on as it comes, and its caller's leaving is
+   * passed on too. It is not asked again once it has been heard.
+   */
+  readonly passedOn?: true;
   handle(call: Call): Promise<Answer | Stream> | Answer | Stream;
 }

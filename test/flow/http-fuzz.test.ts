@@ -14,6 +14,8 @@ const BODIES = [
   '{"payload":{"a":[1,2,{"b":null}]},"type":"work","key":"k","labels":{"gpu":"yes"}}',
   '{"messages":[{"role":"user","content":"hi"}],"max_tokens":5,"temperature":0.5,"seed":1}',
   '[{"prompt":"a"},{"prompt":"b","job_id":"x"},{"bad":true}]',
+  '{"model":"tiny","messages":[{"role":"user","content":"hi"}],"max_tokens":5,"stream":true,"n":1}',
+  '{"model":"tiny","input":["a","b"],"prompt":"c","encoding_format":"base64"}',
   '{"as":"failed","message":"no"}',
   '{"job_id":"same","payload":1,"deadline_ms":1,"timeout_ms":1,"not_before":1}',
 ];
@@ -25,6 +27,10 @@ const TARGETS = [
   'POST /v2/tasks/same/cancel',
   'POST /v2/tasks/same/redrive',
   'POST /v2/tasks/same/resolve',
+  'POST /v1/chat/completions',
+  'POST /v1/completions',
+  'POST /v1/embeddings',
+  'GET /v1/models/tiny',
   'GET /health',
   'GET /metrics',
   'GET /openapi.json',
@@ -114,7 +120,9 @@ async function burst(brain: HttpBrain, random: SeededRandom, count: number): Pro
 test('20,000 mutated requests: no 5xx, no crash, memory bounded', { timeout: 300_000 }, async (context) => {
   const brain = await httpBrain({
     config: 'orchestrator: { queue_capacity: 200 }',
-    backends: [{ name: 'b', slots: 4, types: { inference: async () => 'x', work: async () => 'y' } }],
+    backends: [
+      { name: 'b', slots: 4, models: ['tiny'], types: { inference: async () => 'x', work: async () => 'y' } },
+    ],
     disconnectGraceMs: 1,
   });
   const random = new SeededRandom(20261115);

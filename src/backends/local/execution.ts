@@ -1,5 +1,6 @@
 /** One execution in this process: its numbered events, bounded, and its end. */
 import type { ExecutionEvent, ExecutionOutcome, ExecutionStatus } from '../../core/ports.ts';
+import type { TokenEvent } from '../../model/worker-wire.ts';
 
 /** Events kept for readers that come late; a reader that is behind this sees a gap in the numbers. */
 const MAX_EVENTS = 1000;
@@ -40,8 +41,10 @@ export class Execution {
     for (const reader of this.#readers) reader(event);
   }
 
-  token(text: string): void {
-    if (!this.#outcome) this.emit('token', { t: text, i: this.#tokens++ });
+  token(text: string, delta?: TokenEvent['delta']): void {
+    if (this.#outcome) return;
+    const i = this.#tokens++;
+    this.emit('token', delta === undefined ? { t: text, i } : { t: text, i, delta });
   }
 
   end(outcome: ExecutionOutcome): void {

@@ -19,6 +19,7 @@ import {
 import type { Env } from '../../kit/env/env.ts';
 import { type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
 import type { Labels } from '../../model/records.ts';
+import type { TokenEvent } from '../../model/worker-wire.ts';
 import { Execution } from './execution.ts';
 
 export interface FunctionContext {
@@ -28,8 +29,8 @@ export interface FunctionContext {
   readonly model: string | undefined;
   /** Aborted when the job is cancelled or runs into its timeout. */
   readonly signal: AbortSignal;
-  /** Hands a piece of the answer to whoever follows the job. */
-  emit(text: string): void;
+  /** Hands a piece of the answer to whoever follows the job; one that is not text as OpenAI would send it. */
+  emit(text: string, delta?: TokenEvent['delta']): void;
 }
 
 export type JobFunction = (payload: never, context: FunctionContext) => unknown;
@@ -138,7 +139,7 @@ export class FunctionBackend implements Backend {
         get signal() {
           return execution.signal;
         },
-        emit: (text) => execution.token(String(text)),
+        emit: (text, delta) => execution.token(String(text), delta),
       };
       const result = await run(JSON.parse(offer.payloadText) as never, context);
       outcome = { ok: true, resultText: JSON.stringify(result) ?? 'null' };
