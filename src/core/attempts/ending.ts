@@ -103,5 +103,5 @@ function rememberFailure(turn: Turn, entry: JobEntry, error: ErrorInfo): void {
 
 function measure(turn: Turn, entry: JobEntry, attempt: AttemptRecord): void {
   if (attempt.acceptedAt === undefined) return;
-  turn.state.fleet.laneOf(entry.ask).measured(turn.now - attempt.acceptedAt);
+  turn.state.fleet.laneOf(entry.ask).measured(turn.now - attempt.acceptedAt, entry.ask.class);
 }

@@ -6,6 +6,7 @@ import type { JobClass, Labels } from '../../model/records.ts';
 import type { JobEntry } from '../entry.ts';
 import type { BackendEntry } from '../fleet.ts';
 import { ClassQueue } from './class-queue.ts';
+import { ServiceTimes } from './service-times.ts';
 
 /** What a backend must have to run the jobs of a lane. */
 export interface Need {
@@ -55,6 +56,11 @@ export class Lane {
   freeBackends = 0;
   /** Measured time from acceptance to end, smoothed; undefined until one was seen. */
   serviceMs: number | undefined;
+  /** The same by class: people and batch work ask for very different things. */
+  readonly times: Readonly<Record<JobClass, ServiceTimes>> = {
+    interactive: new ServiceTimes(),
+    batch: new ServiceTimes(),
+  };
   #picksSinceBatch = 0;
 
   constructor(key: string, need: Need) {
@@ -99,7 +105,8 @@ export class Lane {
     return entry.ask.class === 'interactive' ? own : own + this.interactive.size;
   }
 
-  measured(serviceMs: number): void {
+  measured(serviceMs: number, jobClass: JobClass = 'batch'): void {
+    this.times[jobClass].add(serviceMs);
     this.serviceMs =
       this.serviceMs === undefined
         ? serviceMs
