@@ -27,3 +27,19 @@ test('the mean follows a change within some hundred jobs', () => {
   for (let n = 0; n < 500; n++) times.add(200);
   assert.ok(times.meanMs! > 195);
 });
+
+test('what is left follows from how long it has run: less of it for times alike, more where they differ much', () => {
+  const alike = new ServiceTimes();
+  const wild = new ServiceTimes();
+  for (let n = 0; n < 400; n++) {
+    alike.add(900 + (n % 21) * 10);
+    wild.add(1000 * Math.exp(1.2 * Math.sin(n * 12.9898)));
+  }
+  assert.ok(Math.abs(alike.leftMs(0) - 1000) < 20);
+  assert.ok(Math.abs(alike.leftMs(700) - 300) < 30);
+  assert.ok(Math.abs(wild.leftMs(0) / wild.meanMs! - 1) < 0.05);
+  assert.ok(wild.leftMs(2 * wild.meanMs!) > wild.meanMs! / 2, 'one that runs long will run on');
+  for (const elapsed of [0, 1, 1e3, 1e6, 1e9]) {
+    for (const times of [alike, wild]) assert.ok(times.leftMs(elapsed) > 0 && times.leftMs(elapsed) < 1e5);
+  }
+});

@@ -133,10 +133,31 @@ function jobsBefore({ ask }: JobEntry, rival: Lane): number {
  * happen lies below the mean, the more so the fewer jobs there are to even it out.
  */
 function typicalWait(entry: JobEntry, lane: Lane, work: Work, slots: number, now: number): number {
-  const mean = (work.running.residualMs + work.aheadMs) / slots;
+  const mean = (leftMs(lane, work.running, now) + work.aheadMs) / slots;
   const typical = mean / Math.sqrt(1 + work.running.spread / (work.jobs + 1));
   return entry.ask.class === 'interactive' ? typical : typical / (1 - overtaking(lane, slots, now));
 }
+
+/** What a job that runs has still to do, on average: by how long it has been running, where that is known. */
+function leftMs(lane: Lane, usual: ServiceTimes, now: number): number {
+  let jobs = 0;
+  let sum = 0;
+  for (const backend of lane.backends) {
+    if (!canServe(backend)) continue;
+    let unknown = backend.used;
+    for (const jobClass of CLASSES) {
+      const known = backend.running.jobs(jobClass);
+      if (known === 0 || lane.times[jobClass].count === 0) continue;
+      unknown -= known;
+      sum += known * lane.times[jobClass].leftMs(backend.running.elapsedMs(jobClass, now));
+    }
+    jobs += backend.used;
+    sum += Math.max(0, unknown) * usual.residualMs;
+  }
+  return jobs === 0 ? usual.residualMs : sum / jobs;
+}
+
+const CLASSES = ['interactive', 'batch'] as const;
 
 /** Which share of the slots goes to people who come while batch work waits. */
 function overtaking(lane: Lane, slots: number, now: number): number {
