@@ -17,8 +17,9 @@ export function jobPosition(entry: JobEntry): number | undefined {
 
 /** However many people come, batch work gets a share. */
 const MOST_OVERTAKING = 0.85;
-/** Competing lanes are looked at up to this many at each backend: an estimate need not be dear. */
+/** Competing lanes are looked at up to this many, at up to so many backends: an estimate need not be dear. */
 const RIVALS_SEEN = 16;
+const RIVALRY_SEEN = 64;
 
 /**
  * About how many milliseconds until the job starts. Undefined where nothing was measured yet or nothing can
@@ -110,8 +111,11 @@ function busiest({ times }: Lane): ServiceTimes | undefined {
 
 /** Jobs of other lanes that go first at the same backends: each lane spreads its own over all its backends. */
 function rivalJobs(entry: JobEntry, lane: Lane): number {
+  const { backends } = lane;
+  const visited = Math.min(backends.length, RIVALRY_SEEN);
   let jobs = 0;
-  for (const backend of lane.backends) {
+  for (let n = 0; n < visited; n++) {
+    const backend = backends[n]!;
     if (!canServe(backend)) continue;
     const seen = Math.min(backend.lanes.length, RIVALS_SEEN);
     for (let at = 0; at < seen; at++) {
@@ -119,7 +123,7 @@ function rivalJobs(entry: JobEntry, lane: Lane): number {
       if (rival !== lane && rival.size > 0) jobs += jobsBefore(entry, rival) / rival.backends.length;
     }
   }
-  return jobs;
+  return (jobs * backends.length) / visited;
 }
 
 /** Lanes take turns by class and then by who came first. */

@@ -217,6 +217,34 @@ test('limits change at run time: levels stay, are clipped, and what runs is coun
   assert.ok(limiter.reserve([AGENT, 'model:m'], request(1e9), 0).ok, 'without limits all is admitted');
 });
 
+test('what was reserved before a limit came is not given back to it', () => {
+  const limiter = limiterOf();
+  const before = reserved(limiter, ['global'], 50, 0);
+  limiter.configure([{ scope: 'global', requestsPerSec: 1, tokensPerSec: 10, burstTokens: 100 }], 1000);
+  reserved(limiter, ['global'], 100, 1001);
+  limiter.release(before, 1001);
+  assert.deepEqual(limiter.usage('global', 1001), { running: 1, spent: undefined, requests: 0, tokens: 0 });
+});
+
+test('a scope that is named twice is charged once', () => {
+  const limiter = limiterOf({ scope: 'global', tokensPerSec: 1, burstTokens: 100 });
+  reserved(limiter, ['global', 'global'], 60, 0);
+  assert.deepEqual(limiter.usage('global', 0), {
+    running: 1,
+    spent: undefined,
+    requests: undefined,
+    tokens: 40,
+  });
+});
+
+test('a budget that is used up refuses even what says that it costs nothing', () => {
+  const limiter = limiterOf({ scope: 'session:*', tokenBudget: 100 });
+  limiter.settle(reserved(limiter, ['session:a/1'], 100, 0), 100, 0);
+  const answer = limiter.reserve(['session:a/1'], request(0), 1e9);
+  assert.deepEqual(answer, { ok: false, scope: 'session:a/1', what: 'budget', retryAfterMs: undefined });
+  assert.ok(limiter.reserve(['session:a/2'], request(100), 0).ok);
+});
+
 test('limits that make no sense are refused and change nothing', () => {
   const limiter = limiterOf({ scope: 'global', concurrency: 0 });
   const bad: Limit[][] = [

@@ -155,6 +155,18 @@ test('another region is taken when the own one is full, the nearest of them firs
   assert.deepEqual(choice, { index: 2, reason: 'region+least-loaded' });
 });
 
+test('how fast those are that cannot be chosen changes nothing', () => {
+  const far: Partial<Candidate> = { region: 'west', rttMs: 100, decodeTokensPerSec: 1000 };
+  const near: Partial<Candidate>[] = [
+    { region: 'east', lastPick: 5 },
+    { region: 'east', lastPick: 1, decodeTokensPerSec: 60 },
+  ];
+  for (const candidates of [among(far, ...near), among(...near, far)]) {
+    const { index } = choose('multi-objective', candidates, { region: 'east' })!;
+    assert.equal(candidates[index]!.decodeTokensPerSec, 60);
+  }
+});
+
 test('a thousand candidates are compared in well under 0.2 ms', (t) => {
   const candidates = among(
     ...Array.from({ length: 1000 }, (_, at) => ({
