@@ -84,6 +84,9 @@ test('a job for which nobody is there yet starts when somebody could be, if that
   seen.step({ type: 'reachable', name: 'b', up: false });
   const again = predictStartMs(seen.job('b'), jobPosition(seen.job('b')), seen.now, { startMs: 20_000 });
   assert.equal(again, 21_000);
+  seen.backend('b', { types: ['other'] });
+  const none = predictStartMs(seen.job('b'), jobPosition(seen.job('b')), seen.now, { startMs: 20_000 });
+  assert.equal(none, 21_000, 'nor where no backend fits at all any more');
 });
 
 test('jobs of other lanes that go first at the same backend count', () => {

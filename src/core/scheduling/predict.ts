@@ -123,7 +123,7 @@ function rivalJobs(entry: JobEntry, lane: Lane): number {
       if (rival !== lane && rival.size > 0) jobs += jobsBefore(entry, rival) / rival.backends.length;
     }
   }
-  return (jobs * backends.length) / visited;
+  return visited === 0 ? 0 : (jobs * backends.length) / visited;
 }
 
 /** Lanes take turns by class and then by who came first. */
