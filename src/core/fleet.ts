@@ -2,8 +2,9 @@
  * The backends and what they could run. Slots in use follow from the open attempts alone; everything else here
  * is what backends said of themselves since this brain started, and is not persisted.
  */
-import type { Labels } from '../model/records.ts';
+import type { JobClass, Labels } from '../model/records.ts';
 import { Lane, laneKey, type Need } from './queue/lane.ts';
+import { Running } from './running.ts';
 
 export interface BackendInfo {
   readonly name: string;
@@ -54,6 +55,8 @@ const needOf = ({ kind, type, model, modelRef, contextTokens, labels }: Need): N
 export class BackendEntry {
   info: BackendInfo;
   used = 0;
+  /** Since when its slots are in use, as far as that is known. */
+  running = new Running();
   up = true;
   /** It takes nothing new, whether it answers or not: a worker that is to go, or whose pool is silent. */
   closed = false;
@@ -92,6 +95,7 @@ export class Fleet {
   readonly emptied = new Set<string>();
   /** Slots in use by backend name, known or not: attempts outlive the registration of their backend. */
   readonly #used = new Map<string, number>();
+  readonly #running = new Map<string, Running>();
   readonly #blocked = new Set<BackendEntry>();
   #picks = 0;
 
@@ -117,6 +121,7 @@ export class Fleet {
     backend.blockedUntil = 0;
     this.#blocked.delete(backend);
     backend.used = this.#used.get(info.name) ?? 0;
+    backend.running = this.#running.get(info.name) ?? backend.running;
     this.backends.set(info.name, backend);
     for (const lane of this.lanes.values()) this.#link(lane, backend);
     this.#refresh(backend);
@@ -173,18 +178,27 @@ export class Fleet {
     return next;
   }
 
-  occupy(name: string): void {
+  /** `at` and class of what takes the slot are for estimates. */
+  occupy(name: string, at?: number, jobClass: JobClass = 'batch'): void {
     this.#count(name, 1);
     const backend = this.backends.get(name);
-    if (!backend) return;
-    backend.lastPick = ++this.#picks;
-    backend.uses++;
+    if (backend) {
+      backend.lastPick = ++this.#picks;
+      backend.uses++;
+    }
+    if (at === undefined) return;
+    const running = this.#running.get(name) ?? backend?.running ?? new Running();
+    this.#running.set(name, running);
+    running.enter(jobClass, at);
   }
 
-  vacate(name: string, now = 0): void {
+  /** With the same `at` and class as when the slot was taken. */
+  vacate(name: string, now = 0, at?: number, jobClass: JobClass = 'batch'): void {
     const backend = this.backends.get(name);
     if (backend) backend.idleSince = now;
     this.#count(name, -1);
+    if (at !== undefined) this.#running.get(name)?.leave(jobClass, at);
+    if (!this.#used.has(name)) this.#running.delete(name);
   }
 
   /** Forgets a backend that is gone for good; what was open on it must be settled before. */

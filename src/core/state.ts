@@ -238,7 +238,7 @@ export class State {
       else this.#openAttempt(entry, after, token);
     } else if (entry.open?.n === after.n) {
       this.open.delete(token);
-      this.fleet.vacate(after.backend, now);
+      this.fleet.vacate(after.backend, now, after.at, entry.ask.class);
       entry.open = undefined;
       entry.token = '';
       remember(entry, after);
@@ -252,7 +252,7 @@ export class State {
     entry.open = attempt;
     entry.token = token;
     this.open.set(token, entry);
-    this.fleet.occupy(attempt.backend);
+    this.fleet.occupy(attempt.backend, attempt.at, entry.ask.class);
   }
 
   /** An ended job whose attempt still holds its slot keeps its session too, and stays until both are free. */

@@ -124,5 +124,5 @@ function noteUsage(turn: Turn, entry: JobEntry, name: string, usage: UsedTokens 
 
 function measure(turn: Turn, entry: JobEntry, attempt: AttemptRecord): void {
   if (attempt.acceptedAt === undefined) return;
-  turn.state.fleet.laneOf(entry.ask).measured(turn.now - attempt.acceptedAt);
+  turn.state.fleet.laneOf(entry.ask).measured(turn.now - attempt.acceptedAt, entry.ask.class);
 }

@@ -163,3 +163,14 @@ test('with one principal the position is exact', () => {
   for (const entry of entries) queue.add(entry);
   for (const [at, entry] of entries.entries()) assert.equal(queue.positionOf(entry), at);
 });
+
+test('how many came before a job is known for those that wait, whoever left meanwhile', () => {
+  const queue = new ClassQueue();
+  assert.equal(queue.cameBefore(1), 0);
+  const entries = Array.from({ length: 100 }, (_, at) => makeEntry(at + 1));
+  for (const entry of entries) queue.add(entry);
+  assert.deepEqual([queue.cameBefore(1), queue.cameBefore(41), queue.cameBefore(999)], [0, 40, 100]);
+  for (let n = 0; n < 50; n++) queue.take();
+  queue.oldest();
+  assert.deepEqual([queue.cameBefore(51), queue.cameBefore(61), queue.cameBefore(999)], [0, 10, 50]);
+});

@@ -4,6 +4,7 @@
  */
 
 import { uidOf } from '../../model/records.ts';
+import { DecayedRate } from '../decayed-rate.ts';
 import type { JobEntry } from '../entry.ts';
 import { Flow } from './flow.ts';
 import { IndexedHeap } from './heap.ts';
@@ -20,8 +21,12 @@ const ownerOf = ({ ask }: JobEntry): string => uidOf(ask.tenant, ask.principal);
 
 /** Beyond this many flows a position is estimated without visiting each. */
 const EXACT_FLOWS = 32;
+/** What came in the last few minutes says how fast more will come. */
+const ARRIVALS_TAU_MS = 120_000;
 
 export class ClassQueue {
+  /** How fast jobs become ready. */
+  readonly rate = new DecayedRate(ARRIVALS_TAU_MS);
   readonly #flows = new Map<string, Flow>();
   readonly #active = new IndexedHeap<Flow>((a, b) => a.vtime < b.vtime, FLOW_PLACE);
   /** Entries in order of becoming ready; those that left are skipped when they reach the front. */
@@ -45,6 +50,7 @@ export class ClassQueue {
     }
     flow.add(entry);
     this.#size++;
+    this.rate.add(entry.readyAt);
     if (flow.size === 1) {
       flow.vtime = Math.max(flow.vtime, this.#vnow);
       this.#active.push(flow);
@@ -103,6 +109,21 @@ export class ClassQueue {
       position += Math.min(flow.size, rank + (flow.vtime < own.vtime ? 1 : 0));
     }
     return Math.max(0, Math.min(this.#size - 1, position));
+  }
+
+  /** About how many waiting jobs were submitted before the one with number `n`. */
+  cameBefore(n: number): number {
+    let from = this.#oldestAt;
+    let to = this.#arrivals.length;
+    const all = to - from;
+    if (all === 0) return 0;
+    // Nearly in order of submission: only jobs that were parked came out of turn.
+    while (from < to) {
+      const middle = (from + to) >>> 1;
+      if ((this.#arrivals[middle] as JobEntry).ask.n < n) from = middle + 1;
+      else to = middle;
+    }
+    return Math.round((this.#size * (from - this.#oldestAt)) / all);
   }
 
   #stillHere(at: number): boolean {

@@ -6,6 +6,7 @@ import type { JobClass, Labels } from '../../model/records.ts';
 import type { JobEntry } from '../entry.ts';
 import type { BackendEntry } from '../fleet.ts';
 import { ClassQueue } from './class-queue.ts';
+import { ServiceTimes } from './service-times.ts';
 
 /** What a backend must have to run the jobs of a lane. */
 export interface Need {
@@ -61,6 +62,11 @@ export class Lane {
   serviceMs: number | undefined;
   /** Why no worker is started for it, where that was looked into. */
   waitsFor: string | undefined;
+  /** The same by class: people and batch work ask for very different things. */
+  readonly times: Readonly<Record<JobClass, ServiceTimes>> = {
+    interactive: new ServiceTimes(),
+    batch: new ServiceTimes(),
+  };
   #picksSinceBatch = 0;
 
   constructor(key: string, need: Need) {
@@ -105,7 +111,8 @@ export class Lane {
     return entry.ask.class === 'interactive' ? own : own + this.interactive.size;
   }
 
-  measured(serviceMs: number): void {
+  measured(serviceMs: number, jobClass: JobClass = 'batch'): void {
+    this.times[jobClass].add(serviceMs);
     this.serviceMs =
       this.serviceMs === undefined
         ? serviceMs

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { EngineKit, SUCCESS } from '../../../test/fakes/engine-kit.ts';
+import { backendInfo, EngineKit, makeEntry, START, SUCCESS } from '../../../test/fakes/engine-kit.ts';
+import { Fleet } from '../fleet.ts';
 import { jobPosition, predictStartMs } from './predict.ts';
 
 const predict = (kit: EngineKit, id: string): number | undefined =>
@@ -69,4 +70,75 @@ test('what is known is told: a time to wait for, a start that is under way', () 
   kit.submit('parked', { notBefore: kit.now + 700 });
   assert.equal(predict(kit, 'parked'), 700);
   assert.equal(predict(kit, 'runs0'), 0);
+});
+
+test('a job for which nobody is there yet starts when somebody could be, if that is known', () => {
+  const kit = new EngineKit();
+  for (const id of ['a', 'b']) kit.submit(id);
+  const cold = (id: string) =>
+    predictStartMs(kit.job(id), jobPosition(kit.job(id)), kit.now, { startMs: 20_000 });
+  assert.deepEqual([cold('a'), cold('b')], [20_000, 20_000]);
+  const seen = measured();
+  seen.submit('a');
+  seen.submit('b');
+  seen.step({ type: 'reachable', name: 'b', up: false });
+  const again = predictStartMs(seen.job('b'), jobPosition(seen.job('b')), seen.now, { startMs: 20_000 });
+  assert.equal(again, 21_000);
+  seen.backend('b', { types: ['other'] });
+  const none = predictStartMs(seen.job('b'), jobPosition(seen.job('b')), seen.now, { startMs: 20_000 });
+  assert.equal(none, 21_000, 'nor where no backend fits at all any more');
+});
+
+test('jobs of other lanes that go first at the same backend count', () => {
+  const kit = measured();
+  kit.submit('rival', { type: 'other' });
+  kit.submit('a');
+  kit.submit('late', { type: 'other' });
+  assert.equal(predict(kit, 'a'), 2000);
+  kit.submit('person', { type: 'other', class: 'interactive' });
+  assert.equal(predict(kit, 'a'), 3000);
+});
+
+test('batch work waits longer the more people come', () => {
+  const quiet = measured(4);
+  const lively = measured(4);
+  // Thirty people a minute ask for a second each, of four slots.
+  for (let n = 0; n < 30; n++) {
+    for (const kit of [quiet, lively]) kit.pass(2000);
+    const id = `p${n}`;
+    lively.submit(id, { class: 'interactive', type: 't' });
+    lively.cancel(id);
+  }
+  for (const kit of [quiet, lively]) for (const id of ['a', 'b']) kit.submit(id);
+  assert.ok(predict(lively, 'b')! > 1.1 * predict(quiet, 'b')!);
+});
+
+test('nothing starts before the backend takes offers again', () => {
+  const kit = new EngineKit();
+  kit.backend('b');
+  kit.submit('seen');
+  kit.accept('seen');
+  kit.pass(10);
+  kit.end('seen', SUCCESS);
+  kit.submit('busy');
+  kit.offered('busy', { is: 'busy', retryAfterMs: 5000 });
+  kit.submit('a');
+  assert.equal(predict(kit, 'a'), 5000);
+});
+
+test('what has run for most of its time leaves its slot soon', () => {
+  const predicted = (elapsed: number | undefined): number => {
+    const fleet = new Fleet();
+    fleet.put(backendInfo('b'));
+    const entry = makeEntry(1);
+    entry.lane = fleet.laneOf(entry.ask);
+    entry.lane.batch.add(entry);
+    for (let n = 0; n < 20; n++) entry.lane.measured(900 + 10 * n);
+    fleet.occupy('b', elapsed === undefined ? undefined : START - elapsed, 'batch');
+    return predictStartMs(entry, jobPosition(entry), START)!;
+  };
+  assert.ok(predicted(0) > 900 && predicted(0) < 1100, String(predicted(0)));
+  assert.ok(Math.abs(predicted(600) - 400) < 50, String(predicted(600)));
+  assert.ok(predicted(10_000) <= predicted(undefined));
+  assert.ok(Math.abs(predicted(undefined) - 500) < 30, 'half of it where nobody knows since when');
 });

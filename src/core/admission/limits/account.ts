@@ -1,0 +1,167 @@
+/** What one scope has used: its buckets, its open reservations, its budget. */
+import { Bucket } from './bucket.ts';
+import type { Limit } from './limit.ts';
+
+export interface Cost {
+  readonly requests: number;
+  /** An estimate; the real number is known at the end. */
+  readonly tokens: number;
+}
+
+/** What one reservation holds. */
+export interface Hold extends Cost {
+  readonly at: number;
+}
+
+export type What = 'requests' | 'tokens' | 'concurrency' | 'budget';
+
+/** What is missing, and for how long: Infinity where no time brings it. */
+export interface Shortage {
+  readonly what: What;
+  readonly waitMs: number;
+}
+
+const NO_ROOM: Shortage = { what: 'concurrency', waitMs: Number.POSITIVE_INFINITY };
+const NO_BUDGET: Shortage = { what: 'budget', waitMs: Number.POSITIVE_INFINITY };
+
+/** How an account is kept over a restart: settled amounts, and apart from them what open reservations hold. */
+export interface AccountRecord {
+  readonly scope: string;
+  readonly requests?: number;
+  readonly tokens?: number;
+  readonly spent?: number;
+  readonly heldRequests?: number;
+  readonly heldTokens?: number;
+}
+
+export class Account {
+  readonly name: string;
+  limit: Limit | undefined;
+  requests: Bucket | undefined;
+  tokens: Bucket | undefined;
+  /** Open reservations. */
+  running = 0;
+  /** Tokens used so far, those that open reservations hold included. */
+  spent = 0;
+  heldRequests = 0;
+  heldTokens = 0;
+
+  constructor(name: string, limit: Limit | undefined, now: number) {
+    this.name = name;
+    this.#setLimit(limit, now, Number.NEGATIVE_INFINITY);
+  }
+
+  configure(limit: Limit | undefined, now: number): void {
+    this.#setLimit(limit, now, now);
+  }
+
+  #setLimit(limit: Limit | undefined, now: number, since: number): void {
+    this.limit = limit;
+    const { requestsPerSec: perSec, tokensPerSec, burstRequests, burstTokens } = limit ?? {};
+    this.requests = changed(this.requests, perSec, burstRequests ?? Math.max(1, perSec ?? 0), now, since);
+    this.tokens = changed(this.tokens, tokensPerSec, burstTokens ?? tokensPerSec ?? 0, now, since);
+  }
+
+  /** The gravest thing missing: a budget never comes back, a known wait can be told, a free place cannot. */
+  shortage(cost: Cost, now: number): Shortage | undefined {
+    const budget = this.limit?.tokenBudget;
+    if (budget !== undefined && (this.spent >= budget || this.spent + cost.tokens > budget)) return NO_BUDGET;
+    const requestWait = waitOf(this.requests, cost.requests, now);
+    const tokenWait = waitOf(this.tokens, cost.tokens, now);
+    if (requestWait > 0 || tokenWait > 0) {
+      return tokenWait > requestWait
+        ? { what: 'tokens', waitMs: tokenWait }
+        : { what: 'requests', waitMs: requestWait };
+    }
+    const { concurrency } = this.limit ?? {};
+    return concurrency !== undefined && this.running >= concurrency ? NO_ROOM : undefined;
+  }
+
+  take(cost: Cost, now: number): void {
+    this.requests?.refill(now);
+    this.requests?.take(cost.requests);
+    this.tokens?.refill(now);
+    this.tokens?.take(cost.tokens);
+    this.running++;
+    this.spent += cost.tokens;
+    this.heldRequests += cost.requests;
+    this.heldTokens += cost.tokens;
+  }
+
+  /** A reservation has ended: the estimate is replaced by what was really used. */
+  settle(hold: Hold, realTokens: number, now: number): void {
+    this.#end(hold);
+    const more = realTokens - hold.tokens;
+    this.spent = Math.max(0, this.spent + more);
+    if (more <= 0) return giveBack(this.tokens, -more, hold, now);
+    this.tokens?.refill(now);
+    this.tokens?.take(more);
+  }
+
+  /** A reservation was not used at all. */
+  release(hold: Hold, now: number): void {
+    this.settle(hold, 0, now);
+    giveBack(this.requests, hold.requests, hold, now);
+  }
+
+  /** Nothing would be lost if it were made anew. */
+  isIdle(now: number): boolean {
+    if (this.running > 0) return false;
+    if (this.spent > 0 && this.limit?.tokenBudget !== undefined) return false;
+    this.requests?.refill(now);
+    this.tokens?.refill(now);
+    return this.requests?.isFull() !== false && this.tokens?.isFull() !== false;
+  }
+
+  toRecord(now: number): AccountRecord {
+    this.requests?.refill(now);
+    this.tokens?.refill(now);
+    return {
+      scope: this.name,
+      ...(this.requests && { requests: this.requests.level }),
+      ...(this.tokens && { tokens: this.tokens.level }),
+      ...(this.limit?.tokenBudget !== undefined && { spent: this.spent - this.heldTokens }),
+      ...(this.heldRequests > 0 && { heldRequests: this.heldRequests }),
+      ...(this.heldTokens > 0 && { heldTokens: this.heldTokens }),
+    };
+  }
+
+  load(record: AccountRecord, at: number, now: number): void {
+    const { requests, tokens, spent, heldRequests, heldTokens } = record;
+    if (requests !== undefined) this.requests?.load(requests, at, heldRequests ?? 0, now);
+    if (tokens !== undefined) this.tokens?.load(tokens, at, heldTokens ?? 0, now);
+    this.spent = spent ?? 0;
+  }
+
+  #end(cost: Cost): void {
+    this.running = Math.max(0, this.running - 1);
+    this.heldRequests = Math.max(0, this.heldRequests - cost.requests);
+    this.heldTokens = Math.max(0, this.heldTokens - cost.tokens);
+  }
+}
+
+function waitOf(bucket: Bucket | undefined, amount: number, now: number): number {
+  if (!bucket) return 0;
+  bucket.refill(now);
+  bucket.clip();
+  return bucket.waitMs(amount);
+}
+
+function giveBack(bucket: Bucket | undefined, amount: number, hold: Hold, now: number): void {
+  if (!bucket || hold.at <= bucket.since) return;
+  bucket.refill(now);
+  bucket.giveBack(amount);
+}
+
+function changed(
+  bucket: Bucket | undefined,
+  rate: number | undefined,
+  burst: number,
+  now: number,
+  since: number,
+): Bucket | undefined {
+  if (rate === undefined) return undefined;
+  if (!bucket) return new Bucket(rate, burst, now, since);
+  if (bucket.rate !== rate || bucket.burst !== burst) bucket.change(rate, burst, now);
+  return bucket;
+}

@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { type Algorithm, type Candidate, choose, EVEN_WEIGHTS, type PlacementOptions } from './score.ts';
+
+const ALGORITHMS: readonly Algorithm[] = ['least-loaded', 'most-vram-free', 'round-robin', 'multi-objective'];
+
+const PLAIN: Candidate = {
+  name: 'w',
+  used: 0,
+  slots: 4,
+  vramFree: 10,
+  vramTotal: 80,
+  lastPick: 0,
+  order: 0,
+  decodeTokensPerSec: undefined,
+  region: undefined,
+  holdsContext: false,
+};
+
+const among = (...fields: Partial<Candidate>[]): Candidate[] =>
+  fields.map((given, at) => ({ ...PLAIN, name: `w${at}`, order: at, ...given }));
+
+const small = (max: number) => fc.integer({ min: 0, max });
+
+const anyField = fc.record({
+  used: small(4),
+  slots: small(4),
+  vramFree: small(3).map((units) => units * 20),
+  vramTotal: fc.constantFrom(0, 80),
+  lastPick: small(3),
+  decodeTokensPerSec: fc.option(
+    small(3).map((units) => units * 30),
+    { nil: undefined },
+  ),
+  region: fc.constantFrom(undefined, 'east', 'west'),
+  holdsContext: fc.integer({ min: 0, max: 5 }).map((n) => n === 0),
+  rttMs: fc.option(small(100), { nil: undefined }),
+});
+
+const anyCandidates = fc.array(anyField, { maxLength: 12 }).map((fields) => among(...fields));
+const anyOptions: fc.Arbitrary<PlacementOptions> = fc.record({
+  region: fc.constantFrom(undefined, 'east', 'west', 'south'),
+  weights: fc.record({ latency: small(3), vram: small(3), balance: small(3) }),
+  cursor: fc.option(small(12), { nil: undefined }),
+});
+const anyAlgorithm = fc.constantFrom(...ALGORITHMS);
+
+const isFree = ({ used, slots }: Candidate): boolean => used < slots;
+
+test('free before full, context before all, the nearest region before the algorithm, whatever the rest says', () => {
+  fc.assert(
+    fc.property(anyAlgorithm, anyCandidates, anyOptions, (algorithm, candidates, options) => {
+      const choice = choose(algorithm, candidates, options);
+      const free = candidates.filter(isFree);
+      if (free.length === 0) return assert.equal(choice, undefined);
+      const chosen = candidates[choice!.index]!;
+      assert.ok(isFree(chosen));
+      const holders = free.filter(({ holdsContext }) => holdsContext);
+      if (holders.length > 0) assert.ok(chosen.holdsContext && choice!.reason === 'context');
+      const peers = holders.length > 0 ? holders : free;
+      if (peers.some(({ region }) => region === options.region)) {
+        assert.ok(options.region === undefined || chosen.region === options.region);
+      }
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test('the same candidates in any order give the same choice, and the same one every time', () => {
+  const shuffled = anyCandidates.chain((candidates) =>
+    fc.tuple(
+      fc.constant(candidates),
+      fc.shuffledSubarray(candidates, { minLength: candidates.length, maxLength: candidates.length }),
+    ),
+  );
+  fc.assert(
+    fc.property(anyAlgorithm, shuffled, anyOptions, (algorithm, [first, second], options) => {
+      const one = choose(algorithm, first, options);
+      const other = choose(algorithm, second, options);
+      assert.deepEqual(choose(algorithm, first, options), one);
+      assert.equal(one && first[one.index]!.name, other && second[other.index]!.name);
+      assert.equal(one?.reason, other?.reason);
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test('what is chosen is best by the algorithm among those that the rules leave', () => {
+  fc.assert(
+    fc.property(anyCandidates, (candidates) => {
+      const equals = candidates.map((one) => ({ ...one, holdsContext: false }));
+      const free = equals.filter(isFree);
+      if (free.length === 0) return;
+      const least = equals[choose('least-loaded', equals)!.index]!;
+      const most = equals[choose('most-vram-free', equals)!.index]!;
+      assert.equal(least.used / least.slots, Math.min(...free.map(({ used, slots }) => used / slots)));
+      assert.equal(most.vramFree, Math.max(...free.map(({ vramFree }) => vramFree)));
+    }),
+  );
+});
+
+test('in turns each gets one, in order, and then it starts over', () => {
+  const candidates = among({}, {}, { used: 4 }, {}, {});
+  const names: string[] = [];
+  let cursor: number | undefined;
+  for (let n = 0; n < 9; n++) {
+    const chosen = candidates[choose('round-robin', candidates, { cursor })!.index]!;
+    cursor = chosen.order;
+    names.push(chosen.name);
+  }
+  assert.deepEqual(names, ['w0', 'w1', 'w3', 'w4', 'w0', 'w1', 'w3', 'w4', 'w0']);
+});
+
+test('among equals the one that waited longest', () => {
+  const candidates = among({ lastPick: 3 }, { lastPick: 1 }, { lastPick: 2 });
+  for (const algorithm of ['least-loaded', 'most-vram-free', 'multi-objective'] as const) {
+    assert.deepEqual(choose(algorithm, candidates), { index: 1, reason: algorithm });
+  }
+});
+
+test('each objective counts for as much as it is weighed', () => {
+  const candidates = among(
+    { decodeTokensPerSec: 100, used: 1, vramFree: 10 },
+    { decodeTokensPerSec: 20, used: 1, vramFree: 70 },
+    { decodeTokensPerSec: 20, used: 0, vramFree: 10 },
+  );
+  const none = { latency: 0, vram: 0, balance: 0 };
+  const chosen = (...names: (keyof typeof none)[]) =>
+    choose('multi-objective', candidates, {
+      weights: { ...none, ...Object.fromEntries(names.map((name) => [name, 1])) },
+    })!.index;
+  assert.deepEqual([chosen('latency'), chosen('vram'), chosen('balance')], [0, 1, 2]);
+  assert.equal(choose('multi-objective', candidates, { weights: EVEN_WEIGHTS })!.index, 1);
+});
+
+test('a slow worker gets less than a fast one with the same load, one that was never measured is tried', () => {
+  const weights = { latency: 1, vram: 0, balance: 0 };
+  const pick = (...fields: Partial<Candidate>[]) =>
+    choose('multi-objective', among(...fields), { weights })!.index;
+  assert.equal(pick({ decodeTokensPerSec: 30 }, { decodeTokensPerSec: 60 }), 1);
+  assert.equal(pick({ decodeTokensPerSec: 30 }, { decodeTokensPerSec: 60, used: 3 }), 1);
+  assert.equal(pick({ decodeTokensPerSec: 50 }, { decodeTokensPerSec: 60, used: 3 }), 0);
+  assert.equal(pick({ decodeTokensPerSec: 60, lastPick: 1 }, {}), 1);
+});
+
+test('another region is taken when the own one is full, the nearest of them first', () => {
+  const candidates = among(
+    { region: 'east', used: 4 },
+    { region: 'west', rttMs: 80 },
+    { region: 'south', rttMs: 30, used: 2 },
+    { region: 'north' },
+  );
+  const choice = choose('least-loaded', candidates, { region: 'east' });
+  assert.deepEqual(choice, { index: 2, reason: 'region+least-loaded' });
+});
+
+test('how fast those are that cannot be chosen changes nothing', () => {
+  const far: Partial<Candidate> = { region: 'west', rttMs: 100, decodeTokensPerSec: 1000 };
+  const near: Partial<Candidate>[] = [
+    { region: 'east', lastPick: 5 },
+    { region: 'east', lastPick: 1, decodeTokensPerSec: 60 },
+  ];
+  for (const candidates of [among(far, ...near), among(...near, far)]) {
+    const { index } = choose('multi-objective', candidates, { region: 'east' })!;
+    assert.equal(candidates[index]!.decodeTokensPerSec, 60);
+  }
+});
+
+test('a thousand candidates are compared in well under 0.2 ms', (t) => {
+  const candidates = among(
+    ...Array.from({ length: 1000 }, (_, at) => ({
+      used: at % 4,
+      vramFree: (at * 37) % 80,
+      lastPick: (at * 7919) % 1000,
+      decodeTokensPerSec: 20 + (at % 50),
+      region: at % 3 === 0 ? 'east' : 'west',
+      rttMs: at % 90,
+    })),
+  );
+  for (const algorithm of ALGORITHMS) {
+    const runs: number[] = [];
+    for (let n = 0; n < 300; n++) {
+      const begun = performance.now();
+      choose(algorithm, candidates, { region: 'east', cursor: n });
+      runs.push(performance.now() - begun);
+    }
+    const median = runs.sort((a, b) => a - b)[150]!;
+    t.diagnostic(`${algorithm}: ${(median * 1000).toFixed(0)} µs`);
+    assert.ok(median < 0.2, `${algorithm}: ${median} ms`);
+  }
+});
