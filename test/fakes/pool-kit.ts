@@ -1,5 +1,7 @@
 /** A pool manager in this process or in one of its own, with workers that are told how to misbehave. */
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { processesWith } from '../../src/backends/local/command/identity.ts';
@@ -105,6 +107,28 @@ export class PoolCaller {
   }
 }
 
+const endings = new WeakMap<TestContext, (() => unknown)[]>();
+
+/** What was made last goes first: a folder after all that works in it. */
+export function atEnd(t: TestContext, run: () => unknown): void {
+  const known = endings.get(t);
+  if (known) {
+    known.push(run);
+    return;
+  }
+  const all = [run];
+  endings.set(t, all);
+  t.after(async () => {
+    for (const each of all.reverse()) await each();
+  });
+}
+
+export function poolFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'orchd-pool-'));
+  atEnd(t, () => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
+  return folder;
+}
+
 export const livingOf = (state: PoolState, id: string): number[] =>
   processesWith(MARK_VARIABLE, `${state.registry}/${id}`);
 
@@ -121,6 +145,6 @@ export async function pool(
     endWorkers: true,
     ...options,
   });
-  t.after(() => manager.stop());
+  atEnd(t, () => manager.stop());
   return new PoolCaller(manager.url, manager.token);
 }

@@ -9,18 +9,27 @@ interface Remembered {
   readonly id: string;
   /** Where it listened the last time: workers that are starting call there. */
   readonly port?: number;
+  /** No version of the state is as high as this. */
+  readonly versions: number;
 }
+
+/** Written ahead of their use, many at a time, so that a restart never goes back. */
+const VERSIONS = 1000;
 
 export class PoolFolder {
   readonly layout: PoolLayout;
+  /** Above all that an earlier manager has used. */
+  readonly firstVersion: number;
   readonly #env: Env;
   readonly #release: () => Promise<void>;
   #remembered: Remembered;
+  #written: Promise<void> = Promise.resolve();
 
   private constructor(env: Env, layout: PoolLayout, remembered: Remembered, release: () => Promise<void>) {
     this.layout = layout;
     this.#env = env;
     this.#remembered = remembered;
+    this.firstVersion = remembered.versions - VERSIONS;
     this.#release = release;
   }
 
@@ -30,11 +39,11 @@ export class PoolFolder {
     const lock = await env.disk.lock(layout.lock);
     if (!lock) throw new OrchdError('STORE_LOCKED', 'another pool manager has this folder');
     try {
-      let remembered = await readRecord<Remembered>(env.disk, layout.registry);
-      if (typeof remembered?.id !== 'string' || remembered.id === '') {
-        remembered = { id: env.random.hex(8) };
-        await writeRecord(env, layout.registry, remembered, layout.folder);
-      }
+      const known = await readRecord<Partial<Remembered>>(env.disk, layout.registry);
+      const first = Number.isSafeInteger(known?.versions) ? (known?.versions as number) : 1;
+      const id = typeof known?.id === 'string' && known.id !== '' ? known.id : env.random.hex(8);
+      const remembered = { ...known, id, versions: first + VERSIONS };
+      await writeRecord(env, layout.registry, remembered, layout.folder);
       return new PoolFolder(env, layout, remembered, () => lock.release());
     } catch (error) {
       await lock.release();
@@ -52,13 +61,29 @@ export class PoolFolder {
   }
 
   async rememberPort(port: number): Promise<void> {
-    if (port === this.#remembered.port) return;
-    this.#remembered = { ...this.#remembered, port };
-    await writeRecord(this.#env, this.layout.registry, this.#remembered, this.layout.folder);
+    if (port !== this.#remembered.port) await this.#remember({ port });
   }
 
-  close(): Promise<void> {
-    return this.#release();
+  /** Sees to it that there are versions above this one. */
+  reserve(version: number): void {
+    const { versions } = this.#remembered;
+    if (version + VERSIONS / 2 < versions) return;
+    this.#remember({ versions: versions + VERSIONS }).catch(() => undefined);
+  }
+
+  #remember(changes: Partial<Remembered>): Promise<void> {
+    this.#remembered = { ...this.#remembered, ...changes };
+    const write = this.#written
+      .catch(() => undefined)
+      .then(() => writeRecord(this.#env, this.layout.registry, this.#remembered, this.layout.folder));
+    write.catch(() => undefined);
+    this.#written = write;
+    return write;
+  }
+
+  async close(): Promise<void> {
+    await this.#written.catch(() => undefined);
+    await this.#release();
   }
 }
 

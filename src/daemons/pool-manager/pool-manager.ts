@@ -17,6 +17,7 @@ import { entryOf, type TokenEntry } from '../../wire/tokens.ts';
 import { checkedPoolConfig, type PoolConfig } from './config.ts';
 import { Devices } from './devices.ts';
 import { EpochFile } from './epoch-file.ts';
+import { Hub } from './hub.ts';
 import { Launches } from './launches.ts';
 import { ModelFiles } from './model-files.ts';
 import { keptToken, PoolFolder } from './pool-folder.ts';
@@ -61,7 +62,7 @@ export class PoolManager extends Service {
     this.#settings = settingsOf(checkedPoolConfig(options.config), process.env);
     this.#env = options.env ?? realEnv();
     this.#outbound = new Outbound({ timers: this.#env.timers });
-    this.#feed = new StateFeed(this.#env.timers, this.#env.clock.now());
+    this.#feed = new StateFeed(this.#env.timers, (version) => this.#folder?.reserve(version));
   }
 
   /** Where it is reached; known once it has started. */
@@ -101,6 +102,7 @@ export class PoolManager extends Service {
     const { logger, config } = this.#options;
     const folder = await PoolFolder.open(this.#env, this.#settings.data);
     this.#folder = folder;
+    this.#feed.begin(folder.firstVersion);
     const tokens = await this.#tokens(folder);
     this.#devices = new Devices({
       env: this.#env,
@@ -112,12 +114,16 @@ export class PoolManager extends Service {
     const { problem } = this.#devices;
     if (problem !== undefined) logger.warn('the devices could not be asked for', { reason: problem });
     const epochs = await EpochFile.open(this.#env, folder.layout);
-    const launches = this.#launches();
+    const models = this.#models(folder.registry);
+    const launches = this.#launches(models);
     const workers = this.#workersOf(folder, this.#devices, launches);
     this.#workers = workers;
     // What there is must be known before anybody can ask.
     await workers.adopt();
-    const routes = poolRoutes({ workers, epochs, launches, feed: this.#feed, state: () => this.state() });
+    const routes = poolRoutes({
+      ...{ env: this.#env, workers, epochs, models, launches, feed: this.#feed },
+      state: () => this.state(),
+    });
     await this.#listen(folder, routes, tokens);
     this.#register();
   }
@@ -147,12 +153,23 @@ export class PoolManager extends Service {
     );
   }
 
-  #launches(): Launches {
-    const { modelRoots, hubCache, engines, workerCommand, passEnv, workerHost, slots, contextLength } =
-      this.#settings;
+  #models(registry: string): ModelFiles {
+    const { env, outbound, logger } = {
+      env: this.#env,
+      outbound: this.#outbound,
+      logger: this.#options.logger,
+    };
+    const { hf_endpoint: endpoint, hf_redirect_hosts: redirectHosts = [] } = this.#options.config;
+    const hub = endpoint && new Hub({ env, outbound, logger, endpoint, redirectHosts, registry });
+    const { modelRoots: roots, hubCache } = this.#settings;
+    return new ModelFiles({ env, roots, hubCache, ...(hub && { hub }) });
+  }
+
+  #launches(models: ModelFiles): Launches {
+    const { engines, workerCommand, passEnv, workerHost, slots, contextLength } = this.#settings;
     return new Launches({
       env: this.#env,
-      models: new ModelFiles({ env: this.#env, roots: modelRoots, hubCache }),
+      models,
       rules: engines,
       command: workerCommand,
       environment: workerEnvironment(passEnv),

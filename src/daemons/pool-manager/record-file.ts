@@ -20,8 +20,20 @@ export class RecordFile {
     return this.#record;
   }
 
-  /** Counts at once; settles when it is on stable storage. */
+  /** Counts at once, and is taken back where it cannot be written; settles when it is on stable storage. */
   save(changes: Partial<WorkerRecord>): Promise<void> {
+    const before: Partial<WorkerRecord> = this.#record;
+    return this.keep(changes).catch((error: unknown) => {
+      const keys = Object.keys(changes) as (keyof WorkerRecord)[];
+      // What has changed again since then is not ours to take back.
+      const own = keys.filter((key) => this.#record[key] === changes[key]);
+      this.#record = { ...this.#record, ...Object.fromEntries(own.map((key) => [key, before[key]])) };
+      throw error;
+    });
+  }
+
+  /** Counts whether or not it can be written: the world has changed already. */
+  keep(changes: Partial<WorkerRecord>): Promise<void> {
     this.#record = { ...this.#record, ...changes };
     const write = this.#written.catch(() => undefined).then(() => this.#write());
     write.catch(() => undefined);

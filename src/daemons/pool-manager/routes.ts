@@ -1,6 +1,7 @@
 /** What a pool manager answers to. */
 import { Type } from 'typebox';
 import { checker } from '../../kit/check.ts';
+import type { Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { parseModelRef } from '../../model/model-ref.ts';
 import {
@@ -14,8 +15,10 @@ import {
 import type { Route } from '../../wire/route.ts';
 import type { EpochFile } from './epoch-file.ts';
 import type { Launches } from './launches.ts';
+import type { ModelFiles } from './model-files.ts';
 import type { StateFeed } from './state-feed.ts';
 import { MAX_WAIT_MS } from './state-feed.ts';
+import { verifyRoute } from './verify-route.ts';
 import type { Workers } from './workers.ts';
 
 const StateQuery = Type.Object(
@@ -34,7 +37,9 @@ const checkResolve = checker(ResolveModel);
 const checkQuery = checker(StateQuery);
 
 export interface RouteParts {
+  readonly env: Env;
   readonly workers: Workers;
+  readonly models: ModelFiles;
   readonly epochs: EpochFile;
   readonly feed: StateFeed;
   readonly launches: Launches;
@@ -42,7 +47,15 @@ export interface RouteParts {
 }
 
 export function poolRoutes(parts: RouteParts): Route[] {
-  return [health(parts), state(parts), ...orders(parts), ready(parts), resolve(parts)];
+  const { env, models } = parts;
+  return [
+    health(parts),
+    state(parts),
+    ...orders(parts),
+    ready(parts),
+    resolve(parts),
+    verifyRoute(env, models),
+  ];
 }
 
 const health = ({ workers }: RouteParts): Route => ({

@@ -5,18 +5,21 @@ import type { Timers } from '../../kit/env/env.ts';
 const MAX_WAITERS = 256;
 export const MAX_WAIT_MS = 30_000;
 
-/** Versions begin with the time, so that they grow over a restart too: nothing changes every second for long. */
-const BEGINNING_MS = Date.UTC(2020, 0, 1);
-
 export class StateFeed {
   readonly #timers: Timers;
   readonly #waiters = new Set<() => void>();
-  #version: number;
+  readonly #onVersion: (version: number) => void;
+  #version = 0;
   #closed = false;
 
-  constructor(timers: Timers, now: number) {
+  constructor(timers: Timers, onVersion: (version: number) => void) {
     this.#timers = timers;
-    this.#version = Math.max(1, Math.floor((now - BEGINNING_MS) / 1000));
+    this.#onVersion = onVersion;
+  }
+
+  /** Where an earlier manager of the same memory has ended: versions only grow. */
+  begin(version: number): void {
+    this.#version = version;
   }
 
   get version(): number {
@@ -25,6 +28,7 @@ export class StateFeed {
 
   changed(): void {
     this.#version++;
+    this.#onVersion(this.#version);
     this.#wake();
   }
 

@@ -37,6 +37,7 @@ export class ManagedWorker {
   #line: WorkerLine | undefined;
   #begun: Promise<void> = Promise.resolve();
   #ending: Promise<void> | undefined;
+  #leaving: Promise<void> | undefined;
   #gone = false;
   #removed = false;
   #closed = false;
@@ -127,7 +128,7 @@ export class ManagedWorker {
     this.#armStart();
     this.#watch();
     // Not written, it is found again by its mark.
-    await this.#file.save({ process: spawned.process }).catch((error: unknown) => this.#complain(error));
+    await this.#file.keep({ process: spawned.process }).catch((error: unknown) => this.#complain(error));
   }
 
   /** Takes over what an earlier manager has started. */
@@ -137,7 +138,7 @@ export class ManagedWorker {
     const lives = found !== undefined && isAlive(found);
     if (found && !known) await this.#file.save({ process: found });
     if (ready) this.#hasItSince = Number.NEGATIVE_INFINITY;
-    if (stopped) return this.#leave();
+    if (stopped) return void this.#leave();
     if (error) return void this.#end();
     if (!lives) {
       if (ready) this.#fail('WORKER_UNAVAILABLE', 'its process ended while no manager watched it');
@@ -158,6 +159,7 @@ export class ManagedWorker {
     if (error || stopped) {
       // It lives although it was given up.
       if (this.#gone) this.#ending = undefined;
+      this.#gone = false;
       void this.#end();
       throw new OrchdError('ILLEGAL_STATE', 'this worker was given up');
     }
@@ -174,8 +176,10 @@ export class ManagedWorker {
       );
     }
     if (!this.#parts.allowsUri(said.uri)) this.#refuse('it is reached at a place that is not allowed', 'uri');
-    this.#stopStarting();
     await this.#file.save({ ready: said, readyAt: this.#parts.env.clock.now() });
+    this.#stopStarting();
+    if (this.record.error || this.record.stopped)
+      throw new OrchdError('ILLEGAL_STATE', 'this worker was given up');
     this.#hasItSince = this.#parts.env.clock.monotonic();
     this.#parts.onChange('ready');
     this.#log('a worker is ready');
@@ -194,10 +198,11 @@ export class ManagedWorker {
   }
 
   async stop(): Promise<void> {
-    if (this.record.stopped) return this.#file.settled();
+    if (this.#leaving !== undefined) return this.#file.settled();
     await this.#file.save({ stopped: true });
-    this.#parts.onChange('status');
+    if (this.#leaving !== undefined) return;
     this.#log('a worker is stopped');
+    this.#parts.onChange('status');
     void this.#leave();
   }
 
@@ -210,10 +215,10 @@ export class ManagedWorker {
     await this.#file.settled().catch(() => undefined);
   }
 
-  /** Settles when everything of it is gone. */
+  /** Settles when everything of it is gone, whether or not that can be written down. */
   async end(): Promise<void> {
-    await this.stop();
-    await this.#ending;
+    await this.stop().catch((error: unknown) => this.#complain(error));
+    await this.#leave();
   }
 
   async #listen(uri: string): Promise<void> {
@@ -264,7 +269,12 @@ export class ManagedWorker {
     void saved.then(() => this.#end());
   }
 
-  async #leave(): Promise<void> {
+  #leave(): Promise<void> {
+    this.#leaving ??= this.#endAndRemove();
+    return this.#leaving;
+  }
+
+  async #endAndRemove(): Promise<void> {
     this.#quiet();
     await this.#end();
     if (this.#closed) return;
