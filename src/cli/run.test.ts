@@ -65,6 +65,14 @@ const WRONG: Record<string, [words: string[], says: RegExp][]> = {
     [['--port', 'http'], /--port needs a number, not "http"/],
     [['--port', '70000'], /--port needs a whole number from 0 to 65535, not "70000"/],
   ],
+  pool: [
+    [['now'], /nothing is known to do with "now"/],
+    [['--port', '70000'], /--port needs a whole number from 0 to 65535, not "70000"/],
+    [['--cpu-memory', 'half'], /--cpu-memory needs a number, not "half"/],
+    [['--id', '../x'], /"pool_id" must match pattern/],
+    [['--brain', 'nowhere'], /"brain" and "hf_endpoint" are http or https URLs/],
+    [['--config', 'no such file'], /"no such file" cannot be read/],
+  ],
   submit: [
     [[], /what is to be done\?/],
     [['a', 'b'], /one prompt: put it in quotes/],

@@ -13,6 +13,7 @@ import { doctor } from './doctor.ts';
 import { explain } from './explain.ts';
 import { jobs } from './jobs.ts';
 import { migrate } from './migrate.ts';
+import { pool } from './pool.ts';
 import { redrive } from './redrive.ts';
 import { refusalOf } from './remote.ts';
 import { resolve } from './resolve.ts';
@@ -26,6 +27,7 @@ import { packageVersion, version } from './version.ts';
 /** A command is one file and one entry here. */
 export const COMMANDS: readonly Command[] = [
   up,
+  pool,
   submit,
   jobs,
   show,

@@ -59,6 +59,8 @@ export interface ExchangeParts {
   readonly timeoutMs: number;
   /** Between two pieces of a stream; it is noticed up to a quarter later. */
   readonly idleMs?: number | undefined;
+  /** A redirect is an answer like any other, and the caller's to judge. */
+  readonly returnsRedirects?: boolean | undefined;
   readonly signal: AbortSignal | undefined;
   readonly onEnd: (exchange: Exchange) => void;
 }
@@ -199,7 +201,7 @@ export class Exchange {
     response.on('error', () => undefined);
     const status = response.statusCode ?? 0;
     if (this.#ended) response.destroy();
-    else if (status >= 300 && status < 400)
+    else if (status >= 300 && status < 400 && !this.#parts.returnsRedirects)
       this.#fail('redirect', `it answered ${status}, and redirects are not followed`);
     else this.#head.resolve(response);
   }

@@ -3,7 +3,8 @@
  *
  * O1  A target is made of a URL of the configuration, or of an authenticated pool, and of nothing else. Its name
  *     is resolved once: whoever controls the name later cannot lead us elsewhere.
- * O2  Nothing is followed: a redirect is an error.
+ * O2  Nothing is followed: a redirect is an error, or is handed to a caller who asked for it and has a list of where
+ *     it may lead.
  * O3  Everything has a bound: connections, waits, bytes. There is no queue here; a target whose connections are
  *     all in use refuses, because waiting is the brain's own business.
  * O4  What is said of a failure names the method and the origin, never a credential, a path, a query or a body.
@@ -67,6 +68,8 @@ export interface Ask {
 
 export interface StreamAsk extends Omit<Ask, 'maxBytes'> {
   readonly idleMs?: number;
+  /** Answers with a redirect as it is, instead of failing. */
+  readonly returnsRedirects?: boolean;
 }
 
 export interface Reply {
@@ -182,6 +185,7 @@ export class Target {
       timeoutMs: ask.timeoutMs ?? timeoutMs,
       idleMs,
       signal: ask.signal,
+      returnsRedirects: 'returnsRedirects' in ask && ask.returnsRedirects,
       onEnd: (ended) => through.open.delete(ended),
     });
     through.open.add(exchange);

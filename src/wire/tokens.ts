@@ -54,11 +54,20 @@ export function makeToken(
   return { token: `orchd_${id}_${secret}`, entry };
 }
 
+const FORM = /^orchd_([0-9a-f]{8})_([0-9a-f]{64})$/;
+
+/** The entry of a token that was made elsewhere; undefined for anything that has not the form of one. */
+export function entryOf(token: string, name: string, role: Role): TokenEntry | undefined {
+  const [, id, secret] = FORM.exec(token) ?? [];
+  if (id === undefined || secret === undefined) return undefined;
+  return { id, name, role, tenant: DEFAULT_TENANT, hash: hashOf(secret).toString('hex'), created_at: 0 };
+}
+
 const NO_HASH = Buffer.alloc(32);
 
 /** Who a token belongs to; undefined for anything that is not exactly a known token. */
 export function identify(token: string, entries: readonly TokenEntry[]): Identity | undefined {
-  const match = /^orchd_([0-9a-f]{8})_([0-9a-f]{64})$/.exec(token);
+  const match = FORM.exec(token);
   const entry = match ? entries.find(({ id }) => id === match[1]) : undefined;
   const expected = entry ? Buffer.from(entry.hash, 'hex') : NO_HASH;
   const given = hashOf(match?.[2] ?? '');

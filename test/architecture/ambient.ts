@@ -71,6 +71,18 @@ export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
     allows: ['setTimeout'],
     reason: 'runs as a command, outside the brain',
   },
+  'src/daemons/pool-manager/processes.ts': {
+    allows: ['node:child_process', 'node:fs'],
+    reason: 'starts the processes of workers, with their logs, and asks /proc which of them live',
+  },
+  'src/daemons/pool-manager/program.ts': {
+    allows: ['node:child_process'],
+    reason: 'runs nvidia-smi',
+  },
+  'src/daemons/pool-manager/links.ts': {
+    allows: ['node:fs'],
+    reason: 'asks where links lead; the cache of the hub is made of them, and is no data of ours',
+  },
 };
 
 const FORBIDDEN_MODULES = new Set([

@@ -1,156 +1,150 @@
-/** An engine with pools whose managers do as they are told, at once or when asked to. */
-import type { Registration } from '../../src/core/admission/catalog.ts';
-import { dueWorkers } from '../../src/core/due.ts';
-import type { Device, PoolReport, ReportedWorker } from '../../src/core/pools/pools.ts';
-import { type EngineSettings, POOL_DEFAULTS, type PoolSettings } from '../../src/core/settings.ts';
-import { errorInfo } from '../../src/model/errors.ts';
-import type { WorkerRecord } from '../../src/model/records.ts';
-import { EngineKit, type Fields } from './engine-kit.ts';
+/** A pool manager in this process or in one of its own, with workers that are told how to misbehave. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { processesWith } from '../../src/backends/local/command/identity.ts';
+import type { PoolConfig } from '../../src/daemons/pool-manager/config.ts';
+import { MARK_VARIABLE } from '../../src/daemons/pool-manager/layout.ts';
+import { type PoolOptions, startPool } from '../../src/daemons/pool-manager/pool-manager.ts';
+import { createLogger } from '../../src/kit/logger.ts';
+import type { PoolState, WorkerState } from '../../src/model/pool-wire.ts';
 
-export const GB = 1_000_000_000;
+export const WORKER = join(import.meta.dirname, 'pool-worker.ts');
 
-interface FakePool {
-  readonly id: string;
-  readonly region: string | undefined;
-  readonly labels: Record<string, string>;
-  readonly devices: Map<number, number>;
-  readonly workers: Map<string, ReportedWorker>;
-  registry: string;
-  version: number;
+const WORDS =
+  '--id {id} --model {file} --model-ref {model_ref} --host {host} --gpu {gpu} --pool-manager {pool_manager}';
+export const WORKER_COMMAND = [process.execPath, WORKER, ...WORDS.split(' ')];
+
+export const CONFIG: PoolConfig = {
+  port: 0,
+  cpu_memory: 1000 * 2 ** 20,
+  worker_command: WORKER_COMMAND,
+  health_interval_ms: 50,
+  health_timeout_ms: 200,
+  stop_grace_ms: 200,
+};
+
+export interface Answered {
+  readonly status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
+  readonly body: any;
 }
 
-export class PoolKit extends EngineKit {
-  readonly pools = new Map<string, FakePool>();
-  /** Models whose workers never become ready. */
-  readonly broken = new Set<string>();
+/** Talks to a pool manager as the brain does. */
+export class PoolCaller {
+  readonly url: string;
+  readonly #token: string | undefined;
+  epoch = 1;
 
-  constructor(
-    pools: Partial<PoolSettings> = {},
-    settings: Partial<EngineSettings> = {},
-    random?: () => number,
-  ) {
-    super({ ...settings, pools: { ...POOL_DEFAULTS, prewarm: false, ...pools } }, random);
+  constructor(url: string, token?: string) {
+    this.url = url;
+    this.#token = token;
   }
 
-  model(id: string, fields: Partial<Registration> = {}): string {
-    const model: Registration = {
-      id,
-      name: id,
-      ref: `file:/models/${id}.gguf`,
-      aliases: [],
-      sizeBytes: GB,
-      vramBytes: 10 * GB,
-      contextLength: 8192,
-      slots: 1,
-      sha256: undefined,
-      signature: undefined,
-      publicKey: undefined,
-      ...fields,
-    };
-    this.step({ type: 'register', model });
-    return model.ref;
-  }
-
-  pool(
-    id: string,
-    devicesGb: readonly number[],
-    where: { region?: string; labels?: Record<string, string> } = {},
-  ): void {
-    this.pools.set(id, {
-      id,
-      region: where.region,
-      labels: where.labels ?? {},
-      devices: new Map(devicesGb.map((size, at) => [at, size * GB])),
-      workers: new Map(),
-      registry: `memory of ${id}`,
-      version: 1,
+  async ask(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Answered> {
+    const response = await fetch(this.url + path, {
+      method,
+      headers: {
+        'x-orchd-owner': 'brain',
+        'x-orchd-epoch': String(this.epoch),
+        ...(this.#token !== undefined && { authorization: `Bearer ${this.#token}` }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
     });
-    this.report(id);
+    const text = await response.text();
+    return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
   }
 
-  ask(id: string, model: string, fields: Fields = {}): string {
-    this.submit(id, { type: 'inference', model, ...fields });
-    return id;
+  start(id: string | undefined, model: string, more: object = {}): Promise<Answered> {
+    const worker = id === undefined ? {} : { worker_id: id };
+    const order = { ...worker, model_ref: model, gpu_id: 0, vram_bytes: 10 * 2 ** 20, ...more };
+    return this.ask('POST', '/v2/workers/start', order);
   }
 
-  report(id: string): void {
-    this.step({ type: 'pool', report: this.reportOf(id) });
+  stop = (id: string): Promise<Answered> => this.ask('POST', '/v2/workers/stop', { worker_id: id });
+  drain = (id: string, body: object = {}): Promise<Answered> =>
+    this.ask('POST', `/v2/workers/${id}/drain`, body);
+
+  async state(query = ''): Promise<PoolState> {
+    const { status, body } = await this.ask('GET', `/v2/state${query}`);
+    assert.equal(status, 200, JSON.stringify(body));
+    return body;
   }
 
-  reportOf(id: string): PoolReport {
-    const pool = this.pools.get(id) as FakePool;
-    const devices = [...pool.devices].map(([device, total]): Device => {
-      const used = [...pool.workers.values()].filter((worker) => worker.device === device);
-      const allocated = used.reduce((sum, { vramBytes }) => sum + vramBytes, 0);
-      return {
-        id: device,
-        totalBytes: total,
-        availableBytes: total - allocated,
-        ok: true,
-        reason: undefined,
-      };
-    });
-    const { registry, version, region, labels } = pool;
-    return { id, registry, version, region, labels, devices, workers: [...pool.workers.values()] };
+  async worker(id: string): Promise<WorkerState | undefined> {
+    return (await this.state()).workers.find((worker) => worker.id === id);
   }
 
-  /** Carries out what is due, as a manager would, and reports until nothing more is. Returns what was done. */
-  obey(): string[] {
-    const done: string[] = [];
-    for (let round = 0; round < 20; round++) {
-      const due = dueWorkers(this.engine.state);
-      if (due.length === 0) return done;
-      for (const { kind, id, record } of due) {
-        done.push(`${kind} ${this.engine.state.catalog.find(record.modelRef)?.id ?? record.modelRef}`);
-        this.carryOut(kind, id, record);
-        this.report(record.pool);
-      }
+  /** By the long poll that the brain uses. */
+  async until<T>(look: (state: PoolState) => T | undefined | false): Promise<T> {
+    const deadline = performance.now() + 10_000;
+    let state = await this.state();
+    for (;;) {
+      const found = look(state);
+      if (found !== undefined && found !== false) return found;
+      if (performance.now() > deadline) assert.fail(`it did not come about: ${JSON.stringify(state)}`);
+      state = await this.state(`?after=${state.version}&wait_ms=500`);
     }
-    throw new Error(`it does not come to rest: ${done.join(', ')}`);
   }
 
-  carryOut(kind: 'start' | 'drain' | 'stop', id: string, record: WorkerRecord): void {
-    const pool = this.pools.get(record.pool) as FakePool;
-    pool.version++;
-    if (kind === 'stop') pool.workers.delete(id);
-    else if (kind === 'start') pool.workers.set(id, this.#worker(id, record));
-    else this.set(record.pool, id, { status: 'draining' });
+  becomes(id: string, status: WorkerState['status']): Promise<WorkerState> {
+    return this.until(({ workers }) =>
+      workers.find((worker) => worker.id === id && worker.status === status),
+    );
   }
 
-  set(pool: string, worker: string, fields: Partial<ReportedWorker>): void {
-    const known = this.pools.get(pool)?.workers.get(worker);
-    if (known) this.pools.get(pool)?.workers.set(worker, { ...known, ...fields });
+  goes(id: string): Promise<true> {
+    return this.until(({ workers }) => !workers.some((worker) => worker.id === id));
   }
+}
 
-  /** Its process is gone without an order. */
-  dies(pool: string, worker: string): void {
-    this.pools.get(pool)?.workers.delete(worker);
-    this.report(pool);
-  }
+const endings = new WeakMap<TestContext, (() => unknown)[]>();
 
-  #worker(id: string, record: WorkerRecord): ReportedWorker {
-    const isBroken = this.broken.has(record.modelRef);
-    return {
-      id,
-      modelRef: record.modelRef,
-      device: record.device,
-      vramBytes: record.vramBytes,
-      status: isBroken ? 'failed' : 'ready',
-      unusable: undefined,
-      error: isBroken ? errorInfo('WORKER_START_FAILED', 'no such file') : undefined,
-      slots: record.slots ?? 1,
-      contextLength: record.contextLength,
-      registry: `memory of ${id}`,
-    };
+/** What was made last goes first: a folder after all that works in it. */
+export function atEnd(t: TestContext, run: () => unknown): void {
+  const known = endings.get(t);
+  if (known) {
+    known.push(run);
+    return;
   }
+  const all = [run];
+  endings.set(t, all);
+  t.after(async () => {
+    for (const each of all.reverse()) await each();
+  });
+}
 
-  /** The workers there should be: model and state. */
-  workers(): string[] {
-    const { workers, catalog } = this.engine.state;
-    return [...workers.values()].map((each) => `${catalog.find(each.modelRef)?.id} ${each.state}`).sort();
-  }
+export function poolFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'orchd-pool-'));
+  atEnd(t, () => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
+  return folder;
+}
 
-  workerOf(jobId: string): string {
-    return this.job(jobId).rec.backend ?? '';
-  }
+export const livingOf = (state: PoolState, id: string): number[] =>
+  processesWith(MARK_VARIABLE, `${state.registry}/${id}`);
+
+/** One in this process; its workers end with the test. */
+export async function pool(
+  t: TestContext,
+  data: string,
+  config: PoolConfig = {},
+  options: Partial<PoolOptions> = {},
+): Promise<PoolCaller> {
+  const manager = await startPool({
+    config: { ...CONFIG, data, ...config },
+    logger: createLogger({ write: () => undefined, now: () => Date.now() }),
+    endWorkers: true,
+    ...options,
+  });
+  atEnd(t, () => manager.stop());
+  return new PoolCaller(manager.url, manager.token);
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Fields, SUCCESS } from '../../../test/fakes/engine-kit.ts';
-import { PoolKit } from '../../../test/fakes/pool-kit.ts';
+import { PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { OrchdError } from '../../model/errors.ts';
 
 /** The code and reason with which a job is refused. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { SUCCESS } from '../../../test/fakes/engine-kit.ts';
-import { PoolKit } from '../../../test/fakes/pool-kit.ts';
+import { PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { WORKER_MOVES, WORKER_STATUSES } from '../../model/pool-wire.ts';
 
 /** One worker that runs a job. */

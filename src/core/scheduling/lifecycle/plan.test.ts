@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { SUCCESS } from '../../../../test/fakes/engine-kit.ts';
-import { GB, PoolKit } from '../../../../test/fakes/pool-kit.ts';
+import { GB, PoolKit } from '../../../../test/fakes/pool-engine.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import { dueWorkers } from '../../due.ts';
 

@@ -1,0 +1,116 @@
+/** What a pool manager can be told in a file; flags of the command line go before it. */
+import { type Static, Type } from 'typebox';
+import { isHttpUrl, splitList } from '../../config/address.ts';
+import { failOnIssues } from '../../config/issues.ts';
+import { NO_FILE, parseConfig } from '../../config/parse.ts';
+import { checker } from '../../kit/check.ts';
+import { OrchdError } from '../../model/errors.ts';
+import { POOL_NAME } from '../../model/pool-wire.ts';
+
+const optional = Type.Optional;
+const Ms = Type.Integer({ minimum: 1, maximum: 86_400_000 });
+const Host = Type.String({ pattern: '^[A-Za-z0-9._:-]{1,253}$' });
+const Names = Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxItems: 1000 });
+const closed = <P extends Parameters<typeof Type.Object>[0]>(properties: P) =>
+  Type.Object(properties, { additionalProperties: false });
+
+/** Which engine runs a model. A pattern that ends in `*` is the beginning of a model_ref. */
+export const EngineRule = closed({
+  match: Type.String({ minLength: 1, maxLength: 1024 }),
+  engine: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$' }),
+  /** Added to the command line of the worker. */
+  args: optional(Names),
+});
+export type EngineRule = Static<typeof EngineRule>;
+
+export const PoolConfig = closed({
+  pool_id: optional(Type.String({ pattern: POOL_NAME })),
+  host: optional(Host),
+  port: optional(Type.Integer({ minimum: 0, maximum: 65_535 })),
+  /** The name or address by which the brain reaches this machine. */
+  advertise: optional(Host),
+  data: optional(Type.String({ minLength: 1 })),
+  region: optional(Type.String({ maxLength: 64 })),
+  labels: optional(Type.Record(Type.String({ maxLength: 64 }), Type.String({ maxLength: 256 }))),
+  allowed_hosts: optional(Type.Array(Host)),
+  /** A file with the token that the brain shows; made where it is not there. */
+  token_file: optional(Type.String({ minLength: 1 })),
+  brain: optional(Type.Union([Type.String(), Type.Array(Type.String())])),
+  brain_token_file: optional(Type.String({ minLength: 1 })),
+  register_ms: optional(Ms),
+  models: optional(Names),
+  hf_cache: optional(Type.String({ minLength: 1 })),
+  hf_endpoint: optional(Type.String({ minLength: 1, maxLength: 1024 })),
+  /** Hosts, with their ports, that the endpoint may send a download on to. */
+  hf_redirect_hosts: optional(Names),
+  /** Bytes, or a share of the memory of the machine where it is at most 1. 0: no such device. */
+  cpu_memory: optional(Type.Number({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+  device_poll_ms: optional(Ms),
+  engines: optional(Type.Array(EngineRule, { maxItems: 1000 })),
+  /** A program and its arguments, with {id}, {engine}, {file}, … in them. */
+  worker_command: optional(Type.Array(Type.String({ maxLength: 4096 }), { minItems: 1, maxItems: 1000 })),
+  /** Where workers listen. */
+  worker_host: optional(Host),
+  allowed_worker_hosts: optional(Type.Array(Host)),
+  /** Variables of the manager that its workers get as well. */
+  pass_env: optional(Names),
+  slots: optional(Type.Integer({ minimum: 1, maximum: 1024 })),
+  context_length: optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
+  max_workers: optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+  start_timeout_ms: optional(Ms),
+  stop_grace_ms: optional(Ms),
+  health_interval_ms: optional(Ms),
+  health_timeout_ms: optional(Ms),
+  health_misses: optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+});
+export type PoolConfig = Static<typeof PoolConfig>;
+
+const check = checker(PoolConfig);
+
+/** Throws CONFIG_INVALID with the place of the fault. */
+export function parsePoolConfig(text: string, label: string): PoolConfig {
+  const { root, locate, issues } = text.trim() === '' ? NO_FILE : parseConfig(text, label);
+  failOnIssues(issues);
+  try {
+    return checkedPoolConfig(root);
+  } catch (error) {
+    const { message, details } = error as OrchdError;
+    const position = locate(details.field === undefined ? [] : details.field.split('.'), 'value');
+    throw new OrchdError('CONFIG_INVALID', `${position}: ${message.replace('the request', 'the file')}`, {
+      ...details,
+      position,
+    });
+  }
+}
+
+export function checkedPoolConfig(value: unknown): PoolConfig {
+  const config = check(value);
+  const urls = [...splitList(config.brain ?? []), ...(config.hf_endpoint ? [config.hf_endpoint] : [])];
+  if (!urls.every(isHttpUrl)) {
+    throw new OrchdError(
+      'CONFIG_INVALID',
+      '"brain" and "hf_endpoint" are http or https URLs without a password',
+    );
+  }
+  return config;
+}
+
+/** What it is where nothing is said. */
+export const POOL_DEFAULTS = {
+  pool_id: 'pool-1',
+  host: '127.0.0.1',
+  port: 9200,
+  register_ms: 5000,
+  device_poll_ms: 5000,
+  /** Of the memory, where there is no other device. */
+  cpu_share: 0.5,
+  slots: 4,
+  /** At most: a model may have been made for far more than the device can hold. */
+  context_length: 8192,
+  max_workers: 64,
+  start_timeout_ms: 60_000,
+  stop_grace_ms: 10_000,
+  health_interval_ms: 10_000,
+  health_timeout_ms: 5000,
+  health_misses: 3,
+} as const;

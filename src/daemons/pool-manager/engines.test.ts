@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseModelRef } from '../../model/model-ref.ts';
+import { argvOf, engineFor, ownWorkerCommand, type Placeholders } from './engines.ts';
+
+const values: Placeholders = {
+  id: 'w1',
+  engine: 'llama',
+  file: '/models/a {id}.gguf',
+  model_ref: 'file:/models/a {id}.gguf',
+  host: '127.0.0.1',
+  slots: '4',
+  context: undefined,
+  gpu: 'auto',
+  pool_manager: 'http://127.0.0.1:9200',
+};
+
+test('the command line of a worker has what is known, and no option without its value', () => {
+  const [node, main, ...words] = argvOf(ownWorkerCommand(), values, ['--extra']);
+  assert.equal(node, process.execPath);
+  assert.match(main!, /cli\/main\.ts$/);
+  assert.deepEqual(words, [
+    ...['worker', '--id', 'w1', '--engine', 'llama', '--model', '/models/a {id}.gguf'],
+    ...['--model-ref', 'file:/models/a {id}.gguf', '--host', '127.0.0.1', '--port', '0', '--slots', '4'],
+    ...['--gpu', 'auto', '--pool-manager', 'http://127.0.0.1:9200', '--extra'],
+  ]);
+});
+
+test('a template may hold a placeholder inside of a word, and braces that mean nothing', () => {
+  assert.deepEqual(argvOf(['run', '--name=x-{id}', '{unknown}', '{context}', 'end'], values, []), [
+    'run',
+    '--name=x-w1',
+    '{unknown}',
+    'end',
+  ]);
+});
+
+test('rules come before names and files, and what nobody runs is said', () => {
+  const rules = [
+    { match: 'openai:*', engine: 'openai', args: ['--url', 'http://x'] },
+    { match: 'demo:special', engine: 'other' },
+  ];
+  const engine = (text: string, file?: string) => engineFor(text, parseModelRef(text), file, rules);
+  assert.deepEqual(engine('openai:gpt'), { name: 'openai', args: ['--url', 'http://x'] });
+  assert.deepEqual(engine('demo:special'), { name: 'other', args: [] });
+  assert.deepEqual(engine('demo:other'), { name: 'demo', args: [] });
+  assert.deepEqual(engine('file:/a.GGUF', '/a.GGUF'), { name: 'llama', args: [] });
+  assert.throws(() => engine('file:/a.bin', '/a.bin'), { code: 'MODEL_NOT_FOUND' });
+  assert.throws(() => engine('alias'), { code: 'MODEL_NOT_FOUND' });
+});

@@ -1,0 +1,74 @@
+/** Which engine runs a model, and the command line of the worker that does. */
+import { fileURLToPath } from 'node:url';
+import { OrchdError } from '../../model/errors.ts';
+import type { ModelRef } from '../../model/model-ref.ts';
+import type { EngineRule } from './config.ts';
+
+export interface Engine {
+  readonly name: string;
+  readonly args: readonly string[];
+}
+
+/** What the configuration says first, then what the name or the file says. */
+export function engineFor(
+  text: string,
+  ref: ModelRef,
+  file: string | undefined,
+  rules: readonly EngineRule[],
+): Engine {
+  const rule = rules.find(({ match }) => matches(match, text));
+  if (rule) return { name: rule.engine, args: rule.args ?? [] };
+  if (ref.kind === 'engine' && ref.scheme === 'demo') return { name: 'demo', args: [] };
+  if (file?.toLowerCase().endsWith('.gguf')) return { name: 'llama', args: [] };
+  throw new OrchdError(
+    'MODEL_NOT_FOUND',
+    `no engine of this pool runs "${text}": see engines in its configuration`,
+  );
+}
+
+export const hasRule = (text: string, rules: readonly EngineRule[]): boolean =>
+  rules.some(({ match }) => matches(match, text));
+
+const matches = (match: string, text: string): boolean =>
+  match.endsWith('*') ? text.startsWith(match.slice(0, -1)) : text === match;
+
+export const PLACEHOLDERS = [
+  'id',
+  'engine',
+  'file',
+  'model_ref',
+  'host',
+  'slots',
+  'context',
+  'gpu',
+  'pool_manager',
+] as const;
+
+/** A value that is undefined takes its option with it. */
+export type Placeholders = Readonly<Record<(typeof PLACEHOLDERS)[number], string | undefined>>;
+
+const WORDS =
+  'worker --id {id} --engine {engine} --model {file} --model-ref {model_ref} --host {host} --port 0 --slots {slots} --context {context} --gpu {gpu} --pool-manager {pool_manager}';
+
+/** This program, with the words that make a worker of it. */
+export function ownWorkerCommand(): string[] {
+  // The published build has .js files beside each other just as the source has .ts files.
+  const main = import.meta.url.endsWith('.ts') ? '../../cli/main.ts' : '../../cli/main.js';
+  return [process.execPath, fileURLToPath(new URL(main, import.meta.url)), ...WORDS.split(' ')];
+}
+
+export function argvOf(template: readonly string[], values: Placeholders, args: readonly string[]): string[] {
+  const argv: string[] = [];
+  for (const item of template) {
+    const name = /^\{(\w+)\}$/.exec(item)?.[1] as keyof Placeholders | undefined;
+    if (name !== undefined && name in values && values[name] === undefined) {
+      if (argv.at(-1)?.startsWith('--')) argv.pop();
+      continue;
+    }
+    argv.push(item.replace(/\{(\w+)\}/g, (whole, key: string) => filled(whole, key, values)));
+  }
+  return [...argv, ...args];
+}
+
+const filled = (whole: string, key: string, values: Placeholders): string =>
+  Object.hasOwn(values, key) ? (values[key as keyof Placeholders] ?? '') : whole;

@@ -1,0 +1,98 @@
+/** Makes of an order the command line, the environment and the need of a worker. */
+import type { Env } from '../../kit/env/env.ts';
+import { OrchdError } from '../../model/errors.ts';
+import type { ModelRef } from '../../model/model-ref.ts';
+import type { DeviceState, ResolvedModel, StartWorker } from '../../model/pool-wire.ts';
+import type { EngineRule } from './config.ts';
+import { argvOf, engineFor, hasRule } from './engines.ts';
+import { estimateBytes, type LocatedModel, type ModelFiles } from './model-files.ts';
+
+export interface Launch {
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly secret: string;
+  readonly vramBytes: number;
+}
+
+export interface LaunchesOptions {
+  readonly env: Env;
+  readonly models: ModelFiles;
+  readonly rules: readonly EngineRule[];
+  readonly command: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  /** Where workers listen. */
+  readonly workerHost: string;
+  readonly slots: number;
+  /** At most. */
+  readonly contextLength: number;
+  /** Where a worker calls when it is ready. */
+  readonly ownUrl: () => string;
+}
+
+const SECRET_BYTES = 32;
+
+export class Launches {
+  readonly #options: LaunchesOptions;
+
+  constructor(options: LaunchesOptions) {
+    this.#options = options;
+  }
+
+  async prepare(id: string, order: StartWorker, ref: ModelRef, kind: DeviceState['kind']): Promise<Launch> {
+    const { env, rules, command, environment, workerHost, slots, ownUrl } = this.#options;
+    const model = await this.#model(order.model_ref, ref);
+    const engine = engineFor(order.model_ref, ref, model?.file, rules);
+    const context = this.#context(order, model);
+    const secret = env.random.hex(SECRET_BYTES);
+    const values = {
+      id,
+      engine: engine.name,
+      file: model?.file,
+      model_ref: order.model_ref,
+      host: workerHost,
+      slots: String(order.slots ?? slots),
+      context: context === undefined ? undefined : String(context),
+      gpu: kind === 'cpu' ? 'off' : 'auto',
+      pool_manager: ownUrl(),
+    };
+    const vramBytes = order.vram_bytes ?? estimateBytes(model?.sizeBytes ?? 0, model?.facts ?? {}, context);
+    return {
+      argv: argvOf(command, values, engine.args),
+      env: {
+        ...environment,
+        // The numbers of nvidia-smi are those of the bus; other programs count in another order unless told.
+        CUDA_DEVICE_ORDER: 'PCI_BUS_ID',
+        CUDA_VISIBLE_DEVICES: kind === 'cpu' ? '' : String(order.gpu_id),
+        ORCHD_WORKER_TOKEN: secret,
+        ORCHD_WORKER_VRAM_BYTES: String(vramBytes),
+      },
+      secret,
+      vramBytes,
+    };
+  }
+
+  /** The same model with its revision and file pinned, as it lies here. */
+  async resolve(text: string, ref: ModelRef): Promise<ResolvedModel> {
+    const model = await this.#model(text, ref);
+    const context = model?.facts.contextLength;
+    return {
+      model_ref: model?.ref ?? text,
+      size_bytes: model?.sizeBytes ?? 0,
+      ...(context !== undefined && { context_length: context }),
+    };
+  }
+
+  async #model(text: string, ref: ModelRef): Promise<LocatedModel | undefined> {
+    const { models, rules } = this.#options;
+    if (ref.kind === 'file' || ref.kind === 'hf') return models.locate(ref);
+    if (hasRule(text, rules) || (ref.kind === 'engine' && ref.scheme === 'demo')) return undefined;
+    throw new OrchdError('MODEL_NOT_FOUND', `this pool does not know "${text}"`);
+  }
+
+  /** A model may have been made for less than what is usual here; nothing is said where it is not known. */
+  #context(order: StartWorker, model: LocatedModel | undefined): number | undefined {
+    if (order.context_length !== undefined) return order.context_length;
+    const made = model?.facts.contextLength;
+    return made === undefined ? undefined : Math.min(made, this.#options.contextLength);
+  }
+}

@@ -1,0 +1,103 @@
+/** Where the files of models lie. Only folders that were named in the configuration are ever looked into. */
+import { join } from 'node:path';
+import type { Env } from '../../kit/env/env.ts';
+import { OrchdError } from '../../model/errors.ts';
+import { formatModelRef, type HfRef, type ModelRef } from '../../model/model-ref.ts';
+import { type GgufFacts, readGguf } from './gguf.ts';
+import type { Hub } from './hub.ts';
+import { cachedCommit, cachedFiles, chooseFile, repoFolder } from './hub-cache.ts';
+import { fileInside, type PlainFile } from './links.ts';
+
+export interface ModelFilesOptions {
+  readonly env: Env;
+  /** Folders in which `file:` may point to something. */
+  readonly roots: readonly string[];
+  readonly hubCache: string | undefined;
+  /** Where what is not in the cache comes from; nowhere by default. */
+  readonly hub?: Hub | undefined;
+}
+
+export interface LocatedModel {
+  /** With its revision and file pinned. */
+  readonly ref: string;
+  readonly file: string;
+  readonly sizeBytes: number;
+  readonly facts: GgufFacts;
+}
+
+/** Metadata comes first, and the numbers that count come before the words of the tokenizer. */
+const HEADER_BYTES = 4 * 2 ** 20;
+
+export class ModelFiles {
+  readonly #options: ModelFilesOptions;
+
+  constructor(options: ModelFilesOptions) {
+    this.#options = options;
+  }
+
+  async locate(ref: ModelRef): Promise<LocatedModel> {
+    if (ref.kind === 'file') return this.#located(ref, await this.#inRoots(ref.path));
+    if (ref.kind === 'hf') return this.#inCache(ref);
+    throw new OrchdError('MODEL_NOT_FOUND', `"${formatModelRef(ref)}" is the name of no file`);
+  }
+
+  async #inRoots(path: string): Promise<PlainFile> {
+    const file = await fileInside(path, this.#options.roots);
+    // Whether there is such a file elsewhere is nobody's business.
+    if (!file)
+      throw new OrchdError('MODEL_NOT_FOUND', 'there is no such file in the folders for models of this pool');
+    return file;
+  }
+
+  async #inCache(ref: HfRef): Promise<LocatedModel> {
+    const { env, hubCache, hub } = this.#options;
+    if (hubCache === undefined) throw new OrchdError('MODEL_NOT_FOUND', 'this pool has no cache of the hub');
+    const commit = await cachedCommit(env.disk, hubCache, ref);
+    const files = commit === undefined ? [] : await cachedFiles(env.disk, hubCache, ref, commit);
+    const isHere = ref.file === undefined ? files.length > 0 : files.includes(ref.file);
+    if (commit === undefined || !isHere) {
+      if (!hub) throw new OrchdError('MODEL_NOT_FOUND', 'the model is not in the cache of this pool');
+      const fetched = await hub.fetch(ref, hubCache);
+      return this.#pinned(ref, fetched.commit, fetched.file, hubCache);
+    }
+    return this.#pinned(ref, commit, chooseFile(files, ref), hubCache);
+  }
+
+  async #pinned(ref: HfRef, commit: string, file: string, cache: string): Promise<LocatedModel> {
+    const path = join(repoFolder(cache, ref), 'snapshots', commit, file);
+    // Links lead from snapshots to blobs, and may lead nowhere else.
+    const found = await fileInside(path, [cache]);
+    if (!found) throw new OrchdError('MODEL_NOT_FOUND', 'the cache has this model, but not its file');
+    return this.#located({ ...ref, rev: commit, file }, found);
+  }
+
+  async #located(ref: ModelRef, { path, size }: PlainFile): Promise<LocatedModel> {
+    const file = await this.#options.env.disk.open(path, 'read');
+    try {
+      const facts = readGguf(await file.read(0, Math.min(size, HEADER_BYTES))) ?? {};
+      return { ref: formatModelRef(ref), file: path, sizeBytes: size, facts };
+    } finally {
+      await file.close();
+    }
+  }
+}
+
+/** Where the header does not say what a context takes. */
+const PLAIN_KV_BYTES = 256 * 2 ** 20;
+/** The weights, with what an engine has beside them. */
+const SHARE_OF_FILE = 1.1;
+
+/**
+ * What a model will take of a device: a tenth more than its file, and the memory of attention for one context at 16
+ * bits. It is a rule of thumb, on the high side; whoever knows better says vram_bytes.
+ */
+export function estimateBytes(
+  sizeBytes: number,
+  facts: GgufFacts,
+  contextLength: number | undefined,
+): number {
+  const perToken = facts.kvBytesPerToken;
+  const kv =
+    perToken === undefined || contextLength === undefined ? PLAIN_KV_BYTES : perToken * contextLength;
+  return Math.ceil(sizeBytes * SHARE_OF_FILE + kv);
+}

@@ -1,0 +1,272 @@
+/**
+ * The pool manager: starts, drains and stops workers as it is told, and says what there is. It never chooses, starts
+ * again or evicts anything by itself.
+ */
+
+import type { Env } from '../../kit/env/env.ts';
+import { diskErrorCode } from '../../kit/env/env.ts';
+import { realEnv } from '../../kit/env/real.ts';
+import type { Logger } from '../../kit/logger.ts';
+import { Service } from '../../kit/service.ts';
+import { OrchdError } from '../../model/errors.ts';
+import type { PoolState } from '../../model/pool-wire.ts';
+import { HttpServer } from '../../wire/http-server.ts';
+import { Outbound } from '../../wire/outbound.ts';
+import type { Route } from '../../wire/route.ts';
+import { entryOf, type TokenEntry } from '../../wire/tokens.ts';
+import { checkedPoolConfig, type PoolConfig } from './config.ts';
+import { Devices } from './devices.ts';
+import { EpochFile } from './epoch-file.ts';
+import { Hub } from './hub.ts';
+import { Launches } from './launches.ts';
+import { ModelFiles } from './model-files.ts';
+import { keptToken, PoolFolder } from './pool-folder.ts';
+import { workerEnvironment } from './processes.ts';
+import { Registration } from './registration.ts';
+import { poolRoutes } from './routes.ts';
+import { allowsUri, inUrl, isEverywhere, type PoolSettings, settingsOf } from './settings.ts';
+import { StateFeed } from './state-feed.ts';
+import { Workers } from './workers.ts';
+
+export interface PoolOptions {
+  readonly config: PoolConfig;
+  readonly logger: Logger;
+  readonly env?: Env;
+  /** What the brain shows here; of the form that `orchd token create` makes. */
+  readonly token?: string | undefined;
+  /** What is shown to the brain. */
+  readonly brainToken?: string | undefined;
+  /** Ends its workers when it stops in order; by default they go on, for the manager that comes after it. */
+  readonly endWorkers?: boolean;
+}
+
+const MAX_BODY_BYTES = 256 * 1024;
+
+export class PoolManager extends Service {
+  readonly #options: PoolOptions;
+  readonly #settings: PoolSettings;
+  readonly #env: Env;
+  readonly #outbound: Outbound;
+  readonly #feed: StateFeed;
+  #folder: PoolFolder | undefined;
+  #devices: Devices | undefined;
+  #workers: Workers | undefined;
+  #http: HttpServer | undefined;
+  #registration: Registration | undefined;
+  #token: string | undefined;
+  #port = 0;
+
+  constructor(options: PoolOptions) {
+    super();
+    this.#options = options;
+    this.#settings = settingsOf(checkedPoolConfig(options.config), process.env);
+    this.#env = options.env ?? realEnv();
+    this.#outbound = new Outbound({ timers: this.#env.timers });
+    this.#feed = new StateFeed(this.#env.timers, (version) => this.#folder?.reserve(version));
+  }
+
+  /** Where it is reached; known once it has started. */
+  get url(): string {
+    return `http://${inUrl(this.#settings.reachedAt)}:${this.#port}`;
+  }
+
+  /** What its callers must show; undefined where it is open to this machine. */
+  get token(): string | undefined {
+    return this.#token;
+  }
+
+  get settings(): PoolSettings {
+    return this.#settings;
+  }
+
+  /** How many workers there are with a process. */
+  get workerCount(): number {
+    return this.#workers?.count ?? 0;
+  }
+
+  state(): PoolState {
+    const { region, labels } = this.#options.config;
+    return {
+      pool_id: this.#settings.poolId,
+      registry: this.#folder?.registry ?? '',
+      version: this.#feed.version,
+      ...(region !== undefined && { region }),
+      ...(labels !== undefined && { labels }),
+      gpus: this.#workers?.devices() ?? [],
+      // Whoever may ask for the state at all may command the workers in it.
+      workers: this.#workers?.views(true) ?? [],
+    };
+  }
+
+  protected async onStart(): Promise<void> {
+    const { logger, config } = this.#options;
+    const folder = await PoolFolder.open(this.#env, this.#settings.data);
+    this.#folder = folder;
+    this.#feed.begin(folder.firstVersion);
+    const tokens = await this.#tokens(folder);
+    this.#devices = new Devices({
+      env: this.#env,
+      cpuMemory: config.cpu_memory,
+      pollMs: this.#settings.pollMs,
+      onChange: () => this.#feed.changed(),
+    });
+    await this.#devices.start();
+    const { problem } = this.#devices;
+    if (problem !== undefined) logger.warn('the devices could not be asked for', { reason: problem });
+    const epochs = await EpochFile.open(this.#env, folder.layout);
+    const models = this.#models(folder.registry);
+    const launches = this.#launches(models);
+    const workers = this.#workersOf(folder, this.#devices, launches);
+    this.#workers = workers;
+    // What there is must be known before anybody can ask.
+    await workers.adopt();
+    const routes = poolRoutes({
+      ...{ env: this.#env, workers, epochs, models, launches, feed: this.#feed },
+      state: () => this.state(),
+    });
+    await this.#listen(folder, routes, tokens);
+    this.#register();
+  }
+
+  protected async onStop(): Promise<void> {
+    this.#registration?.stop();
+    this.#feed.close();
+    await this.#http?.close();
+    if (this.#options.endWorkers) await this.#workers?.endAll();
+    this.#devices?.stop();
+    await this.#workers?.close();
+    this.#outbound.close();
+    await this.#folder?.close();
+  }
+
+  /** One that others can reach is never open: without a token it makes one. */
+  async #tokens(folder: PoolFolder): Promise<TokenEntry[]> {
+    const { token_file } = this.#options.config;
+    const kept = token_file ?? (this.#settings.isLocal ? undefined : folder.layout.token);
+    this.#token = this.#options.token ?? (kept === undefined ? undefined : await keptToken(this.#env, kept));
+    if (this.#token === undefined) return [];
+    const entry = entryOf(this.#token, 'brain', 'operate');
+    if (entry) return [entry];
+    throw new OrchdError(
+      'CONFIG_INVALID',
+      'the token of the pool has not the form of one: `orchd token create` makes one',
+    );
+  }
+
+  #models(registry: string): ModelFiles {
+    const { env, outbound, logger } = {
+      env: this.#env,
+      outbound: this.#outbound,
+      logger: this.#options.logger,
+    };
+    const { hf_endpoint: endpoint, hf_redirect_hosts: redirectHosts = [] } = this.#options.config;
+    const hub = endpoint && new Hub({ env, outbound, logger, endpoint, redirectHosts, registry });
+    const { modelRoots: roots, hubCache } = this.#settings;
+    return new ModelFiles({ env, roots, hubCache, ...(hub && { hub }) });
+  }
+
+  #launches(models: ModelFiles): Launches {
+    const { engines, workerCommand, passEnv, workerHost, slots, contextLength } = this.#settings;
+    return new Launches({
+      env: this.#env,
+      models,
+      rules: engines,
+      command: workerCommand,
+      environment: workerEnvironment(passEnv),
+      workerHost,
+      slots,
+      contextLength,
+      ownUrl: () => this.#ownUrl(),
+    });
+  }
+
+  #workersOf(folder: PoolFolder, devices: Devices, launches: Launches): Workers {
+    const { workerHosts, maxWorkers, times } = this.#settings;
+    return new Workers({
+      parts: {
+        env: this.#env,
+        layout: folder.layout,
+        registry: folder.registry,
+        outbound: this.#outbound,
+        logger: this.#options.logger,
+        times,
+        allowsUri: (uri) => allowsUri(uri, workerHosts),
+      },
+      devices,
+      launches,
+      maxWorkers,
+      onChange: () => this.#feed.changed(),
+    });
+  }
+
+  /** As its workers reach it. */
+  #ownUrl(): string {
+    const { host } = this.#settings;
+    return `http://${isEverywhere(host) ? '127.0.0.1' : inUrl(host)}:${this.#port}`;
+  }
+
+  /** Any port means the one of the last time, where it is free: workers that are starting call there. */
+  async #listen(folder: PoolFolder, routes: Route[], tokens: readonly TokenEntry[]): Promise<void> {
+    const { port } = this.#settings;
+    const wanted = port === 0 ? (folder.lastPort ?? 0) : port;
+    try {
+      await this.#listenOn(wanted, routes, tokens);
+    } catch (error) {
+      if (port !== 0 || wanted === 0 || diskErrorCode(error) !== 'EADDRINUSE')
+        throw listenFailure(error, this.#settings);
+      await this.#listenOn(0, routes, tokens);
+    }
+    await folder.rememberPort(this.#port);
+  }
+
+  async #listenOn(port: number, routes: Route[], tokens: readonly TokenEntry[]): Promise<void> {
+    const { host, gateHosts, isLocal } = this.#settings;
+    const http = new HttpServer({
+      host,
+      port,
+      routes,
+      random: this.#env.random,
+      logger: this.#options.logger,
+      limits: { maxBodyBytes: MAX_BODY_BYTES },
+      gate: { hosts: gateHosts, origins: [], tokens: () => tokens, openWithoutTokens: isLocal },
+    });
+    this.#port = (await http.listen()).port;
+    this.#http = http;
+  }
+
+  #register(): void {
+    const { brains, registerMs, poolId } = this.#settings;
+    this.#registration = new Registration({
+      env: this.#env,
+      outbound: this.#outbound,
+      logger: this.#options.logger,
+      brains,
+      token: this.#options.brainToken,
+      everyMs: registerMs,
+      body: () => ({
+        pool_id: poolId,
+        uri: this.url,
+        ...(this.#token !== undefined && { token: this.#token }),
+      }),
+    });
+    this.#registration.start();
+  }
+}
+
+function listenFailure(error: unknown, { host, port }: PoolSettings): unknown {
+  const code = diskErrorCode(error);
+  if (!['EADDRINUSE', 'EACCES', 'EADDRNOTAVAIL'].includes(code ?? '')) return error;
+  return new OrchdError('CONFIG_INVALID', `cannot listen on ${host}:${port} (${code})`);
+}
+
+/** Starts one in this process; what it has begun is undone where it cannot. */
+export async function startPool(options: PoolOptions): Promise<PoolManager> {
+  const manager = new PoolManager(options);
+  try {
+    await manager.start();
+  } catch (error) {
+    await manager.stop().catch(() => undefined);
+    throw error;
+  }
+  return manager;
+}

@@ -1,0 +1,58 @@
+/** The version of what can be seen, and those who wait for the next one. */
+import type { Timers } from '../../kit/env/env.ts';
+
+/** Whoever comes when as many wait already is answered at once. */
+const MAX_WAITERS = 256;
+export const MAX_WAIT_MS = 30_000;
+
+export class StateFeed {
+  readonly #timers: Timers;
+  readonly #waiters = new Set<() => void>();
+  readonly #onVersion: (version: number) => void;
+  #version = 0;
+  #closed = false;
+
+  constructor(timers: Timers, onVersion: (version: number) => void) {
+    this.#timers = timers;
+    this.#onVersion = onVersion;
+  }
+
+  /** Where an earlier manager of the same memory has ended: versions only grow. */
+  begin(version: number): void {
+    this.#version = version;
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  changed(): void {
+    this.#version++;
+    this.#onVersion(this.#version);
+    this.#wake();
+  }
+
+  /** Settles when the version is another one, or when the time is over. */
+  async past(version: number | undefined, waitMs: number): Promise<void> {
+    const full = this.#waiters.size >= MAX_WAITERS;
+    if (version !== this.#version || waitMs <= 0 || full || this.#closed) return;
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        cancel();
+        this.#waiters.delete(done);
+        resolve();
+      };
+      const cancel = this.#timers.after(Math.min(waitMs, MAX_WAIT_MS), done);
+      this.#waiters.add(done);
+    });
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#wake();
+  }
+
+  #wake(): void {
+    for (const done of [...this.#waiters]) done();
+  }
+}

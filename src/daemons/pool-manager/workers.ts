@@ -1,0 +1,214 @@
+/** All workers of a pool: takes orders about them, and keeps count of what was promised to them. */
+import { timingSafeEqual } from 'node:crypto';
+import { processesWith, signal } from '../../backends/local/command/identity.ts';
+import { readRecord } from '../../backends/local/command/registry.ts';
+import { stableHash } from '../../kit/hash.ts';
+import { OrchdError } from '../../model/errors.ts';
+import { parseModelRef } from '../../model/model-ref.ts';
+import type {
+  DeviceState,
+  StartWorker,
+  WorkerOrdered,
+  WorkerReady,
+  WorkerState,
+} from '../../model/pool-wire.ts';
+import { WORKER_NAME } from '../../model/pool-wire.ts';
+import type { Commander } from '../../model/worker-wire.ts';
+import { deviceState } from './accounts.ts';
+import type { Devices } from './devices.ts';
+import type { Launch, Launches } from './launches.ts';
+import { isWorkerRecord, MARK_VARIABLE, markOf, recordPath, type WorkerRecord } from './layout.ts';
+import { ManagedWorker } from './worker.ts';
+import type { WorkerParts } from './worker-parts.ts';
+
+/** Failed ones that nobody has stopped; the oldest are forgotten beyond it. */
+const MAX_FAILED = 100;
+/** Ids of workers that were stopped: an order that was late on its way starts none of them again. */
+const MAX_STOPPED = 1000;
+
+export interface WorkersOptions {
+  readonly parts: Omit<WorkerParts, 'onChange'>;
+  readonly devices: Devices;
+  readonly launches: Launches;
+  readonly maxWorkers: number;
+  readonly onChange: () => void;
+}
+
+export class Workers {
+  readonly #options: WorkersOptions;
+  readonly #parts: WorkerParts;
+  readonly #workers = new Map<string, ManagedWorker>();
+  readonly #stopped = new Set<string>();
+
+  constructor(options: WorkersOptions) {
+    this.#options = options;
+    this.#parts = { ...options.parts, onChange: (what) => this.#changed(what) };
+  }
+
+  get count(): number {
+    return this.#living().length;
+  }
+
+  devices(): DeviceState[] {
+    const { devices } = this.#options;
+    const holders = this.#living().map(({ holder }) => holder);
+    return devices.all.map((device) => deviceState(device, holders, devices.askedAt));
+  }
+
+  views(withToken: boolean): WorkerState[] {
+    return [...this.#workers.values()].map((worker) => worker.view(withToken));
+  }
+
+  /** Takes over what is on disk; nothing may be answered before. */
+  async adopt(): Promise<void> {
+    const { env, layout, logger, registry } = this.#parts;
+    const names = (await env.disk.list(layout.workers)).filter((name) => name.endsWith('.json'));
+    const adopted: Promise<void>[] = [];
+    for (const name of names) {
+      const id = name.slice(0, -'.json'.length);
+      const record = await readRecord<WorkerRecord>(env.disk, recordPath(layout, id));
+      if (!new RegExp(WORKER_NAME).test(id) || !isWorkerRecord(record, id)) {
+        // What cannot be read cannot be managed: what it may have started is ended.
+        for (const pid of processesWith(MARK_VARIABLE, markOf(registry, id))) signal(pid, 'SIGKILL');
+        logger.error('the record of a worker cannot be read; its processes were ended', { worker_id: id });
+        await env.disk.remove(recordPath(layout, id));
+        continue;
+      }
+      const worker = new ManagedWorker(this.#parts, record);
+      this.#workers.set(id, worker);
+      adopted.push(worker.adopt());
+    }
+    await Promise.all(adopted);
+    if (names.length > 0) logger.info('workers of an earlier manager were taken over', { count: this.count });
+  }
+
+  /** The same order again is the same worker. */
+  async start(order: StartWorker): Promise<WorkerOrdered> {
+    const { env } = this.#parts;
+    const id = order.worker_id ?? `w-${env.random.hex(8)}`;
+    const ref = parseModelRef(order.model_ref);
+    if (this.#workers.has(id)) return this.#same(id, order);
+    this.#checkDevice(order.gpu_id);
+    const launch = await this.#options.launches.prepare(id, order, ref, this.#device(order.gpu_id).kind);
+    if (this.#workers.has(id)) return this.#same(id, order);
+    // From here to where it is counted there is no wait: two orders cannot be promised the same memory.
+    this.#checkRoom(id, order.gpu_id, launch.vramBytes);
+    const worker = new ManagedWorker(this.#parts, recordOf(id, order, launch, env.clock.now()));
+    this.#workers.set(id, worker);
+    try {
+      await worker.begin(launch);
+    } catch (error) {
+      this.#workers.delete(id);
+      throw error;
+    }
+    this.#options.onChange();
+    return { worker_id: id, status: worker.status };
+  }
+
+  async stop(id: string): Promise<WorkerOrdered> {
+    const worker = this.#known(id);
+    await worker.stop();
+    return { worker_id: id, status: worker.status };
+  }
+
+  async drain(id: string, deadlineMs: number | undefined, by: Commander): Promise<WorkerOrdered> {
+    const worker = this.#known(id);
+    await worker.drain(deadlineMs, by);
+    return { worker_id: id, status: worker.status };
+  }
+
+  /** Tells neither by its answer nor by its time whether it is the id or the secret that is wrong. */
+  async ready(body: WorkerReady, secret: string): Promise<void> {
+    const worker = this.#workers.get(body.worker_id);
+    const expected = Buffer.from(worker?.record.secret ?? '');
+    const given = Buffer.from(secret);
+    const same = expected.length === given.length && timingSafeEqual(expected, given);
+    if (!worker || !same || given.length === 0)
+      throw new OrchdError('UNAUTHORIZED', 'no worker has this id and secret');
+    await worker.ready(body);
+  }
+
+  /** Lets go of all; their processes go on. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#workers.values()].map((worker) => worker.close()));
+  }
+
+  /** Ends all, and settles when they are gone. */
+  async endAll(): Promise<void> {
+    await Promise.all([...this.#workers.values()].map((worker) => worker.end()));
+  }
+
+  #living(): ManagedWorker[] {
+    return [...this.#workers.values()].filter(({ gone }) => !gone);
+  }
+
+  #known(id: string): ManagedWorker {
+    const worker = this.#workers.get(id);
+    if (!worker) throw new OrchdError('WORKER_NOT_FOUND');
+    return worker;
+  }
+
+  async #same(id: string, order: StartWorker): Promise<WorkerOrdered> {
+    const worker = this.#known(id);
+    if (stableHash({ ...worker.record.order, worker_id: id }) !== stableHash({ ...order, worker_id: id })) {
+      throw new OrchdError('ILLEGAL_STATE', `the worker "${id}" was started with another order`);
+    }
+    await worker.begun;
+    return { worker_id: id, status: worker.status };
+  }
+
+  #device(id: number): DeviceState {
+    const device = this.devices().find((each) => each.id === id);
+    if (!device)
+      throw new OrchdError('GPU_UNAVAILABLE', `there is no device ${id} here`, { retriable: false });
+    return device;
+  }
+
+  #checkDevice(id: number): void {
+    const { status, reason } = this.#device(id);
+    if (status !== 'ok') throw new OrchdError('GPU_UNAVAILABLE', `device ${id} cannot be used: ${reason}`);
+  }
+
+  #checkRoom(id: string, gpu: number, bytes: number): void {
+    if (this.#stopped.has(id)) throw new OrchdError('ILLEGAL_STATE', `the worker "${id}" was stopped`);
+    this.#checkDevice(gpu);
+    const { available_vram } = this.#device(gpu);
+    if (bytes > available_vram) {
+      throw new OrchdError(
+        'INSUFFICIENT_VRAM',
+        `it needs ${bytes} bytes of device ${gpu}, which has ${available_vram} to give`,
+      );
+    }
+    if (this.count >= this.#options.maxWorkers) {
+      throw new OrchdError(
+        'POOL_UNAVAILABLE',
+        `this pool has ${this.#options.maxWorkers} workers, as many as it may`,
+      );
+    }
+  }
+
+  #changed(what: 'status' | 'ready' | 'gone'): void {
+    for (const worker of [...this.#workers.values()]) if (worker.removed) this.#forget(worker);
+    const failed = [...this.#workers.values()].filter(({ status, gone }) => status === 'failed' && gone);
+    for (const worker of failed.slice(0, Math.max(0, failed.length - MAX_FAILED))) void worker.stop();
+    this.#options.onChange();
+    // Memory was taken, or given back.
+    if (what !== 'status') void this.#options.devices.refresh();
+  }
+
+  #forget({ id }: ManagedWorker): void {
+    this.#workers.delete(id);
+    this.#stopped.add(id);
+    const [oldest] = this.#stopped;
+    if (this.#stopped.size > MAX_STOPPED && oldest !== undefined) this.#stopped.delete(oldest);
+  }
+}
+
+const recordOf = (id: string, order: StartWorker, launch: Launch, now: number): WorkerRecord => ({
+  id,
+  order,
+  vramBytes: launch.vramBytes,
+  secret: launch.secret,
+  argvHash: stableHash(launch.argv),
+  startedAt: now,
+});

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { formatModelRef, parseModelRef } from './model-ref.ts';
+
+test('every kind of name is read and written the same way again', () => {
+  const refs = {
+    'hf:org/repo': { kind: 'hf', org: 'org', repo: 'repo' },
+    'hf:org/repo@main': { kind: 'hf', org: 'org', repo: 'repo', rev: 'main' },
+    'hf:o.1/r_2-x@refs/pr/1::file=q4/model-00001-of-00002.gguf': {
+      kind: 'hf',
+      org: 'o.1',
+      repo: 'r_2-x',
+      rev: 'refs/pr/1',
+      file: 'q4/model-00001-of-00002.gguf',
+    },
+    'file:/models/a b/ü.gguf': { kind: 'file', path: '/models/a b/ü.gguf' },
+    'demo:anything': { kind: 'engine', scheme: 'demo', name: 'anything' },
+    'openai:gpt-5/mini': { kind: 'engine', scheme: 'openai', name: 'gpt-5/mini' },
+    'llama3:8b': { kind: 'alias', name: 'llama3:8b' },
+    small: { kind: 'alias', name: 'small' },
+  };
+  for (const [text, ref] of Object.entries(refs)) {
+    assert.deepEqual(parseModelRef(text), ref, text);
+    assert.equal(formatModelRef(parseModelRef(text)), text);
+  }
+});
+
+test('whatever could mean something else in a path or on a command line is refused', () => {
+  const hostile = [
+    '',
+    'hf:',
+    'hf:org',
+    'hf:org/',
+    'hf:/repo',
+    'hf:org/repo/more',
+    'hf:../repo',
+    'hf:org/..',
+    'hf:org/re..po',
+    'hf:-org/repo',
+    'hf:org/repo@',
+    'hf:org/repo@../../x',
+    'hf:org/repo@-x',
+    'hf:org/repo::file=',
+    'hf:org/repo::file=/etc/passwd',
+    'hf:org/repo::file=../x.gguf',
+    'hf:org/repo::file=a//b.gguf',
+    'hf:org/repo::file=.hidden',
+    'hf:org/repo::other=x',
+    'hf:org%2frepo/x',
+    'hf:org/a--b',
+    'hf:org/repo\u0000',
+    'hf:org/re po',
+    'file:relative.gguf',
+    'file:',
+    'file:/',
+    'file:/models/../etc/x.gguf',
+    'file:/models/./x.gguf',
+    'file:/models//x.gguf',
+    'file:/models/%2e%2e/x.gguf',
+    'file:/models\\x.gguf',
+    'file:/models/x\n.gguf',
+    'file:/models/x\u2028.gguf',
+    `file:/${'x'.repeat(300)}.gguf`,
+    'demo:',
+    'demo:-x',
+    'demo:a/../b',
+    '--model',
+    '../x',
+    '/models/x.gguf',
+    'a\ud800',
+    'x'.repeat(1025),
+  ];
+  for (const text of hostile) {
+    assert.throws(() => parseModelRef(text), { code: 'INVALID_PARAMS' }, JSON.stringify(text));
+  }
+});
+
+test('any text is either refused with the code for it, or comes out as it went in', () => {
+  const piece = fc.constantFrom(
+    'hf:',
+    'file:',
+    'demo:',
+    '/',
+    '@',
+    '::file=',
+    '..',
+    '-',
+    'a',
+    '.gguf',
+    '\0',
+    '%',
+  );
+  const text = fc.oneof(
+    fc.string(),
+    fc.array(piece).map((pieces) => pieces.join('')),
+  );
+  fc.assert(
+    fc.property(text, (given) => {
+      let written: string;
+      try {
+        written = formatModelRef(parseModelRef(given));
+      } catch (error) {
+        assert.equal((error as { code?: string }).code, 'INVALID_PARAMS');
+        return;
+      }
+      assert.equal(written, given);
+      assert.doesNotMatch(written, /(^|\/)\.\.?(\/|$)|^-|\0/);
+    }),
+  );
+});
