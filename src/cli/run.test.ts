@@ -65,6 +65,13 @@ const WRONG: Record<string, [words: string[], says: RegExp][]> = {
     [['--port', 'http'], /--port needs a number, not "http"/],
     [['--port', '70000'], /--port needs a whole number from 0 to 65535, not "70000"/],
   ],
+  worker: [
+    [['now'], /nothing is known to do with "now"/],
+    [['--engine', 'lama'], /--engine is .*, not "lama"/],
+    [['--slots', '0'], /--slots needs a whole number from 1/],
+    [['--id', 'a b'], /"a b" cannot be the name of a worker/],
+    [['--pool-manager', 'ftp://x'], /--pool-manager needs an address/],
+  ],
   submit: [
     [[], /what is to be done\?/],
     [['a', 'b'], /one prompt: put it in quotes/],
