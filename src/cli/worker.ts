@@ -35,6 +35,7 @@ const options = {
     says: 'tokens of prompt and answer together; as the model has it by default',
   },
   gpu: { type: 'string', choices: ['auto', 'off'], says: 'off keeps llama on the processor' },
+  threads: { type: 'string', value: 'N', says: 'of the processor, for llama; all by default' },
   grace: { type: 'string', value: 'MS', says: 'for what runs when it is told to stop; 30000 by default' },
   'pool-manager': { type: 'string', value: 'URL', says: 'who is told when it is ready' },
   upstream: {

@@ -1,6 +1,6 @@
 /** One execution: its events, how it is told to stop, and how it ended. */
 import type { Clock } from '../../kit/env/env.ts';
-import { OrchdError, toOrchdError } from '../../model/errors.ts';
+import { OrchdError } from '../../model/errors.ts';
 import type { ErrorEvent, ExecutionResult, WorkerOutcome } from '../../model/worker-wire.ts';
 import type { Piece } from './engine.ts';
 import { EventLog } from './event-log.ts';
@@ -101,7 +101,9 @@ export class Execution {
 
   /** By whatever was thrown; one that was told to stop has been cancelled. */
   fail(thrown: unknown): void {
-    const error = this.signal.aborted ? new OrchdError('CANCELLED') : toOrchdError(thrown);
+    const ours =
+      thrown instanceof OrchdError ? thrown : new OrchdError('EXECUTION_FAILED', 'the engine failed');
+    const error = this.signal.aborted ? new OrchdError('CANCELLED') : ours;
     const event = errorEvent(error);
     this.#outcome = this.signal.aborted ? { ok: 'cancelled' } : { ok: false, error: event };
     this.log.append('error', event);

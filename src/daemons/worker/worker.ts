@@ -131,7 +131,7 @@ export class Worker extends Service {
   protected override async onStop(): Promise<void> {
     this.#abort.abort();
     this.#stopSweep?.();
-    for (const execution of this.#memory.allRunning()) execution.cancel();
+    await this.#executions.drain({ graceMs: 0, collectMs: 0 });
     await this.#http.close();
     await this.#options.engine.stop();
     this.#over.resolve();
