@@ -17,6 +17,7 @@ import { usageOf } from './options.ts';
 import { ENGINES, type EngineName, engineOf } from './worker-engine.ts';
 
 const STDOUT = 1;
+const STOP_MS = 20_000;
 /** For what a part has left behind; an idle process ends before this. */
 const LINGER_MS = 250;
 
@@ -165,27 +166,31 @@ async function runToEnd(
   logger: Logger,
   terminal: Terminal,
 ): Promise<number> {
-  const failed = started.loaded.then(
-    ({ model, slots, contextLength }) => {
-      terminal.complain(`ready: ${model}, ${slots} at once, a context of ${contextLength}`);
-      return new Promise<never>(() => undefined);
-    },
-    (error: unknown) => error,
+  started.loaded.then(
+    ({ model, slots, contextLength }) =>
+      terminal.complain(`ready: ${model}, ${slots} at once, a context of ${contextLength}`),
+    () => undefined,
   );
   const drained = asked.then(() => started.drain());
-  const failure = await Promise.race([failed, started.over, drained]);
-  const stopped = started.stop().catch(() => undefined);
+  const failure = await Promise.race([started.failure, started.over, drained]);
+  const stopped = Promise.race([started.stop().catch(() => undefined), late()]);
   if (failure === undefined) {
     await stopped;
     logger.info('the worker has stopped');
     return EXIT.ok;
   }
   const { message, code } = failure as { message?: string; code?: string };
-  logger.error('the model cannot be loaded', { error_code: code ?? 'INTERNAL', reason: message });
+  logger.error('the worker failed', { error_code: code ?? 'INTERNAL', reason: message });
   terminal.complain(`orchd worker: ${message}`);
   await stopped;
   return EXIT.problems;
 }
+
+/** A stop that hangs is given up. */
+const late = (): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, STOP_MS).unref();
+  });
 
 function listenFailure(error: unknown, { host, port }: Settings): unknown {
   const code = (error as { code?: unknown }).code;

@@ -71,6 +71,10 @@ export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
     allows: ['setTimeout'],
     reason: 'runs as a command, outside the brain',
   },
+  'src/daemons/worker/openai-upstream.ts': {
+    allows: ['node:child_process'],
+    reason: 'starts the server behind a worker, outside the brain',
+  },
   'src/daemons/worker/ledger.ts': {
     allows: ['node:fs'],
     reason: 'an audit file that several workers append to, beside all data',

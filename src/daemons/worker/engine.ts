@@ -1,4 +1,5 @@
 /** What a worker asks of the thing that holds the model. */
+import type { OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
 import type { Ask } from './ask.ts';
 
@@ -24,6 +25,8 @@ export interface RunContext {
 }
 
 export interface Engine {
+  /** Settles when it cannot run anything any more; an engine without it never does. */
+  readonly gone?: Promise<OrchdError>;
   /** Makes the model ready. An abort ends it early; a failure is an OrchdError. */
   load(signal: AbortSignal): Promise<EngineInfo>;
   /** Never called for more than `slots` at once. Throws an OrchdError, or anything once the signal is aborted. */

@@ -57,6 +57,7 @@ export class Worker extends Service {
   readonly #abort = new AbortController();
   readonly #over = Promise.withResolvers<void>();
   readonly #loaded = Promise.withResolvers<EngineInfo>();
+  readonly #failure = Promise.withResolvers<unknown>();
   #info: EngineInfo | undefined;
   #failed = false;
   #url = '';
@@ -97,6 +98,11 @@ export class Worker extends Service {
   /** Settles when the model is loaded, or cannot be. */
   get loaded(): Promise<EngineInfo> {
     return this.#loaded.promise;
+  }
+
+  /** Settles with the error when the model cannot be loaded, or is gone. */
+  get failure(): Promise<unknown> {
+    return this.#failure.promise;
   }
 
   /** Settles when it was told to stop, or nobody wants it, and has drained. */
@@ -142,10 +148,11 @@ export class Worker extends Service {
     try {
       this.#info = await engine.load(this.#abort.signal);
     } catch (error) {
-      this.#failed = true;
       this.#loaded.reject(error);
+      this.#fail(error);
       return;
     }
+    void engine.gone?.then((error) => this.#fail(error));
     this.#executions.open(this.#info);
     logger.info('the model is loaded', {
       duration_ms: Math.round(env.clock.monotonic() - this.#begun),
@@ -154,6 +161,13 @@ export class Worker extends Service {
     });
     this.#loaded.resolve(this.#info);
     await this.#tell(this.#info);
+  }
+
+  /** What has ended may still be collected before the process goes. */
+  #fail(error: unknown): void {
+    this.#failed = true;
+    const { collectMs = COLLECT_MS } = this.#options;
+    void this.#executions.drain({ graceMs: 0, collectMs }).then(() => this.#failure.resolve(error));
   }
 
   async #tell({ vramBytes, slots, contextLength, features }: EngineInfo): Promise<void> {
