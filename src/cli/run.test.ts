@@ -73,6 +73,13 @@ const WRONG: Record<string, [words: string[], says: RegExp][]> = {
     [['--brain', 'nowhere'], /"brain" and "hf_endpoint" are http or https URLs/],
     [['--config', 'no such file'], /"no such file" cannot be read/],
   ],
+  worker: [
+    [['now'], /nothing is known to do with "now"/],
+    [['--engine', 'lama'], /--engine is .*, not "lama"/],
+    [['--slots', '0'], /--slots needs a whole number from 1/],
+    [['--id', 'a b'], /"a b" cannot be the name of a worker/],
+    [['--pool-manager', 'ftp://x'], /--pool-manager needs an address/],
+  ],
   submit: [
     [[], /what is to be done\?/],
     [['a', 'b'], /one prompt: put it in quotes/],

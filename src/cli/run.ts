@@ -23,11 +23,13 @@ import { tail } from './tail.ts';
 import { token } from './token.ts';
 import { up } from './up.ts';
 import { packageVersion, version } from './version.ts';
+import { worker } from './worker.ts';
 
 /** A command is one file and one entry here. */
 export const COMMANDS: readonly Command[] = [
   up,
   pool,
+  worker,
   submit,
   jobs,
   show,

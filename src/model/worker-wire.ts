@@ -121,7 +121,10 @@ export const ExecutionList = open({
 });
 export type ExecutionList = Static<typeof ExecutionList>;
 
-/** `GET /executions/{token}` */
+/**
+ * `GET /executions/{token}`. One that has ended without an outcome has run; how it ended was dropped to make room.
+ * A token is taken URL-encoded in a path.
+ */
 export const ExecutionState = open({
   token: Type.String(),
   job_id: Type.String(),
@@ -142,12 +145,20 @@ export const CancelRequest = Type.Object(
   },
   { additionalProperties: false },
 );
+/** `ended` without an outcome: it has run, and how it ended is forgotten. */
 export const CancelReply = open({
   ...memory,
   is: Type.Enum(['ended', 'stopping', 'running', 'tombstoned']),
   outcome: optional(WorkerOutcome),
 });
 export type CancelReply = Static<typeof CancelReply>;
+
+/** `POST /shutdown`: takes nothing new, finishes what runs within the grace, cancels the rest and exits. */
+export const ShutdownRequest = Type.Object(
+  { grace_ms: optional(Type.Integer({ minimum: 0, maximum: 86_400_000 })) },
+  { additionalProperties: false },
+);
+export type ShutdownRequest = Static<typeof ShutdownRequest>;
 
 /** `GET /health` */
 export const WorkerHealth = open({

@@ -2,6 +2,8 @@
  * Who may come in. Loopback is not trust: a page in a browser reaches it too, so Host and Origin are checked
  * before anything else. Any doubt ends in a refusal; there is no identity to fall back to.
  */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Secret } from '../kit/secret.ts';
 import { OrchdError } from '../model/errors.ts';
 import { DEFAULT_TENANT } from '../model/records.ts';
 import { identityFromNode, isNode, NODE_SCHEME } from './nodes.ts';
@@ -14,6 +16,8 @@ export interface GateOptions {
   readonly tokens: () => readonly TokenEntry[];
   /** Without any token a caller on this machine may do everything. */
   readonly openWithoutTokens: boolean;
+  /** Of a server with one caller: whoever shows this may do everything. */
+  readonly secret?: Secret;
   /** By which the other nodes of a cluster are known; empty where there are none. */
   readonly nodeSecret?: () => string;
 }
@@ -29,7 +33,11 @@ export interface Knock {
 export const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'] as const;
 
 const LOCAL: Identity = { name: 'local', role: 'admin', tenant: DEFAULT_TENANT, unproven: true };
+const HOLDER: Identity = { name: 'holder', role: 'admin', tenant: DEFAULT_TENANT };
 const NOBODY: Identity = { name: 'anonymous', role: 'read', tenant: DEFAULT_TENANT };
+
+/** Of the same length whatever it is of, so that comparing takes the same time. */
+const hashOf = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 export class Gate {
   readonly #options: GateOptions;
@@ -62,9 +70,15 @@ export class Gate {
     const tokens = this.#options.tokens();
     if (this.#isOpen() && !claimsToken(authorization)) return LOCAL;
     const token = /^Bearer ([!-~]{1,200})$/i.exec(authorization ?? '')?.[1];
+    if (token !== undefined && this.#isSecret(token)) return HOLDER;
     const identity = token === undefined ? undefined : identify(token, tokens);
     if (!identity) throw new OrchdError('UNAUTHORIZED');
     return identity;
+  }
+
+  #isSecret(token: string): boolean {
+    const { secret } = this.#options;
+    return secret !== undefined && timingSafeEqual(hashOf(token), hashOf(secret.reveal()));
   }
 
   #isOpen(): boolean {

@@ -1,0 +1,73 @@
+/** The engine that a command line of `orchd worker` names. */
+import { resolve } from 'node:path';
+import { isHttpUrl } from '../config/address.ts';
+import type { Engine } from '../daemons/worker/engine.ts';
+import type { OpenAiOptions } from '../daemons/worker/openai-engine.ts';
+import type { Env } from '../kit/env/env.ts';
+import type { Logger } from '../kit/logger.ts';
+import { Secret } from '../kit/secret.ts';
+import { type Given, UsageError } from './command.ts';
+import { choiceOf, textOf, variable, wholeOf } from './given.ts';
+
+export const ENGINES = ['demo', 'llama', 'openai'] as const;
+export type EngineName = (typeof ENGINES)[number];
+
+export interface EngineSettings {
+  readonly env: Env;
+  readonly logger: Logger;
+  readonly engine: EngineName;
+  readonly model: string;
+}
+
+const MAX_SLOTS = 1024;
+const MAX_CONTEXT = 100_000_000;
+
+export async function engineOf({ values }: Given, { env, engine, model }: EngineSettings): Promise<Engine> {
+  const slots = wholeOf(values, 'slots', 1, MAX_SLOTS) ?? 1;
+  const contextLength = wholeOf(values, 'context', 1, MAX_CONTEXT);
+  if (engine === 'llama') {
+    const { LlamaEngine } = await import('../daemons/worker/llama-engine.ts');
+    const gpu = choiceOf(values, 'gpu', ['auto', 'off']) ?? 'auto';
+    const threads = wholeOf(values, 'threads', 1, MAX_SLOTS);
+    return new LlamaEngine({ env, path: resolve(model), slots, contextLength, gpu, threads });
+  }
+  if (engine === 'openai') return openAiOf(values, { env, model, slots, contextLength });
+  const { DemoEngine } = await import('../daemons/worker/demo-engine.ts');
+  const delayMs = Number(variable('ORCHD_WORKER_DEMO_DELAY_MS') ?? 0);
+  return new DemoEngine({ env, model, slots, contextLength: contextLength ?? 4096, delayMs });
+}
+
+async function openAiOf(
+  values: Given['values'],
+  given: Pick<OpenAiOptions, 'env' | 'model' | 'slots' | 'contextLength'>,
+): Promise<Engine> {
+  const url = textOf(values, 'upstream');
+  const command = commandOf(textOf(values, 'upstream-command'));
+  if (url === undefined && !command) {
+    throw new UsageError('which server? --upstream names it, --upstream-command starts it.');
+  }
+  if (url !== undefined && !isHttpUrl(url.replaceAll('{port}', '1'))) {
+    throw new UsageError(`--upstream needs an address like http://127.0.0.1:8000, not "${url}".`);
+  }
+  const key = variable('ORCHD_UPSTREAM_KEY');
+  const { OpenAiEngine } = await import('../daemons/worker/openai-engine.ts');
+  return new OpenAiEngine({ ...given, url, command, key: key === undefined ? undefined : new Secret(key) });
+}
+
+function commandOf(text: string | undefined): readonly string[] | undefined {
+  if (text === undefined) return undefined;
+  const words = jsonOf(text);
+  if (Array.isArray(words) && words.length > 0 && words.every((word) => typeof word === 'string'))
+    return words;
+  throw new UsageError(
+    '--upstream-command needs a list of words as JSON, such as ["server", "--port", "{port}"].',
+  );
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

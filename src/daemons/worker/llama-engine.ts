@@ -1,0 +1,120 @@
+/** A GGUF model in this process. */
+import type { ChatWrapper, Llama, LlamaContext, LlamaModel } from 'node-llama-cpp';
+import type { Env } from '../../kit/env/env.ts';
+import { OrchdError } from '../../model/errors.ts';
+import type { ExecutionResult } from '../../model/worker-wire.ts';
+import type { Ask } from './ask.ts';
+import type { Engine, EngineInfo, RunContext } from './engine.ts';
+import { LlamaEmbedder } from './llama-embedder.ts';
+import { generate } from './llama-generate.ts';
+import { type LlamaPackage, loadFailure, loadPackage, openLlama } from './llama-load.ts';
+import { Slots } from './llama-slots.ts';
+
+export interface LlamaOptions {
+  readonly env: Env;
+  readonly path: string;
+  readonly slots: number;
+  /** What fits into memory where it is not given. */
+  readonly contextLength: number | undefined;
+  readonly gpu: 'auto' | 'off';
+  /** Of the processor; all of it where it is not given, which is slow beside others who use it. */
+  readonly threads: number | undefined;
+}
+
+/** All that there is once the model is loaded. */
+export interface Loaded {
+  readonly env: Env;
+  readonly package: LlamaPackage;
+  readonly llama: Llama;
+  readonly model: LlamaModel;
+  readonly contextLength: number;
+  readonly wrapper: ChatWrapper;
+  readonly threads: number | undefined;
+}
+
+export class LlamaEngine implements Engine {
+  readonly #options: LlamaOptions;
+  #llama: Llama | undefined;
+  #loaded: Loaded | undefined;
+  #slots: Slots | undefined;
+  #embedder: LlamaEmbedder | undefined;
+
+  constructor(options: LlamaOptions) {
+    this.#options = options;
+  }
+
+  async load(signal: AbortSignal): Promise<EngineInfo> {
+    const { env, gpu, threads } = this.#options;
+    const found = await loadPackage();
+    const llama = await openLlama(found, gpu);
+    this.#llama = llama;
+    try {
+      const model = await this.#model(llama, signal);
+      const context = await this.#context(model, signal);
+      this.#loaded = {
+        env,
+        package: found,
+        llama,
+        model,
+        contextLength: context.contextSize,
+        wrapper: found.resolveChatWrapper(model),
+        threads,
+      };
+      this.#slots = new Slots(Array.from({ length: context.totalSequences }, () => context.getSequence()));
+      this.#embedder = new LlamaEmbedder(this.#loaded);
+      return await infoOf(this.#loaded, context);
+    } catch (error) {
+      throw loadFailure(error, found);
+    }
+  }
+
+  async run(ask: Ask, context: RunContext): Promise<ExecutionResult> {
+    const [loaded, slots, embedder] = [this.#loaded, this.#slots, this.#embedder];
+    if (!loaded || !slots || !embedder) throw new OrchdError('WORKER_BUSY', 'the model is not loaded');
+    if (ask.work.kind === 'embeddings') return embedder.run(ask.work.texts, context.signal);
+    const slot = slots.take(ask.sessionId);
+    try {
+      return await generate(loaded, slot.sequence, ask, context);
+    } finally {
+      slots.give(slot);
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#llama?.dispose();
+  }
+
+  #model(llama: Llama, loadSignal: AbortSignal): Promise<LlamaModel> {
+    return llama.loadModel({ modelPath: this.#options.path, loadSignal });
+  }
+
+  #context(model: LlamaModel, createSignal: AbortSignal): Promise<LlamaContext> {
+    const { slots, contextLength, threads } = this.#options;
+    return model.createContext({
+      sequences: slots,
+      contextSize: contextLength ?? 'auto',
+      createSignal,
+      ...(threads !== undefined && { threads }),
+    });
+  }
+}
+
+/** On a machine without a device for it, the memory of the machine is what the model takes. */
+async function infoOf({ llama, model }: Loaded, context: LlamaContext): Promise<EngineInfo> {
+  const { gpuLayers, fileInsights } = model;
+  const ofModel = await fileInsights.estimateModelResourceRequirements({ gpuLayers });
+  const ofContext = fileInsights.estimateContextResourceRequirements({
+    contextSize: context.contextSize,
+    modelGpuLayers: gpuLayers,
+    sequences: context.totalSequences,
+    batchSize: context.batchSize,
+  });
+  const where = llama.gpu === false ? 'cpuRam' : 'gpuVram';
+  return {
+    model: model.filename ?? 'model',
+    vramBytes: Math.ceil(ofModel[where] + ofContext[where]),
+    slots: context.totalSequences,
+    contextLength: context.contextSize,
+    features: ['chat', 'completions', 'embeddings', 'tools', 'json_schema'],
+  };
+}

@@ -1,0 +1,83 @@
+/** Says to the pool manager that this worker listens and has its model, until it was heard. */
+import { type BackoffPolicy, backoffMs } from '../../kit/backoff.ts';
+import type { Env } from '../../kit/env/env.ts';
+import type { Logger } from '../../kit/logger.ts';
+import type { Secret } from '../../kit/secret.ts';
+import { OrchdError, toOrchdError } from '../../model/errors.ts';
+import type { WorkerReady } from '../../model/pool-wire.ts';
+import { Outbound } from '../../wire/outbound.ts';
+
+export interface ReadyParts {
+  readonly env: Env;
+  readonly logger: Logger;
+  readonly url: string;
+  readonly token: Secret | undefined;
+  readonly body: WorkerReady;
+  readonly signal: AbortSignal;
+}
+
+const BACKOFF: BackoffPolicy = { baseDelayMs: 200, maxDelayMs: 5000, jitter: 0.5 };
+const TRY_MS = 10_000;
+/** A worker that nobody asks for holds a device for nothing. */
+const GIVE_UP_MS = 15 * 60_000;
+
+/** Settles when it was heard; throws when it was not for too long. */
+export async function sayReady(parts: ReadyParts): Promise<void> {
+  const { env, logger, signal } = parts;
+  const outbound = new Outbound({ timers: env.timers });
+  const begun = env.clock.monotonic();
+  try {
+    for (let tries = 1; !signal.aborted; tries++) {
+      const failure = await sayOnce(parts, outbound);
+      if (!failure || signal.aborted) return;
+      if (env.clock.monotonic() - begun > GIVE_UP_MS) throw failure;
+      logger.warn('the pool manager did not hear that this worker is ready', {
+        count: tries,
+        error_code: failure.code,
+        reason: failure.message,
+      });
+      await pause(env, backoffMs(BACKOFF, tries, env.random.next()), signal);
+    }
+  } finally {
+    outbound.close();
+  }
+}
+
+async function sayOnce(
+  { url, token, body, signal }: ReadyParts,
+  outbound: Outbound,
+): Promise<OrchdError | undefined> {
+  // A new target each time, so that the name of a pool manager that has moved is resolved again.
+  const target = outbound.to(url);
+  try {
+    const { status } = await target.request({
+      method: 'POST',
+      path: '/v2/internal/workers/ready',
+      headers: {
+        'content-type': 'application/json',
+        ...(token && { authorization: `Bearer ${token.reveal()}` }),
+      },
+      body: JSON.stringify(body),
+      timeoutMs: TRY_MS,
+      signal,
+    });
+    if (status >= 200 && status < 300) return undefined;
+    return new OrchdError('WORKER_UNAVAILABLE', `the pool manager answered ${status}`);
+  } catch (error) {
+    return toOrchdError(error);
+  } finally {
+    target.close();
+  }
+}
+
+function pause({ timers }: Env, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      cancel();
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const cancel = timers.after(ms, done);
+    signal.addEventListener('abort', done);
+  });
+}
