@@ -5,7 +5,7 @@ import { mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeF
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readEvents } from '../../src/wire/sse.ts';
-import { ggufHeader } from '../fakes/gguf.ts';
+import { ggufHeader } from '../fakes/gguf-header.ts';
 import { fakeHub, SHA } from '../fakes/hub.ts';
 import { type Answered, type PoolCaller, pool, poolFolder } from '../fakes/pool-kit.ts';
 
