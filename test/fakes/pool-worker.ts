@@ -64,7 +64,7 @@ server.listen(0, '127.0.0.1', async () => {
     worker_id: how.has('wrong-id') ? 'nobody' : id,
     model_ref: how.has('wrong-model') ? 'demo:other' : ref,
     uri: how.has('foreign') ? 'http://192.0.2.1:80' : `http://127.0.0.1:${port}`,
-    vram_bytes: how.has('greedy') ? Number.MAX_SAFE_INTEGER : 1000,
+    vram_bytes: how.has('greedy') ? Number.MAX_SAFE_INTEGER : how.has('large') ? 300 * 2 ** 20 : 1000,
     slots: 2,
     context_length: 512,
     registry: 'r1',

@@ -5,7 +5,7 @@ import { mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeF
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readEvents } from '../../src/wire/sse.ts';
-import { ggufHeader } from '../fakes/gguf.ts';
+import { ggufHeader } from '../fakes/gguf-header.ts';
 import { fakeHub, SHA } from '../fakes/hub.ts';
 import { type Answered, type PoolCaller, pool, poolFolder } from '../fakes/pool-kit.ts';
 
@@ -64,11 +64,14 @@ test('a file is found inside of the folders that were named, and nowhere else', 
 test('what a model needs is taken from its file and its header where the order does not say it', async (t) => {
   const data = poolFolder(t);
   writeFileSync(join(data, 'a.gguf'), MODEL);
-  const caller = await pool(t, join(data, 'pool'), { models: [data], context_length: 1000 });
+  const caller = await pool(t, join(data, 'pool'), { models: [data], context_length: 1000, slots: 3 });
   const order = { worker_id: 'w1', model_ref: `file:${data}/a.gguf`, gpu_id: 0 };
   assert.equal((await caller.ask('POST', '/v2/workers/start', order)).status, 200);
-  const keysAndValues = 2 * 4 * (16 + 16) * 2 * 1000;
-  assert.equal((await caller.worker('w1'))?.vram_used, Math.ceil(MODEL.length * 1.1 + keysAndValues));
+  const keysAndValues = 2 * 4 * (16 + 16) * 2 * 1000 * 3;
+  assert.equal(
+    (await caller.worker('w1'))?.vram_used,
+    Math.ceil(MODEL.length * 1.1 + keysAndValues + 256 * 2 ** 20),
+  );
 });
 
 test('the cache of the hub is read as its tools write it: a revision is pinned, a file is chosen', async (t) => {

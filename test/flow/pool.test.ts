@@ -102,6 +102,18 @@ test('two orders are not promised the same memory', async (t) => {
   assert.equal((await caller.state()).gpus[0]?.available_vram, 200 * MIB);
 });
 
+test('what was only guessed may turn out to be more, as far as the device has it', async (t) => {
+  const caller = await pool(t, poolFolder(t));
+  await caller.start('guessed', 'demo:large', { vram_bytes: undefined });
+  assert.equal((await caller.worker('guessed'))?.vram_used, 256 * MIB);
+  await caller.becomes('guessed', 'ready');
+  assert.equal((await caller.state()).gpus[0]?.allocated_vram, 300 * MIB);
+  await caller.start('ordered', 'demo:large', { vram_bytes: 299 * MIB });
+  assert.match((await caller.becomes('ordered', 'failed')).error?.message ?? '', /were promised/);
+  await caller.start('too-much', 'demo:greedy', { vram_bytes: undefined });
+  assert.match((await caller.becomes('too-much', 'failed')).error?.message ?? '', /were promised/);
+});
+
 /** How a worker misbehaves → what is said of it. */
 const FAILURES: Record<string, { code: string; says: RegExp; more?: object }> = {
   exits: {

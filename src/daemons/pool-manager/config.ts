@@ -106,7 +106,7 @@ export const POOL_DEFAULTS = {
   cpu_share: 0.5,
   slots: 4,
   /** At most: a model may have been made for far more than the device can hold. */
-  context_length: 8192,
+  context_length: 4096,
   max_workers: 64,
   start_timeout_ms: 60_000,
   stop_grace_ms: 10_000,

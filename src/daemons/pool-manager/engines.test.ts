@@ -6,12 +6,14 @@ import { argvOf, engineFor, ownWorkerCommand, type Placeholders } from './engine
 const values: Placeholders = {
   id: 'w1',
   engine: 'llama',
+  model: '/models/a {id}.gguf',
   file: '/models/a {id}.gguf',
   model_ref: 'file:/models/a {id}.gguf',
   host: '127.0.0.1',
   slots: '4',
   context: undefined,
   gpu: 'auto',
+  grace: '8000',
   pool_manager: 'http://127.0.0.1:9200',
 };
 
@@ -22,7 +24,7 @@ test('the command line of a worker has what is known, and no option without its 
   assert.deepEqual(words, [
     ...['worker', '--id', 'w1', '--engine', 'llama', '--model', '/models/a {id}.gguf'],
     ...['--model-ref', 'file:/models/a {id}.gguf', '--host', '127.0.0.1', '--port', '0', '--slots', '4'],
-    ...['--gpu', 'auto', '--pool-manager', 'http://127.0.0.1:9200', '--extra'],
+    ...['--gpu', 'auto', '--grace', '8000', '--pool-manager', 'http://127.0.0.1:9200', '--extra'],
   ]);
 });
 

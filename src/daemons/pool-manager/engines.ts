@@ -35,12 +35,14 @@ const matches = (match: string, text: string): boolean =>
 export const PLACEHOLDERS = [
   'id',
   'engine',
+  'model',
   'file',
   'model_ref',
   'host',
   'slots',
   'context',
   'gpu',
+  'grace',
   'pool_manager',
 ] as const;
 
@@ -48,7 +50,7 @@ export const PLACEHOLDERS = [
 export type Placeholders = Readonly<Record<(typeof PLACEHOLDERS)[number], string | undefined>>;
 
 const WORDS =
-  'worker --id {id} --engine {engine} --model {file} --model-ref {model_ref} --host {host} --port 0 --slots {slots} --context {context} --gpu {gpu} --pool-manager {pool_manager}';
+  'worker --id {id} --engine {engine} --model {model} --model-ref {model_ref} --host {host} --port 0 --slots {slots} --context {context} --gpu {gpu} --grace {grace} --pool-manager {pool_manager}';
 
 /** This program, with the words that make a worker of it. */
 export function ownWorkerCommand(): string[] {

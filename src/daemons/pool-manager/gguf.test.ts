@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { ggufHeader } from '../../../test/fakes/gguf.ts';
+import { ggufHeader } from '../../../test/fakes/gguf-header.ts';
 import { readGguf } from './gguf.ts';
 
 const LLAMA = {

@@ -25,11 +25,15 @@ export interface LaunchesOptions {
   readonly slots: number;
   /** At most. */
   readonly contextLength: number;
+  /** Between the order to end and the end by force. */
+  readonly graceMs: number;
   /** Where a worker calls when it is ready. */
   readonly ownUrl: () => string;
 }
 
 const SECRET_BYTES = 32;
+/** Of that time, what the process needs to end after what it had in hand. */
+const END_MS = 2000;
 
 export class Launches {
   readonly #options: LaunchesOptions;
@@ -39,23 +43,27 @@ export class Launches {
   }
 
   async prepare(id: string, order: StartWorker, ref: ModelRef, kind: DeviceState['kind']): Promise<Launch> {
-    const { env, rules, command, environment, workerHost, slots, ownUrl } = this.#options;
+    const { env, rules, command, environment, workerHost, ownUrl, graceMs } = this.#options;
     const model = await this.#model(order.model_ref, ref);
     const engine = engineFor(order.model_ref, ref, model?.file, rules);
     const context = this.#context(order, model);
+    const slots = order.slots ?? this.#options.slots;
     const secret = env.random.hex(SECRET_BYTES);
     const values = {
       id,
       engine: engine.name,
+      model: model?.file ?? nameOf(ref),
       file: model?.file,
       model_ref: order.model_ref,
       host: workerHost,
-      slots: String(order.slots ?? slots),
+      slots: String(slots),
       context: context === undefined ? undefined : String(context),
       gpu: kind === 'cpu' ? 'off' : 'auto',
+      grace: String(Math.max(0, graceMs - END_MS)),
       pool_manager: ownUrl(),
     };
-    const vramBytes = order.vram_bytes ?? estimateBytes(model?.sizeBytes ?? 0, model?.facts ?? {}, context);
+    const vramBytes =
+      order.vram_bytes ?? estimateBytes(model?.sizeBytes ?? 0, model?.facts ?? {}, context, slots);
     return {
       argv: argvOf(command, values, engine.args),
       env: {
@@ -64,7 +72,6 @@ export class Launches {
         CUDA_DEVICE_ORDER: 'PCI_BUS_ID',
         CUDA_VISIBLE_DEVICES: kind === 'cpu' ? '' : String(order.gpu_id),
         ORCHD_WORKER_TOKEN: secret,
-        ORCHD_WORKER_VRAM_BYTES: String(vramBytes),
       },
       secret,
       vramBytes,
@@ -96,3 +103,7 @@ export class Launches {
     return made === undefined ? undefined : Math.min(made, this.#options.contextLength);
   }
 }
+
+/** What an engine without a file of ours knows it by. */
+const nameOf = (ref: ModelRef): string | undefined =>
+  ref.kind === 'engine' || ref.kind === 'alias' ? ref.name : undefined;

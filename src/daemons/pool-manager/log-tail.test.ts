@@ -6,6 +6,7 @@ test('the last lines, without secrets, folders, stacks and colours', () => {
   const log = [
     ...Array.from({ length: 50 }, (_, at) => `line ${at}`),
     '\u001b[31mcannot open /srv/models/big.gguf\u001b[0m: token s3cret is wrong\u0007',
+    '{"timestamp":"2026-01-01","level":"error"}',
     '    at load (file:///srv/app/x.ts:3:4)',
     'Node.js v26.0.0',
     '',
@@ -14,6 +15,10 @@ test('the last lines, without secrets, folders, stacks and colours', () => {
   assert.equal(reason.split('\n').length, 8);
   assert.ok(reason.startsWith('line 43\n'));
   assert.ok(reason.endsWith('cannot open big.gguf: token [redacted] is wrong'));
+});
+
+test('a log of JSON lines alone is better than nothing', () => {
+  assert.equal(reasonIn(Buffer.from('{"a":1}\n'), []), '{"a":1}');
 });
 
 test('however much was said it is short, and bytes that are no text do no harm', () => {

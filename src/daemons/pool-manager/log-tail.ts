@@ -16,5 +16,7 @@ export function reasonIn(log: Buffer, secrets: readonly string[]): string {
     .map((line) => line.replace(/[^\P{C}\t]/gu, '').trim())
     .filter((line) => line !== '' && !/^at .*[:(]\d+|^node:internal|^Node\.js v/.test(line))
     .map((line) => line.replace(/(?<![\w:/])(?:\/[\w.@+-]+){2,}\/([\w.@+-]+)/g, '$1'));
-  return lines.slice(-MAX_LINES).join('\n').slice(-MAX_CHARS);
+  // What is meant for a person says more than a log; where there is nothing else, it has to do.
+  const sentences = lines.filter((line) => !line.startsWith('{"'));
+  return (sentences.length > 0 ? sentences : lines).slice(-MAX_LINES).join('\n').slice(-MAX_CHARS);
 }

@@ -166,7 +166,7 @@ export class PoolManager extends Service {
   }
 
   #launches(models: ModelFiles): Launches {
-    const { engines, workerCommand, passEnv, workerHost, slots, contextLength } = this.#settings;
+    const { engines, workerCommand, passEnv, workerHost, slots, contextLength, times } = this.#settings;
     return new Launches({
       env: this.#env,
       models,
@@ -176,6 +176,7 @@ export class PoolManager extends Service {
       workerHost,
       slots,
       contextLength,
+      graceMs: times.graceMs,
       ownUrl: () => this.#ownUrl(),
     });
   }

@@ -28,8 +28,9 @@ export type Spawned =
   | { readonly is: 'started'; readonly process: ProcessIdentity }
   | { readonly is: 'failed'; readonly why: string };
 
-/** Drivers and their libraries are found by these. */
-const PASSED_ON = /^(LD_LIBRARY_PATH|CUDA_\w+|NVIDIA_\w+|GGML_\w+|LLAMA_\w+|HF_HOME|ORCHD_LLAMA_\w+)$/;
+/** Drivers and their libraries are found by these, and workers of our own are told things. */
+const PASSED_ON =
+  /^(LD_LIBRARY_PATH|CUDA_\w+|NVIDIA_\w+|GGML_\w+|LLAMA_\w+|HF_HOME|ORCHD_(UPSTREAM_KEY|LOG_LEVEL|WORKER_LEDGER))$/;
 
 /** Nothing of our own environment but what programs need to be found and to run. */
 export function workerEnvironment(passed: readonly string[]): Record<string, string> {
@@ -43,8 +44,13 @@ export function workerEnvironment(passed: readonly string[]): Record<string, str
 /** In a session of its own, so that neither our end nor a Ctrl-C of ours reaches it. */
 export function spawnWorker(spec: SpawnSpec, onExit: (ending: Ending) => void): Promise<Spawned> {
   const [program = '', ...args] = spec.argv;
-  const log = fs.openSync(spec.log, 'a', 0o600);
   return new Promise((resolve) => {
+    let log: number;
+    try {
+      log = fs.openSync(spec.log, 'a', 0o600);
+    } catch (error) {
+      return resolve({ is: 'failed', why: `no log, ${(error as NodeJS.ErrnoException).code}` });
+    }
     const child = spawn(program, args, {
       cwd: spec.cwd,
       env: { ...spec.env, [MARK_VARIABLE]: spec.mark },

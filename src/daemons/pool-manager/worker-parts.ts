@@ -22,6 +22,8 @@ export interface WorkerParts {
   readonly logger: Logger;
   readonly times: WorkerTimes;
   allowsUri(uri: string): boolean;
+  /** Whether a device could give that much more. */
+  hasRoom(gpu: number, bytes: number): boolean;
   /** Something that can be seen is different now. */
   onChange(what: 'status' | 'ready' | 'gone'): void;
 }

@@ -169,14 +169,21 @@ export class ManagedWorker {
     }
     if (model_ref !== order.model_ref)
       this.#refuse('it has another model than it was started for', 'model_ref');
-    if (said.vram_bytes > vramBytes) {
+    const more = said.vram_bytes - vramBytes;
+    // What was only guessed may turn out to be more, where there is more.
+    const wasGuessed = order.vram_bytes === undefined;
+    if (more > 0 && !(wasGuessed && this.#parts.hasRoom(order.gpu_id, more))) {
       this.#refuse(
         `it needs ${said.vram_bytes} bytes of the device, ${vramBytes} were promised`,
         'vram_bytes',
       );
     }
     if (!this.#parts.allowsUri(said.uri)) this.#refuse('it is reached at a place that is not allowed', 'uri');
-    await this.#file.save({ ready: said, readyAt: this.#parts.env.clock.now() });
+    await this.#file.save({
+      ready: said,
+      readyAt: this.#parts.env.clock.now(),
+      vramBytes: Math.max(vramBytes, said.vram_bytes),
+    });
     this.#stopStarting();
     if (this.record.error || this.record.stopped)
       throw new OrchdError('ILLEGAL_STATE', 'this worker was given up');

@@ -27,7 +27,7 @@ const MAX_FAILED = 100;
 const MAX_STOPPED = 1000;
 
 export interface WorkersOptions {
-  readonly parts: Omit<WorkerParts, 'onChange'>;
+  readonly parts: Omit<WorkerParts, 'onChange' | 'hasRoom'>;
   readonly devices: Devices;
   readonly launches: Launches;
   readonly maxWorkers: number;
@@ -39,10 +39,15 @@ export class Workers {
   readonly #parts: WorkerParts;
   readonly #workers = new Map<string, ManagedWorker>();
   readonly #stopped = new Set<string>();
+  #closed = false;
 
   constructor(options: WorkersOptions) {
     this.#options = options;
-    this.#parts = { ...options.parts, onChange: (what) => this.#changed(what) };
+    this.#parts = {
+      ...options.parts,
+      hasRoom: (gpu, bytes) => (this.devices().find(({ id }) => id === gpu)?.available_vram ?? 0) >= bytes,
+      onChange: (what) => this.#changed(what),
+    };
   }
 
   get count(): number {
@@ -130,11 +135,13 @@ export class Workers {
 
   /** Lets go of all; their processes go on. */
   async close(): Promise<void> {
+    this.#closed = true;
     await Promise.all([...this.#workers.values()].map((worker) => worker.close()));
   }
 
   /** Ends all, and settles when they are gone. */
   async endAll(): Promise<void> {
+    this.#closed = true;
     await Promise.all([...this.#workers.values()].map((worker) => worker.end()));
   }
 
@@ -170,6 +177,7 @@ export class Workers {
   }
 
   #checkRoom(id: string, gpu: number, bytes: number): void {
+    if (this.#closed) throw new OrchdError('SHUTTING_DOWN');
     if (this.#stopped.has(id)) throw new OrchdError('ILLEGAL_STATE', `the worker "${id}" was stopped`);
     this.#checkDevice(gpu);
     const { available_vram } = this.#device(gpu);
@@ -190,7 +198,8 @@ export class Workers {
   #changed(what: 'status' | 'ready' | 'gone'): void {
     for (const worker of [...this.#workers.values()]) if (worker.removed) this.#forget(worker);
     const failed = [...this.#workers.values()].filter(({ status, gone }) => status === 'failed' && gone);
-    for (const worker of failed.slice(0, Math.max(0, failed.length - MAX_FAILED))) void worker.stop();
+    for (const worker of failed.slice(0, Math.max(0, failed.length - MAX_FAILED)))
+      worker.stop().catch(() => undefined);
     this.#options.onChange();
     // Memory was taken, or given back.
     if (what !== 'status') void this.#options.devices.refresh();
