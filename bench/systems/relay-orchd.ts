@@ -47,6 +47,7 @@ export async function start({ folder, upstream }: RelayOrchdArgs): Promise<numbe
       heartbeatMs: server.heartbeatMs,
       disconnectGraceMs: server.disconnectGraceMs,
       maxStreamsPerCaller: STREAMS,
+      verifyPolicy: 'warn',
       uptimeMs: () => env.clock.monotonic(),
     }),
   });

@@ -4,12 +4,14 @@ import { IdMaker } from '../kit/ids.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { Metrics } from '../telemetry/metrics.ts';
 import type { Route } from '../wire/route.ts';
+import { catalogRoutes } from './catalog.ts';
 import { EventStreams } from './events.ts';
 import { leaseRoutes } from './leases.ts';
 import { type MetaOptions, metaRoutes } from './meta.ts';
-import { fleetModels, type ModelNames } from './openai/models.ts';
+import { modelNames } from './openai/models.ts';
 import { openAiRoutes } from './openai/routes.ts';
 import { openApi } from './openapi.ts';
+import { poolRoutes, sessionRoutes } from './pools.ts';
 import { orderRoutes, taskRoutes } from './tasks.ts';
 
 export interface ApiOptions extends MetaOptions {
@@ -18,8 +20,7 @@ export interface ApiOptions extends MetaOptions {
   readonly leaseTtlMs: number;
   readonly disconnectGraceMs: number;
   readonly maxStreamsPerCaller: number;
-  /** Which models there are; those of the backends unless given. */
-  readonly models?: ModelNames;
+  readonly verifyPolicy: 'warn' | 'block';
 }
 
 const LEASE_TOKEN_BYTES = 32;
@@ -30,12 +31,15 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
   const ids = new IdMaker(options.env.random);
   const newId = (): string => ids.next(options.env.clock.now());
   const { env, heartbeatMs } = options;
-  const models = options.models ?? fleetModels(orchestrator, Math.floor(env.clock.now() / 1000));
+  const models = modelNames(orchestrator, Math.floor(env.clock.now() / 1000));
   const routes: Route[] = [
     ...taskRoutes(orchestrator, metrics, newId),
     ...orderRoutes(orchestrator),
     streams.route,
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
+    ...sessionRoutes(orchestrator),
+    ...poolRoutes(orchestrator),
+    ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),
     ...openAiRoutes({ orchestrator, metrics, env, heartbeatMs, models }),
     ...metaRoutes(orchestrator, metrics, options),
   ];

@@ -1,11 +1,12 @@
 /** The routes of the catalog: which models there are, and whether their files are the right ones. */
 import { type Static, Type } from 'typebox';
 import type { Registration } from '../core/admission/catalog.ts';
+import type { PoolManagers } from '../core/ports.ts';
 import { checker } from '../kit/check.ts';
 import type { Env } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
 import { formatModelRef, parseModelRef } from '../model/model-ref.ts';
-import type { ResolvedModel, VerifyModel, VerifyResult } from '../model/pool-wire.ts';
+import type { VerifyResult } from '../model/pool-wire.ts';
 import type { ModelRecord } from '../model/records.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { openEventStream } from '../wire/event-stream.ts';
@@ -13,14 +14,7 @@ import type { Call, Route, Stream } from '../wire/route.ts';
 import { formatEvent } from '../wire/sse.ts';
 
 /** Where the files of models are: at the pools. */
-export interface ModelFiles {
-  /** The same model with its revision and file pinned; undefined where no pool has it. */
-  resolve(ref: string): Promise<ResolvedModel | undefined>;
-  verify(
-    model: VerifyModel,
-    onProgress: (bytes: number, total: number) => void,
-  ): Promise<VerifyResult & { readonly pool: string }>;
-}
+export type ModelFiles = Pick<PoolManagers, 'resolve' | 'verify'>;
 
 const optional = Type.Optional;
 const MODEL_ID = '^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$';
@@ -49,7 +43,7 @@ const SetState = Type.Object(
   { additionalProperties: false },
 );
 
-const checkRegister = checker(Register);
+export const checkRegister = checker(Register);
 const checkState = checker(SetState);
 
 export interface CatalogOptions {
@@ -59,7 +53,11 @@ export interface CatalogOptions {
   readonly verifyPolicy: 'warn' | 'block';
 }
 
-export function catalogRoutes({ catalog }: Orchestrator, options: CatalogOptions): readonly Route[] {
+export function catalogRoutes(
+  { catalog, managers: files }: Orchestrator,
+  given: Omit<CatalogOptions, 'files'>,
+): readonly Route[] {
+  const options: CatalogOptions = { ...given, files };
   return [
     {
       method: 'POST',

@@ -32,12 +32,7 @@ const checkRegister = checker(RegisterPool);
 
 const idOf = (call: Call): string => call.params['id'] ?? '';
 
-/** Takes note of pool managers that say where they are. */
-export interface PoolRegister {
-  register(url: string, secret: string | undefined, id: string): void;
-}
-
-export function poolRoutes({ pools }: Orchestrator, register: PoolRegister | undefined): readonly Route[] {
+export function poolRoutes({ pools, managers }: Orchestrator): readonly Route[] {
   return [
     {
       method: 'GET',
@@ -107,11 +102,11 @@ export function poolRoutes({ pools }: Orchestrator, register: PoolRegister | und
       repeatable: ({ body }) => body,
       handle: ({ body }) => {
         const { pool_id, uri, token } = checkRegister(body);
-        if (!register) throw new OrchdError('POOL_UNAVAILABLE', 'this brain works without pools');
+        if (!managers) throw new OrchdError('POOL_UNAVAILABLE', 'this brain works without pools');
         if (!URL.canParse(uri) || !/^https?:$/.test(new URL(uri).protocol)) {
           throw new OrchdError('INVALID_PARAMS', '"uri" must be an http or https URL', { field: 'uri' });
         }
-        register.register(uri, token, pool_id);
+        managers.register(uri, token, pool_id);
         return { status: 200, body: { pool_id } };
       },
     },

@@ -4,6 +4,7 @@ import { type ApiOptions, apiRoutes } from '../api/api.ts';
 import { leadershipOf, runtimeSettings, storeOf } from '../app.ts';
 import { CommandBackend } from '../backends/local/command/command.ts';
 import { demoBackendOptions } from '../backends/local/command/demo.ts';
+import { HttpPoolManagers } from '../backends/pool/managers.ts';
 import { isLoopbackHost } from '../config/address.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { CommandConfig } from '../config/schema.ts';
@@ -18,9 +19,13 @@ import { LOOPBACK_HOSTS } from '../wire/gate.ts';
 import { HttpServer } from '../wire/http-server.ts';
 import type { Route } from '../wire/route.ts';
 import { TokenFile } from '../wire/token-file.ts';
+import { importCatalog } from './catalog-files.ts';
+import { OwnPool } from './own-pool.ts';
 import { type NodeGate, serveNode } from './serve-node.ts';
 
 export const TOKENS = 'tokens.json';
+/** Of one worker: a stream for each job that it runs, and for each that is read again. */
+const MAX_WORKER_STREAMS = 2048;
 /** What a request may hold beside its payload. */
 const BODY_MARGIN_BYTES = 2 ** 20;
 
@@ -33,6 +38,8 @@ export interface ServerOptions {
   readonly port?: number;
   /** Beside those of the configuration. */
   readonly backends?: readonly Backend[];
+  /** Models that are to be answered from here, by workers of this machine. */
+  readonly models?: readonly string[];
 }
 
 export interface RunningServer {
@@ -49,6 +56,7 @@ interface Parts {
   readonly host: string;
   readonly tokens: TokenFile;
   readonly uptimeMs: () => number;
+  readonly ownPool?: { readonly url: string; readonly secret: string | undefined } | undefined;
 }
 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
@@ -75,17 +83,21 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 }
 
 async function startAlone(parts: Parts): Promise<RunningServer> {
-  const orchestrator = brainOf(parts);
+  const own = ownPoolOf(parts);
+  const orchestrator = brainOf({ ...parts, ownPool: await own?.start() });
   const http = httpServer(parts, apiRoutes(orchestrator, apiOptions(parts)));
   const stop = async (): Promise<void> => {
     parts.tokens.stop();
     orchestrator.following.closeAll();
     await http.close();
     await orchestrator.stop();
+    await own?.stop();
   };
   try {
     await orchestrator.start();
+    await own?.register(orchestrator);
     const { port } = await http.listen();
+    importFiles(parts, orchestrator);
     return {
       url: `http://${inUrl(parts.host)}:${port}`,
       get failure() {
@@ -102,6 +114,12 @@ async function startAlone(parts: Parts): Promise<RunningServer> {
 /** One of several on the same database: it listens at once, and leads when it is its turn. */
 function startNode(parts: Parts): Promise<RunningServer> {
   const { options, env } = parts;
+  if (options.models && options.models.length > 0) {
+    throw new OrchdError(
+      'CONFIG_INVALID',
+      'on MariaDB start `orchd pool` for models: its workers serve all nodes',
+    );
+  }
   return serveNode({
     env,
     config: options.config,
@@ -115,10 +133,42 @@ function startNode(parts: Parts): Promise<RunningServer> {
   });
 }
 
-function brainOf({ options, env }: Parts, term?: Term, node?: string): Orchestrator {
+function ownPoolOf({ options, env }: Parts): OwnPool | undefined {
+  const { models = [], logger, data } = options;
+  return models.length === 0 ? undefined : new OwnPool({ env, logger, models, data: resolve(data) });
+}
+
+/** Beside everything else: a file that cannot be read must not keep the brain from starting. */
+function importFiles({ options, env }: Parts, orchestrator: Orchestrator): void {
+  const { config, logger } = options;
+  const files = { env, logger, folder: resolve(config.state.catalogPath) };
+  importCatalog(files, orchestrator).catch((error: Error) =>
+    logger.warn('the catalog files could not be imported', { reason: error.message }),
+  );
+}
+
+function managersOf({ options, env, ownPool }: Parts): HttpPoolManagers {
+  const { config, logger } = options;
+  const { pools, pool } = config;
+  const secret = pools.token.reveal();
+  const configured = pool.managerUrls.map((url) => ({ url, secret: secret === '' ? undefined : secret }));
+  return new HttpPoolManagers({
+    env,
+    logger,
+    pools: ownPool ? [...configured, ownPool] : configured,
+    maxAgeMs: pools.stateMaxAgeMs,
+    startTimeoutMs: pools.startTimeoutMs,
+    allowedHosts: pools.allowedWorkerHosts,
+    maxStreams: MAX_WORKER_STREAMS,
+  });
+}
+
+function brainOf(parts: Parts, term?: Term, node?: string): Orchestrator {
+  const { options, env } = parts;
   const { config, logger } = options;
   const folder = resolve(options.data);
   return new Orchestrator({
+    managers: managersOf(parts),
     env,
     store: storeOf(env, config, folder, logger, term),
     backends: [...localBackends(env, config, folder, node), ...(options.backends ?? [])],
@@ -138,6 +188,7 @@ function apiOptions({ options, env, uptimeMs }: Parts): ApiOptions {
     queueCapacity: queue.capacity,
     heartbeatMs: server.heartbeatMs,
     leaseTtlMs: leases.ttlMs,
+    verifyPolicy: options.config.pools.verifyPolicy,
     disconnectGraceMs: server.disconnectGraceMs,
     maxStreamsPerCaller: server.maxStreamsPerCaller,
     uptimeMs,

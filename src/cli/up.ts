@@ -6,7 +6,7 @@ import { realEnv } from '../kit/env/real.ts';
 import { createLogger, type Logger } from '../kit/logger.ts';
 import { bannerText, ownCommand } from './banner.ts';
 import { type Command, EXIT, type Given, type Terminal } from './command.ts';
-import { noWords, textOf, wholeOf } from './given.ts';
+import { listOf, noWords, textOf, wholeOf } from './given.ts';
 import { Interrupt } from './interrupt.ts';
 import { DATA_OPTIONS, usageOf } from './options.ts';
 import type { RunningServer } from './serve.ts';
@@ -23,6 +23,12 @@ const DEFAULT_URL = 'http://127.0.0.1:8080';
 const options = {
   port: { type: 'string', value: 'N', says: 'the port; 0 takes a free one' },
   host: { type: 'string', value: 'HOST', says: 'the address; one that others can reach needs a token first' },
+  model: {
+    type: 'string',
+    value: 'FILE',
+    multiple: true,
+    says: 'a GGUF file, or a reference such as hf:org/repo, that is answered from this machine',
+  },
   ...DATA_OPTIONS,
 } as const;
 
@@ -39,6 +45,7 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not s
       'orchd up',
       'orchd up --port 9000 --data /var/lib/orchd',
       'orchd up --config config.yaml > orchd.log',
+      'orchd up --model llama-3.2-1b-instruct.gguf',
     ],
   }),
   options,
@@ -55,10 +62,12 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not s
       level: config.log.level,
     });
     const interrupt = new Interrupt();
-    const server = await start(address, config, data, logger).catch((error: unknown) => {
-      ended(EXIT.unusable);
-      throw error;
-    });
+    const server = await start(address, config, data, logger, listOf(given.values, 'model')).catch(
+      (error: unknown) => {
+        ended(EXIT.unusable);
+        throw error;
+      },
+    );
     terminal.complain(await banner(server, config, data));
     logger.info('orchd is up');
     return ended(await runToEnd(server, interrupt.asked, logger, terminal));
@@ -92,6 +101,7 @@ async function start(
   config: ResolvedConfig,
   data: string,
   logger: Logger,
+  models: readonly string[],
 ): Promise<RunningServer> {
   // Loaded only here: the other commands start faster without the whole server.
   const { startServer } = await import('./serve.ts');
@@ -100,6 +110,7 @@ async function start(
     data,
     version: packageVersion(),
     logger,
+    models,
     ...address,
   });
 }

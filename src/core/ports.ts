@@ -1,6 +1,7 @@
 /** The narrow interfaces between the brain and what it stands on. Implementations live outside core. */
 
 import type { ErrorInfo } from '../model/errors.ts';
+import type { ResolvedModel, VerifyModel, VerifyResult } from '../model/pool-wire.ts';
 import type { AskRecord, AttemptRecord, BlobRef, Change, JobRecord } from '../model/records.ts';
 import type { Commander } from '../model/worker-wire.ts';
 import type { JobEntry } from './entry.ts';
@@ -232,6 +233,14 @@ export interface PoolManagers {
   startWorker(order: WorkerOrder, who: Commander): Promise<void>;
   drainWorker(pool: string, worker: string, who: Commander): Promise<void>;
   stopWorker(pool: string, worker: string, who: Commander): Promise<void>;
+  /** One has said where it is, and what it wants to be shown. */
+  register(url: string, secret: string | undefined, id: string): void;
+  /** A model with its revision and file pinned; undefined where no pool has it. */
+  resolve(ref: string): Promise<ResolvedModel | undefined>;
+  verify(
+    model: VerifyModel,
+    onProgress: (bytes: number, total: number) => void,
+  ): Promise<VerifyResult & { readonly pool: string }>;
   /** A worker is gone: nothing will be asked of it any more. */
   forget(backend: string): void;
 }

@@ -5,7 +5,7 @@
 import { Engine, type Reply } from '../core/engine.ts';
 import type { JobEntry } from '../core/entry.ts';
 import type { EngineEvent, ResolveAs } from '../core/events.ts';
-import { type Backend, bundleOf } from '../core/ports.ts';
+import { type Backend, bundleOf, type PoolManagers } from '../core/ports.ts';
 import { checker } from '../kit/check.ts';
 import type { Cancel } from '../kit/env/env.ts';
 import { every } from '../kit/every.ts';
@@ -231,6 +231,10 @@ export class Orchestrator extends Service {
   follow(jobId: string, cursor: Cursor, sink: Sink, tenant = DEFAULT_TENANT): Promise<Follower> {
     this.#assertOpen();
     return this.#following.follow(uidFor(tenant, jobId), cursor, sink, () => this.get(jobId, tenant));
+  }
+
+  get managers(): PoolManagers | undefined {
+    return this.#parts.managers;
   }
 
   get following(): Following {

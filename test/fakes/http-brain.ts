@@ -80,6 +80,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
       heartbeatMs: options.heartbeatMs ?? 15_000,
       disconnectGraceMs: options.disconnectGraceMs ?? 5000,
       maxStreamsPerCaller: options.maxStreamsPerCaller ?? 1000,
+      verifyPolicy: 'warn',
       uptimeMs: () => env.clock.monotonic(),
     }),
   });

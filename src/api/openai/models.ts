@@ -15,17 +15,21 @@ export interface ModelNames {
   list(): readonly ModelName[];
 }
 
-/** The models of the backends that are there. */
-export function fleetModels(orchestrator: Orchestrator, created: number): ModelNames {
-  const { fleet } = orchestrator.engine.state;
+/** The models of the catalog, and those of backends that it does not know. */
+export function modelNames(orchestrator: Orchestrator, since: number): ModelNames {
+  const { fleet, catalog } = orchestrator.engine.state;
   return {
     list() {
-      const names = new Set<string>();
+      const names = new Map<string, number>();
+      for (const { id, aliases, state, createdAt } of catalog.values()) {
+        if (state !== 'active') continue;
+        for (const name of [id, ...aliases]) names.set(name, Math.floor(createdAt / 1000));
+      }
       for (const { info } of fleet.backends.values()) {
         if (info.types && !info.types.includes('inference')) continue;
-        for (const name of info.models ?? []) names.add(name);
+        for (const name of info.models ?? []) if (!catalog.find(name)) names.set(name, since);
       }
-      return [...names].map((id) => ({ id, created, owned_by: 'orchd' }));
+      return [...names].map(([id, created]) => ({ id, created, owned_by: 'orchd' }));
     },
   };
 }

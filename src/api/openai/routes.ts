@@ -3,7 +3,7 @@ import type { TSchema } from 'typebox';
 import type { Answer, Call, Route, Stream } from '../../wire/route.ts';
 import { AnswerStream } from './answer-stream.ts';
 import { type Asked, type AskParts, ask } from './asked.ts';
-import { type ModelNames, modelOf, modelRoutes } from './models.ts';
+import { type ModelNames, modelRoutes } from './models.ts';
 import {
   ChatRequest,
   CompletionRequest,
@@ -105,7 +105,6 @@ interface Admitted {
 
 async function admit(parts: OpenAiParts, call: Call, wanted: Wanted): Promise<Admitted> {
   const request = jobOf(call, wanted);
-  modelOf(parts.models, wanted.model);
   let isGone = false;
   let leave = (): void => {
     isGone = true;

@@ -5,9 +5,16 @@ import type { Backend, PoolManagers, PoolsListener, WorkerOrder } from '../../co
 import type { Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { PoolState, WorkerState } from '../../model/pool-wire.ts';
+import type {
+  PoolState,
+  ResolvedModel,
+  VerifyModel,
+  VerifyResult,
+  WorkerState,
+} from '../../model/pool-wire.ts';
 import type { Commander } from '../../model/worker-wire.ts';
 import { Outbound } from '../../wire/outbound.ts';
+import { type AskedPool, resolveModel, verifyModel } from './model-questions.ts';
 import { PoolClient } from './pool-client.ts';
 import { type MayReach, reachable, reportOf } from './report.ts';
 import { WorkerBackend } from './worker-backend.ts';
@@ -102,6 +109,23 @@ export class HttpPoolManagers implements PoolManagers {
 
   async stopWorker(pool: string, worker: string, who: Commander): Promise<void> {
     await this.clientOf(pool).stopWorker(worker, who);
+  }
+
+  resolve(ref: string): Promise<ResolvedModel | undefined> {
+    return resolveModel(this.#asked(), ref);
+  }
+
+  verify(
+    model: VerifyModel,
+    onProgress: (bytes: number, total: number) => void,
+  ): Promise<VerifyResult & { readonly pool: string }> {
+    return verifyModel(this.#asked(), model, onProgress);
+  }
+
+  #asked(): AskedPool[] {
+    const asked: AskedPool[] = [];
+    for (const { id, client } of this.#known.values()) if (id !== undefined) asked.push({ id, client });
+    return asked;
   }
 
   #add(url: string, secret: string | undefined, id: string | undefined): void {

@@ -20,6 +20,7 @@ export function register(turn: Turn, model: Registration): ModelRecord {
       field: 'aliases',
     });
   }
+  if (known && isSame(known, model)) return known;
   const isSameFile = known?.ref === model.ref && known.sha256 === model.sha256;
   const record: ModelRecord = {
     ...model,
@@ -33,6 +34,12 @@ export function register(turn: Turn, model: Registration): ModelRecord {
   turn.state.pools.changed = true;
   return record;
 }
+
+/** Catalog files are imported at every start: what says nothing new is not written again. */
+const isSame = (known: ModelRecord, model: Registration): boolean =>
+  (Object.keys(model) as (keyof Registration)[]).every(
+    (field) => JSON.stringify(known[field]) === JSON.stringify(model[field]),
+  );
 
 export function setModelState(turn: Turn, id: string, state: ModelRecord['state']): ModelRecord {
   const record = modelOf(turn.state, id);
