@@ -33,7 +33,7 @@ export async function engineOf({ values }: Given, { env, engine, model }: Engine
   }
   if (engine === 'openai') return openAiOf(values, { env, model, slots, contextLength });
   const { DemoEngine } = await import('../daemons/worker/demo-engine.ts');
-  const delayMs = Number(variable('ORCHD_WORKER_DEMO_DELAY_MS') ?? 0);
+  const delayMs = Number(variable('ORCHD_WORKER_DEMO_DELAY_MS') ?? 0) || 0;
   return new DemoEngine({ env, model, slots, contextLength: contextLength ?? 4096, delayMs });
 }
 

@@ -28,7 +28,11 @@ const options = {
   id: { type: 'string', value: 'ID', says: 'the name of this worker' },
   host: { type: 'string', value: 'HOST', says: '127.0.0.1 by default; any other needs ORCHD_WORKER_TOKEN' },
   port: { type: 'string', value: 'N', says: 'the port; 0, the default, takes a free one' },
-  uri: { type: 'string', value: 'URL', says: 'where others reach it; from host and port by default' },
+  uri: {
+    type: 'string',
+    value: 'URL',
+    says: 'where others reach it; {port} is filled in; from host and port by default',
+  },
   slots: { type: 'string', value: 'N', says: 'how many run at once; 1 by default' },
   context: {
     type: 'string',
@@ -127,7 +131,7 @@ function settingsOf({ values }: Given): Settings {
 
 function urlOf(values: Given['values'], name: string): string | undefined {
   const text = textOf(values, name);
-  if (text === undefined || isHttpUrl(text)) return text;
+  if (text === undefined || isHttpUrl(text.replaceAll('{port}', '1'))) return text;
   throw new UsageError(`--${name} needs an address like http://127.0.0.1:9200, not "${text}".`);
 }
 

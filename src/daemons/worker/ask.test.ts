@@ -9,6 +9,7 @@ const refused: [string, object, RegExp][] = [
   ['two things to do', { prompt: 'a', input: 'b' }, /exactly one of/],
   ['no message', { messages: [] }, /"messages" is empty/],
   ['a role that is none', { messages: [{ role: 'robot', content: 'x' }] }, /"messages\.0\.role"/],
+  ['a role of every object', { messages: [{ role: 'constructor', content: 'x' }] }, /"messages\.0\.role"/],
   ['content that is no text', { messages: [{ role: 'user', content: 7 }] }, /must be a text or a list/],
   ['a picture', { messages: [{ role: 'user', content: [{ type: 'image_url' }] }] }, /may only have parts/],
   ['several prompts', { prompt: ['a', 'b'] }, /one prompt is answered at a time/],

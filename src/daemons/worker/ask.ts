@@ -101,17 +101,17 @@ function readWork(body: ExecuteRequest): Work {
   return { kind: 'completion', prompt: first };
 }
 
-const ROLES: Readonly<Record<string, Message['role']>> = {
-  system: 'system',
-  developer: 'system',
-  user: 'user',
-  assistant: 'assistant',
-  tool: 'tool',
-};
+const ROLES: ReadonlyMap<unknown, Message['role']> = new Map([
+  ['system', 'system'],
+  ['developer', 'system'],
+  ['user', 'user'],
+  ['assistant', 'assistant'],
+  ['tool', 'tool'],
+]);
 
 function readMessage(message: Readonly<Record<string, unknown>>, at: number): Message {
   const field = `messages.${at}`;
-  const role = ROLES[String(message['role'])];
+  const role = ROLES.get(message['role']);
   if (role === undefined) throw invalid(`${field}.role`, 'is none that is known');
   const calls = message['tool_calls'] ?? [];
   if (!Array.isArray(calls)) throw invalid(`${field}.tool_calls`, 'must be a list');

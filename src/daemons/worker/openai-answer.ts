@@ -7,13 +7,13 @@ import { errorIn, protocolError } from './openai-errors.ts';
 const MAX_CHARS = 16 * 2 ** 20;
 const MAX_CALLS = 128;
 
-const FINISHES: Readonly<Record<string, NonNullable<ExecutionResult['finish_reason']>>> = {
-  stop: 'stop',
-  length: 'length',
-  tool_calls: 'tool_calls',
-  function_call: 'tool_calls',
-  content_filter: 'content_filter',
-};
+const FINISHES: ReadonlyMap<string, NonNullable<ExecutionResult['finish_reason']>> = new Map([
+  ['stop', 'stop'],
+  ['length', 'length'],
+  ['tool_calls', 'tool_calls'],
+  ['function_call', 'tool_calls'],
+  ['content_filter', 'content_filter'],
+]);
 
 interface Call {
   id: string;
@@ -53,7 +53,7 @@ export class Answer {
     this.#takeText(choice['text'] ?? delta['content']);
     this.#takeCalls(delta['tool_calls']);
     const reason = choice['finish_reason'];
-    if (typeof reason === 'string') this.#finish = FINISHES[reason] ?? 'stop';
+    if (typeof reason === 'string') this.#finish = FINISHES.get(reason) ?? 'stop';
   }
 
   result(): ExecutionResult {

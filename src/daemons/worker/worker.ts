@@ -28,7 +28,7 @@ export interface WorkerOptions {
   readonly modelRef: string;
   readonly host: string;
   readonly port: number;
-  /** Where others reach it; from host and port where it is not given. */
+  /** Where others reach it, from host and port where it is not given; `{port}` is filled in. */
   readonly uri?: string | undefined;
   /** What callers show. Without it only this machine may call. */
   readonly token?: Secret | undefined;
@@ -47,6 +47,9 @@ const MAX_LOG_BYTES = 4 * 2 ** 20;
 const MAX_BODY_BYTES = 33 * 2 ** 20;
 const MAX_CONNECTIONS = 1024;
 const MAKE_ROOM_MS = 60_000;
+
+/** An IPv6 address stands in brackets. */
+const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
 export class Worker extends Service {
   readonly #options: WorkerOptions;
@@ -71,6 +74,12 @@ export class Worker extends Service {
       throw new OrchdError(
         'CONFIG_INVALID',
         `${host} can be reached from other machines, so callers need a secret: set ORCHD_WORKER_TOKEN`,
+      );
+    }
+    if (options.uri === undefined && (host === '0.0.0.0' || host === '::')) {
+      throw new OrchdError(
+        'CONFIG_INVALID',
+        `${host} is no address that others can call: say with --uri which is`,
       );
     }
     this.#options = options;
@@ -128,8 +137,8 @@ export class Worker extends Service {
 
   protected override async onStart(): Promise<void> {
     const { host, port } = await this.#http.listen();
-    const name = host.includes(':') ? `[${host}]` : host;
-    this.#url = this.#options.uri ?? `http://${name}:${port}`;
+    const url = this.#options.uri ?? `http://${inUrl(host)}:{port}`;
+    this.#url = url.replaceAll('{port}', String(port));
     this.#stopSweep = every(this.#options.env.timers, MAKE_ROOM_MS, () => this.#memory.makeRoom());
     void this.#load();
   }
@@ -194,7 +203,7 @@ export class Worker extends Service {
 
   #server(): HttpServer {
     const { env, logger, host, port, token, uri } = this.#options;
-    const reached = uri === undefined ? [] : [new URL(uri).hostname];
+    const reached = uri === undefined ? [] : [new URL(uri.replaceAll('{port}', '1')).hostname];
     return new HttpServer({
       host,
       port,
@@ -202,7 +211,7 @@ export class Worker extends Service {
       logger,
       limits: { maxBodyBytes: MAX_BODY_BYTES, maxConnections: MAX_CONNECTIONS },
       gate: {
-        hosts: [...LOOPBACK_HOSTS, host.includes(':') ? `[${host}]` : host, ...reached],
+        hosts: [...LOOPBACK_HOSTS, inUrl(host), ...reached],
         origins: [],
         tokens: () => [],
         openWithoutTokens: token === undefined,
