@@ -175,7 +175,9 @@ export type ExecutionOutcome =
 
 export type ExecutionStatus =
   | { readonly is: 'running' }
-  | { readonly is: 'ended'; readonly outcome: ExecutionOutcome };
+  | { readonly is: 'ended'; readonly outcome: ExecutionOutcome }
+  /** It has ended, and how is no longer known. */
+  | { readonly is: 'forgotten' };
 
 export interface Inspection {
   readonly registry: string;

@@ -212,7 +212,7 @@ export class Effects {
 
   async #finding(token: string, attempt: AttemptRecord, inspection: Inspection): Promise<Finding> {
     const status = inspection.known.get(token);
-    if (status?.is === 'running') return status;
+    if (status?.is === 'running' || status?.is === 'forgotten') return status;
     if (status) return { is: 'ended', outcome: await this.#stored(checked(status.outcome)) };
     // Of a token that it had accepted, silence means that it has forgotten, whatever it says of its memory.
     const neverHadIt = remembers(inspection, attempt) && attempt.acceptedAt === undefined;

@@ -174,7 +174,10 @@ test('a redirect is an error, and the place it names is never asked', SOON, asyn
       assert.doesNotMatch(inspect(error), /hidden/);
     }
   }
-  assert.equal(other.connections, 0);
+  const { status, headers, close } = await target.stream({ path: '/302', returnsRedirects: true });
+  assert.deepEqual([status, headers.location], [302, `${other.url}/?key=hidden`]);
+  close();
+  assert.equal(other.connections, 0, 'also where it is handed to the caller');
 });
 
 test(

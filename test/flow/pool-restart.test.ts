@@ -1,13 +1,13 @@
 /** A pool manager that is killed, and the one that comes after it: what runs goes on, and nothing runs twice. */
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { processesWith, signal } from '../../src/backends/local/command/identity.ts';
 import { MARK_VARIABLE, type WorkerRecord } from '../../src/daemons/pool-manager/layout.ts';
 import type { PoolState } from '../../src/model/pool-wire.ts';
 import { atEnd, CONFIG, livingOf, PoolCaller, poolFolder } from '../fakes/pool-kit.ts';
-import { orchd, start } from './cli-process.ts';
+import { orchd, start, until } from './cli-process.ts';
 
 interface PoolProcess {
   readonly caller: PoolCaller;
@@ -148,6 +148,39 @@ test('killed between the intent, the start and the record of the pid it neither 
   assert.equal((await second.caller.worker('calling'))?.status, 'ready');
   assert.deepEqual([livingOf(after, 'unwritten'), livingOf(after, 'calling')], [[unwritten], [calling]]);
   await endAll(second.caller);
+});
+
+/** How far the start of a worker has come; each may be the last thing a manager does. */
+const MOMENTS: Record<string, (data: string, registry: string, id: string) => boolean> = {
+  'its intent is on disk': (data, _, id) => existsSync(recordFile(data, id)),
+  'its process is there': (_, registry, id) => processesWith(MARK_VARIABLE, `${registry}/${id}`).length > 0,
+  'its pid is on disk': (data, _, id) =>
+    existsSync(recordFile(data, id)) && recordOf(data, id).process !== undefined,
+  'it has called': (data, _, id) =>
+    existsSync(recordFile(data, id)) && recordOf(data, id).ready !== undefined,
+};
+
+test('killed at any moment of a start, and ordered again, it is one worker with one process at most', async (t) => {
+  const data = poolFolder(t);
+  let manager = await poolProcess(t, data);
+  const { registry } = await manager.caller.state();
+  for (const [at, [moment, isReached]] of Object.entries(MOMENTS).entries()) {
+    const id = `w${at}`;
+    const order = manager.caller.start(id, 'demo:good').catch(() => undefined);
+    await until(() => isReached(data, registry, id));
+    await manager.kill();
+    await order;
+    manager = await poolProcess(t, data);
+    const again = await manager.caller.start(id, 'demo:good');
+    assert.equal(again.status, 200, moment);
+    const settled = await manager.caller.until(({ workers }) =>
+      workers.find((worker) => worker.id === id && worker.status !== 'starting'),
+    );
+    assert.match(settled.status, /^(ready|failed)$/, moment);
+    const living = processesWith(MARK_VARIABLE, `${registry}/${id}`).length;
+    assert.equal(living, settled.status === 'ready' ? 1 : 0, moment);
+  }
+  await endAll(manager.caller);
 });
 
 test('what it was about to end it ends after a restart; a record that cannot be read leaves no process', async (t) => {

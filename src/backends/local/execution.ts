@@ -31,7 +31,7 @@ export class Execution {
     this.#abort.abort();
   }
 
-  status(): ExecutionStatus {
+  status(): Exclude<ExecutionStatus, { is: 'forgotten' }> {
     return this.#outcome ? { is: 'ended', outcome: this.#outcome } : { is: 'running' };
   }
 

@@ -131,7 +131,9 @@ export class WorkerBackend implements Backend {
     const { is, outcome, registry, remembered_since } = checkCancel(jsonOf(reply));
     if (is === 'tombstoned') return { is, registry, rememberedSince: remembered_since };
     if (is !== 'ended') return { is };
-    return { is, outcome: outcome ? outcomeOf(outcome) : { ok: 'cancelled' } };
+    if (outcome) return { is, outcome: outcomeOf(outcome) };
+    // It will not run again; that its memory of it is gone must not look like a proof that it never ran.
+    return { is: 'tombstoned', registry, rememberedSince: Number.MAX_SAFE_INTEGER };
   }
 
   async ack(token: string, who: Commander): Promise<void> {
@@ -153,8 +155,8 @@ export class WorkerBackend implements Backend {
   async #ended(token: string, who: Commander): Promise<ExecutionStatus> {
     const path = `/executions/${encodeURIComponent(token)}`;
     const { state, outcome } = checkState(await this.#json('GET', path, who));
-    if (state === 'running' || !outcome) return { is: 'running' };
-    return { is: 'ended', outcome: outcomeOf(outcome) };
+    if (state === 'running') return { is: 'running' };
+    return outcome ? { is: 'ended', outcome: outcomeOf(outcome) } : { is: 'forgotten' };
   }
 
   async #json(method: 'GET' | 'POST', path: string, who: Commander): Promise<unknown> {
