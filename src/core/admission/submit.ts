@@ -7,8 +7,8 @@ import { type AskRecord, scoped, uidOf } from '../../model/records.ts';
 import { isTerminal, type JobState } from '../../model/states.ts';
 import type { JobEntry } from '../entry.ts';
 import type { EndedJob, Submission } from '../events.ts';
-import { noteArrival, startMsOf } from '../scheduling/lifecycle/forecast.ts';
-import { jobPosition, predictStartMs, type StartHints } from '../scheduling/predict.ts';
+import { noteArrival, startHints } from '../scheduling/lifecycle/forecast.ts';
+import { jobPosition, predictStartMs } from '../scheduling/predict.ts';
 import type { Turn } from '../turn.ts';
 import { makeRoom } from './capacity.ts';
 import { resolveModel } from './catalog.ts';
@@ -170,12 +170,6 @@ function askRecord(turn: Turn, from: Submission): AskRecord {
   };
 }
 
-/** Where a worker has to be started first, how long that takes. */
-const hintsFor = (turn: Turn, { ask }: JobEntry): StartHints =>
-  ask.modelRef === undefined ? NO_HINTS : { startMs: startMsOf(turn.state, ask.modelRef) };
-
-const NO_HINTS: StartHints = {};
-
 export function answer(turn: Turn, entry: JobEntry, duplicateOf: 'job_id' | 'key' | undefined): SubmitAnswer {
   const position = jobPosition(entry);
   return {
@@ -183,7 +177,7 @@ export function answer(turn: Turn, entry: JobEntry, duplicateOf: 'job_id' | 'key
     id: entry.ask.id,
     status: entry.rec.state,
     queuePosition: position,
-    predictedStartMs: predictStartMs(entry, position, turn.now, hintsFor(turn, entry)),
+    predictedStartMs: predictStartMs(entry, position, turn.now, startHints(turn.state, entry.ask)),
     duplicateOf,
   };
 }

@@ -1,10 +1,11 @@
 /** Workers ahead of those who will want them, from when jobs have come so far. */
-import type { ModelRecord } from '../../../model/records.ts';
+import type { AskRecord, ModelRecord } from '../../../model/records.ts';
 import type { Submission } from '../../events.ts';
 import { backendOf } from '../../pools/pools.ts';
 import type { State } from '../../state.ts';
 import type { Turn } from '../../turn.ts';
 import { Demand, type DemandRecord } from '../demand.ts';
+import type { StartHints } from '../predict.ts';
 import { type PoolSize, wantedWorkers } from '../prewarm.ts';
 import { lastUse } from './evict.ts';
 import { start } from './plan.ts';
@@ -44,8 +45,13 @@ export function openDemand({ state }: Turn): void {
   }
 }
 
-export const startMsOf = (state: State, modelRef: string): number =>
-  state.pools.startMs.get(modelRef) ?? START_MS;
+/** Where a worker has to be started first, how long that takes. */
+export const startHints = (state: State, { modelRef }: Pick<AskRecord, 'modelRef'>): StartHints =>
+  modelRef === undefined ? NO_HINTS : { startMs: startMsOf(state, modelRef) };
+
+const NO_HINTS: StartHints = {};
+
+const startMsOf = (state: State, modelRef: string): number => state.pools.startMs.get(modelRef) ?? START_MS;
 
 /** At a tick: starts what will be wanted, where there is room without sending anybody away. */
 export function lookAhead(turn: Turn): void {
