@@ -5,6 +5,7 @@ import { SUCCESS } from '../../../../test/fakes/engine-kit.ts';
 import { GB, PoolKit } from '../../../../test/fakes/pool-engine.ts';
 import { dueWorkers } from '../../due.ts';
 import { fits } from '../../fleet.ts';
+import { backendOf } from '../../pools/pools.ts';
 import type { PoolSettings } from '../../settings.ts';
 
 const MODELS = { small: 4, middle: 10, large: 20 } as const;
@@ -150,6 +151,13 @@ class Walk {
       assert.ok(backend.used <= backend.info.slots);
     }
     for (const { closed, free } of state.fleet.backends.values()) assert.ok(!(closed && free));
+    for (const [id, record] of state.workers.entries()) {
+      if (record.state !== 'draining' && record.state !== 'stopping') continue;
+      assert.ok(
+        state.fleet.backends.get(backendOf(record.pool, id))?.closed ?? true,
+        `${id} is to go, and open`,
+      );
+    }
   }
 }
 
