@@ -5,8 +5,10 @@ import { isTerminal } from '../model/states.ts';
 
 /** Of a job that was claimed: from when it could have been started. After a try, or in a new life, that is later. */
 export function schedulingMs(entry: JobEntry, job: JobRecord, now: number): number {
+  const ready = Math.max(entry.readyAt, job.redrivenAt ?? 0);
+  if (job.attempt === 1) return Math.max(0, now - ready);
   const former = entry.past?.findLast(({ n }) => n < job.attempt)?.endedAt ?? 0;
-  return Math.max(0, now - Math.max(entry.readyAt, job.redrivenAt ?? 0, former));
+  return Math.max(0, now - Math.max(ready, former));
 }
 
 /** Of a try that is over; undefined for a job that ended while it waited. */

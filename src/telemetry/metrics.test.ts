@@ -99,6 +99,7 @@ test('a job that was turned away busy, or cancelled, is counted so', async () =>
   const kit = counted();
   kit.backend('here', { types: ['t'] });
   kit.submit('one');
+  kit.now += 400;
   kit.offered('one', { is: 'busy' });
   kit.killed('one', { is: 'tombstoned' });
   kit.pass(SETTINGS.busyPauseMs);
@@ -111,6 +112,8 @@ test('a job that was turned away busy, or cancelled, is counted so', async () =>
     'worker_id=here,outcome=abandoned': 1,
   });
   assert.equal((await kit.series('orchd_scheduling_latency_ms_count'))['algorithm=round-robin'], 2);
+  const waited = await kit.series('orchd_scheduling_latency_ms_sum');
+  assert.equal(waited['algorithm=round-robin'], SETTINGS.busyPauseMs, 'again from when it was given back');
 });
 
 test('the time from ready to claim is spread over buckets, a second try counting from when it may start', async () => {
@@ -173,15 +176,19 @@ test('what was told of a start is compared with it, also in another tenant, and 
   assert.deepEqual(await kit.series('orchd_predicted_start_error_ratio'), {}, 'the first could not be told');
   kit.asks('two', 'a');
   kit.asks('three', 'a', 'other');
-  kit.asks('gone', 'a');
-  kit.cancel('gone');
+  // More than are remembered.
+  for (let n = 0; n < 1100; n++) {
+    kit.asks(`gone-${n}`, 'a');
+    kit.cancel(`gone-${n}`);
+  }
+  kit.asks('four', 'a');
   kit.run('two', 100);
   kit.run('other~three', 100);
-  assert.equal(kit.tally.predictionError.count, 1);
+  assert.equal(kit.tally.predictionError.count, 2, 'three and four');
   const { median } = kit.tally.predictionError;
   assert.deepEqual(await kit.series('orchd_predicted_start_error_ratio'), {
     'quantile=0.5': median,
-    'quantile=0.9': median,
+    'quantile=0.9': kit.tally.predictionError.quantile(0.9),
   });
 });
 

@@ -38,6 +38,10 @@ export const WORKER_SENTENCES: Record<WorkerWhat, string> = {
 const WORKER_WARNINGS: ReadonlySet<WorkerWhat> = new Set(['start_failed', 'failed', 'died']);
 
 const ADMITTED = 'The job was admitted.';
+const ADMISSION = { type: 'admission', to: 'queued' } as const;
+
+/** Filled in one by one: copies by spread cost as much as the line. What is undefined is not written. */
+type Fields = { -readonly [K in keyof LogFields]: LogFields[K] };
 
 export class Narrator {
   readonly #logger: Logger;
@@ -71,11 +75,10 @@ export class Narrator {
   #admitted(entry: JobEntry): void {
     this.#told.set(entry.uid, 'queued');
     if (!this.#logger.writes('info')) return;
-    this.#logger.info(ADMITTED, {
-      ...about(entry, 0),
-      event: { type: 'admission', to: 'queued' },
-      ...queued(entry),
-    });
+    const fields = about(entry, 0);
+    fields.event = ADMISSION;
+    fields.queue_position = positionOf(entry);
+    this.#logger.info(ADMITTED, fields);
   }
 
   #moved(entry: JobEntry, job: JobRecord, cause: string, now: number): void {
@@ -86,23 +89,24 @@ export class Narrator {
     else this.#told.set(entry.uid, job.state);
     const level = job.state === 'dead' || job.state === 'stale' ? 'warn' : 'info';
     if (!this.#logger.writes(level)) return;
-    const ranMs = executionMs(entry, job);
-    this.#logger[level](SENTENCES[job.state], {
-      ...about(entry, job.attempt),
-      event: { type: 'state_transition', from, to: job.state },
-      reason: cause,
-      ...(job.backend !== undefined && this.#placed(job.backend)),
-      ...(job.state === 'queued' && queued(entry)),
-      ...(job.state === 'claimed' && { scheduling_latency_ms: schedulingMs(entry, job, now) }),
-      ...(ranMs !== undefined && { execution_latency_ms: ranMs }),
-      ...(job.error && { error_code: job.error.code }),
-    });
+    const fields = about(entry, job.attempt);
+    fields.event = { type: 'state_transition', from, to: job.state };
+    fields.reason = cause;
+    if (job.backend !== undefined) this.#place(fields, job.backend);
+    if (job.state === 'queued') fields.queue_position = positionOf(entry);
+    if (job.state === 'claimed') fields.scheduling_latency_ms = schedulingMs(entry, job, now);
+    fields.execution_latency_ms = executionMs(entry, job);
+    fields.error_code = job.error?.code;
+    this.#logger[level](SENTENCES[job.state], fields);
   }
 
   /** Where a job is: a worker by its own id, with its pool and device; anything else by its name. */
-  #placed(backend: string): LogFields {
+  #place(fields: Fields, backend: string): void {
     const worker = this.#workers.of(backend);
-    return { backend, ...(worker ? home(worker.id, worker.record) : { worker_id: backend }) };
+    fields.backend = backend;
+    fields.worker_id = worker?.id ?? backend;
+    fields.pool_id = worker?.record.pool;
+    fields.gpu_id = worker?.record.device;
   }
 
   #workerMoved(id: string, after: WorkerRecord | null, cause: string, now: number): void {
@@ -110,41 +114,34 @@ export class Narrator {
     if (!move) return;
     const { what, record, before, to, errorCode } = move;
     this.#logger[WORKER_WARNINGS.has(what) ? 'warn' : 'info'](WORKER_SENTENCES[what], {
-      ...home(id, record),
+      worker_id: id,
+      pool_id: record.pool,
+      gpu_id: record.device,
       model_ref: record.modelRef,
       event: { type: `worker_${what}`, from: before?.state, to },
       reason: what === 'died' ? cause : record.why,
-      ...(what === 'ready' && { duration_ms: startedFor(move, now) }),
-      ...(errorCode !== undefined && { error_code: errorCode }),
+      duration_ms: what === 'ready' ? startedFor(move, now) : undefined,
+      error_code: errorCode,
     });
   }
 }
-
-const home = (id: string, { pool, device }: WorkerRecord): LogFields => ({
-  worker_id: id,
-  pool_id: pool,
-  gpu_id: device,
-});
 
 const startedFor = ({ before }: WorkerMove, now: number): number | undefined =>
   before?.state === 'starting' ? now - before.at : undefined;
 
 /** The jobs ahead; none of one that was taken before this could be said, nothing of one that is parked. */
-function queued(entry: JobEntry): LogFields {
-  const position = entry.rec.state === 'queued' ? jobPosition(entry) : 0;
-  return position === undefined ? {} : { queue_position: position };
+function positionOf(entry: JobEntry): number | undefined {
+  return entry.rec.state === 'queued' ? jobPosition(entry) : 0;
 }
 
 /** One correlation id per request; an attempt adds its number. */
-function about({ uid, ask }: JobEntry, attempt: number): LogFields {
-  const { correlationId, session } = ask;
-  const model = ask.modelRef ?? ask.model;
+function about({ uid, ask }: JobEntry, attempt: number): Fields {
+  const { correlationId } = ask;
   return {
     job_id: uid,
-    ...(correlationId !== undefined && {
-      correlation_id: attempt === 0 ? correlationId : `${correlationId}.${attempt}`,
-    }),
-    ...(session !== undefined && { session_id: session }),
-    ...(model !== undefined && { model_ref: model }),
+    correlation_id:
+      correlationId === undefined || attempt === 0 ? correlationId : `${correlationId}.${attempt}`,
+    session_id: ask.session,
+    model_ref: ask.modelRef ?? ask.model,
   };
 }

@@ -62,6 +62,7 @@ export class WorkerBook {
 
   /** The worker behind a backend, and its own id. */
   of(backend: string): { readonly id: string; readonly record: WorkerRecord } | undefined {
+    if (this.#records.size === 0) return undefined;
     const id = backend.slice(backend.indexOf('/') + 1);
     const record = this.#records.get(id);
     return record && backendOf(record.pool, id) === backend ? { id, record } : undefined;
