@@ -3,6 +3,7 @@ import type { Env } from '../kit/env/env.ts';
 import { IdMaker } from '../kit/ids.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { Metrics } from '../telemetry/metrics.ts';
+import type { Tally } from '../telemetry/tally.ts';
 import type { Route } from '../wire/route.ts';
 import { catalogRoutes } from './catalog.ts';
 import { EventStreams } from './events.ts';
@@ -22,12 +23,14 @@ export interface ApiOptions extends MetaOptions {
   readonly disconnectGraceMs: number;
   readonly maxStreamsPerCaller: number;
   readonly verifyPolicy: 'warn' | 'block';
+  /** What this process has counted; an observer of the brain. */
+  readonly tally: Tally;
 }
 
 const LEASE_TOKEN_BYTES = 32;
 
 export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): readonly Route[] {
-  const metrics = new Metrics(orchestrator);
+  const metrics = new Metrics(orchestrator, options.tally);
   const streams = new EventStreams(orchestrator, options);
   const ids = new IdMaker(options.env.random);
   const newId = (): string => ids.next(options.env.clock.now());

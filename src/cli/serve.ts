@@ -15,6 +15,8 @@ import type { Logger } from '../kit/logger.ts';
 import { OrchdError } from '../model/errors.ts';
 import { Orchestrator } from '../runtime/orchestrator.ts';
 import { Narrator } from '../telemetry/narrator.ts';
+import { observers } from '../telemetry/observers.ts';
+import { Tally } from '../telemetry/tally.ts';
 import { LOOPBACK_HOSTS } from '../wire/gate.ts';
 import { HttpServer } from '../wire/http-server.ts';
 import type { Route } from '../wire/route.ts';
@@ -56,6 +58,8 @@ interface Parts {
   readonly host: string;
   readonly tokens: TokenFile;
   readonly uptimeMs: () => number;
+  /** Of this process: a node that leads again goes on counting. */
+  readonly tally: Tally;
   readonly ownPool?: { readonly url: string; readonly secret: string | undefined } | undefined;
 }
 
@@ -73,7 +77,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     );
   }
   const started = env.clock.monotonic();
-  const parts: Parts = { options, env, host, tokens, uptimeMs: () => env.clock.monotonic() - started };
+  const uptimeMs = (): number => env.clock.monotonic() - started;
+  const tally = new Tally({ algorithm: config.placement.algorithm });
+  const parts: Parts = { options, env, host, tokens, uptimeMs, tally };
   try {
     return await (config.store.kind === 'mariadb' ? startNode(parts) : startAlone(parts));
   } catch (error) {
@@ -174,11 +180,11 @@ function brainOf(parts: Parts, term?: Term, node?: string): Orchestrator {
     backends: [...localBackends(env, config, folder, node), ...(options.backends ?? [])],
     settings: runtimeSettings(config),
     logger,
-    observer: new Narrator(logger),
+    observer: observers([new Narrator(logger), parts.tally]),
   });
 }
 
-function apiOptions({ options, env, uptimeMs }: Parts): ApiOptions {
+function apiOptions({ options, env, uptimeMs, tally }: Parts): ApiOptions {
   const { server, queue, store, leases } = options.config;
   return {
     env,
@@ -192,6 +198,7 @@ function apiOptions({ options, env, uptimeMs }: Parts): ApiOptions {
     disconnectGraceMs: server.disconnectGraceMs,
     maxStreamsPerCaller: server.maxStreamsPerCaller,
     uptimeMs,
+    tally,
   };
 }
 

@@ -10,6 +10,8 @@ import { createLogger } from '../../src/kit/logger.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { MemoryStore } from '../../src/stores/memory/memory.ts';
 import { Narrator } from '../../src/telemetry/narrator.ts';
+import { observers } from '../../src/telemetry/observers.ts';
+import { Tally } from '../../src/telemetry/tally.ts';
 import { LOOPBACK_HOSTS } from '../../src/wire/gate.ts';
 import { type HttpLimits, HttpServer } from '../../src/wire/http-server.ts';
 import type { TokenEntry } from '../../src/wire/tokens.ts';
@@ -49,13 +51,14 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
   const { data = 'memory' } = options;
   const isInMemory = data === 'memory' && config.store.kind === 'journal';
   const store = isInMemory ? new MemoryStore(env.timers) : storeOf(env, config, data, logger);
+  const tally = new Tally({ algorithm: config.placement.algorithm });
   const orchestrator = new Orchestrator({
     env,
     store,
     backends,
     settings: runtimeSettings(config),
     logger,
-    observer: new Narrator(logger),
+    observer: observers([new Narrator(logger), tally]),
   });
   await orchestrator.start();
   const http = new HttpServer({
@@ -82,6 +85,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
       maxStreamsPerCaller: options.maxStreamsPerCaller ?? 1000,
       verifyPolicy: 'warn',
       uptimeMs: () => env.clock.monotonic(),
+      tally,
     }),
   });
   const { port } = await http.listen();
