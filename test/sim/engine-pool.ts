@@ -128,7 +128,7 @@ export class EnginePool {
   }
 
   #start(id: string, record: WorkerRecord): void {
-    if (record.why.startsWith('ahead') && this.#now >= this.#options.countFrom) this.report.early++;
+    if (record.why.startsWith('prewarm') && this.#now >= this.#options.countFrom) this.report.early++;
     this.#workers.set(id, {
       ...{ id, modelRef: record.modelRef, device: 0, vramBytes: record.vramBytes, status: 'starting' },
       ...{
