@@ -24,6 +24,8 @@ export interface HttpBrainOptions {
   readonly disconnectGraceMs?: number;
   readonly heartbeatMs?: number;
   readonly maxStreamsPerCaller?: number;
+  /** Of pages that may use it. */
+  readonly origins?: readonly string[];
 }
 
 export interface HttpBrain {
@@ -66,7 +68,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     ...(options.limits && { limits: options.limits }),
     gate: {
       hosts: LOOPBACK_HOSTS,
-      origins: [],
+      origins: options.origins ?? [],
       tokens: () => options.tokens ?? [],
       openWithoutTokens: true,
     },
