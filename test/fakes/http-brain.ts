@@ -12,6 +12,7 @@ import { MemoryStore } from '../../src/stores/memory/memory.ts';
 import { Narrator } from '../../src/telemetry/narrator.ts';
 import { LOOPBACK_HOSTS } from '../../src/wire/gate.ts';
 import { type HttpLimits, HttpServer } from '../../src/wire/http-server.ts';
+import type { Route } from '../../src/wire/route.ts';
 import type { TokenEntry } from '../../src/wire/tokens.ts';
 
 export interface HttpBrainOptions {
@@ -33,6 +34,7 @@ export interface HttpBrain {
   readonly port: number;
   readonly orchestrator: Orchestrator;
   readonly logged: string[];
+  readonly routes: readonly Route[];
   stop(): Promise<void>;
 }
 
@@ -60,6 +62,19 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     observer: new Narrator(logger),
   });
   await orchestrator.start();
+  const routes = apiRoutes(orchestrator, {
+    env,
+    version: '0.0.0',
+    store: 'memory',
+    queuePolicy: config.queue.policy,
+    queueCapacity: config.queue.capacity,
+    leaseTtlMs: config.leases.ttlMs,
+    heartbeatMs: options.heartbeatMs ?? 15_000,
+    disconnectGraceMs: options.disconnectGraceMs ?? 5000,
+    maxStreamsPerCaller: options.maxStreamsPerCaller ?? 1000,
+    verifyPolicy: 'warn',
+    uptimeMs: () => env.clock.monotonic(),
+  });
   const http = new HttpServer({
     host: '127.0.0.1',
     port: 0,
@@ -72,19 +87,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
       tokens: () => options.tokens ?? [],
       openWithoutTokens: true,
     },
-    routes: apiRoutes(orchestrator, {
-      env,
-      version: '0.0.0',
-      store: 'memory',
-      queuePolicy: config.queue.policy,
-      queueCapacity: config.queue.capacity,
-      leaseTtlMs: config.leases.ttlMs,
-      heartbeatMs: options.heartbeatMs ?? 15_000,
-      disconnectGraceMs: options.disconnectGraceMs ?? 5000,
-      maxStreamsPerCaller: options.maxStreamsPerCaller ?? 1000,
-      verifyPolicy: 'warn',
-      uptimeMs: () => env.clock.monotonic(),
-    }),
+    routes,
   });
   const { port } = await http.listen();
   return {
@@ -92,6 +95,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     port,
     orchestrator,
     logged,
+    routes,
     async stop() {
       orchestrator.following.closeAll();
       await http.close();
