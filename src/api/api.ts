@@ -10,6 +10,7 @@ import { EventStreams } from './events.ts';
 import { leaseRoutes } from './leases.ts';
 import { limitRoutes } from './limits.ts';
 import { type MetaOptions, metaRoutes } from './meta.ts';
+import { OpenStreams } from './open-streams.ts';
 import { modelNames } from './openai/models.ts';
 import { openAiRoutes } from './openai/routes.ts';
 import { openApi } from './openapi.ts';
@@ -31,7 +32,8 @@ const LEASE_TOKEN_BYTES = 32;
 
 export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): readonly Route[] {
   const metrics = new Metrics(orchestrator, options.tally);
-  const streams = new EventStreams(orchestrator, options);
+  const open = new OpenStreams(options.maxStreamsPerCaller);
+  const streams = new EventStreams(orchestrator, { ...options, open });
   const ids = new IdMaker(options.env.random);
   const newId = (): string => ids.next(options.env.clock.now());
   const { env, heartbeatMs } = options;
@@ -45,7 +47,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...limitRoutes(orchestrator),
     ...poolRoutes(orchestrator),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),
-    ...openAiRoutes({ orchestrator, metrics, env, heartbeatMs, models }),
+    ...openAiRoutes({ orchestrator, metrics, env, heartbeatMs, models, open }),
     ...metaRoutes(orchestrator, metrics, options),
   ];
   routes.push({

@@ -42,10 +42,14 @@ export interface ServerOptions {
   readonly backends?: readonly Backend[];
   /** Models that are to be answered from here, by workers of this machine. */
   readonly models?: readonly string[];
+  /** Options for those workers. */
+  readonly workerArgs?: readonly string[];
 }
 
 export interface RunningServer {
   readonly url: string;
+  /** What the models are called that are answered from here. */
+  readonly models?: readonly string[];
   /** Why it has stopped by itself. */
   readonly failure: Error | undefined;
   stop(): Promise<void>;
@@ -106,6 +110,7 @@ async function startAlone(parts: Parts): Promise<RunningServer> {
     importFiles(parts, orchestrator);
     return {
       url: `http://${inUrl(parts.host)}:${port}`,
+      models: own?.names ?? [],
       get failure() {
         return orchestrator.failure;
       },
@@ -140,8 +145,9 @@ function startNode(parts: Parts): Promise<RunningServer> {
 }
 
 function ownPoolOf({ options, env }: Parts): OwnPool | undefined {
-  const { models = [], logger, data } = options;
-  return models.length === 0 ? undefined : new OwnPool({ env, logger, models, data: resolve(data) });
+  const { models = [], workerArgs = [], logger, data } = options;
+  if (models.length === 0) return undefined;
+  return new OwnPool({ env, logger, models, workerArgs, data: resolve(data) });
 }
 
 /** Beside everything else: a file that cannot be read must not keep the brain from starting. */
