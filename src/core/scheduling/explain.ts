@@ -11,6 +11,7 @@ export interface WaitReason {
     | 'not_before'
     | 'session_busy'
     | 'no_backend'
+    | 'no_worker'
     | 'backend_down'
     | 'backend_busy'
     | 'disk_full'
@@ -42,6 +43,9 @@ export function explain(state: State, entry: JobEntry): WaitReason | undefined {
 
 function explainLane(state: State, entry: JobEntry): WaitReason {
   const backends = entry.lane?.backends ?? [];
+  const isServed = backends.some(({ up, away, closed }) => up && !away && !closed);
+  const waitsFor = isServed || state.full ? undefined : entry.lane?.waitsFor;
+  if (waitsFor !== undefined) return { code: 'no_worker', text: waitsFor };
   if (backends.length === 0) {
     const { type, kind, model, labels } = entry.ask;
     const needs = [`type "${type}"`, kind && `kind "${kind}"`, model && `model "${model}"`];
