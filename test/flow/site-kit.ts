@@ -138,6 +138,11 @@ export class Site {
     return lines.map((line) => line.split(' ')[0]!);
   }
 
+  /** The arguments with which pools find the workers of the test's own server. */
+  static told(url: string): PoolConfig {
+    return { engines: [{ match: 'openai:*', engine: 'openai', args: ['--upstream', url] }] };
+  }
+
   /** How often something of this job has begun. */
   begun(job: string): number {
     return this.ledger.filter((token) => token.startsWith(`${job}:`)).length;
