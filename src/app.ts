@@ -114,6 +114,7 @@ export function runtimeSettings(config: ResolvedConfig): RuntimeSettings {
       cancelDeadlineMs: scheduler.cancelDeadlineMs,
       busyPauseMs: scheduler.jitPollIntervalMs,
       pools: poolSettings(config),
+      limits: config.limits,
     },
     holderLostMs: recovery.holderLostMs,
     sweepIntervalMs: recovery.sweepIntervalMs,

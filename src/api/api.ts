@@ -7,6 +7,7 @@ import type { Route } from '../wire/route.ts';
 import { catalogRoutes } from './catalog.ts';
 import { EventStreams } from './events.ts';
 import { leaseRoutes } from './leases.ts';
+import { limitRoutes } from './limits.ts';
 import { type MetaOptions, metaRoutes } from './meta.ts';
 import { modelNames } from './openai/models.ts';
 import { openAiRoutes } from './openai/routes.ts';
@@ -38,6 +39,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     streams.route,
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
     ...sessionRoutes(orchestrator),
+    ...limitRoutes(orchestrator),
     ...poolRoutes(orchestrator),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),
     ...openAiRoutes({ orchestrator, metrics, env, heartbeatMs, models }),

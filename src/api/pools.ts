@@ -32,7 +32,12 @@ const checkRegister = checker(RegisterPool);
 
 const idOf = (call: Call): string => call.params['id'] ?? '';
 
-export function poolRoutes({ pools, managers }: Orchestrator): readonly Route[] {
+export const poolRoutes = (orchestrator: Orchestrator): readonly Route[] => [
+  ...viewRoutes(orchestrator),
+  ...commandRoutes(orchestrator),
+];
+
+function viewRoutes({ pools, managers }: Orchestrator): readonly Route[] {
   return [
     {
       method: 'GET',
@@ -50,6 +55,29 @@ export function poolRoutes({ pools, managers }: Orchestrator): readonly Route[] 
       answers: { 200: 'How it is', 404: 'No such pool' },
       handle: async (call) => ({ status: 200, body: await pools.get(idOf(call)) }),
     },
+    {
+      method: 'POST',
+      path: '/v2/pools/register',
+      role: 'operate',
+      summary: 'A pool manager says where it is; again and again, as a sign of life',
+      body: RegisterPool,
+      answers: { 200: 'Noted' },
+      repeatable: ({ body }) => body,
+      handle: ({ body }) => {
+        const { pool_id, uri, token } = checkRegister(body);
+        if (!managers) throw new OrchdError('POOL_UNAVAILABLE', 'this brain works without pools');
+        if (!URL.canParse(uri) || !/^https?:$/.test(new URL(uri).protocol)) {
+          throw new OrchdError('INVALID_PARAMS', '"uri" must be an http or https URL', { field: 'uri' });
+        }
+        managers.register(uri, token, pool_id);
+        return { status: 200, body: { pool_id } };
+      },
+    },
+  ];
+}
+
+function commandRoutes({ pools }: Orchestrator): readonly Route[] {
+  return [
     {
       method: 'POST',
       path: '/v2/pools/:id/drain',
@@ -90,24 +118,6 @@ export function poolRoutes({ pools, managers }: Orchestrator): readonly Route[] 
       handle: async (call) => {
         const { pool, state, why } = await pools.evict(idOf(call), call.identity.name);
         return { status: 202, body: { worker_id: idOf(call), pool, state, why } };
-      },
-    },
-    {
-      method: 'POST',
-      path: '/v2/pools/register',
-      role: 'operate',
-      summary: 'A pool manager says where it is; again and again, as a sign of life',
-      body: RegisterPool,
-      answers: { 200: 'Noted' },
-      repeatable: ({ body }) => body,
-      handle: ({ body }) => {
-        const { pool_id, uri, token } = checkRegister(body);
-        if (!managers) throw new OrchdError('POOL_UNAVAILABLE', 'this brain works without pools');
-        if (!URL.canParse(uri) || !/^https?:$/.test(new URL(uri).protocol)) {
-          throw new OrchdError('INVALID_PARAMS', '"uri" must be an http or https URL', { field: 'uri' });
-        }
-        managers.register(uri, token, pool_id);
-        return { status: 200, body: { pool_id } };
       },
     },
   ];

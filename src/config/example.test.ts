@@ -39,7 +39,7 @@ test('[FANO-11] the original keys stand at their original paths with their origi
   for (const key of [...requiredKeys, ...optionalKeys]) assert.ok(brain.includes(key), key);
 });
 
-test('each of the original keys is read from the YAML file', () => {
+test('[ORCH-1140] [ORCH-1141] each of the original keys is read from the YAML file', () => {
   const config = loadConfig({
     text: `
 orchestrator:
@@ -74,4 +74,20 @@ pool: { url: "http://localhost:16", timeout: 17 }
     managerUrls: ['http://a:1', 'http://b:2'],
     workerTimeoutMs: 12_000,
   });
+});
+
+test('the settings of the original have the defaults that the requirements state', () => {
+  const { server, pool, queue, placement } = defaultConfig();
+  assert.deepEqual([server.host, server.port], ['127.0.0.1', 8080]);
+  assert.deepEqual([pool.managerUrls, queue.capacity, queue.policy], [[], 10_000, 'reject']);
+  assert.deepEqual([placement.algorithm, placement.evictionPolicy], ['least-loaded', 'lru']);
+  assert.equal(pool.workerTimeoutMs, 300_000);
+  for (const algorithm of ['least-loaded', 'most-vram-free', 'round-robin', 'multi-objective']) {
+    const text = `orchestrator: { placement_algorithm: ${algorithm} }`;
+    assert.equal(loadConfig({ text }).placement.algorithm, algorithm);
+  }
+  for (const policy of ['lru', 'lfu', 'manual']) {
+    const text = `orchestrator: { eviction_policy: ${policy} }`;
+    assert.equal(loadConfig({ text }).placement.evictionPolicy, policy);
+  }
 });

@@ -2,6 +2,7 @@
 
 import { Secret } from '../kit/secret.ts';
 import { parseBindAddress, splitList } from './address.ts';
+import { limitSpecs } from './limits.ts';
 import type { RawConfig } from './schema.ts';
 
 export type QueuePolicy = RawConfig['orchestrator']['queue_policy'];
@@ -24,9 +25,8 @@ const toMs = (seconds: number): number => Math.round(seconds * 1000);
 const baseUrl = (url: string): string => url.replace(/\/+$/, '');
 
 function group(raw: RawConfig) {
-  const { store, mariadb, cluster, orchestrator, server, backends, leases, pool, log } = raw;
+  const { store, mariadb, cluster, orchestrator, backends, leases, pool, log } = raw;
   const { state, queue, retry, scheduler, recovery, retention } = orchestrator;
-  const { host, port } = parseBindAddress(orchestrator.bind_addr)!;
   return {
     store: { kind: store, url: new Secret(mariadb.url), unsafe: mariadb.unsafe },
     cluster: {
@@ -35,16 +35,7 @@ function group(raw: RawConfig) {
       leaseMs: cluster.lease_ms,
       holdMs: cluster.hold_ms,
     },
-    server: {
-      host,
-      port,
-      allowedHosts: splitList(server.allowed_hosts).map((name) => name.toLowerCase()),
-      allowedOrigins: splitList(server.allowed_origins),
-      maxConnections: server.max_connections,
-      maxStreamsPerCaller: server.max_streams_per_caller,
-      heartbeatMs: server.heartbeat_ms,
-      disconnectGraceMs: server.disconnect_grace_ms,
-    },
+    server: serverOf(raw),
     backends: { demo: backends.demo, commands: backends.commands },
     state: {
       checkpointDir: state.checkpoint_dir,
@@ -91,7 +82,22 @@ function group(raw: RawConfig) {
     },
     pool: poolOf(pool, orchestrator),
     pools: poolsOf(raw),
+    limits: limitSpecs(raw.limits),
     log: { level: log.level },
+  };
+}
+
+function serverOf({ server, orchestrator }: RawConfig) {
+  const { host, port } = parseBindAddress(orchestrator.bind_addr)!;
+  return {
+    host,
+    port,
+    allowedHosts: splitList(server.allowed_hosts).map((name) => name.toLowerCase()),
+    allowedOrigins: splitList(server.allowed_origins),
+    maxConnections: server.max_connections,
+    maxStreamsPerCaller: server.max_streams_per_caller,
+    heartbeatMs: server.heartbeat_ms,
+    disconnectGraceMs: server.disconnect_grace_ms,
   };
 }
 

@@ -6,6 +6,7 @@
 import { type Static, Type } from 'typebox';
 import { LOG_LEVELS } from '../kit/logger.ts';
 import { isHttpUrl, isMariaDbUrl, parseBindAddress, splitList } from './address.ts';
+import { LimitsSchema } from './limits.ts';
 
 const DAY_SEC = 86_400;
 // Longer waits than this would overflow Node's timers (2^31 - 1 ms, a little under 25 days).
@@ -173,6 +174,7 @@ export const ConfigSchema = section({
     // 0: as many as they like.
     token_budget: integer(0, 0, Number.MAX_SAFE_INTEGER),
   }),
+  limits: LimitsSchema,
   leases: section({
     ttl_sec: Type.Number({ default: 3600, minimum: 1, maximum: LONGEST_WAIT_SEC }),
     gpus: Type.Array(

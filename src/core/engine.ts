@@ -10,6 +10,7 @@ import { OrchdError } from '../model/errors.ts';
 import {
   BRAIN_ID,
   type Change,
+  type LimitsRecord,
   type ModelRecord,
   type PoolRecord,
   type SessionRecord,
@@ -17,6 +18,7 @@ import {
 } from '../model/records.ts';
 import { noteVerified, register, setModelState } from './admission/catalog.ts';
 import { claimBackend, expireLeases, grant, heartbeat, release } from './admission/lease.ts';
+import { openLimits, setLimits } from './admission/quota.ts';
 import { expireSessions, setBudget } from './admission/session.ts';
 import { answer, type SubmitAnswer, submit } from './admission/submit.ts';
 import { endAttempt } from './attempts/ending.ts';
@@ -29,6 +31,7 @@ import type { BackendInfo } from './fleet.ts';
 import type { HeldLease } from './leases.ts';
 import { evictWorker, orderPool } from './pools/orders.ts';
 import { poolLost, poolReported, startFailed } from './pools/reconcile.ts';
+import { openDemand } from './scheduling/lifecycle/forecast.ts';
 import { plan } from './scheduling/lifecycle/plan.ts';
 import { upkeep } from './scheduling/lifecycle/upkeep.ts';
 import { schedule } from './scheduling/schedule.ts';
@@ -44,6 +47,7 @@ export type Reply =
   | SessionRecord
   | PoolRecord
   | WorkerRecord
+  | LimitsRecord
   | OrchdError
   | undefined;
 
@@ -62,7 +66,8 @@ type ProvisionEvent = Extract<
       | 'pool-lost'
       | 'start-failed'
       | 'pool-order'
-      | 'evict';
+      | 'evict'
+      | 'limits';
   }
 >;
 
@@ -85,9 +90,11 @@ export interface EngineParts {
 
 export class Engine {
   readonly state: State;
+  readonly settings: EngineSettings;
   readonly #context: TurnContext;
 
   constructor(parts: EngineParts) {
+    this.settings = parts.settings;
     this.state = new State(parts.settings);
     this.#context = { ...parts, state: this.state };
   }
@@ -201,6 +208,8 @@ export class Engine {
         return attempt(() => orderPool(turn, event.id, event.order, event.by));
       case 'evict':
         return attempt(() => evictWorker(turn, event.worker, event.by));
+      case 'limits':
+        return attempt(() => setLimits(turn, event.limits, event.by));
     }
   }
 
@@ -251,6 +260,8 @@ export class Engine {
         : { v: 1 as const, owner: event.owner, epoch: 1, attemptFloor: 0 };
       turn.put('brain', BRAIN_ID, after, 'open');
       this.state.leases.renewAll(turn.now);
+      openLimits(turn);
+      openDemand(turn);
     } else if (brain && event.attemptFloor > brain.attemptFloor) {
       turn.put('brain', BRAIN_ID, { ...brain, attemptFloor: event.attemptFloor }, 'purge');
     }

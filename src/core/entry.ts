@@ -1,5 +1,6 @@
 /** A job in memory: its records, and where the indexes keep it. Only state.ts writes these fields. */
 import type { AskRecord, AttemptRecord, JobRecord } from '../model/records.ts';
+import type { Reservation } from './admission/limits/limiter.ts';
 import type { Lane } from './queue/lane.ts';
 
 /** Why a queued job is not in its lane. */
@@ -29,6 +30,10 @@ export class JobEntry {
   readyOrder = 0;
   /** The last attempt that is known to have said something. Not persisted: its executor says so again. */
   spoke = 0;
+  /** What it has taken out of the limits. */
+  reservation: Reservation | undefined = undefined;
+  /** What its executor counted. */
+  usedTokens: number | undefined = undefined;
 
   constructor(uid: string, ask: AskRecord, rec: JobRecord, seq: number) {
     this.uid = uid;

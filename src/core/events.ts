@@ -5,6 +5,7 @@ import type {
   AttemptRecord,
   Body,
   JobRecord,
+  LimitSpec,
   ModelRecord,
   Verification,
 } from '../model/records.ts';
@@ -109,6 +110,7 @@ export type EngineEvent =
   | { readonly type: 'start-failed'; readonly worker: string; readonly error: ErrorInfo }
   | { readonly type: 'pool-order'; readonly id: string; readonly order: PoolOrder; readonly by: string }
   | { readonly type: 'evict'; readonly worker: string; readonly by: string }
+  | { readonly type: 'limits'; readonly limits: readonly LimitSpec[]; readonly by: string }
   | { readonly type: 'backend'; readonly info: BackendInfo }
   | { readonly type: 'lease'; readonly request: LeaseRequest }
   | { readonly type: 'heartbeat' | 'release'; readonly lease: string; readonly tenant: string }

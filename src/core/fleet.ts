@@ -55,6 +55,8 @@ const needOf = ({ kind, type, model, modelRef, contextTokens, labels }: Need): N
 export class BackendEntry {
   info: BackendInfo;
   used = 0;
+  /** Its fixed place among all. */
+  readonly order: number;
   /** Since when its slots are in use, as far as that is known. */
   running = new Running();
   up = true;
@@ -74,8 +76,9 @@ export class BackendEntry {
   free = false;
   readonly lanes: Lane[] = [];
 
-  constructor(info: BackendInfo) {
+  constructor(info: BackendInfo, order: number) {
     this.info = info;
+    this.order = order;
   }
 }
 
@@ -98,6 +101,7 @@ export class Fleet {
   readonly #running = new Map<string, Running>();
   readonly #blocked = new Set<BackendEntry>();
   #picks = 0;
+  #orders = 0;
 
   laneOf(need: Need): Lane {
     const key = laneKey(need);
@@ -114,7 +118,7 @@ export class Fleet {
   /** Adds a backend or replaces what is known of it. */
   put(info: BackendInfo): void {
     const known = this.backends.get(info.name);
-    const backend = known ?? new BackendEntry(info);
+    const backend = known ?? new BackendEntry(info, ++this.#orders);
     if (known) this.#unlink(known);
     backend.info = info;
     backend.up = true;

@@ -1,4 +1,5 @@
 import type { BackoffPolicy } from '../kit/backoff.ts';
+import type { LimitSpec } from '../model/records.ts';
 import type { Device } from './admission/lease.ts';
 import type { LanePolicy } from './queue/lane.ts';
 import type { StateSettings } from './state.ts';
@@ -17,6 +18,7 @@ export interface EngineSettings extends StateSettings, LanePolicy {
   /** How long a backend that said busy, without a time of its own, gets nothing. */
   readonly busyPauseMs: number;
   readonly pools: PoolSettings;
+  readonly limits: readonly LimitSpec[];
 }
 
 export type PlacementAlgorithm = 'least-loaded' | 'most-vram-free' | 'round-robin' | 'multi-objective';

@@ -15,9 +15,12 @@ import {
   type FailureRecord,
   type JobClass,
   type KeptChange,
+  type SessionRecord,
+  scoped,
   tokenOf,
 } from '../model/records.ts';
 import { isOpen, isTerminal, type JobState } from '../model/states.ts';
+import { Limiter } from './admission/limits/limiter.ts';
 import { DrainRate } from './drain.ts';
 import { JobEntry, PAST_ATTEMPTS } from './entry.ts';
 import { Fleet } from './fleet.ts';
@@ -26,6 +29,7 @@ import { AdmissionOrder } from './order.ts';
 import { Pools } from './pools/pools.ts';
 import { IndexedHeap } from './queue/heap.ts';
 import { Roster } from './roster.ts';
+import type { Demand } from './scheduling/demand.ts';
 import { Catalog, Table, type Tables, Workers } from './tables.ts';
 import { nextWake } from './wake.ts';
 
@@ -61,6 +65,10 @@ export class State {
     demand: new Table(),
     limits: new Table(),
   };
+  /** What callers may use; not persisted, but for what was set at run time. */
+  readonly limiter = new Limiter();
+  /** When jobs come, by model. */
+  readonly demands = new Map<string, Demand>();
   readonly fleet = new Fleet();
   readonly pools = new Pools();
   readonly roster = new Roster();
@@ -125,6 +133,10 @@ export class State {
         this.keep(change);
         return undefined;
     }
+  }
+
+  sessionOf(tenant: string, session: string): SessionRecord | undefined {
+    return this.tables.session.get(scoped(tenant, session));
   }
 
   /** A record of a kind that belongs to no job, from a change or from a checkpoint. */

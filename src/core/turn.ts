@@ -3,6 +3,8 @@
  * and the jobs whose effects may have changed.
  */
 import type { Change, RecordKind, RecordKinds } from '../model/records.ts';
+import { isTerminal } from '../model/states.ts';
+import { settle } from './admission/quota.ts';
 import type { JobEntry } from './entry.ts';
 import type { EngineSettings } from './settings.ts';
 import type { State } from './state.ts';
@@ -44,6 +46,10 @@ export class Turn {
     this.changes.push(change);
     const entry = this.state.apply(change, this.now);
     if (entry) this.touched.add(entry);
+    const reservation = entry?.reservation;
+    if (reservation && kind === 'job' && isTerminal(entry.rec.state)) {
+      settle(this.state.limiter, entry, reservation, this.now);
+    }
     return entry;
   }
 }

@@ -263,15 +263,23 @@ export interface LimitsRecord {
   readonly limits: readonly LimitSpec[];
 }
 
-/** What a scope may use; every number is a bound of its own. */
+/** Numbers of one scope; what is not given is not limited. */
 export interface LimitSpec {
+  /**
+   * `global`, `tenant:<t>`, `agent:<t>/<principal>`, `token:<name>`, `session:<t>/<id>`, `model:<name>`,
+   * `pool:<name>`. With `*` as its last part (`agent:*`, `agent:<t>/*`) each scope that it matches has these
+   * numbers for itself. The most exact limit that matches a scope is the one that holds for it.
+   */
   readonly scope: string;
-  readonly requestsPerSec?: number;
-  readonly tokensPerSec?: number;
-  readonly burstRequests?: number;
-  readonly burstTokens?: number;
-  readonly concurrency?: number;
-  readonly tokenBudget?: number;
+  readonly requestsPerSec?: number | undefined;
+  readonly tokensPerSec?: number | undefined;
+  /** One second's worth unless given, and at least one request. */
+  readonly burstRequests?: number | undefined;
+  readonly burstTokens?: number | undefined;
+  /** Reservations open at once. */
+  readonly concurrency?: number | undefined;
+  /** Tokens in all; never refills. */
+  readonly tokenBudget?: number | undefined;
 }
 
 /** Records that belong to no job and are few: every store keeps them alike. */

@@ -104,6 +104,17 @@ const NO_LEASE: LeaseRecord = {
   registry: undefined,
 };
 
+const NO_MODEL = {
+  slots: undefined,
+  sha256: undefined,
+  signature: undefined,
+  publicKey: undefined,
+  verified: undefined,
+};
+const NO_SESSION = { tokenBudget: undefined, backend: undefined };
+const NO_POOL = { draining: undefined, drainBy: undefined, reload: undefined };
+const NO_WORKER = { slots: undefined, contextLength: undefined, registry: undefined };
+
 /** Restores the one shape of each kind: JSON left the absent fields out. */
 const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } = {
   ask: (stored: AskRecord) => ({ ...NO_ASK, ...stored }),
@@ -112,10 +123,10 @@ const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } 
   failure: (stored: FailureRecord) => stored,
   brain: (stored: BrainRecord) => stored,
   lease: (stored: LeaseRecord) => ({ ...NO_LEASE, ...stored }),
-  model: (stored) => stored,
-  session: (stored) => stored,
-  pool: (stored) => stored,
-  worker: (stored) => stored,
+  model: (stored) => ({ ...NO_MODEL, ...stored }),
+  session: (stored) => ({ ...NO_SESSION, ...stored }),
+  pool: (stored) => ({ ...NO_POOL, ...stored }),
+  worker: (stored) => ({ ...NO_WORKER, ...stored }),
   demand: (stored) => stored,
   limits: (stored) => stored,
 };

@@ -1,12 +1,19 @@
 /** Models, sessions and pools as callers see and order them. What is told is durable. */
 import type { Registration } from '../core/admission/catalog.ts';
 import { modelOf } from '../core/admission/catalog.ts';
-import { sessionOf } from '../core/admission/session.ts';
+import { LIMITS_ID } from '../core/admission/quota.ts';
 import type { Engine, Reply } from '../core/engine.ts';
 import type { EngineEvent } from '../core/events.ts';
 import type { PoolOrder } from '../core/pools/orders.ts';
 import { OrchdError } from '../model/errors.ts';
-import type { ModelRecord, SessionRecord, Verification, WorkerRecord } from '../model/records.ts';
+import type {
+  LimitSpec,
+  LimitsRecord,
+  ModelRecord,
+  SessionRecord,
+  Verification,
+  WorkerRecord,
+} from '../model/records.ts';
 import type { Loop } from './loop.ts';
 import {
   type ModelView,
@@ -67,7 +74,7 @@ export class CatalogDesk extends Desk {
 
 export class SessionDesk extends Desk {
   get(tenant: string, id: string): Promise<SessionView> {
-    const record = sessionOf(this.engine.state, tenant, id);
+    const record = this.engine.state.sessionOf(tenant, id);
     if (!record) throw new OrchdError('NOT_FOUND', `there is no session "${id}"`);
     return this.seen(sessionView(this.engine.state, record));
   }
@@ -102,5 +109,16 @@ export class PoolDesk extends Desk {
 
   async evict(worker: string, by: string): Promise<WorkerRecord> {
     return this.order<WorkerRecord>({ type: 'evict', worker, by });
+  }
+}
+
+export class LimitDesk extends Desk {
+  get(): Promise<readonly LimitSpec[]> {
+    const { tables } = this.engine.state;
+    return this.seen(tables.limits.get(LIMITS_ID)?.limits ?? this.engine.settings.limits);
+  }
+
+  async set(limits: readonly LimitSpec[], by: string): Promise<readonly LimitSpec[]> {
+    return (await this.order<LimitsRecord>({ type: 'limits', limits, by })).limits;
   }
 }

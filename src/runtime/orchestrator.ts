@@ -18,7 +18,7 @@ import { ListRequest, ResolveRequest, type SubmitRequest } from '../model/submit
 import type { Cursor, Follower, Sink } from '../relay/follower.ts';
 import { Bodies } from './bodies.ts';
 import { BrainClock } from './brain-clock.ts';
-import { CatalogDesk, PoolDesk, SessionDesk } from './desks.ts';
+import { CatalogDesk, LimitDesk, PoolDesk, SessionDesk } from './desks.ts';
 import { drain } from './drain.ts';
 import { Effects, storeFailure } from './effects.ts';
 import { cursorOf, Following, FROM_THE_START } from './following.ts';
@@ -56,6 +56,7 @@ export class Orchestrator extends Service {
   readonly catalog: CatalogDesk;
   readonly sessions: SessionDesk;
   readonly pools: PoolDesk;
+  readonly limits: LimitDesk;
   /** Whether each job that the present flush brought to its end was handed to the history. */
   #allOffered = true;
   /** Recovered, and able to commit. */
@@ -87,6 +88,7 @@ export class Orchestrator extends Service {
     this.catalog = new CatalogDesk(this.#loop, this.#engine);
     this.sessions = new SessionDesk(this.#loop, this.#engine);
     this.pools = new PoolDesk(this.#loop, this.#engine);
+    this.limits = new LimitDesk(this.#loop, this.#engine);
     this.#provisioning =
       parts.managers &&
       new Provisioning({

@@ -6,6 +6,7 @@ import { stableHash } from '../kit/hash.ts';
 import { OrchdError } from '../model/errors.ts';
 import { type Body, DEFAULT_TENANT, uidOf } from '../model/records.ts';
 import { JOB_ID, SubmitRequest, TENANT } from '../model/submit.ts';
+import { estimateTokens } from './estimate.ts';
 
 export interface Caller {
   readonly tenant?: string;
@@ -32,6 +33,8 @@ export function prepare(
   }
   const request = check(value);
   const payloadText = payloadOf(request);
+  const isInference = request.type === undefined || request.type === 'inference';
+  const estimate = isInference ? estimateTokens(request.payload ?? request) : undefined;
   const submission: Prepared = {
     id: request.job_id ?? newId(),
     tenant: checkTenant(caller.tenant ?? DEFAULT_TENANT),
@@ -47,8 +50,9 @@ export function prepare(
     kind: request.backend,
     model: request.model,
     modelRef: undefined,
-    contextTokens: undefined,
-    tokens: undefined,
+    // Without a model there is no context to judge it by.
+    contextTokens: request.model === undefined ? undefined : estimate?.contextTokens,
+    tokens: estimate?.tokens,
     region: request.region,
     labels: request.labels && { ...request.labels },
     session: request.session_id,

@@ -2,6 +2,7 @@
 import type { JobEntry } from '../core/entry.ts';
 import type { JobBundle } from '../core/ports.ts';
 import { explain, type WaitReason } from '../core/scheduling/explain.ts';
+import { startHints } from '../core/scheduling/lifecycle/forecast.ts';
 import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { State } from '../core/state.ts';
 import type { ErrorInfo } from '../model/errors.ts';
@@ -28,6 +29,8 @@ export interface JobView {
   readonly key?: string;
   readonly session_id?: string;
   readonly model?: string;
+  /** What the name of the model stood for when the job was admitted. */
+  readonly model_ref?: string;
   readonly score: number;
   readonly created_at: number;
   readonly started_at?: number;
@@ -53,7 +56,7 @@ export function viewOf(state: State, entry: JobEntry, now: number): JobView {
   if (isTerminal(entry.rec.state)) return view;
   const position = jobPosition(entry);
   if (position !== undefined) view.queue_position = position;
-  const predicted = predictStartMs(entry, position, now);
+  const predicted = predictStartMs(entry, position, now, startHints(state, entry.ask));
   if (predicted !== undefined) view.predicted_start_ms = predicted;
   const waiting = explain(state, entry);
   if (waiting) view.waiting = waiting;
@@ -80,6 +83,7 @@ function base(ask: AskRecord, job: JobRecord, attempts: readonly AttemptRecord[]
   if (ask.key !== undefined) view.key = ask.key;
   if (ask.session !== undefined) view.session_id = ask.session;
   if (ask.model !== undefined) view.model = ask.model;
+  if (ask.modelRef !== undefined) view.model_ref = ask.modelRef;
   if (job.startedAt !== undefined) view.started_at = job.startedAt;
   if (job.endedAt !== undefined) view.ended_at = job.endedAt;
   if (job.cancel) view.cancel_requested = true;

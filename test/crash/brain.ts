@@ -49,6 +49,7 @@ function settings(pace: Pace): RuntimeSettings {
       cancelDeadlineMs: 5000,
       busyPauseMs: 10,
       pools: POOL_DEFAULTS,
+      limits: [],
     },
     holderLostMs: 5000,
     sweepIntervalMs,

@@ -31,6 +31,7 @@ export const SETTINGS: EngineSettings = {
   cancelDeadlineMs: 5000,
   busyPauseMs: 1000,
   pools: POOL_DEFAULTS,
+  limits: [],
 };
 
 export const START = 1_000_000;

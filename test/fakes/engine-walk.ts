@@ -39,6 +39,7 @@ export const WALK_SETTINGS: Partial<EngineSettings> = {
   cancelDeadlineMs: 30,
   busyPauseMs: 15,
   pools: POOL_DEFAULTS,
+  limits: [],
 };
 
 const KINDS = [

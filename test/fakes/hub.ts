@@ -15,13 +15,17 @@ export interface FakeHub {
   /** What is wrong with the next downloads. */
   how: 'well' | 'short' | 'garbled' | 'twice' | 'gone';
   redirects: boolean;
+  /** Of a small file the tag is not the checksum of its bytes. */
+  isSmall: boolean;
 }
 
 export async function fakeHub(t: TestContext, files: Readonly<Record<string, Buffer>>): Promise<FakeHub> {
   const asked: string[] = [];
-  const hub = { url: '', cdn: '', asked, how: 'well' as FakeHub['how'], redirects: false };
+  const hub = { url: '', cdn: '', asked, how: 'well' as FakeHub['how'], redirects: false, isSmall: false };
   const headersOf = (content: Buffer): Record<string, string | number> => ({
-    'x-linked-etag': `"${createHash('sha256').update(content).digest('hex')}"`,
+    'x-linked-etag': `"${createHash(hub.isSmall ? 'sha1' : 'sha256')
+      .update(content)
+      .digest('hex')}"`,
     'x-linked-size': content.length,
   });
   hub.url = await listen(t, (request, response) => {

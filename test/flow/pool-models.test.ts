@@ -149,6 +149,9 @@ test('a download is sent on once, to a host that was named; one that is not whol
   const caller = await pool(t, join(data, 'pool'), { ...config, hf_redirect_hosts: [new URL(hub.cdn).host] });
   hub.how = 'short';
   await refused(caller, 'hf:org/repo', 'MODEL_UNVERIFIED');
+  hub.isSmall = true;
+  await refused(caller, 'hf:org/repo', 'MODEL_UNVERIFIED');
+  hub.isSmall = false;
   hub.how = 'garbled';
   await refused(caller, 'hf:org/repo', 'MODEL_UNVERIFIED');
   hub.how = 'gone';

@@ -85,6 +85,14 @@ test('after a kill -9 its workers are taken over as they were, and none is there
   await first.kill();
   const pids = Object.fromEntries(before.workers.map(({ id }) => [id, livingOf(before, id)]));
   assert.deepEqual([pids['ready']!.length, pids['slow']!.length], [1, 1], 'they outlive the manager');
+  const [, , group, session] = readFileSync(`/proc/${pids['ready']![0]}/stat`, 'latin1')
+    .split(') ')[1]!
+    .split(' ');
+  assert.deepEqual(
+    [group, session],
+    [String(pids['ready']![0]), String(pids['ready']![0])],
+    'no Ctrl-C reaches them',
+  );
   process.kill(pids['dies']![0]!, 'SIGKILL');
 
   const second = await poolProcess(t, data);

@@ -101,14 +101,14 @@ describe('two models that do not fit together on a device', () => {
     await client.register('beta', BIG);
     const first = await client.run({ model: 'alpha', prompt: words(50), ...ONCE });
     assert.deepEqual((await first.hears('queued')).events[0]?.data.waiting, {
-      code: 'no_worker',
+      code: 'worker_start',
       text: 'a worker with this model is starting',
     });
     await first.says(2);
     const alpha = await client.worker('demo:alpha', 'busy');
     const second = await client.run({ model: 'beta', prompt: 'hello', ...ONCE });
     const [queued] = (await second.hears('queued')).events;
-    assert.equal(queued?.data.waiting.code, 'no_worker');
+    assert.equal(queued?.data.waiting.code, 'worker_start');
     assert.match(queued?.data.waiting.text, /a worker with another model (makes room|is on its way out)/);
     // Drained, not stopped; it gets nothing new and goes on with what it has.
     assert.equal((await client.worker('demo:alpha', 'draining')).why, 'drained for beta');

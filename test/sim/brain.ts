@@ -39,6 +39,7 @@ export const SETTINGS: RuntimeSettings = {
     cancelDeadlineMs: 500,
     busyPauseMs: 50,
     pools: POOL_DEFAULTS,
+    limits: [],
   },
   holderLostMs: 500,
   sweepIntervalMs: 250,

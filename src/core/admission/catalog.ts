@@ -75,7 +75,7 @@ export function resolveModel(turn: Turn, submission: Submission): Submission {
   const model = turn.state.catalog.find(name);
   if (!model) {
     if (submission.type === 'inference' && !isOffered(turn.state, name)) throw notFound(name);
-    return submission;
+    return withoutContext(submission);
   }
   checkModel(turn, model);
   checkContext(model, submission.contextTokens);
@@ -87,6 +87,10 @@ export function resolveModel(turn: Turn, submission: Submission): Submission {
     contextTokens: contextBucket(submission.contextTokens, model.contextLength),
   };
 }
+
+/** How long the context of a model is that the catalog does not know, nobody can judge. */
+const withoutContext = (submission: Submission): Submission =>
+  submission.contextTokens === undefined ? submission : { ...submission, contextTokens: undefined };
 
 function checkModel(turn: Turn, model: ModelRecord): void {
   if (model.state === 'retired') throw reject('model_retired', `the model "${model.id}" is retired`);

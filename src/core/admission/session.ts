@@ -3,7 +3,6 @@ import { OrchdError } from '../../model/errors.ts';
 import { type SessionRecord, scoped } from '../../model/records.ts';
 import type { JobEntry } from '../entry.ts';
 import type { Submission } from '../events.ts';
-import type { State } from '../state.ts';
 import type { Turn } from '../turn.ts';
 
 /** A session that nobody has used for this long is forgotten. */
@@ -11,13 +10,10 @@ const KEPT_MS = 30 * 86_400_000;
 /** More than this are not kept: the one that was unused for longest goes. */
 const MAX_SESSIONS = 100_000;
 
-export const sessionOf = (state: State, tenant: string, id: string): SessionRecord | undefined =>
-  state.tables.session.get(scoped(tenant, id));
-
 /** Refuses a job whose session has used up what it may; what its other jobs may still use counts as used. */
 export function checkBudget(turn: Turn, { tenant, session, tokens }: Submission): void {
   if (session === undefined) return;
-  const record = sessionOf(turn.state, tenant, session);
+  const record = turn.state.sessionOf(tenant, session);
   const budget = record?.tokenBudget ?? turn.settings.pools.sessionTokenBudget;
   if (budget === undefined) return;
   const used = (record?.tokensUsed ?? 0) + turn.state.roster.reserved(tenant, session);
@@ -32,7 +28,7 @@ export function checkBudget(turn: Turn, { tenant, session, tokens }: Submission)
 /** A job of a session has begun its life there. */
 export function noteTurn(turn: Turn, { tenant, session }: Submission): void {
   if (session === undefined) return;
-  const known = sessionOf(turn.state, tenant, session);
+  const known = turn.state.sessionOf(tenant, session);
   // Written once; what is used is written with the end of each job.
   if (!known) put(turn, fresh(turn, tenant, session), 'begun');
 }
@@ -52,7 +48,7 @@ const fresh = (turn: Turn, tenant: string, id: string): SessionRecord => ({
 /** A try of one of its jobs has ended: what it used is settled, and its context is there. */
 export function noteUsed(turn: Turn, { ask }: JobEntry, backend: string, tokens: number): void {
   if (ask.session === undefined) return;
-  const known = sessionOf(turn.state, ask.tenant, ask.session);
+  const known = turn.state.sessionOf(ask.tenant, ask.session);
   if (!known || (tokens === 0 && known.backend === backend)) return;
   const after = {
     ...known,
@@ -70,13 +66,13 @@ export function setBudget(
   id: string,
   tokenBudget: number | undefined,
 ): SessionRecord {
-  const after = { ...(sessionOf(turn.state, tenant, id) ?? fresh(turn, tenant, id)), tokenBudget };
+  const after = { ...(turn.state.sessionOf(tenant, id) ?? fresh(turn, tenant, id)), tokenBudget };
   put(turn, after, 'budget');
   return after;
 }
 
 export function forgetSession(turn: Turn, tenant: string, id: string): SessionRecord {
-  const known = sessionOf(turn.state, tenant, id);
+  const known = turn.state.sessionOf(tenant, id);
   if (!known) throw new OrchdError('NOT_FOUND', `there is no session "${id}"`);
   turn.put('session', scoped(tenant, id), null, 'deleted');
   return known;

@@ -7,10 +7,12 @@ import { type AskRecord, scoped, uidOf } from '../../model/records.ts';
 import { isTerminal, type JobState } from '../../model/states.ts';
 import type { JobEntry } from '../entry.ts';
 import type { EndedJob, Submission } from '../events.ts';
+import { noteArrival, startHints } from '../scheduling/lifecycle/forecast.ts';
 import { jobPosition, predictStartMs } from '../scheduling/predict.ts';
 import type { Turn } from '../turn.ts';
 import { makeRoom } from './capacity.ts';
 import { resolveModel } from './catalog.ts';
+import { reserve } from './quota.ts';
 import { checkBudget, noteTurn } from './session.ts';
 
 /** A job names all jobs above it. */
@@ -41,10 +43,13 @@ export function submit(turn: Turn, asked: Submission): SubmitAnswer {
   if (turn.state.full) throw new OrchdError('STORE_FULL');
   if (!submission.bodyStored)
     throw new OrchdError('STORE_BUSY', 'the job it repeats has just ended; try again');
-  makeRoom(turn, submission);
+  const reservation = reserve(turn, submission, () => makeRoom(turn, submission));
   if (failure) turn.put('failure', failure, null, submission.forceRetry ? 'force-retry' : 'expired');
   noteTurn(turn, submission);
-  return answer(turn, turn.put('ask', uid, askRecord(turn, submission), 'submit') as JobEntry, undefined);
+  const entry = turn.put('ask', uid, askRecord(turn, submission), 'submit') as JobEntry;
+  entry.reservation = reservation;
+  noteArrival(turn, submission);
+  return answer(turn, entry, undefined);
 }
 
 function findSameId(turn: Turn, uid: string, submission: Submission): SubmitAnswer | undefined {
@@ -172,7 +177,7 @@ export function answer(turn: Turn, entry: JobEntry, duplicateOf: 'job_id' | 'key
     id: entry.ask.id,
     status: entry.rec.state,
     queuePosition: position,
-    predictedStartMs: predictStartMs(entry, position, turn.now),
+    predictedStartMs: predictStartMs(entry, position, turn.now, startHints(turn.state, entry.ask)),
     duplicateOf,
   };
 }

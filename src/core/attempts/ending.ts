@@ -9,6 +9,7 @@ import { isTerminal } from '../../model/states.ts';
 import { noteUsed } from '../admission/session.ts';
 import type { JobEntry } from '../entry.ts';
 import type { Outcome, UsedTokens } from '../events.ts';
+import { noteServed } from '../scheduling/lifecycle/forecast.ts';
 import type { Turn } from '../turn.ts';
 
 const LONGEST_WAIT_MS = 24 * 3_600_000;
@@ -114,7 +115,9 @@ function rememberFailure(turn: Turn, entry: JobEntry, error: ErrorInfo): void {
 const SPEED_SMOOTHING = 0.2;
 
 function noteUsage(turn: Turn, entry: JobEntry, name: string, usage: UsedTokens | undefined): void {
-  noteUsed(turn, entry, name, usage ? usage.prompt + usage.completion : 0);
+  const tokens = usage ? usage.prompt + usage.completion : 0;
+  if (usage) entry.usedTokens = tokens;
+  noteUsed(turn, entry, name, tokens);
   const backend = turn.state.fleet.backends.get(name);
   if (!backend || !usage || usage.completion < 2 || usage.decodeMs <= 0) return;
   const speed = (usage.completion * 1000) / usage.decodeMs;
@@ -124,5 +127,6 @@ function noteUsage(turn: Turn, entry: JobEntry, name: string, usage: UsedTokens 
 
 function measure(turn: Turn, entry: JobEntry, attempt: AttemptRecord): void {
   if (attempt.acceptedAt === undefined) return;
+  noteServed(turn.state, entry.ask.model, turn.now - attempt.acceptedAt);
   turn.state.fleet.laneOf(entry.ask).measured(turn.now - attempt.acceptedAt, entry.ask.class);
 }

@@ -77,6 +77,10 @@ export class Pools {
   readonly awaited = new Set<string>();
   /** By model. */
   readonly failedStarts = new Map<string, FailedStarts>();
+  /** How long a start took when one was last seen, by model. */
+  readonly startMs = new Map<string, number>();
+  /** When it was last looked ahead. */
+  lookedAheadAt = 0;
   /** Something has changed that all waiting lanes should be looked at for. */
   changed = false;
 

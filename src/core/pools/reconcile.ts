@@ -68,6 +68,7 @@ function adopt(turn: Turn, pool: PoolEntry, worker: ReportedWorker): WorkerRecor
 
 function ready(turn: Turn, pool: PoolEntry, id: string, record: WorkerRecord): void {
   turn.state.pools.failedStarts.delete(record.modelRef);
+  turn.state.pools.startMs.set(record.modelRef, turn.now - record.at);
   const { registry } = pool.report;
   turn.put('worker', id, { ...record, state: 'running', registry, at: turn.now }, 'ready');
 }

@@ -60,6 +60,8 @@ export class Lane {
   freeBackends = 0;
   /** Measured time from acceptance to end, smoothed; undefined until one was seen. */
   serviceMs: number | undefined;
+  /** The backend that last had a turn here. */
+  lastOrder: number | undefined;
   /** Why no worker is started for it, where that was looked into. */
   waitsFor: string | undefined;
   /** The same by class: people and batch work ask for very different things. */

@@ -64,9 +64,12 @@ test('a job that waits for a worker says what is done about it', () => {
   kit.model('m', { vramBytes: 16 * GB });
   kit.model('other', { vramBytes: 16 * GB });
   kit.ask('a', 'm');
-  assert.deepEqual([why(kit, 'a'), text(kit, 'a')], ['no_worker', 'a worker with this model is starting']);
+  assert.deepEqual([why(kit, 'a'), text(kit, 'a')], ['worker_start', 'a worker with this model is starting']);
   kit.obey();
   kit.accept('a');
+  kit.ask('next', 'm');
+  assert.equal(why(kit, 'next'), 'backend_busy', 'its worker is there by now');
+  kit.cancel('next');
   kit.ask('b', 'other');
-  assert.deepEqual([why(kit, 'b'), text(kit, 'b')], ['no_worker', 'a worker with another model makes room']);
+  assert.deepEqual([why(kit, 'b'), text(kit, 'b')], ['worker_start', 'a worker with another model makes room']);
 });

@@ -11,7 +11,7 @@ export interface WaitReason {
     | 'not_before'
     | 'session_busy'
     | 'no_backend'
-    | 'no_worker'
+    | 'worker_start'
     | 'backend_down'
     | 'backend_busy'
     | 'disk_full'
@@ -43,9 +43,8 @@ export function explain(state: State, entry: JobEntry): WaitReason | undefined {
 
 function explainLane(state: State, entry: JobEntry): WaitReason {
   const backends = entry.lane?.backends ?? [];
-  const isServed = backends.some(({ up, away, closed }) => up && !away && !closed);
-  const waitsFor = isServed || state.full ? undefined : entry.lane?.waitsFor;
-  if (waitsFor !== undefined) return { code: 'no_worker', text: waitsFor };
+  const waitsFor = entry.lane && entry.lane.freeBackends === 0 ? entry.lane.waitsFor : undefined;
+  if (waitsFor !== undefined) return { code: 'worker_start', text: waitsFor };
   if (backends.length === 0) {
     const { type, kind, model, labels } = entry.ask;
     const needs = [`type "${type}"`, kind && `kind "${kind}"`, model && `model "${model}"`];
@@ -53,7 +52,7 @@ function explainLane(state: State, entry: JobEntry): WaitReason {
     return { code: 'no_backend', text: `no backend runs ${needs.filter(Boolean).join(', ')}` };
   }
   if (state.full) return { code: 'disk_full', text: 'the disk is full; nothing new is started' };
-  const up = backends.filter((backend) => backend.up && !backend.away);
+  const up = backends.filter((backend) => backend.up && !backend.closed && !backend.away);
   if (up.length === 0) {
     const names = backends.map(({ info, away }) => {
       const node = state.leases.get(leaseOf(info.name))?.record.agent;

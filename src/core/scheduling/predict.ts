@@ -60,7 +60,7 @@ function crewOf(lane: Lane, now: number): Crew {
   return { slots, blockedMs };
 }
 
-const canServe = ({ up, away }: BackendEntry): boolean => up && !away;
+const canServe = ({ up, closed, away }: BackendEntry): boolean => up && !closed && !away;
 
 /** Nobody is there yet: the first one has to be brought up, and then takes those ahead one after the other. */
 function coldStart(

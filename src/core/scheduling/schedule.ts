@@ -6,8 +6,14 @@ import { tokenOf } from '../../model/records.ts';
 import type { JobEntry } from '../entry.ts';
 import type { BackendEntry } from '../fleet.ts';
 import type { Turn as ClassTurn, Lane, LanePolicy } from '../queue/lane.ts';
+import type { PoolSettings } from '../settings.ts';
 import type { State } from '../state.ts';
 import type { Turn } from '../turn.ts';
+import { place } from './placement/place.ts';
+
+export interface DecideSettings extends LanePolicy {
+  readonly pools: PoolSettings;
+}
 
 export interface Decision {
   readonly entry: JobEntry;
@@ -27,17 +33,22 @@ export function schedule(turn: Turn): void {
 }
 
 /** Takes the next job out of its lane together with the place where it will run. */
-export function decide(state: State, policy: LanePolicy, now: number): Decision | undefined {
-  const best = nextLane(state.fleet.runnable, policy, now);
+export function decide(state: State, settings: DecideSettings, now: number): Decision | undefined {
+  const best = nextLane(state.fleet.runnable, settings, now);
   if (!best) return undefined;
-  const backend = leastLoaded(best.lane);
   const entry = best.lane.take(best.turn);
-  if (!entry || !backend) return undefined;
+  const placed = entry && place(state, settings.pools, best.lane, entry);
+  if (!entry || !placed) return undefined;
+  const { backend } = placed;
   if (best.turn.class === 'interactive') {
     for (const lane of backend.lanes) if (lane !== best.lane) lane.passedOver();
   }
-  return { entry, backend, reason: best.turn.reason };
+  return { entry, backend, reason: reasonOf(best.turn, placed.reason) };
 }
+
+/** Why this job, and, where it was not the load alone that decided, why there. */
+const reasonOf = (turn: ClassTurn, why: string): string =>
+  why === 'least-loaded' || why === 'only-free' ? turn.reason : `${turn.reason},${why}`;
 
 interface LaneTurn {
   readonly lane: Lane;
@@ -66,22 +77,6 @@ function goesFirst(turn: ClassTurn, n: number, best: LaneTurn & { n: number }): 
 /** A batch job whose lane owes it a pick counts like an interactive one. */
 function rankOf(turn: ClassTurn): number {
   return turn.class === 'interactive' || turn.reason === 'batch-share' ? 0 : 1;
-}
-
-/** The free backend with the smallest share of its slots in use; among equals the one that waited longest. */
-export function leastLoaded(lane: Lane): BackendEntry | undefined {
-  let best: BackendEntry | undefined;
-  for (const backend of lane.backends) {
-    if (!backend.free) continue;
-    if (!best) {
-      best = backend;
-      continue;
-    }
-    const load = backend.used / backend.info.slots;
-    const bestLoad = best.used / best.info.slots;
-    if (load < bestLoad || (load === bestLoad && backend.lastPick < best.lastPick)) best = backend;
-  }
-  return best;
 }
 
 /** Attempt numbers never repeat, not even for an id that was purged and chosen again by its caller. */

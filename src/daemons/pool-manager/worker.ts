@@ -138,6 +138,8 @@ export class ManagedWorker {
     const lives = found !== undefined && isAlive(found);
     if (found && !known) await this.#file.save({ process: found });
     if (ready) this.#hasItSince = Number.NEGATIVE_INFINITY;
+    // The first thing that is said of it must be right: what nobody has is free.
+    this.#gone = !lives && !livesStill(this.#mark, found);
     if (stopped) return void this.#leave();
     if (error) return void this.#end();
     if (!lives) {

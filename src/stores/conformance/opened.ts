@@ -42,6 +42,7 @@ const SETTINGS: EngineSettings = {
   cancelDeadlineMs: 5000,
   busyPauseMs: 1000,
   pools: POOL_DEFAULTS,
+  limits: [],
 };
 
 export class Opened {

@@ -6,6 +6,7 @@ import { describe, test } from 'node:test';
 import type { EngineSettings } from '../../core/settings.ts';
 import { BLOB_PROMISES } from './blob-promises.ts';
 import { HISTORY_PROMISES } from './history-promises.ts';
+import { KEPT_PROMISES } from './kept-promises.ts';
 import { LEASE_PROMISES } from './lease-promises.ts';
 import { LOG_PROMISES, showStory } from './log-promises.ts';
 import { NAME_PROMISES } from './name-promises.ts';
@@ -18,6 +19,7 @@ const PROMISES = [
   ...HISTORY_PROMISES,
   ...NAME_PROMISES,
   ...LEASE_PROMISES,
+  ...KEPT_PROMISES,
   ...OPENING_PROMISES,
 ];
 

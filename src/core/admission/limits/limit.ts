@@ -1,24 +1,8 @@
 /** What limits are made of: scopes, their patterns, and the numbers that hold for each. */
 import { OrchdError } from '../../../model/errors.ts';
+import type { LimitSpec } from '../../../model/records.ts';
 
-/** Numbers of one scope; what is not given is not limited. */
-export interface Limit {
-  /**
-   * `global`, `tenant:<t>`, `agent:<t>/<principal>`, `token:<name>`, `session:<t>/<id>`, `model:<name>`,
-   * `pool:<name>`. With `*` as its last part (`agent:*`, `agent:<t>/*`) each scope that it matches has these
-   * numbers for itself. The most exact limit that matches a scope is the one that holds for it.
-   */
-  readonly scope: string;
-  readonly requestsPerSec?: number | undefined;
-  readonly tokensPerSec?: number | undefined;
-  /** One second's worth unless given, and at least one request. */
-  readonly burstRequests?: number | undefined;
-  readonly burstTokens?: number | undefined;
-  /** Reservations open at once. */
-  readonly concurrency?: number | undefined;
-  /** Tokens in all; never refills. */
-  readonly tokenBudget?: number | undefined;
-}
+export type Limit = LimitSpec;
 
 /** The names of scopes. */
 export const scopes = {

@@ -41,7 +41,8 @@ export function labelOf({ report }: PoolEntry, name: string): string | undefined
 function freeBytes(state: State, poolId: string, pool: PoolEntry, device: Device): number {
   let free = device.availableBytes;
   for (const [id, record] of state.workers.on(poolId, device.id)) {
-    if (record.state === 'starting' && !pool.workers.has(id)) free -= record.vramBytes;
+    // Ordered, and not seen yet; or given up, and perhaps on its way all the same.
+    if (!pool.workers.has(id)) free -= record.vramBytes;
   }
   return free;
 }

@@ -5,6 +5,7 @@ import { backendOf } from '../../pools/pools.ts';
 import { startFailed } from '../../pools/reconcile.ts';
 import type { Turn } from '../../turn.ts';
 import { lastUse, type Victim } from './evict.ts';
+import { isExpected, lookAhead } from './forecast.ts';
 import { drain, start, stop } from './plan.ts';
 import { byPreference, placesFor } from './room.ts';
 
@@ -18,6 +19,7 @@ export function upkeep(turn: Turn): void {
     else if (record.state === 'starting') giveUpLate(turn, id, record);
   }
   for (const [id, order] of [...state.tables.pool.entries()]) if (order.reload) reload(turn, id, order);
+  lookAhead(turn);
   // Those who wait may by now have waited long enough for others to make room.
   if (state.fleet.starved.size > 0) state.pools.changed = true;
 }
@@ -68,7 +70,7 @@ function unloadIdle(turn: Turn, victim: Victim): void {
   const { backend } = victim;
   if (eviction === 'manual' || !backend || backend.used > 0) return;
   if (turn.now - Math.max(lastUse(victim), victim.record.at) < idleUnloadMs) return;
-  if (backend.lanes.some((lane) => lane.size > 0)) return;
+  if (backend.lanes.some((lane) => lane.size > 0) || isExpected(turn, victim.record.modelRef)) return;
   stop(turn, victim, 'idle');
 }
 

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { EngineKit, type Fields, SUCCESS } from '../../../test/fakes/engine-kit.ts';
+import { OrchdError } from '../../model/errors.ts';
+import type { LimitSpec } from '../../model/records.ts';
+
+function limited(...limits: LimitSpec[]): EngineKit {
+  const kit = new EngineKit({ limits });
+  kit.backend('b', { slots: 100 });
+  return kit;
+}
+
+let made = 0;
+/** 0 where it was taken, else how long to wait; undefined where waiting does not help. */
+function wait(kit: EngineKit, fields: Fields = {}): number | undefined {
+  const reply = kit.trySubmit(`q${made++}`, fields);
+  if (!(reply instanceof OrchdError)) return 0;
+  assert.ok(reply.code === 'RATE_LIMITED' || reply.details.reason === 'token_budget', reply.code);
+  return reply.details.retryAfterMs;
+}
+
+describe('what callers may use', () => {
+  test('[ORCH-1132] is limited by token: requests and tokens a second, and says when to come back', () => {
+    const kit = limited({ scope: 'token:*', requestsPerSec: 2, tokensPerSec: 1000 });
+    const as = (submittedBy: string, tokens = 0): Fields => ({ submittedBy, tokens });
+    assert.deepEqual([wait(kit, as('a')), wait(kit, as('a'))], [0, 0]);
+    assert.equal(wait(kit, as('a')), 500);
+    assert.equal(wait(kit, as('b', 1000)), 0, 'another token has its own');
+    assert.equal(wait(kit, as('b', 500)), 500);
+    const refused = kit.trySubmit('x', as('a'));
+    assert.ok(refused instanceof OrchdError);
+    assert.deepEqual([refused.status, refused.retriable], [429, true]);
+    assert.match(refused.details.policyLabel ?? '', /token:a/);
+    kit.pass(500);
+    assert.equal(wait(kit, as('a')), 0);
+  });
+
+  test('all scopes hold at once, and a refusal takes nothing from any', () => {
+    const kit = limited(
+      { scope: 'global', requestsPerSec: 1, burstRequests: 3 },
+      { scope: 'agent:default/one', concurrency: 1 },
+    );
+    assert.equal(wait(kit, { principal: 'one' }), 0);
+    assert.equal(wait(kit, { principal: 'one' }), undefined, 'it has one under way');
+    assert.deepEqual([wait(kit, { principal: 'two' }), wait(kit, { principal: 'two' })], [0, 0]);
+    assert.equal(wait(kit, { principal: 'two' }), 1000);
+  });
+
+  test('what was reserved is settled with what was used; what never ran gives it back', () => {
+    const kit = limited({ scope: 'global', tokensPerSec: 1, burstTokens: 1000 });
+    kit.submit('a', { tokens: 900 });
+    assert.notEqual(wait(kit, { tokens: 500 }), 0);
+    kit.accept('a');
+    kit.end('a', { ok: true, result: '1', usage: { prompt: 50, completion: 50, decodeMs: 1 } });
+    kit.submit('b', { tokens: 900 });
+    kit.submit('waits', { tokens: 0, notBefore: kit.now + 1e6 });
+    kit.accept('b');
+    kit.end('b', SUCCESS);
+    assert.notEqual(wait(kit, { tokens: 100 }), 0, 'it did not say, so the estimate stands');
+    const other = limited({ scope: 'global', tokensPerSec: 1, burstTokens: 1000 });
+    other.submit('parked', { tokens: 1000, notBefore: other.now + 1e6 });
+    other.cancel('parked');
+    assert.equal(wait(other, { tokens: 1000 }), 0);
+  });
+
+  test('limits are changed while it runs, and those that make no sense change nothing', () => {
+    const kit = limited({ scope: 'global', requestsPerSec: 1 });
+    assert.equal(wait(kit), 0);
+    assert.equal(wait(kit), 1000);
+    kit.step({ type: 'limits', limits: [{ scope: 'global', requestsPerSec: 1000 }], by: 'ops' });
+    kit.pass(1);
+    assert.equal(wait(kit), 0);
+    const { reply } = kit.step({ type: 'limits', limits: [{ scope: 'nonsense' }], by: 'ops' });
+    assert.equal(reply instanceof OrchdError && reply.code, 'INVALID_PARAMS');
+    assert.equal(kit.engine.state.tables.limits.get('limits')?.limits[0]?.requestsPerSec, 1000);
+    kit.step({ type: 'limits', limits: [], by: 'ops' });
+    for (let n = 0; n < 500; n++) assert.equal(wait(kit), 0);
+  });
+
+  test('a full queue that refuses a job has not taken its tokens', () => {
+    const kit = new EngineKit({
+      queueCapacity: 1,
+      limits: [{ scope: 'global', tokensPerSec: 1, burstTokens: 100 }],
+    });
+    kit.submit('waits', { tokens: 0 });
+    for (let n = 0; n < 3; n++) {
+      const reply = kit.trySubmit(`no${n}`, { tokens: 100 });
+      assert.equal(reply instanceof OrchdError && reply.code, 'QUEUE_FULL');
+    }
+    kit.cancel('waits');
+    assert.equal(wait(kit, { tokens: 100 }), 0);
+  });
+});

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { SUCCESS } from '../../../../test/fakes/engine-kit.ts';
+import { GB, PoolKit } from '../../../../test/fakes/pool-engine.ts';
+import type { PoolSettings } from '../../settings.ts';
+
+/** Three workers of one model: `a` and `b` in pool p on devices of 24 and 80 GB, `c` far away. */
+function three(settings: Partial<PoolSettings> = {}, slots = 2): PoolKit {
+  const kit = new PoolKit(settings);
+  const ref = kit.model('m', { slots });
+  kit.model('other', { slots });
+  kit.pool('p', [24, 80], { region: 'near', labels: { disk: 'fast' } });
+  kit.pool('q', [40], { region: 'far' });
+  const places = { a: ['p', 0], b: ['p', 1], c: ['q', 0] } as const;
+  for (const [id, [pool, device]] of Object.entries(places)) {
+    kit.carryOut('start', id, {
+      ...{ v: 1, pool, device, modelRef: ref, vramBytes: 10 * GB, slots, contextLength: 8192 },
+      ...{ state: 'starting', registry: undefined, at: 0, why: '', tries: 1 },
+    });
+    kit.report(pool);
+  }
+  return kit;
+}
+
+/** Where so many jobs go, one after the other, without ending. */
+function places(kit: PoolKit, count: number, fields = {}): string {
+  let went = '';
+  for (let n = 0; n < count; n++) {
+    const id = kit.ask(`j${kit.log.length}`, 'm', fields);
+    went += kit.workerOf(id).slice(-1) || '-';
+  }
+  return went;
+}
+
+describe('a worker is chosen', () => {
+  test('[ORCH-1031] by the configured algorithm', () => {
+    assert.equal(places(three({ placement: 'least-loaded' }), 6), 'abcabc');
+    assert.equal(places(three({ placement: 'most-vram-free' }), 6), 'bbccaa');
+    const kit = three({ placement: 'round-robin' }, 4);
+    assert.equal(places(kit, 7), 'abcabca');
+    const again = three({ placement: 'round-robin' }, 4);
+    assert.equal(places(again, 7), 'abcabca', 'it is deterministic');
+  });
+
+  test('[ORCH-1032] only among those that have the model loaded', () => {
+    const kit = three();
+    kit.ask('x', 'other');
+    assert.equal(kit.state('x'), 'queued');
+    assert.deepEqual(kit.obey(), ['start other']);
+    assert.equal(kit.state('x'), 'claimed');
+    assert.ok(!['a', 'b', 'c'].includes(kit.workerOf('x').slice(-1)));
+  });
+
+  test('[ORCH-16.1] by measured speed, free memory and balance together', () => {
+    const kit = three({ placement: 'multi-objective' }, 8);
+    const speeds: Record<string, number> = { a: 10, b: 200, c: 10 };
+    for (let n = 0; n < 30; n++) {
+      const id = kit.ask(`warm${n}`, 'm', { labels: { pool: n % 3 === 2 ? 'q' : 'p' } });
+      const worker = kit.workerOf(id).slice(-1);
+      kit.accept(id);
+      const usage = { prompt: 1, completion: 100, decodeMs: 100_000 / speeds[worker]! };
+      kit.end(id, { ok: true, result: '1', usage });
+    }
+    const went = places(kit, 8);
+    assert.ok(went.startsWith('b'), went);
+    assert.ok((went.match(/b/g) ?? []).length >= 4, 'the fast one with the most memory gets most');
+    assert.ok(new Set(went).size > 1, 'but not all');
+  });
+
+  test('near before far, and far when near is full or silent', () => {
+    const kit = three({ region: 'near' });
+    assert.equal(places(kit, 6), 'ababcc');
+    const silent = three({ region: 'near' });
+    silent.step({ type: 'pool-lost', id: 'p' });
+    assert.equal(places(silent, 2), 'cc');
+    assert.equal(
+      places(three({ region: 'near' }), 1, { region: 'far' }),
+      'c',
+      'where the job wants to be goes first',
+    );
+  });
+
+  test('hard constraints hold before any preference', () => {
+    const kit = three({ region: 'near' });
+    assert.equal(places(kit, 3, { labels: { region: 'far' } }), 'cc-');
+    assert.equal(places(kit, 1, { labels: { disk: 'slow' } }), '-');
+  });
+
+  test('the one that has the context of the session, while it is free', () => {
+    const kit = three();
+    const first = kit.ask('s1', 'm', { session: 's' });
+    const home = kit.workerOf(first);
+    kit.accept(first);
+    kit.end(first, SUCCESS);
+    places(kit, 2);
+    for (let n = 2; n < 4; n++) {
+      kit.ask(`s${n}`, 'm', { session: 's' });
+      assert.equal(kit.workerOf(`s${n}`), home);
+      kit.accept(`s${n}`);
+      kit.end(`s${n}`, SUCCESS);
+    }
+  });
+});
+
+test('[ORCH-1020] which job is next and where it runs is one decision, with its reason', () => {
+  const kit = three({ region: 'near' }, 1);
+  places(kit, 3);
+  kit.ask('batch', 'm');
+  kit.ask('person', 'm', { class: 'interactive' });
+  const far = [...kit.engine.state.jobs.values()].find(({ rec }) => rec.backend === 'q/c')!;
+  kit.accept(far.uid);
+  const { changes } = kit.end(far.uid, SUCCESS);
+  const claims = changes.filter(({ cause }) => cause.startsWith('claim:'));
+  assert.deepEqual(
+    claims.map(({ kind, id, cause }) => [kind, id, cause]),
+    [
+      ['job', 'person', 'claim:interactive-first'],
+      ['attempt', 'person:1', 'claim:interactive-first'],
+    ],
+  );
+  assert.equal(kit.workerOf('person'), 'q/c');
+});

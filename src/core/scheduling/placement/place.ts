@@ -1,0 +1,71 @@
+/** Which of the free backends of a lane gets a job, by the configured algorithm. */
+import type { JobEntry } from '../../entry.ts';
+import type { BackendEntry } from '../../fleet.ts';
+import type { Lane } from '../../queue/lane.ts';
+import type { PoolSettings } from '../../settings.ts';
+import type { State } from '../../state.ts';
+import { type Candidate, choose } from './score.ts';
+
+export interface Placed {
+  readonly backend: BackendEntry;
+  readonly reason: string;
+}
+
+export function place(state: State, settings: PoolSettings, lane: Lane, entry: JobEntry): Placed | undefined {
+  if (isPlain(settings, lane, entry)) {
+    const backend = leastLoaded(lane);
+    return backend && { backend, reason: 'least-loaded' };
+  }
+  const free = lane.backends.filter((backend) => backend.free);
+  const context = contextOf(state, entry);
+  const candidates = free.map((backend) => candidateOf(state, backend, context));
+  const region = entry.ask.region ?? settings.region;
+  const choice = choose(settings.placement, candidates, { region, cursor: lane.lastOrder });
+  if (!choice) return undefined;
+  const backend = free[choice.index] as BackendEntry;
+  lane.lastOrder = backend.order;
+  return { backend, reason: choice.reason };
+}
+
+/** Nothing but the load could decide: the usual case, without a list of candidates. */
+function isPlain(settings: PoolSettings, lane: Lane, { ask }: JobEntry): boolean {
+  if (lane.freeBackends === 1) return true;
+  const isNear = ask.region === undefined && settings.region === undefined;
+  return settings.placement === 'least-loaded' && isNear && ask.session === undefined;
+}
+
+const contextOf = (state: State, { ask }: JobEntry): string | undefined =>
+  ask.session === undefined ? undefined : state.sessionOf(ask.tenant, ask.session)?.backend;
+
+function candidateOf(state: State, backend: BackendEntry, context: string | undefined): Candidate {
+  const { info, used, lastPick, order, decodeSpeed } = backend;
+  const device = info.home && state.pools.device(info.home.pool, info.home.device);
+  return {
+    name: info.name,
+    used,
+    slots: info.slots,
+    vramFree: device?.availableBytes ?? 0,
+    vramTotal: device?.totalBytes ?? 0,
+    lastPick,
+    order,
+    decodeTokensPerSec: decodeSpeed,
+    region: info.labels['region'],
+    holdsContext: info.name === context,
+  };
+}
+
+/** The free backend with the smallest share of its slots in use; among equals the one that waited longest. */
+export function leastLoaded(lane: Lane): BackendEntry | undefined {
+  let best: BackendEntry | undefined;
+  for (const backend of lane.backends) {
+    if (!backend.free) continue;
+    if (!best) {
+      best = backend;
+      continue;
+    }
+    const load = backend.used / backend.info.slots;
+    const bestLoad = best.used / best.info.slots;
+    if (load < bestLoad || (load === bestLoad && backend.lastPick < best.lastPick)) best = backend;
+  }
+  return best;
+}

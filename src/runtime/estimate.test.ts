@@ -1,0 +1,13 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { estimateTokens } from './estimate.ts';
+
+test('prompts, messages and inputs are counted by their text; what is no inference is not counted', () => {
+  const text = 'x'.repeat(400);
+  assert.deepEqual(estimateTokens({ prompt: text, max_tokens: 50 }), { contextTokens: 150, tokens: 150 });
+  assert.deepEqual(estimateTokens(text), { contextTokens: 101, tokens: 356 });
+  const parts = [{ role: 'user', content: [{ type: 'text', text }, { type: 'image_url' }] }];
+  assert.deepEqual(estimateTokens({ messages: parts, max_tokens: 1 }), { contextTokens: 105, tokens: 105 });
+  assert.deepEqual(estimateTokens({ input: [text, text] }), { contextTokens: 200, tokens: 200 });
+  for (const payload of [null, 7, {}, { argv: ['x'] }]) assert.equal(estimateTokens(payload), undefined);
+});

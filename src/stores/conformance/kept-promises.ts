@@ -1,0 +1,61 @@
+/** Records that belong to no job: models, sessions, pools, workers, what was learned of demand, limits. */
+import assert from 'node:assert/strict';
+import type { Registration } from '../../core/admission/catalog.ts';
+import { KEPT_KINDS } from '../../model/records.ts';
+import { Opened, reopen, type StoreFixture } from './opened.ts';
+import type { Promised } from './promises.ts';
+
+export const KEPT_PROMISES: readonly Promised[] = [
+  ['models, sessions, workers and limits outlive restarts and checkpoints as they were', outliving],
+];
+
+const model = (id: string, aliases: readonly string[]): Registration => ({
+  id,
+  name: `${id} ü🦊`,
+  ref: `file:/models/${id}.gguf`,
+  aliases,
+  sizeBytes: 1,
+  vramBytes: 1000,
+  contextLength: 2048,
+  slots: undefined,
+  sha256: undefined,
+  signature: undefined,
+  publicKey: undefined,
+});
+
+const device = { id: 0, totalBytes: 1e9, availableBytes: 1e9, ok: true, reason: undefined };
+
+function pool(opened: Opened, version: number): void {
+  const report = {
+    id: 'p',
+    registry: 'r',
+    version,
+    region: undefined,
+    labels: {},
+    devices: [device],
+    workers: [],
+  };
+  opened.step({ type: 'pool', report });
+}
+
+const kept = ({ engine }: Opened): unknown =>
+  Object.fromEntries(KEPT_KINDS.map((kind) => [kind, [...engine.state.tables[kind].entries()].sort()]));
+
+async function outliving(fixture: StoreFixture): Promise<void> {
+  let opened = await Opened.on(fixture);
+  for (let round = 0; round < 3; round++) {
+    pool(opened, round + 1);
+    opened.step({ type: 'register', model: model(`m${round}`, [`alias ${round}`]) });
+    opened.step({ type: 'model-state', id: 'm0', state: round % 2 ? 'active' : 'retired' });
+    opened.step({ type: 'budget', tenant: 'default', id: `s${round}`, tokenBudget: 100 + round });
+    if (round > 0) opened.step({ type: 'forget-session', tenant: 'default', id: 's0', by: 'test' });
+    opened.step({ type: 'limits', limits: [{ scope: 'global', concurrency: round + 1 }], by: 'test' });
+    opened.step({ type: 'pool-order', id: 'p', order: { is: 'drain', deadlineMs: 10 }, by: `op ${round}` });
+    const before = kept(opened);
+    if (round !== 1) await opened.store.checkpoint();
+    opened = await reopen(fixture, opened);
+    assert.deepEqual(kept(opened), before);
+    assert.equal(opened.engine.state.catalog.find(`alias ${round}`)?.id, `m${round}`);
+  }
+  await opened.close();
+}
