@@ -34,7 +34,7 @@ export class ToldUpstream {
   /** Whether the one who asked last has gone before the end. */
   isLeft(prompt: string): boolean {
     const last = this.#asked.get(prompt)?.at(-1);
-    return last !== undefined && last.destroyed && !last.writableFinished;
+    return last?.destroyed === true && !last.writableFinished;
   }
 
   /** Waits until it has been asked. */

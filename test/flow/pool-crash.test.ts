@@ -182,21 +182,26 @@ test('streams outlive the node that leads: another one takes over with the same 
   });
   await site.heard();
   const other = new Client(second.url);
-  await streams.begin(other);
+  await streams.begin(client);
   await streams.say(0, 3);
   await streams.hear(3);
-  assert.equal((await other.done('GET', '/leader')).is_leader, false, 'all of it by way of the leader');
+  assert.equal((await other.done('GET', '/leader')).is_leader, false);
+  // One reads by way of the node that stands by: it is not to notice anything.
+  const unmoved = await other.follow(streams.jobs[0]!);
+  await unmoved.says(3);
   const ids = (await client.workers()).map(({ worker_id }) => worker_id).sort();
 
   await first.kill();
+  await streams.cut();
   await streams.say(3, 5);
   await eventually('the other one leads', async () => (await other.done('GET', '/leader')).is_leader);
-  await streams.cut();
   await streams.resume(other);
   await streams.say(5, 7);
   await streams.hear(7);
   for (const model of MODELS) await streams.upstream.end(model);
   await streams.endedOnce(other, words(0, 7).join(''));
+  assert.equal((await unmoved.end()).event, 'end');
+  assert.equal(unmoved.text, words(0, 7).join(''));
   assert.deepEqual(site.ledger.sort(), streams.jobs.map((job) => `${job}:1`).sort(), 'each has run once');
   assert.deepEqual((await other.workers()).map(({ worker_id }) => worker_id).sort(), ids);
 });
