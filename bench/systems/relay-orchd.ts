@@ -8,6 +8,7 @@ import { createOrchestrator, type JobFunction } from '../../src/index.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
+import { Tally } from '../../src/telemetry/tally.ts';
 import { LOOPBACK_HOSTS } from '../../src/wire/gate.ts';
 import { HttpServer } from '../../src/wire/http-server.ts';
 import { Outbound } from '../../src/wire/outbound.ts';
@@ -25,7 +26,7 @@ export interface RelayOrchdArgs {
 /** The port. */
 export async function start({ folder, upstream }: RelayOrchdArgs): Promise<number> {
   const env = realEnv();
-  const { server, queue } = loadConfig({ text: CONFIG });
+  const { server, queue, placement } = loadConfig({ text: CONFIG });
   const logger = createLogger({ write: () => undefined, now: () => Date.now() });
   const types = { relay: relayFrom(env, upstream) };
   const backends = [{ name: 'relay', slots: STREAMS, types }];
@@ -49,6 +50,7 @@ export async function start({ folder, upstream }: RelayOrchdArgs): Promise<numbe
       maxStreamsPerCaller: STREAMS,
       verifyPolicy: 'warn',
       uptimeMs: () => env.clock.monotonic(),
+      tally: new Tally({ algorithm: placement.algorithm }),
     }),
   });
   return (await http.listen()).port;

@@ -3,12 +3,14 @@ import type { Env } from '../kit/env/env.ts';
 import { IdMaker } from '../kit/ids.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { Metrics } from '../telemetry/metrics.ts';
+import type { Tally } from '../telemetry/tally.ts';
 import type { Route } from '../wire/route.ts';
 import { catalogRoutes } from './catalog.ts';
 import { EventStreams } from './events.ts';
 import { leaseRoutes } from './leases.ts';
 import { limitRoutes } from './limits.ts';
 import { type MetaOptions, metaRoutes } from './meta.ts';
+import { OpenStreams } from './open-streams.ts';
 import { modelNames } from './openai/models.ts';
 import { openAiRoutes } from './openai/routes.ts';
 import { openApi } from './openapi.ts';
@@ -22,13 +24,16 @@ export interface ApiOptions extends MetaOptions {
   readonly disconnectGraceMs: number;
   readonly maxStreamsPerCaller: number;
   readonly verifyPolicy: 'warn' | 'block';
+  /** What this process has counted; an observer of the brain. */
+  readonly tally: Tally;
 }
 
 const LEASE_TOKEN_BYTES = 32;
 
 export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): readonly Route[] {
-  const metrics = new Metrics(orchestrator);
-  const streams = new EventStreams(orchestrator, options);
+  const metrics = new Metrics(orchestrator, options.tally);
+  const open = new OpenStreams(options.maxStreamsPerCaller);
+  const streams = new EventStreams(orchestrator, { ...options, open });
   const ids = new IdMaker(options.env.random);
   const newId = (): string => ids.next(options.env.clock.now());
   const { env, heartbeatMs } = options;
@@ -42,7 +47,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...limitRoutes(orchestrator),
     ...poolRoutes(orchestrator),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),
-    ...openAiRoutes({ orchestrator, metrics, env, heartbeatMs, models }),
+    ...openAiRoutes({ orchestrator, metrics, env, heartbeatMs, models, open }),
     ...metaRoutes(orchestrator, metrics, options),
   ];
   routes.push({

@@ -14,6 +14,7 @@ import { openEventStream } from '../wire/event-stream.ts';
 import type { Call, Route, Stream } from '../wire/route.ts';
 import { formatEvent } from '../wire/sse.ts';
 import { grants } from '../wire/tokens.ts';
+import type { OpenStreams } from './open-streams.ts';
 import { jobIdOf } from './tasks.ts';
 
 export interface EventsOptions {
@@ -21,7 +22,7 @@ export interface EventsOptions {
   readonly heartbeatMs: number;
   /** How long a job goes on after its last follower has left, where it is to end with them. */
   readonly disconnectGraceMs: number;
-  readonly maxStreamsPerCaller: number;
+  readonly open: OpenStreams;
 }
 
 /** From here on an event is made into bytes once for all who follow: a result may be large, and they many. */
@@ -73,7 +74,6 @@ const textOf = ({ id, event, data }: RelayedEvent): string =>
 export class EventStreams {
   readonly #orchestrator: Orchestrator;
   readonly #options: EventsOptions;
-  readonly #open = new Map<string, number>();
   readonly #large: LargeEvents = new WeakMap();
 
   constructor(orchestrator: Orchestrator, options: EventsOptions) {
@@ -104,12 +104,29 @@ export class EventStreams {
     // Unknown jobs and refusals are answered as such, before a stream is begun.
     const job = await this.#orchestrator.get(id, call.identity.tenant);
     if (hasHeardTheEnd(cursor, job)) return { status: 204 };
-    this.#count(call, 1);
+    const giveBack = this.#options.open.take(call.identity);
     const from = 'ended' in cursor ? FROM_THE_START : cursor;
-    return { stream: (request, response) => this.#stream(call, id, from, request, response) };
+    const onClose = (ended: boolean): void => {
+      giveBack();
+      if (!ended) this.#left(call, id);
+    };
+    return {
+      stream: (request, response) => {
+        // Whoever has left meanwhile is not heard leaving any more.
+        if (request.socket.destroyed) onClose(false);
+        else this.#stream(call, id, from, request, response, onClose);
+      },
+    };
   }
 
-  #stream(call: Call, id: string, cursor: Cursor, request: IncomingMessage, response: ServerResponse): void {
+  #stream(
+    call: Call,
+    id: string,
+    cursor: Cursor,
+    request: IncomingMessage,
+    response: ServerResponse,
+    onClose: (ended: boolean) => void,
+  ): void {
     let follower: Follower | undefined;
     const { env, heartbeatMs } = this.#options;
     const out = openEventStream({
@@ -119,10 +136,9 @@ export class EventStreams {
       heartbeatMs,
       onDrain: () => follower?.ready(),
       onClose: () => {
-        this.#count(call, -1);
         const ended = follower?.closed ?? false;
         follower?.close();
-        if (!ended) this.#left(call, id);
+        onClose(ended);
       },
     });
     const sink = new ConnectionSink(out, this.#large);
@@ -133,16 +149,6 @@ export class EventStreams {
       },
       () => out.end(),
     );
-  }
-
-  #count(call: Call, by: 1 | -1): void {
-    const who = `${call.identity.tenant}~${call.identity.name}`;
-    const open = (this.#open.get(who) ?? 0) + by;
-    if (open > this.#options.maxStreamsPerCaller) {
-      throw new OrchdError('TOO_MANY_STREAMS', undefined, { retryAfterMs: 1000, policyLabel: 'streams' });
-    }
-    if (open === 0) this.#open.delete(who);
-    else this.#open.set(who, open);
   }
 
   /** The last follower may take the job with it, after a grace time in which it can come back. */

@@ -39,7 +39,13 @@ const ASKED = ['idempotency-key', 'x-orchd-agent', 'x-orchd-priority', 'x-orchd-
 /** The head of an answer comes when its job has ended, which has bounds of its own. */
 const MAX_JOB_MS = 24 * 3_600_000;
 /** Of answers that are passed on. */
-const HEADERS = ['retry-after', 'x-backoff-ms'] as const;
+const HEADERS = [
+  'retry-after',
+  'x-backoff-ms',
+  'x-orchd-job-id',
+  'x-orchd-queue-position',
+  'x-orchd-predicted-start-ms',
+] as const;
 /** What a brain says that is no longer one: nothing has happened, or it is not known. */
 const NOTHING_HAPPENED: ReadonlySet<unknown> = new Set<ErrorCode>(['NO_LEADER']);
 const MAY_HAVE_HAPPENED: ReadonlySet<unknown> = new Set<ErrorCode>([

@@ -141,7 +141,7 @@ export async function submitCounted(
 ): Promise<Submitted> {
   try {
     const submitted = await orchestrator.submit(request, caller);
-    metrics.submitted(submitted);
+    metrics.submitted(submitted, caller.tenant);
     return submitted;
   } catch (error) {
     if (error instanceof OrchdError) metrics.submitted(error);
@@ -151,9 +151,10 @@ export async function submitCounted(
 
 async function submitMany(orchestrator: Orchestrator, metrics: Metrics, call: Call): Promise<Answer> {
   const requests = checkBulk(call.body) as SubmitRequest[];
-  const outcomes = await orchestrator.submitMany(requests, callerOf(call));
+  const caller = callerOf(call);
+  const outcomes = await orchestrator.submitMany(requests, caller);
   const answers = outcomes.map((outcome) => {
-    metrics.submitted(outcome);
+    metrics.submitted(outcome, caller.tenant);
     if (!(outcome instanceof OrchdError)) return { http_status: 202, ...withUrl(outcome) };
     const { status, body } = renderError(outcome, call.correlationId);
     return { http_status: status, ...body };

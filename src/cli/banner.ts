@@ -7,27 +7,51 @@ export interface BannerParts {
   readonly data: string;
   readonly needsToken: boolean;
   readonly hasBackends: boolean;
+  /** Those that were asked for on the command line. */
+  readonly models: readonly string[];
+  readonly hasDemo: boolean;
   /** How the command is called here: `orchd`, or through npm in a checkout. */
   readonly command: string;
   /** Whether a client finds it without being told where. */
   readonly isDefaultUrl: boolean;
 }
 
+/** A line to be copied that is longer than this is worse than none. */
+const MAX_CURL_CHARS = 160;
+
 export function bannerText(parts: BannerParts): string {
-  const { version, url, data, needsToken, hasBackends, command, isDefaultUrl } = parts;
+  const { version, url, data, needsToken, hasBackends, models, hasDemo, command, isDefaultUrl } = parts;
+  const [model] = models;
   const where = isDefaultUrl ? '' : ` --url ${url}`;
+  const which = model === undefined ? '' : ` --model ${model}`;
   const bearer = needsToken ? ` -H "authorization: Bearer $ORCHD_TOKEN"` : '';
-  const curl = `curl ${url}/v2/tasks${bearer} -H 'content-type: application/json' -d '{"prompt": "Hello"}'`;
+  const task = JSON.stringify({ ...(model !== undefined && { model }), prompt: 'Hello' });
+  const curl = `curl ${url}/v2/tasks${bearer} -H 'content-type: application/json' -d '${spaced(task)}'`;
+  const asked = model ?? (hasDemo ? 'demo' : undefined);
+  const chat = asked === undefined ? '' : chatCurl(`${url}/v1/chat/completions${bearer}`, asked);
   return [
     `orchd ${version} listens on ${url}`,
     `data: ${resolve(data)}`,
-    ...(hasBackends ? [] : ['no backend is configured: jobs will wait until there is one']),
+    ...(models.length > 0 ? [`models: ${models.join(', ')}`] : []),
+    ...(hasBackends || models.length > 0
+      ? []
+      : ['no backend is configured: jobs will wait until there is one']),
     ...(needsToken ? ['callers need a token: set ORCHD_TOKEN'] : []),
-    `try:  ${command} submit --follow${where} "Hello"`,
+    `try:  ${command} submit --follow${which}${where} "Hello"`,
     `or:   ${curl}`,
+    ...(chat !== '' && chat.length <= MAX_CURL_CHARS ? [`or:   ${chat}`] : []),
     'press Ctrl-C to stop',
   ].join('\n');
 }
+
+/** As clients of OpenAI ask. */
+function chatCurl(target: string, model: string): string {
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] });
+  return `curl ${target} -d '${spaced(body)}'`;
+}
+
+/** As people write JSON. */
+const spaced = (json: string): string => json.replaceAll('":', '": ').replaceAll(',"', ', "');
 
 /** In a checkout there is no `orchd` on the path. */
 export const ownCommand = (main: string | undefined): string =>

@@ -1,12 +1,13 @@
 /** A pool manager inside `orchd up`, for those who want a model answered and nothing else to start. */
-import { basename, dirname, join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { registrationOf } from '../api/catalog.ts';
 import { type PoolManager, startPool } from '../daemons/pool-manager/pool-manager.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { OrchdError } from '../model/errors.ts';
-import { parseModelRef } from '../model/model-ref.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
+import { UsageError } from './command.ts';
+import { type OwnModel, ownModels } from './own-models.ts';
 
 export interface OwnPoolOptions {
   readonly env: Env;
@@ -14,45 +15,38 @@ export interface OwnPoolOptions {
   readonly data: string;
   /** Files, or references such as hf:org/repo or demo:NAME. */
   readonly models: readonly string[];
+  /** Options for its workers, beside those that the pool gives them. */
+  readonly workerArgs: readonly string[];
 }
 
 const LOOK_MS = 50;
 const PATIENCE_MS = 15_000;
 
-/** One that is named like a file is one. */
-const refOf = (model: string): string =>
-  /^(hf|file|demo|openai):/.test(model) ? model : `file:${resolve(model)}`;
-
-/** What people call it: the name of its file, or of its repository. */
-function nameOf(ref: string): string {
-  const parsed = parseModelRef(ref);
-  if (parsed.kind === 'hf') return parsed.file ? stem(parsed.file) : parsed.repo;
-  return parsed.kind === 'file' ? stem(parsed.path) : parsed.name;
-}
-
-const stem = (path: string): string => basename(path).replace(/\.gguf$/i, '');
-
 export class OwnPool {
   readonly #options: OwnPoolOptions;
-  readonly #refs: readonly string[];
+  #models: readonly OwnModel[] = [];
   #manager: PoolManager | undefined;
 
   constructor(options: OwnPoolOptions) {
     this.#options = options;
-    this.#refs = options.models.map(refOf);
+  }
+
+  /** What its models are called; known once it has started. */
+  get names(): readonly string[] {
+    return this.#models.map(({ name }) => name);
   }
 
   async start(): Promise<{ readonly url: string; readonly secret: string | undefined }> {
-    const { env, logger, data } = this.#options;
-    const roots = this.#refs
-      .map(parseModelRef)
-      .flatMap((ref) => (ref.kind === 'file' ? [dirname(ref.path)] : []));
+    const { env, logger, data, workerArgs } = this.#options;
+    this.#models = await ownModels(env, this.#options.models);
+    const folders = this.#models.flatMap(({ folder }) => (folder === undefined ? [] : [folder]));
     const config = {
       pool_id: 'local',
       host: '127.0.0.1',
       port: 0,
       data: join(data, 'pool'),
-      models: [...new Set(roots)],
+      models: [...new Set(folders)],
+      worker_args: [...workerArgs],
     };
     // Who stops the brain means its workers too; who kills it finds them again.
     this.#manager = await startPool({ config, logger, env, endWorkers: true });
@@ -62,11 +56,8 @@ export class OwnPool {
   /** Puts its models into the catalog, once the brain has heard of the pool. */
   async register(orchestrator: Orchestrator): Promise<void> {
     await this.#heard(orchestrator);
-    for (const ref of this.#refs) {
-      const asked = { model_id: nameOf(ref), model_ref: ref };
-      const known = orchestrator.catalog.find(ref);
-      if (!known) await orchestrator.catalog.register(await registrationOf(asked, orchestrator.managers));
-    }
+    for (const model of this.#models)
+      if (!orchestrator.catalog.find(model.ref)) await register(orchestrator, model);
   }
 
   async #heard(orchestrator: Orchestrator): Promise<void> {
@@ -83,5 +74,18 @@ export class OwnPool {
 
   async stop(): Promise<void> {
     await this.#manager?.stop();
+  }
+}
+
+async function register({ catalog, managers }: Orchestrator, { name, ref }: OwnModel): Promise<void> {
+  try {
+    await catalog.register(await registrationOf({ model_id: name, model_ref: ref }, managers));
+  } catch (error) {
+    if (!(error instanceof OrchdError) || error.code !== 'MODEL_NOT_FOUND' || !ref.startsWith('hf:'))
+      throw error;
+    const repo = ref.slice('hf:'.length).split(/[@:]/)[0];
+    throw new UsageError(
+      `--model: "${ref}" is not in the cache of the Hugging Face tools; \`hf download ${repo}\` fetches it.`,
+    );
   }
 }

@@ -15,6 +15,8 @@ import type { Logger } from '../kit/logger.ts';
 import { OrchdError } from '../model/errors.ts';
 import { Orchestrator } from '../runtime/orchestrator.ts';
 import { Narrator } from '../telemetry/narrator.ts';
+import { observers } from '../telemetry/observers.ts';
+import { Tally } from '../telemetry/tally.ts';
 import { LOOPBACK_HOSTS } from '../wire/gate.ts';
 import { HttpServer } from '../wire/http-server.ts';
 import type { Route } from '../wire/route.ts';
@@ -40,10 +42,14 @@ export interface ServerOptions {
   readonly backends?: readonly Backend[];
   /** Models that are to be answered from here, by workers of this machine. */
   readonly models?: readonly string[];
+  /** Options for those workers. */
+  readonly workerArgs?: readonly string[];
 }
 
 export interface RunningServer {
   readonly url: string;
+  /** What the models are called that are answered from here. */
+  readonly models?: readonly string[];
   /** Why it has stopped by itself. */
   readonly failure: Error | undefined;
   stop(): Promise<void>;
@@ -56,6 +62,8 @@ interface Parts {
   readonly host: string;
   readonly tokens: TokenFile;
   readonly uptimeMs: () => number;
+  /** Of this process: a node that leads again goes on counting. */
+  readonly tally: Tally;
   readonly ownPool?: { readonly url: string; readonly secret: string | undefined } | undefined;
 }
 
@@ -73,7 +81,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     );
   }
   const started = env.clock.monotonic();
-  const parts: Parts = { options, env, host, tokens, uptimeMs: () => env.clock.monotonic() - started };
+  const uptimeMs = (): number => env.clock.monotonic() - started;
+  const tally = new Tally({ algorithm: config.placement.algorithm });
+  const parts: Parts = { options, env, host, tokens, uptimeMs, tally };
   try {
     return await (config.store.kind === 'mariadb' ? startNode(parts) : startAlone(parts));
   } catch (error) {
@@ -100,6 +110,7 @@ async function startAlone(parts: Parts): Promise<RunningServer> {
     importFiles(parts, orchestrator);
     return {
       url: `http://${inUrl(parts.host)}:${port}`,
+      models: own?.names ?? [],
       get failure() {
         return orchestrator.failure;
       },
@@ -134,8 +145,9 @@ function startNode(parts: Parts): Promise<RunningServer> {
 }
 
 function ownPoolOf({ options, env }: Parts): OwnPool | undefined {
-  const { models = [], logger, data } = options;
-  return models.length === 0 ? undefined : new OwnPool({ env, logger, models, data: resolve(data) });
+  const { models = [], workerArgs = [], logger, data } = options;
+  if (models.length === 0) return undefined;
+  return new OwnPool({ env, logger, models, workerArgs, data: resolve(data) });
 }
 
 /** Beside everything else: a file that cannot be read must not keep the brain from starting. */
@@ -174,11 +186,11 @@ function brainOf(parts: Parts, term?: Term, node?: string): Orchestrator {
     backends: [...localBackends(env, config, folder, node), ...(options.backends ?? [])],
     settings: runtimeSettings(config),
     logger,
-    observer: new Narrator(logger),
+    observer: observers([new Narrator(logger), parts.tally]),
   });
 }
 
-function apiOptions({ options, env, uptimeMs }: Parts): ApiOptions {
+function apiOptions({ options, env, uptimeMs, tally }: Parts): ApiOptions {
   const { server, queue, store, leases } = options.config;
   return {
     env,
@@ -192,6 +204,7 @@ function apiOptions({ options, env, uptimeMs }: Parts): ApiOptions {
     disconnectGraceMs: server.disconnectGraceMs,
     maxStreamsPerCaller: server.maxStreamsPerCaller,
     uptimeMs,
+    tally,
   };
 }
 

@@ -49,6 +49,8 @@ const BANNER = {
   data: '/data',
   needsToken: false,
   hasBackends: true,
+  models: [],
+  hasDemo: true,
   command: 'orchd',
   isDefaultUrl: true,
 };
@@ -59,6 +61,7 @@ test('the banner names what to try, and only what is needed for it', () => {
     'data: /data',
     'try:  orchd submit --follow "Hello"',
     `or:   curl http://127.0.0.1:8080/v2/tasks -H 'content-type: application/json' -d '{"prompt": "Hello"}'`,
+    `or:   curl http://127.0.0.1:8080/v1/chat/completions -d '{"model": "demo", "messages": [{"role": "user", "content": "Hello"}]}'`,
     'press Ctrl-C to stop',
   ]);
   const other = bannerText({
@@ -66,11 +69,24 @@ test('the banner names what to try, and only what is needed for it', () => {
     url: 'http://h:1',
     needsToken: true,
     hasBackends: false,
+    hasDemo: false,
     isDefaultUrl: false,
   });
   assert.match(other, /submit --follow --url http:\/\/h:1 "Hello"/);
   assert.match(other, /Bearer \$ORCHD_TOKEN/);
   assert.match(other, /no backend is configured/);
+  assert.doesNotMatch(other, /\/v1/, 'there is no model to ask for');
+});
+
+test('the banner names the models, and asks the first of them', () => {
+  const text = bannerText({ ...BANNER, hasBackends: false, models: ['tiny', 'other'] });
+  assert.match(text, /^models: tiny, other$/m);
+  assert.match(text, /^try: {2}orchd submit --follow --model tiny "Hello"$/m);
+  assert.match(text, /-d '\{"model": "tiny", "prompt": "Hello"\}'$/m);
+  assert.match(text, /\/v1\/chat\/completions -d '\{"model": "tiny", "messages": \[/);
+  assert.doesNotMatch(text, /no backend/);
+  const long = bannerText({ ...BANNER, models: ['a'.repeat(100)] });
+  assert.doesNotMatch(long, /\/v1/, 'nobody copies a line of that length');
 });
 
 test('in a checkout the command goes through npm', () => {

@@ -6,7 +6,7 @@ import { realEnv } from '../kit/env/real.ts';
 import { createLogger, type Logger } from '../kit/logger.ts';
 import { bannerText, ownCommand } from './banner.ts';
 import { type Command, EXIT, type Given, type Terminal } from './command.ts';
-import { listOf, noWords, textOf, wholeOf } from './given.ts';
+import { listOf, noWords, textOf, variable, wholeOf } from './given.ts';
 import { Interrupt } from './interrupt.ts';
 import { DATA_OPTIONS, usageOf } from './options.ts';
 import type { RunningServer } from './serve.ts';
@@ -39,6 +39,7 @@ export const up: Command = {
     call: 'up [OPTIONS]',
     about: `Runs in the foreground. The log goes to standard output, a JSON object per line; what is meant for you goes
 to standard error. Every key of the configuration can also be set by a variable, such as ORCHD_LOG_LEVEL.
+ORCHD_WORKER_ARGS holds options for the workers of --model, as \`orchd worker --help\` lists them.
 Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not start, 130 stopped by a second Ctrl-C.`,
     options,
     examples: [
@@ -111,6 +112,7 @@ async function start(
     version: packageVersion(),
     logger,
     models,
+    workerArgs: variable('ORCHD_WORKER_ARGS')?.split(/\s+/) ?? [],
     ...address,
   });
 }
@@ -125,6 +127,8 @@ async function banner(server: RunningServer, config: ResolvedConfig, data: strin
     data,
     needsToken: (await tokens.list()).length > 0,
     hasBackends: demo || commands.length > 0,
+    models: server.models ?? [],
+    hasDemo: demo,
     command: ownCommand(process.argv[1]),
     isDefaultUrl: server.url === DEFAULT_URL,
   });

@@ -14,6 +14,7 @@ export const OTHER_VARIABLES: readonly string[] = [
   'ORCHD_CONFIG', // path of the configuration file
   'ORCHD_DATA', // data folder
   'ORCHD_TOKEN', // bearer token of a client
+  'ORCHD_WORKER_ARGS', // options for the workers of `orchd up --model`
   'ORCHD_URL', // address of the server a client talks to
 ];
 

@@ -19,6 +19,7 @@ const FIELD_NAMES = [
   'model_ref',
   'queue_position',
   'worker_id',
+  'pool_id',
   'gpu_id',
   'scheduling_latency_ms',
   'execution_latency_ms',

@@ -1,32 +1,43 @@
-/** What is measured, in the words of the vocabulary. A subscriber: nothing here decides anything. */
+/** What is measured, in the words of the vocabulary and of docs/operations/metrics.md. Nothing here decides anything. */
 import { Counter, Gauge, Registry } from 'prom-client';
+import type { State } from '../core/state.ts';
 import { OrchdError } from '../model/errors.ts';
-import type { Orchestrator } from '../runtime/orchestrator.ts';
+import { DEFAULT_TENANT, uidOf } from '../model/records.ts';
 import type { SubmitOutcome } from '../runtime/submissions.ts';
+import { histogram } from './buckets.ts';
+import { fleetMetrics } from './fleet-metrics.ts';
+import type { Tally } from './tally.ts';
 
-/** Counted as plain numbers, since labels cost more than a submit: they are put on when somebody asks. */
-class Submits {
-  accepted = 0;
-  duplicate = 0;
-  readonly rejected = new Map<string, number>();
+/** What is looked at when somebody asks: an orchestrator, as far as it is needed here. */
+export interface Measured {
+  readonly engine: { readonly state: State };
+  readonly following: { readonly followers: number };
 }
 
 export class Metrics {
   readonly #registry = new Registry();
-  readonly #submits = new Submits();
+  readonly #state: State;
+  readonly #tally: Tally;
 
-  constructor(orchestrator: Orchestrator) {
-    const registers = [this.#registry];
-    submitCounters(this.#submits, registers);
-    gauges(orchestrator, registers);
+  constructor(measured: Measured, tally: Tally) {
+    const { state } = measured.engine;
+    this.#state = state;
+    this.#tally = tally;
+    submitCounters(tally, this.#registry);
+    queueMetrics(state, tally, this.#registry);
+    jobMetrics(measured, this.#registry);
+    predictionMetrics(tally, this.#registry);
+    fleetMetrics(state, tally, this.#registry);
   }
 
-  submitted(outcome: SubmitOutcome): void {
-    const submits = this.#submits;
-    if (outcome instanceof OrchdError) {
-      submits.rejected.set(outcome.code, (submits.rejected.get(outcome.code) ?? 0) + 1);
-    } else if (outcome.duplicate_of) submits.duplicate++;
-    else submits.accepted++;
+  submitted(outcome: SubmitOutcome, tenant = DEFAULT_TENANT): void {
+    this.#tally.submitted(outcome);
+    if (outcome instanceof OrchdError || outcome.duplicate_of || !outcome.predicted_start_ms) return;
+    const uid = uidOf(tenant, outcome.job_id);
+    const entry = this.#state.jobs.get(uid);
+    // One that was claimed meanwhile may have been heard of before this; one with a time of its own says nothing.
+    if (entry?.rec.state !== 'queued' || entry.ask.notBefore !== undefined) return;
+    this.#tally.predicted(uid, outcome.predicted_start_ms);
   }
 
   render(): Promise<string> {
@@ -38,14 +49,15 @@ export class Metrics {
   }
 }
 
-function submitCounters(submits: Submits, registers: Registry[]): void {
+function submitCounters(tally: Tally, registry: Registry): void {
+  const registers = [registry];
   new Counter({
     name: 'tasks_enqueued_total',
     help: 'Jobs admitted',
     registers,
     collect() {
       this.reset();
-      this.inc(submits.accepted);
+      this.inc(tally.accepted);
     },
   });
   new Counter({
@@ -55,7 +67,7 @@ function submitCounters(submits: Submits, registers: Registry[]): void {
     registers,
     collect() {
       this.reset();
-      for (const [code, count] of submits.rejected) this.inc({ code }, count);
+      for (const [code, count] of tally.rejected) this.inc({ code }, count);
     },
   });
   new Counter({
@@ -65,18 +77,17 @@ function submitCounters(submits: Submits, registers: Registry[]): void {
     registers,
     collect() {
       this.reset();
-      this.inc({ outcome: 'accepted' }, submits.accepted);
-      this.inc({ outcome: 'duplicate' }, submits.duplicate);
-      this.inc({ outcome: 'rejected' }, sum(submits.rejected.values()));
+      this.inc({ outcome: 'accepted' }, tally.accepted);
+      this.inc({ outcome: 'duplicate' }, tally.duplicate);
+      this.inc({ outcome: 'rejected' }, sum(tally.rejected.values()));
     },
   });
 }
 
 const sum = (counts: Iterable<number>): number => [...counts].reduce((total, count) => total + count, 0);
 
-/** Read from the state when they are asked for. */
-function gauges(orchestrator: Orchestrator, registers: Registry[]): void {
-  const { state } = orchestrator.engine;
+function queueMetrics(state: State, tally: Tally, registry: Registry): void {
+  const registers = [registry];
   new Gauge({
     name: 'queue_depth',
     help: 'Jobs that wait, parked ones included',
@@ -94,33 +105,6 @@ function gauges(orchestrator: Orchestrator, registers: Registry[]): void {
       for (const [priority, { jobs }] of Object.entries(state.waiting)) this.set({ priority }, jobs);
     },
   });
-  new Gauge({
-    name: 'orchd_jobs',
-    help: 'Jobs in memory, by state',
-    labelNames: ['state'],
-    registers,
-    collect() {
-      for (const [name, count] of Object.entries(state.counts)) this.set({ state: name }, count);
-    },
-  });
-  new Gauge({
-    name: 'orchd_backend_slots_used',
-    help: 'Slots in use, by backend',
-    labelNames: ['backend'],
-    registers,
-    collect() {
-      this.reset();
-      for (const [backend, { used }] of state.fleet.backends) this.set({ backend }, used);
-    },
-  });
-  new Gauge({
-    name: 'orchd_followers',
-    help: 'Streams that are followed now',
-    registers,
-    collect() {
-      this.set(orchestrator.following.followers);
-    },
-  });
   new Counter({
     name: 'tasks_dropped_total',
     help: 'Admitted jobs that were dropped to make room',
@@ -128,6 +112,48 @@ function gauges(orchestrator: Orchestrator, registers: Registry[]): void {
     collect() {
       this.reset();
       this.inc(state.dropped);
+    },
+  });
+  histogram({
+    name: 'orchd_scheduling_latency_ms',
+    help: 'From when a job could run until a backend was chosen, by placement algorithm',
+    registry,
+    series: () => [[{ algorithm: tally.algorithm }, tally.scheduling]],
+  });
+}
+
+function jobMetrics({ engine, following }: Measured, registry: Registry): void {
+  const registers = [registry];
+  new Gauge({
+    name: 'orchd_jobs',
+    help: 'Jobs in memory, by state',
+    labelNames: ['state'],
+    registers,
+    collect() {
+      for (const [name, count] of Object.entries(engine.state.counts)) this.set({ state: name }, count);
+    },
+  });
+  new Gauge({
+    name: 'orchd_followers',
+    help: 'Streams that are followed now',
+    registers,
+    collect() {
+      this.set(following.followers);
+    },
+  });
+}
+
+function predictionMetrics({ predictionError }: Tally, registry: Registry): void {
+  new Gauge({
+    name: 'orchd_predicted_start_error_ratio',
+    help: 'How far predicted_start_ms was off, relative to the real wait, over the last 512 jobs that waited',
+    labelNames: ['quantile'],
+    registers: [registry],
+    collect() {
+      for (const quantile of [0.5, 0.9]) {
+        const error = predictionError.quantile(quantile);
+        if (error !== undefined) this.set({ quantile }, error);
+      }
     },
   });
 }

@@ -1,13 +1,15 @@
 /**
- * Tells the story of every job in the log: one line per move, with the fields that let a machine follow it and
- * a sentence that lets a person. A subscriber of durable changes; what it says has happened.
+ * Tells the story of every job and every worker in the log: one line per move, with the fields that let a machine
+ * follow it and a sentence that lets a person. A subscriber of durable changes; what it says has happened.
  */
 import type { JobEntry } from '../core/entry.ts';
 import { jobPosition } from '../core/scheduling/predict.ts';
 import type { State } from '../core/state.ts';
 import type { LogFields, Logger } from '../kit/logger.ts';
-import type { Change, JobRecord } from '../model/records.ts';
+import type { Change, JobRecord, WorkerRecord } from '../model/records.ts';
 import { isTerminal, type JobState } from '../model/states.ts';
+import { executionMs, schedulingMs } from './latency.ts';
+import { WorkerBook, type WorkerMove, type WorkerWhat } from './worker-book.ts';
 
 /** What is said at each move. Constant texts: names and numbers go into fields, never into the sentence. */
 export const SENTENCES: Record<JobState, string> = {
@@ -21,12 +23,31 @@ export const SENTENCES: Record<JobState, string> = {
   cancelled: 'The job was cancelled and the stream ends.',
 };
 
+export const WORKER_SENTENCES: Record<WorkerWhat, string> = {
+  ordered: 'A worker is started: it was ordered, and loads its model.',
+  found: 'A worker was found that was not ordered here; it is used like any other.',
+  ready: 'The worker is ready and takes jobs.',
+  start_failed: 'The worker failed to start and is cleared away.',
+  failed: 'The worker has failed and is cleared away.',
+  draining: 'The worker is drained: it takes nothing new and finishes what it has.',
+  evicted: 'The worker is evicted: it was ordered to go.',
+  gone: 'The worker is gone and its memory is free.',
+  died: 'The worker has died, and what ran on it has ended.',
+};
+
+const WORKER_WARNINGS: ReadonlySet<WorkerWhat> = new Set(['start_failed', 'failed', 'died']);
+
 const ADMITTED = 'The job was admitted.';
+const ADMISSION = { type: 'admission', to: 'queued' } as const;
+
+/** Filled in one by one: copies by spread cost as much as the line. What is undefined is not written. */
+type Fields = { -readonly [K in keyof LogFields]: LogFields[K] };
 
 export class Narrator {
   readonly #logger: Logger;
   /** Where the jobs whose story is not over stood when they were last told of. */
   readonly #told = new Map<string, JobState>();
+  readonly #workers = new WorkerBook();
 
   constructor(logger: Logger) {
     this.#logger = logger.child({ actor: 'brain' });
@@ -35,10 +56,13 @@ export class Narrator {
   /** Jobs that were there before this brain. */
   recovered(jobs: Iterable<JobEntry>): void {
     for (const { uid, rec } of jobs) if (!isTerminal(rec.state)) this.#told.set(uid, rec.state);
+    this.#workers.forget();
   }
 
   changed(changes: readonly Change[], now: number, state: State): void {
+    this.#workers.read(state);
     for (const { kind, id, after, cause } of changes) {
+      if (kind === 'worker') this.#workerMoved(id, after, cause, now);
       if (!after || (kind !== 'ask' && kind !== 'job')) continue;
       // An ended job is in memory until the history has it, which is after it was told of here.
       const entry = state.jobs.get(id);
@@ -51,12 +75,10 @@ export class Narrator {
   #admitted(entry: JobEntry): void {
     this.#told.set(entry.uid, 'queued');
     if (!this.#logger.writes('info')) return;
-    const position = jobPosition(entry);
-    this.#logger.info(ADMITTED, {
-      ...about(entry, 0),
-      event: { type: 'admission', to: 'queued' },
-      ...(position !== undefined && { queue_position: position }),
-    });
+    const fields = about(entry, 0);
+    fields.event = ADMISSION;
+    fields.queue_position = positionOf(entry);
+    this.#logger.info(ADMITTED, fields);
   }
 
   #moved(entry: JobEntry, job: JobRecord, cause: string, now: number): void {
@@ -67,29 +89,59 @@ export class Narrator {
     else this.#told.set(entry.uid, job.state);
     const level = job.state === 'dead' || job.state === 'stale' ? 'warn' : 'info';
     if (!this.#logger.writes(level)) return;
-    const { ask } = entry;
-    this.#logger[level](SENTENCES[job.state], {
-      ...about(entry, job.attempt),
-      event: { type: 'state_transition', from, to: job.state },
-      reason: cause,
-      ...(job.backend !== undefined && { backend: job.backend, worker_id: job.backend }),
-      ...(job.state === 'claimed' && { scheduling_latency_ms: now - (ask.notBefore ?? ask.createdAt) }),
-      ...(job.endedAt !== undefined &&
-        job.startedAt !== undefined && { execution_latency_ms: job.endedAt - job.startedAt }),
-      ...(job.error && { error_code: job.error.code }),
+    const fields = about(entry, job.attempt);
+    fields.event = { type: 'state_transition', from, to: job.state };
+    fields.reason = cause;
+    if (job.backend !== undefined) this.#place(fields, job.backend);
+    if (job.state === 'queued') fields.queue_position = positionOf(entry);
+    if (job.state === 'claimed') fields.scheduling_latency_ms = schedulingMs(entry, job, now);
+    fields.execution_latency_ms = executionMs(entry, job);
+    fields.error_code = job.error?.code;
+    this.#logger[level](SENTENCES[job.state], fields);
+  }
+
+  /** Where a job is: a worker by its own id, with its pool and device; anything else by its name. */
+  #place(fields: Fields, backend: string): void {
+    const worker = this.#workers.of(backend);
+    fields.backend = backend;
+    fields.worker_id = worker?.id ?? backend;
+    fields.pool_id = worker?.record.pool;
+    fields.gpu_id = worker?.record.device;
+  }
+
+  #workerMoved(id: string, after: WorkerRecord | null, cause: string, now: number): void {
+    const move = this.#workers.moved(id, after, cause);
+    if (!move) return;
+    const { what, record, before, to, errorCode } = move;
+    this.#logger[WORKER_WARNINGS.has(what) ? 'warn' : 'info'](WORKER_SENTENCES[what], {
+      worker_id: id,
+      pool_id: record.pool,
+      gpu_id: record.device,
+      model_ref: record.modelRef,
+      event: { type: `worker_${what}`, from: before?.state, to },
+      reason: what === 'died' ? cause : record.why,
+      duration_ms: what === 'ready' ? startedFor(move, now) : undefined,
+      error_code: errorCode,
     });
   }
 }
 
+const startedFor = ({ before }: WorkerMove, now: number): number | undefined =>
+  before?.state === 'starting' ? now - before.at : undefined;
+
+/** The jobs ahead; none of one that was taken before this could be said, nothing of one that is parked. */
+function positionOf(entry: JobEntry): number | undefined {
+  return entry.rec.state === 'queued' ? jobPosition(entry) : 0;
+}
+
 /** One correlation id per request; an attempt adds its number. */
-function about({ uid, ask }: JobEntry, attempt: number): LogFields {
-  const { correlationId, session, model } = ask;
+function about({ uid, ask }: JobEntry, attempt: number): Fields {
+  const { correlationId } = ask;
   return {
     job_id: uid,
-    ...(correlationId !== undefined && {
-      correlation_id: attempt === 0 ? correlationId : `${correlationId}.${attempt}`,
-    }),
-    ...(session !== undefined && { session_id: session }),
-    ...(model !== undefined && { model_ref: model }),
+    correlation_id:
+      correlationId === undefined || attempt === 0 ? correlationId : `${correlationId}.${attempt}`,
+    session_id: ask.session,
+    model_ref: ask.modelRef ?? ask.model,
   };
 }

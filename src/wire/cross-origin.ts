@@ -15,6 +15,11 @@ const SENDABLE = [
   'content-type',
   'idempotency-key',
   'last-event-id',
+  'openai-beta',
+  'openai-organization',
+  'openai-project',
+  // Some browsers ask for it, others send their own.
+  'user-agent',
   'x-correlation-id',
   'x-orchd-agent',
   'x-orchd-priority',
@@ -37,9 +42,17 @@ export function crossOriginHeaders(
   };
 }
 
+/** What OpenAI's client says of itself; there are more of them with every version, and nothing here reads them. */
+const OF_THE_CLIENT = /^x-stainless-[a-z0-9-]{1,64}$/;
+const MAX_ASKED = 64;
+
 /** The answer to a browser that asks first whether a page may do what it is about to do. */
-export const PREFLIGHT_HEADERS: Readonly<Record<string, string>> = {
-  'access-control-allow-methods': METHODS.join(', '),
-  'access-control-allow-headers': SENDABLE.join(', '),
-  'access-control-max-age': String(REMEMBER_SEC),
-};
+export function preflightHeaders(asked: string | undefined): Readonly<Record<string, string>> {
+  const names = (asked ?? '').split(',', MAX_ASKED).map((name) => name.trim().toLowerCase());
+  const headers = [...SENDABLE, ...names.filter((name) => OF_THE_CLIENT.test(name))];
+  return {
+    'access-control-allow-methods': METHODS.join(', '),
+    'access-control-allow-headers': headers.join(', '),
+    'access-control-max-age': String(REMEMBER_SEC),
+  };
+}

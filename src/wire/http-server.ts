@@ -9,7 +9,7 @@ import type { Random } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { placeOf } from '../kit/redact.ts';
 import { OrchdError, toOrchdError } from '../model/errors.ts';
-import { crossOriginHeaders, PREFLIGHT_HEADERS } from './cross-origin.ts';
+import { crossOriginHeaders, preflightHeaders } from './cross-origin.ts';
 import { Gate, type GateOptions, type Knock } from './gate.ts';
 import { parseJsonBody } from './json-body.ts';
 import { ON_BEHALF_OF } from './nodes.ts';
@@ -220,7 +220,8 @@ export class HttpServer {
       return this.#fail(error, request, reply);
     }
     if (allowed && request.method === 'OPTIONS' && reply.hasHeader('access-control-allow-origin')) {
-      void reply.code(204).headers(PREFLIGHT_HEADERS).send();
+      const asked = request.headers['access-control-request-headers'];
+      void reply.code(204).headers(preflightHeaders(asked)).send();
       return;
     }
     this.#fail(

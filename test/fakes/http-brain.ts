@@ -10,8 +10,11 @@ import { createLogger } from '../../src/kit/logger.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { MemoryStore } from '../../src/stores/memory/memory.ts';
 import { Narrator } from '../../src/telemetry/narrator.ts';
+import { observers } from '../../src/telemetry/observers.ts';
+import { Tally } from '../../src/telemetry/tally.ts';
 import { LOOPBACK_HOSTS } from '../../src/wire/gate.ts';
 import { type HttpLimits, HttpServer } from '../../src/wire/http-server.ts';
+import type { Route } from '../../src/wire/route.ts';
 import type { TokenEntry } from '../../src/wire/tokens.ts';
 
 export interface HttpBrainOptions {
@@ -24,6 +27,8 @@ export interface HttpBrainOptions {
   readonly disconnectGraceMs?: number;
   readonly heartbeatMs?: number;
   readonly maxStreamsPerCaller?: number;
+  /** Of pages that may use it. */
+  readonly origins?: readonly string[];
 }
 
 export interface HttpBrain {
@@ -31,6 +36,7 @@ export interface HttpBrain {
   readonly port: number;
   readonly orchestrator: Orchestrator;
   readonly logged: string[];
+  readonly routes: readonly Route[];
   stop(): Promise<void>;
 }
 
@@ -49,15 +55,30 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
   const { data = 'memory' } = options;
   const isInMemory = data === 'memory' && config.store.kind === 'journal';
   const store = isInMemory ? new MemoryStore(env.timers) : storeOf(env, config, data, logger);
+  const tally = new Tally({ algorithm: config.placement.algorithm });
   const orchestrator = new Orchestrator({
     env,
     store,
     backends,
     settings: runtimeSettings(config),
     logger,
-    observer: new Narrator(logger),
+    observer: observers([new Narrator(logger), tally]),
   });
   await orchestrator.start();
+  const routes = apiRoutes(orchestrator, {
+    env,
+    version: '0.0.0',
+    store: 'memory',
+    queuePolicy: config.queue.policy,
+    queueCapacity: config.queue.capacity,
+    leaseTtlMs: config.leases.ttlMs,
+    heartbeatMs: options.heartbeatMs ?? 15_000,
+    disconnectGraceMs: options.disconnectGraceMs ?? 5000,
+    maxStreamsPerCaller: options.maxStreamsPerCaller ?? 1000,
+    verifyPolicy: 'warn',
+    uptimeMs: () => env.clock.monotonic(),
+    tally,
+  });
   const http = new HttpServer({
     host: '127.0.0.1',
     port: 0,
@@ -66,23 +87,11 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     ...(options.limits && { limits: options.limits }),
     gate: {
       hosts: LOOPBACK_HOSTS,
-      origins: [],
+      origins: options.origins ?? [],
       tokens: () => options.tokens ?? [],
       openWithoutTokens: true,
     },
-    routes: apiRoutes(orchestrator, {
-      env,
-      version: '0.0.0',
-      store: 'memory',
-      queuePolicy: config.queue.policy,
-      queueCapacity: config.queue.capacity,
-      leaseTtlMs: config.leases.ttlMs,
-      heartbeatMs: options.heartbeatMs ?? 15_000,
-      disconnectGraceMs: options.disconnectGraceMs ?? 5000,
-      maxStreamsPerCaller: options.maxStreamsPerCaller ?? 1000,
-      verifyPolicy: 'warn',
-      uptimeMs: () => env.clock.monotonic(),
-    }),
+    routes,
   });
   const { port } = await http.listen();
   return {
@@ -90,6 +99,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     port,
     orchestrator,
     logged,
+    routes,
     async stop() {
       orchestrator.following.closeAll();
       await http.close();

@@ -108,6 +108,31 @@ describe('up', () => {
     assert.match(missing.err, /none\.yaml" cannot be read \(ENOENT\)/);
   });
 
+  test('a model that cannot be answered is exit 2 before anything listens, and says why', async () => {
+    const file = (name: string, content: string): string => {
+      writeFileSync(join(root, name), content);
+      return join(root, name);
+    };
+    const cases: [string[], RegExp][] = [
+      [[join(root, 'none.gguf')], /there is no file ".*none\.gguf"\./],
+      [['org/repo'], /there is no file "org\/repo"; a model of the hub is hf:org\/repo\./],
+      [[root], /there is no file/],
+      [[file('text.gguf', 'no model')], /text\.gguf" is not a model in the format GGUF/],
+      [[file('cut.gguf', 'GGUF\u0003')], /cut\.gguf" is not a model in the format GGUF/],
+      [['demo:a', 'demo:a', 'openai:b'], /"openai:b" is answered by another server/],
+      [['hf:org/none'], /"hf:org\/none" is not in the cache .*`hf download org\/none` fetches it/],
+    ];
+    const env = { HF_HUB_CACHE: join(root, 'hub') };
+    for (const [models, says] of cases) {
+      const words = models.flatMap((model) => ['--model', model]);
+      const { code, err } = await orchd(['up', '--port', '0', '--data', newFolder(), ...words], { env });
+      assert.equal(code, 2, err);
+      assert.match(err, says);
+      assert.match(err, /^orchd up: --model: /);
+      assert.doesNotMatch(err, /listens on/);
+    }
+  });
+
   test('without any backend it starts, and says that jobs will wait', async () => {
     const file = join(root, 'bare.yaml');
     writeFileSync(file, 'backends: { demo: false }\n');

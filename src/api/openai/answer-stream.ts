@@ -21,6 +21,8 @@ export interface AnswerStreamParts {
   readonly includeUsage: boolean;
   readonly env: Env;
   readonly heartbeatMs: number;
+  /** However it ends. */
+  readonly onClose: () => void;
 }
 
 export class AnswerStream implements JobListener {
@@ -40,7 +42,8 @@ export class AnswerStream implements JobListener {
 
   run(request: IncomingMessage, response: ServerResponse): void {
     const { asked, env, heartbeatMs } = this.#parts;
-    if (request.socket.destroyed) return asked.abandon();
+    // Whoever has left meanwhile is not heard leaving any more.
+    if (request.socket.destroyed) return this.#closed();
     for (const [name, value] of Object.entries(asked.headers)) response.setHeader(name, value);
     const out = openEventStream({
       request,
@@ -131,6 +134,7 @@ export class AnswerStream implements JobListener {
   }
 
   #closed(): void {
+    this.#parts.onClose();
     this.#stopPlace();
     if (this.#over) return this.#parts.asked.close();
     this.#over = true;

@@ -34,12 +34,15 @@ export function modelNames(orchestrator: Orchestrator, since: number): ModelName
   };
 }
 
-/** The model of that name; who asks for another is told at once instead of waiting for it. */
-export function modelOf(models: ModelNames, name: string): ModelName {
+/** The model of that name. */
+function modelOf(models: ModelNames, name: string): ModelName {
   const found = models.list().find(({ id }) => id === name);
   if (found) return found;
-  throw new OrchdError('MODEL_NOT_FOUND', `there is no model "${name.slice(0, 200)}"`, { field: 'model' });
+  throw noSuchModel(name);
 }
+
+export const noSuchModel = (name: string): OrchdError =>
+  new OrchdError('MODEL_NOT_FOUND', `there is no model "${name.slice(0, 200)}"`, { field: 'model' });
 
 export function modelRoutes(models: ModelNames): readonly Route[] {
   const shown = ({ id, created, owned_by }: ModelName): object => ({

@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto';
 import { type TProperties, type TSchema, Type } from 'typebox';
 import { checker } from '../../kit/check.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { SubmitRequest } from '../../model/submit.ts';
+import { MODEL, type SubmitRequest } from '../../model/submit.ts';
 import type { Call } from '../../wire/route.ts';
+import { noSuchModel } from './models.ts';
 
 const MAX_INPUTS = 2048;
 
@@ -146,6 +147,7 @@ function given(body: unknown): unknown {
   return body;
 }
 
+const isModel = new RegExp(MODEL);
 const KEY = /^[!-~](?:[ -~]{0,253}[!-~])?$/;
 
 /** The job that a request becomes. With an Idempotency-Key its id follows from the key, and it outlives its caller. */
@@ -155,11 +157,14 @@ export function jobOf(call: Call, { model, payload }: Wanted): SubmitRequest {
   const key = header(call, 'idempotency-key');
   if (key !== undefined && !KEY.test(key))
     throw invalidHeader('Idempotency-Key', 'must be 1 to 255 printable characters');
+  if (!isModel.test(model)) throw noSuchModel(model);
   return {
     type: 'inference',
     model,
     priority: priorityOf(call),
     on_disconnect: key === undefined ? 'cancel' : 'continue',
+    // Answers in one piece are of the last try alone; streams leave out what a try repeats.
+    after_output: 'retry',
     payload,
     ...(key !== undefined && { job_id: idOf(call, key) }),
     ...(session !== undefined && { session_id: session }),

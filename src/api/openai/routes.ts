@@ -1,6 +1,9 @@
 /** The surface for clients of OpenAI: what they ask becomes a job like any other. */
 import type { TSchema } from 'typebox';
+import { OrchdError } from '../../model/errors.ts';
+import { renderError } from '../../wire/render-error.ts';
 import type { Answer, Call, Route, Stream } from '../../wire/route.ts';
+import type { OpenStreams } from '../open-streams.ts';
 import { AnswerStream } from './answer-stream.ts';
 import { type Asked, type AskParts, ask } from './asked.ts';
 import { type ModelNames, modelRoutes } from './models.ts';
@@ -16,11 +19,12 @@ import {
   wantedEmbeddings,
 } from './request.ts';
 import { completedOf, embeddingsOf } from './result.ts';
-import { CHAT, COMPLETION, embeddingList, type Head, type Shape } from './shapes.ts';
-import { wholeAnswer } from './whole-answer.ts';
+import { CHAT, COMPLETION, embeddingList, type Head, type Pieces, type Shape } from './shapes.ts';
+import { type Heard, wholeAnswer } from './whole-answer.ts';
 
 export interface OpenAiParts extends AskParts {
   readonly models: ModelNames;
+  readonly open: OpenStreams;
 }
 
 export function openAiRoutes(parts: OpenAiParts): readonly Route[] {
@@ -55,46 +59,72 @@ const route = (
     404: 'No such model',
     409: 'The Idempotency-Key was used with another request',
     422: 'The engine cannot do it',
-    429: 'The queue is full',
+    429: 'The queue is full, or the caller has too many streams',
   },
   passedOn: true,
   handle,
 });
 
-async function answer(
+function answer(parts: OpenAiParts, call: Call, wanted: Wanted, shape: Shape): Promise<Answer | Stream> {
+  const created = Math.floor(parts.env.clock.now() / 1000);
+  const headOf = ({ submitted }: Asked): Head => ({ jobId: submitted.job_id, created, model: wanted.model });
+  if (wanted.stream)
+    return streamed(parts, call, wanted, (asked) => shape.pieces(headOf(asked), wanted.includeUsage));
+  return whole(parts, call, wanted, (asked, { result, text, tokens }) => {
+    const completed = completedOf(result, tokens);
+    return shape.whole(headOf(asked), completed.text ?? text, completed);
+  });
+}
+
+const embed = (parts: OpenAiParts, call: Call, wanted: WantedEmbeddings): Promise<Answer> =>
+  whole(parts, call, wanted, (_asked, { result }) => {
+    const { embeddings, usage } = embeddingsOf(result, wanted);
+    return embeddingList(wanted.model, embeddings, wanted.encoding, usage);
+  });
+
+async function streamed(
   parts: OpenAiParts,
   call: Call,
   wanted: Wanted,
-  shape: Shape,
-): Promise<Answer | Stream> {
-  const { asked, whenGone } = await admit(parts, call, wanted);
-  const { env, heartbeatMs } = parts;
-  const head: Head = {
-    jobId: asked.submitted.job_id,
-    created: Math.floor(env.clock.now() / 1000),
-    model: wanted.model,
-  };
-  if (wanted.stream) {
+  piecesOf: (asked: Asked) => Pieces,
+): Promise<Stream> {
+  // Before the job is taken: one that nobody may listen to is not begun.
+  const onClose = parts.open.take(call.identity);
+  try {
+    const { asked } = await admit(parts, call, wanted);
+    const { env, heartbeatMs } = parts;
     const { includeUsage } = wanted;
-    const pieces = shape.pieces(head, includeUsage);
-    const stream = new AnswerStream({ asked, pieces, includeUsage, env, heartbeatMs });
+    const stream = new AnswerStream({
+      asked,
+      pieces: piecesOf(asked),
+      includeUsage,
+      env,
+      heartbeatMs,
+      onClose,
+    });
     return { stream: (request, response) => stream.run(request, response) };
+  } catch (error) {
+    onClose();
+    throw error;
   }
-  const { result, text, tokens } = await wholeAnswer(asked, whenGone);
-  const completed = completedOf(result, tokens);
-  return {
-    status: 200,
-    headers: asked.headers,
-    body: shape.whole(head, completed.text ?? text, completed),
-  };
 }
 
-async function embed(parts: OpenAiParts, call: Call, wanted: WantedEmbeddings): Promise<Answer> {
+async function whole(
+  parts: OpenAiParts,
+  call: Call,
+  wanted: Wanted,
+  bodyOf: (asked: Asked, heard: Heard) => object,
+): Promise<Answer> {
   const { asked, whenGone } = await admit(parts, call, wanted);
-  const { result } = await wholeAnswer(asked, whenGone);
-  const { embeddings, usage } = embeddingsOf(result, wanted);
-  const body = embeddingList(wanted.model, embeddings, wanted.encoding, usage);
-  return { status: 200, headers: asked.headers, body };
+  try {
+    const body = bodyOf(asked, await wholeAnswer(asked, whenGone));
+    return { status: 200, headers: asked.headers, body };
+  } catch (error) {
+    if (!(error instanceof OrchdError)) throw error;
+    // There is a job by now, and who asked for it is to find it.
+    const { status, headers, body } = renderError(error, call.correlationId, 'openai');
+    return { status, headers: { ...headers, ...asked.headers }, body };
+  }
 }
 
 interface Admitted {

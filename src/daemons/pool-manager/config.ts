@@ -49,6 +49,8 @@ export const PoolConfig = closed({
   engines: optional(Type.Array(EngineRule, { maxItems: 1000 })),
   /** A program and its arguments, with {id}, {engine}, {file}, … in them. */
   worker_command: optional(Type.Array(Type.String({ maxLength: 4096 }), { minItems: 1, maxItems: 1000 })),
+  /** Added to the command line of every worker, before the arguments of its engine. */
+  worker_args: optional(Names),
   /** Where workers listen. */
   worker_host: optional(Host),
   allowed_worker_hosts: optional(Type.Array(Host)),

@@ -42,11 +42,11 @@ test('rules come before names and files, and what nobody runs is said', () => {
     { match: 'openai:*', engine: 'openai', args: ['--url', 'http://x'] },
     { match: 'demo:special', engine: 'other' },
   ];
-  const engine = (text: string, file?: string) => engineFor(text, parseModelRef(text), file, rules);
+  const engine = (text: string, named?: string) => engineFor(text, parseModelRef(text), named, rules);
   assert.deepEqual(engine('openai:gpt'), { name: 'openai', args: ['--url', 'http://x'] });
   assert.deepEqual(engine('demo:special'), { name: 'other', args: [] });
   assert.deepEqual(engine('demo:other'), { name: 'demo', args: [] });
-  assert.deepEqual(engine('file:/a.GGUF', '/a.GGUF'), { name: 'llama', args: [] });
-  assert.throws(() => engine('file:/a.bin', '/a.bin'), { code: 'MODEL_NOT_FOUND' });
+  assert.deepEqual(engine('file:/a.GGUF', 'file:/a.GGUF'), { name: 'llama', args: [] });
+  assert.throws(() => engine('file:/a.bin', 'file:/a.bin'), { code: 'MODEL_NOT_FOUND' });
   assert.throws(() => engine('alias'), { code: 'MODEL_NOT_FOUND' });
 });

@@ -9,17 +9,17 @@ export interface Engine {
   readonly args: readonly string[];
 }
 
-/** What the configuration says first, then what the name or the file says. */
+/** What the configuration says first, then what the name says; `named` is that of a model whose file is known. */
 export function engineFor(
   text: string,
   ref: ModelRef,
-  file: string | undefined,
+  named: string | undefined,
   rules: readonly EngineRule[],
 ): Engine {
   const rule = rules.find(({ match }) => matches(match, text));
   if (rule) return { name: rule.engine, args: rule.args ?? [] };
   if (ref.kind === 'engine' && ref.scheme === 'demo') return { name: 'demo', args: [] };
-  if (file?.toLowerCase().endsWith('.gguf')) return { name: 'llama', args: [] };
+  if (named?.toLowerCase().endsWith('.gguf')) return { name: 'llama', args: [] };
   throw new OrchdError(
     'MODEL_NOT_FOUND',
     `no engine of this pool runs "${text}": see engines in its configuration`,

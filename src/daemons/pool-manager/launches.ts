@@ -19,6 +19,8 @@ export interface LaunchesOptions {
   readonly models: ModelFiles;
   readonly rules: readonly EngineRule[];
   readonly command: readonly string[];
+  /** Added to the command line of every worker. */
+  readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   /** Where workers listen. */
   readonly workerHost: string;
@@ -43,9 +45,10 @@ export class Launches {
   }
 
   async prepare(id: string, order: StartWorker, ref: ModelRef, kind: DeviceState['kind']): Promise<Launch> {
-    const { env, rules, command, environment, workerHost, ownUrl, graceMs } = this.#options;
+    const { env, rules, command, args, environment, workerHost, ownUrl, graceMs } = this.#options;
     const model = await this.#model(order.model_ref, ref);
-    const engine = engineFor(order.model_ref, ref, model?.file, rules);
+    // By its name, not by where links lead: the cache of the hub keeps files without their endings.
+    const engine = engineFor(order.model_ref, ref, model?.ref, rules);
     const context = this.#context(order, model);
     const slots = order.slots ?? this.#options.slots;
     const secret = env.random.hex(SECRET_BYTES);
@@ -65,7 +68,7 @@ export class Launches {
     const vramBytes =
       order.vram_bytes ?? estimateBytes(model?.sizeBytes ?? 0, model?.facts ?? {}, context, slots);
     return {
-      argv: argvOf(command, values, engine.args),
+      argv: argvOf(command, values, [...args, ...engine.args]),
       env: {
         ...environment,
         // The numbers of nvidia-smi are those of the bus; other programs count in another order unless told.

@@ -17,6 +17,12 @@ test('the last lines, without secrets, folders, stacks and colours', () => {
   assert.ok(reason.endsWith('cannot open big.gguf: token [redacted] is wrong'));
 });
 
+test('where a worker listened is left out', () => {
+  const log =
+    'orchd worker w-1 listens on http://127.0.0.1:4000\norchd worker: there is no such model file\n';
+  assert.equal(reasonIn(Buffer.from(log), []), 'orchd worker: there is no such model file');
+});
+
 test('a log of JSON lines alone is better than nothing', () => {
   assert.equal(reasonIn(Buffer.from('{"a":1}\n'), []), '{"a":1}');
 });

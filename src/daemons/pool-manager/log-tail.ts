@@ -6,6 +6,9 @@ const MAX_CHARS = 1000;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: colours begin with one
 const COLOUR = /\u001b\[[0-9;]*[A-Za-z]/g;
 
+/** Where a worker of ours listens is no reason for anything. */
+const BANNER = /^orchd worker \S+ listens on \S+$/;
+
 /** Without the secrets and the folders of this machine, and without control characters. */
 export function reasonIn(log: Buffer, secrets: readonly string[]): string {
   let text = log.toString('utf8');
@@ -17,6 +20,6 @@ export function reasonIn(log: Buffer, secrets: readonly string[]): string {
     .filter((line) => line !== '' && !/^at .*[:(]\d+|^node:internal|^Node\.js v/.test(line))
     .map((line) => line.replace(/(?<![\w:/])(?:\/[\w.@+-]+){2,}\/([\w.@+-]+)/g, '$1'));
   // What is meant for a person says more than a log; where there is nothing else, it has to do.
-  const sentences = lines.filter((line) => !line.startsWith('{"'));
+  const sentences = lines.filter((line) => !line.startsWith('{"') && !BANNER.test(line));
   return (sentences.length > 0 ? sentences : lines).slice(-MAX_LINES).join('\n').slice(-MAX_CHARS);
 }

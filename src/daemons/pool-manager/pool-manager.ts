@@ -166,12 +166,14 @@ export class PoolManager extends Service {
   }
 
   #launches(models: ModelFiles): Launches {
-    const { engines, workerCommand, passEnv, workerHost, slots, contextLength, times } = this.#settings;
+    const { engines, workerCommand, workerArgs, passEnv, workerHost, slots, contextLength, times } =
+      this.#settings;
     return new Launches({
       env: this.#env,
       models,
       rules: engines,
       command: workerCommand,
+      args: workerArgs,
       environment: workerEnvironment(passEnv),
       workerHost,
       slots,

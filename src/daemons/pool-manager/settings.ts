@@ -22,6 +22,7 @@ export interface PoolSettings {
   readonly hubCache: string | undefined;
   readonly engines: readonly EngineRule[];
   readonly workerCommand: readonly string[];
+  readonly workerArgs: readonly string[];
   readonly workerHost: string;
   readonly workerHosts: readonly string[];
   readonly passEnv: readonly string[];
@@ -59,6 +60,7 @@ export function settingsOf(
     hubCache: hubCacheOf(config, environment),
     engines: config.engines ?? [],
     workerCommand: config.worker_command ?? ownWorkerCommand(),
+    workerArgs: config.worker_args ?? [],
     workerHost,
     workerHosts: [
       ...LOOPBACK_HOSTS,

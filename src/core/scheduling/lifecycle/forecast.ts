@@ -77,7 +77,7 @@ function warm(turn: Turn, model: ModelRecord, demand: Demand): void {
   const places = placesFor(state, { labels: undefined, vramBytes: model.vramBytes });
   places.sort(byPreference(settings.pools.region));
   const place = places.find(({ freeBytes }) => freeBytes >= model.vramBytes);
-  if (place) start(turn, model, place, `ahead of demand (${reason})`, 1);
+  if (place) start(turn, model, place, `prewarm (${reason})`, 1);
 }
 
 /** Whether an idle worker of this model should stay, though it has been idle for long. */

@@ -51,7 +51,7 @@ describe('a worker is chosen', () => {
     assert.ok(!['a', 'b', 'c'].includes(kit.workerOf('x').slice(-1)));
   });
 
-  test('[ORCH-16.1] by measured speed, free memory and balance together', () => {
+  test('[ORCH-16.1] by measured speed, memory and balance together; the start is predicted by depth and measured times', () => {
     const kit = three({ placement: 'multi-objective' }, 8);
     const speeds: Record<string, number> = { a: 10, b: 200, c: 10 };
     for (let n = 0; n < 30; n++) {
@@ -65,6 +65,24 @@ describe('a worker is chosen', () => {
     assert.ok(went.startsWith('b'), went);
     assert.ok((went.match(/b/g) ?? []).length >= 4, 'the fast one with the most memory gets most');
     assert.ok(new Set(went).size > 1, 'but not all');
+    const predicted = (count: number): number => {
+      let last = 0;
+      for (let n = 0; n < count; n++) {
+        last = kit.submit(`p${kit.log.length}`, { type: 'inference', model: 'm' }).predictedStartMs ?? 0;
+      }
+      return last;
+    };
+    const endAll = (ms: number): void => {
+      for (const { uid } of [...kit.engine.state.open.values()]) kit.accept(uid);
+      kit.now += ms;
+      for (const { uid } of [...kit.engine.state.open.values()]) kit.end(uid, SUCCESS);
+    };
+    endAll(1000);
+    predicted(24);
+    const [soon, late] = [predicted(1), predicted(240)];
+    assert.ok(soon > 0 && late > soon, `${soon} ms, behind 240 more ${late} ms`);
+    endAll(60_000);
+    assert.ok(predicted(1) > late, 'jobs take longer than they did, so those behind them wait longer');
   });
 
   test('near before far, and far when near is full or silent', () => {

@@ -1,0 +1,265 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { FAILED, FAILED_FOR_NOW, SETTINGS, SUCCESS } from '../../test/fakes/engine-kit.ts';
+import { GB } from '../../test/fakes/pool-engine.ts';
+import { WatchedPools } from '../../test/fakes/watched-pools.ts';
+import { OrchdError } from '../model/errors.ts';
+import { Metrics } from './metrics.ts';
+import { Tally } from './tally.ts';
+
+const A = 'file:/models/a.gguf';
+const B = 'file:/models/b.gguf';
+
+class Counted extends WatchedPools {
+  readonly tally = new Tally({ algorithm: 'round-robin' });
+  readonly metrics = new Metrics({ engine: this.engine, following: { followers: 3 } }, this.tally);
+
+  /** As a caller over HTTP would. */
+  asks(id: string, model: string, tenant?: string): void {
+    const { predictedStartMs } = this.submit(id, { type: 'inference', model, ...(tenant && { tenant }) });
+    const predicted = predictedStartMs !== undefined && { predicted_start_ms: predictedStartMs };
+    this.metrics.submitted({ job_id: id, status: 'queued', ...predicted }, tenant);
+  }
+
+  run(id: string, ms: number): void {
+    this.accept(id);
+    this.now += ms;
+    this.end(id, SUCCESS);
+  }
+
+  /** The series of a metric, by their labels as they are written. */
+  async series(name: string): Promise<Record<string, number>> {
+    const lines = (await this.metrics.render()).split('\n');
+    const found = lines.filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
+    return Object.fromEntries(
+      found.map((line) => [labelsOf(line), Number(line.slice(line.lastIndexOf(' ')))]),
+    );
+  }
+}
+
+const labelsOf = (line: string): string =>
+  line.slice(line.indexOf('{') + 1, line.lastIndexOf('}')).replaceAll('"', '');
+
+function counted(devicesGb: readonly number[] = [10]): Counted {
+  const kit = new Counted({ minResidentMs: 0, drainAfterMs: 1000, startTries: 1 });
+  kit.model('a');
+  kit.model('b');
+  kit.watch(kit.tally);
+  kit.pool('p', devicesGb);
+  return kit;
+}
+
+/** A little of everything, so that every metric has a series. */
+function eventful(): Counted {
+  const kit = counted();
+  kit.asks('one', 'a');
+  kit.now += 700;
+  kit.obey();
+  kit.run('one', 100);
+  for (const id of ['two', 'three']) kit.asks(id, 'a');
+  kit.run('two', 100);
+  kit.run('three', 100);
+  kit.asks('four', 'b');
+  kit.obey();
+  kit.dies('p', kit.workerIdOf('four'));
+  kit.metrics.submitted(new OrchdError('QUEUE_FULL'));
+  kit.backend('here', { types: ['t'] });
+  kit.submit('five');
+  kit.run('five', 1);
+  kit.pass(SETTINGS.backoff.maxDelayMs);
+  kit.obey();
+  return kit;
+}
+
+test('what was dispatched is counted by worker and outcome, and goes with the worker', async () => {
+  const kit = counted();
+  kit.backend('here', { types: ['t'] });
+  kit.submit('local');
+  kit.run('local', 1);
+  for (const id of ['one', 'two']) kit.asks(id, 'a');
+  kit.obey();
+  const worker = kit.workerIdOf('one');
+  kit.accept('one');
+  assert.equal((await kit.series('orchd_worker_connections_active'))[`worker_id=${worker}`], 1);
+  kit.end('one', SUCCESS);
+  kit.end('two', FAILED);
+  const series = await kit.series('orchd_tasks_dispatched_total');
+  const of = (id: string, outcome: string) => series[`worker_id=${id},outcome=${outcome}`];
+  assert.deepEqual([of(worker, 'succeeded'), of(worker, 'failed'), of(worker, 'cancelled')], [1, 1, 0]);
+  assert.equal(of('here', 'succeeded'), 1);
+  kit.dies('p', worker);
+  const left = await kit.metrics.render();
+  assert.ok(!left.includes(worker), 'nothing is left of a worker that is gone');
+  assert.equal((await kit.series('orchd_tasks_dispatched_total'))['worker_id=here,outcome=succeeded'], 1);
+});
+
+test('a job that was turned away busy, or cancelled, is counted so', async () => {
+  const kit = counted();
+  kit.backend('here', { types: ['t'] });
+  kit.submit('one');
+  kit.now += 400;
+  kit.offered('one', { is: 'busy' });
+  kit.killed('one', { is: 'tombstoned' });
+  kit.pass(SETTINGS.busyPauseMs);
+  kit.cancel('one');
+  kit.killed('one', { is: 'ended', outcome: { ok: 'cancelled' } });
+  assert.deepEqual(await kit.series('orchd_tasks_dispatched_total'), {
+    'worker_id=here,outcome=succeeded': 0,
+    'worker_id=here,outcome=failed': 0,
+    'worker_id=here,outcome=cancelled': 1,
+    'worker_id=here,outcome=abandoned': 1,
+  });
+  assert.equal((await kit.series('orchd_scheduling_latency_ms_count'))['algorithm=round-robin'], 2);
+  const waited = await kit.series('orchd_scheduling_latency_ms_sum');
+  assert.equal(waited['algorithm=round-robin'], SETTINGS.busyPauseMs, 'again from when it was given back');
+});
+
+test('the time from ready to claim is spread over buckets, a second try counting from when it may start', async () => {
+  const kit = counted();
+  kit.asks('one', 'a');
+  kit.now += 300;
+  kit.obey();
+  kit.accept('one');
+  kit.now += 5000;
+  kit.end('one', FAILED_FOR_NOW);
+  kit.pass(1000);
+  const buckets = await kit.series('orchd_scheduling_latency_ms_bucket');
+  const upTo = (le: string) => buckets[`le=${le},algorithm=round-robin`];
+  assert.deepEqual([upTo('1'), upTo('250'), upTo('500'), upTo('+Inf')], [1, 1, 2, 2]);
+  assert.deepEqual(await kit.series('orchd_scheduling_latency_ms_sum'), { 'algorithm=round-robin': 300 });
+  assert.deepEqual(await kit.series('orchd_scheduling_latency_ms_count'), { 'algorithm=round-robin': 2 });
+});
+
+test('workers are counted by pool, model and status, and what became of them by model and reason', async () => {
+  const kit = counted();
+  kit.asks('one', 'a');
+  assert.deepEqual(await kit.series('orchd_workers'), { [`pool_id=p,model_ref=${A},status=starting`]: 1 });
+  kit.now += 900;
+  kit.obey();
+  assert.deepEqual(await kit.series('orchd_cold_start_ms_sum'), { [`model_ref=${A}`]: 900 });
+  assert.deepEqual(await kit.series('orchd_pool_vram_bytes'), { 'pool_id=p,gpu_id=0': 10 * GB });
+  assert.deepEqual(await kit.series('orchd_pool_vram_available_bytes'), { 'pool_id=p,gpu_id=0': 0 });
+  kit.accept('one');
+  kit.asks('two', 'b');
+  kit.pass(1000);
+  assert.deepEqual(await kit.series('orchd_workers'), { [`pool_id=p,model_ref=${A},status=draining`]: 1 });
+  kit.end('one', SUCCESS);
+  kit.obey();
+  assert.deepEqual(
+    await kit.series('orchd_worker_evictions_total'),
+    { [`model_ref=${A},reason=room`]: 1 },
+    'a drain and the stop after it are one',
+  );
+  assert.deepEqual(await kit.series('orchd_worker_starts_total'), {
+    [`model_ref=${A},reason=demand`]: 1,
+    [`model_ref=${B},reason=demand`]: 1,
+  });
+  kit.dies('p', kit.workerIdOf('two'));
+  kit.broken.add(B);
+  kit.obey();
+  assert.deepEqual(await kit.series('orchd_worker_failures_total'), { [`model_ref=${B},reason=died`]: 1 });
+  kit.pass(SETTINGS.backoff.maxDelayMs);
+  kit.obey();
+  const failures = await kit.series('orchd_worker_failures_total');
+  assert.equal(failures[`model_ref=${B},reason=start_failed`], 1);
+  kit.step({ type: 'pool-lost', id: 'p' });
+  assert.deepEqual(await kit.series('orchd_pool_up'), { 'pool_id=p': 0 });
+});
+
+test('what was told of a start is compared with it, also in another tenant, and not for those who never start', async () => {
+  const kit = counted();
+  kit.asks('one', 'a');
+  kit.obey();
+  kit.run('one', 100);
+  assert.deepEqual(await kit.series('orchd_predicted_start_error_ratio'), {}, 'the first could not be told');
+  kit.asks('two', 'a');
+  kit.asks('three', 'a', 'other');
+  // More than are remembered.
+  for (let n = 0; n < 1100; n++) {
+    kit.asks(`gone-${n}`, 'a');
+    kit.cancel(`gone-${n}`);
+  }
+  kit.asks('four', 'a');
+  kit.run('two', 100);
+  kit.run('other~three', 100);
+  assert.equal(kit.tally.predictionError.count, 2, 'three and four');
+  const { median } = kit.tally.predictionError;
+  assert.deepEqual(await kit.series('orchd_predicted_start_error_ratio'), {
+    'quantile=0.5': median,
+    'quantile=0.9': kit.tally.predictionError.quantile(0.9),
+  });
+});
+
+test('predictions of jobs that wait are kept up to a bound', () => {
+  const kit = counted();
+  for (let n = 0; n < 5000; n++) kit.tally.predicted(`j${n}`, 10);
+  kit.asks('j4999', 'a');
+  kit.asks('j5', 'a');
+  kit.obey();
+  assert.equal(kit.state('j4999'), 'claimed');
+  assert.equal(kit.tally.predictionError.count, 0, 'it came when there were enough');
+  kit.run('j4999', 1);
+  assert.equal(kit.tally.predictionError.count, 1, 'that of j5');
+});
+
+test('however many models there are, what is counted by model has a bound', async () => {
+  const kit = counted();
+  kit.asks('one', 'a');
+  const [, worker] = [...kit.engine.state.workers.entries()][0]!;
+  for (let n = 0; n < 3000; n++) {
+    const after = { ...worker, modelRef: `demo:${n}` };
+    kit.tally.changed(
+      [{ kind: 'worker', id: `w${n}`, after, cause: 'start:demand' }],
+      kit.now,
+      kit.engine.state,
+    );
+  }
+  const starts = await kit.series('orchd_worker_starts_total');
+  assert.ok(Object.keys(starts).length <= 1001);
+  assert.equal(starts['model_ref=other,reason=demand'], 2001);
+});
+
+test('a brain that begins in the same process goes on counting, without the workers of the last one', async () => {
+  const kit = eventful();
+  const before = await kit.series('orchd_scheduling_latency_ms_count');
+  kit.tally.recovered();
+  assert.deepEqual(await kit.series('orchd_tasks_dispatched_total'), {});
+  assert.deepEqual(await kit.series('orchd_scheduling_latency_ms_count'), before);
+});
+
+interface Family {
+  readonly kind: string;
+  readonly labels: string[];
+}
+
+const PAGE = join(import.meta.dirname, '../../docs/operations/metrics.md');
+
+function documented(): Map<string, Family> {
+  const rows = readFileSync(PAGE, 'utf8').matchAll(/^\| `(\w+)` \| (\w+) \| ([^|]*)\|/gm);
+  return new Map(
+    Array.from(rows, ([, name = '', kind = '', labels = '']) => [
+      name,
+      { kind, labels: Array.from(labels.matchAll(/`(\w+)`/g), ([, label = '']) => label).sort() },
+    ]),
+  );
+}
+
+function measured(text: string): Map<string, Family> {
+  const families = new Map<string, Family>();
+  for (const block of text.trim().split('\n\n')) {
+    const [, name = '', kind = ''] = /^# TYPE (\w+) (\w+)$/m.exec(block) ?? [];
+    const labels = new Set(Array.from(block.matchAll(/(?<=[{,])(\w+)="/g), ([, label = '']) => label));
+    labels.delete('le');
+    families.set(name, { kind, labels: [...labels].sort() });
+  }
+  return families;
+}
+
+test('docs/operations/metrics.md has every metric with its kind and labels, and no other', async () => {
+  const text = await eventful().metrics.render();
+  const known = [...documented()].toSorted();
+  assert.ok(known.length > 15);
+  assert.deepEqual(known, [...measured(text)].toSorted());
+});

@@ -1,0 +1,15 @@
+/** Several subscribers as one. */
+import type { Observer } from '../runtime/parts.ts';
+
+export function observers(all: readonly Observer[]): Observer {
+  return {
+    recovered(jobs) {
+      // What is handed over can be walked only once.
+      const list = [...jobs];
+      for (const each of all) each.recovered(list);
+    },
+    changed(changes, now, state) {
+      for (const each of all) each.changed(changes, now, state);
+    },
+  };
+}

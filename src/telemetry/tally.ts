@@ -1,0 +1,167 @@
+/**
+ * What has happened, in plain numbers: a subscriber of durable changes. Labels are put on when somebody asks,
+ * since they cost more than a submit.
+ */
+import type { JobEntry } from '../core/entry.ts';
+import { PredictionError } from '../core/scheduling/prediction-error.ts';
+import type { State } from '../core/state.ts';
+import { OrchdError } from '../model/errors.ts';
+import type { AttemptRecord, Change, JobRecord } from '../model/records.ts';
+import { isOpen, isTerminal } from '../model/states.ts';
+import type { Observer } from '../runtime/parts.ts';
+import type { SubmitOutcome } from '../runtime/submissions.ts';
+import { Buckets } from './buckets.ts';
+import { schedulingMs } from './latency.ts';
+import { leaveReason, startReason, WorkerBook, type WorkerMove } from './worker-book.ts';
+
+/** Predictions whose jobs still wait; what comes beyond is not compared. */
+const MAX_PREDICTED = 1024;
+/** What is counted by model; whatever comes beyond is one. */
+const MAX_MODELS = 1000;
+const OTHER_MODELS = 'other';
+
+/** How what was given to a backend has ended. */
+export class Dispatched {
+  succeeded = 0;
+  failed = 0;
+  cancelled = 0;
+  /** It did not run after all: the backend was busy, or has lost it. */
+  abandoned = 0;
+}
+
+type Counts = Map<string, number>;
+
+/** What happened to the workers of one model, each by its reason. */
+export class WorkerCounts {
+  readonly starts: Counts = new Map();
+  readonly evictions: Counts = new Map();
+  readonly failures: Counts = new Map();
+  /** From the order to the first job that could be taken, where jobs waited for it. */
+  readonly coldStartMs = new Buckets();
+}
+
+export interface TallyOptions {
+  /** How backends are chosen: what the time until then is measured by. */
+  readonly algorithm: string;
+}
+
+export class Tally implements Observer {
+  readonly algorithm: string;
+  accepted = 0;
+  duplicate = 0;
+  /** By error code. */
+  readonly rejected: Counts = new Map();
+  /** By backend; those that are gone are not kept. */
+  readonly dispatched = new Map<string, Dispatched>();
+  readonly scheduling = new Buckets();
+  readonly predictionError = new PredictionError();
+  /** By model. */
+  readonly workers = new Map<string, WorkerCounts>();
+  readonly #predicted = new Map<string, number>();
+  readonly #book = new WorkerBook();
+
+  constructor({ algorithm }: TallyOptions) {
+    this.algorithm = algorithm;
+  }
+
+  submitted(outcome: SubmitOutcome): void {
+    if (outcome instanceof OrchdError) increment(this.rejected, outcome.code);
+    else if (outcome.duplicate_of) this.duplicate++;
+    else this.accepted++;
+  }
+
+  /** A caller was told when his job, which waits, would start. */
+  predicted(uid: string, startMs: number): void {
+    if (this.#predicted.size < MAX_PREDICTED) this.#predicted.set(uid, startMs);
+  }
+
+  /** Another brain begins in this process. */
+  recovered(): void {
+    this.#predicted.clear();
+    this.#book.forget();
+    this.dispatched.clear();
+  }
+
+  changed(changes: readonly Change[], now: number, state: State): void {
+    this.#book.read(state);
+    for (const { kind, id, after, cause } of changes) {
+      if (kind === 'worker') {
+        const move = this.#book.moved(id, after, cause);
+        if (move) this.#workerMoved(move, now);
+        if (!after) this.#dropGone(state);
+      } else if (!after) continue;
+      else if (kind === 'job') this.#jobMoved(id, after, now, state);
+      else if (kind === 'attempt' && !isOpen(after.state)) this.#ended(after);
+    }
+  }
+
+  #jobMoved(uid: string, job: JobRecord, now: number, state: State): void {
+    // The wish to cancel a claimed job is written with the same state.
+    if (job.state === 'claimed' && !job.cancel) {
+      const entry = state.jobs.get(uid);
+      if (entry) this.#claimed(entry, job, now);
+    } else if (this.#predicted.size > 0 && isTerminal(job.state)) this.#predicted.delete(uid);
+  }
+
+  #claimed(entry: JobEntry, job: JobRecord, now: number): void {
+    this.scheduling.note(schedulingMs(entry, job, now));
+    if (this.#predicted.size === 0) return;
+    const predicted = this.#predicted.get(entry.uid);
+    if (predicted === undefined) return;
+    this.#predicted.delete(entry.uid);
+    this.predictionError.note(predicted, now - entry.ask.createdAt);
+  }
+
+  #ended({ backend, outcome }: AttemptRecord): void {
+    let counts = this.dispatched.get(backend);
+    if (!counts) {
+      counts = new Dispatched();
+      this.dispatched.set(backend, counts);
+    }
+    counts[outcome ?? 'abandoned']++;
+  }
+
+  /** Workers come and go without end. */
+  #dropGone({ fleet }: State): void {
+    for (const name of this.dispatched.keys()) if (!fleet.backends.has(name)) this.dispatched.delete(name);
+  }
+
+  #workerMoved({ what, record, before }: WorkerMove, now: number): void {
+    const counts = this.#countsOf(record.modelRef);
+    switch (what) {
+      case 'ordered':
+        return increment(counts.starts, startReason(record.why));
+      case 'ready':
+        if (before?.state === 'starting' && startReason(before.why) === 'demand')
+          counts.coldStartMs.note(now - before.at);
+        return;
+      case 'draining':
+        return increment(counts.evictions, leaveReason(record.why));
+      case 'evicted':
+        // One that was drained has been counted then.
+        if (before?.state !== 'draining') increment(counts.evictions, leaveReason(record.why));
+        return;
+      case 'start_failed':
+      case 'failed':
+      case 'died':
+        return increment(counts.failures, what);
+      case 'found':
+      case 'gone':
+        return;
+    }
+  }
+
+  #countsOf(model: string): WorkerCounts {
+    const name = this.workers.size < MAX_MODELS || this.workers.has(model) ? model : OTHER_MODELS;
+    let counts = this.workers.get(name);
+    if (!counts) {
+      counts = new WorkerCounts();
+      this.workers.set(name, counts);
+    }
+    return counts;
+  }
+}
+
+function increment(counts: Counts, name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1);
+}

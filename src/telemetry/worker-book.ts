@@ -1,0 +1,105 @@
+/**
+ * What happens to workers, in the words of those who tell and count it. Keeps the last record of each: one that
+ * has gone is gone from the state too by the time that this is heard.
+ */
+import { backendOf } from '../core/pools/pools.ts';
+import type { State } from '../core/state.ts';
+import type { WorkerRecord } from '../model/records.ts';
+
+export type WorkerWhat =
+  | 'ordered'
+  | 'found'
+  | 'ready'
+  | 'start_failed'
+  | 'failed'
+  | 'draining'
+  | 'evicted'
+  | 'gone'
+  | 'died';
+
+export interface WorkerMove {
+  readonly what: WorkerWhat;
+  readonly id: string;
+  readonly record: WorkerRecord;
+  readonly before: WorkerRecord | undefined;
+  readonly to: WorkerRecord['state'] | 'gone';
+  /** The code, where it failed. */
+  readonly errorCode: string | undefined;
+}
+
+const FAILED = 'failed: ';
+
+export class WorkerBook {
+  readonly #records = new Map<string, WorkerRecord>();
+  #isRead = false;
+
+  /** Another brain begins: what it knows is read with its first changes. */
+  forget(): void {
+    this.#records.clear();
+    this.#isRead = false;
+  }
+
+  read(state: State): void {
+    if (this.#isRead) return;
+    this.#isRead = true;
+    for (const [id, record] of state.workers.entries()) this.#records.set(id, record);
+  }
+
+  /** Undefined where the change is no news. */
+  moved(id: string, after: WorkerRecord | null, cause: string): WorkerMove | undefined {
+    const before = this.#records.get(id);
+    if (after) this.#records.set(id, after);
+    else this.#records.delete(id);
+    const record = after ?? before;
+    if (!record) return undefined;
+    const errorCode =
+      after?.state === 'stopping' && after.why.startsWith(FAILED)
+        ? after.why.slice(FAILED.length)
+        : undefined;
+    const what = whatOf(before, after, cause, errorCode);
+    return { what, id, record, before, to: after?.state ?? 'gone', errorCode };
+  }
+
+  /** The worker behind a backend, and its own id. */
+  of(backend: string): { readonly id: string; readonly record: WorkerRecord } | undefined {
+    if (this.#records.size === 0) return undefined;
+    const id = backend.slice(backend.indexOf('/') + 1);
+    const record = this.#records.get(id);
+    return record && backendOf(record.pool, id) === backend ? { id, record } : undefined;
+  }
+}
+
+function whatOf(
+  before: WorkerRecord | undefined,
+  after: WorkerRecord | null,
+  cause: string,
+  errorCode: string | undefined,
+): WorkerWhat {
+  if (!after) return cause === 'died' ? 'died' : 'gone';
+  if (cause === 'found') return 'found';
+  switch (after.state) {
+    case 'starting':
+      return 'ordered';
+    case 'running':
+      return 'ready';
+    case 'draining':
+      return 'draining';
+    case 'stopping':
+      if (errorCode === undefined) return 'evicted';
+      return before?.state === 'starting' || errorCode.startsWith('WORKER_START') ? 'start_failed' : 'failed';
+  }
+}
+
+const START_REASONS = ['demand', 'load', 'reload', 'prewarm'] as const;
+
+/** Why a worker was started, as one of a few words. */
+export function startReason(why: string): string {
+  return START_REASONS.find((reason) => why.startsWith(reason)) ?? 'other';
+}
+
+/** Why a worker was let go, as one of a few words. */
+export function leaveReason(why: string): string {
+  if (why.startsWith('evicted (') || why.startsWith('drained for ')) return 'room';
+  if (why === 'idle') return 'idle';
+  return why.includes(' by ') ? 'operator' : 'other';
+}

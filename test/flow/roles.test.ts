@@ -1,0 +1,94 @@
+/** Who may use which route: the table of routes against the server that it makes. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import type { Route } from '../../src/wire/route.ts';
+import { grants, makeToken, ROLES, type Role, type TokenEntry } from '../../src/wire/tokens.ts';
+import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
+import { SeededRandom } from '../fakes/world.ts';
+
+const nameOf = ({ method, path }: Route): string => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`;
+
+/** Asks with nothing in it that could be done: of jobs, models and pools that are not there. */
+async function statusOf(brain: HttpBrain, { method, path }: Route, token?: string): Promise<number> {
+  const response = await fetch(brain.url + path.replace(/:\w+/g, 'nobody'), {
+    method,
+    headers: {
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(method !== 'GET' && { 'content-type': 'application/json' }),
+    },
+    ...(method !== 'GET' && { body: '{}' }),
+  });
+  const text = await response.text();
+  if (response.status !== 401 && response.status !== 403) return response.status;
+  const { error } = JSON.parse(text) as { error: { code: string } };
+  assert.equal(error.code, response.status === 401 ? 'UNAUTHORIZED' : 'FORBIDDEN');
+  if (response.status === 401) assert.equal(response.headers.get('www-authenticate'), 'Bearer');
+  return response.status;
+}
+
+test('every route has a role: few are open, and who may only read changes nothing', async (t) => {
+  const brain = await httpBrain();
+  t.after(() => brain.stop());
+  const isOpen = (route: Route): boolean => route.role === 'public';
+  assert.deepEqual(brain.routes.filter(isOpen).map(nameOf).sort(), [
+    'GET /health',
+    'GET /leader',
+    'GET /openapi.json',
+    'GET /ready',
+  ]);
+  for (const route of brain.routes) {
+    if (isOpen(route)) continue;
+    assert.ok(ROLES.includes(route.role as Role), nameOf(route));
+    if (route.method !== 'GET') assert.notEqual(route.role, 'read', nameOf(route));
+  }
+  assert.equal(new Set(brain.routes.map(nameOf)).size, brain.routes.length, 'each stands there once');
+});
+
+test('once there is a token every route but the open ones wants one, and one of its role', async (t) => {
+  const entries: TokenEntry[] = [];
+  const brain = await httpBrain({ tokens: entries });
+  t.after(() => brain.stop());
+  const isRefused = (status: number): boolean => status === 401 || status === 403;
+  for (const route of brain.routes) assert.ok(!isRefused(await statusOf(brain, route)), nameOf(route));
+
+  const random = new SeededRandom(1);
+  const tokens = ROLES.map((role) => ({ role, ...makeToken(random, 0, role, role) }));
+  const stranger = makeToken(random, 0, 'stranger', 'admin').token;
+  entries.push(...tokens.map(({ entry }) => entry));
+  for (const route of brain.routes) {
+    const { role } = route;
+    if (role === 'public') {
+      assert.ok(!isRefused(await statusOf(brain, route)), nameOf(route));
+      continue;
+    }
+    for (const wrong of [undefined, stranger, 'sk-of-another-service'])
+      assert.equal(await statusOf(brain, route, wrong), 401, nameOf(route));
+    for (const { role: has, token } of tokens) {
+      const status = await statusOf(brain, route, token);
+      const what = `${has} asks for ${nameOf(route)}: ${status}`;
+      if (grants(has, role)) assert.ok(!isRefused(status), what);
+      else assert.equal(status, 403, what);
+      assert.ok(status < 500 || status === 503, what);
+    }
+  }
+});
+
+test('roles contain each other, in their order', () => {
+  for (const [at, has] of ROLES.entries())
+    for (const [wanted, role] of ROLES.entries()) assert.equal(grants(has, role), wanted <= at);
+});
+
+test('the tables of the page about the API give every route the role that it has', async (t) => {
+  const brain = await httpBrain();
+  t.after(() => brain.stop());
+  const page = readFileSync(new URL('../../docs/http-api.md', import.meta.url), 'utf8');
+  const rows = page.matchAll(/^\| `((?:GET|POST|PUT|DELETE) [^` ]+)` \|.*\| (\w+) \|$/gm);
+  const written = new Map([...rows].map(([, name, role]) => [name, role]));
+  const roles = new Map(brain.routes.map((route) => [nameOf(route), route.role as string]));
+  for (const [name = '', role] of written) assert.equal(role, roles.get(name), name);
+  const later = ['/v2/catalog', '/v2/pools', '/v2/workers', '/v2/sessions', '/v1/', '/leases'];
+  for (const name of roles.keys())
+    if (later.some((path) => name.includes(` ${path}`)))
+      assert.ok(written.has(name), `${name} is in no table`);
+});

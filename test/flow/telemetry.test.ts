@@ -1,0 +1,106 @@
+/** What a real server with a real worker says of its work: in its log, and when it is asked for numbers. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { OrchdClient } from '../../src/client/index.ts';
+import { jsonLines, type Running, start } from './cli-process.ts';
+
+const PROMPT = 'CANARY that nobody may read';
+
+interface Served extends Running {
+  readonly url: string;
+  readonly client: OrchdClient;
+}
+
+async function serveModel(t: TestContext): Promise<Served> {
+  const data = mkdtempSync(join(tmpdir(), 'orchd-telemetry-'));
+  const server = start(['up', '--port', '0', '--data', data, '--model', 'demo:parrot']);
+  t.after(async () => {
+    server.child.kill('SIGTERM');
+    await server.ended;
+    rmSync(data, { recursive: true, force: true, maxRetries: 5 });
+  });
+  const banner = await server.saw('err', /press Ctrl-C to stop/);
+  const url = /listens on (\S+)/.exec(banner)![1]!;
+  return { ...server, url, client: new OrchdClient({ url }) };
+}
+
+async function runJobs(client: OrchdClient, ids: readonly string[]): Promise<void> {
+  const job = (id: string) => ({ job_id: id, model: 'parrot', prompt: PROMPT, session_id: `session-${id}` });
+  for (const { http_status } of await client.submitMany(ids.map(job))) assert.equal(http_status, 202);
+  for (const id of ids) for await (const _ of client.events(id));
+}
+
+const EVERYWHERE = ['job_id', 'session_id', 'model_ref', 'correlation_id'];
+const PLACED = [...EVERYWHERE, 'worker_id', 'pool_id', 'gpu_id'];
+
+/** The fields that each line of a job's story must have. */
+const STORY: Record<string, readonly string[]> = {
+  queued: [...EVERYWHERE, 'queue_position'],
+  claimed: [...PLACED, 'scheduling_latency_ms'],
+  running: PLACED,
+  succeeded: [...PLACED, 'execution_latency_ms'],
+};
+
+test('[ORCH-1090] the log is JSON, and every line of a job has the fields that apply to it', async (t) => {
+  const { client, child, ended } = await serveModel(t);
+  await runJobs(client, ['one', 'two', 'three']);
+  child.kill('SIGTERM');
+  const { out } = await ended;
+  assert.ok(!out.includes('CANARY'));
+  const lines = jsonLines(out) as (Record<string, unknown> & { event?: { to: string } })[];
+  const seen = new Set<string>();
+  for (const id of ['one', 'two', 'three']) {
+    const story = lines.filter((line) => line['job_id'] === id);
+    assert.deepEqual(
+      story.map(({ event }) => event?.to),
+      Object.keys(STORY),
+    );
+    for (const line of story) {
+      const fields = STORY[line.event!.to]!;
+      for (const name of fields) assert.ok(name in line, `${line.event!.to}: ${name}`);
+      for (const name of fields) seen.add(name);
+      assert.equal(line['session_id'], `session-${id}`);
+      assert.equal(line['model_ref'], 'demo:parrot', 'what the name of the model stands for');
+    }
+  }
+  const asked =
+    'job_id session_id model_ref queue_position worker_id gpu_id scheduling_latency_ms execution_latency_ms';
+  for (const name of asked.split(' ')) assert.ok(seen.has(name), name);
+  const positions = lines.filter(({ event }) => event?.to === 'queued').map((line) => line['queue_position']);
+  assert.deepEqual(positions, [0, 1, 2], 'they waited for one worker to start');
+  const worker = lines.find((line) => line['message'] === 'The worker is ready and takes jobs.');
+  const claimed = lines.find((line) => line.event?.to === 'claimed');
+  for (const name of ['worker_id', 'pool_id', 'gpu_id']) assert.equal(worker?.[name], claimed?.[name]);
+  assert.equal(claimed?.['backend'], `${claimed?.['pool_id']}/${claimed?.['worker_id']}`);
+  assert.equal(typeof claimed?.['gpu_id'], 'number');
+  assert.ok((claimed?.['scheduling_latency_ms'] as number) >= (worker?.['duration_ms'] as number));
+});
+
+test('[ORCH-1091] the metrics have the names and labels that were agreed on, and count what was done', async (t) => {
+  const { client, url } = await serveModel(t);
+  await runJobs(client, ['one', 'two']);
+  const { state, attempts } = await client.get('one');
+  assert.equal(state, 'succeeded');
+  const worker = attempts[0]!.backend.split('/')[1]!;
+  const response = await fetch(`${url}/metrics`);
+  assert.match(response.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/);
+  const lines = (await response.text()).split('\n');
+  assert.ok(!lines.some((line) => line.includes('CANARY')));
+  for (const line of [
+    'orchd_queue_depth{priority="interactive"} 0',
+    'orchd_queue_depth{priority="batch"} 0',
+    'orchd_tasks_enqueued_total{outcome="accepted"} 2',
+    'orchd_tasks_enqueued_total{outcome="rejected"} 0',
+    `orchd_tasks_dispatched_total{worker_id="${worker}",outcome="succeeded"} 2`,
+    `orchd_tasks_dispatched_total{worker_id="${worker}",outcome="failed"} 0`,
+    'orchd_scheduling_latency_ms_bucket{le="+Inf",algorithm="least-loaded"} 2',
+    'orchd_scheduling_latency_ms_count{algorithm="least-loaded"} 2',
+    `orchd_worker_connections_active{worker_id="${worker}"} 0`,
+    'orchd_workers{pool_id="local",model_ref="demo:parrot",status="running"} 1',
+    'orchd_cold_start_ms_count{model_ref="demo:parrot"} 1',
+  ])
+    assert.ok(lines.includes(line), `${line}\nis not in\n${lines.join('\n')}`);
+});
