@@ -11,6 +11,8 @@ export interface EventStreamParts {
   readonly heartbeatMs: number;
   readonly onDrain: () => void;
   readonly onClose: () => void;
+  /** The reader asks again and again: its connection outlives the stream, and every write has a frame around it. */
+  readonly keepsConnection?: boolean;
 }
 
 /** A reader that takes nothing for this long is gone. */
@@ -18,13 +20,13 @@ const MAX_STUCK_MS = 600_000;
 
 /** Sends the head and keeps the stream alive; events are written to what is returned. */
 export function openEventStream(parts: EventStreamParts): Writable {
-  const { request, response } = parts;
+  const { request, response, keepsConnection = false } = parts;
   // The end of the connection is the end of the stream: frames around every token would cost more than the token.
-  response.useChunkedEncodingByDefault = false;
+  if (!keepsConnection) response.useChunkedEncodingByDefault = false;
   response.writeHead(200, {
     'content-type': 'text/event-stream; charset=utf-8',
     'x-accel-buffering': 'no',
-    connection: 'close',
+    ...(!keepsConnection && { connection: 'close' }),
   });
   response.flushHeaders();
   request.socket.setNoDelay(true);
@@ -32,7 +34,7 @@ export function openEventStream(parts: EventStreamParts): Writable {
   request.socket.setTimeout(0);
   // Nothing is around the events, so they need not pass the response, which costs as much as the rest of the way.
   // It has no socket yet where an earlier answer on the same connection is not sent.
-  const out: Writable = response.socket ?? response;
+  const out: Writable = keepsConnection ? response : (response.socket ?? response);
   keepAlive(out, parts);
   return out;
 }

@@ -1,8 +1,8 @@
 /**
- * A worker for tests of the pool manager: listens, calls ready, answers /health, and misbehaves as the name of its
+ * A worker for tests of those who use one: listens, calls ready, answers /health, and misbehaves as the name of its
  * model says: `demo:never-ready`, `demo:deaf+stubborn` and so on.
  */
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';
 
@@ -30,6 +30,25 @@ process.on('SIGTERM', () => {
   if (!how.has('stubborn')) process.exit(0);
 });
 
+/** What it says of an execution, by the name of its model. */
+const SAYS: Readonly<Record<string, (response: ServerResponse) => void>> = {
+  garbage: (response) => response.end('id: 1\nevent: token\ndata: {"t": \n\n'),
+  nameless: (response) => response.end('event: surprise\ndata: {}\n\n'),
+  unnumbered: (response) => response.end('event: token\ndata: {"t": "x", "i": 0}\n\n'),
+  strange: (response) =>
+    response.end(
+      'id: 1\nevent: error\ndata: {"code":"GPU_ON_FIRE","message":"it burns","retriable":false}\n\n',
+    ),
+  endless(response) {
+    const line = 'x'.repeat(65_536);
+    const more = (): void => {
+      while (!response.destroyed && response.write(line));
+    };
+    response.on('drain', more).write('id: 1\nevent: token\ndata: ');
+    more();
+  },
+};
+
 const server = createServer((request, response) => {
   const answer = (status: number, body: object): void => {
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
@@ -43,6 +62,11 @@ const server = createServer((request, response) => {
   if (request.url === '/env') return answer(200, { env: process.env, argv: process.argv.slice(2) });
   if (request.url === '/health' && how.has('deaf')) return;
   if (request.headers.authorization !== `Bearer ${token}`) return answer(401, {});
+  const says = [...how].map((name) => SAYS[name]).find(Boolean);
+  if (request.url === '/execute' && says) {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    return says(response);
+  }
   answer(200, {
     status: draining ? 'draining' : active > 0 ? 'busy' : 'ready',
     worker_id: id,

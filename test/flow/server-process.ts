@@ -23,14 +23,17 @@ export interface ServerOptions {
   readonly within?: readonly string[];
 }
 
+/** A test, or whatever else says when it is over. */
+export type Ends = Pick<TestContext, 'after'>;
+
 /** A folder that goes when the test ends, after all that works in it. */
-export function testFolder(t: TestContext): string {
+export function testFolder(t: Ends): string {
   const folder = mkdtempSync(join(tmpdir(), 'orchd-server-'));
   t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
   return folder;
 }
 
-export async function serve(t: TestContext, options: ServerOptions): Promise<ServerProcess> {
+export async function serve(t: Ends, options: ServerOptions): Promise<ServerProcess> {
   const { data, config = {}, port = '0', env, within } = options;
   // JSON is YAML.
   const file = options.configFile ?? `${data}.yaml`;

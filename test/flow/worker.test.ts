@@ -72,6 +72,11 @@ describe('a worker that answers at once', () => {
     assert.ok(
       !(await worker.line.list()).body.executions.some((each: { token: string }) => each.token === token),
     );
+    assert.deepEqual(
+      (await (await worker.line.events(token)).rest()).at(-1),
+      end,
+      'who lost track may read on',
+    );
     const late = await worker.line.execute(token, { prompt: 'Hello' });
     assert.deepEqual([late.status, (await late.json()).error.code], [409, 'UNKNOWN_OUTCOME']);
     assert.equal((await worker.line.cancel(token)).body.is, 'ended');

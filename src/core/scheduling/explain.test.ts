@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EngineKit, type Fields, START, SUCCESS } from '../../../test/fakes/engine-kit.ts';
+import { GB, PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { explain } from './explain.ts';
 
 const why = (kit: EngineKit, id: string): string | undefined => explain(kit.engine.state, kit.job(id))?.code;
@@ -55,4 +56,20 @@ test('so has every way of being on the way', () => {
   assert.equal(why(kit, 'a'), 'cancelling');
   kit.found('a', { is: 'ended', outcome: SUCCESS });
   assert.equal(why(kit, 'a'), undefined, 'it is over');
+});
+
+test('a job that waits for a worker says what is done about it', () => {
+  const kit = new PoolKit({ minResidentMs: 0, drainAfterMs: 0 });
+  kit.pool('p', [24]);
+  kit.model('m', { vramBytes: 16 * GB });
+  kit.model('other', { vramBytes: 16 * GB });
+  kit.ask('a', 'm');
+  assert.deepEqual([why(kit, 'a'), text(kit, 'a')], ['worker_start', 'a worker with this model is starting']);
+  kit.obey();
+  kit.accept('a');
+  kit.ask('next', 'm');
+  assert.equal(why(kit, 'next'), 'backend_busy', 'its worker is there by now');
+  kit.cancel('next');
+  kit.ask('b', 'other');
+  assert.deepEqual([why(kit, 'b'), text(kit, 'b')], ['worker_start', 'a worker with another model makes room']);
 });

@@ -47,6 +47,8 @@ function follow(
     response,
     timers,
     heartbeatMs: HEARTBEAT_MS,
+    // The brain comes with the next job at once.
+    keepsConnection: true,
     onDrain: pump,
     onClose: () => {
       ended = true;

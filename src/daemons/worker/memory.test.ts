@@ -45,6 +45,28 @@ test('a token stays known from its beginning past its acknowledgement', () => {
   assert.deepEqual(story.memory.list('me'), []);
 });
 
+test('what was acknowledged can be read for a while, within bounds', () => {
+  const story = new Story({ maxAcked: 2, maxAckedBytes: 20_000, maxAckedMs: 100 });
+  const readable = (...tokens: string[]): boolean[] =>
+    tokens.map((token) => story.memory.readable('me', token) !== undefined);
+  const acknowledged = (token: string, text = ''): void => {
+    story.run(token, text);
+    story.memory.acknowledge('me', token);
+  };
+  for (const token of ['a', 'b', 'c']) acknowledged(token);
+  assert.deepEqual(readable('a', 'b', 'c'), [false, true, true], 'so many');
+  assert.equal(story.memory.readable('other', 'c'), undefined);
+  acknowledged('large', 'x'.repeat(9000));
+  assert.deepEqual(readable('b', 'c', 'large'), [false, true, true]);
+  acknowledged('larger', 'x'.repeat(9500));
+  assert.deepEqual(readable('c', 'large', 'larger'), [false, false, true], 'so large');
+  story.now += 101;
+  story.memory.makeRoom();
+  assert.deepEqual(readable('larger'), [false], 'so long');
+  story.run('ended');
+  assert.deepEqual(readable('ended', 'never'), [true, false]);
+});
+
 test('tokens belong to their owner', () => {
   const story = new Story();
   story.run('a');

@@ -5,6 +5,7 @@
  * M2  A result stays until it is acknowledged or room is needed; after that it is known that it ended, not how.
  * M3  Whatever is forgotten altogether moves `rememberedSince` past it, so that silence about it proves nothing.
  * M4  Nothing that runs is ever forgotten.
+ * M5  What was acknowledged can be read for a while: a reader that lost its brain comes back for the last words.
  * Tokens are those of an owner: two brains may choose the same.
  */
 import type { Clock } from '../../kit/env/env.ts';
@@ -15,6 +16,10 @@ export interface MemoryLimits {
   readonly maxEnded: number;
   readonly maxEndedBytes: number;
   readonly maxEndedMs: number;
+  /** The same of those that were acknowledged, and may only be read. */
+  readonly maxAcked: number;
+  readonly maxAckedBytes: number;
+  readonly maxAckedMs: number;
   /** Tokens that are known at all, tombstones among them. */
   readonly maxTokens: number;
 }
@@ -23,6 +28,9 @@ export const MEMORY_LIMITS: MemoryLimits = {
   maxEnded: 2000,
   maxEndedBytes: 256 * 2 ** 20,
   maxEndedMs: 24 * 3_600_000,
+  maxAcked: 1000,
+  maxAckedBytes: 32 * 2 ** 20,
+  maxAckedMs: 60_000,
   maxTokens: 20_000,
 };
 
@@ -46,6 +54,12 @@ interface Ended {
   readonly at: number;
 }
 
+interface Acked {
+  readonly execution: Execution;
+  readonly bytes: number;
+  readonly at: number;
+}
+
 export class Memory {
   readonly registry: string;
   readonly #clock: Clock;
@@ -55,6 +69,9 @@ export class Memory {
   /** In the order in which they ended. */
   readonly #ended = new Map<string, Ended>();
   #endedBytes = 0;
+  /** In the order in which they were acknowledged. */
+  readonly #acked = new Map<string, Acked>();
+  #ackedBytes = 0;
   #running = 0;
   #since: number;
   #latest: number;
@@ -83,6 +100,13 @@ export class Memory {
 
   find(owner: string, token: string): Remembered | undefined {
     return this.#entries.get(keyOf(owner, token))?.what;
+  }
+
+  /** Whose events can be read. */
+  readable(owner: string, token: string): Execution | undefined {
+    const key = keyOf(owner, token);
+    const what = this.#entries.get(key)?.what;
+    return what?.is === 'execution' ? what.execution : this.#acked.get(key)?.execution;
   }
 
   /** Those of one owner that run, or have ended without having been acknowledged. */
@@ -127,13 +151,35 @@ export class Memory {
     this.makeRoom();
   }
 
-  /** Drops the result of one that has ended. */
+  /** The result of one that has ended may go; for a while it can be read. */
   acknowledge(owner: string, token: string): void {
-    this.#drop(keyOf(owner, token), true);
+    const key = keyOf(owner, token);
+    const ended = this.#ended.get(key);
+    if (ended?.entry.what.is !== 'execution') return;
+    const { execution } = ended.entry.what;
+    this.#drop(key, true);
+    this.#acked.set(key, { execution, bytes: ended.bytes, at: this.#clock.monotonic() });
+    this.#ackedBytes += ended.bytes;
+    this.makeRoom();
   }
 
   /** Drops what has waited for too long, or is too much; the oldest first. */
   makeRoom(): void {
+    this.#dropEnded();
+    this.#dropAcked();
+  }
+
+  #dropAcked(): void {
+    const { maxAcked, maxAckedBytes, maxAckedMs } = this.#limits;
+    const latest = this.#clock.monotonic() - maxAckedMs;
+    for (const [key, { at, bytes }] of this.#acked) {
+      if (at > latest && this.#acked.size <= maxAcked && this.#ackedBytes <= maxAckedBytes) break;
+      this.#acked.delete(key);
+      this.#ackedBytes -= bytes;
+    }
+  }
+
+  #dropEnded(): void {
     const { maxEnded, maxEndedBytes, maxEndedMs } = this.#limits;
     const latest = this.#clock.monotonic() - maxEndedMs;
     for (const [key, { at }] of this.#ended) {

@@ -152,9 +152,11 @@ function readRoutes({ epochs, memory, timers }: RouteParts): Route[] {
       answers: { 200: 'The stream', 404: 'It has not run here', 409: 'Its events are gone' },
       handle(call): Stream {
         const { owner } = epochs.check(call.headers);
-        const what = known(memory, owner, tokenOf(call));
+        const token = tokenOf(call);
         const { from = '0' } = checkQuery(call.query ?? {});
-        if (what.is === 'execution') return followLog(what.execution.log, Number(from), timers);
+        const execution = memory.readable(owner, token);
+        if (execution) return followLog(execution.log, Number(from), timers);
+        known(memory, owner, token);
         throw new OrchdError('UNKNOWN_OUTCOME', 'this token has run here; its events are gone');
       },
     },

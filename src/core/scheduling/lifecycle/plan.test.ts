@@ -4,6 +4,7 @@ import { SUCCESS } from '../../../../test/fakes/engine-kit.ts';
 import { GB, PoolKit } from '../../../../test/fakes/pool-engine.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import { dueWorkers } from '../../due.ts';
+import { explain } from '../explain.ts';
 
 const finish = (kit: PoolKit, id: string): void => {
   if (kit.job(id).open?.state === 'intended') kit.accept(id);
@@ -33,6 +34,27 @@ describe('a worker that is needed', () => {
     kit.set('large', order!.id, { status: 'ready' });
     kit.report('large');
     assert.deepEqual([kit.state('a'), kit.workerOf('a')], ['claimed', `large/${order!.id}`]);
+  });
+
+  test('is not started again where the one that is there cannot be used; elsewhere it is', () => {
+    const kit = new PoolKit({ minResidentMs: 0 });
+    kit.pool('p', [24]);
+    kit.model('m');
+    kit.ask('a', 'm');
+    const [order] = dueWorkers(kit.engine.state);
+    kit.carryOut('start', order!.id, order!.record);
+    kit.set('p', order!.id, { unusable: 'its address is odd' });
+    for (let time = 0; time < 3; time++) {
+      kit.report('p');
+      assert.deepEqual(kit.obey(), []);
+      kit.pass(1000);
+    }
+    assert.deepEqual([kit.workers(), kit.state('a')], [['m running'], 'queued']);
+    const waits = explain(kit.engine.state, kit.job('a'));
+    assert.equal(waits?.text, 'its worker cannot be used: its address is odd');
+    kit.pool('q', [24]);
+    assert.deepEqual(kit.obey(), ['start m']);
+    assert.match(kit.workerOf('a'), /^q\//);
   });
 
   test('is started once for all who wait', () => {

@@ -62,8 +62,17 @@ function startFor(turn: Turn, lane: Lane, model: ModelRecord): string | undefine
   if (starting > 0) return 'a worker with this model is starting';
   if (running > 0 && !isWorthAnother(turn, lane)) return undefined;
   if (all >= turn.settings.pools.maxWorkersPerModel) return undefined;
-  const places = placesFor(state, { labels: lane.need.labels, vramBytes: model.vramBytes });
-  if (places.length === 0) return 'no pool that can be used has a device for it';
+  // Another one there would be of no more use than the one that is.
+  const useless = unusableIn(turn, model.ref);
+  const places = placesFor(state, { labels: lane.need.labels, vramBytes: model.vramBytes }).filter(
+    ({ pool }) => !useless.has(pool.report.id),
+  );
+  if (places.length === 0) {
+    const [why] = useless.values();
+    return why === undefined
+      ? 'no pool that can be used has a device for it'
+      : `its worker cannot be used: ${why}`;
+  }
   places.sort(byPreference(regionOf(turn, lane)));
   const place = places.find(({ freeBytes }) => freeBytes >= model.vramBytes);
   if (place) {
@@ -82,6 +91,16 @@ function count(turn: Turn, modelRef: string): { starting: number; running: numbe
     counted.all++;
   }
   return counted;
+}
+
+/** The pools whose worker with this model is there and cannot be used, and why. */
+function unusableIn(turn: Turn, modelRef: string): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const [id, { pool }] of turn.state.workers.of(modelRef)) {
+    const why = turn.state.pools.get(pool)?.workers.get(id)?.unusable;
+    if (why !== undefined) found.set(pool, why);
+  }
+  return found;
 }
 
 function isServing(turn: Turn, pool: string, id: string): boolean {
