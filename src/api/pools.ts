@@ -32,7 +32,14 @@ const checkRegister = checker(RegisterPool);
 
 const idOf = (call: Call): string => call.params['id'] ?? '';
 
-export function poolRoutes({ pools, managers }: Orchestrator): readonly Route[] {
+export const poolRoutes = (orchestrator: Orchestrator): readonly Route[] => [
+  ...seenRoutes(orchestrator),
+  ...orderRoutes(orchestrator),
+  evictRoute(orchestrator),
+  registerRoute(orchestrator),
+];
+
+function seenRoutes({ pools }: Orchestrator): readonly Route[] {
   return [
     {
       method: 'GET',
@@ -50,6 +57,11 @@ export function poolRoutes({ pools, managers }: Orchestrator): readonly Route[] 
       answers: { 200: 'How it is', 404: 'No such pool' },
       handle: async (call) => ({ status: 200, body: await pools.get(idOf(call)) }),
     },
+  ];
+}
+
+function orderRoutes({ pools }: Orchestrator): readonly Route[] {
+  return [
     {
       method: 'POST',
       path: '/v2/pools/:id/drain',
@@ -80,38 +92,40 @@ export function poolRoutes({ pools, managers }: Orchestrator): readonly Route[] 
         return { status: 202, body: await pools.command(idOf(call), order, call.identity.name) };
       },
     },
-    {
-      method: 'POST',
-      path: '/v2/workers/:id/evict',
-      role: 'admin',
-      summary: 'Stop a worker; one that has work finishes it first',
-      answers: { 202: 'Ordered, and durable', 404: 'No such worker' },
-      repeatable: ({ body }) => body,
-      handle: async (call) => {
-        const { pool, state, why } = await pools.evict(idOf(call), call.identity.name);
-        return { status: 202, body: { worker_id: idOf(call), pool, state, why } };
-      },
-    },
-    {
-      method: 'POST',
-      path: '/v2/pools/register',
-      role: 'operate',
-      summary: 'A pool manager says where it is; again and again, as a sign of life',
-      body: RegisterPool,
-      answers: { 200: 'Noted' },
-      repeatable: ({ body }) => body,
-      handle: ({ body }) => {
-        const { pool_id, uri, token } = checkRegister(body);
-        if (!managers) throw new OrchdError('POOL_UNAVAILABLE', 'this brain works without pools');
-        if (!URL.canParse(uri) || !/^https?:$/.test(new URL(uri).protocol)) {
-          throw new OrchdError('INVALID_PARAMS', '"uri" must be an http or https URL', { field: 'uri' });
-        }
-        managers.register(uri, token, pool_id);
-        return { status: 200, body: { pool_id } };
-      },
-    },
   ];
 }
+
+const evictRoute = ({ pools }: Orchestrator): Route => ({
+  method: 'POST',
+  path: '/v2/workers/:id/evict',
+  role: 'admin',
+  summary: 'Stop a worker; one that has work finishes it first',
+  answers: { 202: 'Ordered, and durable', 404: 'No such worker' },
+  repeatable: ({ body }) => body,
+  handle: async (call) => {
+    const { pool, state, why } = await pools.evict(idOf(call), call.identity.name);
+    return { status: 202, body: { worker_id: idOf(call), pool, state, why } };
+  },
+});
+
+const registerRoute = ({ managers }: Orchestrator): Route => ({
+  method: 'POST',
+  path: '/v2/pools/register',
+  role: 'operate',
+  summary: 'A pool manager says where it is; again and again, as a sign of life',
+  body: RegisterPool,
+  answers: { 200: 'Noted' },
+  repeatable: ({ body }) => body,
+  handle: ({ body }) => {
+    const { pool_id, uri, token } = checkRegister(body);
+    if (!managers) throw new OrchdError('POOL_UNAVAILABLE', 'this brain works without pools');
+    if (!URL.canParse(uri) || !/^https?:$/.test(new URL(uri).protocol)) {
+      throw new OrchdError('INVALID_PARAMS', '"uri" must be an http or https URL', { field: 'uri' });
+    }
+    managers.register(uri, token, pool_id);
+    return { status: 200, body: { pool_id } };
+  },
+});
 
 export function sessionRoutes({ sessions }: Orchestrator): readonly Route[] {
   return [

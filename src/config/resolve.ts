@@ -85,15 +85,17 @@ function group(raw: RawConfig) {
       auditMs: toMs(retention.audit_sec),
       auditBytes: retention.audit_bytes,
     },
-    leases: {
-      ttlMs: toMs(leases.ttl_sec),
-      gpus: leases.gpus.map(({ index, memory_mb }) => ({ index, memoryMb: memory_mb })),
-    },
+    leases: leasesOf(leases),
     pool: poolOf(pool, orchestrator),
     pools: poolsOf(raw),
     log: { level: log.level },
   };
 }
+
+const leasesOf = ({ ttl_sec, gpus }: RawConfig['leases']) => ({
+  ttlMs: toMs(ttl_sec),
+  gpus: gpus.map(({ index, memory_mb }) => ({ index, memoryMb: memory_mb })),
+});
 
 const poolOf = (pool: RawConfig['pool'], orchestrator: RawConfig['orchestrator']) => ({
   url: baseUrl(pool.url),
