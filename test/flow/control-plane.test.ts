@@ -1,0 +1,73 @@
+/** The brain as a control plane: no device of its own, one surface for clients and operators, and who is let in. */
+import assert from 'node:assert/strict';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { test } from 'node:test';
+import { readFiles } from '../architecture/source.ts';
+import { orchd } from './cli-process.ts';
+import { serve, testFolder } from './server-process.ts';
+import { eventually, MIB } from './site-client.ts';
+import { poolProcess, Site } from './site-kit.ts';
+
+test('[ORCH-1002] the brain runs where there is no GPU: all that it knows of devices it was told by pool managers', async (t) => {
+  const site = await Site.start(t);
+  const bin = join(site.folder, 'bin');
+  mkdirSync(bin);
+  const smi = join(bin, 'nvidia-smi');
+  writeFileSync(smi, '#!/bin/sh\necho "0, NVIDIA Imaginary 9000, 24576, 1024, 23552"\n');
+  chmodSync(smi, 0o755);
+  const env = { PATH: `${bin}${delimiter}${process.env['PATH']}` };
+  await poolProcess(t, {
+    folder: site.folder,
+    id: 'gpu',
+    brain: site.brain.url,
+    config: { cpu_memory: 0 },
+    env,
+  });
+  await site.heard('ok', 'gpu');
+  const { body } = await site.client.ask('GET', '/v2/pools/gpu/health');
+  assert.deepEqual(
+    body.gpus.map((gpu: { id: number; total_vram: number }) => [gpu.id, gpu.total_vram]),
+    [[0, 24_576 * MIB]],
+  );
+  const brains = /^src\/(core|runtime|stores|backends|relay|wire)\/.*\.ts$/;
+  const root = join(import.meta.dirname, '..', '..');
+  const touching = [...readFiles(root, 'src')]
+    .filter(([path, text]) => brains.test(path) && /nvidia-smi|cuda/i.test(text))
+    .map(([path]) => path);
+  assert.deepEqual(touching, [], 'only daemons touch devices');
+});
+
+test('[ORCH-1003] one HTTP surface for submitting, streaming, the catalog and observing', async (t) => {
+  const site = await Site.start(t, { delayMs: 1 });
+  const { client } = site;
+  await client.register('m', { model_ref: 'demo:m', vram_bytes: MIB });
+  assert.equal((await client.ask('GET', '/v2/catalog/models/m')).body.lifecycle_state, 'Active');
+  const job = await client.submit({ model: 'm', prompt: 'hello' });
+  const follow = await client.follow(job);
+  const end = await follow.end();
+  assert.equal(end.event, 'end');
+  assert.match(follow.text, /hello/);
+  assert.equal((await client.ask('GET', '/health')).body.status, 'ok');
+  const metrics = await (await fetch(`${site.brain.url}/metrics`)).text();
+  assert.match(metrics, /^orchd_tasks_enqueued_total\{outcome="accepted"\} 1$/m);
+});
+
+test('[ORCH-1130] at home nobody needs a token and nobody else gets in; with tokens everybody needs one', async (t) => {
+  const data = join(testFolder(t), 'data');
+  const open = await serve(t, { data });
+  const status = async (url: string, token?: string): Promise<number> => {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    return (await fetch(`${url}/v2/tasks`, { headers })).status;
+  };
+  assert.equal(await status(open.url), 200);
+  const { out } = await orchd(['token', 'create', 'me', '--role', 'read', '--data', data, '--json']);
+  const { token } = JSON.parse(out) as { token: string };
+  await eventually('the token counts', async () => (await status(open.url)) === 401);
+  assert.equal(await status(open.url, token), 200);
+  assert.equal(await status(open.url, `${token.slice(0, -1)}x`), 401);
+  const elsewhere = join(testFolder(t), 'data');
+  const refused = await orchd(['up', '--data', elsewhere, '--port', '0', '--host', '0.0.0.0']);
+  assert.equal(refused.code, 2);
+  assert.match(refused.err, /can be reached from other machines, so callers need a token/);
+});
