@@ -1,16 +1,13 @@
 /** `orchd pool` */
 import type { PoolConfig } from '../daemons/pool-manager/config.ts';
 import type { PoolManager } from '../daemons/pool-manager/pool-manager.ts';
-import { LineOutput } from '../kit/env/line-output.ts';
-import { createLogger, type Logger } from '../kit/logger.ts';
+import type { Logger } from '../kit/logger.ts';
 import { type Command, EXIT, type Given, type Terminal, UsageError } from './command.ts';
+import { daemonLogger, ended } from './daemon.ts';
 import { flagOf, listOf, noWords, numberOf, textOf, variable, wholeOf } from './given.ts';
 import { Interrupt } from './interrupt.ts';
 import { fileText } from './json-argument.ts';
 import { usageOf } from './options.ts';
-
-const STDOUT = 1;
-const END_MS = 250;
 
 const options = {
   id: { type: 'string', value: 'NAME', says: 'the name of this pool; pool-1 by default' },
@@ -70,9 +67,7 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 2 could not start, 130 stopped by a s
   async run(given, terminal) {
     noWords(given.positionals);
     const { config, tokens } = await settingsOf(given);
-    const log = new LineOutput(STDOUT);
-    process.once('exit', () => log.flushNow());
-    const logger = createLogger({ write: (line) => log.write(line), now: () => Date.now() });
+    const logger = daemonLogger();
     const interrupt = new Interrupt();
     // Loaded only here: the other commands start faster without it.
     const { startPool } = await import('../daemons/pool-manager/pool-manager.ts');
@@ -157,10 +152,4 @@ async function stop(manager: PoolManager, logger: Logger, terminal: Terminal): P
     terminal.complain(`${left} workers go on; the next \`orchd pool\` with this folder takes them over`);
   logger.info('the pool manager has stopped');
   return EXIT.ok;
-}
-
-/** Whatever a part has left behind must not keep the process alive. */
-function ended(code: number): number {
-  setTimeout(() => process.exit(code), END_MS).unref();
-  return code;
 }

@@ -1,11 +1,11 @@
 /** `orchd up` */
 
 import type { ResolvedConfig } from '../config/resolve.ts';
-import { LineOutput } from '../kit/env/line-output.ts';
 import { realEnv } from '../kit/env/real.ts';
-import { createLogger, type Logger } from '../kit/logger.ts';
+import type { Logger } from '../kit/logger.ts';
 import { bannerText, ownCommand } from './banner.ts';
 import { type Command, EXIT, type Given, type Terminal } from './command.ts';
+import { daemonLogger, ended } from './daemon.ts';
 import { listOf, noWords, textOf, variable, wholeOf } from './given.ts';
 import { Interrupt } from './interrupt.ts';
 import { DATA_OPTIONS, usageOf } from './options.ts';
@@ -14,7 +14,6 @@ import { dataFolder, readConfig } from './settings.ts';
 import { TokenStore } from './token-store.ts';
 import { packageVersion } from './version.ts';
 
-const STDOUT = 1;
 const LOOK_MS = 250;
 /** Longer than the drain of the brain; a stop that hangs is given up. */
 const STOP_MS = 20_000;
@@ -55,13 +54,7 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not s
     const address = addressOf(given);
     const config = await readConfig(given);
     const data = dataFolder(given, config);
-    const log = new LineOutput(STDOUT);
-    process.once('exit', () => log.flushNow());
-    const logger = createLogger({
-      write: (line) => log.write(line),
-      now: () => Date.now(),
-      level: config.log.level,
-    });
+    const logger = daemonLogger(config.log.level);
     const interrupt = new Interrupt();
     const server = await start(address, config, data, logger, listOf(given.values, 'model')).catch(
       (error: unknown) => {
@@ -175,10 +168,4 @@ async function stopped(server: RunningServer): Promise<boolean> {
   });
   const stop = server.stop().then(() => true);
   return Promise.race([stop, late]).finally(() => clearTimeout(timer));
-}
-
-/** Whatever a part has left behind must not keep the process alive: an idle one ends before this. */
-function ended(code: number): number {
-  setTimeout(() => process.exit(code), LOOK_MS).unref();
-  return code;
 }

@@ -4,22 +4,20 @@ import { isHttpUrl, isLoopbackHost } from '../config/address.ts';
 import type { Engine } from '../daemons/worker/engine.ts';
 import type { Worker } from '../daemons/worker/worker.ts';
 import type { Env } from '../kit/env/env.ts';
-import { LineOutput } from '../kit/env/line-output.ts';
 import { realEnv } from '../kit/env/real.ts';
-import { createLogger, type Logger } from '../kit/logger.ts';
+import type { Logger } from '../kit/logger.ts';
 import { Secret } from '../kit/secret.ts';
 import { OrchdError } from '../model/errors.ts';
 import { WORKER_NAME } from '../model/pool-wire.ts';
 import { type Command, EXIT, type Given, type Terminal, UsageError } from './command.ts';
+import { daemonLogger, ended } from './daemon.ts';
 import { choiceOf, noWords, textOf, variable, wholeOf } from './given.ts';
 import { Interrupt } from './interrupt.ts';
 import { usageOf } from './options.ts';
 import { ENGINES, type EngineName, engineOf } from './worker-engine.ts';
 
-const STDOUT = 1;
 const STOP_MS = 20_000;
 /** For what a part has left behind; an idle process ends before this. */
-const LINGER_MS = 250;
 
 const options = {
   engine: { type: 'string', choices: ENGINES, says: 'what holds the model; demo by default' },
@@ -76,21 +74,13 @@ Exit code: 0 told to stop, 1 failed while running, 2 could not start, 130 stoppe
   async run(given, terminal) {
     noWords(given.positionals);
     const settings = settingsOf(given);
-    const log = new LineOutput(STDOUT);
-    process.once('exit', () => log.flushNow());
     const env = realEnv();
-    const logger = createLogger({
-      write: (line) => log.write(line),
-      now: () => Date.now(),
-      level: levelOf(),
-    }).child({ worker_id: settings.id, model_ref: settings.modelRef });
+    const logger = daemonLogger(levelOf()).child({ worker_id: settings.id, model_ref: settings.modelRef });
     const interrupt = new Interrupt();
     const engine = await engineOf(given, { env, logger, ...settings });
     const started = await start(settings, env, logger, engine);
     terminal.complain(`orchd worker ${settings.id} listens on ${started.url}`);
-    const code = await runToEnd(started, interrupt.asked, logger, terminal);
-    setTimeout(() => process.exit(code), LINGER_MS).unref();
-    return code;
+    return ended(await runToEnd(started, interrupt.asked, logger, terminal));
   },
 };
 

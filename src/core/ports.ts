@@ -2,7 +2,7 @@
 
 import type { ErrorInfo } from '../model/errors.ts';
 import type { ResolvedModel, VerifyModel, VerifyResult } from '../model/pool-wire.ts';
-import type { AskRecord, AttemptRecord, BlobRef, Change, JobRecord } from '../model/records.ts';
+import type { AskRecord, AttemptRecord, BlobRef, Change, JobRecord, WorkerRecord } from '../model/records.ts';
 import type { Commander } from '../model/worker-wire.ts';
 import type { JobEntry } from './entry.ts';
 import type { Outcome, UsedTokens } from './events.ts';
@@ -209,15 +209,10 @@ export interface ExecutionEvent {
 }
 
 /** A worker that is to be started. */
-export interface WorkerOrder {
-  readonly id: string;
-  readonly pool: string;
-  readonly device: number;
-  readonly modelRef: string;
-  readonly vramBytes: number;
-  readonly slots: number | undefined;
-  readonly contextLength: number | undefined;
-}
+export type WorkerOrder = { readonly id: string } & Pick<
+  WorkerRecord,
+  'pool' | 'device' | 'modelRef' | 'vramBytes' | 'slots' | 'contextLength'
+>;
 
 /** Hears what pool managers say. */
 export interface PoolsListener {
