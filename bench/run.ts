@@ -26,12 +26,14 @@ import { bench as restart } from './suites/restart.ts';
 import { bench as stall } from './suites/stall.ts';
 import { bench as submit } from './suites/submit.ts';
 import { bench as takeover } from './suites/takeover.ts';
+import { bench as ttft } from './suites/ttft.ts';
 
 const ALL: readonly Bench[] = [
   raw,
   submit,
   http,
   relay,
+  ttft,
   cycle,
   latency,
   peers,

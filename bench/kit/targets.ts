@@ -43,6 +43,20 @@ function difference(left: Pick, right: Pick) {
   };
 }
 
+/** How often the pipe's part ours adds beyond the flush. */
+function firstToken(clients: number) {
+  return (results: Results): number[] => {
+    const [pipes, flushes] = [
+      results.samples(`pipe @${clients}`, 'addedP50Ms'),
+      results.samples(`flush @${clients}`, 'p50Ms'),
+    ];
+    return results.samples(`orchd @${clients}`, 'addedP50Ms').flatMap((value, at) => {
+      const [pipe, flush] = [pipes[at], flushes[at]];
+      return pipe === undefined || flush === undefined || pipe <= 0 ? [] : [(value - flush) / pipe];
+    });
+  };
+}
+
 const more = (name: string, bound: number, aim: number, samples: Target['samples']): Target => ({
   name,
   better: 'more',
@@ -115,6 +129,9 @@ const TARGETS: readonly Target[] = [
     'KiB of a follower of a waiting job, with the job',
     25,
     plain(['follower of a waiting job', 'rssKib']),
+  ),
+  ...[1, 50, 200].map((clients) =>
+    less(`first token of ${clients} streams: added p50 less a flush ÷ bare pipe`, 1.5, firstToken(clients)),
   ),
   less('pick and claim, 1M ÷ 1k waiting', 2, ratio(['pick 1M', 'p50Us'], ['pick 1k', 'p50Us'])),
   less('heap bytes per waiting job', 1331, plain(['heap', 'heapBytes'])),
