@@ -21,6 +21,8 @@ export interface FirstTokenLoad {
   readonly clients: number;
   /** Of each client, one after the other. */
   readonly streams: number;
+  /** Of each client, before those that count: code is compiled by then. */
+  readonly warmUp: number;
   readonly everyMs: number;
   readonly tokens: number;
 }
@@ -32,6 +34,7 @@ export async function measure(load: FirstTokenLoad): Promise<Values> {
   const run = async (_: unknown, at: number): Promise<void> => {
     await sleep((at * SPREAD_MS) / load.clients);
     const client = new Client(load.port);
+    for (let n = 0; n < load.warmUp; n++) await client.stream(request);
     for (let n = 0; n < load.streams; n++) waits.push(await client.stream(request));
     client.close();
   };

@@ -26,9 +26,13 @@ const ORCHD = { start: startOrchd, url: urlOf('../systems/relay-orchd.ts') };
 const PIPE = { start: startPipe, url: urlOf('../systems/relay-pipe.ts') };
 const SOURCE = { start: startSource, url: urlOf('../systems/source.ts') };
 
+/** The speed of this machine changes within seconds: short windows, often in turns. */
+const TURNS = 3;
+
 interface Shape {
   readonly clients: number;
   readonly streams: number;
+  readonly warmUp: number;
   readonly everyMs: number;
   readonly tokens: number;
   /** Streams that begin in a second, about. */
@@ -37,10 +41,11 @@ interface Shape {
 
 /** Streams of many clients last a second each; one alone has them in quick succession. */
 const shapesOf = ({ quick }: Options): readonly Shape[] => [
-  { clients: 1, streams: quick ? 50 : 300, everyMs: 2, tokens: 2, perSec: 100 },
+  { clients: 1, streams: quick ? 50 : 100, warmUp: 20, everyMs: 2, tokens: 2, perSec: 100 },
   ...[50, 200].map((clients) => ({
     clients,
-    streams: quick ? 2 : 5,
+    streams: quick ? 1 : 3,
+    warmUp: 1,
     everyMs: 50,
     tokens: 20,
     perSec: clients,
@@ -83,12 +88,14 @@ async function inTurns(options: Options, folder: string): Promise<Row[]> {
   try {
     const systems = [direct, ...own, ...peers.systems];
     const rows = peers.skipped;
-    const [first] = shapesOf({ ...options, quick: true });
-    // Code is compiled by then, and what is loaded late is there.
-    if (first) for (const system of systems) await inChild(LOAD, loadOf(first, system, folder, source.pid));
-    for (const shape of shapesOf(options)) {
-      rows.push(...(await besideDirect(systems, shape, folder, source.pid)));
-      rows.push({ case: `flush @${shape.clients}`, values: await flush(folder, shape, options) });
+    const shapes = shapesOf(options);
+    // The first turn only warms up: code is compiled by then, and what is loaded late is there.
+    for (const system of systems) await inChild(LOAD, loadOf(shapes[0] as Shape, system, folder, source.pid));
+    for (let turn = 0; turn < (options.quick ? 1 : TURNS); turn++) {
+      for (const shape of shapes) {
+        rows.push(...(await besideDirect(systems, shape, folder, source.pid)));
+        rows.push({ case: `flush @${shape.clients}`, values: await flush(folder, shape, options) });
+      }
     }
     return rows;
   } finally {
@@ -123,7 +130,7 @@ async function besideDirect(
 }
 
 const loadOf = (
-  { clients, streams, everyMs, tokens }: Shape,
+  { clients, streams, warmUp, everyMs, tokens }: Shape,
   { port, pids, headers = [] }: System,
   folder: string,
   sourcePid: number,
@@ -134,6 +141,7 @@ const loadOf = (
   headers,
   clients,
   streams,
+  warmUp,
   everyMs,
   tokens,
 });
@@ -174,7 +182,7 @@ interface FlushArgs {
 
 async function flush(folder: string, { perSec }: Shape, { quick }: Options): Promise<Values> {
   const own = join(folder, 'flush');
-  const args: FlushArgs = { folder: own, perSec, seconds: quick ? 2 : 5 };
+  const args: FlushArgs = { folder: own, perSec, seconds: quick ? 2 : 3 };
   const values = await inChild({ measure, url: import.meta.url }, args);
   rmSync(own, { recursive: true });
   const { startP50Ms, startP99Ms, otherCores } = values;
