@@ -238,7 +238,7 @@ export const bench: Bench = {
       for (const algorithm of ALGORITHMS)
         await run(`decide, ${algorithm}`, 'decide', algorithm, quick ? 5000 : 20_000);
       await run('report', 'report', 'least-loaded', 400);
-      await run('plan', 'plan', 'least-loaded', quick ? 20 : 60);
+      await run('plan', 'plan', 'least-loaded', 20);
     }
     return rows;
   },
