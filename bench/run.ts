@@ -13,6 +13,7 @@ import { now } from './kit/numbers.ts';
 import { printReport, writeReport } from './kit/report.ts';
 import { Results } from './kit/results.ts';
 import { bench as big } from './suites/big.ts';
+import { bench as cancel } from './suites/cancel.ts';
 import { bench as cycle } from './suites/cycle.ts';
 import { bench as heap } from './suites/heap.ts';
 import { bench as http } from './suites/http.ts';
@@ -20,23 +21,28 @@ import { bench as latency } from './suites/latency.ts';
 import { bench as mariadb } from './suites/mariadb.ts';
 import { bench as peers } from './suites/peers.ts';
 import { bench as pick } from './suites/pick.ts';
+import { bench as placement } from './suites/placement.ts';
 import { bench as raw } from './suites/raw.ts';
 import { bench as relay } from './suites/relay.ts';
 import { bench as restart } from './suites/restart.ts';
 import { bench as stall } from './suites/stall.ts';
 import { bench as submit } from './suites/submit.ts';
 import { bench as takeover } from './suites/takeover.ts';
+import { bench as ttft } from './suites/ttft.ts';
 
 const ALL: readonly Bench[] = [
   raw,
   submit,
   http,
   relay,
+  ttft,
+  cancel,
   cycle,
   latency,
   peers,
   mariadb,
   pick,
+  placement,
   heap,
   restart,
   stall,

@@ -24,3 +24,11 @@ export async function inFlight(
   };
   await Promise.all(Array.from({ length: Math.min(width, count) }, client));
 }
+
+const NS_PER_MS = 1_000_000n;
+
+/** Milliseconds of a clock that all processes of this machine share. */
+export function sharedNow(): number {
+  const ns = process.hrtime.bigint();
+  return Number(ns / NS_PER_MS) + Number(ns % NS_PER_MS) / Number(NS_PER_MS);
+}

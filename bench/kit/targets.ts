@@ -43,6 +43,20 @@ function difference(left: Pick, right: Pick) {
   };
 }
 
+/** How often the pipe's part ours adds beyond the flush. */
+function firstToken(clients: number) {
+  return (results: Results): number[] => {
+    const [pipes, flushes] = [
+      results.samples(`pipe @${clients}`, 'addedP50Ms'),
+      results.samples(`flush @${clients}`, 'p50Ms'),
+    ];
+    return results.samples(`orchd @${clients}`, 'addedP50Ms').flatMap((value, at) => {
+      const [pipe, flush] = [pipes[at], flushes[at]];
+      return pipe === undefined || flush === undefined || pipe <= 0 ? [] : [(value - flush) / pipe];
+    });
+  };
+}
+
 const more = (name: string, bound: number, aim: number, samples: Target['samples']): Target => ({
   name,
   better: 'more',
@@ -116,7 +130,14 @@ const TARGETS: readonly Target[] = [
     25,
     plain(['follower of a waiting job', 'rssKib']),
   ),
+  ...[1, 50, 200].map((clients) =>
+    less(`first token of ${clients} streams: added p50 less a flush ÷ bare pipe`, 1.5, firstToken(clients)),
+  ),
+  less('cancel to the last token: p99 ms', 250, plain(['cancel by order', 'p99Ms'])),
+  less('stream left to the last token: p99 ms', 250, plain(['cancel by leaving', 'p99Ms'])),
   less('pick and claim, 1M ÷ 1k waiting', 2, ratio(['pick 1M', 'p50Us'], ['pick 1k', 'p50Us'])),
+  less('decision among 1,000 workers, 100k waiting: p99 µs', 1000, plain(['decide, least-loaded', 'p99Us'])),
+  less('a step that looks at 200 starved models: p50 µs', 1000, plain(['plan', 'p50Us'])),
   less('heap bytes per waiting job', 1331, plain(['heap', 'heapBytes'])),
   less('heap bytes per waiting job, reopened', 1331, plain(['heap reopened', 'heapBytes'])),
   less('restart from log, 100k jobs, ms', 2000, plain(['restart from log', 'openMs'])),

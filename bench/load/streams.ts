@@ -3,12 +3,13 @@ import { type IncomingMessage, request } from 'node:http';
 import type { Values } from '../kit/bench.ts';
 import { Meter } from '../kit/meter.ts';
 import { inFlight, sleep } from '../kit/numbers.ts';
+import { MODEL } from '../systems/pool-stub.ts';
 import { TokenCount } from './token-count.ts';
 
 /** Streams that are being opened at once. */
 const OPENING = 16;
 
-/** The pipe has the stream at once; ours is asked for a job that relays it, or waits for ever, and followed. */
+/** The pipe has the stream at once; ours is asked for an inference, or for a job that waits for ever, and followed. */
 export type StreamKind = 'pipe' | 'orchd' | 'waiting';
 
 export interface StreamsLoad {
@@ -72,7 +73,8 @@ export async function start(load: StreamsLoad): Promise<void> {
 async function open({ kind, port, everyMs }: StreamsLoad): Promise<IncomingMessage> {
   const path = `/?everyMs=${everyMs}`;
   if (kind === 'pipe') return ask(port, path);
-  const job = { type: kind === 'orchd' ? 'relay' : 'waiting', payload: { path } };
+  const job =
+    kind === 'orchd' ? { type: 'inference', model: MODEL, prompt: path } : { type: 'waiting', payload: {} };
   return ask(port, `/v2/tasks/${await submit(port, job)}/events`);
 }
 

@@ -1,5 +1,5 @@
 /** Counts the numbered tokens in the bytes of a stream, and those that should have come and did not. */
-import { DIGITS } from '../systems/relay-upstream.ts';
+import { DIGITS } from '../systems/source.ts';
 
 const MARK = Buffer.from('"t":"');
 /** A mark and its number may be cut between two pieces; nothing longer is looked for, but for the end. */
@@ -30,7 +30,7 @@ export class TokenCount {
 
   /** The stream has ended: it must have said how many tokens there were. */
   end(): void {
-    const sent = /"result":(\d+)/.exec(this.#tail)?.[1];
+    const sent = /"sent":(\d+)/.exec(this.#tail)?.[1];
     if (sent === undefined) throw new Error(`a stream ended without its end: ${this.#tail}`);
     this.missing += Number(sent) - this.next;
   }

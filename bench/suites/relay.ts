@@ -1,6 +1,7 @@
 /**
  * Tokens from a model to those who follow, beside a bare pipe of Node in front of the same model, in turns: what a
- * token costs the relay, and what an open stream and a follower of a waiting job take.
+ * token costs the relay, and what an open stream and a follower of a waiting job take. Ours reads the model by the way
+ * to a worker that a pool manager runs.
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,14 +12,14 @@ import { type Standing, standing } from '../kit/standing.ts';
 import { start as hold, measure as load, type RelayLoad, type StreamKind } from '../load/streams.ts';
 import { start as startOrchd } from '../systems/relay-orchd.ts';
 import { start as startPipe } from '../systems/relay-pipe.ts';
-import { start as startUpstream } from '../systems/relay-upstream.ts';
+import { start as startUpstream } from '../systems/source.ts';
 
 const urlOf = (path: string): string => new URL(path, import.meta.url).href;
 const LOAD = { measure: load, url: urlOf('../load/streams.ts') };
 const HOLD = { start: hold, url: LOAD.url };
 const ORCHD = { start: startOrchd, url: urlOf('../systems/relay-orchd.ts') };
 const PIPE = { start: startPipe, url: urlOf('../systems/relay-pipe.ts') };
-const UPSTREAM = { start: startUpstream, url: urlOf('../systems/relay-upstream.ts') };
+const UPSTREAM = { start: startUpstream, url: urlOf('../systems/source.ts') };
 
 const KINDS = ['pipe', 'orchd'] as const;
 /** The nursery grows with the rate of garbage up to a bound, whatever is open: kept small, growth is what streams hold. */

@@ -265,8 +265,11 @@ function pieces(
   on: (piece: Buffer) => void,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    const broken = (error?: Error): void => reject(new Broken('', { cause: error }));
-    if (response.destroyed) return broken();
+    const broken = (error?: Error): void => {
+      // It closes after its end too: an error that nobody would hear is not made, since that costs as much as a token.
+      if (!response.readableEnded) reject(new Broken('', { cause: error }));
+    };
+    if (response.destroyed) return reject(new Broken());
     let sincePause = 0;
     response.on('end', resolve).on('error', broken).on('close', broken);
     response.on('data', (piece: Buffer) => {
