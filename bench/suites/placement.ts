@@ -29,7 +29,12 @@ const PRINCIPALS = 4;
 const STEP_MS = 5;
 
 /** Every way that the scheduler has to choose among workers. */
-const ALGORITHMS: readonly PlacementAlgorithm[] = ['least-loaded'];
+const ALGORITHMS: readonly PlacementAlgorithm[] = [
+  'least-loaded',
+  'most-vram-free',
+  'round-robin',
+  'multi-objective',
+];
 
 type Shape = 'decide' | 'report' | 'plan';
 

@@ -1,28 +1,18 @@
 /** Which workers should go so that another model finds room. A busy one never goes: it is drained first. */
 import type { WorkerRecord } from '../../../model/records.ts';
-import type { BackendEntry } from '../../fleet.ts';
-import { backendOf } from '../../pools/pools.ts';
 import type { PoolSettings } from '../../settings.ts';
-import type { State } from '../../state.ts';
-import type { Place } from './room.ts';
-
-export interface Victim {
-  readonly id: string;
-  readonly record: WorkerRecord;
-  readonly backend: BackendEntry | undefined;
-}
+import type { Place, Resident } from './room.ts';
 
 export type Making =
   /** These can go now, and then there is room. */
-  | { readonly is: 'evict'; readonly victims: readonly Victim[] }
+  | { readonly is: 'evict'; readonly victims: readonly Resident[] }
   /** These must finish first. */
-  | { readonly is: 'drain'; readonly victims: readonly Victim[] }
+  | { readonly is: 'drain'; readonly victims: readonly Resident[] }
   /** It will come by itself: workers are on their way out already. */
   | { readonly is: 'coming' }
   | { readonly is: 'none'; readonly why: string };
 
-interface Asked {
-  readonly state: State;
+export interface Asked {
   readonly settings: PoolSettings;
   readonly now: number;
   /** Of the one who waits: whether he has waited long enough for others to be drained. */
@@ -31,66 +21,70 @@ interface Asked {
   readonly isBack: boolean;
 }
 
+const IN_USE: Making = { is: 'none', why: 'the workers there are in use' };
+const BY_HAND: Making = { is: 'none', why: 'eviction is left to operators' };
+const TOO_NEW: Making = { is: 'none', why: 'the workers there have just started' };
+const COMING: Making = { is: 'coming' };
+
 /** What to do on one device so that so many bytes come free. */
 export function makeRoom(asked: Asked, place: Place, needBytes: number): Making {
-  const { state, settings, now } = asked;
+  const { settings, now } = asked;
+  const here = place.residents;
   let missing = needBytes - place.freeBytes;
-  const here = workersOn(state, place);
   for (const { record } of here) if (isLeaving(record)) missing -= record.vramBytes;
-  if (missing <= 0) return { is: 'coming' };
-  if (settings.eviction === 'manual') return { is: 'none', why: 'eviction is left to operators' };
-  const idle = here.filter((each) => isIdle(each) && (!asked.isBack || mayGo(each, settings, now)));
-  const evicted = take(idle.sort(leastWanted(settings.eviction, now)), missing);
+  if (missing <= 0) return COMING;
+  if (settings.eviction === 'manual') return BY_HAND;
+  const mayGo = (each: Resident): boolean =>
+    isIdle(each) && (!asked.isBack || hasHadItsTime(each, settings, now));
+  const evicted = pick(here, mayGo, missing, settings.eviction, now);
   if (evicted) return { is: 'evict', victims: evicted };
-  if (!asked.mayDrain) return { is: 'none', why: 'the workers there are in use' };
-  const busy = here.filter((each) => !isLeaving(each.record) && isResident(each, settings, now));
-  const drained = take(busy.sort(leastWanted(settings.eviction, now)), missing);
-  return drained
-    ? { is: 'drain', victims: drained }
-    : { is: 'none', why: 'the workers there have just started' };
+  if (!asked.mayDrain) return IN_USE;
+  const isSettled = (each: Resident): boolean => !isLeaving(each.record) && isResident(each, settings, now);
+  const drained = pick(here, isSettled, missing, settings.eviction, now);
+  return drained ? { is: 'drain', victims: drained } : TOO_NEW;
 }
 
-/** The first of them that together have as much as is missing. */
-function take(sorted: readonly Victim[], missing: number): Victim[] | undefined {
-  const taken: Victim[] = [];
+/** The least wanted of those that may go, as many as together have what is missing; undefined where they have not. */
+function pick(
+  here: readonly Resident[],
+  mayGo: (each: Resident) => boolean,
+  missing: number,
+  policy: PoolSettings['eviction'],
+  now: number,
+): Resident[] | undefined {
   let bytes = 0;
-  for (const victim of sorted) {
-    taken.push(victim);
-    bytes += victim.record.vramBytes;
-    if (bytes >= missing) return taken;
+  for (const each of here) if (mayGo(each)) bytes += each.record.vramBytes;
+  // Mostly they have not: then nothing needs to be sorted.
+  if (bytes < missing) return undefined;
+  const sorted = here.filter(mayGo).sort(leastWanted(policy, now));
+  const taken: Resident[] = [];
+  for (let freed = 0; freed < missing; freed += (taken.at(-1) as Resident).record.vramBytes) {
+    taken.push(sorted[taken.length] as Resident);
   }
-  return undefined;
-}
-
-function workersOn(state: State, { pool, device }: Place): Victim[] {
-  return state.workers.on(pool.report.id, device.id).map(([id, record]) => ({
-    id,
-    record,
-    backend: state.fleet.backends.get(backendOf(record.pool, id)),
-  }));
+  return taken;
 }
 
 const isLeaving = ({ state }: WorkerRecord): boolean => state === 'stopping' || state === 'draining';
 
-const isIdle = ({ record, backend }: Victim): boolean =>
+const isIdle = ({ record, backend }: Resident): boolean =>
   record.state === 'running' && (backend?.used ?? 0) === 0;
 
-/** One that nobody wants may go at once; one that is used has its time. */
-function mayGo(victim: Victim, settings: PoolSettings, now: number): boolean {
-  const isWanted = victim.backend?.lanes.some((lane) => lane.size > 0) ?? false;
-  const isUsed = isWanted || now - lastUse(victim) < settings.minResidentMs;
-  return !isUsed || isResident(victim, settings, now);
+/** One that nobody wants has had it at once; one that is used gets so long. */
+function hasHadItsTime(each: Resident, settings: PoolSettings, now: number): boolean {
+  const isWanted = each.backend?.lanes.some((lane) => lane.size > 0) ?? false;
+  const isUsed = isWanted || now - lastUse(each) < settings.minResidentMs;
+  return !isUsed || isResident(each, settings, now);
 }
 
-const isResident = ({ record }: Victim, settings: PoolSettings, now: number): boolean =>
+const isResident = ({ record }: Resident, settings: PoolSettings, now: number): boolean =>
   record.state === 'running' && now - record.at >= settings.minResidentMs;
 
-export const lastUse = ({ record, backend }: Victim): number =>
+export const lastUse = ({ record, backend }: Omit<Resident, 'id'>): number =>
   backend && backend.uses > 0 ? backend.idleSince : record.at;
 
 /** Who goes first: without work before busy, then by the policy. */
-function leastWanted(policy: PoolSettings['eviction'], now: number): (a: Victim, b: Victim) => number {
-  const rate = ({ record, backend }: Victim): number => (backend?.uses ?? 0) / (now - record.at + 1);
+function leastWanted(policy: PoolSettings['eviction'], now: number): (a: Resident, b: Resident) => number {
+  const rate = ({ record, backend }: Resident): number => (backend?.uses ?? 0) / (now - record.at + 1);
   return (a, b) => {
     const waiting = waitingFor(a) - waitingFor(b);
     if (waiting !== 0) return waiting;
@@ -98,5 +92,5 @@ function leastWanted(policy: PoolSettings['eviction'], now: number): (a: Victim,
   };
 }
 
-const waitingFor = ({ backend }: Victim): number =>
+const waitingFor = ({ backend }: Resident): number =>
   backend?.lanes.reduce((sum, lane) => sum + lane.size, 0) ?? 0;

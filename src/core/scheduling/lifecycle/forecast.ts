@@ -9,7 +9,7 @@ import type { StartHints } from '../predict.ts';
 import { type PoolSize, wantedWorkers } from '../prewarm.ts';
 import { lastUse } from './evict.ts';
 import { start } from './plan.ts';
-import { byPreference, placesFor } from './room.ts';
+import { roomiest, Survey } from './room.ts';
 
 /** How often it is looked ahead, and how often what was learned is written down. */
 const LOOK_MS = 10_000;
@@ -58,15 +58,16 @@ export function lookAhead(turn: Turn): void {
   const { pools, catalog, demands } = turn.state;
   if (!turn.settings.pools.prewarm || turn.now - pools.lookedAheadAt < LOOK_MS) return;
   pools.lookedAheadAt = turn.now;
+  const survey = new Survey(turn.state);
   for (const [id, demand] of demands) {
     const model = catalog.get(id);
     if (!model) demands.delete(id);
-    else if (model.state === 'active') warm(turn, model, demand);
+    else if (model.state === 'active') warm(turn, model, demand, survey);
   }
   writeDown(turn);
 }
 
-function warm(turn: Turn, model: ModelRecord, demand: Demand): void {
+function warm(turn: Turn, model: ModelRecord, demand: Demand, survey: Survey): void {
   const { state, settings } = turn;
   const failed = state.pools.failedStarts.get(model.ref);
   if (failed && failed.until > turn.now) return;
@@ -74,9 +75,8 @@ function warm(turn: Turn, model: ModelRecord, demand: Demand): void {
   if (workers.starting > 0) return;
   const { workers: wanted, reason } = sizeOf(turn, model, demand, workers);
   if (wanted <= workers.running) return;
-  const places = placesFor(state, { labels: undefined, vramBytes: model.vramBytes });
-  places.sort(byPreference(settings.pools.region));
-  const place = places.find(({ freeBytes }) => freeBytes >= model.vramBytes);
+  const places = survey.for({ labels: undefined, vramBytes: model.vramBytes });
+  const place = roomiest(places, model.vramBytes, settings.pools.region);
   if (place) start(turn, model, place, `prewarm (${reason})`, 1);
 }
 
@@ -107,7 +107,7 @@ function crewOf({ state }: Turn, model: ModelRecord): Workforce {
     const backend = state.fleet.backends.get(backendOf(record.pool, id));
     if (backend) slots = backend.info.slots;
     if (backend && backend.used > 0) isBusy = true;
-    idleSince = Math.max(idleSince, lastUse({ id, record, backend }));
+    idleSince = Math.max(idleSince, lastUse({ record, backend }));
   }
   return { running, starting, slots, idleSince: isBusy || running === 0 ? undefined : idleSince };
 }

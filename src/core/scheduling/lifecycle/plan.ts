@@ -10,8 +10,8 @@ import type { ModelRecord, WorkerRecord } from '../../../model/records.ts';
 import { backendOf } from '../../pools/pools.ts';
 import type { Lane } from '../../queue/lane.ts';
 import type { Turn } from '../../turn.ts';
-import { type Making, makeRoom, type Victim } from './evict.ts';
-import { byPreference, type Place, placesFor } from './room.ts';
+import { type Asked, type Making, makeRoom } from './evict.ts';
+import { distanceTo, type Place, type Resident, roomiest, Survey } from './room.ts';
 
 /** Looks at the lanes that nobody can serve: at all of them when pools have changed, else at the new ones. */
 export function plan(turn: Turn): void {
@@ -20,7 +20,8 @@ export function plan(turn: Turn): void {
   if (fleet.emptied.size > 0) stopEmptied(turn);
   const lanes = pools.changed ? fleet.starved : fleet.hungry;
   if (lanes.size > 0 && !turn.state.full && !turn.state.paused) {
-    for (const lane of inOrder(lanes)) provide(turn, lane);
+    const survey = new Survey(turn.state);
+    for (const lane of inOrder(lanes)) provide(turn, lane, survey);
   }
   pools.changed = false;
   fleet.hungry.clear();
@@ -46,15 +47,15 @@ function inOrder(lanes: Iterable<Lane>): Lane[] {
   return keyed.sort((a, b) => a.rank - b.rank || a.n - b.n).map(({ lane }) => lane);
 }
 
-function provide(turn: Turn, lane: Lane): void {
+function provide(turn: Turn, lane: Lane, survey: Survey): void {
   const { modelRef, kind } = lane.need;
   const model = modelRef === undefined ? undefined : turn.state.catalog.find(modelRef);
   if (!model || (kind !== undefined && kind !== 'worker')) return;
-  lane.waitsFor = startFor(turn, lane, model);
+  lane.waitsFor = startFor(turn, lane, model, survey);
 }
 
 /** Starts a worker for a lane, or makes room for one; returns why not, or what is waited for. */
-function startFor(turn: Turn, lane: Lane, model: ModelRecord): string | undefined {
+function startFor(turn: Turn, lane: Lane, model: ModelRecord, survey: Survey): string | undefined {
   const { state } = turn;
   const failed = state.pools.failedStarts.get(model.ref);
   if (failed && failed.until > turn.now) return `its worker failed to start: ${failed.error.message}`;
@@ -64,17 +65,10 @@ function startFor(turn: Turn, lane: Lane, model: ModelRecord): string | undefine
   if (all >= turn.settings.pools.maxWorkersPerModel) return undefined;
   // Another one there would be of no more use than the one that is.
   const useless = unusableIn(turn, model.ref);
-  const places = placesFor(state, { labels: lane.need.labels, vramBytes: model.vramBytes }).filter(
-    ({ pool }) => !useless.has(pool.report.id),
-  );
-  if (places.length === 0) {
-    const [why] = useless.values();
-    return why === undefined
-      ? 'no pool that can be used has a device for it'
-      : `its worker cannot be used: ${why}`;
-  }
-  places.sort(byPreference(regionOf(turn, lane)));
-  const place = places.find(({ freeBytes }) => freeBytes >= model.vramBytes);
+  const fitting = survey.for({ labels: lane.need.labels, vramBytes: model.vramBytes });
+  const places = useless ? fitting.filter(({ pool }) => !useless.has(pool.report.id)) : fitting;
+  if (places.length === 0) return nowhere(useless);
+  const place = roomiest(places, model.vramBytes, regionOf(turn, lane));
   if (place) {
     start(turn, model, place, running > 0 ? 'load' : 'demand', (failed?.tries ?? 0) + 1);
     return 'a worker with this model is starting';
@@ -94,13 +88,22 @@ function count(turn: Turn, modelRef: string): { starting: number; running: numbe
 }
 
 /** The pools whose worker with this model is there and cannot be used, and why. */
-function unusableIn(turn: Turn, modelRef: string): Map<string, string> {
-  const found = new Map<string, string>();
+function unusableIn(turn: Turn, modelRef: string): Map<string, string> | undefined {
+  let found: Map<string, string> | undefined;
   for (const [id, { pool }] of turn.state.workers.of(modelRef)) {
     const why = turn.state.pools.get(pool)?.workers.get(id)?.unusable;
-    if (why !== undefined) found.set(pool, why);
+    if (why === undefined) continue;
+    found ??= new Map();
+    found.set(pool, why);
   }
   return found;
+}
+
+function nowhere(useless: ReadonlyMap<string, string> | undefined): string {
+  const [why] = useless?.values() ?? [];
+  return why === undefined
+    ? 'no pool that can be used has a device for it'
+    : `its worker cannot be used: ${why}`;
 }
 
 function isServing(turn: Turn, pool: string, id: string): boolean {
@@ -123,37 +126,48 @@ const regionOf = (turn: Turn, lane: Lane): string | undefined =>
 
 /** Lets others go, on the device where that costs least. */
 function clear(turn: Turn, lane: Lane, model: ModelRecord, places: readonly Place[]): string {
-  const { state, now } = turn;
-  const settings = turn.settings.pools;
-  const oldest = Math.min(lane.interactive.oldest()?.readyAt ?? now, lane.batch.oldest()?.readyAt ?? now);
-  const evictedAt = state.pools.evictedAt.get(model.ref) ?? Number.NEGATIVE_INFINITY;
-  const asked = {
-    state,
-    settings,
-    now,
-    mayDrain: now - oldest >= settings.drainAfterMs,
-    isBack: now - evictedAt < settings.minResidentMs,
-  };
-  let best: Exclude<Making, { is: 'none' | 'coming' }> | undefined;
+  const asked = askedFor(turn, lane, model);
+  const region = regionOf(turn, lane);
+  let best: Cleared | undefined;
   let why = 'there is no room for it';
   for (const place of places) {
     const making = makeRoom(asked, place, model.vramBytes);
     if (making.is === 'coming') return 'a worker with another model is on its way out';
     if (making.is === 'none') why = making.why;
-    else if (!best || isCheaper(making, best)) best = making;
+    else if (!best || isCheaper({ making, place }, best, region)) best = { making, place };
   }
   if (!best) return why;
-  for (const victim of best.victims) {
-    state.pools.evictedAt.set(victim.record.modelRef, now);
-    if (best.is === 'evict') stop(turn, victim, `evicted (${settings.eviction}) for ${model.id}`);
+  const { eviction } = asked.settings;
+  for (const victim of best.making.victims) {
+    turn.state.pools.evictedAt.set(victim.record.modelRef, turn.now);
+    if (best.making.is === 'evict') stop(turn, victim, `evicted (${eviction}) for ${model.id}`);
     else drain(turn, victim, `drained for ${model.id}`);
   }
+  best.place.changed();
   return 'a worker with another model makes room';
 }
 
-function isCheaper(a: { is: string; victims: readonly unknown[] }, b: typeof a): boolean {
-  if (a.is !== b.is) return a.is === 'evict';
-  return a.victims.length < b.victims.length;
+interface Cleared {
+  readonly making: Exclude<Making, { is: 'none' | 'coming' }>;
+  readonly place: Place;
+}
+
+function askedFor({ state, settings, now }: Turn, lane: Lane, model: ModelRecord): Asked {
+  const oldest = Math.min(lane.interactive.oldest()?.readyAt ?? now, lane.batch.oldest()?.readyAt ?? now);
+  const evictedAt = state.pools.evictedAt.get(model.ref) ?? Number.NEGATIVE_INFINITY;
+  return {
+    settings: settings.pools,
+    now,
+    mayDrain: now - oldest >= settings.pools.drainAfterMs,
+    isBack: now - evictedAt < settings.pools.minResidentMs,
+  };
+}
+
+/** Evicting before draining, near before far, few before many. */
+function isCheaper(a: Cleared, b: Cleared, region: string | undefined): boolean {
+  if (a.making.is !== b.making.is) return a.making.is === 'evict';
+  const nearer = distanceTo(a.place, region) - distanceTo(b.place, region);
+  return nearer === 0 ? a.making.victims.length < b.making.victims.length : nearer < 0;
 }
 
 export function start(turn: Turn, model: ModelRecord, place: Place, why: string, tries: number): void {
@@ -172,17 +186,18 @@ export function start(turn: Turn, model: ModelRecord, place: Place, why: string,
     tries,
   };
   turn.put('worker', newId(turn), record, `start:${why}`);
+  place.changed();
 }
 
 /** No other brain makes the same: its owner is in it, and the place in the order of everything. */
 const newId = (turn: Turn): string =>
   `w-${(turn.state.brain?.owner ?? '').slice(0, 8)}-${(turn.state.seq + 1).toString(36)}`;
 
-export function stop(turn: Turn, { id, record }: Pick<Victim, 'id' | 'record'>, why: string): void {
+export function stop(turn: Turn, { id, record }: Pick<Resident, 'id' | 'record'>, why: string): void {
   move(turn, id, record, 'stopping', why);
 }
 
-export function drain(turn: Turn, { id, record }: Pick<Victim, 'id' | 'record'>, why: string): void {
+export function drain(turn: Turn, { id, record }: Pick<Resident, 'id' | 'record'>, why: string): void {
   move(turn, id, record, 'draining', why);
 }
 

@@ -1,57 +1,121 @@
-/** Where a worker with a model could be started: hard constraints first, then what is preferred. Pure. */
-import type { ModelRecord } from '../../../model/records.ts';
-import type { Device, PoolEntry } from '../../pools/pools.ts';
+/** Where a worker with a model could be started: hard constraints first, then what is preferred. */
+import type { ModelRecord, WorkerRecord } from '../../../model/records.ts';
+import type { BackendEntry } from '../../fleet.ts';
+import { backendOf, type Device, type PoolEntry } from '../../pools/pools.ts';
 import type { Need } from '../../queue/lane.ts';
 import type { State } from '../../state.ts';
 
-export interface Place {
-  readonly pool: PoolEntry;
-  readonly device: Device;
-  /** What is free there, without what was promised to workers that its manager does not show yet. */
-  readonly freeBytes: number;
+/** A worker, with what the fleet knows of it. */
+export interface Resident {
+  readonly id: string;
+  readonly record: WorkerRecord;
+  readonly backend: BackendEntry | undefined;
 }
 
 /** What a pool or a device must have, whatever is on it now. */
 export type Demand = Pick<Need, 'labels'> & Pick<ModelRecord, 'vramBytes'>;
 
-/** Devices on which it would fit if they were empty, of pools that may be used. */
-export function placesFor(state: State, demand: Demand): Place[] {
-  const places: Place[] = [];
-  for (const [id, pool] of state.pools.known) {
-    if (!mayUse(state, id, pool, demand)) continue;
-    for (const device of pool.devices.values()) {
-      if (!device.ok || device.totalBytes < demand.vramBytes) continue;
-      places.push({ pool, device, freeBytes: freeBytes(state, id, pool, device) });
-    }
+/** A device that can be used, and what is on it. Looked at once for all who ask in the same step. */
+export class Place {
+  readonly pool: PoolEntry;
+  readonly device: Device;
+  readonly #state: State;
+  #residents: Resident[] | undefined;
+  #freeBytes: number | undefined;
+
+  constructor(state: State, pool: PoolEntry, device: Device) {
+    this.#state = state;
+    this.pool = pool;
+    this.device = device;
   }
-  return places;
+
+  get residents(): readonly Resident[] {
+    const { workers, fleet } = this.#state;
+    const pool = this.pool.report.id;
+    this.#residents ??= workers.on(pool, this.device.id).map(([id, record]) => {
+      return { id, record, backend: fleet.backends.get(backendOf(pool, id)) };
+    });
+    return this.#residents;
+  }
+
+  /** What is free there, without what was promised to workers that its manager does not show yet. */
+  get freeBytes(): number {
+    if (this.#freeBytes !== undefined) return this.#freeBytes;
+    let free = this.device.availableBytes;
+    for (const { id, record } of this.residents) {
+      // Ordered, and not seen yet; or given up, and perhaps on its way all the same.
+      if (!this.pool.workers.has(id)) free -= record.vramBytes;
+    }
+    this.#freeBytes = free;
+    return free;
+  }
+
+  /** Something was decided about it. */
+  changed(): void {
+    this.#residents = undefined;
+    this.#freeBytes = undefined;
+  }
 }
 
-function mayUse(state: State, id: string, pool: PoolEntry, { labels }: Demand): boolean {
-  if (!pool.up || state.tables.pool.get(id)?.draining) return false;
+/** The devices of all pools that answer and are not drained. */
+export class Survey {
+  readonly #state: State;
+  #places: Place[] | undefined;
+
+  constructor(state: State) {
+    this.#state = state;
+  }
+
+  /** Those on which it would fit if they were empty. */
+  for({ labels, vramBytes }: Demand): Place[] {
+    this.#places ??= this.#all();
+    return this.#places.filter(
+      ({ pool, device }) => device.totalBytes >= vramBytes && hasLabels(pool, labels),
+    );
+  }
+
+  #all(): Place[] {
+    const places: Place[] = [];
+    for (const [id, pool] of this.#state.pools.known) {
+      if (!pool.up || this.#state.tables.pool.get(id)?.draining) continue;
+      for (const device of pool.devices.values()) {
+        if (device.ok) places.push(new Place(this.#state, pool, device));
+      }
+    }
+    return places;
+  }
+}
+
+function hasLabels(pool: PoolEntry, labels: Need['labels']): boolean {
   return !labels || Object.entries(labels).every(([name, value]) => labelOf(pool, name) === value);
 }
 
-export function labelOf({ report }: PoolEntry, name: string): string | undefined {
+function labelOf({ report }: PoolEntry, name: string): string | undefined {
   if (name === 'region') return report.region;
   if (name === 'pool') return report.id;
   return report.labels[name];
 }
 
-function freeBytes(state: State, poolId: string, pool: PoolEntry, device: Device): number {
-  let free = device.availableBytes;
-  for (const [id, record] of state.workers.on(poolId, device.id)) {
-    // Ordered, and not seen yet; or given up, and perhaps on its way all the same.
-    if (!pool.workers.has(id)) free -= record.vramBytes;
+export const distanceTo = ({ pool }: Place, region: string | undefined): number =>
+  region === undefined || pool.report.region === region ? 0 : 1;
+
+/** Of those with so much room the nearest, and of these the one with the most. */
+export function roomiest(
+  places: readonly Place[],
+  needBytes: number,
+  region: string | undefined,
+): Place | undefined {
+  let best: Place | undefined;
+  for (const place of places) {
+    if (place.freeBytes < needBytes) continue;
+    if (!best || isBetter(place, best, region)) best = place;
   }
-  return free;
+  return best;
 }
 
-/** Near pools first, then the device with the most room. */
-export function byPreference(region: string | undefined): (a: Place, b: Place) => number {
-  const distance = ({ pool }: Place): number =>
-    region === undefined || pool.report.region === region ? 0 : 1;
-  return (a, b) => distance(a) - distance(b) || b.freeBytes - a.freeBytes || a.device.id - b.device.id;
+function isBetter(a: Place, b: Place, region: string | undefined): boolean {
+  const nearer = distanceTo(a, region) - distanceTo(b, region);
+  return nearer === 0 ? a.freeBytes > b.freeBytes : nearer < 0;
 }
 
 /**

@@ -4,10 +4,10 @@ import type { PoolRecord, WorkerRecord } from '../../../model/records.ts';
 import { backendOf } from '../../pools/pools.ts';
 import { startFailed } from '../../pools/reconcile.ts';
 import type { Turn } from '../../turn.ts';
-import { lastUse, type Victim } from './evict.ts';
+import { lastUse } from './evict.ts';
 import { isExpected, lookAhead } from './forecast.ts';
 import { drain, start, stop } from './plan.ts';
-import { byPreference, placesFor } from './room.ts';
+import { type Resident, roomiest, Survey } from './room.ts';
 
 /** A manager gives up on a start by itself; one that is silent is given a little more. */
 const PATIENCE = 1.25;
@@ -15,7 +15,7 @@ const PATIENCE = 1.25;
 export function upkeep(turn: Turn): void {
   const { state } = turn;
   for (const [id, record] of [...state.workers.entries()]) {
-    if (state.pools.get(record.pool)?.up) tend(turn, victimOf(turn, id, record));
+    if (state.pools.get(record.pool)?.up) tend(turn, residentOf(turn, id, record));
     else if (record.state === 'starting') giveUpLate(turn, id, record);
   }
   for (const [id, order] of [...state.tables.pool.entries()]) if (order.reload) reload(turn, id, order);
@@ -24,13 +24,13 @@ export function upkeep(turn: Turn): void {
   if (state.fleet.starved.size > 0) state.pools.changed = true;
 }
 
-const victimOf = (turn: Turn, id: string, record: WorkerRecord): Victim => ({
+const residentOf = (turn: Turn, id: string, record: WorkerRecord): Resident => ({
   id,
   record,
   backend: turn.state.fleet.backends.get(backendOf(record.pool, id)),
 });
 
-function tend(turn: Turn, victim: Victim): void {
+function tend(turn: Turn, victim: Resident): void {
   const { id, record } = victim;
   const order = turn.state.tables.pool.get(record.pool);
   if (order?.draining && record.state !== 'stopping') return drainFor(turn, victim, order);
@@ -52,20 +52,20 @@ function giveUpLate(turn: Turn, id: string, record: WorkerRecord): void {
 }
 
 /** Past its time what still runs is ended with its worker. */
-function drainFor(turn: Turn, victim: Victim, order: PoolRecord): void {
+function drainFor(turn: Turn, victim: Resident, order: PoolRecord): void {
   const isLate = order.drainBy !== undefined && turn.now >= order.drainBy;
   if (isLate || (victim.backend?.used ?? 0) === 0)
     return stop(turn, victim, `the pool is drained by ${order.by}`);
   drain(turn, victim, `the pool is drained by ${order.by}`);
 }
 
-function stopWhenIdle(turn: Turn, victim: Victim): void {
+function stopWhenIdle(turn: Turn, victim: Resident): void {
   if (victim.record.state === 'draining' && (victim.backend?.used ?? 0) === 0) {
     stop(turn, victim, victim.record.why);
   }
 }
 
-function unloadIdle(turn: Turn, victim: Victim): void {
+function unloadIdle(turn: Turn, victim: Resident): void {
   const { eviction, idleUnloadMs } = turn.settings.pools;
   const { backend } = victim;
   if (eviction === 'manual' || !backend || backend.used > 0) return;
@@ -83,7 +83,7 @@ function reload(turn: Turn, id: string, order: PoolRecord): void {
     turn.put('pool', id, order.draining ? { ...order, reload: undefined } : null, 'reloaded');
     return;
   }
-  const places = placesFor(state, { labels: { pool: id }, vramBytes: model.vramBytes });
-  const place = places.sort(byPreference(undefined)).find(({ freeBytes }) => freeBytes >= model.vramBytes);
+  const places = new Survey(state).for({ labels: { pool: id }, vramBytes: model.vramBytes });
+  const place = roomiest(places, model.vramBytes, undefined);
   if (place) start(turn, model, place, `reload by ${order.by}`, 1);
 }
