@@ -163,7 +163,7 @@ export const ConfigSchema = section({
     start_tries: integer(2, 1, 10),
     start_cooldown_sec: waitSec(30),
     idle_unload_sec: waitSec(600),
-    min_resident_sec: keepSec(30),
+    min_resident_sec: keepSec(10),
     drain_after_sec: keepSec(30),
     max_workers_per_model: integer(64, 1, 10_000),
     scale_up_wait_sec: waitSec(10),

@@ -31,7 +31,8 @@ export interface BackendInfo {
 export function fits(need: Need, info: BackendInfo): boolean {
   if (need.kind !== undefined && need.kind !== info.kind) return false;
   if (info.types !== undefined && !info.types.includes(need.type)) return false;
-  if (need.model !== undefined && !hasModel(need, info)) return false;
+  // A worker has one model, and is there for those who ask for that one.
+  if (need.model === undefined ? info.home !== undefined : !hasModel(need, info)) return false;
   if (need.contextTokens !== undefined && need.contextTokens > (info.contextLength ?? Infinity)) return false;
   if (!need.labels) return true;
   return Object.entries(need.labels).every(([name, value]) => info.labels[name] === value);

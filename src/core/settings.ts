@@ -39,7 +39,10 @@ export interface PoolSettings {
   readonly startCooldownMs: number;
   /** A worker without work goes after this long. */
   readonly idleUnloadMs: number;
-  /** A worker that is in use is not evicted sooner after its start: two models must not chase each other. */
+  /**
+   * A worker that is in use is not evicted sooner after its start for a model that was itself evicted so lately:
+   * two models must not chase each other.
+   */
   readonly minResidentMs: number;
   /** How long a model without any worker waits before a busy one of another model is drained for it. */
   readonly drainAfterMs: number;
@@ -62,7 +65,7 @@ export const POOL_DEFAULTS: PoolSettings = {
   startTries: 2,
   startCooldownMs: 30_000,
   idleUnloadMs: 600_000,
-  minResidentMs: 30_000,
+  minResidentMs: 10_000,
   drainAfterMs: 30_000,
   maxWorkersPerModel: 64,
   scaleUpWaitMs: 10_000,

@@ -37,7 +37,11 @@ export const SubmitRequest = Type.Object(
     ),
     backend: optional(Type.String({ pattern: NAME, description: 'Only backends of this kind' })),
     model: optional(
-      Type.String({ pattern: MODEL, description: 'A model of the catalog, by id, alias or reference' }),
+      Type.String({
+        pattern: MODEL,
+        description:
+          'A model of the catalog, by id, alias or reference; the only one there is where none is named',
+      }),
     ),
     region: optional(Type.String({ pattern: NAME, description: 'Where it should run if it can' })),
     labels: optional(

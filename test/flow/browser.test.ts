@@ -1,6 +1,7 @@
 /** What a page in a real browser gets of the event stream, whose client we did not write. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -116,9 +117,16 @@ test('an EventSource in a page follows a job over kills of the brain and sees ev
   assert.equal(heard.at(-1)?.data.state, 'succeeded');
 });
 
+/** The client of OpenAI as it is published: modules that a browser can load. */
+const OPENAI = join(import.meta.dirname, '..', '..', 'node_modules', 'openai');
+
 /** The origin of a page that is not the brain's. */
 async function foreignOrigin(t: TestContext): Promise<string> {
-  const server = createServer((_, response) => response.setHeader('content-type', 'text/html').end('a page'));
+  const server = createServer(({ url = '' }, response) => {
+    if (!url.startsWith('/openai/')) return response.setHeader('content-type', 'text/html').end('a page');
+    const file = readFileSync(join(OPENAI, url.slice('/openai/'.length)));
+    return response.setHeader('content-type', 'text/javascript').end(file);
+  });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(() => server.close());
@@ -176,3 +184,38 @@ test(
     );
   },
 );
+
+/** Runs in the page: asks as any page does that has OpenAI's client. */
+async function chat({ url, client }: { url: string; client: string }): Promise<unknown[]> {
+  const { default: OpenAI } = (await import(client)) as typeof import('openai');
+  const openai = new OpenAI({
+    baseURL: `${url}/v1`,
+    apiKey: 'any',
+    maxRetries: 0,
+    dangerouslyAllowBrowser: true,
+  });
+  const asked = { model: 'demo', messages: [{ role: 'user' as const, content: 'one two three' }] };
+  try {
+    const { data: stream, response } = await openai.chat.completions
+      .create({ ...asked, stream: true })
+      .withResponse();
+    let text = '';
+    for await (const { choices } of stream) text += choices[0]?.delta.content ?? '';
+    const none = await openai.models.retrieve('none').catch((error) => error.code);
+    return [text.includes('one two three'), typeof response.headers.get('x-orchd-job-id'), none];
+  } catch (error) {
+    return [(error as Error).constructor.name];
+  }
+}
+
+test("OpenAI's own client works in a page of an allowed origin, and in no other", PATIENT, async (t) => {
+  const [allowed, other] = [await foreignOrigin(t), await foreignOrigin(t)];
+  const config = { server: { allowed_origins: [allowed] } };
+  const brain = await serve(t, { data: join(testFolder(t), 'data'), config });
+  const ask = async (origin: string): Promise<unknown[]> => {
+    const { page } = await pageAt(t, origin);
+    return page.evaluate(chat, { url: brain.url, client: `${origin}/openai/index.mjs` });
+  };
+  assert.deepEqual(await ask(allowed), [true, 'string', 'MODEL_NOT_FOUND']);
+  assert.deepEqual(await ask(other), ['APIConnectionError']);
+});

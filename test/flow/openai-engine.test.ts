@@ -230,7 +230,7 @@ describe('a model behind orchd', () => {
     await isFree();
   });
 
-  test('who leaves before the first word, or while waiting, is not answered by anybody', async () => {
+  test('who leaves while waiting is answered by nobody, streamed or not, and holds up nobody', async () => {
     const gone = new AbortController();
     const first = await client.chat.completions.create(ENDLESS).withResponse();
     await within(until(async () => (await running()).length === 1));
@@ -257,7 +257,7 @@ describe('a model behind orchd', () => {
     await isFree();
   });
 
-  test('who leaves while the prompt is read ends that too', async () => {
+  test('who leaves before the first word, while the prompt is read, ends that too', async () => {
     const prompt = 'x'.repeat(CONTEXT - 100);
     const { data: stream, response } = await client.completions
       .create({ model: 'tiny', prompt, max_tokens: 50, stream: true })

@@ -66,6 +66,11 @@ test('answers, streams, headers and refusals come through as the leader gave the
   assert.equal((await client.models.retrieve('shell')).id, 'shell');
   await assert.rejects(client.chat.completions.create({ ...CHAT, model: 'none' }), OpenAI.NotFoundError);
   await assert.rejects(client.chat.completions.create({ ...CHAT, n: 3 }), OpenAI.UnprocessableEntityError);
+  const embeddings = client.embeddings.create({ model: 'shell', input: 'x' });
+  await assert.rejects(embeddings, (error: InstanceType<typeof OpenAI.APIError>) => {
+    assert.deepEqual([error.status, error.code], [422, 'UNSUPPORTED']);
+    return error.headers?.has('x-orchd-job-id') === true;
+  });
 });
 
 test('who leaves a node that does not lead ends the job at the one that does', LONG, async (t) => {

@@ -77,6 +77,18 @@ describe('before a job is queued', () => {
     assert.equal(kit.engine.state.catalog.find('new')?.id, 'm');
   });
 
+  test('who names no model means the only one that there is, and never just any worker', () => {
+    const kit = kitWith();
+    kit.submit('a', { type: 'inference' });
+    assert.equal(kit.job('a').ask.model, 'm');
+    kit.submit('other', { type: 'command' });
+    assert.equal(kit.job('other').ask.model, undefined);
+    kit.obey();
+    kit.model('second');
+    kit.submit('b', { type: 'inference' });
+    assert.deepEqual([kit.job('b').ask.model, kit.state('b')], [undefined, 'queued']);
+  });
+
   test('jobs that need more context than a worker has are not given to it', () => {
     const kit = new PoolKit();
     kit.pool('p', [80]);

@@ -70,7 +70,7 @@ const reject = (reason: string, message: string): OrchdError =>
 
 /** What a job becomes by the model that it names: checked, and with the name resolved. */
 export function resolveModel(turn: Turn, submission: Submission): Submission {
-  const { model: name } = submission;
+  const name = submission.model ?? onlyModel(turn.state, submission);
   if (name === undefined) return submission;
   const model = turn.state.catalog.find(name);
   if (!model) {
@@ -82,10 +82,19 @@ export function resolveModel(turn: Turn, submission: Submission): Submission {
   checkCapacity(turn, model, submission);
   return {
     ...submission,
+    model: name,
     modelRef: model.ref,
     timeoutMs: submission.timeoutMs ?? turn.settings.pools.workerTimeoutMs,
     contextTokens: contextBucket(submission.contextTokens, model.contextLength),
   };
+}
+
+/** Who names no model means the only one that there is. */
+function onlyModel({ catalog }: State, { type, kind }: Submission): string | undefined {
+  if (catalog.size !== 1 || type !== 'inference' || (kind !== undefined && kind !== 'worker'))
+    return undefined;
+  const [model] = catalog.values();
+  return model?.state === 'active' ? model.id : undefined;
 }
 
 /** How long the context of a model is that the catalog does not know, nobody can judge. */

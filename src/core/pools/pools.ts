@@ -79,6 +79,8 @@ export class Pools {
   readonly failedStarts = new Map<string, FailedStarts>();
   /** How long a start took when one was last seen, by model. */
   readonly startMs = new Map<string, number>();
+  /** When a model last had to make room for another. */
+  readonly evictedAt = new Map<string, number>();
   /** When it was last looked ahead. */
   lookedAheadAt = 0;
   /** Something has changed that all waiting lanes should be looked at for. */

@@ -71,5 +71,8 @@ test('a job that waits for a worker says what is done about it', () => {
   assert.equal(why(kit, 'next'), 'backend_busy', 'its worker is there by now');
   kit.cancel('next');
   kit.ask('b', 'other');
-  assert.deepEqual([why(kit, 'b'), text(kit, 'b')], ['worker_start', 'a worker with another model makes room']);
+  assert.deepEqual(
+    [why(kit, 'b'), text(kit, 'b')],
+    ['worker_start', 'a worker with another model makes room'],
+  );
 });

@@ -27,6 +27,8 @@ interface Asked {
   readonly now: number;
   /** Of the one who waits: whether he has waited long enough for others to be drained. */
   readonly mayDrain: boolean;
+  /** Whether his model was itself sent away a short while ago: then the others have their time first. */
+  readonly isBack: boolean;
 }
 
 /** What to do on one device so that so many bytes come free. */
@@ -37,7 +39,7 @@ export function makeRoom(asked: Asked, place: Place, needBytes: number): Making 
   for (const { record } of here) if (isLeaving(record)) missing -= record.vramBytes;
   if (missing <= 0) return { is: 'coming' };
   if (settings.eviction === 'manual') return { is: 'none', why: 'eviction is left to operators' };
-  const idle = here.filter((each) => isIdle(each) && mayGo(each, settings, now));
+  const idle = here.filter((each) => isIdle(each) && (!asked.isBack || mayGo(each, settings, now)));
   const evicted = take(idle.sort(leastWanted(settings.eviction, now)), missing);
   if (evicted) return { is: 'evict', victims: evicted };
   if (!asked.mayDrain) return { is: 'none', why: 'the workers there are in use' };

@@ -233,6 +233,12 @@ describe('a worker that is in the way', () => {
     kit.pool('p', [12]);
     kit.model('a');
     kit.model('b');
+    kit.ask('first', 'a');
+    kit.obey();
+    finish(kit, 'first');
+    kit.ask('second', 'b');
+    assert.deepEqual(kit.obey(), ['stop a', 'start b'], 'who has not just been displaced need not wait');
+    finish(kit, 'second');
     let swaps = 0;
     for (let n = 0; n < 60; n++) {
       kit.ask(`j${n}`, n % 2 ? 'a' : 'b');

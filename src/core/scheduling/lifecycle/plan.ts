@@ -126,7 +126,14 @@ function clear(turn: Turn, lane: Lane, model: ModelRecord, places: readonly Plac
   const { state, now } = turn;
   const settings = turn.settings.pools;
   const oldest = Math.min(lane.interactive.oldest()?.readyAt ?? now, lane.batch.oldest()?.readyAt ?? now);
-  const asked = { state, settings, now, mayDrain: now - oldest >= settings.drainAfterMs };
+  const evictedAt = state.pools.evictedAt.get(model.ref) ?? Number.NEGATIVE_INFINITY;
+  const asked = {
+    state,
+    settings,
+    now,
+    mayDrain: now - oldest >= settings.drainAfterMs,
+    isBack: now - evictedAt < settings.minResidentMs,
+  };
   let best: Exclude<Making, { is: 'none' | 'coming' }> | undefined;
   let why = 'there is no room for it';
   for (const place of places) {
@@ -137,6 +144,7 @@ function clear(turn: Turn, lane: Lane, model: ModelRecord, places: readonly Plac
   }
   if (!best) return why;
   for (const victim of best.victims) {
+    state.pools.evictedAt.set(victim.record.modelRef, now);
     if (best.is === 'evict') stop(turn, victim, `evicted (${settings.eviction}) for ${model.id}`);
     else drain(turn, victim, `drained for ${model.id}`);
   }
