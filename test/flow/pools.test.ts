@@ -4,7 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { readEvents } from '../../src/wire/sse.ts';
@@ -84,13 +86,17 @@ test('[ORCH-1112] pool managers of the comma-separated list, and one that regist
   // One that does not answer is shown as such; when it comes back at another address it is found there.
   await late.kill();
   await becomes('late', 'unreachable');
-  writeFileSync(join(folder, 'late', 'port.json'), '{}');
+  const former = new URL(late.url);
+  const squatter = createServer((socket) => socket.destroy()).listen(Number(former.port), '127.0.0.1');
+  await once(squatter, 'listening');
+  shared.after(() => squatter.close());
   late = await poolProcess(shared, {
     folder,
     id: 'late',
     brain: brain.url,
     config: { cpu_memory: 20 * MIB },
   });
+  assert.notEqual(late.url, former.origin);
   await becomes('late', 'ok');
 });
 
@@ -136,13 +142,23 @@ describe('two models that do not fit together on a device', () => {
     assert.equal(gpus[0].available_vram, 400 * MIB);
   });
 
-  test('an idle one is evicted at once, and the log of the pool tells of it', async () => {
+  test('an idle one is evicted at once, and the logs of the pool and of the brain tell of it', async () => {
     const beta = await client.worker('demo:beta');
     const third = await client.run({ model: 'alpha', prompt: 'again', max_tokens: 1, ...ONCE });
     assert.equal((await third.end()).event, 'end');
     assert.equal((await client.workers()).length, 1);
     const log = await box.saw('out', new RegExp(`"a worker is stopped".*${beta.worker_id}`));
     assert.ok(log.includes('"a worker is ready"'));
+    await brain.saw('out', new RegExp(`"The worker is evicted.*${beta.worker_id}`));
+    const told = await brain.saw('out', new RegExp(`"The worker is gone.*${beta.worker_id}`));
+    const story = told
+      .split('\n')
+      .filter((line) => line.includes(beta.worker_id) && line.includes('"The worker '));
+    assert.deepEqual(
+      story.map((line) => /"The worker is (\w+)/.exec(line)?.[1]),
+      ['ready', 'evicted', 'gone'],
+    );
+    assert.match(told, /"The worker is drained: it takes nothing new and finishes what it has\."/);
   });
 });
 
