@@ -8,7 +8,8 @@ export const MIB = 2 ** 20;
 export const ABOUT =
   'This is the demo engine of orchd. It has no model, so it cannot think; it repeats what it hears. You said: ';
 
-const PATIENCE_MS = 20_000;
+/** Far more than anything takes, also where many tests share the processor. */
+const PATIENCE_MS = 60_000;
 const LOOK_MS = 15;
 
 /** Looks again and again until there is something, for a bounded time. */
