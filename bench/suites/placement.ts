@@ -3,7 +3,7 @@
  * 100,000 jobs that wait for those models. `decide`: the outcome of a running job comes in and the next one is claimed,
  * by each way to choose among workers. `report`: a pool says something new, and nothing has to be done about it.
  * `plan`: a pool says something new while nobody serves any of the 200 models, so that all are looked at; the memory is
- * taken by workers of 200 others that have just started and may not go yet.
+ * taken by workers of 200 others, of which the first step sends one away for each model, and the next see them go.
  */
 import { Engine, type Step } from '../../src/core/engine.ts';
 import type { EngineEvent } from '../../src/core/events.ts';

@@ -1,13 +1,18 @@
 /** Which workers should go so that another model finds room. A busy one never goes: it is drained first. */
-import type { WorkerRecord } from '../../../model/records.ts';
 import type { PoolSettings } from '../../settings.ts';
-import type { Place, Resident } from './room.ts';
+import { isIdle, isLeaving, type Place, type Resident } from './room.ts';
+
+interface Picked {
+  readonly victims: readonly Resident[];
+  /** How much the most wanted of them is wanted. */
+  readonly loss: number;
+}
 
 export type Making =
   /** These can go now, and then there is room. */
-  | { readonly is: 'evict'; readonly victims: readonly Resident[] }
+  | ({ readonly is: 'evict' } & Picked)
   /** These must finish first. */
-  | { readonly is: 'drain'; readonly victims: readonly Resident[] }
+  | ({ readonly is: 'drain' } & Picked)
   /** It will come by itself: workers are on their way out already. */
   | { readonly is: 'coming' }
   | { readonly is: 'none'; readonly why: string };
@@ -29,19 +34,20 @@ const COMING: Making = { is: 'coming' };
 /** What to do on one device so that so many bytes come free. */
 export function makeRoom(asked: Asked, place: Place, needBytes: number): Making {
   const { settings, now } = asked;
-  const here = place.residents;
-  let missing = needBytes - place.freeBytes;
-  for (const { record } of here) if (isLeaving(record)) missing -= record.vramBytes;
+  const missing = needBytes - place.freeBytes - place.leavingBytes;
   if (missing <= 0) return COMING;
   if (settings.eviction === 'manual') return BY_HAND;
+  // The usual answer while all are busy, and quick: it is given for every device to every model that waits.
+  if (place.idleBytes < missing && !asked.mayDrain) return IN_USE;
+  const here = place.residents;
   const mayGo = (each: Resident): boolean =>
     isIdle(each) && (!asked.isBack || hasHadItsTime(each, settings, now));
   const evicted = pick(here, mayGo, missing, settings.eviction, now);
-  if (evicted) return { is: 'evict', victims: evicted };
+  if (evicted) return { is: 'evict', ...evicted };
   if (!asked.mayDrain) return IN_USE;
   const isSettled = (each: Resident): boolean => !isLeaving(each.record) && isResident(each, settings, now);
   const drained = pick(here, isSettled, missing, settings.eviction, now);
-  return drained ? { is: 'drain', victims: drained } : TOO_NEW;
+  return drained ? { is: 'drain', ...drained } : TOO_NEW;
 }
 
 /** The least wanted of those that may go, as many as together have what is missing; undefined where they have not. */
@@ -51,7 +57,7 @@ function pick(
   missing: number,
   policy: PoolSettings['eviction'],
   now: number,
-): Resident[] | undefined {
+): Picked | undefined {
   let bytes = 0;
   for (const each of here) if (mayGo(each)) bytes += each.record.vramBytes;
   // Mostly they have not: then nothing needs to be sorted.
@@ -61,13 +67,8 @@ function pick(
   for (let freed = 0; freed < missing; freed += (taken.at(-1) as Resident).record.vramBytes) {
     taken.push(sorted[taken.length] as Resident);
   }
-  return taken;
+  return { victims: taken, loss: wantedBy(policy, now)(taken.at(-1) as Resident) };
 }
-
-const isLeaving = ({ state }: WorkerRecord): boolean => state === 'stopping' || state === 'draining';
-
-const isIdle = ({ record, backend }: Resident): boolean =>
-  record.state === 'running' && (backend?.used ?? 0) === 0;
 
 /** One that nobody wants has had it at once; one that is used gets so long. */
 function hasHadItsTime(each: Resident, settings: PoolSettings, now: number): boolean {
@@ -84,13 +85,15 @@ export const lastUse = ({ record, backend }: Omit<Resident, 'id'>): number =>
 
 /** Who goes first: without work before busy, then by the policy. */
 function leastWanted(policy: PoolSettings['eviction'], now: number): (a: Resident, b: Resident) => number {
-  const rate = ({ record, backend }: Resident): number => (backend?.uses ?? 0) / (now - record.at + 1);
-  return (a, b) => {
-    const waiting = waitingFor(a) - waitingFor(b);
-    if (waiting !== 0) return waiting;
-    return policy === 'lfu' ? rate(a) - rate(b) : lastUse(a) - lastUse(b);
-  };
+  const wanted = wantedBy(policy, now);
+  return (a, b) => waitingFor(a) - waitingFor(b) || wanted(a) - wanted(b);
 }
+
+/** How lately, or how often, it was used. */
+const wantedBy = (policy: PoolSettings['eviction'], now: number): ((each: Resident) => number) =>
+  policy === 'lfu'
+    ? ({ record, backend }) => (backend?.uses ?? 0) / (now - record.at + 1)
+    : (each) => lastUse(each);
 
 const waitingFor = ({ backend }: Resident): number =>
   backend?.lanes.reduce((sum, lane) => sum + lane.size, 0) ?? 0;

@@ -185,6 +185,15 @@ describe('a worker that is in the way', () => {
     assert.equal(manual.state('c'), 'claimed');
   });
 
+  test('is the one that is wanted least on any device', () => {
+    const kit = new PoolKit({ minResidentMs: 0 });
+    kit.pool('p', [12, 12, 12]);
+    for (const id of ['a', 'b', 'c', 'd']) kit.model(id);
+    for (const id of ['a', 'b', 'c', 'b', 'a', 'c', 'a']) used(kit, id, 1);
+    kit.ask('d', 'd');
+    assert.deepEqual(kit.workers(), ['a running', 'b stopping', 'c running']);
+  });
+
   test('[ORCH-1051] is ordered to stop; its memory counts as free when its manager no longer shows it', () => {
     const kit = crowded('lru');
     used(kit, 'a', 1);

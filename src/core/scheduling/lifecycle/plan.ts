@@ -68,7 +68,8 @@ function startFor(turn: Turn, lane: Lane, model: ModelRecord, survey: Survey): s
   const fitting = survey.for({ labels: lane.need.labels, vramBytes: model.vramBytes });
   const places = useless ? fitting.filter(({ pool }) => !useless.has(pool.report.id)) : fitting;
   if (places.length === 0) return nowhere(useless);
-  const place = roomiest(places, model.vramBytes, regionOf(turn, lane));
+  const hasRoom = survey.mostFree >= model.vramBytes;
+  const place = hasRoom ? roomiest(places, model.vramBytes, regionOf(turn, lane)) : undefined;
   if (place) {
     start(turn, model, place, running > 0 ? 'load' : 'demand', (failed?.tries ?? 0) + 1);
     return 'a worker with this model is starting';
@@ -163,11 +164,13 @@ function askedFor({ state, settings, now }: Turn, lane: Lane, model: ModelRecord
   };
 }
 
-/** Evicting before draining, near before far, few before many. */
+/** Evicting before draining, near before far, few before many, and then whoever is wanted least. */
 function isCheaper(a: Cleared, b: Cleared, region: string | undefined): boolean {
   if (a.making.is !== b.making.is) return a.making.is === 'evict';
   const nearer = distanceTo(a.place, region) - distanceTo(b.place, region);
-  return nearer === 0 ? a.making.victims.length < b.making.victims.length : nearer < 0;
+  if (nearer !== 0) return nearer < 0;
+  const fewer = a.making.victims.length - b.making.victims.length;
+  return fewer === 0 ? a.making.loss < b.making.loss : fewer < 0;
 }
 
 export function start(turn: Turn, model: ModelRecord, place: Place, why: string, tries: number): void {

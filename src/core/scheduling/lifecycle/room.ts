@@ -21,7 +21,7 @@ export class Place {
   readonly device: Device;
   readonly #state: State;
   #residents: Resident[] | undefined;
-  #freeBytes: number | undefined;
+  #sums: Sums | undefined;
 
   constructor(state: State, pool: PoolEntry, device: Device) {
     this.#state = state;
@@ -40,41 +40,87 @@ export class Place {
 
   /** What is free there, without what was promised to workers that its manager does not show yet. */
   get freeBytes(): number {
-    if (this.#freeBytes !== undefined) return this.#freeBytes;
-    let free = this.device.availableBytes;
-    for (const { id, record } of this.residents) {
-      // Ordered, and not seen yet; or given up, and perhaps on its way all the same.
-      if (!this.pool.workers.has(id)) free -= record.vramBytes;
-    }
-    this.#freeBytes = free;
-    return free;
+    this.#sums ??= this.#add();
+    return this.#sums.free;
+  }
+
+  /** What workers have that are on their way out. */
+  get leavingBytes(): number {
+    this.#sums ??= this.#add();
+    return this.#sums.leaving;
+  }
+
+  /** What workers have that do nothing. */
+  get idleBytes(): number {
+    this.#sums ??= this.#add();
+    return this.#sums.idle;
   }
 
   /** Something was decided about it. */
   changed(): void {
     this.#residents = undefined;
-    this.#freeBytes = undefined;
+    this.#sums = undefined;
+  }
+
+  #add(): Sums {
+    const sums = { free: this.device.availableBytes, leaving: 0, idle: 0 };
+    for (const resident of this.residents) {
+      const { id, record } = resident;
+      // Ordered, and not seen yet; or given up, and perhaps on its way all the same.
+      if (!this.pool.workers.has(id)) sums.free -= record.vramBytes;
+      if (isLeaving(record)) sums.leaving += record.vramBytes;
+      else if (isIdle(resident)) sums.idle += record.vramBytes;
+    }
+    return sums;
   }
 }
+
+interface Sums {
+  readonly free: number;
+  readonly leaving: number;
+  readonly idle: number;
+}
+
+export const isLeaving = ({ state }: WorkerRecord): boolean => state === 'stopping' || state === 'draining';
+
+export const isIdle = ({ record, backend }: Resident): boolean =>
+  record.state === 'running' && (backend?.used ?? 0) === 0;
 
 /** The devices of all pools that answer and are not drained. */
 export class Survey {
   readonly #state: State;
-  #places: Place[] | undefined;
+  #places: readonly Place[] | undefined;
+  /** For models without labels, by what they need: many ask for the same. */
+  readonly #found = new Map<number, readonly Place[]>();
+  #mostFree: number | undefined;
 
   constructor(state: State) {
     this.#state = state;
   }
 
-  /** Those on which it would fit if they were empty. */
-  for({ labels, vramBytes }: Demand): Place[] {
-    this.#places ??= this.#all();
-    return this.#places.filter(
-      ({ pool, device }) => device.totalBytes >= vramBytes && hasLabels(pool, labels),
-    );
+  /** No device has more room; it only becomes less while it is given out. */
+  get mostFree(): number {
+    this.#mostFree ??= Math.max(0, ...this.#all().map(({ freeBytes }) => freeBytes));
+    return this.#mostFree;
   }
 
-  #all(): Place[] {
+  /** Those on which it would fit if they were empty. */
+  for({ labels, vramBytes }: Demand): readonly Place[] {
+    const known = labels ? undefined : this.#found.get(vramBytes);
+    if (known) return known;
+    const places = this.#all().filter(
+      ({ pool, device }) => device.totalBytes >= vramBytes && hasLabels(pool, labels),
+    );
+    if (!labels) this.#found.set(vramBytes, places);
+    return places;
+  }
+
+  #all(): readonly Place[] {
+    this.#places ??= this.#look();
+    return this.#places;
+  }
+
+  #look(): Place[] {
     const places: Place[] = [];
     for (const [id, pool] of this.#state.pools.known) {
       if (!pool.up || this.#state.tables.pool.get(id)?.draining) continue;
