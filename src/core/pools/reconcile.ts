@@ -146,8 +146,11 @@ function noteMissing(turn: Turn, pool: PoolEntry, id: string, record: WorkerReco
   // Ordered, and not begun yet.
   if (record.state === 'starting' && record.registry === undefined) return;
   const isCertain = record.registry === undefined || record.registry === pool.report.registry;
-  if (!isCertain && record.state !== 'stopping') {
-    turn.state.fleet.setClosed(backendOf(record.pool, id), true);
+  const name = backendOf(record.pool, id);
+  // One that is to go and has nothing open need not be waited for: nobody can tell it so any more.
+  const isDone = record.state === 'stopping' && turn.state.fleet.usedSlots(name) === 0;
+  if (!isCertain && !isDone) {
+    turn.state.fleet.setClosed(name, true);
     return;
   }
   gone(turn, id, record);

@@ -10,6 +10,8 @@ export interface Victim {
   readonly id: string;
   readonly record: WorkerRecord;
   readonly backend: BackendEntry | undefined;
+  /** What is open on it, also where the fleet does not know it any more. */
+  readonly used: number;
 }
 
 export type Making =
@@ -67,13 +69,13 @@ function workersOn(state: State, { pool, device }: Place): Victim[] {
     id,
     record,
     backend: state.fleet.backends.get(backendOf(record.pool, id)),
+    used: state.fleet.usedSlots(backendOf(record.pool, id)),
   }));
 }
 
 const isLeaving = ({ state }: WorkerRecord): boolean => state === 'stopping' || state === 'draining';
 
-const isIdle = ({ record, backend }: Victim): boolean =>
-  record.state === 'running' && (backend?.used ?? 0) === 0;
+const isIdle = ({ record, used }: Victim): boolean => record.state === 'running' && used === 0;
 
 /** One that nobody wants may go at once; one that is used has its time. */
 function mayGo(victim: Victim, settings: PoolSettings, now: number): boolean {
@@ -85,7 +87,7 @@ function mayGo(victim: Victim, settings: PoolSettings, now: number): boolean {
 const isResident = ({ record }: Victim, settings: PoolSettings, now: number): boolean =>
   record.state === 'running' && now - record.at >= settings.minResidentMs;
 
-export const lastUse = ({ record, backend }: Victim): number =>
+export const lastUse = ({ record, backend }: Pick<Victim, 'record' | 'backend'>): number =>
   backend && backend.uses > 0 ? backend.idleSince : record.at;
 
 /** Who goes first: without work before busy, then by the policy. */

@@ -107,7 +107,7 @@ function crewOf({ state }: Turn, model: ModelRecord): Workforce {
     const backend = state.fleet.backends.get(backendOf(record.pool, id));
     if (backend) slots = backend.info.slots;
     if (backend && backend.used > 0) isBusy = true;
-    idleSince = Math.max(idleSince, lastUse({ id, record, backend }));
+    idleSince = Math.max(idleSince, lastUse({ record, backend }));
   }
   return { running, starting, slots, idleSince: isBusy || running === 0 ? undefined : idleSince };
 }
