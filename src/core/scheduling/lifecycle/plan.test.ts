@@ -57,6 +57,26 @@ describe('a worker that is needed', () => {
     assert.match(kit.workerOf('a'), /^q\//);
   });
 
+  test('is started for those who were there before their model was changed, with what they asked for', () => {
+    const kit = new PoolKit();
+    kit.pool('p', [24]);
+    const ref = kit.model('m');
+    kit.model('other', { vramBytes: 20 * GB });
+    kit.ask('x', 'other');
+    kit.obey();
+    kit.accept('x');
+    kit.ask('a', 'm');
+    kit.model('m', { ref: 'file:/models/m-2.gguf' });
+    finish(kit, 'x');
+    kit.pass(1000);
+    kit.obey();
+    assert.equal(kit.state('a'), 'claimed');
+    assert.deepEqual(
+      [...kit.engine.state.workers.values()].map((each) => each.modelRef),
+      [ref],
+    );
+  });
+
   test('is started once for all who wait', () => {
     const kit = new PoolKit();
     kit.pool('p', [80]);

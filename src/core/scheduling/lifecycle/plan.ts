@@ -47,10 +47,18 @@ function inOrder(lanes: Iterable<Lane>): Lane[] {
 }
 
 function provide(turn: Turn, lane: Lane): void {
-  const { modelRef, kind } = lane.need;
-  const model = modelRef === undefined ? undefined : turn.state.catalog.find(modelRef);
+  const { kind } = lane.need;
+  const model = modelFor(turn, lane);
   if (!model || (kind !== undefined && kind !== 'worker')) return;
   lane.waitsFor = startFor(turn, lane, model);
+}
+
+/** What its jobs were admitted for, also where the name of their model stands for another file by now. */
+function modelFor({ state: { catalog } }: Turn, { need }: Lane): ModelRecord | undefined {
+  const { model: name, modelRef: ref } = need;
+  if (ref === undefined) return undefined;
+  const found = catalog.find(ref) ?? (name === undefined ? undefined : catalog.find(name));
+  return found?.ref === ref ? found : found && { ...found, ref };
 }
 
 /** Starts a worker for a lane, or makes room for one; returns why not, or what is waited for. */
