@@ -77,6 +77,40 @@ describe('a worker that is needed', () => {
     );
   });
 
+  test('is started for a lane that those who are there cannot serve: another label, a longer context', () => {
+    const kit = new PoolKit();
+    kit.pool('us', [24], { region: 'us' });
+    kit.pool('eu', [24], { region: 'eu' });
+    kit.model('m', { contextLength: 4096 });
+    kit.ask('a', 'm', { labels: { region: 'us' } });
+    kit.obey();
+    kit.accept('a');
+    kit.ask('b', 'm', { labels: { region: 'eu' } });
+    kit.obey();
+    assert.match(kit.workerOf('b'), /^eu\//);
+    kit.model('m', { contextLength: 32_768 });
+    kit.ask('c', 'm', { contextTokens: 20_000 });
+    kit.obey();
+    assert.equal(kit.state('c'), 'claimed');
+  });
+
+  test('is started once where it has less context than the catalog says, and those who wait are told', () => {
+    const kit = new PoolKit();
+    kit.pool('p', [200]);
+    kit.model('m', { contextLength: 32_768 });
+    kit.ask('a', 'm', { contextTokens: 20_000 });
+    const [order] = dueWorkers(kit.engine.state);
+    kit.carryOut('start', order!.id, order!.record);
+    kit.set('p', order!.id, { contextLength: 4096 });
+    kit.report('p');
+    for (let time = 0; time < 3; time++) {
+      kit.pass(1000);
+      assert.deepEqual(kit.obey(), []);
+    }
+    const waits = explain(kit.engine.state, kit.job('a'));
+    assert.equal(waits?.text, 'its worker cannot be used: its context is shorter than the catalog says');
+  });
+
   test('is started once for all who wait', () => {
     const kit = new PoolKit();
     kit.pool('p', [80]);

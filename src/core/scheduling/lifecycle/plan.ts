@@ -11,7 +11,7 @@ import { backendOf } from '../../pools/pools.ts';
 import type { Lane } from '../../queue/lane.ts';
 import type { Turn } from '../../turn.ts';
 import { type Making, makeRoom, type Victim } from './evict.ts';
-import { byPreference, type Place, placesFor } from './room.ts';
+import { byPreference, hasLabels, type Place, placesFor } from './room.ts';
 
 /** Looks at the lanes that nobody can serve: at all of them when pools have changed, else at the new ones. */
 export function plan(turn: Turn): void {
@@ -66,12 +66,12 @@ function startFor(turn: Turn, lane: Lane, model: ModelRecord): string | undefine
   const { state } = turn;
   const failed = state.pools.failedStarts.get(model.ref);
   if (failed && failed.until > turn.now) return `its worker failed to start: ${failed.error.message}`;
-  const { starting, running, all } = count(turn, model.ref);
+  const { starting, running, all } = count(turn, lane, model.ref);
   if (starting > 0) return 'a worker with this model is starting';
   if (running > 0 && !isWorthAnother(turn, lane)) return undefined;
   if (all >= turn.settings.pools.maxWorkersPerModel) return undefined;
   // Another one there would be of no more use than the one that is.
-  const useless = unusableIn(turn, model.ref);
+  const useless = unusableIn(turn, lane, model);
   const places = placesFor(state, { labels: lane.need.labels, vramBytes: model.vramBytes }).filter(
     ({ pool }) => !useless.has(pool.report.id),
   );
@@ -91,22 +91,39 @@ function startFor(turn: Turn, lane: Lane, model: ModelRecord): string | undefine
   return running > 0 ? undefined : clear(turn, lane, model, places);
 }
 
-function count(turn: Turn, modelRef: string): { starting: number; running: number; all: number } {
+/** The workers of a model; of those that run, only such as are of use to the lane. */
+function count(turn: Turn, lane: Lane, modelRef: string): { starting: number; running: number; all: number } {
   const counted = { starting: 0, running: 0, all: 0 };
   for (const [id, record] of turn.state.workers.of(modelRef)) {
-    if (record.state === 'starting') counted.starting++;
-    if (record.state === 'running' && isServing(turn, record.pool, id)) counted.running++;
     counted.all++;
+    if (record.state === 'starting') counted.starting++;
+    if (record.state !== 'running' || !isServing(turn, record.pool, id)) continue;
+    if (isOfUse(turn, lane, id, record)) counted.running++;
   }
   return counted;
 }
 
+/** Whether it has the labels and the context that the jobs of a lane ask for. */
+function isOfUse(turn: Turn, { need }: Lane, id: string, record: WorkerRecord): boolean {
+  const pool = turn.state.pools.get(record.pool);
+  if (!pool || !hasLabels(pool, need.labels)) return false;
+  return (need.contextTokens ?? 0) <= contextOf(turn, id, record);
+}
+
+/** As it says itself; until then as it was ordered. */
+const contextOf = (turn: Turn, id: string, { pool, contextLength }: WorkerRecord): number =>
+  turn.state.pools.get(pool)?.workers.get(id)?.contextLength ?? contextLength ?? Number.POSITIVE_INFINITY;
+
 /** The pools whose worker with this model is there and cannot be used, and why. */
-function unusableIn(turn: Turn, modelRef: string): Map<string, string> {
+function unusableIn(turn: Turn, { need }: Lane, model: ModelRecord): Map<string, string> {
   const found = new Map<string, string>();
-  for (const [id, { pool }] of turn.state.workers.of(modelRef)) {
-    const why = turn.state.pools.get(pool)?.workers.get(id)?.unusable;
-    if (why !== undefined) found.set(pool, why);
+  for (const [id, record] of turn.state.workers.of(model.ref)) {
+    const why = turn.state.pools.get(record.pool)?.workers.get(id)?.unusable;
+    const isShort = (need.contextTokens ?? 0) > contextOf(turn, id, record);
+    if (why !== undefined) found.set(record.pool, why);
+    // It was ordered as one would be now, and has less than it was ordered with.
+    else if (isShort && record.contextLength === model.contextLength)
+      found.set(record.pool, 'its context is shorter than the catalog says');
   }
   return found;
 }

@@ -29,8 +29,11 @@ export function placesFor(state: State, demand: Demand): Place[] {
 
 function mayUse(state: State, id: string, pool: PoolEntry, { labels }: Demand): boolean {
   if (!pool.up || state.tables.pool.get(id)?.draining) return false;
-  return !labels || Object.entries(labels).every(([name, value]) => labelOf(pool, name) === value);
+  return hasLabels(pool, labels);
 }
+
+export const hasLabels = (pool: PoolEntry, labels: Need['labels']): boolean =>
+  !labels || Object.entries(labels).every(([name, value]) => labelOf(pool, name) === value);
 
 export function labelOf({ report }: PoolEntry, name: string): string | undefined {
   if (name === 'region') return report.region;
