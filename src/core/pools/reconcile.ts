@@ -12,6 +12,7 @@ import { isTerminal } from '../../model/states.ts';
 import { endAttempt } from '../attempts/ending.ts';
 import type { BackendInfo } from '../fleet.ts';
 import { stop } from '../scheduling/lifecycle/plan.ts';
+import { placesFor } from '../scheduling/lifecycle/room.ts';
 import type { Turn } from '../turn.ts';
 import { backendOf, type PoolEntry, type PoolReport, type ReportedWorker } from './pools.ts';
 
@@ -120,13 +121,22 @@ export function startFailed(turn: Turn, id: string, error: ErrorInfo): void {
   const { startTries, startCooldownMs } = turn.settings.pools;
   const { pools } = turn.state;
   pools.changed = true;
-  if (record.tries < startTries) {
-    pools.failedStarts.set(record.modelRef, { tries: record.tries, error, until: 0 });
+  const before = pools.failedStarts.get(record.modelRef)?.where ?? NOWHERE;
+  const where = new Set([...before, record.pool]);
+  if (record.tries < startTries || (!before.has(record.pool) && mayElsewhere(turn, record, where))) {
+    pools.failedStarts.set(record.modelRef, { tries: record.tries, error, until: 0, where });
     return;
   }
-  pools.failedStarts.set(record.modelRef, { tries: 0, error, until: turn.now + startCooldownMs });
+  const until = turn.now + startCooldownMs;
+  pools.failedStarts.set(record.modelRef, { tries: 0, error, until, where: NOWHERE });
   failWaiting(turn, record.modelRef, error);
 }
+
+const NOWHERE: ReadonlySet<string> = new Set();
+
+/** Whether a pool that has not failed yet could hold it: the file may lie there. */
+const mayElsewhere = ({ state }: Turn, { vramBytes }: WorkerRecord, where: ReadonlySet<string>): boolean =>
+  placesFor(state, { labels: undefined, vramBytes }).some(({ pool }) => !where.has(pool.report.id));
 
 /** All who waited for this start; nobody else can serve them, or they would not wait. */
 function failWaiting(turn: Turn, modelRef: string, error: ErrorInfo): void {

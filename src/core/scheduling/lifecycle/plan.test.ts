@@ -111,6 +111,31 @@ describe('a worker that is needed', () => {
     assert.equal(waits?.text, 'its worker cannot be used: its context is shorter than the catalog says');
   });
 
+  test('is started elsewhere where one pool cannot; those who wait fail when none of them can', () => {
+    const kit = new PoolKit({ startTries: 2 });
+    for (const [at, id] of ['a', 'b', 'c'].entries()) kit.pool(id, [60 - 10 * at]);
+    kit.model('m');
+    kit.ask('j', 'm');
+    const refuse = (...pools: string[]): string[] => {
+      const tried: string[] = [];
+      for (let [order] = dueWorkers(kit.engine.state); order?.kind === 'start'; ) {
+        const { id, record } = order;
+        tried.push(record.pool);
+        if (!pools.includes(record.pool)) kit.carryOut('start', id, record);
+        else kit.step({ type: 'start-failed', worker: id, error: new OrchdError('MODEL_NOT_FOUND').info() });
+        kit.report(record.pool);
+        [order] = dueWorkers(kit.engine.state);
+      }
+      return tried;
+    };
+    assert.deepEqual(refuse('a', 'b'), ['a', 'b', 'c']);
+    assert.match(kit.workerOf('j'), /^c\//);
+    kit.model('n');
+    kit.ask('k', 'n');
+    assert.deepEqual(refuse('a', 'b', 'c'), ['a', 'b', 'c']);
+    assert.deepEqual([kit.state('k'), kit.job('k').rec.error?.code], ['dead', 'MODEL_NOT_FOUND']);
+  });
+
   test('is started once for all who wait', () => {
     const kit = new PoolKit();
     kit.pool('p', [80]);

@@ -81,7 +81,9 @@ function startFor(turn: Turn, lane: Lane, model: ModelRecord): string | undefine
       ? 'no pool that can be used has a device for it'
       : `its worker cannot be used: ${why}`;
   }
-  places.sort(byPreference(regionOf(turn, lane)));
+  const hasFailed = ({ pool }: Place): number => (failed?.where.has(pool.report.id) ? 1 : 0);
+  const byRank = byPreference(regionOf(turn, lane));
+  places.sort((a, b) => hasFailed(a) - hasFailed(b) || byRank(a, b));
   const place = places.find(({ freeBytes }) => freeBytes >= model.vramBytes);
   if (place) {
     start(turn, model, place, running > 0 ? 'load' : 'demand', (failed?.tries ?? 0) + 1);
