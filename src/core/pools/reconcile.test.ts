@@ -176,3 +176,23 @@ test('a worker that nobody has ordered is used like any other', () => {
   kit.ask('j', 'm');
   assert.equal(kit.workerOf('j'), 'p/stranger');
 });
+
+test('a worker of one pool that another one shows too is left alone, and goes along where a pool is renamed', () => {
+  const { kit, worker } = running();
+  const shown = kit.pools.get('p')!.workers.get(worker)!;
+  kit.pool('copy', [24]);
+  kit.pools.get('copy')!.workers.set(worker, { ...shown, status: 'failed' });
+  kit.report('copy');
+  assert.deepEqual([kit.workers(), kit.state('j')], [['m running'], 'running']);
+  assert.deepEqual([...kit.engine.state.fleet.backends.keys()], [`p/${worker}`]);
+  kit.end('j', SUCCESS);
+  kit.step({ type: 'pool-lost', id: 'p' });
+  kit.pool('new', [24]);
+  kit.pools.get('new')!.workers.set(worker, shown);
+  kit.report('new');
+  kit.ask('k', 'm');
+  kit.accept('k');
+  assert.equal(kit.workerOf('k'), `new/${worker}`);
+  kit.dies('new', worker);
+  assert.equal(kit.state('k'), 'queued', 'its worker has died, and that is seen');
+});

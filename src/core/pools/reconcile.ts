@@ -33,13 +33,25 @@ export function poolLost(turn: Turn, id: string): void {
 }
 
 function noteWorker(turn: Turn, pool: PoolEntry, worker: ReportedWorker): void {
-  const record = turn.state.workers.get(worker.id) ?? adopt(turn, pool, worker);
+  const record = recordOf(turn, pool, worker);
+  if (!record) return;
   const isReady = worker.status === 'ready' || worker.status === 'busy';
   if (isReady && record.state === 'starting') ready(turn, pool, worker.id, record);
   if (worker.status === 'failed') failed(turn, worker, record);
   if (worker.registry !== '') show(turn, pool, worker);
   const isOpen = isReady && worker.unusable === undefined && isWanted(turn, worker.id);
   turn.state.fleet.setClosed(backendOf(pool.report.id, worker.id), !isOpen);
+}
+
+/** Undefined where the worker is that of another pool: one of the two is a copy, and says nothing of the other. */
+function recordOf(turn: Turn, pool: PoolEntry, worker: ReportedWorker): WorkerRecord | undefined {
+  const { workers, pools } = turn.state;
+  const known = workers.get(worker.id);
+  if (known?.pool === pool.report.id) return known;
+  if (known && pools.get(known.pool)?.up) return undefined;
+  // Its pool has another name by now. What is open under the former one is asked about there.
+  if (known) turn.put('worker', worker.id, null, `moved to ${pool.report.id}`);
+  return adopt(turn, pool, worker);
 }
 
 const isWanted = (turn: Turn, id: string): boolean => {
