@@ -136,6 +136,19 @@ describe('a worker that is needed', () => {
     assert.deepEqual([kit.state('k'), kit.job('k').rec.error?.code], ['dead', 'MODEL_NOT_FOUND']);
   });
 
+  test('is started however many of its kind were in pools that are gone', () => {
+    const kit = new PoolKit({ maxWorkersPerModel: 2 });
+    kit.model('m');
+    for (let n = 0; n < 4; n++) {
+      kit.pool(`machine-${n}`, [24]);
+      kit.ask(`j${n}`, 'm');
+      kit.obey();
+      assert.match(kit.workerOf(`j${n}`), new RegExp(`^machine-${n}/`));
+      finish(kit, `j${n}`);
+      kit.step({ type: 'pool-lost', id: `machine-${n}` });
+    }
+  });
+
   test('is started once for all who wait', () => {
     const kit = new PoolKit();
     kit.pool('p', [80]);

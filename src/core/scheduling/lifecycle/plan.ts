@@ -97,7 +97,8 @@ function startFor(turn: Turn, lane: Lane, model: ModelRecord): string | undefine
 function count(turn: Turn, lane: Lane, modelRef: string): { starting: number; running: number; all: number } {
   const counted = { starting: 0, running: 0, all: 0 };
   for (const [id, record] of turn.state.workers.of(modelRef)) {
-    counted.all++;
+    // One whose pool is silent may never come back: it must not stand in the way of others.
+    if (turn.state.pools.get(record.pool)?.up) counted.all++;
     if (record.state === 'starting') counted.starting++;
     if (record.state !== 'running' || !isServing(turn, record.pool, id)) continue;
     if (isOfUse(turn, lane, id, record)) counted.running++;
