@@ -1,5 +1,6 @@
 /** The routes of pools, their workers, and conversations. */
 import { Type } from 'typebox';
+import { isHttpUrl } from '../config/address.ts';
 import { checker } from '../kit/check.ts';
 import { OrchdError } from '../model/errors.ts';
 import { RegisterPool } from '../model/pool-wire.ts';
@@ -29,6 +30,11 @@ const checkDrain = checker(Drain);
 const checkReload = checker(Reload);
 const checkSession = checker(Session);
 const checkRegister = checker(RegisterPool);
+
+function isPlainUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && isHttpUrl(text) && url.search === '' && url.hash === '';
+}
 
 const idOf = (call: Call): string => call.params['id'] ?? '';
 
@@ -61,13 +67,14 @@ function viewRoutes({ pools, managers }: Orchestrator): readonly Route[] {
       role: 'operate',
       summary: 'A pool manager says where it is; again and again, as a sign of life',
       body: RegisterPool,
-      answers: { 200: 'Noted' },
+      answers: { 200: 'Noted', 409: 'Another pool manager has the name, and answers' },
       repeatable: ({ body }) => body,
       handle: ({ body }) => {
         const { pool_id, uri, token } = checkRegister(body);
         if (!managers) throw new OrchdError('POOL_UNAVAILABLE', 'this brain works without pools');
-        if (!URL.canParse(uri) || !/^https?:$/.test(new URL(uri).protocol)) {
-          throw new OrchdError('INVALID_PARAMS', '"uri" must be an http or https URL', { field: 'uri' });
+        if (!isPlainUrl(uri)) {
+          const what = '"uri" must be an http or https URL without a password, a query or a fragment';
+          throw new OrchdError('INVALID_PARAMS', what, { field: 'uri' });
         }
         managers.register(uri, token, pool_id);
         return { status: 200, body: { pool_id } };

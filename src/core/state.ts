@@ -30,7 +30,7 @@ import { Pools } from './pools/pools.ts';
 import { IndexedHeap } from './queue/heap.ts';
 import { Roster } from './roster.ts';
 import type { Demand } from './scheduling/demand.ts';
-import { Catalog, Table, type Tables, Workers } from './tables.ts';
+import { Catalog, RecentTable, Table, type Tables, Workers } from './tables.ts';
 import { nextWake } from './wake.ts';
 
 const TIMER_PLACE = {
@@ -60,7 +60,7 @@ export class State {
   readonly tables: Tables = {
     model: this.catalog,
     worker: this.workers,
-    session: new Table(),
+    session: new RecentTable(),
     pool: new Table(),
     demand: new Table(),
     limits: new Table(),

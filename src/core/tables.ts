@@ -26,6 +26,14 @@ export class Table<T> {
   }
 }
 
+/** In the order in which they were last written. */
+export class RecentTable<T> extends Table<T> {
+  override set(id: string, record: T | null): void {
+    this.records.delete(id);
+    super.set(id, record);
+  }
+}
+
 /** The models, found by id, by alias and by what they stand for. */
 export class Catalog extends Table<ModelRecord> {
   readonly #byName = new Map<string, ModelRecord>();

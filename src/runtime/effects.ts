@@ -334,7 +334,9 @@ export class Effects {
   /** It answers; and where its memory is another one by now, later attempts must be judged by that one. */
   #heard(backend: Backend, registry: string): void {
     const known = this.#parts.engine.state.fleet.backends.get(backend.info.name);
-    if (known?.info.registry !== registry) {
+    // A worker that has gone since it was asked must not come back by what it said before.
+    if (!known) return;
+    if (known.info.registry !== registry) {
       this.#parts.loop.post({ type: 'backend', info: { ...backend.info, registry } });
     } else if (!known.up) this.#parts.loop.post({ type: 'reachable', name: backend.info.name, up: true });
   }

@@ -11,3 +11,9 @@ test('prompts, messages and inputs are counted by their text; what is no inferen
   assert.deepEqual(estimateTokens({ input: [text, text] }), { contextTokens: 200, tokens: 200 });
   for (const payload of [null, 7, {}, { argv: ['x'] }]) assert.equal(estimateTokens(payload), undefined);
 });
+
+test('an answer is never shorter than nothing', () => {
+  const usual = estimateTokens({ prompt: 'x' });
+  for (const max_tokens of [-1, -1_000_000, 0.5, Number.NaN])
+    assert.deepEqual(estimateTokens({ prompt: 'x', max_tokens }), usual);
+});

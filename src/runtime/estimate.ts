@@ -32,7 +32,11 @@ export function estimateTokens(payload: unknown): Estimate | undefined {
   const asked = Math.ceil(chars / CHARS_PER_TOKEN) + around;
   // Embedding makes no answer.
   if (input !== undefined) return { contextTokens: asked, tokens: asked };
-  const most = typeof max_tokens === 'number' && Number.isSafeInteger(max_tokens) ? max_tokens : undefined;
+  // Less than nothing would be a credit for the other jobs of a session.
+  const most =
+    typeof max_tokens === 'number' && Number.isSafeInteger(max_tokens) && max_tokens >= 0
+      ? max_tokens
+      : undefined;
   return { contextTokens: asked + (most ?? 1), tokens: asked + (most ?? USUAL_ANSWER) };
 }
 

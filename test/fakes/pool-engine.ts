@@ -122,6 +122,15 @@ export class PoolKit extends EngineKit {
     if (known) this.pools.get(pool)?.workers.set(worker, { ...known, ...fields });
   }
 
+  /** Another brain on the same records: it knows of the pools only what it is told from now on. */
+  reborn(next: PoolKit): PoolKit {
+    for (const { change, at } of this.log) next.engine.state.apply(change, at);
+    next.now = this.now;
+    for (const [id, pool] of this.pools) next.pools.set(id, pool);
+    next.step({ type: 'open', owner: 'kit' });
+    return next;
+  }
+
   /** Its process is gone without an order. */
   dies(pool: string, worker: string): void {
     this.pools.get(pool)?.workers.delete(worker);

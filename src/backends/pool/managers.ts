@@ -13,7 +13,7 @@ import type {
   WorkerState,
 } from '../../model/pool-wire.ts';
 import type { Commander } from '../../model/worker-wire.ts';
-import { Outbound } from '../../wire/outbound.ts';
+import { Outbound, type Target } from '../../wire/outbound.ts';
 import { type AskedPool, resolveModel, verifyModel } from './model-questions.ts';
 import { PoolClient } from './pool-client.ts';
 import { type MayReach, reachable, reportOf } from './report.ts';
@@ -36,6 +36,7 @@ const MAX_POOLS = 10_000;
 
 interface Known {
   readonly client: PoolClient;
+  readonly secret: string | undefined;
   readonly mayReach: MayReach;
   id: string | undefined;
 }
@@ -63,7 +64,8 @@ export class HttpPoolManagers implements PoolManagers {
 
   start(listener: PoolsListener): void {
     this.#listener = listener;
-    for (const { url, secret } of this.#options.pools) this.#add(url, secret, undefined);
+    for (const { url, secret } of this.#options.pools)
+      this.#add(url, secret, undefined, this.#outbound.to(url));
   }
 
   async stop(): Promise<void> {
@@ -75,13 +77,26 @@ export class HttpPoolManagers implements PoolManagers {
   /** A pool manager has said where it is, and says so again as a sign of life. */
   register(url: string, secret: string | undefined, id: string): void {
     const base = url.replace(/\/+$/, '');
-    if (this.#known.has(base)) return;
-    if (this.#known.size >= MAX_POOLS)
+    const known = this.#known.get(base);
+    // What answers is known by what it says itself; one that refuses us may have another secret by now.
+    if (known && (known.client.answers || known.secret === secret)) return;
+    const former = this.#placeOf(id);
+    // Of two machines with one name each would be given the orders of the other.
+    if (former !== undefined && former !== base && this.#known.get(former)?.client.answers)
+      throw new OrchdError('ILLEGAL_STATE', `another pool manager has the name "${id}", and answers`);
+    if (!known && this.#known.size >= MAX_POOLS)
       throw new OrchdError('ADMISSION_REJECT', 'too many pools are registered');
-    const former = [...this.#known].find(([, known]) => known.id === id);
+    // Throws where it is no address, before anything has changed.
+    const target = this.#outbound.to(base);
+    if (known) this.#drop(base);
     // It has moved: whoever is at its former address is no longer asked.
-    if (former) this.#drop(former[0]);
-    this.#add(base, secret, id);
+    if (former !== undefined && former !== base) this.#drop(former);
+    this.#add(base, secret, id, target);
+  }
+
+  #placeOf(id: string): string | undefined {
+    for (const [url, known] of this.#known) if (known.id === id) return url;
+    return undefined;
   }
 
   clientOf(pool: string): PoolClient {
@@ -128,7 +143,7 @@ export class HttpPoolManagers implements PoolManagers {
     return asked;
   }
 
-  #add(url: string, secret: string | undefined, id: string | undefined): void {
+  #add(url: string, secret: string | undefined, id: string | undefined, target: Target): void {
     const { env, maxAgeMs, allowedHosts } = this.#options;
     const name = id ?? url;
     this.#listener?.awaited(name, true);
@@ -137,28 +152,39 @@ export class HttpPoolManagers implements PoolManagers {
       url,
       secret,
       maxAgeMs,
-      target: this.#outbound.to(url),
+      target,
       onState: (state) => this.#heard(url, state),
       onLost: (error) => this.#lost(url, error),
     });
-    this.#known.set(url, { client, mayReach: reachable(url, allowedHosts), id });
+    this.#known.set(url, { client, secret, mayReach: reachable(url, allowedHosts), id });
     client.start();
   }
 
   #drop(url: string): void {
-    this.#known.get(url)?.client.stop();
+    const known = this.#known.get(url);
+    if (!known) return;
+    known.client.stop();
     this.#known.delete(url);
+    this.#unname(url, known);
+  }
+
+  /** Nobody is to wait for it, or to order it about, under the name that it had. */
+  #unname(url: string, known: Known): void {
+    this.#listener?.awaited(known.id ?? url, false);
+    if (known.id !== undefined) this.#listener?.lost(known.id);
+    known.id = undefined;
   }
 
   #heard(url: string, state: PoolState): void {
     const known = this.#known.get(url);
     if (!known || !this.#listener) return;
-    const taken = [...this.#known.values()].some((other) => other !== known && other.id === state.pool_id);
-    if (taken || (known.id !== undefined && known.id !== state.pool_id)) {
+    // Another one is there by now, or it has another name: what was known of the former is not true of it.
+    if (known.id !== state.pool_id) this.#unname(url, known);
+    const holder = this.#placeOf(state.pool_id);
+    if (holder !== undefined && holder !== url) {
       this.#options.logger?.warn('a pool manager has the name of another one', { reason: state.pool_id });
       return;
     }
-    if (known.id === undefined) this.#listener.awaited(url, false);
     known.id = state.pool_id;
     this.#listener.awaited(state.pool_id, false);
     const report = reportOf(state, known.mayReach);

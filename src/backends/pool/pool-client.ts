@@ -4,7 +4,7 @@
  */
 import { checker } from '../../kit/check.ts';
 import type { Cancel, Env } from '../../kit/env/env.ts';
-import { ERRORS, type ErrorCode, errorInfo, OrchdError } from '../../model/errors.ts';
+import { errorInfo, isErrorCode, OrchdError } from '../../model/errors.ts';
 import { PoolState, type StartWorker } from '../../model/pool-wire.ts';
 import type { Commander } from '../../model/worker-wire.ts';
 import { commanderHeaders } from '../../wire/epochs.ts';
@@ -25,6 +25,8 @@ const checkState = checker(PoolState);
 const MAX_STATE_BYTES = 16 * 2 ** 20;
 /** Between two tries of one that does not answer. */
 const RETRY_MS = 250;
+/** Between two questions, however fast the answers come: one that does not wait must not keep us busy. */
+const PACE_MS = 10;
 
 export class PoolClient {
   readonly url: string;
@@ -33,12 +35,18 @@ export class PoolClient {
   #version = -1;
   #heardAt: number;
   #isLost = false;
+  #answers = false;
   #wait: Cancel = () => undefined;
 
   constructor(options: PoolClientOptions) {
     this.#options = options;
     this.url = options.url;
     this.#heardAt = options.env.clock.monotonic();
+  }
+
+  /** Whether it answered when it was last asked. */
+  get answers(): boolean {
+    return this.#answers;
   }
 
   start(): void {
@@ -91,16 +99,23 @@ export class PoolClient {
         if (this.#stopped) return;
         this.#heardAt = this.#options.env.clock.monotonic();
         this.#isLost = false;
+        this.#answers = true;
         this.#version = state.version;
         this.#options.onState(state);
+        await this.#pause(PACE_MS);
       } catch (error) {
         if (this.#stopped) return;
+        this.#answers = false;
         this.#unheard(error as Error);
-        await new Promise<void>((resolve) => {
-          this.#wait = this.#options.env.timers.after(RETRY_MS, resolve);
-        });
+        await this.#pause(RETRY_MS);
       }
     }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wait = this.#options.env.timers.after(ms, resolve);
+    });
   }
 
   /** Half the age at which it would count as lost: a wait, and time for the answer. */
@@ -161,9 +176,9 @@ function refusalOf({ status, body }: Reply): OrchdError {
     // Not one of ours.
   }
   const { code, message, retriable } = said.error ?? {};
-  if (typeof code !== 'string' || !(code in ERRORS)) {
+  if (typeof code !== 'string' || !isErrorCode(code)) {
     return new OrchdError('POOL_UNAVAILABLE', `the pool manager answered ${status}`);
   }
-  const info = errorInfo(code as ErrorCode, typeof message === 'string' ? message.slice(0, 2000) : undefined);
+  const info = errorInfo(code, typeof message === 'string' ? message.slice(0, 2000) : undefined);
   return new OrchdError(info.code, info.message, typeof retriable === 'boolean' ? { retriable } : {});
 }

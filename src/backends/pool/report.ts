@@ -1,6 +1,6 @@
 /** From what a pool manager says to what the brain reckons with. */
 import type { PoolReport, ReportedWorker } from '../../core/pools/pools.ts';
-import { ERRORS, type ErrorCode, type ErrorInfo, errorInfo } from '../../model/errors.ts';
+import { type ErrorInfo, errorInfo, isErrorCode } from '../../model/errors.ts';
 import type { DeviceState, PoolState, WorkerState } from '../../model/pool-wire.ts';
 
 /** Which addresses the workers of a pool may have. */
@@ -49,7 +49,7 @@ function whyUnusable({ uri, status }: WorkerState, mayReach: MayReach): string |
 const MAX_MESSAGE_CHARS = 2000;
 
 function errorOf({ code, message }: { code: string; message: string }): ErrorInfo {
-  const known = code in ERRORS ? (code as ErrorCode) : 'WORKER_START_FAILED';
+  const known = isErrorCode(code) ? code : 'WORKER_START_FAILED';
   return errorInfo(known, message.slice(0, MAX_MESSAGE_CHARS));
 }
 

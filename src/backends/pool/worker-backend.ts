@@ -19,7 +19,7 @@ import type {
 } from '../../core/ports.ts';
 import { checker } from '../../kit/check.ts';
 import type { Timers } from '../../kit/env/env.ts';
-import { ERRORS, type ErrorCode, type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
+import { type ErrorInfo, errorInfo, isErrorCode, OrchdError } from '../../model/errors.ts';
 import { jobOfToken } from '../../model/records.ts';
 import {
   CancelReply,
@@ -253,11 +253,8 @@ function outcomeOf(outcome: WorkerOutcome): ExecutionOutcome {
 
 /** The worker's own words; a code that is not in the catalogue is kept as the reason. */
 function infoOf({ code, message, retriable }: ErrorEvent): ErrorInfo {
-  const known = code in ERRORS;
-  const base = errorInfo(
-    known ? (code as ErrorCode) : 'EXECUTION_FAILED',
-    message.slice(0, MAX_MESSAGE_CHARS),
-  );
+  const known = isErrorCode(code);
+  const base = errorInfo(known ? code : 'EXECUTION_FAILED', message.slice(0, MAX_MESSAGE_CHARS));
   return { ...base, retriable, ...(!known && { reason: code.slice(0, 128) }) };
 }
 

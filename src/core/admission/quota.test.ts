@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EngineKit, type Fields, SUCCESS } from '../../../test/fakes/engine-kit.ts';
+import { PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { LimitSpec } from '../../model/records.ts';
 
@@ -33,6 +34,14 @@ describe('what callers may use', () => {
     assert.match(refused.details.policyLabel ?? '', /token:a/);
     kit.pass(500);
     assert.equal(wait(kit, as('a')), 0);
+  });
+
+  test('is limited by model, by whichever of its names that is asked for', () => {
+    const kit = new PoolKit({}, { limits: [{ scope: 'model:m', requestsPerSec: 1, burstRequests: 1 }] });
+    kit.pool('p', [24]);
+    const ref = kit.model('m', { aliases: ['also-m'] });
+    assert.equal(wait(kit, { type: 'inference', model: 'also-m' }), 0);
+    for (const model of ['m', 'also-m', ref]) assert.equal(wait(kit, { type: 'inference', model }), 1000);
   });
 
   test('all scopes hold at once, and a refusal takes nothing from any', () => {

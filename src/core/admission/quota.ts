@@ -31,13 +31,13 @@ export function openLimits(turn: Turn): void {
   for (const entry of turn.state.jobs.values()) {
     if (isTerminal(entry.rec.state)) continue;
     const cost = { requests: 0, tokens: entry.ask.tokens ?? 0 };
-    entry.reservation = turn.state.limiter.restore(scopesOf(entry.ask), cost, turn.now);
+    entry.reservation = turn.state.limiter.restore(scopesOf(turn, entry.ask), cost, turn.now);
   }
 }
 
 type Who = Pick<AskRecord, 'tenant' | 'principal' | 'submittedBy' | 'session' | 'model'>;
 
-function scopesOf({ tenant, principal, submittedBy, session, model }: Who): string[] {
+function scopesOf(turn: Turn, { tenant, principal, submittedBy, session, model }: Who): string[] {
   const named = [
     scopes.global,
     scopes.tenant(tenant),
@@ -45,7 +45,8 @@ function scopesOf({ tenant, principal, submittedBy, session, model }: Who): stri
     scopes.token(submittedBy),
   ];
   if (session !== undefined) named.push(scopes.session(tenant, session));
-  if (model !== undefined) named.push(scopes.model(model));
+  // By whichever of its names it was asked for.
+  if (model !== undefined) named.push(scopes.model(turn.state.catalog.find(model)?.id ?? model));
   return named;
 }
 
@@ -66,7 +67,7 @@ export function reserve(turn: Turn, submission: Submission, check: () => void): 
 
 function take(turn: Turn, submission: Submission): Reservation {
   const cost = { requests: 1, tokens: submission.tokens ?? 0 };
-  const reserved = turn.state.limiter.reserve(scopesOf(submission), cost, turn.now);
+  const reserved = turn.state.limiter.reserve(scopesOf(turn, submission), cost, turn.now);
   if (reserved.ok) return reserved.reservation;
   const { scope, what, retryAfterMs } = reserved;
   if (what === 'budget') {

@@ -82,7 +82,7 @@ function put(turn: Turn, record: SessionRecord, cause: string): void {
   turn.put('session', scoped(record.tenant, record.id), record, cause);
 }
 
-/** At every tick a few: those that have not been used for long. */
+/** At every tick a few: those that have not been used for long, which stand first. */
 export function expireSessions(turn: Turn): void {
   const { session: sessions } = turn.state.tables;
   let looked = 0;

@@ -20,6 +20,9 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
   if (!attempt) return;
   measure(turn, entry, attempt);
   if (outcome.ok === true) noteUsage(turn, entry, attempt.backend, outcome.usage);
+  // Who left before the end has heard some of it: the estimate stands.
+  else if (entry.rec.cancel && attempt.acceptedAt !== undefined)
+    noteUsed(turn, entry, attempt.backend, entry.ask.tokens ?? 0);
   const { token } = entry;
   const how = outcome.ok === true ? 'succeeded' : outcome.ok === false ? 'failed' : 'cancelled';
   const error = outcome.ok === false ? outcome.error : undefined;

@@ -69,6 +69,8 @@ export interface FailedStarts {
   readonly tries: number;
   readonly error: ErrorInfo;
   readonly until: number;
+  /** The pools that could not start it: others are tried before them. */
+  readonly where: ReadonlySet<string>;
 }
 
 export class Pools {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { SUCCESS } from '../../../test/fakes/engine-kit.ts';
-import { PoolKit } from '../../../test/fakes/pool-engine.ts';
+import { GB, PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { WORKER_MOVES, WORKER_STATUSES } from '../../model/pool-wire.ts';
 
 /** One worker that runs a job. */
@@ -36,6 +36,32 @@ describe('a worker that its manager no longer shows', () => {
     kit.pass(200_000);
     assert.deepEqual([kit.state('j'), kit.job('j').open?.state], ['running', 'accepted']);
     assert.equal(kit.claims.length, 1);
+  });
+
+  test('is not taken for dead then either where it is to go, or where the brain has begun anew', () => {
+    const forgets = (kit: PoolKit, worker: string): void => {
+      const pool = kit.pools.get('p')!;
+      pool.registry = 'another memory';
+      pool.version++;
+      kit.dies('p', worker);
+    };
+    const { kit, worker } = running();
+    kit.step({ type: 'pool-order', id: 'p', order: { is: 'drain', deadlineMs: 1000 }, by: 'me' });
+    kit.pass(2000);
+    assert.deepEqual(kit.workers(), ['m stopping']);
+    forgets(kit, worker);
+    assert.equal(kit.job('j').open?.state, 'accepted');
+    kit.end('j', SUCCESS);
+    kit.report('p');
+    assert.deepEqual(kit.workers(), [], 'nothing is open on it, and nobody can tell it to go');
+
+    const before = running();
+    before.kit.model('big', { vramBytes: 20 * GB });
+    const after = before.kit.reborn(new PoolKit());
+    forgets(after, before.worker);
+    after.ask('k', 'big');
+    after.report('p');
+    assert.deepEqual([after.workers(), after.job('j').open?.state], [['m running'], 'accepted']);
   });
 
   test('took the job of somebody who has heard its beginning with it, unless he can be told to forget it', () => {
@@ -149,4 +175,24 @@ test('a worker that nobody has ordered is used like any other', () => {
   kit.report('p');
   kit.ask('j', 'm');
   assert.equal(kit.workerOf('j'), 'p/stranger');
+});
+
+test('a worker of one pool that another one shows too is left alone, and goes along where a pool is renamed', () => {
+  const { kit, worker } = running();
+  const shown = kit.pools.get('p')!.workers.get(worker)!;
+  kit.pool('copy', [24]);
+  kit.pools.get('copy')!.workers.set(worker, { ...shown, status: 'failed' });
+  kit.report('copy');
+  assert.deepEqual([kit.workers(), kit.state('j')], [['m running'], 'running']);
+  assert.deepEqual([...kit.engine.state.fleet.backends.keys()], [`p/${worker}`]);
+  kit.end('j', SUCCESS);
+  kit.step({ type: 'pool-lost', id: 'p' });
+  kit.pool('new', [24]);
+  kit.pools.get('new')!.workers.set(worker, shown);
+  kit.report('new');
+  kit.ask('k', 'm');
+  kit.accept('k');
+  assert.equal(kit.workerOf('k'), `new/${worker}`);
+  kit.dies('new', worker);
+  assert.equal(kit.state('k'), 'queued', 'its worker has died, and that is seen');
 });

@@ -12,6 +12,7 @@ import { isTerminal } from '../../model/states.ts';
 import { endAttempt } from '../attempts/ending.ts';
 import type { BackendInfo } from '../fleet.ts';
 import { stop } from '../scheduling/lifecycle/plan.ts';
+import { Survey } from '../scheduling/lifecycle/room.ts';
 import type { Turn } from '../turn.ts';
 import { backendOf, type PoolEntry, type PoolReport, type ReportedWorker } from './pools.ts';
 
@@ -32,13 +33,25 @@ export function poolLost(turn: Turn, id: string): void {
 }
 
 function noteWorker(turn: Turn, pool: PoolEntry, worker: ReportedWorker): void {
-  const record = turn.state.workers.get(worker.id) ?? adopt(turn, pool, worker);
+  const record = recordOf(turn, pool, worker);
+  if (!record) return;
   const isReady = worker.status === 'ready' || worker.status === 'busy';
   if (isReady && record.state === 'starting') ready(turn, pool, worker.id, record);
   if (worker.status === 'failed') failed(turn, worker, record);
   if (worker.registry !== '') show(turn, pool, worker);
   const isOpen = isReady && worker.unusable === undefined && isWanted(turn, worker.id);
   turn.state.fleet.setClosed(backendOf(pool.report.id, worker.id), !isOpen);
+}
+
+/** Undefined where the worker is that of another pool: one of the two is a copy, and says nothing of the other. */
+function recordOf(turn: Turn, pool: PoolEntry, worker: ReportedWorker): WorkerRecord | undefined {
+  const { workers, pools } = turn.state;
+  const known = workers.get(worker.id);
+  if (known?.pool === pool.report.id) return known;
+  if (known && pools.get(known.pool)?.up) return undefined;
+  // Its pool has another name by now. What is open under the former one is asked about there.
+  if (known) turn.put('worker', worker.id, null, `moved to ${pool.report.id}`);
+  return adopt(turn, pool, worker);
 }
 
 const isWanted = (turn: Turn, id: string): boolean => {
@@ -120,13 +133,22 @@ export function startFailed(turn: Turn, id: string, error: ErrorInfo): void {
   const { startTries, startCooldownMs } = turn.settings.pools;
   const { pools } = turn.state;
   pools.changed = true;
-  if (record.tries < startTries) {
-    pools.failedStarts.set(record.modelRef, { tries: record.tries, error, until: 0 });
+  const before = pools.failedStarts.get(record.modelRef)?.where ?? NOWHERE;
+  const where = new Set([...before, record.pool]);
+  if (record.tries < startTries || (!before.has(record.pool) && mayElsewhere(turn, record, where))) {
+    pools.failedStarts.set(record.modelRef, { tries: record.tries, error, until: 0, where });
     return;
   }
-  pools.failedStarts.set(record.modelRef, { tries: 0, error, until: turn.now + startCooldownMs });
+  const until = turn.now + startCooldownMs;
+  pools.failedStarts.set(record.modelRef, { tries: 0, error, until, where: NOWHERE });
   failWaiting(turn, record.modelRef, error);
 }
+
+const NOWHERE: ReadonlySet<string> = new Set();
+
+/** Whether a pool that has not failed yet could hold it: the file may lie there. */
+const mayElsewhere = ({ state }: Turn, { vramBytes }: WorkerRecord, where: ReadonlySet<string>): boolean =>
+  new Survey(state).for({ labels: undefined, vramBytes }).some(({ pool }) => !where.has(pool.report.id));
 
 /** All who waited for this start; nobody else can serve them, or they would not wait. */
 function failWaiting(turn: Turn, modelRef: string, error: ErrorInfo): void {
@@ -146,8 +168,11 @@ function noteMissing(turn: Turn, pool: PoolEntry, id: string, record: WorkerReco
   // Ordered, and not begun yet.
   if (record.state === 'starting' && record.registry === undefined) return;
   const isCertain = record.registry === undefined || record.registry === pool.report.registry;
-  if (!isCertain && record.state !== 'stopping') {
-    turn.state.fleet.setClosed(backendOf(record.pool, id), true);
+  const name = backendOf(record.pool, id);
+  // One that is to go and has nothing open need not be waited for: nobody can tell it so any more.
+  const isDone = record.state === 'stopping' && turn.state.fleet.usedSlots(name) === 0;
+  if (!isCertain && !isDone) {
+    turn.state.fleet.setClosed(name, true);
     return;
   }
   gone(turn, id, record);

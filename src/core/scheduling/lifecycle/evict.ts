@@ -80,7 +80,7 @@ function hasHadItsTime(each: Resident, settings: PoolSettings, now: number): boo
 const isResident = ({ record }: Resident, settings: PoolSettings, now: number): boolean =>
   record.state === 'running' && now - record.at >= settings.minResidentMs;
 
-export const lastUse = ({ record, backend }: Omit<Resident, 'id'>): number =>
+export const lastUse = ({ record, backend }: Pick<Resident, 'record' | 'backend'>): number =>
   backend && backend.uses > 0 ? backend.idleSince : record.at;
 
 /** Who goes first: without work before busy, then by the policy. */

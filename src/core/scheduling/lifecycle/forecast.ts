@@ -102,7 +102,7 @@ function crewOf({ state }: Turn, model: ModelRecord): Workforce {
   let [running, starting, idleSince, isBusy, slots] = [0, 0, 0, false, model.slots ?? 1];
   for (const [id, record] of state.workers.of(model.ref)) {
     if (record.state === 'starting') starting++;
-    if (record.state !== 'running') continue;
+    if (record.state !== 'running' || !state.pools.get(record.pool)?.up) continue;
     running++;
     const backend = state.fleet.backends.get(backendOf(record.pool, id));
     if (backend) slots = backend.info.slots;

@@ -57,6 +57,98 @@ describe('a worker that is needed', () => {
     assert.match(kit.workerOf('a'), /^q\//);
   });
 
+  test('is started for those who were there before their model was changed, with what they asked for', () => {
+    const kit = new PoolKit();
+    kit.pool('p', [24]);
+    const ref = kit.model('m');
+    kit.model('other', { vramBytes: 20 * GB });
+    kit.ask('x', 'other');
+    kit.obey();
+    kit.accept('x');
+    kit.ask('a', 'm');
+    kit.model('m', { ref: 'file:/models/m-2.gguf' });
+    finish(kit, 'x');
+    kit.pass(1000);
+    kit.obey();
+    assert.equal(kit.state('a'), 'claimed');
+    assert.deepEqual(
+      [...kit.engine.state.workers.values()].map((each) => each.modelRef),
+      [ref],
+    );
+  });
+
+  test('is started for a lane that those who are there cannot serve: another label, a longer context', () => {
+    const kit = new PoolKit();
+    kit.pool('us', [24], { region: 'us' });
+    kit.pool('eu', [24], { region: 'eu' });
+    kit.model('m', { contextLength: 4096 });
+    kit.ask('a', 'm', { labels: { region: 'us' } });
+    kit.obey();
+    kit.accept('a');
+    kit.ask('b', 'm', { labels: { region: 'eu' } });
+    kit.obey();
+    assert.match(kit.workerOf('b'), /^eu\//);
+    kit.model('m', { contextLength: 32_768 });
+    kit.ask('c', 'm', { contextTokens: 20_000 });
+    kit.obey();
+    assert.equal(kit.state('c'), 'claimed');
+  });
+
+  test('is started once where it has less context than the catalog says, and those who wait are told', () => {
+    const kit = new PoolKit();
+    kit.pool('p', [200]);
+    kit.model('m', { contextLength: 32_768 });
+    kit.ask('a', 'm', { contextTokens: 20_000 });
+    const [order] = dueWorkers(kit.engine.state);
+    kit.carryOut('start', order!.id, order!.record);
+    kit.set('p', order!.id, { contextLength: 4096 });
+    kit.report('p');
+    for (let time = 0; time < 3; time++) {
+      kit.pass(1000);
+      assert.deepEqual(kit.obey(), []);
+    }
+    const waits = explain(kit.engine.state, kit.job('a'));
+    assert.equal(waits?.text, 'its worker cannot be used: its context is shorter than the catalog says');
+  });
+
+  test('is started elsewhere where one pool cannot; those who wait fail when none of them can', () => {
+    const kit = new PoolKit({ startTries: 2 });
+    for (const [at, id] of ['a', 'b', 'c'].entries()) kit.pool(id, [60 - 10 * at]);
+    kit.model('m');
+    kit.ask('j', 'm');
+    const refuse = (...pools: string[]): string[] => {
+      const tried: string[] = [];
+      for (let [order] = dueWorkers(kit.engine.state); order?.kind === 'start'; ) {
+        const { id, record } = order;
+        tried.push(record.pool);
+        if (!pools.includes(record.pool)) kit.carryOut('start', id, record);
+        else kit.step({ type: 'start-failed', worker: id, error: new OrchdError('MODEL_NOT_FOUND').info() });
+        kit.report(record.pool);
+        [order] = dueWorkers(kit.engine.state);
+      }
+      return tried;
+    };
+    assert.deepEqual(refuse('a', 'b'), ['a', 'b', 'c']);
+    assert.match(kit.workerOf('j'), /^c\//);
+    kit.model('n');
+    kit.ask('k', 'n');
+    assert.deepEqual(refuse('a', 'b', 'c'), ['a', 'b', 'c']);
+    assert.deepEqual([kit.state('k'), kit.job('k').rec.error?.code], ['dead', 'MODEL_NOT_FOUND']);
+  });
+
+  test('is started however many of its kind were in pools that are gone', () => {
+    const kit = new PoolKit({ maxWorkersPerModel: 2 });
+    kit.model('m');
+    for (let n = 0; n < 4; n++) {
+      kit.pool(`machine-${n}`, [24]);
+      kit.ask(`j${n}`, 'm');
+      kit.obey();
+      assert.match(kit.workerOf(`j${n}`), new RegExp(`^machine-${n}/`));
+      finish(kit, `j${n}`);
+      kit.step({ type: 'pool-lost', id: `machine-${n}` });
+    }
+  });
+
   test('is started once for all who wait', () => {
     const kit = new PoolKit();
     kit.pool('p', [80]);

@@ -11,7 +11,7 @@ import { backendOf } from '../../pools/pools.ts';
 import type { Lane } from '../../queue/lane.ts';
 import type { Turn } from '../../turn.ts';
 import { type Asked, type Making, makeRoom } from './evict.ts';
-import { distanceTo, type Place, type Resident, roomiest, Survey } from './room.ts';
+import { distanceTo, hasLabels, type Place, type Resident, roomiest, Survey } from './room.ts';
 
 /** Looks at the lanes that nobody can serve: at all of them when pools have changed, else at the new ones. */
 export function plan(turn: Turn): void {
@@ -48,10 +48,18 @@ function inOrder(lanes: Iterable<Lane>): Lane[] {
 }
 
 function provide(turn: Turn, lane: Lane, survey: Survey): void {
-  const { modelRef, kind } = lane.need;
-  const model = modelRef === undefined ? undefined : turn.state.catalog.find(modelRef);
+  const { kind } = lane.need;
+  const model = modelFor(turn, lane);
   if (!model || (kind !== undefined && kind !== 'worker')) return;
   lane.waitsFor = startFor(turn, lane, model, survey);
+}
+
+/** What its jobs were admitted for, also where the name of their model stands for another file by now. */
+function modelFor({ state: { catalog } }: Turn, { need }: Lane): ModelRecord | undefined {
+  const { model: name, modelRef: ref } = need;
+  if (ref === undefined) return undefined;
+  const found = catalog.find(ref) ?? (name === undefined ? undefined : catalog.find(name));
+  return found?.ref === ref ? found : found && { ...found, ref };
 }
 
 /** Starts a worker for a lane, or makes room for one; returns why not, or what is waited for. */
@@ -59,17 +67,17 @@ function startFor(turn: Turn, lane: Lane, model: ModelRecord, survey: Survey): s
   const { state } = turn;
   const failed = state.pools.failedStarts.get(model.ref);
   if (failed && failed.until > turn.now) return `its worker failed to start: ${failed.error.message}`;
-  const { starting, running, all } = count(turn, model.ref);
+  const { starting, running, all } = count(turn, lane, model.ref);
   if (starting > 0) return 'a worker with this model is starting';
   if (running > 0 && !isWorthAnother(turn, lane)) return undefined;
   if (all >= turn.settings.pools.maxWorkersPerModel) return undefined;
   // Another one there would be of no more use than the one that is.
-  const useless = unusableIn(turn, model.ref);
+  const useless = unusableIn(turn, lane, model);
   const fitting = survey.for({ labels: lane.need.labels, vramBytes: model.vramBytes });
   const places = useless ? fitting.filter(({ pool }) => !useless.has(pool.report.id)) : fitting;
   if (places.length === 0) return nowhere(useless);
   const hasRoom = survey.mostFree >= model.vramBytes;
-  const place = hasRoom ? roomiest(places, model.vramBytes, regionOf(turn, lane)) : undefined;
+  const place = hasRoom ? roomiest(places, model.vramBytes, regionOf(turn, lane), failed?.where) : undefined;
   if (place) {
     start(turn, model, place, running > 0 ? 'load' : 'demand', (failed?.tries ?? 0) + 1);
     return 'a worker with this model is starting';
@@ -78,27 +86,47 @@ function startFor(turn: Turn, lane: Lane, model: ModelRecord, survey: Survey): s
   return running > 0 ? undefined : clear(turn, lane, model, places);
 }
 
-function count(turn: Turn, modelRef: string): { starting: number; running: number; all: number } {
+/** The workers of a model; of those that run, only such as are of use to the lane. */
+function count(turn: Turn, lane: Lane, modelRef: string): { starting: number; running: number; all: number } {
   const counted = { starting: 0, running: 0, all: 0 };
   for (const [id, record] of turn.state.workers.of(modelRef)) {
+    // One whose pool is silent may never come back: it must not stand in the way of others.
+    if (turn.state.pools.get(record.pool)?.up) counted.all++;
     if (record.state === 'starting') counted.starting++;
-    if (record.state === 'running' && isServing(turn, record.pool, id)) counted.running++;
-    counted.all++;
+    if (record.state !== 'running' || !isServing(turn, record.pool, id)) continue;
+    if (isOfUse(turn, lane, id, record)) counted.running++;
   }
   return counted;
 }
 
+/** Whether it has the labels and the context that the jobs of a lane ask for. */
+function isOfUse(turn: Turn, { need }: Lane, id: string, record: WorkerRecord): boolean {
+  const pool = turn.state.pools.get(record.pool);
+  if (!pool || !hasLabels(pool, need.labels)) return false;
+  return (need.contextTokens ?? 0) <= contextOf(turn, id, record);
+}
+
+/** As it says itself; until then as it was ordered. */
+const contextOf = (turn: Turn, id: string, { pool, contextLength }: WorkerRecord): number =>
+  turn.state.pools.get(pool)?.workers.get(id)?.contextLength ?? contextLength ?? Number.POSITIVE_INFINITY;
+
 /** The pools whose worker with this model is there and cannot be used, and why. */
-function unusableIn(turn: Turn, modelRef: string): Map<string, string> | undefined {
+function unusableIn(turn: Turn, { need }: Lane, model: ModelRecord): Map<string, string> | undefined {
   let found: Map<string, string> | undefined;
-  for (const [id, { pool }] of turn.state.workers.of(modelRef)) {
-    const why = turn.state.pools.get(pool)?.workers.get(id)?.unusable;
+  for (const [id, record] of turn.state.workers.of(model.ref)) {
+    const isShort = (need.contextTokens ?? 0) > contextOf(turn, id, record);
+    // It was ordered as one would be now, and has less than it was ordered with.
+    const isTooShort = isShort && record.contextLength === model.contextLength;
+    const why =
+      turn.state.pools.get(record.pool)?.workers.get(id)?.unusable ?? (isTooShort ? TOO_SHORT : undefined);
     if (why === undefined) continue;
     found ??= new Map();
-    found.set(pool, why);
+    found.set(record.pool, why);
   }
   return found;
 }
+
+const TOO_SHORT = 'its context is shorter than the catalog says';
 
 function nowhere(useless: ReadonlyMap<string, string> | undefined): string {
   const [why] = useless?.values() ?? [];

@@ -10,6 +10,8 @@ export interface Resident {
   readonly id: string;
   readonly record: WorkerRecord;
   readonly backend: BackendEntry | undefined;
+  /** What is open on it, also where the fleet does not know it any more. */
+  readonly used: number;
 }
 
 /** What a pool or a device must have, whatever is on it now. */
@@ -33,7 +35,8 @@ export class Place {
     const { workers, fleet } = this.#state;
     const pool = this.pool.report.id;
     this.#residents ??= workers.on(pool, this.device.id).map(([id, record]) => {
-      return { id, record, backend: fleet.backends.get(backendOf(pool, id)) };
+      const name = backendOf(pool, id);
+      return { id, record, backend: fleet.backends.get(name), used: fleet.usedSlots(name) };
     });
     return this.#residents;
   }
@@ -83,8 +86,7 @@ interface Sums {
 
 export const isLeaving = ({ state }: WorkerRecord): boolean => state === 'stopping' || state === 'draining';
 
-export const isIdle = ({ record, backend }: Resident): boolean =>
-  record.state === 'running' && (backend?.used ?? 0) === 0;
+export const isIdle = ({ record, used }: Resident): boolean => record.state === 'running' && used === 0;
 
 /** The devices of all pools that answer and are not drained. */
 export class Survey {
@@ -132,7 +134,7 @@ export class Survey {
   }
 }
 
-function hasLabels(pool: PoolEntry, labels: Need['labels']): boolean {
+export function hasLabels(pool: PoolEntry, labels: Need['labels']): boolean {
   return !labels || Object.entries(labels).every(([name, value]) => labelOf(pool, name) === value);
 }
 
@@ -150,16 +152,22 @@ export function roomiest(
   places: readonly Place[],
   needBytes: number,
   region: string | undefined,
+  /** Pools that are taken only where no other has room. */
+  last: ReadonlySet<string> = NONE,
 ): Place | undefined {
   let best: Place | undefined;
   for (const place of places) {
     if (place.freeBytes < needBytes) continue;
-    if (!best || isBetter(place, best, region)) best = place;
+    if (!best || isBetter(place, best, region, last)) best = place;
   }
   return best;
 }
 
-function isBetter(a: Place, b: Place, region: string | undefined): boolean {
+const NONE: ReadonlySet<string> = new Set();
+
+function isBetter(a: Place, b: Place, region: string | undefined, last: ReadonlySet<string>): boolean {
+  const isLast = (place: Place): boolean => last.has(place.pool.report.id);
+  if (isLast(a) !== isLast(b)) return isLast(b);
   const nearer = distanceTo(a, region) - distanceTo(b, region);
   return nearer === 0 ? a.freeBytes > b.freeBytes : nearer < 0;
 }

@@ -28,6 +28,7 @@ const residentOf = (turn: Turn, id: string, record: WorkerRecord): Resident => (
   id,
   record,
   backend: turn.state.fleet.backends.get(backendOf(record.pool, id)),
+  used: turn.state.fleet.usedSlots(backendOf(record.pool, id)),
 });
 
 function tend(turn: Turn, victim: Resident): void {
@@ -54,21 +55,18 @@ function giveUpLate(turn: Turn, id: string, record: WorkerRecord): void {
 /** Past its time what still runs is ended with its worker. */
 function drainFor(turn: Turn, victim: Resident, order: PoolRecord): void {
   const isLate = order.drainBy !== undefined && turn.now >= order.drainBy;
-  if (isLate || (victim.backend?.used ?? 0) === 0)
-    return stop(turn, victim, `the pool is drained by ${order.by}`);
+  if (isLate || victim.used === 0) return stop(turn, victim, `the pool is drained by ${order.by}`);
   drain(turn, victim, `the pool is drained by ${order.by}`);
 }
 
 function stopWhenIdle(turn: Turn, victim: Resident): void {
-  if (victim.record.state === 'draining' && (victim.backend?.used ?? 0) === 0) {
-    stop(turn, victim, victim.record.why);
-  }
+  if (victim.record.state === 'draining' && victim.used === 0) stop(turn, victim, victim.record.why);
 }
 
 function unloadIdle(turn: Turn, victim: Resident): void {
   const { eviction, idleUnloadMs } = turn.settings.pools;
   const { backend } = victim;
-  if (eviction === 'manual' || !backend || backend.used > 0) return;
+  if (eviction === 'manual' || !backend || victim.used > 0) return;
   if (turn.now - Math.max(lastUse(victim), victim.record.at) < idleUnloadMs) return;
   if (backend.lanes.some((lane) => lane.size > 0) || isExpected(turn, victim.record.modelRef)) return;
   stop(turn, victim, 'idle');

@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { PoolState } from '../../model/pool-wire.ts';
+import { reportOf } from './report.ts';
+
+test('a code that is none of the catalogue is no error of ours, whatever every object has by that name', () => {
+  for (const code of ['constructor', 'toString', '__proto__', 'SOMETHING_ELSE']) {
+    const worker = { id: 'w', model_ref: 'demo:x', gpu: 0, vram_used: 1, started_at: '' };
+    const error = { code, message: 'why' };
+    const workers: PoolState['workers'] = [{ ...worker, status: 'failed', error }];
+    const state: PoolState = { pool_id: 'p', registry: 'r', version: 1, gpus: [], workers };
+    assert.deepEqual(reportOf(state, () => true).workers[0]?.error, {
+      code: 'WORKER_START_FAILED',
+      message: 'why',
+      retriable: false,
+    });
+  }
+});
