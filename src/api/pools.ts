@@ -83,7 +83,7 @@ function viewRoutes({ pools, managers }: Orchestrator): readonly Route[] {
   ];
 }
 
-function commandRoutes({ pools }: Orchestrator): readonly Route[] {
+function commandRoutes({ pools, managers }: Orchestrator): readonly Route[] {
   return [
     {
       method: 'POST',
@@ -113,6 +113,18 @@ function commandRoutes({ pools }: Orchestrator): readonly Route[] {
       handle: async (call) => {
         const order = { is: 'reload', model: checkReload(call.body).new_model_ref } as const;
         return { status: 202, body: await pools.command(idOf(call), order, call.identity.name) };
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/v2/pools/:id',
+      role: 'admin',
+      summary: 'Declare a pool that does not answer gone for good: what ran there is tried elsewhere',
+      answers: { 204: 'Forgotten', 404: 'No such pool', 409: 'It answers' },
+      handle: async (call) => {
+        await pools.forget(idOf(call), call.identity.name);
+        managers?.forgetPool(idOf(call));
+        return { status: 204 };
       },
     },
     {

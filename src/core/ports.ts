@@ -238,6 +238,8 @@ export interface PoolManagers {
     model: VerifyModel,
     onProgress: (bytes: number, total: number) => void,
   ): Promise<VerifyResult & { readonly pool: string }>;
+  /** A pool is gone for good. */
+  forgetPool(id: string): void;
   /** A worker is gone: nothing will be asked of it any more. */
   forget(backend: string): void;
 }

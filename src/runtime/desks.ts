@@ -107,6 +107,11 @@ export class PoolDesk extends Desk {
     return this.get(id);
   }
 
+  /** Declares it gone for good, with all that ran there. */
+  async forget(id: string, by: string): Promise<void> {
+    await this.order({ type: 'pool-order', id, order: { is: 'forget' }, by });
+  }
+
   async evict(worker: string, by: string): Promise<WorkerRecord> {
     return this.order<WorkerRecord>({ type: 'evict', worker, by });
   }

@@ -38,7 +38,13 @@ interface Known {
   readonly client: PoolClient;
   readonly secret: string | undefined;
   readonly mayReach: MayReach;
+  /** Whoever only registers cannot take its place. */
+  readonly isConfigured: boolean;
   id: string | undefined;
+}
+
+interface Added extends Pick<Known, 'secret' | 'id' | 'isConfigured'> {
+  readonly url: string;
 }
 
 interface Way {
@@ -65,7 +71,7 @@ export class HttpPoolManagers implements PoolManagers {
   start(listener: PoolsListener): void {
     this.#listener = listener;
     for (const { url, secret } of this.#options.pools)
-      this.#add(url, secret, undefined, this.#outbound.to(url));
+      this.#add({ url, secret, id: undefined, isConfigured: true }, this.#outbound.to(url));
   }
 
   async stop(): Promise<void> {
@@ -86,12 +92,14 @@ export class HttpPoolManagers implements PoolManagers {
       throw new OrchdError('ILLEGAL_STATE', `another pool manager has the name "${id}", and answers`);
     if (!known && this.#known.size >= MAX_POOLS)
       throw new OrchdError('ADMISSION_REJECT', 'too many pools are registered');
+    if (former !== undefined && this.#known.get(former)?.isConfigured && former !== base)
+      throw new OrchdError('FORBIDDEN', `the pool "${id}" is configured, at another address`);
     // Throws where it is no address, before anything has changed.
     const target = this.#outbound.to(base);
     if (known) this.#drop(base);
     // It has moved: whoever is at its former address is no longer asked.
     if (former !== undefined && former !== base) this.#drop(former);
-    this.#add(base, secret, id, target);
+    this.#add({ url: base, secret, id, isConfigured: known?.isConfigured ?? false }, target);
   }
 
   #placeOf(id: string): string | undefined {
@@ -143,7 +151,7 @@ export class HttpPoolManagers implements PoolManagers {
     return asked;
   }
 
-  #add(url: string, secret: string | undefined, id: string | undefined, target: Target): void {
+  #add({ url, secret, id, isConfigured }: Added, target: Target): void {
     const { env, maxAgeMs, allowedHosts } = this.#options;
     const name = id ?? url;
     this.#listener?.awaited(name, true);
@@ -156,7 +164,7 @@ export class HttpPoolManagers implements PoolManagers {
       onState: (state) => this.#heard(url, state),
       onLost: (error) => this.#lost(url, error),
     });
-    this.#known.set(url, { client, secret, mayReach: reachable(url, allowedHosts), id });
+    this.#known.set(url, { client, secret, mayReach: reachable(url, allowedHosts), isConfigured, id });
     client.start();
   }
 
@@ -207,6 +215,11 @@ export class HttpPoolManagers implements PoolManagers {
     const backend = new WorkerBackend({ info, secret, timers, target: this.#outbound.to(uri) });
     this.#ways.set(info.name, { uri, secret, backend });
     return backend;
+  }
+
+  /** The pool is gone for good: it is not asked any more, unless it registers again. */
+  forgetPool(id: string): void {
+    for (const [url, known] of this.#known) if (known.id === id && !known.isConfigured) this.#drop(url);
   }
 
   /** It is not asked for any more: the worker is gone. */

@@ -110,6 +110,7 @@ export class WorkerBackend implements Backend {
     const reply = (from === 0 ? this.#takeUnread(token) : undefined) ?? (await this.#open(token, from, who));
     if (!reply) return { is: 'lost' };
     const stop = (): void => reply.close();
+    if (signal?.aborted) stop();
     signal?.addEventListener('abort', stop, { once: true });
     try {
       return await readExecution(reply, on);

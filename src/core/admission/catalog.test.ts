@@ -121,6 +121,21 @@ describe('a session', () => {
     assert.equal(kit.engine.state.roster.reserved('default', 's'), 0);
   });
 
+  test('is forgotten when it was not used for long, whatever others do', () => {
+    const kit = kitWith();
+    for (const id of ['busy', 'quiet']) kit.ask(id, 'm', { session: id });
+    kit.pass(20 * 86_400_000);
+    kit.step({ type: 'budget', tenant: 'default', id: 'busy', tokenBudget: 5 });
+    kit.ask('again', 'm', { session: 'busy' });
+    const used = { ...kit.engine.state.tables.session.get('default~busy')!, usedAt: kit.now };
+    kit.engine.state.keep({ kind: 'session', id: 'default~busy', after: used });
+    kit.pass(11 * 86_400_000);
+    assert.deepEqual(
+      [...kit.engine.state.tables.session.entries()].map(([id]) => id),
+      ['default~busy'],
+    );
+  });
+
   test('that is deleted takes its jobs with it', () => {
     const kit = kitWith();
     kit.ask('a', 'm', { session: 's' });

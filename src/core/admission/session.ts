@@ -9,6 +9,9 @@ import type { Turn } from '../turn.ts';
 const KEPT_MS = 30 * 86_400_000;
 /** More than this are not kept: the one that was unused for longest goes. */
 const MAX_SESSIONS = 100_000;
+const ENDED_AT_ONCE = 5000;
+/** That it is used at all is written so often. */
+const NOTED_MS = 86_400_000;
 
 /** Refuses a job whose session has used up what it may; what its other jobs may still use counts as used. */
 export function checkBudget(turn: Turn, { tenant, session, tokens }: Submission): void {
@@ -49,7 +52,8 @@ const fresh = (turn: Turn, tenant: string, id: string): SessionRecord => ({
 export function noteUsed(turn: Turn, { ask }: JobEntry, backend: string, tokens: number): void {
   if (ask.session === undefined) return;
   const known = turn.state.sessionOf(ask.tenant, ask.session);
-  if (!known || (tokens === 0 && known.backend === backend)) return;
+  const isNews = tokens > 0 || known?.backend !== backend || turn.now - known.usedAt > NOTED_MS;
+  if (!known || !isNews) return;
   const after = {
     ...known,
     usedAt: turn.now,
@@ -82,13 +86,13 @@ function put(turn: Turn, record: SessionRecord, cause: string): void {
   turn.put('session', scoped(record.tenant, record.id), record, cause);
 }
 
-/** At every tick a few: those that have not been used for long, which stand first. */
+/** At every tick: those that have not been used for long, a bounded number of them. */
 export function expireSessions(turn: Turn): void {
   const { session: sessions } = turn.state.tables;
-  let looked = 0;
+  let ended = 0;
   for (const [id, record] of sessions.entries()) {
     const isOver = turn.now - record.usedAt > KEPT_MS || sessions.size > MAX_SESSIONS;
-    if (!isOver || looked++ >= 100) return;
+    if (!isOver || ended++ >= ENDED_AT_ONCE) return;
     turn.put('session', id, null, 'expired');
   }
 }

@@ -6,17 +6,21 @@ import { drain, stop } from '../scheduling/lifecycle/plan.ts';
 import { fitsNowhere } from '../scheduling/lifecycle/room.ts';
 import type { Turn } from '../turn.ts';
 import { backendOf } from './pools.ts';
+import { gone } from './reconcile.ts';
 
 export type PoolOrder =
   /** Takes nothing new; past the time what still runs there is ended. */
   | { readonly is: 'drain'; readonly deadlineMs: number | undefined }
   | { readonly is: 'undrain' }
   /** Its workers finish and go, and one with this model takes their place. */
-  | { readonly is: 'reload'; readonly model: string };
+  | { readonly is: 'reload'; readonly model: string }
+  /** An operator's word that it is gone for good, and whatever ran there with it. */
+  | { readonly is: 'forget' };
 
 export function orderPool(turn: Turn, id: string, order: PoolOrder, by: string): PoolRecord | undefined {
   const { state } = turn;
-  if (!state.pools.get(id)) throw new OrchdError('NOT_FOUND', `there is no pool "${id}"`);
+  const isKnown = state.pools.get(id) !== undefined || state.workers.inPool(id).length > 0;
+  if (!isKnown) throw new OrchdError('NOT_FOUND', `there is no pool "${id}"`);
   state.pools.changed = true;
   switch (order.is) {
     case 'drain':
@@ -26,6 +30,8 @@ export function orderPool(turn: Turn, id: string, order: PoolOrder, by: string):
       return undefined;
     case 'reload':
       return reloadPool(turn, id, order.model, by);
+    case 'forget':
+      return forgetPool(turn, id);
   }
 }
 
@@ -59,6 +65,21 @@ function reloadPool(turn: Turn, id: string, name: string, by: string): PoolRecor
     if (entry.modelRef !== model.ref) letGo(turn, worker, entry, `the pool is reloaded by ${by}`);
   }
   return record;
+}
+
+/** Nobody can be asked about what ran there: without this word it would be waited for. */
+function forgetPool(turn: Turn, id: string): undefined {
+  const { pools, workers, tables } = turn.state;
+  if (pools.get(id)?.up) {
+    throw new OrchdError(
+      'ILLEGAL_STATE',
+      `the pool "${id}" answers: drain it instead, or stop its manager first`,
+    );
+  }
+  for (const [worker, record] of workers.inPool(id)) gone(turn, worker, record);
+  if (tables.pool.get(id)) turn.put('pool', id, null, 'forgotten');
+  pools.known.delete(id);
+  pools.awaited.delete(id);
 }
 
 /** By an operator's word: one that has work finishes it first. */

@@ -82,6 +82,22 @@ describe('a worker that its manager no longer shows', () => {
 });
 
 describe('a pool that does not answer', () => {
+  test('is declared gone by an operator only: then its jobs are tried elsewhere', () => {
+    const { kit } = running();
+    const forget = (): unknown =>
+      kit.step({ type: 'pool-order', id: 'p', order: { is: 'forget' }, by: 'ops' }).reply;
+    assert.equal((forget() as { code?: string }).code, 'ILLEGAL_STATE');
+    kit.step({ type: 'pool-lost', id: 'p' });
+    kit.pool('q', [24]);
+    kit.pass(100_000);
+    assert.equal(kit.state('j'), 'running');
+    assert.equal(forget(), undefined);
+    kit.pass(1000);
+    kit.obey();
+    assert.match(kit.workerOf('j'), /^q\//);
+    assert.equal((forget() as { code?: string }).code, 'NOT_FOUND');
+  });
+
   test('gets nothing, and what runs there is not run again', () => {
     const { kit } = running();
     kit.ask('k', 'm');

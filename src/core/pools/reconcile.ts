@@ -179,7 +179,7 @@ function noteMissing(turn: Turn, pool: PoolEntry, id: string, record: WorkerReco
 }
 
 /** Its process is dead: what ran on it has ended, and whether it may run again is decided like any other failure. */
-function gone(turn: Turn, id: string, record: WorkerRecord): void {
+export function gone(turn: Turn, id: string, record: WorkerRecord): void {
   const name = backendOf(record.pool, id);
   const error = { ...errorInfo('WORKER_UNAVAILABLE', 'its worker has died'), retriable: true };
   for (const entry of [...turn.state.open.values()]) {

@@ -26,7 +26,7 @@ test('the demo answers word by word and says what it is', async (t) => {
   for (const { text, events, outcome } of heard) {
     assert.match(text, /not an LLM/);
     assert.match(text, /"Why is the sky blue today\?"/);
-    assert.match(text, /backends:/);
+    assert.match(text, /--model FILE.gguf/);
     assert.equal(events.length - 1, text.match(/\S*\s/g)?.length);
     assert.deepEqual(outcome, { ok: true, resultText: JSON.stringify({ text, exit_code: 0 }) });
   }
