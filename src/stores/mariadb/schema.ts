@@ -16,7 +16,7 @@ export const CHARS = {
   token: 220,
   text: 255,
   failure: 330,
-  record: 200,
+  record: 330,
 } as const;
 
 export const JOBS = `CREATE TABLE IF NOT EXISTS orchestrator_jobs (
