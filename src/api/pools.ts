@@ -26,6 +26,9 @@ const Session = Type.Object(
   { additionalProperties: false },
 );
 
+const Evict = Type.Object({ dead: optional(Type.Boolean()) }, { additionalProperties: false });
+
+const checkEvict = checker(Evict);
 const checkDrain = checker(Drain);
 const checkReload = checker(Reload);
 const checkSession = checker(Session);
@@ -131,11 +134,14 @@ function commandRoutes({ pools, managers }: Orchestrator): readonly Route[] {
       method: 'POST',
       path: '/v2/workers/:id/evict',
       role: 'admin',
-      summary: 'Stop a worker; one that has work finishes it first',
+      summary:
+        'Stop a worker; one that has work finishes it first. With dead: its process is gone for certain',
+      body: Evict,
       answers: { 202: 'Ordered, and durable', 404: 'No such worker' },
       repeatable: ({ body }) => body,
       handle: async (call) => {
-        const { pool, state, why } = await pools.evict(idOf(call), call.identity.name);
+        const { dead = false } = checkEvict(call.body ?? {});
+        const { pool, state, why } = await pools.evict(idOf(call), call.identity.name, dead);
         return { status: 202, body: { worker_id: idOf(call), pool, state, why } };
       },
     },

@@ -10,7 +10,7 @@ import { fileText } from './json-argument.ts';
 import { usageOf } from './options.ts';
 
 const options = {
-  id: { type: 'string', value: 'NAME', says: 'the name of this pool; pool-1 by default' },
+  id: { type: 'string', value: 'NAME', says: 'the name of this pool; that of the machine by default' },
   port: { type: 'string', value: 'N', says: 'the port; 9200 by default, 0 takes a free one' },
   host: { type: 'string', value: 'HOST', says: 'the address; one that others can reach has a token' },
   advertise: {

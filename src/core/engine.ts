@@ -207,7 +207,7 @@ export class Engine {
       case 'pool-order':
         return attempt(() => orderPool(turn, event.id, event.order, event.by));
       case 'evict':
-        return attempt(() => evictWorker(turn, event.worker, event.by));
+        return attempt(() => evictWorker(turn, event.worker, event.by, event.isDead ?? false));
       case 'limits':
         return attempt(() => setLimits(turn, event.limits, event.by));
     }

@@ -109,7 +109,7 @@ export type EngineEvent =
   | { readonly type: 'pool-lost'; readonly id: string }
   | { readonly type: 'start-failed'; readonly worker: string; readonly error: ErrorInfo }
   | { readonly type: 'pool-order'; readonly id: string; readonly order: PoolOrder; readonly by: string }
-  | { readonly type: 'evict'; readonly worker: string; readonly by: string }
+  | { readonly type: 'evict'; readonly worker: string; readonly by: string; readonly isDead?: boolean }
   | { readonly type: 'limits'; readonly limits: readonly LimitSpec[]; readonly by: string }
   | { readonly type: 'backend'; readonly info: BackendInfo }
   | { readonly type: 'lease'; readonly request: LeaseRequest }

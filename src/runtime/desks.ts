@@ -112,8 +112,8 @@ export class PoolDesk extends Desk {
     await this.order({ type: 'pool-order', id, order: { is: 'forget' }, by });
   }
 
-  async evict(worker: string, by: string): Promise<WorkerRecord> {
-    return this.order<WorkerRecord>({ type: 'evict', worker, by });
+  async evict(worker: string, by: string, isDead: boolean): Promise<WorkerRecord> {
+    return this.order<WorkerRecord>({ type: 'evict', worker, by, isDead });
   }
 }
 

@@ -16,7 +16,15 @@ const PAUSE_MS = 1000;
 
 /** Refusals after which the same start cannot succeed. */
 const isFinal = (code: string): boolean => code !== 'POOL_UNAVAILABLE' && !TRANSIENT.has(code);
-const TRANSIENT: ReadonlySet<string> = new Set(['WORKER_UNAVAILABLE', 'WORKER_TIMEOUT', 'INTERNAL']);
+const TRANSIENT: ReadonlySet<string> = new Set([
+  'WORKER_UNAVAILABLE',
+  'WORKER_TIMEOUT',
+  'INTERNAL',
+  'SHUTTING_DOWN',
+  'STORE_FULL',
+  'UNAUTHORIZED',
+  'FORBIDDEN',
+]);
 
 export interface ProvisioningParts {
   readonly env: Env;

@@ -20,7 +20,7 @@ import type {
 import { checker } from '../../kit/check.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import { type ErrorInfo, errorInfo, isErrorCode, OrchdError } from '../../model/errors.ts';
-import { jobOfToken } from '../../model/records.ts';
+import { jobOfToken, scoped } from '../../model/records.ts';
 import {
   CancelReply,
   EndEvent,
@@ -194,7 +194,9 @@ export class WorkerBackend implements Backend {
 /** What the job asks, with what the worker needs to know of it; the caller's fields cannot take the place of ours. */
 function requestBody({ payloadText, ask }: Offer): string | undefined {
   const text = payloadText.trim();
-  const own = JSON.stringify({ job_id: ask.id, model: ask.model, session_id: ask.session });
+  // Conversations of two tenants may have one name; and who has none cannot take that of another.
+  const session_id = ask.session === undefined ? '' : scoped(ask.tenant, ask.session);
+  const own = JSON.stringify({ job_id: ask.id, model: ask.model, session_id });
   if (text.startsWith('"')) return `{"prompt":${text},${own.slice(1)}`;
   if (!text.startsWith('{') || !text.endsWith('}')) return undefined;
   const fields = text.slice(1, -1).trim();

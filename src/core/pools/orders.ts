@@ -3,7 +3,6 @@ import { OrchdError } from '../../model/errors.ts';
 import type { PoolRecord, WorkerRecord } from '../../model/records.ts';
 import { modelOf } from '../admission/catalog.ts';
 import { drain, stop } from '../scheduling/lifecycle/plan.ts';
-import { fitsNowhere } from '../scheduling/lifecycle/room.ts';
 import type { Turn } from '../turn.ts';
 import { backendOf } from './pools.ts';
 import { gone } from './reconcile.ts';
@@ -51,7 +50,12 @@ function reloadPool(turn: Turn, id: string, name: string, by: string): PoolRecor
       reason: 'model_retired',
     });
   }
-  if (fitsNowhere(turn.state, model.vramBytes)) throw new OrchdError('INSUFFICIENT_VRAM');
+  const devices = turn.state.pools.get(id)?.report.devices ?? [];
+  if (!devices.some(({ totalBytes }) => totalBytes >= model.vramBytes)) {
+    throw new OrchdError('INSUFFICIENT_VRAM', `no device of "${id}" is large enough for "${model.id}"`, {
+      retriable: false,
+    });
+  }
   const record: PoolRecord = {
     v: 1,
     draining: undefined,
@@ -82,12 +86,25 @@ function forgetPool(turn: Turn, id: string): undefined {
   pools.awaited.delete(id);
 }
 
-/** By an operator's word: one that has work finishes it first. */
-export function evictWorker(turn: Turn, id: string, by: string): WorkerRecord {
+/** By an operator's word: one that has work finishes it first, unless it is said to be dead. */
+export function evictWorker(turn: Turn, id: string, by: string, isDead: boolean): WorkerRecord {
   const record = turn.state.workers.get(id);
   if (!record) throw new OrchdError('WORKER_NOT_FOUND', `there is no worker "${id}"`);
+  if (isDead) {
+    bury(turn, id, record);
+    return record;
+  }
   letGo(turn, id, record, `evicted by ${by}`);
   return turn.state.workers.get(id) ?? record;
+}
+
+/** Its manager has forgotten it, and nobody else can say that its process is gone. */
+function bury(turn: Turn, id: string, record: WorkerRecord): void {
+  const pool = turn.state.pools.get(record.pool);
+  if (pool?.up && pool.workers.has(id)) {
+    throw new OrchdError('ILLEGAL_STATE', `its pool shows the worker "${id}": evict it instead`);
+  }
+  gone(turn, id, record);
 }
 
 function letGo(turn: Turn, id: string, record: WorkerRecord, why: string): void {

@@ -64,6 +64,19 @@ describe('a worker that its manager no longer shows', () => {
     assert.deepEqual([after.workers(), after.job('j').open?.state], [['m running'], 'accepted']);
   });
 
+  test('is dead where an operator says so', () => {
+    const { kit, worker } = running();
+    const bury = (): unknown => kit.step({ type: 'evict', worker, by: 'ops', isDead: true }).reply;
+    assert.equal((bury() as { code?: string }).code, 'ILLEGAL_STATE', 'its pool shows it');
+    const pool = kit.pools.get('p')!;
+    pool.registry = 'another memory';
+    pool.version++;
+    kit.dies('p', worker);
+    assert.equal(kit.state('j'), 'running');
+    bury();
+    assert.equal(kit.state('j'), 'queued');
+  });
+
   test('took the job of somebody who has heard its beginning with it, unless he can be told to forget it', () => {
     const spoken = (fields: Parameters<PoolKit['ask']>[2]): string => {
       const { kit, worker } = running(fields);

@@ -99,7 +99,8 @@ export function checkedPoolConfig(value: unknown): PoolConfig {
 
 /** What it is where nothing is said. */
 export const POOL_DEFAULTS = {
-  pool_id: 'pool-1',
+  /** Where the machine has no name that would do. */
+  pool_id: 'pool',
   host: '127.0.0.1',
   port: 9200,
   register_ms: 5000,

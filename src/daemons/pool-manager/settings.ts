@@ -39,6 +39,14 @@ export const isEverywhere = (host: string): boolean => host === '0.0.0.0' || hos
 /** An IPv6 address stands in brackets. */
 export const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
+/** Two machines must not have one name: whatever can be used of its own. */
+function ownName(): string {
+  const name = hostname()
+    .replace(/[^A-Za-z0-9._-]/g, '-')
+    .slice(0, 64);
+  return new RegExp(POOL_NAME).test(name) ? name : POOL_DEFAULTS.pool_id;
+}
+
 export function settingsOf(
   config: PoolConfig,
   environment: Readonly<Record<string, string | undefined>>,
@@ -47,7 +55,7 @@ export function settingsOf(
   const reachedAt = config.advertise ?? (isEverywhere(host) ? '127.0.0.1' : host);
   const workerHost = config.worker_host ?? reachedAt;
   return {
-    poolId: config.pool_id ?? POOL_DEFAULTS.pool_id,
+    poolId: config.pool_id ?? ownName(),
     data: resolve(config.data ?? 'data/pool'),
     host,
     port: config.port ?? POOL_DEFAULTS.port,

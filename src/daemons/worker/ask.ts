@@ -63,7 +63,7 @@ export function readAsk(value: unknown): Ask {
   inRange('top_p', body.top_p, 0, 1);
   return {
     jobId: body.job_id,
-    sessionId: body.session_id,
+    sessionId: body.session_id === '' ? undefined : body.session_id,
     work: readWork(body),
     maxTokens: body.max_tokens ?? undefined,
     temperature: body.temperature ?? undefined,

@@ -76,11 +76,13 @@ function unloadIdle(turn: Turn, victim: Resident): void {
 function reload(turn: Turn, id: string, order: PoolRecord): void {
   const { state } = turn;
   const model = order.reload === undefined ? undefined : state.catalog.find(order.reload);
-  const isThere = model && state.workers.of(model.ref).some(([, { pool }]) => pool === id);
-  if (!model || isThere) {
+  const here = model ? state.workers.of(model.ref).filter(([, { pool }]) => pool === id) : [];
+  if (!model || here.some(([, { state }]) => state === 'running')) {
     turn.put('pool', id, order.draining ? { ...order, reload: undefined } : null, 'reloaded');
     return;
   }
+  const failed = state.pools.failedStarts.get(model.ref);
+  if (here.some(([, { state }]) => state === 'starting') || (failed && failed.until > turn.now)) return;
   const places = new Survey(state).for({ labels: { pool: id }, vramBytes: model.vramBytes });
   const place = roomiest(places, model.vramBytes, undefined);
   if (place) start(turn, model, place, `reload by ${order.by}`, 1);
