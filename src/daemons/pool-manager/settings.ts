@@ -1,7 +1,8 @@
 /** The configuration of a pool manager with everything that was left out. */
-import { homedir } from 'node:os';
+import { homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { isLoopbackHost, splitList } from '../../config/address.ts';
+import { POOL_NAME } from '../../model/pool-wire.ts';
 import { LOOPBACK_HOSTS } from '../../wire/gate.ts';
 import { type EngineRule, POOL_DEFAULTS, type PoolConfig } from './config.ts';
 import { ownWorkerCommand } from './engines.ts';
