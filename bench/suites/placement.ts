@@ -137,6 +137,7 @@ class Bed {
       aliases: [],
       sizeBytes: GB,
       vramBytes: VRAM,
+      vramGuessed: undefined,
       contextLength: 8192,
       slots: SLOTS,
       sha256: undefined,

@@ -8,6 +8,7 @@ import { OrchdError } from '../model/errors.ts';
 import { formatModelRef, parseModelRef } from '../model/model-ref.ts';
 import type { VerifyResult } from '../model/pool-wire.ts';
 import type { ModelRecord } from '../model/records.ts';
+import { estimateVram } from '../model/vram.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { openEventStream } from '../wire/event-stream.ts';
 import type { Call, Route, Stream } from '../wire/route.ts';
@@ -129,10 +130,10 @@ function modelOf(catalog: Orchestrator['catalog'], id: string): ModelRecord {
   return model;
 }
 
-const MIB = 2 ** 20;
-/** What a worker takes beside the weights, where nobody says. */
-const OVERHEAD = { factor: 1.1, bytes: 256 * MIB };
-const DEFAULT_CONTEXT = 4096;
+const USUAL_CONTEXT = 4096;
+/** Models are made for far longer contexts than most devices can hold; who wants more says so. */
+const LONGEST_UNASKED = 8192;
+const USUAL_SLOTS = 4;
 
 /** Pinned where a pool can tell; otherwise what was said must do. */
 export async function registrationOf(
@@ -154,6 +155,10 @@ export async function registrationOf(
   }
   const sizeBytes = found?.size_bytes ?? asked.size_bytes ?? 0;
   const pinned = found?.model_ref ?? canonical;
+  const contextLength =
+    asked.context_length ?? Math.min(found?.context_length ?? USUAL_CONTEXT, LONGEST_UNASKED);
+  const slots = asked.slots ?? found?.slots ?? USUAL_SLOTS;
+  const size = { sizeBytes, kvBytesPerToken: found?.kv_bytes_per_token, contextLength, slots };
   const aliases = new Set(asked.aliases ?? []);
   if (pinned !== canonical) aliases.add(canonical);
   return {
@@ -162,8 +167,9 @@ export async function registrationOf(
     ref: pinned,
     aliases: [...aliases],
     sizeBytes,
-    vramBytes: asked.vram_bytes ?? Math.ceil(sizeBytes * OVERHEAD.factor) + OVERHEAD.bytes,
-    contextLength: asked.context_length ?? found?.context_length ?? DEFAULT_CONTEXT,
+    vramBytes: asked.vram_bytes ?? estimateVram(size),
+    vramGuessed: asked.vram_bytes === undefined ? true : undefined,
+    contextLength,
     slots: asked.slots,
     sha256: asked.sha256,
     signature: asked.signature,

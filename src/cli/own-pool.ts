@@ -17,6 +17,8 @@ export interface OwnPoolOptions {
   readonly models: readonly string[];
   /** Options for its workers, beside those that the pool gives them. */
   readonly workerArgs: readonly string[];
+  /** How long the context of its models is to be. */
+  readonly contextLength: number | undefined;
 }
 
 const LOOK_MS = 50;
@@ -56,8 +58,12 @@ export class OwnPool {
   /** Puts its models into the catalog, once the brain has heard of the pool. */
   async register(orchestrator: Orchestrator): Promise<void> {
     await this.#heard(orchestrator);
-    for (const model of this.#models)
-      if (!orchestrator.catalog.find(model.ref)) await register(orchestrator, model);
+    const { contextLength } = this.#options;
+    for (const model of this.#models) {
+      const known = orchestrator.catalog.find(model.ref);
+      if (known && (contextLength ?? known.contextLength) === known.contextLength) continue;
+      await register(orchestrator, model, contextLength);
+    }
   }
 
   async #heard(orchestrator: Orchestrator): Promise<void> {
@@ -77,9 +83,14 @@ export class OwnPool {
   }
 }
 
-async function register({ catalog, managers }: Orchestrator, { name, ref }: OwnModel): Promise<void> {
+async function register(
+  { catalog, managers }: Orchestrator,
+  { name, ref }: OwnModel,
+  contextLength: number | undefined,
+): Promise<void> {
+  const longest = contextLength === undefined ? {} : { context_length: contextLength };
   try {
-    await catalog.register(await registrationOf({ model_id: name, model_ref: ref }, managers));
+    await catalog.register(await registrationOf({ model_id: name, model_ref: ref, ...longest }, managers));
   } catch (error) {
     if (!(error instanceof OrchdError) || error.code !== 'MODEL_NOT_FOUND' || !ref.startsWith('hf:'))
       throw error;

@@ -42,6 +42,8 @@ export interface ServerOptions {
   readonly backends?: readonly Backend[];
   /** Models that are to be answered from here, by workers of this machine. */
   readonly models?: readonly string[];
+  /** How long the context of these models is to be. */
+  readonly contextLength?: number | undefined;
   /** Options for those workers. */
   readonly workerArgs?: readonly string[];
 }
@@ -145,9 +147,9 @@ function startNode(parts: Parts): Promise<RunningServer> {
 }
 
 function ownPoolOf({ options, env }: Parts): OwnPool | undefined {
-  const { models = [], workerArgs = [], logger, data } = options;
+  const { models = [], workerArgs = [], contextLength, logger, data } = options;
   if (models.length === 0) return undefined;
-  return new OwnPool({ env, logger, models, workerArgs, data: resolve(data) });
+  return new OwnPool({ env, logger, models, workerArgs, contextLength, data: resolve(data) });
 }
 
 /** Beside everything else: a file that cannot be read must not keep the brain from starting. */

@@ -9,7 +9,7 @@ import { daemonLogger, ended } from './daemon.ts';
 import { listOf, noWords, textOf, variable, wholeOf } from './given.ts';
 import { Interrupt } from './interrupt.ts';
 import { DATA_OPTIONS, usageOf } from './options.ts';
-import type { RunningServer } from './serve.ts';
+import type { RunningServer, ServerOptions } from './serve.ts';
 import { dataFolder, readConfig } from './settings.ts';
 import { TokenStore } from './token-store.ts';
 import { packageVersion } from './version.ts';
@@ -27,6 +27,11 @@ const options = {
     value: 'FILE',
     multiple: true,
     says: 'a GGUF file, or a reference such as hf:org/repo, that is answered from this machine',
+  },
+  context: {
+    type: 'string',
+    value: 'TOKENS',
+    says: 'how long the context of these models is; at most 8192 unless told',
   },
   ...DATA_OPTIONS,
 } as const;
@@ -51,17 +56,15 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not s
   options,
   async run(given, terminal) {
     noWords(given.positionals);
-    const address = addressOf(given);
+    const asked = askedOf(given);
     const config = await readConfig(given);
     const data = dataFolder(given, config);
     const logger = daemonLogger(config.log.level);
     const interrupt = new Interrupt();
-    const server = await start(address, config, data, logger, listOf(given.values, 'model')).catch(
-      (error: unknown) => {
-        ended(EXIT.unusable);
-        throw error;
-      },
-    );
+    const server = await start(asked, config, data, logger).catch((error: unknown) => {
+      ended(EXIT.unusable);
+      throw error;
+    });
     terminal.complain(await banner(server, config, data));
     logger.info('orchd is up');
     return ended(await runToEnd(server, interrupt.asked, logger, terminal));
@@ -79,23 +82,24 @@ export async function runToEnd(
   return failure === undefined ? stopInOrder(server, logger, terminal) : giveUp(failure, server, terminal);
 }
 
-interface Address {
-  readonly host?: string;
-  readonly port?: number;
-}
+type Asked = Pick<ServerOptions, 'host' | 'port' | 'models' | 'contextLength'>;
 
-function addressOf({ values }: Given): Address {
+function askedOf({ values }: Given): Asked {
   const host = textOf(values, 'host');
   const port = wholeOf(values, 'port', 0, 65_535);
-  return { ...(host !== undefined && { host }), ...(port !== undefined && { port }) };
+  return {
+    ...(host !== undefined && { host }),
+    ...(port !== undefined && { port }),
+    models: listOf(values, 'model'),
+    contextLength: wholeOf(values, 'context', 1, 100_000_000),
+  };
 }
 
 async function start(
-  address: Address,
+  asked: Asked,
   config: ResolvedConfig,
   data: string,
   logger: Logger,
-  models: readonly string[],
 ): Promise<RunningServer> {
   // Loaded only here: the other commands start faster without the whole server.
   const { startServer } = await import('./serve.ts');
@@ -104,9 +108,8 @@ async function start(
     data,
     version: packageVersion(),
     logger,
-    models,
     workerArgs: variable('ORCHD_WORKER_ARGS')?.split(/\s+/) ?? [],
-    ...address,
+    ...asked,
   });
 }
 

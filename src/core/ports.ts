@@ -211,7 +211,7 @@ export interface ExecutionEvent {
 /** A worker that is to be started. */
 export type WorkerOrder = { readonly id: string } & Pick<
   WorkerRecord,
-  'pool' | 'device' | 'modelRef' | 'vramBytes' | 'slots' | 'contextLength'
+  'pool' | 'device' | 'modelRef' | 'vramBytes' | 'vramGuessed' | 'slots' | 'contextLength'
 >;
 
 /** Hears what pool managers say. */

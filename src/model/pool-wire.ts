@@ -125,7 +125,11 @@ export const ResolveModel = closed({ model_ref: Type.String({ minLength: 1, maxL
 export const ResolvedModel = open({
   model_ref: Type.String({ minLength: 1, maxLength: 1024 }),
   size_bytes: Bytes,
+  /** What it was made for; a worker may have less. */
   context_length: optional(Count),
+  kv_bytes_per_token: optional(Bytes),
+  /** Jobs that a worker there runs at a time, where nobody says. */
+  slots: optional(Count),
 });
 export type ResolvedModel = Static<typeof ResolvedModel>;
 

@@ -181,6 +181,8 @@ export interface ModelRecord {
   readonly sizeBytes: number;
   /** What a worker with it takes of a device. */
   readonly vramBytes: number;
+  /** Nobody has said so: a worker that turns out to need more may have it where there is room. */
+  readonly vramGuessed: true | undefined;
   readonly contextLength: number;
   readonly state: 'active' | 'retired';
   /** Jobs that one worker runs at a time; its engine decides where it is not said. */
@@ -236,6 +238,7 @@ export interface WorkerRecord {
   readonly device: number;
   readonly modelRef: string;
   readonly vramBytes: number;
+  readonly vramGuessed: true | undefined;
   readonly slots: number | undefined;
   readonly contextLength: number | undefined;
   readonly state: 'starting' | 'running' | 'draining' | 'stopping';

@@ -105,6 +105,7 @@ const NO_LEASE: LeaseRecord = {
 };
 
 const NO_MODEL = {
+  vramGuessed: undefined,
   slots: undefined,
   sha256: undefined,
   signature: undefined,
@@ -113,7 +114,7 @@ const NO_MODEL = {
 };
 const NO_SESSION = { tokenBudget: undefined, backend: undefined };
 const NO_POOL = { draining: undefined, drainBy: undefined, reload: undefined };
-const NO_WORKER = { slots: undefined, contextLength: undefined, registry: undefined };
+const NO_WORKER = { vramGuessed: undefined, slots: undefined, contextLength: undefined, registry: undefined };
 
 /** Restores the one shape of each kind: JSON left the absent fields out. */
 const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } = {

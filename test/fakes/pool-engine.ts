@@ -40,6 +40,7 @@ export class PoolKit extends EngineKit {
       aliases: [],
       sizeBytes: GB,
       vramBytes: 10 * GB,
+      vramGuessed: undefined,
       contextLength: 8192,
       slots: 1,
       sha256: undefined,

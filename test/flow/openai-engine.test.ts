@@ -47,7 +47,17 @@ describe('a model behind orchd', () => {
     writeTinyModel(join(folder, 'blobs', 'no-ending'), { contextLength: CONTEXT });
     // As the cache of the hub keeps it: the name is a link to a file without one.
     symlinkSync(join('blobs', 'no-ending'), join(folder, 'tiny.gguf'));
-    const words = ['up', '--port', '0', '--data', data, '--model', join(folder, 'tiny.gguf')];
+    const words = [
+      'up',
+      '--port',
+      '0',
+      '--data',
+      data,
+      '--model',
+      join(folder, 'tiny.gguf'),
+      '--context',
+      String(CONTEXT),
+    ];
     server = start(words, { env: { ORCHD_WORKER_ARGS: WORKER_ARGS } });
     url = /listens on (\S+)/.exec(await server.saw('err', /press Ctrl-C/))?.[1] as string;
     client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'any', maxRetries: 0 });
@@ -207,11 +217,8 @@ describe('a model behind orchd', () => {
   });
 
   test('what does not fit into the context is refused, with a code', async () => {
-    const asked = [
-      { prompt: 'x'.repeat(CONTEXT), max_tokens: 1 },
-      { prompt: 'Hello', max_tokens: CONTEXT },
-    ];
-    for (const body of asked) {
+    for (const prompt of ['x'.repeat(CONTEXT), 'xy'.repeat(CONTEXT)]) {
+      const body = { prompt, max_tokens: 1 };
       const error = await client.completions.create({ model: 'tiny', ...body }).then(
         () => assert.fail('it was answered'),
         (thrown: InstanceType<typeof OpenAI.APIError>) => thrown,
@@ -220,6 +227,12 @@ describe('a model behind orchd', () => {
       assert.match(error.message, /the context has 32768/);
       assert.ok(error.headers?.get('x-orchd-job-id'), 'and which job it was');
     }
+    const refused = client.completions.create({ model: 'tiny', prompt: 'Hello', max_tokens: CONTEXT });
+    await assert.rejects(
+      refused,
+      { status: 422, code: 'ADMISSION_REJECT' },
+      'what needs no engine to be seen',
+    );
   });
 
   test('who leaves in the middle of an answer ends the decoding', async () => {

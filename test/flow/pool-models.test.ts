@@ -20,6 +20,9 @@ const MODEL = Buffer.concat([
   Buffer.alloc(3 * 2 ** 20, 'tensor'),
 ]);
 
+/** What its header, and the pool, say of its memory. */
+const ENGINE = { kv_bytes_per_token: 512, slots: 4 };
+
 const resolve = (caller: PoolCaller, model_ref: string): Promise<Answered> =>
   caller.ask('POST', '/v2/models/resolve', { model_ref });
 
@@ -48,6 +51,7 @@ test('a file is found inside of the folders that were named, and nowhere else', 
       model_ref: ref,
       size_bytes: MODEL.length,
       context_length: 4096,
+      ...ENGINE,
     });
   }
   const names = ['outside.gguf', 'up/outside.gguf', 'loop.gguf', 'deep', 'nothing.gguf'];
@@ -58,7 +62,7 @@ test('a file is found inside of the folders that were named, and nowhere else', 
   }
   assert.equal(messages.size, 1, 'it does not tell what is there from what is not');
   await refused(caller, `file:${models}/../outside.gguf`, 'INVALID_PARAMS');
-  assert.deepEqual((await resolve(caller, 'demo:x')).body, { model_ref: 'demo:x', size_bytes: 0 });
+  assert.deepEqual((await resolve(caller, 'demo:x')).body, { model_ref: 'demo:x', size_bytes: 0, slots: 4 });
 });
 
 test('what a model needs is taken from its file and its header where the order does not say it', async (t) => {
@@ -99,7 +103,11 @@ test('the cache of the hub is read as its tools write it: a revision is pinned, 
     ['hf:org/repo@main::file=a-Q8_0.gguf', 'a-Q8_0.gguf'],
   ] as const) {
     const { body } = await resolve(caller, ref);
-    assert.deepEqual(body, { model_ref: pinned(file), size_bytes: MODEL.length, context_length: 4096 }, ref);
+    assert.deepEqual(
+      body,
+      { model_ref: pinned(file), size_bytes: MODEL.length, context_length: 4096, ...ENGINE },
+      ref,
+    );
     assert.deepEqual((await resolve(caller, body.model_ref)).body, body, 'what is pinned stays');
   }
   for (const ref of ['hf:org/other', 'hf:org/repo@v2', 'hf:org/repo@broken', 'hf:org/repo::file=none.gguf']) {
@@ -118,6 +126,7 @@ test('a model that is not in the cache is fetched once, checked, and lies there 
       model_ref: `hf:org/repo@${SHA}::file=m-Q4_K_M.gguf`,
       size_bytes: MODEL.length,
       context_length: 4096,
+      ...ENGINE,
     });
   }
   assert.equal(hub.asked.filter((url) => url.includes('/resolve/')).length, 1);

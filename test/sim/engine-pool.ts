@@ -164,7 +164,13 @@ export class EnginePool {
   }
 
   #register({ name, vramGb, slots }: Model): void {
-    const file = { ref: `file:/${name}.gguf`, sizeBytes: 1, vramBytes: vramGb * GB, contextLength: 8192 };
+    const file = {
+      ref: `file:/${name}.gguf`,
+      sizeBytes: 1,
+      vramBytes: vramGb * GB,
+      vramGuessed: undefined,
+      contextLength: 8192,
+    };
     const proof = { sha256: undefined, signature: undefined, publicKey: undefined };
     this.#step({ type: 'register', model: { id: name, name, aliases: [], slots, ...file, ...proof } });
   }

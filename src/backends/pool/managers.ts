@@ -113,13 +113,14 @@ export class HttpPoolManagers implements PoolManagers {
   }
 
   async startWorker(order: WorkerOrder, who: Commander): Promise<void> {
-    const { id, pool, device, modelRef, vramBytes, slots, contextLength } = order;
+    const { id, pool, device, modelRef, vramBytes, vramGuessed, slots, contextLength } = order;
     const body = {
       worker_id: id,
       model_ref: modelRef,
       gpu_id: device,
-      vram_bytes: vramBytes,
       timeout_ms: this.#options.startTimeoutMs,
+      // What was guessed here is guessed there too, and by whoever has the file.
+      ...(!vramGuessed && { vram_bytes: vramBytes }),
       ...(slots !== undefined && { slots }),
       ...(contextLength !== undefined && { context_length: contextLength }),
     };

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { GB, PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { WORKER_MOVES, WORKER_STATUSES } from '../../model/pool-wire.ts';
+import { dueWorkers } from '../due.ts';
 
 /** One worker that runs a job. */
 function running(fields: Parameters<PoolKit['ask']>[2] = {}): { kit: PoolKit; worker: string } {
@@ -193,6 +194,7 @@ test('a worker that nobody has ordered is used like any other', () => {
     device: 0,
     modelRef: ref,
     vramBytes: 1,
+    vramGuessed: undefined,
     slots: 1,
     contextLength: 8192,
     state: 'starting',
@@ -224,4 +226,21 @@ test('a worker of one pool that another one shows too is left alone, and goes al
   assert.equal(kit.workerOf('k'), `new/${worker}`);
   kit.dies('new', worker);
   assert.equal(kit.state('k'), 'queued', 'its worker has died, and that is seen');
+});
+
+test('what a model takes is learned from its workers where it was only guessed', () => {
+  for (const [vramGuessed, learned] of [
+    [true, 15],
+    [undefined, 10],
+  ] as const) {
+    const kit = new PoolKit();
+    kit.pool('p', [24]);
+    kit.model('m', { vramBytes: 10 * GB, vramGuessed });
+    kit.ask('j', 'm');
+    const [order] = dueWorkers(kit.engine.state);
+    kit.carryOut('start', order!.id, order!.record);
+    kit.set('p', order!.id, { vramBytes: 15 * GB });
+    kit.report('p');
+    assert.equal(kit.engine.state.catalog.get('m')?.vramBytes, learned * GB);
+  }
 });

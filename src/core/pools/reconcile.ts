@@ -36,7 +36,7 @@ function noteWorker(turn: Turn, pool: PoolEntry, worker: ReportedWorker): void {
   const record = recordOf(turn, pool, worker);
   if (!record) return;
   const isReady = worker.status === 'ready' || worker.status === 'busy';
-  if (isReady && record.state === 'starting') ready(turn, pool, worker.id, record);
+  if (isReady && record.state === 'starting') ready(turn, pool, worker, record);
   if (worker.status === 'failed') failed(turn, worker, record);
   if (worker.registry !== '') show(turn, pool, worker);
   const isOpen = isReady && worker.unusable === undefined && isWanted(turn, worker.id);
@@ -67,6 +67,7 @@ function adopt(turn: Turn, pool: PoolEntry, worker: ReportedWorker): WorkerRecor
     device: worker.device,
     modelRef: worker.modelRef,
     vramBytes: worker.vramBytes,
+    vramGuessed: undefined,
     slots: worker.slots,
     contextLength: worker.contextLength,
     state: worker.status === 'starting' ? 'starting' : 'running',
@@ -79,11 +80,19 @@ function adopt(turn: Turn, pool: PoolEntry, worker: ReportedWorker): WorkerRecor
   return record;
 }
 
-function ready(turn: Turn, pool: PoolEntry, id: string, record: WorkerRecord): void {
+function ready(turn: Turn, pool: PoolEntry, { id, vramBytes }: ReportedWorker, record: WorkerRecord): void {
+  learnSize(turn, record, vramBytes);
   turn.state.pools.failedStarts.delete(record.modelRef);
   turn.state.pools.startMs.set(record.modelRef, turn.now - record.at);
   const { registry } = pool.report;
   turn.put('worker', id, { ...record, state: 'running', registry, at: turn.now }, 'ready');
+}
+
+/** A guess that was too low would send the next one where there is no room for it. */
+function learnSize(turn: Turn, { modelRef }: WorkerRecord, vramBytes: number): void {
+  const model = turn.state.catalog.find(modelRef);
+  if (!model?.vramGuessed || vramBytes <= model.vramBytes) return;
+  turn.put('model', model.id, { ...model, vramBytes, updatedAt: turn.now }, 'measured');
 }
 
 /** The fleet knows it as long as something may be open on it. */

@@ -3,9 +3,10 @@ import type { Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ModelRef } from '../../model/model-ref.ts';
 import type { DeviceState, ResolvedModel, StartWorker } from '../../model/pool-wire.ts';
+import { estimateVram } from '../../model/vram.ts';
 import type { EngineRule } from './config.ts';
 import { argvOf, engineFor, hasRule } from './engines.ts';
-import { estimateBytes, type LocatedModel, type ModelFiles } from './model-files.ts';
+import type { LocatedModel, ModelFiles } from './model-files.ts';
 
 export interface Launch {
   readonly argv: readonly string[];
@@ -65,8 +66,9 @@ export class Launches {
       grace: String(Math.max(0, graceMs - END_MS)),
       pool_manager: ownUrl(),
     };
-    const vramBytes =
-      order.vram_bytes ?? estimateBytes(model?.sizeBytes ?? 0, model?.facts ?? {}, context, slots);
+    const { sizeBytes = 0, facts } = model ?? {};
+    const size = { sizeBytes, kvBytesPerToken: facts?.kvBytesPerToken, contextLength: context, slots };
+    const vramBytes = order.vram_bytes ?? estimateVram(size);
     return {
       argv: argvOf(command, values, [...args, ...engine.args]),
       env: {
@@ -84,11 +86,13 @@ export class Launches {
   /** The same model with its revision and file pinned, as it lies here. */
   async resolve(text: string, ref: ModelRef): Promise<ResolvedModel> {
     const model = await this.#model(text, ref);
-    const context = model?.facts.contextLength;
+    const { contextLength: context, kvBytesPerToken: perToken } = model?.facts ?? {};
     return {
       model_ref: model?.ref ?? text,
       size_bytes: model?.sizeBytes ?? 0,
       ...(context !== undefined && { context_length: context }),
+      ...(perToken !== undefined && { kv_bytes_per_token: perToken }),
+      slots: this.#options.slots,
     };
   }
 

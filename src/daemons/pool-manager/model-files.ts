@@ -81,24 +81,3 @@ export class ModelFiles {
     }
   }
 }
-
-/** The weights, with what an engine has beside them. */
-const SHARE_OF_FILE = 1.1;
-/** What an engine computes in; and the memory of attention, where the header does not say what that takes. */
-const SCRATCH_BYTES = 256 * 2 ** 20;
-
-/**
- * What a model will take of a device: a tenth more than its file, the memory of attention for a context of every slot
- * at 16 bits, and room to compute in. It is a rule of thumb, on the high side; whoever knows better says vram_bytes.
- */
-export function estimateBytes(
-  sizeBytes: number,
-  facts: GgufFacts,
-  contextLength: number | undefined,
-  slots: number,
-): number {
-  const perToken = facts.kvBytesPerToken;
-  const known = perToken !== undefined && contextLength !== undefined;
-  const attention = known ? perToken * contextLength * slots : 0;
-  return Math.min(Number.MAX_SAFE_INTEGER, Math.ceil(sizeBytes * SHARE_OF_FILE + attention + SCRATCH_BYTES));
-}

@@ -16,6 +16,7 @@ const model = (id: string, aliases: readonly string[]): Registration => ({
   aliases,
   sizeBytes: 1,
   vramBytes: 1000,
+  vramGuessed: undefined,
   contextLength: 2048,
   slots: undefined,
   sha256: undefined,

@@ -14,7 +14,16 @@ function three(settings: Partial<PoolSettings> = {}, slots = 2): PoolKit {
   const places = { a: ['p', 0], b: ['p', 1], c: ['q', 0] } as const;
   for (const [id, [pool, device]] of Object.entries(places)) {
     kit.carryOut('start', id, {
-      ...{ v: 1, pool, device, modelRef: ref, vramBytes: 10 * GB, slots, contextLength: 8192 },
+      ...{
+        v: 1,
+        pool,
+        device,
+        modelRef: ref,
+        vramBytes: 10 * GB,
+        vramGuessed: undefined,
+        slots,
+        contextLength: 8192,
+      },
       ...{ state: 'starting', registry: undefined, at: 0, why: '', tries: 1 },
     });
     kit.report(pool);
