@@ -244,3 +244,18 @@ test('what a model takes is learned from its workers where it was only guessed',
     assert.equal(kit.engine.state.catalog.get('m')?.vramBytes, learned * GB);
   }
 });
+
+test('a reload is over when its worker is ready: one that is sent away then does not come back', () => {
+  const kit = new PoolKit();
+  kit.pool('p', [24]);
+  kit.model('m');
+  kit.step({ type: 'pool-order', id: 'p', order: { is: 'reload', model: 'm' }, by: 'ops' });
+  kit.pass(1000);
+  assert.deepEqual(kit.obey(), ['start m']);
+  const [[worker] = assert.fail()] = kit.engine.state.workers.entries();
+  kit.step({ type: 'evict', worker, by: 'ops' });
+  kit.pass(1000);
+  assert.deepEqual(kit.obey(), ['stop m']);
+  kit.pass(60_000);
+  assert.deepEqual(kit.workers(), []);
+});

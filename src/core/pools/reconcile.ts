@@ -82,10 +82,18 @@ function adopt(turn: Turn, pool: PoolEntry, worker: ReportedWorker): WorkerRecor
 
 function ready(turn: Turn, pool: PoolEntry, { id, vramBytes }: ReportedWorker, record: WorkerRecord): void {
   learnSize(turn, record, vramBytes);
+  endReload(turn, record);
   turn.state.pools.failedStarts.delete(record.modelRef);
   turn.state.pools.startMs.set(record.modelRef, turn.now - record.at);
   const { registry } = pool.report;
   turn.put('worker', id, { ...record, state: 'running', registry, at: turn.now }, 'ready');
+}
+
+/** What its pool was reloaded for is there: whatever becomes of it now is another matter. */
+function endReload(turn: Turn, { pool, modelRef }: WorkerRecord): void {
+  const order = turn.state.tables.pool.get(pool);
+  if (order?.reload === undefined || turn.state.catalog.find(order.reload)?.ref !== modelRef) return;
+  turn.put('pool', pool, order.draining ? { ...order, reload: undefined } : null, 'reloaded');
 }
 
 /** A guess that was too low would send the next one where there is no room for it. */
