@@ -10,6 +10,9 @@ import type { Orchestrator } from '../runtime/orchestrator.ts';
 
 const TRIES = 30;
 const PAUSE_MS = 2000;
+/** A brain that has just been made recovers first. */
+const LOOK_MS = 100;
+const START_LOOKS = 6000;
 
 export interface CatalogFiles {
   readonly env: Env;
@@ -20,15 +23,19 @@ export interface CatalogFiles {
 /** A model whose pool has not been heard of yet is tried again for a while; what is wrong is said and left out. */
 export async function importCatalog(files: CatalogFiles, orchestrator: Orchestrator): Promise<void> {
   let left = await readAll(files);
+  for (let waited = 0; left.length > 0 && !orchestrator.running && waited < START_LOOKS; waited++) {
+    await pause(files, LOOK_MS);
+  }
   for (let tries = 0; left.length > 0 && tries < TRIES && orchestrator.running; tries++) {
-    if (tries > 0) {
-      await new Promise<void>((done) => {
-        files.env.timers.after(PAUSE_MS, done);
-      });
-    }
+    if (tries > 0) await pause(files, PAUSE_MS);
     left = await importOnce(files, orchestrator, left, tries === TRIES - 1);
   }
 }
+
+const pause = ({ env }: CatalogFiles, ms: number): Promise<void> =>
+  new Promise((done) => {
+    env.timers.after(ms, done);
+  });
 
 async function importOnce(
   { logger }: CatalogFiles,

@@ -138,7 +138,11 @@ function startNode(parts: Parts): Promise<RunningServer> {
     config: options.config,
     logger: options.logger,
     leadership: leadershipOf(env, options.config),
-    brain: (term, node) => brainOf(parts, term, node),
+    brain: (term, node) => {
+      const brain = brainOf(parts, term, node);
+      if (term) importFiles(parts, brain);
+      return brain;
+    },
     routes: (brain, how) => apiRoutes(brain, { ...apiOptions(parts), ...how }),
     server: (routes, node) => httpServer(parts, routes, node),
     urlOf: (port) => `http://${inUrl(parts.host)}:${port}`,

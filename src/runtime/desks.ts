@@ -59,8 +59,10 @@ export class CatalogDesk extends Desk {
     return this.engine.state.catalog.find(id);
   }
 
+  /** By their ids: the order must not depend on how they came here. */
   list(): Promise<ModelView[]> {
-    return this.seen([...this.engine.state.catalog.values()].map(modelView));
+    const models = [...this.engine.state.catalog.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+    return this.seen(models.map(modelView));
   }
 
   async setState(id: string, state: ModelRecord['state']): Promise<ModelView> {
