@@ -5,10 +5,6 @@ import { parseBindAddress, splitList } from './address.ts';
 import { limitSpecs } from './limits.ts';
 import type { RawConfig } from './schema.ts';
 
-export type QueuePolicy = RawConfig['orchestrator']['queue_policy'];
-export type PlacementAlgorithm = RawConfig['orchestrator']['placement_algorithm'];
-export type EvictionPolicy = RawConfig['orchestrator']['eviction_policy'];
-
 export type ResolvedConfig = DeepReadonly<ReturnType<typeof group>>;
 
 type DeepReadonly<T> = T extends Secret

@@ -7,9 +7,10 @@ import { readFiles } from '../architecture/source.ts';
 import { orchd } from './cli-process.ts';
 import { serve, testFolder } from './server-process.ts';
 import { eventually, MIB } from './site-client.ts';
-import { poolProcess, Site } from './site-kit.ts';
+import { endsOf, poolProcess, Site } from './site-kit.ts';
 
-test('[ORCH-1002] the brain runs where there is no GPU: all that it knows of devices it was told by pool managers', async (t) => {
+test('[ORCH-1002] the brain runs where there is no GPU: all that it knows of devices it was told by pool managers', async (context) => {
+  const t = endsOf(context);
   const site = await Site.start(t);
   const bin = join(site.folder, 'bin');
   mkdirSync(bin);
@@ -38,7 +39,8 @@ test('[ORCH-1002] the brain runs where there is no GPU: all that it knows of dev
   assert.deepEqual(touching, [], 'only daemons touch devices');
 });
 
-test('[ORCH-1003] one HTTP surface for submitting, streaming, the catalog and observing', async (t) => {
+test('[ORCH-1003] one HTTP surface for submitting, streaming, the catalog and observing', async (context) => {
+  const t = endsOf(context);
   const site = await Site.start(t, { delayMs: 1 });
   const { client } = site;
   await client.register('m', { model_ref: 'demo:m', vram_bytes: MIB });

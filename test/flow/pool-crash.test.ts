@@ -8,9 +8,9 @@ import { after, type TestContext, test } from 'node:test';
 import { type TestServer, testMariaDb } from '../fakes/mariadb.ts';
 import { atEnd } from '../fakes/pool-kit.ts';
 import { ToldUpstream } from '../fakes/told-upstream.ts';
-import { type Ends, type ServerProcess, serve } from './server-process.ts';
+import { type ServerProcess, serve } from './server-process.ts';
 import { Client, eventually, type Follow } from './site-client.ts';
-import { poolProcess, QUICK, Site } from './site-kit.ts';
+import { endsOf, poolProcess, QUICK, Site } from './site-kit.ts';
 
 let database: Promise<TestServer> | undefined;
 after(async () => (await database)?.stop());
@@ -23,9 +23,6 @@ async function mariadb(): Promise<object> {
 const MODELS = ['one', 'two', 'three'];
 const words = (from: number, to: number): string[] =>
   Array.from({ length: to - from }, (_, at) => `w${from + at} `);
-
-/** What was made last goes first. */
-const endsOf = (t: TestContext): Ends => ({ after: (run: unknown) => atEnd(t, run as () => unknown) });
 
 /** Jobs that are followed over deaths: each with the worker of its own model, and all that was heard of it. */
 class Streams {

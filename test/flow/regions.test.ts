@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { signal } from '../../src/backends/local/command/identity.ts';
 import { eventually, MIB } from './site-client.ts';
-import { type PoolProcess, pidOf, poolProcess, QUICK, Site } from './site-kit.ts';
+import { endsOf, type PoolProcess, pidOf, poolProcess, QUICK, Site } from './site-kit.ts';
 
 /** After this long without an answer a pool gets nothing more; work moves then, once a worker is ready there. */
 const MAX_AGE_MS = 1000;
@@ -16,7 +16,8 @@ async function stopAll(
   for (const pid of [pool.child.pid as number, ...pids]) signal(pid, how);
 }
 
-test('[ORCH-16.3] pools carry a region: the near one first, the far one when it is lost, and back; nothing runs twice', async (t) => {
+test('[ORCH-16.3] pools carry a region: the near one first, the far one when it is lost, and back; nothing runs twice', async (context) => {
+  const t = endsOf(context);
   const config = {
     ...QUICK,
     pools: { ...QUICK.pools, region: 'near', state_max_age_ms: MAX_AGE_MS, idle_unload_sec: 3600 },
@@ -59,7 +60,7 @@ test('[ORCH-16.3] pools carry a region: the near one first, the far one when it 
   const moved = await Promise.all(Array.from({ length: 6 }, ask));
   for (const id of moved)
     await eventually('it ends far away', async () => (await client.job(id)).state === 'succeeded');
-  t.diagnostic(
+  context.diagnostic(
     `6 jobs had ended in the other region ${Math.round(performance.now() - lostAt)} ms after the near one was lost`,
   );
   for (const id of moved) assert.equal(await regionOf(id), 'far');

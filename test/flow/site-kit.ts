@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { TestContext } from 'node:test';
 import { processesWith, signal } from '../../src/backends/local/command/identity.ts';
 import type { PoolConfig } from '../../src/daemons/pool-manager/config.ts';
 import { MARK_VARIABLE } from '../../src/daemons/pool-manager/layout.ts';
 import type { PoolState, WorkerState } from '../../src/model/pool-wire.ts';
-import { PoolCaller } from '../fakes/pool-kit.ts';
+import { atEnd, PoolCaller } from '../fakes/pool-kit.ts';
 import { type Running, start } from './cli-process.ts';
 import { type Ends, type ServerOptions, type ServerProcess, serve, testFolder } from './server-process.ts';
 import { Client, eventually, MIB } from './site-client.ts';
@@ -23,6 +24,9 @@ export class Shared {
     for (const run of this.#endings.reverse()) await run();
   }
 }
+
+/** What was made last goes first: a folder is needed until all that works in it has ended. */
+export const endsOf = (t: TestContext): Ends => ({ after: (run: unknown) => atEnd(t, run as () => unknown) });
 
 export interface PoolProcess extends Running {
   readonly url: string;

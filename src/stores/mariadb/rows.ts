@@ -19,13 +19,9 @@ const STATUS: Record<JobState, string> = {
   cancelled: 'cancelled',
 };
 
-const TERMINAL = (Object.keys(STATUS) as JobState[]).filter(isTerminal);
-
 /** States as they stand in the table. */
 export const statusesOf = (states: readonly string[]): string[] =>
   states.map((state) => STATUS[state as JobState] ?? state);
-
-export const TERMINAL_STATUSES = statusesOf(TERMINAL);
 
 /** A column that is only searched may be cut, between characters; the record keeps the whole. */
 const cut = (text: string, chars: number = CHARS.text): string =>
