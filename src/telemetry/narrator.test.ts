@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FAILED, FAILED_FOR_NOW, SUCCESS } from '../../test/fakes/engine-kit.ts';
 import { WatchedPools } from '../../test/fakes/watched-pools.ts';
+import type { JobEntry } from '../core/entry.ts';
 import { createLogger, type LogLevel } from '../kit/logger.ts';
 import { Narrator, SENTENCES, WORKER_SENTENCES } from './narrator.ts';
 
@@ -99,6 +100,23 @@ test('a second try waits from when it may start, and each try says how long it r
   kit.now += 5000;
   kit.redrive('one');
   assert.equal(kit.line('one', 'claimed')['scheduling_latency_ms'], 0, 'a new life, not the age of the job');
+  assert.equal(kit.line('one', 'queued').event['from'], 'dead');
+});
+
+test('a redriven job that had left memory comes back from the dead, and is not admitted a second time', () => {
+  const kit = told();
+  kit.ask('one', 'a');
+  const { state } = kit.engine;
+  const entry = state.jobs.get('one') as JobEntry;
+  const { ask } = entry;
+  const job = { ...entry.rec, state: 'dead' as const };
+  state.forget(entry);
+  kit.lines.length = 0;
+  kit.order({ type: 'redrive', uid: 'one', by: 'op', known: { ask, job, attempts: [] } });
+  assert.deepEqual(
+    kit.about('job_id', 'one').map(({ event }) => event),
+    [{ type: 'state_transition', from: 'dead', to: 'queued' }],
+  );
 });
 
 test('a job that ended while it waited has neither a worker nor a time', () => {
@@ -106,6 +124,7 @@ test('a job that ended while it waited has neither a worker nor a time', () => {
   kit.ask('one', 'a');
   kit.cancel('one');
   const line = kit.line('one', 'cancelled');
+  assert.equal(line.event['from'], 'queued');
   for (const name of ['worker_id', 'gpu_id', 'pool_id', 'execution_latency_ms'])
     assert.ok(!(name in line), name);
 });

@@ -45,7 +45,7 @@ type Fields = { -readonly [K in keyof LogFields]: LogFields[K] };
 
 export class Narrator {
   readonly #logger: Logger;
-  /** Where the jobs whose story is not over stood when they were last told of. */
+  /** Where live jobs that do not wait stood when they were last told of: most wait, and need no entry. */
   readonly #told = new Map<string, JobState>();
   readonly #workers = new WorkerBook();
 
@@ -55,7 +55,7 @@ export class Narrator {
 
   /** Jobs that were there before this brain. */
   recovered(jobs: Iterable<JobEntry>): void {
-    for (const { uid, rec } of jobs) if (!isTerminal(rec.state)) this.#told.set(uid, rec.state);
+    for (const { uid, rec } of jobs) this.#note(uid, rec.state);
     this.#workers.forget();
   }
 
@@ -67,13 +67,13 @@ export class Narrator {
       // An ended job is in memory until the history has it, which is after it was told of here.
       const entry = state.jobs.get(id);
       if (!entry) continue;
-      if (kind === 'ask') this.#admitted(entry);
+      // A redriven job that had left memory is asked for again, but not by its caller.
+      if (kind === 'ask') isRedrive(cause) || this.#admitted(entry);
       else this.#moved(entry, after, cause, now);
     }
   }
 
   #admitted(entry: JobEntry): void {
-    this.#told.set(entry.uid, 'queued');
     if (!this.#logger.writes('info')) return;
     const fields = about(entry, 0);
     fields.event = ADMISSION;
@@ -82,11 +82,9 @@ export class Narrator {
   }
 
   #moved(entry: JobEntry, job: JobRecord, cause: string, now: number): void {
-    // One that is redriven had been told dead.
-    const from = this.#told.get(entry.uid) ?? 'dead';
+    const from = this.#told.get(entry.uid) ?? (isRedrive(cause) ? 'dead' : 'queued');
     if (from === job.state) return;
-    if (isTerminal(job.state)) this.#told.delete(entry.uid);
-    else this.#told.set(entry.uid, job.state);
+    this.#note(entry.uid, job.state);
     const level = job.state === 'dead' || job.state === 'stale' ? 'warn' : 'info';
     if (!this.#logger.writes(level)) return;
     const fields = about(entry, job.attempt);
@@ -98,6 +96,11 @@ export class Narrator {
     fields.execution_latency_ms = executionMs(entry, job);
     fields.error_code = job.error?.code;
     this.#logger[level](SENTENCES[job.state], fields);
+  }
+
+  #note(uid: string, state: JobState): void {
+    if (state === 'queued' || isTerminal(state)) this.#told.delete(uid);
+    else this.#told.set(uid, state);
   }
 
   /** Where a job is: a worker by its own id, with its pool and device; anything else by its name. */
@@ -125,6 +128,8 @@ export class Narrator {
     });
   }
 }
+
+const isRedrive = (cause: string): boolean => cause.startsWith('redrive');
 
 const startedFor = ({ before }: WorkerMove, now: number): number | undefined =>
   before?.state === 'starting' ? now - before.at : undefined;

@@ -41,6 +41,8 @@ const hashOf = (text: string): Buffer => createHash('sha256').update(text).diges
 
 export class Gate {
   readonly #options: GateOptions;
+  /** The last one that was found good: nearly all callers say the same. */
+  #lastHost: string | undefined;
 
   constructor(options: GateOptions) {
     this.#options = options;
@@ -86,8 +88,12 @@ export class Gate {
   }
 
   #checkHost(host: string | undefined): void {
+    if (host !== undefined && host === this.#lastHost) return;
     const name = host === undefined ? undefined : hostName(host);
-    if (name !== undefined && this.#options.hosts.includes(name)) return;
+    if (name !== undefined && this.#options.hosts.includes(name)) {
+      this.#lastHost = host;
+      return;
+    }
     throw new OrchdError('FORBIDDEN', 'the Host header does not name this server');
   }
 

@@ -5,6 +5,9 @@
 import fs from 'node:fs';
 
 const MAX_WAITING_CHARS = 8 * 2 ** 20;
+/** A line that comes soon after others waits this long for more: a write costs as much as a hundred lines. */
+const GATHER_MS = 10;
+const AGAIN_MS = 10;
 
 export class LineOutput {
   readonly #fd: number;
@@ -47,6 +50,7 @@ export class LineOutput {
     while (this.#waiting.length > 0) {
       const bytes = Buffer.from(this.#take());
       for (let at = 0; at < bytes.length; ) at += await this.#writeSome(bytes, at);
+      await new Promise((resolve) => setTimeout(resolve, GATHER_MS));
     }
     this.#writing = undefined;
   }
@@ -73,5 +77,3 @@ export class LineOutput {
     });
   }
 }
-
-const AGAIN_MS = 10;

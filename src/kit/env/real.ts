@@ -9,21 +9,23 @@ class PooledRandom implements Random {
   #used = this.#pool.length;
 
   next(): number {
-    return this.#take(6).readUIntBE(0, 6) / 2 ** 48;
+    return this.#pool.readUIntBE(this.#take(6), 6) / 2 ** 48;
   }
 
   hex(bytes: number): string {
-    return this.#take(bytes).toString('hex');
+    const start = this.#take(bytes);
+    return this.#pool.toString('hex', start, start + bytes);
   }
 
-  #take(bytes: number): Buffer {
+  /** Where so many unused bytes begin. */
+  #take(bytes: number): number {
     if (this.#used + bytes > this.#pool.length) {
       randomFillSync(this.#pool);
       this.#used = 0;
     }
     const start = this.#used;
     this.#used += bytes;
-    return this.#pool.subarray(start, this.#used);
+    return start;
   }
 }
 
