@@ -44,7 +44,9 @@ test('a reader that stalls holds up nobody; what was dropped is counted once it 
   let text = '';
   for await (const chunk of child.stdout) text += chunk;
   const lines = text.trimEnd().split('\n');
-  const notes = lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as { count: number });
+  const notes = lines
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as { count: number });
   const dropped = notes.reduce((sum, { count }) => sum + count, 0);
   assert.ok(dropped > 0);
   assert.equal(lines.length - notes.length + dropped, 64_001, 'every line is there or counted');
