@@ -115,11 +115,13 @@ export class JournalStore implements Store {
 
   append(changes: readonly Change[], now: number): Seq {
     let text = '';
+    let asks = 0;
     for (const change of changes) {
       text += encodeChange(change);
+      if (change.kind === 'ask') asks++;
       if (change.kind === 'brain' && change.after) this.#epoch = change.after.epoch;
     }
-    return this.#log().append(text, changes.length, now, this.#epoch);
+    return this.#log().append({ text, count: changes.length, asks, at: now }, this.#epoch);
   }
 
   putBlob(text: string): Promise<BlobRef> {

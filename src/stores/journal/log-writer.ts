@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import type { Disk, DiskFile, Env } from '../../kit/env/env.ts';
 import { diskErrorCode } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
+import { Callers } from './callers.ts';
 import { encodeFrame } from './frame.ts';
 import { type Paths, segmentName } from './layout.ts';
 
@@ -40,9 +41,11 @@ const RETRY_WHEN_FULL_MS = 1000;
 /** A segment that filled faster than this makes the next one larger. */
 const BUSY_SEGMENT_MS = 5000;
 
-interface Unit {
+export interface Unit {
   readonly text: string;
   readonly count: number;
+  /** How many of them are jobs whose callers wait. */
+  readonly asks: number;
   readonly at: number;
 }
 
@@ -68,6 +71,8 @@ export class LogWriter {
   #segment: OpenSegment | undefined;
   #spareBytes = 0;
   #makingSpare: Promise<void> | undefined;
+  readonly #callers = new Callers();
+  #stopGathering: (() => void) | undefined;
   #flushing: Promise<void> | undefined;
   #full = false;
   #failure: Error | undefined;
@@ -108,12 +113,14 @@ export class LogWriter {
     this.#prepareSpare(this.#limits.minSegmentBytes);
   }
 
-  append(text: string, count: number, at: number, epoch: number): number {
+  append(unit: Unit, epoch: number): number {
     if (this.#failure) throw new OrchdError('STORE_FAILED', undefined, {}, { cause: this.#failure });
-    this.#seq += count;
+    this.#seq += unit.count;
     this.#epoch = epoch;
-    this.#pending.push({ text, count, at });
-    this.#pendingBytes += text.length;
+    this.#pending.push(unit);
+    this.#pendingBytes += unit.text.length;
+    this.#callers.came(unit.asks);
+    if (this.#waitMs() === 0) this.#stopGathering?.();
     this.#kick();
     return this.#seq;
   }
@@ -138,15 +145,15 @@ export class LogWriter {
 
   #kick(): void {
     if (this.#flushing || this.#failure) return;
-    // At once: a turn of the loop appends all that it has as one unit, so there is nothing to wait for.
     this.#flushing = this.#flushAll().catch((error: Error) => this.#fail(error));
   }
 
   async #flushAll(): Promise<void> {
     for (;;) {
       while (this.#pending.length > 0) {
+        if (this.#waitMs() > 0) await this.#gather();
         await this.#flush();
-        if (this.#pending.length > 0) await this.#gather();
+        if (this.#pending.length > 0) await this.#listen();
       }
       if (this.#rollWanted) await this.#rollNow();
       if (this.#pending.length === 0) break;
@@ -155,7 +162,7 @@ export class LogWriter {
   }
 
   async #flush(): Promise<void> {
-    const { text, count, at } = this.#takeBatch();
+    const { text, count, asks, at } = this.#takeBatch();
     const firstSeq = this.#durableSeq + 1;
     const { frame, payloadCrc } = encodeFrame({
       firstSeq,
@@ -174,13 +181,30 @@ export class LogWriter {
     this.#durableSeq += count;
     this.#pendingBytes -= text.length;
     this.#events.durable(this.#durableSeq);
+    // After this turn, in which they are told.
+    if (asks > 0) this.#env.timers.soon(() => this.#callers.told(asks, this.#env.clock.monotonic()));
+  }
+
+  #waitMs(): number {
+    return this.#callers.waitMs(this.#env.clock.monotonic());
+  }
+
+  #gather(): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#env.timers.after(this.#waitMs(), () => this.#stopGathering?.());
+      this.#stopGathering = () => {
+        this.#stopGathering = undefined;
+        cancel();
+        resolve();
+      };
+    });
   }
 
   /**
    * Those who were just told usually answer with more. Their answers are in after two turns of the loop: one for
    * them to be heard, one for what they led to; then the next frame holds it all.
    */
-  async #gather(): Promise<void> {
+  async #listen(): Promise<void> {
     for (let turns = 0; turns < 2; turns++)
       await new Promise<void>((resolve) => this.#env.timers.soon(resolve));
   }
@@ -199,11 +223,13 @@ export class LogWriter {
     this.#pending = taken === units.length ? [] : units.slice(taken);
     let text = '';
     let count = 0;
+    let asks = 0;
     for (const unit of batch) {
       text += unit.text;
       count += unit.count;
+      asks += unit.asks;
     }
-    return { text, count, at: (batch[batch.length - 1] as Unit).at };
+    return { text, count, asks, at: (batch[batch.length - 1] as Unit).at };
   }
 
   /** Nothing of an unsynced frame was acknowledged, so it may be written again over itself. */
