@@ -207,6 +207,12 @@ describe('what must not be there', () => {
     accepted({ 'src/kit/a.ts': 'this.registry.workers.get(a);\nregistry = b;' });
     accepted({ 'docs/a.md': 'POST /workers/pool, /v2/work, ~/work/x, test/root/a' });
   });
+
+  test('conflicts of a merge', () => {
+    for (const side of ['<<<<<<', '>>>>>>'])
+      refused({ 'docs/a.md': `a\n${side}${side[0]} b` }, /^docs\/a\.md:2: holds what a merge has left/);
+    accepted({ 'docs/a.md': 'a << b\n=======\n> > quoted' });
+  });
 });
 
 test('the mask keeps code and blanks the rest', () => {

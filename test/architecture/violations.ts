@@ -1,7 +1,7 @@
 /** All rules over one set of files. */
 import { ambientViolations } from './ambient.ts';
 import { cycleViolations } from './cycles.ts';
-import { placeViolations, syntaxViolations } from './hygiene.ts';
+import { textViolations, syntaxViolations } from './hygiene.ts';
 import { coreViolations, layerViolations } from './layers.ts';
 import { sizeViolations } from './size.ts';
 import { type Files, sourcesOf } from './source.ts';
@@ -15,6 +15,6 @@ export function violations(files: Files): string[] {
     ...sizeViolations(sources),
     ...ambientViolations(sources),
     ...syntaxViolations(sources),
-    ...placeViolations(files),
+    ...textViolations(files),
   ];
 }
