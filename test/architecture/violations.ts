@@ -1,7 +1,7 @@
 /** All rules over one set of files. */
 import { ambientViolations } from './ambient.ts';
 import { cycleViolations } from './cycles.ts';
-import { textViolations, syntaxViolations } from './hygiene.ts';
+import { syntaxViolations, textViolations } from './hygiene.ts';
 import { coreViolations, layerViolations } from './layers.ts';
 import { sizeViolations } from './size.ts';
 import { type Files, sourcesOf } from './source.ts';
