@@ -88,19 +88,16 @@ export class Submissions {
     const submissions: Submission[] = [];
     const looked: Looked[] = [];
     const answers: (SubmitOutcome | undefined)[] = [];
-    for (const request of requests) {
-      try {
-        const ready = this.#ready(request, caller);
-        if (ready instanceof Promise) {
-          const slow = await ready;
-          looked.push(slow);
-          submissions.push(slow.submission);
-        } else submissions.push(ready);
-        answers.push(undefined);
-      } catch (error) {
-        if (!(error instanceof OrchdError)) throw error;
-        answers.push(error);
-      }
+    // All at once: a store that is asked about many in one turn looks for them together.
+    const begun = requests.map((request) =>
+      orRefused<Submission | Looked>(() => this.#ready(request, caller)),
+    );
+    for (const ready of await Promise.all(begun)) {
+      const isRefused = ready instanceof OrchdError;
+      answers.push(isRefused ? ready : undefined);
+      if (isRefused) continue;
+      if ('submission' in ready) looked.push(ready);
+      submissions.push('submission' in ready ? ready.submission : ready);
     }
     await this.#lookAgain(looked);
     if (submissions.length > 0) await this.#admit(submissions, answers);
@@ -174,6 +171,16 @@ export class Submissions {
       const decided = replies[next++] as SubmitAnswer | OrchdError;
       answers[at] = decided instanceof OrchdError ? decided : submitted(decided);
     }
+  }
+}
+
+/** What it returns; or the error by which it refuses, as a value. */
+async function orRefused<T>(run: () => T | Promise<T>): Promise<T | OrchdError> {
+  try {
+    return await run();
+  } catch (error) {
+    if (error instanceof OrchdError) return error;
+    throw error;
   }
 }
 

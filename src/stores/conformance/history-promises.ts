@@ -9,6 +9,7 @@ export const HISTORY_PROMISES: readonly Promised[] = [
   ['an ended job is handed over as it was and leaves memory, for good', handedOver],
   ['nothing is handed over before its end is durable', onlyDurable],
   ['an ended job is in memory or in the history, also when the hand-over was cut short', cutShort],
+  ['many that are asked for at once are each found, with their own attempts, or not', manyAtOnce],
   ['every filter finds the jobs it should, newest first, and no others', filters],
   ['a cursor leads through all of them, without a gap and without a repeat', cursor],
   ['a job that lives again and ends again is there once, as it is now', redriven],
@@ -32,6 +33,20 @@ async function handedOver(fixture: StoreFixture): Promise<void> {
     assert.equal(await opened.store.history.count(), 1, round);
     opened = await reopen(fixture, opened);
   }
+  await opened.close();
+}
+
+async function manyAtOnce(fixture: StoreFixture): Promise<void> {
+  const opened = await Opened.on(fixture);
+  const bundles = ['a', 'b', 'c'].map((id) => bundleOf(opened.finish(id)));
+  opened.submit('waits');
+  await opened.handedOver();
+  // More than are asked for in one statement.
+  const others = Array.from({ length: 1200 }, (_, n) => `other-${n}`);
+  const asked = ['c', 'waits', ...others, 'a', 'b', 'a'];
+  const found = await Promise.all(asked.map((uid) => opened.store.history.get(uid)));
+  const [a, b, c] = bundles;
+  assert.deepEqual(found, [c, undefined, ...others.map(() => undefined), a, b, a]);
   await opened.close();
 }
 

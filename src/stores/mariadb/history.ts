@@ -12,24 +12,35 @@ const ENDED = `is_terminal = 1 AND NOT EXISTS
   (SELECT 1 FROM orchestrator_attempts a WHERE a.uid = orchestrator_jobs.uid AND a.is_open = 1)`;
 const UIDS_PER_QUERY = 500;
 
+/** The rows of many jobs, asked for some at a time. */
+async function rowsOf<Row>(
+  sql: Sql,
+  uids: readonly string[],
+  select: (marks: string) => string,
+): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (let from = 0; from < uids.length; from += UIDS_PER_QUERY) {
+    const some = uids.slice(from, from + UIDS_PER_QUERY);
+    rows.push(...(await sql.query<Row>(select(some.map(() => '?').join(',')), some)));
+  }
+  return rows;
+}
+
 /** The attempts of jobs, in order, by job. */
 export async function attemptsOf(
   sql: Sql,
   uids: readonly string[],
 ): Promise<ReadonlyMap<string, readonly AttemptRow[]>> {
+  const rows = await rowsOf<AttemptRow>(
+    sql,
+    uids,
+    (marks) => `SELECT uid, record FROM orchestrator_attempts WHERE uid IN (${marks}) ORDER BY uid, n`,
+  );
   const byJob = new Map<string, AttemptRow[]>();
-  for (let from = 0; from < uids.length; from += UIDS_PER_QUERY) {
-    const some = uids.slice(from, from + UIDS_PER_QUERY);
-    const marks = some.map(() => '?').join(',');
-    const rows = await sql.query<AttemptRow>(
-      `SELECT uid, record FROM orchestrator_attempts WHERE uid IN (${marks}) ORDER BY uid, n`,
-      some,
-    );
-    for (const row of rows) {
-      const known = byJob.get(row.uid);
-      if (known) known.push(row);
-      else byJob.set(row.uid, [row]);
-    }
+  for (const row of rows) {
+    const known = byJob.get(row.uid);
+    if (known) known.push(row);
+    else byJob.set(row.uid, [row]);
   }
   return byJob;
 }
@@ -42,19 +53,44 @@ export async function bundles(sql: Sql, rows: readonly JobRow[]): Promise<JobBun
   return rows.map((row) => bundleOfRow(row, attempts.get(row.uid) ?? []));
 }
 
+/** Lookups that are sent together. */
+interface Asked {
+  readonly uids: string[];
+  readonly found: Promise<ReadonlyMap<string, JobBundle>>;
+}
+
+async function endedJobs(sql: Sql, uids: readonly string[]): Promise<ReadonlyMap<string, JobBundle>> {
+  const rows = await rowsOf<JobRow>(
+    sql,
+    uids,
+    (marks) => `SELECT ${JOB_ROW} FROM orchestrator_jobs WHERE uid IN (${marks}) AND ${ENDED}`,
+  );
+  const found = await bundles(sql, rows);
+  return new Map(rows.map(({ uid }, at) => [uid, found[at] as JobBundle]));
+}
+
 export class TableHistory implements HistoryReads {
   readonly #lines: Lines;
+  #asked: Asked | undefined;
 
   constructor(lines: Lines) {
     this.#lines = lines;
   }
 
+  /** All that are asked for in one turn go to the server as one question. */
   async get(uid: string): Promise<JobBundle | undefined> {
-    const select = `SELECT ${JOB_ROW} FROM orchestrator_jobs WHERE uid = ? AND ${ENDED}`;
-    const [found] = await this.#lines.read(async (sql) =>
-      bundles(sql, await sql.query<JobRow>(select, [uid])),
-    );
-    return found;
+    this.#asked ??= this.#ask();
+    this.#asked.uids.push(uid);
+    return (await this.#asked.found).get(uid);
+  }
+
+  #ask(): Asked {
+    const uids: string[] = [];
+    const found = Promise.resolve().then(() => {
+      this.#asked = undefined;
+      return this.#lines.read((sql) => endedJobs(sql, uids));
+    });
+    return { uids, found };
   }
 
   async list(query: HistoryQuery): Promise<JobBundle[]> {
