@@ -91,35 +91,25 @@ async function begin(t: TestContext, where: Where = 'thread'): Promise<Brain> {
 }
 
 /** Waiting jobs with bodies of 4,000 characters: records, all of them in every full snapshot. */
-async function fill(orchestrator: Orchestrator, bytes: number): Promise<void> {
+async function fill({ orchestrator, virtual }: Brain, bytes: number): Promise<void> {
   const count = Math.ceil(bytes / 4096);
   for (let n = 0; n < count; n += 500) {
     const size = Math.min(500, count - n);
     const requests = Array.from({ length: size }, (_, at) => ({ payload: String(n + at).padEnd(4000, 'x') }));
-    await orchestrator.submitMany(requests);
+    await virtual.until(orchestrator.submitMany(requests));
   }
 }
 
 /** A checkpoint on a virtual clock: its pauses pass by themselves. */
-async function checkpoint({ orchestrator, virtual }: Brain): Promise<void> {
-  let done = false;
-  const making = orchestrator.checkpoint().finally(() => {
-    done = true;
-  });
-  while (!done) await virtual.pass(1);
-  await making;
-}
+const checkpoint = ({ orchestrator, virtual }: Brain): Promise<void> =>
+  virtual.until(orchestrator.checkpoint());
 
 /** One job from its submit to its end, about a kilobyte of changes. */
 async function runOne({ orchestrator, stage, virtual }: Brain): Promise<void> {
-  const { job_id } = await orchestrator.submit({ type: 'run', payload: 'x'.repeat(450) });
+  const { job_id } = await virtual.until(orchestrator.submit({ type: 'run', payload: 'x'.repeat(450) }));
   await stage.until(() => stage.runningTokens.includes(`${job_id}:1`));
   stage.end(`${job_id}:1`);
-  let ended = false;
-  void orchestrator.wait(job_id).then(() => {
-    ended = true;
-  });
-  while (!ended) await virtual.pass(0);
+  await virtual.until(orchestrator.wait(job_id));
 }
 
 const filesOf = (folder: string): string[] =>
@@ -156,7 +146,7 @@ describe('[FANO-8] snapshot and delta log', () => {
 
   test('nothing is written when nothing has changed', async (t) => {
     const brain = await begin(t);
-    await fill(brain.orchestrator, MIB);
+    await fill(brain, MIB);
     await runOne(brain);
     await checkpoint(brain);
     await brain.virtual.pass(2 * MINUTE);
@@ -172,9 +162,9 @@ describe('[FANO-8] snapshot and delta log', () => {
 
   test('checkpoints come at most every interval: tmp, sync, rename, and the parts before the manifest', async (t) => {
     const brain = await begin(t, 'inline');
-    const { recording, orchestrator, virtual, folder } = brain;
+    const { recording, virtual, folder } = brain;
     for (let half = 0; half < 20; half++) {
-      await fill(orchestrator, 2 * MIB);
+      await fill(brain, 2 * MIB);
       await virtual.pass(30 * SECOND);
       await recording.rest();
     }
@@ -190,8 +180,8 @@ describe('[FANO-8] snapshot and delta log', () => {
 
   test('100 MB of history, 1 KB/s of changes for 10 minutes: at most 20 times the changes and one snapshot', async (t) => {
     const brain = await begin(t);
-    const { virtual, recording, counted, orchestrator, folder } = brain;
-    await fill(orchestrator, 100 * MIB);
+    const { virtual, recording, counted, folder } = brain;
+    await fill(brain, 100 * MIB);
     await checkpoint(brain);
     const parts = readdirSync(join(folder, 'checkpoints')).map((name) =>
       statSync(join(folder, 'checkpoints', name)),

@@ -39,6 +39,17 @@ export class VirtualEnv {
     await turns(2);
   }
 
+  /** Lets time pass until this has settled. */
+  async until<T>(promise: Promise<T>): Promise<T> {
+    let settled = false;
+    const settle = (): void => {
+      settled = true;
+    };
+    promise.then(settle, settle);
+    while (!settled) await this.pass(1);
+    return promise;
+  }
+
   #next(end: number): Waiting | undefined {
     let next: Waiting | undefined;
     for (const waiting of this.#waiting)
