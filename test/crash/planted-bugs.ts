@@ -57,8 +57,8 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'effect before its intent is durable',
     file: `${JOURNAL}/journal.ts`,
-    find: '    return this.#log().append({ text, count: changes.length, asks, at: now }, this.#epoch);',
-    replace: `    const seq = this.#log().append({ text, count: changes.length, asks, at: now }, this.#epoch);
+    find: '    return this.#log().append({ text, count, asks: asks === count ? asks : 0, at: now }, this.#epoch);',
+    replace: `    const seq = this.#log().append({ text, count, asks: 0, at: now }, this.#epoch);
     this.#events?.durable(seq);
     return seq;`,
     catcher: 'order',

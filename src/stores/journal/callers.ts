@@ -1,6 +1,7 @@
 /**
- * Those who wait for their jobs to be durable. Who was just told usually comes with the next job: where many were, the
- * next frame waits a moment for as many, since one flush for all costs less than one for the first and one for the rest.
+ * Those who hand in batch work and wait until it is durable. Who was just told usually comes with the next job: where
+ * many were, the next frame waits a moment for as many, since one flush for all costs less than one for the first and
+ * one for the rest. Anything else that is to be written ends the wait.
  */
 
 /** Fewer are not worth a wait. */

@@ -118,10 +118,11 @@ export class JournalStore implements Store {
     let asks = 0;
     for (const change of changes) {
       text += encodeChange(change);
-      if (change.kind === 'ask') asks++;
+      if (change.kind === 'ask' && change.after?.class === 'batch') asks++;
       if (change.kind === 'brain' && change.after) this.#epoch = change.after.epoch;
     }
-    return this.#log().append({ text, count: changes.length, asks, at: now }, this.#epoch);
+    const count = changes.length;
+    return this.#log().append({ text, count, asks: asks === count ? asks : 0, at: now }, this.#epoch);
   }
 
   putBlob(text: string): Promise<BlobRef> {

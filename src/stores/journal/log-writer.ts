@@ -44,7 +44,7 @@ const BUSY_SEGMENT_MS = 5000;
 export interface Unit {
   readonly text: string;
   readonly count: number;
-  /** How many of them are jobs whose callers wait. */
+  /** How many jobs were asked for, where that is all that has changed and none of them is in a hurry; else 0. */
   readonly asks: number;
   readonly at: number;
 }
@@ -72,6 +72,8 @@ export class LogWriter {
   #spareBytes = 0;
   #makingSpare: Promise<void> | undefined;
   readonly #callers = new Callers();
+  /** Something is pending that waits for nobody. */
+  #hurried = false;
   #stopGathering: (() => void) | undefined;
   #flushing: Promise<void> | undefined;
   #full = false;
@@ -120,6 +122,7 @@ export class LogWriter {
     this.#pending.push(unit);
     this.#pendingBytes += unit.text.length;
     this.#callers.came(unit.asks);
+    this.#hurried ||= unit.asks === 0;
     if (this.#waitMs() === 0) this.#stopGathering?.();
     this.#kick();
     return this.#seq;
@@ -137,6 +140,7 @@ export class LogWriter {
 
   async close(): Promise<void> {
     this.#closing = true;
+    this.#stopGathering?.();
     while (this.#flushing && !this.#failure) await this.#flushing;
     await this.#makingSpare;
     await this.#segment?.file.close();
@@ -186,6 +190,7 @@ export class LogWriter {
   }
 
   #waitMs(): number {
+    if (this.#hurried || this.#closing) return 0;
     return this.#callers.waitMs(this.#env.clock.monotonic());
   }
 
@@ -221,6 +226,7 @@ export class LogWriter {
     }
     const batch = taken === units.length ? units : units.slice(0, taken);
     this.#pending = taken === units.length ? [] : units.slice(taken);
+    this.#hurried = this.#pending.some((unit) => unit.asks === 0);
     let text = '';
     let count = 0;
     let asks = 0;
