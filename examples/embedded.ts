@@ -5,7 +5,7 @@
 import { createOrchestrator } from '../src/index.ts'; // 'orchd' where it is installed
 
 const orchd = await createOrchestrator({
-  data: process.argv[2] ?? 'data/orchestrator',
+  data: process.argv[2] ?? 'data/embedded',
   backends: [
     { name: 'local', slots: 2, types: { greet: async ({ name }: { name: string }) => `Hello, ${name}!` } },
   ],

@@ -12,7 +12,7 @@ export const cancel: Command = {
     about: 'Repeating it is harmless; a job that has ended stays as it is.',
     options: SERVER_OPTIONS,
     examples: [
-      'orchd cancel 01a1dd60',
+      'orchd cancel $ID',
       'orchd jobs --agent nightly --state queued --json | jq -r .job_id | xargs orchd cancel',
     ],
   }),

@@ -12,7 +12,7 @@ export const explain: Command = {
     call: 'explain ID [OPTIONS]',
     about: 'Says in a sentence why a job waits, or that it does not.',
     options: SERVER_OPTIONS,
-    examples: ['orchd explain 01a1dd60', 'orchd explain 01a1dd60 --json | jq -r .waiting.code'],
+    examples: ['orchd explain $ID', 'orchd explain $ID --json | jq -r .waiting.code'],
   }),
   options: SERVER_OPTIONS,
   async run(given, terminal) {

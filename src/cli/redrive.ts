@@ -12,7 +12,7 @@ export const redrive: Command = {
     about: 'Queues dead jobs again; their tries start anew.',
     options: SERVER_OPTIONS,
     examples: [
-      'orchd redrive 01a1dd60',
+      'orchd redrive $ID',
       'orchd jobs --state dead --all --json | jq -r .job_id | xargs orchd redrive',
     ],
   }),

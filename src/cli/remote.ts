@@ -46,7 +46,7 @@ function sentenceOf(url: string, error: Error): string {
   const cause = error.cause as (Error & { code?: string }) | undefined;
   switch (cause?.code) {
     case 'ECONNREFUSED':
-      return `nothing answers at ${url}; start it with \`orchd up\``;
+      return `nothing answers at ${url}; start it with \`orchd up\`, or say with --url or ORCHD_URL where it is`;
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return `there is no host "${new URL(url).hostname}"`;
@@ -58,9 +58,16 @@ function sentenceOf(url: string, error: Error): string {
 /** A request that was wrong by itself, or came from somebody who may not ask. */
 const UNUSABLE: readonly number[] = [400, 401, 403];
 
+/** What the catalogue advises is meant for programs; these can be said better at a command line. */
+const NEXT: Readonly<Record<string, string>> = {
+  UNAUTHORIZED: 'Give one with ORCHD_TOKEN or --token; `orchd token create` makes one.',
+  NOT_FOUND: 'Check the id, and --url; `orchd jobs` lists what is there.',
+};
+
 export function refusalOf(error: ClientError): { readonly text: string; readonly code: number } {
   const wait = error.retryAfterMs === undefined ? '' : ` Try again in ${error.retryAfterMs} ms.`;
-  const next = error.next === undefined ? '' : `\n${error.next}`;
+  const advice = NEXT[error.code] ?? error.next;
+  const next = advice === undefined ? '' : `\n${advice}`;
   return {
     text: `${error.message} (${error.code})${wait}${next}`,
     code: UNUSABLE.includes(error.status) ? EXIT.unusable : EXIT.problems,

@@ -24,8 +24,8 @@ export const resolve: Command = {
 retry runs it again, failed ends it as dead, succeeded ends it with the result you give.`,
     options,
     examples: [
-      'orchd resolve 01a1dd60 --as retry',
-      `orchd resolve 01a1dd60 --as succeeded --result '{"text": "found in the account of the provider"}'`,
+      'orchd resolve $ID --as retry',
+      `orchd resolve $ID --as succeeded --result '{"text": "found in the account of the provider"}'`,
     ],
   }),
   options,

@@ -89,7 +89,11 @@ const WRONG: Record<string, [words: string[], says: RegExp][]> = {
     [['a', '--priority', 'bach'], /--priority is interactive, batch, not "bach"\. Did you mean "batch"\?/],
     [['a', '--score', 'high'], /--score needs a number, not "high"/],
     [['a', '--score', ''], /--score needs a number/],
-    [['a', '--score', '-5'], /the option "--score" needs a value/],
+    [
+      ['a', '--score', '-5'],
+      /the option "--score" needs a value; one that begins with - is written --score=-/,
+    ],
+    [['-a b'], /there is no option "-a"\. A word that begins with - goes behind --\./],
     [['a', '--max-tries', '0'], /--max-tries needs a whole number from 1 to 100/],
     [['a', '--label', 'gpu'], /--label needs NAME=VALUE, not "gpu"/],
     [['a', '--url', 'ftp://x'], /"ftp:\/\/x" is no address/],

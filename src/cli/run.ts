@@ -119,11 +119,16 @@ function sentenceOf(error: Error & { code?: string }, command: Command): string 
   const option = /'(-[^' ]*)/.exec(error.message)?.[1] ?? '';
   if (error.code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') {
     const close = nearest(option.replace(/^-+/, ''), Object.keys(command.options));
-    return `there is no option "${option}".${close === undefined ? '' : ` Did you mean "--${close}"?`}`;
+    const hint =
+      close === undefined ? 'A word that begins with - goes behind --.' : `Did you mean "--${close}"?`;
+    return `there is no option "${option}". ${hint}`;
   }
   if (error.code === 'ERR_PARSE_ARGS_INVALID_OPTION_VALUE') {
-    const takes = /argument missing|argument is ambiguous/.test(error.message);
-    return `the option "${option}" ${takes ? 'needs a value' : 'takes no value'}.`;
+    if (/argument is ambiguous/.test(error.message)) {
+      return `the option "${option}" needs a value; one that begins with - is written ${option}=-….`;
+    }
+    const isMissing = /argument missing/.test(error.message);
+    return `the option "${option}" ${isMissing ? 'needs a value' : 'takes no value'}.`;
   }
   return `${error.message}.`;
 }

@@ -79,7 +79,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     tokens.stop();
     throw new OrchdError(
       'CONFIG_INVALID',
-      `${host} can be reached from other machines, so callers need a token: run \`orchd token create NAME --role admin\` first`,
+      `${host} can be reached from other machines, so callers need a token: run \`orchd token create NAME --role admin --data ${options.data}\` first`,
     );
   }
   const started = env.clock.monotonic();

@@ -15,7 +15,7 @@ export const show: Command = {
     call: 'show ID [OPTIONS]',
     about: 'Exit code: 0 whatever became of the job, 1 when there is no such job.',
     options: SERVER_OPTIONS,
-    examples: ['orchd show 01a1dd60', 'orchd show 01a1dd60 --json | jq .result'],
+    examples: ['orchd show $ID', 'orchd show $ID --json | jq .result'],
   }),
   options: SERVER_OPTIONS,
   async run(given, terminal) {
@@ -58,7 +58,7 @@ function stateRows(job: JobView, terminal: Terminal, now: number): Row[] {
     ['state', paintState(job.state, job.state, terminal) + reason + asked],
     ['waits', job.waiting && oneLine(job.waiting.text)],
     ['queue', place === '' ? undefined : place],
-    ['tries', `${job.tries} of ${job.max_tries}`],
+    ['tries', `${job.tries} of ${job.max_tries} failed`],
     ['created', `${instantText(job.created_at)}, ${durationText(now - job.created_at)} ago`],
     ['started', job.started_at === undefined ? undefined : instantText(job.started_at)],
     [

@@ -22,7 +22,7 @@ export const tail: Command = {
     about: `Prints every event of a job: its id, its name, what it says. A lost connection is taken up again.
 Exit code: 0 when the job succeeded, 1 when it did not.`,
     options,
-    examples: ['orchd tail 01a1dd60', 'orchd tail 01a1dd60 --after 1.7 --json'],
+    examples: ['orchd tail $ID', 'orchd tail $ID --after 1.7 --json'],
   }),
   options,
   async run(given, terminal) {

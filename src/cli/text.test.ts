@@ -112,10 +112,10 @@ describe('a job in words', () => {
   });
 
   test('why it waits, as a sentence', () => {
-    const waiting = { code: 'backend_busy', text: 'next; all 1 backends that can run it are busy' } as const;
+    const waiting = { code: 'backend_busy', text: 'next; the backend that can run it is busy' } as const;
     assert.equal(
       explainText(job({ waiting, predicted_start_ms: 2000 }), NOW),
-      'j1 waits: next; all 1 backends that can run it are busy; it starts in about 2.0 s.',
+      'j1 waits: next; the backend that can run it is busy; it starts in about 2.0 s.',
     );
     assert.equal(explainText(running, NOW), 'j1 does not wait: it is running on "gpu" for 5.0 s.');
     assert.equal(

@@ -68,7 +68,7 @@ async function create(given: Given, terminal: Terminal): Promise<number> {
   if (flagOf(values, 'json')) terminal.print(JSON.stringify({ token: made.token, ...shown(made.entry) }));
   else terminal.print(made.token);
   terminal.complain(
-    `Keep it: it is not shown again. Its id is ${made.entry.id}; a running server knows it within seconds.`,
+    `Keep it: it is not shown again. Its id is ${made.entry.id}; a server on ${store.folder} knows it within seconds.`,
   );
   if (before === 0) terminal.complain('It is the first one: from now on every caller needs a token.');
   return EXIT.ok;

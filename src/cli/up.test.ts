@@ -32,7 +32,10 @@ test('a brain that fails is exit 1, with why and what to do', async () => {
   server.failure = new OrchdError('STORE_FAILED', 'the disk is gone');
   assert.equal(await ended, 1);
   assert.equal(server.stops, 1);
-  assert.match(said.join('\n'), /the brain has stopped: the disk is gone\nLook at the disk, then restart/);
+  assert.match(
+    said.join('\n'),
+    /the brain has stopped: the disk is gone\nLook at the disk or the database, then restart/,
+  );
 });
 
 test('asked to stop it stops in order', async () => {

@@ -1,6 +1,7 @@
 /** `orchd version` */
 import { readFileSync } from 'node:fs';
 import { type Command, EXIT } from './command.ts';
+import { noWords } from './given.ts';
 
 /** Sources and published files lie at the same depth below package.json. */
 export function packageVersion(): string {
@@ -13,7 +14,8 @@ export const version: Command = {
   summary: 'Print the version of orchd and of Node',
   usage: 'orchd version [--json]\n\n  --json   as one JSON object\n\nExamples:\n  orchd version --json',
   options: { json: { type: 'boolean' } },
-  async run({ values }, terminal) {
+  async run({ values, positionals }, terminal) {
+    noWords(positionals);
     const versions = { orchd: packageVersion(), node: process.versions.node };
     terminal.print(
       values['json'] ? JSON.stringify(versions) : `orchd ${versions.orchd} (Node ${versions.node})`,

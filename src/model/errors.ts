@@ -113,7 +113,12 @@ export const ERRORS = {
     'This caller follows as many streams as it may.',
     'Close one, or ask for the job instead of following it.',
   ),
-  NOT_FOUND: entry(404, false, 'There is nothing by that name here.', 'Check the id.'),
+  NOT_FOUND: entry(
+    404,
+    false,
+    'There is nothing by that name here.',
+    'Check the name or id; /openapi.json has every path.',
+  ),
   JOB_CONFLICT: entry(
     409,
     false,
@@ -223,7 +228,7 @@ export const ERRORS = {
     500,
     false,
     'The store failed and takes no more writes.',
-    'Look at the disk, then restart; nothing acknowledged is lost.',
+    'Look at the disk or the database, then restart; nothing acknowledged is lost.',
   ),
   STORE_LOCKED: entry(
     409,
@@ -255,12 +260,7 @@ export const ERRORS = {
     'The data folder cannot be written.',
     'Check its owner and mode, and whether the disk is mounted read-only.',
   ),
-  CONFIG_INVALID: entry(
-    400,
-    false,
-    'The configuration is not valid.',
-    'Correct the line and key that the message names.',
-  ),
+  CONFIG_INVALID: entry(400, false, 'The configuration is not valid.', 'Correct what the message names.'),
 } as const satisfies Record<string, CatalogueEntry>;
 
 export type ErrorCode = keyof typeof ERRORS;

@@ -91,7 +91,10 @@ describe('up', () => {
     ]);
     assert.deepEqual([taken.code, open.code, wrong.code], [2, 2, 2]);
     assert.match(taken.err, new RegExp(`127\\.0\\.0\\.1:${port} is in use: choose another port with --port`));
-    assert.match(open.err, /callers need a token: run `orchd token create NAME --role admin` first/);
+    assert.match(
+      open.err,
+      /callers need a token: run `orchd token create NAME --role admin --data \S+` first/,
+    );
     assert.match(wrong.err, /--port needs a whole number from 0 to 65535, not "70000"/);
   });
 

@@ -62,5 +62,7 @@ function explainLane(state: State, entry: JobEntry): WaitReason {
   }
   const position = jobPosition(entry) ?? 0;
   if (position > 0) return { code: 'behind', text: `about ${position} jobs go before it` };
-  return { code: 'backend_busy', text: `next; all ${up.length} backends that can run it are busy` };
+  const busy =
+    up.length === 1 ? 'the backend that can run it is' : `all ${up.length} backends that can run it are`;
+  return { code: 'backend_busy', text: `next; ${busy} busy` };
 }

@@ -177,7 +177,7 @@ export class JournalStore implements Store {
     const { disk } = this.#env;
     await this.#makeFolders();
     this.#lock = await disk.lock(this.#paths.lock);
-    if (!this.#lock) throw new OrchdError('STORE_LOCKED', 'another process holds this data folder');
+    if (!this.#lock) throw new OrchdError('STORE_LOCKED', `another process holds ${this.#paths.folder}`);
     await refuseUnfinished(disk, this.#paths);
     const { manifest, end, fallback } = await recover(disk, this.#paths, state, now);
     this.#currentIsGood = fallback === undefined;
