@@ -13,6 +13,12 @@ import type { State } from './state.ts';
 export type { Commander };
 export type Seq = number;
 
+/** The brain as executors know it. */
+export const commanderOf = ({ brain }: State): Commander => ({
+  owner: brain?.owner ?? '',
+  epoch: brain?.epoch ?? 0,
+});
+
 /** A job with everything that belongs to it, as checkpoints and the history keep it. */
 export interface JobBundle {
   readonly uid: string;

@@ -11,14 +11,15 @@ import { due, dueFor, type Effect, type EffectKind } from '../core/due.ts';
 import type { Engine } from '../core/engine.ts';
 import type { JobEntry } from '../core/entry.ts';
 import type { Finding, KillAnswer, Outcome, UsedTokens } from '../core/events.ts';
-import type {
-  Backend,
-  Commander,
-  ExecutionEvent,
-  ExecutionOutcome,
-  Inspection,
-  KillReply,
-  OfferReply,
+import {
+  type Backend,
+  type Commander,
+  commanderOf,
+  type ExecutionEvent,
+  type ExecutionOutcome,
+  type Inspection,
+  type KillReply,
+  type OfferReply,
 } from '../core/ports.ts';
 import { backoffMs } from '../kit/backoff.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
@@ -351,8 +352,7 @@ export class Effects {
   }
 
   #who(): Commander {
-    const { brain } = this.#parts.engine.state;
-    return { owner: brain?.owner ?? '', epoch: brain?.epoch ?? 0 };
+    return commanderOf(this.#parts.engine.state);
   }
 
   #pause(ms: number): Promise<void> {

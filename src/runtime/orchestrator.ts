@@ -5,7 +5,7 @@
 import { Engine, type Reply } from '../core/engine.ts';
 import type { JobEntry } from '../core/entry.ts';
 import type { EngineEvent, ResolveAs } from '../core/events.ts';
-import { type Backend, bundleOf, type PoolManagers } from '../core/ports.ts';
+import { type Backend, bundleOf, commanderOf, type PoolManagers } from '../core/ports.ts';
 import { checker } from '../kit/check.ts';
 import type { Cancel } from '../kit/env/env.ts';
 import { every } from '../kit/every.ts';
@@ -112,10 +112,7 @@ export class Orchestrator extends Service {
     this.#following = new Following({
       env,
       backends: this.#backends,
-      who: () => ({
-        owner: this.#engine.state.brain?.owner ?? '',
-        epoch: this.#engine.state.brain?.epoch ?? 0,
-      }),
+      who: () => commanderOf(this.#engine.state),
     });
     this.#effects = new Effects({
       env,
