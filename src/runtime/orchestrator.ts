@@ -358,7 +358,7 @@ export class Orchestrator extends Service {
   }
 
   #sweep(): void {
-    if (this.#clock.mayExpire) this.#loop.post({ type: 'tick' });
+    if (this.#clock.mayExpire()) this.#loop.post({ type: 'tick' });
     const { seq } = this.#engine.state;
     this.#loop.durable(seq).then(() => {
       this.#effects.sweep(seq);
