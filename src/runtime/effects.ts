@@ -126,13 +126,15 @@ export class Effects {
 
   async #act(effect: Effect, backend: Backend): Promise<void> {
     const { token, kind } = effect;
-    const since = this.#parts.env.clock.monotonic();
+    const { clock } = this.#parts.env;
+    let heardAt = clock.monotonic();
     for (let tries = 1; this.#isDue(token, kind); tries++) {
       try {
         if (await this.#once(token, kind, backend)) break;
+        heardAt = clock.monotonic();
       } catch (error) {
         if (isFenced(error)) return this.#parts.loop.fail(error as Error);
-        if (kind === 'inspect') this.#unanswered(token, since);
+        if (kind === 'inspect') this.#unanswered(token, heardAt);
       }
       await this.#pause(backoffMs(RETRY, tries, this.#parts.env.random.next()));
     }
@@ -343,8 +345,8 @@ export class Effects {
   }
 
   /** No answer for too long: the attempt is unknown, and the backend gets nothing new until it answers. */
-  #unanswered(token: string, since: number): void {
-    if (this.#parts.env.clock.monotonic() - since < this.#parts.holderLostMs) return;
+  #unanswered(token: string, heardAt: number): void {
+    if (this.#parts.env.clock.monotonic() - heardAt < this.#parts.holderLostMs) return;
     const attempt = this.#parts.engine.state.open.get(token)?.open;
     if (!attempt) return;
     this.#parts.loop.post({ type: 'reachable', name: attempt.backend, up: false });
