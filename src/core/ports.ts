@@ -53,6 +53,17 @@ export interface HistoryQuery {
   readonly limit: number;
 }
 
+/** Whether a job is one of those that are asked for. */
+export function isAskedFor(query: HistoryQuery, ask: AskRecord, job: JobRecord): boolean {
+  if (ask.tenant !== query.tenant) return false;
+  if (query.before !== undefined && ask.n >= query.before) return false;
+  if (query.states && !query.states.includes(job.state)) return false;
+  if (query.type !== undefined && ask.type !== query.type) return false;
+  if (query.session !== undefined && ask.session !== query.session) return false;
+  if (query.key !== undefined && ask.key !== query.key) return false;
+  return query.principal === undefined || ask.principal === query.principal;
+}
+
 /** Ended jobs that have left memory; a derived index, apart from the write contract. */
 export interface HistoryReads {
   get(uid: string): Promise<JobBundle | undefined>;
