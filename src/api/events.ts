@@ -145,7 +145,11 @@ export class EventStreams {
     this.#orchestrator.follow(id, cursor, sink, call.identity.tenant).then(
       (opened) => {
         follower = opened;
-        if (response.destroyed) opened.close();
+        if (!response.destroyed) return;
+        // It left while it was let in, and counted as a follower itself when it was heard leaving.
+        const ended = opened.closed;
+        opened.close();
+        onClose(ended);
       },
       () => out.end(),
     );

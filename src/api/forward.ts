@@ -38,6 +38,8 @@ const HOLD_FOR_NODE_MS = 1000;
 const ASKED = ['idempotency-key', 'x-orchd-agent', 'x-orchd-priority', 'x-orchd-session'] as const;
 /** The head of an answer comes when its job has ended, which has bounds of its own. */
 const MAX_JOB_MS = 24 * 3_600_000;
+/** A job is answered with its result, which may be as long as an event of a worker. */
+const MAX_ANSWER_BYTES = 128 * 2 ** 20;
 /** Of answers that are passed on. */
 const HEADERS = [
   'retry-after',
@@ -100,7 +102,10 @@ export class Forwarder {
       if (route.passedOn) return await this.#passOn(leader, route, call);
       const ask = this.#askOf(route, call);
       const target = this.#targetOf(leader);
-      return this.#answer(route, await this.#while(leader, (signal) => target.request({ ...ask, signal })));
+      const reply = await this.#while(leader, (signal) =>
+        target.request({ ...ask, signal, maxBytes: MAX_ANSWER_BYTES }),
+      );
+      return this.#answer(route, reply);
     } catch (error) {
       // Its name may mean another machine by now.
       if (wasNotSent(error)) this.#drop();

@@ -13,6 +13,12 @@ import type { State } from './state.ts';
 export type { Commander };
 export type Seq = number;
 
+/** The brain as executors know it. */
+export const commanderOf = ({ brain }: State): Commander => ({
+  owner: brain?.owner ?? '',
+  epoch: brain?.epoch ?? 0,
+});
+
 /** A job with everything that belongs to it, as checkpoints and the history keep it. */
 export interface JobBundle {
   readonly uid: string;
@@ -45,6 +51,17 @@ export interface HistoryQuery {
   /** Only jobs admitted before this place. */
   readonly before?: number;
   readonly limit: number;
+}
+
+/** Whether a job is one of those that are asked for. */
+export function isAskedFor(query: HistoryQuery, ask: AskRecord, job: JobRecord): boolean {
+  if (ask.tenant !== query.tenant) return false;
+  if (query.before !== undefined && ask.n >= query.before) return false;
+  if (query.states && !query.states.includes(job.state)) return false;
+  if (query.type !== undefined && ask.type !== query.type) return false;
+  if (query.session !== undefined && ask.session !== query.session) return false;
+  if (query.key !== undefined && ask.key !== query.key) return false;
+  return query.principal === undefined || ask.principal === query.principal;
 }
 
 /** Ended jobs that have left memory; a derived index, apart from the write contract. */

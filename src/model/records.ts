@@ -10,7 +10,6 @@ import type { ErrorInfo } from './errors.ts';
 import type { AttemptState, JobState } from './states.ts';
 
 export type JobClass = 'interactive' | 'batch';
-export const JOB_CLASSES = ['interactive', 'batch'] as const satisfies readonly JobClass[];
 
 /** What to do with a job whose executor has forgotten its attempt. */
 export type OnUnknown = 'hold' | 'retry' | 'fail';

@@ -50,7 +50,7 @@ export class Follower {
   #catchingUp: AbortController | undefined;
   /** The executor has handed on all that it has of this attempt, and it has ended. */
   #readToEnd = false;
-  #end: { readonly attempt: number; readonly event: RelayedEvent } | undefined;
+  #end: RelayedEvent | undefined;
   #closed = false;
 
   constructor(parts: FollowerParts) {
@@ -82,12 +82,12 @@ export class Follower {
   }
 
   /**
-   * The job has ended with this attempt; what it said comes first. Where the attempt still runs, ended for its
-   * callers only, nobody waits for what it may yet say.
+   * The job has ended with the attempt that counts now; what that said comes first. Where it still runs, ended for
+   * its callers only, nobody waits for what it may yet say.
    */
-  finish(attempt: number, event: RelayedEvent, stillRuns = false): void {
+  finish(event: RelayedEvent, stillRuns = false): void {
     if (this.#end || this.#closed) return;
-    this.#end = { attempt, event };
+    this.#end = event;
     if (stillRuns) this.#readToEnd = true;
     this.pump();
   }
@@ -136,9 +136,8 @@ export class Follower {
   }
 
   #finishNow(): void {
-    const end = this.#end;
-    if (!end) return;
-    this.#write([end.event]);
+    if (!this.#end) return;
+    this.#write([this.#end]);
     this.close();
   }
 

@@ -48,8 +48,11 @@ function make(maxLogBytes = 1e6) {
   const turn = (): void => {
     for (const run of turns.splice(0)) run();
   };
-  const follow = (sink: Sink, cursor = START, source = NOTHING, attempt = 0): Follower =>
-    relay.follow('job', attempt, cursor, sink, source);
+  const follow = (sink: Sink, cursor = START, source = NOTHING, attempt = 0): Follower => {
+    const follower = relay.follow('job', cursor, sink, source);
+    if (attempt > 0) follower.enter(attempt);
+    return follower;
+  };
   return { relay, turn, follow };
 }
 
@@ -148,7 +151,7 @@ test('a follower of an ended job gets the rest from the executor while that reme
     const { follow } = make();
     const sink = new TestSink();
     const follower = follow(sink, START, source, 1);
-    follower.finish(1, END);
+    follower.finish(END);
     await settle();
     assert.deepEqual(sink.ids, ids);
     assert.equal(sink.ended, 1);
@@ -203,6 +206,6 @@ test('who comes to a job that is over while its attempt still runs hears the end
   const sink = new TestSink();
   const never: ReadSource = () => new Promise(() => undefined);
   const follower = follow(sink, START, never, 1);
-  follower.finish(1, END, true);
+  follower.finish(END, true);
   assert.deepEqual(sink.ids, ['1.end']);
 });

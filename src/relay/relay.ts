@@ -58,7 +58,7 @@ export class Relay {
     if (!job) return;
     for (const follower of [...job.followers]) {
       follower.enter(attempt);
-      follower.finish(attempt, event);
+      follower.finish(event);
     }
   }
 
@@ -70,18 +70,17 @@ export class Relay {
     this.#dropIfIdle(uid, job);
   }
 
-  follow(uid: string, attempt: number, cursor: Cursor, sink: Sink, source: ReadSource): Follower {
+  follow(uid: string, cursor: Cursor, sink: Sink, source: ReadSource): Follower {
     const job = this.#jobOf(uid);
     const follower = new Follower({
       sink,
-      cursor: cursor.attempt > 0 ? cursor : { attempt, n: 0 },
+      cursor: cursor.attempt > 0 ? cursor : { attempt: 0, n: 0 },
       logOf: (number) => (job.log?.attempt === number ? job.log : undefined),
       source,
       onClose: (closed) => this.#remove(uid, job, closed),
     });
     job.followers.add(follower);
     this.#followers++;
-    if (attempt > 0) follower.enter(attempt);
     return follower;
   }
 

@@ -51,8 +51,9 @@ export class BrainClock {
     this.#last = Math.max(this.#last + skewMs, committed);
   }
 
-  /** Whether time may end things now. */
-  get mayExpire(): boolean {
+  /** Whether time may end things now. Reads the clock: a step that nobody has seen yet counts too. */
+  mayExpire(): boolean {
+    this.now();
     return this.#clock.monotonic() >= this.#heldUntil;
   }
 }

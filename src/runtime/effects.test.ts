@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PoolKit } from '../../test/fakes/pool-engine.ts';
+import { VirtualEnv } from '../../test/flow/virtual-env.ts';
 import type { EngineEvent } from '../core/events.ts';
 import type { Backend, Inspection } from '../core/ports.ts';
 import { realEnv } from '../kit/env/real.ts';
@@ -36,4 +37,44 @@ test('a worker that is gone does not come back by what it said before', async ()
   await new Promise((resolve) => setImmediate(resolve));
   effects.stop();
   assert.deepEqual(posted, []);
+});
+
+test('one question without an answer does not make a backend unreachable that has answered all the time', async () => {
+  const kit = new PoolKit();
+  kit.pool('p', [24]);
+  kit.model('m');
+  kit.ask('a', 'm');
+  kit.obey();
+  kit.accept('a');
+  kit.lose('a');
+  const name = kit.workerOf('a');
+  const { info } = kit.engine.state.fleet.backends.get(name)!;
+  const time = new VirtualEnv();
+  let answers = true;
+  let asked = 0;
+  const inspect = async (): Promise<Inspection> => {
+    asked++;
+    if (!answers) throw new Error('no answer');
+    return { registry: info.registry, rememberedSince: Number.MAX_SAFE_INTEGER, known: new Map() };
+  };
+  const posted: EngineEvent[] = [];
+  const effects = new Effects({
+    env: time.env(),
+    engine: kit.engine,
+    loop: { post: (event: EngineEvent) => posted.push(event), ask: async () => undefined } as never,
+    bodies: undefined as never,
+    backends: new Map([[name, { info, inspect } as unknown as Backend]]),
+    holderLostMs: 5000,
+    onEvent: () => undefined,
+  });
+  effects.update(kit.job('a'));
+  for (let second = 0; second < 60; second++) await time.pass(1000);
+  assert.ok(asked > 5);
+  answers = false;
+  const before = asked;
+  while (asked === before) await time.pass(100);
+  assert.deepEqual(posted, []);
+  await time.pass(20_000);
+  effects.stop();
+  assert.deepEqual(posted[0], { type: 'reachable', name, up: false });
 });

@@ -11,14 +11,15 @@ import { due, dueFor, type Effect, type EffectKind } from '../core/due.ts';
 import type { Engine } from '../core/engine.ts';
 import type { JobEntry } from '../core/entry.ts';
 import type { Finding, KillAnswer, Outcome, UsedTokens } from '../core/events.ts';
-import type {
-  Backend,
-  Commander,
-  ExecutionEvent,
-  ExecutionOutcome,
-  Inspection,
-  KillReply,
-  OfferReply,
+import {
+  type Backend,
+  type Commander,
+  commanderOf,
+  type ExecutionEvent,
+  type ExecutionOutcome,
+  type Inspection,
+  type KillReply,
+  type OfferReply,
 } from '../core/ports.ts';
 import { backoffMs } from '../kit/backoff.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
@@ -125,13 +126,15 @@ export class Effects {
 
   async #act(effect: Effect, backend: Backend): Promise<void> {
     const { token, kind } = effect;
-    const since = this.#parts.env.clock.monotonic();
+    const { clock } = this.#parts.env;
+    let heardAt = clock.monotonic();
     for (let tries = 1; this.#isDue(token, kind); tries++) {
       try {
         if (await this.#once(token, kind, backend)) break;
+        heardAt = clock.monotonic();
       } catch (error) {
         if (isFenced(error)) return this.#parts.loop.fail(error as Error);
-        if (kind === 'inspect') this.#unanswered(token, since);
+        if (kind === 'inspect') this.#unanswered(token, heardAt);
       }
       await this.#pause(backoffMs(RETRY, tries, this.#parts.env.random.next()));
     }
@@ -342,8 +345,8 @@ export class Effects {
   }
 
   /** No answer for too long: the attempt is unknown, and the backend gets nothing new until it answers. */
-  #unanswered(token: string, since: number): void {
-    if (this.#parts.env.clock.monotonic() - since < this.#parts.holderLostMs) return;
+  #unanswered(token: string, heardAt: number): void {
+    if (this.#parts.env.clock.monotonic() - heardAt < this.#parts.holderLostMs) return;
     const attempt = this.#parts.engine.state.open.get(token)?.open;
     if (!attempt) return;
     this.#parts.loop.post({ type: 'reachable', name: attempt.backend, up: false });
@@ -351,8 +354,7 @@ export class Effects {
   }
 
   #who(): Commander {
-    const { brain } = this.#parts.engine.state;
-    return { owner: brain?.owner ?? '', epoch: brain?.epoch ?? 0 };
+    return commanderOf(this.#parts.engine.state);
   }
 
   #pause(ms: number): Promise<void> {

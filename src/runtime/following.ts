@@ -67,7 +67,7 @@ export class Following {
   async follow(uid: string, cursor: Cursor, sink: Sink, view: () => Promise<JobView>): Promise<Follower> {
     let job: JobView | undefined;
     const source: ReadSource = (attempt, from, on, signal) => this.#read(uid, job, attempt, from, on, signal);
-    const follower = this.#relay.follow(uid, 0, cursor, sink, source);
+    const follower = this.#relay.follow(uid, cursor, sink, source);
     try {
       job = await view();
     } catch (error) {
@@ -76,7 +76,7 @@ export class Following {
     }
     const attempt = job.attempts.at(-1)?.attempt ?? 0;
     if (attempt > 0) follower.enter(attempt);
-    if (isTerminal(job.state)) follower.finish(attempt, endEvent(job), stillRuns(job));
+    if (isTerminal(job.state)) follower.finish(endEvent(job), stillRuns(job));
     else if (job.state === 'queued') follower.say('queued', waitingOf(job));
     follower.pump();
     if (this.#closed) follower.close();

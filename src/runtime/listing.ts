@@ -1,6 +1,6 @@
 /** Lists jobs, newest first: those in memory and those in the history, as one sequence. */
 import type { JobEntry } from '../core/entry.ts';
-import type { HistoryQuery, HistoryReads, JobBundle } from '../core/ports.ts';
+import { type HistoryQuery, type HistoryReads, isAskedFor, type JobBundle } from '../core/ports.ts';
 import type { State } from '../core/state.ts';
 import { OrchdError } from '../model/errors.ts';
 import { JOB_STATES, type JobState } from '../model/states.ts';
@@ -82,17 +82,8 @@ async function endedMatches(state: State, history: HistoryReads, query: HistoryQ
 function liveMatches(state: State, query: HistoryQuery): JobEntry[] {
   const matching: JobEntry[] = [];
   for (const entry of state.newestFirst(query.before)) {
-    if (!matchesEntry(entry, query)) continue;
+    if (!isAskedFor(query, entry.ask, entry.rec)) continue;
     if (matching.push(entry) === query.limit) break;
   }
   return matching;
-}
-
-function matchesEntry({ ask, rec }: JobEntry, query: HistoryQuery): boolean {
-  if (ask.tenant !== query.tenant) return false;
-  if (query.states && !query.states.includes(rec.state)) return false;
-  if (query.type !== undefined && ask.type !== query.type) return false;
-  if (query.session !== undefined && ask.session !== query.session) return false;
-  if (query.key !== undefined && ask.key !== query.key) return false;
-  return query.principal === undefined || ask.principal === query.principal;
 }

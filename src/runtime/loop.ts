@@ -20,6 +20,8 @@ import { type Waiter, Watermark } from './watermark.ts';
 /** Submissions taken in one turn: a flood must not keep the loop from its other work. */
 const SUBMITS_PER_TURN = 1024;
 const MAX_TIMER_MS = 60_000;
+/** What was due when the clock was stepped stays due: it is not asked for without a pause. */
+const HELD_LOOK_MS = 1000;
 
 interface Posted {
   readonly event: EngineEvent;
@@ -191,14 +193,16 @@ export class Loop {
     this.#timer?.();
     this.#timer = undefined;
     this.#timerAt = at;
-    if (at === Number.POSITIVE_INFINITY) return;
-    const wait = Math.max(1, Math.min(at - now, MAX_TIMER_MS));
-    this.#timer = this.#env.timers.after(wait, () => {
+    if (at !== Number.POSITIVE_INFINITY) this.#tickAfter(Math.max(1, Math.min(at - now, MAX_TIMER_MS)));
+  }
+
+  #tickAfter(ms: number): void {
+    this.#timer = this.#env.timers.after(ms, () => {
+      // While time may not end things, look again later.
+      if (!this.#clock.mayExpire()) return this.#tickAfter(HELD_LOOK_MS);
       this.#timer = undefined;
       this.#timerAt = Number.POSITIVE_INFINITY;
-      // While time may not end things, look again later.
-      if (this.#clock.mayExpire) this.post({ type: 'tick' });
-      else this.#guard(() => this.#setTimer(this.#clock.now()));
+      this.post({ type: 'tick' });
     });
   }
 }

@@ -117,7 +117,7 @@ export class Member<B extends Brain> extends Service {
     logger.info('this node takes the lead', { epoch: term.epoch });
     try {
       const over = Promise.race([term.over, asked.promise]).then(() => undefined);
-      const failure = await Promise.race([brain.start().then(() => this.#lead(brain, over)), over]);
+      const failure = await Promise.race([brain.start().then(() => this.#lead(brain, term, over)), over]);
       if (failure && !isReplaced(failure)) throw failure;
     } catch (error) {
       if (!isReplaced(error) && !isPassing(error)) throw error;
@@ -139,8 +139,9 @@ export class Member<B extends Brain> extends Service {
     }
   }
 
-  /** Until the term is over, or the brain fails. */
-  #lead(brain: B, over: Promise<undefined>): Promise<Error | undefined> {
+  /** Until the term is over, or the brain fails. A brain whose start took longer than its term never leads. */
+  #lead(brain: B, term: Term, over: Promise<undefined>): Promise<Error | undefined> {
+    if (this.#term !== term) return over;
     this.#brain = brain;
     this.#tell();
     return Promise.race([brain.failed, over]);

@@ -5,7 +5,7 @@
 import { Engine, type Reply } from '../core/engine.ts';
 import type { JobEntry } from '../core/entry.ts';
 import type { EngineEvent, ResolveAs } from '../core/events.ts';
-import { type Backend, bundleOf, type PoolManagers } from '../core/ports.ts';
+import { type Backend, bundleOf, commanderOf, type PoolManagers } from '../core/ports.ts';
 import { checker } from '../kit/check.ts';
 import type { Cancel } from '../kit/env/env.ts';
 import { every } from '../kit/every.ts';
@@ -30,7 +30,7 @@ import { Loop } from './loop.ts';
 import type { Observer, OrchestratorParts, RuntimeSettings } from './parts.ts';
 import { type Caller, checkTenant, jsonText, uidFor } from './prepare.ts';
 import { Provisioning } from './provisioning.ts';
-import { purgeEnded } from './purge.ts';
+import { Purge } from './purge.ts';
 import { Submissions, type SubmitOutcome, type Submitted } from './submissions.ts';
 import { type JobView, viewOf, viewOfBundle } from './view.ts';
 import { Waiters } from './waiters.ts';
@@ -50,6 +50,7 @@ export class Orchestrator extends Service {
   readonly #bodies: Bodies;
   readonly #submissions: Submissions;
   readonly #clock: BrainClock;
+  readonly #purge: Purge;
   readonly #following: Following;
   readonly #waiters = new Waiters();
   readonly leases: LeaseDesk;
@@ -84,6 +85,7 @@ export class Orchestrator extends Service {
       },
       failed: (error) => this.#failed(error),
     });
+    this.#purge = new Purge(this.#loop, store, this.#clock, settings.historyMs);
     this.leases = new LeaseDesk(this.#loop, this.#engine, env.random, () => store.holds());
     this.catalog = new CatalogDesk(this.#loop, this.#engine);
     this.sessions = new SessionDesk(this.#loop, this.#engine);
@@ -112,10 +114,7 @@ export class Orchestrator extends Service {
     this.#following = new Following({
       env,
       backends: this.#backends,
-      who: () => ({
-        owner: this.#engine.state.brain?.owner ?? '',
-        epoch: this.#engine.state.brain?.epoch ?? 0,
-      }),
+      who: () => commanderOf(this.#engine.state),
     });
     this.#effects = new Effects({
       env,
@@ -154,7 +153,7 @@ export class Orchestrator extends Service {
     await this.#loop.ask({ type: 'open', owner: env.random.hex(8) });
     const known = [...this.#backends.values()].map(({ info }) => this.#loop.ask({ type: 'backend', info }));
     this.#timers.push(every(env.timers, this.#parts.settings.sweepIntervalMs, () => this.#sweep()));
-    this.#timers.push(every(env.timers, this.#parts.settings.purgeIntervalMs, () => this.#purge()));
+    this.#timers.push(every(env.timers, this.#parts.settings.purgeIntervalMs, () => this.#purgeNow()));
     this.#provisioning?.start();
     // Nothing is asked of them before: which of them are at this node is known only then.
     Promise.all(known).then(() => this.#sweep(), ignore);
@@ -361,7 +360,7 @@ export class Orchestrator extends Service {
   }
 
   #sweep(): void {
-    if (this.#clock.mayExpire) this.#loop.post({ type: 'tick' });
+    if (this.#clock.mayExpire()) this.#loop.post({ type: 'tick' });
     const { seq } = this.#engine.state;
     this.#loop.durable(seq).then(() => {
       this.#effects.sweep(seq);
@@ -369,11 +368,10 @@ export class Orchestrator extends Service {
     }, ignore);
   }
 
-  #purge(): void {
-    const { store, settings, logger } = this.#parts;
-    purgeEnded(this.#loop, store, this.#clock.now() - settings.historyMs).catch((error: Error) =>
-      logger?.warn('no purge', { reason: placeOf(error) }),
-    );
+  #purgeNow(): void {
+    this.#purge
+      .run()
+      .catch((error: Error) => this.#parts.logger?.warn('no purge', { reason: placeOf(error) }));
   }
 
   #failed(error: Error): void {

@@ -5,7 +5,7 @@
 import { dueWorkers, type WorkerEffect } from '../core/due.ts';
 import type { Engine } from '../core/engine.ts';
 import type { PoolReport } from '../core/pools/pools.ts';
-import type { Backend, Commander, PoolManagers, PoolsListener } from '../core/ports.ts';
+import { type Backend, commanderOf, type PoolManagers, type PoolsListener } from '../core/ports.ts';
 import type { Env } from '../kit/env/env.ts';
 import { toOrchdError } from '../model/errors.ts';
 import type { Change } from '../model/records.ts';
@@ -100,8 +100,8 @@ export class Provisioning implements PoolsListener {
   }
 
   async #carryOut({ kind, id, record }: WorkerEffect): Promise<void> {
-    const { managers } = this.#parts;
-    const who = this.#who();
+    const { managers, engine } = this.#parts;
+    const who = commanderOf(engine.state);
     if (kind === 'stop') await managers.stopWorker(record.pool, id, who);
     else if (kind === 'drain') await managers.drainWorker(record.pool, id, who);
     else await managers.startWorker({ id, ...record }, who);
@@ -124,10 +124,5 @@ export class Provisioning implements PoolsListener {
       this.#parts.backends.delete(name);
       this.#parts.managers.forget(name);
     }
-  }
-
-  #who(): Commander {
-    const { brain } = this.#parts.engine.state;
-    return { owner: brain?.owner ?? '', epoch: brain?.epoch ?? 0 };
   }
 }

@@ -1,4 +1,5 @@
 /** The place of a job that waits, as comments of its stream. */
+import { startHints } from '../../core/scheduling/lifecycle/forecast.ts';
 import { jobPosition, predictStartMs } from '../../core/scheduling/predict.ts';
 import type { State } from '../../core/state.ts';
 import type { Cancel, Env } from '../../kit/env/env.ts';
@@ -30,7 +31,7 @@ function placeOf(state: State, uid: string, now: number): string | undefined {
   const entry = state.jobs.get(uid);
   if (entry?.rec.state !== 'queued') return undefined;
   const position = jobPosition(entry);
-  const predicted = predictStartMs(entry, position, now);
+  const predicted = predictStartMs(entry, position, now, startHints(state, entry.ask));
   const words = [
     ': queued',
     ...(position === undefined ? [] : [`position=${position}`]),

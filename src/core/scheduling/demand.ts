@@ -73,11 +73,6 @@ export class Demand {
     return this.#serviceMs;
   }
 
-  /** Of the last minutes. */
-  recentPerSec(now: number): number {
-    return this.#recent.perMs(now) * 1000;
-  }
-
   /**
    * The pattern of the day, plus what the last minutes depart from it; the further ahead, the less of that is
    * left. Without a pattern, or on a day that does not follow it, things go on as they were.

@@ -27,7 +27,7 @@ export class Blobs {
   readonly #folder: string;
   #pending: PendingBlob[] = [];
   #pendingBytes = 0;
-  #busy = false;
+  #working: Promise<void> | undefined;
   #file: DiskFile | undefined;
   #number = 0;
   #size = 0;
@@ -75,7 +75,7 @@ export class Blobs {
     this.#pendingBytes += bytes.length;
     return new Promise((done, fail) => {
       this.#pending.push({ bytes, done, fail });
-      if (!this.#busy) void this.#work();
+      this.#working ??= this.#work();
     });
   }
 
@@ -99,8 +99,10 @@ export class Blobs {
     return numbers.filter((number) => number !== undefined);
   }
 
+  /** What is being written is written first: once the folder is let go another one may write to it. */
   async close(): Promise<void> {
     this.#isOpen = false;
+    await this.#working;
     await this.#file?.close();
     this.#file = undefined;
   }
@@ -118,7 +120,6 @@ export class Blobs {
   }
 
   async #work(): Promise<void> {
-    this.#busy = true;
     while (this.#pending.length > 0) {
       const batch = this.#pending;
       this.#pending = [];
@@ -133,7 +134,7 @@ export class Blobs {
       }
       for (const { bytes } of batch) this.#pendingBytes -= bytes.length;
     }
-    this.#busy = false;
+    this.#working = undefined;
   }
 
   /** A full disk refuses these bodies only; any other failure ends the writer, since a sync is never retried. */

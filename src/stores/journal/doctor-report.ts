@@ -79,10 +79,6 @@ export class Report {
     return this.#listed.has(`${check} ${verdict}`);
   }
 
-  get isBad(): boolean {
-    return this.#findings.some(({ verdict }) => verdict === 'bad');
-  }
-
   /** `reached`: the checks that were made; one that was not made says nothing. */
   findings(reached: readonly CheckId[]): DoctorFinding[] {
     return (Object.keys(CHECKS) as CheckId[]).flatMap((check) => {

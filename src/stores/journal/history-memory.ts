@@ -1,14 +1,7 @@
 /** The history in memory: for the simulation, whose disk SQLite cannot write to. Always fresh after a start. */
-import type { HistoryQuery, JobBundle, PurgeResult } from '../../core/ports.ts';
+import { type HistoryQuery, isAskedFor, type JobBundle, type PurgeResult } from '../../core/ports.ts';
 import { readBundle, readLine } from './bundle-line.ts';
-import {
-  blobRange,
-  callerChoseId,
-  type HistoryIndex,
-  type HistoryOpened,
-  matches,
-  readRow,
-} from './history.ts';
+import { blobRange, callerChoseId, type HistoryIndex, type HistoryOpened, readRow } from './history.ts';
 
 export class MemoryHistory implements HistoryIndex {
   readonly #jobs = new Map<string, JobBundle>();
@@ -29,7 +22,7 @@ export class MemoryHistory implements HistoryIndex {
   }
 
   list(query: HistoryQuery): JobBundle[] {
-    const found = [...this.#jobs.values()].filter((bundle) => matches(bundle, query));
+    const found = [...this.#jobs.values()].filter(({ ask, job }) => isAskedFor(query, ask, job));
     return found.sort((a, b) => b.ask.n - a.ask.n).slice(0, query.limit);
   }
 

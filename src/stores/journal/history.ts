@@ -84,14 +84,3 @@ export function blobRange(bundle: JobBundle): { low: number; high: number } | un
 }
 
 export const callerChoseId = (bundle: JobBundle): boolean => bundle.ask.hash !== undefined;
-
-export function matches(bundle: JobBundle, query: HistoryQuery): boolean {
-  const { ask, job } = bundle;
-  if (ask.tenant !== query.tenant) return false;
-  if (query.before !== undefined && ask.n >= query.before) return false;
-  if (query.states && !query.states.includes(job.state)) return false;
-  if (query.type !== undefined && ask.type !== query.type) return false;
-  if (query.session !== undefined && ask.session !== query.session) return false;
-  if (query.key !== undefined && ask.key !== query.key) return false;
-  return query.principal === undefined || ask.principal === query.principal;
-}

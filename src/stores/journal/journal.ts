@@ -275,6 +275,7 @@ export class JournalStore implements Store {
     const upTo = await this.#log().roll();
     if (upTo === this.#manifest.seq) return;
     crashpoint('checkpoint:after-roll');
+    await this.#noteIndexed();
     const order = { base: this.#manifest, upTo, indexedUpTo: this.#indexedUpTo, at: this.#env.clock.now() };
     const manifest = await this.#background.merge(order);
     crashpoint('checkpoint:after-merge');
@@ -284,6 +285,14 @@ export class JournalStore implements Store {
     this.#manifest = manifest;
     crashpoint('checkpoint:after-manifest');
     await dropOldFiles(this.#env, this.#paths, [previous, manifest], this.#indexedUpTo, this.#options);
+  }
+
+  /** Where no ended job waits for the history it has them all: unsaid, nothing of the log could ever go. */
+  async #noteIndexed(): Promise<void> {
+    const upTo = this.#offeredUpTo;
+    if (this.#unindexed.length > 0 || this.#indexing || upTo <= this.#indexedUpTo) return;
+    await this.#background.index('', upTo);
+    this.#indexedUpTo = upTo;
   }
 
   #scheduleCheckpoint(): void {

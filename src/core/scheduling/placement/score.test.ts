@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type Algorithm, type Candidate, choose, EVEN_WEIGHTS, type PlacementOptions } from './score.ts';
+import type { PlacementAlgorithm } from '../../settings.ts';
+import { type Candidate, choose, EVEN_WEIGHTS, type PlacementOptions } from './score.ts';
 
-const ALGORITHMS: readonly Algorithm[] = ['least-loaded', 'most-vram-free', 'round-robin', 'multi-objective'];
+const ALGORITHMS: readonly PlacementAlgorithm[] = [
+  'least-loaded',
+  'most-vram-free',
+  'round-robin',
+  'multi-objective',
+];
 
 const PLAIN: Candidate = {
   name: 'w',

@@ -5,8 +5,7 @@
  * P2  Who holds the context of the session is chosen before all who do not.
  * P3  Then the nearest region, then the algorithm, then the one that waited longest.
  */
-
-export type Algorithm = 'least-loaded' | 'most-vram-free' | 'round-robin' | 'multi-objective';
+import type { PlacementAlgorithm } from '../../settings.ts';
 
 export interface Candidate {
   readonly name: string;
@@ -44,7 +43,7 @@ export interface PlacementOptions {
 
 export interface Choice {
   readonly index: number;
-  readonly reason: 'only-free' | 'context' | Algorithm | `region+${Algorithm}`;
+  readonly reason: 'only-free' | 'context' | PlacementAlgorithm | `region+${PlacementAlgorithm}`;
 }
 
 /** Differences of a way that nobody notices: within one step the algorithm decides. */
@@ -52,7 +51,7 @@ const RTT_STEP_MS = 20;
 
 /** Undefined where no candidate has a free slot. */
 export function choose(
-  algorithm: Algorithm,
+  algorithm: PlacementAlgorithm,
   candidates: readonly Candidate[],
   options: PlacementOptions = {},
 ): Choice | undefined {
@@ -115,7 +114,7 @@ const isIn = (field: Field, candidate: Candidate, region: string | undefined): b
   distanceOf(candidate, region) === field.distance;
 
 function goesBefore(
-  algorithm: Algorithm,
+  algorithm: PlacementAlgorithm,
   a: Candidate,
   b: Candidate,
   field: Field,
@@ -166,7 +165,7 @@ const NEAR = {
   'multi-objective': 'region+multi-objective',
 } as const;
 
-function reasonOf(field: Field, algorithm: Algorithm): Choice['reason'] {
+function reasonOf(field: Field, algorithm: PlacementAlgorithm): Choice['reason'] {
   if (field.context) return 'context';
   if (field.free === 1) return 'only-free';
   return field.eligible < field.free ? NEAR[algorithm] : algorithm;

@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { MemoryDisk } from '../../../test/fakes/memory-disk.ts';
+import { realEnv } from '../../kit/env/real.ts';
+import { Blobs } from './blobs.ts';
+
+test('a body that is being written when the store is closed is written first', async () => {
+  const { clock } = realEnv();
+  const disk = new MemoryDisk();
+  await disk.makeFolder('/blobs');
+  const failures: Error[] = [];
+  const blobs = new Blobs({ clock, disk }, '/blobs', (error) => failures.push(error));
+  await blobs.open();
+  let isPut = false;
+  const put = blobs.put('body').then(() => {
+    isPut = true;
+  });
+  await blobs.close();
+  assert.equal(isPut, true);
+  await put;
+  assert.deepEqual(failures, []);
+});

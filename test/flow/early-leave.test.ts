@@ -1,0 +1,34 @@
+/** Whoever leaves a stream before it has begun. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { test } from 'node:test';
+import { httpBrain } from '../fakes/http-brain.ts';
+
+test('[ORCH-1072] a follower that leaves while it is let in takes its interactive job along', async (t) => {
+  const brain = await httpBrain({ disconnectGraceMs: 1 });
+  t.after(() => brain.stop());
+  const { orchestrator } = brain;
+  await orchestrator.submit({ prompt: 'p', job_id: 'a', priority: 'interactive' });
+  // The second look at the job is that of the follower, which is in its place by then.
+  const looked = Promise.withResolvers<void>();
+  const left = Promise.withResolvers<void>();
+  const get = orchestrator.get.bind(orchestrator);
+  let looks = 0;
+  orchestrator.get = async (...args) => {
+    if (++looks === 2) {
+      looked.resolve();
+      await left.promise;
+    }
+    return get(...args);
+  };
+  const socket = connect(brain.port, '127.0.0.1');
+  socket.write('GET /v2/tasks/a/events HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n');
+  await looked.promise;
+  socket.destroy();
+  await once(socket, 'close');
+  // The server hears of it in the meantime: an answer that it gives comes after that.
+  await fetch(`${brain.url}/health`);
+  left.resolve();
+  assert.equal((await orchestrator.wait('a')).state, 'cancelled');
+});
