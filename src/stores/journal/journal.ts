@@ -292,7 +292,7 @@ export class JournalStore implements Store {
     const upTo = this.#offeredUpTo;
     if (this.#unindexed.length > 0 || this.#indexing || upTo <= this.#indexedUpTo) return;
     await this.#background.index('', upTo);
-    this.#indexedUpTo = upTo;
+    this.#indexedUpTo = Math.max(this.#indexedUpTo, upTo);
   }
 
   #scheduleCheckpoint(): void {
