@@ -4,10 +4,13 @@ import { createLogger, type Logger, type LogLevel } from '../kit/logger.ts';
 
 const STDOUT = 1;
 const LINGER_MS = 250;
+/** For a reader of the log that is slow. */
+const LAST_MS = 5000;
+
+const log = new LineOutput(STDOUT);
 
 /** Their log goes to standard output, a JSON object per line; nothing of it is lost at the end. */
 export function daemonLogger(level?: LogLevel): Logger {
-  const log = new LineOutput(STDOUT);
   process.once('exit', () => log.flushNow());
   return createLogger({
     write: (line) => log.write(line),
@@ -16,8 +19,10 @@ export function daemonLogger(level?: LogLevel): Logger {
   });
 }
 
-/** Whatever a part has left behind must not keep the process alive: an idle one ends before this. */
+/** Whatever a part has left behind must not keep the process alive: an idle one ends before this. The log goes first. */
 export function ended(code: number): number {
-  setTimeout(() => process.exit(code), LINGER_MS).unref();
+  const exit = (): void => process.exit(code);
+  setTimeout(() => void log.flush().then(exit), LINGER_MS).unref();
+  setTimeout(exit, LAST_MS).unref();
   return code;
 }

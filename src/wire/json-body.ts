@@ -8,8 +8,11 @@ const strict = new TextDecoder('utf-8', { fatal: true });
 const SUSPICIOUS = /__proto__|\\u/;
 
 export function parseJsonBody(bytes: Buffer): unknown {
-  const value = parse(decode(bytes));
+  const text = decode(bytes);
+  const value = parse(text);
   if (isTooDeep(value)) throw bad(`the body is nested deeper than ${MAX_DEPTH} levels`);
+  // Looking at every key is worth it only where it might find something.
+  if (SUSPICIOUS.test(text) && hasPrototypeKey(value)) throw bad('the key "__proto__" is not allowed');
   return value;
 }
 
@@ -24,18 +27,17 @@ function decode(bytes: Buffer): string {
 
 function parse(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text);
-    // Looking at every key costs more than all the rest, so only where it might find something.
-    return SUSPICIOUS.test(text) ? JSON.parse(text, refusePrototypeKeys) : value;
-  } catch (error) {
-    if (error instanceof OrchdError) throw error;
+    return JSON.parse(text);
+  } catch {
     throw bad('the body is not valid JSON');
   }
 }
 
-function refusePrototypeKeys(key: string, value: unknown): unknown {
-  if (key === '__proto__') throw bad('the key "__proto__" is not allowed');
-  return value;
+/** Not by the parser's own way to look at keys, which takes ten times as long. The value is not deep. */
+function hasPrototypeKey(value: unknown): boolean {
+  if (value === null || typeof value !== 'object') return false;
+  if (Array.isArray(value)) return value.some(hasPrototypeKey);
+  return Object.hasOwn(value, '__proto__') || Object.values(value).some(hasPrototypeKey);
 }
 
 const bad = (message: string): OrchdError => new OrchdError('INVALID_PARAMS', message);

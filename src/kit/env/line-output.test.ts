@@ -61,3 +61,40 @@ test('what is left at the last moment is written at once', (t) => {
   output.flushNow();
   assert.equal(fs.readFileSync(path, 'utf8'), 'a\n');
 });
+
+/** Logs more than a pipe holds and ends: at once, or as soon as the pipe is full. */
+const LAST_WORDS = `
+import fs from 'node:fs';
+import { LineOutput } from ${JSON.stringify(new URL('./line-output.ts', import.meta.url).href)};
+// As the command does; from here on the pipe does not block.
+void process.stdout.isTTY;
+const output = new LineOutput(1);
+process.once('exit', () => output.flushNow());
+for (let n = 0; n < 3000; n++) output.write(n + ' ' + 'x'.repeat(200) + '\\n');
+if (process.argv.at(-1) === 'at once') process.exit(0);
+const { write } = fs;
+fs.write = (...args) => {
+  const heard = args.pop();
+  write(...args, (error, written) => {
+    heard(error, written);
+    if (error?.code === 'EAGAIN') process.exit(0);
+  });
+};
+`;
+
+test('what a pipe has no room for at the last moment waits for its reader', async () => {
+  for (const how of ['at once', 'when it is full']) {
+    const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', LAST_WORDS, how]);
+    let text = '';
+    for await (const chunk of child.stdout) text += chunk;
+    const numbers = text
+      .trimEnd()
+      .split('\n')
+      .map((line) => Number.parseInt(line, 10));
+    assert.deepEqual(
+      numbers,
+      Array.from({ length: 3000 }, (_, n) => n),
+      how,
+    );
+  }
+});

@@ -8,6 +8,8 @@ const MAX_WAITING_CHARS = 8 * 2 ** 20;
 /** A line that comes soon after others waits this long for more: a write costs as much as a hundred lines. */
 const GATHER_MS = 10;
 const AGAIN_MS = 10;
+/** How long the end of the process waits for a reader that is slow. */
+const LAST_MS = 2000;
 
 export class LineOutput {
   readonly #fd: number;
@@ -15,6 +17,8 @@ export class LineOutput {
   #chars = 0;
   #dropped = 0;
   #writing: Promise<void> | undefined;
+  /** What a full pipe has not taken, while no write of it is under way. */
+  #left: Buffer | undefined;
 
   constructor(fd: number) {
     this.#fd = fd;
@@ -37,10 +41,20 @@ export class LineOutput {
 
   /** For the last moment of the process, when nothing asynchronous runs any more. */
   flushNow(): void {
+    const bytes = Buffer.concat([this.#left ?? Buffer.alloc(0), Buffer.from(this.#take())]);
+    const until = performance.now() + LAST_MS;
+    // A pipe takes what it has room for, and no more.
+    for (let at = 0; at < bytes.length && performance.now() < until; ) at += this.#writeNow(bytes, at);
+  }
+
+  #writeNow(bytes: Buffer, at: number): number {
     try {
-      if (this.#waiting.length > 0) fs.writeSync(this.#fd, this.#take());
-    } catch {
+      return fs.writeSync(this.#fd, bytes, at);
+    } catch (error) {
       // The reader is gone, and so are we.
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return bytes.length - at;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, AGAIN_MS);
+      return 0;
     }
   }
 
@@ -71,9 +85,17 @@ export class LineOutput {
     return new Promise((resolve) => {
       fs.write(this.#fd, bytes, at, bytes.length - at, null, (error, written) => {
         if (!error) resolve(written);
-        else if (error.code === 'EAGAIN') setTimeout(() => resolve(0), AGAIN_MS);
+        else if (error.code === 'EAGAIN') void this.#again(bytes.subarray(at)).then(resolve);
         else resolve(bytes.length - at);
       });
     });
+  }
+
+  /** Waits for room; resolves to nothing written. */
+  async #again(left: Buffer): Promise<number> {
+    this.#left = left;
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    this.#left = undefined;
+    return 0;
   }
 }
