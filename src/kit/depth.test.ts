@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isTooDeep, MAX_DEPTH } from './depth.ts';
+import { excessOf, MAX_DEPTH, MAX_VALUES } from './depth.ts';
 
 function nested(levels: number, wrap: (inner: unknown) => unknown): unknown {
   let value: unknown = 0;
@@ -10,9 +10,15 @@ function nested(levels: number, wrap: (inner: unknown) => unknown): unknown {
 
 test('values nested to the bound pass, one level more does not, and no depth harms the stack', () => {
   for (const wrap of [(inner: unknown) => [inner], (inner: unknown) => ({ a: 1, inner })]) {
-    assert.equal(isTooDeep(nested(MAX_DEPTH + 1, wrap)), false);
-    assert.equal(isTooDeep(nested(MAX_DEPTH + 2, wrap)), true);
-    assert.equal(isTooDeep(nested(1_000_000, wrap)), true);
+    assert.equal(excessOf(nested(MAX_DEPTH + 1, wrap)), undefined);
+    assert.equal(excessOf(nested(MAX_DEPTH + 2, wrap)), 'too deep');
+    assert.equal(excessOf(nested(1_000_000, wrap)), 'too deep');
   }
-  for (const flat of [null, undefined, 'x', 1, [], {}, [1, [2]]]) assert.equal(isTooDeep(flat), false);
+  for (const flat of [null, undefined, 'x', 1, [], {}, [1, [2]]]) assert.equal(excessOf(flat), undefined);
+});
+
+test('as many values as the bound pass, one more does not, wherever they are', () => {
+  const half = Array.from({ length: MAX_VALUES / 2 - 2 }, () => []);
+  assert.equal(excessOf({ a: half, b: [...half, 1] }), undefined);
+  assert.equal(excessOf({ a: half, b: [...half, 1, 2] }), 'too many');
 });

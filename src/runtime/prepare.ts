@@ -1,7 +1,7 @@
 /** From a request to a checked submission: everything that can be decided without the state. */
 import type { Submission } from '../core/events.ts';
 import { checker } from '../kit/check.ts';
-import { isTooDeep, MAX_DEPTH } from '../kit/depth.ts';
+import { excessOf, MAX_DEPTH, MAX_VALUES } from '../kit/depth.ts';
 import { stableHash } from '../kit/hash.ts';
 import { OrchdError } from '../model/errors.ts';
 import { type Body, DEFAULT_TENANT, uidOf } from '../model/records.ts';
@@ -28,9 +28,7 @@ export function prepare(
   newId: () => string,
   maxTries: number,
 ): { readonly submission: Prepared; readonly payloadText: string } {
-  if (isTooDeep(value)) {
-    throw new OrchdError('INVALID_PARAMS', `the request is nested deeper than ${MAX_DEPTH} levels`);
-  }
+  checkShape(value);
   const request = check(value);
   const payloadText = payloadOf(request);
   const isInference = request.type === undefined || request.type === 'inference';
@@ -72,6 +70,14 @@ export function prepare(
     known: undefined,
   };
   return { submission, payloadText };
+}
+
+function checkShape(value: unknown): void {
+  const excess = excessOf(value);
+  if (excess === 'too deep') {
+    throw new OrchdError('INVALID_PARAMS', `the request is nested deeper than ${MAX_DEPTH} levels`);
+  }
+  if (excess) throw new OrchdError('TOO_LARGE', `the request holds more than ${MAX_VALUES} values`);
 }
 
 /** `payload` is undefined where it was not worth storing: the job will be refused or is there already. */

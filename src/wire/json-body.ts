@@ -1,6 +1,6 @@
-/** Reads a JSON body strictly: valid UTF-8, not too deep, no key that reaches into prototypes. */
+/** Reads a JSON body strictly: valid UTF-8, not too deep, not too many values, no key that reaches into prototypes. */
 import { isAscii } from 'node:buffer';
-import { isTooDeep, MAX_DEPTH } from '../kit/depth.ts';
+import { excessOf, MAX_DEPTH, MAX_VALUES } from '../kit/depth.ts';
 import { OrchdError } from '../model/errors.ts';
 
 const strict = new TextDecoder('utf-8', { fatal: true });
@@ -10,7 +10,9 @@ const SUSPICIOUS = /__proto__|\\u/;
 export function parseJsonBody(bytes: Buffer): unknown {
   const text = decode(bytes);
   const value = parse(text);
-  if (isTooDeep(value)) throw bad(`the body is nested deeper than ${MAX_DEPTH} levels`);
+  const excess = excessOf(value);
+  if (excess === 'too deep') throw bad(`the body is nested deeper than ${MAX_DEPTH} levels`);
+  if (excess) throw new OrchdError('TOO_LARGE', `the body holds more than ${MAX_VALUES} values`);
   // Looking at every key is worth it only where it might find something.
   if (SUSPICIOUS.test(text) && hasPrototypeKey(value)) throw bad('the key "__proto__" is not allowed');
   return value;
