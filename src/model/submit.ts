@@ -13,6 +13,9 @@ export const MODEL = '^[A-Za-z0-9][A-Za-z0-9._:/@=+-]{0,511}$';
 
 const optional = Type.Optional;
 
+/** More than any model can say in one answer: what is asked for is reserved, and must not outlast everybody. */
+export const MAX_TOKENS = 10_000_000;
+
 export const SubmitRequest = Type.Object(
   {
     job_id: optional(
@@ -56,7 +59,7 @@ export const SubmitRequest = Type.Object(
     messages: optional(
       Type.Array(Type.Record(Type.String(), Type.Unknown()), { minItems: 1, maxItems: 10_000 }),
     ),
-    max_tokens: optional(Type.Integer({ minimum: 1 })),
+    max_tokens: optional(Type.Integer({ minimum: 1, maximum: MAX_TOKENS })),
     temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
     seed: optional(Type.Integer()),
     priority: optional(Type.Union([Type.Literal('interactive'), Type.Literal('batch')])),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { MAX_TOKENS } from '../model/submit.ts';
 import { estimateTokens } from './estimate.ts';
 
 test('prompts, messages and inputs are counted by their text; what is no inference is not counted', () => {
@@ -16,4 +17,10 @@ test('an answer is never shorter than nothing', () => {
   const usual = estimateTokens({ prompt: 'x' });
   for (const max_tokens of [-1, -1_000_000, 0.5, Number.NaN])
     assert.deepEqual(estimateTokens({ prompt: 'x', max_tokens }), usual);
+});
+
+test('an answer is never longer than any model could make it, however much is asked for', () => {
+  const most = estimateTokens({ prompt: 'x', max_tokens: MAX_TOKENS });
+  for (const max_tokens of [MAX_TOKENS + 1, 1e15, 1e300])
+    assert.deepEqual(estimateTokens({ prompt: 'x', max_tokens }), most);
 });

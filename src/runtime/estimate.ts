@@ -1,5 +1,7 @@
 /** How many tokens an inference may take, from its text alone: enough to reserve by, and to refuse what cannot fit. */
 
+import { MAX_TOKENS } from '../model/submit.ts';
+
 export interface Estimate {
   /** The least context that it needs. */
   readonly contextTokens: number;
@@ -33,10 +35,8 @@ export function estimateTokens(payload: unknown): Estimate | undefined {
   // Embedding makes no answer.
   if (input !== undefined) return { contextTokens: asked, tokens: asked };
   // Less than nothing would be a credit for the other jobs of a session.
-  const most =
-    typeof max_tokens === 'number' && Number.isSafeInteger(max_tokens) && max_tokens >= 0
-      ? max_tokens
-      : undefined;
+  const isBound = typeof max_tokens === 'number' && Number.isInteger(max_tokens) && max_tokens >= 0;
+  const most = isBound ? Math.min(max_tokens, MAX_TOKENS) : undefined;
   return { contextTokens: asked + (most ?? 1), tokens: asked + (most ?? USUAL_ANSWER) };
 }
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { type TProperties, type TSchema, Type } from 'typebox';
 import { checker } from '../../kit/check.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { MODEL, type SubmitRequest } from '../../model/submit.ts';
+import { MAX_TOKENS, MODEL, type SubmitRequest } from '../../model/submit.ts';
 import type { Call } from '../../wire/route.ts';
 import { noSuchModel } from './models.ts';
 
@@ -25,7 +25,7 @@ const generating = {
   stream: orNull(Type.Boolean()),
   stream_options: orNull(open({ include_usage: orNull(Type.Boolean()) })),
   n: orNull(Type.Integer({ minimum: 1, description: 'Only 1 is supported' })),
-  max_tokens: orNull(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+  max_tokens: orNull(Type.Integer({ minimum: 1, maximum: MAX_TOKENS })),
   temperature: orNull(Type.Number({ minimum: 0, maximum: 2 })),
   top_p: orNull(Type.Number({ minimum: 0, maximum: 1 })),
   seed: orNull(Type.Integer()),
@@ -38,7 +38,7 @@ export const ChatRequest = open({
     minItems: 1,
     maxItems: 10_000,
   }),
-  max_completion_tokens: orNull(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+  max_completion_tokens: orNull(Type.Integer({ minimum: 1, maximum: MAX_TOKENS })),
   tools: orNull(Type.Array(Type.Record(Type.String(), Type.Unknown()), { maxItems: 1024 })),
   tool_choice: orNull(Type.Union([Type.String(), Type.Record(Type.String(), Type.Unknown())])),
   response_format: orNull(Type.Record(Type.String(), Type.Unknown())),
