@@ -19,7 +19,7 @@ import {
 import { noteVerified, register, setModelState } from './admission/catalog.ts';
 import { claimBackend, expireLeases, grant, heartbeat, release } from './admission/lease.ts';
 import { openLimits, setLimits } from './admission/quota.ts';
-import { expireSessions, setBudget } from './admission/session.ts';
+import { expireSessions, openSessions, setBudget } from './admission/session.ts';
 import { answer, type SubmitAnswer, submit } from './admission/submit.ts';
 import { endAttempt } from './attempts/ending.ts';
 import { cancel, endSession, redriveJob, resolve } from './attempts/orders.ts';
@@ -88,6 +88,16 @@ export interface EngineParts {
   readonly random: () => number;
 }
 
+/** What is left of a full disk is for cancels and outcomes; jobs are refused one by one, since some are there already. */
+const NEEDS_ROOM: ReadonlySet<EngineEvent['type']> = new Set([
+  'redrive',
+  'lease',
+  'register',
+  'model-state',
+  'budget',
+  'limits',
+]);
+
 export class Engine {
   readonly state: State;
   readonly settings: EngineSettings;
@@ -124,6 +134,7 @@ export class Engine {
   }
 
   #handle(turn: Turn, event: EngineEvent): Reply {
+    if (this.state.full && NEEDS_ROOM.has(event.type)) return new OrchdError('STORE_FULL');
     switch (event.type) {
       case 'submit':
         return event.submissions.map((submission) => attempt(() => submit(turn, submission)));
@@ -260,6 +271,7 @@ export class Engine {
         : { v: 1 as const, owner: event.owner, epoch: 1, attemptFloor: 0 };
       turn.put('brain', BRAIN_ID, after, 'open');
       this.state.leases.renewAll(turn.now);
+      openSessions(turn);
       openLimits(turn);
       openDemand(turn);
     } else if (brain && event.attemptFloor > brain.attemptFloor) {

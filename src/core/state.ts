@@ -57,13 +57,15 @@ export class State {
   readonly leases = new Leases();
   readonly catalog = new Catalog();
   readonly workers = new Workers();
+  readonly sessions = new RecentTable<SessionRecord>();
   readonly tables: Tables = {
     model: this.catalog,
     worker: this.workers,
-    session: new RecentTable(),
+    session: this.sessions,
     pool: new Table(),
     demand: new Table(),
     limits: new Table(),
+    spent: new Table(),
   };
   /** What callers may use; not persisted, but for what was set at run time. */
   readonly limiter = new Limiter();

@@ -32,6 +32,13 @@ export class RecentTable<T> extends Table<T> {
     this.records.delete(id);
     super.set(id, record);
   }
+
+  /** Stores give records back in orders of their own. */
+  sort(order: (a: T, b: T) => number): void {
+    const sorted = [...this.records].sort(([, a], [, b]) => order(a, b));
+    this.records.clear();
+    for (const [id, record] of sorted) this.records.set(id, record);
+  }
 }
 
 /** The models, found by id, by alias and by what they stand for. */

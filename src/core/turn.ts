@@ -48,7 +48,7 @@ export class Turn {
     if (entry) this.touched.add(entry);
     const reservation = entry?.reservation;
     if (reservation && kind === 'job' && isTerminal(entry.rec.state)) {
-      settle(this.state.limiter, entry, reservation, this.now);
+      settle(this, entry, reservation);
     }
     return entry;
   }

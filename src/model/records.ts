@@ -284,6 +284,13 @@ export interface LimitSpec {
   readonly tokenBudget?: number | undefined;
 }
 
+/** What a scope that may have a token budget has used in jobs that are over. */
+export interface SpentRecord {
+  readonly v: 1;
+  readonly tokens: number;
+  readonly at: number;
+}
+
 /** Records that belong to no job and are few: every store keeps them alike. */
 export interface KeptKinds {
   readonly model: ModelRecord;
@@ -292,6 +299,7 @@ export interface KeptKinds {
   readonly worker: WorkerRecord;
   readonly demand: DemandRecord;
   readonly limits: LimitsRecord;
+  readonly spent: SpentRecord;
 }
 
 export type KeptKind = keyof KeptKinds;
@@ -302,6 +310,7 @@ export const KEPT_KINDS = [
   'worker',
   'demand',
   'limits',
+  'spent',
 ] as const satisfies KeptKind[];
 
 export const isKept = (kind: string): kind is KeptKind => (KEPT_KINDS as readonly string[]).includes(kind);

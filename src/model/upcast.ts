@@ -29,6 +29,7 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
   worker: 1,
   demand: 1,
   limits: 1,
+  spent: 1,
 };
 
 type Stored = Record<string, unknown> & { v: number };
@@ -130,6 +131,7 @@ const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } 
   worker: (stored) => ({ ...NO_WORKER, ...stored }),
   demand: (stored) => stored,
   limits: (stored) => stored,
+  spent: (stored) => stored,
 };
 
 export function upcast<K extends RecordKind>(kind: K, stored: Stored): RecordKinds[K] {

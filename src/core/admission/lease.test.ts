@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EngineKit, refusal } from '../../../test/fakes/engine-kit.ts';
+import { OrchdError } from '../../model/errors.ts';
 import type { EngineEvent } from '../events.ts';
 import type { HeldLease } from '../leases.ts';
 import { explain } from '../scheduling/explain.ts';
@@ -35,6 +36,28 @@ class Desk extends EngineKit {
 }
 
 const notHeld = refusal('LEASE_NOT_HELD');
+
+test('what is left of a full disk is not for orders that add something; those that end something pass', () => {
+  const desk = new Desk({ devices: DEVICES });
+  const [kept, given] = [desk.grant(), desk.grant()];
+  desk.submit('waits');
+  desk.step({ type: 'space', full: true });
+  const adding: EngineEvent[] = [
+    { type: 'lease', request: { token: 'new', tenant: 'default', agent: 'a', minMemoryMb: 0, ttlMs: TTL } },
+    { type: 'budget', tenant: 'default', id: 's', tokenBudget: 5 },
+    { type: 'limits', limits: [], by: 'op' },
+    { type: 'redrive', uid: 'waits', by: 'op', known: undefined },
+  ];
+  for (const event of adding) {
+    const { reply, changes } = desk.step(event);
+    assert.ok(reply instanceof OrchdError && reply.code === 'STORE_FULL', event.type);
+    assert.deepEqual(changes, []);
+  }
+  desk.beat(kept.id);
+  desk.release(given.id);
+  desk.cancel('waits');
+  assert.equal(desk.state('waits'), 'cancelled');
+});
 
 test('the device with the most memory left is lent, the CPU where none has enough, and fences grow', () => {
   const desk = new Desk({ devices: DEVICES });

@@ -50,7 +50,7 @@ describe('what callers may use', () => {
       { scope: 'agent:default/one', concurrency: 1 },
     );
     assert.equal(wait(kit, { principal: 'one' }), 0);
-    assert.equal(wait(kit, { principal: 'one' }), undefined, 'it has one under way');
+    assert.equal(wait(kit, { principal: 'one' }), 1000, 'it has one under way, and nothing was measured yet');
     assert.deepEqual([wait(kit, { principal: 'two' }), wait(kit, { principal: 'two' })], [0, 0]);
     assert.equal(wait(kit, { principal: 'two' }), 1000);
   });
@@ -84,6 +84,32 @@ describe('what callers may use', () => {
     assert.equal(kit.engine.state.tables.limits.get('limits')?.limits[0]?.requestsPerSec, 1000);
     kit.step({ type: 'limits', limits: [], by: 'ops' });
     for (let n = 0; n < 500; n++) assert.equal(wait(kit), 0);
+  });
+
+  test('budgets outlive a restart, what is still open included; a session that is over is forgotten', () => {
+    const budget: LimitSpec = { scope: 'session:*', tokenBudget: 100 };
+    const kit = limited(budget);
+    const own = { session: 's', parallel: true } as const;
+    kit.submit('ended', { ...own, tokens: 50 });
+    kit.accept('ended');
+    kit.end('ended', { ok: true, result: '1', usage: { prompt: 10, completion: 20, decodeMs: 1 } });
+    kit.submit('open', { ...own, tokens: 40 });
+    const reopened = limited(budget);
+    for (const { change, at } of kit.log) reopened.engine.state.apply(change, at);
+    reopened.step({ type: 'open', owner: 'x' });
+    assert.equal(wait(reopened, { ...own, tokens: 31 }), undefined, '30 are spent and 40 are held');
+    assert.equal(wait(reopened, { ...own, tokens: 30 }), 0);
+    kit.cancel('open');
+    kit.step({ type: 'forget-session', tenant: 'default', id: 's', by: 'test' });
+    assert.equal(kit.engine.state.tables.spent.size, 0);
+  });
+
+  test('the first limit that is set counts what was under way before it', () => {
+    const kit = limited();
+    kit.submit('before');
+    kit.step({ type: 'limits', limits: [{ scope: 'global', concurrency: 2 }], by: 'ops' });
+    assert.equal(wait(kit), 0);
+    assert.notEqual(wait(kit), 0);
   });
 
   test('a full queue that refuses a job has not taken its tokens', () => {

@@ -6,10 +6,12 @@ import type { JobEntry } from '../entry.ts';
 import type { Submission } from '../events.ts';
 import type { Turn } from '../turn.ts';
 import { scopes } from './limits/limit.ts';
-import type { Limiter, Reservation } from './limits/limiter.ts';
+import type { Reservation } from './limits/limiter.ts';
 
 /** The one record of this kind. */
 export const LIMITS_ID = 'limits';
+
+const USUAL_WAIT_MS = 1000;
 
 /** Those of the configuration, unless others were set since. */
 export const limitsOf = (turn: Turn): readonly LimitSpec[] =>
@@ -17,21 +19,27 @@ export const limitsOf = (turn: Turn): readonly LimitSpec[] =>
 
 /** From here on these hold. Nothing changes where one makes no sense. */
 export function setLimits(turn: Turn, limits: readonly LimitSpec[], by: string): LimitsRecord {
-  turn.state.limiter.configure(limits, turn.now);
+  apply(turn, limits);
   const record: LimitsRecord = { v: 1, by, at: turn.now, limits };
   turn.put('limits', LIMITS_ID, record, `set:${by}`);
   return record;
 }
 
-/** A brain begins: what its jobs may use is taken out of full accounts. */
+/** A brain begins: budgets are what they were, rates begin anew, and what live jobs may use is taken from both. */
 export function openLimits(turn: Turn): void {
   const limits = limitsOf(turn);
-  if (limits.length === 0) return;
-  turn.state.limiter.configure(limits, turn.now);
-  for (const entry of turn.state.jobs.values()) {
-    if (isTerminal(entry.rec.state)) continue;
+  if (limits.length > 0) apply(turn, limits);
+}
+
+function apply(turn: Turn, limits: readonly LimitSpec[]): void {
+  const { limiter, tables, jobs } = turn.state;
+  limiter.configure(limits, turn.now);
+  for (const [scope, { tokens }] of tables.spent.entries()) limiter.load(scope, tokens, turn.now);
+  for (const entry of jobs.values()) {
+    // While nothing is limited nothing is counted: what came before the first limit is taken now.
+    if (entry.reservation || isTerminal(entry.rec.state)) continue;
     const cost = { requests: 0, tokens: entry.ask.tokens ?? 0 };
-    entry.reservation = turn.state.limiter.restore(scopesOf(turn, entry.ask), cost, turn.now);
+    entry.reservation = limiter.restore(scopesOf(turn, entry.ask), cost, turn.now);
   }
 }
 
@@ -77,13 +85,28 @@ function take(turn: Turn, submission: Submission): Reservation {
   }
   throw new OrchdError('RATE_LIMITED', `"${scope}" has reached its limit of ${what}`, {
     policyLabel: `${scope} ${what}`,
-    ...(retryAfterMs !== undefined && { retryAfterMs: Math.ceil(retryAfterMs) }),
+    // When a place is free nobody can say; about how often one is, the queue has measured.
+    retryAfterMs: Math.ceil(retryAfterMs ?? turn.state.drain.retryAfterMs(turn.now) ?? USUAL_WAIT_MS),
   });
 }
 
-/** The job is over. One that never began has used nothing; of one that did not say, the estimate stands. */
-export function settle(limiter: Limiter, entry: JobEntry, reservation: Reservation, now: number): void {
+/**
+ * The job is over. One that never began has used nothing; of one that did not say, the estimate stands. What it used
+ * of a budget is written with its end.
+ */
+export function settle(turn: Turn, entry: JobEntry, reservation: Reservation): void {
+  const { limiter } = turn.state;
   entry.reservation = undefined;
-  if (entry.rec.attempt === 0) limiter.release(reservation, now);
-  else limiter.settle(reservation, entry.usedTokens ?? entry.ask.tokens ?? 0, now);
+  if (entry.rec.attempt === 0) return limiter.release(reservation, turn.now);
+  limiter.settle(reservation, entry.usedTokens ?? entry.ask.tokens ?? 0, turn.now);
+  for (const [scope, tokens] of limiter.spent(reservation)) {
+    turn.put('spent', scope, { v: 1, tokens, at: turn.now }, 'settled');
+  }
+}
+
+/** A session is over: nobody asks again what it has spent. */
+export function forgetSpent(turn: Turn, tenant: string, session: string): void {
+  const scope = scopes.session(tenant, session);
+  turn.state.limiter.forget(scope);
+  if (turn.state.tables.spent.get(scope)) turn.put('spent', scope, null, 'session-over');
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { STOPPED } from '../../../test/fakes/engine-kit.ts';
+import { STOPPED, SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { OrchdError } from '../../model/errors.ts';
 
@@ -31,6 +31,37 @@ test('a session that is in use does not keep those from expiring that came after
     [...kit.engine.state.tables.session.values()].map(({ id }) => id),
     ['first'],
   );
+});
+
+test('after a restart those that were unused for longest are first, however the store kept them', () => {
+  const kit = kitWith();
+  const session = (id: string, usedAt: number): void => {
+    const record = { v: 1, tenant: 'default', id, createdAt: 0, usedAt, turns: 1, tokensUsed: 0 } as const;
+    kit.engine.state.keep({
+      kind: 'session',
+      id,
+      after: { ...record, tokenBudget: undefined, backend: undefined },
+    });
+  };
+  session('fresh', kit.now);
+  session('old', kit.now - 60 * DAY_MS);
+  kit.step({ type: 'open', owner: 'x' });
+  kit.step({ type: 'tick' });
+  assert.deepEqual(
+    [...kit.engine.state.sessions.values()].map(({ id }) => id),
+    ['fresh'],
+  );
+});
+
+test('every try of its jobs is a turn, also where nothing was counted', () => {
+  const kit = kitWith();
+  for (const id of ['a', 'b', 'c']) {
+    kit.ask(id, 'm', { session: 's' });
+    kit.obey();
+    kit.accept(id);
+    kit.end(id, SUCCESS);
+  }
+  assert.equal(kit.engine.state.sessionOf('default', 's')?.turns, 3);
 });
 
 test('whoever leaves before the end is charged what was estimated: a budget cannot be got round so', () => {

@@ -4,14 +4,13 @@ import { type SessionRecord, scoped } from '../../model/records.ts';
 import type { JobEntry } from '../entry.ts';
 import type { Submission } from '../events.ts';
 import type { Turn } from '../turn.ts';
+import { forgetSpent } from './quota.ts';
 
 /** A session that nobody has used for this long is forgotten. */
 const KEPT_MS = 30 * 86_400_000;
 /** More than this are not kept: the one that was unused for longest goes. */
 const MAX_SESSIONS = 100_000;
 const ENDED_AT_ONCE = 5000;
-/** That it is used at all is written so often. */
-const NOTED_MS = 86_400_000;
 
 /** Refuses a job whose session has used up what it may; what its other jobs may still use counts as used. */
 export function checkBudget(turn: Turn, { tenant, session, tokens }: Submission): void {
@@ -52,8 +51,7 @@ const fresh = (turn: Turn, tenant: string, id: string): SessionRecord => ({
 export function noteUsed(turn: Turn, { ask }: JobEntry, backend: string, tokens: number): void {
   if (ask.session === undefined) return;
   const known = turn.state.sessionOf(ask.tenant, ask.session);
-  const isNews = tokens > 0 || known?.backend !== backend || turn.now - known.usedAt > NOTED_MS;
-  if (!known || !isNews) return;
+  if (!known) return;
   const after = {
     ...known,
     usedAt: turn.now,
@@ -79,6 +77,7 @@ export function forgetSession(turn: Turn, tenant: string, id: string): SessionRe
   const known = turn.state.sessionOf(tenant, id);
   if (!known) throw new OrchdError('NOT_FOUND', `there is no session "${id}"`);
   turn.put('session', scoped(tenant, id), null, 'deleted');
+  forgetSpent(turn, tenant, id);
   return known;
 }
 
@@ -86,13 +85,19 @@ function put(turn: Turn, record: SessionRecord, cause: string): void {
   turn.put('session', scoped(record.tenant, record.id), record, cause);
 }
 
+/** A brain begins: who was unused for longest is first, however the store kept them. */
+export function openSessions({ state }: Turn): void {
+  state.sessions.sort((a, b) => a.usedAt - b.usedAt);
+}
+
 /** At every tick: those that have not been used for long, a bounded number of them. */
 export function expireSessions(turn: Turn): void {
-  const { session: sessions } = turn.state.tables;
+  const { sessions } = turn.state;
   let ended = 0;
   for (const [id, record] of sessions.entries()) {
     const isOver = turn.now - record.usedAt > KEPT_MS || sessions.size > MAX_SESSIONS;
     if (!isOver || ended++ >= ENDED_AT_ONCE) return;
     turn.put('session', id, null, 'expired');
+    forgetSpent(turn, record.tenant, record.id);
   }
 }

@@ -33,6 +33,7 @@ const LOOSE: { readonly [K in LooseKind]: (state: State) => Iterable<readonly [s
   worker: (state) => state.tables.worker.entries(),
   demand: (state) => state.tables.demand.entries(),
   limits: (state) => state.tables.limits.entries(),
+  spent: (state) => state.tables.spent.entries(),
 };
 
 export function looseRecords(state: State): LooseRecord[] {

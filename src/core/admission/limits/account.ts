@@ -24,16 +24,6 @@ export interface Shortage {
 const NO_ROOM: Shortage = { what: 'concurrency', waitMs: Number.POSITIVE_INFINITY };
 const NO_BUDGET: Shortage = { what: 'budget', waitMs: Number.POSITIVE_INFINITY };
 
-/** How an account is kept over a restart: settled amounts, and apart from them what open reservations hold. */
-export interface AccountRecord {
-  readonly scope: string;
-  readonly requests?: number;
-  readonly tokens?: number;
-  readonly spent?: number;
-  readonly heldRequests?: number;
-  readonly heldTokens?: number;
-}
-
 export class Account {
   readonly name: string;
   limit: Limit | undefined;
@@ -43,12 +33,20 @@ export class Account {
   running = 0;
   /** Tokens used so far, those that open reservations hold included. */
   spent = 0;
-  heldRequests = 0;
-  heldTokens = 0;
+  #held = 0;
 
   constructor(name: string, limit: Limit | undefined, now: number) {
     this.name = name;
     this.#setLimit(limit, now, Number.NEGATIVE_INFINITY);
+  }
+
+  /** Tokens used by what is over. */
+  get settled(): number {
+    return this.spent - this.#held;
+  }
+
+  set settled(tokens: number) {
+    this.spent = tokens + this.#held;
   }
 
   configure(limit: Limit | undefined, now: number): void {
@@ -84,8 +82,7 @@ export class Account {
     this.tokens?.take(cost.tokens);
     this.running++;
     this.spent += cost.tokens;
-    this.heldRequests += cost.requests;
-    this.heldTokens += cost.tokens;
+    this.#held += cost.tokens;
   }
 
   /** A reservation has ended: the estimate is replaced by what was really used. */
@@ -113,30 +110,9 @@ export class Account {
     return this.requests?.isFull() !== false && this.tokens?.isFull() !== false;
   }
 
-  toRecord(now: number): AccountRecord {
-    this.requests?.refill(now);
-    this.tokens?.refill(now);
-    return {
-      scope: this.name,
-      ...(this.requests && { requests: this.requests.level }),
-      ...(this.tokens && { tokens: this.tokens.level }),
-      ...(this.limit?.tokenBudget !== undefined && { spent: this.spent - this.heldTokens }),
-      ...(this.heldRequests > 0 && { heldRequests: this.heldRequests }),
-      ...(this.heldTokens > 0 && { heldTokens: this.heldTokens }),
-    };
-  }
-
-  load(record: AccountRecord, at: number, now: number): void {
-    const { requests, tokens, spent, heldRequests, heldTokens } = record;
-    if (requests !== undefined) this.requests?.load(requests, at, heldRequests ?? 0, now);
-    if (tokens !== undefined) this.tokens?.load(tokens, at, heldTokens ?? 0, now);
-    this.spent = spent ?? 0;
-  }
-
   #end(cost: Cost): void {
     this.running = Math.max(0, this.running - 1);
-    this.heldRequests = Math.max(0, this.heldRequests - cost.requests);
-    this.heldTokens = Math.max(0, this.heldTokens - cost.tokens);
+    this.#held = Math.max(0, this.#held - cost.tokens);
   }
 }
 

@@ -68,12 +68,4 @@ export class Bucket {
   clip(): void {
     if (this.level > this.burst) this.level = this.burst;
   }
-
-  /** Sets the level that it had at an earlier instant; what came in since is added, then what is held. */
-  load(level: number, at: number, held: number, now: number): void {
-    this.level = Math.min(level, this.burst);
-    this.#at = Math.min(at, now);
-    this.refill(now);
-    this.level += held;
-  }
 }

@@ -6,10 +6,10 @@
  * L3  Memory is bounded. An account that is full and holds nothing is dropped: made anew it would be the same.
  *     Past `maxAccounts` those who have none yet share one account for each pattern that limits them. Sharing
  *     is stricter than a limit each, never laxer; scopes that nothing limits are no longer counted then.
- * L4  A call costs as much as it names scopes, however many accounts there are; only `configure` and
- *     `toRecord` visit all.
+ * L4  A call costs as much as it names scopes, however many accounts there are; only `configure` visits all.
+ * L5  Rates begin anew with every brain; budgets do not: whoever keeps what they have spent tells it by `load`.
  */
-import { Account, type AccountRecord, type Cost, type Hold, type What } from './account.ts';
+import { Account, type Cost, type Hold, type What } from './account.ts';
 import { type Limit, LimitTable } from './limit.ts';
 
 /** What was taken, from whom; a plain value. Ended by `settle` or `release`. */
@@ -29,12 +29,6 @@ export type Reserved =
       /** When to ask again; undefined where no passing of time alone would help. */
       readonly retryAfterMs: number | undefined;
     };
-
-export interface LimiterRecord {
-  readonly v: 1;
-  readonly at: number;
-  readonly accounts: readonly AccountRecord[];
-}
 
 export interface Usage {
   readonly running: number;
@@ -87,10 +81,7 @@ export class Limiter {
     return refusal ?? { ok: true, reservation: take(accounts, clean, now) };
   }
 
-  /**
-   * Takes again, without refusing, what a job that is under way holds. After `load` this gives the levels of
-   * before; without it, `requests: 0` leaves out requests that were made long ago.
-   */
+  /** Takes, without refusing, what a job that is under way holds; `requests: 0` where it was asked for long ago. */
   restore(scopes: readonly string[], cost: Cost, now: number): Reservation {
     return take(this.#accountsOf(scopes, now), cleanCost(cost), now);
   }
@@ -121,18 +112,18 @@ export class Limiter {
     return { running, spent, requests: requests?.level, tokens: tokens?.level };
   }
 
-  /** What must outlive a restart: accounts that are not as good as new. Open reservations come by `restore`. */
-  toRecord(now: number): LimiterRecord {
-    const accounts: AccountRecord[] = [];
-    for (const account of this.#accounts.values()) {
-      if (account.limit && !account.isIdle(now)) accounts.push(account.toRecord(now));
+  /** Those of its accounts that have a budget, with what was spent there by jobs that are over. */
+  *spent({ accounts }: Reservation): Generator<readonly [scope: string, tokens: number]> {
+    for (const name of accounts) {
+      const account = this.#accounts.get(name);
+      if (account?.limit?.tokenBudget !== undefined) yield [name, account.settled];
     }
-    return { v: 1, at: now, accounts };
   }
 
-  /** Call after `configure` and before `restore`. */
-  load(record: LimiterRecord, now: number): void {
-    for (const saved of record.accounts) this.#account(saved.scope, now)?.load(saved, record.at, now);
+  /** Call after `configure`. */
+  load(scope: string, spent: number, now: number): void {
+    const account = this.#account(scope, now);
+    if (account?.name === scope && account.limit) account.settled = spent;
   }
 
   #end(reservation: Reservation, end: (account: Account) => void): void {
