@@ -65,7 +65,7 @@ describe('before a job is queued', () => {
     const { ref } = kit.engine.state.catalog.get('m')!;
     for (const name of ['m', 'mm', ref]) {
       kit.ask(`by ${name}`, name);
-      assert.deepEqual([kit.job(`by ${name}`).ask.model, kit.job(`by ${name}`).ask.modelRef], [name, ref]);
+      assert.deepEqual([kit.job(`by ${name}`).ask.model, kit.job(`by ${name}`).ask.modelRef], ['m', ref]);
     }
     const { reply } = kit.step({
       type: 'register',
@@ -75,6 +75,17 @@ describe('before a job is queued', () => {
     kit.model('m', { aliases: ['new'] });
     assert.equal(kit.engine.state.catalog.find('mm'), undefined);
     assert.equal(kit.engine.state.catalog.find('new')?.id, 'm');
+  });
+
+  test('a backend that has a model by its id runs it whichever name it was asked for by', () => {
+    const kit = kitWith();
+    kit.backend('own', { types: ['inference'], models: ['m'] });
+    for (const name of ['mm', 'm']) {
+      kit.ask(`by ${name}`, name);
+      assert.equal(kit.job(`by ${name}`).rec.backend, 'own');
+      kit.accept(`by ${name}`);
+      kit.end(`by ${name}`, SUCCESS);
+    }
   });
 
   test('who names no model means the only one that there is, and never just any worker', () => {

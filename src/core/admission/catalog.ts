@@ -82,7 +82,8 @@ export function resolveModel(turn: Turn, submission: Submission): Submission {
   checkCapacity(turn, model, submission);
   return {
     ...submission,
-    model: name,
+    // One name from here on, whichever it was asked for by: jobs for one model wait in one lane.
+    model: model.id,
     modelRef: model.ref,
     timeoutMs: submission.timeoutMs ?? turn.settings.pools.workerTimeoutMs,
     contextTokens: contextBucket(submission.contextTokens, model.contextLength),
@@ -130,13 +131,15 @@ function checkCapacity(turn: Turn, model: ModelRecord, submission: Submission): 
       { retriable: false },
     );
   }
-  if (submission.class !== 'interactive' || [...state.pools.known.values()].some(({ up }) => up)) return;
+  if (submission.class !== 'interactive' || state.pools.someUp()) return;
   throw new OrchdError('POOL_UNAVAILABLE', `no pool that could run "${model.id}" can be reached`);
 }
 
-/** Whether some backend that is known has it. */
+/** Whether some backend that is known has it. A worker that takes nothing new is as good as none. */
 function isOffered(state: State, name: string): boolean {
-  for (const { info } of state.fleet.backends.values()) if (info.models?.includes(name)) return true;
+  for (const { info, closed } of state.fleet.backends.values()) {
+    if (info.models?.includes(name) && !(info.home && closed)) return true;
+  }
   return false;
 }
 

@@ -88,6 +88,12 @@ export class Pools {
   /** Something has changed that all waiting lanes should be looked at for. */
   changed = false;
 
+  /** Whether any of them can be reached. */
+  someUp(): boolean {
+    for (const { up } of this.known.values()) if (up) return true;
+    return false;
+  }
+
   heard(report: PoolReport, now: number): PoolEntry {
     const known = this.known.get(report.id);
     if (!known?.up || known.report.version !== report.version) this.changed = true;

@@ -45,9 +45,11 @@ export function openDemand({ state }: Turn): void {
   }
 }
 
-/** Where a worker has to be started first, how long that takes. */
-export const startHints = (state: State, { modelRef }: Pick<AskRecord, 'modelRef'>): StartHints =>
-  modelRef === undefined ? NO_HINTS : { startMs: startMsOf(state, modelRef) };
+/** Where a worker has to be started first, and somebody could, how long that takes. */
+export function startHints(state: State, { modelRef }: Pick<AskRecord, 'modelRef'>): StartHints {
+  if (modelRef === undefined || !state.pools.someUp()) return NO_HINTS;
+  return { startMs: startMsOf(state, modelRef) };
+}
 
 const NO_HINTS: StartHints = {};
 

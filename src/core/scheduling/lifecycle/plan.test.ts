@@ -232,6 +232,12 @@ describe('a worker that is needed', () => {
     kit.step({ type: 'pool-lost', id: 'p' });
     kit.ask('later', 'm', { class: 'batch' });
     assert.equal(kit.state('later'), 'queued');
+    const also = kit.trySubmit('too late', { type: 'inference', model: 'm', class: 'interactive' });
+    assert.ok(
+      also instanceof OrchdError && also.code === 'POOL_UNAVAILABLE',
+      'its worker is out of reach too',
+    );
+    assert.equal(kit.submit('b', { type: 'inference', model: 'm' }).predictedStartMs, undefined);
   });
 });
 
