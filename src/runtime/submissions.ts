@@ -3,10 +3,11 @@ import type { SubmitAnswer } from '../core/admission/submit.ts';
 import type { Engine } from '../core/engine.ts';
 import type { EndedJob, Submission } from '../core/events.ts';
 import type { Store } from '../core/ports.ts';
+import { Budget } from '../kit/budget.ts';
 import type { Env } from '../kit/env/env.ts';
 import { IdMaker } from '../kit/ids.ts';
 import { OrchdError } from '../model/errors.ts';
-import { uidOf } from '../model/records.ts';
+import { type Body, uidOf } from '../model/records.ts';
 import type { JobState } from '../model/states.ts';
 import type { SubmitRequest } from '../model/submit.ts';
 import type { Bodies } from './bodies.ts';
@@ -23,6 +24,9 @@ export interface Submitted {
 }
 
 export type SubmitOutcome = Submitted | OrchdError;
+
+/** Characters of the bodies of one bulk that are on their way to the store: it refuses what is too much. */
+const BODIES_AT_ONCE = 16 * 2 ** 20;
 
 export interface SubmissionsParts {
   readonly env: Env;
@@ -89,8 +93,9 @@ export class Submissions {
     const looked: Looked[] = [];
     const answers: (SubmitOutcome | undefined)[] = [];
     // All at once: a store that is asked about many in one turn looks for them together.
+    const bytes = new Budget(BODIES_AT_ONCE);
     const begun = requests.map((request) =>
-      orRefused<Submission | Looked>(() => this.#ready(request, caller)),
+      orRefused<Submission | Looked>(() => this.#ready(request, caller, bytes)),
     );
     for (const ready of await Promise.all(begun)) {
       const isRefused = ready instanceof OrchdError;
@@ -115,18 +120,22 @@ export class Submissions {
     }
   }
 
-  #ready(request: SubmitRequest, caller: Caller): Submission | Promise<Looked> {
-    const { env, bodies, maxTries } = this.#parts;
+  /** `bytes` bounds what is put away at once. */
+  #ready(request: SubmitRequest, caller: Caller, bytes?: Budget): Submission | Promise<Looked> {
+    const { env, bodies, maxTries, engine } = this.#parts;
     const makeId = (): string => this.#ids.next(env.clock.now());
     const { submission, payloadText } = prepare(request, caller, makeId, maxTries);
     const inline = bodies.inline(payloadText);
     const callerChoseId = submission.hash !== undefined;
+    // What cannot be there already is refused without the store, whose last room is for what is.
+    if (engine.state.full && !callerChoseId && submission.key === undefined)
+      throw new OrchdError('STORE_FULL');
     if (inline !== undefined && !callerChoseId) return withPayload(submission, inline, undefined);
-    return this.#readySlowly(submission, payloadText);
+    return this.#readySlowly(submission, payloadText, bytes);
   }
 
   /** With a look into the history, or a body to put away first; neither for a job that is there already. */
-  async #readySlowly(submission: Prepared, payloadText: string): Promise<Looked> {
+  async #readySlowly(submission: Prepared, payloadText: string, bytes?: Budget): Promise<Looked> {
     const { engine, bodies, maxPayloadBytes } = this.#parts;
     const uid = uidOf(submission.tenant, submission.id);
     const evictions = this.#evictions;
@@ -137,7 +146,8 @@ export class Submissions {
       state.jobs.has(uid) ||
       (submission.key !== undefined && state.roster.byKey(submission.tenant, submission.key) !== undefined);
     const refused = isDuplicate || submission.payloadBytes > maxPayloadBytes || state.full;
-    const payload = refused ? undefined : await bodies.store(payloadText);
+    const store = (): Promise<Body> => bodies.store(payloadText);
+    const payload = refused ? undefined : await (bytes?.spend(payloadText.length, store) ?? store());
     withPayload(submission, payload, known);
     return { submission, uid, evictions };
   }
