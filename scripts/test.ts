@@ -51,7 +51,9 @@ function nodeToUse(): string {
 
 async function run(files: readonly string[]): Promise<void> {
   const server = await sharedServer(files);
-  const args = ['--test', '--test-reporter=spec', `--test-concurrency=${CONCURRENCY}`, ...files];
+  // A test that fails may leave something running: its file must end all the same.
+  const flags = ['--test', '--test-reporter=spec', '--test-force-exit', `--test-concurrency=${CONCURRENCY}`];
+  const args = [...flags, ...files];
   const PATH = [localBin, process.env['PATH']].join(delimiter);
   const env = { ...process.env, PATH, ...(server && { [GIVEN]: server.url }) };
   const child = spawn(nodeToUse(), args, { cwd: root, stdio: 'inherit', env });

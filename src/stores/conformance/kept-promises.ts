@@ -50,7 +50,11 @@ async function outliving(fixture: StoreFixture): Promise<void> {
     opened.step({ type: 'model-state', id: 'm0', state: round % 2 ? 'active' : 'retired' });
     opened.step({ type: 'budget', tenant: 'default', id: `s${round}`, tokenBudget: 100 + round });
     if (round > 0) opened.step({ type: 'forget-session', tenant: 'default', id: 's0', by: 'test' });
-    opened.step({ type: 'limits', limits: [{ scope: 'global', tokenBudget: 1000 * (round + 1) }], by: 'test' });
+    opened.step({
+      type: 'limits',
+      limits: [{ scope: 'global', tokenBudget: 1000 * (round + 1) }],
+      by: 'test',
+    });
     opened.finish(`j${round}`, { tokens: 10 });
     opened.step({ type: 'pool-order', id: 'p', order: { is: 'drain', deadlineMs: 10 }, by: `op ${round}` });
     const before = kept(opened);
