@@ -7,6 +7,8 @@ const ENOUGH = 8;
 /** A spread below this is none. */
 const ALL_THE_SAME = 0.01;
 const OUT_OF_SIGHT = 1e-3;
+/** One that has run for so many times the mean is of another kind: as long again is as good a guess as any. */
+const UNLIKE_OTHERS = 10;
 
 export class ServiceTimes {
   count = 0;
@@ -34,6 +36,7 @@ export class ServiceTimes {
   /** What is left of a job that has run for so long, if the logarithms of the times are spread evenly about. */
   leftMs(elapsedMs: number): number {
     const mean = this.#mean;
+    if (elapsedMs > UNLIKE_OTHERS * mean) return elapsedMs;
     if (this.count < ENOUGH) return Math.max(mean - elapsedMs, mean / 2);
     const variance = Math.log(1 + this.spread);
     if (variance < ALL_THE_SAME) return Math.max(mean - elapsedMs, mean * ALL_THE_SAME);
