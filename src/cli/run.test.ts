@@ -82,6 +82,8 @@ const WRONG: Record<string, [words: string[], says: RegExp][]> = {
   ],
   submit: [
     [[], /what is to be done\?/],
+    [[''], /the prompt is empty: there is nothing to ask/],
+    [[' \n', '--type', 'inference'], /the prompt is empty/],
     [['a', 'b'], /one prompt: put it in quotes/],
     [['a', '--payload', '1'], /a prompt or --payload, not both/],
     [['--payload', '{n: 1}'], /--payload is no JSON: .* A plain text is JSON in quotes/],
