@@ -54,7 +54,8 @@ export const pool: Command = {
   usage: usageOf({
     call: 'pool [OPTIONS]',
     about: `Runs in the foreground. It starts, drains and stops workers as the brain tells it, and chooses nothing by
-itself. The log goes to standard output, a JSON object per line; what is meant for you goes to standard error.
+itself. The log goes to standard output, a JSON object per line where that is no terminal; what is meant for you
+goes to standard error.
 Exit code: 0 stopped by Ctrl-C or SIGTERM, 2 could not start, 130 stopped by a second Ctrl-C.`,
     options,
     examples: [

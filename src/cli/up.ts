@@ -41,9 +41,10 @@ export const up: Command = {
   summary: 'Start the server',
   usage: usageOf({
     call: 'up [OPTIONS]',
-    about: `Runs in the foreground. The log goes to standard output, a JSON object per line; what is meant for you goes
-to standard error. Every key of the configuration can also be set by a variable, such as ORCHD_LOG_LEVEL.
-ORCHD_WORKER_ARGS holds options for the workers of --model, as \`orchd worker --help\` lists them.
+    about: `Runs in the foreground. The log goes to standard output, a JSON object per line where that is no terminal;
+what is meant for you goes to standard error. Every key of the configuration can also be set by a variable, such
+as ORCHD_LOG_LEVEL. ORCHD_WORKER_ARGS holds options for the workers of --model, as \`orchd worker --help\` lists
+them.
 Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not start, 130 stopped by a second Ctrl-C.`,
     options,
     examples: [

@@ -58,8 +58,8 @@ export const worker: Command = {
   summary: 'Start a worker: a process with one model',
   usage: usageOf({
     call: 'worker [OPTIONS]',
-    about: `Runs in the foreground. The log goes to standard output, a JSON object per line; what is meant for you goes
-to standard error. The engine llama needs the package node-llama-cpp beside orchd.
+    about: `Runs in the foreground. The log goes to standard output, a JSON object per line where that is no terminal;
+what is meant for you goes to standard error. The engine llama needs the package node-llama-cpp beside orchd.
 Variables: ORCHD_WORKER_TOKEN is what callers must show; ORCHD_WORKER_LEDGER names a file that gets a line for
 every execution that was begun; ORCHD_UPSTREAM_KEY is shown to the upstream; ORCHD_LOG_LEVEL as for \`orchd up\`.
 Exit code: 0 told to stop, 1 failed while running, 2 could not start, 130 stopped by a second Ctrl-C.`,
