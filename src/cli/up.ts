@@ -10,7 +10,7 @@ import { listOf, noWords, textOf, variable, wholeOf } from './given.ts';
 import { Interrupt } from './interrupt.ts';
 import { DATA_OPTIONS, usageOf } from './options.ts';
 import type { RunningServer, ServerOptions } from './serve.ts';
-import { dataFolder, readConfig } from './settings.ts';
+import { dataFolder, folderAt, readConfig } from './settings.ts';
 import { TokenStore } from './token-store.ts';
 import { packageVersion } from './version.ts';
 
@@ -59,7 +59,7 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not s
     noWords(given.positionals);
     const asked = askedOf(given);
     const config = await readConfig(given);
-    const data = dataFolder(given, config);
+    const data = await folderAt(dataFolder(given, config));
     const logger = daemonLogger(config.log.level);
     const interrupt = new Interrupt();
     const server = await start(asked, config, data, logger).catch((error: unknown) => {
