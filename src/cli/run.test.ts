@@ -71,6 +71,7 @@ const WRONG: Record<string, [words: string[], says: RegExp][]> = {
     [['--cpu-memory', 'half'], /--cpu-memory needs a number, not "half"/],
     [['--id', '../x'], /"pool_id" must match pattern/],
     [['--brain', 'nowhere'], /"brain" and "hf_endpoint" are http or https URLs/],
+    [['--data', import.meta.filename], /run\.test\.ts" is not a folder/],
     [['--config', 'no such file'], /"no such file" cannot be read/],
   ],
   worker: [
