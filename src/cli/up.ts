@@ -1,9 +1,11 @@
 /** `orchd up` */
-
+import { existsSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
 import type { ResolvedConfig } from '../config/resolve.ts';
+import type { CommandConfig } from '../config/schema.ts';
 import { realEnv } from '../kit/env/real.ts';
 import type { Logger } from '../kit/logger.ts';
-import { bannerText, ownCommand } from './banner.ts';
+import { type BannerParts, bannerText, ownCommand } from './banner.ts';
 import { type Command, EXIT, type Given, type Terminal } from './command.ts';
 import { daemonLogger, ended } from './daemon.ts';
 import { listOf, noWords, textOf, variable, wholeOf } from './given.ts';
@@ -124,11 +126,22 @@ async function banner(server: RunningServer, config: ResolvedConfig, data: strin
     data,
     needsToken: (await tokens.list()).length > 0,
     hasBackends: demo || commands.length > 0,
+    missing: missingPrograms(config),
     models: server.models ?? [],
     hasDemo: demo,
     command: ownCommand(process.argv[1]),
     isDefaultUrl: server.url === DEFAULT_URL,
   });
+}
+
+/** Names without a folder are looked up when they are run, and relative ones from the folder they run in. */
+function missingPrograms({ backends }: ResolvedConfig): BannerParts['missing'] {
+  const isMissing = (program = ''): boolean => isAbsolute(program) && !existsSync(program);
+  return (backends.commands as readonly CommandConfig[]).flatMap(({ name, types }) =>
+    Object.keys(types)
+      .filter((type) => isMissing(types[type]?.argv[0]))
+      .map((type) => ({ backend: name, type })),
+  );
 }
 
 /** Settles when the brain has stopped by itself. */
