@@ -7,6 +7,8 @@ export interface BannerParts {
   readonly data: string;
   readonly needsToken: boolean;
   readonly hasBackends: boolean;
+  /** Types of jobs whose program is configured and not there, and the backends that they are of. */
+  readonly missing: readonly { readonly backend: string; readonly type: string }[];
   /** Those that were asked for on the command line. */
   readonly models: readonly string[];
   readonly hasDemo: boolean;
@@ -20,7 +22,7 @@ export interface BannerParts {
 const MAX_CURL_CHARS = 160;
 
 export function bannerText(parts: BannerParts): string {
-  const { version, url, data, needsToken, hasBackends, models, hasDemo, command, isDefaultUrl } = parts;
+  const { version, url, data, needsToken, models, hasDemo, command, isDefaultUrl } = parts;
   const [model] = models;
   const where = isDefaultUrl ? '' : ` --url ${url}`;
   const which = model === undefined ? '' : ` --model ${model}`;
@@ -33,15 +35,23 @@ export function bannerText(parts: BannerParts): string {
     `orchd ${version} listens on ${url}`,
     `data: ${resolve(data)}`,
     ...(models.length > 0 ? [`models: ${models.join(', ')}`] : []),
-    ...(hasBackends || models.length > 0
-      ? []
-      : ['no backend is configured: jobs will wait until there is one']),
+    ...backendLines(parts),
     ...(needsToken ? ['callers need a token: set ORCHD_TOKEN'] : []),
     `try:  ${command} submit --follow${which}${where} "Hello"`,
     `or:   ${curl}`,
     ...(chat !== '' && chat.length <= MAX_CURL_CHARS ? [`or:   ${chat}`] : []),
     'press Ctrl-C to stop',
   ].join('\n');
+}
+
+function backendLines({ hasBackends, models, missing }: BannerParts): string[] {
+  if (!hasBackends && models.length === 0)
+    return ['no backend is configured: jobs will wait until there is one'];
+  // Where it stands and not what it says: of the configuration nothing is repeated but names.
+  return missing.map(
+    ({ backend, type }) =>
+      `the backend ${backend} has no program for "${type}": argv names a file that is not there`,
+  );
 }
 
 /** As clients of OpenAI ask. */

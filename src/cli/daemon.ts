@@ -1,6 +1,7 @@
 /** What the commands that run until they are stopped have in common. */
 import { LineOutput } from '../kit/env/line-output.ts';
 import { createLogger, type Logger, type LogLevel } from '../kit/logger.ts';
+import { logText } from './log-text.ts';
 
 const STDOUT = 1;
 const LINGER_MS = 250;
@@ -9,11 +10,12 @@ const LAST_MS = 5000;
 
 const log = new LineOutput(STDOUT);
 
-/** Their log goes to standard output, a JSON object per line; nothing of it is lost at the end. */
+/** Their log goes to standard output, for programs as JSON; nothing of it is lost at the end. */
 export function daemonLogger(level?: LogLevel): Logger {
+  const forPerson = process.stdout.isTTY === true;
   process.once('exit', () => log.flushNow());
   return createLogger({
-    write: (line) => log.write(line),
+    write: (line) => log.write(forPerson ? logText(line) : line),
     now: () => Date.now(),
     ...(level && { level }),
   });

@@ -84,6 +84,10 @@ test('--salvage writes the new folder, which is healthy', async () => {
   const { code, out } = await orchd('doctor', await makeFolder('flip'), '--salvage', target);
   assert.equal(code, 1, 'the folder that was looked at has problems');
   assert.ok(out.includes(`Wrote ${target}: everything to change 2`));
+  assert.ok(
+    out.endsWith(`\nTo go on with it: orchd up --data ${target}\n`) && !out.includes('To save it'),
+    out,
+  );
   assert.equal((await orchd('doctor', target)).code, 0);
   const again = await orchd('doctor', target, '--salvage', target);
   assert.equal(again.code, 2);
@@ -106,6 +110,7 @@ test('--json writes one object per line: findings, then the summary', async () =
 
 test('what cannot be read, and every wrong call: exit code 2, one sentence and a hint', async () => {
   const folder = await makeFolder();
+  const file = import.meta.filename;
   const cases: [words: string[], sentence: RegExp][] = [
     [['doctor'], /which folder\?.*\nRun `orchd doctor --help`/],
     [['doctor', folder, folder], /one folder at a time/],
@@ -114,7 +119,11 @@ test('what cannot be read, and every wrong call: exit code 2, one sentence and a
     [['doctor', folder, '--json=yes'], /"--json" takes no value/],
     [['doktor', folder], /no command "doktor". Did you mean "doctor"\?\nRun `orchd --help`/],
     [['--jsno'], /no option "--jsno"/],
-    [['doctor', join(folder, 'checkpoint.json', 'x')], /./],
+    [['doctor', file], /doctor\.test\.ts" is not a folder\./],
+    [['doctor', join(file, 'x')], /x" cannot be a folder: what is above it is a file\./],
+    [['up', '--data', file], /is not a folder\./],
+    [['token', 'list', '--data', file], /is not a folder\./],
+    [['migrate', '--from', `journal:${file}`, '--to', 'journal:/no'], /is not a folder\./],
   ];
   for (const [words, sentence] of cases) {
     const { code, out, err } = await orchd(...words);

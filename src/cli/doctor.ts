@@ -12,6 +12,7 @@ import {
 } from '../stores/journal/doctor.ts';
 import { type Command, EXIT, type Terminal, UsageError } from './command.ts';
 import { isHeld } from './lock-probe.ts';
+import { folderAt } from './settings.ts';
 
 const USAGE = `orchd doctor DIR [--json] [--salvage NEWDIR]
 
@@ -37,16 +38,16 @@ export const doctor: Command = {
     if (more !== undefined) throw new UsageError(`one folder at a time; "${more}" is one too many.`);
     const target = values['salvage'] as string | undefined;
     const disk = new RealDisk();
-    const diagnosis = await examine(disk, resolve(folder), { isHeld });
-    const show = values['json'] ? showJson : showText;
-    show(diagnosis, terminal);
+    const diagnosis = await examine(disk, await folderAt(resolve(folder)), { isHeld });
+    if (values['json']) showJson(diagnosis, terminal);
+    else showText(diagnosis, target === undefined, terminal);
     if (!diagnosis.isDataFolder) return EXIT.unusable;
     if (target !== undefined) {
       const plan = await salvage(disk, resolve(folder), resolve(target), { isHeld });
       terminal.print(
         values['json']
           ? jsonLine({ type: 'salvaged', folder: resolve(target), ...plan })
-          : `\nWrote ${target}: ${saved(plan)}`,
+          : `\nWrote ${target}: ${saved(plan)}\nTo go on with it: orchd up --data ${target}`,
       );
     }
     return diagnosis.verdict === 'bad' ? EXIT.problems : EXIT.ok;
@@ -72,7 +73,7 @@ const snake = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${l
 
 const COLOURS = { ok: 'green', warn: 'yellow', bad: 'red' } as const satisfies Record<Verdict, string>;
 
-function showText(diagnosis: Diagnosis, terminal: Terminal): void {
+function showText(diagnosis: Diagnosis, advises: boolean, terminal: Terminal): void {
   const { findings } = diagnosis;
   const width = Math.max(...findings.map(({ check }) => check.length));
   const paint = (verdict: Verdict, text: string): string =>
@@ -82,10 +83,10 @@ function showText(diagnosis: Diagnosis, terminal: Terminal): void {
     return `${paint(verdict, verdict.padEnd(4))}  ${check.padEnd(width)}  ${sentence}${place}`;
   };
   terminal.print(findings.map(line).join('\n'));
-  terminal.print(`\n${closing(diagnosis)}`);
+  terminal.print(`\n${closing(diagnosis, advises)}`);
 }
 
-function closing(diagnosis: Diagnosis): string {
+function closing(diagnosis: Diagnosis, advises: boolean): string {
   const { verdict, folder, isDataFolder, salvage: plan, facts } = diagnosis;
   if (!isDataFolder) return `${folder} holds nothing that orchd wrote.`;
   if (verdict !== 'bad') {
@@ -95,7 +96,8 @@ function closing(diagnosis: Diagnosis): string {
   const count = diagnosis.findings.filter((finding) => finding.verdict === 'bad').length;
   const problems = `${folder} has ${count === 1 ? 'a problem' : `${count} problems`}.`;
   if (!plan) return `${problems} Nothing in it is whole enough to be saved.`;
-  return `${problems}\nCan be saved: ${saved(plan)}\nTo save it: orchd doctor ${folder} --salvage NEWDIR`;
+  const advice = advises ? `\nTo save it: orchd doctor ${folder} --salvage NEWDIR` : '';
+  return `${problems}\nCan be saved: ${saved(plan)}${advice}`;
 }
 
 function saved(plan: SalvagePlan): string {

@@ -1,5 +1,5 @@
 /** Reads the values of a command line as what they should be; what they are not is said in a sentence. */
-import { nearest } from '../config/nearest.ts';
+import { nearest } from '../kit/nearest.ts';
 import { type Given, UsageError } from './command.ts';
 
 type Values = Given['values'];

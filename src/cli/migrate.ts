@@ -7,7 +7,7 @@ import { type Command, EXIT, type Given, type Terminal, UsageError } from './com
 import { flagOf, noWords, textOf } from './given.ts';
 import { MoveLine, reportText } from './migrate-text.ts';
 import { DATA_OPTIONS, JSON_OPTION, usageOf } from './options.ts';
-import { PLACE_HELP, placeOf } from './place.ts';
+import { labelOf, PLACE_HELP, placeOf } from './place.ts';
 import { dataFolder, readConfig } from './settings.ts';
 
 const options = {
@@ -57,9 +57,9 @@ async function bringUp({ store }: ResolvedConfig, json: boolean, terminal: Termi
   }
   const { connector } = await import('../stores/mariadb/sql.ts');
   const { migrate: migrateTables } = await import('../stores/mariadb/migrate.ts');
-  const { plainly } = await import('../stores/moving/between.ts');
+  const { lineTo, plainly } = await import('../stores/moving/between.ts');
   try {
-    const sql = await connector(url)();
+    const sql = await lineTo({ connect: connector(url), label: labelOf(new URL(url)) });
     const { from, to } = await migrateTables(sql).finally(() => sql.close());
     const text = from === to ? `The tables have version ${to} already.` : tablesText(from, to);
     terminal.print(json ? JSON.stringify({ from, to }) : text);

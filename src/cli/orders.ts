@@ -3,7 +3,7 @@ import { ClientError, type OrchdClient } from '../client/client.ts';
 import type { JobView } from '../runtime/view.ts';
 import { EXIT, type Given, type Terminal } from './command.ts';
 import { flagOf, jobIds } from './given.ts';
-import { connect, refusalOf } from './remote.ts';
+import { connect, isUnreachable, refusalOf } from './remote.ts';
 
 export interface Order {
   readonly name: string;
@@ -22,8 +22,7 @@ export async function giveToAll(order: Order, given: Given, terminal: Terminal):
       const job = await order.give(client, id);
       terminal.print(asJson ? JSON.stringify(job) : order.say(job));
     } catch (error) {
-      // A server that is gone is gone for the others too.
-      if (!(error instanceof ClientError)) throw error;
+      if (!(error instanceof ClientError) || isUnreachable(error)) throw error;
       const { text, code } = refusalOf(error);
       terminal.complain(`orchd ${order.name} ${id}: ${text}`);
       worst = Math.max(worst, code);

@@ -1,4 +1,5 @@
 /** `orchd pool` */
+import { stat } from 'node:fs/promises';
 import type { PoolConfig } from '../daemons/pool-manager/config.ts';
 import type { PoolManager } from '../daemons/pool-manager/pool-manager.ts';
 import type { Logger } from '../kit/logger.ts';
@@ -8,6 +9,7 @@ import { flagOf, listOf, noWords, numberOf, textOf, variable, wholeOf } from './
 import { Interrupt } from './interrupt.ts';
 import { fileText } from './json-argument.ts';
 import { usageOf } from './options.ts';
+import { folderAt } from './settings.ts';
 
 const options = {
   id: { type: 'string', value: 'NAME', says: 'the name of this pool; that of the machine by default' },
@@ -54,7 +56,8 @@ export const pool: Command = {
   usage: usageOf({
     call: 'pool [OPTIONS]',
     about: `Runs in the foreground. It starts, drains and stops workers as the brain tells it, and chooses nothing by
-itself. The log goes to standard output, a JSON object per line; what is meant for you goes to standard error.
+itself. The log goes to standard output, a JSON object per line where that is no terminal; what is meant for you
+goes to standard error.
 Exit code: 0 stopped by Ctrl-C or SIGTERM, 2 could not start, 130 stopped by a second Ctrl-C.`,
     options,
     examples: [
@@ -80,7 +83,7 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 2 could not start, 130 stopped by a s
       ended(EXIT.unusable);
       throw error;
     });
-    terminal.complain(bannerOf(manager));
+    terminal.complain(await bannerOf(manager));
     logger.info('the pool manager is up');
     await interrupt.asked;
     return ended(await stop(manager, logger, terminal));
@@ -117,6 +120,7 @@ async function settingsOf({ values }: Given): Promise<{ config: PoolConfig; toke
   } catch (error) {
     throw new UsageError(`${(error as Error).message}.`);
   }
+  if (config.data !== undefined) await folderAt(config.data);
   return { config, tokens: await tokensOf(config) };
 }
 
@@ -128,8 +132,11 @@ async function tokensOf(config: PoolConfig): Promise<Tokens> {
   return { token: config.token_file === undefined ? variable('ORCHD_POOL_TOKEN') : undefined, brainToken };
 }
 
-function bannerOf(manager: PoolManager): string {
+async function bannerOf(manager: PoolManager): Promise<string> {
   const { settings, token, url, workerCount } = manager;
+  const found = await Promise.all(settings.modelRoots.map(isFolder));
+  // No reason not to start: workers may be running, and a disk may be mounted later.
+  const missing = settings.modelRoots.filter((_, at) => !found[at]);
   const devices = manager.state().gpus.map(({ id, name, total_vram, status }) => {
     const size = `${(total_vram / 2 ** 30).toFixed(1)} GiB`;
     return `device ${id}: ${name}, ${size}${status === 'ok' ? '' : ', cannot be used now'}`;
@@ -138,11 +145,18 @@ function bannerOf(manager: PoolManager): string {
     `the pool ${settings.poolId} listens on ${url}`,
     `data: ${settings.data}`,
     ...(devices.length > 0 ? devices : ['there is no device: set --cpu-memory to use the processor']),
+    ...missing.map((root) => `there is no folder ${root}: until there is, no model is found in it`),
     ...(workerCount > 0 ? [`${workerCount} workers were taken over`] : []),
     ...(token === undefined ? [] : ['callers need the token of this pool']),
     'press Ctrl-C to stop',
   ].join('\n');
 }
+
+const isFolder = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
 
 async function stop(manager: PoolManager, logger: Logger, terminal: Terminal): Promise<number> {
   terminal.complain('\nstopping; Ctrl-C again ends it at once');

@@ -71,6 +71,7 @@ const WRONG: Record<string, [words: string[], says: RegExp][]> = {
     [['--cpu-memory', 'half'], /--cpu-memory needs a number, not "half"/],
     [['--id', '../x'], /"pool_id" must match pattern/],
     [['--brain', 'nowhere'], /"brain" and "hf_endpoint" are http or https URLs/],
+    [['--data', import.meta.filename], /run\.test\.ts" is not a folder/],
     [['--config', 'no such file'], /"no such file" cannot be read/],
   ],
   worker: [
@@ -82,6 +83,8 @@ const WRONG: Record<string, [words: string[], says: RegExp][]> = {
   ],
   submit: [
     [[], /what is to be done\?/],
+    [[''], /the prompt is empty: there is nothing to ask/],
+    [[' \n', '--type', 'inference'], /the prompt is empty/],
     [['a', 'b'], /one prompt: put it in quotes/],
     [['a', '--payload', '1'], /a prompt or --payload, not both/],
     [['--payload', '{n: 1}'], /--payload is no JSON: .* A plain text is JSON in quotes/],

@@ -4,7 +4,7 @@
  */
 import { parseArgs } from 'node:util';
 import { ClientError } from '../client/client.ts';
-import { nearest } from '../config/nearest.ts';
+import { nearest } from '../kit/nearest.ts';
 import { OrchdError } from '../model/errors.ts';
 import { cancel } from './cancel.ts';
 import { type Command, EXIT, type Given, type Terminal, UsageError } from './command.ts';

@@ -1,6 +1,7 @@
 /** Configuration and data folder of the commands that work beside the data: the server itself, and tokens. */
+import { stat } from 'node:fs/promises';
 import type { ResolvedConfig } from '../config/resolve.ts';
-import type { Given } from './command.ts';
+import { type Given, UsageError } from './command.ts';
 import { textOf, variable } from './given.ts';
 import { fileText } from './json-argument.ts';
 
@@ -11,6 +12,14 @@ export async function readConfig({ values }: Given): Promise<ResolvedConfig> {
   const path = textOf(values, 'config') ?? variable('ORCHD_CONFIG');
   if (path === undefined) return loadConfig({ env: process.env });
   return loadConfig({ text: await fileText(path), label: path, env: process.env });
+}
+
+/** The folder at that path, if there is one: what is there and is none is told before anything is tried in it. */
+export async function folderAt(path: string): Promise<string> {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => error.code);
+  if (found === 'ENOTDIR') throw new UsageError(`"${path}" cannot be a folder: what is above it is a file.`);
+  if (typeof found === 'object' && !found.isDirectory()) throw new UsageError(`"${path}" is not a folder.`);
+  return path;
 }
 
 export const dataFolder = ({ values }: Given, config: ResolvedConfig): string =>

@@ -38,10 +38,16 @@ async function bodyOf({ values, positionals }: Given): Promise<Pick<SubmitReques
     throw new UsageError('give a prompt or --payload, not both.');
   }
   if (payload !== undefined) return { payload: await jsonOf('--payload', payload) };
-  if (prompt === '-') return { prompt: await standardInput() };
-  if (prompt !== undefined) return { prompt };
+  if (prompt === '-') return { prompt: said(await standardInput(), 'standard input') };
+  if (prompt !== undefined) return { prompt: said(prompt, 'the prompt') };
   if (textOf(values, 'type') !== undefined) return {};
   throw new UsageError('what is to be done? Give a prompt, --payload or --type.');
+}
+
+/** Nothing is what a variable that is not set, or a file that was not written, leaves. */
+function said(prompt: string, where: string): string {
+  if (prompt.trim() === '') throw new UsageError(`${where} is empty: there is nothing to ask.`);
+  return prompt;
 }
 
 function labelsOf(pairs: readonly string[]): Record<string, string> | undefined {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { stripVTControlCharacters } from 'node:util';
+import { createLogger } from '../kit/logger.ts';
 import type { JobView } from '../runtime/view.ts';
 import { cancelText } from './cancel.ts';
 import type { Terminal } from './command.ts';
@@ -9,6 +10,7 @@ import { durationText, instantText } from './duration.ts';
 import { endText } from './follow.ts';
 import { explainText, placeText, resultText, whereText } from './job-text.ts';
 import { jobTable } from './jobs.ts';
+import { logText } from './log-text.ts';
 import { fitting, progressText } from './progress.ts';
 import { harmless, oneLine, paintState } from './screen.ts';
 import { jobText } from './show.ts';
@@ -195,4 +197,20 @@ describe('a job in words', () => {
     assert.equal(resultText(false), 'false');
     assert.equal(resultText(null), '');
   });
+});
+
+test('a line of the log for a person: the time, what is not as usual, what happened, its fields', () => {
+  let text = '';
+  const write = (line: string): void => {
+    text = logText(line);
+  };
+  const logger = createLogger({ write, now: () => new Date(2026, 0, 2, 3, 4, 5).getTime() });
+  logger.info('orchd is up');
+  assert.equal(text, '03:04:05 orchd is up\n');
+  logger
+    .child({ job_id: 'j1' })
+    .warn('moved', { count: 0, event: { type: 'job', from: 'queued', to: 'dead' } });
+  assert.equal(text, '03:04:05 warn moved: job_id j1, count 0, event job, from queued, to dead\n');
+  logger.error('refused', { reason: 'a\nb \u001b[2J', prompt: 'hunter2' } as object);
+  assert.equal(text, '03:04:05 error refused: reason a b \u241b[2J\n');
 });

@@ -5,7 +5,7 @@ import { type Command, EXIT, type Given, type Terminal, UsageError } from './com
 import { instantText } from './duration.ts';
 import { choiceOf, flagOf, noWords, oneOf, onlyWord, textOf } from './given.ts';
 import { DATA_OPTIONS, JSON_OPTION, usageOf } from './options.ts';
-import { dataFolder, readConfig } from './settings.ts';
+import { dataFolder, folderAt, readConfig } from './settings.ts';
 import { tableText } from './table.ts';
 import { TokenStore } from './token-store.ts';
 
@@ -122,7 +122,7 @@ async function revoke(given: Given, terminal: Terminal): Promise<number> {
 async function storeOf(given: Given): Promise<TokenStore> {
   // Loaded only here: it brings the whole server along.
   const { TOKENS } = await import('./serve.ts');
-  return new TokenStore(realEnv(), dataFolder(given, await readConfig(given)), TOKENS);
+  return new TokenStore(realEnv(), await folderAt(dataFolder(given, await readConfig(given))), TOKENS);
 }
 
 /** Everything but the hash. */

@@ -52,6 +52,7 @@ const BANNER = {
   data: '/data',
   needsToken: false,
   hasBackends: true,
+  missing: [],
   models: [],
   hasDemo: true,
   command: 'orchd',

@@ -1,16 +1,18 @@
 /** `orchd up` */
-
+import { existsSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
 import type { ResolvedConfig } from '../config/resolve.ts';
+import type { CommandConfig } from '../config/schema.ts';
 import { realEnv } from '../kit/env/real.ts';
 import type { Logger } from '../kit/logger.ts';
-import { bannerText, ownCommand } from './banner.ts';
+import { type BannerParts, bannerText, ownCommand } from './banner.ts';
 import { type Command, EXIT, type Given, type Terminal } from './command.ts';
 import { daemonLogger, ended } from './daemon.ts';
 import { listOf, noWords, textOf, variable, wholeOf } from './given.ts';
 import { Interrupt } from './interrupt.ts';
 import { DATA_OPTIONS, usageOf } from './options.ts';
 import type { RunningServer, ServerOptions } from './serve.ts';
-import { dataFolder, readConfig } from './settings.ts';
+import { dataFolder, folderAt, readConfig } from './settings.ts';
 import { TokenStore } from './token-store.ts';
 import { packageVersion } from './version.ts';
 
@@ -41,9 +43,10 @@ export const up: Command = {
   summary: 'Start the server',
   usage: usageOf({
     call: 'up [OPTIONS]',
-    about: `Runs in the foreground. The log goes to standard output, a JSON object per line; what is meant for you goes
-to standard error. Every key of the configuration can also be set by a variable, such as ORCHD_LOG_LEVEL.
-ORCHD_WORKER_ARGS holds options for the workers of --model, as \`orchd worker --help\` lists them.
+    about: `Runs in the foreground. The log goes to standard output, a JSON object per line where that is no terminal;
+what is meant for you goes to standard error. Every key of the configuration can also be set by a variable, such
+as ORCHD_LOG_LEVEL. ORCHD_WORKER_ARGS holds options for the workers of --model, as \`orchd worker --help\` lists
+them.
 Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not start, 130 stopped by a second Ctrl-C.`,
     options,
     examples: [
@@ -58,7 +61,7 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not s
     noWords(given.positionals);
     const asked = askedOf(given);
     const config = await readConfig(given);
-    const data = dataFolder(given, config);
+    const data = await folderAt(dataFolder(given, config));
     const logger = daemonLogger(config.log.level);
     const interrupt = new Interrupt();
     const server = await start(asked, config, data, logger).catch((error: unknown) => {
@@ -123,11 +126,22 @@ async function banner(server: RunningServer, config: ResolvedConfig, data: strin
     data,
     needsToken: (await tokens.list()).length > 0,
     hasBackends: demo || commands.length > 0,
+    missing: missingPrograms(config),
     models: server.models ?? [],
     hasDemo: demo,
     command: ownCommand(process.argv[1]),
     isDefaultUrl: server.url === DEFAULT_URL,
   });
+}
+
+/** Names without a folder are looked up when they are run, and relative ones from the folder they run in. */
+function missingPrograms({ backends }: ResolvedConfig): BannerParts['missing'] {
+  const isMissing = (program = ''): boolean => isAbsolute(program) && !existsSync(program);
+  return (backends.commands as readonly CommandConfig[]).flatMap(({ name, types }) =>
+    Object.keys(types)
+      .filter((type) => isMissing(types[type]?.argv[0]))
+      .map((type) => ({ backend: name, type })),
+  );
 }
 
 /** Settles when the brain has stopped by itself. */

@@ -58,8 +58,8 @@ export const worker: Command = {
   summary: 'Start a worker: a process with one model',
   usage: usageOf({
     call: 'worker [OPTIONS]',
-    about: `Runs in the foreground. The log goes to standard output, a JSON object per line; what is meant for you goes
-to standard error. The engine llama needs the package node-llama-cpp beside orchd.
+    about: `Runs in the foreground. The log goes to standard output, a JSON object per line where that is no terminal;
+what is meant for you goes to standard error. The engine llama needs the package node-llama-cpp beside orchd.
 Variables: ORCHD_WORKER_TOKEN is what callers must show; ORCHD_WORKER_LEDGER names a file that gets a line for
 every execution that was begun; ORCHD_UPSTREAM_KEY is shown to the upstream; ORCHD_LOG_LEVEL as for \`orchd up\`.
 Exit code: 0 told to stop, 1 failed while running, 2 could not start, 130 stopped by a second Ctrl-C.`,
@@ -80,7 +80,7 @@ Exit code: 0 told to stop, 1 failed while running, 2 could not start, 130 stoppe
     const engine = await engineOf(given, { env, logger, ...settings });
     const started = await start(settings, env, logger, engine);
     terminal.complain(`orchd worker ${settings.id} listens on ${started.url}`);
-    return ended(await runToEnd(started, interrupt.asked, logger, terminal));
+    return ended(await runToEnd(started, settings, interrupt.asked, logger, terminal));
   },
 };
 
@@ -156,6 +156,7 @@ async function start(settings: Settings, env: Env, logger: Logger, engine: Engin
 /** Until it is asked to stop, or cannot go on; returns the exit code. */
 async function runToEnd(
   started: Worker,
+  { engine, model }: Settings,
   asked: Promise<void>,
   logger: Logger,
   terminal: Terminal,
@@ -175,7 +176,8 @@ async function runToEnd(
   }
   const { message, code } = failure as { message?: string; code?: string };
   logger.error('the worker failed', { error_code: code ?? 'INTERNAL', reason: message });
-  terminal.complain(`orchd worker: ${message}`);
+  // Callers are told no path of this machine; who has written it here is told which.
+  terminal.complain(`orchd worker: ${engine === 'llama' ? `${model}: ` : ''}${message}`);
   await stopped;
   return EXIT.problems;
 }

@@ -2,7 +2,7 @@
  * The TypeScript client: what the command line, the dashboard and users share. It talks HTTP and nothing else,
  * and runs in browsers too.
  */
-import { OrchdError } from '../model/errors.ts';
+import { ERRORS, OrchdError } from '../model/errors.ts';
 import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
 import type { JobPage } from '../runtime/listing.ts';
 import type { Submitted } from '../runtime/submissions.ts';
@@ -16,16 +16,17 @@ export interface ClientOptions {
   readonly fetch?: typeof fetch;
 }
 
-/** An answer that is no success: the code is stable, the message is for people. */
+/** An answer that is no success, or none: the code is stable, the message is for people. */
 export class ClientError extends Error {
   readonly code: string;
+  /** Of HTTP; 0 where nothing answered. */
   readonly status: number;
   readonly retriable: boolean;
   readonly next: string | undefined;
   readonly retryAfterMs: number | undefined;
 
-  constructor(status: number, error: ErrorBody) {
-    super(error.message);
+  constructor(status: number, error: ErrorBody, options?: ErrorOptions) {
+    super(error.message, options);
     this.name = 'ClientError';
     this.code = error.code;
     this.status = status;
@@ -161,12 +162,7 @@ export class OrchdClient {
     const headers = this.#headers();
     if (after !== undefined) headers['last-event-id'] = after;
     const path = `/v2/tasks/${encodeURIComponent(jobId)}/events`;
-    const response = await this.#fetch(this.#base + path, {
-      headers,
-      redirect: 'error',
-      ...(signal && { signal }),
-    });
-    if (!response.ok) throw await failure(response);
+    const response = await this.#reach(path, { headers, ...(signal && { signal }) });
     onOpen();
     if (!response.body || response.status === 204) return;
     yield* readEvents(response.body);
@@ -175,15 +171,25 @@ export class OrchdClient {
   async #call<T>(method: string, path: string, body?: unknown): Promise<T> {
     const headers = this.#headers();
     if (body !== undefined) headers['content-type'] = 'application/json';
-    const response = await this.#fetch(this.#base + path, {
+    const response = await this.#reach(path, {
       method,
       headers,
-      redirect: 'error',
       signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
+    return (await response.json().catch((error: Error) => {
+      throw noAnswer(this.#base, error);
+    })) as T;
+  }
+
+  /** The answer of a brain, if it is a success. */
+  async #reach(path: string, init: RequestInit): Promise<Response> {
+    const response = await this.#fetch(this.#base + path, { ...init, redirect: 'error' }).catch((error) => {
+      throw noAnswer(this.#base, error);
+    });
+    if (!isFromBrain(response)) throw stranger(this.#base, response.status);
     if (!response.ok) throw await failure(response);
-    return (await response.json()) as T;
+    return response;
   }
 
   #headers(): Record<string, string> {
@@ -199,6 +205,42 @@ function dataOf({ data }: SseEvent): unknown {
     throw new OrchdError('WORKER_PROTOCOL', 'an event of the stream is not JSON');
   }
 }
+
+function isFromBrain({ status, headers }: Response): boolean {
+  const type = headers.get('content-type') ?? '';
+  return status === 204 || /^(application\/json|text\/event-stream)/.test(type);
+}
+
+function noAnswer(base: string, error: Error): ClientError {
+  return unreachable(0, noAnswerText(shown(base), error), true, { cause: error });
+}
+
+function noAnswerText(url: string, error: Error): string {
+  if (error.name === 'TimeoutError') return `${url} did not answer within ${CALL_TIMEOUT_MS / 1000} s`;
+  const cause = error.cause as (Error & { code?: string }) | undefined;
+  switch (cause?.code) {
+    case 'ECONNREFUSED':
+      return `nothing answers at ${url}`;
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `there is no host "${new URL(url).hostname}"`;
+    default:
+      // What a browser says of it holds nothing that helps.
+      return `${url} cannot be reached${cause ? ` (${cause.code ?? cause.message})` : ''}`;
+  }
+}
+
+/** A proxy says so too while there is no brain behind it. */
+const stranger = (base: string, status: number): ClientError =>
+  unreachable(status, `what answers at ${shown(base)} is not orchd (HTTP ${status})`, status >= 500);
+
+function unreachable(status: number, message: string, retriable: boolean, how?: ErrorOptions): ClientError {
+  const { next } = ERRORS.UNREACHABLE;
+  return new ClientError(status, { code: 'UNREACHABLE', message, retriable, next }, how);
+}
+
+/** Without a name and a password. */
+const shown = (url: string): string => url.replace(/\/\/[^/]*@/, '//');
 
 async function failure(response: Response): Promise<ClientError> {
   const fallback = {

@@ -1,9 +1,9 @@
 /** Phase 2: `ORCHD_` variables override keys of the file. The names are made from the schema's own paths. */
 import type { TSchema } from 'typebox';
+import { nearest } from '../kit/nearest.ts';
 import { splitList } from './address.ts';
 import type { PlacedIssue } from './issues.ts';
 import { CONFIG_LEAVES, type Leaf, type Path, setAt } from './leaves.ts';
-import { nearest } from './nearest.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

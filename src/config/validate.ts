@@ -1,9 +1,9 @@
 /** Phase 4: refuses unknown keys and wrong values; reports all of them, not the first. */
 import { IsObject, type TObject, type TSchema } from 'typebox';
 import { Check } from 'typebox/value';
+import { nearest } from '../kit/nearest.ts';
 import type { Issue } from './issues.ts';
 import { CONFIG_LEAVES, isSection, type Path } from './leaves.ts';
-import { nearest } from './nearest.ts';
 import { ConfigSchema, type RawConfig } from './schema.ts';
 
 export type Validated =

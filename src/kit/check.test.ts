@@ -49,3 +49,38 @@ test('what is no object at all is refused too', () => {
     assert.throws(() => check(value), { code: 'INVALID_PARAMS' });
   }
 });
+
+test('a value that is none of a few is answered with them, a misspelt field with the one that is meant', () => {
+  const either = checker(
+    Type.Union([
+      Type.Object(
+        { as: Type.Literal('one'), message: Type.Optional(Type.String()) },
+        { additionalProperties: false },
+      ),
+      Type.Object(
+        { as: Type.Literal('two'), state: Type.Enum(['on', 'off']) },
+        { additionalProperties: false },
+      ),
+    ]),
+  );
+  const cases: [run: typeof check | typeof either, value: unknown, says: string][] = [
+    [check, { name: 'a', inner: { kind: 'c' } }, '"inner.kind" must be one of "a", "b"'],
+    [check, { nam: 'a' }, 'the request must not have additional properties: nam; did you mean "name"?'],
+    [check, { name: 'a', other: 1 }, 'the request must not have additional properties: other'],
+    [
+      check,
+      { name: 'a', [`${'x'.repeat(9)}/~`]: 1 },
+      'the request must not have additional properties: xxxxxxxxx/~',
+    ],
+    [either, { as: 'three' }, '"as" must be one of "one", "two"'],
+    [
+      either,
+      { as: 'one', mesage: 1 },
+      'the request must not have additional properties: mesage; did you mean "message"?',
+    ],
+    [either, { as: 'two', message: 1 }, 'the request must not have additional properties: message'],
+  ];
+  for (const [run, value, message] of cases) assert.throws(() => run(value), { message });
+  const state = checker(Type.Object({ state: Type.Enum(['on', 'off']) }));
+  assert.throws(() => state({ state: 'of' }), { message: '"state" must be one of "on", "off"' });
+});

@@ -2,35 +2,72 @@
 import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { OrchdError } from '../model/errors.ts';
+import { nearest } from './nearest.ts';
 
 export function checker<S extends TSchema>(schema: S): (value: unknown) => Static<S> {
   const compiled = Compile(schema);
   return (value) => {
     if (compiled.Check(value)) return value as Static<S>;
-    throw fault(compiled.Errors(value) as readonly SchemaFault[]);
+    throw fault(schema, compiled.Errors(value) as readonly SchemaFault[]);
   };
 }
 
 interface SchemaFault {
   readonly keyword: string;
+  readonly schemaPath: string;
   readonly instancePath: string;
   readonly message: string;
   readonly params?: {
     readonly additionalProperties?: readonly string[];
     readonly requiredProperties?: readonly string[];
+    /** Of a constant, and of an enumeration. */
+    readonly allowedValue?: unknown;
+    readonly allowedValues?: readonly unknown[];
   };
 }
 
-function fault(errors: readonly SchemaFault[]): OrchdError {
+function fault(schema: TSchema, errors: readonly SchemaFault[]): OrchdError {
   // The first one whose place is the deepest says most: a failed union lists its branches first.
   const unknown = errors.find(({ keyword }) => keyword === 'additionalProperties');
   const first = unknown ?? errors[0];
   const field = first?.instancePath.slice(1).replaceAll('/', '.') ?? '';
-  const names = first?.params?.additionalProperties ?? first?.params?.requiredProperties;
-  const what =
-    names && names.length > 0 ? `${first?.message}: ${names.slice(0, 5).join(', ')}` : first?.message;
+  const names = first?.params?.additionalProperties ?? first?.params?.requiredProperties ?? [];
+  const alike = errors.filter((error) => isAlike(error, first));
+  const listed = names.length > 0 ? `: ${names.slice(0, 5).join(', ')}` : '';
+  const what = choices(alike) ?? `${first?.message ?? 'has the wrong form'}${listed}`;
+  const meant = unknown === undefined ? undefined : meantBy(names[0], knownTo(schema, alike));
   const where = field === '' ? 'the request' : `"${field}"`;
-  return new OrchdError('INVALID_PARAMS', `${where} ${what ?? 'has the wrong form'}`, {
-    field: field || (names?.[0] ?? ''),
-  });
+  const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
+  return new OrchdError('INVALID_PARAMS', `${where} ${what}${hint}`, { field: field || (names[0] ?? '') });
 }
+
+/** The same fault at the same place, once for every branch of a union. */
+const isAlike = (error: SchemaFault, first: SchemaFault | undefined): boolean =>
+  error.keyword === first?.keyword && error.instancePath === first.instancePath;
+
+/** What would have been right, where that is a few values. */
+function choices(alike: readonly SchemaFault[]): string | undefined {
+  const values = alike.flatMap(({ keyword, params }) => {
+    if (keyword === 'const') return [params?.allowedValue];
+    return keyword === 'enum' ? (params?.allowedValues ?? []) : [];
+  });
+  const texts = [...new Set(values)].map((value) => JSON.stringify(value));
+  if (texts.length === 0) return undefined;
+  return `must be ${texts.length === 1 ? '' : 'one of '}${texts.join(', ')}`;
+}
+
+function meantBy(name: string | undefined, known: readonly string[]): string | undefined {
+  // One that is known to another branch is spelt right.
+  return name === undefined || known.includes(name) ? undefined : nearest(name, known);
+}
+
+/** The fields of the objects that were looked at. */
+const knownTo = (schema: TSchema, faults: readonly SchemaFault[]): readonly string[] =>
+  faults.flatMap(({ schemaPath }) => {
+    const steps = schemaPath.split('/').slice(1);
+    const found = steps.reduce<unknown>(
+      (at, step) => (at as Record<string, unknown> | undefined)?.[step],
+      schema,
+    );
+    return Object.keys((found as { properties?: object } | undefined)?.properties ?? {});
+  });

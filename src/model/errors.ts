@@ -211,6 +211,12 @@ export const ERRORS = {
     'No node of the cluster leads now, or it cannot be reached.',
     'Try again in a few seconds; `GET /leader` says who leads.',
   ),
+  UNREACHABLE: entry(
+    503,
+    true,
+    'No orchd answers at the address; what asks says this, not the server.',
+    'Start it with `orchd up`, or correct the address.',
+  ),
   SHUTTING_DOWN: entry(503, true, 'orchd is shutting down.', 'Try again in a few seconds.'),
   STORE_BUSY: entry(
     503,

@@ -65,14 +65,16 @@ describe('up', () => {
   test('a follower outlives a server that is killed, and misses nothing', async () => {
     const file = join(root, 'count.yaml');
     const script = 'for n in 1 2 3 4 5 6 7 8; do echo $n; sleep 0.4; done';
-    const types = { count: { argv: ['/bin/sh', '-c', script] } };
+    const types = { count: { argv: ['/bin/sh', '-c', script] }, gone: { argv: ['/no/such/bin'] } };
     writeFileSync(file, JSON.stringify({ backends: { commands: [{ name: 'counter', slots: 1, types }] } }));
     const data = newFolder();
     const first = await up(data, '--config', file);
     const follower = start(['submit', '--type', 'count', '--follow', '--url', first.url]);
     await follower.saw('out', /2/);
     first.child.kill('SIGKILL');
-    await first.ended;
+    assert.deepEqual((await first.ended).err.match(/.* has no program for .*/g), [
+      'the backend counter has no program for "gone": argv names a file that is not there',
+    ]);
     await follower.saw('err', /the connection was lost; trying again/);
     const { port } = new URL(first.url);
     running.add(start(['up', '--port', port, '--data', data, '--config', file]));

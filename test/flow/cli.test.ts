@@ -247,7 +247,7 @@ describe('where there is no server', () => {
     ];
     const all = await Promise.all(calls.map((words) => orchd([...words, '--url', url])));
     for (const [at, { code, out, err }] of all.entries()) {
-      const said = `orchd ${calls[at]![0]}: nothing answers at ${url}; start it with \`orchd up\`, or say with --url or ORCHD_URL where it is\n`;
+      const said = `orchd ${calls[at]![0]}: nothing answers at ${url} (UNREACHABLE)\nStart it with \`orchd up\`, or say with --url or ORCHD_URL where it is.\n`;
       assert.deepEqual([code, out, err], [2, '', said]);
     }
   });

@@ -318,7 +318,8 @@ test('a follower gives up on a stream that it can never read, instead of asking 
   const endless = async (): Promise<Response> => {
     assert.equal(++asked, 1);
     const line = new Uint8Array(8 * 2 ** 20).fill(120);
-    return new Response(new ReadableStream({ pull: (stream) => stream.enqueue(line) }));
+    const body = new ReadableStream({ pull: (stream) => stream.enqueue(line) });
+    return new Response(body, { headers: { 'content-type': 'text/event-stream' } });
   };
   const client = new OrchdClient({ fetch: endless });
   await assert.rejects(client.events('any', { patienceMs: 0 }).next(), { code: 'WORKER_PROTOCOL' });

@@ -238,13 +238,15 @@ test('a pid that belongs to somebody else by now is not taken for the worker', a
 
 test('two managers never share a folder; one that stops in order leaves its workers to the next', async (t) => {
   const data = poolFolder(t);
-  const first = await poolProcess(t, data);
+  const first = await poolProcess(t, data, { models: [data, join(data, 'none')] });
   await first.caller.start('w1', 'demo:good');
   await first.caller.becomes('w1', 'ready');
   const refused = await orchd(['pool', '--port', '0', '--data', join(data, 'pool')]);
   assert.equal(refused.code, 2);
   assert.match(refused.err, /another pool manager has this folder \(STORE_LOCKED\)/);
-  assert.match(await first.stop(), /1 workers go on/);
+  const told = await first.stop();
+  assert.match(told, /1 workers go on/);
+  assert.deepEqual(told.match(/there is no folder .*(?=:)/g), [`there is no folder ${join(data, 'none')}`]);
   const second = await poolProcess(t, data);
   assert.equal((await second.caller.worker('w1'))?.status, 'ready');
   assert.equal(second.caller.url, first.caller.url, 'where workers that are starting call');

@@ -249,13 +249,14 @@ test('a file that is no model is exit 1, with a sentence and a code in the log',
   t.after(() => rmSync(place, { recursive: true }));
   writeFileSync(join(place, 'bad.gguf'), 'GGUF no');
   const words = ['worker', '--engine', 'llama', ...ALONE, '--model'];
-  for (const [name, code] of [
-    ['bad.gguf', 'WORKER_START_FAILED'],
-    ['none.gguf', 'MODEL_NOT_FOUND'],
+  for (const [name, code, says] of [
+    ['bad.gguf', 'WORKER_START_FAILED', 'the file is no model that can be loaded'],
+    ['none.gguf', 'MODEL_NOT_FOUND', 'there is no such model file'],
   ] as const) {
-    const ran = await start([...words, join(place, name)]).ended;
+    const path = join(place, name);
+    const ran = await start([...words, path]).ended;
     assert.equal(ran.code, 1);
     assert.match(ran.out, new RegExp(`"error_code":"${code}"`));
-    assert.match(ran.err, /orchd worker: (the file is no model|there is no such model file)/);
+    assert.ok(ran.err.includes(`orchd worker: ${path}: ${says}\n`), ran.err);
   }
 });

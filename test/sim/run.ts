@@ -1,13 +1,32 @@
-/** `npm run sim -- --seeds N [--seed S]`: many worlds, or one again. */
+/** `npm run sim`: many worlds, or one again. */
 import { parseArgs } from 'node:util';
 import { simulate } from './simulate.ts';
 
-const { values } = parseArgs({
-  options: { seeds: { type: 'string' }, seed: { type: 'string' }, from: { type: 'string' } },
-});
+const USAGE = `usage: npm run sim -- [--seeds N] [--from N]   N worlds, 1000 by default, from a seed on
+       npm run sim -- --seed N                 one world again`;
 
-const first = Number(values.seed ?? values.from ?? 1);
-const count = values.seed === undefined ? Number(values.seeds ?? 1000) : 1;
+/** Which worlds; a wrong call is told in a line, and ends here. */
+function asked(): { readonly first: number; readonly count: number } {
+  try {
+    const { values } = parseArgs({
+      options: { seeds: { type: 'string' }, seed: { type: 'string' }, from: { type: 'string' } },
+    });
+    const whole = (name: keyof typeof values, otherwise: number): number => {
+      const text = values[name] ?? String(otherwise);
+      if (!/^[1-9]\d{0,14}$/.test(text))
+        throw new Error(`--${name} needs a whole number from 1, not "${text}"`);
+      return Number(text);
+    };
+    if (values.seed !== undefined) return { first: whole('seed', 1), count: 1 };
+    return { first: whole('from', 1), count: whole('seeds', 1000) };
+  } catch (error) {
+    // Node's message explains at length how to pass such a word on.
+    console.error(`sim: ${(error as Error).message.split('. ')[0]}.\n${USAGE}`);
+    process.exit(2);
+  }
+}
+
+const { first, count } = asked();
 const started = performance.now();
 const totals = { events: 0, crashes: 0, powerCuts: 0, jobs: 0, runs: 0 };
 const faults: Record<string, number> = {};

@@ -3,6 +3,8 @@
  * crashes at any await. A failing seed replays with `npm run sim -- --seed S`.
  */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { type Outcome, simulate } from './simulate.ts';
 
@@ -34,5 +36,17 @@ test('a seed replays to the same events, disk calls and executions', async () =>
     const first = await simulate(seed);
     const again: Outcome = await simulate(seed);
     assert.deepEqual(again, first);
+  }
+});
+
+test('a wrong call of `npm run sim` is a line and the usage', () => {
+  for (const [words, says] of [
+    [['--sedes', '3'], "sim: Unknown option '--sedes'."],
+    [['--seeds', 'x'], 'sim: --seeds needs a whole number from 1, not "x".'],
+  ] as const) {
+    const main = join(import.meta.dirname, 'run.ts');
+    const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...words], { encoding: 'utf8' });
+    assert.deepEqual([status, stdout], [2, '']);
+    assert.ok(stderr.startsWith(`${says}\nusage: npm run sim -- `) && !stderr.includes('    at '), stderr);
   }
 });

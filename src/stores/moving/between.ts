@@ -2,7 +2,7 @@
 import { diskErrorCode, type Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { diskFailure } from '../journal/failures.ts';
-import type { Connect } from '../mariadb/sql.ts';
+import { type Connect, isLost, type Sql } from '../mariadb/sql.ts';
 import type { Contents, Target } from './contents.ts';
 import { JournalContents } from './journal-contents.ts';
 import { JournalTarget } from './journal-target.ts';
@@ -33,22 +33,37 @@ export async function moveBetween(
 
 async function openSource(env: Env, place: Place, lines: AsyncDisposableStack): Promise<Contents> {
   if (place.is === 'journal') return JournalContents.open(env, place.folder);
-  const sql = lines.adopt(await place.connect(), (line) => line.close());
+  const sql = lines.adopt(await lineTo(place), (line) => line.close());
   return MariaDbContents.open(sql, place.label);
 }
 
 async function openTarget(env: Env, place: Place, lines: AsyncDisposableStack): Promise<Target> {
   if (place.is === 'journal') return JournalTarget.open(env, place.folder);
-  const sql = lines.adopt(await place.connect(), (line) => line.close());
+  const sql = lines.adopt(await lineTo(place), (line) => line.close());
   return MariaDbTarget.open(sql, place.label, place.unsafe);
+}
+
+/** A server that is not there has no message of its own: where it was looked for is what helps. */
+export async function lineTo({ connect, label }: { connect: Connect; label: string }): Promise<Sql> {
+  try {
+    return await connect();
+  } catch (error) {
+    const { sqlMessage, code } = error as { sqlMessage?: string; code?: string };
+    const isAnswer = sqlMessage !== undefined && code !== 'ER_CONNECTION_TIMEOUT';
+    if (isAnswer || !isLost(error)) throw error;
+    const told = `${label} cannot be reached (${code ?? 'no answer'})`;
+    throw new OrchdError('STORE_FAILED', told, { retriable: true }, { cause: error });
+  }
 }
 
 /** What the driver says of a failure holds the statement with all its values: only the reason is told. */
 export function plainly(thrown: unknown): unknown {
-  const { sqlMessage, code } = thrown as { sqlMessage?: string | null; code?: string };
   if (thrown instanceof OrchdError) return thrown;
-  if (sqlMessage === undefined) {
+  const failure = thrown as { sqlMessage?: string | null; code?: string; fatal?: boolean };
+  // Only a database has lines that end.
+  if (failure.sqlMessage === undefined && failure.fatal !== true) {
     return diskErrorCode(thrown) === undefined ? thrown : diskFailure(thrown, 'a file could not be used');
   }
-  return new OrchdError('STORE_FAILED', `the database gave up: ${sqlMessage ?? code}`, {}, { cause: thrown });
+  const why = failure.sqlMessage ?? failure.code ?? 'the line is lost';
+  return new OrchdError('STORE_FAILED', `the database gave up: ${why}`, {}, { cause: thrown });
 }

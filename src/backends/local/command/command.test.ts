@@ -134,6 +134,10 @@ describe('how a command ends', () => {
     const cases = [
       { type: { argv: ['no-such-program-of-orchd'] }, says: /"no-such-program-of-orchd" does not start/ },
       { type: { argv: ['.'] }, says: /does not start/ },
+      {
+        type: { argv: ['/no/such/bin'] },
+        says: /^the program "bin" does not start \(ENOENT\): see argv in the configuration$/,
+      },
       { type: sh('true', { cwd: join(kit.root, 'nowhere') }), says: /there is no folder/ },
     ];
     for (const [at, { type, says }] of cases.entries()) {

@@ -111,7 +111,7 @@ export class Supervisor {
     // Callers see this: nothing of where things lie on this machine.
     const message = noFolder
       ? 'there is no folder for it to run in: see cwd in the configuration'
-      : `"${basename(argv[0] ?? '')}" does not start (${error.code ?? 'no reason given'})`;
+      : `the program "${basename(argv[0] ?? '')}" does not start (${error.code ?? 'no reason given'}): see argv in the configuration`;
     const errno = error.code;
     this.#finish({ code: null, signal: null, message, ...(errno === undefined ? {} : { errno }) }, 'start');
   }
