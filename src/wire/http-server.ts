@@ -195,6 +195,11 @@ export class HttpServer {
   }
 
   #fail(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
+    // Its caller has left while it still came in: nothing of ours has failed, and nobody hears an answer.
+    if (request.raw.errored !== null && request.raw.errored === thrown) {
+      reply.hijack();
+      return;
+    }
     const error = fromFramework(thrown) ?? toOrchdError(thrown);
     const correlationId = this.#correlation(request);
     if (error.code === 'INTERNAL') {

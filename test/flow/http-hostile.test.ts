@@ -148,6 +148,19 @@ test('half a request and then silence is answered and closed; a header that is t
   assert.match(await raw('\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'), /^HTTP\/1.1 400/);
 });
 
+test('a caller that leaves during its upload is no failure of ours', async () => {
+  const head =
+    'POST /v2/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n';
+  await raw(`${head}{"pr`, true);
+  const socket = connect(brain.port, '127.0.0.1', () =>
+    socket.write(`${head}{"pr`, () => setImmediate(() => socket.resetAndDestroy())),
+  );
+  await new Promise((resolve) => socket.on('close', resolve));
+  assert.equal((await send('/health', {})).status, 200);
+  const failures = brain.logged.filter((line) => line.includes('"error"'));
+  assert.deepEqual(failures, []);
+});
+
 test('idle sockets beyond the limit are closed, and the server answers again when they go', async () => {
   const sockets: Socket[] = [];
   for (let at = 0; at < 200; at++) {
