@@ -3,6 +3,7 @@
  * table of routes.
  */
 
+import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Random } from '../kit/env/env.ts';
@@ -313,9 +314,19 @@ function fromFramework(thrown: unknown): OrchdError | undefined {
   return undefined;
 }
 
+/**
+ * Whether this socket owes an answer to a request that came before the bytes that are none: whatever is written
+ * now would be read as a part of it, or in its place.
+ */
+function owesAnswer(socket: Socket): boolean {
+  // Where Node itself looks before it writes; of several pipelined ones this is the first.
+  const { _httpMessage: answer } = socket as { _httpMessage?: ServerResponse | null };
+  return answer ? answer.headersSent || answer.req.complete : false;
+}
+
 /** A request that is no HTTP, or never ends: answered on the bare socket, then closed. */
 function rejectSocket(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  if (error.code === 'ECONNRESET' || !socket.writable || owesAnswer(socket)) {
     socket.destroy();
     return;
   }
@@ -327,6 +338,6 @@ function rejectSocket(error: Error & { code?: string }, socket: Socket): void {
         : 'INVALID_PARAMS';
   const { status, body } = renderError(new OrchdError(code), 'none');
   const text = JSON.stringify(body);
-  const head = `HTTP/1.1 ${status} Bad Request\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n`;
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n`;
   socket.end(head + text);
 }
