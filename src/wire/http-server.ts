@@ -247,15 +247,25 @@ interface Admitted extends FastifyRequest {
 }
 
 function readJson(
-  _request: FastifyRequest,
+  request: FastifyRequest,
   body: Buffer,
   done: (error: Error | null, value?: unknown) => void,
 ): void {
   try {
+    if (body.length > 0) refuseEncoded(request.headers['content-encoding']);
     done(null, body.length === 0 ? undefined : parseJsonBody(body));
   } catch (error) {
     done(error as Error);
   }
+}
+
+/** A few bytes could become more than any limit allows, so nothing is unpacked. */
+function refuseEncoded(encoding: string | undefined): void {
+  if (encoding === undefined || /^(?:identity)?$/i.test(encoding.trim())) return;
+  throw new OrchdError(
+    'UNSUPPORTED_MEDIA_TYPE',
+    'the body has a Content-Encoding: send it as it is, without one',
+  );
 }
 
 function knockOf({ headers }: FastifyRequest): Knock {

@@ -116,6 +116,17 @@ test('malformed, wrong, deep and large bodies get a 4xx with a code, and nothing
   assert.equal(brain.orchestrator.engine.state.seq, before);
 });
 
+test('a body that is packed is refused as such', async () => {
+  for (const encoding of ['gzip', 'br', 'identity, gzip']) {
+    const headers = { ...JSON_TYPE, 'content-encoding': encoding };
+    const { status, body } = await send('/v2/tasks', headers, '{}', 'POST');
+    assert.deepEqual([status, codeOf(body)], [415, 'UNSUPPORTED_MEDIA_TYPE'], encoding);
+    assert.match(body, /Content-Encoding/);
+  }
+  const plain = { ...JSON_TYPE, 'content-encoding': 'Identity' };
+  assert.equal((await send('/v2/tasks', plain, '{"type":"nobody-does"}', 'POST')).status, 202);
+});
+
 test('unknown jobs, bad cursors, wrong methods and paths are told apart', async () => {
   const expected: [string, string, number, string][] = [
     ['GET', '/v2/tasks/nothing', 404, 'NOT_FOUND'],
