@@ -5,7 +5,7 @@ import { OrchdError } from '../model/errors.ts';
 import { bannerText, ownCommand } from './banner.ts';
 import type { Terminal } from './command.ts';
 import type { RunningServer } from './serve.ts';
-import { runToEnd } from './up.ts';
+import { runToEnd, stopEarly } from './up.ts';
 
 function heard(): { terminal: Terminal; said: string[] } {
   const said: string[] = [];
@@ -44,6 +44,17 @@ test('asked to stop it stops in order', async () => {
   assert.equal(await runToEnd(server as unknown as RunningServer, Promise.resolve(), logger, terminal), 0);
   assert.equal(server.stops, 1);
   assert.match(said[0]!, /stopping; Ctrl-C again/);
+});
+
+test('asked to stop before it is up it stops once it is, or is ended', async () => {
+  const server = new FakeServer();
+  const { terminal, said } = heard();
+  assert.equal(await stopEarly(Promise.resolve(server as unknown as RunningServer), terminal), 0);
+  assert.equal(server.stops, 1);
+  assert.equal(await stopEarly(Promise.reject(new Error('no disk')), terminal), 0);
+  assert.equal(await stopEarly(new Promise(() => undefined), terminal, 1), 1);
+  assert.match(said[0]!, /stopping before it is up; Ctrl-C again/);
+  assert.match(said.at(-1)!, /it did not stop within 0\.001 s and is ended/);
 });
 
 const BANNER = {

@@ -19,6 +19,8 @@ import { packageVersion } from './version.ts';
 const LOOK_MS = 250;
 /** Longer than the drain of the brain; a stop that hangs is given up. */
 const STOP_MS = 20_000;
+/** For a start that is no longer wanted: what it has begun is ended in order only once it is up. */
+const START_MS = 5000;
 const DEFAULT_URL = 'http://127.0.0.1:8080';
 
 const options = {
@@ -64,10 +66,12 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not s
     const data = await folderAt(dataFolder(given, config));
     const logger = daemonLogger(config.log.level);
     const interrupt = new Interrupt();
-    const server = await start(asked, config, data, logger).catch((error: unknown) => {
+    const starting = start(asked, config, data, logger);
+    const server = await Promise.race([starting, interrupt.asked]).catch((error: unknown) => {
       ended(EXIT.unusable);
       throw error;
     });
+    if (!server) return ended(await stopEarly(starting, terminal));
     terminal.complain(await banner(server, config, data));
     logger.info('orchd is up');
     return ended(await runToEnd(server, interrupt.asked, logger, terminal));
@@ -83,6 +87,23 @@ export async function runToEnd(
 ): Promise<number> {
   const failure = await Promise.race([asked, failureOf(server)]);
   return failure === undefined ? stopInOrder(server, logger, terminal) : giveUp(failure, server, terminal);
+}
+
+/** Asked to stop before it is up; returns the exit code. */
+export async function stopEarly(
+  starting: Promise<RunningServer>,
+  terminal: Terminal,
+  patienceMs = START_MS,
+): Promise<number> {
+  terminal.complain('\nstopping before it is up; Ctrl-C again ends it at once');
+  // A start that fails leaves nothing behind.
+  const server = await within(
+    patienceMs,
+    starting.catch(() => undefined),
+    'late',
+  );
+  if (server !== 'late') return server === undefined || (await stopped(server)) ? EXIT.ok : cutOff(terminal);
+  return cutOff(terminal, patienceMs);
 }
 
 type Asked = Pick<ServerOptions, 'host' | 'port' | 'models' | 'contextLength'>;
@@ -163,8 +184,12 @@ async function stopInOrder(server: RunningServer, logger: Logger, terminal: Term
     logger.info('orchd has stopped');
     return EXIT.ok;
   }
+  return cutOff(terminal);
+}
+
+function cutOff(terminal: Terminal, afterMs = STOP_MS): number {
   terminal.complain(
-    `orchd up: it did not stop within ${STOP_MS / 1000} s and is ended; nothing acknowledged is lost`,
+    `orchd up: it did not stop within ${afterMs / 1000} s and is ended; nothing acknowledged is lost`,
   );
   return EXIT.problems;
 }
@@ -178,11 +203,17 @@ async function giveUp(failure: Error, server: RunningServer, terminal: Terminal)
   return EXIT.problems;
 }
 
-async function stopped(server: RunningServer): Promise<boolean> {
+const stopped = (server: RunningServer): Promise<boolean> =>
+  within(
+    STOP_MS,
+    server.stop().then(() => true),
+    false,
+  );
+
+async function within<T, const L>(ms: number, wanted: Promise<T>, late: L): Promise<T | L> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), STOP_MS);
+  const over = new Promise<L>((resolve) => {
+    timer = setTimeout(() => resolve(late), ms);
   });
-  const stop = server.stop().then(() => true);
-  return Promise.race([stop, late]).finally(() => clearTimeout(timer));
+  return Promise.race([wanted, over]).finally(() => clearTimeout(timer));
 }

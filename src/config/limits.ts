@@ -3,7 +3,9 @@ import { type Static, Type } from 'typebox';
 import type { LimitSpec } from '../model/records.ts';
 
 const optional = Type.Optional;
-const Rate = Type.Number({ exclusiveMinimum: 0, maximum: 1e12 });
+/** The slowest is one in eleven days: what is meant to allow nothing is no rate. */
+const Rate = Type.Number({ minimum: 1e-6, maximum: 1e12 });
+const Burst = Type.Number({ exclusiveMinimum: 0, maximum: 1e12 });
 
 export const LimitsSchema = Type.Array(
   Type.Object(
@@ -11,8 +13,8 @@ export const LimitsSchema = Type.Array(
       scope: Type.String({ minLength: 1, maxLength: 400 }),
       requests_per_sec: optional(Rate),
       tokens_per_sec: optional(Rate),
-      burst_requests: optional(Rate),
-      burst_tokens: optional(Rate),
+      burst_requests: optional(Burst),
+      burst_tokens: optional(Burst),
       concurrency: optional(Type.Integer({ minimum: 1, maximum: 1e9 })),
       token_budget: optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
     },

@@ -82,6 +82,7 @@ test('a wrong value is refused at the value and says what is expected', () => {
     ['orchestrator: { pool_managers: [ftp://a] }\n', /a list of http or https URLs/],
     ['orchestrator: { pool_managers: [1] }\n', /a list of http or https URLs/],
     ['orchestrator: { queue: { capacity_bytes: -1 } }\n', /a whole number of at least 1, found -1/],
+    ['limits: [{ scope: global, requests_per_sec: 1e-9 }]\n', /a list of limits/],
     ['pool: { url: "http://me:hunter2@a" }\n', /without user name and password, found another text$/],
   ];
   for (const [text, expected] of cases) assert.match(messageOf(text), expected, text);

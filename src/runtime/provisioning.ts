@@ -4,7 +4,7 @@
  */
 import { dueWorkers, type WorkerEffect } from '../core/due.ts';
 import type { Engine } from '../core/engine.ts';
-import type { PoolReport } from '../core/pools/pools.ts';
+import { backendOf, type PoolReport } from '../core/pools/pools.ts';
 import { type Backend, commanderOf, type PoolManagers, type PoolsListener } from '../core/ports.ts';
 import type { Env } from '../kit/env/env.ts';
 import { toOrchdError } from '../model/errors.ts';
@@ -45,6 +45,8 @@ export class Provisioning implements PoolsListener {
   readonly #ways = new Map<string, Backend>();
   /** Those that the fleet has known: one that it does not know yet is about to come. */
   readonly #shown = new Set<string>();
+  /** What each pool has said last, and whether the engine has heard it. */
+  readonly #said = new Map<string, { readonly report: PoolReport; heard: boolean }>();
   #stopped = false;
 
   constructor(parts: ProvisioningParts) {
@@ -68,6 +70,7 @@ export class Provisioning implements PoolsListener {
       this.#ways.set(name, worker);
       this.#parts.backends.set(name, this.#parts.guard(worker));
     }
+    this.#said.set(report.id, { report, heard: false });
     this.#parts.loop.post({ type: 'pool', report });
   }
 
@@ -117,12 +120,35 @@ export class Provisioning implements PoolsListener {
 
   #forgetGone(): void {
     const { fleet } = this.#parts.engine.state;
-    for (const name of this.#ways.keys()) {
+    this.#noteHeard();
+    for (const [name, way] of this.#ways) {
       if (fleet.backends.has(name)) this.#shown.add(name);
-      if (fleet.backends.has(name) || !this.#shown.delete(name)) continue;
-      this.#ways.delete(name);
-      this.#parts.backends.delete(name);
-      this.#parts.managers.forget(name);
+      else if (this.#shown.delete(name) || this.#isPassed(way)) this.#forget(name);
     }
+  }
+
+  #noteHeard(): void {
+    const { pools } = this.#parts.engine.state;
+    for (const [id, said] of this.#said) {
+      const known = pools.get(id);
+      if (known?.report === said.report) said.heard = true;
+      // The pool itself was forgotten.
+      else if (!known && said.heard) this.#said.delete(id);
+    }
+  }
+
+  /** It came and went unseen, or never was its pool's to show: nothing is left to be heard that could show it. */
+  #isPassed({ info }: Backend): boolean {
+    const pool = info.home?.pool;
+    if (pool === undefined) return false;
+    const said = this.#said.get(pool);
+    if (!said) return true;
+    return said.heard && !said.report.workers.some(({ id }) => backendOf(pool, id) === info.name);
+  }
+
+  #forget(name: string): void {
+    this.#ways.delete(name);
+    this.#parts.backends.delete(name);
+    this.#parts.managers.forget(name);
   }
 }

@@ -3,6 +3,7 @@
  * table of routes.
  */
 
+import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Random } from '../kit/env/env.ts';
@@ -195,6 +196,11 @@ export class HttpServer {
   }
 
   #fail(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
+    // Its caller has left while it still came in: nothing of ours has failed, and nobody hears an answer.
+    if (request.raw.errored !== null && request.raw.errored === thrown) {
+      reply.hijack();
+      return;
+    }
     const error = fromFramework(thrown) ?? toOrchdError(thrown);
     const correlationId = this.#correlation(request);
     if (error.code === 'INTERNAL') {
@@ -241,15 +247,25 @@ interface Admitted extends FastifyRequest {
 }
 
 function readJson(
-  _request: FastifyRequest,
+  request: FastifyRequest,
   body: Buffer,
   done: (error: Error | null, value?: unknown) => void,
 ): void {
   try {
+    if (body.length > 0) refuseEncoded(request.headers['content-encoding']);
     done(null, body.length === 0 ? undefined : parseJsonBody(body));
   } catch (error) {
     done(error as Error);
   }
+}
+
+/** A few bytes could become more than any limit allows, so nothing is unpacked. */
+function refuseEncoded(encoding: string | undefined): void {
+  if (encoding === undefined || /^(?:identity)?$/i.test(encoding.trim())) return;
+  throw new OrchdError(
+    'UNSUPPORTED_MEDIA_TYPE',
+    'the body has a Content-Encoding: send it as it is, without one',
+  );
 }
 
 function knockOf({ headers }: FastifyRequest): Knock {
@@ -308,9 +324,19 @@ function fromFramework(thrown: unknown): OrchdError | undefined {
   return undefined;
 }
 
+/**
+ * Whether this socket owes an answer to a request that came before the bytes that are none: whatever is written
+ * now would be read as a part of it, or in its place.
+ */
+function owesAnswer(socket: Socket): boolean {
+  // Where Node itself looks before it writes; of several pipelined ones this is the first.
+  const { _httpMessage: answer } = socket as { _httpMessage?: ServerResponse | null };
+  return answer ? answer.headersSent || answer.req.complete : false;
+}
+
 /** A request that is no HTTP, or never ends: answered on the bare socket, then closed. */
 function rejectSocket(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  if (error.code === 'ECONNRESET' || !socket.writable || owesAnswer(socket)) {
     socket.destroy();
     return;
   }
@@ -322,6 +348,6 @@ function rejectSocket(error: Error & { code?: string }, socket: Socket): void {
         : 'INVALID_PARAMS';
   const { status, body } = renderError(new OrchdError(code), 'none');
   const text = JSON.stringify(body);
-  const head = `HTTP/1.1 ${status} Bad Request\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n`;
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n`;
   socket.end(head + text);
 }

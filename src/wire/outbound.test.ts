@@ -482,6 +482,30 @@ test('a closed target ends what is under way and refuses the rest', SOON, async 
   assert.equal((await failureOf(target.request({ path: '/' }))).details.reason, 'busy');
 });
 
+test('a retired target ends what is under way in its own time, and keeps no connection', SOON, async (t) => {
+  const { outbound } = make(t);
+  const open = new Set<Socket>();
+  let finish = (): void => undefined;
+  const server = await web(t, (request, response) => {
+    const { socket } = request;
+    if (!open.has(socket)) socket.on('close', () => open.delete(socket));
+    open.add(socket);
+    response.write('be');
+    if (request.url === '/slow') finish = () => response.end('gun');
+    else response.end('gun');
+  });
+  const target = outbound.to(server.url);
+  await target.request({ path: '/' });
+  const slow = await target.stream({ path: '/slow' });
+  assert.equal(open.size, 2);
+  target.retire();
+  await until(() => open.size === 1);
+  finish();
+  assert.equal(await gather(slow), 'begun');
+  assert.equal((await target.request({ path: '/' })).status, 200, 'who holds it may still ask');
+  await until(() => open.size === 0);
+});
+
 test('only plain http and https URLs are targets, and a refusal does not repeat them', SOON, (t) => {
   const { outbound } = make(t);
   const bad = [

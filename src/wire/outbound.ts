@@ -121,6 +121,7 @@ export class Target {
   readonly #calls: Connections;
   readonly #streams: Connections;
   #closed = false;
+  #retired = false;
   #addresses: readonly Address[] | undefined;
   #resolving: Promise<void> | undefined;
 
@@ -167,6 +168,21 @@ export class Target {
     this.#onClose();
   }
 
+  /** Another one has taken its place: what is under way goes on, and no connection outlives it. */
+  retire(): void {
+    this.#retired = true;
+    for (const { agent } of [this.#calls, this.#streams]) {
+      agent.maxFreeSockets = 0;
+      for (const sockets of Object.values(agent.freeSockets))
+        for (const socket of sockets ?? []) socket.destroy();
+    }
+    this.#leaveWhenIdle();
+  }
+
+  #leaveWhenIdle(): void {
+    if (this.#retired && this.#calls.open.size + this.#streams.open.size === 0) this.#onClose();
+  }
+
   #exchange(ask: Ask | StreamAsk, through: Connections, idleMs?: number): Exchange {
     const { connectMs, timeoutMs } = this.#limits;
     const method = ask.method ?? 'GET';
@@ -186,7 +202,10 @@ export class Target {
       idleMs,
       signal: ask.signal,
       returnsRedirects: 'returnsRedirects' in ask && ask.returnsRedirects,
-      onEnd: (ended) => through.open.delete(ended),
+      onEnd: (ended) => {
+        through.open.delete(ended);
+        this.#leaveWhenIdle();
+      },
     });
     through.open.add(exchange);
     return exchange;

@@ -12,6 +12,9 @@ export type ErrorShape = 'orchd' | 'openai';
 
 export const errorShapeOf = (url: string): ErrorShape => (/^\/v1(?:[/?]|$)/.test(url) ? 'openai' : 'orchd');
 
+/** Whoever has to wait longer may ask again meanwhile. */
+const LONGEST_WAIT_MS = 24 * 3_600_000;
+
 export function renderError(
   error: OrchdError,
   correlationId: string,
@@ -33,8 +36,10 @@ export function renderError(
   };
   const headers: Record<string, string> = {};
   if (retryAfterMs !== undefined) {
-    headers['retry-after'] = String(Math.max(1, Math.ceil(retryAfterMs / 1000)));
-    headers['x-backoff-ms'] = String(retryAfterMs);
+    // Headers hold whole numbers of a few digits; the body says it as it is.
+    const waitMs = Math.min(Math.max(0, Math.ceil(retryAfterMs)), LONGEST_WAIT_MS);
+    headers['retry-after'] = String(Math.max(1, Math.ceil(waitMs / 1000)));
+    headers['x-backoff-ms'] = String(waitMs);
   }
   if (error.status === 401) headers['www-authenticate'] = 'Bearer';
   if (error.status !== 429) return { status: error.status, headers, body: { error: described } };

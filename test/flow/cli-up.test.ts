@@ -1,6 +1,8 @@
 /** `orchd up` and `orchd token`: a server as it is started by hand, and who may use it. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
@@ -98,6 +100,22 @@ describe('up', () => {
       /callers need a token: run `orchd token create NAME --role admin --data \S+` first/,
     );
     assert.match(wrong.err, /--port needs a whole number from 0 to 65535, not "70000"/);
+  });
+
+  test('the first signal ends a start that is under way', async (t) => {
+    const silent = createServer().listen(0, '127.0.0.1');
+    t.after(() => silent.close());
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    const file = join(root, 'silent.yaml');
+    writeFileSync(file, `store: mariadb\nmariadb: { url: 'mariadb://a:b@127.0.0.1:${port}/c' }\n`);
+    const server = start(['up', '--port', '0', '--data', newFolder(), '--config', file]);
+    running.add(server);
+    const [socket] = (await once(silent, 'connection')) as [Socket];
+    server.child.kill('SIGTERM');
+    await server.saw('err', /stopping before it is up/);
+    socket.destroy();
+    assert.equal((await server.ended).code, 0);
   });
 
   test('faults of the configuration are shown with their place, all at once', async () => {

@@ -116,6 +116,17 @@ test('malformed, wrong, deep and large bodies get a 4xx with a code, and nothing
   assert.equal(brain.orchestrator.engine.state.seq, before);
 });
 
+test('a body that is packed is refused as such', async () => {
+  for (const encoding of ['gzip', 'br', 'identity, gzip']) {
+    const headers = { ...JSON_TYPE, 'content-encoding': encoding };
+    const { status, body } = await send('/v2/tasks', headers, '{}', 'POST');
+    assert.deepEqual([status, codeOf(body)], [415, 'UNSUPPORTED_MEDIA_TYPE'], encoding);
+    assert.match(body, /Content-Encoding/);
+  }
+  const plain = { ...JSON_TYPE, 'content-encoding': 'Identity' };
+  assert.equal((await send('/v2/tasks', plain, '{"type":"nobody-does"}', 'POST')).status, 202);
+});
+
 test('unknown jobs, bad cursors, wrong methods and paths are told apart', async () => {
   const expected: [string, string, number, string][] = [
     ['GET', '/v2/tasks/nothing', 404, 'NOT_FOUND'],
@@ -138,14 +149,48 @@ test('unknown jobs, bad cursors, wrong methods and paths are told apart', async 
 
 test('half a request and then silence is answered and closed; a header that is too large too', async () => {
   const half = await raw('POST /v2/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-le');
-  assert.match(half, /^HTTP\/1.1 408/);
+  assert.match(half, /^HTTP\/1.1 408 Request Timeout\r/);
   const slowBody = await raw(
     'POST /v2/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{"pro',
   );
   assert.match(slowBody, /^HTTP\/1.1 408/);
   const large = await raw(`GET /health HTTP/1.1\r\nhost: localhost\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`);
-  assert.match(large, /^HTTP\/1.1 413/);
-  assert.match(await raw('\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'), /^HTTP\/1.1 400/);
+  assert.match(large, /^HTTP\/1.1 413 Payload Too Large\r/);
+  const junk = await raw('\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03');
+  assert.match(junk, /^HTTP\/1.1 400 Bad Request\r/);
+});
+
+test('junk behind a request whose answer is under way ends the connection, and is not answered within it', async () => {
+  await brain.orchestrator.submit({ job_id: 'watched', type: 'nobody-does' });
+  const asked = 'GET /v2/tasks/watched/events HTTP/1.1\r\nhost: localhost\r\n\r\n';
+  const stream = await new Promise<string>((resolve) => {
+    const socket = connect(brain.port, '127.0.0.1', () => socket.write(asked));
+    let text = '';
+    socket.on('data', (chunk) => {
+      if (text === '') socket.write('no request\r\n\r\n');
+      text += chunk;
+    });
+    socket.on('error', () => undefined);
+    socket.on('close', () => resolve(text));
+  });
+  assert.match(stream, /^HTTP\/1.1 200/);
+  assert.doesNotMatch(stream, /HTTP\/1.1 400/);
+  const body = '{"job_id":"piped","type":"nobody-does"}';
+  const submit = `POST /v2/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+  assert.doesNotMatch(await raw(`${submit}${submit}no request\r\n\r\n`), /HTTP\/1.1 400/);
+});
+
+test('a caller that leaves during its upload is no failure of ours', async () => {
+  const head =
+    'POST /v2/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n';
+  await raw(`${head}{"pr`, true);
+  const socket = connect(brain.port, '127.0.0.1', () =>
+    socket.write(`${head}{"pr`, () => setImmediate(() => socket.resetAndDestroy())),
+  );
+  await new Promise((resolve) => socket.on('close', resolve));
+  assert.equal((await send('/health', {})).status, 200);
+  const failures = brain.logged.filter((line) => line.includes('"error"'));
+  assert.deepEqual(failures, []);
 });
 
 test('idle sockets beyond the limit are closed, and the server answers again when they go', async () => {

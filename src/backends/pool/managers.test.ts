@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import type { PoolsListener } from '../../core/ports.ts';
+import type { Backend, PoolsListener } from '../../core/ports.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import type { OrchdError } from '../../model/errors.ts';
 import { HttpPoolManagers } from './managers.ts';
@@ -17,6 +17,9 @@ class HastyPool {
   token: string | undefined;
   version = 1;
   readonly asked: string[] = [];
+  /** Its own connections, and those to the worker that it shows. */
+  readonly open = new Map<Socket, string>();
+  worker: string | undefined;
   url = '';
 
   async start(t: TestContext): Promise<this> {
@@ -24,9 +27,10 @@ class HastyPool {
       this.asked.push(`${request.method} ${request.url?.split('?')[0]}`);
       const mayAsk = this.token === undefined || request.headers.authorization === `Bearer ${this.token}`;
       response.writeHead(mayAsk ? 200 : 401, { 'content-type': 'application/json' });
-      const { id: pool_id, version } = this;
-      response.end(JSON.stringify({ pool_id, registry: 'r', version, gpus: [], workers: [] }));
+      response.end(JSON.stringify(request.url === '/executions' ? NOTHING : this.#state()));
+      this.open.set(request.socket, request.url ?? '');
     });
+    server.on('connection', (socket) => socket.on('close', () => this.open.delete(socket)));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     t.after(() => {
@@ -36,15 +40,27 @@ class HastyPool {
     this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     return this;
   }
+
+  /** A worker of it is at the same place. */
+  #state(): object {
+    const { id: pool_id, version, worker: registry, url: uri } = this;
+    const worker = { id: 'w', model_ref: 'demo:x', gpu: 0, vram_used: 1, started_at: '', status: 'ready' };
+    const workers = registry === undefined ? [] : [{ ...worker, uri, registry }];
+    return { pool_id, registry: 'r', version, gpus: [], workers };
+  }
 }
+
+const NOTHING = { registry: 'w', remembered_since: 0, executions: [] };
 
 /** Which pools are there, and which are waited for. */
 class Listener implements PoolsListener {
   readonly up = new Set<string>();
   readonly waited = new Set<string>();
+  workers: readonly Backend[] = [];
 
-  reported({ id }: { readonly id: string }): void {
+  reported({ id }: { readonly id: string }, workers: readonly Backend[]): void {
     this.up.add(id);
+    this.workers = workers;
   }
 
   lost(id: string): void {
@@ -158,4 +174,20 @@ test('a pool that does not wait for news is not asked without a pause', async (t
   const [before, since] = [pool.asked.length, performance.now()];
   await until(() => pool.asked.length >= before + 10, 'it is asked again');
   assert.ok(performance.now() - since >= 50, 'ten questions take their time');
+});
+
+test('a way to a worker that another one replaces keeps no connection, and is still one', async (t) => {
+  const pool = await new HastyPool().start(t);
+  pool.worker = 'one';
+  const { heard } = start(t, pool.url);
+  await until(() => heard.workers.length > 0, 'its worker is heard of');
+  const [former] = heard.workers as [Backend];
+  const asks = (): number => [...pool.open.values()].filter((url) => url === '/executions').length;
+  await former.inspect([], WHO);
+  assert.equal(asks(), 1);
+  pool.worker = 'two';
+  pool.version++;
+  await until(() => heard.workers[0] !== former && asks() === 0, 'the former way is given up');
+  await former.inspect([], WHO);
+  await until(() => asks() === 0, 'nor does it keep another one');
 });

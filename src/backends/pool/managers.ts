@@ -214,6 +214,7 @@ export class HttpPoolManagers implements PoolManagers {
     }
     const { timers } = this.#options.env;
     const backend = new WorkerBackend({ info, secret, timers, target: this.#outbound.to(uri) });
+    known?.backend.retire();
     this.#ways.set(info.name, { uri, secret, backend });
     return backend;
   }

@@ -1,5 +1,6 @@
 /** The real disk: thin over node:fs, one promise per call. */
 import fs from 'node:fs';
+import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Disk, DiskFile, DiskStat, OpenMode } from './env.ts';
 
@@ -105,8 +106,27 @@ export class RealDisk implements Disk {
     return fs.promises.rm(path, { force: true });
   }
 
+  /** Step by step: where the system takes no folder, as below /proc, Node's own recursion never ends. */
   async makeFolder(path: string): Promise<void> {
-    await fs.promises.mkdir(path, { recursive: true, mode: FOLDER_MODE });
+    const failure = await this.#makeOne(path);
+    if (failure === undefined) return;
+    const parent = dirname(path);
+    if (failure.code !== 'ENOENT' || parent === path) throw failure;
+    await this.makeFolder(parent);
+    const second = await this.#makeOne(path);
+    if (second) throw second;
+  }
+
+  /** Why there is no such folder now. */
+  async #makeOne(path: string): Promise<NodeJS.ErrnoException | undefined> {
+    try {
+      await fs.promises.mkdir(path, { mode: FOLDER_MODE });
+    } catch (error) {
+      // One that is there may be refused for many reasons: a disk that is read-only, say.
+      const found = await fs.promises.stat(path).catch(() => undefined);
+      if (!found?.isDirectory()) return error as NodeJS.ErrnoException;
+    }
+    return undefined;
   }
 
   async syncFolder(path: string): Promise<void> {

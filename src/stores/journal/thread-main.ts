@@ -1,7 +1,7 @@
 /** Runs on the background thread: one call at a time, in order. */
 import { parentPort, workerData } from 'node:worker_threads';
+import { diskErrorCode } from '../../kit/env/env.ts';
 import { RealDisk } from '../../kit/env/real-disk.ts';
-import { OrchdError } from '../../model/errors.ts';
 import { InlineBackground } from './background.ts';
 import { SqliteHistory } from './history-sqlite.ts';
 import { paths } from './layout.ts';
@@ -23,8 +23,7 @@ async function answer({ id, call, args }: ThreadRequest): Promise<void> {
   try {
     reply = { id, value: await run.apply(background, args as unknown[]) };
   } catch (error) {
-    const { message } = error as Error;
-    reply = { id, error: { message, code: error instanceof OrchdError ? error.code : undefined } };
+    reply = { id, error: { message: (error as Error).message, code: diskErrorCode(error) } };
   }
   parentPort?.postMessage(reply);
 }

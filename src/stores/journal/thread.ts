@@ -1,7 +1,7 @@
 /** The background on a thread: calls go over as messages and come back in order. */
 import { Worker } from 'node:worker_threads';
 import type { HistoryReads, PurgeResult } from '../../core/ports.ts';
-import { type ErrorCode, OrchdError } from '../../model/errors.ts';
+import { isErrorCode, OrchdError } from '../../model/errors.ts';
 import { type Background, readsOf } from './background.ts';
 import type { MergeOrder } from './checkpoint.ts';
 import type { HistoryOpened } from './history.ts';
@@ -17,10 +17,16 @@ export interface ThreadRequest {
   readonly args: readonly unknown[];
 }
 
+/** Its code is one of the catalogue, or that of the system: what a failure means is told by it. */
+export interface ThreadError {
+  readonly message: string;
+  readonly code: string | undefined;
+}
+
 export interface ThreadReply {
   readonly id: number;
   readonly value?: unknown;
-  readonly error?: { readonly message: string; readonly code: ErrorCode | undefined };
+  readonly error?: ThreadError;
 }
 
 interface Waiter {
@@ -115,6 +121,7 @@ export class ThreadBackground implements Background {
   }
 }
 
-function revive(error: { message: string; code: ErrorCode | undefined }): Error {
-  return error.code ? new OrchdError(error.code, error.message) : new Error(error.message);
+function revive({ message, code }: ThreadError): Error {
+  if (code === undefined) return new Error(message);
+  return isErrorCode(code) ? new OrchdError(code, message) : Object.assign(new Error(message), { code });
 }

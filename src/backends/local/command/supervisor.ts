@@ -24,6 +24,7 @@ const WRITE_AGAIN_MS = 1000;
 const WRITE_TRIES = 3600;
 /** Between looks at whether its folder is still there. */
 const LOOK_MS = 5000;
+/** Node turns a longer delay into 1 ms. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 type StopWhy = 'ordered' | 'timeout' | 'output' | 'disk';
@@ -96,8 +97,11 @@ export class Supervisor {
   }
 
   #stopAfter(ms: number): void {
-    const stop = (): void => this.stop('timeout', `it ran longer than ${this.#spec.timeoutMs} ms`);
-    setTimeout(stop, Math.min(ms, LONGEST_TIMER_MS));
+    const step = Math.min(ms, LONGEST_TIMER_MS);
+    setTimeout(() => {
+      if (ms > step) this.#stopAfter(ms - step);
+      else this.stop('timeout', `it ran longer than ${this.#spec.timeoutMs} ms`);
+    }, step);
   }
 
   /** Whoever removes the folder wants no answer, and could not end the command any other way. */

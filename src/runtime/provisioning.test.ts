@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { PoolKit } from '../../test/fakes/pool-engine.ts';
+import type { EngineEvent } from '../core/events.ts';
+import { infoOf } from '../core/pools/reconcile.ts';
+import type { Backend } from '../core/ports.ts';
+import { realEnv } from '../kit/env/real.ts';
+import { Provisioning, type ProvisioningParts } from './provisioning.ts';
+
+/** The ways to workers beside a real engine, which hears what was posted when it is told to. */
+class Ways {
+  readonly kit = new PoolKit();
+  readonly backends = new Map<string, Backend>();
+  readonly forgotten: string[] = [];
+  readonly #posted: EngineEvent[] = [];
+  readonly provisioning = new Provisioning({
+    env: realEnv(),
+    engine: this.kit.engine,
+    loop: { post: (event: EngineEvent) => this.#posted.push(event) },
+    backends: this.backends,
+    managers: { forget: (name: string) => this.forgotten.push(name), stopWorker: async () => undefined },
+    guard: (backend: Backend) => backend,
+    mayAct: () => true,
+  } as unknown as ProvisioningParts);
+
+  constructor() {
+    this.kit.pool('p', [10]);
+    this.kit.pool('q', [10]);
+  }
+
+  /** A pool says that it has this worker, or none. */
+  say(pool: string, worker?: string): void {
+    const record = { pool, device: 0, modelRef: 'demo:x', vramBytes: 1, slots: 1, contextLength: 1 };
+    this.kit.pools.get(pool)?.workers.clear();
+    if (worker !== undefined) this.kit.carryOut('start', worker, record as never);
+    const report = this.kit.reportOf(pool);
+    const ways = report.workers.map((each) => ({ info: infoOf({ report }, each) }) as Backend);
+    this.provisioning.reported(report, ways);
+  }
+
+  hear(): void {
+    for (const event of this.#posted.splice(0)) this.kit.step(event);
+  }
+
+  sweep(): readonly string[] {
+    this.provisioning.sweep();
+    return [...this.backends.keys()];
+  }
+}
+
+test('the way to a worker stays until the engine has heard that it is gone', () => {
+  const ways = new Ways();
+  ways.say('p', 'w');
+  assert.deepEqual(ways.sweep(), ['p/w'], 'it is about to be shown');
+  ways.hear();
+  assert.deepEqual(ways.sweep(), ['p/w']);
+  ways.say('p');
+  assert.deepEqual(ways.sweep(), ['p/w'], 'work may be open on it');
+  ways.hear();
+  assert.deepEqual([ways.sweep(), ways.forgotten], [[], ['p/w']]);
+});
+
+test('one that came and went between two looks is forgotten too', () => {
+  const ways = new Ways();
+  ways.say('p', 'w');
+  ways.say('p');
+  assert.deepEqual(ways.sweep(), ['p/w']);
+  ways.hear();
+  assert.deepEqual([ways.sweep(), ways.forgotten], [[], ['p/w']]);
+});
+
+test('the copy of a worker of another pool has a way for as long as its pool speaks of it', () => {
+  const ways = new Ways();
+  ways.say('p', 'w');
+  ways.say('q', 'w');
+  ways.hear();
+  assert.deepEqual(ways.sweep(), ['p/w', 'q/w']);
+  ways.say('q');
+  ways.hear();
+  assert.deepEqual([ways.sweep(), ways.forgotten], [['p/w'], ['q/w']]);
+  ways.say('q', 'w');
+  ways.hear();
+  ways.sweep();
+  ways.kit.step({ type: 'pool-lost', id: 'q' });
+  ways.kit.step({ type: 'pool-order', id: 'q', order: { is: 'forget' }, by: 'me' });
+  assert.deepEqual(ways.sweep(), ['p/w'], 'a pool that is forgotten leaves nothing');
+});

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { diskErrorCode } from '../../kit/env/env.ts';
+import { diskFailure } from './failures.ts';
+import { paths } from './layout.ts';
+import { NO_CHECKPOINT } from './manifest.ts';
+import { ThreadBackground } from './thread.ts';
+
+test('what the disk said on the thread is still known on this side of it', async (t) => {
+  const folder = fs.mkdtempSync(join(tmpdir(), 'orchd-thread-'));
+  t.after(() => fs.rmSync(folder, { recursive: true }));
+  const where = paths(folder);
+  const background = new ThreadBackground(where);
+  t.after(() => background.close());
+  fs.mkdirSync(where.log);
+  const order = { base: NO_CHECKPOINT, upTo: 0, indexedUpTo: 0, at: 0 };
+  // There is no folder for its parts.
+  const failure = await background.merge(order).catch((error: unknown) => error);
+  assert.equal(diskErrorCode(failure), 'ENOENT');
+  assert.match(diskFailure(failure, 'no checkpoint').message, /\(ENOENT\)$/);
+});

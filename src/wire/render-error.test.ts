@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { OrchdError } from '../model/errors.ts';
+import { renderError } from './render-error.ts';
+
+const headersFor = (retryAfterMs: number): readonly (string | undefined)[] => {
+  const { headers } = renderError(new OrchdError('RATE_LIMITED', undefined, { retryAfterMs }), 'c');
+  return [headers['retry-after'], headers['x-backoff-ms']];
+};
+
+test('how long to wait is a whole number of at most a day, however long it is', () => {
+  assert.deepEqual(headersFor(1500), ['2', '1500']);
+  assert.deepEqual(headersFor(0.25), ['1', '1']);
+  assert.deepEqual(headersFor(0), ['1', '0']);
+  assert.deepEqual(headersFor(-5), ['1', '0']);
+  assert.deepEqual(headersFor(1e25), ['86400', '86400000']);
+  assert.deepEqual(headersFor(Number.POSITIVE_INFINITY), ['86400', '86400000']);
+});
