@@ -207,15 +207,13 @@ test('a line of the log for a person: the time, what is not as usual, what happe
   const logger = createLogger({ write, now: () => new Date(2026, 0, 2, 3, 4, 5).getTime() });
   logger.info('orchd is up');
   assert.equal(text, '03:04:05 orchd is up\n');
-  logger
-    .child({ job_id: 'j1' })
-    .warn('It moved.', {
-      count: 0,
-      correlation_id: 'c',
-      backend: 'b',
-      worker_id: 'b',
-      event: { to: 'dead' },
-    });
+  logger.child({ job_id: 'j1' }).warn('It moved.', {
+    count: 0,
+    correlation_id: 'c',
+    backend: 'b',
+    worker_id: 'b',
+    event: { to: 'dead' },
+  });
   assert.equal(text, '03:04:05 warn It moved. (job_id j1, count 0, backend b)\n');
   logger.error('refused', { reason: 'a\nb \u001b[2J', prompt: 'hunter2' } as object);
   assert.equal(text, '03:04:05 error refused (reason a b \u241b[2J)\n');

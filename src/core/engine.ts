@@ -150,9 +150,9 @@ export class Engine {
       case 'lease':
         return attempt(() => grant(turn, event.request));
       case 'heartbeat':
-        return attempt(() => heartbeat(turn, event.lease, event.tenant));
+        return attempt(() => heartbeat(turn, event));
       case 'release':
-        return attempt(() => release(turn, event.lease, event.tenant));
+        return attempt(() => release(turn, event));
       case 'tick':
         tick(turn);
         expireLeases(turn);

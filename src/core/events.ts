@@ -10,7 +10,7 @@ import type {
   Verification,
 } from '../model/records.ts';
 import type { Registration } from './admission/catalog.ts';
-import type { LeaseRequest } from './admission/lease.ts';
+import type { LeaseOrder, LeaseRequest } from './admission/lease.ts';
 import type { BackendInfo } from './fleet.ts';
 import type { PoolOrder } from './pools/orders.ts';
 import type { PoolReport } from './pools/pools.ts';
@@ -113,7 +113,7 @@ export type EngineEvent =
   | { readonly type: 'limits'; readonly limits: readonly LimitSpec[]; readonly by: string }
   | { readonly type: 'backend'; readonly info: BackendInfo }
   | { readonly type: 'lease'; readonly request: LeaseRequest }
-  | { readonly type: 'heartbeat' | 'release'; readonly lease: string; readonly tenant: string }
+  | ({ readonly type: 'heartbeat' | 'release' } & LeaseOrder)
   | { readonly type: 'reachable'; readonly name: string; readonly up: boolean }
   | { readonly type: 'space'; readonly full: boolean }
   | { readonly type: 'indexed'; readonly uids: readonly { readonly uid: string; readonly seq: number }[] }

@@ -3,6 +3,7 @@ import type { Engine, Reply } from '../core/engine.ts';
 import type { HeldLease } from '../core/leases.ts';
 import type { Random } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
+import type { BrainClock } from './brain-clock.ts';
 import type { Loop } from './loop.ts';
 
 export interface LeaseView {
@@ -30,10 +31,12 @@ export class LeaseDesk {
   readonly #loop: Loop;
   readonly #engine: Engine;
   readonly #random: Random;
+  readonly #clock: BrainClock;
   readonly #mayAct: () => boolean;
 
-  constructor(loop: Loop, engine: Engine, random: Random, mayAct: () => boolean) {
+  constructor(loop: Loop, engine: Engine, clock: BrainClock, random: Random, mayAct: () => boolean) {
     this.#mayAct = mayAct;
+    this.#clock = clock;
     this.#loop = loop;
     this.#engine = engine;
     this.#random = random;
@@ -57,11 +60,12 @@ export class LeaseDesk {
   async heartbeat(lease: string, tenant: string): Promise<LeaseView> {
     // It may stay in memory, where no fence would stop it.
     if (!this.#mayAct()) throw new OrchdError('FENCED');
-    return viewOf(leaseOf(await this.#loop.ask({ type: 'heartbeat', lease, tenant })));
+    const spared = !this.#clock.mayExpire();
+    return viewOf(leaseOf(await this.#loop.ask({ type: 'heartbeat', lease, tenant, spared })));
   }
 
   async release(lease: string, tenant: string): Promise<void> {
-    leaseOf(await this.#loop.ask({ type: 'release', lease, tenant }));
+    leaseOf(await this.#loop.ask({ type: 'release', lease, tenant, spared: !this.#clock.mayExpire() }));
   }
 }
 

@@ -86,7 +86,7 @@ export class Orchestrator extends Service {
       failed: (error) => this.#failed(error),
     });
     this.#purge = new Purge(this.#loop, store, this.#clock, settings.historyMs);
-    this.leases = new LeaseDesk(this.#loop, this.#engine, env.random, () => store.holds());
+    this.leases = new LeaseDesk(this.#loop, this.#engine, this.#clock, env.random, () => store.holds());
     this.catalog = new CatalogDesk(this.#loop, this.#engine);
     this.sessions = new SessionDesk(this.#loop, this.#engine);
     this.pools = new PoolDesk(this.#loop, this.#engine);

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Env, Timers } from '../../src/kit/env/env.ts';
+import type { LeaseView } from '../../src/runtime/leases.ts';
 import { start } from './flow-kit.ts';
 import { VirtualEnv } from './virtual-env.ts';
 
@@ -21,13 +22,17 @@ test('a step of the wall clock ends nothing for a minute, and nobody looks witho
   const clock = { now: () => time.now + stepMs, monotonic: () => time.now, isMadeUp: true } as const;
   const env: Env = { ...time.env(), timers, clock };
   const orchestrator = await start(t, { data: 'memory', backends: [], env });
-  await orchestrator.leases.grant({ agent: 'a', minMemoryMb: 0, ttlMs: 10 * 60_000 }, 'default');
+  const grant = (ttlMs: number): Promise<LeaseView> =>
+    orchestrator.leases.grant({ agent: 'a', minMemoryMb: 0, ttlMs }, 'default');
+  await grant(10 * 60_000);
+  const kept = await grant(10 * 60_000);
   const held = async (): Promise<number> => (await orchestrator.leases.list('default')).length;
   stepMs = HOUR_MS;
   waits = 0;
+  await orchestrator.leases.heartbeat(kept.token, 'default');
   await time.pass(55_000);
-  assert.equal(await held(), 1);
+  assert.equal(await held(), 2);
   assert.ok(waits < 500, `${waits} timers in 55 s`);
   await time.pass(10_000);
-  assert.equal(await held(), 0);
+  assert.equal(await held(), 1, 'only who gave a sign of life holds on');
 });

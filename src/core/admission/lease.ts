@@ -77,9 +77,17 @@ export function grant(turn: Turn, request: LeaseRequest): HeldLease {
   return leases.get(token) as HeldLease;
 }
 
-export function heartbeat(turn: Turn, token: string, tenant: string): HeldLease {
+export interface LeaseOrder {
+  readonly lease: string;
+  readonly tenant: string;
+  /** Time may end nothing now: one whose time is over is still held. */
+  readonly spared?: boolean;
+}
+
+export function heartbeat(turn: Turn, order: LeaseOrder): HeldLease {
   const { leases } = turn.state;
-  const { record, ttlMs } = held(turn, token, tenant);
+  const { lease: token } = order;
+  const { record, ttlMs } = held(turn, order);
   if (turn.now - record.heartbeatAt >= ttlMs * WRITTEN_EVERY) {
     const after = { ...record, heartbeatAt: turn.now, expiresAt: turn.now + ttlMs };
     turn.put('lease', token, after, 'heartbeat');
@@ -87,9 +95,9 @@ export function heartbeat(turn: Turn, token: string, tenant: string): HeldLease 
   return leases.get(token) as HeldLease;
 }
 
-export function release(turn: Turn, token: string, tenant: string): HeldLease {
-  const lease = held(turn, token, tenant);
-  turn.put('lease', token, null, 'released');
+export function release(turn: Turn, order: LeaseOrder): HeldLease {
+  const lease = held(turn, order);
+  turn.put('lease', order.lease, null, 'released');
   return lease;
 }
 
@@ -97,13 +105,12 @@ export function expireLeases(turn: Turn): void {
   for (const { id } of turn.state.leases.expired(turn.now)) turn.put('lease', id, null, 'expired');
 }
 
-function held(turn: Turn, token: string, tenant: string): HeldLease & { ttlMs: number } {
+function held(turn: Turn, { lease: token, tenant, spared }: LeaseOrder): HeldLease & { ttlMs: number } {
   const lease = turn.state.leases.get(token);
   const ttlMs = lease?.record.ttlMs;
+  if (!lease || ttlMs === undefined || lease.record.tenant !== tenant) throw new OrchdError('LEASE_NOT_HELD');
   // What time has ended is over, also where nobody has looked yet.
-  if (!lease || ttlMs === undefined || lease.record.tenant !== tenant || lease.until <= turn.now) {
-    throw new OrchdError('LEASE_NOT_HELD');
-  }
+  if (lease.until <= turn.now && !spared) throw new OrchdError('LEASE_NOT_HELD');
   return { ...lease, ttlMs };
 }
 
