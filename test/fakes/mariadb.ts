@@ -1,5 +1,5 @@
 /**
- * A MariaDB for tests: the one that ORCHD_TEST_MARIADB_URL names, or a private server on a socket in a folder of
+ * A MariaDB for tests: the one that TEST_MARIADB_URL names, or a private server on a socket in a folder of
  * ours, from a template that is made once. `npm test` starts one for all and names it that way.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
@@ -26,7 +26,8 @@ cp -a "$1" "$2"
 `;
 
 /** Where the tests that share a server find it. */
-export const GIVEN = 'ORCHD_TEST_MARIADB_URL';
+/** Not one of ours: a command takes every variable with its name for a setting. */
+export const GIVEN = 'TEST_MARIADB_URL';
 
 export interface TestServer {
   /** The address of a database that nobody else uses. */
