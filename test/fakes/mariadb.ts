@@ -25,8 +25,7 @@ fi
 cp -a "$1" "$2"
 `;
 
-/** Where the tests that share a server find it. */
-/** Not one of ours: a command takes every variable with its name for a setting. */
+/** Where the tests that share a server find it. A name of another kind than ours, which commands take for settings. */
 export const GIVEN = 'TEST_MARIADB_URL';
 
 export interface TestServer {
