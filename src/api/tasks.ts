@@ -126,27 +126,29 @@ function withIds(body: unknown, newId: () => string): unknown {
   return { ...body, job_id: newId() };
 }
 
-async function submitOne(orchestrator: Orchestrator, metrics: Metrics, call: Call): Promise<Answer> {
+function submitOne(orchestrator: Orchestrator, metrics: Metrics, call: Call): Promise<Answer> {
   if (call.body === undefined) throw new OrchdError('INVALID_PARAMS', 'the request has no body');
-  const submitted = await submitCounted(orchestrator, metrics, call.body as SubmitRequest, callerOf(call));
-  return { status: 202, body: withUrl(submitted) };
+  const submitting = submitCounted(orchestrator, metrics, call.body as SubmitRequest, callerOf(call));
+  return submitting.then((submitted) => ({ status: 202, body: withUrl(submitted) }));
 }
 
-/** Submits, and counts what came of it. */
-export async function submitCounted(
+/** Submits, and counts what came of it. Without `await`, which costs as much as the rest of what happens here. */
+export function submitCounted(
   orchestrator: Orchestrator,
   metrics: Metrics,
   request: SubmitRequest,
   caller: Caller,
 ): Promise<Submitted> {
-  try {
-    const submitted = await orchestrator.submit(request, caller);
-    metrics.submitted(submitted, caller.tenant);
-    return submitted;
-  } catch (error) {
-    if (error instanceof OrchdError) metrics.submitted(error);
-    throw error;
-  }
+  return orchestrator.submit(request, caller).then(
+    (submitted) => {
+      metrics.submitted(submitted, caller.tenant);
+      return submitted;
+    },
+    (error: unknown) => {
+      if (error instanceof OrchdError) metrics.submitted(error);
+      throw error;
+    },
+  );
 }
 
 async function submitMany(orchestrator: Orchestrator, metrics: Metrics, call: Call): Promise<Answer> {

@@ -139,16 +139,20 @@ export class HttpServer {
         done();
       },
       // Returns nothing: waiting for a promise here makes Fastify watch every response to its end.
-      handler: (request, reply) => {
-        this.#answer(route, request as Admitted, reply).catch((error: unknown) =>
-          this.#fail(error, request, reply),
-        );
-      },
+      handler: (request, reply) => void this.#answer(route, request as Admitted, reply),
     });
   }
 
   async #answer(route: Route, request: Admitted, reply: FastifyReply): Promise<void> {
-    const call: Call = {
+    try {
+      this.#send(await route.handle(this.#callOf(request, reply)), request, reply);
+    } catch (error) {
+      this.#fail(error, request, reply);
+    }
+  }
+
+  #callOf(request: Admitted, reply: FastifyReply): Call {
+    return {
       params: request.params as Record<string, string>,
       query: request.query,
       body: request.body,
@@ -158,7 +162,9 @@ export class HttpServer {
       correlationId: this.#correlation(request),
       onGone: (run) => whenGone(request, reply, run),
     };
-    const answer = await route.handle(call);
+  }
+
+  #send(answer: Answer | Stream, request: Admitted, reply: FastifyReply): void {
     if (isStream(answer)) return this.#stream(answer, request, reply);
     if (isPlain(answer) && request.headers.origin === undefined) return sendPlain(answer, request, reply);
     this.#dress(request, reply);
