@@ -3,11 +3,13 @@ import { test } from 'node:test';
 import { PoolKit } from '../../test/fakes/pool-engine.ts';
 import { VirtualEnv } from '../../test/flow/virtual-env.ts';
 import type { EngineEvent } from '../core/events.ts';
+import type { BackendInfo } from '../core/fleet.ts';
 import type { Backend, Inspection } from '../core/ports.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { Effects } from './effects.ts';
 
-test('a worker that is gone does not come back by what it said before', async () => {
+/** A job whose worker has to be asked what became of it. */
+function lostJob(): { kit: PoolKit; name: string; info: BackendInfo } {
   const kit = new PoolKit();
   kit.pool('p', [24]);
   kit.model('m');
@@ -16,7 +18,11 @@ test('a worker that is gone does not come back by what it said before', async ()
   kit.accept('a');
   kit.lose('a');
   const name = kit.workerOf('a');
-  const { info } = kit.engine.state.fleet.backends.get(name)!;
+  return { kit, name, info: kit.engine.state.fleet.backends.get(name)!.info };
+}
+
+test('a worker that is gone does not come back by what it said before', async () => {
+  const { kit, name, info } = lostJob();
   const said = Promise.withResolvers<Inspection>();
   const backend = { info, inspect: () => said.promise } as unknown as Backend;
   const posted: EngineEvent[] = [];
@@ -40,15 +46,7 @@ test('a worker that is gone does not come back by what it said before', async ()
 });
 
 test('one question without an answer does not make a backend unreachable that has answered all the time', async () => {
-  const kit = new PoolKit();
-  kit.pool('p', [24]);
-  kit.model('m');
-  kit.ask('a', 'm');
-  kit.obey();
-  kit.accept('a');
-  kit.lose('a');
-  const name = kit.workerOf('a');
-  const { info } = kit.engine.state.fleet.backends.get(name)!;
+  const { kit, name, info } = lostJob();
   const time = new VirtualEnv();
   let answers = true;
   let asked = 0;

@@ -68,7 +68,8 @@ export class Narrator {
       const entry = state.jobs.get(id);
       if (!entry) continue;
       // A redriven job that had left memory is asked for again, but not by its caller.
-      if (kind === 'ask') isRedrive(cause) || this.#admitted(entry);
+      if (kind === 'ask' && isRedrive(cause)) continue;
+      if (kind === 'ask') this.#admitted(entry);
       else this.#moved(entry, after, cause, now);
     }
   }

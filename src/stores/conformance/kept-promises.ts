@@ -1,4 +1,4 @@
-/** Records that belong to no job: models, sessions, pools, workers, what was learned of demand, limits. */
+/** Records that belong to no job: models, sessions, pools, workers, what was learned of demand, limits and what was spent of them. */
 import assert from 'node:assert/strict';
 import type { Registration } from '../../core/admission/catalog.ts';
 import { KEPT_KINDS } from '../../model/records.ts';
