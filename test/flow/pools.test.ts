@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { readEvents } from '../../src/wire/sse.ts';
 import { writeTinyModel } from '../fakes/gguf.ts';
+import { until } from './cli-process.ts';
 import { type RecordingProxy, WatchedPool } from './recording-proxy.ts';
 import { type ServerProcess, serve, testFolder } from './server-process.ts';
 import { ABOUT, Client, eventually, MIB } from './site-client.ts';
@@ -221,7 +222,8 @@ describe('the line to a worker', () => {
       model: 'alpha',
       session_id: 'default~talk',
     });
-    assert.ok(asked.length - from >= 2 * jobs.length, 'each is executed and acknowledged');
+    // Each is acknowledged too, after its end was told.
+    await until(() => asked.length - from >= 2 * jobs.length);
     assert.ok(proxy.connections - connections <= 2, `${proxy.connections - connections} new connections`);
   });
 
