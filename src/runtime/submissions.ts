@@ -156,15 +156,17 @@ export class Submissions {
    * What the history said holds only while nothing has left memory: a job of the same id may have come, run and
    * gone since. Returns in the turn in which all of it holds.
    */
-  async #lookAgain(looked: Looked[]): Promise<void> {
-    for (const look of looked) {
-      while (look.submission.hash !== undefined && look.evictions !== this.#evictions) {
-        look.evictions = this.#evictions;
-        look.submission.known = await this.known(look.uid);
-      }
-    }
-    if (looked.some((look) => look.submission.hash !== undefined && look.evictions !== this.#evictions)) {
-      return this.#lookAgain(looked);
+  async #lookAgain(looked: readonly Looked[]): Promise<void> {
+    const isStale = ({ submission, evictions }: Looked): boolean =>
+      submission.hash !== undefined && evictions !== this.#evictions;
+    // Together: one after the other, more would have left memory before the last was looked at.
+    for (let stale = looked.filter(isStale); stale.length > 0; stale = looked.filter(isStale)) {
+      await Promise.all(
+        stale.map(async (look) => {
+          look.evictions = this.#evictions;
+          look.submission.known = await this.known(look.uid);
+        }),
+      );
     }
     // Here now, and perhaps gone when the engine decides: then it must not be taken for a new one.
     for (const { submission, uid } of looked) {
