@@ -5,9 +5,9 @@
 import { runtimeSettings } from '../../src/app.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { Engine } from '../../src/core/engine.ts';
-import type { JobEntry } from '../../src/core/entry.ts';
 import type { Submission } from '../../src/core/events.ts';
-import type { BackendInfo } from '../../src/core/fleet.ts';
+import type { BackendInfo } from '../../src/core/queue/fleet.ts';
+import type { JobEntry } from '../../src/core/state/job-entry.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { IdMaker } from '../../src/kit/ids.ts';
 import { tokenOf } from '../../src/model/records.ts';

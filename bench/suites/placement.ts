@@ -7,8 +7,8 @@
  */
 import { Engine, type Step } from '../../src/core/engine.ts';
 import type { EngineEvent } from '../../src/core/events.ts';
-import type { PoolReport, ReportedWorker } from '../../src/core/pools/pools.ts';
 import { type PlacementAlgorithm, POOL_DEFAULTS, type PoolSettings } from '../../src/core/settings.ts';
+import type { PoolReport, ReportedWorker } from '../../src/core/state/pools.ts';
 import { tokenOf } from '../../src/model/records.ts';
 import { SETTINGS, START, submission } from '../../test/fakes/engine-kit.ts';
 import type { Bench, Row, Values } from '../kit/bench.ts';

@@ -1,7 +1,6 @@
 /** The executor of the bench as a node sees it: one socket, opened when the node begins to lead. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import type { BackendInfo } from '../../src/core/fleet.ts';
 import type {
   Backend,
   Commander,
@@ -12,6 +11,7 @@ import type {
   Offer,
   OfferReply,
 } from '../../src/core/ports.ts';
+import type { BackendInfo } from '../../src/core/queue/fleet.ts';
 import { type Answered, type Order, onLines, REGISTRY, send } from './executor-lines.ts';
 
 export class ExecutorBackend implements Backend {

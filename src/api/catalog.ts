@@ -1,7 +1,7 @@
 /** The routes of the catalog: which models there are, and whether their files are the right ones. */
 import { type Static, Type } from 'typebox';
-import type { Registration } from '../core/admission/catalog.ts';
 import type { PoolManagers } from '../core/ports.ts';
+import type { Registration } from '../core/workers/catalog.ts';
 import { checker } from '../kit/check.ts';
 import type { Env } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';

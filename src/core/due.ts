@@ -4,8 +4,8 @@
  */
 import type { WorkerStatus } from '../model/pool-wire.ts';
 import type { WorkerRecord } from '../model/records.ts';
-import type { JobEntry } from './entry.ts';
-import type { State } from './state.ts';
+import type { JobEntry } from './state/job-entry.ts';
+import type { State } from './state/state.ts';
 
 export type EffectKind = 'offer' | 'follow' | 'inspect' | 'kill';
 

@@ -6,7 +6,7 @@ import { stateText, WALK_SETTINGS, walk, walkCommands } from '../../test/fakes/e
 import { OrchdError } from '../model/errors.ts';
 import { isOpen, isTerminal, JOB_STATES } from '../model/states.ts';
 import type { Step } from './engine.ts';
-import { State } from './state.ts';
+import { State } from './state/state.ts';
 
 const isRefusal = (reply: Step['reply']): boolean =>
   reply instanceof OrchdError || (Array.isArray(reply) && reply.every((each) => each instanceof OrchdError));

@@ -16,28 +16,28 @@ import {
   type SessionRecord,
   type WorkerRecord,
 } from '../model/records.ts';
-import { noteVerified, register, setModelState } from './admission/catalog.ts';
 import { claimBackend, expireLeases, grant, heartbeat, release } from './admission/lease.ts';
 import { openLimits, setLimits } from './admission/quota.ts';
 import { expireSessions, openSessions, setBudget } from './admission/session.ts';
 import { answer, type SubmitAnswer, submit } from './admission/submit.ts';
 import { endAttempt } from './attempts/ending.ts';
-import { cancel, endSession, redriveJob, resolve } from './attempts/orders.ts';
+import { tick } from './attempts/expiry.ts';
+import { cancel, endSession, redriveJob, resolve } from './attempts/operator-commands.ts';
 import { found, killed, lost, offered } from './attempts/progress.ts';
-import { tick } from './attempts/tick.ts';
-import type { JobEntry } from './entry.ts';
 import type { EngineEvent } from './events.ts';
-import type { BackendInfo } from './fleet.ts';
-import type { HeldLease } from './leases.ts';
-import { evictWorker, orderPool } from './pools/orders.ts';
-import { poolLost, poolReported, startFailed } from './pools/reconcile.ts';
-import { openDemand } from './scheduling/lifecycle/forecast.ts';
-import { plan } from './scheduling/lifecycle/plan.ts';
-import { upkeep } from './scheduling/lifecycle/upkeep.ts';
+import type { BackendInfo } from './queue/fleet.ts';
 import { schedule } from './scheduling/schedule.ts';
 import type { EngineSettings } from './settings.ts';
-import { State } from './state.ts';
+import type { JobEntry } from './state/job-entry.ts';
+import type { HeldLease } from './state/leases.ts';
+import { State } from './state/state.ts';
 import { Turn, type TurnContext } from './turn.ts';
+import { noteVerified, register, setModelState } from './workers/catalog.ts';
+import { openDemand } from './workers/forecast.ts';
+import { evictWorker, orderPool } from './workers/operator-commands.ts';
+import { plan } from './workers/plan.ts';
+import { poolLost, poolReported, startFailed } from './workers/reconcile.ts';
+import { upkeep } from './workers/upkeep.ts';
 
 export type Reply =
   | readonly (SubmitAnswer | OrchdError)[]

@@ -9,11 +9,11 @@ import type {
   ModelRecord,
   Verification,
 } from '../model/records.ts';
-import type { Registration } from './admission/catalog.ts';
 import type { LeaseOrder, LeaseRequest } from './admission/lease.ts';
-import type { BackendInfo } from './fleet.ts';
-import type { PoolOrder } from './pools/orders.ts';
-import type { PoolReport } from './pools/pools.ts';
+import type { BackendInfo } from './queue/fleet.ts';
+import type { PoolReport } from './state/pools.ts';
+import type { Registration } from './workers/catalog.ts';
+import type { PoolOrder } from './workers/operator-commands.ts';
 
 /** A checked request to run a job, before the engine has decided on it. */
 export interface Submission extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'deadlineAt' | 'ancestors'> {

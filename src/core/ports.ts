@@ -4,11 +4,11 @@ import type { ErrorInfo } from '../model/errors.ts';
 import type { ResolvedModel, VerifyModel, VerifyResult } from '../model/pool-wire.ts';
 import type { AskRecord, AttemptRecord, BlobRef, Change, JobRecord, WorkerRecord } from '../model/records.ts';
 import type { Commander } from '../model/worker-wire.ts';
-import type { JobEntry } from './entry.ts';
 import type { Outcome, UsedTokens } from './events.ts';
-import type { BackendInfo } from './fleet.ts';
-import type { PoolReport } from './pools/pools.ts';
-import type { State } from './state.ts';
+import type { BackendInfo } from './queue/fleet.ts';
+import type { JobEntry } from './state/job-entry.ts';
+import type { PoolReport } from './state/pools.ts';
+import type { State } from './state/state.ts';
 
 export type { Commander };
 export type Seq = number;

@@ -2,7 +2,7 @@ import type { BackoffPolicy } from '../kit/backoff.ts';
 import type { LimitSpec } from '../model/records.ts';
 import type { Device } from './admission/lease.ts';
 import type { LanePolicy } from './queue/lane.ts';
-import type { StateSettings } from './state.ts';
+import type { StateSettings } from './state/state.ts';
 
 /** What the engine needs to know of the configuration. */
 export interface EngineSettings extends StateSettings, LanePolicy {

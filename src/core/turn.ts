@@ -5,9 +5,9 @@
 import type { Change, RecordKind, RecordKinds } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
 import { settle } from './admission/quota.ts';
-import type { JobEntry } from './entry.ts';
 import type { EngineSettings } from './settings.ts';
-import type { State } from './state.ts';
+import type { JobEntry } from './state/job-entry.ts';
+import type { State } from './state/state.ts';
 
 export interface TurnContext {
   readonly state: State;

@@ -1,10 +1,11 @@
 /** Models, sessions and pools as callers see and order them. What is told is durable. */
-import type { Registration } from '../core/admission/catalog.ts';
-import { modelOf } from '../core/admission/catalog.ts';
+
 import { LIMITS_ID } from '../core/admission/quota.ts';
 import type { Engine, Reply } from '../core/engine.ts';
 import type { EngineEvent } from '../core/events.ts';
-import type { PoolOrder } from '../core/pools/orders.ts';
+import type { Registration } from '../core/workers/catalog.ts';
+import { modelOf } from '../core/workers/catalog.ts';
+import type { PoolOrder } from '../core/workers/operator-commands.ts';
 import { OrchdError } from '../model/errors.ts';
 import type {
   LimitSpec,

@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { PoolKit } from '../../test/fakes/pool-engine.ts';
 import { VirtualEnv } from '../../test/flow/virtual-env.ts';
 import type { EngineEvent } from '../core/events.ts';
-import type { BackendInfo } from '../core/fleet.ts';
 import type { Backend, Inspection } from '../core/ports.ts';
+import type { BackendInfo } from '../core/queue/fleet.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { Effects } from './effects.ts';
 

@@ -9,7 +9,6 @@ import { afterOutput } from '../core/attempts/ending.ts';
 import { mayBeSpared } from '../core/attempts/progress.ts';
 import { due, dueFor, type Effect, type EffectKind } from '../core/due.ts';
 import type { Engine } from '../core/engine.ts';
-import type { JobEntry } from '../core/entry.ts';
 import type { Finding, KillAnswer, Outcome, UsedTokens } from '../core/events.ts';
 import {
   type Backend,
@@ -21,6 +20,7 @@ import {
   type KillReply,
   type OfferReply,
 } from '../core/ports.ts';
+import type { JobEntry } from '../core/state/job-entry.ts';
 import { backoffMs } from '../kit/backoff.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
 import type { Env } from '../kit/env/env.ts';

@@ -1,6 +1,7 @@
 /** Joins jobs and the relay: who follows a job hears its executor, and its end once that is durable. */
-import type { JobEntry } from '../core/entry.ts';
+
 import type { Backend, Commander, ExecutionEvent } from '../core/ports.ts';
+import type { JobEntry } from '../core/state/job-entry.ts';
 import type { Env } from '../kit/env/env.ts';
 import { tokenOf } from '../model/records.ts';
 import { isOpen, isTerminal } from '../model/states.ts';

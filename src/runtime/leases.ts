@@ -1,6 +1,6 @@
 /** Leases as callers see them. */
 import type { Engine, Reply } from '../core/engine.ts';
-import type { HeldLease } from '../core/leases.ts';
+import type { HeldLease } from '../core/state/leases.ts';
 import type { Random } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { BrainClock } from './brain-clock.ts';

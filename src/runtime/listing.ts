@@ -1,7 +1,8 @@
 /** Lists jobs, newest first: those in memory and those in the history, as one sequence. */
-import type { JobEntry } from '../core/entry.ts';
+
 import { type HistoryQuery, type HistoryReads, isAskedFor, type JobBundle } from '../core/ports.ts';
-import type { State } from '../core/state.ts';
+import type { JobEntry } from '../core/state/job-entry.ts';
+import type { State } from '../core/state/state.ts';
 import { OrchdError } from '../model/errors.ts';
 import { JOB_STATES, type JobState } from '../model/states.ts';
 import type { ListRequest } from '../model/submit.ts';

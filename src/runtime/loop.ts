@@ -7,9 +7,9 @@
  * L4  When the store fails, or the engine throws, the loop stops for good and every waiting caller is told.
  */
 import type { Engine, Reply, Steps } from '../core/engine.ts';
-import type { JobEntry } from '../core/entry.ts';
 import type { EngineEvent } from '../core/events.ts';
 import type { Store } from '../core/ports.ts';
+import type { JobEntry } from '../core/state/job-entry.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
 import type { Cancel, Env } from '../kit/env/env.ts';
 import { OrchdError, toOrchdError } from '../model/errors.ts';

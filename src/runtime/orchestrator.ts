@@ -3,9 +3,9 @@
  */
 
 import { Engine, type Reply } from '../core/engine.ts';
-import type { JobEntry } from '../core/entry.ts';
 import type { EngineEvent, ResolveAs } from '../core/events.ts';
 import { type Backend, bundleOf, commanderOf, type PoolManagers } from '../core/ports.ts';
+import type { JobEntry } from '../core/state/job-entry.ts';
 import { checker } from '../kit/check.ts';
 import type { Cancel } from '../kit/env/env.ts';
 import { every } from '../kit/every.ts';

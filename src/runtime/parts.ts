@@ -1,8 +1,9 @@
 /** What an orchestrator is made of. */
-import type { JobEntry } from '../core/entry.ts';
+
 import type { Backend, PoolManagers, Store } from '../core/ports.ts';
 import type { EngineSettings } from '../core/settings.ts';
-import type { State } from '../core/state.ts';
+import type { JobEntry } from '../core/state/job-entry.ts';
+import type { State } from '../core/state/state.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import type { Change } from '../model/records.ts';

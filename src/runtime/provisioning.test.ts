@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PoolKit } from '../../test/fakes/pool-engine.ts';
 import type { EngineEvent } from '../core/events.ts';
-import { infoOf } from '../core/pools/reconcile.ts';
 import type { Backend } from '../core/ports.ts';
+import { infoOf } from '../core/workers/reconcile.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { Provisioning, type ProvisioningParts } from './provisioning.ts';
 

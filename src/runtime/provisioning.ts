@@ -4,8 +4,8 @@
  */
 import { dueWorkers, type WorkerEffect } from '../core/due.ts';
 import type { Engine } from '../core/engine.ts';
-import { backendOf, type PoolReport } from '../core/pools/pools.ts';
 import { type Backend, commanderOf, type PoolManagers, type PoolsListener } from '../core/ports.ts';
+import { backendOf, type PoolReport } from '../core/state/pools.ts';
 import type { Env } from '../kit/env/env.ts';
 import { toOrchdError } from '../model/errors.ts';
 import type { Change } from '../model/records.ts';

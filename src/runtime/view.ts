@@ -1,10 +1,11 @@
 /** What a caller is told of a job: one shape for library, HTTP and command line. */
-import type { JobEntry } from '../core/entry.ts';
+
 import type { JobBundle } from '../core/ports.ts';
 import { explain, type WaitReason } from '../core/scheduling/explain.ts';
-import { startHints } from '../core/scheduling/lifecycle/forecast.ts';
 import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
-import type { State } from '../core/state.ts';
+import type { JobEntry } from '../core/state/job-entry.ts';
+import type { State } from '../core/state/state.ts';
+import { startHints } from '../core/workers/forecast.ts';
 import type { ErrorInfo } from '../model/errors.ts';
 import type { AskRecord, AttemptRecord, JobClass, JobRecord } from '../model/records.ts';
 import { type AttemptState, isTerminal, type JobState } from '../model/states.ts';

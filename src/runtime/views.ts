@@ -1,6 +1,6 @@
 /** Models, sessions and pools in the words of the HTTP surface. */
-import { backendOf, type PoolEntry, type ReportedWorker } from '../core/pools/pools.ts';
-import type { State } from '../core/state.ts';
+import { backendOf, type PoolEntry, type ReportedWorker } from '../core/state/pools.ts';
+import type { State } from '../core/state/state.ts';
 import type { ModelRecord, SessionRecord } from '../model/records.ts';
 
 export interface ModelView {

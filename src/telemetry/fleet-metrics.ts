@@ -1,7 +1,7 @@
 /** Measurements of what runs the jobs: backends, workers, pools and their devices. */
 import { Counter, Gauge, type Registry } from 'prom-client';
-import { backendOf } from '../core/pools/pools.ts';
-import type { State } from '../core/state.ts';
+import { backendOf } from '../core/state/pools.ts';
+import type { State } from '../core/state/state.ts';
 import { histogram } from './buckets.ts';
 import type { Tally, WorkerCounts } from './tally.ts';
 

@@ -1,5 +1,5 @@
 /** How long jobs waited and ran, as far as their records say. */
-import type { JobEntry } from '../core/entry.ts';
+import type { JobEntry } from '../core/state/job-entry.ts';
 import type { JobRecord } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
 

@@ -1,6 +1,6 @@
 /** What is measured, in the words of the vocabulary and of docs/operations/metrics.md. Nothing here decides anything. */
 import { Counter, Gauge, Registry } from 'prom-client';
-import type { State } from '../core/state.ts';
+import type { State } from '../core/state/state.ts';
 import { OrchdError } from '../model/errors.ts';
 import { DEFAULT_TENANT, uidOf } from '../model/records.ts';
 import type { SubmitOutcome } from '../runtime/submissions.ts';

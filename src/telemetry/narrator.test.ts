@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FAILED, FAILED_FOR_NOW, SUCCESS } from '../../test/fakes/engine-kit.ts';
 import { WatchedPools } from '../../test/fakes/watched-pools.ts';
-import type { JobEntry } from '../core/entry.ts';
+import type { JobEntry } from '../core/state/job-entry.ts';
 import { createLogger, type LogLevel } from '../kit/logger.ts';
 import { Narrator, SENTENCES, WORKER_SENTENCES } from './narrator.ts';
 

@@ -2,9 +2,10 @@
  * Tells the story of every job and every worker in the log: one line per move, with the fields that let a machine
  * follow it and a sentence that lets a person. A subscriber of durable changes; what it says has happened.
  */
-import type { JobEntry } from '../core/entry.ts';
+
 import { jobPosition } from '../core/scheduling/predict.ts';
-import type { State } from '../core/state.ts';
+import type { JobEntry } from '../core/state/job-entry.ts';
+import type { State } from '../core/state/state.ts';
 import type { LogFields, Logger } from '../kit/logger.ts';
 import type { Change, JobRecord, WorkerRecord } from '../model/records.ts';
 import { isTerminal, type JobState } from '../model/states.ts';

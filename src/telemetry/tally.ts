@@ -2,9 +2,8 @@
  * What has happened, in plain numbers: a subscriber of durable changes. Labels are put on when somebody asks,
  * since they cost more than a submit.
  */
-import type { JobEntry } from '../core/entry.ts';
-import { PredictionError } from '../core/scheduling/prediction-error.ts';
-import type { State } from '../core/state.ts';
+import type { JobEntry } from '../core/state/job-entry.ts';
+import type { State } from '../core/state/state.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { AttemptRecord, Change, JobRecord } from '../model/records.ts';
 import { isOpen, isTerminal } from '../model/states.ts';
@@ -12,6 +11,7 @@ import type { Observer } from '../runtime/parts.ts';
 import type { SubmitOutcome } from '../runtime/submissions.ts';
 import { Buckets } from './buckets.ts';
 import { schedulingMs } from './latency.ts';
+import { PredictionError } from './prediction-error.ts';
 import { leaveReason, startReason, WorkerBook, type WorkerMove } from './worker-book.ts';
 
 /** Predictions whose jobs still wait; what comes beyond is not compared. */

@@ -2,8 +2,8 @@
  * What happens to workers, in the words of those who tell and count it. Keeps the last record of each: one that
  * has gone is gone from the state too by the time that this is heard.
  */
-import { backendOf } from '../core/pools/pools.ts';
-import type { State } from '../core/state.ts';
+import { backendOf } from '../core/state/pools.ts';
+import type { State } from '../core/state/state.ts';
 import type { WorkerRecord } from '../model/records.ts';
 
 export type WorkerWhat =

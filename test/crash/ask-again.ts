@@ -2,7 +2,7 @@
  * What a client does when the brain is back: it repeats the request whose answer it never got. And what a second
  * client may try at that moment: the same keys.
  */
-import type { JobEntry } from '../../src/core/entry.ts';
+import type { JobEntry } from '../../src/core/state/job-entry.ts';
 import { isTerminal } from '../../src/model/states.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import type { Folders } from './folders.ts';

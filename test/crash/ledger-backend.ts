@@ -3,7 +3,7 @@
  * tombstones and results outlive the brain. What runs when the brain dies goes on as soon as somebody opens
  * the ledger again; it is not started a second time.
  */
-import type { BackendInfo } from '../../src/core/fleet.ts';
+
 import type {
   Backend,
   Commander,
@@ -17,6 +17,7 @@ import type {
   Offer,
   OfferReply,
 } from '../../src/core/ports.ts';
+import type { BackendInfo } from '../../src/core/queue/fleet.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { errorInfo } from '../../src/model/errors.ts';
 import type { AppendFile } from './append-file.ts';

@@ -1,8 +1,8 @@
 /** Opens a folder after a crash, lets everything come to its end, and checks what must hold. */
 import fs from 'node:fs';
 import { join } from 'node:path';
-import type { JobEntry } from '../../src/core/entry.ts';
 import type { StoreEvents } from '../../src/core/ports.ts';
+import type { JobEntry } from '../../src/core/state/job-entry.ts';
 import { stableHash } from '../../src/kit/hash.ts';
 import { isTerminal } from '../../src/model/states.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';

@@ -1,5 +1,5 @@
 /** What recovery makes of a folder, as one text that does not depend on who recovered it or how often. */
-import { State } from '../../src/core/state.ts';
+import { State } from '../../src/core/state/state.ts';
 import { RealDisk } from '../../src/kit/env/real-disk.ts';
 import { stableHash } from '../../src/kit/hash.ts';
 import { paths } from '../../src/stores/journal/layout.ts';

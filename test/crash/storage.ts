@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { JobBundle } from '../../src/core/ports.ts';
-import type { State } from '../../src/core/state.ts';
+import type { State } from '../../src/core/state/state.ts';
 import { stableHash } from '../../src/kit/hash.ts';
 import type { Body, JobRecord } from '../../src/model/records.ts';
 import { SqliteHistory } from '../../src/stores/journal/history-sqlite.ts';

@@ -1,7 +1,6 @@
 /** A bare engine to play with: a clock that is moved by hand, quick submits, and answers of made-up backends. */
 import type { SubmitAnswer } from '../../src/core/admission/submit.ts';
 import { Engine, type Step } from '../../src/core/engine.ts';
-import { JobEntry } from '../../src/core/entry.ts';
 import type {
   EngineEvent,
   Finding,
@@ -10,8 +9,9 @@ import type {
   Outcome,
   Submission,
 } from '../../src/core/events.ts';
-import type { BackendInfo } from '../../src/core/fleet.ts';
+import type { BackendInfo } from '../../src/core/queue/fleet.ts';
 import { type EngineSettings, POOL_DEFAULTS } from '../../src/core/settings.ts';
+import { JobEntry } from '../../src/core/state/job-entry.ts';
 import { errorInfo, OrchdError } from '../../src/model/errors.ts';
 import { FRESH_JOB } from '../../src/model/moves.ts';
 import { type AskRecord, type Change, tokenOf } from '../../src/model/records.ts';

@@ -14,7 +14,7 @@ import type {
   ResolveAs,
 } from '../../src/core/events.ts';
 import { type EngineSettings, POOL_DEFAULTS } from '../../src/core/settings.ts';
-import type { State } from '../../src/core/state.ts';
+import type { State } from '../../src/core/state/state.ts';
 import { errorInfo } from '../../src/model/errors.ts';
 import { isTerminal } from '../../src/model/states.ts';
 import {

@@ -2,7 +2,7 @@
  * An executor that misbehaves on purpose. It stands for another machine: it outlives the brain, keeps a ledger
  * of everything it really ran, and by its script delays, loses, repeats, refuses, hangs, forgets and lies.
  */
-import type { BackendInfo } from '../../src/core/fleet.ts';
+
 import {
   type Backend,
   type Commander,
@@ -17,6 +17,7 @@ import {
   type Offer,
   type OfferReply,
 } from '../../src/core/ports.ts';
+import type { BackendInfo } from '../../src/core/queue/fleet.ts';
 import { errorInfo } from '../../src/model/errors.ts';
 import type { World } from './world.ts';
 

@@ -3,7 +3,7 @@
  * checkpoints are written by the code that writes real ones.
  */
 import { join } from 'node:path';
-import { State } from '../../src/core/state.ts';
+import { State } from '../../src/core/state/state.ts';
 import type { Disk } from '../../src/kit/env/env.ts';
 import { errorInfo } from '../../src/model/errors.ts';
 import {

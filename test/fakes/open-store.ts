@@ -1,6 +1,6 @@
 /** Opens a data folder on any disk as a brain would, without a brain: the records and what was warned of. */
 import type { StoreEvents } from '../../src/core/ports.ts';
-import type { State } from '../../src/core/state.ts';
+import type { State } from '../../src/core/state/state.ts';
 import type { Disk, Env, Timers } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';

@@ -1,8 +1,9 @@
 /** An engine with pools whose managers do as they are told, at once or when asked to. */
-import type { Registration } from '../../src/core/admission/catalog.ts';
+
 import { dueWorkers } from '../../src/core/due.ts';
-import type { Device, PoolReport, ReportedWorker } from '../../src/core/pools/pools.ts';
 import { type EngineSettings, POOL_DEFAULTS, type PoolSettings } from '../../src/core/settings.ts';
+import type { Device, PoolReport, ReportedWorker } from '../../src/core/state/pools.ts';
+import type { Registration } from '../../src/core/workers/catalog.ts';
 import { errorInfo } from '../../src/model/errors.ts';
 import type { WorkerRecord } from '../../src/model/records.ts';
 import { EngineKit, type Fields } from './engine-kit.ts';

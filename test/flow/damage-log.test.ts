@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import type { State } from '../../src/core/state.ts';
+import type { State } from '../../src/core/state/state.ts';
 import { OrchdError } from '../../src/model/errors.ts';
 import { SECTOR_BYTES } from '../../src/stores/journal/frame.ts';
 import { segmentName } from '../../src/stores/journal/layout.ts';

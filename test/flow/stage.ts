@@ -2,7 +2,7 @@
  * A backend whose jobs a test begins to see when they start and ends when it likes. It keeps results and outlives
  * the brains it serves, as another machine would; every call it got is in its books.
  */
-import type { BackendInfo } from '../../src/core/fleet.ts';
+
 import type {
   Backend,
   ExecutionEvent,
@@ -13,6 +13,7 @@ import type {
   Offer,
   OfferReply,
 } from '../../src/core/ports.ts';
+import type { BackendInfo } from '../../src/core/queue/fleet.ts';
 
 import { within } from './flow-kit.ts';
 

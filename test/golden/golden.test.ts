@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { crc32 } from 'node:zlib';
 import type { Backend, StoreEvents } from '../../src/core/ports.ts';
-import { State } from '../../src/core/state.ts';
+import { State } from '../../src/core/state/state.ts';
 import { createOrchestrator } from '../../src/index.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';

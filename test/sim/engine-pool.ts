@@ -2,9 +2,9 @@
 import type { Engine } from '../../src/core/engine.ts';
 import { Engine as RealEngine } from '../../src/core/engine.ts';
 import type { EngineEvent } from '../../src/core/events.ts';
-import type { ReportedWorker } from '../../src/core/pools/pools.ts';
-import { backendOf } from '../../src/core/pools/pools.ts';
 import { POOL_DEFAULTS } from '../../src/core/settings.ts';
+import type { ReportedWorker } from '../../src/core/state/pools.ts';
+import { backendOf } from '../../src/core/state/pools.ts';
 import type { Change, WorkerRecord } from '../../src/model/records.ts';
 import { tokenOf } from '../../src/model/records.ts';
 import { SETTINGS, SUCCESS, submission } from '../fakes/engine-kit.ts';

@@ -1,6 +1,6 @@
 /** What must hold, checked from the state, from the raw log and from the ledgers of others. */
 import { due } from '../../src/core/due.ts';
-import type { State } from '../../src/core/state.ts';
+import type { State } from '../../src/core/state/state.ts';
 import type { AttemptRecord, Change, JobRecord } from '../../src/model/records.ts';
 import { ATTEMPT_TRANSITIONS, isTerminal, JOB_TRANSITIONS } from '../../src/model/states.ts';
 import type { FakeExecutor, Run } from '../fakes/executor.ts';

@@ -1,7 +1,8 @@
 /** The place of a job that waits, as comments of its stream. */
-import { startHints } from '../../core/scheduling/lifecycle/forecast.ts';
+
 import { jobPosition, predictStartMs } from '../../core/scheduling/predict.ts';
-import type { State } from '../../core/state.ts';
+import type { State } from '../../core/state/state.ts';
+import { startHints } from '../../core/workers/forecast.ts';
 import type { Cancel, Env } from '../../kit/env/env.ts';
 
 export interface PlaceParts {

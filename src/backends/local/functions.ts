@@ -2,7 +2,7 @@
  * Functions of this process as a backend. It says so itself: what runs here dies with the process and results
  * are not kept, so after a restart the outcome of an open attempt is unknown.
  */
-import type { BackendInfo } from '../../core/fleet.ts';
+
 import {
   type Backend,
   type Commander,
@@ -16,6 +16,7 @@ import {
   type Offer,
   type OfferReply,
 } from '../../core/ports.ts';
+import type { BackendInfo } from '../../core/queue/fleet.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
 import type { Labels } from '../../model/records.ts';

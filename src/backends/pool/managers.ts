@@ -1,7 +1,8 @@
 /** The pool managers that are configured, and those that have registered, with the ways to their workers. */
-import type { BackendInfo } from '../../core/fleet.ts';
-import { infoOf } from '../../core/pools/reconcile.ts';
+
 import type { Backend, PoolManagers, PoolsListener, WorkerOrder } from '../../core/ports.ts';
+import type { BackendInfo } from '../../core/queue/fleet.ts';
+import { infoOf } from '../../core/workers/reconcile.ts';
 import type { Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
 import { OrchdError } from '../../model/errors.ts';

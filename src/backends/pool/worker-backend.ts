@@ -3,7 +3,6 @@
  * answers an offer is kept for the reader that follows, so that a job costs one request.
  */
 import type { UsedTokens } from '../../core/events.ts';
-import type { BackendInfo } from '../../core/fleet.ts';
 import type {
   Backend,
   Commander,
@@ -17,6 +16,7 @@ import type {
   Offer,
   OfferReply,
 } from '../../core/ports.ts';
+import type { BackendInfo } from '../../core/queue/fleet.ts';
 import { checker } from '../../kit/check.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import { type ErrorInfo, errorInfo, isErrorCode, OrchdError } from '../../model/errors.ts';

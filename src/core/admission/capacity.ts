@@ -5,8 +5,8 @@
 import { errorInfo, OrchdError } from '../../model/errors.ts';
 import { die } from '../../model/moves.ts';
 import type { JobClass } from '../../model/records.ts';
-import type { JobEntry } from '../entry.ts';
 import type { Submission } from '../events.ts';
+import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 
 const OVER_CAPACITY_RETRY_MS = 1000;

@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { EngineKit, refusal } from '../../../test/fakes/engine-kit.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { EngineEvent } from '../events.ts';
-import type { HeldLease } from '../leases.ts';
 import { explain } from '../scheduling/explain.ts';
+import type { HeldLease } from '../state/leases.ts';
 
 const TTL = 9000;
 const DEVICES = [

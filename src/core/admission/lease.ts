@@ -1,8 +1,8 @@
 /** Leases: who gets which device, and for how long. */
 import { OrchdError } from '../../model/errors.ts';
 import type { LeaseRecord } from '../../model/records.ts';
-import type { BackendInfo } from '../fleet.ts';
-import type { HeldLease, Leases } from '../leases.ts';
+import type { BackendInfo } from '../queue/fleet.ts';
+import type { HeldLease, Leases } from '../state/leases.ts';
 import type { Turn } from '../turn.ts';
 
 /** A device whose memory is lent out. */

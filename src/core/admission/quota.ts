@@ -2,11 +2,11 @@
 import { OrchdError } from '../../model/errors.ts';
 import type { AskRecord, LimitSpec, LimitsRecord } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
-import type { JobEntry } from '../entry.ts';
 import type { Submission } from '../events.ts';
+import { scopes } from '../limits/limit.ts';
+import type { Reservation } from '../limits/limiter.ts';
+import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
-import { scopes } from './limits/limit.ts';
-import type { Reservation } from './limits/limiter.ts';
 
 /** The one record of this kind. */
 export const LIMITS_ID = 'limits';

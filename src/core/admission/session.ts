@@ -1,8 +1,8 @@
 /** Conversations: how much they have used, how much they may, and where their context is. */
 import { OrchdError } from '../../model/errors.ts';
 import { type SessionRecord, scoped } from '../../model/records.ts';
-import type { JobEntry } from '../entry.ts';
 import type { Submission } from '../events.ts';
+import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { forgetSpent } from './quota.ts';
 

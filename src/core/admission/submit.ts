@@ -5,13 +5,13 @@
 import { OrchdError } from '../../model/errors.ts';
 import { type AskRecord, scoped, uidOf } from '../../model/records.ts';
 import { isTerminal, type JobState } from '../../model/states.ts';
-import type { JobEntry } from '../entry.ts';
 import type { EndedJob, Submission } from '../events.ts';
-import { noteArrival, startHints } from '../scheduling/lifecycle/forecast.ts';
 import { jobPosition, predictStartMs } from '../scheduling/predict.ts';
+import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
+import { resolveModel } from '../workers/catalog.ts';
+import { noteArrival, startHints } from '../workers/forecast.ts';
 import { makeRoom } from './capacity.ts';
-import { resolveModel } from './catalog.ts';
 import { reserve } from './quota.ts';
 import { checkBudget, noteTurn } from './session.ts';
 

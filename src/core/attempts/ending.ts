@@ -7,10 +7,10 @@ import { cancelled, die, end, fail, retry, start, succeed } from '../../model/mo
 import { type AskRecord, type AttemptRecord, scoped } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import { noteUsed } from '../admission/session.ts';
-import type { JobEntry } from '../entry.ts';
 import type { Outcome, UsedTokens } from '../events.ts';
-import { noteServed } from '../scheduling/lifecycle/forecast.ts';
+import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
+import { noteServed } from '../workers/forecast.ts';
 
 const LONGEST_WAIT_MS = 24 * 3_600_000;
 

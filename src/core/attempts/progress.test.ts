@@ -9,7 +9,7 @@ import {
   SUCCESS,
 } from '../../../test/fakes/engine-kit.ts';
 import { errorInfo } from '../../model/errors.ts';
-import type { BackendInfo } from '../fleet.ts';
+import type { BackendInfo } from '../queue/fleet.ts';
 
 function claimed(fields: Fields = {}, backend: Partial<BackendInfo> = {}): EngineKit {
   const kit = new EngineKit();

@@ -6,8 +6,8 @@ import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
 import { abandon, accept, confirm, lose, loseAttempt, orderKill, start, unclaim } from '../../model/moves.ts';
 import type { KillWhy, OnUnknown } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
-import type { JobEntry } from '../entry.ts';
 import type { Finding, KillAnswer, OfferAnswer } from '../events.ts';
+import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { boundedWait, cancelJob, endAttempt, endBadly, expire, timeoutError } from './ending.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { makeEntry } from '../../../test/fakes/engine-kit.ts';
-import type { JobEntry } from '../entry.ts';
+import type { JobEntry } from '../state/job-entry.ts';
 import { ClassQueue } from './class-queue.ts';
 
 /** The same promises, kept the slow way: lists that are searched from end to end. */

@@ -3,11 +3,11 @@
  * that was charged least is next, and a flow that was away does not save up.
  */
 
+import { IndexedHeap } from '../../kit/indexed-heap.ts';
 import { uidOf } from '../../model/records.ts';
-import { DecayedRate } from '../decayed-rate.ts';
-import type { JobEntry } from '../entry.ts';
+import type { JobEntry } from '../state/job-entry.ts';
+import { DecayedRate } from './decayed-rate.ts';
 import { Flow } from './flow.ts';
-import { IndexedHeap } from './heap.ts';
 
 const FLOW_PLACE = {
   get: (flow: Flow) => flow.pos,

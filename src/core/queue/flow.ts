@@ -1,8 +1,9 @@
 /**
  * The waiting jobs of one principal in one class of one lane: best score first, then first come.
  */
-import type { JobEntry } from '../entry.ts';
-import { IndexedHeap } from './heap.ts';
+
+import { IndexedHeap } from '../../kit/indexed-heap.ts';
+import type { JobEntry } from '../state/job-entry.ts';
 
 const QUEUE_PLACE = {
   get: (entry: JobEntry) => entry.queuePos,

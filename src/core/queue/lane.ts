@@ -3,9 +3,9 @@
  * `batchMaxWaitMs`, batch gets at least one pick in `batchShare`.
  */
 import type { JobClass, Labels } from '../../model/records.ts';
-import type { JobEntry } from '../entry.ts';
-import type { BackendEntry } from '../fleet.ts';
+import type { JobEntry } from '../state/job-entry.ts';
 import { ClassQueue } from './class-queue.ts';
+import type { BackendEntry } from './fleet.ts';
 import { ServiceTimes } from './service-times.ts';
 
 /** What a backend must have to run the jobs of a lane. */

@@ -2,8 +2,8 @@
 
 import { isTerminal } from '../../model/states.ts';
 import { leaseOf } from '../admission/lease.ts';
-import type { JobEntry } from '../entry.ts';
-import type { State } from '../state.ts';
+import type { JobEntry } from '../state/job-entry.ts';
+import type { State } from '../state/state.ts';
 import { jobPosition } from './predict.ts';
 
 export interface WaitReason {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { backendInfo, EngineKit, makeEntry, START, SUCCESS } from '../../../test/fakes/engine-kit.ts';
-import { Fleet } from '../fleet.ts';
+import { Fleet } from '../queue/fleet.ts';
 import { jobPosition, predictStartMs } from './predict.ts';
 
 const predict = (kit: EngineKit, id: string): number | undefined =>

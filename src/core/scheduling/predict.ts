@@ -1,8 +1,9 @@
 /** Estimates told to people who wait. */
-import type { JobEntry } from '../entry.ts';
-import type { BackendEntry } from '../fleet.ts';
+
+import type { BackendEntry } from '../queue/fleet.ts';
 import type { Lane } from '../queue/lane.ts';
 import type { ServiceTimes } from '../queue/service-times.ts';
+import type { JobEntry } from '../state/job-entry.ts';
 
 /** What only the caller can know. */
 export interface StartHints {

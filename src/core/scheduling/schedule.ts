@@ -3,11 +3,11 @@
  */
 import { claim, intend } from '../../model/moves.ts';
 import { tokenOf } from '../../model/records.ts';
-import type { JobEntry } from '../entry.ts';
-import type { BackendEntry } from '../fleet.ts';
+import type { BackendEntry } from '../queue/fleet.ts';
 import type { Turn as ClassTurn, Lane, LanePolicy } from '../queue/lane.ts';
 import type { PoolSettings } from '../settings.ts';
-import type { State } from '../state.ts';
+import type { JobEntry } from '../state/job-entry.ts';
+import type { State } from '../state/state.ts';
 import type { Turn } from '../turn.ts';
 import { place } from './placement/place.ts';
 

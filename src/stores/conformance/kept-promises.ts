@@ -1,6 +1,6 @@
 /** Records that belong to no job: models, sessions, pools, workers, what was learned of demand, limits and what was spent of them. */
 import assert from 'node:assert/strict';
-import type { Registration } from '../../core/admission/catalog.ts';
+import type { Registration } from '../../core/workers/catalog.ts';
 import { KEPT_KINDS } from '../../model/records.ts';
 import { Opened, reopen, type StoreFixture } from './opened.ts';
 import type { Promised } from './promises.ts';

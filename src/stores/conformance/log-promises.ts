@@ -1,7 +1,7 @@
 /** Appending and coming back. */
 import assert from 'node:assert/strict';
 import type { EngineSettings } from '../../core/settings.ts';
-import type { State } from '../../core/state.ts';
+import type { State } from '../../core/state/state.ts';
 import { stableHash } from '../../kit/hash.ts';
 import { NOW, Opened, reopen, type StoreFixture, type Story } from './opened.ts';
 import type { Promised } from './promises.ts';

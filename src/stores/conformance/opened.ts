@@ -1,10 +1,10 @@
 /** An engine on an opened store, with the least of a shell around it: what a store must work with. */
 import assert from 'node:assert/strict';
 import { Engine, type Step } from '../../core/engine.ts';
-import type { JobEntry } from '../../core/entry.ts';
 import type { EngineEvent, Submission } from '../../core/events.ts';
 import { bundleOf, type Seq, type Store } from '../../core/ports.ts';
 import { type EngineSettings, POOL_DEFAULTS } from '../../core/settings.ts';
+import type { JobEntry } from '../../core/state/job-entry.ts';
 import { tokenOf } from '../../model/records.ts';
 
 /** What a store is tested on: everything that differs from store to store. */

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { change, FolderMaker, JobScript, NOW, newState } from '../../../test/fakes/folder-maker.ts';
 import { MemoryDisk } from '../../../test/fakes/memory-disk.ts';
-import { State } from '../../core/state.ts';
+import { State } from '../../core/state/state.ts';
 import type { OpenMode } from '../../kit/env/env.ts';
 import { errorInfo } from '../../model/errors.ts';
 import { BRAIN_ID, type Change } from '../../model/records.ts';

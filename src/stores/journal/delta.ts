@@ -1,6 +1,7 @@
 /** What the log says about each record since the last checkpoint: the last after-image of every one. */
-import { PAST_ATTEMPTS } from '../../core/entry.ts';
+
 import type { JobBundle } from '../../core/ports.ts';
+import { PAST_ATTEMPTS } from '../../core/state/job-entry.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
 import type {
   AskRecord,

@@ -2,7 +2,7 @@
  * One look at a data folder, check by check (doctor.ts says what holds for all of them).
  */
 import type { JobBundle } from '../../core/ports.ts';
-import type { State } from '../../core/state.ts';
+import type { State } from '../../core/state/state.ts';
 import { type Disk, diskErrorCode } from '../../kit/env/env.ts';
 import { stableHash } from '../../kit/hash.ts';
 import { OrchdError } from '../../model/errors.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { FolderMaker, JobScript, NOW, newState } from '../../../test/fakes/folder-maker.ts';
 import type { MemoryDisk } from '../../../test/fakes/memory-disk.ts';
-import type { State } from '../../core/state.ts';
+import type { State } from '../../core/state/state.ts';
 import { createOrchestrator } from '../../index.ts';
 import type { Disk } from '../../kit/env/env.ts';
 import { RealDisk } from '../../kit/env/real-disk.ts';

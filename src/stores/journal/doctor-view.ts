@@ -3,7 +3,7 @@
  * can be written through it.
  */
 import { basename, dirname } from 'node:path';
-import { State } from '../../core/state.ts';
+import { State } from '../../core/state/state.ts';
 import type { Disk, DiskFile, DiskStat, OpenMode } from '../../kit/env/env.ts';
 import type { Paths } from './layout.ts';
 import { recover } from './recover.ts';

@@ -16,7 +16,7 @@ import {
   type StoreCapabilities,
   type StoreEvents,
 } from '../../core/ports.ts';
-import type { State } from '../../core/state.ts';
+import type { State } from '../../core/state/state.ts';
 import { crashpoint } from '../../kit/crashpoint.ts';
 import type { Cancel, Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';

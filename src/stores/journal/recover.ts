@@ -2,9 +2,9 @@
  * Rebuilds the state from a data folder: the newest checkpoint that is whole, then the log behind it.
  */
 import { join } from 'node:path';
-import { JobEntry } from '../../core/entry.ts';
 import type { JobBundle } from '../../core/ports.ts';
-import type { State } from '../../core/state.ts';
+import { JobEntry } from '../../core/state/job-entry.ts';
+import type { State } from '../../core/state/state.ts';
 import type { Disk } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BrainRecord, Change, FailureRecord, LeaseRecord } from '../../model/records.ts';

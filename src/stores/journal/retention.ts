@@ -1,6 +1,6 @@
 /** What may be deleted, and when. */
 import { join } from 'node:path';
-import type { State } from '../../core/state.ts';
+import type { State } from '../../core/state/state.ts';
 import type { Env } from '../../kit/env/env.ts';
 import type { Background } from './background.ts';
 import type { Blobs } from './blobs.ts';

@@ -1,6 +1,6 @@
 /** One value for everything that a state's records say: equal for equal records, however they came about. */
 import { createHash } from 'node:crypto';
-import type { State } from '../../core/state.ts';
+import type { State } from '../../core/state/state.ts';
 import { stableHash } from '../../kit/hash.ts';
 import { KEPT_KINDS } from '../../model/records.ts';
 

@@ -15,7 +15,7 @@ import type {
   StoreEvents,
   Term,
 } from '../../core/ports.ts';
-import type { State } from '../../core/state.ts';
+import type { State } from '../../core/state/state.ts';
 import { crashpoint } from '../../kit/crashpoint.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';

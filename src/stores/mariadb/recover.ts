@@ -1,6 +1,6 @@
 /** From the tables to a state: live jobs with their attempts, the failure cache, the brain. */
-import { JobEntry, PAST_ATTEMPTS } from '../../core/entry.ts';
-import type { State } from '../../core/state.ts';
+import { JobEntry, PAST_ATTEMPTS } from '../../core/state/job-entry.ts';
+import type { State } from '../../core/state/state.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { FailureRecord, KeptChange, KeptKind } from '../../model/records.ts';
 import { isOpen } from '../../model/states.ts';

@@ -11,7 +11,7 @@ import type {
   StoreCapabilities,
   StoreEvents,
 } from '../../core/ports.ts';
-import type { State } from '../../core/state.ts';
+import type { State } from '../../core/state/state.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef, Change } from '../../model/records.ts';

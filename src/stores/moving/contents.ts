@@ -1,6 +1,6 @@
 /** What is moved, and the two ends of a move. */
 import type { JobBundle } from '../../core/ports.ts';
-import type { State } from '../../core/state.ts';
+import type { State } from '../../core/state/state.ts';
 import type { BlobRef, BrainRecord, RecordKind, RecordKinds } from '../../model/records.ts';
 import type { Mark } from './mark.ts';
 

@@ -1,7 +1,7 @@
 /** Reads a data folder without writing to it. */
 import { pathToFileURL } from 'node:url';
 import { bundleOf, type JobBundle } from '../../core/ports.ts';
-import type { State } from '../../core/state.ts';
+import type { State } from '../../core/state/state.ts';
 import type { Disk, Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef } from '../../model/records.ts';

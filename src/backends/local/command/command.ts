@@ -7,7 +7,6 @@
  * C2  An end is reported only when nothing of the execution runs any more.
  */
 import { resolve } from 'node:path';
-import type { BackendInfo } from '../../../core/fleet.ts';
 import {
   type Backend,
   type Commander,
@@ -22,6 +21,7 @@ import {
   type Offer,
   type OfferReply,
 } from '../../../core/ports.ts';
+import type { BackendInfo } from '../../../core/queue/fleet.ts';
 import type { Env } from '../../../kit/env/env.ts';
 import { type ErrorInfo, errorInfo } from '../../../model/errors.ts';
 import { bury, type Look, lookAt, settle } from './executions.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CommandKit, hear, offerOf, sh } from '../../../../test/fakes/command-kit.ts';
-import { fits } from '../../../core/fleet.ts';
+import { fits } from '../../../core/queue/fleet.ts';
 import { demoBackendOptions } from './demo.ts';
 
 test('the demo answers word by word and says what it is', async (t) => {

@@ -1,9 +1,10 @@
 /** Which of the free backends of a lane gets a job, by the configured algorithm. */
-import type { JobEntry } from '../../entry.ts';
-import type { BackendEntry } from '../../fleet.ts';
+
+import type { BackendEntry } from '../../queue/fleet.ts';
 import type { Lane } from '../../queue/lane.ts';
 import type { PoolSettings } from '../../settings.ts';
-import type { State } from '../../state.ts';
+import type { JobEntry } from '../../state/job-entry.ts';
+import type { State } from '../../state/state.ts';
 import { type Candidate, choose } from './score.ts';
 
 export interface Placed {

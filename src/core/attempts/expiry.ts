@@ -1,0 +1,32 @@
+/** What time alone brings about: waits that end, deadlines, timeouts, kills that nobody confirmed. */
+import type { JobEntry } from '../state/job-entry.ts';
+import type { Turn } from '../turn.ts';
+import { cancelJob, expire } from './ending.ts';
+import { kill, lost } from './progress.ts';
+
+export function tick(turn: Turn): void {
+  const { timers } = turn.state;
+  for (let entry = timers.peek(); entry && entry.wakeAt <= turn.now; entry = timers.peek()) {
+    wake(turn, entry);
+    turn.state.settle(entry, turn.now);
+  }
+}
+
+function wake(turn: Turn, entry: JobEntry): void {
+  const { rec, open, deadlineAt } = entry;
+  const pastDeadline = deadlineAt !== undefined && deadlineAt <= turn.now;
+  if (rec.state === 'queued') {
+    if (pastDeadline) expire(turn, entry);
+    return;
+  }
+  if (!open) return;
+  if (open.kill) return giveUpWaiting(turn, entry, pastDeadline);
+  kill(turn, entry, pastDeadline ? 'deadline' : 'timeout');
+}
+
+/** The caller waits no longer; the attempt keeps its slot until its backend confirms the end. */
+function giveUpWaiting(turn: Turn, entry: JobEntry, pastDeadline: boolean): void {
+  if (entry.rec.cancel) cancelJob(turn, entry);
+  else if (pastDeadline) expire(turn, entry);
+  else lost(turn, entry);
+}

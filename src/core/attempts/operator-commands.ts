@@ -1,0 +1,97 @@
+/** What people order: cancel, redrive, resolve. */
+import { errorInfo, OrchdError } from '../../model/errors.ts';
+import { askCancel, redrive, succeed, unclaim } from '../../model/moves.ts';
+import { type SessionRecord, tokenOf } from '../../model/records.ts';
+import { isTerminal } from '../../model/states.ts';
+import { forgetSession } from '../admission/session.ts';
+import { answer, type SubmitAnswer } from '../admission/submit.ts';
+import type { EndedJob, ResolveAs } from '../events.ts';
+import type { JobEntry } from '../state/job-entry.ts';
+import type { Turn } from '../turn.ts';
+import { cancelJob, endBadly } from './ending.ts';
+import { abandonAttempt, kill } from './progress.ts';
+
+/** Cancels a job and everything below it, also when it has ended and left memory. Repeating it is harmless. */
+export function cancel(turn: Turn, uid: string, by: string): SubmitAnswer | undefined {
+  const entry = turn.state.jobs.get(uid);
+  // A copy: what is cancelled leaves the list.
+  const below = [...turn.state.roster.below(uid)];
+  if (!entry && below.length === 0) throw new OrchdError('NOT_FOUND', `there is no job "${uid}"`);
+  if (entry) cancelOne(turn, entry, by);
+  for (const member of below) cancelOne(turn, member, by);
+  return entry && answer(turn, entry, undefined);
+}
+
+function cancelOne(turn: Turn, entry: JobEntry, by: string): void {
+  if (isTerminal(entry.rec.state) || entry.rec.cancel) return;
+  turn.put('job', entry.uid, askCancel(entry.rec, { at: turn.now, by }), 'cancel');
+  if (entry.open) kill(turn, entry, 'cancel');
+  else cancelJob(turn, entry);
+}
+
+/** Ends a conversation with all that is under way in it. */
+export function endSession(turn: Turn, tenant: string, id: string, by: string): SessionRecord {
+  const record = forgetSession(turn, tenant, id);
+  for (const entry of [...turn.state.roster.inSession(tenant, id)]) cancelOne(turn, entry, by);
+  return record;
+}
+
+/** Gives a dead job a new life: tries start anew, attempt numbers go on. */
+export function redriveJob(turn: Turn, uid: string, by: string, known: EndedJob | undefined): JobEntry {
+  const live = turn.state.jobs.get(uid);
+  const job = live?.rec ?? known?.job;
+  const ask = live?.ask ?? known?.ask;
+  if (!job || !ask) throw new OrchdError('NOT_FOUND', `there is no job "${uid}"`);
+  if (job.state !== 'dead') {
+    throw new OrchdError('ILLEGAL_STATE', `only a dead job can be redriven; "${ask.id}" is ${job.state}`);
+  }
+  if (live?.open) {
+    throw new OrchdError('ILLEGAL_STATE', `attempt ${live.open.n} of "${ask.id}" has not ended yet`);
+  }
+  const holder = ask.key === undefined ? undefined : turn.state.roster.byKey(ask.tenant, ask.key);
+  if (holder) {
+    throw new OrchdError('KEY_CONFLICT', `job "${holder.ask.id}" has the key now`, { jobId: holder.ask.id });
+  }
+  if (!live) {
+    // It had left memory: its ask and its attempts come back as they were, then the job record.
+    turn.put('ask', uid, ask, 'redrive');
+    for (const attempt of known?.attempts ?? []) {
+      turn.put('attempt', tokenOf(uid, attempt.n), attempt, 'redrive');
+    }
+  }
+  turn.put('job', uid, redrive(job, turn.now), `redrive:${by}`);
+  const entry = turn.state.jobs.get(uid) as JobEntry;
+  return entry;
+}
+
+/**
+ * Settles a job whose outcome is unknown by the word of an operator. A job that has ended keeps its state; what
+ * is settled is that its last attempt no longer runs.
+ */
+export function resolve(turn: Turn, entry: JobEntry, by: string, how: ResolveAs): void {
+  if (isTerminal(entry.rec.state) && entry.open) {
+    return abandonAttempt(turn, entry, `resolve:${how.as}:${by}`);
+  }
+  if (entry.rec.state !== 'stale') {
+    throw new OrchdError(
+      'ILLEGAL_STATE',
+      `only a job with an unknown outcome can be resolved; "${entry.ask.id}" is ${entry.rec.state}`,
+    );
+  }
+  const cause = `resolve:${how.as}:${by}`;
+  abandonAttempt(turn, entry, cause);
+  if (entry.rec.cancel && how.as !== 'succeeded') return cancelJob(turn, entry);
+  switch (how.as) {
+    case 'retry':
+      turn.put('job', entry.uid, unclaim(entry.rec), cause);
+      break;
+    case 'failed': {
+      const message = how.message ?? 'settled as failed by an operator';
+      endBadly(turn, entry, { ...errorInfo('UNKNOWN_OUTCOME', message), retriable: false }, undefined, false);
+      break;
+    }
+    case 'succeeded':
+      turn.put('job', entry.uid, succeed(entry.rec, turn.now, how.result), cause);
+      break;
+  }
+}

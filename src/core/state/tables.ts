@@ -1,0 +1,131 @@
+/** The records that belong to no job, each kind by its id. Only state.ts writes to them. */
+import type { KeptKind, KeptKinds, ModelRecord, WorkerRecord } from '../../model/records.ts';
+
+export class Table<T> {
+  protected readonly records = new Map<string, T>();
+
+  get size(): number {
+    return this.records.size;
+  }
+
+  get(id: string): T | undefined {
+    return this.records.get(id);
+  }
+
+  entries(): IterableIterator<[string, T]> {
+    return this.records.entries();
+  }
+
+  values(): IterableIterator<T> {
+    return this.records.values();
+  }
+
+  set(id: string, record: T | null): void {
+    if (record === null) this.records.delete(id);
+    else this.records.set(id, record);
+  }
+}
+
+/** In the order in which they were last written. */
+export class RecentTable<T> extends Table<T> {
+  override set(id: string, record: T | null): void {
+    this.records.delete(id);
+    super.set(id, record);
+  }
+
+  /** Stores give records back in orders of their own. */
+  sort(order: (a: T, b: T) => number): void {
+    const sorted = [...this.records].sort(([, a], [, b]) => order(a, b));
+    this.records.clear();
+    for (const [id, record] of sorted) this.records.set(id, record);
+  }
+}
+
+/** The models, found by id, by alias and by what they stand for. */
+export class Catalog extends Table<ModelRecord> {
+  readonly #byName = new Map<string, ModelRecord>();
+
+  override set(id: string, record: ModelRecord | null): void {
+    const former = this.records.get(id);
+    super.set(id, record);
+    if (former) for (const name of namesOf(former)) this.#byName.delete(name);
+    if (record) for (const name of namesOf(record)) this.#byName.set(name, record);
+    // What another model is called too is found again.
+    if (former) for (const other of this.records.values()) this.#index(other);
+  }
+
+  find(name: string): ModelRecord | undefined {
+    return this.records.get(name) ?? this.#byName.get(name);
+  }
+
+  #index(record: ModelRecord): void {
+    for (const name of namesOf(record)) if (!this.#byName.has(name)) this.#byName.set(name, record);
+  }
+}
+
+const namesOf = ({ id, ref, aliases }: ModelRecord): readonly string[] => [id, ref, ...aliases];
+
+/** The workers that there should be, found by their model and by their device. */
+export class Workers extends Table<WorkerRecord> {
+  readonly #byModel = new Index();
+  readonly #byDevice = new Index();
+  readonly #byPool = new Index();
+
+  override set(id: string, record: WorkerRecord | null): void {
+    const former = this.records.get(id);
+    super.set(id, record);
+    if (former && !record) {
+      this.#byModel.remove(former.modelRef, id);
+      this.#byDevice.remove(deviceName(former.pool, former.device), id);
+      this.#byPool.remove(former.pool, id);
+    }
+    // Neither the model nor the device of a worker ever changes.
+    if (!record || former) return;
+    this.#byModel.add(record.modelRef, id);
+    this.#byDevice.add(deviceName(record.pool, record.device), id);
+    this.#byPool.add(record.pool, id);
+  }
+
+  /** Those that have this model. */
+  of(modelRef: string): [string, WorkerRecord][] {
+    return this.#found(this.#byModel.get(modelRef));
+  }
+
+  on(pool: string, device: number): [string, WorkerRecord][] {
+    return this.#found(this.#byDevice.get(deviceName(pool, device)));
+  }
+
+  inPool(pool: string): [string, WorkerRecord][] {
+    return this.#found(this.#byPool.get(pool));
+  }
+
+  #found(ids: Iterable<string>): [string, WorkerRecord][] {
+    return Array.from(ids, (id) => [id, this.records.get(id) as WorkerRecord]);
+  }
+}
+
+const deviceName = (pool: string, device: number): string => `${pool}#${device}`;
+
+class Index {
+  readonly #ids = new Map<string, Set<string>>();
+
+  get(name: string): Iterable<string> {
+    return this.#ids.get(name) ?? NONE;
+  }
+
+  add(name: string, id: string): void {
+    const ids = this.#ids.get(name);
+    if (ids) ids.add(id);
+    else this.#ids.set(name, new Set([id]));
+  }
+
+  remove(name: string, id: string): void {
+    const ids = this.#ids.get(name);
+    ids?.delete(id);
+    if (ids?.size === 0) this.#ids.delete(name);
+  }
+}
+
+const NONE: readonly string[] = [];
+
+export type Tables = { readonly [K in KeptKind]: Table<KeptKinds[K]> };

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { makeEntry } from '../../../test/fakes/engine-kit.ts';
+import { intend } from '../../model/moves.ts';
+import type { AskRecord, AttemptRecord, JobRecord } from '../../model/records.ts';
+import type { JobEntry } from './job-entry.ts';
+import { nextWake } from './wake.ts';
+
+const NEVER = Number.POSITIVE_INFINITY;
+const PATIENCE = 500;
+
+function entry(ask: Partial<AskRecord>, rec: Partial<JobRecord>, open?: Partial<AttemptRecord>): JobEntry {
+  const made = makeEntry(1, ask);
+  made.rec = { ...made.rec, ...rec };
+  if (open) made.open = { ...intend('j1', 1, 'b', undefined, 1, 0), ...open };
+  return made;
+}
+
+const cases: [what: string, wakesAt: number, entry: JobEntry][] = [
+  ['a ready job without a deadline', NEVER, entry({}, {})],
+  ['a ready job at its deadline', 900, entry({ deadlineAt: 900 }, {})],
+  ['a job that waits for its time', 200, entry({ notBefore: 200, deadlineAt: 900 }, {})],
+  ['a job whose deadline comes before its time', 150, entry({ notBefore: 200, deadlineAt: 150 }, {})],
+  ['a job whose time has come', NEVER, entry({ notBefore: 100 }, {})],
+  ['a retry', 300, entry({ notBefore: 50 }, { attempt: 1, notBefore: 300 })],
+  ['a job that was claimed', 900, entry({ deadlineAt: 900, timeoutMs: 50 }, { state: 'claimed' }, {})],
+  [
+    'a running job at its timeout',
+    250,
+    entry({ deadlineAt: 900, timeoutMs: 150 }, { state: 'running', startedAt: 100 }, {}),
+  ],
+  [
+    'a running job at its deadline',
+    200,
+    entry({ deadlineAt: 200, timeoutMs: 150 }, { state: 'running', startedAt: 100 }, {}),
+  ],
+  [
+    'a held unknown at its deadline',
+    900,
+    entry({ deadlineAt: 900, timeoutMs: 50 }, { state: 'stale', startedAt: 1 }, { state: 'unknown' }),
+  ],
+  [
+    'a cancel that nobody confirms',
+    600,
+    entry(
+      {},
+      { state: 'running', cancel: { at: 100, by: 'x' } },
+      { state: 'accepted', kill: { why: 'cancel', at: 100 } },
+    ),
+  ],
+  [
+    'a timeout that nobody confirms',
+    700,
+    entry({}, { state: 'running' }, { state: 'accepted', kill: { why: 'timeout', at: 200 } }),
+  ],
+  [
+    'a deadline that nobody confirms',
+    700,
+    entry({}, { state: 'stale' }, { state: 'unknown', kill: { why: 'deadline', at: 200 } }),
+  ],
+  ['a job that has ended', NEVER, entry({ deadlineAt: 900 }, { state: 'dead' })],
+];
+
+for (const [what, wakesAt, made] of cases) {
+  test(`time wakes ${what} ${wakesAt === NEVER ? 'never' : `at ${wakesAt}`}`, () => {
+    assert.equal(nextWake(made, 100, PATIENCE), wakesAt);
+  });
+}

@@ -1,0 +1,114 @@
+/** What operators order of pools and workers. */
+import { OrchdError } from '../../model/errors.ts';
+import type { PoolRecord, WorkerRecord } from '../../model/records.ts';
+import { backendOf } from '../state/pools.ts';
+import type { Turn } from '../turn.ts';
+import { modelOf } from './catalog.ts';
+import { drain, stop } from './plan.ts';
+import { gone } from './reconcile.ts';
+
+export type PoolOrder =
+  /** Takes nothing new; past the time what still runs there is ended. */
+  | { readonly is: 'drain'; readonly deadlineMs: number | undefined }
+  | { readonly is: 'undrain' }
+  /** Its workers finish and go, and one with this model takes their place. */
+  | { readonly is: 'reload'; readonly model: string }
+  /** An operator's word that it is gone for good, and whatever ran there with it. */
+  | { readonly is: 'forget' };
+
+export function orderPool(turn: Turn, id: string, order: PoolOrder, by: string): PoolRecord | undefined {
+  const { state } = turn;
+  const isKnown = state.pools.get(id) !== undefined || state.workers.inPool(id).length > 0;
+  if (!isKnown) throw new OrchdError('NOT_FOUND', `there is no pool "${id}"`);
+  state.pools.changed = true;
+  switch (order.is) {
+    case 'drain':
+      return drainPool(turn, id, order.deadlineMs, by);
+    case 'undrain':
+      turn.put('pool', id, null, `undrain:${by}`);
+      return undefined;
+    case 'reload':
+      return reloadPool(turn, id, order.model, by);
+    case 'forget':
+      return forgetPool(turn, id);
+  }
+}
+
+function drainPool(turn: Turn, id: string, deadlineMs: number | undefined, by: string): PoolRecord {
+  const drainBy = deadlineMs === undefined ? undefined : turn.now + deadlineMs;
+  const record: PoolRecord = { v: 1, draining: true, drainBy, reload: undefined, by, at: turn.now };
+  turn.put('pool', id, record, `drain:${by}`);
+  for (const [worker, entry] of turn.state.workers.inPool(id))
+    letGo(turn, worker, entry, `the pool is drained by ${by}`);
+  return record;
+}
+
+function reloadPool(turn: Turn, id: string, name: string, by: string): PoolRecord {
+  const model = modelOf(turn.state, name);
+  if (model.state === 'retired') {
+    throw new OrchdError('ADMISSION_REJECT', `the model "${model.id}" is retired`, {
+      reason: 'model_retired',
+    });
+  }
+  const devices = turn.state.pools.get(id)?.report.devices ?? [];
+  if (!devices.some(({ totalBytes }) => totalBytes >= model.vramBytes)) {
+    throw new OrchdError('INSUFFICIENT_VRAM', `no device of "${id}" is large enough for "${model.id}"`, {
+      retriable: false,
+    });
+  }
+  const record: PoolRecord = {
+    v: 1,
+    draining: undefined,
+    drainBy: undefined,
+    reload: model.id,
+    by,
+    at: turn.now,
+  };
+  turn.put('pool', id, record, `reload:${by}`);
+  for (const [worker, entry] of turn.state.workers.inPool(id)) {
+    if (entry.modelRef !== model.ref) letGo(turn, worker, entry, `the pool is reloaded by ${by}`);
+  }
+  return record;
+}
+
+/** Nobody can be asked about what ran there: without this word it would be waited for. */
+function forgetPool(turn: Turn, id: string): undefined {
+  const { pools, workers, tables } = turn.state;
+  if (pools.get(id)?.up) {
+    throw new OrchdError(
+      'ILLEGAL_STATE',
+      `the pool "${id}" answers: drain it instead, or stop its manager first`,
+    );
+  }
+  for (const [worker, record] of workers.inPool(id)) gone(turn, worker, record);
+  if (tables.pool.get(id)) turn.put('pool', id, null, 'forgotten');
+  pools.known.delete(id);
+  pools.awaited.delete(id);
+}
+
+/** By an operator's word: one that has work finishes it first, unless it is said to be dead. */
+export function evictWorker(turn: Turn, id: string, by: string, isDead: boolean): WorkerRecord {
+  const record = turn.state.workers.get(id);
+  if (!record) throw new OrchdError('WORKER_NOT_FOUND', `there is no worker "${id}"`);
+  if (isDead) {
+    bury(turn, id, record);
+    return record;
+  }
+  letGo(turn, id, record, `evicted by ${by}`);
+  return turn.state.workers.get(id) ?? record;
+}
+
+/** Its manager has forgotten it, and nobody else can say that its process is gone. */
+function bury(turn: Turn, id: string, record: WorkerRecord): void {
+  const pool = turn.state.pools.get(record.pool);
+  if (pool?.up && pool.workers.has(id)) {
+    throw new OrchdError('ILLEGAL_STATE', `its pool shows the worker "${id}": evict it instead`);
+  }
+  gone(turn, id, record);
+}
+
+function letGo(turn: Turn, id: string, record: WorkerRecord, why: string): void {
+  const used = turn.state.fleet.usedSlots(backendOf(record.pool, id));
+  if (used === 0) stop(turn, { id, record }, why);
+  else drain(turn, { id, record }, why);
+}

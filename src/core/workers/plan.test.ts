@@ -1,0 +1,395 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { SUCCESS } from '../../../test/fakes/engine-kit.ts';
+import { GB, PoolKit } from '../../../test/fakes/pool-engine.ts';
+import { OrchdError } from '../../model/errors.ts';
+import { dueWorkers } from '../due.ts';
+import { explain } from '../scheduling/explain.ts';
+
+const finish = (kit: PoolKit, id: string): void => {
+  if (kit.job(id).open?.state === 'intended') kit.accept(id);
+  kit.end(id, SUCCESS);
+};
+
+const causes = (kit: PoolKit): string[] =>
+  kit.log.filter(({ change }) => change.kind === 'worker').map(({ change }) => change.cause);
+
+describe('a worker that is needed', () => {
+  test('[ORCH-1040] is ordered on a device with enough free memory; its job is placed when it is ready', () => {
+    const kit = new PoolKit();
+    kit.pool('small', [8]);
+    kit.pool('large', [4, 24]);
+    const ref = kit.model('m');
+    kit.ask('a', 'm');
+    const [order] = dueWorkers(kit.engine.state);
+    assert.deepEqual(
+      [order?.kind, order?.record.pool, order?.record.device, order?.record.modelRef],
+      ['start', 'large', 1, ref],
+    );
+    assert.equal(kit.state('a'), 'queued', 'nothing is placed before it is ready');
+    kit.carryOut('start', order!.id, order!.record);
+    kit.set('large', order!.id, { status: 'starting' });
+    kit.report('large');
+    assert.equal(kit.state('a'), 'queued');
+    kit.set('large', order!.id, { status: 'ready' });
+    kit.report('large');
+    assert.deepEqual([kit.state('a'), kit.workerOf('a')], ['claimed', `large/${order!.id}`]);
+  });
+
+  test('is not started again where the one that is there cannot be used; elsewhere it is', () => {
+    const kit = new PoolKit({ minResidentMs: 0 });
+    kit.pool('p', [24]);
+    kit.model('m');
+    kit.ask('a', 'm');
+    const [order] = dueWorkers(kit.engine.state);
+    kit.carryOut('start', order!.id, order!.record);
+    kit.set('p', order!.id, { unusable: 'its address is odd' });
+    for (let time = 0; time < 3; time++) {
+      kit.report('p');
+      assert.deepEqual(kit.obey(), []);
+      kit.pass(1000);
+    }
+    assert.deepEqual([kit.workers(), kit.state('a')], [['m running'], 'queued']);
+    const waits = explain(kit.engine.state, kit.job('a'));
+    assert.equal(waits?.text, 'its worker cannot be used: its address is odd');
+    kit.pool('q', [24]);
+    assert.deepEqual(kit.obey(), ['start m']);
+    assert.match(kit.workerOf('a'), /^q\//);
+  });
+
+  test('is started for those who were there before their model was changed, with what they asked for', () => {
+    const kit = new PoolKit();
+    kit.pool('p', [24]);
+    const ref = kit.model('m');
+    kit.model('other', { vramBytes: 20 * GB });
+    kit.ask('x', 'other');
+    kit.obey();
+    kit.accept('x');
+    kit.ask('a', 'm');
+    kit.model('m', { ref: 'file:/models/m-2.gguf' });
+    finish(kit, 'x');
+    kit.pass(1000);
+    kit.obey();
+    assert.equal(kit.state('a'), 'claimed');
+    assert.deepEqual(
+      [...kit.engine.state.workers.values()].map((each) => each.modelRef),
+      [ref],
+    );
+  });
+
+  test('is started for a lane that those who are there cannot serve: another label, a longer context', () => {
+    const kit = new PoolKit();
+    kit.pool('us', [24], { region: 'us' });
+    kit.pool('eu', [24], { region: 'eu' });
+    kit.model('m', { contextLength: 4096 });
+    kit.ask('a', 'm', { labels: { region: 'us' } });
+    kit.obey();
+    kit.accept('a');
+    kit.ask('b', 'm', { labels: { region: 'eu' } });
+    kit.obey();
+    assert.match(kit.workerOf('b'), /^eu\//);
+    kit.model('m', { contextLength: 32_768 });
+    kit.ask('c', 'm', { contextTokens: 20_000 });
+    kit.obey();
+    assert.equal(kit.state('c'), 'claimed');
+  });
+
+  test('is started once where it has less context than the catalog says, and those who wait are told', () => {
+    const kit = new PoolKit();
+    kit.pool('p', [200]);
+    kit.model('m', { contextLength: 32_768 });
+    kit.ask('a', 'm', { contextTokens: 20_000 });
+    const [order] = dueWorkers(kit.engine.state);
+    kit.carryOut('start', order!.id, order!.record);
+    kit.set('p', order!.id, { contextLength: 4096 });
+    kit.report('p');
+    for (let time = 0; time < 3; time++) {
+      kit.pass(1000);
+      assert.deepEqual(kit.obey(), []);
+    }
+    const waits = explain(kit.engine.state, kit.job('a'));
+    assert.equal(waits?.text, 'its worker cannot be used: its context is shorter than the catalog says');
+  });
+
+  test('is started elsewhere where one pool cannot; those who wait fail when none of them can', () => {
+    const kit = new PoolKit({ startTries: 2 });
+    for (const [at, id] of ['a', 'b', 'c'].entries()) kit.pool(id, [60 - 10 * at]);
+    kit.model('m');
+    kit.ask('j', 'm');
+    const refuse = (...pools: string[]): string[] => {
+      const tried: string[] = [];
+      for (let [order] = dueWorkers(kit.engine.state); order?.kind === 'start'; ) {
+        const { id, record } = order;
+        tried.push(record.pool);
+        if (!pools.includes(record.pool)) kit.carryOut('start', id, record);
+        else kit.step({ type: 'start-failed', worker: id, error: new OrchdError('MODEL_NOT_FOUND').info() });
+        kit.report(record.pool);
+        [order] = dueWorkers(kit.engine.state);
+      }
+      return tried;
+    };
+    assert.deepEqual(refuse('a', 'b'), ['a', 'b', 'c']);
+    assert.match(kit.workerOf('j'), /^c\//);
+    kit.model('n');
+    kit.ask('k', 'n');
+    assert.deepEqual(refuse('a', 'b', 'c'), ['a', 'b', 'c']);
+    assert.deepEqual([kit.state('k'), kit.job('k').rec.error?.code], ['dead', 'MODEL_NOT_FOUND']);
+  });
+
+  test('is started however many of its kind were in pools that are gone', () => {
+    const kit = new PoolKit({ maxWorkersPerModel: 2 });
+    kit.model('m');
+    for (let n = 0; n < 4; n++) {
+      kit.pool(`machine-${n}`, [24]);
+      kit.ask(`j${n}`, 'm');
+      kit.obey();
+      assert.match(kit.workerOf(`j${n}`), new RegExp(`^machine-${n}/`));
+      finish(kit, `j${n}`);
+      kit.step({ type: 'pool-lost', id: `machine-${n}` });
+    }
+  });
+
+  test('is started once for all who wait', () => {
+    const kit = new PoolKit();
+    kit.pool('p', [80]);
+    kit.model('m', { slots: 4 });
+    for (let n = 0; n < 50; n++) kit.ask(`j${n}`, 'm', { class: n % 2 ? 'interactive' : 'batch' });
+    for (let n = 0; n < 5; n++) kit.step({ type: 'tick' });
+    assert.deepEqual(kit.workers(), ['m starting']);
+    assert.deepEqual(kit.obey(), ['start m']);
+    assert.equal(kit.claims.length, 4);
+  });
+
+  test('[ORCH-1041] is never ordered where no device is large enough: the job is refused at once', () => {
+    const kit = new PoolKit();
+    kit.pool('p', [8, 12]);
+    kit.model('huge', { vramBytes: 13 * GB });
+    kit.model('fits', { vramBytes: 12 * GB });
+    const refused = kit.trySubmit('a', { type: 'inference', model: 'huge' });
+    assert.ok(refused instanceof OrchdError);
+    assert.deepEqual([refused.code, refused.retriable], ['INSUFFICIENT_VRAM', false]);
+    kit.ask('b', 'fits');
+    assert.deepEqual(kit.obey(), ['start fits']);
+    // One that fits, but not beside what is there, waits: room can be made.
+    kit.ask('c', 'fits', { labels: { pool: 'p' } });
+    assert.equal(kit.state('c'), 'queued');
+  });
+
+  test('[ORCH-1042] is tried once more when it does not become ready in time; then those who wait fail', () => {
+    const kit = new PoolKit({ startTimeoutMs: 60_000 });
+    kit.pool('p', [80]);
+    const ref = kit.model('m');
+    kit.ask('a', 'm');
+    kit.ask('b', 'm', { class: 'interactive' });
+    kit.pass(74_000);
+    assert.deepEqual(kit.workers(), ['m starting'], 'a manager gives up by itself after 60 s');
+    kit.pass(2000);
+    assert.deepEqual(kit.workers(), ['m starting', 'm stopping']);
+    assert.deepEqual([kit.state('a'), kit.state('b')], ['queued', 'queued']);
+    kit.pass(76_000);
+    assert.deepEqual([kit.state('a'), kit.state('b')], ['dead', 'dead']);
+    assert.equal(kit.job('a').rec.error?.code, 'WORKER_START_TIMEOUT');
+    assert.equal(kit.job('a').rec.error?.retriable, true);
+    // For a while none is tried, then again.
+    kit.ask('c', 'm');
+    kit.pass(1000);
+    assert.equal(
+      [...kit.engine.state.workers.of(ref)].filter(([, { state }]) => state === 'starting').length,
+      0,
+    );
+    kit.pass(30_000);
+    assert.equal(
+      [...kit.engine.state.workers.of(ref)].filter(([, { state }]) => state === 'starting').length,
+      1,
+    );
+  });
+
+  test('that its manager cannot start is cleared away, tried elsewhere, and its reason told', () => {
+    const kit = new PoolKit();
+    kit.pool('p', [80]);
+    kit.broken.add(kit.model('m'));
+    kit.ask('a', 'm');
+    const done = kit.obey();
+    assert.deepEqual([...done].sort(), ['start m', 'start m', 'stop m', 'stop m']);
+    assert.deepEqual([kit.state('a'), kit.job('a').rec.error?.code], ['dead', 'WORKER_START_FAILED']);
+    assert.deepEqual(kit.workers(), []);
+  });
+
+  test('[ORCH-1033] or is not to be had: started, refused with POOL_UNAVAILABLE, or waited for', () => {
+    const kit = new PoolKit();
+    kit.model('m');
+    const refused = kit.trySubmit('person', { type: 'inference', model: 'm', class: 'interactive' });
+    assert.deepEqual(refused instanceof OrchdError && [refused.code, refused.retriable], [
+      'POOL_UNAVAILABLE',
+      true,
+    ]);
+    kit.ask('batch', 'm');
+    kit.pass(600_000);
+    assert.equal(kit.state('batch'), 'queued');
+    kit.pool('p', [24]);
+    kit.obey();
+    assert.equal(kit.state('batch'), 'claimed');
+    kit.step({ type: 'pool-lost', id: 'p' });
+    kit.ask('later', 'm', { class: 'batch' });
+    assert.equal(kit.state('later'), 'queued');
+    const also = kit.trySubmit('too late', { type: 'inference', model: 'm', class: 'interactive' });
+    assert.ok(
+      also instanceof OrchdError && also.code === 'POOL_UNAVAILABLE',
+      'its worker is out of reach too',
+    );
+    assert.equal(kit.submit('b', { type: 'inference', model: 'm' }).predictedStartMs, undefined);
+  });
+});
+
+describe('a worker that is in the way', () => {
+  /** Two models on a device that holds one of them. */
+  function crowded(eviction: 'lru' | 'lfu' | 'manual', settings = {}): PoolKit {
+    const kit = new PoolKit({ eviction, minResidentMs: 10_000, drainAfterMs: 20_000, ...settings });
+    kit.pool('p', [24]);
+    for (const id of ['a', 'b', 'c']) kit.model(id, { vramBytes: 10 * GB });
+    return kit;
+  }
+
+  function used(kit: PoolKit, model: string, times: number): void {
+    for (let n = 0; n < times; n++) {
+      const id = kit.ask(`${model}${kit.log.length}`, model);
+      kit.obey();
+      finish(kit, id);
+      kit.pass(1000);
+    }
+  }
+
+  test('[ORCH-1050] is the least recently used, the least frequently used, or none but by order', () => {
+    const story = (kit: PoolKit): PoolKit => {
+      used(kit, 'a', 1);
+      used(kit, 'b', 9);
+      used(kit, 'a', 1);
+      kit.pass(20_000);
+      kit.ask('c', 'c');
+      return kit;
+    };
+    const lru = story(crowded('lru'));
+    assert.deepEqual(lru.workers(), ['a running', 'b stopping']);
+    const lfu = story(crowded('lfu'));
+    assert.deepEqual(lfu.workers(), ['a stopping', 'b running']);
+    const manual = story(crowded('manual'));
+    manual.pass(3_600_000);
+    assert.deepEqual(manual.workers(), ['a running', 'b running']);
+    const [id] = [...manual.engine.state.workers.entries()].find(([, { modelRef }]) =>
+      modelRef.includes('/b.'),
+    )!;
+    manual.step({ type: 'evict', worker: id, by: 'ops' });
+    assert.deepEqual(manual.obey(), ['stop b', 'start c']);
+    assert.equal(manual.state('c'), 'claimed');
+  });
+
+  test('is the one that is wanted least on any device', () => {
+    const kit = new PoolKit({ minResidentMs: 0 });
+    kit.pool('p', [12, 12, 12]);
+    for (const id of ['a', 'b', 'c', 'd']) kit.model(id);
+    for (const id of ['a', 'b', 'c', 'b', 'a', 'c', 'a']) used(kit, id, 1);
+    kit.ask('d', 'd');
+    assert.deepEqual(kit.workers(), ['a running', 'b stopping', 'c running']);
+  });
+
+  test('[ORCH-1051] is ordered to stop; its memory counts as free when its manager no longer shows it', () => {
+    const kit = crowded('lru');
+    used(kit, 'a', 1);
+    used(kit, 'b', 1);
+    kit.pass(20_000);
+    kit.ask('c', 'c');
+    const [order] = dueWorkers(kit.engine.state);
+    assert.deepEqual([order?.kind, kit.engine.state.catalog.find(order!.record.modelRef)?.id], ['stop', 'a']);
+    for (let n = 0; n < 5; n++) kit.pass(1000);
+    assert.deepEqual(kit.workers(), ['a stopping', 'b running'], 'nothing is started before it is gone');
+    assert.deepEqual(kit.obey(), ['stop a', 'start c']);
+    assert.ok(causes(kit).includes('stopping:evicted (lru) for c'));
+    assert.ok(causes(kit).includes('stopped:evicted (lru) for c'));
+  });
+
+  test('[ORCH-1052] is never stopped while it has jobs: it is drained first, or waited for', () => {
+    const kit = crowded('lru');
+    kit.ask('ja', 'a');
+    kit.ask('jb', 'b');
+    kit.obey();
+    for (const id of ['ja', 'jb']) kit.accept(id);
+    kit.pass(5000);
+    kit.ask('jc', 'c');
+    kit.ask('ja2', 'a');
+    kit.pass(14_000);
+    assert.deepEqual(
+      kit.workers(),
+      ['a running', 'b running'],
+      'they are in use, and it has not waited long',
+    );
+    kit.pass(10_000);
+    const draining = kit.workers().filter((each) => each.endsWith('draining'));
+    assert.equal(draining.length, 1);
+    const victim = draining[0]!.slice(0, 1);
+    assert.equal(victim, 'b', 'somebody waits for the other one');
+    kit.obey();
+    assert.equal(kit.state('jb'), 'running', 'it finishes what it has');
+    finish(kit, 'jb');
+    assert.deepEqual(kit.obey(), ['stop b', 'start c']);
+    assert.equal(kit.state('jc'), 'claimed');
+    assert.equal(kit.state('ja'), 'running');
+  });
+
+  test('stays for a while when it is used: two models do not chase each other', () => {
+    const kit = new PoolKit({ minResidentMs: 10_000 });
+    kit.pool('p', [12]);
+    kit.model('a');
+    kit.model('b');
+    kit.ask('first', 'a');
+    kit.obey();
+    finish(kit, 'first');
+    kit.ask('second', 'b');
+    assert.deepEqual(kit.obey(), ['stop a', 'start b'], 'who has not just been displaced need not wait');
+    finish(kit, 'second');
+    let swaps = 0;
+    for (let n = 0; n < 60; n++) {
+      kit.ask(`j${n}`, n % 2 ? 'a' : 'b');
+      swaps += kit.obey().filter((done) => done.startsWith('start')).length;
+      for (const id of [...kit.engine.state.jobs.keys()]) if (kit.job(id).open) finish(kit, id);
+      kit.pass(1000);
+    }
+    assert.ok(swaps >= 4 && swaps <= 8, `${swaps} starts in 60 s`);
+  });
+
+  test('goes when it has had nothing to do for long, and not before', () => {
+    const kit = new PoolKit({ idleUnloadMs: 100_000 });
+    kit.pool('p', [24]);
+    kit.model('a');
+    kit.ask('j', 'a');
+    kit.obey();
+    kit.pass(200_000);
+    assert.deepEqual(kit.workers(), ['a running']);
+    finish(kit, 'j');
+    kit.pass(99_000);
+    assert.deepEqual(kit.workers(), ['a running']);
+    kit.pass(2000);
+    assert.deepEqual(kit.workers(), ['a stopping']);
+    assert.ok(causes(kit).includes('stopping:idle'));
+  });
+});
+
+describe('more of the same', () => {
+  test('another worker is started when those who wait would wait long, and only where there is room', () => {
+    const kit = new PoolKit({ scaleUpWaitMs: 10_000 });
+    kit.pool('p', [24]);
+    kit.model('a', { vramBytes: 10 * GB });
+    kit.ask('first', 'a');
+    kit.obey();
+    kit.accept('first');
+    kit.pass(5000);
+    kit.end('first', SUCCESS);
+    for (let n = 0; n < 3; n++) kit.ask(`j${n}`, 'a');
+    assert.deepEqual(kit.workers(), ['a running'], 'two wait for 5 s each');
+    for (let n = 3; n < 9; n++) kit.ask(`j${n}`, 'a');
+    kit.pass(1000);
+    assert.deepEqual(kit.workers(), ['a running', 'a starting']);
+    kit.obey();
+    kit.pass(60_000);
+    assert.deepEqual(kit.workers(), ['a running', 'a running'], 'a third one does not fit');
+  });
+});
