@@ -101,7 +101,7 @@ function templates(): Submission[] {
 }
 
 function claimed(touched: Iterable<JobEntry>): JobEntry {
-  const entry = [...touched].find(({ rec }) => rec.state === 'claimed');
+  const entry = [...touched].find(({ job }) => job.state === 'claimed');
   if (!entry) throw new Error('nothing was claimed');
   return entry;
 }

@@ -90,7 +90,7 @@ class Bed {
       const n = this.#made++;
       const model = wanted(n % MODELS);
       const principal = `someone-${Math.floor(n / MODELS) % PRINCIPALS}`;
-      return submission(`j${n}`, { type: 'inference', model, principal });
+      return submission(`j${n}`, { type: 'inference', model, agent: principal });
     });
     this.step({ type: 'submit', submissions });
   }
@@ -164,8 +164,8 @@ const workerOf = (id: string, model: string, device: number): ReportedWorker => 
 /** Tokens of the jobs that a step has claimed. */
 function claimed({ touched }: Step): string[] {
   const tokens: string[] = [];
-  for (const { uid, rec, open } of touched)
-    if (rec.state === 'claimed') tokens.push(tokenOf(uid, open?.n ?? 0));
+  for (const { uid, job, open } of touched)
+    if (job.state === 'claimed') tokens.push(tokenOf(uid, open?.n ?? 0));
   return tokens;
 }
 
@@ -193,7 +193,7 @@ function decide(bed: Bed, running: string[], steps: number): number[] {
 /** As the shell does once the history has them. */
 function forget(bed: Bed, { touched }: Step): void {
   const uids = [...touched]
-    .filter(({ rec }) => rec.state === 'succeeded')
+    .filter(({ job }) => job.state === 'succeeded')
     .map(({ uid, seq }) => ({ uid, seq }));
   bed.step({ type: 'indexed', uids });
 }

@@ -172,7 +172,7 @@ export class EventStreams {
     const ask = this.#orchestrator.engine.state.jobs.get(uid)?.ask;
     return (
       ask !== undefined &&
-      (ask.onDisconnect ?? (ask.class === 'interactive' ? 'cancel' : 'continue')) === 'cancel'
+      (ask.spec.on_disconnect ?? (ask.spec.priority === 'interactive' ? 'cancel' : 'continue')) === 'cancel'
     );
   }
 }

@@ -2,7 +2,8 @@
 import { Type } from 'typebox';
 import { checker } from '../kit/check.ts';
 import { OrchdError } from '../model/errors.ts';
-import { JOB_ID, ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
+import { JOB_ID } from '../model/job-spec.ts';
+import { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import type { Caller } from '../runtime/prepare.ts';
 import type { SubmitOutcome, Submitted } from '../runtime/submissions.ts';

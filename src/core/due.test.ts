@@ -8,7 +8,7 @@ import { due, dueFor, type EffectKind } from './due.ts';
 function claimed(): EngineKit {
   const kit = new EngineKit();
   kit.backend('b');
-  kit.submit('a', { onUnknown: 'hold', timeoutMs: 100, maxTries: 2 });
+  kit.submit('a', { on_unknown: 'hold', timeout_ms: 100, max_tries: 2 });
   return kit;
 }
 
@@ -134,7 +134,7 @@ function restart(kit: EngineKit): void {
 for (const [what, job, attempt, kind, kit] of CASES) {
   test(what, () => {
     const entry = kit.job('a');
-    assert.deepEqual([entry.rec.state, entry.open?.state], [job, attempt]);
+    assert.deepEqual([entry.job.state, entry.open?.state], [job, attempt]);
     const effect = dueFor(kit.engine.state, entry);
     assert.equal(effect?.kind, kind);
     if (effect) assert.deepEqual([effect.token, effect.backend, effect.after], ['a:1', 'b', entry.seq]);

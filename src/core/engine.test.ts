@@ -47,10 +47,11 @@ function checkState(kit: EngineKit): void {
   const { state } = kit.engine;
   const jobs = [...state.jobs.values()];
   for (const entry of jobs) {
-    const isReady = entry.rec.state === 'queued' && entry.waitsUntil <= kit.now && state.roster.mayRun(entry);
-    assert.equal(entry.queuePos >= 0, isReady, `S1: ${entry.uid} ${entry.rec.state} ${entry.parked}`);
-    const { key, tenant } = entry.ask;
-    if (key !== undefined && !isTerminal(entry.rec.state)) {
+    const isReady = entry.job.state === 'queued' && entry.waitsUntil <= kit.now && state.roster.mayRun(entry);
+    assert.equal(entry.queuePos >= 0, isReady, `S1: ${entry.uid} ${entry.job.state} ${entry.parked}`);
+    const { tenant, spec } = entry.ask;
+    const { key } = spec;
+    if (key !== undefined && !isTerminal(entry.job.state)) {
       assert.equal(state.roster.byKey(tenant, key), entry, 'S2');
     }
     assert.ok(!entry.past || entry.past.every(({ state: each }) => !isOpen(each)));
@@ -60,7 +61,7 @@ function checkState(kit: EngineKit): void {
     assert.equal(state.fleet.usedSlots(name), open, 'S3');
   }
   for (const each of JOB_STATES) {
-    assert.equal(state.counts[each], jobs.filter(({ rec }) => rec.state === each).length, each);
+    assert.equal(state.counts[each], jobs.filter(({ job }) => job.state === each).length, each);
   }
   const ready = jobs.filter(({ queuePos }) => queuePos >= 0);
   assert.equal(state.waiting.batch.jobs + state.waiting.interactive.jobs, ready.length);
@@ -176,8 +177,8 @@ describe('ended jobs', () => {
 
 test('the next wake-up is the earliest thing that time brings about', () => {
   const kit = new EngineKit();
-  kit.submit('a', { deadlineMs: 500 });
-  kit.submit('b', { notBefore: START + 300 });
+  kit.submit('a', { deadline_ms: 500 });
+  kit.submit('b', { not_before: START + 300 });
   assert.equal(kit.engine.nextWake(), START + 300);
   kit.pass(300);
   assert.equal(kit.engine.nextWake(), START + 500);

@@ -16,8 +16,7 @@ import type { Registration } from './workers/catalog.ts';
 import type { PoolOrder } from './workers/operator-commands.ts';
 
 /** A checked request to run a job, before the engine has decided on it. */
-export interface Submission extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'deadlineAt' | 'ancestors'> {
-  readonly deadlineMs: number | undefined;
+export interface Submission extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'ancestors'> {
   readonly forceRetry: boolean;
   /** The body is put away. It is not where a repeat was seen: then the job must not be admitted as new. */
   readonly bodyStored: boolean;

@@ -35,7 +35,7 @@ export function bundleOf(entry: JobEntry): JobBundle {
   return {
     uid: entry.uid,
     ask: entry.ask,
-    job: entry.rec,
+    job: entry.job,
     attempts: entry.open ? [...past, entry.open] : past,
     seq: entry.seq,
   };
@@ -58,10 +58,10 @@ export function isAskedFor(query: HistoryQuery, ask: AskRecord, job: JobRecord):
   if (ask.tenant !== query.tenant) return false;
   if (query.before !== undefined && ask.n >= query.before) return false;
   if (query.states && !query.states.includes(job.state)) return false;
-  if (query.type !== undefined && ask.type !== query.type) return false;
-  if (query.session !== undefined && ask.session !== query.session) return false;
-  if (query.key !== undefined && ask.key !== query.key) return false;
-  return query.principal === undefined || ask.principal === query.principal;
+  if (query.type !== undefined && ask.spec.type !== query.type) return false;
+  if (query.session !== undefined && ask.spec.session_id !== query.session) return false;
+  if (query.key !== undefined && ask.spec.key !== query.key) return false;
+  return query.principal === undefined || ask.spec.agent === query.principal;
 }
 
 /** Ended jobs that have left memory; a derived index, apart from the write contract. */

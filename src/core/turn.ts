@@ -47,7 +47,7 @@ export class Turn {
     const entry = this.state.apply(change, this.now);
     if (entry) this.touched.add(entry);
     const reservation = entry?.reservation;
-    if (reservation && kind === 'job' && isTerminal(entry.rec.state)) {
+    if (reservation && kind === 'job' && isTerminal(entry.job.state)) {
       settle(this, entry, reservation);
     }
     return entry;

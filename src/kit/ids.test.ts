@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { JOB_ID } from '../model/submit.ts';
+import { JOB_ID } from '../model/job-spec.ts';
 import { realEnv } from './env/real.ts';
 import { IdMaker } from './ids.ts';
 

@@ -7,12 +7,13 @@
  */
 
 import type { ErrorInfo } from './errors.ts';
+import type { JobSpec } from './job-spec.ts';
 import type { AttemptState, JobState } from './states.ts';
 
-export type JobClass = 'interactive' | 'batch';
+export type JobClass = JobSpec['priority'];
 
 /** What to do with a job whose executor has forgotten its attempt. */
-export type OnUnknown = 'hold' | 'retry' | 'fail';
+export type OnUnknown = NonNullable<JobSpec['on_unknown']>;
 
 /** Bytes kept behind the store; written once, never changed. */
 export interface BlobRef {
@@ -32,47 +33,26 @@ export type Labels = Readonly<Record<string, string>>;
 
 /** What was asked: written once at admission. */
 export interface AskRecord {
-  readonly v: 1;
+  readonly v: 2;
   readonly id: string;
   readonly tenant: string;
   /** The place in the order of admission: the sequence number of this record. */
   readonly n: number;
   readonly createdAt: number;
-  readonly principal: string;
+  /** The token, or the program, that handed it in; `spec.agent` is for whom. */
   readonly submittedBy: string;
-  readonly type: string;
-  readonly class: JobClass;
-  readonly score: number;
-  readonly weight: number;
-  readonly maxTries: number;
+  /** What the caller asked for; `spec.model` is the id of the model, whichever of its names was used. */
+  readonly spec: JobSpec;
   readonly payload: Body;
   readonly payloadBytes: number;
-  readonly key: string | undefined;
-  readonly kind: string | undefined;
-  /** As the caller named it. */
-  readonly model: string | undefined;
-  /** What that name stood for when the job was admitted: the lane waits for this. */
+  /** What `spec.model` stood for when the job was admitted: the lane waits for this. */
   readonly modelRef: string | undefined;
   /** The context that it needs at least, rounded up; undefined where any will do. */
   readonly contextTokens: number | undefined;
   /** Of the prompt and the answer together, as far as could be told: reserved until the real number is known. */
   readonly tokens: number | undefined;
-  /** Where it should run if it can. */
-  readonly region: string | undefined;
-  readonly labels: Labels | undefined;
-  readonly session: string | undefined;
-  readonly parallel: true | undefined;
-  readonly notBefore: number | undefined;
-  readonly deadlineAt: number | undefined;
-  readonly timeoutMs: number | undefined;
-  readonly parent: string | undefined;
   /** The jobs above it, from the root down to its parent: a cancel of any of them takes it along. */
   readonly ancestors: readonly string[] | undefined;
-  readonly onUnknown: OnUnknown | undefined;
-  /** Whether a try that has said something may be followed by another; by its class where it is not said. */
-  readonly afterOutput: 'fail' | 'retry' | undefined;
-  /** Whether the job ends with the last of those who follow it; by its class where it is not said. */
-  readonly onDisconnect: 'cancel' | 'continue' | undefined;
   /** Set when the caller chose the id: the hash of the body, so that a repeat can be told from a conflict. */
   readonly hash: string | undefined;
   readonly correlationId: string | undefined;

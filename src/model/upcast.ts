@@ -3,6 +3,7 @@
  * than ours is refused: half-understood state is worse than no start.
  */
 import { OrchdError } from './errors.ts';
+import { type JobSpec, SPEC_FIELDS, type SpecDefaults, specOf } from './job-spec.ts';
 import { FRESH_JOB } from './moves.ts';
 import type {
   AskRecord,
@@ -17,7 +18,7 @@ import type {
 
 /** The version this program writes, by kind. An upcaster per older version goes into UPCASTERS. */
 export const RECORD_VERSIONS: Record<RecordKind, number> = {
-  ask: 1,
+  ask: 2,
   job: 1,
   attempt: 1,
   failure: 1,
@@ -35,42 +36,61 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
 type Stored = Record<string, unknown> & { v: number };
 type Upcaster = (stored: Stored) => Stored;
 
-/** UPCASTERS[kind][n] turns version n into n + 1. None yet: version 1 is the first. */
-const UPCASTERS: Partial<Record<RecordKind, Record<number, Upcaster>>> = {};
+/** UPCASTERS[kind][n] turns version n into n + 1. */
+const UPCASTERS: Partial<Record<RecordKind, Record<number, Upcaster>>> = { ask: { 1: nestSpec } };
 
-const NO_ASK: AskRecord = {
-  v: 1,
+/** Where the fields of a spec stood in version 1 of an ask, which had other names for some. */
+const SPEC_NAMES_V1: Readonly<Record<string, keyof JobSpec>> = {
+  principal: 'agent',
+  class: 'priority',
+  kind: 'backend',
+  session: 'session_id',
+  notBefore: 'not_before',
+  timeoutMs: 'timeout_ms',
+  maxTries: 'max_tries',
+  parent: 'parent_id',
+  onUnknown: 'on_unknown',
+  afterOutput: 'after_output',
+  onDisconnect: 'on_disconnect',
+};
+
+/** Version 1 of an ask kept what the caller asked for beside everything else, and a deadline as an instant. */
+function nestSpec(stored: Stored): Stored {
+  const { deadlineAt, createdAt } = stored as unknown as { deadlineAt?: number; createdAt: number };
+  const ask: Stored = { v: 2 };
+  const spec: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(stored)) {
+    if (name === 'v' || name === 'deadlineAt') continue;
+    const inSpec = SPEC_NAMES_V1[name] ?? name;
+    if (Object.hasOwn(SPEC_FIELDS, inSpec)) spec[inSpec] = value;
+    else ask[name] = value;
+  }
+  if (deadlineAt !== undefined) spec['deadline_ms'] = deadlineAt - createdAt;
+  return { ...ask, spec };
+}
+
+const SPEC_DEFAULTS: SpecDefaults = {
+  agent: '',
+  type: '',
+  priority: 'batch',
+  score: 0,
+  weight: 1,
+  max_tries: 1,
+};
+
+const NO_ASK: Omit<AskRecord, 'spec'> = {
+  v: 2,
   id: '',
   tenant: '',
   n: 0,
   createdAt: 0,
-  principal: '',
   submittedBy: '',
-  type: '',
-  class: 'batch',
-  score: 0,
-  weight: 1,
-  maxTries: 1,
   payload: 'null',
   payloadBytes: 4,
-  key: undefined,
-  kind: undefined,
-  model: undefined,
   modelRef: undefined,
   contextTokens: undefined,
   tokens: undefined,
-  region: undefined,
-  labels: undefined,
-  session: undefined,
-  parallel: undefined,
-  notBefore: undefined,
-  deadlineAt: undefined,
-  timeoutMs: undefined,
-  parent: undefined,
   ancestors: undefined,
-  onUnknown: undefined,
-  afterOutput: undefined,
-  onDisconnect: undefined,
   hash: undefined,
   correlationId: undefined,
 };
@@ -119,7 +139,7 @@ const NO_WORKER = { vramGuessed: undefined, slots: undefined, contextLength: und
 
 /** Restores the one shape of each kind: JSON left the absent fields out. */
 const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } = {
-  ask: (stored: AskRecord) => ({ ...NO_ASK, ...stored }),
+  ask: (stored: AskRecord) => ({ ...NO_ASK, ...stored, spec: specOf(stored.spec, SPEC_DEFAULTS) }),
   job: (stored: JobRecord) => ({ ...FRESH_JOB, ...stored }),
   attempt: (stored: AttemptRecord) => ({ ...NO_ATTEMPT, ...stored }),
   failure: (stored: FailureRecord) => stored,

@@ -83,7 +83,7 @@ async function endedMatches(state: State, history: HistoryReads, query: HistoryQ
 function liveMatches(state: State, query: HistoryQuery): JobEntry[] {
   const matching: JobEntry[] = [];
   for (const entry of state.newestFirst(query.before)) {
-    if (!isAskedFor(query, entry.ask, entry.rec)) continue;
+    if (!isAskedFor(query, entry.ask, entry.job)) continue;
     if (matching.push(entry) === query.limit) break;
   }
   return matching;

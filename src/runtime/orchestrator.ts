@@ -208,7 +208,7 @@ export class Orchestrator extends Service {
     this.#assertOpen();
     const uid = uidFor(tenant, jobId);
     const entry = this.#engine.state.jobs.get(uid);
-    if (entry && !isTerminal(entry.rec.state)) return this.#waiters.wait(uid);
+    if (entry && !isTerminal(entry.job.state)) return this.#waiters.wait(uid);
     return this.get(jobId, tenant);
   }
 
@@ -293,13 +293,13 @@ export class Orchestrator extends Service {
 
   async #fullView(entry: JobEntry): Promise<JobView> {
     const view = viewOf(this.#engine.state, entry, this.#clock.now());
-    const { seq, rec } = entry;
+    const { seq, job } = entry;
     // Told as it was seen, and not before all of that is durable.
     await this.#loop.durable(seq);
-    return rec.result === undefined ? view : { ...view, ...(await this.#result(rec.result)) };
+    return job.result === undefined ? view : { ...view, ...(await this.#result(job.result)) };
   }
 
-  async #result(body: JobEntry['rec']['result']): Promise<{ result?: unknown }> {
+  async #result(body: JobEntry['job']['result']): Promise<{ result?: unknown }> {
     return body === undefined ? {} : { result: JSON.parse(await this.#bodies.read(body)) };
   }
 
@@ -333,7 +333,7 @@ export class Orchestrator extends Service {
     // Between two tries nobody reads on: what the last one said need not be kept.
     if (!entry.open && this.#following.followersOf(entry.uid) === 0) this.#following.forget(entry.uid);
     if (this.#engine.state.ended.has(entry)) this.#parts.store.index(bundleOf(entry));
-    if (isTerminal(entry.rec.state)) this.#tellEnd(entry);
+    if (isTerminal(entry.job.state)) this.#tellEnd(entry);
   }
 
   #tellEnd(entry: JobEntry): void {
@@ -346,7 +346,7 @@ export class Orchestrator extends Service {
       this.#following.ended(uid, job);
       this.#waiters.tell(uid, job);
     };
-    const { result } = entry.rec;
+    const { result } = entry.job;
     // At once where the result is at hand: those who wait then share the flush of what they do next.
     if (result === undefined || typeof result === 'string') {
       const view = viewOf(this.#engine.state, entry, this.#clock.now());

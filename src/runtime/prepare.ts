@@ -4,8 +4,9 @@ import { checker } from '../kit/check.ts';
 import { excessOf, MAX_DEPTH, MAX_VALUES } from '../kit/depth.ts';
 import { stableHash } from '../kit/hash.ts';
 import { OrchdError } from '../model/errors.ts';
+import { JOB_ID, specOf } from '../model/job-spec.ts';
 import { type Body, DEFAULT_TENANT, uidOf } from '../model/records.ts';
-import { JOB_ID, SubmitRequest, TENANT } from '../model/submit.ts';
+import { SubmitRequest, TENANT } from '../model/submit.ts';
 import { estimateTokens } from './estimate.ts';
 
 export interface Caller {
@@ -33,39 +34,28 @@ export function prepare(
   const payloadText = payloadOf(request);
   const isInference = request.type === undefined || request.type === 'inference';
   const estimate = isInference ? estimateTokens(request.payload ?? request) : undefined;
+  checkKey(request.key);
   const submission: Prepared = {
     id: request.job_id ?? newId(),
     tenant: checkTenant(caller.tenant ?? DEFAULT_TENANT),
-    principal: request.agent ?? caller.principal ?? 'anonymous',
     submittedBy: caller.submittedBy ?? caller.principal ?? 'anonymous',
-    type: request.type ?? 'inference',
-    class: request.priority ?? 'batch',
-    score: request.score ?? 0,
-    weight: request.weight ?? 1,
-    maxTries: request.max_tries ?? maxTries,
+    spec: specOf(request, {
+      agent: caller.principal ?? 'anonymous',
+      type: 'inference',
+      priority: 'batch',
+      score: 0,
+      weight: 1,
+      max_tries: maxTries,
+    }),
+    payload: 'null',
     payloadBytes: Buffer.byteLength(payloadText),
-    key: checkKey(request.key),
-    kind: request.backend,
-    model: request.model,
     modelRef: undefined,
     // Without a model there is no context to judge it by.
     contextTokens: request.model === undefined ? undefined : estimate?.contextTokens,
     tokens: estimate?.tokens,
-    region: request.region,
-    labels: request.labels && { ...request.labels },
-    session: request.session_id,
-    parallel: request.parallel ? true : undefined,
-    notBefore: request.not_before,
-    deadlineMs: request.deadline_ms,
-    timeoutMs: request.timeout_ms,
-    parent: request.parent_id,
-    onUnknown: request.on_unknown,
-    afterOutput: request.after_output,
-    onDisconnect: request.on_disconnect,
     hash: request.job_id === undefined ? undefined : bodyHash(request),
     correlationId: caller.correlationId,
     forceRetry: request.force_retry ?? false,
-    payload: 'null',
     bodyStored: false,
     known: undefined,
   };
@@ -117,8 +107,8 @@ export function jsonText(value: unknown, field: string): string {
 }
 
 /** Half a character is written as the same sign by every database: two such keys would become one. */
-function checkKey(key: string | undefined): string | undefined {
-  if (key === undefined || key.isWellFormed()) return key;
+function checkKey(key: string | undefined): void {
+  if (key === undefined || key.isWellFormed()) return;
   throw new OrchdError('INVALID_PARAMS', '"key" must be text of whole characters', { field: 'key' });
 }
 

@@ -128,7 +128,7 @@ export class Submissions {
     const inline = bodies.inline(payloadText);
     const callerChoseId = submission.hash !== undefined;
     // What cannot be there already is refused without the store, whose last room is for what is.
-    if (engine.state.full && !callerChoseId && submission.key === undefined)
+    if (engine.state.full && !callerChoseId && submission.spec.key === undefined)
       throw new OrchdError('STORE_FULL');
     if (inline !== undefined && !callerChoseId) return withPayload(submission, inline, undefined);
     return this.#readySlowly(submission, payloadText, bytes);
@@ -144,7 +144,8 @@ export class Submissions {
     const isDuplicate =
       known !== undefined ||
       state.jobs.has(uid) ||
-      (submission.key !== undefined && state.roster.byKey(submission.tenant, submission.key) !== undefined);
+      (submission.spec.key !== undefined &&
+        state.roster.byKey(submission.tenant, submission.spec.key) !== undefined);
     const refused = isDuplicate || submission.payloadBytes > maxPayloadBytes || state.full;
     const store = (): Promise<Body> => bodies.store(payloadText);
     const payload = refused ? undefined : await (bytes?.spend(payloadText.length, store) ?? store());

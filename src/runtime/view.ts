@@ -53,8 +53,8 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 /** An absent field is absent: set one by one, since deleting from an object makes it slow. */
 export function viewOf(state: State, entry: JobEntry, now: number): JobView {
   const past = entry.past ?? [];
-  const view = base(entry.ask, entry.rec, entry.open ? [...past, entry.open] : past);
-  if (isTerminal(entry.rec.state)) return view;
+  const view = base(entry.ask, entry.job, entry.open ? [...past, entry.open] : past);
+  if (isTerminal(entry.job.state)) return view;
   const position = jobPosition(entry);
   if (position !== undefined) view.queue_position = position;
   const predicted = predictStartMs(entry, position, now, startHints(state, entry.ask));
@@ -72,18 +72,18 @@ function base(ask: AskRecord, job: JobRecord, attempts: readonly AttemptRecord[]
   const view: Mutable<JobView> = {
     job_id: ask.id,
     state: job.state,
-    type: ask.type,
-    priority: ask.class,
-    agent: ask.principal,
-    score: ask.score,
+    type: ask.spec.type,
+    priority: ask.spec.priority,
+    agent: ask.spec.agent,
+    score: ask.spec.score,
     created_at: ask.createdAt,
     tries: job.tries,
-    max_tries: ask.maxTries,
+    max_tries: ask.spec.max_tries,
     attempts: attempts.map(attemptView),
   };
-  if (ask.key !== undefined) view.key = ask.key;
-  if (ask.session !== undefined) view.session_id = ask.session;
-  if (ask.model !== undefined) view.model = ask.model;
+  if (ask.spec.key !== undefined) view.key = ask.spec.key;
+  if (ask.spec.session_id !== undefined) view.session_id = ask.spec.session_id;
+  if (ask.spec.model !== undefined) view.model = ask.spec.model;
   if (ask.modelRef !== undefined) view.model_ref = ask.modelRef;
   if (job.startedAt !== undefined) view.started_at = job.startedAt;
   if (job.endedAt !== undefined) view.ended_at = job.endedAt;

@@ -62,7 +62,7 @@ export function sessionView(state: State, session: SessionRecord): SessionView {
     tokens_reserved: state.roster.reserved(tenant, id),
     token_budget: session.tokenBudget ?? null,
     backend: session.backend ?? null,
-    jobs: jobs.map(({ ask, rec }) => ({ job_id: ask.id, state: rec.state })),
+    jobs: jobs.map(({ ask, job }) => ({ job_id: ask.id, state: job.state })),
   };
 }
 

@@ -36,7 +36,7 @@ export class Metrics {
     const uid = uidOf(tenant, outcome.job_id);
     const entry = this.#state.jobs.get(uid);
     // One that was claimed meanwhile may have been heard of before this; one with a time of its own says nothing.
-    if (entry?.rec.state !== 'queued' || entry.ask.notBefore !== undefined) return;
+    if (entry?.job.state !== 'queued' || entry.ask.spec.not_before !== undefined) return;
     this.#tally.predicted(uid, outcome.predicted_start_ms);
   }
 

@@ -46,7 +46,7 @@ function told(devicesGb: readonly number[] = [10], level?: LogLevel): Told {
 
 test('a job is followed to its worker, pool and device, and the times are those of the try', () => {
   const kit = told();
-  kit.ask('one', 'a', { session: 's', correlationId: 'c' });
+  kit.ask('one', 'a', { session_id: 's', correlationId: 'c' });
   kit.now += 7;
   kit.obey();
   const worker = kit.workerIdOf('one');
@@ -109,7 +109,7 @@ test('a redriven job that had left memory comes back from the dead, and is not a
   const { state } = kit.engine;
   const entry = state.jobs.get('one') as JobEntry;
   const { ask } = entry;
-  const job = { ...entry.rec, state: 'dead' as const };
+  const job = { ...entry.job, state: 'dead' as const };
   state.forget(entry);
   kit.lines.length = 0;
   kit.order({ type: 'redrive', uid: 'one', by: 'op', known: { ask, job, attempts: [] } });

@@ -56,7 +56,7 @@ export class Narrator {
 
   /** Jobs that were there before this brain. */
   recovered(jobs: Iterable<JobEntry>): void {
-    for (const { uid, rec } of jobs) this.#note(uid, rec.state);
+    for (const { uid, job } of jobs) this.#note(uid, job.state);
     this.#workers.forget();
   }
 
@@ -138,7 +138,7 @@ const startedFor = ({ before }: WorkerMove, now: number): number | undefined =>
 
 /** The jobs ahead; none of one that was taken before this could be said, nothing of one that is parked. */
 function positionOf(entry: JobEntry): number | undefined {
-  return entry.rec.state === 'queued' ? jobPosition(entry) : 0;
+  return entry.job.state === 'queued' ? jobPosition(entry) : 0;
 }
 
 /** One correlation id per request; an attempt adds its number. */
@@ -148,7 +148,7 @@ function about({ uid, ask }: JobEntry, attempt: number): Fields {
     job_id: uid,
     correlation_id:
       correlationId === undefined || attempt === 0 ? correlationId : `${correlationId}.${attempt}`,
-    session_id: ask.session,
-    model_ref: ask.modelRef ?? ask.model,
+    session_id: ask.spec.session_id,
+    model_ref: ask.modelRef ?? ask.spec.model,
   };
 }

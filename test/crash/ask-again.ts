@@ -14,7 +14,7 @@ export async function askAgain(
   script: readonly Step[],
   now: number,
 ): Promise<string[]> {
-  const live = [...orchestrator.engine.state.jobs.values()].filter(({ rec }) => !isTerminal(rec.state));
+  const live = [...orchestrator.engine.state.jobs.values()].filter(({ job }) => !isTerminal(job.state));
   const acks = readAcks(folders.acks);
   await tryKeys(orchestrator, live);
   const problems = await tryRefused(orchestrator, script, acks);
@@ -25,8 +25,8 @@ export async function askAgain(
 /** A key has at most one live job, and a restart does not change that: the log will show it. */
 async function tryKeys(orchestrator: Orchestrator, live: readonly JobEntry[]): Promise<void> {
   for (const { ask } of live) {
-    if (ask.key === undefined) continue;
-    await submitted(orchestrator, { type: 'work', key: ask.key, payload: { text: 'another' } });
+    if (ask.spec.key === undefined) continue;
+    await submitted(orchestrator, { type: 'work', key: ask.spec.key, payload: { text: 'another' } });
   }
 }
 

@@ -21,7 +21,7 @@ interface Run {
 export function checkEnds(replayed: Replayed): string[] {
   const problems: string[] = [];
   for (const life of [...replayed.lives.values()].flat()) {
-    if (!isTerminal(life.rec.state)) problems.push(`${life.uid} never ends, it is ${life.rec.state}`);
+    if (!isTerminal(life.job.state)) problems.push(`${life.uid} never ends, it is ${life.job.state}`);
     for (const { record } of life.attempts.values()) {
       if (isOpen(record.state)) problems.push(`${life.uid}:${record.n} stays ${record.state}`);
     }
@@ -41,7 +41,7 @@ export function checkAcks(replayed: Replayed, acks: readonly Ack[], results: Res
     } else if (ack.did === 'wait') problems.push(...checkTold(replayed, ack.job, results));
     else if (ack.did === 'cancel') {
       const life = lifeOf(replayed, ack.job.id, ack.job.attempt);
-      if (!life?.rec.cancel && !isTerminal(life?.rec.state ?? 'queued'))
+      if (!life?.job.cancel && !isTerminal(life?.job.state ?? 'queued'))
         problems.push(`${ack.job.id}: its cancel was acknowledged and is forgotten`);
     } else if (ack.did === 'redrive') {
       const life = lifeOf(replayed, ack.job.id, ack.job.attempt);
@@ -65,9 +65,9 @@ function checkTold(replayed: Replayed, told: AckedJob, results: ResultReader): s
   if (told.state === 'dead') {
     return life.states.includes('dead') ? [] : [`${told.id} was told to be dead and never was`];
   }
-  if (life.rec.state !== told.state) return [`${told.id} was told to be ${told.state}, is ${life.rec.state}`];
-  if (life.rec.attempt !== told.attempt) {
-    return [`${told.id} ended with attempt ${told.attempt}, now says ${life.rec.attempt}`];
+  if (life.job.state !== told.state) return [`${told.id} was told to be ${told.state}, is ${life.job.state}`];
+  if (life.job.attempt !== told.attempt) {
+    return [`${told.id} ended with attempt ${told.attempt}, now says ${life.job.attempt}`];
   }
   const result = results(life);
   if (told.result === undefined || result === undefined) return [];
@@ -107,8 +107,8 @@ function checkTries(replayed: Replayed, runs: ReadonlyMap<string, Run>): string[
       failed.set(budget, (failed.get(budget) ?? 0) + 1);
     }
     for (const times of failed.values()) {
-      if (times > life.ask.maxTries)
-        problems.push(`${life.uid} failed ${times} times, may ${life.ask.maxTries}`);
+      if (times > life.ask.spec.max_tries)
+        problems.push(`${life.uid} failed ${times} times, may ${life.ask.spec.max_tries}`);
     }
   }
   return problems;
@@ -149,8 +149,8 @@ function checkOutcome(replayed: Replayed, run: Run): string[] {
   if (record.state === 'ended' && record.outcome !== how)
     return [`${run.token} ${how}, but is recorded as ${record.outcome}`];
   if (record.state === 'abandoned') return [`${run.token} ${how}, but was abandoned`];
-  if (how === 'succeeded' && life.rec.state !== 'succeeded' && !life.rec.cancel)
-    return [`${run.token} succeeded, but its job is ${life.rec.state}`];
+  if (how === 'succeeded' && life.job.state !== 'succeeded' && !life.job.cancel)
+    return [`${run.token} succeeded, but its job is ${life.job.state}`];
   return [];
 }
 
@@ -164,8 +164,8 @@ export function checkResults(
   for (const line of ledger) if (line.is === 'end') ends.set(line.token, line.outcome);
   const problems: string[] = [];
   for (const life of [...replayed.lives.values()].flat()) {
-    if (life.rec.state !== 'succeeded') continue;
-    const token = `${life.uid}:${life.rec.attempt}`;
+    if (life.job.state !== 'succeeded') continue;
+    const token = `${life.uid}:${life.job.attempt}`;
     const outcome = ends.get(token);
     const result = results(life);
     if (outcome?.ok !== true)

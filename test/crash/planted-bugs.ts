@@ -218,7 +218,7 @@ export const PLANTED: readonly PlantedBug[] = [
     file: 'src/core/attempts/progress.ts',
     find: "      return kill(turn, entry, 'lost');\n",
     replace: `      abandonAttempt(turn, entry, 'absent');
-      if (!isTerminal(entry.rec.state)) turn.put('job', entry.uid, unclaim(entry.rec), 'absent');
+      if (!isTerminal(entry.job.state)) turn.put('job', entry.uid, unclaim(entry.job), 'absent');
       return;
 `,
     catcher: 'simulation',

@@ -123,13 +123,13 @@ async function checkRepeatable(folders: Folders, startAt: number, hash: string):
   }
 }
 
-const isLive = ({ rec, open }: JobEntry): boolean => !isTerminal(rec.state) || open !== undefined;
+const isLive = ({ job, open }: JobEntry): boolean => !isTerminal(job.state) || open !== undefined;
 
 /** Waits until nothing is left to do; what its caller put off for ever is cancelled. */
 export async function finish(orchestrator: Orchestrator, env: SteadyEnv): Promise<void> {
   const { jobs } = orchestrator.engine.state;
   for (const { uid, ask } of [...jobs.values()]) {
-    if ((ask.notBefore ?? 0) > env.clock.now()) await orchestrator.cancel(uid);
+    if ((ask.spec.not_before ?? 0) > env.clock.now()) await orchestrator.cancel(uid);
   }
   while ([...jobs.values()].some(isLive)) await env.sleep(LOOK_MS);
 }
@@ -159,7 +159,7 @@ export async function checkCase(
 function endsOf(replayed: Replayed): string {
   return [...replayed.lives.values()]
     .flat()
-    .map(({ uid, rec }) => `${uid} ${rec.state} ${rec.attempt} ${stableHash(rec.result ?? '')}`)
+    .map(({ uid, job }) => `${uid} ${job.state} ${job.attempt} ${stableHash(job.result ?? '')}`)
     .sort()
     .join('\n');
 }

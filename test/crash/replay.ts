@@ -14,7 +14,7 @@ export interface Life {
   readonly attempts: Map<number, { record: AttemptRecord; readonly seq: number }>;
   readonly redrives: number[];
   readonly states: string[];
-  rec: JobRecord;
+  job: JobRecord;
 }
 
 export interface Replayed {
@@ -57,28 +57,28 @@ export class Replay {
       this.problems.push(`change ${seq}: ${uid} is admitted a second time`);
     }
     this.#checkKey(ask, seq);
-    const life = { uid, ask, attempts: new Map(), redrives: [], states: ['queued'], rec: FRESH_JOB };
+    const life = { uid, ask, attempts: new Map(), redrives: [], states: ['queued'], job: FRESH_JOB };
     this.lives.set(uid, [...(this.lives.get(uid) ?? []), life]);
   }
 
   /** A key belongs to at most one job that is not terminal. */
-  #checkKey({ id, tenant, key }: AskRecord, seq: number): void {
+  #checkKey({ id, tenant, spec: { key } }: AskRecord, seq: number): void {
     if (key === undefined) return;
     for (const lives of this.lives.values()) {
-      const { ask, rec } = lives.at(-1) as Life;
-      if (ask.key === key && ask.tenant === tenant && ask.id !== id && !isTerminal(rec.state))
+      const { ask, job } = lives.at(-1) as Life;
+      if (ask.spec.key === key && ask.tenant === tenant && ask.id !== id && !isTerminal(job.state))
         this.problems.push(`change ${seq}: ${id} gets the key ${key} while ${ask.id} has it`);
     }
   }
 
   #mayBeGone(life: Life, now: number): boolean {
-    return isTerminal(life.rec.state) && (life.rec.endedAt ?? now) <= now - this.#historyMs;
+    return isTerminal(life.job.state) && (life.job.endedAt ?? now) <= now - this.#historyMs;
   }
 
   #job(uid: string, after: JobRecord, cause: string, seq: number): void {
     const life = this.lives.get(uid)?.at(-1);
     if (!life) return void this.problems.push(`change ${seq}: ${uid} moves but was never admitted`);
-    const before = life.rec;
+    const before = life.job;
     const wrong = (what: string): void => {
       this.problems.push(`change ${seq}: ${uid} ${what} (${before.state} -> ${after.state}, ${cause})`);
     };
@@ -91,7 +91,7 @@ export class Replay {
       life.redrives.push(seq);
       this.#checkKey(life.ask, seq);
     } else if (after.tries < before.tries) wrong('gets tries back');
-    life.rec = after;
+    life.job = after;
     life.states.push(after.state);
   }
 

@@ -16,7 +16,7 @@ export async function recoveredState(data: string, now: number): Promise<State> 
 /** Every record; of the brain only what an opening leaves alone. */
 export function stateHash(state: State): string {
   const jobs = [...state.jobs.values()]
-    .map(({ uid, ask, rec, open, past, seq }) => ({ uid, ask, rec, open, past: past ?? [], seq }))
+    .map(({ uid, ask, job, open, past, seq }) => ({ uid, ask, job, open, past: past ?? [], seq }))
     .sort((a, b) => (a.uid < b.uid ? -1 : 1));
   const attemptFloor = state.brain?.attemptFloor ?? 0;
   return stableHash({ jobs, failures: [...state.failures], attemptFloor });

@@ -20,8 +20,8 @@ export function readBody(data: string, body: Body): string | undefined {
 }
 
 export function resultReader(data: string): (life: Life) => unknown {
-  return ({ rec }) => {
-    const text = rec.result === undefined ? undefined : readBody(data, rec.result);
+  return ({ job }) => {
+    const text = job.result === undefined ? undefined : readBody(data, job.result);
     return text === undefined ? undefined : JSON.parse(text);
   };
 }
@@ -36,8 +36,8 @@ export function checkStorage(data: string, state: State, replayed: Replayed, his
       const life = lives.at(-1) as Life;
       const live = state.jobs.get(life.uid);
       const past = history.get(life.uid);
-      problems.push(...checkCopies(life, live?.rec, past));
-      const mayBeGone = (life.rec.endedAt ?? Number.POSITIVE_INFINITY) < replayed.lastAt - historyMs;
+      problems.push(...checkCopies(life, live?.job, past));
+      const mayBeGone = (life.job.endedAt ?? Number.POSITIVE_INFINITY) < replayed.lastAt - historyMs;
       if (!live && !past && !mayBeGone) problems.push(`${life.uid} is neither in memory nor in the history`);
       if (live || past) problems.push(...checkBodies(data, life));
     }
@@ -51,17 +51,17 @@ export function checkStorage(data: string, state: State, replayed: Replayed, his
 
 function checkCopies(life: Life, live: JobRecord | undefined, past: JobBundle | undefined): string[] {
   const problems: string[] = [];
-  const wanted = stableHash(life.rec);
+  const wanted = stableHash(life.job);
   if (live && stableHash(live) !== wanted)
     problems.push(`${life.uid}: the recovered record is not the last one`);
   // What was redriven stays in the history as it was until it ends again.
   if (past && !live && stableHash(past.job) !== wanted)
-    problems.push(`${life.uid}: the history has ${past.job.state}, the log ${life.rec.state}`);
+    problems.push(`${life.uid}: the history has ${past.job.state}, the log ${life.job.state}`);
   return problems;
 }
 
-function checkBodies(data: string, { uid, ask, rec }: Life): string[] {
-  const bodies = [ask.payload, ...(rec.result === undefined ? [] : [rec.result])];
+function checkBodies(data: string, { uid, ask, job }: Life): string[] {
+  const bodies = [ask.payload, ...(job.result === undefined ? [] : [job.result])];
   return bodies.some((body) => readBody(data, body) === undefined) ? [`${uid}: a body cannot be read`] : [];
 }
 

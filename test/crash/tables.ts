@@ -92,7 +92,7 @@ export function checkRows(tables: Tables, replayed: Replayed, historyMs: number)
     const life = lives.at(-1) as Life;
     const row = rows.get(life.uid);
     rows.delete(life.uid);
-    const mayBeGone = (life.rec.endedAt ?? Number.POSITIVE_INFINITY) < replayed.lastAt - historyMs;
+    const mayBeGone = (life.job.endedAt ?? Number.POSITIVE_INFINITY) < replayed.lastAt - historyMs;
     if (row) problems.push(...checkRow(tables, row, life));
     else if (!mayBeGone) problems.push(`${life.uid} has no row`);
   }
@@ -100,12 +100,12 @@ export function checkRows(tables: Tables, replayed: Replayed, historyMs: number)
   return problems;
 }
 
-function checkRow(tables: Tables, row: JobRow, { uid, rec, attempts }: Life): string[] {
+function checkRow(tables: Tables, row: JobRow, { uid, job: told, attempts }: Life): string[] {
   const problems: string[] = [];
   const job = JSON.parse(row.job) as JobRecord;
-  if (stableHash(job) !== stableHash(rec))
-    problems.push(`${uid} is ${job.state}, the trail says ${rec.state}`);
-  if (row.is_terminal !== Number(isTerminal(rec.state))) problems.push(`${uid}: its row says another end`);
+  if (stableHash(job) !== stableHash(told))
+    problems.push(`${uid} is ${job.state}, the trail says ${told.state}`);
+  if (row.is_terminal !== Number(isTerminal(told.state))) problems.push(`${uid}: its row says another end`);
   const known = tables.attempts.filter((attempt) => attempt.uid === uid);
   if (known.length !== attempts.size)
     problems.push(`${uid} has ${known.length} of ${attempts.size} attempts`);
@@ -118,7 +118,7 @@ function checkRow(tables: Tables, row: JobRow, { uid, rec, attempts }: Life): st
   }
   for (const blob of [row.payload_blob, row.result_blob])
     if (blob !== null && !tables.bodies.has(blob)) problems.push(`${uid}: a body is gone`);
-  if (rec.result !== undefined && textOf(tables, rec.result) === undefined)
+  if (told.result !== undefined && textOf(tables, told.result) === undefined)
     problems.push(`${uid}: its result cannot be read`);
   return problems;
 }
@@ -132,8 +132,8 @@ function textOf({ bodies }: Tables, body: Body): string | undefined {
 
 export const tableResults =
   (tables: Tables): ResultReader =>
-  ({ rec }) => {
-    const text = rec.result === undefined ? undefined : textOf(tables, rec.result);
+  ({ job }) => {
+    const text = job.result === undefined ? undefined : textOf(tables, job.result);
     return text === undefined ? undefined : JSON.parse(text);
   };
 

@@ -9,7 +9,7 @@ import type { CommandBackendOptions, CommandType } from '../../src/backends/loca
 import type { Commander, ExecutionEvent, ExecutionOutcome, Offer, OfferReply } from '../../src/core/ports.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
-import type { AskRecord } from '../../src/model/records.ts';
+import { type AskFields, askOf } from './folder-maker.ts';
 
 export const WHO: Commander = { owner: 'brain', epoch: 1 };
 
@@ -24,8 +24,8 @@ export const js = (script: string, more: Partial<CommandType> = {}): CommandType
   ...more,
 });
 
-export function offerOf(token: string, more: Partial<AskRecord> = {}, payload: unknown = {}): Offer {
-  const ask = { id: token.slice(0, token.lastIndexOf(':')), type: 'work', ...more } as AskRecord;
+export function offerOf(token: string, more: AskFields = {}, payload: unknown = {}): Offer {
+  const ask = askOf(token.slice(0, token.lastIndexOf(':')), 1, { type: 'work', ...more });
   return { ...WHO, token, ask, payloadText: JSON.stringify(payload), attempt: 1, registry: undefined };
 }
 

@@ -13,6 +13,7 @@ import type { BackendInfo } from '../../src/core/queue/fleet.ts';
 import { type EngineSettings, POOL_DEFAULTS } from '../../src/core/settings.ts';
 import { JobEntry } from '../../src/core/state/job-entry.ts';
 import { errorInfo, OrchdError } from '../../src/model/errors.ts';
+import { type JobSpec, SPEC_FIELDS, type SpecDefaults, specOf } from '../../src/model/job-spec.ts';
 import { FRESH_JOB } from '../../src/model/moves.ts';
 import { type AskRecord, type Change, tokenOf } from '../../src/model/records.ts';
 
@@ -41,52 +42,62 @@ export const FAILED: Outcome = { ok: false, error: errorInfo('EXECUTION_FAILED')
 export const FAILED_FOR_NOW: Outcome = { ok: false, error: errorInfo('WORKER_TIMEOUT') };
 export const STOPPED: Outcome = { ok: 'cancelled' };
 
-export type Fields = Partial<Submission>;
+/** Fields of a submission and of its spec, side by side. */
+export type Fields = Partial<Submission> & Partial<JobSpec>;
+
+/** What is asked where a test says nothing. */
+export const SPEC: SpecDefaults = {
+  agent: 'someone',
+  type: 't',
+  priority: 'batch',
+  score: 0,
+  weight: 1,
+  max_tries: SETTINGS.maxTries,
+};
+
+/** The same fields with those of the spec where they belong. */
+export function nested<T extends object>(
+  fields: T,
+  spec: JobSpec,
+): Omit<T, keyof JobSpec> & { spec: JobSpec } {
+  const own = Object.entries(fields).filter(([name]) => !Object.hasOwn(SPEC_FIELDS, name));
+  return { spec: specOf(fields, spec), ...Object.fromEntries(own) } as never;
+}
+
+/** The fields of an ask are taken too, for entries that are made without an engine. */
+const KNOWN: ReadonlySet<string> = new Set(
+  'id tenant submittedBy spec payload payloadBytes modelRef contextTokens tokens hash correlationId forceRetry bodyStored known n v createdAt ancestors'.split(
+    ' ',
+  ),
+);
 
 export function submission(id: string, fields: Fields = {}): Submission {
-  return {
+  const made = {
     id,
     tenant: 'default',
-    principal: 'someone',
     submittedBy: 'someone',
-    type: 't',
-    class: 'batch',
-    score: 0,
-    weight: 1,
-    maxTries: SETTINGS.maxTries,
     payload: '{}',
     payloadBytes: 2,
-    key: undefined,
-    kind: undefined,
-    model: undefined,
     modelRef: undefined,
     contextTokens: undefined,
     tokens: undefined,
-    region: undefined,
-    labels: undefined,
-    session: undefined,
-    parallel: undefined,
-    notBefore: undefined,
-    deadlineMs: undefined,
-    timeoutMs: undefined,
-    parent: undefined,
-    onUnknown: undefined,
-    afterOutput: undefined,
-    onDisconnect: undefined,
     hash: undefined,
     correlationId: undefined,
     forceRetry: false,
     bodyStored: true,
     known: undefined,
-    ...fields,
+    ...nested(fields, specOf({}, SPEC)),
   };
+  const unknown = Object.keys(fields).find((name) => !(name in SPEC_FIELDS) && !KNOWN.has(name));
+  if (unknown !== undefined) throw new Error(`a submission has no field "${unknown}"`);
+  return made;
 }
 
 /** A job as it would be in memory, outside any engine. */
-export function makeEntry(n: number, fields: Partial<AskRecord> = {}): JobEntry {
-  const { forceRetry: _, known: __, bodyStored: ___, deadlineMs: ____, ...ask } = submission(`j${n}`);
-  const rest = { v: 1 as const, n, createdAt: START, deadlineAt: undefined, ancestors: undefined };
-  return new JobEntry(`j${n}`, { ...ask, ...rest, ...fields }, FRESH_JOB, n);
+export function makeEntry(n: number, fields: Partial<AskRecord> & Partial<JobSpec> = {}): JobEntry {
+  const { forceRetry: _, known: __, bodyStored: ___, ...ask } = submission(`j${n}`, fields);
+  const rest = { v: 2 as const, n, createdAt: START, ancestors: undefined };
+  return new JobEntry(`j${n}`, { ...rest, ...ask }, FRESH_JOB, n);
 }
 
 export const backendInfo = (name: string, fields: Partial<BackendInfo> = {}): BackendInfo => ({
@@ -153,7 +164,7 @@ export class EngineKit {
   }
 
   state(uid: string): string {
-    return this.job(uid).rec.state;
+    return this.job(uid).job.state;
   }
 
   /** The token of the open attempt. */

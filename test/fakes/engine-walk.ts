@@ -187,18 +187,18 @@ function submissions(kit: EngineKit, history: History, pick: number, variant: nu
     key: optional(`k${pick % 3}`, 1),
     hash: chosen && `h${pick % 2}`,
     known: chosen ? history.get(chosen) : undefined,
-    class: at(['batch', 'interactive'] as const, variant),
-    principal: `p${pick % 3}`,
+    priority: at(['batch', 'interactive'] as const, variant),
+    agent: `p${pick % 3}`,
     type: at(['t', 't', 'u'], pick),
-    session: optional(`s${pick % 2}`, 2),
+    session_id: optional(`s${pick % 2}`, 2),
     parallel: variant % 7 === 0 ? (true as const) : undefined,
-    notBefore: optional(kit.now + 12, 3),
-    deadlineMs: optional(40, 4),
-    timeoutMs: optional(15, 5),
-    parent: optional(at([...state.jobs.values()].map(({ ask }) => ask.id).concat('nobody'), pick), 6),
-    onUnknown: at([undefined, 'hold', 'retry', 'fail'] as const, variant),
+    not_before: optional(kit.now + 12, 3),
+    deadline_ms: optional(40, 4),
+    timeout_ms: optional(15, 5),
+    parent_id: optional(at([...state.jobs.values()].map(({ ask }) => ask.id).concat('nobody'), pick), 6),
+    on_unknown: at([undefined, 'hold', 'retry', 'fail'] as const, variant),
     payloadBytes: at([2, 40, 90], pick),
-    maxTries: 1 + (variant % 3),
+    max_tries: 1 + (variant % 3),
     forceRetry: variant % 5 === 0,
   };
   return [submission(chosen ?? `j${kit.log.length}-${pick}`, fields)];
@@ -210,7 +210,7 @@ const killable = (state: State, pick: number): string | undefined => {
 };
 
 const withState = (state: State, wanted: string, pick: number): string | undefined => {
-  const uids = [...state.jobs.values()].filter(({ rec }) => rec.state === wanted).map(({ uid }) => uid);
+  const uids = [...state.jobs.values()].filter(({ job }) => job.state === wanted).map(({ uid }) => uid);
   return uids.length > 0 ? at(uids, pick) : undefined;
 };
 const stale = (state: State, pick: number): string | undefined => withState(state, 'stale', pick);
@@ -239,7 +239,7 @@ export function walk(
     kit.step({ type: 'tick' });
     const event = eventOf(kit, history, command);
     if (event.type === 'indexed') {
-      for (const { uid } of event.uids) history.set(uid, { ask: kit.job(uid).ask, job: kit.job(uid).rec });
+      for (const { uid } of event.uids) history.set(uid, { ask: kit.job(uid).ask, job: kit.job(uid).job });
     }
     const before = look(state);
     check(kit, kit.step(event), before);
@@ -261,9 +261,9 @@ export function stateText(state: State): string {
     ended: [...state.ended].map(({ uid }) => uid).sort(),
     open: [...state.open.keys()].sort(),
     newest: [...state.newestFirst()].map(({ uid }) => uid),
-    jobs: jobs.map(({ uid, ask, rec, seq, open, past, parked, lane, queuePos, wakeAt }) => {
-      const wake = isTerminal(rec.state) ? undefined : wakeAt;
-      return { uid, ask, rec, seq, open, past, parked, lane: lane?.key, inLane: queuePos >= 0, wake };
+    jobs: jobs.map(({ uid, ask, job, seq, open, past, parked, lane, queuePos, wakeAt }) => {
+      const wake = isTerminal(job.state) ? undefined : wakeAt;
+      return { uid, ask, job, seq, open, past, parked, lane: lane?.key, inLane: queuePos >= 0, wake };
     }),
   });
 }

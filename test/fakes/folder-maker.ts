@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { State } from '../../src/core/state/state.ts';
 import type { Disk } from '../../src/kit/env/env.ts';
 import { errorInfo } from '../../src/model/errors.ts';
+import { type JobSpec, specOf } from '../../src/model/job-spec.ts';
 import {
   accept,
   cancelled,
@@ -37,6 +38,7 @@ import { encodeChange } from '../../src/stores/journal/codec.ts';
 import { encodeFrame } from '../../src/stores/journal/frame.ts';
 import { type Paths, paths, segmentName } from '../../src/stores/journal/layout.ts';
 import { type Manifest, NO_CHECKPOINT, writeManifest } from '../../src/stores/journal/manifest.ts';
+import { nested, SPEC } from './engine-kit.ts';
 import { MemoryDisk } from './memory-disk.ts';
 
 /** Brain time of everything that is made here. */
@@ -49,9 +51,13 @@ export const change = <K extends RecordKind>(
   cause = 'test',
 ): Change => ({ kind, id, after, cause }) as Change;
 
-export function askOf(id: string, n: number, fields: Partial<AskRecord> = {}): AskRecord {
-  const stored = { v: 1, id, tenant: 'default', n, createdAt: NOW, principal: 'anna', ...fields };
-  return upcast('ask', { submittedBy: 'anna', type: 'inference', maxTries: 3, ...stored } as never);
+/** Fields of an ask and of its spec, side by side. */
+export type AskFields = Partial<Omit<AskRecord, 'spec'>> & Partial<JobSpec>;
+
+export function askOf(id: string, n: number, fields: AskFields = {}): AskRecord {
+  const { spec, ...own } = nested(fields, specOf({ agent: 'anna', type: 'inference', max_tries: 3 }, SPEC));
+  const stored = { v: 2, id, tenant: 'default', n, createdAt: NOW, submittedBy: 'anna', ...own, spec };
+  return upcast('ask', stored as never);
 }
 
 /** A job in the making: every method returns the changes of one legal step. */
@@ -66,7 +72,7 @@ export class JobScript {
     this.backend = backend;
   }
 
-  ask(n: number, fields: Partial<AskRecord> = {}): Change[] {
+  ask(n: number, fields: AskFields = {}): Change[] {
     this.job = FRESH_JOB;
     this.attempt = undefined;
     return [change('ask', this.uid, askOf(this.uid, n, fields), 'submit')];
@@ -104,7 +110,7 @@ export class JobScript {
   }
 
   /** The redrive of a job that has left memory: its ask comes back first. */
-  revive(n: number, fields: Partial<AskRecord> = {}): Change[] {
+  revive(n: number, fields: AskFields = {}): Change[] {
     const before = this.job;
     const ask = this.ask(n, fields);
     return [...ask, ...this.#move(redrive(before, NOW))];

@@ -162,6 +162,6 @@ export class PoolKit extends EngineKit {
   }
 
   workerOf(jobId: string): string {
-    return this.job(jobId).rec.backend ?? '';
+    return this.job(jobId).job.backend ?? '';
   }
 }

@@ -337,7 +337,7 @@ test('a flipped bit in a result: reading it is refused, and nothing else breaks'
   const results = new Map<string, Body | undefined>();
   for (const id of [damaged, intact]) {
     await brain.wait(id);
-    results.set(id, brain.engine.state.jobs.get(id)?.rec.result);
+    results.set(id, brain.engine.state.jobs.get(id)?.job.result);
   }
   const { file, offset } = results.get(damaged) as BlobRef;
   assert.equal(file, 1);

@@ -73,8 +73,8 @@ export async function fill(opened: Opened, rounds = 1): Promise<void> {
   for (let round = 0; round < rounds; round++) {
     for (const [n, key] of KEYS.entries()) {
       for (const tenant of ['default', 'acme', 'Acme']) {
-        opened.finish(`done-${round}-${n}`, { tenant, key, session: key });
-        opened.fail(`dead-${round}-${n}`, { tenant, key: `bad ${key} ${round}`, principal: key });
+        opened.finish(`done-${round}-${n}`, { tenant, key, session_id: key });
+        opened.fail(`dead-${round}-${n}`, { tenant, key: `bad ${key} ${round}`, agent: key });
         // No backend takes this type: it waits.
         opened.submit(`waits-${round}-${n}`, {
           tenant,
@@ -101,7 +101,7 @@ export async function fill(opened: Opened, rounds = 1): Promise<void> {
     const quarantined = opened.submit(`cancelled-running-${round}`);
     opened.step({ type: 'offered', token: quarantined.token, answer: { is: 'accepted' } });
     opened.step({ type: 'cancel', uid: quarantined.uid, by: 'test' });
-    opened.submit(`later-${round}`, { notBefore: opened.now + 1e9 });
+    opened.submit(`later-${round}`, { not_before: opened.now + 1e9 });
     opened.now += 10;
   }
   await opened.handedOver();

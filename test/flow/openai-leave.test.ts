@@ -66,7 +66,7 @@ for (const stream of [true, false]) {
     const { state } = all.brain.orchestrator.engine;
     await within(until(() => state.jobs.size === 2 && all.brain.orchestrator.following.followers === 2));
     second.abort();
-    await within(until(() => [...state.jobs.values()].some(({ rec }) => rec.state === 'cancelled')));
+    await within(until(() => [...state.jobs.values()].some(({ job }) => job.state === 'cancelled')));
     assert.equal(held.aborted.length, 0, 'the other one is not touched');
     first.abort();
     await nothingIsLeft(all, 2);
@@ -120,7 +120,7 @@ test('the end of the brain is no leaving: the caller is told, and the job is not
   assert.equal((await fetch(`${brain.url}/v1/models`)).status, 200);
   await brain.orchestrator.list({});
   assert.deepEqual(
-    [...state.jobs.values()].map(({ rec }) => rec.cancel),
+    [...state.jobs.values()].map(({ job }) => job.cancel),
     [undefined, undefined, undefined, undefined],
   );
   held.letGo();

@@ -13,7 +13,7 @@ const isBatch = ({ id }: Start): boolean => id.startsWith('batch');
 
 describe('one seat, jobs of 10 s, 2,000 batch jobs at the start, a person every minute for 4 h', () => {
   const seats = new Seats([{}], 10 * SECOND);
-  const people = arrivals(240, 'person', START + 1, MINUTE, { class: 'interactive' });
+  const people = arrivals(240, 'person', START + 1, MINUTE, { priority: 'interactive' });
   seats.run([...arrivals(2000, 'batch', START, 0), ...people], START + 4 * HOUR);
   const { starts } = seats;
   const arrivedAt = new Map(people.map(({ id, at }) => [id, at]));
@@ -40,7 +40,7 @@ describe('one seat, jobs of 10 s, 2,000 batch jobs at the start, a person every 
 
 describe('people who could fill the seat alone', () => {
   const seats = new Seats([{}], 10 * SECOND);
-  const people = arrivals(3000, 'person', START, 5 * SECOND, { class: 'interactive' });
+  const people = arrivals(3000, 'person', START, 5 * SECOND, { priority: 'interactive' });
   seats.run([...people, ...arrivals(500, 'batch', START, 0)], START + 3 * HOUR);
   const { starts } = seats;
 
@@ -82,7 +82,7 @@ test('[ORCH-1021] interactive goes before batch in the same queue, but for the s
       let at = START;
       const coming = jobs.map(({ gap, person }, n) => {
         at += gap * SECOND;
-        const fields: Fields = { class: person ? 'interactive' : 'batch' };
+        const fields: Fields = { priority: person ? 'interactive' : 'batch' };
         return { at, id: `${person ? 'person' : 'batch'}${n}`, fields };
       });
       const seats = new Seats([{}], 20 * SECOND);
@@ -116,9 +116,9 @@ function checkOrder(starts: readonly Start[], arrivedAt: ReadonlyMap<string, num
 describe('fairness', () => {
   test('B submits 10 jobs while A has 10,000 waiting: all of them start within the next 20 starts', () => {
     const seats = new Seats([{}], SECOND);
-    seats.run(arrivals(10_000, 'a', START, 0, { principal: 'A' }), START + 100 * SECOND);
+    seats.run(arrivals(10_000, 'a', START, 0, { agent: 'A' }), START + 100 * SECOND);
     const before = seats.starts.length;
-    seats.run(arrivals(10, 'b', START + 100 * SECOND + 1, 0, { principal: 'B' }), START + 200 * SECOND);
+    seats.run(arrivals(10, 'b', START + 100 * SECOND + 1, 0, { agent: 'B' }), START + 200 * SECOND);
     const next = seats.starts.slice(before, before + 20).map(({ id }) => id);
     assert.equal(next.filter((id) => id.startsWith('b')).length, 10, next.join(' '));
   });
@@ -139,7 +139,7 @@ test('[ORCH-1022] within a class first come, first served; aged batch work is ne
   // Two kinds of work share the seat, so that batch has no lane in common with the people who keep it busy.
   for (const type of ['t', 'other']) {
     const seats = new Seats([{}], 10 * SECOND);
-    const people = arrivals(3000, 'person', START, 5 * SECOND, { class: 'interactive' });
+    const people = arrivals(3000, 'person', START, 5 * SECOND, { priority: 'interactive' });
     seats.run([...people, ...arrivals(200, 'batch', START, 0, { type })], START + 3 * HOUR);
     for (const name of ['batch', 'person']) {
       const order = seats.starts

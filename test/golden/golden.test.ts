@@ -159,7 +159,7 @@ test('version 1: the records are what they were, down to the open attempts', asy
     assert.deepEqual(open('running'), [1, 'accepted', 'scripted', 'golden', 1]);
     assert.deepEqual(open('stale'), [1, 'unknown', 'scripted', 'golden', 1]);
     assert.equal(state.jobs.get('waiting')?.waitsUntil, START + YEAR_MS);
-    assert.equal(state.jobs.get('running')?.ask.timeoutMs, 8.64e9);
+    assert.equal(state.jobs.get('running')?.ask.spec.timeout_ms, 8.64e9);
     assert.deepEqual([...state.failures.keys()], ['default~poison']);
     assert.equal(state.seq, 81);
     const retried = await store.history.get('retried');

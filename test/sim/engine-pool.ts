@@ -107,7 +107,7 @@ export class EnginePool {
     }
     const uid = `r${n}`;
     this.#runs.set(uid, runsMs);
-    const asked = submission(uid, { type: 'inference', model: model.name, class: 'interactive' });
+    const asked = submission(uid, { type: 'inference', model: model.name, priority: 'interactive' });
     this.#step({ type: 'submit', submissions: [asked] });
   }
 

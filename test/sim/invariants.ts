@@ -35,22 +35,22 @@ export function checkIndexes(state: State): void {
   const keys = new Set<string>();
   let ready = 0;
   for (const entry of state.jobs.values()) {
-    const { rec, ask } = entry;
+    const { job, ask } = entry;
     if (entry.open) open.set(entry.open.backend, (open.get(entry.open.backend) ?? 0) + 1);
-    const active = rec.state === 'claimed' || rec.state === 'running' || rec.state === 'stale';
-    check(!active || entry.open !== undefined, `${entry.uid} is ${rec.state} with an open attempt`);
-    check(rec.state !== 'queued' || entry.open === undefined, `${entry.uid} is queued without one`);
+    const active = job.state === 'claimed' || job.state === 'running' || job.state === 'stale';
+    check(!active || entry.open !== undefined, `${entry.uid} is ${job.state} with an open attempt`);
+    check(job.state !== 'queued' || entry.open === undefined, `${entry.uid} is queued without one`);
     check(
-      entry.queuePos >= 0 === (rec.state === 'queued' && !entry.parked),
+      entry.queuePos >= 0 === (job.state === 'queued' && !entry.parked),
       `${entry.uid} is in its lane when ready`,
     );
     if (entry.queuePos >= 0) ready++;
-    if (ask.key !== undefined && !isTerminal(rec.state)) {
-      check(!keys.has(ask.key), `key ${ask.key} belongs to one live job`);
-      keys.add(ask.key);
+    if (ask.spec.key !== undefined && !isTerminal(job.state)) {
+      check(!keys.has(ask.spec.key), `key ${ask.spec.key} belongs to one live job`);
+      keys.add(ask.spec.key);
     }
     check(
-      state.ended.has(entry) === (isTerminal(rec.state) && !entry.open),
+      state.ended.has(entry) === (isTerminal(job.state) && !entry.open),
       `${entry.uid} is listed as ended when it is`,
     );
   }

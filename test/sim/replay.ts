@@ -86,7 +86,7 @@ class Replay {
   submit(id: string, { at, load, runsMs }: Arrival): void {
     this.endsUntil(this.#start + at);
     this.#kit.now = this.#start + at;
-    const answer = this.#kit.submit(id, { class: load.class });
+    const answer = this.#kit.submit(id, { priority: load.class });
     const meanMs = [...this.#kit.engine.state.fleet.lanes.values()][0]?.serviceMs;
     const { queuePosition: position = -1, predictedStartMs: predictedMs } = answer;
     const told = { class: load.class, position, predictedMs, meanMs };

@@ -144,10 +144,10 @@ class Simulation {
     const brain = this.brain.up;
     if (!brain) return;
     for (const entry of brain.engine.state.jobs.values()) {
-      const { open, rec } = entry;
+      const { open, job } = entry;
       const executor = this.executors.find(({ info }) => info.name === open?.backend);
       // A careful one: as long as the executor can still answer, nobody decides in its place.
-      if (rec.state !== 'stale' || !open || !executor || open.registry === executor.info.registry) continue;
+      if (job.state !== 'stale' || !open || !executor || open.registry === executor.info.registry) continue;
       const as = this.world.random.chance(0.5) ? 'retry' : 'failed';
       await brain.resolve(entry.ask.id, { as }).catch(() => undefined);
     }
@@ -182,9 +182,9 @@ class Simulation {
   #leftOver(): string {
     const state = this.brain.up?.engine.state;
     const jobs = [...(state?.jobs.values() ?? [])].filter(
-      (entry) => !isTerminal(entry.rec.state) || entry.open,
+      (entry) => !isTerminal(entry.job.state) || entry.open,
     );
-    const shown = jobs.slice(0, 3).map(({ uid, rec, open }) => JSON.stringify({ uid, rec, open }));
+    const shown = jobs.slice(0, 3).map(({ uid, job, open }) => JSON.stringify({ uid, job, open }));
     return `${this.clients.active} clients; ${jobs.length} jobs ${shown.join(' ')}`;
   }
 

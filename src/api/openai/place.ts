@@ -30,7 +30,7 @@ export function tellPlace({ state, env, uid, tell }: PlaceParts): Cancel {
 
 function placeOf(state: State, uid: string, now: number): string | undefined {
   const entry = state.jobs.get(uid);
-  if (entry?.rec.state !== 'queued') return undefined;
+  if (entry?.job.state !== 'queued') return undefined;
   const position = jobPosition(entry);
   const predicted = predictStartMs(entry, position, now, startHints(state, entry.ask));
   const words = [

@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto';
 import { type TProperties, type TSchema, Type } from 'typebox';
 import { checker } from '../../kit/check.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { MAX_TOKENS, MODEL, type SubmitRequest } from '../../model/submit.ts';
+import { MODEL } from '../../model/job-spec.ts';
+import { MAX_TOKENS, type SubmitRequest } from '../../model/submit.ts';
 import type { Call } from '../../wire/route.ts';
 import { noSuchModel } from './models.ts';
 

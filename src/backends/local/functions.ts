@@ -79,9 +79,12 @@ export class FunctionBackend implements Backend {
     const { token } = offer;
     if (!isMeantFor(this.#registry, offer)) return { is: 'busy' };
     if (this.#executions.has(token)) return { is: 'accepted' };
-    const run = this.#types[offer.ask.type];
+    const run = this.#types[offer.ask.spec.type];
     if (this.#tombstones.has(token) || !run) {
-      return { is: 'refused', error: errorInfo('WORKER_NOT_FOUND', `"${offer.ask.type}" is not run here`) };
+      return {
+        is: 'refused',
+        error: errorInfo('WORKER_NOT_FOUND', `"${offer.ask.spec.type}" is not run here`),
+      };
     }
     const execution = new Execution();
     this.#executions.set(token, execution);
@@ -128,14 +131,14 @@ export class FunctionBackend implements Backend {
 
   async #run(run: JobFunction, offer: Offer, execution: Execution): Promise<void> {
     const { token, ask } = offer;
-    execution.emit('started', { job_id: ask.id, model: ask.model, started_at: this.#env.clock.now() });
+    execution.emit('started', { job_id: ask.id, model: ask.spec.model, started_at: this.#env.clock.now() });
     let outcome: ExecutionOutcome;
     try {
       const context: FunctionContext = {
         jobId: ask.id,
         token,
         attempt: offer.attempt,
-        model: ask.model,
+        model: ask.spec.model,
         // Most functions never look at it, and making one costs more than the rest of a call.
         get signal() {
           return execution.signal;

@@ -200,8 +200,8 @@ export class WorkerBackend implements Backend {
 function requestBody({ payloadText, ask }: Offer): string | undefined {
   const text = payloadText.trim();
   // Conversations of two tenants may have one name; and who has none cannot take that of another.
-  const session_id = ask.session === undefined ? '' : scoped(ask.tenant, ask.session);
-  const own = JSON.stringify({ job_id: ask.id, model: ask.model, session_id });
+  const session_id = ask.spec.session_id === undefined ? '' : scoped(ask.tenant, ask.spec.session_id);
+  const own = JSON.stringify({ job_id: ask.id, model: ask.spec.model, session_id });
   if (text.startsWith('"')) return `{"prompt":${text},${own.slice(1)}`;
   if (!text.startsWith('{') || !text.endsWith('}')) return undefined;
   const fields = text.slice(1, -1).trim();

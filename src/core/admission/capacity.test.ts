@@ -40,7 +40,7 @@ describe('reject', () => {
     const kit = new EngineKit({ queueCapacity: 1 });
     kit.backend('b');
     kit.submit('running');
-    kit.submit('parked', { notBefore: kit.now + 1000 });
+    kit.submit('parked', { not_before: kit.now + 1000 });
     assert.throws(() => kit.submit('c'), FULL);
   });
 
@@ -56,7 +56,7 @@ describe('reject', () => {
     kit.accept('waits');
     kit.pass(1000);
     kit.cancel('a');
-    kit.submit('c', { maxTries: 1 });
+    kit.submit('c', { max_tries: 1 });
     kit.end('waits', SUCCESS);
     kit.accept('c');
     kit.end('c', FAILED_FOR_NOW);
@@ -84,23 +84,23 @@ describe('drop-lru', () => {
       ['a', 'b', 'c'].map((id) => kit.state(id)),
       ['dead', 'queued', 'queued'],
     );
-    assert.deepEqual([kit.job('a').rec.reason, kit.job('a').rec.error?.code], ['dropped', 'QUEUE_FULL']);
+    assert.deepEqual([kit.job('a').job.reason, kit.job('a').job.error?.code], ['dropped', 'QUEUE_FULL']);
   });
 
   test('batch goes before interactive, also when it is younger', () => {
     const kit = new EngineKit(SETTINGS);
-    kit.submit('old', { class: 'interactive' });
+    kit.submit('old', { priority: 'interactive' });
     kit.submit('young');
-    kit.submit('new', { class: 'interactive' });
+    kit.submit('new', { priority: 'interactive' });
     assert.deepEqual([kit.state('old'), kit.state('young')], ['queued', 'dead']);
-    kit.submit('newer', { class: 'interactive' });
+    kit.submit('newer', { priority: 'interactive' });
     assert.equal(kit.state('old'), 'dead', 'with no batch work left the oldest interactive job goes');
   });
 
   test('batch work never displaces interactive work', () => {
     const kit = new EngineKit(SETTINGS);
-    kit.submit('a', { class: 'interactive' });
-    kit.submit('b', { class: 'interactive' });
+    kit.submit('a', { priority: 'interactive' });
+    kit.submit('b', { priority: 'interactive' });
     assert.throws(() => kit.submit('c'), FULL);
     assert.deepEqual([kit.state('a'), kit.state('b')], ['queued', 'queued']);
   });
@@ -119,8 +119,8 @@ describe('drop-lru', () => {
 
   test('what is parked is not dropped', () => {
     const kit = new EngineKit(SETTINGS);
-    kit.submit('a', { notBefore: kit.now + 1000 });
-    kit.submit('b', { notBefore: kit.now + 1000 });
+    kit.submit('a', { not_before: kit.now + 1000 });
+    kit.submit('b', { not_before: kit.now + 1000 });
     assert.throws(() => kit.submit('c'), FULL);
   });
 });
@@ -143,11 +143,11 @@ test('whatever is submitted, the queue stays within its bounds and counts what i
       for (const [at, { op, bytes, class: jobClass, parked, pick }] of steps.entries()) {
         if (op === 'submit') {
           const notBefore = parked ? kit.now + 1000 : undefined;
-          kit.trySubmit(`j${at}`, { payloadBytes: bytes, class: jobClass, notBefore });
+          kit.trySubmit(`j${at}`, { payloadBytes: bytes, priority: jobClass, not_before: notBefore });
         } else if (op === 'cancel' && state.jobs.size > 0) {
           kit.cancel([...state.jobs.keys()][pick % state.jobs.size]!);
         } else if (op === 'backend') kit.backend(`b${at}`);
-        const queued = [...state.jobs.values()].filter(({ rec }) => rec.state === 'queued');
+        const queued = [...state.jobs.values()].filter(({ job }) => job.state === 'queued');
         const sum = queued.reduce((total, { ask }) => total + ask.payloadBytes, 0);
         assert.deepEqual([state.counts.queued, state.queuedBytes], [queued.length, sum]);
         assert.ok(queued.length <= 5 && sum <= 150, `${queued.length} jobs, ${sum} bytes`);

@@ -15,7 +15,7 @@ export function makeRoom(turn: Turn, submission: Submission): void {
   const bytes = submission.payloadBytes;
   if (!overCapacity(turn, bytes, 0, 0)) return;
   // Decide before dropping anything: a refusal leaves no trace.
-  const classes = droppable(turn, submission.class);
+  const classes = droppable(turn, submission.spec.priority);
   const { waiting } = turn.state;
   const jobs = classes.reduce((sum, jobClass) => sum + waiting[jobClass].jobs, 0);
   const freed = classes.reduce((sum, jobClass) => sum + waiting[jobClass].bytes, 0);
@@ -49,7 +49,7 @@ function oldestWaiting(turn: Turn, classes: readonly JobClass[]): JobEntry | und
 
 function drop(turn: Turn, entry: JobEntry): void {
   const error = errorInfo('QUEUE_FULL', 'dropped to make room for newer work', 'dropped');
-  turn.put('job', entry.uid, die(entry.rec, turn.now, 'dropped', error), 'drop-lru');
+  turn.put('job', entry.uid, die(entry.job, turn.now, 'dropped', error), 'drop-lru');
   turn.state.dropped++;
 }
 

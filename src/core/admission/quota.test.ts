@@ -49,10 +49,10 @@ describe('what callers may use', () => {
       { scope: 'global', requestsPerSec: 1, burstRequests: 3 },
       { scope: 'agent:default/one', concurrency: 1 },
     );
-    assert.equal(wait(kit, { principal: 'one' }), 0);
-    assert.equal(wait(kit, { principal: 'one' }), 1000, 'it has one under way, and nothing was measured yet');
-    assert.deepEqual([wait(kit, { principal: 'two' }), wait(kit, { principal: 'two' })], [0, 0]);
-    assert.equal(wait(kit, { principal: 'two' }), 1000);
+    assert.equal(wait(kit, { agent: 'one' }), 0);
+    assert.equal(wait(kit, { agent: 'one' }), 1000, 'it has one under way, and nothing was measured yet');
+    assert.deepEqual([wait(kit, { agent: 'two' }), wait(kit, { agent: 'two' })], [0, 0]);
+    assert.equal(wait(kit, { agent: 'two' }), 1000);
   });
 
   test('what was reserved is settled with what was used; what never ran gives it back', () => {
@@ -62,12 +62,12 @@ describe('what callers may use', () => {
     kit.accept('a');
     kit.end('a', { ok: true, result: '1', usage: { prompt: 50, completion: 50, decodeMs: 1 } });
     kit.submit('b', { tokens: 900 });
-    kit.submit('waits', { tokens: 0, notBefore: kit.now + 1e6 });
+    kit.submit('waits', { tokens: 0, not_before: kit.now + 1e6 });
     kit.accept('b');
     kit.end('b', SUCCESS);
     assert.notEqual(wait(kit, { tokens: 100 }), 0, 'it did not say, so the estimate stands');
     const other = limited({ scope: 'global', tokensPerSec: 1, burstTokens: 1000 });
-    other.submit('parked', { tokens: 1000, notBefore: other.now + 1e6 });
+    other.submit('parked', { tokens: 1000, not_before: other.now + 1e6 });
     other.cancel('parked');
     assert.equal(wait(other, { tokens: 1000 }), 0);
   });
@@ -89,7 +89,7 @@ describe('what callers may use', () => {
   test('budgets outlive a restart, what is still open included; a session that is over is forgotten', () => {
     const budget: LimitSpec = { scope: 'session:*', tokenBudget: 100 };
     const kit = limited(budget);
-    const own = { session: 's', parallel: true } as const;
+    const own = { session_id: 's', parallel: true } as const;
     kit.submit('ended', { ...own, tokens: 50 });
     kit.accept('ended');
     kit.end('ended', { ok: true, result: '1', usage: { prompt: 10, completion: 20, decodeMs: 1 } });

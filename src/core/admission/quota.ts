@@ -37,22 +37,23 @@ function apply(turn: Turn, limits: readonly LimitSpec[]): void {
   for (const [scope, { tokens }] of tables.spent.entries()) limiter.load(scope, tokens, turn.now);
   for (const entry of jobs.values()) {
     // While nothing is limited nothing is counted: what came before the first limit is taken now.
-    if (entry.reservation || isTerminal(entry.rec.state)) continue;
+    if (entry.reservation || isTerminal(entry.job.state)) continue;
     const cost = { requests: 0, tokens: entry.ask.tokens ?? 0 };
     entry.reservation = limiter.restore(scopesOf(turn, entry.ask), cost, turn.now);
   }
 }
 
-type Who = Pick<AskRecord, 'tenant' | 'principal' | 'submittedBy' | 'session' | 'model'>;
+type Who = Pick<AskRecord, 'tenant' | 'submittedBy' | 'spec'>;
 
-function scopesOf(turn: Turn, { tenant, principal, submittedBy, session, model }: Who): string[] {
+function scopesOf(turn: Turn, { tenant, submittedBy, spec }: Who): string[] {
+  const { agent, session_id, model } = spec;
   const named = [
     scopes.global,
     scopes.tenant(tenant),
-    scopes.agent(tenant, principal),
+    scopes.agent(tenant, agent),
     scopes.token(submittedBy),
   ];
-  if (session !== undefined) named.push(scopes.session(tenant, session));
+  if (session_id !== undefined) named.push(scopes.session(tenant, session_id));
   // By whichever of its names it was asked for.
   if (model !== undefined) named.push(scopes.model(turn.state.catalog.find(model)?.id ?? model));
   return named;
@@ -97,7 +98,7 @@ function take(turn: Turn, submission: Submission): Reservation {
 export function settle(turn: Turn, entry: JobEntry, reservation: Reservation): void {
   const { limiter } = turn.state;
   entry.reservation = undefined;
-  if (entry.rec.attempt === 0) return limiter.release(reservation, turn.now);
+  if (entry.job.attempt === 0) return limiter.release(reservation, turn.now);
   limiter.settle(reservation, entry.usedTokens ?? entry.ask.tokens ?? 0, turn.now);
   for (const [scope, tokens] of limiter.spent(reservation)) {
     turn.put('spent', scope, { v: 1, tokens, at: turn.now }, 'settled');

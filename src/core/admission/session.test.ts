@@ -16,7 +16,7 @@ function kitWith(sessionTokenBudget?: number): PoolKit {
 test('a session that is in use does not keep those from expiring that came after it', () => {
   const kit = kitWith();
   const use = (id: string, session: string): void => {
-    kit.ask(id, 'm', { session });
+    kit.ask(id, 'm', { session_id: session });
     kit.obey();
     kit.accept(id);
     const usage = { prompt: 1, completion: 1, decodeMs: 1 };
@@ -56,7 +56,7 @@ test('after a restart those that were unused for longest are first, however the 
 test('every try of its jobs is a turn, also where nothing was counted', () => {
   const kit = kitWith();
   for (const id of ['a', 'b', 'c']) {
-    kit.ask(id, 'm', { session: 's' });
+    kit.ask(id, 'm', { session_id: 's' });
     kit.obey();
     kit.accept(id);
     kit.end(id, SUCCESS);
@@ -66,15 +66,15 @@ test('every try of its jobs is a turn, also where nothing was counted', () => {
 
 test('whoever leaves before the end is charged what was estimated: a budget cannot be got round so', () => {
   const kit = kitWith(100);
-  kit.ask('a', 'm', { session: 's', tokens: 90 });
+  kit.ask('a', 'm', { session_id: 's', tokens: 90 });
   kit.cancel('a');
   assert.equal(kit.engine.state.sessionOf('default', 's')?.tokensUsed, 0, 'it had not begun');
-  kit.ask('b', 'm', { session: 's', tokens: 90 });
+  kit.ask('b', 'm', { session_id: 's', tokens: 90 });
   kit.obey();
   kit.accept('b');
   kit.cancel('b');
   kit.end('b', STOPPED);
   assert.equal(kit.engine.state.sessionOf('default', 's')?.tokensUsed, 90);
-  const refused = kit.trySubmit('c', { type: 'inference', model: 'm', session: 's', tokens: 90 });
+  const refused = kit.trySubmit('c', { type: 'inference', model: 'm', session_id: 's', tokens: 90 });
   assert.ok(refused instanceof OrchdError && refused.details.reason === 'token_budget');
 });

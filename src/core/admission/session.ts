@@ -13,7 +13,8 @@ const MAX_SESSIONS = 100_000;
 const ENDED_AT_ONCE = 5000;
 
 /** Refuses a job whose session has used up what it may; what its other jobs may still use counts as used. */
-export function checkBudget(turn: Turn, { tenant, session, tokens }: Submission): void {
+export function checkBudget(turn: Turn, { tenant, spec, tokens }: Submission): void {
+  const { session_id: session } = spec;
   if (session === undefined) return;
   const record = turn.state.sessionOf(tenant, session);
   const budget = record?.tokenBudget ?? turn.settings.pools.sessionTokenBudget;
@@ -28,7 +29,7 @@ export function checkBudget(turn: Turn, { tenant, session, tokens }: Submission)
 }
 
 /** A job of a session has begun its life there. */
-export function noteTurn(turn: Turn, { tenant, session }: Submission): void {
+export function noteTurn(turn: Turn, { tenant, spec: { session_id: session } }: Submission): void {
   if (session === undefined) return;
   const known = turn.state.sessionOf(tenant, session);
   // Written once; what is used is written with the end of each job.
@@ -49,8 +50,8 @@ const fresh = (turn: Turn, tenant: string, id: string): SessionRecord => ({
 
 /** A try of one of its jobs has ended: what it used is settled, and its context is there. */
 export function noteUsed(turn: Turn, { ask }: JobEntry, backend: string, tokens: number): void {
-  if (ask.session === undefined) return;
-  const known = turn.state.sessionOf(ask.tenant, ask.session);
+  if (ask.spec.session_id === undefined) return;
+  const known = turn.state.sessionOf(ask.tenant, ask.spec.session_id);
   if (!known) return;
   const after = {
     ...known,

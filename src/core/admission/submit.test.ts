@@ -37,11 +37,11 @@ describe('a new job', () => {
     assert.equal(kit.state('b'), 'claimed');
   });
 
-  test('keeps when it was made, its place in the order, and its deadline as an instant', () => {
+  test('keeps when it was made, its place in the order, and its deadline', () => {
     const kit = new EngineKit();
-    kit.submit('a', { deadlineMs: 500 });
-    const { ask, seq } = kit.job('a');
-    assert.deepEqual([ask.createdAt, ask.deadlineAt, ask.n], [START, START + 500, seq]);
+    kit.submit('a', { deadline_ms: 500 });
+    const { ask, deadlineAt, seq } = kit.job('a');
+    assert.deepEqual([ask.createdAt, deadlineAt, ask.n], [START, START + 500, seq]);
   });
 
   test('is refused when its payload is larger than may be', () => {
@@ -78,7 +78,7 @@ describe('the same job id', () => {
   test('is recognised by what the history knows, once the job has left memory', () => {
     const kit = running('a', { hash: 'h' });
     kit.end('a', SUCCESS);
-    const { ask, rec: job, seq } = kit.job('a');
+    const { ask, job, seq } = kit.job('a');
     kit.step({ type: 'indexed', uids: [{ uid: 'a', seq }] });
     assert.equal(kit.engine.state.jobs.size, 0);
     const again = kit.submit('a', { hash: 'h', known: { ask, job } });
@@ -97,7 +97,7 @@ describe('the same job id', () => {
 
 describe('the same key', () => {
   test('answers with the job that has it, in every state that is not terminal', () => {
-    const kit = running('a', { key: 'k', onUnknown: 'hold' });
+    const kit = running('a', { key: 'k', on_unknown: 'hold' });
     const holder = (): unknown => {
       const { id, duplicateOf } = kit.submit('b', { key: 'k' });
       return [id, duplicateOf];
@@ -122,7 +122,7 @@ describe('the same key', () => {
       },
     };
     for (const [state, end] of Object.entries(ends)) {
-      const kit = running('a', { key: 'k', maxTries: 1 });
+      const kit = running('a', { key: 'k', max_tries: 1 });
       end(kit);
       assert.equal(kit.state('a'), state);
       assert.equal(kit.submit('b', { key: 'k' }).duplicateOf, undefined, state);
@@ -196,7 +196,7 @@ describe('the failure cache', () => {
       },
     };
     for (const [what, end] of Object.entries(nothing)) {
-      const kit = running('a', { key: 'k', maxTries: 1, deadlineMs: 60_000, onUnknown: 'fail' });
+      const kit = running('a', { key: 'k', max_tries: 1, deadline_ms: 60_000, on_unknown: 'fail' });
       end(kit);
       assert.equal(kit.engine.state.failures.size, 0, what);
       assert.equal(kit.submit('b', { key: 'k' }).duplicateOf, undefined, what);
@@ -237,24 +237,27 @@ describe('the failure cache', () => {
 describe('a parent', () => {
   test('must be a job that is not over and not being cancelled', () => {
     const kit = running('p');
-    kit.submit('child', { parent: 'p' });
-    assert.throws(() => kit.submit('x', { parent: 'nobody' }), refusal('ADMISSION_REJECT', 'parent_ended'));
+    kit.submit('child', { parent_id: 'p' });
     assert.throws(
-      () => kit.submit('x', { parent: 'p', tenant: 'acme' }),
+      () => kit.submit('x', { parent_id: 'nobody' }),
+      refusal('ADMISSION_REJECT', 'parent_ended'),
+    );
+    assert.throws(
+      () => kit.submit('x', { parent_id: 'p', tenant: 'acme' }),
       refusal('ADMISSION_REJECT', 'parent_ended'),
     );
     kit.cancel('p');
     assert.equal(kit.state('p'), 'running');
-    assert.throws(() => kit.submit('x', { parent: 'p' }), refusal('ADMISSION_REJECT', 'parent_ended'));
+    assert.throws(() => kit.submit('x', { parent_id: 'p' }), refusal('ADMISSION_REJECT', 'parent_ended'));
     kit.killed('p', { is: 'ended', outcome: { ok: 'cancelled' } });
-    assert.throws(() => kit.submit('x', { parent: 'p' }), refusal('ADMISSION_REJECT', 'parent_ended'));
+    assert.throws(() => kit.submit('x', { parent_id: 'p' }), refusal('ADMISSION_REJECT', 'parent_ended'));
   });
 
   test('is named by its children and theirs', () => {
     const kit = new EngineKit();
     kit.submit('a');
-    kit.submit('b', { parent: 'a' });
-    kit.submit('c', { parent: 'b' });
+    kit.submit('b', { parent_id: 'a' });
+    kit.submit('c', { parent_id: 'b' });
     assert.deepEqual(
       ['a', 'b', 'c'].map((id) => kit.job(id).ask.ancestors),
       [undefined, ['a'], ['a', 'b']],
@@ -263,7 +266,7 @@ describe('a parent', () => {
 
   test('may have at most 31 jobs above it', () => {
     const kit = new EngineKit();
-    for (let n = 0; n < 32; n++) kit.submit(`j${n}`, n === 0 ? {} : { parent: `j${n - 1}` });
-    assert.throws(() => kit.submit('x', { parent: 'j31' }), refusal('INVALID_PARAMS'));
+    for (let n = 0; n < 32; n++) kit.submit(`j${n}`, n === 0 ? {} : { parent_id: `j${n - 1}` });
+    assert.throws(() => kit.submit('x', { parent_id: 'j31' }), refusal('INVALID_PARAMS'));
   });
 });

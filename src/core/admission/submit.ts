@@ -55,7 +55,7 @@ export function submit(turn: Turn, asked: Submission): SubmitAnswer {
 function findSameId(turn: Turn, uid: string, submission: Submission): SubmitAnswer | undefined {
   const live = turn.state.jobs.get(uid);
   const known: Pick<EndedJob, 'ask' | 'job'> | undefined = live
-    ? { ask: live.ask, job: live.rec }
+    ? { ask: live.ask, job: live.job }
     : submission.known;
   if (!known) return undefined;
   if (known.ask.hash !== submission.hash) {
@@ -75,8 +75,8 @@ function findSameId(turn: Turn, uid: string, submission: Submission): SubmitAnsw
 }
 
 function findSameKey(turn: Turn, submission: Submission): SubmitAnswer | undefined {
-  if (submission.key === undefined) return undefined;
-  const live = turn.state.roster.byKey(submission.tenant, submission.key);
+  if (submission.spec.key === undefined) return undefined;
+  const live = turn.state.roster.byKey(submission.tenant, submission.spec.key);
   return live && answer(turn, live, 'key');
 }
 
@@ -93,12 +93,12 @@ function checkSize(turn: Turn, bytes: number): void {
 }
 
 function checkParent(turn: Turn, submission: Submission): void {
-  if (submission.parent === undefined) return;
-  const parent = turn.state.jobs.get(uidOf(submission.tenant, submission.parent));
-  if (parent && !isTerminal(parent.rec.state) && !parent.rec.cancel) return checkDepth(parent);
+  if (submission.spec.parent_id === undefined) return;
+  const parent = turn.state.jobs.get(uidOf(submission.tenant, submission.spec.parent_id));
+  if (parent && !isTerminal(parent.job.state) && !parent.job.cancel) return checkDepth(parent);
   throw new OrchdError(
     'ADMISSION_REJECT',
-    `the parent job "${submission.parent}" is not running or waiting`,
+    `the parent job "${submission.spec.parent_id}" is not running or waiting`,
     {
       reason: 'parent_ended',
       field: 'parent_id',
@@ -115,8 +115,8 @@ function checkDepth(parent: JobEntry): void {
 
 /** Refuses a key that failed for good; returns the entry of the failure cache that no longer holds. */
 function findRecentFailure(turn: Turn, submission: Submission): string | undefined {
-  if (submission.key === undefined) return undefined;
-  const id = scoped(submission.tenant, submission.key);
+  if (submission.spec.key === undefined) return undefined;
+  const id = scoped(submission.tenant, submission.spec.key);
   const failure = turn.state.failures.get(id);
   if (!failure || failure.until <= turn.now || submission.forceRetry) return failure && id;
   throw new OrchdError(
@@ -131,40 +131,22 @@ function findRecentFailure(turn: Turn, submission: Submission): string | undefin
 
 /** Field by field: copies with spread cost more than the rest of a submit. */
 function askRecord(turn: Turn, from: Submission): AskRecord {
-  const parent = from.parent === undefined ? undefined : turn.state.jobs.get(uidOf(from.tenant, from.parent));
+  const { parent_id } = from.spec;
+  const parent = parent_id === undefined ? undefined : turn.state.jobs.get(uidOf(from.tenant, parent_id));
   return {
-    v: 1,
+    v: 2,
     id: from.id,
     tenant: from.tenant,
     n: turn.state.seq + 1,
     createdAt: turn.now,
-    principal: from.principal,
     submittedBy: from.submittedBy,
-    type: from.type,
-    class: from.class,
-    score: from.score,
-    weight: from.weight,
-    maxTries: from.maxTries,
+    spec: from.spec,
     payload: from.payload,
     payloadBytes: from.payloadBytes,
-    key: from.key,
-    kind: from.kind,
-    model: from.model,
     modelRef: from.modelRef,
     contextTokens: from.contextTokens,
     tokens: from.tokens,
-    region: from.region,
-    labels: from.labels,
-    session: from.session,
-    parallel: from.parallel,
-    notBefore: from.notBefore,
-    deadlineAt: from.deadlineMs === undefined ? undefined : turn.now + from.deadlineMs,
-    timeoutMs: from.timeoutMs,
-    parent: from.parent,
     ancestors: parent && [...(parent.ask.ancestors ?? []), parent.ask.id],
-    onUnknown: from.onUnknown,
-    afterOutput: from.afterOutput,
-    onDisconnect: from.onDisconnect,
     hash: from.hash,
     correlationId: from.correlationId,
   };
@@ -175,7 +157,7 @@ export function answer(turn: Turn, entry: JobEntry, duplicateOf: 'job_id' | 'key
   return {
     uid: entry.uid,
     id: entry.ask.id,
-    status: entry.rec.state,
+    status: entry.job.state,
     queuePosition: position,
     predictedStartMs: predictStartMs(entry, position, turn.now, startHints(turn.state, entry.ask)),
     duplicateOf,

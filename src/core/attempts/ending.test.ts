@@ -29,9 +29,9 @@ test('a success ends the job with its result and frees the slot for the next in 
   kit.submit('next');
   kit.pass(50);
   kit.end('a', SUCCESS);
-  const { rec, open, past } = kit.job('a');
+  const { job, open, past } = kit.job('a');
   assert.deepEqual(
-    [rec.state, rec.result, rec.endedAt, open],
+    [job.state, job.result, job.endedAt, open],
     ['succeeded', '"done"', START + 50, undefined],
   );
   assert.deepEqual([past?.[0]?.state, past?.[0]?.outcome], ['ended', 'succeeded']);
@@ -44,26 +44,26 @@ test('an executor that is faster than its own acceptance has succeeded all the s
   kit.submit('a');
   kit.end('a', SUCCESS);
   assert.equal(kit.state('a'), 'succeeded');
-  assert.ok(kit.job('a').rec.startedAt !== undefined);
+  assert.ok(kit.job('a').job.startedAt !== undefined);
 });
 
 describe('a try that failed', () => {
   test('is made again after a growing wait, until the tries are used up: then the job is dead', () => {
-    const kit = running({ maxTries: 3 });
+    const kit = running({ max_tries: 3 });
     kit.end('a', FAILED_FOR_NOW);
-    assert.deepEqual([kit.state('a'), kit.job('a').rec.notBefore], ['queued', START + 1000]);
+    assert.deepEqual([kit.state('a'), kit.job('a').job.notBefore], ['queued', START + 1000]);
     kit.pass(999);
     assert.equal(kit.state('a'), 'queued');
     kit.pass(1);
     kit.accept('a');
     kit.end('a', FAILED_FOR_NOW);
-    assert.equal(kit.job('a').rec.notBefore, kit.now + 2000);
+    assert.equal(kit.job('a').job.notBefore, kit.now + 2000);
     kit.pass(2000);
     kit.accept('a');
     kit.end('a', FAILED_FOR_NOW);
-    const { rec, past } = kit.job('a');
+    const { job, past } = kit.job('a');
     assert.deepEqual(
-      [rec.state, rec.reason, rec.error?.code, rec.tries],
+      [job.state, job.reason, job.error?.code, job.tries],
       ['dead', 'failed', 'WORKER_TIMEOUT', 3],
     );
     assert.deepEqual(
@@ -73,18 +73,18 @@ describe('a try that failed', () => {
   });
 
   test('for good is not made again', () => {
-    const kit = running({ maxTries: 3 });
+    const kit = running({ max_tries: 3 });
     kit.end('a', FAILED);
-    assert.deepEqual([kit.state('a'), kit.job('a').rec.tries], ['dead', 1]);
+    assert.deepEqual([kit.state('a'), kit.job('a').job.tries], ['dead', 1]);
   });
 
   test('waits as long as the backend says, where that is longer', () => {
     const kit = running();
     kit.end('a', { ...FAILED_FOR_NOW, retryAfterMs: 7000 } as typeof FAILED_FOR_NOW);
-    assert.equal(kit.job('a').rec.notBefore, START + 7000);
+    assert.equal(kit.job('a').job.notBefore, START + 7000);
     const quick = running();
     quick.end('a', { ...FAILED_FOR_NOW, retryAfterMs: 10 } as typeof FAILED_FOR_NOW);
-    assert.equal(quick.job('a').rec.notBefore, START + 1000);
+    assert.equal(quick.job('a').job.notBefore, START + 1000);
   });
 
   test('waits within the bounds of the jitter, whatever chance says', () => {
@@ -93,7 +93,7 @@ describe('a try that failed', () => {
       fc.property(random, fc.double({ min: 0, max: 0.9, noNaN: true }), (chance, jitter) => {
         const kit = running({}, { backoff: { baseDelayMs: 1000, maxDelayMs: 5000, jitter } }, () => chance);
         kit.end('a', FAILED_FOR_NOW);
-        const wait = kit.job('a').rec.notBefore! - START;
+        const wait = kit.job('a').job.notBefore! - START;
         assert.ok(wait <= 1000 && wait >= Math.floor(1000 * (1 - jitter)), `${wait} at ${jitter}`);
       }),
     );
@@ -112,36 +112,36 @@ describe('a backend that stopped a job', () => {
     const kit = running();
     kit.cancel('a');
     kit.end('a', STOPPED);
-    assert.deepEqual([kit.state('a'), kit.job('a').rec.error?.code], ['cancelled', 'CANCELLED']);
+    assert.deepEqual([kit.state('a'), kit.job('a').job.error?.code], ['cancelled', 'CANCELLED']);
   });
 
   test('at its deadline has let it expire', () => {
-    const kit = running({ deadlineMs: 100 });
+    const kit = running({ deadline_ms: 100 });
     kit.pass(100);
     kit.end('a', STOPPED);
-    const { state, reason, error } = kit.job('a').rec;
+    const { state, reason, error } = kit.job('a').job;
     assert.deepEqual([state, reason, error?.code], ['dead', 'expired', 'DEADLINE_EXCEEDED']);
   });
 
   test('at its timeout has spent a try', () => {
-    const kit = running({ timeoutMs: 100 });
+    const kit = running({ timeout_ms: 100 });
     kit.pass(100);
     kit.end('a', STOPPED);
-    const { state, tries, error } = kit.job('a').rec;
+    const { state, tries, error } = kit.job('a').job;
     assert.deepEqual([state, tries, error?.code], ['queued', 1, 'WORKER_TIMEOUT']);
   });
 
   test('of its own accord has failed it', () => {
     const kit = running();
     kit.end('a', STOPPED);
-    assert.deepEqual([kit.state('a'), kit.job('a').rec.error?.code], ['dead', 'WORKER_UNAVAILABLE']);
+    assert.deepEqual([kit.state('a'), kit.job('a').job.error?.code], ['dead', 'WORKER_UNAVAILABLE']);
     assert.equal(kit.engine.state.failures.size, 0);
   });
 });
 
 test('work that finished although it was to be stopped counts as done', () => {
   for (const order of ['cancel', 'deadline', 'timeout'] as const) {
-    const kit = running(order === 'cancel' ? {} : { [`${order}Ms`]: 100 });
+    const kit = running(order === 'cancel' ? {} : { [`${order}_ms`]: 100 });
     if (order === 'cancel') kit.cancel('a');
     else kit.pass(100);
     kit.end('a', SUCCESS);
@@ -161,11 +161,11 @@ test('an end that comes after the job is over frees the slot and changes nothing
     const kit = running({ key: 'k' });
     kit.cancel('a');
     kit.pass(5000);
-    const { rec } = kit.job('a');
-    assert.equal(rec.state, 'cancelled');
+    const { job } = kit.job('a');
+    assert.equal(job.state, 'cancelled');
     assert.equal(kit.engine.state.fleet.usedSlots('b'), 1, 'the slot is taken until the backend confirms');
     kit.end('a', outcome);
-    assert.deepEqual(kit.job('a').rec, rec);
+    assert.deepEqual(kit.job('a').job, job);
     assert.equal(kit.engine.state.fleet.usedSlots('b'), 0);
     assert.equal(kit.engine.state.failures.size, 0);
   }

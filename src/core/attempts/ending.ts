@@ -21,19 +21,19 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
   measure(turn, entry, attempt);
   if (outcome.ok === true) noteUsage(turn, entry, attempt.backend, outcome.usage);
   // Who left before the end has heard some of it: the estimate stands.
-  else if (entry.rec.cancel && attempt.acceptedAt !== undefined)
+  else if (entry.job.cancel && attempt.acceptedAt !== undefined)
     noteUsed(turn, entry, attempt.backend, entry.ask.tokens ?? 0);
   const { token } = entry;
   const how = outcome.ok === true ? 'succeeded' : outcome.ok === false ? 'failed' : 'cancelled';
   const error = outcome.ok === false ? outcome.error : undefined;
   // A success needs the job to have been running: an executor that was faster than its own acceptance.
-  if (entry.rec.state === 'claimed' && outcome.ok === true) {
-    turn.put('job', entry.uid, start(entry.rec, turn.now), 'started');
+  if (entry.job.state === 'claimed' && outcome.ok === true) {
+    turn.put('job', entry.uid, start(entry.job, turn.now), 'started');
   }
   turn.put('attempt', token, end(attempt, turn.now, how, error), how);
-  if (isTerminal(entry.rec.state)) return;
+  if (isTerminal(entry.job.state)) return;
   if (outcome.ok === true) {
-    turn.put('job', entry.uid, succeed(entry.rec, turn.now, outcome.result), 'succeeded');
+    turn.put('job', entry.uid, succeed(entry.job, turn.now, outcome.result), 'succeeded');
   } else if (outcome.ok === false) {
     endBadly(turn, entry, outcome.error, outcome.retryAfterMs, true);
   } else endKilled(turn, entry, attempt);
@@ -41,7 +41,7 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
 
 /** An attempt that was killed: what it means depends on who ordered it. */
 function endKilled(turn: Turn, entry: JobEntry, attempt: AttemptRecord): void {
-  if (entry.rec.cancel) return cancelJob(turn, entry);
+  if (entry.job.cancel) return cancelJob(turn, entry);
   switch (attempt.kill?.why) {
     case 'deadline':
       return expire(turn, entry);
@@ -59,16 +59,16 @@ function endKilled(turn: Turn, entry: JobEntry, attempt: AttemptRecord): void {
 }
 
 export const timeoutError = (entry: JobEntry): ErrorInfo =>
-  errorInfo('WORKER_TIMEOUT', `it ran longer than its timeout of ${entry.ask.timeoutMs} ms`);
+  errorInfo('WORKER_TIMEOUT', `it ran longer than its timeout of ${entry.ask.spec.timeout_ms} ms`);
 
 export function cancelJob(turn: Turn, entry: JobEntry): void {
-  turn.put('job', entry.uid, cancelled(entry.rec, turn.now, errorInfo('CANCELLED')), 'cancelled');
+  turn.put('job', entry.uid, cancelled(entry.job, turn.now, errorInfo('CANCELLED')), 'cancelled');
 }
 
 export function expire(turn: Turn, entry: JobEntry): void {
   const error = errorInfo('DEADLINE_EXCEEDED');
-  if (entry.rec.state !== 'queued') turn.put('job', entry.uid, fail(entry.rec, error), 'expired');
-  turn.put('job', entry.uid, die(entry.rec, turn.now, 'expired', error), 'expired');
+  if (entry.job.state !== 'queued') turn.put('job', entry.uid, fail(entry.job, error), 'expired');
+  turn.put('job', entry.uid, die(entry.job, turn.now, 'expired', error), 'expired');
 }
 
 /**
@@ -82,26 +82,26 @@ export function endBadly(
   retryAfterMs: number | undefined,
   ownFault: boolean,
 ): void {
-  turn.put('job', entry.uid, fail(entry.rec, error), 'failed');
-  if (entry.rec.cancel) return cancelJob(turn, entry);
-  if (error.retriable && entry.rec.tries < entry.ask.maxTries && mayRepeat(entry)) {
+  turn.put('job', entry.uid, fail(entry.job, error), 'failed');
+  if (entry.job.cancel) return cancelJob(turn, entry);
+  if (error.retriable && entry.job.tries < entry.ask.spec.max_tries && mayRepeat(entry)) {
     const wait = Math.max(
       boundedWait(retryAfterMs),
-      backoffMs(turn.settings.backoff, entry.rec.tries, turn.random()),
+      backoffMs(turn.settings.backoff, entry.job.tries, turn.random()),
     );
-    turn.put('job', entry.uid, retry(entry.rec, turn.now + wait), 'retry');
+    turn.put('job', entry.uid, retry(entry.job, turn.now + wait), 'retry');
     return;
   }
-  turn.put('job', entry.uid, die(entry.rec, turn.now, 'failed', error), 'dead');
+  turn.put('job', entry.uid, die(entry.job, turn.now, 'failed', error), 'dead');
   if (ownFault && !error.retriable) rememberFailure(turn, entry, error);
 }
 
 /** Whoever reads along has heard the beginning: only where he can be told to forget it may another try follow. */
 const mayRepeat = (entry: JobEntry): boolean =>
-  entry.spoke < entry.rec.attempt || afterOutput(entry.ask) === 'retry';
+  entry.spoke < entry.job.attempt || afterOutput(entry.ask) === 'retry';
 
 export const afterOutput = (ask: AskRecord): 'fail' | 'retry' =>
-  ask.afterOutput ?? (ask.class === 'interactive' ? 'fail' : 'retry');
+  ask.spec.after_output ?? (ask.spec.priority === 'interactive' ? 'fail' : 'retry');
 
 /** A backend may ask for patience, within reason: what it says is not checked anywhere else. */
 export function boundedWait(ms: number | undefined): number {
@@ -109,8 +109,8 @@ export function boundedWait(ms: number | undefined): number {
 }
 
 function rememberFailure(turn: Turn, entry: JobEntry, error: ErrorInfo): void {
-  if (entry.ask.key === undefined) return;
-  const id = scoped(entry.ask.tenant, entry.ask.key);
+  if (entry.ask.spec.key === undefined) return;
+  const id = scoped(entry.ask.tenant, entry.ask.spec.key);
   turn.put('failure', id, { v: 1, until: turn.now + turn.settings.failureCacheTtlMs, error }, 'failed');
 }
 
@@ -130,6 +130,6 @@ function noteUsage(turn: Turn, entry: JobEntry, name: string, usage: UsedTokens 
 
 function measure(turn: Turn, entry: JobEntry, attempt: AttemptRecord): void {
   if (attempt.acceptedAt === undefined) return;
-  noteServed(turn.state, entry.ask.model, turn.now - attempt.acceptedAt);
-  turn.state.fleet.laneOf(entry.ask).measured(turn.now - attempt.acceptedAt, entry.ask.class);
+  noteServed(turn.state, entry.ask.spec.model, turn.now - attempt.acceptedAt);
+  turn.state.fleet.laneOf(entry.ask).measured(turn.now - attempt.acceptedAt, entry.ask.spec.priority);
 }

@@ -20,7 +20,7 @@ const killOf = (kit: EngineKit): string | undefined => kit.job('a').open?.kill?.
 
 describe('a job that is not to start before its time', () => {
   test('starts at it', () => {
-    const kit = claimed({ notBefore: START + 500 });
+    const kit = claimed({ not_before: START + 500 });
     assert.deepEqual([kit.state('a'), kit.job('a').parked], ['queued', 'not_before']);
     kit.pass(499);
     assert.equal(kit.state('a'), 'queued');
@@ -29,9 +29,9 @@ describe('a job that is not to start before its time', () => {
   });
 
   test('may never start when its deadline is earlier', () => {
-    const kit = claimed({ notBefore: START + 500, deadlineMs: 400 });
+    const kit = claimed({ not_before: START + 500, deadline_ms: 400 });
     kit.pass(400);
-    assert.deepEqual([kit.state('a'), kit.job('a').rec.reason], ['dead', 'expired']);
+    assert.deepEqual([kit.state('a'), kit.job('a').job.reason], ['dead', 'expired']);
   });
 });
 
@@ -39,48 +39,48 @@ describe('a deadline', () => {
   test('ends a job that waits, in whatever way it waits', () => {
     const waits: Record<string, Fields> = {
       ready: {},
-      'for its time': { notBefore: START + 1000 },
-      'for its session': { session: 's' },
+      'for its time': { not_before: START + 1000 },
+      'for its session': { session_id: 's' },
     };
     for (const [what, fields] of Object.entries(waits)) {
       const kit = new EngineKit();
-      if (fields.session) kit.submit('first', fields);
-      kit.submit('a', { ...fields, deadlineMs: 100 });
+      if (fields.session_id) kit.submit('first', fields);
+      kit.submit('a', { ...fields, deadline_ms: 100 });
       kit.pass(99);
       assert.equal(kit.state('a'), 'queued', what);
       kit.pass(1);
-      const { state, reason, error, endedAt } = kit.job('a').rec;
+      const { state, reason, error, endedAt } = kit.job('a').job;
       assert.deepEqual([state, reason, error?.code], ['dead', 'expired', 'DEADLINE_EXCEEDED'], what);
       assert.equal(endedAt, START + 100);
     }
   });
 
   test('ends a job between two tries', () => {
-    const kit = running({ deadlineMs: 500 });
+    const kit = running({ deadline_ms: 500 });
     kit.end('a', { ok: false, error: errorInfo('WORKER_TIMEOUT') });
     kit.pass(500);
-    assert.deepEqual([kit.state('a'), kit.job('a').rec.reason], ['dead', 'expired']);
+    assert.deepEqual([kit.state('a'), kit.job('a').job.reason], ['dead', 'expired']);
   });
 
   test('orders the end of what was started, and lets it expire when the backend confirms', () => {
     for (const phase of ['claimed', 'running', 'stale']) {
-      const kit = claimed({ deadlineMs: 100, onUnknown: 'hold' });
+      const kit = claimed({ deadline_ms: 100, on_unknown: 'hold' });
       if (phase !== 'claimed') kit.accept('a');
       if (phase === 'stale') kit.lose('a');
       kit.pass(100);
       assert.deepEqual([kit.state('a'), killOf(kit)], [phase, 'deadline']);
       kit.killed('a', phase === 'claimed' ? { is: 'tombstoned' } : { is: 'ended', outcome: STOPPED });
-      assert.deepEqual([kit.state('a'), kit.job('a').rec.reason], ['dead', 'expired'], phase);
+      assert.deepEqual([kit.state('a'), kit.job('a').job.reason], ['dead', 'expired'], phase);
     }
   });
 
   test('is kept for the caller although the backend confirms nothing; the slot stays taken', () => {
     for (const phase of ['claimed', 'running', 'stale']) {
-      const kit = claimed({ deadlineMs: 100 });
+      const kit = claimed({ deadline_ms: 100 });
       if (phase !== 'claimed') kit.accept('a');
       if (phase === 'stale') kit.lose('a');
       kit.pass(100 + 5000);
-      assert.deepEqual([kit.state('a'), kit.job('a').rec.reason], ['dead', 'expired'], phase);
+      assert.deepEqual([kit.state('a'), kit.job('a').job.reason], ['dead', 'expired'], phase);
       assert.equal(kit.engine.state.fleet.usedSlots('b'), 1);
     }
   });
@@ -99,17 +99,17 @@ describe('a deadline', () => {
       },
     };
     for (const [what, give] of Object.entries(orders)) {
-      const kit = claimed({ deadlineMs: 60_000, timeoutMs: 50 });
+      const kit = claimed({ deadline_ms: 60_000, timeout_ms: 50 });
       give(kit);
       kit.pass(60_000 + 5000 + 5000);
-      assert.deepEqual([kit.state('a'), kit.job('a').rec.reason], ['dead', 'expired'], what);
+      assert.deepEqual([kit.state('a'), kit.job('a').job.reason], ['dead', 'expired'], what);
     }
   });
 });
 
 describe('a timeout', () => {
   test('ends a try that runs too long, and counts from its start', () => {
-    const kit = claimed({ timeoutMs: 100 });
+    const kit = claimed({ timeout_ms: 100 });
     kit.pass(1000);
     assert.equal(killOf(kit), undefined, 'it has not started yet');
     kit.accept('a');
@@ -118,11 +118,11 @@ describe('a timeout', () => {
     kit.pass(1);
     assert.equal(killOf(kit), 'timeout');
     kit.killed('a', { is: 'ended', outcome: STOPPED });
-    assert.deepEqual([kit.state('a'), kit.job('a').rec.tries], ['queued', 1]);
+    assert.deepEqual([kit.state('a'), kit.job('a').job.tries], ['queued', 1]);
   });
 
   test('that no backend confirms makes the outcome unknown', () => {
-    const kit = running({ timeoutMs: 100 });
+    const kit = running({ timeout_ms: 100 });
     kit.pass(100 + 4999);
     assert.equal(kit.state('a'), 'running');
     kit.pass(1);
@@ -130,7 +130,7 @@ describe('a timeout', () => {
   });
 
   test('holds for every try anew', () => {
-    const kit = running({ timeoutMs: 100 });
+    const kit = running({ timeout_ms: 100 });
     kit.pass(100);
     kit.killed('a', { is: 'ended', outcome: STOPPED });
     kit.pass(1000);

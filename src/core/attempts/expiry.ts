@@ -13,9 +13,9 @@ export function tick(turn: Turn): void {
 }
 
 function wake(turn: Turn, entry: JobEntry): void {
-  const { rec, open, deadlineAt } = entry;
+  const { job, open, deadlineAt } = entry;
   const pastDeadline = deadlineAt !== undefined && deadlineAt <= turn.now;
-  if (rec.state === 'queued') {
+  if (job.state === 'queued') {
     if (pastDeadline) expire(turn, entry);
     return;
   }
@@ -26,7 +26,7 @@ function wake(turn: Turn, entry: JobEntry): void {
 
 /** The caller waits no longer; the attempt keeps its slot until its backend confirms the end. */
 function giveUpWaiting(turn: Turn, entry: JobEntry, pastDeadline: boolean): void {
-  if (entry.rec.cancel) cancelJob(turn, entry);
+  if (entry.job.cancel) cancelJob(turn, entry);
   else if (pastDeadline) expire(turn, entry);
   else lost(turn, entry);
 }

@@ -28,15 +28,15 @@ describe('cancel', () => {
   test('of a job that waits or is parked cancels it at once', () => {
     const parked: Record<string, Fields> = {
       ready: {},
-      'for its time': { notBefore: 10_000_000 },
-      'for its session': { session: 's' },
+      'for its time': { not_before: 10_000_000 },
+      'for its session': { session_id: 's' },
     };
     for (const [what, fields] of Object.entries(parked)) {
       const kit = new EngineKit();
-      if (fields.session) kit.submit('first', fields);
+      if (fields.session_id) kit.submit('first', fields);
       kit.submit('a', fields);
       assert.equal(kit.cancel('a').status, 'cancelled', what);
-      assert.equal(kit.engine.state.counts.queued, fields.session ? 1 : 0);
+      assert.equal(kit.engine.state.counts.queued, fields.session_id ? 1 : 0);
     }
   });
 
@@ -64,10 +64,10 @@ describe('cancel', () => {
       for (const confirmation of confirmations) {
         const kit = new EngineKit();
         kit.backend('b');
-        kit.submit('a', { onUnknown: 'hold' });
+        kit.submit('a', { on_unknown: 'hold' });
         enter(kit);
         assert.equal(kit.cancel('a').status, phase);
-        assert.deepEqual([kit.job('a').rec.cancel?.by, kit.job('a').open?.kill?.why], ['test', 'cancel']);
+        assert.deepEqual([kit.job('a').job.cancel?.by, kit.job('a').open?.kill?.why], ['test', 'cancel']);
         kit.killed('a', confirmation);
         assert.deepEqual([kit.state('a'), used(kit)], ['cancelled', 0], `${phase}, ${confirmation.is}`);
       }
@@ -93,7 +93,7 @@ describe('cancel', () => {
   });
 
   test('goes before another order to end the attempt', () => {
-    const kit = running({ timeoutMs: 100 });
+    const kit = running({ timeout_ms: 100 });
     kit.pass(100);
     kit.cancel('a');
     kit.killed('a', { is: 'ended', outcome: STOPPED });
@@ -101,7 +101,7 @@ describe('cancel', () => {
   });
 
   test('of a held unknown ends, also when the executor says once more that it has forgotten', () => {
-    const kit = running({ onUnknown: 'hold' });
+    const kit = running({ on_unknown: 'hold' });
     kit.lose('a');
     kit.found('a', { is: 'forgotten' });
     kit.cancel('a');
@@ -132,9 +132,9 @@ describe('cancel', () => {
   test('reaches everything below the job', () => {
     const kit = new EngineKit();
     kit.submit('a');
-    kit.submit('b', { parent: 'a' });
-    kit.submit('c', { parent: 'b' });
-    kit.submit('d', { parent: 'a' });
+    kit.submit('b', { parent_id: 'a' });
+    kit.submit('c', { parent_id: 'b' });
+    kit.submit('d', { parent_id: 'a' });
     kit.submit('other');
     kit.cancel('a');
     assert.deepEqual(
@@ -147,8 +147,8 @@ describe('cancel', () => {
     const kit = new EngineKit();
     kit.backend('b', { types: ['quick'] });
     kit.submit('a');
-    kit.submit('child', { parent: 'a', type: 'quick' });
-    kit.submit('grandchild', { parent: 'child' });
+    kit.submit('child', { parent_id: 'a', type: 'quick' });
+    kit.submit('grandchild', { parent_id: 'child' });
     kit.accept('child');
     kit.end('child', SUCCESS);
     kit.cancel('a');
@@ -158,18 +158,18 @@ describe('cancel', () => {
   test('of a job that has ended reaches what lives below it, also when it has left memory', () => {
     for (const gone of [false, true]) {
       const kit = running();
-      kit.submit('child', { parent: 'a' });
+      kit.submit('child', { parent_id: 'a' });
       kit.end('a', SUCCESS);
       if (gone) kit.step({ type: 'indexed', uids: [{ uid: 'a', seq: kit.job('a').seq }] });
       kit.step({ type: 'cancel', uid: 'a', by: 'test' });
-      assert.deepEqual(kit.job('child').rec.cancel?.by, 'test', gone ? 'gone' : 'in memory');
+      assert.deepEqual(kit.job('child').job.cancel?.by, 'test', gone ? 'gone' : 'in memory');
     }
   });
 
   test('reaches ten thousand jobs below one', () => {
     const kit = new EngineKit({ queueCapacity: 20_000 });
     kit.submit('j0');
-    for (let n = 1; n < 10_000; n++) kit.submit(`j${n}`, { parent: `j${Math.floor(n / 10)}` });
+    for (let n = 1; n < 10_000; n++) kit.submit(`j${n}`, { parent_id: `j${Math.floor(n / 10)}` });
     kit.cancel('j0');
     assert.equal(kit.engine.state.counts.cancelled, 10_000);
   });
@@ -177,9 +177,9 @@ describe('cancel', () => {
   test('given up for the caller keeps the next job of the session back until the attempt is over', () => {
     const kit = new EngineKit();
     kit.backend('b', { slots: 2 });
-    kit.submit('a', { session: 's' });
+    kit.submit('a', { session_id: 's' });
     kit.accept('a');
-    kit.submit('next', { session: 's' });
+    kit.submit('next', { session_id: 's' });
     kit.cancel('a');
     kit.pass(5000);
     assert.deepEqual([kit.state('a'), kit.state('next')], ['cancelled', 'queued']);
@@ -190,7 +190,7 @@ describe('cancel', () => {
 
 describe('redrive', () => {
   function dead(fields: Fields = {}): EngineKit {
-    const kit = running({ maxTries: 1, ...fields });
+    const kit = running({ max_tries: 1, ...fields });
     kit.end('a', FAILED_FOR_NOW);
     assert.equal(kit.state('a'), 'dead');
     return kit;
@@ -199,21 +199,21 @@ describe('redrive', () => {
   test('queues a dead job again: its tries start anew, its attempt numbers go on', () => {
     const kit = dead();
     assert.equal(kit.redrive('a').status, 'queued');
-    const { rec, open } = kit.job('a');
-    assert.deepEqual([rec.state, rec.tries, rec.attempt, open?.n], ['claimed', 0, 2, 2]);
+    const { job, open } = kit.job('a');
+    assert.deepEqual([job.state, job.tries, job.attempt, open?.n], ['claimed', 0, 2, 2]);
     kit.accept('a');
     kit.end('a', SUCCESS);
     assert.deepEqual([kit.state('a'), kit.job('a').past?.map(({ n }) => n)], ['succeeded', [1, 2]]);
   });
 
   test('of a job that has left memory brings it back as it was', () => {
-    const kit = dead({ session: 's', score: 7 });
-    const { ask, rec: job, seq } = kit.job('a');
+    const kit = dead({ session_id: 's', score: 7 });
+    const { ask, job, seq } = kit.job('a');
     kit.step({ type: 'indexed', uids: [{ uid: 'a', seq }] });
     kit.step({ type: 'reachable', name: 'b', up: false });
     kit.order({ type: 'redrive', uid: 'a', by: 'op', known: { ask, job } });
     assert.deepEqual(kit.job('a').ask, ask);
-    assert.deepEqual([kit.state('a'), kit.job('a').rec.attempt], ['queued', 1]);
+    assert.deepEqual([kit.state('a'), kit.job('a').job.attempt], ['queued', 1]);
     kit.step({ type: 'reachable', name: 'b', up: true });
     assert.equal(kit.token('a'), 'a:2');
   });
@@ -242,7 +242,7 @@ describe('redrive', () => {
   });
 
   test('waits until the last attempt has given its slot back', () => {
-    const kit = running({ deadlineMs: 100 });
+    const kit = running({ deadline_ms: 100 });
     kit.pass(100 + 5000);
     assert.deepEqual([kit.state('a'), used(kit)], ['dead', 1]);
     assert.throws(() => kit.redrive('a'), refusal('ILLEGAL_STATE'));
@@ -252,7 +252,7 @@ describe('redrive', () => {
 
   test('gives it as long as it was given at first', () => {
     const kit = new EngineKit();
-    kit.submit('a', { deadlineMs: 100 });
+    kit.submit('a', { deadline_ms: 100 });
     kit.pass(100);
     assert.equal(kit.state('a'), 'dead');
     kit.pass(1000);
@@ -260,7 +260,7 @@ describe('redrive', () => {
     kit.pass(99);
     assert.equal(kit.state('a'), 'queued');
     kit.pass(1);
-    assert.deepEqual([kit.state('a'), kit.job('a').rec.reason], ['dead', 'expired']);
+    assert.deepEqual([kit.state('a'), kit.job('a').job.reason], ['dead', 'expired']);
   });
 
   test('ignores the failure cache: an operator has decided', () => {
@@ -272,7 +272,7 @@ describe('redrive', () => {
 
 describe('resolve', () => {
   function held(fields: Fields = {}): EngineKit {
-    const kit = running({ onUnknown: 'hold', key: 'k', ...fields });
+    const kit = running({ on_unknown: 'hold', key: 'k', ...fields });
     kit.lose('a');
     kit.found('a', { is: 'forgotten' });
     assert.equal(kit.state('a'), 'stale');
@@ -282,14 +282,14 @@ describe('resolve', () => {
   test('as retry runs it once more and spends no try', () => {
     const kit = held();
     resolve(kit, { as: 'retry' });
-    const { rec, open, past } = kit.job('a');
-    assert.deepEqual([rec.state, rec.tries, open?.n, past?.[0]?.state], ['claimed', 0, 2, 'abandoned']);
+    const { job, open, past } = kit.job('a');
+    assert.deepEqual([job.state, job.tries, open?.n, past?.[0]?.state], ['claimed', 0, 2, 'abandoned']);
   });
 
   test('as failed ends it, without an entry in the failure cache', () => {
     const kit = held();
     resolve(kit, { as: 'failed', message: 'seen on the bill' });
-    const { state, reason, error } = kit.job('a').rec;
+    const { state, reason, error } = kit.job('a').job;
     assert.deepEqual(
       [state, reason, error?.code, error?.message],
       ['dead', 'failed', 'UNKNOWN_OUTCOME', 'seen on the bill'],
@@ -300,7 +300,7 @@ describe('resolve', () => {
   test('as succeeded ends it with the result that is given', () => {
     const kit = held();
     resolve(kit, { as: 'succeeded', result: '42' });
-    assert.deepEqual([kit.state('a'), kit.job('a').rec.result, used(kit)], ['succeeded', '42', 0]);
+    assert.deepEqual([kit.state('a'), kit.job('a').job.result, used(kit)], ['succeeded', '42', 0]);
   });
 
   test('is refused where the outcome is not unknown', () => {
@@ -311,8 +311,8 @@ describe('resolve', () => {
   });
 
   test('of a job that is over frees the slot of an attempt that nobody can confirm, and nothing else', () => {
-    const kit = held({ session: 's' });
-    kit.submit('next', { session: 's', type: 'other' });
+    const kit = held({ session_id: 's' });
+    kit.submit('next', { session_id: 's', type: 'other' });
     kit.cancel('a');
     kit.pass(5000);
     assert.deepEqual([kit.state('a'), used(kit)], ['cancelled', 1]);

@@ -23,8 +23,8 @@ export function cancel(turn: Turn, uid: string, by: string): SubmitAnswer | unde
 }
 
 function cancelOne(turn: Turn, entry: JobEntry, by: string): void {
-  if (isTerminal(entry.rec.state) || entry.rec.cancel) return;
-  turn.put('job', entry.uid, askCancel(entry.rec, { at: turn.now, by }), 'cancel');
+  if (isTerminal(entry.job.state) || entry.job.cancel) return;
+  turn.put('job', entry.uid, askCancel(entry.job, { at: turn.now, by }), 'cancel');
   if (entry.open) kill(turn, entry, 'cancel');
   else cancelJob(turn, entry);
 }
@@ -39,7 +39,7 @@ export function endSession(turn: Turn, tenant: string, id: string, by: string): 
 /** Gives a dead job a new life: tries start anew, attempt numbers go on. */
 export function redriveJob(turn: Turn, uid: string, by: string, known: EndedJob | undefined): JobEntry {
   const live = turn.state.jobs.get(uid);
-  const job = live?.rec ?? known?.job;
+  const job = live?.job ?? known?.job;
   const ask = live?.ask ?? known?.ask;
   if (!job || !ask) throw new OrchdError('NOT_FOUND', `there is no job "${uid}"`);
   if (job.state !== 'dead') {
@@ -48,7 +48,7 @@ export function redriveJob(turn: Turn, uid: string, by: string, known: EndedJob 
   if (live?.open) {
     throw new OrchdError('ILLEGAL_STATE', `attempt ${live.open.n} of "${ask.id}" has not ended yet`);
   }
-  const holder = ask.key === undefined ? undefined : turn.state.roster.byKey(ask.tenant, ask.key);
+  const holder = ask.spec.key === undefined ? undefined : turn.state.roster.byKey(ask.tenant, ask.spec.key);
   if (holder) {
     throw new OrchdError('KEY_CONFLICT', `job "${holder.ask.id}" has the key now`, { jobId: holder.ask.id });
   }
@@ -69,21 +69,21 @@ export function redriveJob(turn: Turn, uid: string, by: string, known: EndedJob 
  * is settled is that its last attempt no longer runs.
  */
 export function resolve(turn: Turn, entry: JobEntry, by: string, how: ResolveAs): void {
-  if (isTerminal(entry.rec.state) && entry.open) {
+  if (isTerminal(entry.job.state) && entry.open) {
     return abandonAttempt(turn, entry, `resolve:${how.as}:${by}`);
   }
-  if (entry.rec.state !== 'stale') {
+  if (entry.job.state !== 'stale') {
     throw new OrchdError(
       'ILLEGAL_STATE',
-      `only a job with an unknown outcome can be resolved; "${entry.ask.id}" is ${entry.rec.state}`,
+      `only a job with an unknown outcome can be resolved; "${entry.ask.id}" is ${entry.job.state}`,
     );
   }
   const cause = `resolve:${how.as}:${by}`;
   abandonAttempt(turn, entry, cause);
-  if (entry.rec.cancel && how.as !== 'succeeded') return cancelJob(turn, entry);
+  if (entry.job.cancel && how.as !== 'succeeded') return cancelJob(turn, entry);
   switch (how.as) {
     case 'retry':
-      turn.put('job', entry.uid, unclaim(entry.rec), cause);
+      turn.put('job', entry.uid, unclaim(entry.job), cause);
       break;
     case 'failed': {
       const message = how.message ?? 'settled as failed by an operator';
@@ -91,7 +91,7 @@ export function resolve(turn: Turn, entry: JobEntry, by: string, how: ResolveAs)
       break;
     }
     case 'succeeded':
-      turn.put('job', entry.uid, succeed(entry.rec, turn.now, how.result), cause);
+      turn.put('job', entry.uid, succeed(entry.job, turn.now, how.result), cause);
       break;
   }
 }

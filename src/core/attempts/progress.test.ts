@@ -29,9 +29,9 @@ const used = (kit: EngineKit): number => kit.engine.state.fleet.usedSlots('b');
 describe('an offer', () => {
   test('that is accepted makes the job run', () => {
     const kit = running();
-    const { rec, open } = kit.job('a');
+    const { job, open } = kit.job('a');
     assert.deepEqual(
-      [rec.state, rec.startedAt, open?.state, open?.acceptedAt],
+      [job.state, job.startedAt, open?.state, open?.acceptedAt],
       ['running', START, 'accepted', START],
     );
   });
@@ -42,8 +42,8 @@ describe('an offer', () => {
     kit.offered('a', { is: 'busy', retryAfterMs: 300 });
     assert.equal(kit.state('a'), 'claimed', 'only the tombstone is certain');
     kit.killed('a', { is: 'tombstoned' });
-    const { rec, open } = kit.job('a');
-    assert.deepEqual([rec.state, rec.tries, open?.backend, open?.n], ['claimed', 0, 'other', 2]);
+    const { job, open } = kit.job('a');
+    assert.deepEqual([job.state, job.tries, open?.backend, open?.n], ['claimed', 0, 'other', 2]);
     kit.submit('next');
     kit.pass(299);
     assert.equal(kit.state('next'), 'queued');
@@ -59,19 +59,19 @@ describe('an offer', () => {
     assert.equal(kit.state('a'), 'queued');
     kit.pass(1);
     assert.equal(kit.state('a'), 'claimed');
-    assert.equal(kit.job('a').rec.tries, 0);
+    assert.equal(kit.job('a').job.tries, 0);
   });
 
   test('that is refused spends a try once it is certain that no copy of it will run', () => {
     const kit = claimed();
     kit.offered('a', { is: 'refused', error: errorInfo('POOL_UNAVAILABLE') });
     kit.killed('a', { is: 'tombstoned' });
-    const { state, tries, error } = kit.job('a').rec;
+    const { state, tries, error } = kit.job('a').job;
     assert.deepEqual([state, tries, error?.code], ['queued', 1, 'POOL_UNAVAILABLE']);
     kit.pass(1000);
     kit.offered('a', { is: 'refused', error: errorInfo('WORKER_NOT_FOUND') });
     kit.killed('a', { is: 'tombstoned' });
-    assert.deepEqual([kit.state('a'), kit.job('a').rec.reason], ['dead', 'failed']);
+    assert.deepEqual([kit.state('a'), kit.job('a').job.reason], ['dead', 'failed']);
     assert.equal(used(kit), 0);
   });
 
@@ -103,8 +103,8 @@ describe('an attempt whose holder was lost', () => {
     const kit = lost();
     kit.pass(10);
     kit.found('a', { is: 'running' });
-    const { rec, open } = kit.job('a');
-    assert.deepEqual([rec.state, open?.state, open?.acceptedAt, open?.n], ['running', 'accepted', START, 1]);
+    const { job, open } = kit.job('a');
+    assert.deepEqual([job.state, open?.state, open?.acceptedAt, open?.n], ['running', 'accepted', START, 1]);
   });
 
   test('and found ended has ended so: done, tried again, or dead', () => {
@@ -122,8 +122,8 @@ describe('an attempt whose holder was lost', () => {
     kit.found('a', { is: 'absent' });
     assert.deepEqual([kit.state('a'), kit.job('a').open?.kill?.why], ['stale', 'lost']);
     kit.killed('a', { is: 'tombstoned' });
-    const { rec, open, past } = kit.job('a');
-    assert.deepEqual([rec.state, rec.tries, open?.n, past?.[0]?.state], ['claimed', 0, 2, 'abandoned']);
+    const { job, open, past } = kit.job('a');
+    assert.deepEqual([job.state, job.tries, open?.n, past?.[0]?.state], ['claimed', 0, 2, 'abandoned']);
   });
 
   test('that was absent and has started since is left to run: the tombstone came too late', () => {
@@ -131,9 +131,9 @@ describe('an attempt whose holder was lost', () => {
     kit.offered('a', { is: 'unknown' });
     kit.found('a', { is: 'absent' });
     kit.killed('a', { is: 'running' });
-    const { rec, open } = kit.job('a');
+    const { job, open } = kit.job('a');
     assert.deepEqual(
-      [rec.state, rec.tries, open?.n, open?.state, open?.kill],
+      [job.state, job.tries, open?.n, open?.state, open?.kill],
       ['running', 0, 1, 'accepted', undefined],
     );
     kit.end('a', SUCCESS);
@@ -150,7 +150,7 @@ describe('an attempt whose holder was lost', () => {
   });
 
   test('that was accepted and is absent now was forgotten, whatever the executor says', () => {
-    const kit = lost({ onUnknown: 'hold' });
+    const kit = lost({ on_unknown: 'hold' });
     kit.found('a', { is: 'absent' });
     kit.killed('a', { is: 'tombstoned' });
     assert.deepEqual([kit.state('a'), used(kit)], ['stale', 1]);
@@ -159,12 +159,12 @@ describe('an attempt whose holder was lost', () => {
   test('and forgotten is held, tried again or failed, as the job says', () => {
     const expected = { hold: ['stale', 1], retry: ['queued', 0], fail: ['dead', 0] } as const;
     for (const [onUnknown, [state, slots]] of Object.entries(expected)) {
-      const kit = lost({ onUnknown: onUnknown as 'hold' });
+      const kit = lost({ on_unknown: onUnknown as 'hold' });
       kit.found('a', { is: 'forgotten' });
       assert.deepEqual([kit.state('a'), used(kit)], [state, slots], onUnknown);
       if (state !== 'stale') {
-        assert.equal(kit.job('a').rec.error?.code, 'UNKNOWN_OUTCOME');
-        assert.equal(kit.job('a').rec.tries, 1, 'it may have run: a try is spent');
+        assert.equal(kit.job('a').job.error?.code, 'UNKNOWN_OUTCOME');
+        assert.equal(kit.job('a').job.tries, 1, 'it may have run: a try is spent');
         assert.equal(kit.job('a').past?.at(-1)?.state, 'abandoned');
       }
     }
@@ -180,13 +180,13 @@ describe('an attempt whose holder was lost', () => {
   });
 
   test('and forgotten, with no try left, is dead', () => {
-    const kit = lost({ onUnknown: 'retry', maxTries: 1 });
+    const kit = lost({ on_unknown: 'retry', max_tries: 1 });
     kit.found('a', { is: 'forgotten' });
     assert.equal(kit.state('a'), 'dead');
   });
 
   test('and held may still be found', () => {
-    const kit = lost({ onUnknown: 'hold' });
+    const kit = lost({ on_unknown: 'hold' });
     kit.found('a', { is: 'forgotten' });
     kit.found('a', { is: 'ended', outcome: SUCCESS });
     assert.equal(kit.state('a'), 'succeeded');

@@ -36,9 +36,9 @@ function accepted(turn: Turn, entry: JobEntry): void {
   if (!attempt) return;
   const { token } = entry;
   turn.put('attempt', token, accept(attempt, turn.now, turn.epoch), 'accepted');
-  const { state } = entry.rec;
+  const { state } = entry.job;
   if (state === 'claimed' || state === 'stale')
-    turn.put('job', entry.uid, start(entry.rec, turn.now), 'started');
+    turn.put('job', entry.uid, start(entry.job, turn.now), 'started');
 }
 
 /** Orders the end of an open attempt. An order that stands is not replaced, but by a person's cancel. */
@@ -59,22 +59,22 @@ export function killed(turn: Turn, entry: JobEntry, answer: KillAnswer): void {
   const { why } = attempt.kill;
   // Whether it ran decides what comes next only where it may run again.
   const settled = why === 'busy' || why === 'refused' || why === 'deadline';
-  if (!certain && !entry.rec.cancel && !settled && !isTerminal(entry.rec.state))
+  if (!certain && !entry.job.cancel && !settled && !isTerminal(entry.job.state))
     return forgotten(turn, entry);
   abandonAttempt(turn, entry, certain ? 'tombstoned' : 'given-up');
-  if (isTerminal(entry.rec.state)) return;
-  if (entry.rec.cancel) return cancelJob(turn, entry);
+  if (isTerminal(entry.job.state)) return;
+  if (entry.job.cancel) return cancelJob(turn, entry);
   if (why === 'deadline') return expire(turn, entry);
   if (why === 'refused' && attempt.error) return endBadly(turn, entry, attempt.error, undefined, false);
   // Nothing ran: a timeout of an attempt that never started spends a try, anything else does not.
   if (why === 'timeout') return endBadly(turn, entry, timeoutError(entry), undefined, false);
-  turn.put('job', entry.uid, unclaim(entry.rec), certain ? 'not-run' : 'given-up');
+  turn.put('job', entry.uid, unclaim(entry.job), certain ? 'not-run' : 'given-up');
 }
 
 /** Whether an order to kill is only there to make sure that nothing runs. */
-export function mayBeSpared({ open, rec }: JobEntry): boolean {
+export function mayBeSpared({ open, job }: JobEntry): boolean {
   const why = open?.kill?.why;
-  return (why === 'lost' || why === 'busy' || why === 'refused') && !rec.cancel && !isTerminal(rec.state);
+  return (why === 'lost' || why === 'busy' || why === 'refused') && !job.cancel && !isTerminal(job.state);
 }
 
 /** A start that came late, or a copy of the offer, was faster than the order: killing it now would waste its work. */
@@ -93,8 +93,8 @@ export function lost(turn: Turn, entry: JobEntry): void {
   const attempt = entry.open;
   if (!attempt || attempt.state === 'unknown') return;
   turn.put('attempt', entry.token, loseAttempt(attempt, turn.epoch), 'lost');
-  const { state } = entry.rec;
-  if (state === 'claimed' || state === 'running') turn.put('job', entry.uid, lose(entry.rec), 'lost');
+  const { state } = entry.job;
+  if (state === 'claimed' || state === 'running') turn.put('job', entry.uid, lose(entry.job), 'lost');
 }
 
 /** What an executor said when it was asked about an attempt whose fate was not known. */
@@ -127,12 +127,12 @@ function confirmRunning(turn: Turn, entry: JobEntry): void {
 function forgotten(turn: Turn, entry: JobEntry): void {
   lost(turn, entry);
   confirmUnknown(turn, entry);
-  const policy = isTerminal(entry.rec.state) ? 'fail' : unknownPolicy(turn, entry);
+  const policy = isTerminal(entry.job.state) ? 'fail' : unknownPolicy(turn, entry);
   if (policy === 'hold') return;
   const error = errorInfo('UNKNOWN_OUTCOME', 'the backend cannot say whether it ran');
   abandonAttempt(turn, entry, `on-unknown:${policy}`);
-  if (isTerminal(entry.rec.state)) return;
-  if (entry.rec.cancel) return cancelJob(turn, entry);
+  if (isTerminal(entry.job.state)) return;
+  if (entry.job.cancel) return cancelJob(turn, entry);
   endBadly(turn, entry, { ...error, retriable: policy === 'retry' }, undefined, false);
 }
 
@@ -145,7 +145,7 @@ function confirmUnknown(turn: Turn, entry: JobEntry): void {
 }
 
 export function unknownPolicy(turn: Turn, entry: JobEntry): OnUnknown {
-  if (entry.ask.onUnknown) return entry.ask.onUnknown;
+  if (entry.ask.spec.on_unknown) return entry.ask.spec.on_unknown;
   const backend = entry.open && turn.state.fleet.backends.get(entry.open.backend);
   // A backend that is no longer configured is taken to be paid: the careful answer.
   return backend && !backend.info.paid ? 'retry' : 'hold';
@@ -159,7 +159,7 @@ export function abandonAttempt(turn: Turn, entry: JobEntry, cause: string): void
   if (attempt.state === 'accepted') {
     attempt = loseAttempt(attempt, turn.epoch);
     turn.put('attempt', token, attempt, cause);
-    if (entry.rec.state === 'running') turn.put('job', entry.uid, lose(entry.rec), cause);
+    if (entry.job.state === 'running') turn.put('job', entry.uid, lose(entry.job), cause);
   }
   turn.put('attempt', token, abandon(attempt, turn.now), cause);
 }

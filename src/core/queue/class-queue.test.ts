@@ -12,12 +12,12 @@ class NaiveQueue {
   vnow = 0;
 
   of(principal: string): JobEntry[] {
-    const own = this.jobs.filter(({ ask }) => ask.principal === principal);
-    return own.sort((a, b) => b.ask.score - a.ask.score || a.ask.n - b.ask.n);
+    const own = this.jobs.filter(({ ask }) => ask.spec.agent === principal);
+    return own.sort((a, b) => b.ask.spec.score - a.ask.spec.score || a.ask.n - b.ask.n);
   }
 
   get active(): string[] {
-    return [...new Set(this.jobs.map(({ ask }) => ask.principal))];
+    return [...new Set(this.jobs.map(({ ask }) => ask.spec.agent))];
   }
 
   vtime(principal: string): number {
@@ -25,7 +25,7 @@ class NaiveQueue {
   }
 
   add(entry: JobEntry): void {
-    const { principal } = entry.ask;
+    const { agent: principal } = entry.ask.spec;
     if (this.of(principal).length === 0)
       this.vtimes.set(principal, Math.max(this.vtime(principal), this.vnow));
     this.jobs.push(entry);
@@ -41,7 +41,7 @@ class NaiveQueue {
   /** Which of several flows that are level goes first is not promised; that it is one of them is. */
   checkTake(taken: JobEntry | undefined): void {
     if (!taken) return assert.equal(this.jobs.length, 0);
-    const { principal, weight } = taken.ask;
+    const { agent: principal, weight } = taken.ask.spec;
     const least = Math.min(...this.active.map((each) => this.vtime(each)));
     assert.equal(this.vtime(principal), least, 'the flow that was charged least is next');
     assert.equal(taken, this.of(principal)[0], 'and of it the first');
@@ -54,7 +54,7 @@ class NaiveQueue {
 const COMMANDS = fc.array(
   fc.record({
     op: fc.constantFrom('add', 'add', 'add', 'take', 'take', 'remove', 'return'),
-    principal: fc.constantFrom('a', 'b', 'c', 'd'),
+    agent: fc.constantFrom('a', 'b', 'c', 'd'),
     score: fc.integer({ min: 0, max: 1 }),
     weight: fc.constantFrom(1, 1, 1, 2, 0.5),
     pick: fc.nat(),
@@ -104,7 +104,7 @@ function assertInside(position: number, size: number): void {
 
 function takeAll(queue: ClassQueue): string[] {
   const taken: string[] = [];
-  for (let entry = queue.take(); entry; entry = queue.take()) taken.push(entry.ask.principal);
+  for (let entry = queue.take(); entry; entry = queue.take()) taken.push(entry.ask.spec.agent);
   return taken;
 }
 
@@ -112,7 +112,7 @@ test('principals that all have work waiting take turns, however much each has', 
   const queue = new ClassQueue();
   let n = 0;
   const add = (principal: string, count: number): void => {
-    for (let i = 0; i < count; i++) queue.add(makeEntry(++n, { principal }));
+    for (let i = 0; i < count; i++) queue.add(makeEntry(++n, { agent: principal }));
   };
   add('many', 1000);
   add('some', 30);
@@ -126,8 +126,8 @@ test('principals that all have work waiting take turns, however much each has', 
 test('a job of twice the weight costs its principal two turns', () => {
   const queue = new ClassQueue();
   for (let n = 1; n <= 60; n++) {
-    queue.add(makeEntry(2 * n, { principal: 'heavy', weight: 2 }));
-    queue.add(makeEntry(2 * n + 1, { principal: 'light' }));
+    queue.add(makeEntry(2 * n, { agent: 'heavy', weight: 2 }));
+    queue.add(makeEntry(2 * n + 1, { agent: 'light' }));
   }
   const first = takeAll(queue).slice(0, 60);
   assert.equal(first.filter((each) => each === 'heavy').length, 20);
@@ -136,30 +136,30 @@ test('a job of twice the weight costs its principal two turns', () => {
 test('a principal that was away has saved up nothing', () => {
   const queue = new ClassQueue();
   let n = 0;
-  for (let i = 0; i < 100; i++) queue.add(makeEntry(++n, { principal: 'steady' }));
+  for (let i = 0; i < 100; i++) queue.add(makeEntry(++n, { agent: 'steady' }));
   for (let i = 0; i < 50; i++) queue.take();
-  for (let i = 0; i < 20; i++) queue.add(makeEntry(++n, { principal: 'late' }));
-  const next = Array.from({ length: 20 }, () => queue.take()!.ask.principal);
+  for (let i = 0; i < 20; i++) queue.add(makeEntry(++n, { agent: 'late' }));
+  const next = Array.from({ length: 20 }, () => queue.take()!.ask.spec.agent);
   assert.equal(next.filter((each) => each === 'late').length, 10);
 });
 
 test('a principal with one job at a time does not jump the turn by leaving and coming back', () => {
   const queue = new ClassQueue();
   let n = 0;
-  for (let i = 0; i < 100; i++) queue.add(makeEntry(++n, { principal: 'steady' }));
-  queue.add(makeEntry(++n, { principal: 'jumper' }));
+  for (let i = 0; i < 100; i++) queue.add(makeEntry(++n, { agent: 'steady' }));
+  queue.add(makeEntry(++n, { agent: 'jumper' }));
   const taken: string[] = [];
   for (let i = 0; i < 40; i++) {
-    const { principal } = queue.take()!.ask;
+    const { agent: principal } = queue.take()!.ask.spec;
     taken.push(principal);
-    if (principal === 'jumper') queue.add(makeEntry(++n, { principal }));
+    if (principal === 'jumper') queue.add(makeEntry(++n, { agent: principal }));
   }
   assert.equal(taken.filter((each) => each === 'jumper').length, 20, taken.join(' '));
 });
 
 test('with one principal the position is exact', () => {
   const queue = new ClassQueue();
-  const entries = Array.from({ length: 40 }, (_, at) => makeEntry(at + 1, { principal: 'a' }));
+  const entries = Array.from({ length: 40 }, (_, at) => makeEntry(at + 1, { agent: 'a' }));
   for (const entry of entries) queue.add(entry);
   for (const [at, entry] of entries.entries()) assert.equal(queue.positionOf(entry), at);
 });

@@ -17,7 +17,7 @@ const FLOW_PLACE = {
 };
 
 /** Whose turn it is: an agent of a tenant. */
-const ownerOf = ({ ask }: JobEntry): string => uidOf(ask.tenant, ask.principal);
+const ownerOf = ({ ask }: JobEntry): string => uidOf(ask.tenant, ask.spec.agent);
 
 /** Beyond this many flows a position is estimated without visiting each. */
 const EXACT_FLOWS = 32;
@@ -80,7 +80,7 @@ export class ClassQueue {
     const entry = flow?.head();
     if (!flow || !entry) return undefined;
     this.#vnow = flow.vtime;
-    flow.vtime += entry.ask.weight;
+    flow.vtime += entry.ask.spec.weight;
     this.remove(entry);
     if (flow.size > 0) this.#active.update(flow);
     return entry;

@@ -3,9 +3,11 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { backendInfo, makeEntry } from '../../../test/fakes/engine-kit.ts';
 import { Fleet, fits } from './fleet.ts';
-import type { Lane, Need } from './lane.ts';
+import type { Lane, Need, NeedSource } from './lane.ts';
 
 const NEED: Need = { kind: undefined, type: 't', model: undefined, labels: undefined };
+/** A job that asks for no more than its type. */
+const ofType = (type: string): NeedSource => makeEntry(1, { type }).ask;
 
 test('a backend fits when it has the kind, the type, the model and every label', () => {
   const info = backendInfo('b', { kind: 'k', types: ['t'], models: ['m'], labels: { gpu: 'a', site: 'x' } });
@@ -66,14 +68,14 @@ test('what concerns a backend nobody knows is ignored', () => {
 test('a lane keeps what was measured while it is empty, and many empty lanes do not pile up', () => {
   const fleet = new Fleet();
   fleet.put(backendInfo('b'));
-  fleet.laneOf(NEED).measured(7);
-  assert.equal(fleet.laneOf(NEED).serviceMs, 7);
-  const full = fleet.laneOf({ ...NEED, type: 'waiting' });
+  fleet.laneOf(ofType('t')).measured(7);
+  assert.equal(fleet.laneOf(ofType('t')).serviceMs, 7);
+  const full = fleet.laneOf(ofType('waiting'));
   full.queueOf('batch').add(makeEntry(1, { type: 'waiting' }));
-  for (let i = 0; i < 5000; i++) fleet.laneOf({ ...NEED, type: `t${i}` });
+  for (let i = 0; i < 5000; i++) fleet.laneOf(ofType(`t${i}`));
   assert.ok(fleet.lanes.size <= 1001, String(fleet.lanes.size));
   assert.ok(fleet.backends.get('b')!.lanes.length <= 1001);
-  assert.equal(fleet.laneOf({ ...NEED, type: 'waiting' }), full);
+  assert.equal(fleet.laneOf(ofType('waiting')), full);
 });
 
 /** What the counters of a lane must say, counted anew. */
@@ -118,7 +120,7 @@ test('whatever happens, a lane counts exactly the free backends that fit it, and
           fleet.vacate(name);
           used.set(name, used.get(name)! - 1);
         } else if (op === 'job' || op === 'nojob') {
-          const lane = fleet.laneOf({ ...NEED, type: need });
+          const lane = fleet.laneOf(ofType(need));
           const waiting = jobs.get(need) ?? [];
           jobs.set(need, waiting);
           const last = waiting.pop();

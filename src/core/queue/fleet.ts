@@ -3,7 +3,7 @@
  * is what backends said of themselves since this brain started, and is not persisted.
  */
 import type { JobClass, Labels } from '../../model/records.ts';
-import { Lane, laneKey, type Need } from './lane.ts';
+import { Lane, laneKey, type Need, type NeedSource, needOf } from './lane.ts';
 import { Running } from './running.ts';
 
 export interface BackendInfo {
@@ -42,16 +42,6 @@ function hasModel({ model, modelRef }: Need, { models }: BackendInfo): boolean {
   if (!models) return false;
   return (modelRef !== undefined && models.includes(modelRef)) || models.includes(model as string);
 }
-
-/** A copy, so that a lane does not keep the first job that came to it alive. */
-const needOf = ({ kind, type, model, modelRef, contextTokens, labels }: Need): Need => ({
-  kind,
-  type,
-  model,
-  modelRef,
-  contextTokens,
-  labels,
-});
 
 export class BackendEntry {
   info: BackendInfo;
@@ -104,12 +94,12 @@ export class Fleet {
   #picks = 0;
   #orders = 0;
 
-  laneOf(need: Need): Lane {
-    const key = laneKey(need);
+  laneOf(source: NeedSource): Lane {
+    const key = laneKey(source);
     let lane = this.lanes.get(key);
     if (!lane) {
       if (this.lanes.size >= LANES_KEPT) this.#dropEmptyLanes();
-      lane = new Lane(key, needOf(need));
+      lane = new Lane(key, needOf(source));
       this.lanes.set(key, lane);
       for (const backend of this.backends.values()) this.#link(lane, backend);
     }

@@ -7,7 +7,7 @@ import { Flow } from './flow.ts';
 
 /** Best score first, then first come. */
 const inOrder = (entries: readonly JobEntry[]): JobEntry[] =>
-  [...entries].sort((a, b) => b.ask.score - a.ask.score || a.ask.n - b.ask.n);
+  [...entries].sort((a, b) => b.ask.spec.score - a.ask.spec.score || a.ask.n - b.ask.n);
 
 function drain(flow: Flow): JobEntry[] {
   const entries: JobEntry[] = [];

@@ -13,7 +13,7 @@ const QUEUE_PLACE = {
 };
 
 function ahead(a: JobEntry, b: JobEntry): boolean {
-  if (a.ask.score !== b.ask.score) return a.ask.score > b.ask.score;
+  if (a.ask.spec.score !== b.ask.spec.score) return a.ask.spec.score > b.ask.spec.score;
   return a.ask.n < b.ask.n;
 }
 

@@ -10,13 +10,13 @@ const NEED: Need = { kind: undefined, type: 't', model: undefined, labels: undef
 
 let n = 0;
 function put(lane: Lane, jobClass: JobClass, readyAt: number): void {
-  const entry = makeEntry(++n, { class: jobClass });
+  const entry = makeEntry(++n, { priority: jobClass });
   entry.readyAt = readyAt;
   lane.queueOf(jobClass).add(entry);
 }
 
 function pick(lane: Lane, now: number): JobClass | undefined {
-  return lane.take(lane.turn(POLICY, now))?.ask.class;
+  return lane.take(lane.turn(POLICY, now))?.ask.spec.priority;
 }
 
 test('interactive goes before batch while no batch job has waited too long', () => {
@@ -62,7 +62,7 @@ test('whatever the arrivals: interactive first but for the share, and aged batch
         const bothWait = interactive.size > 0 && batch.size > 0;
         const isAged = batch.size > 0 && now - batch.oldest()!.readyAt >= POLICY.batchMaxWaitMs;
         const turn = lane.turn(POLICY, now);
-        const taken = lane.take(turn)?.ask.class;
+        const taken = lane.take(turn)?.ask.spec.priority;
         if (bothWait) {
           const owed = isAged && passedOver >= POLICY.batchShare - 1;
           assert.equal(taken, owed ? 'batch' : 'interactive');
@@ -95,6 +95,7 @@ test('the measured service time follows new measurements without jumping to each
 });
 
 describe('the key of a lane', () => {
+  const keyOf = ({ kind: backend, ...rest }: Need): string => laneKey(makeEntry(1, { backend, ...rest }).ask);
   const optional = fc.option(fc.constantFrom<string[]>('a', 'b', 'a/b'), { nil: undefined });
   const text = fc.oneof(fc.constantFrom('x', 'y', 'x\nb=y', '', '='), fc.string({ maxLength: 4 }));
   const labels = fc.option(fc.dictionary(fc.constantFrom('a', 'b', 'c'), text, { maxKeys: 3 }), {
@@ -111,7 +112,7 @@ describe('the key of a lane', () => {
     fc.assert(
       fc.property(need, (each) => {
         const reversed = each.labels && Object.fromEntries(Object.entries(each.labels).reverse());
-        assert.equal(laneKey({ ...each, labels: reversed }), laneKey(each));
+        assert.equal(keyOf({ ...each, labels: reversed }), keyOf(each));
       }),
     );
   });
@@ -121,7 +122,7 @@ describe('the key of a lane', () => {
       JSON.stringify([kind ?? '', type, model ?? '', Object.entries(all ?? {}).sort()]);
     fc.assert(
       fc.property(need, need, (a, b) => {
-        assert.equal(laneKey(a) === laneKey(b), canonical(a) === canonical(b));
+        assert.equal(keyOf(a) === keyOf(b), canonical(a) === canonical(b));
       }),
       // A label's value is free text: it may look like another label.
       {

@@ -2,7 +2,8 @@
  * The jobs that the same backends can run. Interactive before batch; once the oldest batch job has waited
  * `batchMaxWaitMs`, batch gets at least one pick in `batchShare`.
  */
-import type { JobClass, Labels } from '../../model/records.ts';
+import type { JobSpec } from '../../model/job-spec.ts';
+import type { AskRecord, JobClass, Labels } from '../../model/records.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { ClassQueue } from './class-queue.ts';
 import type { BackendEntry } from './fleet.ts';
@@ -19,13 +20,30 @@ export interface Need {
   readonly labels: Labels | undefined;
 }
 
-export function laneKey(ask: Need): string {
-  if (ask.kind === undefined && ask.model === undefined && ask.labels === undefined) return ask.type;
-  let key = `${ask.type}\n${ask.kind ?? ''}\n${ask.modelRef ?? ask.model ?? ''}`;
-  if (ask.contextTokens !== undefined) key += `\n${ask.contextTokens}`;
-  if (ask.labels) {
+/** The part of a job's ask that says which backends can run it. */
+export type NeedSource = Pick<AskRecord, 'modelRef' | 'contextTokens'> & {
+  readonly spec: Pick<JobSpec, 'type' | 'backend' | 'model' | 'labels'>;
+};
+
+/** A copy, so that a lane does not keep the first job that came to it alive. */
+export const needOf = ({ spec, modelRef, contextTokens }: NeedSource): Need => ({
+  kind: spec.backend,
+  type: spec.type,
+  model: spec.model,
+  modelRef,
+  contextTokens,
+  labels: spec.labels,
+});
+
+/** Jobs with the same key can be run by the same backends. */
+export function laneKey({ spec, modelRef, contextTokens }: NeedSource): string {
+  const { type, backend, model, labels } = spec;
+  if (backend === undefined && model === undefined && labels === undefined) return type;
+  let key = `${type}\n${backend ?? ''}\n${modelRef ?? model ?? ''}`;
+  if (contextTokens !== undefined) key += `\n${contextTokens}`;
+  if (labels) {
     // Values are any text: written so that none can look like another label.
-    for (const name of Object.keys(ask.labels).sort()) key += `\n${JSON.stringify([name, ask.labels[name]])}`;
+    for (const name of Object.keys(labels).sort()) key += `\n${JSON.stringify([name, labels[name]])}`;
   }
   return key;
 }
@@ -109,8 +127,8 @@ export class Lane {
 
   /** About how many ready jobs go before `entry` in this lane. */
   positionOf(entry: JobEntry): number {
-    const own = this.queueOf(entry.ask.class).positionOf(entry);
-    return entry.ask.class === 'interactive' ? own : own + this.interactive.size;
+    const own = this.queueOf(entry.ask.spec.priority).positionOf(entry);
+    return entry.ask.spec.priority === 'interactive' ? own : own + this.interactive.size;
   }
 
   measured(serviceMs: number, jobClass: JobClass = 'batch'): void {

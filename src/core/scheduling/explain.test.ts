@@ -18,7 +18,7 @@ function running(fields: Fields = {}): EngineKit {
 test('a job that nothing can run names what it needs', () => {
   const kit = new EngineKit();
   kit.backend('b', { types: ['other'] });
-  kit.submit('a', { kind: 'gpu', model: 'm', labels: { site: 'x' } });
+  kit.submit('a', { backend: 'gpu', model: 'm', labels: { site: 'x' } });
   assert.equal(why(kit, 'a'), 'no_backend');
   for (const part of ['"t"', '"gpu"', '"m"', 'site=x']) assert.ok(text(kit, 'a').includes(part), part);
 });
@@ -27,9 +27,9 @@ test('every way of waiting has its reason', () => {
   const kit = running();
   kit.submit('next');
   kit.submit('later');
-  kit.submit('timed', { notBefore: START + 60_000 });
-  kit.submit('first', { session: 's' });
-  kit.submit('second', { session: 's' });
+  kit.submit('timed', { not_before: START + 60_000 });
+  kit.submit('first', { session_id: 's' });
+  kit.submit('second', { session_id: 's' });
   assert.equal(why(kit, 'next'), 'backend_busy');
   assert.equal(why(kit, 'later'), 'behind');
   assert.equal(why(kit, 'timed'), 'not_before');
@@ -46,7 +46,7 @@ test('every way of waiting has its reason', () => {
 test('so has every way of being on the way', () => {
   const kit = new EngineKit();
   kit.backend('b');
-  kit.submit('a', { onUnknown: 'hold' });
+  kit.submit('a', { on_unknown: 'hold' });
   assert.equal(why(kit, 'a'), 'offer');
   kit.accept('a');
   assert.equal(why(kit, 'a'), undefined, 'it does not wait');

@@ -23,14 +23,14 @@ export interface WaitReason {
 }
 
 export function explain(state: State, entry: JobEntry): WaitReason | undefined {
-  if (isTerminal(entry.rec.state)) return undefined;
-  if (entry.rec.cancel) return { code: 'cancelling', text: 'cancelled; waits for the backend to confirm' };
-  if (entry.rec.state === 'stale') {
-    return { code: 'unknown_outcome', text: `backend "${entry.rec.backend}" cannot say what became of it` };
+  if (isTerminal(entry.job.state)) return undefined;
+  if (entry.job.cancel) return { code: 'cancelling', text: 'cancelled; waits for the backend to confirm' };
+  if (entry.job.state === 'stale') {
+    return { code: 'unknown_outcome', text: `backend "${entry.job.backend}" cannot say what became of it` };
   }
-  if (entry.rec.state === 'claimed')
-    return { code: 'offer', text: `being offered to "${entry.rec.backend}"` };
-  if (entry.rec.state !== 'queued') return undefined;
+  if (entry.job.state === 'claimed')
+    return { code: 'offer', text: `being offered to "${entry.job.backend}"` };
+  if (entry.job.state !== 'queued') return undefined;
   if (entry.parked === 'not_before') {
     return { code: 'not_before', text: `waits until ${new Date(entry.waitsUntil).toISOString()}` };
   }
@@ -46,8 +46,8 @@ function explainLane(state: State, entry: JobEntry): WaitReason {
   const waitsFor = entry.lane && entry.lane.freeBackends === 0 ? entry.lane.waitsFor : undefined;
   if (waitsFor !== undefined) return { code: 'worker_start', text: waitsFor };
   if (backends.length === 0) {
-    const { type, kind, model, labels } = entry.ask;
-    const needs = [`type "${type}"`, kind && `kind "${kind}"`, model && `model "${model}"`];
+    const { type, backend, model, labels } = entry.ask.spec;
+    const needs = [`type "${type}"`, backend && `kind "${backend}"`, model && `model "${model}"`];
     if (labels) needs.push(...Object.entries(labels).map(([name, value]) => `label ${name}=${value}`));
     return { code: 'no_backend', text: `no backend runs ${needs.filter(Boolean).join(', ')}` };
   }

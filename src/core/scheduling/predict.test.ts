@@ -22,7 +22,7 @@ function measured(slots = 1): EngineKit {
 test('the position counts the ready jobs ahead in the lane, batch behind interactive', () => {
   const kit = measured();
   for (const id of ['a', 'b']) kit.submit(id);
-  kit.submit('person', { class: 'interactive' });
+  kit.submit('person', { priority: 'interactive' });
   kit.submit('elsewhere', { type: 'other' });
   const positions = ['person', 'a', 'b', 'elsewhere'].map((id) => jobPosition(kit.job(id)));
   assert.deepEqual(positions, [0, 1, 2, 0]);
@@ -30,7 +30,7 @@ test('the position counts the ready jobs ahead in the lane, batch behind interac
 
 test('a job that does not wait in a lane has no position', () => {
   const kit = measured();
-  kit.submit('parked', { notBefore: kit.now + 1000 });
+  kit.submit('parked', { not_before: kit.now + 1000 });
   assert.equal(jobPosition(kit.job('parked')), undefined);
   assert.equal(jobPosition(kit.job('runs0')), undefined);
   assert.equal(jobPosition(kit.job('seen')), undefined);
@@ -67,7 +67,7 @@ test('nothing is predicted where nothing was measured or nothing can run it', ()
 
 test('what is known is told: a time to wait for, a start that is under way', () => {
   const kit = measured();
-  kit.submit('parked', { notBefore: kit.now + 700 });
+  kit.submit('parked', { not_before: kit.now + 700 });
   assert.equal(predict(kit, 'parked'), 700);
   assert.equal(predict(kit, 'runs0'), 0);
 });
@@ -95,7 +95,7 @@ test('jobs of other lanes that go first at the same backend count', () => {
   kit.submit('a');
   kit.submit('late', { type: 'other' });
   assert.equal(predict(kit, 'a'), 2000);
-  kit.submit('person', { type: 'other', class: 'interactive' });
+  kit.submit('person', { type: 'other', priority: 'interactive' });
   assert.equal(predict(kit, 'a'), 3000);
 });
 
@@ -106,7 +106,7 @@ test('batch work waits longer the more people come', () => {
   for (let n = 0; n < 30; n++) {
     for (const kit of [quiet, lively]) kit.pass(2000);
     const id = `p${n}`;
-    lively.submit(id, { class: 'interactive', type: 't' });
+    lively.submit(id, { priority: 'interactive', type: 't' });
     lively.cancel(id);
   }
   for (const kit of [quiet, lively]) for (const id of ['a', 'b']) kit.submit(id);

@@ -32,7 +32,7 @@ export function predictStartMs(
   now: number,
   hints: StartHints = {},
 ): number | undefined {
-  if (entry.rec.state !== 'queued') return entry.rec.state === 'claimed' ? 0 : undefined;
+  if (entry.job.state !== 'queued') return entry.job.state === 'claimed' ? 0 : undefined;
   if (entry.parked === 'not_before') return entry.waitsUntil - now;
   const lane = entry.lane;
   if (position === undefined || !lane) return undefined;
@@ -86,13 +86,13 @@ interface Work {
 function workAhead(entry: JobEntry, lane: Lane, position: number): Work | undefined {
   const running = busiest(lane);
   if (!running) return undefined;
-  const isBatch = entry.ask.class === 'batch';
+  const isBatch = entry.ask.spec.priority === 'batch';
   const people = isBatch ? Math.min(position, lane.interactive.size) : position;
   const rivals = rivalJobs(entry, lane);
   const aheadMs =
     people * meanOf(lane, 'interactive') +
     (position - people) * meanOf(lane, 'batch') +
-    rivals * meanOf(lane, entry.ask.class);
+    rivals * meanOf(lane, entry.ask.spec.priority);
   return { aheadMs, jobs: position + rivals, running };
 }
 
@@ -129,8 +129,8 @@ function rivalJobs(entry: JobEntry, lane: Lane): number {
 
 /** Lanes take turns by class and then by who came first. */
 function jobsBefore({ ask }: JobEntry, rival: Lane): number {
-  const sameClass = rival.queueOf(ask.class).cameBefore(ask.n);
-  return ask.class === 'batch' ? sameClass + rival.interactive.size : sameClass;
+  const sameClass = rival.queueOf(ask.spec.priority).cameBefore(ask.n);
+  return ask.spec.priority === 'batch' ? sameClass + rival.interactive.size : sameClass;
 }
 
 /**
@@ -140,7 +140,7 @@ function jobsBefore({ ask }: JobEntry, rival: Lane): number {
 function typicalWait(entry: JobEntry, lane: Lane, work: Work, slots: number, now: number): number {
   const mean = (leftMs(lane, work.running, now) + work.aheadMs) / slots;
   const typical = mean / Math.sqrt(1 + work.running.spread / (work.jobs + 1));
-  return entry.ask.class === 'interactive' ? typical : typical / (1 - overtaking(lane, slots, now));
+  return entry.ask.spec.priority === 'interactive' ? typical : typical / (1 - overtaking(lane, slots, now));
 }
 
 /** What a job that runs has still to do, on average: by how long it has been running, where that is known. */

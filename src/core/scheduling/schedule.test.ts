@@ -12,7 +12,7 @@ describe('where a job runs', () => {
     kit.backend('right', { slots: 2 });
     for (const id of ['a', 'b', 'c']) kit.submit(id);
     assert.deepEqual(
-      ['a', 'b', 'c'].map((id) => kit.job(id).rec.backend),
+      ['a', 'b', 'c'].map((id) => kit.job(id).job.backend),
       ['right', 'right', undefined],
     );
   });
@@ -23,7 +23,7 @@ describe('where a job runs', () => {
     kit.backend('large', { slots: 4 });
     const places = Array.from({ length: 6 }, (_, n) => {
       kit.submit(`j${n}`);
-      return kit.job(`j${n}`).rec.backend;
+      return kit.job(`j${n}`).job.backend;
     });
     assert.deepEqual(places.slice(0, 3), ['small', 'large', 'large']);
     assert.deepEqual([...places].sort(), ['large', 'large', 'large', 'large', 'small', 'small']);
@@ -31,7 +31,7 @@ describe('where a job runs', () => {
     for (const name of ['x', 'y', 'z']) equals.backend(name);
     const turns = Array.from({ length: 6 }, (_, n) => {
       equals.submit(`j${n}`);
-      const { backend } = equals.job(`j${n}`).rec;
+      const { backend } = equals.job(`j${n}`).job;
       equals.accept(`j${n}`);
       equals.end(`j${n}`, SUCCESS);
       return backend;
@@ -61,8 +61,8 @@ describe('which job is next', () => {
     const claims = order([
       ['a', { type: 't1' }],
       ['b', { type: 't2' }],
-      ['c', { type: 't3', class: 'interactive' }],
-      ['d', { type: 't1', class: 'interactive' }],
+      ['c', { type: 't3', priority: 'interactive' }],
+      ['d', { type: 't1', priority: 'interactive' }],
       ['e', { type: 't1' }],
     ]);
     assert.deepEqual(claims, ['c', 'd', 'a', 'b', 'e']);
@@ -96,7 +96,7 @@ test('every claim carries its reason', () => {
   kit.submit('a');
   assert.equal(reason(kit, 'a'), 'claim:only-class');
   kit.submit('batch');
-  kit.submit('person', { class: 'interactive' });
+  kit.submit('person', { priority: 'interactive' });
   kit.accept('a');
   kit.end('a', SUCCESS);
   assert.equal(reason(kit, 'person'), 'claim:interactive-first');

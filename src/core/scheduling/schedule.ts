@@ -82,14 +82,14 @@ function rankOf(turn: ClassTurn): number {
 /** Attempt numbers never repeat, not even for an id that was purged and chosen again by its caller. */
 function nextAttempt(state: State, entry: JobEntry): number {
   const floor = entry.ask.hash === undefined ? 0 : (state.brain?.attemptFloor ?? 0);
-  return Math.max(entry.rec.attempt, floor) + 1;
+  return Math.max(entry.job.attempt, floor) + 1;
 }
 
 function claimJob(turn: Turn, decision: Decision): void {
   const { entry, backend, reason } = decision;
   const n = nextAttempt(turn.state, entry);
   const { name, registry } = backend.info;
-  turn.put('job', entry.uid, claim(entry.rec, n, name), `claim:${reason}`);
+  turn.put('job', entry.uid, claim(entry.job, n, name), `claim:${reason}`);
   turn.put(
     'attempt',
     tokenOf(entry.uid, n),

@@ -12,7 +12,7 @@ export const PAST_ATTEMPTS = 16;
 export class JobEntry {
   readonly uid: string;
   readonly ask: AskRecord;
-  rec: JobRecord;
+  job: JobRecord;
   /** The sequence of the last change: what a reader is told waits for it. */
   seq: number;
   /** The attempt that holds a slot, if any. */
@@ -35,23 +35,21 @@ export class JobEntry {
   /** What its executor counted. */
   usedTokens: number | undefined = undefined;
 
-  constructor(uid: string, ask: AskRecord, rec: JobRecord, seq: number) {
+  constructor(uid: string, ask: AskRecord, job: JobRecord, seq: number) {
     this.uid = uid;
     this.ask = ask;
-    this.rec = rec;
+    this.job = job;
     this.seq = seq;
   }
 
-  /** When the job as a whole must have ended. */
+  /** When the job as a whole must have ended: a redriven one has its whole time once more. */
   get deadlineAt(): number | undefined {
-    const { deadlineAt, createdAt } = this.ask;
-    const { redrivenAt } = this.rec;
-    if (deadlineAt === undefined || redrivenAt === undefined) return deadlineAt;
-    return deadlineAt - createdAt + redrivenAt;
+    const { deadline_ms } = this.ask.spec;
+    return deadline_ms === undefined ? undefined : (this.job.redrivenAt ?? this.ask.createdAt) + deadline_ms;
   }
 
   /** A queued job waits at least until this instant: set by its caller for the start, by a retry later. */
   get waitsUntil(): number {
-    return this.rec.notBefore ?? (this.rec.attempt === 0 ? this.ask.notBefore : undefined) ?? 0;
+    return this.job.notBefore ?? (this.job.attempt === 0 ? this.ask.spec.not_before : undefined) ?? 0;
   }
 }

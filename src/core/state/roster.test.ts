@@ -29,9 +29,9 @@ test('the same key of two tenants is two keys, whatever characters it has', () =
 
 test('jobs of a session run one at a time, in order; those marked parallel do not wait', () => {
   const roster = new Roster();
-  const jobs = [1, 2, 3].map((n) => makeEntry(n, { session: 's' }));
-  const parallel = makeEntry(4, { session: 's', parallel: true });
-  const other = makeEntry(5, { session: 'other' });
+  const jobs = [1, 2, 3].map((n) => makeEntry(n, { session_id: 's' }));
+  const parallel = makeEntry(4, { session_id: 's', parallel: true });
+  const other = makeEntry(5, { session_id: 'other' });
   for (const job of [...jobs, parallel, other]) assert.equal(roster.joinSession(job), undefined);
   assert.deepEqual(
     jobs.map((job) => roster.mayRun(job)),
@@ -47,7 +47,7 @@ test('jobs of a session run one at a time, in order; those marked parallel do no
 
 test('a job that comes back to its session takes the place it had, behind what has begun', () => {
   const roster = new Roster();
-  const [first, second, third] = [1, 2, 3].map((n) => makeEntry(n, { session: 's' })) as [
+  const [first, second, third] = [1, 2, 3].map((n) => makeEntry(n, { session_id: 's' })) as [
     JobEntry,
     JobEntry,
     JobEntry,
@@ -57,15 +57,15 @@ test('a job that comes back to its session takes the place it had, behind what h
   assert.equal(roster.joinSession(first), second, 'the one that stood first waits again');
   assert.ok(roster.mayRun(first));
   roster.leaveSession(first);
-  second.rec = { ...second.rec, state: 'running' };
+  second.job = { ...second.job, state: 'running' };
   assert.equal(roster.joinSession(first), undefined);
   assert.deepEqual([roster.mayRun(second), roster.leaveSession(second)], [true, first]);
 });
 
 test('a job that runs already takes the head of its session, and the one that stood there must wait', () => {
   const roster = new Roster();
-  const [waiting, running] = [makeEntry(1, { session: 's' }), makeEntry(2, { session: 's' })];
-  running.rec = { ...running.rec, state: 'running' };
+  const [waiting, running] = [makeEntry(1, { session_id: 's' }), makeEntry(2, { session_id: 's' })];
+  running.job = { ...running.job, state: 'running' };
   roster.joinSession(waiting);
   assert.equal(roster.joinSession(running), waiting);
   assert.deepEqual([roster.mayRun(running), roster.mayRun(waiting)], [true, false]);
@@ -73,8 +73,8 @@ test('a job that runs already takes the head of its session, and the one that st
 
 test('everything below a job is known by it while it lives, also where those between have ended', () => {
   const roster = new Roster();
-  const child = makeEntry(2, { parent: 'j1', ancestors: ['j1'] });
-  const grandchildren = [3, 4].map((n) => makeEntry(n, { parent: 'j2', ancestors: ['j1', 'j2'] }));
+  const child = makeEntry(2, { parent_id: 'j1', ancestors: ['j1'] });
+  const grandchildren = [3, 4].map((n) => makeEntry(n, { parent_id: 'j2', ancestors: ['j1', 'j2'] }));
   for (const entry of [makeEntry(1), child, ...grandchildren]) roster.add(entry);
   assert.deepEqual([...roster.below('j1')], [child, ...grandchildren]);
   assert.deepEqual([...roster.below('j2')], grandchildren);

@@ -50,18 +50,18 @@ export class Roster {
   /** Notes the names of a job that lives. */
   add(entry: JobEntry): void {
     const { ask } = entry;
-    if (ask.key !== undefined) this.#keys.set(scoped(ask.tenant, ask.key), entry);
-    if (ask.session !== undefined) join(this.#talks, scoped(ask.tenant, ask.session), entry);
+    if (ask.spec.key !== undefined) this.#keys.set(scoped(ask.tenant, ask.spec.key), entry);
+    if (ask.spec.session_id !== undefined) join(this.#talks, scoped(ask.tenant, ask.spec.session_id), entry);
     for (const id of ask.ancestors ?? NOBODY) join(this.#below, uidOf(ask.tenant, id), entry);
   }
 
   /** Takes them back. The session is left apart from this, when nothing of the job runs any more. */
   remove(entry: JobEntry): void {
     const { ask } = entry;
-    if (ask.key !== undefined && this.byKey(ask.tenant, ask.key) === entry) {
-      this.#keys.delete(scoped(ask.tenant, ask.key));
+    if (ask.spec.key !== undefined && this.byKey(ask.tenant, ask.spec.key) === entry) {
+      this.#keys.delete(scoped(ask.tenant, ask.spec.key));
     }
-    if (ask.session !== undefined) leave(this.#talks, scoped(ask.tenant, ask.session), entry);
+    if (ask.spec.session_id !== undefined) leave(this.#talks, scoped(ask.tenant, ask.spec.session_id), entry);
     for (const id of ask.ancestors ?? NOBODY) leave(this.#below, uidOf(ask.tenant, id), entry);
   }
 
@@ -74,7 +74,7 @@ export class Roster {
       this.#sessions.set(session, [entry]);
       return undefined;
     }
-    const at = entry.rec.state === 'queued' ? placeOf(entry, waiting) : 0;
+    const at = entry.job.state === 'queued' ? placeOf(entry, waiting) : 0;
     waiting.splice(at, 0, entry);
     return at === 0 ? waiting[1] : undefined;
   }
@@ -96,7 +96,7 @@ function placeOf(entry: JobEntry, waiting: readonly JobEntry[]): number {
   let at = waiting.length;
   for (; at > 0; at--) {
     const before = waiting[at - 1] as JobEntry;
-    if (before.rec.state !== 'queued' || before.ask.n < entry.ask.n) break;
+    if (before.job.state !== 'queued' || before.ask.n < entry.ask.n) break;
   }
   return at;
 }
@@ -115,5 +115,7 @@ function leave(groups: Map<string, Set<JobEntry>>, id: string, entry: JobEntry):
 
 function sessionOf(entry: JobEntry): string | undefined {
   const { ask } = entry;
-  return ask.session === undefined || ask.parallel ? undefined : scoped(ask.tenant, ask.session);
+  return ask.spec.session_id === undefined || ask.spec.parallel
+    ? undefined
+    : scoped(ask.tenant, ask.spec.session_id);
 }

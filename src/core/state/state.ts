@@ -163,7 +163,7 @@ export class State {
   forget(entry: JobEntry): void {
     this.jobs.delete(entry.uid);
     this.ended.delete(entry);
-    this.counts[entry.rec.state]--;
+    this.counts[entry.job.state]--;
     this.#countBlobs(entry, -1);
   }
 
@@ -184,9 +184,9 @@ export class State {
     if (former) this.forget(former);
     this.jobs.set(entry.uid, entry);
     this.#order.add(entry, this.jobs.size);
-    this.counts[entry.rec.state]++;
+    this.counts[entry.job.state]++;
     this.#countBlobs(entry, 1);
-    if (entry.rec.state === 'queued') this.queuedBytes += entry.ask.payloadBytes;
+    if (entry.job.state === 'queued') this.queuedBytes += entry.ask.payloadBytes;
     if (entry.open) this.#openAttempt(entry, entry.open, tokenOf(entry.uid, entry.open.n));
     this.#enrol(entry, now);
     this.settle(entry, now);
@@ -194,7 +194,7 @@ export class State {
   }
 
   #enrol(entry: JobEntry, now: number): void {
-    const isLive = !isTerminal(entry.rec.state);
+    const isLive = !isTerminal(entry.job.state);
     if (isLive) this.roster.add(entry);
     else if (!entry.open) this.ended.add(entry);
     if (!isLive && !entry.open) return;
@@ -205,9 +205,9 @@ export class State {
   #moveJob(uid: string, after: JobRecord, now: number): JobEntry | undefined {
     const entry = this.jobs.get(uid);
     if (!entry) return undefined;
-    const before = entry.rec;
+    const before = entry.job;
     this.#countBlobs(entry, -1);
-    entry.rec = after;
+    entry.job = after;
     this.#countBlobs(entry, 1);
     entry.seq = this.seq;
     if (before.state !== after.state) this.#countMove(entry, before.state, after.state);
@@ -228,7 +228,7 @@ export class State {
   }
 
   #countBlobs(entry: JobEntry, by: 1 | -1): void {
-    if (typeof entry.ask.payload === 'string' && typeof entry.rec.result !== 'object') return;
+    if (typeof entry.ask.payload === 'string' && typeof entry.job.result !== 'object') return;
     for (const file of blobFiles(entry)) {
       const count = (this.blobFiles.get(file) ?? 0) + by;
       if (count === 0) this.blobFiles.delete(file);
@@ -252,11 +252,11 @@ export class State {
       else this.#openAttempt(entry, after, token);
     } else if (entry.open?.n === after.n) {
       this.open.delete(token);
-      this.fleet.vacate(after.backend, now, after.at, entry.ask.class);
+      this.fleet.vacate(after.backend, now, after.at, entry.ask.spec.priority);
       entry.open = undefined;
       entry.token = '';
       remember(entry, after);
-      if (isTerminal(entry.rec.state)) this.#setEnded(entry, now);
+      if (isTerminal(entry.job.state)) this.#setEnded(entry, now);
     } else if (!entry.open) remember(entry, after);
     this.settle(entry, now);
     return entry;
@@ -266,7 +266,7 @@ export class State {
     entry.open = attempt;
     entry.token = token;
     this.open.set(token, entry);
-    this.fleet.occupy(attempt.backend, attempt.at, entry.ask.class);
+    this.fleet.occupy(attempt.backend, attempt.at, entry.ask.spec.priority);
   }
 
   /** An ended job whose attempt still holds its slot keeps its session too, and stays until both are free. */
@@ -287,8 +287,8 @@ export class State {
   }
 
   #settleQueue(entry: JobEntry, now: number): void {
-    const { rec } = entry;
-    if (rec.state !== 'queued') {
+    const { job } = entry;
+    if (job.state !== 'queued') {
       entry.parked = undefined;
       this.#leaveLane(entry);
       return;
@@ -304,7 +304,7 @@ export class State {
     const { ask } = entry;
     entry.lane ??= this.fleet.laneOf(ask);
     entry.readyAt = readyAt;
-    entry.lane.queueOf(ask.class).add(entry);
+    entry.lane.queueOf(ask.spec.priority).add(entry);
     this.#countWaiting(entry, 1);
     this.fleet.noteLane(entry.lane);
   }
@@ -313,14 +313,14 @@ export class State {
     const { lane } = entry;
     if (!lane) return;
     // A picked job has left the queue of its lane already.
-    if (entry.queuePos >= 0) lane.queueOf(entry.ask.class).remove(entry);
+    if (entry.queuePos >= 0) lane.queueOf(entry.ask.spec.priority).remove(entry);
     entry.lane = undefined;
     this.#countWaiting(entry, -1);
     this.fleet.noteLane(lane);
   }
 
   #countWaiting(entry: JobEntry, by: 1 | -1): void {
-    const waiting = this.waiting[entry.ask.class];
+    const waiting = this.waiting[entry.ask.spec.priority];
     waiting.jobs += by;
     waiting.bytes += by * entry.ask.payloadBytes;
   }
@@ -334,7 +334,7 @@ function remember(entry: JobEntry, attempt: AttemptRecord): void {
 function blobFiles(entry: JobEntry): number[] {
   const files: number[] = [];
   if (typeof entry.ask.payload !== 'string') files.push(entry.ask.payload.file);
-  const { result } = entry.rec;
+  const { result } = entry.job;
   if (result !== undefined && typeof result !== 'string') files.push(result.file);
   return files;
 }

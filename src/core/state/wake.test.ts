@@ -1,43 +1,44 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { makeEntry } from '../../../test/fakes/engine-kit.ts';
+import type { JobSpec } from '../../model/job-spec.ts';
 import { intend } from '../../model/moves.ts';
-import type { AskRecord, AttemptRecord, JobRecord } from '../../model/records.ts';
+import type { AttemptRecord, JobRecord } from '../../model/records.ts';
 import type { JobEntry } from './job-entry.ts';
 import { nextWake } from './wake.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 const PATIENCE = 500;
 
-function entry(ask: Partial<AskRecord>, rec: Partial<JobRecord>, open?: Partial<AttemptRecord>): JobEntry {
-  const made = makeEntry(1, ask);
-  made.rec = { ...made.rec, ...rec };
+function entry(ask: Partial<JobSpec>, job: Partial<JobRecord>, open?: Partial<AttemptRecord>): JobEntry {
+  const made = makeEntry(1, { createdAt: 0, ...ask });
+  made.job = { ...made.job, ...job };
   if (open) made.open = { ...intend('j1', 1, 'b', undefined, 1, 0), ...open };
   return made;
 }
 
 const cases: [what: string, wakesAt: number, entry: JobEntry][] = [
   ['a ready job without a deadline', NEVER, entry({}, {})],
-  ['a ready job at its deadline', 900, entry({ deadlineAt: 900 }, {})],
-  ['a job that waits for its time', 200, entry({ notBefore: 200, deadlineAt: 900 }, {})],
-  ['a job whose deadline comes before its time', 150, entry({ notBefore: 200, deadlineAt: 150 }, {})],
-  ['a job whose time has come', NEVER, entry({ notBefore: 100 }, {})],
-  ['a retry', 300, entry({ notBefore: 50 }, { attempt: 1, notBefore: 300 })],
-  ['a job that was claimed', 900, entry({ deadlineAt: 900, timeoutMs: 50 }, { state: 'claimed' }, {})],
+  ['a ready job at its deadline', 900, entry({ deadline_ms: 900 }, {})],
+  ['a job that waits for its time', 200, entry({ not_before: 200, deadline_ms: 900 }, {})],
+  ['a job whose deadline comes before its time', 150, entry({ not_before: 200, deadline_ms: 150 }, {})],
+  ['a job whose time has come', NEVER, entry({ not_before: 100 }, {})],
+  ['a retry', 300, entry({ not_before: 50 }, { attempt: 1, notBefore: 300 })],
+  ['a job that was claimed', 900, entry({ deadline_ms: 900, timeout_ms: 50 }, { state: 'claimed' }, {})],
   [
     'a running job at its timeout',
     250,
-    entry({ deadlineAt: 900, timeoutMs: 150 }, { state: 'running', startedAt: 100 }, {}),
+    entry({ deadline_ms: 900, timeout_ms: 150 }, { state: 'running', startedAt: 100 }, {}),
   ],
   [
     'a running job at its deadline',
     200,
-    entry({ deadlineAt: 200, timeoutMs: 150 }, { state: 'running', startedAt: 100 }, {}),
+    entry({ deadline_ms: 200, timeout_ms: 150 }, { state: 'running', startedAt: 100 }, {}),
   ],
   [
     'a held unknown at its deadline',
     900,
-    entry({ deadlineAt: 900, timeoutMs: 50 }, { state: 'stale', startedAt: 1 }, { state: 'unknown' }),
+    entry({ deadline_ms: 900, timeout_ms: 50 }, { state: 'stale', startedAt: 1 }, { state: 'unknown' }),
   ],
   [
     'a cancel that nobody confirms',
@@ -58,7 +59,7 @@ const cases: [what: string, wakesAt: number, entry: JobEntry][] = [
     700,
     entry({}, { state: 'stale' }, { state: 'unknown', kill: { why: 'deadline', at: 200 } }),
   ],
-  ['a job that has ended', NEVER, entry({ deadlineAt: 900 }, { state: 'dead' })],
+  ['a job that has ended', NEVER, entry({ deadline_ms: 900 }, { state: 'dead' })],
 ];
 
 for (const [what, wakesAt, made] of cases) {

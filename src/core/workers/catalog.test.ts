@@ -26,12 +26,12 @@ describe('before a job is queued', () => {
     assert.equal(refusal(kit, { model: 'm', contextTokens: 1001 }), '422 ADMISSION_REJECT context_length');
     kit.step({ type: 'budget', tenant: 'default', id: 's', tokenBudget: 100 });
     assert.equal(
-      refusal(kit, { model: 'm', session: 's', tokens: 101 }),
+      refusal(kit, { model: 'm', session_id: 's', tokens: 101 }),
       '422 ADMISSION_REJECT token_budget',
     );
-    assert.equal(refusal(kit, { model: 'm', session: 's', tokens: 60 }), 'taken');
+    assert.equal(refusal(kit, { model: 'm', session_id: 's', tokens: 60 }), 'taken');
     assert.equal(
-      refusal(kit, { model: 'm', session: 's', tokens: 60 }),
+      refusal(kit, { model: 'm', session_id: 's', tokens: 60 }),
       '422 ADMISSION_REJECT token_budget',
       'what a waiting job may use counts',
     );
@@ -65,7 +65,10 @@ describe('before a job is queued', () => {
     const { ref } = kit.engine.state.catalog.get('m')!;
     for (const name of ['m', 'mm', ref]) {
       kit.ask(`by ${name}`, name);
-      assert.deepEqual([kit.job(`by ${name}`).ask.model, kit.job(`by ${name}`).ask.modelRef], ['m', ref]);
+      assert.deepEqual(
+        [kit.job(`by ${name}`).ask.spec.model, kit.job(`by ${name}`).ask.modelRef],
+        ['m', ref],
+      );
     }
     const { reply } = kit.step({
       type: 'register',
@@ -82,7 +85,7 @@ describe('before a job is queued', () => {
     kit.backend('own', { types: ['inference'], models: ['m'] });
     for (const name of ['mm', 'm']) {
       kit.ask(`by ${name}`, name);
-      assert.equal(kit.job(`by ${name}`).rec.backend, 'own');
+      assert.equal(kit.job(`by ${name}`).job.backend, 'own');
       kit.accept(`by ${name}`);
       kit.end(`by ${name}`, SUCCESS);
     }
@@ -91,13 +94,13 @@ describe('before a job is queued', () => {
   test('who names no model means the only one that there is, and never just any worker', () => {
     const kit = kitWith();
     kit.submit('a', { type: 'inference' });
-    assert.equal(kit.job('a').ask.model, 'm');
+    assert.equal(kit.job('a').ask.spec.model, 'm');
     kit.submit('other', { type: 'command' });
-    assert.equal(kit.job('other').ask.model, undefined);
+    assert.equal(kit.job('other').ask.spec.model, undefined);
     kit.obey();
     kit.model('second');
     kit.submit('b', { type: 'inference' });
-    assert.deepEqual([kit.job('b').ask.model, kit.state('b')], [undefined, 'queued']);
+    assert.deepEqual([kit.job('b').ask.spec.model, kit.state('b')], [undefined, 'queued']);
   });
 
   test('jobs that need more context than a worker has are not given to it', () => {
@@ -119,7 +122,7 @@ describe('a session', () => {
   test('settles what its jobs really used, and goes back to the worker that has its context', () => {
     const kit = kitWith();
     kit.model('m', { slots: 4 });
-    kit.ask('a', 'm', { session: 's', tokens: 500 });
+    kit.ask('a', 'm', { session_id: 's', tokens: 500 });
     kit.obey();
     kit.accept('a');
     const usage = { prompt: 10, completion: 20, decodeMs: 100 };
@@ -127,17 +130,17 @@ describe('a session', () => {
     const session = () => kit.engine.state.tables.session.get('default~s');
     assert.deepEqual(
       [session()?.tokensUsed, session()?.turns, session()?.backend],
-      [30, 1, kit.job('a').rec.backend],
+      [30, 1, kit.job('a').job.backend],
     );
     assert.equal(kit.engine.state.roster.reserved('default', 's'), 0);
   });
 
   test('is forgotten when it was not used for long, whatever others do', () => {
     const kit = kitWith();
-    for (const id of ['busy', 'quiet']) kit.ask(id, 'm', { session: id });
+    for (const id of ['busy', 'quiet']) kit.ask(id, 'm', { session_id: id });
     kit.pass(20 * 86_400_000);
     kit.step({ type: 'budget', tenant: 'default', id: 'busy', tokenBudget: 5 });
-    kit.ask('again', 'm', { session: 'busy' });
+    kit.ask('again', 'm', { session_id: 'busy' });
     const used = { ...kit.engine.state.tables.session.get('default~busy')!, usedAt: kit.now };
     kit.engine.state.keep({ kind: 'session', id: 'default~busy', after: used });
     kit.pass(11 * 86_400_000);
@@ -149,12 +152,12 @@ describe('a session', () => {
 
   test('that is deleted takes its jobs with it', () => {
     const kit = kitWith();
-    kit.ask('a', 'm', { session: 's' });
-    kit.ask('b', 'm', { session: 's', parallel: true });
+    kit.ask('a', 'm', { session_id: 's' });
+    kit.ask('b', 'm', { session_id: 's', parallel: true });
     kit.obey();
     kit.accept('a');
     kit.step({ type: 'forget-session', tenant: 'default', id: 's', by: 'test' });
-    assert.ok(kit.job('a').rec.cancel);
+    assert.ok(kit.job('a').job.cancel);
     assert.equal(kit.state('b'), 'cancelled');
     assert.equal(kit.engine.state.tables.session.size, 0);
     const { reply } = kit.step({ type: 'forget-session', tenant: 'default', id: 's', by: 'test' });

@@ -70,11 +70,11 @@ const reject = (reason: string, message: string): OrchdError =>
 
 /** What a job becomes by the model that it names: checked, and with the name resolved. */
 export function resolveModel(turn: Turn, submission: Submission): Submission {
-  const name = submission.model ?? onlyModel(turn.state, submission);
+  const name = submission.spec.model ?? onlyModel(turn.state, submission);
   if (name === undefined) return submission;
   const model = turn.state.catalog.find(name);
   if (!model) {
-    if (submission.type === 'inference' && !isOffered(turn.state, name)) throw notFound(name);
+    if (submission.spec.type === 'inference' && !isOffered(turn.state, name)) throw notFound(name);
     return withoutContext(submission);
   }
   checkModel(turn, model);
@@ -83,16 +83,19 @@ export function resolveModel(turn: Turn, submission: Submission): Submission {
   return {
     ...submission,
     // One name from here on, whichever it was asked for by: jobs for one model wait in one lane.
-    model: model.id,
+    spec: {
+      ...submission.spec,
+      model: model.id,
+      timeout_ms: submission.spec.timeout_ms ?? turn.settings.pools.workerTimeoutMs,
+    },
     modelRef: model.ref,
-    timeoutMs: submission.timeoutMs ?? turn.settings.pools.workerTimeoutMs,
     contextTokens: contextBucket(submission.contextTokens, model.contextLength),
   };
 }
 
 /** Who names no model means the only one that there is. */
-function onlyModel({ catalog }: State, { type, kind }: Submission): string | undefined {
-  if (catalog.size !== 1 || type !== 'inference' || (kind !== undefined && kind !== 'worker'))
+function onlyModel({ catalog }: State, { spec: { type, backend } }: Submission): string | undefined {
+  if (catalog.size !== 1 || type !== 'inference' || (backend !== undefined && backend !== 'worker'))
     return undefined;
   const [model] = catalog.values();
   return model?.state === 'active' ? model.id : undefined;
@@ -131,7 +134,7 @@ function checkCapacity(turn: Turn, model: ModelRecord, submission: Submission): 
       { retriable: false },
     );
   }
-  if (submission.class !== 'interactive' || state.pools.someUp()) return;
+  if (submission.spec.priority !== 'interactive' || state.pools.someUp()) return;
   throw new OrchdError('POOL_UNAVAILABLE', `no pool that could run "${model.id}" can be reached`);
 }
 

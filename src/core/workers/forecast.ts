@@ -19,7 +19,8 @@ const TARGET_UTILISATION = 0.7;
 const START_MS = 20_000;
 
 /** A job for a model of the catalog has come. */
-export function noteArrival({ state, now }: Turn, { model: name }: Submission): void {
+export function noteArrival({ state, now }: Turn, { spec }: Submission): void {
+  const { model: name } = spec;
   const model = name === undefined ? undefined : state.catalog.find(name);
   if (model) demandOf(state, model.id).arrived(now);
 }

@@ -133,7 +133,7 @@ describe('a worker that is needed', () => {
     kit.model('n');
     kit.ask('k', 'n');
     assert.deepEqual(refuse('a', 'b', 'c'), ['a', 'b', 'c']);
-    assert.deepEqual([kit.state('k'), kit.job('k').rec.error?.code], ['dead', 'MODEL_NOT_FOUND']);
+    assert.deepEqual([kit.state('k'), kit.job('k').job.error?.code], ['dead', 'MODEL_NOT_FOUND']);
   });
 
   test('is started however many of its kind were in pools that are gone', () => {
@@ -153,7 +153,7 @@ describe('a worker that is needed', () => {
     const kit = new PoolKit();
     kit.pool('p', [80]);
     kit.model('m', { slots: 4 });
-    for (let n = 0; n < 50; n++) kit.ask(`j${n}`, 'm', { class: n % 2 ? 'interactive' : 'batch' });
+    for (let n = 0; n < 50; n++) kit.ask(`j${n}`, 'm', { priority: n % 2 ? 'interactive' : 'batch' });
     for (let n = 0; n < 5; n++) kit.step({ type: 'tick' });
     assert.deepEqual(kit.workers(), ['m starting']);
     assert.deepEqual(kit.obey(), ['start m']);
@@ -180,7 +180,7 @@ describe('a worker that is needed', () => {
     kit.pool('p', [80]);
     const ref = kit.model('m');
     kit.ask('a', 'm');
-    kit.ask('b', 'm', { class: 'interactive' });
+    kit.ask('b', 'm', { priority: 'interactive' });
     kit.pass(74_000);
     assert.deepEqual(kit.workers(), ['m starting'], 'a manager gives up by itself after 60 s');
     kit.pass(2000);
@@ -188,8 +188,8 @@ describe('a worker that is needed', () => {
     assert.deepEqual([kit.state('a'), kit.state('b')], ['queued', 'queued']);
     kit.pass(76_000);
     assert.deepEqual([kit.state('a'), kit.state('b')], ['dead', 'dead']);
-    assert.equal(kit.job('a').rec.error?.code, 'WORKER_START_TIMEOUT');
-    assert.equal(kit.job('a').rec.error?.retriable, true);
+    assert.equal(kit.job('a').job.error?.code, 'WORKER_START_TIMEOUT');
+    assert.equal(kit.job('a').job.error?.retriable, true);
     // For a while none is tried, then again.
     kit.ask('c', 'm');
     kit.pass(1000);
@@ -211,14 +211,14 @@ describe('a worker that is needed', () => {
     kit.ask('a', 'm');
     const done = kit.obey();
     assert.deepEqual([...done].sort(), ['start m', 'start m', 'stop m', 'stop m']);
-    assert.deepEqual([kit.state('a'), kit.job('a').rec.error?.code], ['dead', 'WORKER_START_FAILED']);
+    assert.deepEqual([kit.state('a'), kit.job('a').job.error?.code], ['dead', 'WORKER_START_FAILED']);
     assert.deepEqual(kit.workers(), []);
   });
 
   test('[ORCH-1033] or is not to be had: started, refused with POOL_UNAVAILABLE, or waited for', () => {
     const kit = new PoolKit();
     kit.model('m');
-    const refused = kit.trySubmit('person', { type: 'inference', model: 'm', class: 'interactive' });
+    const refused = kit.trySubmit('person', { type: 'inference', model: 'm', priority: 'interactive' });
     assert.deepEqual(refused instanceof OrchdError && [refused.code, refused.retriable], [
       'POOL_UNAVAILABLE',
       true,
@@ -230,9 +230,9 @@ describe('a worker that is needed', () => {
     kit.obey();
     assert.equal(kit.state('batch'), 'claimed');
     kit.step({ type: 'pool-lost', id: 'p' });
-    kit.ask('later', 'm', { class: 'batch' });
+    kit.ask('later', 'm', { priority: 'batch' });
     assert.equal(kit.state('later'), 'queued');
-    const also = kit.trySubmit('too late', { type: 'inference', model: 'm', class: 'interactive' });
+    const also = kit.trySubmit('too late', { type: 'inference', model: 'm', priority: 'interactive' });
     assert.ok(
       also instanceof OrchdError && also.code === 'POOL_UNAVAILABLE',
       'its worker is out of reach too',

@@ -151,7 +151,7 @@ function isWorthAnother(turn: Turn, lane: Lane): boolean {
 }
 
 const regionOf = (turn: Turn, lane: Lane): string | undefined =>
-  (lane.interactive.head() ?? lane.batch.head())?.ask.region ?? turn.settings.pools.region;
+  (lane.interactive.head() ?? lane.batch.head())?.ask.spec.region ?? turn.settings.pools.region;
 
 /** Lets others go, on the device where that costs least. */
 function clear(turn: Turn, lane: Lane, model: ModelRecord, places: readonly Place[]): string {

@@ -20,7 +20,7 @@ describe('a worker that its manager no longer shows', () => {
   test('is dead: its job is tried again, once, by another', () => {
     const { kit, worker } = running();
     kit.dies('p', worker);
-    assert.deepEqual([kit.state('j'), kit.job('j').rec.tries], ['queued', 1]);
+    assert.deepEqual([kit.state('j'), kit.job('j').job.tries], ['queued', 1]);
     assert.equal(kit.engine.state.fleet.backends.size, 0);
     kit.pass(1000);
     kit.obey();
@@ -83,13 +83,13 @@ describe('a worker that its manager no longer shows', () => {
       const { kit, worker } = running(fields);
       kit.step({ type: 'spoke', token: kit.token('j') });
       kit.dies('p', worker);
-      return `${kit.state('j')} ${kit.job('j').rec.error?.code ?? ''}`;
+      return `${kit.state('j')} ${kit.job('j').job.error?.code ?? ''}`;
     };
-    assert.equal(spoken({ class: 'interactive' }), 'dead WORKER_UNAVAILABLE');
-    assert.equal(spoken({ class: 'interactive', afterOutput: 'retry' }), 'queued WORKER_UNAVAILABLE');
-    assert.equal(spoken({ class: 'batch' }), 'queued WORKER_UNAVAILABLE');
-    assert.equal(spoken({ class: 'batch', afterOutput: 'fail' }), 'dead WORKER_UNAVAILABLE');
-    const { kit, worker } = running({ class: 'interactive' });
+    assert.equal(spoken({ priority: 'interactive' }), 'dead WORKER_UNAVAILABLE');
+    assert.equal(spoken({ priority: 'interactive', after_output: 'retry' }), 'queued WORKER_UNAVAILABLE');
+    assert.equal(spoken({ priority: 'batch' }), 'queued WORKER_UNAVAILABLE');
+    assert.equal(spoken({ priority: 'batch', after_output: 'fail' }), 'dead WORKER_UNAVAILABLE');
+    const { kit, worker } = running({ priority: 'interactive' });
     kit.dies('p', worker);
     assert.equal(kit.state('j'), 'queued', 'it had not said anything');
   });

@@ -174,7 +174,7 @@ function failWaiting(turn: Turn, modelRef: string, error: ErrorInfo): void {
     if (lane.backends.some(({ up, closed }) => up && !closed)) continue;
     for (const queue of [lane.interactive, lane.batch]) {
       for (let entry = queue.head(); entry; entry = queue.head()) {
-        turn.put('job', entry.uid, die(entry.rec, turn.now, 'failed', error), 'worker-start-failed');
+        turn.put('job', entry.uid, die(entry.job, turn.now, 'failed', error), 'worker-start-failed');
       }
     }
   }
@@ -201,7 +201,7 @@ export function gone(turn: Turn, id: string, record: WorkerRecord): void {
   const error = { ...errorInfo('WORKER_UNAVAILABLE', 'its worker has died'), retriable: true };
   for (const entry of [...turn.state.open.values()]) {
     if (entry.open?.backend !== name) continue;
-    if (isTerminal(entry.rec.state)) endAttempt(turn, entry, { ok: 'cancelled' });
+    if (isTerminal(entry.job.state)) endAttempt(turn, entry, { ok: 'cancelled' });
     else endAttempt(turn, entry, { ok: false, error });
   }
   turn.state.fleet.remove(name);

@@ -5,6 +5,7 @@ import { SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { GB, PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { dueWorkers } from '../due.ts';
 import { fits } from '../queue/fleet.ts';
+import { needOf } from '../queue/lane.ts';
 import type { PoolSettings } from '../settings.ts';
 import { backendOf } from '../state/pools.ts';
 
@@ -63,9 +64,9 @@ class Walk {
     this.kit.trySubmit(`j${this.#jobs++}`, {
       type: 'inference',
       model,
-      class: person ? 'interactive' : 'batch',
+      priority: person ? 'interactive' : 'batch',
       ...(far && { labels: { region: 'far' } }),
-      ...(session > 0 && { session: `s${session}`, parallel: true }),
+      ...(session > 0 && { session_id: `s${session}`, parallel: true }),
     });
   }
 
@@ -144,10 +145,10 @@ class Walk {
   /** What is open is where it may be; what takes nothing new is free for nobody. */
   #checkPlaces(): void {
     const { state } = this.kit.engine;
-    for (const { ask, open, rec } of state.open.values()) {
+    for (const { ask, open, job } of state.open.values()) {
       const backend = open && state.fleet.backends.get(open.backend);
-      assert.ok(backend, `${ask.id} is open (${rec.state}) on a worker that is gone`);
-      assert.ok(fits(ask, backend.info), `${ask.id} is on a worker that cannot run it`);
+      assert.ok(backend, `${ask.id} is open (${job.state}) on a worker that is gone`);
+      assert.ok(fits(needOf(ask), backend.info), `${ask.id} is on a worker that cannot run it`);
       assert.ok(backend.used <= backend.info.slots);
     }
     for (const { closed, free } of state.fleet.backends.values()) assert.ok(!(closed && free));

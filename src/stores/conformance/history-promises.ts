@@ -20,7 +20,7 @@ export const HISTORY_PROMISES: readonly Promised[] = [
 async function handedOver(fixture: StoreFixture): Promise<void> {
   let opened = await Opened.on(fixture);
   const release = fixture.hold();
-  const entry = opened.finish('a', { key: 'k', session: 's', labels: undefined, correlationId: 'c' });
+  const entry = opened.finish('a', { key: 'k', session_id: 's', labels: undefined, correlationId: 'c' });
   opened.submit('waits', { type: 'other' });
   const bundle = bundleOf(entry);
   assert.equal(await opened.store.history.get('a'), undefined, 'nothing is there yet');
@@ -100,14 +100,14 @@ async function cutShort(fixture: StoreFixture): Promise<void> {
 /** Jobs that differ in everything that can be asked for. */
 async function variety(fixture: StoreFixture): Promise<Opened> {
   const opened = await Opened.on(fixture);
-  opened.finish('j1', { type: 'run', session: 's1', key: 'k1', principal: 'p1' });
-  opened.finish('j2', { type: 'run', session: 's2', key: 'k1', principal: 'p2' });
-  opened.finish('j3', { type: 'run', session: 's1', principal: 'p1', tenant: 'acme' });
-  opened.submit('j4', { type: 'other', session: 's1', key: 'k2', principal: 'p1' });
+  opened.finish('j1', { type: 'run', session_id: 's1', key: 'k1', agent: 'p1' });
+  opened.finish('j2', { type: 'run', session_id: 's2', key: 'k1', agent: 'p2' });
+  opened.finish('j3', { type: 'run', session_id: 's1', agent: 'p1', tenant: 'acme' });
+  opened.submit('j4', { type: 'other', session_id: 's1', key: 'k2', agent: 'p1' });
   opened.step({ type: 'cancel', uid: 'j4', by: 'test' });
-  opened.submit('j5', { type: 'other', principal: 'p2', deadlineMs: 10 });
+  opened.submit('j5', { type: 'other', agent: 'p2', deadline_ms: 10 });
   opened.step({ type: 'tick' }, NOW + 10);
-  opened.submit('live', { type: 'other', session: 's1', key: 'k1', principal: 'p1' });
+  opened.submit('live', { type: 'other', session_id: 's1', key: 'k1', agent: 'p1' });
   await opened.handedOver();
   return opened;
 }
@@ -142,7 +142,7 @@ async function filters(fixture: StoreFixture): Promise<void> {
 
 async function cursor(fixture: StoreFixture): Promise<void> {
   const opened = await Opened.on(fixture);
-  for (let n = 1; n <= 57; n++) opened.finish(`j${n}`, { session: `s${n % 2}` });
+  for (let n = 1; n <= 57; n++) opened.finish(`j${n}`, { session_id: `s${n % 2}` });
   await opened.handedOver();
   for (const session of [undefined, 's0', 's1']) {
     const seen: string[] = [];
@@ -166,7 +166,7 @@ async function cursor(fixture: StoreFixture): Promise<void> {
 
 async function redriven(fixture: StoreFixture): Promise<void> {
   const opened = await Opened.on(fixture);
-  opened.submit('a', { type: 'other', deadlineMs: 10 });
+  opened.submit('a', { type: 'other', deadline_ms: 10 });
   opened.step({ type: 'tick' }, NOW + 10);
   await opened.handedOver();
   const dead = await opened.store.history.get('a');

@@ -67,7 +67,7 @@ async function checkpoints(fixture: StoreFixture): Promise<void> {
   let opened = await Opened.on(fixture);
   for (let round = 0; round < 3; round++) {
     for (let n = 0; n < 20; n++)
-      opened.submit(`j${round}-${n}`, { session: `s${n % 3}`, key: `k${round}-${n}` });
+      opened.submit(`j${round}-${n}`, { session_id: `s${n % 3}`, key: `k${round}-${n}` });
     opened.finish(`done${round}`);
     opened.step({ type: 'cancel', uid: `j${round}-3`, by: 'test' });
     await opened.handedOver();
@@ -164,8 +164,8 @@ export async function showStory(
 
 /** Everything the records say, in the order that counts: which failure is forgotten first, which job is newest. */
 function recordsText(state: State): string {
-  const jobs = [...state.newestFirst()].map(({ uid, ask, rec, open, past, seq }) => {
-    return stableHash([uid, ask, rec, open ?? null, past ?? [], seq]);
+  const jobs = [...state.newestFirst()].map(({ uid, ask, job, open, past, seq }) => {
+    return stableHash([uid, ask, job, open ?? null, past ?? [], seq]);
   });
   const leases = [...state.leases.all()].map(({ id, record }) => [id, record]).sort();
   return JSON.stringify([state.seq, state.brain, [...state.failures], leases, state.counts, jobs]);

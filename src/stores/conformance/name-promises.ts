@@ -70,7 +70,7 @@ async function endedKeys(fixture: StoreFixture): Promise<void> {
       [`j${n}`],
       JSON.stringify(key),
     );
-    assert.equal(found[0]?.ask.key, key);
+    assert.equal(found[0]?.ask.spec.key, key);
   }
   await again.close();
 }
@@ -113,6 +113,6 @@ async function freeTexts(fixture: StoreFixture): Promise<void> {
     assert.deepEqual([ask?.payload, ask?.correlationId], [fields.payload, text]);
   }
   assert.equal(ended?.job.result, fields.payload);
-  assert.deepEqual(opened.job('live').ask.labels, { name: text });
+  assert.deepEqual(opened.job('live').ask.spec.labels, { name: text });
   await opened.close();
 }

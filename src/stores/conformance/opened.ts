@@ -5,6 +5,7 @@ import type { EngineEvent, Submission } from '../../core/events.ts';
 import { bundleOf, type Seq, type Store } from '../../core/ports.ts';
 import { type EngineSettings, POOL_DEFAULTS } from '../../core/settings.ts';
 import type { JobEntry } from '../../core/state/job-entry.ts';
+import { type JobSpec, type SpecDefaults, specOf } from '../../model/job-spec.ts';
 import { tokenOf } from '../../model/records.ts';
 
 /** What a store is tested on: everything that differs from store to store. */
@@ -21,6 +22,9 @@ export interface StoreFixture {
   within(promise: Promise<unknown>): Promise<void>;
   remove(): Promise<void>;
 }
+
+/** Fields of a submission and of its spec, side by side. */
+export type Fields = Partial<Omit<Submission, 'spec'>> & Partial<JobSpec>;
 
 /** Events as they were given to an engine once. */
 export type Story = readonly { readonly event: EngineEvent; readonly now: number }[];
@@ -89,8 +93,8 @@ export class Opened {
     return step;
   }
 
-  submit(id: string, fields: Partial<Submission> = {}): JobEntry {
-    this.step({ type: 'submit', submissions: [{ ...NO_FIELDS, id, ...fields }] });
+  submit(id: string, fields: Fields = {}): JobEntry {
+    this.step({ type: 'submit', submissions: [{ ...NO_FIELDS, id, ...fields, spec: specOf(fields, SPEC) }] });
     return this.job(id, fields.tenant);
   }
 
@@ -99,7 +103,7 @@ export class Opened {
   }
 
   /** A job that has run and ended. */
-  finish(id: string, fields: Partial<Submission> = {}, result = '"done"'): JobEntry {
+  finish(id: string, fields: Fields = {}, result = '"done"'): JobEntry {
     if (!this.engine.state.fleet.backends.has('b')) this.step({ type: 'backend', info: BACKEND });
     const entry = this.submit(id, fields);
     const token = tokenOf(entry.uid, entry.open?.n ?? 0);
@@ -108,7 +112,7 @@ export class Opened {
   }
 
   /** A job that has failed for good. */
-  fail(id: string, fields: Partial<Submission> = {}): void {
+  fail(id: string, fields: Fields = {}): void {
     if (!this.engine.state.fleet.backends.has('b')) this.step({ type: 'backend', info: BACKEND });
     const { uid, open } = this.submit(id, fields);
     const error = { code: 'EXECUTION_FAILED', message: 'no', retriable: false } as const;
@@ -183,35 +187,25 @@ const BACKEND = {
   registry: 'r',
 };
 
+const SPEC: SpecDefaults = {
+  agent: 'someone',
+  type: 'run',
+  priority: 'batch',
+  score: 0,
+  weight: 1,
+  max_tries: 3,
+};
+
 const NO_FIELDS: Submission = {
   id: '',
   tenant: 'default',
-  principal: 'someone',
   submittedBy: 'someone',
-  type: 'run',
-  class: 'batch',
-  score: 0,
-  weight: 1,
-  maxTries: 3,
+  spec: specOf({}, SPEC),
   payload: '{}',
   payloadBytes: 2,
-  key: undefined,
-  kind: undefined,
-  model: undefined,
   modelRef: undefined,
   contextTokens: undefined,
   tokens: undefined,
-  region: undefined,
-  labels: undefined,
-  session: undefined,
-  parallel: undefined,
-  notBefore: undefined,
-  deadlineMs: undefined,
-  timeoutMs: undefined,
-  parent: undefined,
-  onUnknown: undefined,
-  afterOutput: undefined,
-  onDisconnect: undefined,
   hash: undefined,
   correlationId: undefined,
   forceRetry: false,

@@ -151,7 +151,7 @@ test('a redriven job that had left memory is in the checkpoint as it is now', as
   await maker.add(...job.revive(n), ...job.claim(), ...job.start());
   await maker.checkpoint(indexedUpTo);
   const entry = (await recovered(maker, indexedUpTo)).jobs.get('a');
-  assert.deepEqual([entry?.rec.state, entry?.rec.attempt, entry?.open?.n], ['running', 3, 3]);
+  assert.deepEqual([entry?.job.state, entry?.job.attempt, entry?.open?.n], ['running', 3, 3]);
   assert.equal(entry?.past, undefined, 'attempts of its former life are not its own');
 });
 
@@ -180,7 +180,7 @@ test('a job whose id was purged and used again does not come back as it was befo
   await maker.add(...second.claim(), ...second.start(), ...second.succeed());
   const indexedUpTo = maker.next - 1;
   await maker.checkpoint(indexedUpTo);
-  assert.equal((await recovered(maker, indexedUpTo)).jobs.get('a')?.rec.state, undefined);
+  assert.equal((await recovered(maker, indexedUpTo)).jobs.get('a')?.job.state, undefined);
 });
 
 test('an ended job stays in the checkpoint until the history has it', async () => {
@@ -189,7 +189,7 @@ test('an ended job stays in the checkpoint until the history has it', async () =
   await maker.add(...job.ask(maker.next), ...job.claim(), ...job.start(), ...job.succeed());
   const endedAt = maker.next - 1;
   await maker.checkpoint(endedAt - 1);
-  assert.equal((await recovered(maker)).jobs.get('a')?.rec.state, 'succeeded');
+  assert.equal((await recovered(maker)).jobs.get('a')?.job.state, 'succeeded');
   await maker.add(failure('x', null));
   const { parts } = await maker.checkpoint(endedAt);
   assert.deepEqual(
@@ -261,7 +261,7 @@ test('a large part is written again when a job in it changed', async () => {
   const { parts } = await maker.checkpoint();
   assert.ok(parts.every(({ name }) => name !== large?.name));
   const state = await recovered(maker);
-  assert.deepEqual([state.jobs.size, state.jobs.get('job-700')?.rec.state], [1500, 'cancelled']);
+  assert.deepEqual([state.jobs.size, state.jobs.get('job-700')?.job.state], [1500, 'cancelled']);
 });
 
 test('an empty store has no checkpoint and recovers to nothing', async () => {

@@ -258,7 +258,7 @@ export class Examination {
         const ended = this.#state?.ended.has(entry) ?? false;
         // The index speaks for the ended jobs that it was given: it may have forgotten them on purpose.
         if (ended && history && entry.seq <= history.watermark) continue;
-        await blobs.job(entry.uid, entry.ask, entry.rec, ended && !history ? 'warn' : 'bad');
+        await blobs.job(entry.uid, entry.ask, entry.job, ended && !history ? 'warn' : 'bad');
       }
       if (history && !this.inUse && this.#isWhole) checkWatermark(history, this.#lastSeq, this.#report);
       if (this.prefix) await this.#checkEnded(viewOf(this.#disk, this.#paths, this.prefix), history, blobs);

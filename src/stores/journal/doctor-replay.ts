@@ -223,18 +223,18 @@ export class Replay implements LogConsumer {
   }
 
   #takeKey(uid: string, ask: AskRecord): void {
-    if (ask.key === undefined) return;
-    const key = scoped(ask.tenant, ask.key);
+    if (ask.spec.key === undefined) return;
+    const key = scoped(ask.tenant, ask.spec.key);
     const holder = this.#liveKeys.get(key);
     if (holder !== undefined && holder !== uid) {
-      this.#bad('keys', `"${uid}" and "${holder}" were alive at once with the key "${ask.key}"`);
+      this.#bad('keys', `"${uid}" and "${holder}" were alive at once with the key "${ask.spec.key}"`);
     }
     this.#liveKeys.set(key, uid);
   }
 
   #freeKey(uid: string, ask: AskRecord): void {
-    if (ask.key === undefined) return;
-    const key = scoped(ask.tenant, ask.key);
+    if (ask.spec.key === undefined) return;
+    const key = scoped(ask.tenant, ask.spec.key);
     if (this.#liveKeys.get(key) === uid) this.#liveKeys.delete(key);
   }
 

@@ -49,7 +49,7 @@ async function makeFolder(): Promise<Folder> {
   );
   await maker.checkpoint();
   await maker.add(...gone.ask(maker.next, { key: 'k3' }), ...gone.cancel());
-  await maker.add(...waiting.ask(maker.next, { key: 'k3', notBefore: NOW + 1 }));
+  await maker.add(...waiting.ask(maker.next, { key: 'k3', not_before: NOW + 1 }));
   await maker.add(...running.ask(maker.next), ...running.claim(), ...running.start());
   await maker.preallocate(3 * SECTOR_BYTES);
   return { maker, disk, blob, running, waiting };

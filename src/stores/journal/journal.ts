@@ -118,7 +118,7 @@ export class JournalStore implements Store {
     let asks = 0;
     for (const change of changes) {
       text += encodeChange(change);
-      if (change.kind === 'ask' && change.after?.class === 'batch') asks++;
+      if (change.kind === 'ask' && change.after?.spec.priority === 'batch') asks++;
       if (change.kind === 'brain' && change.after) this.#epoch = change.after.epoch;
     }
     const count = changes.length;

@@ -16,8 +16,8 @@ export function stateHash(state: State, scope: HashScope = {}): string {
   for (const uid of [...state.jobs.keys()].sort()) {
     const entry = state.jobs.get(uid);
     if (!entry || (scope.withoutEnded && state.ended.has(entry))) continue;
-    const { ask, rec, open, past = [], seq } = entry;
-    hash.update(stableHash([uid, seq, ask, rec, open ?? null, past]));
+    const { ask, job, open, past = [], seq } = entry;
+    hash.update(stableHash([uid, seq, ask, job, open ?? null, past]));
   }
   for (const [id, failure] of [...state.failures].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (failure.until > (scope.failuresAt ?? Number.NEGATIVE_INFINITY))

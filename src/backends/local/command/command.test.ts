@@ -182,7 +182,7 @@ describe('how a command ends', () => {
     const kit = new CommandKit(t);
     const backend = kit.backend(sh('sleep 600'));
     // The backstop lies five seconds behind the timeout of the job.
-    await backend.offer(offerOf('job:1', { timeoutMs: -4900 }));
+    await backend.offer(offerOf('job:1', { timeout_ms: -4900 }));
     assert.equal(errorOf((await hear(backend, 'job:1')).outcome).code, 'WORKER_TIMEOUT');
   });
 

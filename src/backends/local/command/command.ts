@@ -236,8 +236,8 @@ export class CommandBackend implements Backend {
     const known = await this.#knownAs(paths);
     if (known) return known;
     const { types, slots = 1 } = this.#options;
-    const type = Object.hasOwn(types, offer.ask.type) ? types[offer.ask.type] : undefined;
-    if (!type) return refused(`"${offer.ask.type}" is not run here`);
+    const type = Object.hasOwn(types, offer.ask.spec.type) ? types[offer.ask.spec.type] : undefined;
+    if (!type) return refused(`"${offer.ask.spec.type}" is not run here`);
     if (this.#running.size >= slots) await this.#recount();
     if (this.#running.size >= slots) return { is: 'busy' };
     // Counted from here on, so that two offers at once do not take the same slot.
@@ -264,18 +264,18 @@ export class CommandBackend implements Backend {
       folder: this.#layout.folder,
       token,
       jobId: ask.id,
-      model: ask.model,
+      model: ask.spec.model,
       argv: type.argv,
       cwd: type.cwd,
       env: {
         ...plainEnvironment(),
-        ...(ask.model === undefined ? {} : { JOB_MODEL: ask.model }),
+        ...(ask.spec.model === undefined ? {} : { JOB_MODEL: ask.spec.model }),
         ...type.env,
         [MARK_VARIABLE]: markOf(this.#registry.id, name),
       },
       payload: payloadText,
       split: type.split ?? 'line',
-      timeoutMs: ask.timeoutMs,
+      timeoutMs: ask.spec.timeout_ms,
       maxOutputBytes: maxOutputBytes ?? MAX_OUTPUT_BYTES,
       offeredAt: this.#env.clock.now(),
     };

@@ -115,13 +115,13 @@ describe('a worker is chosen', () => {
 
   test('the one that has the context of the session, while it is free', () => {
     const kit = three();
-    const first = kit.ask('s1', 'm', { session: 's' });
+    const first = kit.ask('s1', 'm', { session_id: 's' });
     const home = kit.workerOf(first);
     kit.accept(first);
     kit.end(first, SUCCESS);
     places(kit, 2);
     for (let n = 2; n < 4; n++) {
-      kit.ask(`s${n}`, 'm', { session: 's' });
+      kit.ask(`s${n}`, 'm', { session_id: 's' });
       assert.equal(kit.workerOf(`s${n}`), home);
       kit.accept(`s${n}`);
       kit.end(`s${n}`, SUCCESS);
@@ -133,8 +133,8 @@ test('[ORCH-1020] which job is next and where it runs is one decision, with its 
   const kit = three({ region: 'near' }, 1);
   places(kit, 3);
   kit.ask('batch', 'm');
-  kit.ask('person', 'm', { class: 'interactive' });
-  const far = [...kit.engine.state.jobs.values()].find(({ rec }) => rec.backend === 'q/c')!;
+  kit.ask('person', 'm', { priority: 'interactive' });
+  const far = [...kit.engine.state.jobs.values()].find(({ job }) => job.backend === 'q/c')!;
   kit.accept(far.uid);
   const { changes } = kit.end(far.uid, SUCCESS);
   const claims = changes.filter(({ cause }) => cause.startsWith('claim:'));

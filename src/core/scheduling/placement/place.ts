@@ -20,7 +20,7 @@ export function place(state: State, settings: PoolSettings, lane: Lane, entry: J
   const free = lane.backends.filter((backend) => backend.free);
   const context = contextOf(state, entry);
   const candidates = free.map((backend) => candidateOf(state, backend, context));
-  const region = entry.ask.region ?? settings.region;
+  const region = entry.ask.spec.region ?? settings.region;
   const choice = choose(settings.placement, candidates, { region, cursor: lane.lastOrder });
   if (!choice) return undefined;
   const backend = free[choice.index] as BackendEntry;
@@ -31,12 +31,12 @@ export function place(state: State, settings: PoolSettings, lane: Lane, entry: J
 /** Nothing but the load could decide: the usual case, without a list of candidates. */
 function isPlain(settings: PoolSettings, lane: Lane, { ask }: JobEntry): boolean {
   if (lane.freeBackends === 1) return true;
-  const isNear = ask.region === undefined && settings.region === undefined;
-  return settings.placement === 'least-loaded' && isNear && ask.session === undefined;
+  const isNear = ask.spec.region === undefined && settings.region === undefined;
+  return settings.placement === 'least-loaded' && isNear && ask.spec.session_id === undefined;
 }
 
 const contextOf = (state: State, { ask }: JobEntry): string | undefined =>
-  ask.session === undefined ? undefined : state.sessionOf(ask.tenant, ask.session)?.backend;
+  ask.spec.session_id === undefined ? undefined : state.sessionOf(ask.tenant, ask.spec.session_id)?.backend;
 
 function candidateOf(state: State, backend: BackendEntry, context: string | undefined): Candidate {
   const { info, used, lastPick, order, decodeSpeed } = backend;
