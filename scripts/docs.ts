@@ -1,7 +1,7 @@
 /** `npm run docs`: the pages that are made from tables in the code. test/docs.test.ts compares them. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ERRORS, type ErrorCode } from '../src/model/errors.ts';
+import { ERRORS, type ErrorCode, REASONS } from '../src/model/errors.ts';
 import {
   ATTEMPT_STATE_MEANING,
   ATTEMPT_TRANSITIONS,
@@ -11,6 +11,8 @@ import {
   JOB_STATE_MEANING,
   JOB_TRANSITIONS,
   type JobState,
+  WORKER_STATE_MEANING,
+  WORKER_TRANSITIONS,
 } from '../src/model/states.ts';
 
 /** File → what it should hold. A page that is added here is written and tested. */
@@ -39,6 +41,14 @@ export function renderErrors(): string {
     '| code | HTTP | retriable | meaning | what to do |',
     '| --- | --- | --- | --- | --- |',
     ...rows,
+    '',
+    '## Reasons',
+    '',
+    'Where one code stands for several cases, `reason` says which.',
+    '',
+    '| reason | meaning |',
+    '| --- | --- |',
+    ...Object.entries(REASONS).map(([reason, meaning]) => `| \`${reason}\` | ${meaning} |`),
   ].join('\n')}\n`;
 }
 
@@ -50,7 +60,7 @@ export function renderStates(): string {
     '',
     '# States',
     '',
-    'A job is what was asked, an attempt is what was started. Nothing persists a change of state outside these two',
+    'A job is what was asked, an attempt is what was started. Nothing persists a change of state outside these',
     'tables (`src/model/states.ts`); every move has a constructor in `src/model/moves.ts`.',
     '',
     '## Job',
@@ -68,6 +78,14 @@ export function renderStates(): string {
     ...stateDiagram(ATTEMPT_TRANSITIONS, 'intended', (state) => !isOpen(state as AttemptState)),
     '',
     'The slot stays taken until the attempt is `ended` or `abandoned`, whatever the caller of the job was told.',
+    '',
+    '## Worker',
+    '',
+    'A worker as it should be; its record goes when its pool no longer shows it.',
+    '',
+    ...stateTable(WORKER_TRANSITIONS, WORKER_STATE_MEANING),
+    '',
+    ...stateDiagram(WORKER_TRANSITIONS, 'starting', () => true),
   ].join('\n')}\n`;
 }
 

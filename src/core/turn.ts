@@ -2,6 +2,7 @@
  * Steps in the making: collects changes, applying each at once so that later decisions of the same turn see it,
  * and the jobs whose effects may have changed.
  */
+import type { Cause } from '../model/causes.ts';
 import type { Change, RecordKind, RecordKinds } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
 import { settle } from './admission/quota.ts';
@@ -40,7 +41,7 @@ export class Turn {
     kind: K,
     id: string,
     after: RecordKinds[K] | null,
-    cause: string,
+    cause: Cause,
   ): JobEntry | undefined {
     const change = { kind, id, after, cause } as Change;
     this.changes.push(change);

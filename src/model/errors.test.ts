@@ -56,13 +56,13 @@ test('what is not in the catalogue is no error code', () => {
 });
 
 test('an error of ours passes unchanged', () => {
-  const error = new OrchdError('QUEUE_FULL', 'full', { reason: 'capacity', retriable: false });
+  const error = new OrchdError('QUEUE_FULL', 'full', { reason: 'dropped', retriable: false });
   assert.equal(toOrchdError(error), error);
   assert.deepEqual(error.info(), {
     code: 'QUEUE_FULL',
     message: 'full',
     retriable: false,
-    reason: 'capacity',
+    reason: 'dropped',
   });
 });
 

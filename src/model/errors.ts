@@ -273,9 +273,34 @@ export type ErrorCode = keyof typeof ERRORS;
 
 export const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code);
 
+/** Why exactly, where one code stands for several cases; told as `reason`. Never renamed or reused, like the codes. */
+export const REASONS = {
+  model_retired: 'The model is retired.',
+  context_length: 'The job needs a longer context than the model has.',
+  token_budget: 'The tokens of a limit or of the session are used up.',
+  parent_ended: 'The job named by parent_id is over, or is being cancelled.',
+  recent_failure: 'A job with the same key failed for good a short while ago.',
+  too_many_leases: 'As many leases are held as there may be.',
+  dropped: 'The job was dropped to make room for newer work.',
+  begun_again: 'The answer began anew after part of it was sent.',
+  fetching: 'The model is being fetched; come back later.',
+  download: 'The model could not be fetched.',
+  unreachable: 'The other side cannot be reached; it has not heard the request.',
+  busy: 'Too many requests are under way to the other side; it has not heard this one.',
+  connection_lost: 'The connection broke while the request was under way.',
+  timeout: 'The other side did not answer in time.',
+  idle: 'The other side began to answer and then said nothing for too long.',
+  redirect: 'The other side answered with a redirect, which is not followed.',
+  too_large: 'The answer is larger than allowed.',
+  malformed: 'The answer is not what it should be.',
+  aborted: 'The request was given up by its caller.',
+} as const satisfies Record<string, string>;
+
+export type Reason = keyof typeof REASONS;
+
 /** Facts that go with an error to the caller; never a stack, a path of ours or a secret. */
 export interface ErrorDetails {
-  readonly reason?: string;
+  readonly reason?: Reason;
   readonly retryAfterMs?: number;
   readonly policyLabel?: string;
   readonly field?: string;
@@ -289,7 +314,8 @@ export interface ErrorInfo {
   readonly code: ErrorCode;
   readonly message: string;
   readonly retriable: boolean;
-  readonly reason?: string;
+  /** Of an error that an executor reports with a code of its own: that code. */
+  readonly reason?: Reason | (string & {});
 }
 
 export class OrchdError extends Error {
@@ -328,7 +354,7 @@ export function toOrchdError(thrown: unknown): OrchdError {
   return new OrchdError('INTERNAL', ERRORS.INTERNAL.meaning, {}, { cause: thrown });
 }
 
-export function errorInfo(code: ErrorCode, message?: string, reason?: string): ErrorInfo {
+export function errorInfo(code: ErrorCode, message?: string, reason?: Reason): ErrorInfo {
   const base = { code, message: message ?? ERRORS[code].meaning, retriable: ERRORS[code].retriable };
   return reason === undefined ? base : { ...base, reason };
 }

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { walk, walkCommands } from '../../test/fakes/engine-walk.ts';
 import { errorInfo } from './errors.ts';
 import * as moves from './moves.ts';
-import type { AttemptRecord, Change, JobRecord } from './records.ts';
+import type { AttemptRecord, Change, JobRecord, WorkerRecord } from './records.ts';
 import {
   ATTEMPT_STATES,
   type AttemptState,
@@ -13,6 +13,9 @@ import {
   type JobState,
   mayMove,
   mayMoveAttempt,
+  mayMoveWorker,
+  WORKER_TRANSITIONS,
+  type WorkerRecordState,
 } from './states.ts';
 
 const ERROR = errorInfo('EXECUTION_FAILED');
@@ -37,6 +40,27 @@ const ATTEMPT_MOVES: readonly [to: AttemptState, make: (attempt: AttemptRecord) 
   ['unknown', (attempt) => moves.loseAttempt(attempt, 2)],
   ['abandoned', (attempt) => moves.abandon(attempt, 7)],
 ];
+
+const WORKER_MOVES: readonly [to: WorkerRecordState, make: (worker: WorkerRecord) => WorkerRecord][] = [
+  ['running', (worker) => moves.workerReady(worker, 5, 'r')],
+  ['draining', (worker) => moves.drainWorker(worker, 5, { is: 'idle' })],
+  ['stopping', (worker) => moves.stopWorker(worker, 5, { is: 'idle' })],
+];
+
+const WORKER_FIELDS = {
+  pool: 'p',
+  device: 0,
+  modelRef: 'm',
+  vramBytes: 1,
+  vramGuessed: undefined,
+  slots: 1,
+  contextLength: 1,
+};
+
+const worker = (state: WorkerRecordState): WorkerRecord => ({
+  ...moves.orderWorker(WORKER_FIELDS, 1, { is: 'demand' }, 1),
+  state,
+});
 
 const job = (state: JobState): JobRecord => ({ ...moves.FRESH_JOB, state, attempt: 3, tries: 2 });
 const attempt = (state: AttemptState): AttemptRecord => ({ ...moves.intend('j', 3, 'b', 'r', 1, 4), state });
@@ -114,9 +138,36 @@ describe('[FARRO-3] the tables of legal moves', () => {
     assert.deepEqual([...made].sort(), legal.sort());
   });
 
+  test('every pair of the worker table has a constructor, and every other pair throws', () => {
+    const states = Object.keys(WORKER_TRANSITIONS) as WorkerRecordState[];
+    const made = new Set<string>();
+    for (const from of states) {
+      for (const [to, make] of WORKER_MOVES) {
+        const before = Object.freeze(worker(from));
+        if (mayMoveWorker(from, to)) {
+          assert.equal(make(before).state, to);
+          made.add(`${from} ${to}`);
+        } else {
+          assert.throws(() => make(before), new Error(`illegal worker move ${from} -> ${to}`));
+        }
+      }
+    }
+    const legal = states.flatMap((from) =>
+      states.filter((to) => mayMoveWorker(from, to)).map((to) => `${from} ${to}`),
+    );
+    assert.deepEqual([...made].sort(), legal.sort());
+  });
+
   test('the lists above name every constructor of moves.ts', () => {
-    const notMoves = ['FRESH_JOB', 'askCancel', 'intend', 'orderKill', 'confirm'];
-    assert.equal(Object.keys(moves).length, notMoves.length + JOB_MOVES.length + ATTEMPT_MOVES.length);
+    const notMoves = [
+      ...['FRESH_JOB', 'askCancel', 'intend', 'orderKill', 'confirm'],
+      ...['orderWorker', 'adoptWorker'],
+    ];
+    const listed = [notMoves, JOB_MOVES, ATTEMPT_MOVES, WORKER_MOVES];
+    assert.equal(
+      Object.keys(moves).length,
+      listed.reduce((sum, { length }) => sum + length, 0),
+    );
   });
 
   test('nothing that the engine persists moves a job or an attempt outside the tables', () => {

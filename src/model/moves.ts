@@ -1,10 +1,27 @@
 /**
- * A constructor for every legal move of a job and of an attempt. Each returns the after-image; an illegal move
+ * A constructor for every legal move of a job, of an attempt and of a worker. Each returns the after-image; an illegal move
  * is a defect of ours and throws.
  */
+
+import type { WorkerReason } from './causes.ts';
 import type { ErrorInfo } from './errors.ts';
-import type { AttemptRecord, Body, CancelRequest, DeadReason, JobRecord, KillOrder } from './records.ts';
-import { type AttemptState, type JobState, mayMove, mayMoveAttempt } from './states.ts';
+import type {
+  AttemptRecord,
+  Body,
+  CancelRequest,
+  DeadReason,
+  JobRecord,
+  KillOrder,
+  WorkerRecord,
+} from './records.ts';
+import {
+  type AttemptState,
+  type JobState,
+  mayMove,
+  mayMoveAttempt,
+  mayMoveWorker,
+  type WorkerRecordState,
+} from './states.ts';
 
 /** Every job starts as this one shared image. */
 export const FRESH_JOB: JobRecord = Object.freeze({
@@ -131,3 +148,46 @@ export const orderKill = (
 ): AttemptRecord => ({ ...attempt, kill, epoch, error });
 
 export const confirm = (attempt: AttemptRecord, epoch: number): AttemptRecord => ({ ...attempt, epoch });
+
+type WorkerFields = Pick<
+  WorkerRecord,
+  'pool' | 'device' | 'modelRef' | 'vramBytes' | 'vramGuessed' | 'slots' | 'contextLength'
+>;
+
+/** A worker that is to be started; `tries` is which start of its model it is, since one was ready. */
+export const orderWorker = (
+  fields: WorkerFields,
+  at: number,
+  why: WorkerReason,
+  tries: number,
+): WorkerRecord => ({ v: 2, ...fields, state: 'starting', registry: undefined, at, why, tries });
+
+/** A worker that this brain has not ordered, or has forgotten, as its pool shows it. */
+export const adoptWorker = (
+  fields: WorkerFields,
+  at: number,
+  registry: string,
+  state: 'starting' | 'running',
+): WorkerRecord => ({ v: 2, ...fields, state, registry, at, why: { is: 'found' }, tries: 1 });
+
+type WorkerMove = Partial<Pick<WorkerRecord, 'registry' | 'why'>>;
+
+function moveWorker(
+  worker: WorkerRecord,
+  to: WorkerRecordState,
+  at: number,
+  fields: WorkerMove,
+): WorkerRecord {
+  if (!mayMoveWorker(worker.state, to)) throw new Error(`illegal worker move ${worker.state} -> ${to}`);
+  return { ...worker, ...fields, state: to, at };
+}
+
+/** Its pool, with this memory, has shown it ready. */
+export const workerReady = (worker: WorkerRecord, at: number, registry: string): WorkerRecord =>
+  moveWorker(worker, 'running', at, { registry });
+
+export const drainWorker = (worker: WorkerRecord, at: number, why: WorkerReason): WorkerRecord =>
+  moveWorker(worker, 'draining', at, { why });
+
+export const stopWorker = (worker: WorkerRecord, at: number, why: WorkerReason): WorkerRecord =>
+  moveWorker(worker, 'stopping', at, { why });

@@ -19,15 +19,6 @@ export const WORKER_NAME = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$';
 export const WORKER_STATUSES = ['starting', 'ready', 'busy', 'draining', 'failed'] as const;
 export type WorkerStatus = (typeof WORKER_STATUSES)[number];
 
-/** Which status may follow which; from any of them a worker may also go altogether. */
-export const WORKER_MOVES: Readonly<Record<WorkerStatus, readonly WorkerStatus[]>> = {
-  starting: ['ready', 'failed', 'draining'],
-  ready: ['busy', 'draining', 'failed'],
-  busy: ['ready', 'draining', 'failed'],
-  draining: ['failed'],
-  failed: [],
-};
-
 export const DeviceState = open({
   id: Type.Integer({ minimum: 0, maximum: 1023 }),
   kind: Type.Enum(['nvidia', 'cpu']),

@@ -6,9 +6,10 @@
  * JSON drops them on disk.
  */
 
+import type { Cause, KillWhy, WorkerReason } from './causes.ts';
 import type { ErrorInfo } from './errors.ts';
 import type { JobSpec } from './job-spec.ts';
-import type { AttemptState, JobState } from './states.ts';
+import type { AttemptState, JobState, WorkerRecordState } from './states.ts';
 
 export type JobClass = JobSpec['priority'];
 
@@ -84,8 +85,6 @@ export interface JobRecord {
   readonly reason: DeadReason | undefined;
   readonly result: Body | undefined;
 }
-
-export type KillWhy = 'cancel' | 'timeout' | 'deadline' | 'busy' | 'refused' | 'lost';
 
 export interface KillOrder {
   readonly why: KillWhy;
@@ -207,12 +206,9 @@ export interface PoolRecord {
   readonly at: number;
 }
 
-/**
- * A worker as it should be. `starting`: it was or will be ordered; `running`: its pool has shown it ready;
- * `draining`: it takes nothing new; `stopping`: it is or will be ordered to go. Gone when its pool says so.
- */
+/** A worker as it should be; the record goes when its pool no longer shows it. */
 export interface WorkerRecord {
-  readonly v: 1;
+  readonly v: 2;
   readonly pool: string;
   readonly device: number;
   readonly modelRef: string;
@@ -220,12 +216,12 @@ export interface WorkerRecord {
   readonly vramGuessed: true | undefined;
   readonly slots: number | undefined;
   readonly contextLength: number | undefined;
-  readonly state: 'starting' | 'running' | 'draining' | 'stopping';
+  readonly state: WorkerRecordState;
   /** The memory of the pool manager that has shown it: of another one, silence means nothing. */
   readonly registry: string | undefined;
   /** When it came to this state, and why. */
   readonly at: number;
-  readonly why: string;
+  readonly why: WorkerReason;
   /** Which start of this model it is, since one was ready. */
   readonly tries: number;
 }
@@ -305,9 +301,6 @@ export interface RecordKinds extends KeptKinds {
 }
 
 export type RecordKind = keyof RecordKinds;
-
-/** Why a change happened: shown in the audit trail. */
-export type Cause = string;
 
 /** `after` is null where the record is removed. */
 export type Change = ChangeOf<RecordKind>;

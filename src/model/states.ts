@@ -1,5 +1,5 @@
 /**
- * The two transition tables. Nothing persists a change of state outside them: every move is made by a
+ * The transition tables of jobs, attempts and workers. Nothing persists a change of state outside them: every move is made by a
  * constructor in moves.ts, which asks here, and docs/states.md is drawn from them.
  */
 export const JOB_TRANSITIONS = {
@@ -25,6 +25,16 @@ export const ATTEMPT_TRANSITIONS = {
 
 export type AttemptState = keyof typeof ATTEMPT_TRANSITIONS;
 
+/** A worker as it should be. One that is to go never takes jobs again; it leaves the table when it is gone. */
+export const WORKER_TRANSITIONS = {
+  starting: ['running', 'draining', 'stopping'],
+  running: ['draining', 'stopping'],
+  draining: ['stopping'],
+  stopping: [],
+} as const satisfies Record<string, readonly string[]>;
+
+export type WorkerRecordState = keyof typeof WORKER_TRANSITIONS;
+
 /** What each job state means, for docs and for people. */
 export const JOB_STATE_MEANING: Record<JobState, string> = {
   queued: 'waits: ready in its lane, or parked with the condition that wakes it',
@@ -45,6 +55,13 @@ export const ATTEMPT_STATE_MEANING: Record<AttemptState, string> = {
   abandoned: 'certain that it did not and will not run, or given up by policy',
 };
 
+export const WORKER_STATE_MEANING: Record<WorkerRecordState, string> = {
+  starting: 'it was, or will be, ordered',
+  running: 'its pool has shown it ready; it takes jobs',
+  draining: 'it takes nothing new and finishes what it has',
+  stopping: 'it is, or will be, ordered to go',
+};
+
 export const JOB_STATES = Object.keys(JOB_TRANSITIONS) as JobState[];
 export const ATTEMPT_STATES = Object.keys(ATTEMPT_TRANSITIONS) as AttemptState[];
 
@@ -58,6 +75,10 @@ export const isOpen = (state: AttemptState): boolean => state !== 'ended' && sta
 
 export function mayMove(from: JobState, to: JobState): boolean {
   return (JOB_TRANSITIONS[from] as readonly JobState[]).includes(to);
+}
+
+export function mayMoveWorker(from: WorkerRecordState, to: WorkerRecordState): boolean {
+  return (WORKER_TRANSITIONS[from] as readonly WorkerRecordState[]).includes(to);
 }
 
 export function mayMoveAttempt(from: AttemptState, to: AttemptState): boolean {

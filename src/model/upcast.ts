@@ -27,7 +27,7 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
   model: 1,
   session: 1,
   pool: 1,
-  worker: 1,
+  worker: 2,
   demand: 1,
   limits: 1,
   spent: 1,
@@ -37,7 +37,11 @@ type Stored = Record<string, unknown> & { v: number };
 type Upcaster = (stored: Stored) => Stored;
 
 /** UPCASTERS[kind][n] turns version n into n + 1. */
-const UPCASTERS: Partial<Record<RecordKind, Record<number, Upcaster>>> = { ask: { 1: nestSpec } };
+const UPCASTERS: Partial<Record<RecordKind, Record<number, Upcaster>>> = {
+  ask: { 1: nestSpec },
+  // A reason was a sentence in version 1.
+  worker: { 1: (stored) => ({ ...stored, v: 2, why: { is: 'text', text: stored['why'] } }) },
+};
 
 /** Where the fields of a spec stood in version 1 of an ask, which had other names for some. */
 const SPEC_NAMES_V1: Readonly<Record<string, keyof JobSpec>> = {

@@ -1,6 +1,7 @@
 /** Models, sessions and pools in the words of the HTTP surface. */
 import { backendOf, type PoolEntry, type ReportedWorker } from '../core/state/pools.ts';
 import type { State } from '../core/state/state.ts';
+import { workerReasonText } from '../model/causes.ts';
 import type { ModelRecord, SessionRecord } from '../model/records.ts';
 
 export interface ModelView {
@@ -119,7 +120,7 @@ function workerView(state: State, pool: string, worker: ReportedWorker): object 
     status: isReady ? (isLeaving ? 'draining' : active > 0 ? 'busy' : 'ready') : worker.status,
     active,
     slots: worker.slots,
-    why: record?.why ?? null,
+    why: record ? workerReasonText(record.why) : null,
     unusable: worker.unusable ?? null,
     error: worker.error ?? null,
   };

@@ -211,7 +211,7 @@ test('however many models there are, what is counted by model has a bound', asyn
   for (let n = 0; n < 3000; n++) {
     const after = { ...worker, modelRef: `demo:${n}` };
     kit.tally.changed(
-      [{ kind: 'worker', id: `w${n}`, after, cause: 'start:demand' }],
+      [{ kind: 'worker', id: `w${n}`, after, cause: { is: 'start', why: { is: 'demand' } } }],
       kit.now,
       kit.engine.state,
     );

@@ -7,6 +7,7 @@ import { jobPosition } from '../core/scheduling/predict.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { State } from '../core/state/state.ts';
 import type { LogFields, Logger } from '../kit/logger.ts';
+import { type Cause, causeName, causeText, workerReasonText } from '../model/causes.ts';
 import type { Change, JobRecord, WorkerRecord } from '../model/records.ts';
 import { isTerminal, type JobState } from '../model/states.ts';
 import { executionMs, schedulingMs } from './latency.ts';
@@ -83,7 +84,7 @@ export class Narrator {
     this.#logger.info(ADMITTED, fields);
   }
 
-  #moved(entry: JobEntry, job: JobRecord, cause: string, now: number): void {
+  #moved(entry: JobEntry, job: JobRecord, cause: Cause, now: number): void {
     const from = this.#told.get(entry.uid) ?? (isRedrive(cause) ? 'dead' : 'queued');
     if (from === job.state) return;
     this.#note(entry.uid, job.state);
@@ -91,7 +92,7 @@ export class Narrator {
     if (!this.#logger.writes(level)) return;
     const fields = about(entry, job.attempt);
     fields.event = { type: 'state_transition', from, to: job.state };
-    fields.reason = cause;
+    fields.reason = causeText(cause);
     if (job.backend !== undefined) this.#place(fields, job.backend);
     if (job.state === 'queued') fields.queue_position = positionOf(entry);
     if (job.state === 'claimed') fields.scheduling_latency_ms = schedulingMs(entry, job, now);
@@ -114,7 +115,7 @@ export class Narrator {
     fields.gpu_id = worker?.record.device;
   }
 
-  #workerMoved(id: string, after: WorkerRecord | null, cause: string, now: number): void {
+  #workerMoved(id: string, after: WorkerRecord | null, cause: Cause, now: number): void {
     const move = this.#workers.moved(id, after, cause);
     if (!move) return;
     const { what, record, before, to, errorCode } = move;
@@ -124,14 +125,14 @@ export class Narrator {
       gpu_id: record.device,
       model_ref: record.modelRef,
       event: { type: `worker_${what}`, from: before?.state, to },
-      reason: what === 'died' ? cause : record.why,
+      reason: what === 'died' ? causeText(cause) : workerReasonText(record.why),
       duration_ms: what === 'ready' ? startedFor(move, now) : undefined,
       error_code: errorCode,
     });
   }
 }
 
-const isRedrive = (cause: string): boolean => cause.startsWith('redrive');
+const isRedrive = (cause: Cause): boolean => causeName(cause) === 'redrive';
 
 const startedFor = ({ before }: WorkerMove, now: number): number | undefined =>
   before?.state === 'starting' ? now - before.at : undefined;

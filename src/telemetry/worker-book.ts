@@ -4,6 +4,7 @@
  */
 import { backendOf } from '../core/state/pools.ts';
 import type { State } from '../core/state/state.ts';
+import type { Cause, WorkerReason } from '../model/causes.ts';
 import type { WorkerRecord } from '../model/records.ts';
 
 export type WorkerWhat =
@@ -27,8 +28,6 @@ export interface WorkerMove {
   readonly errorCode: string | undefined;
 }
 
-const FAILED = 'failed: ';
-
 export class WorkerBook {
   readonly #records = new Map<string, WorkerRecord>();
   #isRead = false;
@@ -46,16 +45,13 @@ export class WorkerBook {
   }
 
   /** Undefined where the change is no news. */
-  moved(id: string, after: WorkerRecord | null, cause: string): WorkerMove | undefined {
+  moved(id: string, after: WorkerRecord | null, cause: Cause): WorkerMove | undefined {
     const before = this.#records.get(id);
     if (after) this.#records.set(id, after);
     else this.#records.delete(id);
     const record = after ?? before;
     if (!record) return undefined;
-    const errorCode =
-      after?.state === 'stopping' && after.why.startsWith(FAILED)
-        ? after.why.slice(FAILED.length)
-        : undefined;
+    const errorCode = after?.state === 'stopping' && after.why.is === 'failed' ? after.why.code : undefined;
     const what = whatOf(before, after, cause, errorCode);
     return { what, id, record, before, to: after?.state ?? 'gone', errorCode };
   }
@@ -72,7 +68,7 @@ export class WorkerBook {
 function whatOf(
   before: WorkerRecord | undefined,
   after: WorkerRecord | null,
-  cause: string,
+  cause: Cause,
   errorCode: string | undefined,
 ): WorkerWhat {
   if (!after) return cause === 'died' ? 'died' : 'gone';
@@ -90,16 +86,24 @@ function whatOf(
   }
 }
 
-const START_REASONS = ['demand', 'load', 'reload', 'prewarm'] as const;
-
 /** Why a worker was started, as one of a few words. */
-export function startReason(why: string): string {
-  return START_REASONS.find((reason) => why.startsWith(reason)) ?? 'other';
+export function startReason({ is }: WorkerReason): string {
+  return is === 'demand' || is === 'load' || is === 'reload' || is === 'prewarm' ? is : 'other';
 }
 
 /** Why a worker was let go, as one of a few words. */
-export function leaveReason(why: string): string {
-  if (why.startsWith('evicted (') || why.startsWith('drained for ')) return 'room';
-  if (why === 'idle') return 'idle';
-  return why.includes(' by ') ? 'operator' : 'other';
+export function leaveReason({ is }: WorkerReason): string {
+  switch (is) {
+    case 'evicted':
+    case 'drained':
+      return 'room';
+    case 'idle':
+      return 'idle';
+    case 'evicted-by':
+    case 'pool-drained':
+    case 'pool-reloaded':
+      return 'operator';
+    default:
+      return 'other';
+  }
 }

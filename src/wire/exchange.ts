@@ -5,10 +5,11 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Cancel, Timers } from '../kit/env/env.ts';
-import { type ErrorCode, OrchdError } from '../model/errors.ts';
+import { type ErrorCode, OrchdError, type Reason } from '../model/errors.ts';
 
 /** Why a request failed. After the first two, the other side has certainly not heard it. */
-export type OutboundReason =
+export type OutboundReason = Extract<
+  Reason,
   | 'unreachable'
   | 'busy'
   | 'connection_lost'
@@ -17,7 +18,8 @@ export type OutboundReason =
   | 'redirect'
   | 'too_large'
   | 'malformed'
-  | 'aborted';
+  | 'aborted'
+>;
 
 const CODES: Record<OutboundReason, ErrorCode> = {
   unreachable: 'WORKER_UNAVAILABLE',

@@ -1,6 +1,7 @@
 /** Replays the log by the two transition tables alone, apart from the engine, and says what breaks a rule. */
 
 import { stableHash } from '../../src/kit/hash.ts';
+import { causeText } from '../../src/model/causes.ts';
 import { FRESH_JOB } from '../../src/model/moves.ts';
 import type { AskRecord, AttemptRecord, BrainRecord, JobRecord } from '../../src/model/records.ts';
 import { jobOfToken, tokenOf } from '../../src/model/records.ts';
@@ -40,10 +41,10 @@ export class Replay {
     if (at < this.lastAt) this.problems.push(`change ${seq}: time went back from ${this.lastAt} to ${at}`);
     this.lastAt = at;
     if (!change.after) return;
-    if (change.kind === 'ask') this.#ask(change.id, change.after, change.cause, seq);
-    else if (change.kind === 'job') this.#job(change.id, change.after, change.cause, seq);
-    else if (change.kind === 'attempt') this.#attempt(change.id, change.after, change.cause, seq);
-    else if (change.kind === 'brain') this.#brain(change.after, change.cause, seq);
+    if (change.kind === 'ask') this.#ask(change.id, change.after, causeText(change.cause), seq);
+    else if (change.kind === 'job') this.#job(change.id, change.after, causeText(change.cause), seq);
+    else if (change.kind === 'attempt') this.#attempt(change.id, change.after, causeText(change.cause), seq);
+    else if (change.kind === 'brain') this.#brain(change.after, causeText(change.cause), seq);
   }
 
   #ask(uid: string, ask: AskRecord, cause: string, seq: number): void {

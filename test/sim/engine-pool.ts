@@ -1,10 +1,12 @@
 /** The real engine with one pool on little memory, driven through days of requests as events in time. */
+
 import type { Engine } from '../../src/core/engine.ts';
 import { Engine as RealEngine } from '../../src/core/engine.ts';
 import type { EngineEvent } from '../../src/core/events.ts';
 import { POOL_DEFAULTS } from '../../src/core/settings.ts';
 import type { ReportedWorker } from '../../src/core/state/pools.ts';
 import { backendOf } from '../../src/core/state/pools.ts';
+import { causeName } from '../../src/model/causes.ts';
 import type { Change, WorkerRecord } from '../../src/model/records.ts';
 import { tokenOf } from '../../src/model/records.ts';
 import { SETTINGS, SUCCESS, submission } from '../fakes/engine-kit.ts';
@@ -123,12 +125,12 @@ export class EnginePool {
       this.#later(this.#runs.get(id) ?? 0, () => this.#step({ type: 'outcome', token, outcome: SUCCESS }));
     }
     if (kind !== 'worker' || !after) return;
-    if (cause.startsWith('start:')) this.#start(id, after);
-    else if (cause.startsWith('stopping:')) this.#later(STOP_MS, () => this.#gone(id));
+    if (causeName(cause) === 'start') this.#start(id, after);
+    else if (causeName(cause) === 'stopping') this.#later(STOP_MS, () => this.#gone(id));
   }
 
   #start(id: string, record: WorkerRecord): void {
-    if (record.why.startsWith('prewarm') && this.#now >= this.#options.countFrom) this.report.early++;
+    if (record.why.is === 'prewarm' && this.#now >= this.#options.countFrom) this.report.early++;
     this.#workers.set(id, {
       ...{ id, modelRef: record.modelRef, device: 0, vramBytes: record.vramBytes, status: 'starting' },
       ...{

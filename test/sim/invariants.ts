@@ -1,6 +1,8 @@
 /** What must hold, checked from the state, from the raw log and from the ledgers of others. */
+
 import { due } from '../../src/core/due.ts';
 import type { State } from '../../src/core/state/state.ts';
+import { causeText } from '../../src/model/causes.ts';
 import type { AttemptRecord, Change, JobRecord } from '../../src/model/records.ts';
 import { ATTEMPT_TRANSITIONS, isTerminal, JOB_TRANSITIONS } from '../../src/model/states.ts';
 import type { FakeExecutor, Run } from '../fakes/executor.ts';
@@ -82,7 +84,8 @@ export function replay(changes: readonly Change[]): Map<string, Story> {
         expired: [],
       });
     }
-    if (change.kind === 'job' && change.after) replayJob(stories, change.id, change.after, change.cause);
+    if (change.kind === 'job' && change.after)
+      replayJob(stories, change.id, change.after, causeText(change.cause));
     if (change.kind === 'attempt' && change.after) replayAttempt(attempts, highest, change.id, change.after);
   }
   return stories;

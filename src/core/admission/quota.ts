@@ -21,7 +21,7 @@ export const limitsOf = (turn: Turn): readonly LimitSpec[] =>
 export function setLimits(turn: Turn, limits: readonly LimitSpec[], by: string): LimitsRecord {
   apply(turn, limits);
   const record: LimitsRecord = { v: 1, by, at: turn.now, limits };
-  turn.put('limits', LIMITS_ID, record, `set:${by}`);
+  turn.put('limits', LIMITS_ID, record, { is: 'set', by });
   return record;
 }
 

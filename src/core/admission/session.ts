@@ -1,4 +1,6 @@
 /** Conversations: how much they have used, how much they may, and where their context is. */
+
+import type { Cause } from '../../model/causes.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { type SessionRecord, scoped } from '../../model/records.ts';
 import type { Submission } from '../events.ts';
@@ -82,7 +84,7 @@ export function forgetSession(turn: Turn, tenant: string, id: string): SessionRe
   return known;
 }
 
-function put(turn: Turn, record: SessionRecord, cause: string): void {
+function put(turn: Turn, record: SessionRecord, cause: Cause): void {
   turn.put('session', scoped(record.tenant, record.id), record, cause);
 }
 

@@ -1,4 +1,6 @@
 /** What people order: cancel, redrive, resolve. */
+
+import type { Cause } from '../../model/causes.ts';
 import { errorInfo, OrchdError } from '../../model/errors.ts';
 import { askCancel, redrive, succeed, unclaim } from '../../model/moves.ts';
 import { type SessionRecord, tokenOf } from '../../model/records.ts';
@@ -59,7 +61,7 @@ export function redriveJob(turn: Turn, uid: string, by: string, known: EndedJob 
       turn.put('attempt', tokenOf(uid, attempt.n), attempt, 'redrive');
     }
   }
-  turn.put('job', uid, redrive(job, turn.now), `redrive:${by}`);
+  turn.put('job', uid, redrive(job, turn.now), { is: 'redrive', by });
   const entry = turn.state.jobs.get(uid) as JobEntry;
   return entry;
 }
@@ -70,7 +72,7 @@ export function redriveJob(turn: Turn, uid: string, by: string, known: EndedJob 
  */
 export function resolve(turn: Turn, entry: JobEntry, by: string, how: ResolveAs): void {
   if (isTerminal(entry.job.state) && entry.open) {
-    return abandonAttempt(turn, entry, `resolve:${how.as}:${by}`);
+    return abandonAttempt(turn, entry, { is: 'resolve', as: how.as, by });
   }
   if (entry.job.state !== 'stale') {
     throw new OrchdError(
@@ -78,7 +80,7 @@ export function resolve(turn: Turn, entry: JobEntry, by: string, how: ResolveAs)
       `only a job with an unknown outcome can be resolved; "${entry.ask.id}" is ${entry.job.state}`,
     );
   }
-  const cause = `resolve:${how.as}:${by}`;
+  const cause: Cause = { is: 'resolve', as: how.as, by };
   abandonAttempt(turn, entry, cause);
   if (entry.job.cancel && how.as !== 'succeeded') return cancelJob(turn, entry);
   switch (how.as) {

@@ -2,9 +2,11 @@
  * What executors report of attempts. Reports may be late, repeated or about attempts that are closed: only an
  * open attempt listens.
  */
+
+import type { Cause, KillWhy } from '../../model/causes.ts';
 import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
 import { abandon, accept, confirm, lose, loseAttempt, orderKill, start, unclaim } from '../../model/moves.ts';
-import type { KillWhy, OnUnknown } from '../../model/records.ts';
+import type { OnUnknown } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { Finding, KillAnswer, OfferAnswer } from '../events.ts';
 import type { JobEntry } from '../state/job-entry.ts';
@@ -46,7 +48,7 @@ export function kill(turn: Turn, entry: JobEntry, why: KillWhy, error?: ErrorInf
   const attempt = entry.open;
   if (!attempt || (attempt.kill && why !== 'cancel')) return;
   const order = { why, at: turn.now };
-  turn.put('attempt', entry.token, orderKill(attempt, order, turn.epoch, error), `kill:${why}`);
+  turn.put('attempt', entry.token, orderKill(attempt, order, turn.epoch, error), { is: 'kill', why });
 }
 
 export function killed(turn: Turn, entry: JobEntry, answer: KillAnswer): void {
@@ -130,7 +132,7 @@ function forgotten(turn: Turn, entry: JobEntry): void {
   const policy = isTerminal(entry.job.state) ? 'fail' : unknownPolicy(turn, entry);
   if (policy === 'hold') return;
   const error = errorInfo('UNKNOWN_OUTCOME', 'the backend cannot say whether it ran');
-  abandonAttempt(turn, entry, `on-unknown:${policy}`);
+  abandonAttempt(turn, entry, { is: 'on-unknown', policy });
   if (isTerminal(entry.job.state)) return;
   if (entry.job.cancel) return cancelJob(turn, entry);
   endBadly(turn, entry, { ...error, retriable: policy === 'retry' }, undefined, false);
@@ -152,7 +154,7 @@ export function unknownPolicy(turn: Turn, entry: JobEntry): OnUnknown {
 }
 
 /** Closes an attempt that will not end by itself; it passes through `unknown` unless nothing was accepted. */
-export function abandonAttempt(turn: Turn, entry: JobEntry, cause: string): void {
+export function abandonAttempt(turn: Turn, entry: JobEntry, cause: Cause): void {
   let attempt = entry.open;
   if (!attempt) return;
   const { token } = entry;

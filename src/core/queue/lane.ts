@@ -2,6 +2,7 @@
  * The jobs that the same backends can run. Interactive before batch; once the oldest batch job has waited
  * `batchMaxWaitMs`, batch gets at least one pick in `batchShare`.
  */
+import type { PickReason } from '../../model/causes.ts';
 import type { JobSpec } from '../../model/job-spec.ts';
 import type { AskRecord, JobClass, Labels } from '../../model/records.ts';
 import type { JobEntry } from '../state/job-entry.ts';
@@ -56,7 +57,7 @@ export interface LanePolicy {
 /** Which class is next, and why. */
 export interface Turn {
   readonly class: JobClass;
-  readonly reason: 'only-class' | 'interactive-first' | 'batch-share';
+  readonly reason: PickReason;
 }
 
 const ONLY_BATCH: Turn = { class: 'batch', reason: 'only-class' };

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EngineKit, type Fields, SUCCESS } from '../../../test/fakes/engine-kit.ts';
+import { causeText } from '../../model/causes.ts';
 
-const reason = (kit: EngineKit, id: string): string | undefined =>
-  kit.log.findLast(({ change }) => change.kind === 'job' && change.id === id)?.change.cause;
+const reason = (kit: EngineKit, id: string): string | undefined => {
+  const last = kit.log.findLast(({ change }) => change.kind === 'job' && change.id === id);
+  return last && causeText(last.change.cause);
+};
 
 describe('where a job runs', () => {
   test('is a backend that fits and has a free slot', () => {

@@ -1,6 +1,7 @@
 /**
  * The one decision: which job is next and where it runs. Pure but for the changes it puts into the turn.
  */
+import type { Cause } from '../../model/causes.ts';
 import { claim, intend } from '../../model/moves.ts';
 import { tokenOf } from '../../model/records.ts';
 import type { BackendEntry } from '../queue/fleet.ts';
@@ -18,7 +19,7 @@ export interface DecideSettings extends LanePolicy {
 export interface Decision {
   readonly entry: JobEntry;
   readonly backend: BackendEntry;
-  readonly reason: string;
+  readonly cause: Cause;
 }
 
 /** Claims jobs as long as one is ready that a free backend can run. */
@@ -43,12 +44,15 @@ export function decide(state: State, settings: DecideSettings, now: number): Dec
   if (best.turn.class === 'interactive') {
     for (const lane of backend.lanes) if (lane !== best.lane) lane.passedOver();
   }
-  return { entry, backend, reason: reasonOf(best.turn, placed.reason) };
+  return { entry, backend, cause: causeOf(best.turn, placed.reason) };
 }
 
 /** Why this job, and, where it was not the load alone that decided, why there. */
-const reasonOf = (turn: ClassTurn, why: string): string =>
-  why === 'least-loaded' || why === 'only-free' ? turn.reason : `${turn.reason},${why}`;
+const causeOf = (turn: ClassTurn, why: string): Cause => ({
+  is: 'claim',
+  pick: turn.reason,
+  place: why === 'least-loaded' || why === 'only-free' ? undefined : why,
+});
 
 interface LaneTurn {
   readonly lane: Lane;
@@ -86,15 +90,15 @@ function nextAttempt(state: State, entry: JobEntry): number {
 }
 
 function claimJob(turn: Turn, decision: Decision): void {
-  const { entry, backend, reason } = decision;
+  const { entry, backend, cause } = decision;
   const n = nextAttempt(turn.state, entry);
   const { name, registry } = backend.info;
-  turn.put('job', entry.uid, claim(entry.job, n, name), `claim:${reason}`);
+  turn.put('job', entry.uid, claim(entry.job, n, name), cause);
   turn.put(
     'attempt',
     tokenOf(entry.uid, n),
     intend(entry.uid, n, name, registry, turn.epoch, turn.now),
-    `claim:${reason}`,
+    cause,
   );
   turn.state.drain.started(turn.now);
 }

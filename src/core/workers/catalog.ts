@@ -1,5 +1,5 @@
 /** The models that can be asked for: kept by operators, looked up when a job is admitted. */
-import { OrchdError } from '../../model/errors.ts';
+import { OrchdError, type Reason } from '../../model/errors.ts';
 import type { ModelRecord, Verification } from '../../model/records.ts';
 import type { Submission } from '../events.ts';
 import type { State } from '../state/state.ts';
@@ -52,7 +52,7 @@ export function setModelState(turn: Turn, id: string, state: ModelRecord['state'
 export function noteVerified(turn: Turn, id: string, verified: Verification): ModelRecord {
   const record = modelOf(turn.state, id);
   const after = { ...record, verified, updatedAt: turn.now };
-  turn.put('model', record.id, after, `verified:${verified.verdict}`);
+  turn.put('model', record.id, after, { is: 'verified', verdict: verified.verdict });
   return after;
 }
 
@@ -65,7 +65,7 @@ export function modelOf(state: State, id: string): ModelRecord {
 const notFound = (name: string): OrchdError =>
   new OrchdError('MODEL_NOT_FOUND', `there is no model "${name}"`, { field: 'model' });
 
-const reject = (reason: string, message: string): OrchdError =>
+const reject = (reason: Reason, message: string): OrchdError =>
   new OrchdError('ADMISSION_REJECT', message, { reason, field: 'model' });
 
 /** What a job becomes by the model that it names: checked, and with the name resolved. */

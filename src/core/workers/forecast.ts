@@ -80,7 +80,7 @@ function warm(turn: Turn, model: ModelRecord, demand: Demand, survey: Survey): v
   if (wanted <= workers.running) return;
   const places = survey.for({ labels: undefined, vramBytes: model.vramBytes });
   const place = roomiest(places, model.vramBytes, settings.pools.region);
-  if (place) start(turn, model, place, `prewarm (${reason})`, 1);
+  if (place) start(turn, model, place, { is: 'prewarm', because: reason }, 1);
 }
 
 /** Whether an idle worker of this model should stay, though it has been idle for long. */

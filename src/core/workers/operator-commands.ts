@@ -1,4 +1,5 @@
 /** What operators order of pools and workers. */
+import type { WorkerReason } from '../../model/causes.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { PoolRecord, WorkerRecord } from '../../model/records.ts';
 import { backendOf } from '../state/pools.ts';
@@ -25,7 +26,7 @@ export function orderPool(turn: Turn, id: string, order: PoolOrder, by: string):
     case 'drain':
       return drainPool(turn, id, order.deadlineMs, by);
     case 'undrain':
-      turn.put('pool', id, null, `undrain:${by}`);
+      turn.put('pool', id, null, { is: 'undrain', by });
       return undefined;
     case 'reload':
       return reloadPool(turn, id, order.model, by);
@@ -37,9 +38,9 @@ export function orderPool(turn: Turn, id: string, order: PoolOrder, by: string):
 function drainPool(turn: Turn, id: string, deadlineMs: number | undefined, by: string): PoolRecord {
   const drainBy = deadlineMs === undefined ? undefined : turn.now + deadlineMs;
   const record: PoolRecord = { v: 1, draining: true, drainBy, reload: undefined, by, at: turn.now };
-  turn.put('pool', id, record, `drain:${by}`);
+  turn.put('pool', id, record, { is: 'drain', by });
   for (const [worker, entry] of turn.state.workers.inPool(id))
-    letGo(turn, worker, entry, `the pool is drained by ${by}`);
+    letGo(turn, worker, entry, { is: 'pool-drained', by });
   return record;
 }
 
@@ -64,9 +65,9 @@ function reloadPool(turn: Turn, id: string, name: string, by: string): PoolRecor
     by,
     at: turn.now,
   };
-  turn.put('pool', id, record, `reload:${by}`);
+  turn.put('pool', id, record, { is: 'reload', by });
   for (const [worker, entry] of turn.state.workers.inPool(id)) {
-    if (entry.modelRef !== model.ref) letGo(turn, worker, entry, `the pool is reloaded by ${by}`);
+    if (entry.modelRef !== model.ref) letGo(turn, worker, entry, { is: 'pool-reloaded', by });
   }
   return record;
 }
@@ -94,7 +95,7 @@ export function evictWorker(turn: Turn, id: string, by: string, isDead: boolean)
     bury(turn, id, record);
     return record;
   }
-  letGo(turn, id, record, `evicted by ${by}`);
+  letGo(turn, id, record, { is: 'evicted-by', by });
   return turn.state.workers.get(id) ?? record;
 }
 
@@ -107,7 +108,7 @@ function bury(turn: Turn, id: string, record: WorkerRecord): void {
   gone(turn, id, record);
 }
 
-function letGo(turn: Turn, id: string, record: WorkerRecord, why: string): void {
+function letGo(turn: Turn, id: string, record: WorkerRecord, why: WorkerReason): void {
   const used = turn.state.fleet.usedSlots(backendOf(record.pool, id));
   if (used === 0) stop(turn, { id, record }, why);
   else drain(turn, { id, record }, why);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { GB, PoolKit } from '../../../test/fakes/pool-engine.ts';
+import { causeText } from '../../model/causes.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { dueWorkers } from '../due.ts';
 import { explain } from '../scheduling/explain.ts';
@@ -12,7 +13,7 @@ const finish = (kit: PoolKit, id: string): void => {
 };
 
 const causes = (kit: PoolKit): string[] =>
-  kit.log.filter(({ change }) => change.kind === 'worker').map(({ change }) => change.cause);
+  kit.log.filter(({ change }) => change.kind === 'worker').map(({ change }) => causeText(change.cause));
 
 describe('a worker that is needed', () => {
   test('[ORCH-1040] is ordered on a device with enough free memory; its job is placed when it is ready', () => {

@@ -6,6 +6,8 @@
  * L2  A worker with something to do is never stopped: it is drained, and stopped when it is idle.
  * L3  Nothing is started, drained or evicted in a pool that has not answered of late.
  */
+import type { WorkerReason } from '../../model/causes.ts';
+import { drainWorker, orderWorker, stopWorker } from '../../model/moves.ts';
 import type { ModelRecord, WorkerRecord } from '../../model/records.ts';
 import type { Lane } from '../queue/lane.ts';
 import { backendOf } from '../state/pools.ts';
@@ -79,7 +81,7 @@ function startFor(turn: Turn, lane: Lane, model: ModelRecord, survey: Survey): s
   const hasRoom = survey.mostFree >= model.vramBytes;
   const place = hasRoom ? roomiest(places, model.vramBytes, regionOf(turn, lane), failed?.where) : undefined;
   if (place) {
-    start(turn, model, place, running > 0 ? 'load' : 'demand', (failed?.tries ?? 0) + 1);
+    start(turn, model, place, { is: running > 0 ? 'load' : 'demand' }, (failed?.tries ?? 0) + 1);
     return 'a worker with this model is starting';
   }
   // Others do not make room for more of what is there already.
@@ -169,8 +171,8 @@ function clear(turn: Turn, lane: Lane, model: ModelRecord, places: readonly Plac
   const { eviction } = asked.settings;
   for (const victim of best.making.victims) {
     turn.state.pools.evictedAt.set(victim.record.modelRef, turn.now);
-    if (best.making.is === 'evict') stop(turn, victim, `evicted (${eviction}) for ${model.id}`);
-    else drain(turn, victim, `drained for ${model.id}`);
+    if (best.making.is === 'evict') stop(turn, victim, { is: 'evicted', policy: eviction, for: model.id });
+    else drain(turn, victim, { is: 'drained', for: model.id });
   }
   best.place.changed();
   return 'a worker with another model makes room';
@@ -201,23 +203,11 @@ function isCheaper(a: Cleared, b: Cleared, region: string | undefined): boolean 
   return fewer === 0 ? a.making.loss < b.making.loss : fewer < 0;
 }
 
-export function start(turn: Turn, model: ModelRecord, place: Place, why: string, tries: number): void {
-  const record: WorkerRecord = {
-    v: 1,
-    pool: place.pool.report.id,
-    device: place.device.id,
-    modelRef: model.ref,
-    vramBytes: model.vramBytes,
-    vramGuessed: model.vramGuessed,
-    slots: model.slots,
-    contextLength: model.contextLength,
-    state: 'starting',
-    registry: undefined,
-    at: turn.now,
-    why,
-    tries,
-  };
-  turn.put('worker', newId(turn), record, `start:${why}`);
+export function start(turn: Turn, model: ModelRecord, place: Place, why: WorkerReason, tries: number): void {
+  const { ref: modelRef, vramBytes, vramGuessed, slots, contextLength } = model;
+  const where = { pool: place.pool.report.id, device: place.device.id };
+  const fields = { ...where, modelRef, vramBytes, vramGuessed, slots, contextLength };
+  turn.put('worker', newId(turn), orderWorker(fields, turn.now, why, tries), { is: 'start', why });
   place.changed();
 }
 
@@ -225,23 +215,18 @@ export function start(turn: Turn, model: ModelRecord, place: Place, why: string,
 const newId = (turn: Turn): string =>
   `w-${(turn.state.brain?.owner ?? '').slice(0, 8)}-${(turn.state.seq + 1).toString(36)}`;
 
-export function stop(turn: Turn, { id, record }: Pick<Resident, 'id' | 'record'>, why: string): void {
-  move(turn, id, record, 'stopping', why);
+type NamedWorker = Pick<Resident, 'id' | 'record'>;
+
+/** From then on it gets nothing new, and is ordered to go. */
+export function stop(turn: Turn, { id, record }: NamedWorker, why: WorkerReason): void {
+  if (record.state === 'stopping') return;
+  turn.put('worker', id, stopWorker(record, turn.now, why), { is: 'stopping', why });
+  turn.state.fleet.setClosed(backendOf(record.pool, id), true);
 }
 
-export function drain(turn: Turn, { id, record }: Pick<Resident, 'id' | 'record'>, why: string): void {
-  move(turn, id, record, 'draining', why);
-}
-
-/** From then on it gets nothing new. */
-function move(
-  turn: Turn,
-  id: string,
-  record: WorkerRecord,
-  state: 'draining' | 'stopping',
-  why: string,
-): void {
-  if (record.state === state || record.state === 'stopping') return;
-  turn.put('worker', id, { ...record, state, at: turn.now, why }, `${state}:${why}`);
+/** From then on it gets nothing new, and finishes what it has. */
+export function drain(turn: Turn, { id, record }: NamedWorker, why: WorkerReason): void {
+  if (record.state === 'draining' || record.state === 'stopping') return;
+  turn.put('worker', id, drainWorker(record, turn.now, why), { is: 'draining', why });
   turn.state.fleet.setClosed(backendOf(record.pool, id), true);
 }

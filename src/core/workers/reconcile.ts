@@ -5,15 +5,17 @@
  *     manager shows every worker until its process is gone. It is not where the manager has another memory.
  * R2  A pool that does not answer has lost nothing: its workers get nothing new, and what runs there stays theirs.
  */
+
+import type { Cause } from '../../model/causes.ts';
 import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
-import { die } from '../../model/moves.ts';
+import { adoptWorker, die, workerReady } from '../../model/moves.ts';
 import type { WorkerRecord } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import { endAttempt } from '../attempts/ending.ts';
 import type { BackendInfo } from '../queue/fleet.ts';
 import { backendOf, type PoolEntry, type PoolReport, type ReportedWorker } from '../state/pools.ts';
 import type { Turn } from '../turn.ts';
-import { stop } from './plan.ts';
+import { drain, stop } from './plan.ts';
 import { Survey } from './room.ts';
 
 export function poolReported(turn: Turn, report: PoolReport): void {
@@ -38,6 +40,8 @@ function noteWorker(turn: Turn, pool: PoolEntry, worker: ReportedWorker): void {
   const isReady = worker.status === 'ready' || worker.status === 'busy';
   if (isReady && record.state === 'starting') ready(turn, pool, worker, record);
   if (worker.status === 'failed') failed(turn, worker, record);
+  // It goes, whatever it says of itself later: what drained it once would not expect jobs on it again.
+  if (worker.status === 'draining') drain(turn, { id: worker.id, record }, { is: 'drained-by-manager' });
   if (worker.registry !== '') show(turn, pool, worker);
   const isOpen = isReady && worker.unusable === undefined && isWanted(turn, worker.id);
   turn.state.fleet.setClosed(backendOf(pool.report.id, worker.id), !isOpen);
@@ -50,7 +54,7 @@ function recordOf(turn: Turn, pool: PoolEntry, worker: ReportedWorker): WorkerRe
   if (known?.pool === pool.report.id) return known;
   if (known && pools.get(known.pool)?.up) return undefined;
   // Its pool has another name by now. What is open under the former one is asked about there.
-  if (known) turn.put('worker', worker.id, null, `moved to ${pool.report.id}`);
+  if (known) turn.put('worker', worker.id, null, { is: 'worker-moved', pool: pool.report.id });
   return adopt(turn, pool, worker);
 }
 
@@ -61,21 +65,11 @@ const isWanted = (turn: Turn, id: string): boolean => {
 
 /** One that this brain has not ordered, or has forgotten: it is used like any other. */
 function adopt(turn: Turn, pool: PoolEntry, worker: ReportedWorker): WorkerRecord {
-  const record: WorkerRecord = {
-    v: 1,
-    pool: pool.report.id,
-    device: worker.device,
-    modelRef: worker.modelRef,
-    vramBytes: worker.vramBytes,
-    vramGuessed: undefined,
-    slots: worker.slots,
-    contextLength: worker.contextLength,
-    state: worker.status === 'starting' ? 'starting' : 'running',
-    registry: pool.report.registry,
-    at: turn.now,
-    why: 'found',
-    tries: 1,
-  };
+  const { device, modelRef, vramBytes, slots, contextLength } = worker;
+  const { id, registry } = pool.report;
+  const fields = { pool: id, device, modelRef, vramBytes, vramGuessed: undefined, slots, contextLength };
+  const state = worker.status === 'starting' ? 'starting' : 'running';
+  const record = adoptWorker(fields, turn.now, registry, state);
   turn.put('worker', worker.id, record, 'found');
   return record;
 }
@@ -85,8 +79,7 @@ function ready(turn: Turn, pool: PoolEntry, { id, vramBytes }: ReportedWorker, r
   endReload(turn, record);
   turn.state.pools.failedStarts.delete(record.modelRef);
   turn.state.pools.startMs.set(record.modelRef, turn.now - record.at);
-  const { registry } = pool.report;
-  turn.put('worker', id, { ...record, state: 'running', registry, at: turn.now }, 'ready');
+  turn.put('worker', id, workerReady(record, turn.now, pool.report.registry), 'ready');
 }
 
 /** What its pool was reloaded for is there: whatever becomes of it now is another matter. */
@@ -139,14 +132,14 @@ const isOther = (a: BackendInfo, b: BackendInfo): boolean =>
 function failed(turn: Turn, { id, error }: ReportedWorker, record: WorkerRecord): void {
   const cause = error ?? errorInfo('WORKER_START_FAILED');
   if (record.state === 'starting') startFailed(turn, id, cause);
-  else stop(turn, { id, record }, `failed: ${cause.code}`);
+  else stop(turn, { id, record }, { is: 'failed', code: cause.code });
 }
 
 /** A start has failed: tried again as often as is allowed, then those who wait for it hear of it. */
 export function startFailed(turn: Turn, id: string, error: ErrorInfo): void {
   const record = turn.state.workers.get(id);
   if (record?.state !== 'starting') return;
-  stop(turn, { id, record }, `failed: ${error.code}`);
+  stop(turn, { id, record }, { is: 'failed', code: error.code });
   const { startTries, startCooldownMs } = turn.settings.pools;
   const { pools } = turn.state;
   pools.changed = true;
@@ -205,6 +198,7 @@ export function gone(turn: Turn, id: string, record: WorkerRecord): void {
     else endAttempt(turn, entry, { ok: false, error });
   }
   turn.state.fleet.remove(name);
-  turn.put('worker', id, null, record.state === 'stopping' ? `stopped:${record.why}` : 'died');
+  const cause: Cause = record.state === 'stopping' ? { is: 'stopped', why: record.why } : 'died';
+  turn.put('worker', id, null, cause);
   turn.state.pools.changed = true;
 }

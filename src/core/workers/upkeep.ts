@@ -55,8 +55,8 @@ function giveUpLate(turn: Turn, id: string, record: WorkerRecord): void {
 /** Past its time what still runs is ended with its worker. */
 function drainFor(turn: Turn, victim: Resident, order: PoolRecord): void {
   const isLate = order.drainBy !== undefined && turn.now >= order.drainBy;
-  if (isLate || victim.used === 0) return stop(turn, victim, `the pool is drained by ${order.by}`);
-  drain(turn, victim, `the pool is drained by ${order.by}`);
+  if (isLate || victim.used === 0) return stop(turn, victim, { is: 'pool-drained', by: order.by });
+  drain(turn, victim, { is: 'pool-drained', by: order.by });
 }
 
 function stopWhenIdle(turn: Turn, victim: Resident): void {
@@ -69,7 +69,7 @@ function unloadIdle(turn: Turn, victim: Resident): void {
   if (eviction === 'manual' || !backend || victim.used > 0) return;
   if (turn.now - Math.max(lastUse(victim), victim.record.at) < idleUnloadMs) return;
   if (backend.lanes.some((lane) => lane.size > 0) || isExpected(turn, victim.record.modelRef)) return;
-  stop(turn, victim, 'idle');
+  stop(turn, victim, { is: 'idle' });
 }
 
 /** A pool that was reloaded gets its new model as soon as there is room. */
@@ -85,5 +85,5 @@ function reload(turn: Turn, id: string, order: PoolRecord): void {
   if (here.some(([, { state }]) => state === 'starting') || (failed && failed.until > turn.now)) return;
   const places = new Survey(state).for({ labels: { pool: id }, vramBytes: model.vramBytes });
   const place = roomiest(places, model.vramBytes, undefined);
-  if (place) start(turn, model, place, `reload by ${order.by}`, 1);
+  if (place) start(turn, model, place, { is: 'reload', by: order.by }, 1);
 }

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { GB, PoolKit } from '../../../test/fakes/pool-engine.ts';
+import { causeName, causeText } from '../../model/causes.ts';
 import { dueWorkers } from '../due.ts';
 import { fits } from '../queue/fleet.ts';
 import { needOf } from '../queue/lane.ts';
@@ -171,11 +172,11 @@ test('whatever happens to pools, workers and jobs: no memory is promised twice, 
         const isOpen = ['intended', 'accepted', 'unknown'].includes(change.after.state);
         used.set(change.id, isOpen ? 1 : 0);
       }
-      const isStop = change.kind === 'worker' && change.cause.startsWith('stopping:');
-      if (!isStop || change.cause.includes('failed') || change.after === null) continue;
+      if (change.kind !== 'worker' || causeName(change.cause) !== 'stopping') continue;
+      if (change.after === null || change.after.why.is === 'failed') continue;
       const name = `${change.after.pool}/${change.id}`;
       const busy = [...used].some(([token, open]) => open === 1 && tokenIsOn(kit, token, name));
-      if (busy) stopped.push(change.cause);
+      if (busy) stopped.push(causeText(change.cause));
     }
     return stopped;
   };

@@ -1,4 +1,5 @@
 /** Changes as text: one JSON line each. */
+import { readCause } from '../../model/causes.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { Change, RecordKind } from '../../model/records.ts';
 import { upcast } from '../../model/upcast.ts';
@@ -36,7 +37,7 @@ function readChange(line: string): Change {
     RecordKind,
     string,
     ({ v: number } & object) | null,
-    string,
+    unknown,
   ];
-  return { kind, id, after: after && upcast(kind, after as never), cause } as Change;
+  return { kind, id, after: after && upcast(kind, after as never), cause: readCause(cause) } as Change;
 }

@@ -1,5 +1,6 @@
 /** Between records and the columns of the tables. */
 import type { JobBundle } from '../../core/ports.ts';
+import { causeText } from '../../model/causes.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
 import type { AskRecord, AttemptRecord, Change, JobRecord, LeaseRecord } from '../../model/records.ts';
 import { isOpen, isTerminal, type JobState } from '../../model/states.ts';
@@ -124,7 +125,7 @@ export function leaseValues(token: string, lease: LeaseRecord, text: string): Va
 export function auditValues(change: Change, text: string, seq: number, epoch: number, now: number): Value[] {
   const { kind, id, cause } = change;
   const details = `{"cause":${JSON.stringify(cause)},"after":${text}}`;
-  return [seq, `${kind}:${cause}`.slice(0, 128), details, epoch, now, cut(id, CHARS.failure)];
+  return [seq, `${kind}:${causeText(cause)}`.slice(0, 128), details, epoch, now, cut(id, CHARS.failure)];
 }
 
 export interface JobRow {

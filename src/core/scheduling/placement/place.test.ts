@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { SUCCESS } from '../../../../test/fakes/engine-kit.ts';
 import { GB, PoolKit } from '../../../../test/fakes/pool-engine.ts';
+import { causeName, causeText } from '../../../model/causes.ts';
 import type { PoolSettings } from '../../settings.ts';
 
 /** Three workers of one model: `a` and `b` in pool p on devices of 24 and 80 GB, `c` far away. */
@@ -15,7 +16,7 @@ function three(settings: Partial<PoolSettings> = {}, slots = 2): PoolKit {
   for (const [id, [pool, device]] of Object.entries(places)) {
     kit.carryOut('start', id, {
       ...{
-        v: 1,
+        v: 2,
         pool,
         device,
         modelRef: ref,
@@ -24,7 +25,7 @@ function three(settings: Partial<PoolSettings> = {}, slots = 2): PoolKit {
         slots,
         contextLength: 8192,
       },
-      ...{ state: 'starting', registry: undefined, at: 0, why: '', tries: 1 },
+      ...{ state: 'starting', registry: undefined, at: 0, why: { is: 'demand' }, tries: 1 },
     });
     kit.report(pool);
   }
@@ -137,9 +138,9 @@ test('[ORCH-1020] which job is next and where it runs is one decision, with its 
   const far = [...kit.engine.state.jobs.values()].find(({ job }) => job.backend === 'q/c')!;
   kit.accept(far.uid);
   const { changes } = kit.end(far.uid, SUCCESS);
-  const claims = changes.filter(({ cause }) => cause.startsWith('claim:'));
+  const claims = changes.filter(({ cause }) => causeName(cause) === 'claim');
   assert.deepEqual(
-    claims.map(({ kind, id, cause }) => [kind, id, cause]),
+    claims.map(({ kind, id, cause }) => [kind, id, causeText(cause)]),
     [
       ['job', 'person', 'claim:interactive-first'],
       ['attempt', 'person:1', 'claim:interactive-first'],
