@@ -3,30 +3,51 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { EXCEPTIONS } from './architecture/ambient.ts';
-import { typeCycles } from './architecture/cycles.ts';
-import { maskOf } from './architecture/mask.ts';
-import { readFiles, sourcesOf } from './architecture/source.ts';
-import { violations } from './architecture/violations.ts';
+import { EXCEPTIONS } from './architecture/ambient-exceptions.ts';
+import { OUTSIDE_SRC } from './architecture/layers.ts';
+import { CORE_FILES, CORE_PUBLIC, LAYOUT } from './architecture/layout.ts';
+import { LONG_FILES } from './architecture/sizes.ts';
+import { readFiles } from './architecture/source.ts';
+import { NOT_YET_HELD, violationsByRule } from './architecture/violations.ts';
 
 const root = join(import.meta.dirname, '..');
-const repository = readFiles(root);
 
-test('the repository keeps its own rules', () => {
-  assert.ok(repository.has('src/model/errors.ts') && repository.has('.ci/run'));
-  assert.deepEqual(violations(repository), []);
-});
+describe('the repository', () => {
+  const repository = readFiles(root);
+  const byRule = violationsByRule(repository);
 
-test('cycles of types across folders and exceptions without a file are named', (t) => {
-  for (const cycle of typeCycles(sourcesOf(repository))) t.diagnostic(cycle);
-  for (const path of Object.keys(EXCEPTIONS)) {
-    if (!existsSync(join(root, path))) t.diagnostic(`exception for a file that is not there: ${path}`);
-  }
+  test('keeps its own rules', () => {
+    assert.ok(repository.has('src/model/errors.ts') && repository.has('.ci/run'));
+    const held = [...byRule].filter(([rule]) => !NOT_YET_HELD.includes(rule));
+    assert.deepEqual(
+      held.flatMap(([, found]) => found),
+      [],
+    );
+  });
+
+  test('is held to every rule that it keeps', (t) => {
+    for (const rule of NOT_YET_HELD) {
+      const { length } = byRule.get(rule)!;
+      assert.notEqual(length, 0, `the rule "${rule}" is kept by now: take it out of NOT_YET_HELD`);
+      t.diagnostic(`not yet held: ${rule}, ${length} violations`);
+    }
+  });
+
+  test('has every file that an exception or the layout names', () => {
+    const named = [EXCEPTIONS, LONG_FILES, OUTSIDE_SRC].flatMap(Object.keys);
+    if (!NOT_YET_HELD.includes('core order'))
+      named.push(...Object.keys(CORE_FILES).map((name) => `src/core/${name}`));
+    if (!NOT_YET_HELD.includes('core access')) named.push(...CORE_PUBLIC);
+    assert.deepEqual(
+      named.filter((path) => !existsSync(join(root, path))),
+      [],
+    );
+  });
 });
 
 /** Violations of one file, or of several given as path → text. */
 function found(files: Record<string, string>): string[] {
-  return violations(new Map(Object.entries(files)));
+  return [...violationsByRule(new Map(Object.entries(files))).values()].flat();
 }
 
 function refused(files: Record<string, string>, expected: RegExp): void {
@@ -40,62 +61,199 @@ const accepted = (files: Record<string, string>): void => assert.deepEqual(found
 describe('layers', () => {
   test('a folder may import itself and the ones before it', () => {
     accepted({
-      'src/runtime/a.ts': "import type { A } from '../core/a.ts';\nimport { b } from './b.ts';\n",
-      'src/app.ts': "import { main } from './cli/main.ts';\nimport yaml from 'yaml';\n",
+      'src/runtime/a.ts': "import type { A } from '../core/state.ts';\nimport { b } from './b.ts';\n",
+      'src/app.ts': "import { routes } from './api/routes.ts';\nimport yaml from 'yaml';\n",
+      'src/app/server.ts': "import { routes } from '../api/routes.ts';\n",
+      'src/cli/serve.ts': "import { createServer } from '../app/server.ts';\nimport '../app.ts';",
+      'src/index.ts': "export * from './app.ts';\nexport * from './cli/main.ts';",
     });
     refused(
-      { 'src/core/a.ts': "import { b } from '../runtime/b.ts';" },
-      /^src\/core\/a\.ts:1: core may not import/,
+      { 'src/core/queue/a.ts': "import { b } from '../../runtime/b.ts';" },
+      /^src\/core\/queue\/a\.ts:1: core may not import/,
     );
     refused({ 'src/model/a.ts': "import type { B } from '../kit/b.ts';" }, /model may not import/);
     refused({ 'src/model/a.ts': "\nexport * from '../app.ts';" }, /^src\/model\/a\.ts:2: .*app\.ts$/);
     refused({ 'src/model/a.ts': "export {\n  b,\n} from '../kit/b.ts';" }, /may not import/);
     refused({ 'src/model/a.ts': "const b = await import('../kit/b.ts');" }, /may not import/);
+    refused({ 'src/model/a.ts': 'const b = import(`../kit/b.ts`);' }, /may not import/);
     refused({ 'src/model/a.ts': "import '../kit/b.ts';" }, /may not import/);
+    refused({ 'src/model/a.ts': "let a: import('../kit/b.ts').B;" }, /may not import/);
+    refused({ 'src/model/a.ts': "export type * from '../kit/b.ts';" }, /may not import/);
     refused({ 'src/stores/a.ts': "new URL('../cli/b.ts', import.meta.url)" }, /may not import/);
+    refused({ 'src/app.ts': "import { main } from './cli/main.ts';" }, /app may not import/);
+    refused({ 'src/cli/a.ts': "import type { Orchestrator } from '../index.ts';" }, /cli may not import/);
+    refused({ 'src/wire/a.ts': "import type { Spool } from '../spool/a.ts';" }, /wire may not import/);
   });
 
   test('tests may import anything, and nothing imports a test or what is outside src', () => {
     accepted({
       'src/core/a.test.ts': "import { b } from '../runtime/b.ts';\nimport '../../test/fakes/c.ts';",
     });
-    refused({ 'src/core/a.ts': "import { b } from './b.test.ts';" }, /imports the test/);
+    refused({ 'src/core/queue/a.ts': "import { b } from './b.test.ts';" }, /imports the test/);
     refused({ 'src/app.ts': "import { b } from '../test/b.ts';" }, /not in src/);
-    refused({ 'src/core/a.ts': "import { b } from './b';" }, /does not end in \.ts/);
+    refused({ 'src/core/queue/a.ts': "import { b } from './b';" }, /does not end in \.ts/);
     refused({ 'src/helpers/a.ts': '' }, /no folder of the layout/);
+    refused({ 'src/helpers.ts': '' }, /no folder of the layout/);
   });
 
   test('imports in comments and strings are not imports', () => {
-    accepted({ 'src/model/a.ts': "// import '../kit/b.ts';\nconst a = \"import '../kit/b.ts'\";" });
+    accepted({
+      'src/model/a.ts': [
+        "// import '../kit/b.ts';",
+        'const a = "import \'../kit/b.ts\'";',
+        "const b = `import '../kit/b.ts'`;",
+        "const c = /import '..\\/kit\\/b.ts'/;",
+      ].join('\n'),
+    });
   });
 
-  test('the core does no I/O and does not wait', () => {
-    accepted({ 'src/core/a.ts': 'const a = { awaiting: 1 }; // await nothing\n' });
-    refused({ 'src/core/a.ts': "import { join } from 'node:path';" }, /core may not import node:path/);
-    refused({ 'src/core/a.ts': "import type { Socket } from 'node:net';" }, /core may not import node:net/);
-    refused({ 'src/core/a.ts': 'export async function f() {}' }, /core may not use async/);
-    refused(
-      { 'src/core/a.ts': 'export const f = () => {\n  await g();\n};' },
-      /a\.ts:2: core may not use await/,
-    );
+  test('a picture can be drawn of them: the edges go one way and leave out nobody', () => {
+    for (const { order, edges } of [LAYOUT.folders, LAYOUT.core]) {
+      assert.equal(edges.length, (order.length * (order.length - 1)) / 2);
+      for (const { from, to } of edges) assert.ok(order.indexOf(to) < order.indexOf(from));
+    }
+    assert.deepEqual(JSON.parse(JSON.stringify(LAYOUT)), LAYOUT);
   });
+});
 
-  test('files do not import each other in a circle', () => {
-    const cycle = {
-      'src/kit/a.ts': "import { b } from './b.ts';",
-      'src/kit/b.ts': "import { a } from './a.ts';",
-    };
+describe('cycles', () => {
+  const cycle = {
+    'src/kit/a.ts': "import { b } from './b.ts';",
+    'src/kit/b.ts': "import { a } from './a.ts';",
+  };
+
+  test('files do not import each other in a circle, be it for types', () => {
     refused(cycle, /import cycle: src\/kit\/a\.ts, src\/kit\/b\.ts/);
-    refused({ 'src/kit/a.ts': "import { a } from './a.ts';" }, /import cycle/);
-    accepted({ ...cycle, 'src/kit/b.ts': "import type { A } from './a.ts';" });
+    refused({ 'src/kit/a.ts': "import { a } from './a.ts';" }, /import cycle: src/);
+    refused(
+      { ...cycle, 'src/kit/b.ts': "import type { A } from './a.ts';" },
+      /import cycle through types: src\/kit\/a\.ts, src\/kit\/b\.ts/,
+    );
+    refused({ 'src/kit/a.ts': "let a: import('./a.ts').A;" }, /import cycle through types/);
+    accepted({ ...cycle, 'src/kit/b.ts': "import { c } from './c.ts';", 'src/kit/c.ts': '' });
+    accepted({ ...cycle, 'src/kit/b.test.ts': cycle['src/kit/b.ts'], 'src/kit/b.ts': '' });
   });
 
-  test('a circle of types is named where it ties folders together', () => {
-    const files = new Map([
-      ['src/core/a.ts', "import { b } from './queue/b.ts';"],
-      ['src/core/queue/b.ts', "import type { A } from '../a.ts';"],
+  test('folders of core do not import each other, be it through different files', () => {
+    const folders = {
+      'src/core/scheduling/a.ts': "import { place } from './placement/b.ts';",
+      'src/core/scheduling/placement/b.ts': '',
+      'src/core/scheduling/placement/c.ts': "import type { Prediction } from '../d.ts';",
+      'src/core/scheduling/d.ts': '',
+    };
+    refused(
+      folders,
+      /cycle between folders of core: src\/core\/scheduling, src\/core\/scheduling\/placement$/,
+    );
+    accepted({ ...folders, 'src/core/scheduling/placement/c.ts': "import { b } from './b.ts';" });
+  });
+});
+
+describe('the core', () => {
+  test('does no I/O and does not wait', () => {
+    accepted({ 'src/core/queue/a.ts': 'const a = { awaiting: 1, async: 2 }; // await nothing\n' });
+    const refusedCore = (text: string, expected: RegExp): void =>
+      refused({ 'src/core/queue/a.ts': text }, expected);
+    refusedCore("import { join } from 'node:path';", /core may not import node:path/);
+    refusedCore("import type { Socket } from 'node:net';", /core may not import node:net/);
+    refusedCore("import type { Socket } from 'net';", /core may not import net/);
+    refusedCore('export async function f() {}', /core may not use async/);
+    refusedCore('export const f = async () => 1;', /core may not use async/);
+    refusedCore('class A { async f() {} }', /core may not use async/);
+    refusedCore('const a = { async *f() {} };', /core may not use async/);
+    refusedCore('const b = 1;\nawait g();', /a\.ts:2: core may not use await/);
+    refusedCore('for await (const a of b) c(a);', /core may not use await/);
+    refusedCore('await using a = b();', /core may not use await/);
+    assert.deepEqual(found({ 'src/core/queue/a.ts': 'const f = async () => {\n  await g();\n};' }), [
+      'src/core/queue/a.ts:1: core may not use async',
+      'src/core/queue/a.ts:2: core may not use await',
     ]);
-    assert.equal(typeCycles(sourcesOf(files)).length, 1);
+  });
+
+  test('has layers of its own: a layer may import itself and the ones before it', () => {
+    accepted({
+      'src/core/ports.ts': '',
+      'src/core/queue/a.ts': "import type { State } from '../state.ts';\nimport { b } from './b.ts';",
+      'src/core/engine.ts': "import './workers/a.ts';\nimport './due.ts';",
+      'src/core/workers/a.ts': "import './catalog/b.ts';\nimport '../admission/b.ts';",
+      'src/core/limits/a.ts': "import type { LimitRecord } from '../../model/records.ts';",
+    });
+    const refusedCore = (path: string, target: string, expected: RegExp): void =>
+      refused({ [path]: `import type { A } from '${target}';` }, expected);
+    refusedCore('src/core/state.ts', './queue/a.ts', /state may not import src\/core\/queue\/a\.ts/);
+    refusedCore('src/core/ports.ts', './state.ts', /^src\/core\/ports\.ts:1: core's ports may not import/);
+    refusedCore('src/core/limits/a.ts', '../governance/a.ts', /limits may not import/);
+    refusedCore('src/core/scheduling/a.ts', '../attempts/a.ts', /scheduling may not import/);
+    refusedCore('src/core/attempts/a.ts', '../admission/limits/a.ts', /which is admission$/);
+    refusedCore('src/core/admission/a.ts', '../workers/a.ts', /admission may not import/);
+    refusedCore('src/core/workers/a.ts', '../due.ts', /workers may not import .*, which is engine$/);
+    refused({ 'src/core/helpers/a.ts': '' }, /helpers\/a\.ts: is in no layer of core/);
+    refused({ 'src/core/toString': '', 'src/core/helpers.ts': '' }, /helpers\.ts: is in no layer of core/);
+    accepted({ 'src/core/queue/a.test.ts': "import '../engine.ts';" });
+  });
+
+  test('is seen from outside through its public files alone; runtime and test code see its insides', () => {
+    const inside = "import type { State } from '../core/state.ts';";
+    const expected = /^src\/\w+\/a\.ts:1: imports src\/core\/state\.ts, which is for core and runtime alone$/;
+    for (const folder of ['relay', 'stores', 'backends', 'telemetry', 'api', 'cli', 'app'])
+      refused({ [`src/${folder}/a.ts`]: inside }, expected);
+    refused(
+      { 'src/index.ts': "export type { State } from './core/state.ts';" },
+      /for core and runtime alone/,
+    );
+    refused(
+      { 'src/api/a.ts': "let a: import('../core/entry.ts').JobEntry;" },
+      /imports src\/core\/entry\.ts/,
+    );
+    accepted({
+      'src/stores/a.ts': "import type { Store } from '../core/ports.ts';",
+      'src/runtime/a.ts': inside,
+      'src/stores/a.test.ts': inside,
+      'src/stores/conformance/a.ts': "import { Engine } from '../../core/engine.ts';\nopened.engine.state;",
+      'test/sim/a.ts': "import { Engine } from '../../src/core/engine.ts';\nopened.engine.state;",
+    });
+    refused(
+      { 'src/stores/journal/conformance/a.ts': "import '../../../core/turn.ts';" },
+      /imports .*turn\.ts/,
+    );
+    refused({ 'src/runtime/a.ts': "export type { State } from '../core/state.ts';" }, /:1: re-exports/);
+  });
+
+  test('is not reached through the orchestrator either', () => {
+    const uses = [
+      'orchestrator.engine.state.jobs;',
+      'class A { #orchestrator; a = this.#orchestrator.engine; }',
+      'orchestrator?.engine;',
+      "orchestrator['engine'];",
+      'const { engine } = orchestrator;',
+      'const { state } = this.orchestrator.engine;',
+      'measured.engine.state;',
+      'const { state } = measured.engine;',
+      'engine.state;',
+      "let a: (typeof orchestrator)['x'] | typeof orchestrator.engine;",
+    ];
+    for (const use of uses) refused({ 'src/api/a.ts': use }, /a\.ts:1: reaches into the engine/);
+    accepted({
+      'src/api/a.ts': 'orchestrator.reads.job(id);\nworker.engine.name;\nconst { engine } = rule;',
+      'src/runtime/a.ts': uses.map((use) => `{ ${use} }`).join('\n'),
+      'src/api/a.test.ts': uses.map((use) => `{ ${use} }`).join('\n'),
+    });
+  });
+});
+
+describe('the client', () => {
+  const files = {
+    'src/client/a.ts': "import { b } from '../wire/b.ts';",
+    'src/wire/b.ts': "import '../kit/c.ts';",
+    'src/kit/c.ts': "import { join } from 'node:path';",
+  };
+
+  test('loads nothing that browsers do not have, however indirectly', () => {
+    refused(files, /^src\/kit\/c\.ts:1: imports node:path, and src\/client\/ loads it in browsers$/);
+    refused({ 'src/client/a.ts': "import { join } from 'path';" }, /:1: imports path, and/);
+    accepted({ ...files, 'src/wire/b.ts': "import type { C } from '../kit/c.ts';" });
+    accepted({ ...files, 'src/kit/c.ts': "import type { Socket } from 'node:net';" });
+    accepted({ ...files, 'src/client/a.ts': '', 'src/client/a.test.ts': files['src/client/a.ts'] });
   });
 });
 
@@ -108,16 +266,19 @@ describe('sizes', () => {
   });
 
   test('functions have at most 70 lines, however they are written', () => {
-    const heads = [
-      'function f() {',
-      'export async function f<T extends { a: string }>(a: T): Promise<{ b: T }[]> {',
-      'const f = (a: string): { b: string } => {',
-      'class A {\n  get(a = { b: 1 }): a is string | { c: number } {',
-      'const o = { async *[key](a: string) {',
+    const functions: [head: string, end: string][] = [
+      ['function f() {', '}'],
+      ['export async function f<T extends { a: string }>(a: T): Promise<{ b: T }[]> {', '}'],
+      ['const f = (a: string): { b: string } => {', '}'],
+      ['class A {\n  get(a = { b: 1 }): a is string | { c: number } {', '} }'],
+      ['class A { static #a = function () {', '} }'],
+      ['class A { constructor() {', '} }'],
+      ['const o = { async *[key](a: string) {', '} }'],
+      ['const o = { get a(): string {', '} }'],
     ];
-    for (const head of heads) {
-      accepted({ 'src/kit/a.ts': `${head}\n${lines(68)}}\n` });
-      refused({ 'src/kit/a.ts': `${head}\n${lines(69)}}\n` }, /a function of 71 lines, may have 70/);
+    for (const [head, end] of functions) {
+      accepted({ 'src/kit/a.ts': `${head}\n${lines(68)}${end}\n` });
+      refused({ 'src/kit/a.ts': `${head}\n${lines(69)}${end}\n` }, /a function of 71 lines, may have 70/);
     }
   });
 
@@ -141,6 +302,14 @@ describe('the environment', () => {
       'setInterval(f, 1)',
       'setImmediate(f)',
       'globalThis.setTimeout(f)',
+      'const timers = { setTimeout }',
+      'let timer: ReturnType<typeof setTimeout>',
+      "Date['now']()",
+      'Date()',
+      'performance.timeOrigin',
+      'process.hrtime.bigint()',
+      'AbortSignal.timeout(1)',
+      "process.getBuiltinModule('fs')",
       'crypto.randomUUID()',
       "import { readFile } from 'node:fs/promises'",
       "import fs from 'fs'",
@@ -175,6 +344,10 @@ describe('the environment', () => {
         "import type { Stats } from 'node:fs';",
         "const say = 'Date.now()'; // Math.random()",
         'const pattern = /setTimeout\\(/;',
+        'interface Timers { setTimeout(f: () => void): void }',
+        'class Clock { setTimeout() {} #setInterval = 1; }',
+        'const timers = { setTimeout: env.setTimeout };',
+        "let sizes: import('node:fs').Stats;",
       ].join('\n'),
     });
   });
@@ -194,7 +367,14 @@ describe('what must not be there', () => {
     refused({ 'test/a.ts': 'namespace A {}' }, /holds a namespace/);
     refused({ 'src/kit/a.test.ts': "test.only('a', () => {});" }, /holds a test marked only/);
     refused({ 'test/flow/a.test.ts': "test('a', { only: true }, () => {});" }, /marked only/);
+    refused({ 'test/flow/a.test.ts': "t.test.only('a', () => {});" }, /marked only/);
     accepted({ 'src/kit/a.ts': "const a = { enum: ['b'] };\nconst { namespace } = a;" });
+    accepted({ 'src/kit/a.ts': "declare module 'yaml' {}\ndeclare global {}" });
+  });
+
+  test('files that cannot be parsed, since no rule can read them', () => {
+    refused({ 'src/kit/a.ts': 'const a = 1;\nconst = 2;' }, /^src\/kit\/a\.ts:2: cannot be parsed: /);
+    accepted({ 'src/kit/a.ts': `#!/usr/bin/env node\nusing a = b<'😀'>\`c\${d as E}\` satisfies F;` });
   });
 
   test('paths of one machine and hosts of registries', () => {
@@ -213,21 +393,4 @@ describe('what must not be there', () => {
       refused({ 'docs/a.md': `a\n${side}${side[0]} b` }, /^docs\/a\.md:2: holds what a merge has left/);
     accepted({ 'docs/a.md': 'a << b\n=======\n> > quoted' });
   });
-});
-
-test('the mask keeps code and blanks the rest', () => {
-  const cases: [text: string, mask: string][] = [
-    ["a('b') // c", "a(' ')     "],
-    ['a /* b */ c', 'a         c'],
-    [`\`a\${b({ c: \`d\${e}\` })}f\``, '`   b({ c: `   e ` })  `'],
-    ['a / b / c', 'a / b / c'],
-    ['x = /[/"]b/g; y', 'x = /     /g; y'],
-    ["'a\\'b' c", "'    ' c"],
-    ['return /a/.test(b)', 'return / /.test(b)'],
-    ["'😀' a", "'  ' a"],
-  ];
-  for (const [text, mask] of cases) {
-    assert.equal(maskOf(text), mask);
-    assert.equal(maskOf(text).length, text.length);
-  }
 });

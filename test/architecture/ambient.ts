@@ -2,96 +2,12 @@
  * Time, chance, disk and processes are reached through kit/env only: the simulation replaces that one place,
  * and whatever goes past it cannot be replayed from a seed.
  */
-import type { Source } from './source.ts';
-import { lineAt, productSources } from './source.ts';
+import { EXCEPTIONS } from './ambient-exceptions.ts';
+import { productSources, type Source } from './source.ts';
+import { isMemberName, type Node, nameOf, ownerOf, type VisitedNode } from './syntax.ts';
 
 /** Product files that are the edge themselves. */
 const EDGE = /^src\/(kit\/env[^/]*\.ts|kit\/env\/.*|cli\/.*)$/;
-
-interface Exception {
-  readonly allows: readonly string[];
-  readonly reason: string;
-}
-
-/** Files that may use what others may not, each with the reason. */
-export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
-  'src/stores/journal/history-sqlite.ts': {
-    allows: ['node:sqlite', 'node:fs'],
-    reason: 'the history index is derived and rebuildable; a damaged one is removed and made anew',
-  },
-  'src/client/client.ts': {
-    allows: ['Date.now', 'setTimeout', 'AbortSignal.timeout'],
-    reason: 'runs on its own in programs and browsers, where there is no env',
-  },
-  'src/stores/journal/thread.ts': {
-    allows: ['node:worker_threads'],
-    reason: 'starts the thread that keeps checkpoints and history off the event loop',
-  },
-  'src/stores/journal/thread-main.ts': {
-    allows: ['node:worker_threads'],
-    reason: 'runs on that thread',
-  },
-  'src/stores/mariadb/leadership.ts': {
-    allows: ['node:worker_threads', 'process.hrtime'],
-    reason: 'starts the thread that stands in the election, and shares a clock with it',
-  },
-  'src/stores/mariadb/elector-main.ts': {
-    allows: ['node:worker_threads', 'process.hrtime'],
-    reason: 'runs on that thread',
-  },
-  'src/backends/local/command/launcher.ts': {
-    allows: ['node:child_process'],
-    reason: 'starts the supervisor processes',
-  },
-  'src/backends/local/command/identity.ts': {
-    allows: ['node:fs'],
-    reason: 'asks /proc which process is meant; it is no data of ours',
-  },
-  'src/backends/local/command/wake.ts': {
-    allows: ['node:fs'],
-    reason: 'watches a folder; looking at it now and then, by the timers of the env, would do as well',
-  },
-  'src/backends/local/command/remove.ts': {
-    allows: ['node:fs'],
-    reason: 'removes what a command has left in its own folder',
-  },
-  'src/backends/local/command/place.ts': {
-    allows: ['node:fs'],
-    reason: 'runs in a supervisor process, outside the brain',
-  },
-  'src/backends/local/command/supervisor.ts': {
-    allows: ['node:fs', 'node:child_process', 'setTimeout', 'setInterval', 'Date.now'],
-    reason: 'runs in a supervisor process, outside the brain',
-  },
-  'src/backends/local/command/supervisor-main.ts': {
-    allows: ['Date.now'],
-    reason: 'runs in a supervisor process, outside the brain',
-  },
-  'src/backends/local/command/demo-main.ts': {
-    allows: ['setTimeout'],
-    reason: 'runs as a command, outside the brain',
-  },
-  'src/daemons/pool-manager/processes.ts': {
-    allows: ['node:child_process', 'node:fs'],
-    reason: 'starts the processes of workers, with their logs, and asks /proc which of them live',
-  },
-  'src/daemons/pool-manager/program.ts': {
-    allows: ['node:child_process'],
-    reason: 'runs nvidia-smi',
-  },
-  'src/daemons/pool-manager/links.ts': {
-    allows: ['node:fs'],
-    reason: 'asks where links lead; the cache of the hub is made of them, and is no data of ours',
-  },
-  'src/daemons/worker/openai-upstream.ts': {
-    allows: ['node:child_process'],
-    reason: 'starts the server behind a worker, outside the brain',
-  },
-  'src/daemons/worker/ledger.ts': {
-    allows: ['node:fs'],
-    reason: 'an audit file that several workers append to, beside all data',
-  },
-};
 
 const FORBIDDEN_MODULES = new Set([
   'node:fs',
@@ -104,34 +20,44 @@ const FORBIDDEN_MODULES = new Set([
   'node:perf_hooks',
 ]);
 
-const RANDOM_OF_CRYPTO =
-  /\b(randomUUID|randomUUIDv7|randomBytes|randomInt|randomFill(?:Sync)?|getRandomValues|webcrypto)\b/g;
+/** Globals by name. A name after a dot is somebody's method, such as env.setTimeout. */
+const FORBIDDEN_GLOBALS = new Set(['setTimeout', 'setInterval', 'setImmediate', 'globalThis']);
 
-/** Name of what is used → how it looks in code. A name after a dot is somebody's method, such as env.setTimeout. */
-const FORBIDDEN_USES: Readonly<Record<string, RegExp>> = {
-  'Date.now': /(?<![.\w$])Date\s*\.\s*now\b/g,
-  'new Date()': /\bnew\s+Date\b(?!\s*\(\s*[^\s)])|(?<![.\w$]|\bnew\s+)Date\s*\(\s*\)/g,
-  'Temporal.Now': /(?<![.\w$])Temporal\s*\.\s*Now\b/g,
-  'Math.random': /(?<![.\w$])Math\s*\.\s*random\b/g,
-  'performance.now': /(?<![.\w$])performance\s*\.\s*(?:now|timeOrigin)\b/g,
-  'process.hrtime': /(?<![.\w$])process\s*\.\s*(?:hrtime|uptime)\b/g,
-  setTimeout: /(?<![.\w$])setTimeout\b/g,
-  setInterval: /(?<![.\w$])setInterval\b/g,
-  setImmediate: /(?<![.\w$])setImmediate\b/g,
-  'AbortSignal.timeout': /(?<![.\w$])AbortSignal\s*\.\s*timeout\b/g,
-  'crypto randomness': /(?<![.\w$])crypto\s*\.\s*(?:randomUUID|getRandomValues)\b/g,
-  globalThis: /(?<![.\w$])globalThis\b/g,
-  'process.getBuiltinModule': /\bgetBuiltinModule\b/g,
-};
+/** Members of globals → what they are called in a violation. */
+const FORBIDDEN_MEMBERS: ReadonlyMap<string, string> = new Map([
+  ['Date.now', 'Date.now'],
+  ['Temporal.Now', 'Temporal.Now'],
+  ['Math.random', 'Math.random'],
+  ['performance.now', 'performance.now'],
+  ['performance.timeOrigin', 'performance.now'],
+  ['process.hrtime', 'process.hrtime'],
+  ['process.uptime', 'process.hrtime'],
+  ['AbortSignal.timeout', 'AbortSignal.timeout'],
+  ['crypto.randomUUID', 'crypto randomness'],
+  ['crypto.getRandomValues', 'crypto randomness'],
+]);
+
+/** Exports of node:crypto; the rest of that module is plain computation. */
+const RANDOM_OF_CRYPTO = new Set([
+  'randomUUID',
+  'randomUUIDv7',
+  'randomBytes',
+  'randomInt',
+  'randomFill',
+  'randomFillSync',
+  'getRandomValues',
+  'webcrypto',
+]);
 
 export function ambientViolations(sources: readonly Source[]): string[] {
   return productSources(sources)
     .filter(({ path }) => !EDGE.test(path))
     .flatMap((source) => {
       const allowed = EXCEPTIONS[source.path]?.allows ?? [];
-      return [...modulesOf(source), ...usesOf(source)]
+      const found = [...modulesOf(source), ...usesOf(source)]
         .filter(({ what }) => !allowed.includes(what))
         .map(({ what, line }) => `${source.path}:${line}: uses ${what}; it belongs behind kit/env`);
+      return [...new Set(found)];
     });
 }
 
@@ -149,11 +75,31 @@ function modulesOf({ imports }: Source): Use[] {
     .filter(({ what }) => FORBIDDEN_MODULES.has(what));
 }
 
-function usesOf({ mask, imports }: Source): Use[] {
-  const uses = Object.entries(FORBIDDEN_USES).flatMap(([what, pattern]) => linesOf(what, pattern, mask));
+function usesOf({ nodes, imports }: Source): Use[] {
   const crypto = imports.some(({ target, kind }) => kind !== 'type' && withScheme(target) === 'node:crypto');
-  return crypto ? [...uses, ...linesOf('crypto randomness', RANDOM_OF_CRYPTO, mask)] : uses;
+  return nodes.flatMap((visited) => {
+    const what = usedAt(visited) ?? (crypto ? randomnessAt(visited) : undefined);
+    return what === undefined ? [] : [{ what, line: visited.line }];
+  });
 }
 
-const linesOf = (what: string, pattern: RegExp, mask: string): Use[] =>
-  [...mask.matchAll(pattern)].map((match) => ({ what, line: lineAt(mask, match.index) }));
+function usedAt(visited: VisitedNode): string | undefined {
+  const { node } = visited;
+  if (node.type === 'Identifier') {
+    if (node.name === 'getBuiltinModule') return 'process.getBuiltinModule';
+    return FORBIDDEN_GLOBALS.has(node.name) && !isMemberName(visited) ? node.name : undefined;
+  }
+  if (readsClock(node)) return 'new Date()';
+  const owner = ownerOf(node);
+  return owner?.type === 'Identifier' ? FORBIDDEN_MEMBERS.get(`${owner.name}.${nameOf(node)}`) : undefined;
+}
+
+/** `new Date`, `new Date()` and `Date()`; with arguments it only converts. */
+const readsClock = (node: Node): boolean =>
+  (node.type === 'NewExpression' || node.type === 'CallExpression') &&
+  node.callee.type === 'Identifier' &&
+  node.callee.name === 'Date' &&
+  node.arguments.length === 0;
+
+const randomnessAt = ({ node }: VisitedNode): string | undefined =>
+  node.type === 'Identifier' && RANDOM_OF_CRYPTO.has(node.name) ? 'crypto randomness' : undefined;

@@ -1,31 +1,46 @@
-/** Import cycles between files, found as strongly connected components (Tarjan). */
+/** Import cycles between files and between folders of core, found as strongly connected components (Tarjan). */
 import { posix } from 'node:path';
-import type { Import, Source } from './source.ts';
-import { productSources } from './source.ts';
+import { coreLayer } from './core.ts';
+import type { Import } from './imports.ts';
+import { productSources, type Source } from './source.ts';
 
-type Graph = ReadonlyMap<string, readonly string[]>;
+type Graph = ReadonlyMap<string, ReadonlySet<string>>;
 
 /** Files that cannot be loaded without each other. Types are erased, so they do not count. */
-export function cycleViolations(sources: readonly Source[]): string[] {
-  const graph = graphOf(sources, ['value']);
-  return cyclesIn(graph).map((cycle) => `import cycle: ${cycle.join(', ')}`);
+export const valueCycleViolations = (sources: readonly Source[]): string[] =>
+  cyclesIn(filesOf(sources, ['value'])).map((cycle) => `import cycle: ${cycle.join(', ')}`);
+
+/** Files that cannot be understood without each other: the cycles that only types close. */
+export function typeCycleViolations(sources: readonly Source[]): string[] {
+  const known = new Set(cyclesIn(filesOf(sources, ['value'])).map(String));
+  return cyclesIn(filesOf(sources, ['value', 'type']))
+    .filter((cycle) => !known.has(String(cycle)))
+    .map((cycle) => `import cycle through types: ${cycle.join(', ')}`);
 }
 
-/** Cycles through types too, where they tie folders together: worth knowing, not forbidden. */
-export function typeCycles(sources: readonly Source[]): string[] {
-  const graph = graphOf(sources, ['value', 'type']);
-  return cyclesIn(graph)
-    .filter((cycle) => new Set(cycle.map((path) => posix.dirname(path))).size > 1)
-    .map((cycle) => `type cycle across folders: ${cycle.join(', ')}`);
+/** Folders of core that import each other, be it through different files. */
+export function coreFolderCycleViolations(sources: readonly Source[]): string[] {
+  const graph = new Map<string, Set<string>>();
+  for (const [path, targets] of filesOf(sources, ['value', 'type'])) {
+    const folder = coreFolder(path);
+    if (folder === undefined) continue;
+    const others = [...targets].map(coreFolder).filter((each) => each !== undefined && each !== folder);
+    graph.set(folder, (graph.get(folder) ?? new Set()).union(new Set(others as string[])));
+  }
+  return cyclesIn(graph).map((cycle) => `import cycle between folders of core: ${cycle.join(', ')}`);
 }
 
-function graphOf(sources: readonly Source[], kinds: readonly Import['kind'][]): Graph {
-  return new Map(
-    productSources(sources).map(({ path, imports }) => [
-      path,
-      imports.filter((each) => each.relative && kinds.includes(each.kind)).map((each) => each.target),
-    ]),
-  );
+/** A file of core itself counts as a part of its layer. */
+function coreFolder(path: string): string | undefined {
+  if (!path.startsWith('src/core/')) return undefined;
+  const folder = posix.dirname(path);
+  return folder === 'src/core' ? `${folder}/${coreLayer(path) ?? posix.basename(path)}` : folder;
+}
+
+function filesOf(sources: readonly Source[], kinds: readonly Import['kind'][]): Graph {
+  const among = (imports: readonly Import[]): string[] =>
+    imports.filter(({ relative, kind }) => relative && kinds.includes(kind)).map(({ target }) => target);
+  return new Map(productSources(sources).map(({ path, imports }) => [path, new Set(among(imports))]));
 }
 
 function cyclesIn(graph: Graph): string[][] {
@@ -33,19 +48,19 @@ function cyclesIn(graph: Graph): string[][] {
   const lowest = new Map<string, number>();
   const stack: string[] = [];
   const cycles: string[][] = [];
-  const visit = (path: string): void => {
-    order.set(path, order.size);
-    lowest.set(path, order.get(path)!);
-    stack.push(path);
-    for (const target of graph.get(path) ?? []) {
+  const visit = (node: string): void => {
+    order.set(node, order.size);
+    lowest.set(node, order.get(node)!);
+    stack.push(node);
+    for (const target of graph.get(node) ?? []) {
       if (!graph.has(target)) continue;
       if (!order.has(target)) visit(target);
-      if (stack.includes(target)) lowest.set(path, Math.min(lowest.get(path)!, lowest.get(target)!));
+      if (stack.includes(target)) lowest.set(node, Math.min(lowest.get(node)!, lowest.get(target)!));
     }
-    if (lowest.get(path) !== order.get(path)) return;
-    const component = stack.splice(stack.indexOf(path));
-    if (component.length > 1 || graph.get(path)!.includes(path)) cycles.push(component.sort());
+    if (lowest.get(node) !== order.get(node)) return;
+    const component = stack.splice(stack.indexOf(node));
+    if (component.length > 1 || graph.get(node)!.has(node)) cycles.push(component.sort());
   };
-  for (const path of graph.keys()) if (!order.has(path)) visit(path);
+  for (const node of graph.keys()) if (!order.has(node)) visit(node);
   return cycles;
 }

@@ -1,45 +1,29 @@
-/** Which folder may import which, and what the pure core may not do. */
-import type { Import, Source } from './source.ts';
-import { lineAt, productSources } from './source.ts';
+/** Which folder may import which. */
+import type { Import } from './imports.ts';
+import { FOLDER_ORDER, mayImport } from './layout.ts';
+import { productSources, type Source } from './source.ts';
 
-/** A folder may import itself and the folders before it. The order is that of the design's layout. */
-export const FOLDER_ORDER: readonly string[] = [
-  'model',
-  'kit',
-  'config',
-  'wire',
-  'core',
-  'relay',
-  'runtime',
-  'stores',
-  'backends',
-  'daemons',
-  'agents',
-  'adapters',
-  'telemetry',
-  'api',
-  'client',
-  'cli',
-];
+/** Imports of what is not in src, each with the reason. */
+export const OUTSIDE_SRC: Readonly<Record<string, { readonly target: string; readonly reason: string }>> = {
+  'src/cli/version.ts': {
+    target: 'package.json',
+    reason: 'read at run time for the version; it lies beside the published folder too',
+  },
+};
 
-/** Files that compose the whole. */
-const ROOT_FILES = ['src/app.ts', 'src/index.ts'];
-
-const folderOf = (path: string): string => path.split('/')[1]!;
-const rankOf = (path: string): number => FOLDER_ORDER.indexOf(folderOf(path));
+/** The folder of a path below src, and for a file of src itself its name. */
+const folderOf = (path: string): string => path.split('/')[1]!.replace(/\.ts$/, '');
 
 export function layerViolations(sources: readonly Source[]): string[] {
   return productSources(sources).flatMap((source) => {
-    if (ROOT_FILES.includes(source.path)) return source.imports.flatMap((each) => outside(source, each));
-    if (rankOf(source.path) < 0) return [`${source.path}: is in no folder of the layout`];
+    if (!FOLDER_ORDER.includes(folderOf(source.path)))
+      return [`${source.path}: is in no folder of the layout`];
     return source.imports.flatMap((each) => [...outside(source, each), ...upwards(source, each)]);
   });
 }
 
 function outside({ path }: Source, { target, relative, line }: Import): string[] {
-  if (!relative) return [];
-  // Read at run time for the version; it lies beside the published folder too.
-  if (path === 'src/cli/version.ts' && target === 'package.json') return [];
+  if (!relative || OUTSIDE_SRC[path]?.target === target) return [];
   if (!target.startsWith('src/')) return [`${path}:${line}: imports ${target}, which is not in src`];
   if (target.endsWith('.test.ts')) return [`${path}:${line}: imports the test ${target}`];
   return target.endsWith('.ts') ? [] : [`${path}:${line}: the import of ${target} does not end in .ts`];
@@ -47,23 +31,6 @@ function outside({ path }: Source, { target, relative, line }: Import): string[]
 
 function upwards({ path }: Source, { target, relative, line }: Import): string[] {
   if (!relative || !target.startsWith('src/')) return [];
-  // `orchd up` puts the server together; everything else in cli talks HTTP like any user.
-  if (path === 'src/cli/serve.ts' && target === 'src/app.ts') return [];
-  const rank = rankOf(target);
-  if (rank >= 0 && rank <= rankOf(path)) return [];
+  if (mayImport(FOLDER_ORDER, folderOf(path), folderOf(target))) return [];
   return [`${path}:${line}: ${folderOf(path)} may not import ${target}`];
-}
-
-/** The core does no I/O and never waits, so that a step is a plain function of its event. */
-export function coreViolations(sources: readonly Source[]): string[] {
-  const core = productSources(sources).filter(({ path }) => path.startsWith('src/core/'));
-  return core.flatMap(({ path, mask, imports }) => {
-    const waits = [...mask.matchAll(/(?<![.\w$])(await|async)\b(?!\s*:)/g)];
-    return [
-      ...imports
-        .filter(({ target }) => target.startsWith('node:'))
-        .map(({ target, line }) => `${path}:${line}: core may not import ${target}`),
-      ...waits.map((match) => `${path}:${lineAt(mask, match.index)}: core may not use ${match[1]}`),
-    ];
-  });
 }

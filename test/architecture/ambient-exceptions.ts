@@ -1,0 +1,86 @@
+/** Files that may reach past kit/env, and for what. */
+
+interface Exception {
+  readonly allows: readonly string[];
+  readonly reason: string;
+}
+
+/** Files that may use what others may not, each with the reason. */
+export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
+  'src/stores/journal/history-sqlite.ts': {
+    allows: ['node:sqlite', 'node:fs'],
+    reason: 'the history index is derived and rebuildable; a damaged one is removed and made anew',
+  },
+  'src/client/client.ts': {
+    allows: ['Date.now', 'setTimeout', 'AbortSignal.timeout'],
+    reason: 'runs on its own in programs and browsers, where there is no env',
+  },
+  'src/stores/journal/thread.ts': {
+    allows: ['node:worker_threads'],
+    reason: 'starts the thread that keeps checkpoints and history off the event loop',
+  },
+  'src/stores/journal/thread-main.ts': {
+    allows: ['node:worker_threads'],
+    reason: 'runs on that thread',
+  },
+  'src/stores/mariadb/leadership.ts': {
+    allows: ['node:worker_threads', 'process.hrtime'],
+    reason: 'starts the thread that stands in the election, and shares a clock with it',
+  },
+  'src/stores/mariadb/elector-main.ts': {
+    allows: ['node:worker_threads', 'process.hrtime'],
+    reason: 'runs on that thread',
+  },
+  'src/backends/local/command/launcher.ts': {
+    allows: ['node:child_process'],
+    reason: 'starts the supervisor processes',
+  },
+  'src/backends/local/command/identity.ts': {
+    allows: ['node:fs'],
+    reason: 'asks /proc which process is meant; it is no data of ours',
+  },
+  'src/backends/local/command/wake.ts': {
+    allows: ['node:fs'],
+    reason: 'watches a folder; looking at it now and then, by the timers of the env, would do as well',
+  },
+  'src/backends/local/command/remove.ts': {
+    allows: ['node:fs'],
+    reason: 'removes what a command has left in its own folder',
+  },
+  'src/backends/local/command/place.ts': {
+    allows: ['node:fs'],
+    reason: 'runs in a supervisor process, outside the brain',
+  },
+  'src/backends/local/command/supervisor.ts': {
+    allows: ['node:fs', 'node:child_process', 'setTimeout', 'setInterval', 'Date.now'],
+    reason: 'runs in a supervisor process, outside the brain',
+  },
+  'src/backends/local/command/supervisor-main.ts': {
+    allows: ['Date.now'],
+    reason: 'runs in a supervisor process, outside the brain',
+  },
+  'src/backends/local/command/demo-main.ts': {
+    allows: ['setTimeout'],
+    reason: 'runs as a command, outside the brain',
+  },
+  'src/daemons/pool-manager/processes.ts': {
+    allows: ['node:child_process', 'node:fs'],
+    reason: 'starts the processes of workers, with their logs, and asks /proc which of them live',
+  },
+  'src/daemons/pool-manager/program.ts': {
+    allows: ['node:child_process'],
+    reason: 'runs nvidia-smi',
+  },
+  'src/daemons/pool-manager/links.ts': {
+    allows: ['node:fs'],
+    reason: 'asks where links lead; the cache of the hub is made of them, and is no data of ours',
+  },
+  'src/daemons/worker/openai-upstream.ts': {
+    allows: ['node:child_process'],
+    reason: 'starts the server behind a worker, outside the brain',
+  },
+  'src/daemons/worker/ledger.ts': {
+    allows: ['node:fs'],
+    reason: 'an audit file that several workers append to, beside all data',
+  },
+};
