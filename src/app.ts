@@ -1,9 +1,11 @@
 /** Puts the parts together: the only place that knows all of them. */
+
 import { resolve } from 'node:path';
 import { FunctionBackend, type FunctionBackendOptions } from './backends/local/functions.ts';
 import { loadConfig } from './config/load.ts';
 import type { ResolvedConfig } from './config/resolve.ts';
-import type { Backend, Store, Term } from './core/ports.ts';
+import type { Backend } from './core/ports/backend.ts';
+import type { Store, Term } from './core/ports.ts';
 import type { PoolSettings } from './core/settings.ts';
 import type { Env } from './kit/env/env.ts';
 import { realEnv } from './kit/env/real.ts';

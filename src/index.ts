@@ -1,7 +1,8 @@
 /** The library: what an embedding program uses. */
+
 export { createOrchestrator, type OrchestratorOptions } from './app.ts';
 export type { FunctionBackendOptions, FunctionContext, JobFunction } from './backends/local/functions.ts';
-export type { Backend } from './core/ports.ts';
+export type { Backend } from './core/ports/backend.ts';
 export { RealDisk } from './kit/env/real-disk.ts';
 export { ERRORS, type ErrorCode, type ErrorInfo, OrchdError } from './model/errors.ts';
 export type { JobState } from './model/states.ts';

@@ -174,7 +174,7 @@ describe('the core', () => {
     accepted({
       'src/core/ports.ts': '',
       'src/core/queue/a.ts': "import type { State } from '../state.ts';\nimport { b } from './b.ts';",
-      'src/core/engine.ts': "import './workers/a.ts';\nimport './due.ts';",
+      'src/core/engine/a.ts': "import '../workers/a.ts';\nimport './due.ts';",
       'src/core/workers/a.ts': "import './catalog/b.ts';\nimport '../admission/b.ts';",
       'src/core/limits/a.ts': "import type { LimitRecord } from '../../model/records.ts';",
     });
@@ -210,7 +210,7 @@ describe('the core', () => {
       'src/runtime/a.ts': inside,
       'src/stores/a.test.ts': inside,
       'src/stores/conformance/a.ts': "import { Engine } from '../../core/engine.ts';\nopened.engine.state;",
-      'test/sim/a.ts': "import { Engine } from '../../src/core/engine.ts';\nopened.engine.state;",
+      'test/sim/a.ts': "import { Engine } from '../../src/core/engine/a.ts';\nopened.engine.state;",
     });
     refused(
       { 'src/stores/journal/conformance/a.ts': "import '../../../core/turn.ts';" },

@@ -1,6 +1,8 @@
 /** Large prompts: they must stay on disk. 200,000 of them (10 GB) when asked for by name. */
+
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { engineOf } from '../../test/fakes/engine-of.ts';
 import type { Bench, Values } from '../kit/bench.ts';
 import { fillWithWaiting, openBrain } from '../kit/brain.ts';
 import { inChild } from '../kit/child.ts';
@@ -22,7 +24,7 @@ export async function measure({ folder, jobs, fill }: Args): Promise<Values> {
   const fillStart = now();
   if (fill) await fillWithWaiting(orchestrator, jobs, PROMPT);
   const seconds = (now() - fillStart) / 1000;
-  const { queued } = orchestrator.engine.state.counts;
+  const { queued } = engineOf(orchestrator).state.counts;
   if (queued !== jobs) throw new Error(`${queued} jobs wait, ${jobs} should`);
   const { rss, heapUsed } = process.memoryUsage();
   await orchestrator.stop();

@@ -1,6 +1,8 @@
 /** Memory of one small waiting job: after its submit, and after a restart that read it from the log. */
+
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { engineOf } from '../../test/fakes/engine-of.ts';
 import type { Bench, Row, Values } from '../kit/bench.ts';
 import { fillWithWaiting, openBrain } from '../kit/brain.ts';
 import { inChild } from '../kit/child.ts';
@@ -21,7 +23,7 @@ export async function measure({ folder, jobs, reopened }: Args): Promise<Values>
   const { orchestrator } = await openBrain(folder);
   if (!reopened) await fillWithWaiting(orchestrator, jobs);
   const after = await settledMemory();
-  const { queued } = orchestrator.engine.state.counts;
+  const { queued } = engineOf(orchestrator).state.counts;
   if (queued !== jobs) throw new Error(`${queued} jobs wait, ${jobs} should`);
   await orchestrator.stop();
   return {

@@ -2,11 +2,12 @@
  * One decision on the engine itself: an outcome comes in, its slot is free, the next job of that lane is claimed.
  * 200 lanes of which three have a backend; as many jobs wait after each decision as before it.
  */
+
 import { runtimeSettings } from '../../src/app.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { Engine } from '../../src/core/engine.ts';
-import type { Submission } from '../../src/core/events.ts';
-import type { BackendInfo } from '../../src/core/queue/fleet.ts';
+import type { Submission } from '../../src/core/admission/submission.ts';
+import { Engine } from '../../src/core/engine/engine.ts';
+import type { BackendInfo } from '../../src/core/ports/backend.ts';
 import type { JobEntry } from '../../src/core/state/job-entry.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { IdMaker } from '../../src/kit/ids.ts';

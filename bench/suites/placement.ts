@@ -5,10 +5,11 @@
  * `plan`: a pool says something new while nobody serves any of the 200 models, so that all are looked at; the memory is
  * taken by workers of 200 others, of which the first step sends one away for each model, and the next see them go.
  */
-import { Engine, type Step } from '../../src/core/engine.ts';
-import type { EngineEvent } from '../../src/core/events.ts';
+
+import type { EngineEvent } from '../../src/core/engine/areas.ts';
+import { Engine, type Step } from '../../src/core/engine/engine.ts';
+import type { PoolReport, ReportedWorker } from '../../src/core/ports/pools.ts';
 import { type PlacementAlgorithm, POOL_DEFAULTS, type PoolSettings } from '../../src/core/settings.ts';
-import type { PoolReport, ReportedWorker } from '../../src/core/state/pools.ts';
 import { tokenOf } from '../../src/model/records.ts';
 import { SETTINGS, START, submission } from '../../test/fakes/engine-kit.ts';
 import type { Bench, Row, Values } from '../kit/bench.ts';

@@ -1,6 +1,8 @@
 /** How long a fresh process takes to open a folder with 100,000 live jobs: from the log alone, from a checkpoint. */
+
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { engineOf } from '../../test/fakes/engine-of.ts';
 import type { Bench, Options, Row, Values } from '../kit/bench.ts';
 import { fillWithWaiting, openBrain } from '../kit/brain.ts';
 import { inChild } from '../kit/child.ts';
@@ -19,7 +21,7 @@ export async function measure({ folder, step }: Args): Promise<Values> {
   const { orchestrator } = await openBrain(folder);
   const openMs = now() - start;
   if (step === 'fill') await fillWithWaiting(orchestrator, JOBS);
-  const { queued } = orchestrator.engine.state.counts;
+  const { queued } = engineOf(orchestrator).state.counts;
   if (queued !== JOBS) throw new Error(`${queued} jobs are back, ${JOBS} should be`);
   const rssMib = process.memoryUsage().rss / 2 ** 20;
   const checkpointStart = now();

@@ -1,17 +1,18 @@
 /** The executor of the bench as a node sees it: one socket, opened when the node begins to lead. */
+
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import type {
   Backend,
-  Commander,
+  BackendInfo,
   ExecutionEvent,
   FollowEnd,
   Inspection,
   KillReply,
   Offer,
   OfferReply,
-} from '../../src/core/ports.ts';
-import type { BackendInfo } from '../../src/core/queue/fleet.ts';
+} from '../../src/core/ports/backend.ts';
+import type { Commander } from '../../src/model/worker-wire.ts';
 import { type Answered, type Order, onLines, REGISTRY, send } from './executor-lines.ts';
 
 export class ExecutorBackend implements Backend {

@@ -1,13 +1,13 @@
 /** The routes of the catalog: which models there are, and whether their files are the right ones. */
+
 import { type Static, Type } from 'typebox';
-import type { PoolManagers } from '../core/ports.ts';
-import type { Registration } from '../core/workers/catalog.ts';
+import type { PoolManagers } from '../core/ports/pools.ts';
 import { checker } from '../kit/check.ts';
 import type { Env } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
 import { formatModelRef, parseModelRef } from '../model/model-ref.ts';
 import type { VerifyResult } from '../model/pool-wire.ts';
-import type { ModelRecord } from '../model/records.ts';
+import type { ModelRecord, ModelRegistration } from '../model/records.ts';
 import { estimateVram } from '../model/vram.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { openEventStream } from '../wire/event-stream.ts';
@@ -55,7 +55,7 @@ export interface CatalogOptions {
 }
 
 export function catalogRoutes(
-  { catalog, managers: files }: Orchestrator,
+  { catalog, reads, managers: files }: Orchestrator,
   given: Omit<CatalogOptions, 'files'>,
 ): readonly Route[] {
   const options: CatalogOptions = { ...given, files };
@@ -79,7 +79,7 @@ export function catalogRoutes(
       role: 'read',
       summary: 'The models of the catalog',
       answers: { 200: 'The models' },
-      handle: async () => ({ status: 200, body: { models: await catalog.list() } }),
+      handle: async () => ({ status: 200, body: { models: await reads.models() } }),
     },
     {
       method: 'GET',
@@ -87,7 +87,7 @@ export function catalogRoutes(
       role: 'read',
       summary: 'One model, by its id, an alias or its reference',
       answers: { 200: 'The model', 404: 'No such model' },
-      handle: async (call) => ({ status: 200, body: await catalog.get(idOf(call)) }),
+      handle: async (call) => ({ status: 200, body: await reads.model(idOf(call)) }),
     },
     {
       method: 'POST',
@@ -113,7 +113,7 @@ export function catalogRoutes(
       },
       passedOn: true,
       handle: async (call) => {
-        const verification = new VerificationOf(catalog, options, modelOf(catalog, idOf(call)));
+        const verification = new VerificationOf(catalog, options, await modelOf(reads, idOf(call)));
         if (!call.headers.accept?.includes('text/event-stream'))
           return { status: 200, body: await verification.run(() => undefined) };
         return verification.stream();
@@ -124,8 +124,8 @@ export function catalogRoutes(
 
 const idOf = (call: Call): string => call.params['id'] ?? '';
 
-function modelOf(catalog: Orchestrator['catalog'], id: string): ModelRecord {
-  const model = catalog.find(id);
+async function modelOf(reads: Orchestrator['reads'], id: string): Promise<ModelRecord> {
+  const model = await reads.modelRecord(id);
   if (!model) throw new OrchdError('MODEL_NOT_FOUND', `there is no model "${id.slice(0, 200)}"`);
   return model;
 }
@@ -139,7 +139,7 @@ const USUAL_SLOTS = 4;
 export async function registrationOf(
   asked: Static<typeof Register>,
   files: ModelFiles | undefined,
-): Promise<Registration> {
+): Promise<ModelRegistration> {
   const ref = parseModelRef(asked.model_ref);
   if (ref.kind === 'alias') {
     throw new OrchdError('INVALID_PARAMS', 'model_ref must begin with hf: or file:', { field: 'model_ref' });

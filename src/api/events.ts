@@ -169,11 +169,9 @@ export class EventStreams {
   }
 
   #endsWithFollowers(uid: string): boolean {
-    const ask = this.#orchestrator.engine.state.jobs.get(uid)?.ask;
-    return (
-      ask !== undefined &&
-      (ask.spec.on_disconnect ?? (ask.spec.priority === 'interactive' ? 'cancel' : 'continue')) === 'cancel'
-    );
+    const spec = this.#orchestrator.reads.spec(uid);
+    if (!spec) return false;
+    return (spec.on_disconnect ?? (spec.priority === 'interactive' ? 'cancel' : 'continue')) === 'cancel';
   }
 }
 

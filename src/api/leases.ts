@@ -29,7 +29,7 @@ const checkHeartbeat = checker(Heartbeat);
 const tokenOf = (call: Call): string => call.params['token'] ?? '';
 
 export function leaseRoutes(
-  { leases }: Orchestrator,
+  { leases, reads }: Orchestrator,
   ttlMs: number,
   newToken: () => string,
 ): readonly Route[] {
@@ -40,7 +40,10 @@ export function leaseRoutes(
       role: 'operate',
       summary: 'The leases that are held',
       answers: { 200: 'The leases' },
-      handle: async ({ identity }) => ({ status: 200, body: { leases: await leases.list(identity.tenant) } }),
+      handle: async ({ identity }) => ({
+        status: 200,
+        body: { leases: await reads.leases(identity.tenant) },
+      }),
     },
     {
       method: 'POST',

@@ -8,7 +8,7 @@ import type { Route } from '../wire/route.ts';
 const SetLimits = Type.Object({ limits: LimitsSchema }, { additionalProperties: false });
 const check = checker(SetLimits);
 
-export function limitRoutes({ limits }: Orchestrator): readonly Route[] {
+export function limitRoutes({ limits, reads }: Orchestrator): readonly Route[] {
   return [
     {
       method: 'GET',
@@ -16,7 +16,7 @@ export function limitRoutes({ limits }: Orchestrator): readonly Route[] {
       role: 'read',
       summary: 'The limits in force',
       answers: { 200: 'The limits' },
-      handle: async () => ({ status: 200, body: { limits: limitList(await limits.get()) } }),
+      handle: async () => ({ status: 200, body: { limits: limitList(await reads.limits()) } }),
     },
     {
       method: 'PUT',

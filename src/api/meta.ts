@@ -16,7 +16,7 @@ export interface MetaOptions {
 }
 
 export function metaRoutes(orchestrator: Orchestrator, metrics: Metrics, options: MetaOptions): Route[] {
-  const { state } = orchestrator.engine;
+  const { reads } = orchestrator;
   return [
     {
       method: 'GET',
@@ -26,12 +26,12 @@ export function metaRoutes(orchestrator: Orchestrator, metrics: Metrics, options
       answers: { 200: 'Alive', 503: 'The brain has stopped' },
       handle: () => {
         const failed = orchestrator.failure !== undefined;
-        const status = failed ? 'failed' : state.full ? 'degraded' : 'ok';
+        const status = failed ? 'failed' : reads.full ? 'degraded' : 'ok';
         const body = {
           status,
           version: options.version,
           uptime_ms: Math.round(options.uptimeMs()),
-          disk_full: state.full,
+          disk_full: reads.full,
         };
         return { status: failed ? 503 : 200, body };
       },
@@ -51,7 +51,7 @@ export function metaRoutes(orchestrator: Orchestrator, metrics: Metrics, options
       summary: 'Whether new work is taken',
       answers: { 200: 'It is', 503: 'It is not' },
       handle: () => {
-        const works = orchestrator.running && !orchestrator.failure && !state.full && !state.paused;
+        const works = orchestrator.running && !orchestrator.failure && !reads.full && !reads.paused;
         const ready = works || (options.canAsk?.() ?? false);
         return { status: ready ? 200 : 503, body: { ready } };
       },
@@ -73,7 +73,7 @@ export function metaRoutes(orchestrator: Orchestrator, metrics: Metrics, options
       role: 'read',
       summary: 'What this brain can do: backends, types, models, limits',
       answers: { 200: 'The capabilities' },
-      handle: () => ({ status: 200, body: capabilities(orchestrator, options) }),
+      handle: async () => ({ status: 200, body: await capabilities(orchestrator, options) }),
     },
   ];
 }
@@ -84,29 +84,18 @@ const alone = (orchestrator: Orchestrator): object => ({
   node: null,
   leader: null,
   address: null,
-  epoch: orchestrator.engine.state.brain?.epoch ?? null,
+  epoch: orchestrator.reads.epoch ?? null,
   main_loop_silent_ms: null,
   lock_name: null,
 });
 
-function capabilities(orchestrator: Orchestrator, options: MetaOptions): object {
-  const { fleet } = orchestrator.engine.state;
+async function capabilities({ reads }: Orchestrator, options: MetaOptions): Promise<object> {
   return {
     version: options.version,
     api_versions: ['v2'],
     store: options.store,
     priorities: ['interactive', 'batch'],
     queue: { capacity: options.queueCapacity, policy: options.queuePolicy },
-    backends: [...fleet.backends.values()].map(({ info, up, used }) => ({
-      name: info.name,
-      kind: info.kind,
-      slots: info.slots,
-      used,
-      up,
-      types: info.types ?? null,
-      models: info.models ?? null,
-      labels: info.labels,
-      keeps_results: info.keepsResults,
-    })),
+    backends: await reads.backends(),
   };
 }

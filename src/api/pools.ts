@@ -46,7 +46,7 @@ export const poolRoutes = (orchestrator: Orchestrator): readonly Route[] => [
   ...commandRoutes(orchestrator),
 ];
 
-function viewRoutes({ pools, managers }: Orchestrator): readonly Route[] {
+function viewRoutes({ reads, managers }: Orchestrator): readonly Route[] {
   return [
     {
       method: 'GET',
@@ -54,7 +54,7 @@ function viewRoutes({ pools, managers }: Orchestrator): readonly Route[] {
       role: 'read',
       summary: 'The pools, their devices and workers',
       answers: { 200: 'The pools' },
-      handle: async () => ({ status: 200, body: { pools: await pools.list() } }),
+      handle: async () => ({ status: 200, body: { pools: await reads.pools() } }),
     },
     {
       method: 'GET',
@@ -62,7 +62,7 @@ function viewRoutes({ pools, managers }: Orchestrator): readonly Route[] {
       role: 'read',
       summary: 'How a pool is',
       answers: { 200: 'How it is', 404: 'No such pool' },
-      handle: async (call) => ({ status: 200, body: await pools.get(idOf(call)) }),
+      handle: async (call) => ({ status: 200, body: await reads.pool(idOf(call)) }),
     },
     {
       method: 'POST',
@@ -86,7 +86,7 @@ function viewRoutes({ pools, managers }: Orchestrator): readonly Route[] {
   ];
 }
 
-function commandRoutes({ pools, managers }: Orchestrator): readonly Route[] {
+function commandRoutes({ pools, managers, reads }: Orchestrator): readonly Route[] {
   return [
     {
       method: 'POST',
@@ -102,7 +102,8 @@ function commandRoutes({ pools, managers }: Orchestrator): readonly Route[] {
         const order = undo
           ? ({ is: 'undrain' } as const)
           : ({ is: 'drain', deadlineMs: deadline_ms } as const);
-        return { status: 202, body: await pools.command(idOf(call), order, call.identity.name) };
+        await pools.command(idOf(call), order, call.identity.name);
+        return { status: 202, body: await reads.pool(idOf(call)) };
       },
     },
     {
@@ -115,7 +116,8 @@ function commandRoutes({ pools, managers }: Orchestrator): readonly Route[] {
       repeatable: ({ body }) => body,
       handle: async (call) => {
         const order = { is: 'reload', model: checkReload(call.body).new_model_ref } as const;
-        return { status: 202, body: await pools.command(idOf(call), order, call.identity.name) };
+        await pools.command(idOf(call), order, call.identity.name);
+        return { status: 202, body: await reads.pool(idOf(call)) };
       },
     },
     {
@@ -148,7 +150,7 @@ function commandRoutes({ pools, managers }: Orchestrator): readonly Route[] {
   ];
 }
 
-export function sessionRoutes({ sessions }: Orchestrator): readonly Route[] {
+export function sessionRoutes({ sessions, reads }: Orchestrator): readonly Route[] {
   return [
     {
       method: 'GET',
@@ -156,7 +158,7 @@ export function sessionRoutes({ sessions }: Orchestrator): readonly Route[] {
       role: 'read',
       summary: 'A conversation: what it has used, what it may, and what runs in it',
       answers: { 200: 'The session', 404: 'No such session' },
-      handle: async (call) => ({ status: 200, body: await sessions.get(call.identity.tenant, idOf(call)) }),
+      handle: async (call) => ({ status: 200, body: await reads.session(call.identity.tenant, idOf(call)) }),
     },
     {
       method: 'PUT',

@@ -60,7 +60,7 @@ export class OwnPool {
     await this.#heard(orchestrator);
     const { contextLength } = this.#options;
     for (const model of this.#models) {
-      const known = orchestrator.catalog.find(model.ref);
+      const known = await orchestrator.reads.modelRecord(model.ref);
       if (known && (contextLength ?? known.contextLength) === known.contextLength) continue;
       await register(orchestrator, model, contextLength);
     }
@@ -69,7 +69,7 @@ export class OwnPool {
   async #heard(orchestrator: Orchestrator): Promise<void> {
     const { clock, timers } = this.#options.env;
     const until = clock.monotonic() + PATIENCE_MS;
-    while (!orchestrator.engine.state.pools.get('local')?.up) {
+    while (!orchestrator.reads.isPoolUp('local')) {
       if (clock.monotonic() > until)
         throw new OrchdError('POOL_UNAVAILABLE', 'the pool inside did not answer');
       await new Promise<void>((done) => {

@@ -1,4 +1,5 @@
 /** The brain with its HTTP surface: what `orchd up` runs. Apart from the library, which needs no server. */
+
 import { join, resolve } from 'node:path';
 import { type ApiOptions, apiRoutes } from '../api/api.ts';
 import { leadershipOf, runtimeSettings, storeOf } from '../app.ts';
@@ -8,7 +9,8 @@ import { HttpPoolManagers } from '../backends/pool/managers.ts';
 import { isLoopbackHost } from '../config/address.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { CommandConfig } from '../config/schema.ts';
-import type { Backend, Term } from '../core/ports.ts';
+import type { Backend } from '../core/ports/backend.ts';
+import type { Term } from '../core/ports.ts';
 import { diskErrorCode, type Env } from '../kit/env/env.ts';
 import { realEnv } from '../kit/env/real.ts';
 import type { Logger } from '../kit/logger.ts';

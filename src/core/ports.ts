@@ -1,23 +1,9 @@
 /** The narrow interfaces between the brain and what it stands on. Implementations live outside core. */
 
-import type { ErrorInfo } from '../model/errors.ts';
-import type { ResolvedModel, VerifyModel, VerifyResult } from '../model/pool-wire.ts';
-import type { AskRecord, AttemptRecord, BlobRef, Change, JobRecord, WorkerRecord } from '../model/records.ts';
-import type { Commander } from '../model/worker-wire.ts';
-import type { Outcome, UsedTokens } from './events.ts';
-import type { BackendInfo } from './queue/fleet.ts';
-import type { JobEntry } from './state/job-entry.ts';
-import type { PoolReport } from './state/pools.ts';
+import type { AskRecord, AttemptRecord, BlobRef, Change, JobRecord } from '../model/records.ts';
 import type { State } from './state/state.ts';
 
-export type { Commander };
 export type Seq = number;
-
-/** The brain as executors know it. */
-export const commanderOf = ({ brain }: State): Commander => ({
-  owner: brain?.owner ?? '',
-  epoch: brain?.epoch ?? 0,
-});
 
 /** A job with everything that belongs to it, as checkpoints and the history keep it. */
 export interface JobBundle {
@@ -30,16 +16,8 @@ export interface JobBundle {
   readonly seq: Seq;
 }
 
-export function bundleOf(entry: JobEntry): JobBundle {
-  const past = entry.past ?? [];
-  return {
-    uid: entry.uid,
-    ask: entry.ask,
-    job: entry.job,
-    attempts: entry.open ? [...past, entry.open] : past,
-    seq: entry.seq,
-  };
-}
+/** A job that has left memory, as far as the history was asked for it. */
+export type EndedJob = Pick<JobBundle, 'ask' | 'job'> & Partial<Pick<JobBundle, 'attempts'>>;
 
 export interface HistoryQuery {
   readonly tenant: string;
@@ -158,134 +136,4 @@ export interface Leadership {
   /** Called whenever another one leads, or nobody. */
   onChange(listener: () => void): void;
   close(): Promise<void>;
-}
-
-/** What is sent with an offer. */
-export interface Offer {
-  readonly token: string;
-  readonly owner: string;
-  readonly epoch: number;
-  readonly ask: AskRecord;
-  readonly payloadText: string;
-  readonly attempt: number;
-  /**
-   * The memory that the intent counted on. An executor with another one turns the offer away as busy: it may be
-   * a copy that comes late, of an attempt that was settled while nobody here remembered it.
-   */
-  readonly registry: string | undefined;
-}
-
-/** Whether an offer counts on this memory; one that says nothing of it is taken. */
-export const isMeantFor = (registry: string, offer: Offer): boolean =>
-  offer.registry === undefined || offer.registry === registry;
-
-export type OfferReply =
-  | { readonly is: 'accepted' }
-  | { readonly is: 'busy'; readonly retryAfterMs?: number }
-  | { readonly is: 'refused'; readonly error: ErrorInfo }
-  | { readonly is: 'fenced' };
-
-/** An outcome with its result as text, before it is stored. */
-export type ExecutionOutcome =
-  | { readonly ok: true; readonly resultText: string; readonly usage?: UsedTokens }
-  | Exclude<Outcome, { readonly ok: true }>;
-
-export type ExecutionStatus =
-  | { readonly is: 'running' }
-  | { readonly is: 'ended'; readonly outcome: ExecutionOutcome }
-  /** It has ended, and how is no longer known. */
-  | { readonly is: 'forgotten' };
-
-export interface Inspection {
-  readonly registry: string;
-  /** The executor remembers every token it was offered since then. */
-  readonly rememberedSince: number;
-  readonly known: ReadonlyMap<string, ExecutionStatus>;
-}
-
-export type KillReply =
-  | { readonly is: 'ended'; readonly outcome: ExecutionOutcome }
-  /** The order has arrived; the end will be seen when it comes. */
-  | { readonly is: 'stopping' }
-  /** It was only to be buried, and runs: it was left alone. */
-  | { readonly is: 'running' }
-  /** Not known here; the token is refused from now on. */
-  | { readonly is: 'tombstoned'; readonly registry: string; readonly rememberedSince: number }
-  | { readonly is: 'fenced' };
-
-/** `bury` is for certainty that it does not run: where it does after all, nothing is to happen to it. */
-export type KillHow = 'end' | 'bury';
-
-/** One event of an execution, numbered from 1 by the executor itself. */
-export interface ExecutionEvent {
-  readonly n: number;
-  readonly type: 'started' | 'token' | 'metrics' | 'end' | 'error';
-  readonly data: unknown;
-  /** The data as its executor wrote it, where that is at hand: it is passed on without being written again. */
-  readonly text?: string;
-}
-
-/** A worker that is to be started. */
-export type WorkerOrder = { readonly id: string } & Pick<
-  WorkerRecord,
-  'pool' | 'device' | 'modelRef' | 'vramBytes' | 'vramGuessed' | 'slots' | 'contextLength'
->;
-
-/** Hears what pool managers say. */
-export interface PoolsListener {
-  /** With the way to each of its workers that can be reached. */
-  reported(report: PoolReport, workers: readonly Backend[]): void;
-  /** It has not answered for too long. */
-  lost(pool: string): void;
-  awaited(name: string, awaited: boolean): void;
-}
-
-/** The pool managers: every order may be repeated. What they refuse is thrown as an OrchdError. */
-export interface PoolManagers {
-  start(listener: PoolsListener): void;
-  stop(): Promise<void>;
-  startWorker(order: WorkerOrder, who: Commander): Promise<void>;
-  drainWorker(pool: string, worker: string, who: Commander): Promise<void>;
-  stopWorker(pool: string, worker: string, who: Commander): Promise<void>;
-  /** One has said where it is, and what it wants to be shown. */
-  register(url: string, secret: string | undefined, id: string): void;
-  /** A model with its revision and file pinned; undefined where no pool has it. */
-  resolve(ref: string): Promise<ResolvedModel | undefined>;
-  verify(
-    model: VerifyModel,
-    onProgress: (bytes: number, total: number) => void,
-  ): Promise<VerifyResult & { readonly pool: string }>;
-  /** A pool is gone for good. */
-  forgetPool(id: string): void;
-  /** A worker is gone: nothing will be asked of it any more. */
-  forget(backend: string): void;
-}
-
-/** How following an execution came to its end. */
-export type FollowEnd =
-  | { readonly is: 'ended'; readonly outcome: ExecutionOutcome }
-  | { readonly is: 'lost' };
-
-/**
- * Anything that executes. Every call is idempotent by token; a call that throws means: no answer, anything may
- * have happened.
- */
-export interface Backend {
-  readonly info: BackendInfo;
-  offer(offer: Offer): Promise<OfferReply>;
-  inspect(tokens: readonly string[], who: Commander): Promise<Inspection>;
-  /** Hands on the events after `from`, then says how it ended; `lost` when the signal asked it to stop. */
-  follow(
-    token: string,
-    from: number,
-    on: (event: ExecutionEvent) => void,
-    who: Commander,
-    signal?: AbortSignal,
-  ): Promise<FollowEnd>;
-  /** A token that is not known here is refused from now on; one that is known ends, unless it was only to be buried. */
-  kill(token: string, who: Commander, how?: KillHow): Promise<KillReply>;
-  /** After our commit: the executor may drop the result. */
-  ack(token: string, who: Commander): Promise<void>;
-  start?(): Promise<void>;
-  stop?(): Promise<void>;
 }

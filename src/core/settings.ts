@@ -1,13 +1,28 @@
 import type { BackoffPolicy } from '../kit/backoff.ts';
 import type { LimitSpec } from '../model/records.ts';
-import type { Device } from './admission/lease.ts';
-import type { LanePolicy } from './queue/lane.ts';
-import type { StateSettings } from './state/state.ts';
+
+/** A device whose memory is lent out by leases. */
+export interface LeaseDevice {
+  readonly index: number;
+  readonly memoryMb: number;
+}
+
+export interface StateSettings {
+  /** How long a kill may stay unconfirmed before the job goes on without it. */
+  readonly cancelDeadlineMs: number;
+  readonly failureCacheSize: number;
+}
+
+export interface LanePolicy {
+  /** Batch work that has waited this long gets at least one pick in `batchShare`. */
+  readonly batchMaxWaitMs: number;
+  readonly batchShare: number;
+}
 
 /** What the engine needs to know of the configuration. */
 export interface EngineSettings extends StateSettings, LanePolicy {
   /** What leases are given out of. */
-  readonly devices: readonly Device[];
+  readonly devices: readonly LeaseDevice[];
   readonly queueCapacity: number;
   readonly queueBytes: number;
   readonly queuePolicy: 'reject' | 'drop-lru';

@@ -173,6 +173,9 @@ export interface ModelRecord {
   readonly updatedAt: number;
 }
 
+/** What an operator says of a model. */
+export type ModelRegistration = Omit<ModelRecord, 'v' | 'state' | 'verified' | 'createdAt' | 'updatedAt'>;
+
 export interface Verification {
   readonly at: number;
   readonly pool: string;

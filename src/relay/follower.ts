@@ -6,7 +6,7 @@
  * F2  A new attempt is announced by `reset` when something of an earlier one was shown.
  * F3  The end comes last, and once.
  */
-import type { ExecutionEvent, FollowEnd } from '../core/ports.ts';
+import type { ExecutionEvent, FollowEnd } from '../core/ports/backend.ts';
 import { type ExecutionLog, LoggedEvent, type RelayedEvent } from './execution-log.ts';
 
 export interface Sink {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ExecutionEvent, FollowEnd } from '../core/ports.ts';
+import type { ExecutionEvent, FollowEnd } from '../core/ports/backend.ts';
 import type { RelayedEvent } from './execution-log.ts';
 import type { Cursor, Follower, ReadSource, Sink } from './follower.ts';
 import { Relay } from './relay.ts';

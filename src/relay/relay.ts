@@ -2,7 +2,7 @@
  * From the executors' logs to any number of followers. A follower is told of new events once per turn of the
  * loop, so that many small events become one write; a slow one never holds up an executor, a commit or another.
  */
-import type { ExecutionEvent } from '../core/ports.ts';
+import type { ExecutionEvent } from '../core/ports/backend.ts';
 import { ExecutionLog, type RelayedEvent } from './execution-log.ts';
 import { type Cursor, Follower, type ReadSource, type Sink } from './follower.ts';
 

@@ -1,6 +1,6 @@
 /** The end of a brain in good order. */
-import type { Backend } from '../core/ports.ts';
 import type { Env } from '../kit/env/env.ts';
+import type { BackendDirectory } from './backend-directory.ts';
 import type { Loop } from './loop.ts';
 
 const LOOK_MS = 10;
@@ -12,7 +12,7 @@ const LOOK_MS = 10;
 export async function drain(
   env: Env,
   loop: Loop,
-  backends: ReadonlyMap<string, Backend>,
+  backends: BackendDirectory,
   atMostMs: number,
 ): Promise<void> {
   if (loop.failure) return;
@@ -40,7 +40,7 @@ function atMost(env: Env, ms: number, promise: Promise<unknown>): Promise<void> 
   });
 }
 
-function holdsFragileWork({ engine }: Loop, backends: ReadonlyMap<string, Backend>): boolean {
+function holdsFragileWork({ engine }: Loop, backends: BackendDirectory): boolean {
   for (const { open } of engine.state.open.values()) {
     const backend = open && backends.get(open.backend);
     // Of an unknown one nothing more will be heard.

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PoolKit } from '../../test/fakes/pool-engine.ts';
 import { VirtualEnv } from '../../test/flow/virtual-env.ts';
-import type { EngineEvent } from '../core/events.ts';
-import type { Backend, Inspection } from '../core/ports.ts';
-import type { BackendInfo } from '../core/queue/fleet.ts';
+import type { EngineEvent } from '../core/engine/areas.ts';
+import type { Backend, BackendInfo, Inspection } from '../core/ports/backend.ts';
 import { realEnv } from '../kit/env/real.ts';
+import { BackendDirectory } from './backend-directory.ts';
 import { Effects } from './effects.ts';
 
 /** A job whose worker has to be asked what became of it. */
@@ -18,7 +18,13 @@ function lostJob(): { kit: PoolKit; name: string; info: BackendInfo } {
   kit.accept('a');
   kit.lose('a');
   const name = kit.workerOf('a');
-  return { kit, name, info: kit.engine.state.fleet.backends.get(name)!.info };
+  return { kit, name, info: kit.engine.queue.fleet.backends.get(name)!.info };
+}
+
+function directoryOf(backend: Backend): BackendDirectory {
+  const directory = new BackendDirectory((plain) => plain);
+  directory.put(backend);
+  return directory;
 }
 
 test('a worker that is gone does not come back by what it said before', async () => {
@@ -31,13 +37,13 @@ test('a worker that is gone does not come back by what it said before', async ()
     engine: kit.engine,
     loop: { post: (event: EngineEvent) => posted.push(event) } as never,
     bodies: undefined as never,
-    backends: new Map([[name, backend]]),
+    backends: directoryOf(backend),
     holderLostMs: 1000,
     onEvent: () => undefined,
   });
   effects.update(kit.job('a'));
   kit.dies('p', name.slice('p/'.length));
-  assert.equal(kit.engine.state.fleet.backends.has(name), false);
+  assert.equal(kit.engine.queue.fleet.backends.has(name), false);
   said.resolve({ registry: info.registry, rememberedSince: 0, known: new Map() });
   await said.promise;
   await new Promise((resolve) => setImmediate(resolve));
@@ -61,7 +67,7 @@ test('one question without an answer does not make a backend unreachable that ha
     engine: kit.engine,
     loop: { post: (event: EngineEvent) => posted.push(event), ask: async () => undefined } as never,
     bodies: undefined as never,
-    backends: new Map([[name, { info, inspect } as unknown as Backend]]),
+    backends: directoryOf({ info, inspect } as unknown as Backend),
     holderLostMs: 5000,
     onEvent: () => undefined,
   });

@@ -7,25 +7,28 @@
 
 import { afterOutput } from '../core/attempts/ending.ts';
 import { mayBeSpared } from '../core/attempts/progress.ts';
-import { due, dueFor, type Effect, type EffectKind } from '../core/due.ts';
-import type { Engine } from '../core/engine.ts';
-import type { Finding, KillAnswer, Outcome, UsedTokens } from '../core/events.ts';
-import {
-  type Backend,
-  type Commander,
-  commanderOf,
-  type ExecutionEvent,
-  type ExecutionOutcome,
-  type Inspection,
-  type KillReply,
-  type OfferReply,
-} from '../core/ports.ts';
+import type { Finding, KillAnswer } from '../core/attempts/reports.ts';
+import { due, dueFor, type Effect, type EffectKind } from '../core/engine/due.ts';
+import type { Engine } from '../core/engine/engine.ts';
+import type {
+  Backend,
+  ExecutionEvent,
+  ExecutionOutcome,
+  Inspection,
+  KillReply,
+  OfferReply,
+  Outcome,
+  UsedTokens,
+} from '../core/ports/backend.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
+import { commanderOf } from '../core/state/state.ts';
 import { backoffMs } from '../kit/backoff.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
 import type { Env } from '../kit/env/env.ts';
 import { errorInfo, OrchdError } from '../model/errors.ts';
 import type { AttemptRecord, Body, Change } from '../model/records.ts';
+import type { Commander } from '../model/worker-wire.ts';
+import type { BackendDirectory } from './backend-directory.ts';
 import type { Bodies } from './bodies.ts';
 import type { Loop } from './loop.ts';
 
@@ -39,7 +42,7 @@ interface Reading {
   from: number;
   since: number;
   tries: number;
-  spoke: boolean;
+  hasOutput: boolean;
 }
 
 export interface EffectsParts {
@@ -47,7 +50,7 @@ export interface EffectsParts {
   readonly engine: Engine;
   readonly loop: Loop;
   readonly bodies: Bodies;
-  readonly backends: ReadonlyMap<string, Backend>;
+  readonly backends: BackendDirectory;
   readonly holderLostMs: number;
   readonly onEvent: (entry: JobEntry, event: ExecutionEvent) => void;
 }
@@ -71,7 +74,7 @@ export class Effects {
 
   /** Starts what is due for one job; its records are durable. */
   update(entry: JobEntry): void {
-    const effect = dueFor(this.#parts.engine.state, entry);
+    const effect = dueFor(this.#parts.engine, entry);
     if (effect?.kind !== 'offer') this.#offering.delete(entry);
     if (!entry.open) this.#following.delete(entry);
     if (effect) this.#begin(effect);
@@ -79,10 +82,10 @@ export class Effects {
 
   /** Finds everything that should be under way and is not. */
   sweep(durableSeq: number): void {
-    for (const effect of due(this.#parts.engine.state)) {
+    for (const effect of due(this.#parts.engine)) {
       if (effect.after <= durableSeq) this.#begin(effect);
     }
-    for (const { up, info } of this.#parts.engine.state.fleet.backends.values())
+    for (const { up, info } of this.#parts.engine.queue.fleet.backends.values())
       if (!up) this.#probe(info.name);
   }
 
@@ -153,7 +156,7 @@ export class Effects {
   #isDue(token: string, kind: EffectKind): boolean {
     const { state } = this.#parts.engine;
     const entry = state.open.get(token);
-    return !this.#stopped && entry !== undefined && dueFor(state, entry)?.kind === kind;
+    return !this.#stopped && entry !== undefined && dueFor(this.#parts.engine, entry)?.kind === kind;
   }
 
   /** Once: an offer that gets no answer makes the attempt unknown, and then it is asked about. */
@@ -260,7 +263,7 @@ export class Effects {
       from: 0,
       since: this.#parts.env.clock.monotonic(),
       tries: 1,
-      spoke: false,
+      hasOutput: false,
     });
   }
 
@@ -272,7 +275,7 @@ export class Effects {
       if (event.n <= reading.from || entry.token !== token || this.#stopped) return;
       reading.from = event.n;
       reading.since = env.clock.monotonic();
-      if (event.type === 'token' && !reading.spoke) this.#spoke(reading);
+      if (event.type === 'token' && !reading.hasOutput) this.#noteOutput(reading);
       onEvent(entry, event);
     };
     backend.follow(token, reading.from, hear, this.#who()).then(
@@ -282,10 +285,10 @@ export class Effects {
   }
 
   /** Worth telling only where it decides whether another try may follow. */
-  #spoke(reading: Reading): void {
-    reading.spoke = true;
+  #noteOutput(reading: Reading): void {
+    reading.hasOutput = true;
     const { entry, token } = reading;
-    if (afterOutput(entry.ask) === 'fail') this.#parts.loop.post({ type: 'spoke', token });
+    if (afterOutput(entry.ask) === 'fail') this.#parts.loop.post({ type: 'output', token });
   }
 
   #readAgain(reading: Reading): void {
@@ -336,7 +339,7 @@ export class Effects {
 
   /** It answers; and where its memory is another one by now, later attempts must be judged by that one. */
   #heard(backend: Backend, registry: string): void {
-    const known = this.#parts.engine.state.fleet.backends.get(backend.info.name);
+    const known = this.#parts.engine.queue.fleet.backends.get(backend.info.name);
     // A worker that has gone since it was asked must not come back by what it said before.
     if (!known) return;
     if (known.info.registry !== registry) {

@@ -1,13 +1,15 @@
 /** Joins jobs and the relay: who follows a job hears its executor, and its end once that is durable. */
 
-import type { Backend, Commander, ExecutionEvent } from '../core/ports.ts';
+import type { ExecutionEvent } from '../core/ports/backend.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { Env } from '../kit/env/env.ts';
 import { tokenOf } from '../model/records.ts';
 import { isOpen, isTerminal } from '../model/states.ts';
+import type { Commander } from '../model/worker-wire.ts';
 import type { RelayedEvent } from '../relay/execution-log.ts';
 import type { Cursor, Follower, ReadSource, Sink } from '../relay/follower.ts';
 import { Relay } from '../relay/relay.ts';
+import type { BackendDirectory } from './backend-directory.ts';
 import type { JobView } from './view.ts';
 
 /** Remembered of each running attempt, for followers that come late or fall behind. */
@@ -33,7 +35,7 @@ export function cursorOf(id: string): Cursor | Ended | undefined {
 
 export interface FollowingParts {
   readonly env: Env;
-  readonly backends: ReadonlyMap<string, Backend>;
+  readonly backends: BackendDirectory;
   readonly who: () => Commander;
 }
 

@@ -5,7 +5,6 @@
  */
 import type {
   Backend,
-  Commander,
   ExecutionEvent,
   FollowEnd,
   Inspection,
@@ -13,9 +12,10 @@ import type {
   KillReply,
   Offer,
   OfferReply,
-} from '../core/ports.ts';
+} from '../core/ports/backend.ts';
 import type { Timers } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
+import type { Commander } from '../model/worker-wire.ts';
 
 const LOOK_MS = 50;
 

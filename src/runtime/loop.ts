@@ -6,8 +6,8 @@
  * L3  Reports of executors and orders of people go before new submissions.
  * L4  When the store fails, or the engine throws, the loop stops for good and every waiting caller is told.
  */
-import type { Engine, Reply, Steps } from '../core/engine.ts';
-import type { EngineEvent } from '../core/events.ts';
+import type { EngineEvent, Reply, ReplyTo } from '../core/engine/areas.ts';
+import type { Engine, Steps } from '../core/engine/engine.ts';
 import type { Store } from '../core/ports.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
@@ -82,9 +82,12 @@ export class Loop {
     this.#enqueue({ event, resolve: undefined, reject: undefined });
   }
 
-  ask(event: EngineEvent): Promise<Reply> {
+  /** The reply to an event, once it is durable. A refusal is a reply. */
+  ask<E extends EngineEvent>(event: E): Promise<ReplyTo<E['type']>> {
     if (this.#failure) return Promise.reject(this.#failure);
-    return new Promise((resolve, reject) => this.#enqueue({ event, resolve, reject }));
+    return new Promise((resolve, reject) =>
+      this.#enqueue({ event, resolve: resolve as (reply: Reply) => void, reject }),
+    );
   }
 
   /** Resolves when this sequence is durable: what a reader is told must not be taken back. */

@@ -2,10 +2,13 @@
  * The brain as a service: engine, loop, store and effects put together, and the calls that callers make.
  */
 
-import { Engine, type Reply } from '../core/engine.ts';
-import type { EngineEvent, ResolveAs } from '../core/events.ts';
-import { type Backend, bundleOf, commanderOf, type PoolManagers } from '../core/ports.ts';
+import type { ResolveAs } from '../core/attempts/operator-commands.ts';
+import type { EngineEvent, Reply } from '../core/engine/areas.ts';
+import { Engine } from '../core/engine/engine.ts';
+import type { PoolManagers } from '../core/ports/pools.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
+import { bundleOf } from '../core/state/job-entry.ts';
+import { commanderOf } from '../core/state/state.ts';
 import { checker } from '../kit/check.ts';
 import type { Cancel } from '../kit/env/env.ts';
 import { every } from '../kit/every.ts';
@@ -14,35 +17,39 @@ import { Service } from '../kit/service.ts';
 import { OrchdError } from '../model/errors.ts';
 import { DEFAULT_TENANT } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
-import { ListRequest, ResolveRequest, type SubmitRequest } from '../model/submit.ts';
+import { type ListRequest, ResolveRequest, type SubmitRequest } from '../model/submit.ts';
 import type { Cursor, Follower, Sink } from '../relay/follower.ts';
+import { BackendDirectory } from './backend-directory.ts';
 import { Bodies } from './bodies.ts';
 import { BrainClock } from './brain-clock.ts';
-import { CatalogDesk, LimitDesk, PoolDesk, SessionDesk } from './desks.ts';
+import { CatalogCommands, LeaseCommands, LimitCommands, PoolCommands, SessionCommands } from './commands.ts';
 import { drain } from './drain.ts';
 import { Effects, storeFailure } from './effects.ts';
 import { cursorOf, Following, FROM_THE_START } from './following.ts';
 import { GuardedBackend } from './guarded.ts';
+import { JobEnds } from './job-ends.ts';
 import { EventQueue, type JobEvent } from './job-events.ts';
-import { LeaseDesk } from './leases.ts';
-import { type JobPage, listJobs } from './listing.ts';
+import type { JobPage } from './listing.ts';
 import { Loop } from './loop.ts';
-import type { Observer, OrchestratorParts, RuntimeSettings } from './parts.ts';
-import { type Caller, checkTenant, jsonText, uidFor } from './prepare.ts';
+import { type Observed, type Observer, observedIn } from './observer.ts';
+import type { OrchestratorParts, RuntimeSettings } from './parts.ts';
+import { type Caller, jsonText, uidFor } from './prepare.ts';
 import { Provisioning } from './provisioning.ts';
 import { Purge } from './purge.ts';
+import { Reads } from './reads.ts';
+import { Sources } from './sources.ts';
 import { Submissions, type SubmitOutcome, type Submitted } from './submissions.ts';
-import { type JobView, viewOf, viewOfBundle } from './view.ts';
+import type { JobView } from './view.ts';
 import { Waiters } from './waiters.ts';
 
 export type { Observer, OrchestratorParts, RuntimeSettings };
 
-const checkList = checker(ListRequest);
 const checkResolve = checker(ResolveRequest);
 
 export class Orchestrator extends Service {
   readonly #parts: OrchestratorParts;
-  readonly #backends: Map<string, Backend>;
+  readonly #backends: BackendDirectory;
+  readonly #sources: Sources;
   readonly #provisioning: Provisioning | undefined;
   readonly #engine: Engine;
   readonly #loop: Loop;
@@ -53,11 +60,16 @@ export class Orchestrator extends Service {
   readonly #purge: Purge;
   readonly #following: Following;
   readonly #waiters = new Waiters();
-  readonly leases: LeaseDesk;
-  readonly catalog: CatalogDesk;
-  readonly sessions: SessionDesk;
-  readonly pools: PoolDesk;
-  readonly limits: LimitDesk;
+  readonly #observed: Observed;
+  /** Every question about what the brain knows. */
+  readonly reads: Reads;
+  /** Says when jobs have ended, after that is durable. */
+  readonly ends = new JobEnds();
+  readonly leases: LeaseCommands;
+  readonly catalog: CatalogCommands;
+  readonly sessions: SessionCommands;
+  readonly pools: PoolCommands;
+  readonly limits: LimitCommands;
   /** Whether each job that the present flush brought to its end was handed to the history. */
   #allOffered = true;
   /** Recovered, and able to commit. */
@@ -68,9 +80,10 @@ export class Orchestrator extends Service {
     super();
     const { env, store, settings } = parts;
     this.#parts = parts;
-    const guard = (backend: Backend): Backend =>
-      new GuardedBackend(backend, env.timers, settings.holderLostMs, () => store.holds());
-    this.#backends = new Map(parts.backends.map((backend) => [backend.info.name, guard(backend)]));
+    this.#backends = new BackendDirectory(
+      (backend) => new GuardedBackend(backend, env.timers, settings.holderLostMs, () => store.holds()),
+    );
+    for (const backend of parts.backends) this.#backends.put(backend);
     this.#engine = new Engine({ settings: settings.engine, random: () => env.random.next() });
     this.#clock = new BrainClock(env.clock);
     this.#clock.onStep = (byMs) =>
@@ -81,25 +94,38 @@ export class Orchestrator extends Service {
       changed: (changes, now) => {
         this.#effects.acknowledge(changes);
         this.#provisioning?.changed(changes);
-        parts.observer?.changed(changes, now, this.#engine.state);
+        this.ends.changed(changes);
+        parts.observer?.changed(changes, now, this.#observed);
       },
       failed: (error) => this.#failed(error),
     });
     this.#purge = new Purge(this.#loop, store, this.#clock, settings.historyMs);
-    this.leases = new LeaseDesk(this.#loop, this.#engine, this.#clock, env.random, () => store.holds());
-    this.catalog = new CatalogDesk(this.#loop, this.#engine);
-    this.sessions = new SessionDesk(this.#loop, this.#engine);
-    this.pools = new PoolDesk(this.#loop, this.#engine);
-    this.limits = new LimitDesk(this.#loop, this.#engine);
+    this.#observed = observedIn(this.#engine);
+    this.reads = new Reads({
+      engine: this.#engine,
+      loop: this.#loop,
+      store,
+      bodies: this.#bodies,
+      clock: this.#clock,
+    });
+    this.leases = new LeaseCommands(this.#loop, this.#engine, this.#clock, env.random, () => store.holds());
+    this.catalog = new CatalogCommands(this.#loop, this.#engine);
+    this.sessions = new SessionCommands(this.#loop, this.#engine);
+    this.pools = new PoolCommands(this.#loop, this.#engine);
+    this.limits = new LimitCommands(this.#loop, this.#engine);
+    this.#sources = new Sources({
+      sources: [...(parts.managers ? [parts.managers] : []), ...(parts.sources ?? [])],
+      directory: this.#backends,
+      loop: this.#loop,
+    });
     this.#provisioning =
       parts.managers &&
       new Provisioning({
         env,
         engine: this.#engine,
         loop: this.#loop,
-        backends: this.#backends,
+        directory: this.#backends,
         managers: parts.managers,
-        guard,
         mayAct: () => store.holds(),
       });
     this.#submissions = new Submissions({
@@ -135,9 +161,9 @@ export class Orchestrator extends Service {
     return this.#loop.failed;
   }
 
-  /** For tests and metrics: the engine's state, which only the engine may change. */
-  get engine(): Engine {
-    return this.#engine;
+  /** For tests of what is inside: nothing else looks past `reads`. */
+  static engineOf(orchestrator: Orchestrator): Engine {
+    return orchestrator.#engine;
   }
 
   protected async onStart(): Promise<void> {
@@ -155,6 +181,7 @@ export class Orchestrator extends Service {
     this.#timers.push(every(env.timers, this.#parts.settings.sweepIntervalMs, () => this.#sweep()));
     this.#timers.push(every(env.timers, this.#parts.settings.purgeIntervalMs, () => this.#purgeNow()));
     this.#provisioning?.start();
+    this.#sources.start();
     // Nothing is asked of them before: which of them are at this node is known only then.
     Promise.all(known).then(() => this.#sweep(), ignore);
   }
@@ -162,7 +189,8 @@ export class Orchestrator extends Service {
   protected async onStop(): Promise<void> {
     if (this.#begun) await drain(this.#parts.env, this.#loop, this.#backends, this.#parts.settings.drainMs);
     for (const cancel of this.#timers) cancel();
-    await this.#provisioning?.stop();
+    this.#provisioning?.stop();
+    await this.#sources.stop();
     this.#effects.stop();
     this.#loop.stop();
     this.#following.closeAll();
@@ -186,21 +214,12 @@ export class Orchestrator extends Service {
 
   async get(jobId: string, tenant = DEFAULT_TENANT): Promise<JobView> {
     this.#assertOpen();
-    const uid = uidFor(tenant, jobId);
-    const entry = this.#engine.state.jobs.get(uid);
-    if (entry) return this.#fullView(entry);
-    const bundle = await this.#parts.store.history.get(uid);
-    if (!bundle) throw new OrchdError('NOT_FOUND', `there is no job "${jobId}"`);
-    return { ...viewOfBundle(bundle), ...(await this.#result(bundle.job.result)) };
+    return this.reads.job(jobId, tenant);
   }
 
   async list(request: ListRequest = {}, tenant = DEFAULT_TENANT): Promise<JobPage> {
     this.#assertOpen();
-    checkTenant(tenant);
-    const { state } = this.#engine;
-    const { seq } = state;
-    const page = listJobs(state, this.#parts.store.history, checkList(request), tenant, this.#clock.now());
-    return (await Promise.all([page, this.#loop.durable(seq)]))[0];
+    return this.reads.jobs(request, tenant);
   }
 
   /** The job when it has ended. */
@@ -291,18 +310,6 @@ export class Orchestrator extends Service {
     throw reply;
   }
 
-  async #fullView(entry: JobEntry): Promise<JobView> {
-    const view = viewOf(this.#engine.state, entry, this.#clock.now());
-    const { seq, job } = entry;
-    // Told as it was seen, and not before all of that is durable.
-    await this.#loop.durable(seq);
-    return job.result === undefined ? view : { ...view, ...(await this.#result(job.result)) };
-  }
-
-  async #result(body: JobEntry['job']['result']): Promise<{ result?: unknown }> {
-    return body === undefined ? {} : { result: JSON.parse(await this.#bodies.read(body)) };
-  }
-
   #storeEvents() {
     return {
       durable: (seq: number) => {
@@ -349,10 +356,10 @@ export class Orchestrator extends Service {
     const { result } = entry.job;
     // At once where the result is at hand: those who wait then share the flush of what they do next.
     if (result === undefined || typeof result === 'string') {
-      const view = viewOf(this.#engine.state, entry, this.#clock.now());
+      const view = this.reads.entryNow(entry);
       return tell(result === undefined ? view : { ...view, result: JSON.parse(result) });
     }
-    this.#fullView(entry).then(tell, (error: Error) => {
+    this.reads.entry(entry).then(tell, (error: Error) => {
       this.#parts.logger?.error('an end could not be told', { job_id: uid, reason: placeOf(error) });
       this.#waiters.reject(uid, error);
       this.#following.close(uid);

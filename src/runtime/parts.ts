@@ -1,12 +1,12 @@
 /** What an orchestrator is made of. */
 
-import type { Backend, PoolManagers, Store } from '../core/ports.ts';
+import type { Backend, BackendSource } from '../core/ports/backend.ts';
+import type { PoolManagers } from '../core/ports/pools.ts';
+import type { Store } from '../core/ports.ts';
 import type { EngineSettings } from '../core/settings.ts';
-import type { JobEntry } from '../core/state/job-entry.ts';
-import type { State } from '../core/state/state.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
-import type { Change } from '../model/records.ts';
+import type { Observer } from './observer.ts';
 
 export interface RuntimeSettings {
   readonly engine: EngineSettings;
@@ -22,14 +22,11 @@ export interface OrchestratorParts {
   readonly env: Env;
   readonly store: Store;
   readonly backends: readonly Backend[];
+  /** Where further backends come from. */
+  readonly sources?: readonly BackendSource[];
+  /** A source too, of workers that can be started and stopped. */
   readonly managers?: PoolManagers;
   readonly settings: RuntimeSettings;
   readonly logger?: Logger;
   readonly observer?: Observer;
-}
-
-/** Hears of changes once they are durable, and of what was there at the start. */
-export interface Observer {
-  recovered(jobs: Iterable<JobEntry>): void;
-  changed(changes: readonly Change[], now: number, state: State): void;
 }

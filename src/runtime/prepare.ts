@@ -1,5 +1,5 @@
 /** From a request to a checked submission: everything that can be decided without the state. */
-import type { Submission } from '../core/events.ts';
+import type { Submission } from '../core/admission/submission.ts';
 import { checker } from '../kit/check.ts';
 import { excessOf, MAX_DEPTH, MAX_VALUES } from '../kit/depth.ts';
 import { stableHash } from '../kit/hash.ts';

@@ -1,25 +1,25 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PoolKit } from '../../test/fakes/pool-engine.ts';
-import type { EngineEvent } from '../core/events.ts';
-import type { Backend } from '../core/ports.ts';
-import { infoOf } from '../core/workers/reconcile.ts';
+import type { EngineEvent } from '../core/engine/areas.ts';
+import type { Backend } from '../core/ports/backend.ts';
+import { workerInfo } from '../core/ports/pools.ts';
 import { realEnv } from '../kit/env/real.ts';
+import { BackendDirectory } from './backend-directory.ts';
 import { Provisioning, type ProvisioningParts } from './provisioning.ts';
 
 /** The ways to workers beside a real engine, which hears what was posted when it is told to. */
 class Ways {
   readonly kit = new PoolKit();
-  readonly backends = new Map<string, Backend>();
+  readonly directory = new BackendDirectory((backend) => backend);
   readonly forgotten: string[] = [];
   readonly #posted: EngineEvent[] = [];
   readonly provisioning = new Provisioning({
     env: realEnv(),
     engine: this.kit.engine,
     loop: { post: (event: EngineEvent) => this.#posted.push(event) },
-    backends: this.backends,
+    directory: this.directory,
     managers: { forget: (name: string) => this.forgotten.push(name), stopWorker: async () => undefined },
-    guard: (backend: Backend) => backend,
     mayAct: () => true,
   } as unknown as ProvisioningParts);
 
@@ -34,8 +34,8 @@ class Ways {
     this.kit.pools.get(pool)?.workers.clear();
     if (worker !== undefined) this.kit.carryOut('start', worker, record as never);
     const report = this.kit.reportOf(pool);
-    const ways = report.workers.map((each) => ({ info: infoOf({ report }, each) }) as Backend);
-    this.provisioning.reported(report, ways);
+    for (const each of report.workers) this.directory.put({ info: workerInfo(report, each) } as Backend);
+    this.provisioning.reported(report);
   }
 
   hear(): void {
@@ -44,7 +44,7 @@ class Ways {
 
   sweep(): readonly string[] {
     this.provisioning.sweep();
-    return [...this.backends.keys()];
+    return [...this.directory.values()].map(({ info }) => info.name);
   }
 }
 

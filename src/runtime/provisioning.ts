@@ -2,13 +2,16 @@
  * Carries out what was decided about workers, and hands on what pool managers say. For each worker there is at most
  * one order under way; one that gets no answer is given again for as long as it is due.
  */
-import { dueWorkers, type WorkerEffect } from '../core/due.ts';
-import type { Engine } from '../core/engine.ts';
-import { type Backend, commanderOf, type PoolManagers, type PoolsListener } from '../core/ports.ts';
-import { backendOf, type PoolReport } from '../core/state/pools.ts';
+
+import { dueWorkers, type WorkerEffect } from '../core/engine/due.ts';
+import type { Engine } from '../core/engine/engine.ts';
+import type { PoolManagers, PoolReport, PoolsListener } from '../core/ports/pools.ts';
+import { workerBackend } from '../core/ports/pools.ts';
+import { commanderOf } from '../core/state/state.ts';
 import type { Env } from '../kit/env/env.ts';
 import { toOrchdError } from '../model/errors.ts';
 import type { Change } from '../model/records.ts';
+import type { BackendDirectory } from './backend-directory.ts';
 import type { Loop } from './loop.ts';
 
 /** An order that was heard shows in the next report; until then it is not repeated. */
@@ -30,10 +33,8 @@ export interface ProvisioningParts {
   readonly env: Env;
   readonly engine: Engine;
   readonly loop: Loop;
-  /** Shared with those who offer and follow. */
-  readonly backends: Map<string, Backend>;
+  readonly directory: BackendDirectory;
   readonly managers: PoolManagers;
-  readonly guard: (backend: Backend) => Backend;
   /** Whether it is certain that no other brain leads. */
   readonly mayAct: () => boolean;
 }
@@ -41,8 +42,6 @@ export interface ProvisioningParts {
 export class Provisioning implements PoolsListener {
   readonly #parts: ProvisioningParts;
   readonly #acting = new Set<string>();
-  /** The way to a worker, before it was guarded: another one takes its place. */
-  readonly #ways = new Map<string, Backend>();
   /** Those that the fleet has known: one that it does not know yet is about to come. */
   readonly #shown = new Set<string>();
   /** What each pool has said last, and whether the engine has heard it. */
@@ -54,22 +53,15 @@ export class Provisioning implements PoolsListener {
   }
 
   start(): void {
-    this.#parts.managers.start(this);
+    this.#parts.managers.watch(this);
   }
 
-  async stop(): Promise<void> {
+  stop(): void {
     this.#stopped = true;
-    await this.#parts.managers.stop();
   }
 
-  reported(report: PoolReport, workers: readonly Backend[]): void {
+  reported(report: PoolReport): void {
     if (this.#stopped) return;
-    for (const worker of workers) {
-      const { name } = worker.info;
-      if (this.#ways.get(name) === worker) continue;
-      this.#ways.set(name, worker);
-      this.#parts.backends.set(name, this.#parts.guard(worker));
-    }
     this.#said.set(report.id, { report, heard: false });
     this.#parts.loop.post({ type: 'pool', report });
   }
@@ -119,11 +111,13 @@ export class Provisioning implements PoolsListener {
   }
 
   #forgetGone(): void {
-    const { fleet } = this.#parts.engine.state;
+    const { fleet } = this.#parts.engine.queue;
     this.#noteHeard();
-    for (const [name, way] of this.#ways) {
+    for (const { info } of [...this.#parts.directory.values()]) {
+      const { name, home } = info;
+      if (home === undefined) continue;
       if (fleet.backends.has(name)) this.#shown.add(name);
-      else if (this.#shown.delete(name) || this.#isPassed(way)) this.#forget(name);
+      else if (this.#shown.delete(name) || this.#isPassed(name, home.pool)) this.#forget(name);
     }
   }
 
@@ -138,17 +132,14 @@ export class Provisioning implements PoolsListener {
   }
 
   /** It came and went unseen, or never was its pool's to show: nothing is left to be heard that could show it. */
-  #isPassed({ info }: Backend): boolean {
-    const pool = info.home?.pool;
-    if (pool === undefined) return false;
+  #isPassed(name: string, pool: string): boolean {
     const said = this.#said.get(pool);
     if (!said) return true;
-    return said.heard && !said.report.workers.some(({ id }) => backendOf(pool, id) === info.name);
+    return said.heard && !said.report.workers.some(({ id }) => workerBackend(pool, id) === name);
   }
 
   #forget(name: string): void {
-    this.#ways.delete(name);
-    this.#parts.backends.delete(name);
+    this.#parts.directory.delete(name);
     this.#parts.managers.forget(name);
   }
 }

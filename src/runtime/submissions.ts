@@ -1,8 +1,9 @@
 /** From requests to admitted jobs: checks, bodies and the look into the history before the engine decides. */
-import type { SubmitAnswer } from '../core/admission/submit.ts';
-import type { Engine } from '../core/engine.ts';
-import type { EndedJob, Submission } from '../core/events.ts';
-import type { Store } from '../core/ports.ts';
+
+import type { Submission } from '../core/admission/submission.ts';
+import type { Engine } from '../core/engine/engine.ts';
+import type { SubmitAnswer } from '../core/engine/jobs.ts';
+import type { EndedJob, Store } from '../core/ports.ts';
 import { Budget } from '../kit/budget.ts';
 import type { Env } from '../kit/env/env.ts';
 import { IdMaker } from '../kit/ids.ts';

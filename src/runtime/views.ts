@@ -1,8 +1,14 @@
-/** Models, sessions and pools in the words of the HTTP surface. */
-import { backendOf, type PoolEntry, type ReportedWorker } from '../core/state/pools.ts';
+/** Models, sessions, pools, backends and leases in the words of the HTTP surface. */
+
+import type { ReportedWorker } from '../core/ports/pools.ts';
+import { workerBackend } from '../core/ports/pools.ts';
+import type { BackendEntry } from '../core/queue/fleet.ts';
+import type { HeldLease } from '../core/state/leases.ts';
+import type { PoolEntry } from '../core/state/pools.ts';
 import type { State } from '../core/state/state.ts';
+import type { EngineView } from '../core/turn.ts';
 import { workerReasonText } from '../model/causes.ts';
-import type { ModelRecord, SessionRecord } from '../model/records.ts';
+import type { Labels, ModelRecord, SessionRecord } from '../model/records.ts';
 
 export interface ModelView {
   readonly model_id: string;
@@ -77,7 +83,8 @@ export interface PoolView {
   readonly workers: readonly object[];
 }
 
-export function poolView(state: State, pool: PoolEntry): PoolView {
+export function poolView(view: EngineView, pool: PoolEntry): PoolView {
+  const { state } = view;
   const { report } = pool;
   const order = state.tables.pool.get(report.id);
   return {
@@ -93,7 +100,7 @@ export function poolView(state: State, pool: PoolEntry): PoolView {
       status: ok ? 'ok' : 'error',
       reason: reason ?? null,
     })),
-    workers: report.workers.map((worker) => workerView(state, report.id, worker)),
+    workers: report.workers.map((worker) => workerView(view, report.id, worker)),
   };
 }
 
@@ -107,9 +114,9 @@ function statusOf(pool: PoolEntry, draining: boolean): PoolView['status'] {
 }
 
 /** Its status as the brain sees it: one that is to go is draining, whatever its pool says yet. */
-function workerView(state: State, pool: string, worker: ReportedWorker): object {
+function workerView({ state, queue }: EngineView, pool: string, worker: ReportedWorker): object {
   const record = state.workers.get(worker.id);
-  const active = state.fleet.usedSlots(backendOf(pool, worker.id));
+  const active = queue.fleet.usedSlots(workerBackend(pool, worker.id));
   const isLeaving = record?.state === 'draining' || record?.state === 'stopping';
   const isReady = worker.status === 'ready' || worker.status === 'busy';
   return {
@@ -125,3 +132,68 @@ function workerView(state: State, pool: string, worker: ReportedWorker): object 
     error: worker.error ?? null,
   };
 }
+
+export interface BackendView {
+  readonly name: string;
+  readonly kind: string;
+  readonly slots: number;
+  readonly used: number;
+  readonly up: boolean;
+  readonly types: readonly string[] | null;
+  readonly models: readonly string[] | null;
+  readonly labels: Labels;
+  readonly keeps_results: boolean;
+}
+
+export const backendView = ({ info, up, used }: BackendEntry): BackendView => ({
+  name: info.name,
+  kind: info.kind,
+  slots: info.slots,
+  used,
+  up,
+  types: info.types ?? null,
+  models: info.models ?? null,
+  labels: info.labels,
+  keeps_results: info.keepsResults,
+});
+
+export interface ModelName {
+  readonly id: string;
+  /** When it was registered; undefined for a model of a backend that the catalog does not know. */
+  readonly createdAt: number | undefined;
+}
+
+export function modelNames({ state: { catalog }, queue: { fleet } }: EngineView): ModelName[] {
+  const names = new Map<string, number | undefined>();
+  for (const { id, aliases, state, createdAt } of catalog.values()) {
+    if (state !== 'active') continue;
+    for (const name of [id, ...aliases]) names.set(name, createdAt);
+  }
+  for (const { info } of fleet.backends.values()) {
+    if (info.types && !info.types.includes('inference')) continue;
+    for (const name of info.models ?? []) if (!catalog.find(name)) names.set(name, undefined);
+  }
+  return Array.from(names, ([id, createdAt]) => ({ id, createdAt }));
+}
+
+export interface LeaseView {
+  readonly token: string;
+  readonly agent: string;
+  readonly mode: 'gpu' | 'cpu';
+  readonly gpu_index: number | null;
+  readonly min_memory_mb: number;
+  readonly fence: number;
+  readonly granted_at: number;
+  readonly expires_at: number;
+}
+
+export const leaseView = ({ id, record, until }: HeldLease): LeaseView => ({
+  token: id,
+  agent: record.agent,
+  mode: record.gpuIndex === undefined ? 'cpu' : 'gpu',
+  gpu_index: record.gpuIndex ?? null,
+  min_memory_mb: record.minMemoryMb,
+  fence: record.fence,
+  granted_at: record.grantedAt,
+  expires_at: until,
+});

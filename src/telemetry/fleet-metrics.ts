@@ -1,24 +1,18 @@
 /** Measurements of what runs the jobs: backends, workers, pools and their devices. */
 import { Counter, Gauge, type Registry } from 'prom-client';
-import { backendOf } from '../core/state/pools.ts';
-import type { State } from '../core/state/state.ts';
+import type { Figures } from '../runtime/figures.ts';
 import { histogram } from './buckets.ts';
 import type { Tally, WorkerCounts } from './tally.ts';
 
-export function fleetMetrics(state: State, tally: Tally, registry: Registry): void {
-  backendMetrics(state, tally, registry);
-  workerMetrics(state, registry);
+/** `figures` gives those of the scrape that is under way. */
+export function fleetMetrics(figures: () => Figures, tally: Tally, registry: Registry): void {
+  backendMetrics(figures, tally, registry);
+  workerMetrics(figures, registry);
   workerCounters(tally, registry);
-  poolMetrics(state, registry);
+  poolMetrics(figures, registry);
 }
 
-/** A worker by its own id, as in the log; any other backend by its name. */
-function workerId({ fleet }: State, name: string): string {
-  const home = fleet.backends.get(name)?.info.home;
-  return home ? name.slice(backendOf(home.pool, '').length) : name;
-}
-
-function backendMetrics(state: State, tally: Tally, registry: Registry): void {
+function backendMetrics(figures: () => Figures, tally: Tally, registry: Registry): void {
   const registers = [registry];
   new Counter({
     name: 'orchd_tasks_dispatched_total',
@@ -27,8 +21,9 @@ function backendMetrics(state: State, tally: Tally, registry: Registry): void {
     registers,
     collect() {
       this.reset();
+      const ids = new Map(figures().backends.map(({ name, workerId }) => [name, workerId]));
       for (const [name, outcomes] of tally.dispatched) {
-        const worker_id = workerId(state, name);
+        const worker_id = ids.get(name) ?? name;
         for (const [outcome, count] of Object.entries(outcomes)) this.inc({ worker_id, outcome }, count);
       }
     },
@@ -40,8 +35,7 @@ function backendMetrics(state: State, tally: Tally, registry: Registry): void {
     registers,
     collect() {
       this.reset();
-      for (const [name, { used }] of state.fleet.backends)
-        this.set({ worker_id: workerId(state, name) }, used);
+      for (const { workerId, used } of figures().backends) this.set({ worker_id: workerId }, used);
     },
   });
   new Gauge({
@@ -51,13 +45,12 @@ function backendMetrics(state: State, tally: Tally, registry: Registry): void {
     registers,
     collect() {
       this.reset();
-      for (const [name, { info }] of state.fleet.backends)
-        this.set({ worker_id: workerId(state, name) }, info.slots);
+      for (const { workerId, slots } of figures().backends) this.set({ worker_id: workerId }, slots);
     },
   });
 }
 
-function workerMetrics(state: State, registry: Registry): void {
+function workerMetrics(figures: () => Figures, registry: Registry): void {
   new Gauge({
     name: 'orchd_workers',
     help: 'Workers of pools, as they should be',
@@ -65,7 +58,7 @@ function workerMetrics(state: State, registry: Registry): void {
     registers: [registry],
     collect() {
       this.reset();
-      for (const { pool, modelRef, state: status } of state.workers.values())
+      for (const { pool, modelRef, state: status } of figures().workers)
         this.inc({ pool_id: pool, model_ref: modelRef, status });
     },
   });
@@ -101,7 +94,7 @@ const hasColdStarts = ([, { coldStartMs }]: [string, WorkerCounts]): boolean => 
 const coldStarts = ([model_ref, { coldStartMs }]: [string, WorkerCounts]) =>
   [{ model_ref }, coldStartMs] as const;
 
-function poolMetrics(state: State, registry: Registry): void {
+function poolMetrics(figures: () => Figures, registry: Registry): void {
   const registers = [registry];
   new Gauge({
     name: 'orchd_pool_up',
@@ -110,7 +103,7 @@ function poolMetrics(state: State, registry: Registry): void {
     registers,
     collect() {
       this.reset();
-      for (const [pool_id, { up }] of state.pools.known) this.set({ pool_id }, up ? 1 : 0);
+      for (const { id, up } of figures().pools) this.set({ pool_id: id }, up ? 1 : 0);
     },
   });
   const memory = (name: string, help: string, of: 'totalBytes' | 'availableBytes'): void => {
@@ -121,8 +114,8 @@ function poolMetrics(state: State, registry: Registry): void {
       registers,
       collect() {
         this.reset();
-        for (const [pool_id, { devices }] of state.pools.known)
-          for (const device of devices.values()) this.set({ pool_id, gpu_id: device.id }, device[of]);
+        for (const { id, devices } of figures().pools)
+          for (const device of devices) this.set({ pool_id: id, gpu_id: device.id }, device[of]);
       },
     });
   };

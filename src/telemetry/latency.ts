@@ -1,10 +1,10 @@
 /** How long jobs waited and ran, as far as their records say. */
-import type { JobEntry } from '../core/state/job-entry.ts';
 import type { JobRecord } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
+import type { ObservedJob } from '../runtime/observer.ts';
 
 /** Of a job that was claimed: from when it could have been started. After a try, or in a new life, that is later. */
-export function schedulingMs(entry: JobEntry, job: JobRecord, now: number): number {
+export function schedulingMs(entry: ObservedJob, job: JobRecord, now: number): number {
   const ready = Math.max(entry.readyAt, job.redrivenAt ?? 0);
   if (job.attempt === 1) return Math.max(0, now - ready);
   const former = entry.past?.findLast(({ n }) => n < job.attempt)?.endedAt ?? 0;
@@ -12,7 +12,7 @@ export function schedulingMs(entry: JobEntry, job: JobRecord, now: number): numb
 }
 
 /** Of a try that is over; undefined for a job that ended while it waited. */
-export function executionMs(entry: JobEntry, job: JobRecord): number | undefined {
+export function executionMs(entry: ObservedJob, job: JobRecord): number | undefined {
   if (job.backend === undefined || !(isTerminal(job.state) || job.state === 'failed')) return undefined;
   const attempt = entry.open?.n === job.attempt ? entry.open : entry.past?.findLast(isOf(job.attempt));
   const from = attempt?.acceptedAt ?? job.startedAt;

@@ -6,6 +6,7 @@ import { FAILED, FAILED_FOR_NOW, SETTINGS, SUCCESS } from '../../test/fakes/engi
 import { GB } from '../../test/fakes/pool-engine.ts';
 import { WatchedPools } from '../../test/fakes/watched-pools.ts';
 import { OrchdError } from '../model/errors.ts';
+import { observedIn } from '../runtime/observer.ts';
 import { Metrics } from './metrics.ts';
 import { Tally } from './tally.ts';
 
@@ -14,7 +15,7 @@ const B = 'file:/models/b.gguf';
 
 class Counted extends WatchedPools {
   readonly tally = new Tally({ algorithm: 'round-robin' });
-  readonly metrics = new Metrics({ engine: this.engine, following: { followers: 3 } }, this.tally);
+  readonly metrics = new Metrics({ reads: this.reads, following: { followers: 3 } }, this.tally);
 
   /** As a caller over HTTP would. */
   asks(id: string, model: string, tenant?: string): void {
@@ -213,7 +214,7 @@ test('however many models there are, what is counted by model has a bound', asyn
     kit.tally.changed(
       [{ kind: 'worker', id: `w${n}`, after, cause: { is: 'start', why: { is: 'demand' } } }],
       kit.now,
-      kit.engine.state,
+      observedIn(kit.engine),
     );
   }
   const starts = await kit.series('orchd_worker_starts_total');

@@ -1,8 +1,9 @@
 /** What is measured, in the words of the vocabulary and of docs/operations/metrics.md. Nothing here decides anything. */
 import { Counter, Gauge, Registry } from 'prom-client';
-import type { State } from '../core/state/state.ts';
 import { OrchdError } from '../model/errors.ts';
 import { DEFAULT_TENANT, uidOf } from '../model/records.ts';
+import type { Figures } from '../runtime/figures.ts';
+import type { Reads } from '../runtime/reads.ts';
 import type { SubmitOutcome } from '../runtime/submissions.ts';
 import { histogram } from './buckets.ts';
 import { fleetMetrics } from './fleet-metrics.ts';
@@ -10,37 +11,39 @@ import type { Tally } from './tally.ts';
 
 /** What is looked at when somebody asks: an orchestrator, as far as it is needed here. */
 export interface Measured {
-  readonly engine: { readonly state: State };
+  readonly reads: Pick<Reads, 'figures' | 'place' | 'spec'>;
   readonly following: { readonly followers: number };
 }
 
 export class Metrics {
   readonly #registry = new Registry();
-  readonly #state: State;
+  readonly #reads: Measured['reads'];
   readonly #tally: Tally;
+  /** Those of the scrape that is under way: all its numbers are of one instant. */
+  #figures: Figures | undefined;
 
-  constructor(measured: Measured, tally: Tally) {
-    const { state } = measured.engine;
-    this.#state = state;
+  constructor({ reads, following }: Measured, tally: Tally) {
+    this.#reads = reads;
     this.#tally = tally;
+    const figures = (): Figures => this.#figures as Figures;
     submitCounters(tally, this.#registry);
-    queueMetrics(state, tally, this.#registry);
-    jobMetrics(measured, this.#registry);
+    queueMetrics(figures, tally, this.#registry);
+    jobMetrics(figures, following, this.#registry);
     predictionMetrics(tally, this.#registry);
-    fleetMetrics(state, tally, this.#registry);
+    fleetMetrics(figures, tally, this.#registry);
   }
 
   submitted(outcome: SubmitOutcome, tenant = DEFAULT_TENANT): void {
     this.#tally.submitted(outcome);
     if (outcome instanceof OrchdError || outcome.duplicate_of || !outcome.predicted_start_ms) return;
     const uid = uidOf(tenant, outcome.job_id);
-    const entry = this.#state.jobs.get(uid);
     // One that was claimed meanwhile may have been heard of before this; one with a time of its own says nothing.
-    if (entry?.job.state !== 'queued' || entry.ask.spec.not_before !== undefined) return;
+    if (!this.#reads.place(uid) || this.#reads.spec(uid)?.not_before !== undefined) return;
     this.#tally.predicted(uid, outcome.predicted_start_ms);
   }
 
-  render(): Promise<string> {
+  async render(): Promise<string> {
+    this.#figures = await this.#reads.figures();
     return this.#registry.metrics();
   }
 
@@ -86,14 +89,14 @@ function submitCounters(tally: Tally, registry: Registry): void {
 
 const sum = (counts: Iterable<number>): number => [...counts].reduce((total, count) => total + count, 0);
 
-function queueMetrics(state: State, tally: Tally, registry: Registry): void {
+function queueMetrics(figures: () => Figures, tally: Tally, registry: Registry): void {
   const registers = [registry];
   new Gauge({
     name: 'queue_depth',
     help: 'Jobs that wait, parked ones included',
     registers,
     collect() {
-      this.set(state.counts.queued);
+      this.set(figures().jobs.queued);
     },
   });
   new Gauge({
@@ -102,7 +105,7 @@ function queueMetrics(state: State, tally: Tally, registry: Registry): void {
     labelNames: ['priority'],
     registers,
     collect() {
-      for (const [priority, { jobs }] of Object.entries(state.waiting)) this.set({ priority }, jobs);
+      for (const [priority, jobs] of Object.entries(figures().ready)) this.set({ priority }, jobs);
     },
   });
   new Counter({
@@ -111,7 +114,7 @@ function queueMetrics(state: State, tally: Tally, registry: Registry): void {
     registers,
     collect() {
       this.reset();
-      this.inc(state.dropped);
+      this.inc(figures().dropped);
     },
   });
   histogram({
@@ -122,7 +125,7 @@ function queueMetrics(state: State, tally: Tally, registry: Registry): void {
   });
 }
 
-function jobMetrics({ engine, following }: Measured, registry: Registry): void {
+function jobMetrics(figures: () => Figures, following: Measured['following'], registry: Registry): void {
   const registers = [registry];
   new Gauge({
     name: 'orchd_jobs',
@@ -130,7 +133,7 @@ function jobMetrics({ engine, following }: Measured, registry: Registry): void {
     labelNames: ['state'],
     registers,
     collect() {
-      for (const [name, count] of Object.entries(engine.state.counts)) this.set({ state: name }, count);
+      for (const [name, count] of Object.entries(figures().jobs)) this.set({ state: name }, count);
     },
   });
   new Gauge({

@@ -3,13 +3,11 @@
  * follow it and a sentence that lets a person. A subscriber of durable changes; what it says has happened.
  */
 
-import { jobPosition } from '../core/scheduling/predict.ts';
-import type { JobEntry } from '../core/state/job-entry.ts';
-import type { State } from '../core/state/state.ts';
 import type { LogFields, Logger } from '../kit/logger.ts';
 import { type Cause, causeName, causeText, workerReasonText } from '../model/causes.ts';
 import type { Change, JobRecord, WorkerRecord } from '../model/records.ts';
 import { isTerminal, type JobState } from '../model/states.ts';
+import type { Observed, ObservedJob } from '../runtime/observer.ts';
 import { executionMs, schedulingMs } from './latency.ts';
 import { WorkerBook, type WorkerMove, type WorkerWhat } from './worker-book.ts';
 
@@ -56,35 +54,35 @@ export class Narrator {
   }
 
   /** Jobs that were there before this brain. */
-  recovered(jobs: Iterable<JobEntry>): void {
+  recovered(jobs: Iterable<ObservedJob>): void {
     for (const { uid, job } of jobs) this.#note(uid, job.state);
     this.#workers.forget();
   }
 
-  changed(changes: readonly Change[], now: number, state: State): void {
-    this.#workers.read(state);
+  changed(changes: readonly Change[], now: number, observed: Observed): void {
+    this.#workers.read(observed);
     for (const { kind, id, after, cause } of changes) {
       if (kind === 'worker') this.#workerMoved(id, after, cause, now);
       if (!after || (kind !== 'ask' && kind !== 'job')) continue;
       // An ended job is in memory until the history has it, which is after it was told of here.
-      const entry = state.jobs.get(id);
+      const entry = observed.job(id);
       if (!entry) continue;
       // A redriven job that had left memory is asked for again, but not by its caller.
       if (kind === 'ask' && isRedrive(cause)) continue;
-      if (kind === 'ask') this.#admitted(entry);
-      else this.#moved(entry, after, cause, now);
+      if (kind === 'ask') this.#admitted(entry, observed);
+      else this.#moved(entry, after, cause, now, observed);
     }
   }
 
-  #admitted(entry: JobEntry): void {
+  #admitted(entry: ObservedJob, observed: Observed): void {
     if (!this.#logger.writes('info')) return;
     const fields = about(entry, 0);
     fields.event = ADMISSION;
-    fields.queue_position = positionOf(entry);
+    fields.queue_position = positionOf(entry, observed);
     this.#logger.info(ADMITTED, fields);
   }
 
-  #moved(entry: JobEntry, job: JobRecord, cause: Cause, now: number): void {
+  #moved(entry: ObservedJob, job: JobRecord, cause: Cause, now: number, observed: Observed): void {
     const from = this.#told.get(entry.uid) ?? (isRedrive(cause) ? 'dead' : 'queued');
     if (from === job.state) return;
     this.#note(entry.uid, job.state);
@@ -94,7 +92,7 @@ export class Narrator {
     fields.event = { type: 'state_transition', from, to: job.state };
     fields.reason = causeText(cause);
     if (job.backend !== undefined) this.#place(fields, job.backend);
-    if (job.state === 'queued') fields.queue_position = positionOf(entry);
+    if (job.state === 'queued') fields.queue_position = positionOf(entry, observed);
     if (job.state === 'claimed') fields.scheduling_latency_ms = schedulingMs(entry, job, now);
     fields.execution_latency_ms = executionMs(entry, job);
     fields.error_code = job.error?.code;
@@ -138,12 +136,12 @@ const startedFor = ({ before }: WorkerMove, now: number): number | undefined =>
   before?.state === 'starting' ? now - before.at : undefined;
 
 /** The jobs ahead; none of one that was taken before this could be said, nothing of one that is parked. */
-function positionOf(entry: JobEntry): number | undefined {
-  return entry.job.state === 'queued' ? jobPosition(entry) : 0;
+function positionOf({ uid, job }: ObservedJob, observed: Observed): number | undefined {
+  return job.state === 'queued' ? observed.position(uid) : 0;
 }
 
 /** One correlation id per request; an attempt adds its number. */
-function about({ uid, ask }: JobEntry, attempt: number): Fields {
+function about({ uid, ask }: ObservedJob, attempt: number): Fields {
   const { correlationId } = ask;
   return {
     job_id: uid,

@@ -1,6 +1,6 @@
 /** Several subscribers as one. */
-import type { Observer } from '../runtime/parts.ts';
 
+import type { Observer } from '../runtime/observer.ts';
 export function observers(all: readonly Observer[]): Observer {
   return {
     recovered(jobs) {
@@ -8,8 +8,8 @@ export function observers(all: readonly Observer[]): Observer {
       const list = [...jobs];
       for (const each of all) each.recovered(list);
     },
-    changed(changes, now, state) {
-      for (const each of all) each.changed(changes, now, state);
+    changed(changes, now, observed) {
+      for (const each of all) each.changed(changes, now, observed);
     },
   };
 }

@@ -2,12 +2,11 @@
  * What has happened, in plain numbers: a subscriber of durable changes. Labels are put on when somebody asks,
  * since they cost more than a submit.
  */
-import type { JobEntry } from '../core/state/job-entry.ts';
-import type { State } from '../core/state/state.ts';
+
 import { OrchdError } from '../model/errors.ts';
 import type { AttemptRecord, Change, JobRecord } from '../model/records.ts';
 import { isOpen, isTerminal } from '../model/states.ts';
-import type { Observer } from '../runtime/parts.ts';
+import type { Observed, ObservedJob, Observer } from '../runtime/observer.ts';
 import type { SubmitOutcome } from '../runtime/submissions.ts';
 import { Buckets } from './buckets.ts';
 import { schedulingMs } from './latency.ts';
@@ -82,28 +81,28 @@ export class Tally implements Observer {
     this.dispatched.clear();
   }
 
-  changed(changes: readonly Change[], now: number, state: State): void {
-    this.#book.read(state);
+  changed(changes: readonly Change[], now: number, observed: Observed): void {
+    this.#book.read(observed);
     for (const { kind, id, after, cause } of changes) {
       if (kind === 'worker') {
         const move = this.#book.moved(id, after, cause);
         if (move) this.#workerMoved(move, now);
-        if (!after) this.#dropGone(state);
+        if (!after) this.#dropGone(observed);
       } else if (!after) continue;
-      else if (kind === 'job') this.#jobMoved(id, after, now, state);
+      else if (kind === 'job') this.#jobMoved(id, after, now, observed);
       else if (kind === 'attempt' && !isOpen(after.state)) this.#ended(after);
     }
   }
 
-  #jobMoved(uid: string, job: JobRecord, now: number, state: State): void {
+  #jobMoved(uid: string, job: JobRecord, now: number, observed: Observed): void {
     // The wish to cancel a claimed job is written with the same state.
     if (job.state === 'claimed' && !job.cancel) {
-      const entry = state.jobs.get(uid);
+      const entry = observed.job(uid);
       if (entry) this.#claimed(entry, job, now);
     } else if (this.#predicted.size > 0 && isTerminal(job.state)) this.#predicted.delete(uid);
   }
 
-  #claimed(entry: JobEntry, job: JobRecord, now: number): void {
+  #claimed(entry: ObservedJob, job: JobRecord, now: number): void {
     this.scheduling.note(schedulingMs(entry, job, now));
     if (this.#predicted.size === 0) return;
     const predicted = this.#predicted.get(entry.uid);
@@ -122,8 +121,8 @@ export class Tally implements Observer {
   }
 
   /** Workers come and go without end. */
-  #dropGone({ fleet }: State): void {
-    for (const name of this.dispatched.keys()) if (!fleet.backends.has(name)) this.dispatched.delete(name);
+  #dropGone(observed: Observed): void {
+    for (const name of this.dispatched.keys()) if (!observed.hasBackend(name)) this.dispatched.delete(name);
   }
 
   #workerMoved({ what, record, before }: WorkerMove, now: number): void {

@@ -2,10 +2,10 @@
  * What happens to workers, in the words of those who tell and count it. Keeps the last record of each: one that
  * has gone is gone from the state too by the time that this is heard.
  */
-import { backendOf } from '../core/state/pools.ts';
-import type { State } from '../core/state/state.ts';
+import { workerBackend } from '../core/ports/pools.ts';
 import type { Cause, WorkerReason } from '../model/causes.ts';
 import type { WorkerRecord } from '../model/records.ts';
+import type { Observed } from '../runtime/observer.ts';
 
 export type WorkerWhat =
   | 'ordered'
@@ -38,10 +38,10 @@ export class WorkerBook {
     this.#isRead = false;
   }
 
-  read(state: State): void {
+  read(observed: Observed): void {
     if (this.#isRead) return;
     this.#isRead = true;
-    for (const [id, record] of state.workers.entries()) this.#records.set(id, record);
+    for (const [id, record] of observed.workers()) this.#records.set(id, record);
   }
 
   /** Undefined where the change is no news. */
@@ -61,7 +61,7 @@ export class WorkerBook {
     if (this.#records.size === 0) return undefined;
     const id = backend.slice(backend.indexOf('/') + 1);
     const record = this.#records.get(id);
-    return record && backendOf(record.pool, id) === backend ? { id, record } : undefined;
+    return record && workerBackend(record.pool, id) === backend ? { id, record } : undefined;
   }
 }
 

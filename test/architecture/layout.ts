@@ -44,25 +44,16 @@ export const CORE_ORDER: readonly string[] = [
 export const CORE_FILES: Readonly<Record<string, string>> = {
   'ports.ts': 'ports',
   'settings.ts': 'ports',
-  'events.ts': 'ports',
-  'decayed-rate.ts': 'ports',
-  'drain.ts': 'ports',
-  'entry.ts': 'state',
-  'fleet.ts': 'state',
-  'leases.ts': 'state',
-  'order.ts': 'state',
-  'roster.ts': 'state',
-  'running.ts': 'state',
-  'state.ts': 'state',
-  'tables.ts': 'state',
-  'turn.ts': 'state',
-  'wake.ts': 'state',
-  'due.ts': 'engine',
-  'engine.ts': 'engine',
+  'turn.ts': 'queue',
 };
 
 /** What of core is meant for everybody; the rest is for core and runtime alone. */
-export const CORE_PUBLIC: readonly string[] = ['src/core/ports.ts', 'src/core/settings.ts'];
+export const CORE_PUBLIC: readonly string[] = [
+  'src/core/ports.ts',
+  'src/core/ports/backend.ts',
+  'src/core/ports/pools.ts',
+  'src/core/settings.ts',
+];
 
 export const mayImport = (order: readonly string[], from: string, to: string): boolean =>
   order.includes(to) && order.indexOf(to) <= order.indexOf(from);

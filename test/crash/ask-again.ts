@@ -2,9 +2,11 @@
  * What a client does when the brain is back: it repeats the request whose answer it never got. And what a second
  * client may try at that moment: the same keys.
  */
+
 import type { JobEntry } from '../../src/core/state/job-entry.ts';
 import { isTerminal } from '../../src/model/states.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
+import { engineOf } from '../fakes/engine-of.ts';
 import type { Folders } from './folders.ts';
 import { type Ack, openAcks, readAcks, type Step, submitted } from './script.ts';
 
@@ -14,7 +16,7 @@ export async function askAgain(
   script: readonly Step[],
   now: number,
 ): Promise<string[]> {
-  const live = [...orchestrator.engine.state.jobs.values()].filter(({ job }) => !isTerminal(job.state));
+  const live = [...engineOf(orchestrator).state.jobs.values()].filter(({ job }) => !isTerminal(job.state));
   const acks = readAcks(folders.acks);
   await tryKeys(orchestrator, live);
   const problems = await tryRefused(orchestrator, script, acks);

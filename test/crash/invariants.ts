@@ -3,7 +3,7 @@
  * acknowledgements; the brain is not asked.
  */
 
-import type { ExecutionOutcome } from '../../src/core/ports.ts';
+import type { ExecutionOutcome } from '../../src/core/ports/backend.ts';
 import { jobOfToken } from '../../src/model/records.ts';
 import { isOpen, isTerminal } from '../../src/model/states.ts';
 import type { LedgerLine } from './ledger.ts';

@@ -6,7 +6,7 @@
 
 import type {
   Backend,
-  Commander,
+  BackendInfo,
   ExecutionEvent,
   ExecutionOutcome,
   ExecutionStatus,
@@ -16,10 +16,10 @@ import type {
   KillReply,
   Offer,
   OfferReply,
-} from '../../src/core/ports.ts';
-import type { BackendInfo } from '../../src/core/queue/fleet.ts';
+} from '../../src/core/ports/backend.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { errorInfo } from '../../src/model/errors.ts';
+import type { Commander } from '../../src/model/worker-wire.ts';
 import type { AppendFile } from './append-file.ts';
 import { type LedgerLine, openLedger, type Plan, readLedger, resultOf, type Work } from './ledger.ts';
 

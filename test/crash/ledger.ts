@@ -2,9 +2,10 @@
  * What an executor has done, in its own append-only file. The checks read it as the other side's account: it is
  * never asked through the brain.
  */
+
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import type { ExecutionOutcome } from '../../src/core/ports.ts';
+import type { ExecutionOutcome } from '../../src/core/ports/backend.ts';
 import { AppendFile, readLines } from './append-file.ts';
 
 /** What an execution will do, decided when it starts so that a restart does not change it. */

@@ -1,4 +1,5 @@
 /** Opens a folder after a crash, lets everything come to its end, and checks what must hold. */
+
 import fs from 'node:fs';
 import { join } from 'node:path';
 import type { StoreEvents } from '../../src/core/ports.ts';
@@ -6,6 +7,7 @@ import type { JobEntry } from '../../src/core/state/job-entry.ts';
 import { stableHash } from '../../src/kit/hash.ts';
 import { isTerminal } from '../../src/model/states.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
+import { engineOf } from '../fakes/engine-of.ts';
 import { askAgain } from './ask-again.ts';
 import { backoffOf, buildBrain, buildStore, historyOf, type Pace } from './brain.ts';
 import { type Folders, keepSegment } from './folders.ts';
@@ -127,7 +129,7 @@ const isLive = ({ job, open }: JobEntry): boolean => !isTerminal(job.state) || o
 
 /** Waits until nothing is left to do; what its caller put off for ever is cancelled. */
 export async function finish(orchestrator: Orchestrator, env: SteadyEnv): Promise<void> {
-  const { jobs } = orchestrator.engine.state;
+  const { jobs } = engineOf(orchestrator).state;
   for (const { uid, ask } of [...jobs.values()]) {
     if ((ask.spec.not_before ?? 0) > env.clock.now()) await orchestrator.cancel(uid);
   }

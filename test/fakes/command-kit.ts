@@ -1,4 +1,5 @@
 /** Command backends with real processes in a folder of their own; nothing of it outlives its test. */
+
 import fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,9 +7,10 @@ import type { TestContext } from 'node:test';
 import { CommandBackend } from '../../src/backends/local/command/command.ts';
 import { layoutOf, pathsOf, type TokenPaths } from '../../src/backends/local/command/layout.ts';
 import type { CommandBackendOptions, CommandType } from '../../src/backends/local/command/options.ts';
-import type { Commander, ExecutionEvent, ExecutionOutcome, Offer, OfferReply } from '../../src/core/ports.ts';
+import type { ExecutionEvent, ExecutionOutcome, Offer, OfferReply } from '../../src/core/ports/backend.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
+import type { Commander } from '../../src/model/worker-wire.ts';
 import { type AskFields, askOf } from './folder-maker.ts';
 
 export const WHO: Commander = { owner: 'brain', epoch: 1 };

@@ -1,15 +1,11 @@
 /** A bare engine to play with: a clock that is moved by hand, quick submits, and answers of made-up backends. */
-import type { SubmitAnswer } from '../../src/core/admission/submit.ts';
-import { Engine, type Step } from '../../src/core/engine.ts';
-import type {
-  EngineEvent,
-  Finding,
-  KillAnswer,
-  OfferAnswer,
-  Outcome,
-  Submission,
-} from '../../src/core/events.ts';
-import type { BackendInfo } from '../../src/core/queue/fleet.ts';
+
+import type { Submission } from '../../src/core/admission/submission.ts';
+import type { Finding, KillAnswer, OfferAnswer } from '../../src/core/attempts/reports.ts';
+import type { EngineEvent } from '../../src/core/engine/areas.ts';
+import { Engine, type Step } from '../../src/core/engine/engine.ts';
+import type { SubmitAnswer } from '../../src/core/engine/jobs.ts';
+import type { BackendInfo, Outcome } from '../../src/core/ports/backend.ts';
 import { type EngineSettings, POOL_DEFAULTS } from '../../src/core/settings.ts';
 import { JobEntry } from '../../src/core/state/job-entry.ts';
 import { errorInfo, OrchdError } from '../../src/model/errors.ts';

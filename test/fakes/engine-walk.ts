@@ -2,19 +2,17 @@
  * Random walks of an engine: whatever may happen to it, in any order, late, twice or out of place. Each command
  * is read against the state it meets, so that most of them hit something.
  */
+
 import fc from 'fast-check';
-import type { Step } from '../../src/core/engine.ts';
-import type {
-  EndedJob,
-  EngineEvent,
-  Finding,
-  KillAnswer,
-  OfferAnswer,
-  Outcome,
-  ResolveAs,
-} from '../../src/core/events.ts';
+import type { ResolveAs } from '../../src/core/attempts/operator-commands.ts';
+import type { Finding, KillAnswer, OfferAnswer } from '../../src/core/attempts/reports.ts';
+import type { EngineEvent } from '../../src/core/engine/areas.ts';
+import type { Step } from '../../src/core/engine/engine.ts';
+import type { Outcome } from '../../src/core/ports/backend.ts';
+import type { EndedJob } from '../../src/core/ports.ts';
 import { type EngineSettings, POOL_DEFAULTS } from '../../src/core/settings.ts';
 import type { State } from '../../src/core/state/state.ts';
+import type { EngineView } from '../../src/core/turn.ts';
 import { errorInfo } from '../../src/model/errors.ts';
 import { isTerminal } from '../../src/model/states.ts';
 import {
@@ -221,7 +219,7 @@ type Check = (kit: EngineKit, step: Step, before: string) => void;
 export function walk(
   commands: readonly WalkCommand[],
   check: Check = () => undefined,
-  look: (state: State) => string = () => '',
+  look: (view: EngineView) => string = () => '',
 ): EngineKit {
   let chance = 0;
   const next = (): number => {
@@ -229,7 +227,6 @@ export function walk(
     return chance;
   };
   const kit = new EngineKit(WALK_SETTINGS, next);
-  const { state } = kit.engine;
   const history: History = new Map();
   kit.backend('b1', { slots: 2 });
   kit.backend('b2', { paid: true });
@@ -241,14 +238,14 @@ export function walk(
     if (event.type === 'indexed') {
       for (const { uid } of event.uids) history.set(uid, { ask: kit.job(uid).ask, job: kit.job(uid).job });
     }
-    const before = look(state);
+    const before = look(kit.engine);
     check(kit, kit.step(event), before);
   }
   return kit;
 }
 
 /** Everything that follows from the records, and where the queue has each job: equal states give equal texts. */
-export function stateText(state: State): string {
+export function stateText({ state, queue }: EngineView): string {
   const jobs = [...state.jobs.values()].sort((a, b) => (a.uid < b.uid ? -1 : 1));
   return JSON.stringify({
     seq: state.seq,
@@ -256,7 +253,7 @@ export function stateText(state: State): string {
     failures: [...state.failures],
     counts: state.counts,
     bytes: state.queuedBytes,
-    waiting: state.waiting,
+    waiting: queue.waiting,
     blobs: [...state.blobFiles].sort(),
     ended: [...state.ended].map(({ uid }) => uid).sort(),
     open: [...state.open.keys()].sort(),

@@ -5,7 +5,7 @@
 
 import {
   type Backend,
-  type Commander,
+  type BackendInfo,
   type ExecutionEvent,
   type ExecutionOutcome,
   type ExecutionStatus,
@@ -16,9 +16,9 @@ import {
   type KillReply,
   type Offer,
   type OfferReply,
-} from '../../src/core/ports.ts';
-import type { BackendInfo } from '../../src/core/queue/fleet.ts';
+} from '../../src/core/ports/backend.ts';
 import { errorInfo } from '../../src/model/errors.ts';
+import type { Commander } from '../../src/model/worker-wire.ts';
 import type { World } from './world.ts';
 
 /** Probabilities, 0 to 1, and times in ms. All absent: an executor that behaves. */

@@ -4,7 +4,7 @@ import { apiRoutes } from '../../src/api/api.ts';
 import { runtimeSettings, storeOf } from '../../src/app.ts';
 import { FunctionBackend, type FunctionBackendOptions } from '../../src/backends/local/functions.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import type { Backend } from '../../src/core/ports.ts';
+import type { Backend } from '../../src/core/ports/backend.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';

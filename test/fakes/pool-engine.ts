@@ -1,11 +1,10 @@
 /** An engine with pools whose managers do as they are told, at once or when asked to. */
 
-import { dueWorkers } from '../../src/core/due.ts';
+import { dueWorkers } from '../../src/core/engine/due.ts';
+import type { PoolDevice, PoolReport, ReportedWorker } from '../../src/core/ports/pools.ts';
 import { type EngineSettings, POOL_DEFAULTS, type PoolSettings } from '../../src/core/settings.ts';
-import type { Device, PoolReport, ReportedWorker } from '../../src/core/state/pools.ts';
-import type { Registration } from '../../src/core/workers/catalog.ts';
 import { errorInfo } from '../../src/model/errors.ts';
-import type { WorkerRecord } from '../../src/model/records.ts';
+import type { ModelRegistration, WorkerRecord } from '../../src/model/records.ts';
 import { EngineKit, type Fields } from './engine-kit.ts';
 
 export const GB = 1_000_000_000;
@@ -33,8 +32,8 @@ export class PoolKit extends EngineKit {
     super({ ...settings, pools: { ...POOL_DEFAULTS, prewarm: false, ...pools } }, random);
   }
 
-  model(id: string, fields: Partial<Registration> = {}): string {
-    const model: Registration = {
+  model(id: string, fields: Partial<ModelRegistration> = {}): string {
+    const model: ModelRegistration = {
       id,
       name: id,
       ref: `file:/models/${id}.gguf`,
@@ -81,7 +80,7 @@ export class PoolKit extends EngineKit {
 
   reportOf(id: string): PoolReport {
     const pool = this.pools.get(id) as FakePool;
-    const devices = [...pool.devices].map(([device, total]): Device => {
+    const devices = [...pool.devices].map(([device, total]): PoolDevice => {
       const used = [...pool.workers.values()].filter((worker) => worker.device === device);
       const allocated = used.reduce((sum, { vramBytes }) => sum + vramBytes, 0);
       return {

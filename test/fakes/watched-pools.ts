@@ -1,15 +1,23 @@
 /** Pools whose changes are heard of as a brain would tell them. */
-import type { Step } from '../../src/core/engine.ts';
-import type { EngineEvent } from '../../src/core/events.ts';
-import type { Observer } from '../../src/runtime/parts.ts';
+
+import type { EngineEvent } from '../../src/core/engine/areas.ts';
+import type { Step } from '../../src/core/engine/engine.ts';
+import { type Observer, observedIn } from '../../src/runtime/observer.ts';
+import { Reads, type ReadsParts } from '../../src/runtime/reads.ts';
 import { PoolKit } from './pool-engine.ts';
 
 export class WatchedPools extends PoolKit {
   observer: Observer | undefined = undefined;
+  /** Without a store everything counts as durable. */
+  readonly reads = new Reads({
+    engine: this.engine,
+    loop: { durable: async () => undefined, durableSeq: Number.POSITIVE_INFINITY },
+    clock: { now: () => this.now },
+  } as unknown as ReadsParts);
 
   override step(event: EngineEvent): Step {
     const step = super.step(event);
-    this.observer?.changed(step.changes, this.now, this.engine.state);
+    this.observer?.changed(step.changes, this.now, observedIn(this.engine));
     return step;
   }
 

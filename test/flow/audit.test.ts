@@ -1,8 +1,10 @@
 /** Every change of state is a row that says what, why and when. */
+
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { createOrchestrator, OrchdError } from '../../src/index.ts';
 import { connector } from '../../src/stores/mariadb/sql.ts';
+import { engineOf } from '../fakes/engine-of.ts';
 import { type TestServer, testMariaDb } from '../fakes/mariadb.ts';
 
 let server: TestServer;
@@ -51,7 +53,7 @@ test('[NEWS-12] every major change of a job, its attempts, a lease and the brain
   await brain.wait('never');
   const lease = await brain.leases.grant({ agent: 'x', minMemoryMb: 0, ttlMs: 60_000 }, 'default');
   await brain.leases.release(lease.token, 'default');
-  const { seq } = brain.engine.state;
+  const { seq } = engineOf(brain).state;
 
   const sql = await connector(url)();
   t.after(() => sql.close());

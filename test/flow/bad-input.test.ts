@@ -1,8 +1,10 @@
 /** Whatever is handed in: an error with a stable code, and nothing has changed. */
+
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type ErrorCode, OrchdError } from '../../src/index.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
+import { engineOf } from '../fakes/engine-of.ts';
 import { stateText } from '../fakes/engine-walk.ts';
 import { onStores, refusalOf, STORES, start, tempFolder, turns } from './flow-kit.ts';
 import { Stage } from './stage.ts';
@@ -139,7 +141,7 @@ async function begin(t: TestContext, data: string): Promise<Orchestrator> {
   stage.inspect = () => new Promise(() => undefined);
   await orchestrator.submit({ job_id: 'held', type: 'run' });
   while ((await orchestrator.get('held')).state !== 'stale') await turns(1);
-  while (orchestrator.engine.state.jobs.has('done')) await turns(1);
+  while (engineOf(orchestrator).state.jobs.has('done')) await turns(1);
   return orchestrator;
 }
 
@@ -150,13 +152,13 @@ async function faultsOf(
 ): Promise<string[]> {
   const faults: string[] = [];
   for (const [what, code, call] of cases) {
-    const before = stateText(orchestrator.engine.state);
+    const before = stateText(engineOf(orchestrator));
     const refused = await refusalOf(call).catch((error: Error) => error);
     if (!(refused instanceof OrchdError)) faults.push(`${what}: ${refused.message}`);
     else if (refused.code !== code) faults.push(`${what}: ${refused.code}`);
     else if (refused.message.length < 5 || refused.message.length > 500)
       faults.push(`${what}: says too little or too much`);
-    else if (stateText(orchestrator.engine.state) !== before) faults.push(`${what}: it left a change behind`);
+    else if (stateText(engineOf(orchestrator)) !== before) faults.push(`${what}: it left a change behind`);
   }
   return faults;
 }
@@ -188,7 +190,7 @@ onStores('among many submits only the wrong ones are refused', STORES, async (t,
   const answers = await orchestrator.submitMany(requests);
   const told = answers.map((answer) => ('job_id' in answer ? answer.job_id : answer.code));
   assert.deepEqual(told, ['a', 'INVALID_PARAMS', 'ADMISSION_REJECT', 'e']);
-  assert.equal(orchestrator.engine.state.jobs.size, 2);
+  assert.equal(engineOf(orchestrator).state.jobs.size, 2);
 });
 
 onStores('a brain that has been stopped refuses every call', STORES, async (t, data) => {

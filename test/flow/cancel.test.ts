@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
+import { engineOf } from '../fakes/engine-of.ts';
 import { onStores, refusalOf, STORES, start, turns, within } from './flow-kit.ts';
 import { Stage } from './stage.ts';
 
@@ -49,9 +50,9 @@ onStores(
     const job = await within(orchestrator.wait('a'));
     assert.equal(job.state, 'cancelled');
     assert.equal(stage.running, 1, 'it still runs, and keeps its slot');
-    assert.equal(orchestrator.engine.state.fleet.usedSlots('stage'), 1);
+    assert.equal(engineOf(orchestrator).queue.fleet.usedSlots('stage'), 1);
     stage.end('a:1', { ok: 'cancelled' });
-    while (orchestrator.engine.state.fleet.usedSlots('stage') > 0) await turns(1);
+    while (engineOf(orchestrator).queue.fleet.usedSlots('stage') > 0) await turns(1);
     assert.equal((await orchestrator.get('a')).state, 'cancelled');
   },
 );
@@ -77,7 +78,7 @@ for (const where of ['memory', 'history']) {
     await stage.startedCount(1);
     stage.endAll();
     await orchestrator.wait('parent');
-    while (where === 'history' && orchestrator.engine.state.jobs.has('parent')) await turns(1);
+    while (where === 'history' && engineOf(orchestrator).state.jobs.has('parent')) await turns(1);
     assert.equal((await orchestrator.cancel('parent')).state, 'succeeded');
     assert.equal((await orchestrator.get('child')).state, 'cancelled');
   });
@@ -143,7 +144,7 @@ onStores(
     for (const id of ids) {
       while ((await orchestrator.get(id)).waiting?.code !== 'unknown_outcome') await turns(1);
     }
-    assert.equal(orchestrator.engine.state.fleet.usedSlots('stage'), 3, 'each holds its slot');
+    assert.equal(engineOf(orchestrator).queue.fleet.usedSlots('stage'), 3, 'each holds its slot');
     stage.answer = () => undefined;
     await orchestrator.resolve('retry', { as: 'retry' });
     await stage.startedCount(1);

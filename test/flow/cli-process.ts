@@ -1,10 +1,10 @@
 /** Runs the real command against a server, and hears what it says. */
+
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import type { FunctionContext } from '../../src/backends/local/functions.ts';
-import type { Backend } from '../../src/core/ports.ts';
-import type { BackendInfo } from '../../src/core/queue/fleet.ts';
+import type { Backend, BackendInfo } from '../../src/core/ports/backend.ts';
 import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
 
 export const MAIN = join(import.meta.dirname, '..', '..', 'src', 'cli', 'main.ts');

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Env, Timers } from '../../src/kit/env/env.ts';
-import type { LeaseView } from '../../src/runtime/leases.ts';
+import type { LeaseView } from '../../src/runtime/views.ts';
 import { start } from './flow-kit.ts';
 import { VirtualEnv } from './virtual-env.ts';
 
@@ -26,7 +26,7 @@ test('a step of the wall clock ends nothing for a minute, and nobody looks witho
     orchestrator.leases.grant({ agent: 'a', minMemoryMb: 0, ttlMs }, 'default');
   await grant(10 * 60_000);
   const kept = await grant(10 * 60_000);
-  const held = async (): Promise<number> => (await orchestrator.leases.list('default')).length;
+  const held = async (): Promise<number> => (await orchestrator.reads.leases('default')).length;
   stepMs = HOUR_MS;
   waits = 0;
   await orchestrator.leases.heartbeat(kept.token, 'default');

@@ -1,4 +1,5 @@
 /** Brains on real disks that are held, read-only, full or damaged under them. */
+
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,6 +17,7 @@ import {
 import { RealDisk } from '../../src/kit/env/real-disk.ts';
 import type { BlobRef, Body } from '../../src/model/records.ts';
 import { examine } from '../../src/stores/journal/doctor.ts';
+import { engineOf } from '../fakes/engine-of.ts';
 import { fill, mountsMissing, mountTmpfs, unmountAll } from '../fakes/mounts.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'orchd-damage-'));
@@ -221,7 +223,7 @@ async function onFullDisk(use: (full: Full) => Promise<void>): Promise<void> {
 
 /** The jobs in a state, once none waits any more. */
 async function idsIn(brain: Orchestrator, state: string): Promise<Set<string>> {
-  await until(() => brain.engine.state.counts.queued === 0 && brain.engine.state.open.size === 0);
+  await until(() => engineOf(brain).state.counts.queued === 0 && engineOf(brain).state.open.size === 0);
   const ids = new Set<string>();
   for (let cursor: string | undefined; ; ) {
     const page = await brain.list({ state, limit: 1000, ...(cursor !== undefined && { cursor }) });
@@ -337,7 +339,7 @@ test('a flipped bit in a result: reading it is refused, and nothing else breaks'
   const results = new Map<string, Body | undefined>();
   for (const id of [damaged, intact]) {
     await brain.wait(id);
-    results.set(id, brain.engine.state.jobs.get(id)?.job.result);
+    results.set(id, engineOf(brain).state.jobs.get(id)?.job.result);
   }
   const { file, offset } = results.get(damaged) as BlobRef;
   assert.equal(file, 1);

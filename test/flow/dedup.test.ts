@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { OrchdError } from '../../src/index.ts';
 import type { Submitted } from '../../src/runtime/submissions.ts';
+import { engineOf } from '../fakes/engine-of.ts';
 import { LASTING, onStores, refusalOf, STORES, start, turns } from './flow-kit.ts';
 import { holdable } from './holding.ts';
 import { Stage } from './stage.ts';
@@ -122,7 +123,7 @@ onStores(
       stage.endAll();
       const repeats: Promise<Submitted | OrchdError>[] = [];
       // All through its end, its commit and its hand-over.
-      while (orchestrator.engine.state.jobs.has(request.job_id) && repeats.length < 1000) {
+      while (engineOf(orchestrator).state.jobs.has(request.job_id) && repeats.length < 1000) {
         repeats.push(orchestrator.submit(request).catch((error: OrchdError) => error));
         await turns(1);
       }

@@ -1,10 +1,12 @@
 /** Nothing is told, offered or let go of before what it rests on is durable. */
+
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { inspect } from 'node:util';
 import { realEnv } from '../../src/kit/env/real.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { connector } from '../../src/stores/mariadb/sql.ts';
+import { engineOf } from '../fakes/engine-of.ts';
 import { hookedDisk, isDatabase, LASTING, onStores, start, startInline, turns } from './flow-kit.ts';
 import { type Held, holdable } from './holding.ts';
 import { Stage } from './stage.ts';
@@ -72,7 +74,7 @@ onStores(
     await startHeld(parts);
     // The commit that says "accepted" is held while the attempt fails and the next one is decided on.
     stage.end('a:1', { ok: false, error: { code: 'WORKER_TIMEOUT', message: 'slow', retriable: true } });
-    while (orchestrator.engine.state.jobs.get('a')?.open?.n !== 2) await turns(1);
+    while (engineOf(orchestrator).state.jobs.get('a')?.open?.n !== 2) await turns(1);
     await held.releaseOne();
     await turns(50);
     assert.deepEqual(
@@ -94,7 +96,7 @@ onStores('whoever waits for a job is told of its end when that is durable', LAST
     return job;
   });
   stage.end(token);
-  while (orchestrator.engine.state.open.size > 0) await turns(1);
+  while (engineOf(orchestrator).state.open.size > 0) await turns(1);
   await held.releaseOne();
   await turns(50);
   assert.equal(told, false);
@@ -109,7 +111,7 @@ onStores('whoever reads a job is told what is durable', LASTING, async (t, data)
   const early = orchestrator.get('a');
   const listed = orchestrator.list();
   stage.end(token);
-  while (orchestrator.engine.state.open.size > 0) await turns(1);
+  while (engineOf(orchestrator).state.open.size > 0) await turns(1);
   let late = false;
   const lateRead = orchestrator.get('a').finally(() => {
     late = true;
@@ -128,7 +130,7 @@ onStores('an executor may drop a result only when its end is durable here', LAST
   const { held, stage, orchestrator } = parts;
   const token = await startHeld(parts);
   stage.end(token);
-  while (orchestrator.engine.state.open.size > 0) await turns(1);
+  while (engineOf(orchestrator).state.open.size > 0) await turns(1);
   await held.releaseOne();
   await turns(50);
   assert.deepEqual(stage.acks, []);
@@ -143,13 +145,13 @@ onStores('a job leaves memory for the history only when its end is durable', LAS
   const { held, stage, orchestrator } = parts;
   const token = await startHeld(parts);
   stage.end(token);
-  while (orchestrator.engine.state.open.size > 0) await turns(1);
+  while (engineOf(orchestrator).state.open.size > 0) await turns(1);
   await held.releaseOne();
   await turns(50);
-  assert.ok(orchestrator.engine.state.jobs.has('a'));
+  assert.ok(engineOf(orchestrator).state.jobs.has('a'));
   await held.release();
   await orchestrator.wait('a');
-  while (orchestrator.engine.state.jobs.has('a')) await turns(1);
+  while (engineOf(orchestrator).state.jobs.has('a')) await turns(1);
   assert.equal((await orchestrator.get('a')).state, 'succeeded');
 });
 

@@ -1,8 +1,10 @@
 /** What happens to a job, as a stream: in order, once each, and to its end. */
+
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { JobEvent } from '../../src/index.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
+import { engineOf } from '../fakes/engine-of.ts';
 import { LASTING, onStores, STORES, start, turns, within } from './flow-kit.ts';
 import { holdable } from './holding.ts';
 import { Stage } from './stage.ts';
@@ -159,7 +161,7 @@ onStores(
       ends.map(({ data }) => (data as { code: string }).code),
       ['CANCELLED', 'EXECUTION_FAILED'],
     );
-    while (orchestrator.engine.state.jobs.size > 0) await turns(1);
+    while (engineOf(orchestrator).state.jobs.size > 0) await turns(1);
     const late = await within(readAll(orchestrator.events('dead')));
     assert.deepEqual(
       late.map(({ type }) => type),

@@ -1,11 +1,12 @@
 /** Orchestrators for flow tests, on every store there is, stopped when the test ends. */
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
 import { runtimeSettings } from '../../src/app.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import type { Backend } from '../../src/core/ports.ts';
+import type { Backend } from '../../src/core/ports/backend.ts';
 import { createOrchestrator, OrchdError, type OrchestratorOptions } from '../../src/index.ts';
 import type { Disk, DiskFile, Env, Timers } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';

@@ -1,9 +1,11 @@
 /** Callers that mean no good, and bytes that are no requests: a clear refusal or a closed socket, never a 5xx. */
+
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { after, before, test } from 'node:test';
 import { makeToken } from '../../src/wire/tokens.ts';
+import { engineOf } from '../fakes/engine-of.ts';
 import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
 import { SeededRandom } from '../fakes/world.ts';
 
@@ -82,7 +84,7 @@ test('a foreign Host or Origin is refused on every route, loopback or not', asyn
 });
 
 test('malformed, wrong, deep and large bodies get a 4xx with a code, and nothing changes', async () => {
-  const before = brain.orchestrator.engine.state.seq;
+  const before = engineOf(brain.orchestrator).state.seq;
   const cases: [string, string][] = [
     ['{', 'INVALID_PARAMS'],
     ['', 'INVALID_PARAMS'],
@@ -113,7 +115,7 @@ test('malformed, wrong, deep and large bodies get a 4xx with a code, and nothing
     ]),
   );
   assert.match(broken, /^HTTP\/1.1 400/);
-  assert.equal(brain.orchestrator.engine.state.seq, before);
+  assert.equal(engineOf(brain.orchestrator).state.seq, before);
 });
 
 test('a body that is packed is refused as such', async () => {

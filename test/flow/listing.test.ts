@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext } from 'node:test';
 import type { JobView, ListRequest } from '../../src/index.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
+import { engineOf } from '../fakes/engine-of.ts';
 import { onStores, STORES, start, turns } from './flow-kit.ts';
 import { Stage } from './stage.ts';
 
@@ -47,7 +48,7 @@ describe('pages', () => {
       for (const limit of [1, 7, 50, 101, 1000]) {
         assert.deepEqual(idsOf(await pages(orchestrator, { limit })), ids, `at any moment, by ${limit}`);
       }
-      while (orchestrator.engine.state.ended.size > 0) await turns(1);
+      while (engineOf(orchestrator).state.ended.size > 0) await turns(1);
       for (const limit of [1, 7, 50, 101, 1000]) {
         assert.deepEqual(idsOf(await pages(orchestrator, { limit })), ids, `settled, by ${limit}`);
       }
@@ -90,7 +91,7 @@ onStores('jobs that were redriven do not hide the dead ones behind them', STORES
     stage.end(`${job_id}:1`, { ok: false, error: { code: 'INTERNAL', message: 'x', retriable: true } });
     await orchestrator.wait(job_id);
   }
-  while (orchestrator.engine.state.jobs.size > 0) await turns(1);
+  while (engineOf(orchestrator).state.jobs.size > 0) await turns(1);
   for (const id of ['d5', 'd4', 'd3']) await orchestrator.redrive(id);
   assert.deepEqual(idsOf(await pages(orchestrator, { state: 'dead', limit: 2 })), ['d2', 'd1']);
   assert.deepEqual(idsOf(await pages(orchestrator, { limit: 2 })), [...ids].reverse());

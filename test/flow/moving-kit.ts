@@ -1,8 +1,10 @@
 /** Stores full of everything that is awkward to move, and what a reader finds in them. */
+
 import fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { bundleOf, type JobBundle, type Store } from '../../src/core/ports.ts';
+import type { JobBundle, Store } from '../../src/core/ports.ts';
+import { bundleOf } from '../../src/core/state/job-entry.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import type { BlobRef, Body } from '../../src/model/records.ts';
 import { tokenOf } from '../../src/model/records.ts';

@@ -1,7 +1,9 @@
 /** Names that look alike are different names, on every store, while a job lives, after it and after a restart. */
+
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
+import { engineOf } from '../fakes/engine-of.ts';
 import { onStores, refusalOf, STORES, start, turns } from './flow-kit.ts';
 import { Stage } from './stage.ts';
 
@@ -65,7 +67,7 @@ async function again(t: TestContext, data: string, { stage, orchestrator }: Brai
 async function endAll({ stage, orchestrator }: Brain, count: number): Promise<void> {
   await stage.startedCount(count);
   stage.endAll();
-  while (orchestrator.engine.state.jobs.size > 0) await turns(1);
+  while (engineOf(orchestrator).state.jobs.size > 0) await turns(1);
 }
 
 async function idsOf(orchestrator: Orchestrator, request: object): Promise<string[]> {
@@ -105,7 +107,7 @@ onStores(
     await brain.stage.startedCount(failing.length);
     const error = { code: 'EXECUTION_FAILED', message: 'no', retriable: false } as const;
     for (const token of brain.stage.runningTokens) brain.stage.end(token, { ok: false, error });
-    while (brain.orchestrator.engine.state.jobs.size > 0) await turns(1);
+    while (engineOf(brain.orchestrator).state.jobs.size > 0) await turns(1);
     brain = await again(t, data, brain);
     for (const key of KEYS) {
       const taken = await brain.orchestrator.submit({ key }).then(

@@ -1,4 +1,5 @@
 /** What goes wrong reaches the official client as the errors that it knows, with our codes. */
+
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { test } from 'node:test';
@@ -6,6 +7,7 @@ import OpenAI from 'openai';
 import { OrchdError } from '../../src/model/errors.ts';
 import type { ExecutionResult } from '../../src/model/worker-wire.ts';
 import { makeToken } from '../../src/wire/tokens.ts';
+import { engineOf } from '../fakes/engine-of.ts';
 import { SeededRandom } from '../fakes/world.ts';
 import { within } from './flow-kit.ts';
 import { CHAT, clientOf, HELLO, Held, post, saysWords, talk, until } from './openai-kit.ts';
@@ -51,7 +53,7 @@ test('an unknown model is not found, at once, wherever it is named', async (t) =
     assert.equal(error.param, 'model');
   }
   assert.equal(given.length, 0);
-  assert.equal(brain.orchestrator.engine.state.jobs.size, 0);
+  assert.equal(engineOf(brain.orchestrator).state.jobs.size, 0);
 });
 
 test('tokens and their roles are asked for', async (t) => {
@@ -150,7 +152,7 @@ test('bad input is refused in the shape of OpenAI, and reaches nobody', async (t
   const asking = client.chat.completions.create({ ...CHAT, messages: [] });
   await refuses(asking, OpenAI.BadRequestError, 'INVALID_PARAMS', 'invalid_request_error');
   assert.equal(given.length, 0);
-  assert.equal(brain.orchestrator.engine.state.jobs.size, 0);
+  assert.equal(engineOf(brain.orchestrator).state.jobs.size, 0);
 });
 
 test('paths, methods, types of content and hosts that are wrong are refused in the same shape', async (t) => {

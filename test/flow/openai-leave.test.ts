@@ -1,19 +1,22 @@
 /** Who asks and leaves takes the job along at once; who asks with a key can come back to the same answer. */
+
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import OpenAI from 'openai';
 import type { ExecutionResult } from '../../src/model/worker-wire.ts';
+import { engineOf } from '../fakes/engine-of.ts';
 import { within } from './flow-kit.ts';
 import { CHAT, Held, post, saysWords, type Talk, talk, until, WORDS } from './openai-kit.ts';
 
 /** Everything that was taken has ended as cancelled, nothing runs, nobody follows. */
 async function nothingIsLeft({ brain }: Talk, jobs: number): Promise<void> {
-  const { engine, following } = brain.orchestrator;
+  const { following } = brain.orchestrator;
+  const engine = engineOf(brain.orchestrator);
   await within(
     until(() => {
-      const { backends } = engine.state.fleet;
+      const { backends } = engine.queue.fleet;
       return [...backends.values()].every(({ used }) => used === 0) && following.followers === 0;
     }),
   );
@@ -63,7 +66,7 @@ for (const stream of [true, false]) {
     post(url, { ...CHAT, stream }, {}, first.signal).catch(() => undefined);
     await within(until(() => held.started.length === 1));
     post(url, { ...CHAT, stream }, {}, second.signal).catch(() => undefined);
-    const { state } = all.brain.orchestrator.engine;
+    const { state } = engineOf(all.brain.orchestrator);
     await within(until(() => state.jobs.size === 2 && all.brain.orchestrator.following.followers === 2));
     second.abort();
     await within(until(() => [...state.jobs.values()].some(({ job }) => job.state === 'cancelled')));
@@ -109,7 +112,7 @@ test('the end of the brain is no leaving: the caller is told, and the job is not
   );
   const asked = assert.rejects(client.chat.completions.create(CHAT), { status: 503, code: 'SHUTTING_DOWN' });
   await within(until(() => held.started.length === 2 && brain.orchestrator.following.followers === 2));
-  const { state } = brain.orchestrator.engine;
+  const { state } = engineOf(brain.orchestrator);
   brain.orchestrator.following.closeAll();
   await within(Promise.all([streamed, asked]));
   // Whoever was on the way in is cut off by the server.

@@ -1,10 +1,12 @@
 /** What the surface for clients of OpenAI shares with the rest: the count of streams, headers, and pages. */
+
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import OpenAI from 'openai';
 import { OrchdError } from '../../src/model/errors.ts';
 import { makeToken } from '../../src/wire/tokens.ts';
+import { engineOf } from '../fakes/engine-of.ts';
 import { SeededRandom } from '../fakes/world.ts';
 import { within } from './flow-kit.ts';
 import { CHAT, clientOf, Held, post, saysWords, talk, until } from './openai-kit.ts';
@@ -38,7 +40,7 @@ test('streams of a caller are counted together, wherever they are asked for', as
   assert.equal(second.status, 200);
   const third = await events();
   assert.equal(third.status, 429);
-  const jobs = brain.orchestrator.engine.state.jobs.size;
+  const jobs = engineOf(brain.orchestrator).state.jobs.size;
   for (const path of ['chat/completions', 'completions']) {
     const body = path === 'completions' ? { model: 'tiny', prompt: 'x', stream: true } : STREAM;
     const refused = await post(`${brain.url}/v1/${path}`, body, bearer);
@@ -50,7 +52,7 @@ test('streams of a caller are counted together, wherever they are asked for', as
     };
     assert.deepEqual([error.code, policy_label], ['TOO_MANY_STREAMS', 'streams']);
   }
-  assert.equal(brain.orchestrator.engine.state.jobs.size, jobs, 'no job was begun that nobody may hear');
+  assert.equal(engineOf(brain.orchestrator).state.jobs.size, jobs, 'no job was begun that nobody may hear');
   const theirs = await clientOf(brain.url, bob!.token).chat.completions.create(STREAM);
   const whole = client.chat.completions.create(CHAT);
   held.letGo();

@@ -1,8 +1,10 @@
 /** What was there before a restart is there after it. */
+
 import assert from 'node:assert/strict';
 import type { JobView } from '../../src/index.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
+import { engineOf } from '../fakes/engine-of.ts';
 import { LASTING, onStores, start, turns } from './flow-kit.ts';
 import { Stage } from './stage.ts';
 
@@ -144,7 +146,7 @@ onStores('every start is a new epoch of the same owner', LASTING, async (t, data
   const seen: (readonly [string, number])[] = [];
   for (let round = 1; round <= 3; round++) {
     const orchestrator = await start(t, { data, backends: [] });
-    const { brain } = orchestrator.engine.state;
+    const { brain } = engineOf(orchestrator).state;
     seen.push([brain!.owner, brain!.epoch]);
     await orchestrator.stop();
   }
@@ -204,7 +206,7 @@ onStores('attempt numbers go on after a job was purged and its id chosen again',
   await stage.startedCount(1);
   stage.endAll();
   await orchestrator.wait('mine');
-  while (orchestrator.engine.state.jobs.has('mine')) await turns(1);
+  while (engineOf(orchestrator).state.jobs.has('mine')) await turns(1);
   later = 20_000;
   for (const purge of purges.splice(0)) purge();
   const isThere = (): Promise<boolean> =>

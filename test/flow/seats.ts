@@ -1,6 +1,6 @@
 /** An engine on a virtual clock with seats that take every job they are offered and work for a fixed time. */
 
-import type { BackendInfo } from '../../src/core/queue/fleet.ts';
+import type { BackendInfo } from '../../src/core/ports/backend.ts';
 import type { EngineSettings } from '../../src/core/settings.ts';
 import { tokenOf } from '../../src/model/records.ts';
 import { EngineKit, type Fields, SUCCESS } from '../fakes/engine-kit.ts';

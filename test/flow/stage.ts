@@ -5,6 +5,7 @@
 
 import type {
   Backend,
+  BackendInfo,
   ExecutionEvent,
   ExecutionOutcome,
   FollowEnd,
@@ -12,9 +13,7 @@ import type {
   KillReply,
   Offer,
   OfferReply,
-} from '../../src/core/ports.ts';
-import type { BackendInfo } from '../../src/core/queue/fleet.ts';
-
+} from '../../src/core/ports/backend.ts';
 import { within } from './flow-kit.ts';
 
 interface Play {

@@ -1,11 +1,13 @@
 /** Folders that an earlier orchd wrote are opened by this one, and folders of a later one are left alone. */
+import { engineOf } from '../fakes/engine-of.ts';
+import type { Backend } from '../../src/core/ports/backend.ts';
 import assert from 'node:assert/strict';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { crc32 } from 'node:zlib';
-import type { Backend, StoreEvents } from '../../src/core/ports.ts';
+import type { StoreEvents } from '../../src/core/ports.ts';
 import { State } from '../../src/core/state/state.ts';
 import { createOrchestrator } from '../../src/index.ts';
 import type { Env } from '../../src/kit/env/env.ts';
@@ -134,7 +136,7 @@ test('version 1: what was promised before still holds', async () => {
     const again = await brain.submit({ job_id: 'done', payload: { ask: 'done' }, ...repeat });
     assert.deepEqual([again.status, again.duplicate_of], ['succeeded', 'job_id']);
     await assert.rejects(brain.submit({ job_id: 'done', payload: 2 }), { code: 'JOB_CONFLICT' });
-    const { state } = brain.engine;
+    const { state } = engineOf(brain);
     assert.equal(state.jobs.get('waiting')?.parked, 'not_before');
     assert.equal(state.jobs.get('in-session')?.parked, 'session');
     assert.deepEqual([...state.open.keys()].sort(), ['claimed:1', 'running:1', 'stale:1']);

@@ -4,19 +4,11 @@
  *
  * Time, chance and disk are made here too, so that the same code gives the same bytes.
  */
+import type { Backend, ExecutionOutcome, FollowEnd, Inspection, KillReply, Offer, OfferReply } from '../../src/core/ports/backend.ts';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { runtimeSettings } from '../../src/app.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import type {
-  Backend,
-  ExecutionOutcome,
-  FollowEnd,
-  Inspection,
-  KillReply,
-  Offer,
-  OfferReply,
-} from '../../src/core/ports.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { errorInfo } from '../../src/model/errors.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';

@@ -1,11 +1,11 @@
 /** The real engine with one pool on little memory, driven through days of requests as events in time. */
 
-import type { Engine } from '../../src/core/engine.ts';
-import { Engine as RealEngine } from '../../src/core/engine.ts';
-import type { EngineEvent } from '../../src/core/events.ts';
+import type { EngineEvent } from '../../src/core/engine/areas.ts';
+import type { Engine } from '../../src/core/engine/engine.ts';
+import { Engine as RealEngine } from '../../src/core/engine/engine.ts';
+import type { ReportedWorker } from '../../src/core/ports/pools.ts';
+import { workerBackend } from '../../src/core/ports/pools.ts';
 import { POOL_DEFAULTS } from '../../src/core/settings.ts';
-import type { ReportedWorker } from '../../src/core/state/pools.ts';
-import { backendOf } from '../../src/core/state/pools.ts';
 import { causeName } from '../../src/model/causes.ts';
 import type { Change, WorkerRecord } from '../../src/model/records.ts';
 import { tokenOf } from '../../src/model/records.ts';
@@ -178,9 +178,10 @@ export class EnginePool {
   }
 
   #running(model: Model): { used: number }[] {
-    const { workers, fleet } = this.#engine.state;
+    const { workers } = this.#engine.state;
+    const { fleet } = this.#engine.queue;
     return workers.of(`file:/${model.name}.gguf`).flatMap(([id, { pool, state }]) => {
-      const backend = fleet.backends.get(backendOf(pool, id));
+      const backend = fleet.backends.get(workerBackend(pool, id));
       return state === 'running' && backend ? [backend] : [];
     });
   }

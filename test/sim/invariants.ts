@@ -1,7 +1,7 @@
 /** What must hold, checked from the state, from the raw log and from the ledgers of others. */
 
-import { due } from '../../src/core/due.ts';
-import type { State } from '../../src/core/state/state.ts';
+import { due } from '../../src/core/engine/due.ts';
+import type { EngineView } from '../../src/core/turn.ts';
 import { causeText } from '../../src/model/causes.ts';
 import type { AttemptRecord, Change, JobRecord } from '../../src/model/records.ts';
 import { ATTEMPT_TRANSITIONS, isTerminal, JOB_TRANSITIONS } from '../../src/model/states.ts';
@@ -12,7 +12,11 @@ export function check(holds: boolean, what: string): asserts holds {
 }
 
 /** Cheap enough for every event. */
-export function checkCounts(state: State, executors: readonly FakeExecutor[], capacity: number): void {
+export function checkCounts(
+  { state, queue }: EngineView,
+  executors: readonly FakeExecutor[],
+  capacity: number,
+): void {
   let live = 0;
   for (const count of Object.values(state.counts)) {
     check(count >= 0, 'no state has a negative count');
@@ -23,7 +27,7 @@ export function checkCounts(state: State, executors: readonly FakeExecutor[], ca
   check(state.counts.failed === 0, 'failed is passed through, never rested in');
   check(state.counts.queued <= capacity + state.jobs.size, 'the queue is bounded');
   for (const executor of executors) {
-    const used = state.fleet.usedSlots(executor.info.name);
+    const used = queue.fleet.usedSlots(executor.info.name);
     check(
       used <= executor.info.slots,
       `backend ${executor.info.name} holds ${used} of ${executor.info.slots} slots`,
@@ -32,7 +36,8 @@ export function checkCounts(state: State, executors: readonly FakeExecutor[], ca
 }
 
 /** Everything that the indexes say follows from the records. */
-export function checkIndexes(state: State): void {
+export function checkIndexes(view: EngineView): void {
+  const { state, queue } = view;
   const open = new Map<string, number>();
   const keys = new Set<string>();
   let ready = 0;
@@ -56,10 +61,10 @@ export function checkIndexes(state: State): void {
       `${entry.uid} is listed as ended when it is`,
     );
   }
-  check(ready === state.waiting.batch.jobs + state.waiting.interactive.jobs, 'ready jobs are counted');
+  check(ready === queue.waiting.batch.jobs + queue.waiting.interactive.jobs, 'ready jobs are counted');
   for (const [name, count] of open)
-    check(state.fleet.usedSlots(name) === count, `slots of ${name} are its open attempts`);
-  check(due(state).length === state.open.size, 'every open attempt has something due');
+    check(queue.fleet.usedSlots(name) === count, `slots of ${name} are its open attempts`);
+  check(due(view).length === state.open.size, 'every open attempt has something due');
 }
 
 export interface Story {

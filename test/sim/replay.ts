@@ -87,7 +87,7 @@ class Replay {
     this.endsUntil(this.#start + at);
     this.#kit.now = this.#start + at;
     const answer = this.#kit.submit(id, { priority: load.class });
-    const meanMs = [...this.#kit.engine.state.fleet.lanes.values()][0]?.serviceMs;
+    const meanMs = [...this.#kit.engine.queue.fleet.lanes.values()][0]?.serviceMs;
     const { queuePosition: position = -1, predictedStartMs: predictedMs } = answer;
     const told = { class: load.class, position, predictedMs, meanMs };
     this.#waiting.set(id, { at: this.#kit.now, told, runsMs });

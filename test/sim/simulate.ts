@@ -1,10 +1,12 @@
 /** One seed: a world, its faults, its clients, and the proof that nothing was lost or run twice. */
 
+import type { Engine } from '../../src/core/engine/engine.ts';
 import type { Change } from '../../src/model/records.ts';
 import { isTerminal } from '../../src/model/states.ts';
 import { decodeChanges } from '../../src/stores/journal/codec.ts';
 import { paths } from '../../src/stores/journal/layout.ts';
 import { listSegments, readLog } from '../../src/stores/journal/segments.ts';
+import { engineOf } from '../fakes/engine-of.ts';
 import { FakeExecutor, type Script } from '../fakes/executor.ts';
 import { SimDisk } from '../fakes/sim-disk.ts';
 import { World } from '../fakes/world.ts';
@@ -143,7 +145,7 @@ class Simulation {
   async #settleUnknown(): Promise<void> {
     const brain = this.brain.up;
     if (!brain) return;
-    for (const entry of brain.engine.state.jobs.values()) {
+    for (const entry of engineOf(brain).state.jobs.values()) {
       const { open, job } = entry;
       const executor = this.executors.find(({ info }) => info.name === open?.backend);
       // A careful one: as long as the executor can still answer, nobody decides in its place.
@@ -163,24 +165,28 @@ class Simulation {
     return true;
   }
 
+  get #engine(): Engine | undefined {
+    return this.brain.up && engineOf(this.brain.up);
+  }
+
   #checkNow(): void {
-    const state = this.brain.up?.engine.state;
-    if (!state) return;
-    checkCounts(state, this.executors, SETTINGS.engine.queueCapacity);
-    if (this.#lastChecked === state.seq) return;
-    this.#lastChecked = state.seq;
-    checkIndexes(state);
+    const engine = this.#engine;
+    if (!engine) return;
+    checkCounts(engine, this.executors, SETTINGS.engine.queueCapacity);
+    if (this.#lastChecked === engine.state.seq) return;
+    this.#lastChecked = engine.state.seq;
+    checkIndexes(engine);
   }
 
   #isSettled(): boolean {
-    const state = this.brain.up?.engine.state;
+    const state = this.#engine?.state;
     if (!state || this.clients.active > 0) return false;
     const { queued, claimed, running, stale } = state.counts;
     return queued + claimed + running + stale === 0 && state.open.size === 0;
   }
 
   #leftOver(): string {
-    const state = this.brain.up?.engine.state;
+    const state = this.#engine?.state;
     const jobs = [...(state?.jobs.values() ?? [])].filter(
       (entry) => !isTerminal(entry.job.state) || entry.open,
     );

@@ -68,7 +68,7 @@ export class Asked {
   tellPlace(tell: (comment: string) => void): Cancel {
     const { orchestrator, env } = this.#parts;
     const uid = uidOf(this.call.identity.tenant, this.submitted.job_id);
-    return tellPlace({ state: orchestrator.engine.state, env, uid, tell });
+    return tellPlace({ reads: orchestrator.reads, timers: env.timers, uid, tell });
   }
 
   /** The caller has the answer. */

@@ -12,31 +12,22 @@ export interface ModelName {
 
 /** Whoever knows which models there are. */
 export interface ModelNames {
-  list(): readonly ModelName[];
+  list(): Promise<readonly ModelName[]>;
 }
 
-/** The models of the catalog, and those of backends that it does not know. */
-export function modelNames(orchestrator: Orchestrator, since: number): ModelNames {
-  const { fleet, catalog } = orchestrator.engine.state;
-  return {
-    list() {
-      const names = new Map<string, number>();
-      for (const { id, aliases, state, createdAt } of catalog.values()) {
-        if (state !== 'active') continue;
-        for (const name of [id, ...aliases]) names.set(name, Math.floor(createdAt / 1000));
-      }
-      for (const { info } of fleet.backends.values()) {
-        if (info.types && !info.types.includes('inference')) continue;
-        for (const name of info.models ?? []) if (!catalog.find(name)) names.set(name, since);
-      }
-      return [...names].map(([id, created]) => ({ id, created, owned_by: 'orchd' }));
-    },
-  };
+/** `since` stands where the catalog does not know when a model came. */
+export function modelNames({ reads }: Orchestrator, since: number): ModelNames {
+  const shown = ({ id, createdAt }: { id: string; createdAt: number | undefined }): ModelName => ({
+    id,
+    created: createdAt === undefined ? since : Math.floor(createdAt / 1000),
+    owned_by: 'orchd',
+  });
+  return { list: async () => (await reads.modelNames()).map(shown) };
 }
 
 /** The model of that name. */
-function modelOf(models: ModelNames, name: string): ModelName {
-  const found = models.list().find(({ id }) => id === name);
+async function modelOf(models: ModelNames, name: string): Promise<ModelName> {
+  const found = (await models.list()).find(({ id }) => id === name);
   if (found) return found;
   throw noSuchModel(name);
 }
@@ -58,7 +49,7 @@ export function modelRoutes(models: ModelNames): readonly Route[] {
       role: 'read',
       summary: 'The models that can be asked for, as OpenAI lists them',
       answers: { 200: 'The models' },
-      handle: () => ({ status: 200, body: { object: 'list', data: models.list().map(shown) } }),
+      handle: async () => ({ status: 200, body: { object: 'list', data: (await models.list()).map(shown) } }),
     },
     {
       method: 'GET',
@@ -66,7 +57,7 @@ export function modelRoutes(models: ModelNames): readonly Route[] {
       role: 'read',
       summary: 'One model, as OpenAI shows it',
       answers: { 200: 'The model', 404: 'No such model' },
-      handle: ({ params }) => ({ status: 200, body: shown(modelOf(models, params['id'] ?? '')) }),
+      handle: async ({ params }) => ({ status: 200, body: shown(await modelOf(models, params['id'] ?? '')) }),
     },
   ];
 }

@@ -1,42 +1,37 @@
 /** The place of a job that waits, as comments of its stream. */
-
-import { jobPosition, predictStartMs } from '../../core/scheduling/predict.ts';
-import type { State } from '../../core/state/state.ts';
-import { startHints } from '../../core/workers/forecast.ts';
-import type { Cancel, Env } from '../../kit/env/env.ts';
+import type { Cancel, Timers } from '../../kit/env/env.ts';
+import type { Reads } from '../../runtime/reads.ts';
 
 export interface PlaceParts {
-  readonly state: State;
-  readonly env: Env;
+  readonly reads: Reads;
+  readonly timers: Timers;
   readonly uid: string;
   readonly tell: (comment: string) => void;
 }
 
-const LOOK_MS = 1000;
+const POLL_MS = 1000;
 
 /** Tells it now, and again when it has changed. */
-export function tellPlace({ state, env, uid, tell }: PlaceParts): Cancel {
+export function tellPlace({ reads, timers, uid, tell }: PlaceParts): Cancel {
   let told: string | undefined;
   let stop: Cancel = () => undefined;
   const look = (): void => {
-    const comment = placeOf(state, uid, env.clock.now());
+    const comment = commentOf(reads, uid);
     if (comment !== undefined && comment !== told) tell(comment);
     told = comment ?? told;
-    stop = env.timers.after(LOOK_MS, look);
+    stop = timers.after(POLL_MS, look);
   };
   look();
   return () => stop();
 }
 
-function placeOf(state: State, uid: string, now: number): string | undefined {
-  const entry = state.jobs.get(uid);
-  if (entry?.job.state !== 'queued') return undefined;
-  const position = jobPosition(entry);
-  const predicted = predictStartMs(entry, position, now, startHints(state, entry.ask));
+function commentOf(reads: Reads, uid: string): string | undefined {
+  const place = reads.place(uid);
+  if (!place) return undefined;
   const words = [
     ': queued',
-    ...(position === undefined ? [] : [`position=${position}`]),
-    ...(predicted === undefined ? [] : [`predicted_start_ms=${predicted}`]),
+    ...(place.position === undefined ? [] : [`position=${place.position}`]),
+    ...(place.predictedStartMs === undefined ? [] : [`predicted_start_ms=${place.predictedStartMs}`]),
   ];
   return `${words.join(' ')}\n\n`;
 }

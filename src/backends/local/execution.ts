@@ -1,5 +1,5 @@
 /** One execution in this process: its numbered events, bounded, and its end. */
-import type { ExecutionEvent, ExecutionOutcome, ExecutionStatus } from '../../core/ports.ts';
+import type { ExecutionEvent, ExecutionOutcome, ExecutionStatus } from '../../core/ports/backend.ts';
 import type { TokenEvent } from '../../model/worker-wire.ts';
 
 /** Events kept for readers that come late; a reader that is behind this sees a gap in the numbers. */

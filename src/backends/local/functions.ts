@@ -5,7 +5,7 @@
 
 import {
   type Backend,
-  type Commander,
+  type BackendInfo,
   type ExecutionEvent,
   type ExecutionOutcome,
   type FollowEnd,
@@ -15,12 +15,11 @@ import {
   type KillReply,
   type Offer,
   type OfferReply,
-} from '../../core/ports.ts';
-import type { BackendInfo } from '../../core/queue/fleet.ts';
+} from '../../core/ports/backend.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
 import type { Labels } from '../../model/records.ts';
-import type { TokenEvent } from '../../model/worker-wire.ts';
+import type { Commander, TokenEvent } from '../../model/worker-wire.ts';
 import { Execution } from './execution.ts';
 
 export interface FunctionContext {

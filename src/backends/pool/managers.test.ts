@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import type { Backend, PoolsListener } from '../../core/ports.ts';
+import type { Backend, BackendListener } from '../../core/ports/backend.ts';
+import type { PoolsListener } from '../../core/ports/pools.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import type { OrchdError } from '../../model/errors.ts';
 import { HttpPoolManagers } from './managers.ts';
@@ -53,14 +54,23 @@ class HastyPool {
 const NOTHING = { registry: 'w', remembered_since: 0, executions: [] };
 
 /** Which pools are there, and which are waited for. */
-class Listener implements PoolsListener {
+class Listener implements PoolsListener, BackendListener {
   readonly up = new Set<string>();
   readonly waited = new Set<string>();
   workers: readonly Backend[] = [];
+  #present: Backend[] = [];
 
-  reported({ id }: { readonly id: string }, workers: readonly Backend[]): void {
+  present(worker: Backend): void {
+    this.#present.push(worker);
+  }
+
+  gone(): void {
+    throw new Error('whether a worker is gone is for its pool to show');
+  }
+
+  reported({ id }: { readonly id: string }): void {
     this.up.add(id);
-    this.workers = workers;
+    this.workers = this.#present.splice(0);
   }
 
   lost(id: string): void {
@@ -84,6 +94,7 @@ function start(t: TestContext, ...urls: string[]): { managers: HttpPoolManagers;
     maxStreams: 4,
   });
   const heard = new Listener();
+  managers.watch(heard);
   managers.start(heard);
   t.after(() => managers.stop());
   return { managers, heard };

@@ -1,8 +1,8 @@
 /** The pool managers that are configured, and those that have registered, with the ways to their workers. */
 
-import type { Backend, PoolManagers, PoolsListener, WorkerOrder } from '../../core/ports.ts';
-import type { BackendInfo } from '../../core/queue/fleet.ts';
-import { infoOf } from '../../core/workers/reconcile.ts';
+import type { Backend, BackendInfo, BackendListener } from '../../core/ports/backend.ts';
+import type { PoolManagers, PoolsListener, WorkerOrder } from '../../core/ports/pools.ts';
+import { workerInfo } from '../../core/ports/pools.ts';
 import type { Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
 import { OrchdError } from '../../model/errors.ts';
@@ -62,6 +62,7 @@ export class HttpPoolManagers implements PoolManagers {
   /** By the name of the backend. */
   readonly #ways = new Map<string, Way>();
   #listener: PoolsListener | undefined;
+  #backends: BackendListener | undefined;
 
   constructor(options: ManagersOptions) {
     this.#options = options;
@@ -69,14 +70,19 @@ export class HttpPoolManagers implements PoolManagers {
     this.#outbound = new Outbound({ timers: options.env.timers, limits });
   }
 
-  start(listener: PoolsListener): void {
+  watch(listener: PoolsListener): void {
     this.#listener = listener;
+  }
+
+  start(listener: BackendListener): void {
+    this.#backends = listener;
     for (const { url, secret } of this.#options.pools)
       this.#add({ url, secret, id: undefined, isConfigured: true }, this.#outbound.to(url));
   }
 
   async stop(): Promise<void> {
     this.#listener = undefined;
+    this.#backends = undefined;
     for (const { client } of this.#known.values()) client.stop();
     this.#outbound.close();
   }
@@ -198,13 +204,12 @@ export class HttpPoolManagers implements PoolManagers {
     known.id = state.pool_id;
     this.#listener.awaited(state.pool_id, false);
     const report = reportOf(state, known.mayReach);
-    const backends: Backend[] = [];
     for (const [at, worker] of report.workers.entries()) {
       const said = state.workers[at] as WorkerState;
       if (worker.unusable !== undefined || said.uri === undefined || worker.registry === '') continue;
-      backends.push(this.#wayTo(infoOf({ report }, worker), said.uri, said.token));
+      this.#backends?.present(this.#wayTo(workerInfo(report, worker), said.uri, said.token));
     }
-    this.#listener.reported(report, backends);
+    this.#listener.reported(report);
   }
 
   /** The same object as long as nothing of it has changed: it may hold streams. */

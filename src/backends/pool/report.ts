@@ -1,5 +1,5 @@
 /** From what a pool manager says to what the brain reckons with. */
-import type { PoolReport, ReportedWorker } from '../../core/state/pools.ts';
+import type { PoolReport, ReportedWorker } from '../../core/ports/pools.ts';
 import { type ErrorInfo, errorInfo, isErrorCode } from '../../model/errors.ts';
 import type { DeviceState, PoolState, WorkerState } from '../../model/pool-wire.ts';
 

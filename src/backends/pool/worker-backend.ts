@@ -2,10 +2,9 @@
  * A worker as the brain sees it: spoken to directly, at the address that its pool manager gave. The stream that
  * answers an offer is kept for the reader that follows, so that a job costs one request.
  */
-import type { UsedTokens } from '../../core/events.ts';
 import type {
   Backend,
-  Commander,
+  BackendInfo,
   ExecutionEvent,
   ExecutionOutcome,
   ExecutionStatus,
@@ -15,12 +14,13 @@ import type {
   KillReply,
   Offer,
   OfferReply,
-} from '../../core/ports.ts';
-import type { BackendInfo } from '../../core/queue/fleet.ts';
+  UsedTokens,
+} from '../../core/ports/backend.ts';
 import { checker } from '../../kit/check.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import { type ErrorInfo, errorInfo, isErrorCode, OrchdError } from '../../model/errors.ts';
 import { jobOfToken, scoped } from '../../model/records.ts';
+import type { Commander } from '../../model/worker-wire.ts';
 import {
   CancelReply,
   EndEvent,

@@ -2,12 +2,13 @@
  * The bound of the queue, in jobs and in bytes. It is checked only here, when new work comes in: retries and
  * redrives of admitted work are never refused.
  */
+
 import { errorInfo, OrchdError } from '../../model/errors.ts';
 import { die } from '../../model/moves.ts';
 import type { JobClass } from '../../model/records.ts';
-import type { Submission } from '../events.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
+import type { Submission } from './submission.ts';
 
 const OVER_CAPACITY_RETRY_MS = 1000;
 
@@ -16,7 +17,7 @@ export function makeRoom(turn: Turn, submission: Submission): void {
   if (!overCapacity(turn, bytes, 0, 0)) return;
   // Decide before dropping anything: a refusal leaves no trace.
   const classes = droppable(turn, submission.spec.priority);
-  const { waiting } = turn.state;
+  const { waiting } = turn.queue;
   const jobs = classes.reduce((sum, jobClass) => sum + waiting[jobClass].jobs, 0);
   const freed = classes.reduce((sum, jobClass) => sum + waiting[jobClass].bytes, 0);
   if (overCapacity(turn, bytes, jobs, freed)) throw queueFull(turn);
@@ -38,7 +39,7 @@ function droppable(turn: Turn, forClass: JobClass): readonly JobClass[] {
 function oldestWaiting(turn: Turn, classes: readonly JobClass[]): JobEntry | undefined {
   for (const jobClass of classes) {
     let oldest: JobEntry | undefined;
-    for (const lane of turn.state.fleet.lanes.values()) {
+    for (const lane of turn.fleet.lanes.values()) {
       const entry = lane.queueOf(jobClass).oldest();
       if (entry && (!oldest || entry.ask.n < oldest.ask.n)) oldest = entry;
     }
@@ -50,7 +51,7 @@ function oldestWaiting(turn: Turn, classes: readonly JobClass[]): JobEntry | und
 function drop(turn: Turn, entry: JobEntry): void {
   const error = errorInfo('QUEUE_FULL', 'dropped to make room for newer work', 'dropped');
   turn.put('job', entry.uid, die(entry.job, turn.now, 'dropped', error), 'drop-lru');
-  turn.state.dropped++;
+  turn.queue.dropped++;
 }
 
 function queueFull(turn: Turn): OrchdError {
@@ -58,7 +59,7 @@ function queueFull(turn: Turn): OrchdError {
   const byCount = turn.state.counts.queued >= queueCapacity;
   const what = byCount ? `${queueCapacity} jobs` : `${queueBytes} bytes of payload`;
   return new OrchdError('QUEUE_FULL', `the queue holds ${what}, its capacity`, {
-    retryAfterMs: turn.state.drain.retryAfterMs(turn.now) ?? OVER_CAPACITY_RETRY_MS,
+    retryAfterMs: turn.queue.startRate.retryAfterMs(turn.now) ?? OVER_CAPACITY_RETRY_MS,
     policyLabel: turn.settings.queuePolicy,
   });
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EngineKit, refusal } from '../../../test/fakes/engine-kit.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { EngineEvent } from '../events.ts';
+import type { EngineEvent } from '../engine/areas.ts';
 import { explain } from '../scheduling/explain.ts';
 import type { HeldLease } from '../state/leases.ts';
 

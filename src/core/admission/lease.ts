@@ -1,15 +1,12 @@
 /** Leases: who gets which device, and for how long. */
+
 import { OrchdError } from '../../model/errors.ts';
 import type { LeaseRecord } from '../../model/records.ts';
-import type { BackendInfo } from '../queue/fleet.ts';
+import type { BackendInfo } from '../ports/backend.ts';
+import type { LeaseDevice } from '../settings.ts';
 import type { HeldLease, Leases } from '../state/leases.ts';
+import { backendLeaseId } from '../state/leases.ts';
 import type { Turn } from '../turn.ts';
-
-/** A device whose memory is lent out. */
-export interface Device {
-  readonly index: number;
-  readonly memoryMb: number;
-}
 
 export interface LeaseRequest {
   readonly token: string;
@@ -25,7 +22,7 @@ const WRITTEN_EVERY = 1 / 3;
 
 /** The device with the most memory left, if it has enough; else the CPU. */
 export function deviceFor(
-  devices: readonly Device[],
+  devices: readonly LeaseDevice[],
   leases: Leases,
   minMemoryMb: number,
 ): number | undefined {
@@ -114,9 +111,6 @@ function held(turn: Turn, { lease: token, tenant, spared }: LeaseOrder): HeldLea
   return { ...lease, ttlMs };
 }
 
-/** Under which the node of a backend is kept. */
-export const leaseOf = (backend: string): string => `backend:${backend}`;
-
 /**
  * A backend of which there is one for all nodes is at one node at a time. It moves to the node that leads only when
  * nothing of it is open: what runs at the other node can neither be asked nor stopped from here, and a second one
@@ -125,9 +119,9 @@ export const leaseOf = (backend: string): string => `backend:${backend}`;
 export function claimBackend(turn: Turn, info: BackendInfo): boolean {
   const { name, node, registry } = info;
   if (node === undefined) return true;
-  const id = leaseOf(name);
+  const id = backendLeaseId(name);
   const lease = turn.state.leases.get(id)?.record;
-  if (lease && lease.registry !== registry && turn.state.fleet.usedSlots(name) > 0) return false;
+  if (lease && lease.registry !== registry && turn.fleet.usedSlots(name) > 0) return false;
   if (lease?.registry === registry && lease.agent === node) return true;
   turn.put('lease', id, backendLease(turn, node, registry), lease ? 'moved' : 'granted');
   return true;

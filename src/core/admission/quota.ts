@@ -1,12 +1,13 @@
 /** What jobs take out of the limits: reserved when they are admitted, settled when it is known what they used. */
+
 import { OrchdError } from '../../model/errors.ts';
 import type { AskRecord, LimitSpec, LimitsRecord } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
-import type { Submission } from '../events.ts';
 import { scopes } from '../limits/limit.ts';
 import type { Reservation } from '../limits/limiter.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
+import type { Submission } from './submission.ts';
 
 /** The one record of this kind. */
 export const LIMITS_ID = 'limits';
@@ -87,7 +88,7 @@ function take(turn: Turn, submission: Submission): Reservation {
   throw new OrchdError('RATE_LIMITED', `"${scope}" has reached its limit of ${what}`, {
     policyLabel: `${scope} ${what}`,
     // When a place is free nobody can say; about how often one is, the queue has measured.
-    retryAfterMs: Math.ceil(retryAfterMs ?? turn.state.drain.retryAfterMs(turn.now) ?? USUAL_WAIT_MS),
+    retryAfterMs: Math.ceil(retryAfterMs ?? turn.queue.startRate.retryAfterMs(turn.now) ?? USUAL_WAIT_MS),
   });
 }
 
@@ -95,8 +96,10 @@ function take(turn: Turn, submission: Submission): Reservation {
  * The job is over. One that never began has used nothing; of one that did not say, the estimate stands. What it used
  * of a budget is written with its end.
  */
-export function settle(turn: Turn, entry: JobEntry, reservation: Reservation): void {
+export function settle(turn: Turn, entry: JobEntry): void {
   const { limiter } = turn.state;
+  const { reservation } = entry;
+  if (!reservation) return;
   entry.reservation = undefined;
   if (entry.job.attempt === 0) return limiter.release(reservation, turn.now);
   limiter.settle(reservation, entry.usedTokens ?? entry.ask.tokens ?? 0, turn.now);

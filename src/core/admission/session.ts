@@ -3,10 +3,10 @@
 import type { Cause } from '../../model/causes.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { type SessionRecord, scoped } from '../../model/records.ts';
-import type { Submission } from '../events.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { forgetSpent } from './quota.ts';
+import type { Submission } from './submission.ts';
 
 /** A session that nobody has used for this long is forgotten. */
 const KEPT_MS = 30 * 86_400_000;
@@ -30,8 +30,8 @@ export function checkBudget(turn: Turn, { tenant, spec, tokens }: Submission): v
   );
 }
 
-/** A job of a session has begun its life there. */
-export function noteTurn(turn: Turn, { tenant, spec: { session_id: session } }: Submission): void {
+/** The first job of a session writes its record. */
+export function beginSession(turn: Turn, { tenant, spec: { session_id: session } }: Submission): void {
   if (session === undefined) return;
   const known = turn.state.sessionOf(tenant, session);
   // Written once; what is used is written with the end of each job.

@@ -2,39 +2,36 @@
  * Admission: accept, refuse, or answer with the job that is already there. In this order:
  * the same id, the same key, the model, what the session may use, a recent failure of the key, the capacity.
  */
+
 import { OrchdError } from '../../model/errors.ts';
 import { type AskRecord, scoped, uidOf } from '../../model/records.ts';
 import { isTerminal, type JobState } from '../../model/states.ts';
-import type { EndedJob, Submission } from '../events.ts';
-import { jobPosition, predictStartMs } from '../scheduling/predict.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
-import { resolveModel } from '../workers/catalog.ts';
-import { noteArrival, startHints } from '../workers/forecast.ts';
 import { makeRoom } from './capacity.ts';
+import { resolveModel } from './model.ts';
 import { reserve } from './quota.ts';
-import { checkBudget, noteTurn } from './session.ts';
+import { beginSession, checkBudget } from './session.ts';
+import type { Submission } from './submission.ts';
 
 /** A job names all jobs above it. */
 const MAX_ANCESTORS = 32;
 
-export interface SubmitAnswer {
-  readonly uid: string;
-  readonly id: string;
-  readonly status: JobState;
-  readonly queuePosition: number | undefined;
-  readonly predictedStartMs: number | undefined;
-  /** Which of the caller's names led to a job that was there before. */
-  readonly duplicateOf: 'job_id' | 'key' | undefined;
-}
+/** What became of a submission that was not refused. */
+export type Admission =
+  | { readonly is: 'admitted'; readonly entry: JobEntry }
+  /** A job of the caller's own name was there before and is in memory. */
+  | { readonly is: 'duplicate'; readonly entry: JobEntry; readonly of: 'job_id' | 'key' }
+  /** The same, and it has ended and left memory. */
+  | { readonly is: 'ended'; readonly uid: string; readonly id: string; readonly state: JobState };
 
-export function submit(turn: Turn, asked: Submission): SubmitAnswer {
+export function submit(turn: Turn, asked: Submission): Admission {
   const uid = uidOf(asked.tenant, asked.id);
   // Only a caller's own id can be there already: ours are made by chance.
   const sameId = asked.hash === undefined ? undefined : findSameId(turn, uid, asked);
   if (sameId) return sameId;
   const sameKey = findSameKey(turn, asked);
-  if (sameKey) return sameKey;
+  if (sameKey) return { is: 'duplicate', entry: sameKey, of: 'key' };
   const submission = resolveModel(turn, asked);
   checkBudget(turn, submission);
   checkSize(turn, submission.payloadBytes);
@@ -45,39 +42,27 @@ export function submit(turn: Turn, asked: Submission): SubmitAnswer {
     throw new OrchdError('STORE_BUSY', 'the job it repeats has just ended; try again');
   const reservation = reserve(turn, submission, () => makeRoom(turn, submission));
   if (failure) turn.put('failure', failure, null, submission.forceRetry ? 'force-retry' : 'expired');
-  noteTurn(turn, submission);
+  beginSession(turn, submission);
   const entry = turn.put('ask', uid, askRecord(turn, submission), 'submit') as JobEntry;
   entry.reservation = reservation;
-  noteArrival(turn, submission);
-  return answer(turn, entry, undefined);
+  return { is: 'admitted', entry };
 }
 
-function findSameId(turn: Turn, uid: string, submission: Submission): SubmitAnswer | undefined {
+function findSameId(turn: Turn, uid: string, submission: Submission): Admission | undefined {
   const live = turn.state.jobs.get(uid);
-  const known: Pick<EndedJob, 'ask' | 'job'> | undefined = live
-    ? { ask: live.ask, job: live.job }
-    : submission.known;
-  if (!known) return undefined;
-  if (known.ask.hash !== submission.hash) {
+  const ask = live?.ask ?? submission.known?.ask;
+  if (!ask) return undefined;
+  if (ask.hash !== submission.hash) {
     throw new OrchdError('JOB_CONFLICT', `job "${submission.id}" exists with another body`, {
       jobId: submission.id,
     });
   }
-  if (live) return answer(turn, live, 'job_id');
-  return {
-    uid,
-    id: submission.id,
-    status: known.job.state,
-    queuePosition: undefined,
-    predictedStartMs: undefined,
-    duplicateOf: 'job_id',
-  };
+  if (live) return { is: 'duplicate', entry: live, of: 'job_id' };
+  return submission.known && { is: 'ended', uid, id: submission.id, state: submission.known.job.state };
 }
 
-function findSameKey(turn: Turn, submission: Submission): SubmitAnswer | undefined {
-  if (submission.spec.key === undefined) return undefined;
-  const live = turn.state.roster.byKey(submission.tenant, submission.spec.key);
-  return live && answer(turn, live, 'key');
+function findSameKey(turn: Turn, { tenant, spec: { key } }: Submission): JobEntry | undefined {
+  return key === undefined ? undefined : turn.state.roster.byKey(tenant, key);
 }
 
 function checkSize(turn: Turn, bytes: number): void {
@@ -149,17 +134,5 @@ function askRecord(turn: Turn, from: Submission): AskRecord {
     ancestors: parent && [...(parent.ask.ancestors ?? []), parent.ask.id],
     hash: from.hash,
     correlationId: from.correlationId,
-  };
-}
-
-export function answer(turn: Turn, entry: JobEntry, duplicateOf: 'job_id' | 'key' | undefined): SubmitAnswer {
-  const position = jobPosition(entry);
-  return {
-    uid: entry.uid,
-    id: entry.ask.id,
-    status: entry.job.state,
-    queuePosition: position,
-    predictedStartMs: predictStartMs(entry, position, turn.now, startHints(turn.state, entry.ask)),
-    duplicateOf,
   };
 }

@@ -163,10 +163,10 @@ test('an end that comes after the job is over frees the slot and changes nothing
     kit.pass(5000);
     const { job } = kit.job('a');
     assert.equal(job.state, 'cancelled');
-    assert.equal(kit.engine.state.fleet.usedSlots('b'), 1, 'the slot is taken until the backend confirms');
+    assert.equal(kit.engine.queue.fleet.usedSlots('b'), 1, 'the slot is taken until the backend confirms');
     kit.end('a', outcome);
     assert.deepEqual(kit.job('a').job, job);
-    assert.equal(kit.engine.state.fleet.usedSlots('b'), 0);
+    assert.equal(kit.engine.queue.fleet.usedSlots('b'), 0);
     assert.equal(kit.engine.state.failures.size, 0);
   }
 });

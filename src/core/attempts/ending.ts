@@ -1,16 +1,15 @@
 /**
  * How a try ends, and what becomes of the job: done, another try, or the dead letter.
  */
+
 import { backoffMs } from '../../kit/backoff.ts';
 import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
 import { cancelled, die, end, fail, retry, start, succeed } from '../../model/moves.ts';
 import { type AskRecord, type AttemptRecord, scoped } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
-import { noteUsed } from '../admission/session.ts';
-import type { Outcome, UsedTokens } from '../events.ts';
+import type { Outcome, UsedTokens } from '../ports/backend.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
-import { noteServed } from '../workers/forecast.ts';
 
 const LONGEST_WAIT_MS = 24 * 3_600_000;
 
@@ -20,9 +19,7 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
   if (!attempt) return;
   measure(turn, entry, attempt);
   if (outcome.ok === true) noteUsage(turn, entry, attempt.backend, outcome.usage);
-  // Who left before the end has heard some of it: the estimate stands.
-  else if (entry.job.cancel && attempt.acceptedAt !== undefined)
-    noteUsed(turn, entry, attempt.backend, entry.ask.tokens ?? 0);
+  turn.noteEnd({ is: 'attempt', entry, attempt, tokens: chargedTokens(entry, attempt, outcome) });
   const { token } = entry;
   const how = outcome.ok === true ? 'succeeded' : outcome.ok === false ? 'failed' : 'cancelled';
   const error = outcome.ok === false ? outcome.error : undefined;
@@ -98,7 +95,7 @@ export function endBadly(
 
 /** Whoever reads along has heard the beginning: only where he can be told to forget it may another try follow. */
 const mayRepeat = (entry: JobEntry): boolean =>
-  entry.spoke < entry.job.attempt || afterOutput(entry.ask) === 'retry';
+  entry.outputAttempt < entry.job.attempt || afterOutput(entry.ask) === 'retry';
 
 export const afterOutput = (ask: AskRecord): 'fail' | 'retry' =>
   ask.spec.after_output ?? (ask.spec.priority === 'interactive' ? 'fail' : 'retry');
@@ -118,18 +115,24 @@ function rememberFailure(turn: Turn, entry: JobEntry, error: ErrorInfo): void {
 const SPEED_SMOOTHING = 0.2;
 
 function noteUsage(turn: Turn, entry: JobEntry, name: string, usage: UsedTokens | undefined): void {
-  const tokens = usage ? usage.prompt + usage.completion : 0;
-  if (usage) entry.usedTokens = tokens;
-  noteUsed(turn, entry, name, tokens);
-  const backend = turn.state.fleet.backends.get(name);
-  if (!backend || !usage || usage.completion < 2 || usage.decodeMs <= 0) return;
+  if (!usage) return;
+  entry.usedTokens = usage.prompt + usage.completion;
+  const backend = turn.fleet.backends.get(name);
+  if (!backend || usage.completion < 2 || usage.decodeMs <= 0) return;
   const speed = (usage.completion * 1000) / usage.decodeMs;
   const known = backend.decodeSpeed ?? speed;
   backend.decodeSpeed = known + SPEED_SMOOTHING * (speed - known);
 }
 
+/** What the session of a job pays for one of its tries. */
+function chargedTokens(entry: JobEntry, attempt: AttemptRecord, outcome: Outcome): number | undefined {
+  if (outcome.ok === true) return outcome.usage ? outcome.usage.prompt + outcome.usage.completion : 0;
+  // Who left before the end has heard some of it: the estimate stands.
+  return entry.job.cancel && attempt.acceptedAt !== undefined ? (entry.ask.tokens ?? 0) : undefined;
+}
+
 function measure(turn: Turn, entry: JobEntry, attempt: AttemptRecord): void {
   if (attempt.acceptedAt === undefined) return;
-  noteServed(turn.state, entry.ask.spec.model, turn.now - attempt.acceptedAt);
-  turn.state.fleet.laneOf(entry.ask).measured(turn.now - attempt.acceptedAt, entry.ask.spec.priority);
+  const { priority } = entry.ask.spec;
+  turn.fleet.laneOf(entry.ask).measured(turn.now - attempt.acceptedAt, priority);
 }

@@ -81,7 +81,7 @@ describe('a deadline', () => {
       if (phase === 'stale') kit.lose('a');
       kit.pass(100 + 5000);
       assert.deepEqual([kit.state('a'), kit.job('a').job.reason], ['dead', 'expired'], phase);
-      assert.equal(kit.engine.state.fleet.usedSlots('b'), 1);
+      assert.equal(kit.engine.queue.fleet.usedSlots('b'), 1);
     }
   });
 

@@ -4,7 +4,7 @@ import type { Turn } from '../turn.ts';
 import { cancelJob, expire } from './ending.ts';
 import { kill, lost } from './progress.ts';
 
-export function tick(turn: Turn): void {
+export function expireJobs(turn: Turn): void {
   const { timers } = turn.state;
   for (let entry = timers.peek(); entry && entry.wakeAt <= turn.now; entry = timers.peek()) {
     wake(turn, entry);

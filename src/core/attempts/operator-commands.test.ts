@@ -9,7 +9,7 @@ import {
   STOPPED,
   SUCCESS,
 } from '../../../test/fakes/engine-kit.ts';
-import type { ResolveAs } from '../events.ts';
+import type { ResolveAs } from './operator-commands.ts';
 
 function running(fields: Fields = {}): EngineKit {
   const kit = new EngineKit();
@@ -19,7 +19,7 @@ function running(fields: Fields = {}): EngineKit {
   return kit;
 }
 
-const used = (kit: EngineKit): number => kit.engine.state.fleet.usedSlots('b');
+const used = (kit: EngineKit): number => kit.engine.queue.fleet.usedSlots('b');
 const resolve = (kit: EngineKit, how: ResolveAs): void => {
   kit.order({ type: 'resolve', uid: 'a', by: 'op', how });
 };

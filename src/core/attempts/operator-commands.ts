@@ -1,41 +1,37 @@
-/** What people order: cancel, redrive, resolve. */
+/** What people order of jobs: cancel, redrive, resolve. */
 
 import type { Cause } from '../../model/causes.ts';
 import { errorInfo, OrchdError } from '../../model/errors.ts';
 import { askCancel, redrive, succeed, unclaim } from '../../model/moves.ts';
-import { type SessionRecord, tokenOf } from '../../model/records.ts';
+import { type Body, tokenOf } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
-import { forgetSession } from '../admission/session.ts';
-import { answer, type SubmitAnswer } from '../admission/submit.ts';
-import type { EndedJob, ResolveAs } from '../events.ts';
+import type { EndedJob } from '../ports.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { cancelJob, endBadly } from './ending.ts';
 import { abandonAttempt, kill } from './progress.ts';
 
+export type ResolveAs =
+  | { readonly as: 'retry' }
+  | { readonly as: 'failed'; readonly message?: string }
+  | { readonly as: 'succeeded'; readonly result: Body };
+
 /** Cancels a job and everything below it, also when it has ended and left memory. Repeating it is harmless. */
-export function cancel(turn: Turn, uid: string, by: string): SubmitAnswer | undefined {
+export function cancel(turn: Turn, uid: string, by: string): JobEntry | undefined {
   const entry = turn.state.jobs.get(uid);
   // A copy: what is cancelled leaves the list.
   const below = [...turn.state.roster.below(uid)];
   if (!entry && below.length === 0) throw new OrchdError('NOT_FOUND', `there is no job "${uid}"`);
   if (entry) cancelOne(turn, entry, by);
   for (const member of below) cancelOne(turn, member, by);
-  return entry && answer(turn, entry, undefined);
+  return entry;
 }
 
-function cancelOne(turn: Turn, entry: JobEntry, by: string): void {
+export function cancelOne(turn: Turn, entry: JobEntry, by: string): void {
   if (isTerminal(entry.job.state) || entry.job.cancel) return;
   turn.put('job', entry.uid, askCancel(entry.job, { at: turn.now, by }), 'cancel');
   if (entry.open) kill(turn, entry, 'cancel');
   else cancelJob(turn, entry);
-}
-
-/** Ends a conversation with all that is under way in it. */
-export function endSession(turn: Turn, tenant: string, id: string, by: string): SessionRecord {
-  const record = forgetSession(turn, tenant, id);
-  for (const entry of [...turn.state.roster.inSession(tenant, id)]) cancelOne(turn, entry, by);
-  return record;
 }
 
 /** Gives a dead job a new life: tries start anew, attempt numbers go on. */
@@ -70,7 +66,14 @@ export function redriveJob(turn: Turn, uid: string, by: string, known: EndedJob 
  * Settles a job whose outcome is unknown by the word of an operator. A job that has ended keeps its state; what
  * is settled is that its last attempt no longer runs.
  */
-export function resolve(turn: Turn, entry: JobEntry, by: string, how: ResolveAs): void {
+export function resolve(turn: Turn, uid: string, by: string, how: ResolveAs): JobEntry {
+  const entry = turn.state.jobs.get(uid);
+  if (!entry) throw new OrchdError('NOT_FOUND', `there is no job "${uid}"`);
+  settle(turn, entry, by, how);
+  return entry;
+}
+
+function settle(turn: Turn, entry: JobEntry, by: string, how: ResolveAs): void {
   if (isTerminal(entry.job.state) && entry.open) {
     return abandonAttempt(turn, entry, { is: 'resolve', as: how.as, by });
   }

@@ -9,7 +9,7 @@ import {
   SUCCESS,
 } from '../../../test/fakes/engine-kit.ts';
 import { errorInfo } from '../../model/errors.ts';
-import type { BackendInfo } from '../queue/fleet.ts';
+import type { BackendInfo } from '../ports/backend.ts';
 
 function claimed(fields: Fields = {}, backend: Partial<BackendInfo> = {}): EngineKit {
   const kit = new EngineKit();
@@ -24,7 +24,7 @@ function running(fields: Fields = {}, backend: Partial<BackendInfo> = {}): Engin
   return kit;
 }
 
-const used = (kit: EngineKit): number => kit.engine.state.fleet.usedSlots('b');
+const used = (kit: EngineKit): number => kit.engine.queue.fleet.usedSlots('b');
 
 describe('an offer', () => {
   test('that is accepted makes the job run', () => {

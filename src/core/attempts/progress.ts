@@ -8,10 +8,10 @@ import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
 import { abandon, accept, confirm, lose, loseAttempt, orderKill, start, unclaim } from '../../model/moves.ts';
 import type { OnUnknown } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
-import type { Finding, KillAnswer, OfferAnswer } from '../events.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { boundedWait, cancelJob, endAttempt, endBadly, expire, timeoutError } from './ending.ts';
+import type { Finding, KillAnswer, OfferAnswer } from './reports.ts';
 
 export function offered(turn: Turn, entry: JobEntry, answer: OfferAnswer): void {
   const attempt = entry.open;
@@ -20,7 +20,7 @@ export function offered(turn: Turn, entry: JobEntry, answer: OfferAnswer): void 
     case 'accepted':
       return accepted(turn, entry);
     case 'busy':
-      turn.state.fleet.block(attempt.backend, turn.now + busyPause(turn, answer.retryAfterMs));
+      turn.fleet.block(attempt.backend, turn.now + busyPause(turn, answer.retryAfterMs));
       // Busy is an answer to this offer; only a tombstone is an answer to a copy that is still under way.
       return kill(turn, entry, 'busy');
     case 'refused':
@@ -148,7 +148,7 @@ function confirmUnknown(turn: Turn, entry: JobEntry): void {
 
 export function unknownPolicy(turn: Turn, entry: JobEntry): OnUnknown {
   if (entry.ask.spec.on_unknown) return entry.ask.spec.on_unknown;
-  const backend = entry.open && turn.state.fleet.backends.get(entry.open.backend);
+  const backend = entry.open && turn.fleet.backends.get(entry.open.backend);
   // A backend that is no longer configured is taken to be paid: the careful answer.
   return backend && !backend.info.paid ? 'retry' : 'hold';
 }

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { backendInfo, makeEntry } from '../../../test/fakes/engine-kit.ts';
+import type { Lane } from './fleet.ts';
 import { Fleet, fits } from './fleet.ts';
-import type { Lane, Need, NeedSource } from './lane.ts';
+import type { Need, NeedSource } from './lane.ts';
 
 const NEED: Need = { kind: undefined, type: 't', model: undefined, labels: undefined };
 /** A job that asks for no more than its type. */

@@ -2,31 +2,11 @@
  * The backends and what they could run. Slots in use follow from the open attempts alone; everything else here
  * is what backends said of themselves since this brain started, and is not persisted.
  */
-import type { JobClass, Labels } from '../../model/records.ts';
-import { Lane, laneKey, type Need, type NeedSource, needOf } from './lane.ts';
+import type { JobClass } from '../../model/records.ts';
+import type { BackendInfo } from '../ports/backend.ts';
+import type { JobEntry } from '../state/job-entry.ts';
+import { LaneQueue, laneKey, type Need, type NeedSource, needOf } from './lane.ts';
 import { Running } from './running.ts';
-
-export interface BackendInfo {
-  readonly name: string;
-  readonly kind: string;
-  readonly slots: number;
-  /** Job types it runs; undefined means any. */
-  readonly types: readonly string[] | undefined;
-  /** Models it has; undefined means: jobs that name none. */
-  readonly models: readonly string[] | undefined;
-  readonly labels: Labels;
-  /** Whether a second execution would cost money: decides what happens to an unknown outcome by default. */
-  readonly paid: boolean;
-  readonly keepsResults: boolean;
-  /** The identity of the executor's memory: another one means that it may have forgotten. */
-  readonly registry: string;
-  /** The longest context that it can hold, where it has a bound. */
-  readonly contextLength?: number | undefined;
-  /** The pool and device of a worker. */
-  readonly home?: { readonly pool: string; readonly device: number } | undefined;
-  /** The node it is at, where its executions outlive the brain and cannot be reached from another node. */
-  readonly node?: string | undefined;
-}
 
 export function fits(need: Need, info: BackendInfo): boolean {
   if (need.kind !== undefined && need.kind !== info.kind) return false;
@@ -42,6 +22,20 @@ function hasModel({ model, modelRef }: Need, { models }: BackendInfo): boolean {
   if (!models) return false;
   return (modelRef !== undefined && models.includes(modelRef)) || models.includes(model as string);
 }
+
+/** A lane with the backends that can run its jobs. Only the fleet writes `backends` and `freeBackends`. */
+export class Lane extends LaneQueue {
+  readonly backends: BackendEntry[] = [];
+  /** How many of them can take a job now. */
+  freeBackends = 0;
+  /** The `order` of the backend that last had a turn here. */
+  lastOrder: number | undefined;
+  /** Why no worker is started for it, where that was looked into. */
+  waitsFor: string | undefined;
+}
+
+/** The lane in which a job waits. Only lanes of a fleet are ever put there. */
+export const laneOf = ({ lane }: JobEntry): Lane | undefined => lane as Lane | undefined;
 
 export class BackendEntry {
   info: BackendInfo;
@@ -82,9 +76,9 @@ export class Fleet {
   /** Lanes with a ready job and a backend that could take it now. */
   readonly runnable = new Set<Lane>();
   /** Lanes with a ready job and nobody free to take it. */
-  readonly starved = new Set<Lane>();
+  readonly unserved = new Set<Lane>();
   /** Those of them that have come since somebody last looked. */
-  readonly hungry = new Set<Lane>();
+  readonly newlyUnserved = new Set<Lane>();
   /** Backends that take nothing new and have come to the end of what they had. */
   readonly emptied = new Set<string>();
   /** Slots in use by backend name, known or not: attempts outlive the registration of their backend. */
@@ -213,17 +207,17 @@ export class Fleet {
   noteLane(lane: Lane): void {
     if (lane.size === 0) {
       this.runnable.delete(lane);
-      this.starved.delete(lane);
-      this.hungry.delete(lane);
+      this.unserved.delete(lane);
+      this.newlyUnserved.delete(lane);
     } else if (lane.freeBackends > 0) {
       this.runnable.add(lane);
-      this.starved.delete(lane);
-      this.hungry.delete(lane);
+      this.unserved.delete(lane);
+      this.newlyUnserved.delete(lane);
     } else {
       this.runnable.delete(lane);
-      if (this.starved.has(lane)) return;
-      this.starved.add(lane);
-      this.hungry.add(lane);
+      if (this.unserved.has(lane)) return;
+      this.unserved.add(lane);
+      this.newlyUnserved.add(lane);
     }
   }
 

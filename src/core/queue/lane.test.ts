@@ -3,7 +3,8 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { makeEntry } from '../../../test/fakes/engine-kit.ts';
 import type { JobClass } from '../../model/records.ts';
-import { Lane, laneKey, type Need } from './lane.ts';
+import { Lane } from './fleet.ts';
+import { laneKey, type Need } from './lane.ts';
 
 const POLICY = { batchMaxWaitMs: 1000, batchShare: 10 };
 const NEED: Need = { kind: undefined, type: 't', model: undefined, labels: undefined };
@@ -16,7 +17,7 @@ function put(lane: Lane, jobClass: JobClass, readyAt: number): void {
 }
 
 function pick(lane: Lane, now: number): JobClass | undefined {
-  return lane.take(lane.turn(POLICY, now))?.ask.spec.priority;
+  return lane.take(lane.nextClass(POLICY, now))?.ask.spec.priority;
 }
 
 test('interactive goes before batch while no batch job has waited too long', () => {
@@ -61,7 +62,7 @@ test('whatever the arrivals: interactive first but for the share, and aged batch
         const { interactive, batch } = lane;
         const bothWait = interactive.size > 0 && batch.size > 0;
         const isAged = batch.size > 0 && now - batch.oldest()!.readyAt >= POLICY.batchMaxWaitMs;
-        const turn = lane.turn(POLICY, now);
+        const turn = lane.nextClass(POLICY, now);
         const taken = lane.take(turn)?.ask.spec.priority;
         if (bothWait) {
           const owed = isAged && passedOver >= POLICY.batchShare - 1;

@@ -5,9 +5,9 @@
 import type { PickReason } from '../../model/causes.ts';
 import type { JobSpec } from '../../model/job-spec.ts';
 import type { AskRecord, JobClass, Labels } from '../../model/records.ts';
+import type { LanePolicy } from '../settings.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { ClassQueue } from './class-queue.ts';
-import type { BackendEntry } from './fleet.ts';
 import { ServiceTimes } from './service-times.ts';
 
 /** What a backend must have to run the jobs of a lane. */
@@ -49,40 +49,28 @@ export function laneKey({ spec, modelRef, contextTokens }: NeedSource): string {
   return key;
 }
 
-export interface LanePolicy {
-  readonly batchMaxWaitMs: number;
-  readonly batchShare: number;
-}
-
 /** Which class is next, and why. */
-export interface Turn {
+export interface ClassPick {
   readonly class: JobClass;
   readonly reason: PickReason;
 }
 
-const ONLY_BATCH: Turn = { class: 'batch', reason: 'only-class' };
-const ONLY_INTERACTIVE: Turn = { class: 'interactive', reason: 'only-class' };
-const INTERACTIVE_FIRST: Turn = { class: 'interactive', reason: 'interactive-first' };
-const BATCH_SHARE: Turn = { class: 'batch', reason: 'batch-share' };
+const ONLY_BATCH: ClassPick = { class: 'batch', reason: 'only-class' };
+const ONLY_INTERACTIVE: ClassPick = { class: 'interactive', reason: 'only-class' };
+const INTERACTIVE_FIRST: ClassPick = { class: 'interactive', reason: 'interactive-first' };
+const BATCH_SHARE: ClassPick = { class: 'batch', reason: 'batch-share' };
 
 /** How fast a measured service time follows new measurements. */
 const SERVICE_SMOOTHING = 0.2;
 
-export class Lane {
+/** The waiting jobs of a lane, and how long such jobs took. */
+export class LaneQueue {
   readonly key: string;
   readonly need: Need;
   readonly interactive = new ClassQueue();
   readonly batch = new ClassQueue();
-  /** Backends that fit the need; kept by the fleet. */
-  readonly backends: BackendEntry[] = [];
-  /** How many of them can take a job now; kept by the fleet. */
-  freeBackends = 0;
   /** Measured time from acceptance to end, smoothed; undefined until one was seen. */
   serviceMs: number | undefined;
-  /** The backend that last had a turn here. */
-  lastOrder: number | undefined;
-  /** Why no worker is started for it, where that was looked into. */
-  waitsFor: string | undefined;
   /** The same by class: people and batch work ask for very different things. */
   readonly times: Readonly<Record<JobClass, ServiceTimes>> = {
     interactive: new ServiceTimes(),
@@ -103,7 +91,7 @@ export class Lane {
     return jobClass === 'interactive' ? this.interactive : this.batch;
   }
 
-  turn(policy: LanePolicy, now: number): Turn {
+  nextClass(policy: LanePolicy, now: number): ClassPick {
     if (this.batch.size === 0) return ONLY_INTERACTIVE;
     const isOwed = this.#picksSinceBatch >= policy.batchShare - 1 && this.#isAged(policy, now);
     if (isOwed) return BATCH_SHARE;
@@ -120,10 +108,10 @@ export class Lane {
     if (this.batch.size > 0) this.#picksSinceBatch++;
   }
 
-  take(turn: Turn): JobEntry | undefined {
-    if (turn.class === 'batch') this.#picksSinceBatch = 0;
+  take(pick: ClassPick): JobEntry | undefined {
+    if (pick.class === 'batch') this.#picksSinceBatch = 0;
     else if (this.batch.size > 0) this.#picksSinceBatch++;
-    return this.queueOf(turn.class).take();
+    return this.queueOf(pick.class).take();
   }
 
   /** About how many ready jobs go before `entry` in this lane. */

@@ -1,8 +1,9 @@
 /** Why a job waits, in words. */
 
 import { isTerminal } from '../../model/states.ts';
-import { leaseOf } from '../admission/lease.ts';
+import { laneOf } from '../queue/fleet.ts';
 import type { JobEntry } from '../state/job-entry.ts';
+import { backendLeaseId } from '../state/leases.ts';
 import type { State } from '../state/state.ts';
 import { jobPosition } from './predict.ts';
 
@@ -42,8 +43,9 @@ export function explain(state: State, entry: JobEntry): WaitReason | undefined {
 }
 
 function explainLane(state: State, entry: JobEntry): WaitReason {
-  const backends = entry.lane?.backends ?? [];
-  const waitsFor = entry.lane && entry.lane.freeBackends === 0 ? entry.lane.waitsFor : undefined;
+  const lane = laneOf(entry);
+  const backends = lane?.backends ?? [];
+  const waitsFor = lane?.freeBackends === 0 ? lane.waitsFor : undefined;
   if (waitsFor !== undefined) return { code: 'worker_start', text: waitsFor };
   if (backends.length === 0) {
     const { type, backend, model, labels } = entry.ask.spec;
@@ -55,7 +57,7 @@ function explainLane(state: State, entry: JobEntry): WaitReason {
   const up = backends.filter((backend) => backend.up && !backend.closed && !backend.away);
   if (up.length === 0) {
     const names = backends.map(({ info, away }) => {
-      const node = state.leases.get(leaseOf(info.name))?.record.agent;
+      const node = state.leases.get(backendLeaseId(info.name))?.record.agent;
       return away ? `"${info.name}" (what it runs is at node "${node}")` : `"${info.name}"`;
     });
     return { code: 'backend_down', text: `not reachable: ${names.join(', ')}` };

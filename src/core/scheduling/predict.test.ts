@@ -131,9 +131,10 @@ test('what has run for most of its time leaves its slot soon', () => {
     const fleet = new Fleet();
     fleet.put(backendInfo('b'));
     const entry = makeEntry(1);
-    entry.lane = fleet.laneOf(entry.ask);
-    entry.lane.batch.add(entry);
-    for (let n = 0; n < 20; n++) entry.lane.measured(900 + 10 * n);
+    const lane = fleet.laneOf(entry.ask);
+    entry.lane = lane;
+    lane.batch.add(entry);
+    for (let n = 0; n < 20; n++) lane.measured(900 + 10 * n);
     fleet.occupy('b', elapsed === undefined ? undefined : START - elapsed, 'batch');
     return predictStartMs(entry, jobPosition(entry), START)!;
   };

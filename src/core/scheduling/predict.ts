@@ -1,7 +1,6 @@
 /** Estimates told to people who wait. */
 
-import type { BackendEntry } from '../queue/fleet.ts';
-import type { Lane } from '../queue/lane.ts';
+import { type BackendEntry, type Lane, laneOf } from '../queue/fleet.ts';
 import type { ServiceTimes } from '../queue/service-times.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 
@@ -13,7 +12,7 @@ export interface StartHints {
 
 /** Ready jobs ahead in the lane; undefined for a job that does not wait in one. */
 export function jobPosition(entry: JobEntry): number | undefined {
-  return entry.lane && entry.queuePos >= 0 ? entry.lane.positionOf(entry) : undefined;
+  return entry.queuePos >= 0 ? laneOf(entry)?.positionOf(entry) : undefined;
 }
 
 /** However many people come, batch work gets a share. */
@@ -34,7 +33,7 @@ export function predictStartMs(
 ): number | undefined {
   if (entry.job.state !== 'queued') return entry.job.state === 'claimed' ? 0 : undefined;
   if (entry.parked === 'not_before') return entry.waitsUntil - now;
-  const lane = entry.lane;
+  const lane = laneOf(entry);
   if (position === undefined || !lane) return undefined;
   const crew = crewOf(lane, now);
   if (crew.slots === 0) return coldStart(entry, lane, position, hints.startMs);

@@ -4,12 +4,12 @@
 import type { Cause } from '../../model/causes.ts';
 import { claim, intend } from '../../model/moves.ts';
 import { tokenOf } from '../../model/records.ts';
-import type { BackendEntry } from '../queue/fleet.ts';
-import type { Turn as ClassTurn, Lane, LanePolicy } from '../queue/lane.ts';
-import type { PoolSettings } from '../settings.ts';
+import type { BackendEntry, Lane } from '../queue/fleet.ts';
+import type { ClassPick } from '../queue/lane.ts';
+import type { LanePolicy, PoolSettings } from '../settings.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { State } from '../state/state.ts';
-import type { Turn } from '../turn.ts';
+import type { EngineView, Turn } from '../turn.ts';
 import { place } from './placement/place.ts';
 
 export interface DecideSettings extends LanePolicy {
@@ -24,63 +24,63 @@ export interface Decision {
 
 /** Claims jobs as long as one is ready that a free backend can run. */
 export function schedule(turn: Turn): void {
-  turn.state.fleet.unblock(turn.now);
+  turn.fleet.unblock(turn.now);
   if (turn.state.full || turn.state.paused) return;
   for (;;) {
-    const decision = decide(turn.state, turn.settings, turn.now);
+    const decision = decide(turn, turn.settings, turn.now);
     if (!decision) return;
     claimJob(turn, decision);
   }
 }
 
 /** Takes the next job out of its lane together with the place where it will run. */
-export function decide(state: State, settings: DecideSettings, now: number): Decision | undefined {
-  const best = nextLane(state.fleet.runnable, settings, now);
+export function decide(view: EngineView, settings: DecideSettings, now: number): Decision | undefined {
+  const best = nextLane(view.queue.fleet.runnable, settings, now);
   if (!best) return undefined;
-  const entry = best.lane.take(best.turn);
-  const placed = entry && place(state, settings.pools, best.lane, entry);
+  const entry = best.lane.take(best.pick);
+  const placed = entry && place(view.state, settings.pools, best.lane, entry);
   if (!entry || !placed) return undefined;
   const { backend } = placed;
-  if (best.turn.class === 'interactive') {
+  if (best.pick.class === 'interactive') {
     for (const lane of backend.lanes) if (lane !== best.lane) lane.passedOver();
   }
-  return { entry, backend, cause: causeOf(best.turn, placed.reason) };
+  return { entry, backend, cause: causeOf(best.pick, placed.reason) };
 }
 
 /** Why this job, and, where it was not the load alone that decided, why there. */
-const causeOf = (turn: ClassTurn, why: string): Cause => ({
+const causeOf = (pick: ClassPick, why: string): Cause => ({
   is: 'claim',
-  pick: turn.reason,
+  pick: pick.reason,
   place: why === 'least-loaded' || why === 'only-free' ? undefined : why,
 });
 
-interface LaneTurn {
+interface LanePick {
   readonly lane: Lane;
-  readonly turn: ClassTurn;
+  readonly pick: ClassPick;
 }
 
 /** Among lanes that compete for a backend: class before class, then the job that came first. */
-function nextLane(runnable: Iterable<Lane>, policy: LanePolicy, now: number): LaneTurn | undefined {
-  let best: (LaneTurn & { n: number }) | undefined;
+function nextLane(runnable: Iterable<Lane>, policy: LanePolicy, now: number): LanePick | undefined {
+  let best: (LanePick & { n: number }) | undefined;
   for (const lane of runnable) {
-    const turn = lane.turn(policy, now);
-    const head = lane.queueOf(turn.class).head();
+    const pick = lane.nextClass(policy, now);
+    const head = lane.queueOf(pick.class).head();
     if (!head) continue;
     const n = head.ask.n;
-    if (!best || goesFirst(turn, n, best)) best = { lane, turn, n };
+    if (!best || goesFirst(pick, n, best)) best = { lane, pick, n };
   }
   return best;
 }
 
-function goesFirst(turn: ClassTurn, n: number, best: LaneTurn & { n: number }): boolean {
-  const rank = rankOf(turn);
-  const bestRank = rankOf(best.turn);
+function goesFirst(pick: ClassPick, n: number, best: LanePick & { n: number }): boolean {
+  const rank = rankOf(pick);
+  const bestRank = rankOf(best.pick);
   return rank === bestRank ? n < best.n : rank < bestRank;
 }
 
 /** A batch job whose lane owes it a pick counts like an interactive one. */
-function rankOf(turn: ClassTurn): number {
-  return turn.class === 'interactive' || turn.reason === 'batch-share' ? 0 : 1;
+function rankOf(pick: ClassPick): number {
+  return pick.class === 'interactive' || pick.reason === 'batch-share' ? 0 : 1;
 }
 
 /** Attempt numbers never repeat, not even for an id that was purged and chosen again by its caller. */
@@ -100,5 +100,5 @@ function claimJob(turn: Turn, decision: Decision): void {
     intend(entry.uid, n, name, registry, turn.epoch, turn.now),
     cause,
   );
-  turn.state.drain.started(turn.now);
+  turn.queue.startRate.started(turn.now);
 }

@@ -1,7 +1,7 @@
-/** A job in memory: its records, and where the indexes keep it. Only state.ts writes these fields. */
+/** A job in memory: its records, which follow from changes alone, and what is only remembered about it. */
 import type { AskRecord, AttemptRecord, JobRecord } from '../../model/records.ts';
 import type { Reservation } from '../limits/limiter.ts';
-import type { Lane } from '../queue/lane.ts';
+import type { JobBundle } from '../ports.ts';
 
 /** Why a queued job is not in its lane. */
 export type Parked = 'not_before' | 'session';
@@ -9,33 +9,55 @@ export type Parked = 'not_before' | 'session';
 /** A job that is turned away busy again and again makes many attempts; only the last ones are worth keeping. */
 export const PAST_ATTEMPTS = 16;
 
-export class JobEntry {
+/** The persisted half of a job. Only `State.apply` replaces these fields. */
+export interface JobRecords {
   readonly uid: string;
   readonly ask: AskRecord;
-  job: JobRecord;
+  readonly job: JobRecord;
   /** The sequence of the last change: what a reader is told waits for it. */
-  seq: number;
+  readonly seq: number;
   /** The attempt that holds a slot, if any. */
-  open: AttemptRecord | undefined = undefined;
+  readonly open: AttemptRecord | undefined;
   /** Its token: one string for all maps that know it. Empty without an open attempt. */
-  token = '';
+  readonly token: string;
   /** The last attempts that have ended, oldest first. */
-  past: AttemptRecord[] | undefined = undefined;
-  lane: Lane | undefined = undefined;
-  parked: Parked | undefined = undefined;
+  readonly past: readonly AttemptRecord[] | undefined;
+}
+
+/** The remembered half of a job: lost with the process, and made anew from the records or from what comes in. */
+export class JobMemory {
+  /** The lane in which the job waits. Written and read by queue/, which alone knows what a lane is. */
+  lane: { readonly key: string } | undefined = undefined;
+  /** Its place in the heap of its flow; -1 outside. Written by queue/, like the next two. */
   queuePos = -1;
-  timerPos = -1;
-  wakeAt = Number.POSITIVE_INFINITY;
+  /** Since when it could have run. */
   readyAt = 0;
   readyOrder = 0;
-  /** The last attempt that is known to have said something. Not persisted: its executor says so again. */
-  spoke = 0;
-  /** What it has taken out of the limits. */
-  reservation: Reservation | undefined = undefined;
-  /** What its executor counted. */
+  /** What it waits for outside of its lane. Written by State, like the next two. */
+  parked: Parked | undefined = undefined;
+  /** Its place among the timers; -1 outside. */
+  timerPos = -1;
+  wakeAt = Number.POSITIVE_INFINITY;
+  /** The number of the last attempt that is known to have produced output; its executor says so again. */
+  outputAttempt = 0;
+  /** Tokens that its executor counted. */
   usedTokens: number | undefined = undefined;
+  /** What it has taken out of the limits. Written by admission/. */
+  reservation: Reservation | undefined = undefined;
+}
+
+/** One object for both halves: there may be a million of them. */
+export class JobEntry extends JobMemory implements JobRecords {
+  readonly uid: string;
+  readonly ask: AskRecord;
+  readonly job: JobRecord;
+  readonly seq: number;
+  readonly open: AttemptRecord | undefined = undefined;
+  readonly token: string = '';
+  readonly past: readonly AttemptRecord[] | undefined = undefined;
 
   constructor(uid: string, ask: AskRecord, job: JobRecord, seq: number) {
+    super();
     this.uid = uid;
     this.ask = ask;
     this.job = job;
@@ -52,4 +74,19 @@ export class JobEntry {
   get waitsUntil(): number {
     return this.job.notBefore ?? (this.job.attempt === 0 ? this.ask.spec.not_before : undefined) ?? 0;
   }
+}
+
+/** How state/ itself sees an entry: the one place from which the records are replaced. */
+export type WritableRecords = { -readonly [K in keyof JobRecords]: JobRecords[K] };
+
+/** A job with everything that belongs to it, as the history keeps it. */
+export function bundleOf(entry: JobRecords): JobBundle {
+  const past = entry.past ?? [];
+  return {
+    uid: entry.uid,
+    ask: entry.ask,
+    job: entry.job,
+    attempts: entry.open ? [...past, entry.open] : past,
+    seq: entry.seq,
+  };
 }

@@ -58,3 +58,6 @@ export class Leases {
     return this.nextExpiry() > now ? [] : [...this.#held.values()].filter(({ until }) => until <= now);
   }
 }
+
+/** The lease under which the node of a backend is kept. */
+export const backendLeaseId = (backend: string): string => `backend:${backend}`;

@@ -3,48 +3,14 @@
  * until it has asked.
  */
 import type { ErrorInfo } from '../../model/errors.ts';
-import type { WorkerStatus } from '../../model/pool-wire.ts';
-import type { Labels } from '../../model/records.ts';
-
-export interface Device {
-  readonly id: number;
-  readonly totalBytes: number;
-  readonly availableBytes: number;
-  readonly ok: boolean;
-  readonly reason: string | undefined;
-}
-
-export interface ReportedWorker {
-  readonly id: string;
-  readonly modelRef: string;
-  readonly device: number;
-  readonly vramBytes: number;
-  readonly status: WorkerStatus;
-  /** Why it is not used though its pool shows it: an address outside of what is allowed, say. */
-  readonly unusable: string | undefined;
-  readonly error: ErrorInfo | undefined;
-  readonly slots: number;
-  readonly contextLength: number | undefined;
-  readonly registry: string;
-}
-
-export interface PoolReport {
-  readonly id: string;
-  readonly registry: string;
-  /** Another one means that something has changed. */
-  readonly version: number;
-  readonly region: string | undefined;
-  readonly labels: Labels;
-  readonly devices: readonly Device[];
-  readonly workers: readonly ReportedWorker[];
-}
+import type { PoolDevice, PoolReport, ReportedWorker } from '../ports/pools.ts';
 
 export class PoolEntry {
   report: PoolReport;
   /** Whether it has answered of late: what does not gets nothing. */
   up = true;
   heardAt: number;
-  readonly devices = new Map<number, Device>();
+  readonly devices = new Map<number, PoolDevice>();
   readonly workers = new Map<string, ReportedWorker>();
 
   constructor(report: PoolReport, now: number) {
@@ -94,6 +60,18 @@ export class Pools {
     return false;
   }
 
+  /**
+   * Whether no device of any pool is large enough for a model of this size, and all pools have been heard: one that
+   * has not answered yet may have such a device.
+   */
+  fitsNowhere(vramBytes: number): boolean {
+    if (this.known.size === 0 || this.awaited.size > 0) return false;
+    for (const pool of this.known.values()) {
+      for (const device of pool.devices.values()) if (device.totalBytes >= vramBytes) return false;
+    }
+    return true;
+  }
+
   heard(report: PoolReport, now: number): PoolEntry {
     const known = this.known.get(report.id);
     if (!known?.up || known.report.version !== report.version) this.changed = true;
@@ -110,10 +88,7 @@ export class Pools {
     return this.known.get(id);
   }
 
-  device(pool: string, device: number): Device | undefined {
+  device(pool: string, device: number): PoolDevice | undefined {
     return this.known.get(pool)?.devices.get(device);
   }
 }
-
-/** A worker as the fleet names it. */
-export const backendOf = (pool: string, worker: string): string => `${pool}/${worker}`;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { makeEntry } from '../../../test/fakes/engine-kit.ts';
-import type { JobEntry } from './job-entry.ts';
+import type { JobEntry, WritableRecords } from './job-entry.ts';
 import { Roster } from './roster.ts';
 
 test('a key names its job until that job leaves, and a later holder keeps it', () => {
@@ -57,7 +57,7 @@ test('a job that comes back to its session takes the place it had, behind what h
   assert.equal(roster.joinSession(first), second, 'the one that stood first waits again');
   assert.ok(roster.mayRun(first));
   roster.leaveSession(first);
-  second.job = { ...second.job, state: 'running' };
+  (second as WritableRecords).job = { ...second.job, state: 'running' };
   assert.equal(roster.joinSession(first), undefined);
   assert.deepEqual([roster.mayRun(second), roster.leaveSession(second)], [true, first]);
 });
@@ -65,7 +65,7 @@ test('a job that comes back to its session takes the place it had, behind what h
 test('a job that runs already takes the head of its session, and the one that stood there must wait', () => {
   const roster = new Roster();
   const [waiting, running] = [makeEntry(1, { session_id: 's' }), makeEntry(2, { session_id: 's' })];
-  running.job = { ...running.job, state: 'running' };
+  (running as WritableRecords).job = { ...running.job, state: 'running' };
   roster.joinSession(waiting);
   assert.equal(roster.joinSession(running), waiting);
   assert.deepEqual([roster.mayRun(running), roster.mayRun(waiting)], [true, false]);

@@ -1,10 +1,11 @@
 /**
- * The records in memory with their indexes. apply(change) is the only mutation; everything else here follows
- * from the records, so that a replay of the same changes gives the same state.
+ * The records in memory with their indexes.
  *
- * S1  A job is in a lane exactly when it is queued, its `notBefore` has passed and its session lets it run.
- * S2  A key belongs to at most one job that is not terminal.
- * S3  The slots in use of a backend are the attempts open on it.
+ * S1  apply(change) is the only way in which a record changes, and everything else in here but `limiter`, `pools`,
+ *     `full` and `paused` follows from the records: a replay of the same changes gives the same state.
+ * S2  The followers are told that a job is ready exactly while it is queued, its `waitsUntil` has passed and its
+ *     session lets it run.
+ * S3  A key belongs to at most one job that is not terminal.
  */
 
 import { IndexedHeap } from '../../kit/indexed-heap.ts';
@@ -14,22 +15,20 @@ import {
   type BrainRecord,
   type Change,
   type FailureRecord,
-  type JobClass,
   type KeptChange,
   type SessionRecord,
   scoped,
   tokenOf,
 } from '../../model/records.ts';
 import { isOpen, isTerminal, type JobState } from '../../model/states.ts';
+import type { Commander } from '../../model/worker-wire.ts';
 import { Limiter } from '../limits/limiter.ts';
-import { Fleet } from '../queue/fleet.ts';
-import type { Demand } from '../workers/demand.ts';
+import type { StateSettings } from '../settings.ts';
 import { AdmissionOrder } from './admission-order.ts';
-import { JobEntry, PAST_ATTEMPTS } from './job-entry.ts';
+import { JobEntry, PAST_ATTEMPTS, type Parked, type WritableRecords } from './job-entry.ts';
 import { Leases } from './leases.ts';
 import { Pools } from './pools.ts';
 import { Roster } from './roster.ts';
-import { DrainRate } from './start-rate.ts';
 import { Catalog, RecentTable, Table, type Tables, Workers } from './tables.ts';
 import { nextWake } from './wake.ts';
 
@@ -40,11 +39,22 @@ const TIMER_PLACE = {
   },
 };
 
-export interface StateSettings {
-  /** How long a kill may stay unconfirmed before the job goes on without it. */
-  readonly cancelDeadlineMs: number;
-  readonly failureCacheSize: number;
+/** An index above the state. It is told within `apply`, so that it never lags behind the records. */
+export interface StateFollower {
+  /** The job may run from now on; `readyAt` is since when it could have. */
+  ready(entry: JobEntry, readyAt: number): void;
+  /** The job no longer waits for a backend. Also told of jobs that did not. */
+  unready(entry: JobEntry): void;
+  attemptOpened(entry: JobEntry, attempt: AttemptRecord): void;
+  attemptClosed(entry: JobEntry, attempt: AttemptRecord, now: number): void;
 }
+
+const NOBODY: StateFollower = {
+  ready: () => undefined,
+  unready: () => undefined,
+  attemptOpened: () => undefined,
+  attemptClosed: () => undefined,
+};
 
 export class State {
   /** The sequence of the last applied change. */
@@ -67,11 +77,9 @@ export class State {
     limits: new Table(),
     spent: new Table(),
   };
-  /** What callers may use; not persisted, but for what was set at run time. */
+  /** What callers may use. Not persisted, but for what was set at run time; kept by admission/. */
   readonly limiter = new Limiter();
-  /** When jobs come, by model. */
-  readonly demands = new Map<string, Demand>();
-  readonly fleet = new Fleet();
+  /** What pool managers have said. Not persisted; kept by workers/. */
   readonly pools = new Pools();
   readonly roster = new Roster();
   readonly timers = new IndexedHeap<JobEntry>((a, b) => a.wakeAt < b.wakeAt, TIMER_PLACE);
@@ -91,23 +99,17 @@ export class State {
   full = false;
   /** Shutting down: nothing new is started. */
   paused = false;
-  readonly drain = new DrainRate();
-  /** Jobs dropped to make room since this brain started. */
-  dropped = 0;
   /** Payload bytes of the queued jobs. */
   queuedBytes = 0;
   /** How many jobs in memory name each blob file. */
   readonly blobFiles = new Map<number, number>();
   readonly #order = new AdmissionOrder((entry) => this.jobs.get(entry.uid) === entry);
-  /** Ready jobs by class, over all lanes. */
-  readonly waiting: Record<JobClass, { jobs: number; bytes: number }> = {
-    interactive: { jobs: 0, bytes: 0 },
-    batch: { jobs: 0, bytes: 0 },
-  };
   readonly #settings: StateSettings;
+  readonly #follower: StateFollower;
 
-  constructor(settings: StateSettings) {
+  constructor(settings: StateSettings, follower: StateFollower = NOBODY) {
     this.#settings = settings;
+    this.#follower = follower;
   }
 
   /** Returns the job that the change is about, if any. */
@@ -206,10 +208,11 @@ export class State {
     const entry = this.jobs.get(uid);
     if (!entry) return undefined;
     const before = entry.job;
+    const records: WritableRecords = entry;
     this.#countBlobs(entry, -1);
-    entry.job = after;
+    records.job = after;
     this.#countBlobs(entry, 1);
-    entry.seq = this.seq;
+    records.seq = this.seq;
     if (before.state !== after.state) this.#countMove(entry, before.state, after.state);
     const wasLive = !isTerminal(before.state);
     const isLive = !isTerminal(after.state);
@@ -246,27 +249,29 @@ export class State {
   #moveAttempt(token: string, after: AttemptRecord, now: number): JobEntry | undefined {
     const entry = this.jobs.get(after.job);
     if (!entry) return undefined;
-    entry.seq = this.seq;
+    const records: WritableRecords = entry;
+    records.seq = this.seq;
     if (isOpen(after.state)) {
-      if (entry.open) entry.open = after;
+      if (entry.open) records.open = after;
       else this.#openAttempt(entry, after, token);
     } else if (entry.open?.n === after.n) {
       this.open.delete(token);
-      this.fleet.vacate(after.backend, now, after.at, entry.ask.spec.priority);
-      entry.open = undefined;
-      entry.token = '';
-      remember(entry, after);
+      records.open = undefined;
+      records.token = '';
+      records.past = withAttempt(entry, after);
+      this.#follower.attemptClosed(entry, after, now);
       if (isTerminal(entry.job.state)) this.#setEnded(entry, now);
-    } else if (!entry.open) remember(entry, after);
+    } else if (!entry.open) records.past = withAttempt(entry, after);
     this.settle(entry, now);
     return entry;
   }
 
   #openAttempt(entry: JobEntry, attempt: AttemptRecord, token: string): void {
-    entry.open = attempt;
-    entry.token = token;
+    const records: WritableRecords = entry;
+    records.open = attempt;
+    records.token = token;
     this.open.set(token, entry);
-    this.fleet.occupy(attempt.backend, attempt.at, entry.ask.spec.priority);
+    this.#follower.attemptOpened(entry, attempt);
   }
 
   /** An ended job whose attempt still holds its slot keeps its session too, and stays until both are free. */
@@ -287,48 +292,25 @@ export class State {
   }
 
   #settleQueue(entry: JobEntry, now: number): void {
-    const { job } = entry;
-    if (job.state !== 'queued') {
-      entry.parked = undefined;
-      this.#leaveLane(entry);
-      return;
-    }
-    if (entry.waitsUntil > now) entry.parked = 'not_before';
-    else if (!this.roster.mayRun(entry)) entry.parked = 'session';
-    else entry.parked = undefined;
-    if (entry.parked) this.#leaveLane(entry);
-    else if (entry.queuePos < 0) this.#enterLane(entry, Math.max(entry.waitsUntil, entry.ask.createdAt));
+    entry.parked = this.#parkedBy(entry, now);
+    if (entry.job.state === 'queued' && !entry.parked)
+      this.#follower.ready(entry, Math.max(entry.waitsUntil, entry.ask.createdAt));
+    else this.#follower.unready(entry);
   }
 
-  #enterLane(entry: JobEntry, readyAt: number): void {
-    const { ask } = entry;
-    entry.lane ??= this.fleet.laneOf(ask);
-    entry.readyAt = readyAt;
-    entry.lane.queueOf(ask.spec.priority).add(entry);
-    this.#countWaiting(entry, 1);
-    this.fleet.noteLane(entry.lane);
-  }
-
-  #leaveLane(entry: JobEntry): void {
-    const { lane } = entry;
-    if (!lane) return;
-    // A picked job has left the queue of its lane already.
-    if (entry.queuePos >= 0) lane.queueOf(entry.ask.spec.priority).remove(entry);
-    entry.lane = undefined;
-    this.#countWaiting(entry, -1);
-    this.fleet.noteLane(lane);
-  }
-
-  #countWaiting(entry: JobEntry, by: 1 | -1): void {
-    const waiting = this.waiting[entry.ask.spec.priority];
-    waiting.jobs += by;
-    waiting.bytes += by * entry.ask.payloadBytes;
+  #parkedBy(entry: JobEntry, now: number): Parked | undefined {
+    if (entry.job.state !== 'queued') return undefined;
+    if (entry.waitsUntil > now) return 'not_before';
+    return this.roster.mayRun(entry) ? undefined : 'session';
   }
 }
 
-function remember(entry: JobEntry, attempt: AttemptRecord): void {
-  if (!entry.past) entry.past = [attempt];
-  else if (entry.past.push(attempt) > PAST_ATTEMPTS) entry.past.shift();
+/** The past attempts of a job with one more. The list is its own: it grows in place. */
+function withAttempt(entry: JobEntry, attempt: AttemptRecord): readonly AttemptRecord[] {
+  const past = entry.past as AttemptRecord[] | undefined;
+  if (!past) return [attempt];
+  if (past.push(attempt) > PAST_ATTEMPTS) past.shift();
+  return past;
 }
 
 function blobFiles(entry: JobEntry): number[] {
@@ -338,3 +320,9 @@ function blobFiles(entry: JobEntry): number[] {
   if (result !== undefined && typeof result !== 'string') files.push(result.file);
   return files;
 }
+
+/** The brain as executors know it. */
+export const commanderOf = ({ brain }: State): Commander => ({
+  owner: brain?.owner ?? '',
+  epoch: brain?.epoch ?? 0,
+});

@@ -4,7 +4,7 @@ import { makeEntry } from '../../../test/fakes/engine-kit.ts';
 import type { JobSpec } from '../../model/job-spec.ts';
 import { intend } from '../../model/moves.ts';
 import type { AttemptRecord, JobRecord } from '../../model/records.ts';
-import type { JobEntry } from './job-entry.ts';
+import type { JobEntry, WritableRecords } from './job-entry.ts';
 import { nextWake } from './wake.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -12,8 +12,8 @@ const PATIENCE = 500;
 
 function entry(ask: Partial<JobSpec>, job: Partial<JobRecord>, open?: Partial<AttemptRecord>): JobEntry {
   const made = makeEntry(1, { createdAt: 0, ...ask });
-  made.job = { ...made.job, ...job };
-  if (open) made.open = { ...intend('j1', 1, 'b', undefined, 1, 0), ...open };
+  (made as WritableRecords).job = { ...made.job, ...job };
+  if (open) (made as WritableRecords).open = { ...intend('j1', 1, 'b', undefined, 1, 0), ...open };
   return made;
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { Demand, type DemandRecord } from './demand.ts';
+import { Demand, type DemandPattern } from './demand.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -81,11 +81,11 @@ test('it survives a restart as a small record, and the time it was away is not t
   before.served(1234);
   const text = JSON.stringify(before.toRecord(MONDAY + 4 * DAY));
   assert.ok(text.length < 4096, `${text.length} bytes`);
-  const after = Demand.fromRecord(JSON.parse(text) as DemandRecord);
+  const after = Demand.fromRecord(JSON.parse(text) as DemandPattern);
   assert.equal(after.serviceMs, 1234);
   for (const hours of [3, 8.75, 12]) {
     const now = MONDAY + 7 * DAY + hours * HOUR;
-    const fresh = Demand.fromRecord(JSON.parse(text) as DemandRecord);
+    const fresh = Demand.fromRecord(JSON.parse(text) as DemandPattern);
     const { arrivals } = fresh.forecast(now, HOUR);
     assert.ok(hours === 3 ? arrivals < 0.1 : arrivals > 8, `${hours}: ${arrivals}`);
   }

@@ -18,7 +18,7 @@ const SURPRISE = 5;
 const MOST_STEPS = 96;
 
 /** Survives a restart; small and plain. */
-export interface DemandRecord {
+export interface DemandPattern {
   readonly v: 1;
   readonly at: number;
   readonly recent: number;
@@ -44,7 +44,7 @@ export class Demand {
   #lastAt: number | undefined;
 
   /** A record of a later version teaches nothing: it is learned anew. */
-  static fromRecord(record: DemandRecord): Demand {
+  static fromRecord(record: DemandPattern): Demand {
     const demand = new Demand();
     if (record.v !== 1) return demand;
     if (record.since !== undefined) demand.#recent.load(record.recent, record.at, record.since);
@@ -98,7 +98,7 @@ export class Demand {
     return { arrivals: perMs * horizonMs, perSec: perMs * 1000, peakPerSec: peak * 1000, reason };
   }
 
-  toRecord(now: number): DemandRecord {
+  toRecord(now: number): DemandPattern {
     this.#profile.advance(now);
     return {
       v: 1,

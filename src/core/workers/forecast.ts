@@ -1,15 +1,15 @@
 /** Workers ahead of those who will want them, from when jobs have come so far. */
+
 import type { AskRecord, ModelRecord } from '../../model/records.ts';
-import type { Submission } from '../events.ts';
+import { workerBackend } from '../ports/pools.ts';
 import type { StartHints } from '../scheduling/predict.ts';
-import { backendOf } from '../state/pools.ts';
 import type { State } from '../state/state.ts';
-import type { Turn } from '../turn.ts';
-import { Demand, type DemandRecord } from './demand.ts';
+import { Demand, type DemandPattern } from './demand.ts';
 import { lastUse } from './evict.ts';
 import { start } from './plan.ts';
 import { type PoolSize, wantedWorkers } from './prewarm.ts';
 import { roomiest, Survey } from './room.ts';
+import type { WorkerTurn } from './turn.ts';
 
 /** How often it is looked ahead, and how often what was learned is written down. */
 const LOOK_MS = 10_000;
@@ -19,30 +19,30 @@ const TARGET_UTILISATION = 0.7;
 const START_MS = 20_000;
 
 /** A job for a model of the catalog has come. */
-export function noteArrival({ state, now }: Turn, { spec }: Submission): void {
-  const { model: name } = spec;
-  const model = name === undefined ? undefined : state.catalog.find(name);
-  if (model) demandOf(state, model.id).arrived(now);
+export function noteArrival(turn: WorkerTurn, model: string | undefined): void {
+  demandOf(turn, model)?.arrived(turn.now);
 }
 
-export function noteServed(state: State, name: string | undefined, serviceMs: number): void {
-  const model = name === undefined ? undefined : state.catalog.find(name);
-  if (model) demandOf(state, model.id).served(serviceMs);
+/** A try of such a job has ended. */
+export function noteServed(turn: WorkerTurn, model: string | undefined, serviceMs: number): void {
+  demandOf(turn, model)?.served(serviceMs);
 }
 
-function demandOf(state: State, id: string): Demand {
-  let demand = state.demands.get(id);
+function demandOf({ state, demands }: WorkerTurn, name: string | undefined): Demand | undefined {
+  const model = name === undefined ? undefined : state.catalog.find(name);
+  if (!model) return undefined;
+  let demand = demands.get(model.id);
   if (!demand) {
     demand = new Demand();
-    state.demands.set(id, demand);
+    demands.set(model.id, demand);
   }
   return demand;
 }
 
 /** What an earlier brain has learned. */
-export function openDemand({ state }: Turn): void {
+export function openDemand({ state, demands }: WorkerTurn): void {
   for (const [id, { pattern }] of state.tables.demand.entries()) {
-    state.demands.set(id, Demand.fromRecord(pattern as DemandRecord));
+    demands.set(id, Demand.fromRecord(pattern as DemandPattern));
   }
 }
 
@@ -57,11 +57,12 @@ const NO_HINTS: StartHints = {};
 const startMsOf = (state: State, modelRef: string): number => state.pools.startMs.get(modelRef) ?? START_MS;
 
 /** At a tick: starts what will be wanted, where there is room without sending anybody away. */
-export function lookAhead(turn: Turn): void {
-  const { pools, catalog, demands } = turn.state;
+export function lookAhead(turn: WorkerTurn): void {
+  const { demands } = turn;
+  const { pools, catalog } = turn.state;
   if (!turn.settings.pools.prewarm || turn.now - pools.lookedAheadAt < LOOK_MS) return;
   pools.lookedAheadAt = turn.now;
-  const survey = new Survey(turn.state);
+  const survey = new Survey(turn);
   for (const [id, demand] of demands) {
     const model = catalog.get(id);
     if (!model) demands.delete(id);
@@ -70,7 +71,7 @@ export function lookAhead(turn: Turn): void {
   writeDown(turn);
 }
 
-function warm(turn: Turn, model: ModelRecord, demand: Demand, survey: Survey): void {
+function warm(turn: WorkerTurn, model: ModelRecord, demand: Demand, survey: Survey): void {
   const { state, settings } = turn;
   const failed = state.pools.failedStarts.get(model.ref);
   if (failed && failed.until > turn.now) return;
@@ -84,10 +85,10 @@ function warm(turn: Turn, model: ModelRecord, demand: Demand, survey: Survey): v
 }
 
 /** Whether an idle worker of this model should stay, though it has been idle for long. */
-export function isExpected(turn: Turn, modelRef: string): boolean {
+export function isExpected(turn: WorkerTurn, modelRef: string): boolean {
   if (!turn.settings.pools.prewarm) return false;
   const model = turn.state.catalog.find(modelRef);
-  const demand = model && turn.state.demands.get(model.id);
+  const demand = model && turn.demands.get(model.id);
   if (!model || !demand) return false;
   const workers = crewOf(turn, model);
   return sizeOf(turn, model, demand, workers).workers >= workers.running;
@@ -101,13 +102,13 @@ interface Workforce {
   readonly idleSince: number | undefined;
 }
 
-function crewOf({ state }: Turn, model: ModelRecord): Workforce {
+function crewOf({ state, fleet }: WorkerTurn, model: ModelRecord): Workforce {
   let [running, starting, idleSince, isBusy, slots] = [0, 0, 0, false, model.slots ?? 1];
   for (const [id, record] of state.workers.of(model.ref)) {
     if (record.state === 'starting') starting++;
     if (record.state !== 'running' || !state.pools.get(record.pool)?.up) continue;
     running++;
-    const backend = state.fleet.backends.get(backendOf(record.pool, id));
+    const backend = fleet.backends.get(workerBackend(record.pool, id));
     if (backend) slots = backend.info.slots;
     if (backend && backend.used > 0) isBusy = true;
     idleSince = Math.max(idleSince, lastUse({ record, backend }));
@@ -115,7 +116,7 @@ function crewOf({ state }: Turn, model: ModelRecord): Workforce {
   return { running, starting, slots, idleSince: isBusy || running === 0 ? undefined : idleSince };
 }
 
-function sizeOf(turn: Turn, model: ModelRecord, demand: Demand, workers: Workforce): PoolSize {
+function sizeOf(turn: WorkerTurn, model: ModelRecord, demand: Demand, workers: Workforce): PoolSize {
   const { maxWorkersPerModel, idleUnloadMs } = turn.settings.pools;
   const need = {
     demand,
@@ -132,9 +133,9 @@ function sizeOf(turn: Turn, model: ModelRecord, demand: Demand, workers: Workfor
 }
 
 /** A pattern of days is worth keeping over a restart. */
-function writeDown(turn: Turn): void {
-  const { state, now } = turn;
-  for (const [id, demand] of state.demands) {
+function writeDown(turn: WorkerTurn): void {
+  const { state, demands, now } = turn;
+  for (const [id, demand] of demands) {
     const written = state.tables.demand.get(id);
     if (written && now - written.at < WRITE_MS) continue;
     turn.put('demand', id, { v: 1, at: now, pattern: demand.toRecord(now) }, 'learned');

@@ -1,10 +1,11 @@
 /** What operators order of pools and workers. */
+
 import type { WorkerReason } from '../../model/causes.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { PoolRecord, WorkerRecord } from '../../model/records.ts';
-import { backendOf } from '../state/pools.ts';
+import { modelOf } from '../admission/model.ts';
+import { workerBackend } from '../ports/pools.ts';
 import type { Turn } from '../turn.ts';
-import { modelOf } from './catalog.ts';
 import { drain, stop } from './plan.ts';
 import { gone } from './reconcile.ts';
 
@@ -109,7 +110,7 @@ function bury(turn: Turn, id: string, record: WorkerRecord): void {
 }
 
 function letGo(turn: Turn, id: string, record: WorkerRecord, why: WorkerReason): void {
-  const used = turn.state.fleet.usedSlots(backendOf(record.pool, id));
+  const used = turn.fleet.usedSlots(workerBackend(record.pool, id));
   if (used === 0) stop(turn, { id, record }, why);
   else drain(turn, { id, record }, why);
 }

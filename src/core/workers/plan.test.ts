@@ -4,7 +4,7 @@ import { SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { GB, PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { causeText } from '../../model/causes.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { dueWorkers } from '../due.ts';
+import { dueWorkers } from '../engine/due.ts';
 import { explain } from '../scheduling/explain.ts';
 
 const finish = (kit: PoolKit, id: string): void => {

@@ -6,32 +6,35 @@
  * L2  A worker with something to do is never stopped: it is drained, and stopped when it is idle.
  * L3  Nothing is started, drained or evicted in a pool that has not answered of late.
  */
+
 import type { WorkerReason } from '../../model/causes.ts';
 import { drainWorker, orderWorker, stopWorker } from '../../model/moves.ts';
 import type { ModelRecord, WorkerRecord } from '../../model/records.ts';
-import type { Lane } from '../queue/lane.ts';
-import { backendOf } from '../state/pools.ts';
+import { workerBackend } from '../ports/pools.ts';
+import type { Lane } from '../queue/fleet.ts';
 import type { Turn } from '../turn.ts';
 import { type Asked, type Making, makeRoom } from './evict.ts';
 import { distanceTo, hasLabels, type Place, type Resident, roomiest, Survey } from './room.ts';
 
 /** Looks at the lanes that nobody can serve: at all of them when pools have changed, else at the new ones. */
 export function plan(turn: Turn): void {
-  const { fleet, pools } = turn.state;
+  const { fleet } = turn;
+  const { pools } = turn.state;
   if (pools.known.size === 0) return;
   if (fleet.emptied.size > 0) stopEmptied(turn);
-  const lanes = pools.changed ? fleet.starved : fleet.hungry;
+  const lanes = pools.changed ? fleet.unserved : fleet.newlyUnserved;
   if (lanes.size > 0 && !turn.state.full && !turn.state.paused) {
-    const survey = new Survey(turn.state);
+    const survey = new Survey(turn);
     for (const lane of inOrder(lanes)) provide(turn, lane, survey);
   }
   pools.changed = false;
-  fleet.hungry.clear();
+  fleet.newlyUnserved.clear();
 }
 
 /** Those that were drained have finished. */
 function stopEmptied(turn: Turn): void {
-  const { fleet, workers } = turn.state;
+  const { fleet } = turn;
+  const { workers } = turn.state;
   for (const name of fleet.emptied) {
     const id = name.slice(name.indexOf('/') + 1);
     const record = workers.get(id);
@@ -138,7 +141,7 @@ function nowhere(useless: ReadonlyMap<string, string> | undefined): string {
 }
 
 function isServing(turn: Turn, pool: string, id: string): boolean {
-  const backend = turn.state.fleet.backends.get(backendOf(pool, id));
+  const backend = turn.fleet.backends.get(workerBackend(pool, id));
   return backend?.up === true && !backend.closed;
 }
 
@@ -221,12 +224,12 @@ type NamedWorker = Pick<Resident, 'id' | 'record'>;
 export function stop(turn: Turn, { id, record }: NamedWorker, why: WorkerReason): void {
   if (record.state === 'stopping') return;
   turn.put('worker', id, stopWorker(record, turn.now, why), { is: 'stopping', why });
-  turn.state.fleet.setClosed(backendOf(record.pool, id), true);
+  turn.fleet.setClosed(workerBackend(record.pool, id), true);
 }
 
 /** From then on it gets nothing new, and finishes what it has. */
 export function drain(turn: Turn, { id, record }: NamedWorker, why: WorkerReason): void {
   if (record.state === 'draining' || record.state === 'stopping') return;
   turn.put('worker', id, drainWorker(record, turn.now, why), { is: 'draining', why });
-  turn.state.fleet.setClosed(backendOf(record.pool, id), true);
+  turn.fleet.setClosed(workerBackend(record.pool, id), true);
 }

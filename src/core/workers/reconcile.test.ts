@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { GB, PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { WORKER_STATUSES } from '../../model/pool-wire.ts';
-import { dueWorkers } from '../due.ts';
+import { dueWorkers } from '../engine/due.ts';
 
 /** One worker that runs a job. */
 function running(fields: Parameters<PoolKit['ask']>[2] = {}): { kit: PoolKit; worker: string } {
@@ -21,7 +21,7 @@ describe('a worker that its manager no longer shows', () => {
     const { kit, worker } = running();
     kit.dies('p', worker);
     assert.deepEqual([kit.state('j'), kit.job('j').job.tries], ['queued', 1]);
-    assert.equal(kit.engine.state.fleet.backends.size, 0);
+    assert.equal(kit.engine.queue.fleet.backends.size, 0);
     kit.pass(1000);
     kit.obey();
     assert.equal(kit.state('j'), 'claimed');
@@ -81,7 +81,7 @@ describe('a worker that its manager no longer shows', () => {
   test('took the job of somebody who has heard its beginning with it, unless he can be told to forget it', () => {
     const spoken = (fields: Parameters<PoolKit['ask']>[2]): string => {
       const { kit, worker } = running(fields);
-      kit.step({ type: 'spoke', token: kit.token('j') });
+      kit.step({ type: 'output', token: kit.token('j') });
       kit.dies('p', worker);
       return `${kit.state('j')} ${kit.job('j').job.error?.code ?? ''}`;
     };
@@ -217,7 +217,7 @@ test('a worker of one pool that another one shows too is left alone, and goes al
   kit.pools.get('copy')!.workers.set(worker, { ...shown, status: 'failed' });
   kit.report('copy');
   assert.deepEqual([kit.workers(), kit.state('j')], [['m running'], 'running']);
-  assert.deepEqual([...kit.engine.state.fleet.backends.keys()], [`p/${worker}`]);
+  assert.deepEqual([...kit.engine.queue.fleet.backends.keys()], [`p/${worker}`]);
   kit.end('j', SUCCESS);
   kit.step({ type: 'pool-lost', id: 'p' });
   kit.pool('new', [24]);

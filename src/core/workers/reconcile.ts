@@ -12,8 +12,10 @@ import { adoptWorker, die, workerReady } from '../../model/moves.ts';
 import type { WorkerRecord } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import { endAttempt } from '../attempts/ending.ts';
-import type { BackendInfo } from '../queue/fleet.ts';
-import { backendOf, type PoolEntry, type PoolReport, type ReportedWorker } from '../state/pools.ts';
+import type { BackendInfo } from '../ports/backend.ts';
+import type { PoolReport, ReportedWorker } from '../ports/pools.ts';
+import { workerBackend, workerInfo } from '../ports/pools.ts';
+import type { PoolEntry } from '../state/pools.ts';
 import type { Turn } from '../turn.ts';
 import { drain, stop } from './plan.ts';
 import { Survey } from './room.ts';
@@ -31,7 +33,7 @@ export function poolLost(turn: Turn, id: string): void {
   if (!pool?.up) return;
   pool.up = false;
   turn.state.pools.changed = true;
-  for (const worker of pool.workers.keys()) turn.state.fleet.setClosed(backendOf(id, worker), true);
+  for (const worker of pool.workers.keys()) turn.fleet.setClosed(workerBackend(id, worker), true);
 }
 
 function noteWorker(turn: Turn, pool: PoolEntry, worker: ReportedWorker): void {
@@ -44,7 +46,7 @@ function noteWorker(turn: Turn, pool: PoolEntry, worker: ReportedWorker): void {
   if (worker.status === 'draining') drain(turn, { id: worker.id, record }, { is: 'drained-by-manager' });
   if (worker.registry !== '') show(turn, pool, worker);
   const isOpen = isReady && worker.unusable === undefined && isWanted(turn, worker.id);
-  turn.state.fleet.setClosed(backendOf(pool.report.id, worker.id), !isOpen);
+  turn.fleet.setClosed(workerBackend(pool.report.id, worker.id), !isOpen);
 }
 
 /** Undefined where the worker is that of another pool: one of the two is a copy, and says nothing of the other. */
@@ -98,28 +100,10 @@ function learnSize(turn: Turn, { modelRef }: WorkerRecord, vramBytes: number): v
 
 /** The fleet knows it as long as something may be open on it. */
 function show(turn: Turn, pool: PoolEntry, worker: ReportedWorker): void {
-  const { fleet } = turn.state;
-  const info = infoOf(pool, worker);
+  const { fleet } = turn;
+  const info = workerInfo(pool.report, worker);
   const known = fleet.backends.get(info.name);
   if (!known || isOther(known.info, info)) fleet.put(info);
-}
-
-export function infoOf({ report }: Pick<PoolEntry, 'report'>, worker: ReportedWorker): BackendInfo {
-  const labels: Record<string, string> = { ...report.labels, pool: report.id };
-  if (report.region !== undefined) labels['region'] = report.region;
-  return {
-    name: backendOf(report.id, worker.id),
-    kind: 'worker',
-    slots: worker.slots,
-    types: ['inference'],
-    models: [worker.modelRef],
-    labels,
-    paid: false,
-    keepsResults: true,
-    registry: worker.registry,
-    contextLength: worker.contextLength,
-    home: { pool: report.id, device: worker.device },
-  };
 }
 
 const isOther = (a: BackendInfo, b: BackendInfo): boolean =>
@@ -157,12 +141,12 @@ export function startFailed(turn: Turn, id: string, error: ErrorInfo): void {
 const NOWHERE: ReadonlySet<string> = new Set();
 
 /** Whether a pool that has not failed yet could hold it: the file may lie there. */
-const mayElsewhere = ({ state }: Turn, { vramBytes }: WorkerRecord, where: ReadonlySet<string>): boolean =>
-  new Survey(state).for({ labels: undefined, vramBytes }).some(({ pool }) => !where.has(pool.report.id));
+const mayElsewhere = (turn: Turn, { vramBytes }: WorkerRecord, where: ReadonlySet<string>): boolean =>
+  new Survey(turn).for({ labels: undefined, vramBytes }).some(({ pool }) => !where.has(pool.report.id));
 
 /** All who waited for this start; nobody else can serve them, or they would not wait. */
 function failWaiting(turn: Turn, modelRef: string, error: ErrorInfo): void {
-  for (const lane of [...turn.state.fleet.starved]) {
+  for (const lane of [...turn.fleet.unserved]) {
     if (lane.need.modelRef !== modelRef) continue;
     if (lane.backends.some(({ up, closed }) => up && !closed)) continue;
     for (const queue of [lane.interactive, lane.batch]) {
@@ -178,11 +162,11 @@ function noteMissing(turn: Turn, pool: PoolEntry, id: string, record: WorkerReco
   // Ordered, and not begun yet.
   if (record.state === 'starting' && record.registry === undefined) return;
   const isCertain = record.registry === undefined || record.registry === pool.report.registry;
-  const name = backendOf(record.pool, id);
+  const name = workerBackend(record.pool, id);
   // One that is to go and has nothing open need not be waited for: nobody can tell it so any more.
-  const isDone = record.state === 'stopping' && turn.state.fleet.usedSlots(name) === 0;
+  const isDone = record.state === 'stopping' && turn.fleet.usedSlots(name) === 0;
   if (!isCertain && !isDone) {
-    turn.state.fleet.setClosed(name, true);
+    turn.fleet.setClosed(name, true);
     return;
   }
   gone(turn, id, record);
@@ -190,14 +174,14 @@ function noteMissing(turn: Turn, pool: PoolEntry, id: string, record: WorkerReco
 
 /** Its process is dead: what ran on it has ended, and whether it may run again is decided like any other failure. */
 export function gone(turn: Turn, id: string, record: WorkerRecord): void {
-  const name = backendOf(record.pool, id);
+  const name = workerBackend(record.pool, id);
   const error = { ...errorInfo('WORKER_UNAVAILABLE', 'its worker has died'), retriable: true };
   for (const entry of [...turn.state.open.values()]) {
     if (entry.open?.backend !== name) continue;
     if (isTerminal(entry.job.state)) endAttempt(turn, entry, { ok: 'cancelled' });
     else endAttempt(turn, entry, { ok: false, error });
   }
-  turn.state.fleet.remove(name);
+  turn.fleet.remove(name);
   const cause: Cause = record.state === 'stopping' ? { is: 'stopped', why: record.why } : 'died';
   turn.put('worker', id, null, cause);
   turn.state.pools.changed = true;

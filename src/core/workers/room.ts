@@ -1,9 +1,12 @@
 /** Where a worker with a model could be started: hard constraints first, then what is preferred. */
+
 import type { ModelRecord, WorkerRecord } from '../../model/records.ts';
+import type { PoolDevice } from '../ports/pools.ts';
+import { workerBackend } from '../ports/pools.ts';
 import type { BackendEntry } from '../queue/fleet.ts';
 import type { Need } from '../queue/lane.ts';
-import { backendOf, type Device, type PoolEntry } from '../state/pools.ts';
-import type { State } from '../state/state.ts';
+import type { PoolEntry } from '../state/pools.ts';
+import type { EngineView } from '../turn.ts';
 
 /** A worker, with what the fleet knows of it. */
 export interface Resident {
@@ -15,27 +18,28 @@ export interface Resident {
 }
 
 /** What a pool or a device must have, whatever is on it now. */
-export type Demand = Pick<Need, 'labels'> & Pick<ModelRecord, 'vramBytes'>;
+export type WorkerNeed = Pick<Need, 'labels'> & Pick<ModelRecord, 'vramBytes'>;
 
 /** A device that can be used, and what is on it. Looked at once for all who ask in the same step. */
 export class Place {
   readonly pool: PoolEntry;
-  readonly device: Device;
-  readonly #state: State;
+  readonly device: PoolDevice;
+  readonly #view: EngineView;
   #residents: Resident[] | undefined;
   #sums: Sums | undefined;
 
-  constructor(state: State, pool: PoolEntry, device: Device) {
-    this.#state = state;
+  constructor(view: EngineView, pool: PoolEntry, device: PoolDevice) {
+    this.#view = view;
     this.pool = pool;
     this.device = device;
   }
 
   get residents(): readonly Resident[] {
-    const { workers, fleet } = this.#state;
+    const { fleet } = this.#view.queue;
+    const { workers } = this.#view.state;
     const pool = this.pool.report.id;
     this.#residents ??= workers.on(pool, this.device.id).map(([id, record]) => {
-      const name = backendOf(pool, id);
+      const name = workerBackend(pool, id);
       return { id, record, backend: fleet.backends.get(name), used: fleet.usedSlots(name) };
     });
     return this.#residents;
@@ -90,14 +94,14 @@ export const isIdle = ({ record, used }: Resident): boolean => record.state === 
 
 /** The devices of all pools that answer and are not drained. */
 export class Survey {
-  readonly #state: State;
+  readonly #view: EngineView;
   #places: readonly Place[] | undefined;
   /** For models without labels, by what they need: many ask for the same. */
   readonly #found = new Map<number, readonly Place[]>();
   #mostFree: number | undefined;
 
-  constructor(state: State) {
-    this.#state = state;
+  constructor(view: EngineView) {
+    this.#view = view;
   }
 
   /** No device has more room; it only becomes less while it is given out. */
@@ -107,7 +111,7 @@ export class Survey {
   }
 
   /** Those on which it would fit if they were empty. */
-  for({ labels, vramBytes }: Demand): readonly Place[] {
+  for({ labels, vramBytes }: WorkerNeed): readonly Place[] {
     const known = labels ? undefined : this.#found.get(vramBytes);
     if (known) return known;
     const places = this.#all().filter(
@@ -124,10 +128,11 @@ export class Survey {
 
   #look(): Place[] {
     const places: Place[] = [];
-    for (const [id, pool] of this.#state.pools.known) {
-      if (!pool.up || this.#state.tables.pool.get(id)?.draining) continue;
+    const { state } = this.#view;
+    for (const [id, pool] of state.pools.known) {
+      if (!pool.up || state.tables.pool.get(id)?.draining) continue;
       for (const device of pool.devices.values()) {
-        if (device.ok) places.push(new Place(this.#state, pool, device));
+        if (device.ok) places.push(new Place(this.#view, pool, device));
       }
     }
     return places;
@@ -170,17 +175,4 @@ function isBetter(a: Place, b: Place, region: string | undefined, last: Readonly
   if (isLast(a) !== isLast(b)) return isLast(b);
   const nearer = distanceTo(a, region) - distanceTo(b, region);
   return nearer === 0 ? a.freeBytes > b.freeBytes : nearer < 0;
-}
-
-/**
- * Whether it fits nowhere: no device of any pool is large enough, all pools have been heard. A pool that has not
- * answered yet may have one.
- */
-export function fitsNowhere(state: State, vramBytes: number): boolean {
-  const { known, awaited } = state.pools;
-  if (known.size === 0 || awaited.size > 0) return false;
-  for (const pool of known.values()) {
-    for (const device of pool.devices.values()) if (device.totalBytes >= vramBytes) return false;
-  }
-  return true;
 }

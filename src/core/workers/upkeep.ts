@@ -1,18 +1,19 @@
 /** What time alone brings about among workers: starts that take too long, drains that are over, idleness. */
+
 import { errorInfo } from '../../model/errors.ts';
 import type { PoolRecord, WorkerRecord } from '../../model/records.ts';
-import { backendOf } from '../state/pools.ts';
-import type { Turn } from '../turn.ts';
+import { workerBackend } from '../ports/pools.ts';
 import { lastUse } from './evict.ts';
 import { isExpected, lookAhead } from './forecast.ts';
 import { drain, start, stop } from './plan.ts';
 import { startFailed } from './reconcile.ts';
 import { type Resident, roomiest, Survey } from './room.ts';
+import type { WorkerTurn } from './turn.ts';
 
 /** A manager gives up on a start by itself; one that is silent is given a little more. */
 const PATIENCE = 1.25;
 
-export function upkeep(turn: Turn): void {
+export function upkeep(turn: WorkerTurn): void {
   const { state } = turn;
   for (const [id, record] of [...state.workers.entries()]) {
     if (state.pools.get(record.pool)?.up) tend(turn, residentOf(turn, id, record));
@@ -21,17 +22,17 @@ export function upkeep(turn: Turn): void {
   for (const [id, order] of [...state.tables.pool.entries()]) if (order.reload) reload(turn, id, order);
   lookAhead(turn);
   // Those who wait may by now have waited long enough for others to make room.
-  if (state.fleet.starved.size > 0) state.pools.changed = true;
+  if (turn.fleet.unserved.size > 0) state.pools.changed = true;
 }
 
-const residentOf = (turn: Turn, id: string, record: WorkerRecord): Resident => ({
+const residentOf = (turn: WorkerTurn, id: string, record: WorkerRecord): Resident => ({
   id,
   record,
-  backend: turn.state.fleet.backends.get(backendOf(record.pool, id)),
-  used: turn.state.fleet.usedSlots(backendOf(record.pool, id)),
+  backend: turn.fleet.backends.get(workerBackend(record.pool, id)),
+  used: turn.fleet.usedSlots(workerBackend(record.pool, id)),
 });
 
-function tend(turn: Turn, victim: Resident): void {
+function tend(turn: WorkerTurn, victim: Resident): void {
   const { id, record } = victim;
   const order = turn.state.tables.pool.get(record.pool);
   if (order?.draining && record.state !== 'stopping') return drainFor(turn, victim, order);
@@ -47,23 +48,23 @@ function tend(turn: Turn, victim: Resident): void {
   }
 }
 
-function giveUpLate(turn: Turn, id: string, record: WorkerRecord): void {
+function giveUpLate(turn: WorkerTurn, id: string, record: WorkerRecord): void {
   if (turn.now - record.at < turn.settings.pools.startTimeoutMs * PATIENCE) return;
   startFailed(turn, id, errorInfo('WORKER_START_TIMEOUT'));
 }
 
 /** Past its time what still runs is ended with its worker. */
-function drainFor(turn: Turn, victim: Resident, order: PoolRecord): void {
+function drainFor(turn: WorkerTurn, victim: Resident, order: PoolRecord): void {
   const isLate = order.drainBy !== undefined && turn.now >= order.drainBy;
   if (isLate || victim.used === 0) return stop(turn, victim, { is: 'pool-drained', by: order.by });
   drain(turn, victim, { is: 'pool-drained', by: order.by });
 }
 
-function stopWhenIdle(turn: Turn, victim: Resident): void {
+function stopWhenIdle(turn: WorkerTurn, victim: Resident): void {
   if (victim.record.state === 'draining' && victim.used === 0) stop(turn, victim, victim.record.why);
 }
 
-function unloadIdle(turn: Turn, victim: Resident): void {
+function unloadIdle(turn: WorkerTurn, victim: Resident): void {
   const { eviction, idleUnloadMs } = turn.settings.pools;
   const { backend } = victim;
   if (eviction === 'manual' || !backend || victim.used > 0) return;
@@ -73,7 +74,7 @@ function unloadIdle(turn: Turn, victim: Resident): void {
 }
 
 /** A pool that was reloaded gets its new model as soon as there is room. */
-function reload(turn: Turn, id: string, order: PoolRecord): void {
+function reload(turn: WorkerTurn, id: string, order: PoolRecord): void {
   const { state } = turn;
   const model = order.reload === undefined ? undefined : state.catalog.find(order.reload);
   const here = model ? state.workers.of(model.ref).filter(([, { pool }]) => pool === id) : [];
@@ -83,7 +84,7 @@ function reload(turn: Turn, id: string, order: PoolRecord): void {
   }
   const failed = state.pools.failedStarts.get(model.ref);
   if (here.some(([, { state }]) => state === 'starting') || (failed && failed.until > turn.now)) return;
-  const places = new Survey(state).for({ labels: { pool: id }, vramBytes: model.vramBytes });
+  const places = new Survey(turn).for({ labels: { pool: id }, vramBytes: model.vramBytes });
   const place = roomiest(places, model.vramBytes, undefined);
   if (place) start(turn, model, place, { is: 'reload', by: order.by }, 1);
 }

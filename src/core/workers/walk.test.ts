@@ -4,11 +4,11 @@ import fc from 'fast-check';
 import { SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { GB, PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { causeName, causeText } from '../../model/causes.ts';
-import { dueWorkers } from '../due.ts';
+import { dueWorkers } from '../engine/due.ts';
+import { workerBackend } from '../ports/pools.ts';
 import { fits } from '../queue/fleet.ts';
 import { needOf } from '../queue/lane.ts';
 import type { PoolSettings } from '../settings.ts';
-import { backendOf } from '../state/pools.ts';
 
 const MODELS = { small: 4, middle: 10, large: 20 } as const;
 const POOLS = { near: [24], far: [12, 24] } as const;
@@ -145,18 +145,19 @@ class Walk {
 
   /** What is open is where it may be; what takes nothing new is free for nobody. */
   #checkPlaces(): void {
-    const { state } = this.kit.engine;
+    const { state, queue } = this.kit.engine;
+    const { fleet } = queue;
     for (const { ask, open, job } of state.open.values()) {
-      const backend = open && state.fleet.backends.get(open.backend);
+      const backend = open && fleet.backends.get(open.backend);
       assert.ok(backend, `${ask.id} is open (${job.state}) on a worker that is gone`);
       assert.ok(fits(needOf(ask), backend.info), `${ask.id} is on a worker that cannot run it`);
       assert.ok(backend.used <= backend.info.slots);
     }
-    for (const { closed, free } of state.fleet.backends.values()) assert.ok(!(closed && free));
+    for (const { closed, free } of fleet.backends.values()) assert.ok(!(closed && free));
     for (const [id, record] of state.workers.entries()) {
       if (record.state !== 'draining' && record.state !== 'stopping') continue;
       assert.ok(
-        state.fleet.backends.get(backendOf(record.pool, id))?.closed ?? true,
+        fleet.backends.get(workerBackend(record.pool, id))?.closed ?? true,
         `${id} is to go, and open`,
       );
     }

@@ -1,6 +1,7 @@
 /** Records that belong to no job: models, sessions, pools, workers, what was learned of demand, limits and what was spent of them. */
+
 import assert from 'node:assert/strict';
-import type { Registration } from '../../core/workers/catalog.ts';
+import type { ModelRegistration } from '../../model/records.ts';
 import { KEPT_KINDS } from '../../model/records.ts';
 import { Opened, reopen, type StoreFixture } from './opened.ts';
 import type { Promised } from './promises.ts';
@@ -9,7 +10,7 @@ export const KEPT_PROMISES: readonly Promised[] = [
   ['models, sessions, workers and limits outlive restarts and checkpoints as they were', outliving],
 ];
 
-const model = (id: string, aliases: readonly string[]): Registration => ({
+const model = (id: string, aliases: readonly string[]): ModelRegistration => ({
   id,
   name: `${id} ü🦊`,
   ref: `file:/models/${id}.gguf`,

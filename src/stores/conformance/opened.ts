@@ -1,10 +1,13 @@
 /** An engine on an opened store, with the least of a shell around it: what a store must work with. */
+
 import assert from 'node:assert/strict';
-import { Engine, type Step } from '../../core/engine.ts';
-import type { EngineEvent, Submission } from '../../core/events.ts';
-import { bundleOf, type Seq, type Store } from '../../core/ports.ts';
+import type { Submission } from '../../core/admission/submission.ts';
+import type { EngineEvent } from '../../core/engine/areas.ts';
+import { Engine, type Step } from '../../core/engine/engine.ts';
+import type { Seq, Store } from '../../core/ports.ts';
 import { type EngineSettings, POOL_DEFAULTS } from '../../core/settings.ts';
 import type { JobEntry } from '../../core/state/job-entry.ts';
+import { bundleOf } from '../../core/state/job-entry.ts';
 import { type JobSpec, type SpecDefaults, specOf } from '../../model/job-spec.ts';
 import { tokenOf } from '../../model/records.ts';
 
@@ -104,7 +107,7 @@ export class Opened {
 
   /** A job that has run and ended. */
   finish(id: string, fields: Fields = {}, result = '"done"'): JobEntry {
-    if (!this.engine.state.fleet.backends.has('b')) this.step({ type: 'backend', info: BACKEND });
+    if (!this.engine.queue.fleet.backends.has('b')) this.step({ type: 'backend', info: BACKEND });
     const entry = this.submit(id, fields);
     const token = tokenOf(entry.uid, entry.open?.n ?? 0);
     this.step({ type: 'outcome', token, outcome: { ok: true, result } });
@@ -113,7 +116,7 @@ export class Opened {
 
   /** A job that has failed for good. */
   fail(id: string, fields: Fields = {}): void {
-    if (!this.engine.state.fleet.backends.has('b')) this.step({ type: 'backend', info: BACKEND });
+    if (!this.engine.queue.fleet.backends.has('b')) this.step({ type: 'backend', info: BACKEND });
     const { uid, open } = this.submit(id, fields);
     const error = { code: 'EXECUTION_FAILED', message: 'no', retriable: false } as const;
     this.step({ type: 'outcome', token: tokenOf(uid, open?.n ?? 0), outcome: { ok: false, error } });

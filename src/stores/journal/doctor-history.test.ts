@@ -1,4 +1,5 @@
 /** The doctor beside real brains: the index of ended jobs, and a folder that is being written. */
+
 import assert from 'node:assert/strict';
 import {
   cpSync,
@@ -14,6 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
+import { engineOf } from '../../../test/fakes/engine-of.ts';
 import { isHeld } from '../../cli/lock-probe.ts';
 import { createOrchestrator, type Orchestrator } from '../../index.ts';
 import { RealDisk } from '../../kit/env/real-disk.ts';
@@ -52,7 +54,7 @@ before(async () => {
   for (const id of ids) await brain.wait(id);
   while ((await brain.list({ limit: 100 })).jobs.length < 20) await turn();
   // Ended jobs leave memory once the index has them.
-  while (brain.engine.state.jobs.size > 0) await turn();
+  while (engineOf(brain).state.jobs.size > 0) await turn();
   await brain.stop();
 });
 

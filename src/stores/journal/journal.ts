@@ -5,17 +5,18 @@
  * J2  What recovery read is synced before anyone acts on it.
  * J3  A segment or part is removed only when two checkpoint generations and the history no longer need it.
  */
+
 import { dirname } from 'node:path';
-import {
-  bundleOf,
-  type HistoryReads,
-  type JobBundle,
-  type PurgeResult,
-  type Seq,
-  type Store,
-  type StoreCapabilities,
-  type StoreEvents,
+import type {
+  HistoryReads,
+  JobBundle,
+  PurgeResult,
+  Seq,
+  Store,
+  StoreCapabilities,
+  StoreEvents,
 } from '../../core/ports.ts';
+import { bundleOf } from '../../core/state/job-entry.ts';
 import type { State } from '../../core/state/state.ts';
 import { crashpoint } from '../../kit/crashpoint.ts';
 import type { Cancel, Env } from '../../kit/env/env.ts';

@@ -3,7 +3,7 @@
  */
 import { join } from 'node:path';
 import type { JobBundle } from '../../core/ports.ts';
-import { JobEntry } from '../../core/state/job-entry.ts';
+import { JobEntry, type WritableRecords } from '../../core/state/job-entry.ts';
 import type { State } from '../../core/state/state.ts';
 import type { Disk } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
@@ -114,12 +114,10 @@ function restore(state: State, manifest: Manifest, loaded: Loaded, now: number):
 
 function entryOf(bundle: JobBundle): JobEntry {
   const entry = new JobEntry(bundle.uid, bundle.ask, bundle.job, bundle.seq);
-  const past: typeof entry.past = [];
-  for (const attempt of bundle.attempts) {
-    if (isOpen(attempt.state)) entry.open = attempt;
-    else past.push(attempt);
-  }
-  if (past.length > 0) entry.past = past;
+  const records: WritableRecords = entry;
+  const past = bundle.attempts.filter((attempt) => !isOpen(attempt.state));
+  records.open = bundle.attempts.find((attempt) => isOpen(attempt.state));
+  if (past.length > 0) records.past = past;
   return entry;
 }
 

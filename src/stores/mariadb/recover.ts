@@ -1,5 +1,5 @@
 /** From the tables to a state: live jobs with their attempts, the failure cache, the brain. */
-import { JobEntry, PAST_ATTEMPTS } from '../../core/state/job-entry.ts';
+import { JobEntry, PAST_ATTEMPTS, type WritableRecords } from '../../core/state/job-entry.ts';
 import type { State } from '../../core/state/state.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { FailureRecord, KeptChange, KeptKind } from '../../model/records.ts';
@@ -65,9 +65,10 @@ export async function recoverState(sql: Sql, row: EpochRow, state: State, now: n
     const { uid, ask, job, seq, attempts: all } = bundleOfRow(jobRow, attempts.get(jobRow.uid) ?? []);
     const entry = new JobEntry(uid, ask, job, seq);
     const open = all.at(-1);
-    entry.open = open && isOpen(open.state) ? open : undefined;
+    const records: WritableRecords = entry;
+    records.open = open && isOpen(open.state) ? open : undefined;
     const past = all.filter((attempt) => attempt !== entry.open).slice(-PAST_ATTEMPTS);
-    if (past.length > 0) entry.past = past;
+    if (past.length > 0) records.past = past;
     state.restore(entry, now);
   }
   const failures = await sql.query<{ id: string; record: string }>(

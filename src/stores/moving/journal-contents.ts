@@ -1,6 +1,8 @@
 /** Reads a data folder without writing to it. */
+
 import { pathToFileURL } from 'node:url';
-import { bundleOf, type JobBundle } from '../../core/ports.ts';
+import type { JobBundle } from '../../core/ports.ts';
+import { bundleOf } from '../../core/state/job-entry.ts';
 import type { State } from '../../core/state/state.ts';
 import type { Disk, Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { CommandKit, hear, js, offerOf, run, sh, until, WHO } from '../../../../test/fakes/command-kit.ts';
-import type { ExecutionEvent, ExecutionOutcome } from '../../../core/ports.ts';
+import type { ExecutionEvent, ExecutionOutcome } from '../../../core/ports/backend.ts';
 
 const errorOf = (outcome: ExecutionOutcome | 'lost') => {
   assert.ok(outcome !== 'lost' && outcome.ok === false, `it did not fail: ${JSON.stringify(outcome)}`);

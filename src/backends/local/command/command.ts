@@ -6,10 +6,11 @@
  *     tombstone, and whoever comes second finds it taken.
  * C2  An end is reported only when nothing of the execution runs any more.
  */
+
 import { resolve } from 'node:path';
 import {
   type Backend,
-  type Commander,
+  type BackendInfo,
   type ExecutionEvent,
   type ExecutionOutcome,
   type ExecutionStatus,
@@ -20,10 +21,10 @@ import {
   type KillReply,
   type Offer,
   type OfferReply,
-} from '../../../core/ports.ts';
-import type { BackendInfo } from '../../../core/queue/fleet.ts';
+} from '../../../core/ports/backend.ts';
 import type { Env } from '../../../kit/env/env.ts';
 import { type ErrorInfo, errorInfo } from '../../../model/errors.ts';
+import type { Commander } from '../../../model/worker-wire.ts';
 import { bury, type Look, lookAt, settle } from './executions.ts';
 import { signal as sendSignal } from './identity.ts';
 import { Keeper } from './keeper.ts';

@@ -1,5 +1,5 @@
 /** What an execution's files say of its end, in the brain's words. The same files always say the same. */
-import type { ExecutionOutcome } from '../../../core/ports.ts';
+import type { ExecutionOutcome } from '../../../core/ports/backend.ts';
 import type { Disk } from '../../../kit/env/env.ts';
 import { type ErrorCode, type ErrorInfo, errorInfo } from '../../../model/errors.ts';
 import type { ExitRecord } from './layout.ts';

@@ -3,7 +3,7 @@
  * piece of its output. Numbers and pieces follow from the bytes alone, so they are the same for every reader,
  * at any time, before and after any restart.
  */
-import type { ExecutionEvent } from '../../../core/ports.ts';
+import type { ExecutionEvent } from '../../../core/ports/backend.ts';
 import type { DiskFile, Env } from '../../../kit/env/env.ts';
 import type { ExitRecord, OwnerRecord, TokenPaths } from './layout.ts';
 import { Splitter } from './splitter.ts';

@@ -1,7 +1,8 @@
 /** What a command backend remembers of itself: its identity, since when it remembers, and who commands it. */
+
 import { join } from 'node:path';
-import type { Commander } from '../../../core/ports.ts';
 import { type Disk, diskErrorCode, type Env } from '../../../kit/env/env.ts';
+import type { Commander } from '../../../model/worker-wire.ts';
 import { escaped, type Layout } from './layout.ts';
 
 interface RegistryRecord {

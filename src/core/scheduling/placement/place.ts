@@ -1,7 +1,6 @@
 /** Which of the free backends of a lane gets a job, by the configured algorithm. */
 
-import type { BackendEntry } from '../../queue/fleet.ts';
-import type { Lane } from '../../queue/lane.ts';
+import type { BackendEntry, Lane } from '../../queue/fleet.ts';
 import type { PoolSettings } from '../../settings.ts';
 import type { JobEntry } from '../../state/job-entry.ts';
 import type { State } from '../../state/state.ts';

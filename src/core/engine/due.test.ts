@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { EngineKit, FAILED_FOR_NOW, STOPPED, SUCCESS } from '../../test/fakes/engine-kit.ts';
-import { ATTEMPT_STATES, type AttemptState, isOpen, JOB_STATES, type JobState } from '../model/states.ts';
+import { EngineKit, FAILED_FOR_NOW, STOPPED, SUCCESS } from '../../../test/fakes/engine-kit.ts';
+import { ATTEMPT_STATES, type AttemptState, isOpen, JOB_STATES, type JobState } from '../../model/states.ts';
 import { due, dueFor, type EffectKind } from './due.ts';
 
 /** A kit with one backend that has claimed job "a". */
@@ -135,10 +135,10 @@ for (const [what, job, attempt, kind, kit] of CASES) {
   test(what, () => {
     const entry = kit.job('a');
     assert.deepEqual([entry.job.state, entry.open?.state], [job, attempt]);
-    const effect = dueFor(kit.engine.state, entry);
+    const effect = dueFor(kit.engine, entry);
     assert.equal(effect?.kind, kind);
     if (effect) assert.deepEqual([effect.token, effect.backend, effect.after], ['a:1', 'b', entry.seq]);
-    assert.deepEqual(due(kit.engine.state), effect ? [effect] : []);
+    assert.deepEqual(due(kit.engine), effect ? [effect] : []);
   });
 }
 

@@ -1,7 +1,7 @@
-/** How fast the queue empties: the mean time between the last starts. */
+/** How fast the queue empties: the mean time between the last starts of jobs. */
 const REMEMBERED = 64;
 
-export class DrainRate {
+export class StartRate {
   readonly #starts: number[] = [];
 
   started(now: number): void {

@@ -2,10 +2,11 @@
  * The effect that should be under way for a job, from its records alone. Events are only hints: a sweep over
  * due() repairs any lost one, and start-up and take-over are that same sweep.
  */
-import type { WorkerStatus } from '../model/pool-wire.ts';
-import type { WorkerRecord } from '../model/records.ts';
-import type { JobEntry } from './state/job-entry.ts';
-import type { State } from './state/state.ts';
+import type { WorkerStatus } from '../../model/pool-wire.ts';
+import type { WorkerRecord } from '../../model/records.ts';
+import type { JobEntry } from '../state/job-entry.ts';
+import type { State } from '../state/state.ts';
+import type { EngineView } from '../turn.ts';
 
 export type EffectKind = 'offer' | 'follow' | 'inspect' | 'kill';
 
@@ -17,9 +18,9 @@ export interface Effect {
   readonly after: number;
 }
 
-export function dueFor(state: State, entry: JobEntry): Effect | undefined {
+export function dueFor({ state, queue }: EngineView, entry: JobEntry): Effect | undefined {
   const { open, token } = entry;
-  if (!open || state.fleet.isAway(open.backend)) return undefined;
+  if (!open || queue.fleet.isAway(open.backend)) return undefined;
   const effect = (kind: EffectKind): Effect => ({ kind, token, backend: open.backend, after: entry.seq });
   if (open.kill) return effect('kill');
   // An attempt that an earlier brain left behind may or may not be known to its executor: ask first.
@@ -67,10 +68,10 @@ function orderFor(record: WorkerRecord, shown: WorkerStatus | undefined): Worker
   }
 }
 
-export function due(state: State): Effect[] {
+export function due(view: EngineView): Effect[] {
   const effects: Effect[] = [];
-  for (const entry of state.open.values()) {
-    const effect = dueFor(state, entry);
+  for (const entry of view.state.open.values()) {
+    const effect = dueFor(view, entry);
     if (effect) effects.push(effect);
   }
   return effects;

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { EngineKit, SETTINGS, START, submission } from '../../test/fakes/engine-kit.ts';
-import { stateText, WALK_SETTINGS, walk, walkCommands } from '../../test/fakes/engine-walk.ts';
-import { OrchdError } from '../model/errors.ts';
-import { isOpen, isTerminal, JOB_STATES } from '../model/states.ts';
-import type { Step } from './engine.ts';
-import { State } from './state/state.ts';
+import { EngineKit, SETTINGS, START, submission } from '../../../test/fakes/engine-kit.ts';
+import { stateText, WALK_SETTINGS, walk, walkCommands } from '../../../test/fakes/engine-walk.ts';
+import { OrchdError } from '../../model/errors.ts';
+import { isOpen, isTerminal, JOB_STATES } from '../../model/states.ts';
+import { laneOf } from '../queue/fleet.ts';
+import { Engine, type Step } from './engine.ts';
 
 const isRefusal = (reply: Step['reply']): boolean =>
   reply instanceof OrchdError || (Array.isArray(reply) && reply.every((each) => each instanceof OrchdError));
@@ -19,7 +19,7 @@ test('E4: a step that refuses leaves no change behind', () => {
         if (!isRefusal(step.reply)) return;
         refusals++;
         assert.deepEqual(step.changes, []);
-        assert.equal(stateText(kit.engine.state), before);
+        assert.equal(stateText(kit.engine), before);
       };
       walk(commands, check, stateText);
     }),
@@ -42,29 +42,29 @@ test('a refused submission leaves no change behind, whoever is submitted with it
   );
 });
 
-/** S1 to S3 of state.ts and what the sums must be, counted anew. */
+/** S2 and S3 of state.ts, Q1 and Q2 of queue.ts, and what the sums must be, counted anew. */
 function checkState(kit: EngineKit): void {
-  const { state } = kit.engine;
+  const { state, queue } = kit.engine;
   const jobs = [...state.jobs.values()];
   for (const entry of jobs) {
     const isReady = entry.job.state === 'queued' && entry.waitsUntil <= kit.now && state.roster.mayRun(entry);
-    assert.equal(entry.queuePos >= 0, isReady, `S1: ${entry.uid} ${entry.job.state} ${entry.parked}`);
+    assert.equal(entry.queuePos >= 0, isReady, `Q1: ${entry.uid} ${entry.job.state} ${entry.parked}`);
     const { tenant, spec } = entry.ask;
     const { key } = spec;
     if (key !== undefined && !isTerminal(entry.job.state)) {
-      assert.equal(state.roster.byKey(tenant, key), entry, 'S2');
+      assert.equal(state.roster.byKey(tenant, key), entry, 'S3');
     }
     assert.ok(!entry.past || entry.past.every(({ state: each }) => !isOpen(each)));
   }
   for (const name of ['b1', 'b2', 'b3']) {
     const open = jobs.filter((entry) => entry.open?.backend === name).length;
-    assert.equal(state.fleet.usedSlots(name), open, 'S3');
+    assert.equal(queue.fleet.usedSlots(name), open, 'Q2');
   }
   for (const each of JOB_STATES) {
     assert.equal(state.counts[each], jobs.filter(({ job }) => job.state === each).length, each);
   }
   const ready = jobs.filter(({ queuePos }) => queuePos >= 0);
-  assert.equal(state.waiting.batch.jobs + state.waiting.interactive.jobs, ready.length);
+  assert.equal(queue.waiting.batch.jobs + queue.waiting.interactive.jobs, ready.length);
 }
 
 test('whatever happens, the indexes say what the records say', () => {
@@ -79,15 +79,15 @@ test('whatever happens, the indexes say what the records say', () => {
 test('whatever happens, no ready job waits while a backend that could run it is free', () => {
   const check = ({ engine: { state }, now }: EngineKit): void => {
     if (state.full) return;
-    for (const { queuePos, lane, uid } of state.jobs.values()) {
-      if (queuePos < 0) continue;
-      const free = lane!.backends.filter(
+    for (const entry of state.jobs.values()) {
+      if (entry.queuePos < 0) continue;
+      const free = laneOf(entry)!.backends.filter(
         (each) => each.up && each.blockedUntil <= now && each.used < each.info.slots,
       );
       assert.deepEqual(
         free.map(({ info }) => info.name),
         [],
-        `${uid} waits`,
+        `${entry.uid} waits`,
       );
     }
   };
@@ -117,10 +117,10 @@ test('the same changes applied again give the same state', () => {
     fc.property(walkCommands(150), (commands) => {
       // What has left memory is not in the changes: the history has it, and the store forgets it after a replay.
       const kit = walk(commands.filter(({ kind }) => kind !== 'indexed'));
-      const again = new State({ ...SETTINGS, ...WALK_SETTINGS });
-      for (const { change, at } of kit.log) again.apply(change, at);
-      for (const entry of again.jobs.values()) again.settle(entry, kit.now);
-      assert.equal(stateText(again), stateText(kit.engine.state));
+      const again = new Engine({ settings: { ...SETTINGS, ...WALK_SETTINGS }, random: () => 0 });
+      for (const { change, at } of kit.log) again.state.apply(change, at);
+      for (const entry of again.state.jobs.values()) again.state.settle(entry, kit.now);
+      assert.equal(stateText(again), stateText(kit.engine));
     }),
     { numRuns: 100 },
   );

@@ -1,0 +1,40 @@
+/** Every event that the engine can hear, and what it replies. An area is added by its line here. */
+import type { OrchdError } from '../../model/errors.ts';
+import { attempts } from './attempts.ts';
+import { backends } from './backends.ts';
+import { brain } from './brain.ts';
+import type { EngineTurn } from './handler.ts';
+import { jobs } from './jobs.ts';
+import { leases } from './leases.ts';
+import { models } from './models.ts';
+import { pools } from './pools.ts';
+import { sessions } from './sessions.ts';
+
+const HANDLERS = {
+  ...jobs,
+  ...attempts,
+  ...backends,
+  ...leases,
+  ...models,
+  ...sessions,
+  ...pools,
+  ...brain,
+};
+
+type Table = typeof HANDLERS;
+
+export type EventType = keyof Table;
+
+/** What can happen to the engine. Every input from the world is one of these. */
+export type EngineEvent = Parameters<Table[EventType]>[1];
+
+/** The reply to an event of this type. A refusal is one too. */
+export type ReplyTo<T extends EventType> = ReturnType<Table[T]>;
+
+export type Reply = ReplyTo<EventType>;
+
+/** The reply to an event that is answered with a value where it is not refused. */
+export type ValueOf<T extends EventType> = Exclude<ReplyTo<T>, OrchdError>;
+
+export const handle = (turn: EngineTurn, event: EngineEvent): Reply =>
+  (HANDLERS[event.type] as (turn: EngineTurn, event: EngineEvent) => Reply)(turn, event);

@@ -1,0 +1,37 @@
+/** Attempts: what executors report. Reports may be late, repeated, or about attempts that are closed. */
+import { endAttempt } from '../attempts/ending.ts';
+import { found, killed, lost, offered } from '../attempts/progress.ts';
+import type { Finding, KillAnswer, OfferAnswer } from '../attempts/reports.ts';
+import type { Outcome } from '../ports/backend.ts';
+import type { JobEntry } from '../state/job-entry.ts';
+import type { EngineTurn, Handlers } from './handler.ts';
+
+export type AttemptEvent =
+  | { readonly type: 'offered'; readonly token: string; readonly answer: OfferAnswer }
+  | { readonly type: 'found'; readonly token: string; readonly finding: Finding }
+  | { readonly type: 'killed'; readonly token: string; readonly answer: KillAnswer }
+  | { readonly type: 'outcome'; readonly token: string; readonly outcome: Outcome }
+  | { readonly type: 'lost'; readonly token: string }
+  /** An attempt has produced its first output. */
+  | { readonly type: 'output'; readonly token: string };
+
+export const attempts = {
+  offered: ofOpen((turn, entry, { answer }) => offered(turn, entry, answer)),
+  found: ofOpen((turn, entry, { finding }) => found(turn, entry, finding)),
+  killed: ofOpen((turn, entry, { answer }) => killed(turn, entry, answer)),
+  outcome: ofOpen((turn, entry, { outcome }) => endAttempt(turn, entry, outcome)),
+  lost: ofOpen((turn, entry) => lost(turn, entry)),
+  output: ofOpen((_, entry) => {
+    entry.outputAttempt = entry.open?.n ?? entry.outputAttempt;
+  }),
+} satisfies Handlers<AttemptEvent>;
+
+/** Only an open attempt listens, and only to the node that it is at. */
+function ofOpen<E extends { readonly token: string }>(
+  handle: (turn: EngineTurn, entry: JobEntry, event: E) => void,
+): (turn: EngineTurn, event: E) => void {
+  return (turn, event) => {
+    const entry = turn.state.open.get(event.token);
+    if (entry?.open && !turn.fleet.isAway(entry.open.backend)) handle(turn, entry, event);
+  };
+}

@@ -1,0 +1,18 @@
+/** Hands on what is over to those who keep accounts of it: sessions, limits, and the forecast of demand. */
+import { settle } from '../admission/quota.ts';
+import { noteUsed } from '../admission/session.ts';
+import { noteServed } from '../workers/forecast.ts';
+import type { EngineTurn } from './handler.ts';
+
+export function handOnEnds(turn: EngineTurn): void {
+  for (const end of turn.takeEnds()) {
+    if (end.is === 'job') {
+      settle(turn, end.entry);
+      continue;
+    }
+    const { entry, attempt, tokens } = end;
+    if (attempt.acceptedAt !== undefined)
+      noteServed(turn, entry.ask.spec.model, turn.now - attempt.acceptedAt);
+    if (tokens !== undefined) noteUsed(turn, entry, attempt.backend, tokens);
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * The engine: step(event, now) decides, applies its changes at once and returns them.
+ *
+ * E1  No I/O and no waiting: a step is a synchronous function of state, event and instant.
+ * E2  Nothing of a step may be seen or done outside before its changes are durable; the shell sees to that.
+ * E3  An engine whose changes could not be made durable is discarded, never rolled back.
+ * E4  A step that refuses leaves no change behind.
+ */
+import type { Change } from '../../model/records.ts';
+import { Queue } from '../queue/queue.ts';
+import { schedule } from '../scheduling/schedule.ts';
+import type { EngineSettings } from '../settings.ts';
+import type { JobEntry } from '../state/job-entry.ts';
+import { State } from '../state/state.ts';
+import type { EngineView } from '../turn.ts';
+import { plan } from '../workers/plan.ts';
+import { type EngineEvent, handle, type Reply } from './areas.ts';
+import { handOnEnds } from './ends.ts';
+import { type EngineContext, EngineTurn } from './handler.ts';
+
+export interface Steps {
+  readonly changes: readonly Change[];
+  /** Jobs whose due effect may have changed. */
+  readonly touched: Iterable<JobEntry>;
+  /** One for each event. */
+  readonly replies: readonly Reply[];
+}
+
+export interface Step extends Omit<Steps, 'replies'> {
+  readonly reply: Reply;
+}
+
+export interface EngineParts {
+  readonly settings: EngineSettings;
+  readonly random: () => number;
+}
+
+export class Engine implements EngineView {
+  readonly state: State;
+  readonly queue = new Queue();
+  readonly settings: EngineSettings;
+  readonly #context: EngineContext;
+
+  constructor(parts: EngineParts) {
+    this.settings = parts.settings;
+    this.state = new State(parts.settings, this.queue);
+    this.#context = { ...parts, state: this.state, queue: this.queue, demands: new Map() };
+  }
+
+  /** One event. */
+  step(event: EngineEvent, now: number): Step {
+    const { changes, touched, replies } = this.steps([event], now);
+    return { changes, touched, reply: replies[0] };
+  }
+
+  /** Events of one instant, one after the other; what they change is collected. */
+  steps(events: readonly EngineEvent[], now: number): Steps {
+    const turn = new EngineTurn(this.#context, now);
+    const replies: Reply[] = [];
+    for (const event of events) {
+      replies.push(handle(turn, event));
+      handOnEnds(turn);
+      schedule(turn);
+    }
+    plan(turn);
+    handOnEnds(turn);
+    return { changes: turn.changes, touched: turn.touched, replies };
+  }
+
+  /** The next instant at which a tick would change something. */
+  nextWake(): number {
+    const timer = this.state.timers.peek()?.wakeAt ?? Number.POSITIVE_INFINITY;
+    return Math.min(timer, this.queue.fleet.nextUnblock(), this.state.leases.nextExpiry());
+  }
+}

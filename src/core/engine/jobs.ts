@@ -1,0 +1,79 @@
+/** Jobs: what callers submit, and what people order of them. */
+import type { OrchdError } from '../../model/errors.ts';
+import type { JobState } from '../../model/states.ts';
+import type { Submission } from '../admission/submission.ts';
+import { submit } from '../admission/submit.ts';
+import { cancel, type ResolveAs, redriveJob, resolve } from '../attempts/operator-commands.ts';
+import type { EndedJob } from '../ports.ts';
+import { jobPosition, predictStartMs } from '../scheduling/predict.ts';
+import type { JobEntry } from '../state/job-entry.ts';
+import { noteArrival, startHints } from '../workers/forecast.ts';
+import { handOnEnds } from './ends.ts';
+import { type EngineTurn, type Handlers, mayRefuse, needsRoom, orRefusal } from './handler.ts';
+
+export type JobEvent =
+  | { readonly type: 'submit'; readonly submissions: readonly Submission[] }
+  | { readonly type: 'cancel'; readonly uid: string; readonly by: string }
+  | {
+      readonly type: 'redrive';
+      readonly uid: string;
+      readonly by: string;
+      /** What the history knows of the job, where memory does not. */
+      readonly known: EndedJob | undefined;
+    }
+  | { readonly type: 'resolve'; readonly uid: string; readonly by: string; readonly how: ResolveAs };
+
+export interface SubmitAnswer {
+  readonly uid: string;
+  readonly id: string;
+  readonly status: JobState;
+  readonly queuePosition: number | undefined;
+  readonly predictedStartMs: number | undefined;
+  /** Which of the caller's names led to a job that was there before. */
+  readonly duplicateOf: 'job_id' | 'key' | undefined;
+}
+
+export const jobs = {
+  submit: (turn, event): readonly (SubmitAnswer | OrchdError)[] =>
+    event.submissions.map((submission) => orRefusal(() => submitOne(turn, submission))),
+  cancel: mayRefuse((turn, { uid, by }): SubmitAnswer | undefined => {
+    const entry = cancel(turn, uid, by);
+    return entry && answer(turn, entry, undefined);
+  }),
+  redrive: needsRoom((turn, { uid, by, known }) => answer(turn, redriveJob(turn, uid, by, known), undefined)),
+  resolve: mayRefuse((turn, { uid, by, how }) => answer(turn, resolve(turn, uid, by, how), undefined)),
+} satisfies Handlers<JobEvent>;
+
+function submitOne(turn: EngineTurn, submission: Submission): SubmitAnswer {
+  const admission = submit(turn, submission);
+  // A job that was dropped to make room gives back what it held before the next one asks.
+  handOnEnds(turn);
+  switch (admission.is) {
+    case 'admitted':
+      noteArrival(turn, admission.entry.ask.spec.model);
+      return answer(turn, admission.entry, undefined);
+    case 'duplicate':
+      return answer(turn, admission.entry, admission.of);
+    case 'ended':
+      return {
+        uid: admission.uid,
+        id: admission.id,
+        status: admission.state,
+        queuePosition: undefined,
+        predictedStartMs: undefined,
+        duplicateOf: 'job_id',
+      };
+  }
+}
+
+function answer(turn: EngineTurn, entry: JobEntry, duplicateOf: SubmitAnswer['duplicateOf']): SubmitAnswer {
+  const position = jobPosition(entry);
+  return {
+    uid: entry.uid,
+    id: entry.ask.id,
+    status: entry.job.state,
+    queuePosition: position,
+    predictedStartMs: predictStartMs(entry, position, turn.now, startHints(turn.state, entry.ask)),
+    duplicateOf,
+  };
+}

@@ -1,0 +1,14 @@
+/** Leases of devices. */
+import { grant, heartbeat, type LeaseOrder, type LeaseRequest, release } from '../admission/lease.ts';
+import { type Handlers, mayRefuse, needsRoom } from './handler.ts';
+
+export type LeaseEvent =
+  | { readonly type: 'lease'; readonly request: LeaseRequest }
+  | ({ readonly type: 'heartbeat' } & LeaseOrder)
+  | ({ readonly type: 'release' } & LeaseOrder);
+
+export const leases = {
+  lease: needsRoom((turn, { request }) => grant(turn, request)),
+  heartbeat: mayRefuse((turn, event) => heartbeat(turn, event)),
+  release: mayRefuse((turn, event) => release(turn, event)),
+} satisfies Handlers<LeaseEvent>;

@@ -1,0 +1,15 @@
+/** The catalog of models. */
+import type { ModelRecord, ModelRegistration, Verification } from '../../model/records.ts';
+import { noteVerified, register, setModelState } from '../workers/catalog.ts';
+import { type Handlers, mayRefuse, needsRoom } from './handler.ts';
+
+export type ModelEvent =
+  | { readonly type: 'register'; readonly model: ModelRegistration }
+  | { readonly type: 'model-state'; readonly id: string; readonly state: ModelRecord['state'] }
+  | { readonly type: 'verified'; readonly id: string; readonly verified: Verification };
+
+export const models = {
+  register: needsRoom((turn, { model }) => register(turn, model)),
+  'model-state': needsRoom((turn, { id, state }) => setModelState(turn, id, state)),
+  verified: mayRefuse((turn, { id, verified }) => noteVerified(turn, id, verified)),
+} satisfies Handlers<ModelEvent>;

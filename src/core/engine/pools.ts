@@ -1,0 +1,27 @@
+/** Pools and their workers: what managers report, and what operators order. */
+import type { ErrorInfo } from '../../model/errors.ts';
+import type { PoolReport } from '../ports/pools.ts';
+import { evictWorker, orderPool, type PoolOrder } from '../workers/operator-commands.ts';
+import { poolLost, poolReported, startFailed } from '../workers/reconcile.ts';
+import { type Handlers, mayRefuse } from './handler.ts';
+
+export type PoolEvent =
+  /** A pool manager is to be asked, and has not answered yet. */
+  | { readonly type: 'pool-awaited'; readonly name: string; readonly awaited: boolean }
+  | { readonly type: 'pool'; readonly report: PoolReport }
+  | { readonly type: 'pool-lost'; readonly id: string }
+  | { readonly type: 'start-failed'; readonly worker: string; readonly error: ErrorInfo }
+  | { readonly type: 'pool-order'; readonly id: string; readonly order: PoolOrder; readonly by: string }
+  | { readonly type: 'evict'; readonly worker: string; readonly by: string; readonly isDead?: boolean };
+
+export const pools = {
+  'pool-awaited': ({ state }, { name, awaited }) => {
+    if (awaited) state.pools.awaited.add(name);
+    else state.pools.awaited.delete(name);
+  },
+  pool: (turn, { report }) => poolReported(turn, report),
+  'pool-lost': (turn, { id }) => poolLost(turn, id),
+  'start-failed': (turn, { worker, error }) => startFailed(turn, worker, error),
+  'pool-order': mayRefuse((turn, { id, order, by }) => orderPool(turn, id, order, by)),
+  evict: mayRefuse((turn, { worker, by, isDead }) => evictWorker(turn, worker, by, isDead ?? false)),
+} satisfies Handlers<PoolEvent>;

@@ -1,0 +1,126 @@
+/** What can be ordered of models, sessions, pools, limits and leases. What is answered is durable. */
+import type { EngineEvent, ValueOf } from '../core/engine/areas.ts';
+import type { Engine } from '../core/engine/engine.ts';
+import type { PoolOrder } from '../core/workers/operator-commands.ts';
+import type { Random } from '../kit/env/env.ts';
+import { OrchdError } from '../model/errors.ts';
+import type {
+  LimitSpec,
+  ModelRecord,
+  ModelRegistration,
+  Verification,
+  WorkerRecord,
+} from '../model/records.ts';
+import type { BrainClock } from './brain-clock.ts';
+import type { Loop } from './loop.ts';
+import {
+  type LeaseView,
+  leaseView,
+  type ModelView,
+  modelView,
+  type SessionView,
+  sessionView,
+} from './views.ts';
+
+class Commands {
+  protected readonly loop: Loop;
+  protected readonly engine: Engine;
+
+  constructor(loop: Loop, engine: Engine) {
+    this.loop = loop;
+    this.engine = engine;
+  }
+
+  /** The reply to an order; a refusal is thrown. */
+  protected async order<E extends EngineEvent>(event: E): Promise<ValueOf<E['type']>> {
+    const reply = await this.loop.ask(event);
+    if (reply instanceof OrchdError) throw reply;
+    return reply as ValueOf<E['type']>;
+  }
+}
+
+export class CatalogCommands extends Commands {
+  async register(model: ModelRegistration): Promise<ModelView> {
+    return modelView(await this.order({ type: 'register', model }));
+  }
+
+  async setState(id: string, state: ModelRecord['state']): Promise<ModelView> {
+    return modelView(await this.order({ type: 'model-state', id, state }));
+  }
+
+  async verified(id: string, verified: Verification): Promise<ModelView> {
+    return modelView(await this.order({ type: 'verified', id, verified }));
+  }
+}
+
+export class SessionCommands extends Commands {
+  async setBudget(tenant: string, id: string, tokenBudget: number | undefined): Promise<SessionView> {
+    const record = await this.order({ type: 'budget', tenant, id, tokenBudget });
+    return sessionView(this.engine.state, record);
+  }
+
+  /** Ends it, with all that is under way in it. */
+  async remove(tenant: string, id: string, by: string): Promise<void> {
+    await this.order({ type: 'forget-session', tenant, id, by });
+  }
+}
+
+export class PoolCommands extends Commands {
+  async command(id: string, order: PoolOrder, by: string): Promise<void> {
+    await this.order({ type: 'pool-order', id, order, by });
+  }
+
+  /** Declares it gone for good, with all that ran there. */
+  async forget(id: string, by: string): Promise<void> {
+    await this.order({ type: 'pool-order', id, order: { is: 'forget' }, by });
+  }
+
+  evict(worker: string, by: string, isDead: boolean): Promise<WorkerRecord> {
+    return this.order({ type: 'evict', worker, by, isDead });
+  }
+}
+
+export class LimitCommands extends Commands {
+  async set(limits: readonly LimitSpec[], by: string): Promise<readonly LimitSpec[]> {
+    return (await this.order({ type: 'limits', limits, by })).limits;
+  }
+}
+
+export interface LeaseAsk {
+  readonly agent: string;
+  readonly minMemoryMb: number;
+  readonly ttlMs: number;
+  /** Made up where it is not given. */
+  readonly token?: string;
+}
+
+const TOKEN_BYTES = 32;
+
+export class LeaseCommands extends Commands {
+  readonly #random: Random;
+  readonly #clock: BrainClock;
+  readonly #mayAct: () => boolean;
+
+  constructor(loop: Loop, engine: Engine, clock: BrainClock, random: Random, mayAct: () => boolean) {
+    super(loop, engine);
+    this.#mayAct = mayAct;
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  async grant(ask: LeaseAsk, tenant: string): Promise<LeaseView> {
+    const token = ask.token ?? this.#random.hex(TOKEN_BYTES);
+    return leaseView(await this.order({ type: 'lease', request: { ...ask, token, tenant } }));
+  }
+
+  async heartbeat(lease: string, tenant: string): Promise<LeaseView> {
+    // A heartbeat may stay in memory, where no fence would stop a brain that was replaced.
+    if (!this.#mayAct()) throw new OrchdError('FENCED');
+    const spared = !this.#clock.mayExpire();
+    return leaseView(await this.order({ type: 'heartbeat', lease, tenant, spared }));
+  }
+
+  async release(lease: string, tenant: string): Promise<void> {
+    await this.order({ type: 'release', lease, tenant, spared: !this.#clock.mayExpire() });
+  }
+}

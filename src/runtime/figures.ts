@@ -1,0 +1,51 @@
+/** Numbers about what the brain has in hand, as plain data. */
+
+import type { PoolDevice } from '../core/ports/pools.ts';
+import { workerBackend } from '../core/ports/pools.ts';
+import type { EngineView } from '../core/turn.ts';
+import type { JobClass } from '../model/records.ts';
+import type { JobState } from '../model/states.ts';
+
+export interface Figures {
+  /** Jobs in memory, by state. */
+  readonly jobs: Readonly<Record<JobState, number>>;
+  /** Jobs that are ready to run, by class. */
+  readonly ready: Readonly<Record<JobClass, number>>;
+  /** Admitted jobs that were dropped to make room since this brain started. */
+  readonly dropped: number;
+  readonly backends: readonly {
+    readonly name: string;
+    /** A worker by its own id, without its pool; any other backend by its name. */
+    readonly workerId: string;
+    readonly used: number;
+    readonly slots: number;
+  }[];
+  /** Workers of pools, as they should be. */
+  readonly workers: readonly { readonly pool: string; readonly modelRef: string; readonly state: string }[];
+  readonly pools: readonly {
+    readonly id: string;
+    readonly up: boolean;
+    readonly devices: readonly PoolDevice[];
+  }[];
+}
+
+export function figuresOf({ state, queue }: EngineView): Figures {
+  const { interactive, batch } = queue.waiting;
+  return {
+    jobs: { ...state.counts },
+    ready: { interactive: interactive.jobs, batch: batch.jobs },
+    dropped: queue.dropped,
+    backends: Array.from(queue.fleet.backends, ([name, { info, used }]) => ({
+      name,
+      workerId: info.home ? name.slice(workerBackend(info.home.pool, '').length) : name,
+      used,
+      slots: info.slots,
+    })),
+    workers: Array.from(state.workers.values(), ({ pool, modelRef, state: wanted }) => ({
+      pool,
+      modelRef,
+      state: wanted,
+    })),
+    pools: Array.from(state.pools.known, ([id, { up, report }]) => ({ id, up, devices: report.devices })),
+  };
+}

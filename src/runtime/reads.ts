@@ -1,0 +1,202 @@
+/**
+ * The only way to read what the brain knows; nobody outside of runtime/ sees the engine.
+ *
+ * R1  What is told was durable when it was told: a read is made at one instant and answered once everything it
+ *     saw is on stable storage. The few reads that answer at once say so, and tell only what is durable already.
+ * R2  Instants and waits are in brain time, never in that of the wall clock.
+ */
+import { modelOf } from '../core/admission/model.ts';
+import { LIMITS_ID } from '../core/admission/quota.ts';
+import type { Engine } from '../core/engine/engine.ts';
+import type { Store } from '../core/ports.ts';
+import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
+import type { JobEntry } from '../core/state/job-entry.ts';
+import { startHints } from '../core/workers/forecast.ts';
+import { checker } from '../kit/check.ts';
+import { OrchdError } from '../model/errors.ts';
+import type { JobSpec } from '../model/job-spec.ts';
+import { type Body, DEFAULT_TENANT, type LimitSpec, type ModelRecord } from '../model/records.ts';
+import { ListRequest } from '../model/submit.ts';
+import type { Bodies } from './bodies.ts';
+import type { BrainClock } from './brain-clock.ts';
+import { type Figures, figuresOf } from './figures.ts';
+import { type JobPage, listJobs } from './listing.ts';
+import type { Loop } from './loop.ts';
+import { checkTenant, uidFor } from './prepare.ts';
+import { type JobView, viewOf, viewOfBundle } from './view.ts';
+import {
+  type BackendView,
+  backendView,
+  type LeaseView,
+  leaseView,
+  type ModelName,
+  type ModelView,
+  modelNames,
+  modelView,
+  type PoolView,
+  poolView,
+  type SessionView,
+  sessionView,
+} from './views.ts';
+
+const checkList = checker(ListRequest);
+
+export interface ReadsParts {
+  readonly engine: Engine;
+  readonly loop: Loop;
+  readonly store: Store;
+  readonly bodies: Bodies;
+  readonly clock: BrainClock;
+}
+
+/** Where a job stands that waits for a backend. */
+export interface Place {
+  readonly position: number | undefined;
+  readonly predictedStartMs: number | undefined;
+}
+
+export class Reads {
+  readonly #parts: ReadsParts;
+
+  constructor(parts: ReadsParts) {
+    this.#parts = parts;
+  }
+
+  /** A job with its result, in memory or in the history. */
+  async job(jobId: string, tenant = DEFAULT_TENANT): Promise<JobView> {
+    const uid = uidFor(tenant, jobId);
+    const entry = this.#parts.engine.state.jobs.get(uid);
+    if (entry) return this.entry(entry);
+    const bundle = await this.#parts.store.history.get(uid);
+    if (!bundle) throw new OrchdError('NOT_FOUND', `there is no job "${jobId}"`);
+    return { ...viewOfBundle(bundle), ...(await this.#result(bundle.job.result)) };
+  }
+
+  /** For runtime/ alone: a job in memory, told as it was seen. */
+  async entry(entry: JobEntry): Promise<JobView> {
+    const view = this.entryNow(entry);
+    const { seq, job } = entry;
+    await this.#parts.loop.durable(seq);
+    return job.result === undefined ? view : { ...view, ...(await this.#result(job.result)) };
+  }
+
+  /** For runtime/ alone: the same at once, without its result, of a job whose last change is durable. */
+  entryNow(entry: JobEntry): JobView {
+    return viewOf(this.#parts.engine.state, entry, this.#parts.clock.now());
+  }
+
+  async jobs(request: ListRequest = {}, tenant = DEFAULT_TENANT): Promise<JobPage> {
+    checkTenant(tenant);
+    const { engine, store, clock } = this.#parts;
+    return this.#seen(listJobs(engine.state, store.history, checkList(request), tenant, clock.now()));
+  }
+
+  /** At once: what was asked of a job that is in memory. An ask never changes, and counts once it is durable. */
+  spec(uid: string): JobSpec | undefined {
+    const ask = this.#parts.engine.state.jobs.get(uid)?.ask;
+    return ask && ask.n <= this.#parts.loop.durableSeq ? ask.spec : undefined;
+  }
+
+  /** At once: where a waiting job stands; undefined for one that does not wait, or whose last move is not durable. */
+  place(uid: string): Place | undefined {
+    const { engine, loop, clock } = this.#parts;
+    const entry = engine.state.jobs.get(uid);
+    if (entry?.job.state !== 'queued' || entry.seq > loop.durableSeq) return undefined;
+    const position = jobPosition(entry);
+    const hints = startHints(engine.state, entry.ask);
+    return { position, predictedStartMs: predictStartMs(entry, position, clock.now(), hints) };
+  }
+
+  model(id: string): Promise<ModelView> {
+    return this.#seen(modelView(modelOf(this.#parts.engine.state, id)));
+  }
+
+  /** The record behind a name, for those who go on to change it. */
+  modelRecord(name: string): Promise<ModelRecord | undefined> {
+    return this.#seen(this.#parts.engine.state.catalog.find(name));
+  }
+
+  /** By their ids: the order must not depend on how they came here. */
+  models(): Promise<ModelView[]> {
+    const models = [...this.#parts.engine.state.catalog.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+    return this.#seen(models.map(modelView));
+  }
+
+  /** Every name by which a model can be asked for now, those of backends that the catalog does not know included. */
+  modelNames(): Promise<ModelName[]> {
+    return this.#seen(modelNames(this.#parts.engine));
+  }
+
+  session(tenant: string, id: string): Promise<SessionView> {
+    const { state } = this.#parts.engine;
+    const record = state.sessionOf(tenant, id);
+    if (!record) throw new OrchdError('NOT_FOUND', `there is no session "${id}"`);
+    return this.#seen(sessionView(state, record));
+  }
+
+  pools(): Promise<PoolView[]> {
+    const { engine } = this.#parts;
+    return this.#seen([...engine.state.pools.known.values()].map((pool) => poolView(engine, pool)));
+  }
+
+  pool(id: string): Promise<PoolView> {
+    const { engine } = this.#parts;
+    const pool = engine.state.pools.get(id);
+    if (!pool) throw new OrchdError('NOT_FOUND', `there is no pool "${id}"`);
+    return this.#seen(poolView(engine, pool));
+  }
+
+  /** At once: whether a pool manager has answered of late. That is not a record, and waits for no commit. */
+  isPoolUp(id: string): boolean {
+    return this.#parts.engine.state.pools.get(id)?.up ?? false;
+  }
+
+  limits(): Promise<readonly LimitSpec[]> {
+    const { state, settings } = this.#parts.engine;
+    return this.#seen(state.tables.limits.get(LIMITS_ID)?.limits ?? settings.limits);
+  }
+
+  /** The leases of a tenant; those that say at which node a backend is are not lent to anybody. */
+  leases(tenant: string): Promise<LeaseView[]> {
+    const held = [...this.#parts.engine.state.leases.all()].filter(
+      ({ record }) => record.tenant === tenant && record.ttlMs !== undefined,
+    );
+    return this.#seen(held.map(leaseView));
+  }
+
+  backends(): Promise<BackendView[]> {
+    return this.#seen([...this.#parts.engine.queue.fleet.backends.values()].map(backendView));
+  }
+
+  /** Numbers about everything at one instant, for metrics. */
+  figures(): Promise<Figures> {
+    return this.#seen(figuresOf(this.#parts.engine));
+  }
+
+  /** At once: the disk is full, and new work is refused. */
+  get full(): boolean {
+    return this.#parts.engine.state.full;
+  }
+
+  /** At once: nothing new is started, because the brain stops. */
+  get paused(): boolean {
+    return this.#parts.engine.state.paused;
+  }
+
+  /** At once: the epoch of this brain, once its beginning is durable. */
+  get epoch(): number | undefined {
+    return this.#parts.engine.state.brain?.epoch;
+  }
+
+  /** What is seen now, told when all of it is durable. */
+  async #seen<T>(value: T | Promise<T>): Promise<T> {
+    const { engine, loop } = this.#parts;
+    const { seq } = engine.state;
+    const [told] = await Promise.all([value, loop.durable(seq)]);
+    return told;
+  }
+
+  async #result(body: Body | undefined): Promise<{ result?: unknown }> {
+    return body === undefined ? {} : { result: JSON.parse(await this.#parts.bodies.read(body)) };
+  }
+}

@@ -1,0 +1,46 @@
+/** Brings what sources say into the directory of backends, and to the engine. */
+import type { Backend, BackendListener, BackendSource } from '../core/ports/backend.ts';
+import type { BackendDirectory } from './backend-directory.ts';
+import type { Loop } from './loop.ts';
+
+export interface SourcesParts {
+  readonly sources: readonly BackendSource[];
+  readonly directory: BackendDirectory;
+  readonly loop: Loop;
+}
+
+export class Sources {
+  readonly #parts: SourcesParts;
+  #stopped = false;
+
+  constructor(parts: SourcesParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    for (const source of this.#parts.sources) source.start(this.#listenerOf(source));
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    for (const source of this.#parts.sources) await source.stop();
+  }
+
+  #listenerOf(source: BackendSource): BackendListener {
+    const { directory, loop } = this.#parts;
+    return {
+      present: (backend: Backend) => {
+        if (this.#stopped) return;
+        directory.put(backend);
+        // A worker of a pool comes into the fleet by the report of its pool.
+        if (backend.info.home === undefined) loop.post({ type: 'backend', info: backend.info });
+      },
+      gone: (name: string) => {
+        if (this.#stopped) return;
+        directory.delete(name);
+        loop.post({ type: 'backend-gone', name });
+        source.forget(name);
+      },
+    };
+  }
+}
