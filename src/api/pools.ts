@@ -2,6 +2,7 @@
 import { Type } from 'typebox';
 import { isHttpUrl } from '../config/address.ts';
 import { checker } from '../kit/check.ts';
+import { workerReasonText } from '../model/causes.ts';
 import { OrchdError } from '../model/errors.ts';
 import { RegisterPool } from '../model/pool-wire.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
@@ -144,7 +145,7 @@ function commandRoutes({ pools, managers, reads }: Orchestrator): readonly Route
       handle: async (call) => {
         const { dead = false } = checkEvict(call.body ?? {});
         const { pool, state, why } = await pools.evict(idOf(call), call.identity.name, dead);
-        return { status: 202, body: { worker_id: idOf(call), pool, state, why } };
+        return { status: 202, body: { worker_id: idOf(call), pool, state, why: workerReasonText(why) } };
       },
     },
   ];
