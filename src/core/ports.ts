@@ -80,11 +80,8 @@ export interface PurgeResult {
 
 /** Called by the store, never before what it tells of is so. */
 export interface StoreEvents {
-  /**
-   * Everything up to here is on stable storage. Returns whether every job that had ended by then was offered to
-   * the history: it was not when the brain has stopped, or when such a job has gone on in what is not durable yet.
-   */
-  durable(seq: Seq): boolean;
+  /** Everything up to here is on stable storage. */
+  durable(seq: Seq): void;
   /** The history has these ended jobs as of these changes: they may leave memory. */
   indexed(jobs: readonly { readonly uid: string; readonly seq: Seq }[]): void;
   space(full: boolean): void;
@@ -116,8 +113,11 @@ export interface Store {
   putBlob(text: string): Promise<BlobRef>;
   readBlob(ref: BlobRef): Promise<string>;
   readonly history: HistoryReads;
-  /** Offers an ended job to the history. */
-  index(bundle: JobBundle): void;
+  /**
+   * Hands ended jobs over to the history, once their end is durable. `upTo`: every job that had ended at or before
+   * this change was handed over, now or earlier; the history's watermark never passes it.
+   */
+  index(ended: readonly JobBundle[], upTo: Seq): void;
   /** Forgets ended jobs older than `endedBefore`; returns what the brain must remember of them first. */
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult>;
   purge(endedBefore: number, limit: number): Promise<void>;

@@ -5,7 +5,7 @@
 import { Engine, type Reply } from '../core/engine.ts';
 import type { JobEntry } from '../core/entry.ts';
 import type { EngineEvent, ResolveAs } from '../core/events.ts';
-import { type Backend, bundleOf, commanderOf, type PoolManagers } from '../core/ports.ts';
+import { type Backend, commanderOf, type PoolManagers } from '../core/ports.ts';
 import { checker } from '../kit/check.ts';
 import type { Cancel } from '../kit/env/env.ts';
 import { every } from '../kit/every.ts';
@@ -23,6 +23,7 @@ import { drain } from './drain.ts';
 import { Effects, storeFailure } from './effects.ts';
 import { cursorOf, Following, FROM_THE_START } from './following.ts';
 import { GuardedBackend } from './guarded.ts';
+import { HistoryFeed } from './history-feed.ts';
 import { EventQueue, type JobEvent } from './job-events.ts';
 import { LeaseDesk } from './leases.ts';
 import { type JobPage, listJobs } from './listing.ts';
@@ -52,14 +53,13 @@ export class Orchestrator extends Service {
   readonly #clock: BrainClock;
   readonly #purge: Purge;
   readonly #following: Following;
+  readonly #history: HistoryFeed;
   readonly #waiters = new Waiters();
   readonly leases: LeaseDesk;
   readonly catalog: CatalogDesk;
   readonly sessions: SessionDesk;
   readonly pools: PoolDesk;
   readonly limits: LimitDesk;
-  /** Whether each job that the present flush brought to its end was handed to the history. */
-  #allOffered = true;
   /** Recovered, and able to commit. */
   #begun = false;
   readonly #timers: Cancel[] = [];
@@ -76,6 +76,7 @@ export class Orchestrator extends Service {
     this.#clock.onStep = (byMs) =>
       parts.logger?.warn('the wall clock was stepped', { duration_ms: Math.round(byMs) });
     this.#bodies = new Bodies(store);
+    this.#history = new HistoryFeed(store);
     this.#loop = new Loop(env, this.#engine, store, this.#clock, {
       settled: (entry) => this.#settled(entry),
       changed: (changes, now) => {
@@ -144,7 +145,7 @@ export class Orchestrator extends Service {
     const { env, store } = this.#parts;
     const committed = await store.open(this.#engine.state, this.#storeEvents(), this.#clock.now());
     this.#clock.startAt(committed, store.skewMs);
-    for (const entry of this.#engine.state.ended) store.index(bundleOf(entry));
+    this.#history.begin(this.#engine.state.ended, this.#engine.state.seq);
     // Only now: the store's lock says that nobody else drives the same backends.
     for (const backend of this.#backends.values()) await backend.start?.();
     this.#loop.begin();
@@ -306,9 +307,8 @@ export class Orchestrator extends Service {
   #storeEvents() {
     return {
       durable: (seq: number) => {
-        this.#allOffered = true;
         this.#loop.onDurable(seq);
-        return this.#allOffered && !this.#loop.failure;
+        if (!this.#loop.failure) this.#history.flushed(seq);
       },
       indexed: (uids: readonly { uid: string; seq: number }[]) => {
         this.#submissions.noteEviction();
@@ -326,13 +326,13 @@ export class Orchestrator extends Service {
   #settled(entry: JobEntry): void {
     // It has gone on since, and that is not durable yet: the turn that moved it will say so when it is.
     if (entry.seq > this.#loop.durableSeq) {
-      this.#allOffered = false;
+      this.#history.movedOn(entry);
       return;
     }
     this.#effects.update(entry);
     // Between two tries nobody reads on: what the last one said need not be kept.
     if (!entry.open && this.#following.followersOf(entry.uid) === 0) this.#following.forget(entry.uid);
-    if (this.#engine.state.ended.has(entry)) this.#parts.store.index(bundleOf(entry));
+    if (this.#engine.state.ended.has(entry)) this.#history.ended(entry);
     if (isTerminal(entry.rec.state)) this.#tellEnd(entry);
   }
 

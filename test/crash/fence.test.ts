@@ -26,7 +26,7 @@ async function open(medium: Medium): Promise<Opened> {
   const told: number[] = [];
   const failures: Error[] = [];
   const events: StoreEvents = {
-    durable: (seq) => told.push(seq) > 0,
+    durable: (seq) => void told.push(seq),
     failed: (error) => failures.push(error),
     indexed: () => undefined,
     space: () => undefined,

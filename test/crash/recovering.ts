@@ -92,7 +92,7 @@ function steady(folders: Folders, startAt: number, see: (operation: Operation) =
 }
 
 export const NO_EVENTS: StoreEvents = {
-  durable: () => true,
+  durable: () => undefined,
   indexed: () => undefined,
   space: () => undefined,
   failed: (error) => {

@@ -49,7 +49,6 @@ export async function openStore(disk: Disk, folder = '/data'): Promise<Opened> {
   const events: StoreEvents = {
     durable: (seq) => {
       waiting.get(seq)?.();
-      return true;
     },
     indexed: () => undefined,
     space: () => undefined,

@@ -58,7 +58,7 @@ const SILENT: Backend = {
 };
 
 const NO_EVENTS: StoreEvents = {
-  durable: () => true,
+  durable: () => undefined,
   indexed: () => undefined,
   space: () => undefined,
   failed: () => undefined,

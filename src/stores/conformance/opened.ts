@@ -75,7 +75,7 @@ export class Opened {
     const { state } = this.engine;
     this.committedAt = await this.store.open(state, this.#events(), this.now);
     this.durable = state.seq;
-    for (const entry of state.ended) this.#offer(entry);
+    this.#offer(state.seq);
   }
 
   /** One step; its changes go to the store. */
@@ -142,10 +142,8 @@ export class Opened {
       durable: (seq: Seq) => {
         this.durable = seq;
         this.durables.push(seq);
-        if (this.offers)
-          for (const entry of this.engine.state.ended) if (entry.seq <= seq) this.#offer(entry);
+        if (this.offers) this.#offer(seq);
         this.#changed();
-        return this.offers;
       },
       indexed: (jobs: readonly { uid: string; seq: Seq }[]) => {
         for (const { uid, seq } of jobs) this.indexed.set(uid, seq);
@@ -160,10 +158,13 @@ export class Opened {
     };
   }
 
-  #offer(entry: JobEntry): void {
-    if (this.#offered.get(entry.uid) === entry.seq) return;
-    this.#offered.set(entry.uid, entry.seq);
-    this.store.index(bundleOf(entry));
+  /** Hands over what has ended by a change, each end once. */
+  #offer(upTo: Seq): void {
+    const ended = [...this.engine.state.ended].filter(
+      ({ uid, seq }) => seq <= upTo && this.#offered.get(uid) !== seq,
+    );
+    for (const { uid, seq } of ended) this.#offered.set(uid, seq);
+    this.store.index(ended.map(bundleOf), upTo);
   }
 
   #changed(): void {

@@ -133,8 +133,12 @@ export class JournalStore implements Store {
     return this.#blobs.read(ref);
   }
 
-  index(bundle: JobBundle): void {
-    this.#unindexed.push({ uid: bundle.uid, seq: bundle.seq, row: historyRow(bundle) });
+  index(ended: readonly JobBundle[], upTo: Seq): void {
+    for (const bundle of ended) {
+      this.#unindexed.push({ uid: bundle.uid, seq: bundle.seq, row: historyRow(bundle) });
+    }
+    this.#offeredUpTo = upTo;
+    if (this.#unindexed.length > 0) this.#startIndexing();
   }
 
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
@@ -191,7 +195,7 @@ export class JournalStore implements Store {
       this.#env,
       this.#paths,
       {
-        durable: (seq) => this.#onDurable(seq, events),
+        durable: (seq) => events.durable(seq),
         space: (full) => events.space(full),
         failed: (error) => events.failed(error),
       },
@@ -231,11 +235,6 @@ export class JournalStore implements Store {
     const ended = [...state.ended].map((entry) => historyRow(bundleOf(entry)));
     await this.#background.index(ended.join(''), lastSeq);
     this.#indexedUpTo = lastSeq;
-  }
-
-  #onDurable(seq: Seq, events: StoreEvents): void {
-    if (events.durable(seq)) this.#offeredUpTo = seq;
-    if (this.#unindexed.length > 0) this.#startIndexing();
   }
 
   #startIndexing(): void {

@@ -139,9 +139,10 @@ export class MariaDbStore implements Store {
     return this.#reads.read((sql) => readBlob(sql, ref));
   }
 
-  /** The tables have it already: it may leave memory as soon as what was written last is durable. */
-  index({ uid, seq }: JobBundle): void {
-    this.#unindexed.push({ uid, seq });
+  /** The tables have these jobs already: they may leave memory as soon as what was written last is durable. */
+  index(ended: readonly JobBundle[]): void {
+    if (ended.length === 0) return;
+    for (const { uid, seq } of ended) this.#unindexed.push({ uid, seq });
     this.#env.timers.soon(() => this.#tellIndexed());
   }
 

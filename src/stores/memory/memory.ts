@@ -38,7 +38,6 @@ export class MemoryStore implements Store {
   #seq = 0;
   #lastAt = 0;
   #pending: Change[] = [];
-  #unindexed: JobBundle[] = [];
   #flushing = false;
   #closed = false;
   #failure: Error | undefined;
@@ -95,8 +94,11 @@ export class MemoryStore implements Store {
     return text;
   }
 
-  index(bundle: JobBundle): void {
-    this.#unindexed.push(bundle);
+  index(ended: readonly JobBundle[], upTo: Seq): void {
+    if (this.#opening !== this.#medium.openings) return;
+    this.#medium.history.put(ended.map(historyRow));
+    this.#medium.indexedUpTo = upTo;
+    if (ended.length > 0) this.#timers.soon(() => !this.#closed && this.#events?.indexed(ended));
   }
 
   async planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
@@ -127,18 +129,8 @@ export class MemoryStore implements Store {
     this.#medium.lastAt = this.#lastAt;
     for (const change of this.#pending) this.#medium.changes.push(change);
     this.#pending = [];
-    const durable = this.#medium.changes.length;
-    const complete = this.#events?.durable(durable) ?? false;
-    this.#index(complete ? durable : this.#medium.indexedUpTo);
+    this.#events?.durable(this.#medium.changes.length);
     for (const done of this.#idle.splice(0)) done();
-  }
-
-  #index(watermark: number): void {
-    const bundles = this.#unindexed;
-    this.#unindexed = [];
-    this.#medium.history.put(bundles.map(historyRow));
-    this.#medium.indexedUpTo = watermark;
-    if (bundles.length > 0) this.#timers.soon(() => !this.#closed && this.#events?.indexed(bundles));
   }
 
   #check(): void {
