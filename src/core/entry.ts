@@ -6,9 +6,6 @@ import type { Lane } from './queue/lane.ts';
 /** Why a queued job is not in its lane. */
 export type Parked = 'not_before' | 'session';
 
-/** A job that is turned away busy again and again makes many attempts; only the last ones are worth keeping. */
-export const PAST_ATTEMPTS = 16;
-
 export class JobEntry {
   readonly uid: string;
   readonly ask: AskRecord;

@@ -2,7 +2,16 @@
 
 import type { ErrorInfo } from '../model/errors.ts';
 import type { ResolvedModel, VerifyModel, VerifyResult } from '../model/pool-wire.ts';
-import type { AskRecord, AttemptRecord, BlobRef, Change, JobRecord, WorkerRecord } from '../model/records.ts';
+import type {
+  AskRecord,
+  AttemptRecord,
+  BlobRef,
+  Change,
+  JobRecord,
+  RecordKind,
+  RecordKinds,
+  WorkerRecord,
+} from '../model/records.ts';
 import type { Commander } from '../model/worker-wire.ts';
 import type { JobEntry } from './entry.ts';
 import type { Outcome, UsedTokens } from './events.ts';
@@ -78,6 +87,34 @@ export interface PurgeResult {
   readonly attemptFloor: number;
 }
 
+type LooseKind = Exclude<RecordKind, 'ask' | 'job' | 'attempt'>;
+
+/** A record that belongs to no job. */
+export type LooseRecord = {
+  [K in LooseKind]: { readonly kind: K; readonly id: string; readonly after: RecordKinds[K] };
+}[LooseKind];
+
+/** Takes over what a store has kept while it opens: records first, then the changes behind them. */
+export interface Recovery {
+  /** In any order, each job once. */
+  job(bundle: JobBundle): void;
+  /** Failures in the order in which they were written, the others in any order. */
+  record(record: LooseRecord): void;
+  /** A change that is not in those records yet, with its place in the order of everything. */
+  change(change: Change, seq: Seq): void;
+}
+
+export interface Recovered {
+  /** The last durable change. */
+  readonly seq: Seq;
+  /** The latest instant that was committed. */
+  readonly at: number;
+  /** Every job that had ended at or before this change is in the history, or was purged from it. */
+  readonly indexedUpTo: Seq;
+  /** What the clock of this machine is behind that of the store, where the store has one of its own. */
+  readonly skewMs?: number;
+}
+
 /** Called by the store, never before what it tells of is so. */
 export interface StoreEvents {
   /** Everything up to here is on stable storage. */
@@ -96,13 +133,8 @@ export interface StoreCapabilities {
 
 export interface Store {
   readonly capabilities: StoreCapabilities;
-  /**
-   * Rebuilds the state from what is durable, and makes sure that what it read stays so. Returns the latest
-   * instant that was committed.
-   */
-  open(state: State, events: StoreEvents, now: number): Promise<number>;
-  /** What the clock of this machine is behind that of the store, where the store has one of its own. */
-  readonly skewMs?: number;
+  /** Hands over everything that is durable, and makes sure that it stays so. */
+  open(events: StoreEvents, now: number, into: Recovery): Promise<Recovered>;
   /** Whether it may still be acted for: false when another one may have opened it since. */
   holds(): boolean;
   /** Order is sequence. Synchronous and bounded; fails only for good. */

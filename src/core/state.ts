@@ -15,6 +15,7 @@ import {
   type FailureRecord,
   type JobClass,
   type KeptChange,
+  PAST_ATTEMPTS,
   type SessionRecord,
   scoped,
   tokenOf,
@@ -22,7 +23,7 @@ import {
 import { isOpen, isTerminal, type JobState } from '../model/states.ts';
 import { Limiter } from './admission/limits/limiter.ts';
 import { DrainRate } from './drain.ts';
-import { JobEntry, PAST_ATTEMPTS } from './entry.ts';
+import { JobEntry } from './entry.ts';
 import { Fleet } from './fleet.ts';
 import { Leases } from './leases.ts';
 import { AdmissionOrder } from './order.ts';
@@ -96,8 +97,6 @@ export class State {
   dropped = 0;
   /** Payload bytes of the queued jobs. */
   queuedBytes = 0;
-  /** How many jobs in memory name each blob file. */
-  readonly blobFiles = new Map<number, number>();
   readonly #order = new AdmissionOrder((entry) => this.jobs.get(entry.uid) === entry);
   /** Ready jobs by class, over all lanes. */
   readonly waiting: Record<JobClass, { jobs: number; bytes: number }> = {
@@ -164,7 +163,6 @@ export class State {
     this.jobs.delete(entry.uid);
     this.ended.delete(entry);
     this.counts[entry.rec.state]--;
-    this.#countBlobs(entry, -1);
   }
 
   /** Puts a job where its records say that it belongs: into its lane, or parked, and on the right timer. */
@@ -185,7 +183,6 @@ export class State {
     this.jobs.set(entry.uid, entry);
     this.#order.add(entry, this.jobs.size);
     this.counts[entry.rec.state]++;
-    this.#countBlobs(entry, 1);
     if (entry.rec.state === 'queued') this.queuedBytes += entry.ask.payloadBytes;
     if (entry.open) this.#openAttempt(entry, entry.open, tokenOf(entry.uid, entry.open.n));
     this.#enrol(entry, now);
@@ -206,9 +203,7 @@ export class State {
     const entry = this.jobs.get(uid);
     if (!entry) return undefined;
     const before = entry.rec;
-    this.#countBlobs(entry, -1);
     entry.rec = after;
-    this.#countBlobs(entry, 1);
     entry.seq = this.seq;
     if (before.state !== after.state) this.#countMove(entry, before.state, after.state);
     const wasLive = !isTerminal(before.state);
@@ -225,15 +220,6 @@ export class State {
     }
     this.settle(entry, now);
     return entry;
-  }
-
-  #countBlobs(entry: JobEntry, by: 1 | -1): void {
-    if (typeof entry.ask.payload === 'string' && typeof entry.rec.result !== 'object') return;
-    for (const file of blobFiles(entry)) {
-      const count = (this.blobFiles.get(file) ?? 0) + by;
-      if (count === 0) this.blobFiles.delete(file);
-      else this.blobFiles.set(file, count);
-    }
   }
 
   #countMove(entry: JobEntry, from: JobState, to: JobState): void {
@@ -329,12 +315,4 @@ export class State {
 function remember(entry: JobEntry, attempt: AttemptRecord): void {
   if (!entry.past) entry.past = [attempt];
   else if (entry.past.push(attempt) > PAST_ATTEMPTS) entry.past.shift();
-}
-
-function blobFiles(entry: JobEntry): number[] {
-  const files: number[] = [];
-  if (typeof entry.ask.payload !== 'string') files.push(entry.ask.payload.file);
-  const { result } = entry.rec;
-  if (result !== undefined && typeof result !== 'string') files.push(result.file);
-  return files;
 }

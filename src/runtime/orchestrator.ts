@@ -28,6 +28,7 @@ import { EventQueue, type JobEvent } from './job-events.ts';
 import { LeaseDesk } from './leases.ts';
 import { type JobPage, listJobs } from './listing.ts';
 import { Loop } from './loop.ts';
+import { openInto } from './open-store.ts';
 import type { Observer, OrchestratorParts, RuntimeSettings } from './parts.ts';
 import { type Caller, checkTenant, jsonText, uidFor } from './prepare.ts';
 import { Provisioning } from './provisioning.ts';
@@ -143,9 +144,10 @@ export class Orchestrator extends Service {
 
   protected async onStart(): Promise<void> {
     const { env, store } = this.#parts;
-    const committed = await store.open(this.#engine.state, this.#storeEvents(), this.#clock.now());
-    this.#clock.startAt(committed, store.skewMs);
-    this.#history.begin(this.#engine.state.ended, this.#engine.state.seq);
+    const { state } = this.#engine;
+    const recovered = await openInto(state, store, this.#storeEvents(), this.#clock.now());
+    this.#clock.startAt(recovered.at, recovered.skewMs);
+    this.#history.begin(state.ended, recovered.seq);
     // Only now: the store's lock says that nobody else drives the same backends.
     for (const backend of this.#backends.values()) await backend.start?.();
     this.#loop.begin();

@@ -5,6 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { StoreEvents } from '../../src/core/ports.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import type { Change } from '../../src/model/records.ts';
+import { openInto } from '../../src/runtime/open-store.ts';
 import { Medium, MemoryStore } from '../../src/stores/memory/memory.ts';
 import { emptyState } from './state-hash.ts';
 
@@ -31,7 +32,7 @@ async function open(medium: Medium): Promise<Opened> {
     indexed: () => undefined,
     space: () => undefined,
   };
-  await store.open(emptyState(), events, 0);
+  await openInto(emptyState(), store, events, 0);
   return { store, told, failures };
 }
 

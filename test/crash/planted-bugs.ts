@@ -57,10 +57,8 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'effect before its intent is durable',
     file: `${JOURNAL}/journal.ts`,
-    find: '    return this.#log().append({ text, count, asks: asks === count ? asks : 0, at: now }, this.#epoch);',
-    replace: `    const seq = this.#log().append({ text, count, asks: 0, at: now }, this.#epoch);
-    this.#events?.durable(seq);
-    return seq;`,
+    find: '    return last;\n',
+    replace: '    this.#events?.durable(last);\n    return last;\n',
     catcher: 'order',
     says: /the start of small:1 comes before/,
   },
@@ -155,10 +153,10 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'keys are only in memory',
-    file: `${JOURNAL}/recover.ts`,
-    find: '  return { manifest, end, fallback };',
+    file: 'src/core/restore.ts',
+    find: '    this.#state.seq = seq;\n',
     replace:
-      '  for (const entry of state.jobs.values()) state.roster.remove(entry);\n  return { manifest, end, fallback };',
+      '    this.#state.seq = seq;\n    for (const entry of this.#state.jobs.values()) this.#state.roster.remove(entry);\n',
     catcher: 'killAfterOffer',
     says: /gets the key k\d while/,
   },

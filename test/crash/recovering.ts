@@ -5,6 +5,7 @@ import type { JobEntry } from '../../src/core/entry.ts';
 import type { StoreEvents } from '../../src/core/ports.ts';
 import { stableHash } from '../../src/kit/hash.ts';
 import { isTerminal } from '../../src/model/states.ts';
+import { openInto } from '../../src/runtime/open-store.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { askAgain } from './ask-again.ts';
 import { backoffOf, buildBrain, buildStore, historyOf, type Pace } from './brain.ts';
@@ -111,7 +112,7 @@ async function checkRepeatable(folders: Folders, startAt: number, hash: string):
     await env.run(async () => {
       const options = { pace: 'steady', background: 'inline' } as const;
       const store = buildStore(env, data, options, () => undefined);
-      await store.open(emptyState(), NO_EVENTS, startAt);
+      await openInto(emptyState(), store, NO_EVENTS, startAt);
       await store.close();
     }, LIMIT_MS);
     const again = await recoveredHash(data, startAt);

@@ -257,7 +257,6 @@ export function stateText(state: State): string {
     counts: state.counts,
     bytes: state.queuedBytes,
     waiting: state.waiting,
-    blobs: [...state.blobFiles].sort(),
     ended: [...state.ended].map(({ uid }) => uid).sort(),
     open: [...state.open.keys()].sort(),
     newest: [...state.newestFirst()].map(({ uid }) => uid),

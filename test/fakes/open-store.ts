@@ -3,6 +3,7 @@ import type { StoreEvents } from '../../src/core/ports.ts';
 import type { State } from '../../src/core/state.ts';
 import type { Disk, Env, Timers } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
+import { openInto } from '../../src/runtime/open-store.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
 import { MemoryHistory } from '../../src/stores/journal/history-memory.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
@@ -56,7 +57,7 @@ export async function openStore(disk: Disk, folder = '/data'): Promise<Opened> {
       throw error;
     },
   };
-  await store.open(state, events, NOW);
+  await openInto(state, store, events, NOW);
   const durable = (seq: number): Promise<void> => new Promise((resolve) => waiting.set(seq, resolve));
   return { store, state, warnings, durable };
 }

@@ -17,6 +17,7 @@ import { paths } from '../../src/stores/journal/layout.ts';
 import { type Manifest, readManifest, writeManifest } from '../../src/stores/journal/manifest.ts';
 import { readLog, readWhole } from '../../src/stores/journal/segments.ts';
 import { ThreadBackground } from '../../src/stores/journal/thread.ts';
+import { openInto } from '../../src/runtime/open-store.ts';
 
 const START = 1_800_000_000_000;
 const YEAR_MS = 365 * 24 * 3600_000;
@@ -149,7 +150,7 @@ const WAIT = { retryAfterMs: 3_540_030 };
 test('version 1: the records are what they were, down to the open attempts', async () => {
   const state = newState();
   const store = storeOf(copyOf('v1'));
-  await store.open(state, NO_EVENTS, NOW);
+  await openInto(state, store, NO_EVENTS, NOW);
   try {
     const open = (id: string) => {
       const attempt = state.jobs.get(id)?.open;
@@ -243,7 +244,7 @@ for (const [what, change] of Object.entries(NEWER)) {
     await change(folder);
     const before = contents(folder);
     for (let tries = 0; tries < 2; tries++) {
-      await assert.rejects(storeOf(folder).open(newState(), NO_EVENTS, NOW), { code: 'STORE_TOO_NEW' });
+      await assert.rejects(openInto(newState(), storeOf(folder), NO_EVENTS, NOW), { code: 'STORE_TOO_NEW' });
       assert.deepEqual(contents(folder), before);
     }
     assert.equal((await examine(env.disk, folder)).salvage, undefined);

@@ -5,7 +5,8 @@ import type { JobEntry } from '../../core/entry.ts';
 import type { EngineEvent, Submission } from '../../core/events.ts';
 import { bundleOf, type Seq, type Store } from '../../core/ports.ts';
 import { type EngineSettings, POOL_DEFAULTS } from '../../core/settings.ts';
-import { tokenOf } from '../../model/records.ts';
+import { type BlobRef, tokenOf } from '../../model/records.ts';
+import { openInto } from '../../runtime/open-store.ts';
 
 /** What a store is tested on: everything that differs from store to store. */
 export interface StoreFixture {
@@ -15,6 +16,8 @@ export interface StoreFixture {
   hold(): () => void;
   /** From now on no write succeeds. */
   breakWrites(): Promise<void>;
+  /** A reference like this one, to a blob that is not there. */
+  lost(ref: BlobRef): BlobRef;
   /** Lets everything happen that is already waiting to happen. */
   turns(count: number): Promise<void>;
   /** Fails where a promise is never kept, instead of waiting for ever. */
@@ -73,7 +76,7 @@ export class Opened {
 
   async open(): Promise<void> {
     const { state } = this.engine;
-    this.committedAt = await this.store.open(state, this.#events(), this.now);
+    this.committedAt = (await openInto(state, this.store, this.#events(), this.now)).at;
     this.durable = state.seq;
     this.#offer(state.seq);
   }

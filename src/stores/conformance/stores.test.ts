@@ -9,6 +9,7 @@ import { WALK_SETTINGS, walk, walkCommands } from '../../../test/fakes/engine-wa
 import { type TestServer, testMariaDb } from '../../../test/fakes/mariadb.ts';
 import type { Disk, DiskFile, Env, Timers } from '../../kit/env/env.ts';
 import { realEnv } from '../../kit/env/real.ts';
+import type { BlobRef } from '../../model/records.ts';
 import { type Background, InlineBackground } from '../journal/background.ts';
 import { SqliteHistory } from '../journal/history-sqlite.ts';
 import { JournalStore } from '../journal/journal.ts';
@@ -67,11 +68,16 @@ async function memoryFixture(): Promise<StoreFixture> {
     hold: () => gate.hold(),
     // The only way it can fail: another one has opened what it writes to.
     breakWrites: () => new Opened(make()).open(),
+    lost: (ref) => ({ ...ref, at: 1000 }) as BlobRef,
     turns,
     within,
     remove: async () => undefined,
   };
 }
+
+/** Both kinds of references that are kept for long have a number of this name. */
+const elsewhere = (ref: BlobRef): BlobRef =>
+  ({ ...ref, file: (ref as BlobRef & { readonly file: number }).file + 1000 }) as BlobRef;
 
 class FixtureDisk {
   readonly gate = new Gate();
@@ -123,6 +129,7 @@ async function journalFixture(
     breakWrites: async () => {
       fixtureDisk.broken = true;
     },
+    lost: elsewhere,
     turns,
     within,
     remove: async () => rmSync(folder, { recursive: true, force: true }),
@@ -165,6 +172,7 @@ async function mariaDbFixture(): Promise<StoreFixture> {
       await other.open();
       await other.store.close();
     },
+    lost: elsewhere,
     turns,
     within,
     remove: async () => undefined,

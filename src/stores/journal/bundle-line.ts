@@ -9,17 +9,11 @@
  *   K    id  TAB 0   TAB json      a kept record; its id is its kind and its name, as a JSON string
  */
 
-import type { JobBundle } from '../../core/ports.ts';
+import type { JobBundle, LooseRecord } from '../../core/ports.ts';
 import { OrchdError } from '../../model/errors.ts';
-import {
-  type AskRecord,
-  type AttemptRecord,
-  isKept,
-  type JobRecord,
-  type KeptChange,
-} from '../../model/records.ts';
-import { isOpen, isTerminal } from '../../model/states.ts';
+import { type AskRecord, type AttemptRecord, BRAIN_ID, isKept, type JobRecord } from '../../model/records.ts';
 import { upcast } from '../../model/upcast.ts';
+import { isEnded } from '../records.ts';
 
 export type LineTag = 'L' | 'E' | 'F' | 'B' | 'H' | 'K';
 
@@ -32,9 +26,6 @@ export interface Line {
 
 /** Of these the id is any text. */
 const isQuoted = (tag: LineTag): boolean => tag === 'F' || tag === 'K';
-
-export const isEnded = (bundle: JobBundle): boolean =>
-  isTerminal(bundle.job.state) && !bundle.attempts.some(({ state }) => isOpen(state));
 
 export function writeLine(tag: LineTag, id: string, seq: number, value: unknown): string {
   return `${tag}${isQuoted(tag) ? JSON.stringify(id) : id}\t${seq}\t${JSON.stringify(value)}\n`;
@@ -70,16 +61,36 @@ export function readBundle(line: Line): JobBundle {
   };
 }
 
-/** A record of one of the kept kinds. */
-export type KeptRecord = Omit<KeptChange, 'cause'>;
-
-export function readKept(line: Line): KeptRecord {
-  const at = line.id.indexOf('/');
-  const kind = line.id.slice(0, at);
+/** A line that is no job. */
+export function readLoose({ tag, id, json }: Line): LooseRecord {
+  const stored = JSON.parse(json);
+  if (tag === 'F') return { kind: 'failure', id, after: upcast('failure', stored) };
+  if (tag === 'H') return { kind: 'lease', id, after: upcast('lease', stored) };
+  if (tag === 'B') return { kind: 'brain', id: BRAIN_ID, after: upcast('brain', stored) };
+  const at = id.indexOf('/');
+  const kind = id.slice(0, at);
   if (!isKept(kind)) {
     throw new OrchdError('STORE_TOO_NEW', `a record of kind "${kind}" is not known to this version of orchd`);
   }
-  return { kind, id: line.id.slice(at + 1), after: upcast(kind, JSON.parse(line.json)) } as KeptRecord;
+  return { kind, id: id.slice(at + 1), after: upcast(kind, stored) } as LooseRecord;
+}
+
+/** What a checkpoint holds. */
+export interface Contents {
+  readonly bundles: JobBundle[];
+  readonly records: LooseRecord[];
+}
+
+/** Takes the lines of a part apart; returns how many there are. */
+export function readLines(part: Buffer, into: Contents): number {
+  let count = 0;
+  for (const text of linesOf(part)) {
+    const line = readLine(text);
+    if (line.tag === 'L' || line.tag === 'E') into.bundles.push(readBundle(line));
+    else into.records.push(readLoose(line));
+    count++;
+  }
+  return count;
 }
 
 /** The lines of a part, one string each. */

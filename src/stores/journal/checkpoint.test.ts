@@ -4,14 +4,13 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { change, FolderMaker, JobScript, NOW, newState } from '../../../test/fakes/folder-maker.ts';
 import { MemoryDisk } from '../../../test/fakes/memory-disk.ts';
+import { recover, stateHash } from '../../../test/fakes/restored.ts';
 import { State } from '../../core/state.ts';
 import type { OpenMode } from '../../kit/env/env.ts';
 import { errorInfo } from '../../model/errors.ts';
 import { BRAIN_ID, type Change } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import { NO_CHECKPOINT } from './manifest.ts';
-import { recover } from './recover.ts';
-import { stateHash } from './state-hash.ts';
 
 /** What a brain would hold after the same history: everything applied, ended jobs gone that the history has. */
 function forgetIndexed(state: State, indexedUpTo: number): State {

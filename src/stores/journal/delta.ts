@@ -1,5 +1,4 @@
 /** What the log says about each record since the last checkpoint: the last after-image of every one. */
-import { PAST_ATTEMPTS } from '../../core/entry.ts';
 import type { JobBundle } from '../../core/ports.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
 import type {
@@ -14,6 +13,7 @@ import type {
 } from '../../model/records.ts';
 import { keptName } from '../../model/records.ts';
 import { isOpen, isTerminal } from '../../model/states.ts';
+import { lastAttempts } from '../records.ts';
 
 interface JobDelta {
   /** Set when the log holds the job from its admission on: nothing older counts. */
@@ -128,12 +128,4 @@ export class Delta {
     delta.seq = seq;
     return delta;
   }
-}
-
-function lastAttempts(attempts: AttemptRecord[]): AttemptRecord[] {
-  attempts.sort((a, b) => a.n - b.n);
-  const closed = attempts.filter(({ state }) => !isOpen(state));
-  return attempts.filter(
-    (attempt) => isOpen(attempt.state) || closed.indexOf(attempt) >= closed.length - PAST_ATTEMPTS,
-  );
 }

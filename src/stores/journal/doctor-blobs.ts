@@ -2,7 +2,8 @@
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { type Disk, type DiskFile, diskErrorCode } from '../../kit/env/env.ts';
-import type { AskRecord, BlobRef, Body, JobRecord } from '../../model/records.ts';
+import type { AskRecord, Body, JobRecord } from '../../model/records.ts';
+import type { FileRef } from './blobs.ts';
 import type { Report, Verdict } from './doctor-report.ts';
 import { blobName, blobNumber } from './layout.ts';
 
@@ -41,18 +42,19 @@ export class BlobCheck {
 
   async #body(what: string, body: Body, absent: Exclude<Verdict, 'ok'>): Promise<void> {
     if (typeof body === 'string') return;
-    const position = `blobs/${blobName(body.file)}:${body.offset}`;
-    this.#used.add(body.file);
-    const bytes = await this.#read(body);
-    if (!bytes || bytes.length < body.bytes) {
+    const ref = body as FileRef;
+    const position = `blobs/${blobName(ref.file)}:${ref.offset}`;
+    this.#used.add(ref.file);
+    const bytes = await this.#read(ref);
+    if (!bytes || bytes.length < ref.bytes) {
       this.#report[absent]('blobs', `${what} is not there`, position);
-    } else if (crc32(bytes) !== body.crc) {
+    } else if (crc32(bytes) !== ref.crc) {
       this.#report.bad('blobs', `${what} does not match its checksum`, position);
     } else this.checked++;
   }
 
   /** Jobs name blobs in the order in which they were written, so that one open file is nearly always enough. */
-  async #read(ref: BlobRef): Promise<Buffer | undefined> {
+  async #read(ref: FileRef): Promise<Buffer | undefined> {
     if (this.#missing.has(ref.file)) return undefined;
     if (!this.#file || this.#number !== ref.file) {
       await this.close();

@@ -1,25 +1,13 @@
 /** Examines the two checkpoint generations: manifest, parts, and every record in them. */
-import type { JobBundle } from '../../core/ports.ts';
 import { type Disk, diskErrorCode } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { BrainRecord, FailureRecord, LeaseRecord } from '../../model/records.ts';
-import { upcast } from '../../model/upcast.ts';
-import { type KeptRecord, linesOf, readBundle, readKept, readLine } from './bundle-line.ts';
+import { type Contents, readLines } from './bundle-line.ts';
 import { readPart } from './checkpoint.ts';
 import type { Report } from './doctor-report.ts';
 import type { Paths } from './layout.ts';
 import { type Manifest, type Part, readManifest } from './manifest.ts';
 
 export type GenerationCheck = 'checkpoint' | 'checkpoint.previous';
-
-/** What a checkpoint holds. */
-export interface Contents {
-  readonly bundles: JobBundle[];
-  readonly failures: [string, FailureRecord][];
-  readonly leases: [string, LeaseRecord][];
-  readonly kept: KeptRecord[];
-  brain: BrainRecord | undefined;
-}
 
 export interface Generation {
   readonly check: GenerationCheck;
@@ -66,31 +54,18 @@ async function readContents(
   check: GenerationCheck,
   report: Report,
 ): Promise<Contents | undefined> {
-  const contents: Contents = { bundles: [], failures: [], leases: [], kept: [], brain: undefined };
+  const contents: Contents = { bundles: [], records: [] };
   let whole = true;
   for (const part of manifest.parts) {
     try {
-      readLines(await readPart(disk, paths, part), part, contents);
+      const records = readLines(await readPart(disk, paths, part), contents);
+      if (records !== part.records) throw new Error(`it holds ${records} records, not ${part.records}`);
     } catch (error) {
       whole = false;
       blame(error, part, check, report);
     }
   }
   return whole ? contents : undefined;
-}
-
-function readLines(bytes: Buffer, part: Part, contents: Contents): void {
-  let records = 0;
-  for (const text of linesOf(bytes)) {
-    const line = readLine(text);
-    records++;
-    if (line.tag === 'F') contents.failures.push([line.id, upcast('failure', JSON.parse(line.json))]);
-    else if (line.tag === 'H') contents.leases.push([line.id, upcast('lease', JSON.parse(line.json))]);
-    else if (line.tag === 'K') contents.kept.push(readKept(line));
-    else if (line.tag === 'B') contents.brain = upcast('brain', JSON.parse(line.json));
-    else contents.bundles.push(readBundle(line));
-  }
-  if (records !== part.records) throw new Error(`it holds ${records} records, not ${part.records}`);
 }
 
 function blame(error: unknown, part: Part, check: GenerationCheck, report: Report): void {

@@ -2,10 +2,11 @@
  * One look at a data folder, check by check (doctor.ts says what holds for all of them).
  */
 import type { JobBundle } from '../../core/ports.ts';
-import type { State } from '../../core/state.ts';
 import { type Disk, diskErrorCode } from '../../kit/env/env.ts';
 import { stableHash } from '../../kit/hash.ts';
 import { OrchdError } from '../../model/errors.ts';
+import { JOB_STATES, type JobState } from '../../model/states.ts';
+import { isEnded, type Records } from '../records.ts';
 import { BlobCheck } from './doctor-blobs.ts';
 import { examineGeneration, type Generation } from './doctor-checkpoint.ts';
 import { listOrphans } from './doctor-files.ts';
@@ -21,9 +22,10 @@ import {
   type Verdict,
 } from './doctor-report.ts';
 import { findPrefix, type Prefix, type SalvagePlan, viewOf } from './doctor-salvage.ts';
-import { type Base, emptyState, rebuild } from './doctor-view.ts';
+import { type Base, rebuild } from './doctor-view.ts';
 import { FORMAT, type Paths } from './layout.ts';
-import { endedInLog, recover } from './recover.ts';
+import { endedInLog } from './rebuild-history.ts';
+import { readRecords } from './recover.ts';
 import { listSegments } from './segments.ts';
 import { stateHash } from './state-hash.ts';
 import { isUnfinished } from './unfinished.ts';
@@ -71,7 +73,7 @@ export class Examination {
   inUse = false;
   /** What could be saved, once found. */
   prefix: Prefix | undefined;
-  #state: State | undefined;
+  #records: Records | undefined;
   #plan: SalvagePlan | undefined;
   #generations: Generation[] = [];
   #surveys: SegmentSurvey[] = [];
@@ -186,15 +188,14 @@ export class Examination {
   }
 
   async #checkStart(): Promise<void> {
-    const state = emptyState();
     if (await isUnfinished(this.#disk, this.#paths)) {
       const sentence =
         'orchd refuses to start: a move into this folder was not finished; run `orchd migrate` again';
       this.#report.bad('start', sentence, 'moving.json');
     }
     try {
-      const { fallback } = await recover(this.#disk, this.#paths, state, 0);
-      this.#state = state;
+      const { fallback, records } = await readRecords(this.#disk, this.#paths);
+      this.#records = records;
       if (fallback) this.#report.warn('start', `orchd starts from the previous checkpoint: ${fallback}`);
     } catch (error) {
       if (!(error instanceof OrchdError) && diskErrorCode(error) !== undefined) throw error;
@@ -207,9 +208,9 @@ export class Examination {
 
   async #makePlan({ base, upTo, position, lost }: Prefix): Promise<void> {
     const view = viewOf(this.#disk, this.#paths, this.prefix as Prefix);
-    const state = this.#state ?? (await rebuild(view, this.#paths, base));
-    this.#state = state;
-    this.#plan = { base, upTo, position, jobs: { ...state.counts }, lost: { ...lost, ended: 0 } };
+    const records = this.#records ?? (await rebuild(view, this.#paths, base));
+    this.#records = records;
+    this.#plan = { base, upTo, position, jobs: countJobs(records), lost: { ...lost, ended: 0 } };
   }
 
   /** The same state must come out of the log whichever checkpoint it is replayed from. */
@@ -222,17 +223,16 @@ export class Examination {
       this.#report.note('replay', 'not compared, since the log cannot be replayed to its end');
       return;
     }
-    const again = emptyState();
-    await recover(this.#disk, this.#paths, again, 0);
-    if (stateHash(again) !== stateHash(this.#state as State)) {
+    const recovered = this.#records as Records;
+    const { records: again } = await readRecords(this.#disk, this.#paths);
+    if (stateHash(again) !== stateHash(recovered)) {
       this.#report.bad('replay', 'recovering twice gives two different states');
     }
     const origins = this.#origins();
     if (origins.length < 2) return;
-    const state = this.#state as State;
     for (const base of origins) {
       const other = await rebuild(this.#disk, this.#paths, base);
-      if (sameLife(state, other)) continue;
+      if (sameLife(recovered, other)) continue;
       const from = base === 'log' ? 'the log from its beginning' : `${base} and the log behind it`;
       this.#report.bad('replay', `${from} gives another state than the one orchd starts with`);
     }
@@ -254,11 +254,11 @@ export class Examination {
     const blobs = new BlobCheck(this.#disk, this.#paths.blobs, this.#report);
     const history = await openHistory(this.#disk, this.#paths, this.#report, this.inUse);
     try {
-      for (const entry of this.#state?.jobs.values() ?? []) {
-        const ended = this.#state?.ended.has(entry) ?? false;
+      for (const bundle of this.#records?.jobs.values() ?? []) {
+        const ended = isEnded(bundle);
         // The index speaks for the ended jobs that it was given: it may have forgotten them on purpose.
-        if (ended && history && entry.seq <= history.watermark) continue;
-        await blobs.job(entry.uid, entry.ask, entry.rec, ended && !history ? 'warn' : 'bad');
+        if (ended && history && bundle.seq <= history.watermark) continue;
+        await blobs.job(bundle.uid, bundle.ask, bundle.job, ended && !history ? 'warn' : 'bad');
       }
       if (history && !this.inUse && this.#isWhole) checkWatermark(history, this.#lastSeq, this.#report);
       if (this.prefix) await this.#checkEnded(viewOf(this.#disk, this.#paths, this.prefix), history, blobs);
@@ -275,14 +275,14 @@ export class Examination {
     if (!history) {
       await endedInLog(view, this.#paths, async (bundles) => {
         for (const { uid, ask, job } of bundles) {
-          if (!this.#state?.jobs.has(uid)) await blobs.job(uid, ask, job, 'warn');
+          if (!this.#records?.jobs.has(uid)) await blobs.job(uid, ask, job, 'warn');
         }
       });
       return;
     }
     const scope = {
       lastSeq: this.#lastSeq,
-      tenants: new Set([...(this.#state?.jobs.values() ?? [])].map(({ ask }) => ask.tenant)),
+      tenants: new Set([...(this.#records?.jobs.values() ?? [])].map(({ ask }) => ask.tenant)),
       onEntry: ({ uid, ask, job }: JobBundle) => blobs.job(uid, ask, job, 'bad'),
     };
     const ended = await compareHistory(view, this.#paths, history, scope, this.#report);
@@ -317,13 +317,13 @@ export class Examination {
 
   #facts(): FolderFacts {
     return {
-      owner: this.#state?.brain?.owner,
-      epoch: this.#state?.brain?.epoch,
+      owner: this.#records?.brain?.owner,
+      epoch: this.#records?.brain?.epoch,
       lastSeq: this.#lastSeq,
       checkpointSeq: this.#generations[0]?.manifest.seq,
       segments: this.#surveys.length,
       logBytes: this.#surveys.reduce((sum, { goodBytes }) => sum + goodBytes, 0),
-      jobs: this.#state && { ...this.#state.counts },
+      jobs: this.#records && countJobs(this.#records),
     };
   }
 }
@@ -332,10 +332,16 @@ export class Examination {
  * Whether two recoveries of one folder agree. Ended jobs and entries of the failure cache leave with a checkpoint
  * when their time has come, which the folder does not tell: the older base may know more of them.
  */
-function sameLife(state: State, older: State): boolean {
+function sameLife(records: Records, older: Records): boolean {
   const scope = { withoutEnded: true, failuresAt: Number.POSITIVE_INFINITY };
-  if (stateHash(state, scope) !== stateHash(older, scope)) return false;
-  return [...state.failures].every(
-    ([id, failure]) => stableHash(failure) === stableHash(older.failures.get(id)),
+  if (stateHash(records, scope) !== stateHash(older, scope)) return false;
+  return [...records.ofKind('failure')].every(
+    ({ id, after }) => stableHash(after) === stableHash(older.others.get(`failure/${id}`)?.after),
   );
+}
+
+function countJobs({ jobs }: Records): Record<JobState, number> {
+  const counts = Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>;
+  for (const { job } of jobs.values()) counts[job.state]++;
+  return counts;
 }

@@ -11,7 +11,7 @@ import type { Report } from './doctor-report.ts';
 import type { HistoryIndex } from './history.ts';
 import { SqliteHistory } from './history-sqlite.ts';
 import type { Paths } from './layout.ts';
-import { endedInLog } from './recover.ts';
+import { endedInLog } from './rebuild-history.ts';
 
 export interface OpenHistory {
   readonly index: HistoryIndex;

@@ -19,7 +19,7 @@ import {
   tokenOf,
 } from '../../model/records.ts';
 import { isOpen, isTerminal, mayMove, mayMoveAttempt } from '../../model/states.ts';
-import { isEnded } from './bundle-line.ts';
+import { isEnded } from '../records.ts';
 import type { Generation } from './doctor-checkpoint.ts';
 import type { LogConsumer } from './doctor-log.ts';
 import type { CheckId, Report } from './doctor-report.ts';
@@ -269,7 +269,7 @@ export class Replay implements LogConsumer {
       }
     }
     for (const bundle of bundles) this.#adopt(bundle);
-    if (contents?.brain) this.#setBrain(contents.brain);
+    for (const record of contents?.records ?? []) if (record.kind === 'brain') this.#setBrain(record.after);
     this.#complete = true;
   }
 

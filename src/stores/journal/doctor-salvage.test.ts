@@ -5,14 +5,13 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { FolderMaker, JobScript, NOW, newState } from '../../../test/fakes/folder-maker.ts';
 import type { MemoryDisk } from '../../../test/fakes/memory-disk.ts';
+import { recover, stateHash } from '../../../test/fakes/restored.ts';
 import type { State } from '../../core/state.ts';
 import { createOrchestrator } from '../../index.ts';
 import type { Disk } from '../../kit/env/env.ts';
 import { RealDisk } from '../../kit/env/real-disk.ts';
 import { examine, salvage } from './doctor.ts';
 import { paths, segmentName } from './layout.ts';
-import { recover } from './recover.ts';
-import { stateHash } from './state-hash.ts';
 
 interface Folder {
   readonly maker: FolderMaker;

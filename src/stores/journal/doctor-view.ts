@@ -3,10 +3,10 @@
  * can be written through it.
  */
 import { basename, dirname } from 'node:path';
-import { State } from '../../core/state.ts';
 import type { Disk, DiskFile, DiskStat, OpenMode } from '../../kit/env/env.ts';
+import type { Records } from '../records.ts';
 import type { Paths } from './layout.ts';
-import { recover } from './recover.ts';
+import { readRecords } from './recover.ts';
 
 /** The segments to be seen, with the bytes of each; one of none need not exist. */
 export type Cut = ReadonlyMap<string, number>;
@@ -100,13 +100,6 @@ export function seenFrom(paths: Paths, base: Base): Paths {
   return { ...paths, manifest, previousManifest: absent };
 }
 
-/** Only records matter here, so no entry of the failure cache is pushed out and no timer runs. */
-export const emptyState = (): State =>
-  new State({ cancelDeadlineMs: 0, failureCacheSize: Number.POSITIVE_INFINITY });
-
 /** What recovery itself makes of a folder from that base on; throws where it would refuse. */
-export async function rebuild(disk: Disk, paths: Paths, base: Base): Promise<State> {
-  const state = emptyState();
-  await recover(disk, seenFrom(paths, base), state, 0);
-  return state;
-}
+export const rebuild = async (disk: Disk, paths: Paths, base: Base): Promise<Records> =>
+  (await readRecords(disk, seenFrom(paths, base))).records;

@@ -1,52 +1,46 @@
 /** The history in memory: for the simulation, whose disk SQLite cannot write to. Always fresh after a start. */
-import { type HistoryQuery, isAskedFor, type JobBundle, type PurgeResult } from '../../core/ports.ts';
+import type { HistoryQuery, JobBundle, PurgeResult } from '../../core/ports.ts';
+import { EndedJobs } from '../ended-jobs.ts';
 import { readBundle, readLine } from './bundle-line.ts';
-import { blobRange, callerChoseId, type HistoryIndex, type HistoryOpened, readRow } from './history.ts';
+import { blobRange, type HistoryIndex, type HistoryOpened, readRow } from './history.ts';
 
 export class MemoryHistory implements HistoryIndex {
-  readonly #jobs = new Map<string, JobBundle>();
+  readonly #ended = new EndedJobs();
 
   open(): HistoryOpened {
     return { watermark: 0, fresh: true };
   }
 
   put(rows: readonly string[]): void {
-    for (const row of rows) {
-      const bundle = readBundle(readLine(readRow(row).line));
-      this.#jobs.set(bundle.uid, bundle);
-    }
+    for (const row of rows) this.#ended.put(readBundle(readLine(readRow(row).line)));
   }
 
   get(uid: string): JobBundle | undefined {
-    return this.#jobs.get(uid);
+    return this.#ended.get(uid);
   }
 
   list(query: HistoryQuery): JobBundle[] {
-    const found = [...this.#jobs.values()].filter(({ ask, job }) => isAskedFor(query, ask, job));
-    return found.sort((a, b) => b.ask.n - a.ask.n).slice(0, query.limit);
+    return this.#ended.list(query);
   }
 
   after(n: number, limit: number): JobBundle[] {
-    const later = [...this.#jobs.values()].filter(({ ask }) => ask.n > n);
-    return later.sort((a, b) => a.ask.n - b.ask.n).slice(0, limit);
+    return this.#ended.after(n, limit);
   }
 
   count(): number {
-    return this.#jobs.size;
+    return this.#ended.count();
   }
 
   planPurge(endedBefore: number, limit: number): PurgeResult {
-    const doomed = this.#doomed(endedBefore, limit);
-    const attempts = doomed.filter(callerChoseId).map(({ job }) => job.attempt);
-    return { jobs: doomed.length, attemptFloor: Math.max(0, ...attempts) };
+    return this.#ended.planPurge(endedBefore, limit);
   }
 
   purge(endedBefore: number, limit: number): void {
-    for (const { uid } of this.#doomed(endedBefore, limit)) this.#jobs.delete(uid);
+    this.#ended.purge(endedBefore, limit);
   }
 
   usesBlobFile(file: number): boolean {
-    for (const bundle of this.#jobs.values()) {
+    for (const bundle of this.#ended.all()) {
       const range = blobRange(bundle);
       if (range && range.low <= file && file <= range.high) return true;
     }
@@ -54,9 +48,4 @@ export class MemoryHistory implements HistoryIndex {
   }
 
   close(): void {}
-
-  #doomed(endedBefore: number, limit: number): JobBundle[] {
-    const ended = [...this.#jobs.values()].filter(({ job }) => (job.endedAt ?? 0) < endedBefore);
-    return ended.sort((a, b) => a.ask.n - b.ask.n).slice(0, limit);
-  }
 }

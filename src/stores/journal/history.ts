@@ -3,6 +3,8 @@
  * as of a sequence; the watermark says up to where all of them are.
  */
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../core/ports.ts';
+import { callerChoseId } from '../ended-jobs.ts';
+import { fileOf } from './blobs.ts';
 import { bundleLine } from './bundle-line.ts';
 
 export interface HistoryOpened {
@@ -75,12 +77,6 @@ export interface HistoryIndex {
 
 /** The lowest and highest blob file that a job names. */
 export function blobRange(bundle: JobBundle): { low: number; high: number } | undefined {
-  const { payload } = bundle.ask;
-  const { result } = bundle.job;
-  const files: number[] = [];
-  if (typeof payload !== 'string') files.push(payload.file);
-  if (result !== undefined && typeof result !== 'string') files.push(result.file);
+  const files = [fileOf(bundle.ask.payload), fileOf(bundle.job.result)].filter((file) => file !== undefined);
   return files.length === 0 ? undefined : { low: Math.min(...files), high: Math.max(...files) };
 }
-
-export const callerChoseId = (bundle: JobBundle): boolean => bundle.ask.hash !== undefined;

@@ -6,22 +6,23 @@
  * J3  A segment or part is removed only when two checkpoint generations and the history no longer need it.
  */
 import { dirname } from 'node:path';
-import {
-  bundleOf,
-  type HistoryReads,
-  type JobBundle,
-  type PurgeResult,
-  type Seq,
-  type Store,
-  type StoreCapabilities,
-  type StoreEvents,
+import type {
+  HistoryReads,
+  JobBundle,
+  PurgeResult,
+  Recovered,
+  Recovery,
+  Seq,
+  Store,
+  StoreCapabilities,
+  StoreEvents,
 } from '../../core/ports.ts';
-import type { State } from '../../core/state.ts';
 import { crashpoint } from '../../kit/crashpoint.ts';
 import type { Cancel, Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef, Change } from '../../model/records.ts';
 import type { Background } from './background.ts';
+import { BlobUse } from './blob-use.ts';
 import { Blobs } from './blobs.ts';
 import { encodeChange } from './codec.ts';
 import { diskFailure, openFailure } from './failures.ts';
@@ -29,7 +30,8 @@ import { historyRow } from './history.ts';
 import { type Paths, paths } from './layout.ts';
 import { isFull, LOG_LIMITS, type LogLimits, LogWriter } from './log-writer.ts';
 import { type Manifest, NO_CHECKPOINT, writeManifest } from './manifest.ts';
-import { endedInLog, recover, settleTail } from './recover.ts';
+import { rebuildHistory } from './rebuild-history.ts';
+import { recover, settleTail } from './recover.ts';
 import { dropBlobFiles, dropOldFiles, type RetentionLimits } from './retention.ts';
 import { refuseUnfinished } from './unfinished.ts';
 
@@ -63,7 +65,7 @@ export class JournalStore implements Store {
   readonly #paths: Paths;
   readonly #background: Background;
   readonly #blobs: Blobs;
-  #state: State | undefined;
+  readonly #blobUse = new BlobUse();
   #events: StoreEvents | undefined;
   #writer: LogWriter | undefined;
   #lock: { release(): Promise<void> } | undefined;
@@ -97,11 +99,10 @@ export class JournalStore implements Store {
     return (this.#writer?.overloaded ?? false) || this.#unindexed.length > MAX_UNINDEXED;
   }
 
-  async open(state: State, events: StoreEvents, now: number): Promise<number> {
-    this.#state = state;
+  async open(events: StoreEvents, now: number, into: Recovery): Promise<Recovered> {
     this.#events = events;
     try {
-      return await this.#open(state, events, now);
+      return await this.#open(events, now, into);
     } catch (error) {
       await this.#release();
       throw openFailure(error);
@@ -122,7 +123,10 @@ export class JournalStore implements Store {
       if (change.kind === 'brain' && change.after) this.#epoch = change.after.epoch;
     }
     const count = changes.length;
-    return this.#log().append({ text, count, asks: asks === count ? asks : 0, at: now }, this.#epoch);
+    const last = this.#log().append({ text, count, asks: asks === count ? asks : 0, at: now }, this.#epoch);
+    let seq = last - count;
+    for (const change of changes) this.#blobUse.changed(change, ++seq);
+    return last;
   }
 
   putBlob(text: string): Promise<BlobRef> {
@@ -150,7 +154,7 @@ export class JournalStore implements Store {
     this.#unusedBlobFiles = await dropBlobFiles(
       this.#blobs,
       this.#background,
-      this.#state as State,
+      this.#blobUse,
       this.#unusedBlobFiles,
     );
   }
@@ -177,20 +181,22 @@ export class JournalStore implements Store {
     await this.#release();
   }
 
-  async #open(state: State, events: StoreEvents, now: number): Promise<number> {
+  async #open(events: StoreEvents, now: number, into: Recovery): Promise<Recovered> {
     const { disk } = this.#env;
     await this.#makeFolders();
     this.#lock = await disk.lock(this.#paths.lock);
     if (!this.#lock) throw new OrchdError('STORE_LOCKED', `another process holds ${this.#paths.folder}`);
     await refuseUnfinished(disk, this.#paths);
-    const { manifest, end, fallback } = await recover(disk, this.#paths, state, now);
+    const { manifest, end, fallback } = await recover(disk, this.#paths, this.#watched(into));
     this.#currentIsGood = fallback === undefined;
     if (fallback) this.#options.onWarning?.(`the newest checkpoint was not used: ${fallback}`);
     await settleTail(disk, this.#paths, end);
     this.#manifest = manifest;
     this.#epoch = end.epoch;
     await this.#blobs.open();
-    await this.#openHistory(state, now, end.nextSeq - 1);
+    const seq = end.nextSeq - 1;
+    await this.#openHistory(now, seq);
+    this.#blobUse.opened(this.#indexedUpTo);
     this.#writer = new LogWriter(
       this.#env,
       this.#paths,
@@ -204,7 +210,22 @@ export class JournalStore implements Store {
     );
     await this.#writer.open();
     this.#scheduleCheckpoint();
-    return Math.max(manifest.at, end.at);
+    return { seq, at: Math.max(manifest.at, end.at), indexedUpTo: this.#indexedUpTo };
+  }
+
+  /** Everything that is handed on counts for the blob files too. */
+  #watched(into: Recovery): Recovery {
+    return {
+      job: (bundle) => {
+        this.#blobUse.recovered(bundle);
+        into.job(bundle);
+      },
+      record: (record) => into.record(record),
+      change: (change, seq) => {
+        this.#blobUse.changed(change, seq);
+        into.change(change, seq);
+      },
+    };
   }
 
   async #makeFolders(): Promise<void> {
@@ -216,25 +237,16 @@ export class JournalStore implements Store {
     await disk.syncFolder(dirname(folder));
   }
 
-  async #openHistory(state: State, now: number, lastSeq: number): Promise<void> {
+  async #openHistory(now: number, lastSeq: Seq): Promise<void> {
     const { watermark, fresh } = await this.#background.open();
     this.#indexedUpTo = Math.min(watermark, lastSeq);
     // A new folder has nothing to index; saying so keeps the next opening from looking for it.
     if (fresh && lastSeq === 0) await this.#background.index('', 0);
-    else if (fresh) await this.#rebuildHistory(state, now, lastSeq);
+    else if (fresh) {
+      const keptSince = now - this.#options.historyMs;
+      this.#indexedUpTo = await rebuildHistory(this.#env.disk, this.#paths, this.#background, keptSince);
+    }
     this.#offeredUpTo = this.#indexedUpTo;
-    for (const entry of [...state.ended]) if (entry.seq <= this.#indexedUpTo) state.forget(entry);
-  }
-
-  async #rebuildHistory(state: State, now: number, lastSeq: number): Promise<void> {
-    const keptSince = now - this.#options.historyMs;
-    await endedInLog(this.#env.disk, this.#paths, async (bundles) => {
-      const kept = bundles.filter(({ uid, job }) => (job.endedAt ?? 0) >= keptSince && !isLive(state, uid));
-      await this.#background.index(kept.map(historyRow).join(''), 0);
-    });
-    const ended = [...state.ended].map((entry) => historyRow(bundleOf(entry)));
-    await this.#background.index(ended.join(''), lastSeq);
-    this.#indexedUpTo = lastSeq;
   }
 
   #startIndexing(): void {
@@ -266,6 +278,7 @@ export class JournalStore implements Store {
         return;
       }
       this.#indexedUpTo = watermark;
+      this.#blobUse.indexed(batch);
       if (!this.#closed) this.#events?.indexed(batch);
     }
   }
@@ -315,9 +328,4 @@ export class JournalStore implements Store {
     await this.#lock?.release();
     this.#lock = undefined;
   }
-}
-
-function isLive(state: State, uid: string): boolean {
-  const entry = state.jobs.get(uid);
-  return entry !== undefined && !state.ended.has(entry);
 }

@@ -1,8 +1,8 @@
 /** What may be deleted, and when. */
 import { join } from 'node:path';
-import type { State } from '../../core/state.ts';
 import type { Env } from '../../kit/env/env.ts';
 import type { Background } from './background.ts';
+import type { BlobUse } from './blob-use.ts';
 import type { Blobs } from './blobs.ts';
 import { readHeader } from './frame.ts';
 import type { Paths } from './layout.ts';
@@ -67,12 +67,13 @@ async function startedAt(env: Env, paths: Paths, segment: Segment): Promise<numb
 export async function dropBlobFiles(
   blobs: Blobs,
   background: Background,
-  state: State,
+  use: BlobUse,
   unusedBefore: ReadonlySet<number>,
 ): Promise<ReadonlySet<number>> {
+  use.sweep();
   const unused = new Set<number>();
   for (const file of await blobs.files()) {
-    if (blobs.isYoung(file) || state.blobFiles.has(file) || (await background.usesBlobFile(file))) continue;
+    if (blobs.isYoung(file) || use.has(file) || (await background.usesBlobFile(file))) continue;
     if (unusedBefore.has(file)) await blobs.drop(file);
     else unused.add(file);
   }

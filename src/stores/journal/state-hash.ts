@@ -1,8 +1,8 @@
-/** One value for everything that a state's records say: equal for equal records, however they came about. */
+/** One value for everything that records say: equal for equal records, however they came about. */
 import { createHash } from 'node:crypto';
-import type { State } from '../../core/state.ts';
 import { stableHash } from '../../kit/hash.ts';
 import { KEPT_KINDS } from '../../model/records.ts';
+import { isEnded, type OtherRecord, type Records } from '../records.ts';
 
 export interface HashScope {
   /** Leave out jobs that have ended: a checkpoint lets go of those that the history has. */
@@ -11,24 +11,23 @@ export interface HashScope {
   readonly failuresAt?: number;
 }
 
-export function stateHash(state: State, scope: HashScope = {}): string {
+export function stateHash(records: Records, scope: HashScope = {}): string {
   const hash = createHash('sha256');
-  for (const uid of [...state.jobs.keys()].sort()) {
-    const entry = state.jobs.get(uid);
-    if (!entry || (scope.withoutEnded && state.ended.has(entry))) continue;
-    const { ask, rec, open, past = [], seq } = entry;
-    hash.update(stableHash([uid, seq, ask, rec, open ?? null, past]));
+  for (const bundle of [...records.jobs.values()].sort((a, b) => (a.uid < b.uid ? -1 : 1))) {
+    if (scope.withoutEnded && isEnded(bundle)) continue;
+    const { uid, seq, ask, job, attempts } = bundle;
+    hash.update(stableHash([uid, seq, ask, job, attempts]));
   }
-  for (const [id, failure] of [...state.failures].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    if (failure.until > (scope.failuresAt ?? Number.NEGATIVE_INFINITY))
-      hash.update(stableHash([id, failure]));
+  const failuresAt = scope.failuresAt ?? Number.NEGATIVE_INFINITY;
+  for (const { id, after } of byId(records.ofKind('failure'))) {
+    if (after.until > failuresAt) hash.update(stableHash([id, after]));
   }
-  for (const { id, record } of [...state.leases.all()].sort((a, b) => (a.id < b.id ? -1 : 1))) {
-    hash.update(stableHash([id, record]));
+  for (const kind of ['lease', ...KEPT_KINDS] as const) {
+    const some = byId<OtherRecord>(records.ofKind(kind));
+    if (some.length > 0) hash.update(stableHash([kind, some.map(({ id, after }) => [id, after])]));
   }
-  for (const kind of KEPT_KINDS) {
-    const records = [...state.tables[kind].entries()].sort(([a], [b]) => (a < b ? -1 : 1));
-    if (records.length > 0) hash.update(stableHash([kind, records]));
-  }
-  return hash.update(stableHash([state.seq, state.brain ?? null])).digest('hex');
+  return hash.update(stableHash([records.seq, records.brain ?? null])).digest('hex');
 }
+
+const byId = <T extends { readonly id: string }>(records: Iterable<T>): T[] =>
+  [...records].sort((a, b) => (a.id < b.id ? -1 : 1));

@@ -9,23 +9,24 @@ import type {
   HistoryReads,
   JobBundle,
   PurgeResult,
+  Recovered,
+  Recovery,
   Seq,
   Store,
   StoreCapabilities,
   StoreEvents,
   Term,
 } from '../../core/ports.ts';
-import type { State } from '../../core/state.ts';
 import { crashpoint } from '../../kit/crashpoint.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { BlobRef, Change } from '../../model/records.ts';
+import { type BlobRef, BRAIN_ID, type Change } from '../../model/records.ts';
 import { putBlob, readBlob } from './blobs.ts';
 import { type Batch, commitBatch, lastOf } from './commit.ts';
 import { planPurge, purge, TableHistory } from './history.ts';
 import { Lines } from './lines.ts';
 import { checkDurable, migrate } from './migrate.ts';
-import { type EpochRow, recoverState, takeOver, takeUp } from './recover.ts';
+import { brainOf, type EpochRow, recoverJobs, recoverOthers, takeOver, takeUp } from './recover.ts';
 import { dropUnnamedBodies, trimAudit } from './retention.ts';
 import { type Connect, isConflict, isDiskFull, isLost, type Sql } from './sql.ts';
 
@@ -72,7 +73,7 @@ export class MariaDbStore implements Store {
   #flushing: Promise<void> | undefined;
   #full = false;
   /** Nodes take turns, and their clocks need not agree: times are those of the database. */
-  skewMs = 0;
+  #skewMs = 0;
   /** A commit was tried and not answered: it may have happened. */
   #doubtful = false;
   #failure: Error | undefined;
@@ -93,7 +94,7 @@ export class MariaDbStore implements Store {
     return this.#pendingCount > MAX_PENDING;
   }
 
-  async open(state: State, events: StoreEvents, now: number): Promise<number> {
+  async open(events: StoreEvents, _now: number, into: Recovery): Promise<Recovered> {
     const { term, unsafe = false } = this.#options;
     this.#events = events;
     void term?.over.then(() => this.#depose());
@@ -102,12 +103,16 @@ export class MariaDbStore implements Store {
       await checkDurable(sql, unsafe);
       await migrate(sql);
       const row = term ? await takeUp(sql, term.epoch) : await takeOver(sql);
-      if (!this.#env.clock.isMadeUp) this.skewMs = await this.#skew(sql);
-      await recoverState(sql, row, state, now + this.skewMs);
+      if (!this.#env.clock.isMadeUp) this.#skewMs = await this.#skew(sql);
+      await recoverJobs(sql, into);
+      await recoverOthers(sql, into);
+      const brain = brainOf(row);
+      if (brain) into.record({ kind: 'brain', id: BRAIN_ID, after: brain });
       this.#epoch = row.epoch;
       this.#seq = row.last_seq;
       this.#durable = row.last_seq;
-      return row.last_at;
+      // Jobs that are over are never handed over: the tables are their history.
+      return { seq: row.last_seq, at: row.last_at, indexedUpTo: row.last_seq, skewMs: this.#skewMs };
     } catch (error) {
       await this.#hangUp();
       throw openFailure(error);
@@ -162,7 +167,7 @@ export class MariaDbStore implements Store {
     this.#tidiedTo = await dropUnnamedBodies(sql, this.#epoch, this.#tidiedTo);
     const { auditMs = Number.POSITIVE_INFINITY, auditBytes = Number.POSITIVE_INFINITY } = this.#options;
     if (auditMs === Number.POSITIVE_INFINITY && auditBytes === Number.POSITIVE_INFINITY) return;
-    const before = Math.max(0, this.#env.clock.now() + this.skewMs - auditMs);
+    const before = Math.max(0, this.#env.clock.now() + this.#skewMs - auditMs);
     await trimAudit(sql, this.#epoch, { before, bytes: auditBytes }, MAX_TRIMMED);
   }
 

@@ -4,6 +4,7 @@ import { FRESH_JOB } from '../../model/moves.ts';
 import type { AskRecord, AttemptRecord, Change, JobRecord, LeaseRecord } from '../../model/records.ts';
 import { isOpen, isTerminal, type JobState } from '../../model/states.ts';
 import { upcast } from '../../model/upcast.ts';
+import { rowOf } from './blobs.ts';
 import { CHARS } from './schema.ts';
 import type { Value } from './sql.ts';
 
@@ -78,7 +79,7 @@ export function askValues(uid: string, ask: AskRecord, text: string): Value[] {
     ask.session === undefined ? null : cut(ask.session),
     ask.key === undefined ? null : cut(ask.key),
     ask.hash === undefined ? 0 : 1,
-    isInline ? null : payload.file,
+    rowOf(payload),
     text,
   ];
 }
@@ -93,7 +94,7 @@ export function jobValues(job: JobRecord, text: string, seq: number): Value[] {
     job.attempt,
     job.endedAt ?? null,
     job.error === undefined ? null : `${job.error.code}: ${job.error.message}`.slice(0, 4000),
-    typeof result === 'object' ? result.file : null,
+    rowOf(result),
     text,
   ];
 }

@@ -6,22 +6,26 @@ import type {
   HistoryReads,
   JobBundle,
   PurgeResult,
+  Recovered,
+  Recovery,
   Seq,
   Store,
   StoreCapabilities,
   StoreEvents,
 } from '../../core/ports.ts';
-import type { State } from '../../core/state.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef, Change } from '../../model/records.ts';
-import { historyRow } from '../journal/history.ts';
-import { MemoryHistory } from '../journal/history-memory.ts';
+import { EndedJobs } from '../ended-jobs.ts';
+
+interface MemoryRef extends BlobRef {
+  readonly at: number;
+}
 
 export class Medium {
   readonly changes: Change[] = [];
   readonly blobs: string[] = [];
-  readonly history = new MemoryHistory();
+  readonly history = new EndedJobs();
   indexedUpTo = 0;
   lastAt = 0;
   /** Grows with every opening; a store that is not the last to open it is fenced. */
@@ -57,13 +61,15 @@ export class MemoryStore implements Store {
     };
   }
 
-  async open(state: State, events: StoreEvents, now: number): Promise<number> {
+  async open(events: StoreEvents, _now: number, into: Recovery): Promise<Recovered> {
+    const { changes, lastAt, indexedUpTo } = this.#medium;
     this.#events = events;
     this.#opening = ++this.#medium.openings;
-    for (const change of this.#medium.changes) state.apply(change, now);
-    this.#seq = this.#medium.changes.length;
-    for (const entry of [...state.ended]) if (entry.seq <= this.#medium.indexedUpTo) state.forget(entry);
-    return this.#medium.lastAt;
+    this.#seq = changes.length;
+    changes.forEach((change, at) => {
+      into.change(change, at + 1);
+    });
+    return { seq: this.#seq, at: lastAt, indexedUpTo };
   }
 
   holds(): boolean {
@@ -84,19 +90,19 @@ export class MemoryStore implements Store {
 
   async putBlob(text: string): Promise<BlobRef> {
     this.#check();
-    const file = this.#medium.blobs.push(text);
-    return { file, offset: 0, bytes: Buffer.byteLength(text), crc: 0 };
+    const ref: MemoryRef = { bytes: Buffer.byteLength(text), at: this.#medium.blobs.push(text) - 1 };
+    return ref;
   }
 
   async readBlob(ref: BlobRef): Promise<string> {
-    const text = this.#medium.blobs[ref.file - 1];
+    const text = this.#medium.blobs[(ref as MemoryRef).at];
     if (text === undefined) throw new OrchdError('STORE_CORRUPT', 'no such blob');
     return text;
   }
 
   index(ended: readonly JobBundle[], upTo: Seq): void {
     if (this.#opening !== this.#medium.openings) return;
-    this.#medium.history.put(ended.map(historyRow));
+    for (const bundle of ended) this.#medium.history.put(bundle);
     this.#medium.indexedUpTo = upTo;
     if (ended.length > 0) this.#timers.soon(() => !this.#closed && this.#events?.indexed(ended));
   }

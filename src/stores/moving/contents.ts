@@ -1,7 +1,7 @@
 /** What is moved, and the two ends of a move. */
 import type { JobBundle } from '../../core/ports.ts';
-import type { State } from '../../core/state.ts';
-import type { BlobRef, BrainRecord, RecordKind, RecordKinds } from '../../model/records.ts';
+import type { BlobRef, BrainRecord } from '../../model/records.ts';
+import type { OtherRecord } from '../records.ts';
 import type { Mark } from './mark.ts';
 
 /** Jobs that are read at a time. */
@@ -14,33 +14,6 @@ export interface Head {
   /** No brain of this store has led with a higher one. */
   readonly epoch: number;
   readonly brain: BrainRecord;
-}
-
-/** Records that belong to no job. */
-type LooseKind = Exclude<RecordKind, 'ask' | 'job' | 'attempt' | 'brain'>;
-
-export type LooseRecord = {
-  [K in LooseKind]: { readonly kind: K; readonly id: string; readonly after: RecordKinds[K] };
-}[LooseKind];
-
-/** A kind that is added must say here where a state keeps it. */
-const LOOSE: { readonly [K in LooseKind]: (state: State) => Iterable<readonly [string, RecordKinds[K]]> } = {
-  failure: (state) => state.failures,
-  lease: (state) => [...state.leases.all()].map(({ id, record }) => [id, record] as const),
-  model: (state) => state.tables.model.entries(),
-  session: (state) => state.tables.session.entries(),
-  pool: (state) => state.tables.pool.entries(),
-  worker: (state) => state.tables.worker.entries(),
-  demand: (state) => state.tables.demand.entries(),
-  limits: (state) => state.tables.limits.entries(),
-  spent: (state) => state.tables.spent.entries(),
-};
-
-export function looseRecords(state: State): LooseRecord[] {
-  const kinds = Object.keys(LOOSE) as LooseKind[];
-  return kinds.flatMap((kind) =>
-    [...LOOSE[kind](state)].map(([id, after]) => ({ kind, id, after }) as LooseRecord),
-  );
 }
 
 /** A job with its large bodies in hand: each store names them in its own way. */
@@ -56,7 +29,7 @@ export interface Contents {
   /** Where it is, in words; never with a password. */
   readonly place: string;
   readonly head: Head;
-  readonly loose: readonly LooseRecord[];
+  readonly others: readonly OtherRecord[];
   readonly jobCount: number;
   /** Every job once, in any order, piece by piece. */
   jobs(): AsyncIterable<readonly JobBundle[]>;
@@ -86,7 +59,7 @@ export interface Target {
   has(uids: readonly string[]): Promise<ReadonlySet<string>>;
   put(jobs: readonly LoadedJob[]): Promise<void>;
   /** Writes what is left, all but the last step. */
-  seal(loose: readonly LooseRecord[]): Promise<void>;
+  seal(others: readonly OtherRecord[]): Promise<void>;
   /** Reads it back as it would be read by a brain. */
   contents(): Promise<Contents>;
   /** The last step: from here on it is whole. */

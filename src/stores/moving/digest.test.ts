@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { askOf } from '../../../test/fakes/folder-maker.ts';
 import type { JobBundle } from '../../core/ports.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
+import type { BlobRef } from '../../model/records.ts';
 import type { LoadedJob } from './contents.ts';
 import { Digest, difference, type Totals } from './digest.ts';
 
@@ -21,7 +22,7 @@ const small = (id: string, fields?: Partial<JobBundle>): LoadedJob => ({
 });
 /** A job whose payload lies at some place of a store. */
 const large = (payload: string, file: number): LoadedJob => {
-  const ask = askOf('large', 4, { payload: { file, offset: 0, bytes: 1, crc: 2 } });
+  const ask = askOf('large', 4, { payload: { file, bytes: 1 } as BlobRef });
   return { bundle: bundle('large', { ask }), payload, result: undefined };
 };
 

@@ -6,7 +6,8 @@ import { createHash } from 'node:crypto';
 import { stableHash } from '../../kit/hash.ts';
 import type { BrainRecord } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
-import type { LoadedJob, LooseRecord } from './contents.ts';
+import type { OtherRecord } from '../records.ts';
+import type { LoadedJob } from './contents.ts';
 
 export interface Totals {
   readonly live: number;
@@ -41,7 +42,7 @@ export class Digest {
     this.#attempts += attempts.length;
   }
 
-  addLoose({ kind, id, after }: LooseRecord): void {
+  addOther({ kind, id, after }: OtherRecord): void {
     this.#add([kind, id, after]);
     this.#others++;
   }

@@ -1,18 +1,17 @@
 /** Reads a data folder without writing to it. */
 import { pathToFileURL } from 'node:url';
-import { bundleOf, type JobBundle } from '../../core/ports.ts';
-import type { State } from '../../core/state.ts';
+import type { JobBundle } from '../../core/ports.ts';
 import type { Disk, Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef } from '../../model/records.ts';
 import { Blobs } from '../journal/blobs.ts';
-import { emptyState } from '../journal/doctor-view.ts';
 import { openFailure } from '../journal/failures.ts';
 import { SqliteHistory } from '../journal/history-sqlite.ts';
 import { type Paths, paths } from '../journal/layout.ts';
-import { recover } from '../journal/recover.ts';
+import { readRecords } from '../journal/recover.ts';
 import { refuseUnfinished } from '../journal/unfinished.ts';
-import { type Contents, type Head, type LooseRecord, looseRecords, PAGE } from './contents.ts';
+import type { OtherRecord, Records } from '../records.ts';
+import { type Contents, type Head, PAGE } from './contents.ts';
 
 export const journalPlace = (folder: string): string => `the journal ${folder}`;
 
@@ -23,9 +22,9 @@ interface Lock {
 export class JournalContents implements Contents {
   readonly place: string;
   readonly head: Head;
-  readonly loose: readonly LooseRecord[];
+  readonly others: readonly OtherRecord[];
   readonly jobCount: number;
-  readonly #state: State;
+  readonly #records: Records;
   readonly #history: SqliteHistory;
   readonly #blobs: Blobs;
   readonly #lock: Lock | undefined;
@@ -33,12 +32,12 @@ export class JournalContents implements Contents {
   constructor(place: string, read: ReadJournal, blobs: Blobs, lock: Lock | undefined) {
     this.place = place;
     this.head = read.head;
-    this.#state = read.state;
+    this.#records = read.records;
     this.#history = read.history;
     this.#blobs = blobs;
     this.#lock = lock;
-    this.loose = looseRecords(read.state);
-    this.jobCount = read.history.count() + read.state.jobs.size;
+    this.others = [...read.records.others.values()];
+    this.jobCount = read.history.count() + read.records.jobs.size;
   }
 
   /** Takes the lock of the folder: no brain can start on it. */
@@ -72,13 +71,11 @@ export class JournalContents implements Contents {
       const last = page.at(-1);
       if (!last) break;
       n = last.ask.n;
-      // A job that lives again is in memory as it is now.
-      yield page.filter(({ uid }) => !this.#state.jobs.has(uid));
+      // A job that lives again is among the records as it is now.
+      yield page.filter(({ uid }) => !this.#records.jobs.has(uid));
     }
-    const inMemory = [...this.#state.jobs.values()];
-    for (let from = 0; from < inMemory.length; from += PAGE) {
-      yield inMemory.slice(from, from + PAGE).map(bundleOf);
-    }
+    const others = [...this.#records.jobs.values()];
+    for (let from = 0; from < others.length; from += PAGE) yield others.slice(from, from + PAGE);
   }
 
   readBody(ref: BlobRef): Promise<string> {
@@ -100,7 +97,7 @@ export class JournalContents implements Contents {
 
 interface ReadJournal {
   readonly head: Head;
-  readonly state: State;
+  readonly records: Records;
   readonly history: SqliteHistory;
 }
 
@@ -108,9 +105,8 @@ const nothingIn = (folder: string): OrchdError =>
   new OrchdError('NOT_FOUND', `${folder} holds no work of orchd`);
 
 async function readJournal(disk: Disk, where: Paths): Promise<ReadJournal> {
-  const state = emptyState();
-  const { manifest, end } = await recover(disk, where, state, 0);
-  const { brain } = state;
+  const { manifest, end, records } = await readRecords(disk, where);
+  const { brain } = records;
   if (!brain) throw nothingIn(where.folder);
   const history = await openHistory(disk, where);
   const { watermark, fresh } = history.open();
@@ -118,10 +114,10 @@ async function readJournal(disk: Disk, where: Paths): Promise<ReadJournal> {
     history.close();
     throw unindexed(where.folder);
   }
-  for (const entry of [...state.ended]) if (entry.seq <= watermark) state.forget(entry);
+  records.forgetEnded(watermark);
   const at = Math.max(manifest.at, end.at);
-  const head = { seq: state.seq, at, epoch: Math.max(end.epoch, brain.epoch), brain };
-  return { head, state, history };
+  const head = { seq: records.seq, at, epoch: Math.max(end.epoch, brain.epoch), brain };
+  return { head, records, history };
 }
 
 /** The index as it lies there: SQLite would write beside it where it is not told otherwise. */

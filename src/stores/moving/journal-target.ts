@@ -7,7 +7,7 @@ import type { Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { type Body, BRAIN_ID, type Change } from '../../model/records.ts';
 import { Blobs } from '../journal/blobs.ts';
-import { bundleLine, isEnded } from '../journal/bundle-line.ts';
+import { bundleLine } from '../journal/bundle-line.ts';
 import { PartWriter } from '../journal/checkpoint.ts';
 import { encodeChange } from '../journal/codec.ts';
 import { openFailure } from '../journal/failures.ts';
@@ -18,7 +18,8 @@ import { FORMAT, type Paths, paths, segmentName } from '../journal/layout.ts';
 import { writeManifest } from '../journal/manifest.ts';
 import { readWhole } from '../journal/segments.ts';
 import { isUnfinished } from '../journal/unfinished.ts';
-import type { Contents, Found, Head, LoadedJob, LooseRecord, Target } from './contents.ts';
+import { isEnded, type OtherRecord } from '../records.ts';
+import type { Contents, Found, Head, LoadedJob, Target } from './contents.ts';
 import { JournalContents, journalPlace } from './journal-contents.ts';
 import { renamed } from './loading.ts';
 import { type Mark, spoilt } from './mark.ts';
@@ -112,7 +113,7 @@ export class JournalTarget implements Target {
     );
   }
 
-  async seal(loose: readonly LooseRecord[]): Promise<void> {
+  async seal(others: readonly OtherRecord[]): Promise<void> {
     const { disk } = this.#env;
     const { seq, at, brain } = this.#head as Head;
     const parts = await (this.#parts as PartWriter).finish();
@@ -121,7 +122,7 @@ export class JournalTarget implements Target {
     this.#history.close();
     await this.#blobs.close();
     const last: Change = { kind: 'brain', id: BRAIN_ID, after: brain, cause: 'moved' };
-    await this.#writeLog([...loose.map((record): Change => ({ ...record, cause: 'moved' })), last]);
+    await this.#writeLog([...others.map((record): Change => ({ ...record, cause: 'moved' })), last]);
     await writeManifest(disk, this.#paths, { format: FORMAT, seq, chain: 0, at, parts });
   }
 

@@ -6,7 +6,7 @@ import { FRESH_JOB } from '../../model/moves.ts';
 import type { BlobRef } from '../../model/records.ts';
 import { piecesOf, renamed } from './loading.ts';
 
-const ref = (bytes: number): BlobRef => ({ file: 1, offset: 0, bytes, crc: 0 });
+const ref = (bytes: number): BlobRef => ({ bytes });
 const bundle = (bytes: number, n = 1): JobBundle => ({
   uid: `j${n}`,
   seq: n,

@@ -2,17 +2,16 @@
 import type { JobBundle } from '../../core/ports.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef, BrainRecord } from '../../model/records.ts';
-import { upcast } from '../../model/upcast.ts';
-import { emptyState } from '../journal/doctor-view.ts';
 import { readBlob } from '../mariadb/blobs.ts';
 import { bundles, JOB_ROW } from '../mariadb/history.ts';
 import { versionOf } from '../mariadb/migrate.ts';
-import { type EpochRow, recoverState } from '../mariadb/recover.ts';
+import { brainOf, type EpochRow, recoverOthers } from '../mariadb/recover.ts';
 import type { JobRow } from '../mariadb/rows.ts';
 import { MIGRATIONS } from '../mariadb/schema.ts';
 import { type Sql, transaction } from '../mariadb/sql.ts';
 import { readMarked, refuseUnfinished } from '../mariadb/unfinished.ts';
-import { type Contents, type Head, type LooseRecord, looseRecords, PAGE } from './contents.ts';
+import { type OtherRecord, Records } from '../records.ts';
+import { type Contents, type Head, PAGE } from './contents.ts';
 
 export const EPOCH_ROW = 'SELECT epoch, last_seq, last_at, brain FROM orchestrator_epoch WHERE id = 1';
 // In the order of the primary key: no index has all jobs by their place.
@@ -21,7 +20,7 @@ const NEXT_JOBS = `SELECT ${JOB_ROW} FROM orchestrator_jobs WHERE uid > ? ORDER 
 export class MariaDbContents implements Contents {
   readonly place: string;
   readonly head: Head;
-  readonly loose: readonly LooseRecord[];
+  readonly others: readonly OtherRecord[];
   readonly jobCount: number;
   readonly #sql: Sql;
   readonly #epoch: number;
@@ -29,7 +28,7 @@ export class MariaDbContents implements Contents {
   constructor(place: string, sql: Sql, read: ReadTables) {
     this.place = place;
     this.head = read.head;
-    this.loose = read.loose;
+    this.others = read.others;
     this.jobCount = read.jobCount;
     this.#sql = sql;
     this.#epoch = read.row.epoch;
@@ -83,7 +82,7 @@ export class MariaDbContents implements Contents {
 interface ReadTables {
   readonly row: EpochRow;
   readonly head: Head;
-  readonly loose: readonly LooseRecord[];
+  readonly others: readonly OtherRecord[];
   readonly jobCount: number;
 }
 
@@ -112,22 +111,19 @@ const nothingIn = (place: string): OrchdError =>
   new OrchdError('NOT_FOUND', `${place} holds no work of orchd`);
 
 async function readTables(sql: Sql, place: string, row: EpochRow): Promise<ReadTables> {
-  const brain = brainOf(row);
+  const brain = futureBrain(row);
   if (!brain) throw nothingIn(place);
-  const state = emptyState();
-  await recoverState(sql, { ...row, brain: null }, state, 0);
+  const records = new Records();
+  await recoverOthers(sql, records);
   const [count] = await sql.query<{ jobs: number }>('SELECT COUNT(*) AS jobs FROM orchestrator_jobs');
   const epoch = Math.max(row.epoch, brain.epoch);
   return {
     row,
     head: { seq: row.last_seq, at: row.last_at, epoch, brain },
-    loose: looseRecords(state),
+    others: [...records.others.values()],
     jobCount: count?.jobs ?? 0,
   };
 }
 
-/** Of tables that a move has not finished, the one that will be. */
-function brainOf({ brain }: EpochRow): BrainRecord | undefined {
-  if (brain === null) return undefined;
-  return readMarked(brain)?.brain ?? upcast('brain', JSON.parse(brain) as never);
-}
+/** Of tables that a move has not finished, the brain that will be there. */
+const futureBrain = (row: EpochRow): BrainRecord | undefined => readMarked(row.brain)?.brain ?? brainOf(row);

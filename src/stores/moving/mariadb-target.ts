@@ -9,7 +9,8 @@ import type { EpochRow } from '../mariadb/recover.ts';
 import { askText, askValues, attemptValues, jobValues } from '../mariadb/rows.ts';
 import { type Sql, transaction } from '../mariadb/sql.ts';
 import { markedBrain, readMarked } from '../mariadb/unfinished.ts';
-import type { Contents, Found, Head, LoadedJob, LooseRecord, Target } from './contents.ts';
+import type { OtherRecord } from '../records.ts';
+import type { Contents, Found, Head, LoadedJob, Target } from './contents.ts';
 import { renamed } from './loading.ts';
 import { EPOCH_ROW, hasTables, MariaDbContents } from './mariadb-contents.ts';
 import { type Mark, spoilt } from './mark.ts';
@@ -94,8 +95,8 @@ export class MariaDbTarget implements Target {
     });
   }
 
-  async seal(loose: readonly LooseRecord[]): Promise<void> {
-    const changes = loose.map((record): Change => ({ ...record, cause: 'moved' }));
+  async seal(others: readonly OtherRecord[]): Promise<void> {
+    const changes = others.map((record): Change => ({ ...record, cause: 'moved' }));
     for (let from = 0; from < changes.length; from += BATCH) {
       await this.#commit(changes.slice(from, from + BATCH));
     }

@@ -43,7 +43,7 @@ export async function move(from: Contents, target: Target, onProgress: OnProgres
   await target.begin(mark, { ...head, epoch, brain: { ...head.brain, epoch } }, keep);
   const wanted = await copy(source, target, onProgress);
   await source.assertHeld();
-  await target.seal(source.loose);
+  await target.seal(source.others);
   await verify(source, wanted, target, onProgress);
   await target.finish();
   return { from: source.place, to: target.place, seq: head.seq, epoch, already: false, ...wanted };
@@ -72,8 +72,8 @@ async function missing(target: Target, jobs: readonly LoadedJob[]): Promise<Load
   return jobs.filter(({ bundle }) => !there.has(bundle.uid));
 }
 
-function closed(digest: Digest, { loose, head }: Contents): Totals {
-  for (const record of loose) digest.addLoose(record);
+function closed(digest: Digest, { others, head }: Contents): Totals {
+  for (const record of others) digest.addOther(record);
   digest.addBrain(head.brain);
   return digest.totals();
 }
