@@ -40,7 +40,7 @@ const MARIADB = 'src/stores/mariadb';
 export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'answer before the flush',
-    file: `${JOURNAL}/log-writer.ts`,
+    file: `${JOURNAL}/log/writer.ts`,
     find: '    await segment.file.datasync();\n',
     replace: '    this.#events.durable(this.#durableSeq + count);\n    await segment.file.datasync();\n',
     catcher: 'order',
@@ -48,7 +48,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'no sync of the log',
-    file: `${JOURNAL}/log-writer.ts`,
+    file: `${JOURNAL}/log/writer.ts`,
     find: '    await segment.file.datasync();\n',
     replace: '',
     catcher: 'order',
@@ -64,7 +64,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'no sync of the folder of a new segment',
-    file: `${JOURNAL}/log-writer.ts`,
+    file: `${JOURNAL}/log/writer.ts`,
     find: '    await this.#disk.syncFolder(this.#paths.log);\n',
     replace: '',
     catcher: 'order',
@@ -72,7 +72,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'no sync of the folder of the manifest',
-    file: `${JOURNAL}/manifest.ts`,
+    file: `${JOURNAL}/checkpoint/manifest.ts`,
     find: '  await disk.rename(paths.temporaryManifest, paths.manifest);\n  await disk.syncFolder(paths.folder);\n',
     replace: '  await disk.rename(paths.temporaryManifest, paths.manifest);\n',
     catcher: 'order',
@@ -80,7 +80,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'a manifest that is renamed before it is synced',
-    file: `${JOURNAL}/manifest.ts`,
+    file: `${JOURNAL}/checkpoint/manifest.ts`,
     find: '  await file.datasync();\n',
     replace: '',
     catcher: 'order',
@@ -88,7 +88,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'no sync of the parts of a checkpoint',
-    file: `${JOURNAL}/checkpoint.ts`,
+    file: `${JOURNAL}/checkpoint/merge.ts`,
     find: '    await this.#file.datasync();\n',
     replace: '',
     catcher: 'order',
@@ -136,7 +136,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'the wait of a retry is only in memory',
-    file: `${JOURNAL}/codec.ts`,
+    file: `${JOURNAL}/log/codec.ts`,
     find: 'change.id, change.after, change.cause]',
     replace:
       "change.id, change.kind === 'job' ? { ...change.after, notBefore: undefined } : change.after, change.cause]",
@@ -145,7 +145,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'the tries spent are only in memory',
-    file: `${JOURNAL}/codec.ts`,
+    file: `${JOURNAL}/log/codec.ts`,
     find: 'change.id, change.after, change.cause]',
     replace: "change.id, change.kind === 'job' ? { ...change.after, tries: 0 } : change.after, change.cause]",
     catcher: 'killAfterOffer',
@@ -162,7 +162,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'a checkpoint lets go of jobs that the history has not got',
-    file: `${JOURNAL}/checkpoint.ts`,
+    file: `${JOURNAL}/checkpoint/merge.ts`,
     find: "if (change.kind !== 'ask') delta.dropEnded(jobOf(change), order.indexedUpTo);",
     replace: "if (change.kind !== 'ask') delta.dropEnded(jobOf(change), Number.POSITIVE_INFINITY);",
     catcher: 'killAfterCheckpoint',
@@ -178,7 +178,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'a torn frame at the end is taken for damage',
-    file: `${JOURNAL}/segments.ts`,
+    file: `${JOURNAL}/log/segments.ts`,
     find: "if (read.is === 'corrupt') throw",
     replace: "if (read.is === 'corrupt' || read.is === 'torn') throw",
     catcher: 'killInFrame',
@@ -224,7 +224,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'a failed sync is tried again',
-    file: `${JOURNAL}/log-writer.ts`,
+    file: `${JOURNAL}/log/writer.ts`,
     find: '    await segment.file.datasync();\n',
     replace: '    await segment.file.datasync().catch(() => segment.file.datasync());\n',
     catcher: 'strace',

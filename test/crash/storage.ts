@@ -7,7 +7,7 @@ import type { State } from '../../src/core/state.ts';
 import { stableHash } from '../../src/kit/hash.ts';
 import type { Body, JobRecord } from '../../src/model/records.ts';
 import type { FileRef } from '../../src/stores/journal/blobs.ts';
-import { SqliteHistory } from '../../src/stores/journal/history-sqlite.ts';
+import { SqliteHistory } from '../../src/stores/journal/history/sqlite.ts';
 import { blobName, paths } from '../../src/stores/journal/layout.ts';
 import type { Life, Replayed } from './replay.ts';
 

@@ -5,7 +5,7 @@ import type { Disk, Env, Timers } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { openInto } from '../../src/runtime/open-store.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
-import { MemoryHistory } from '../../src/stores/journal/history-memory.ts';
+import { MemoryHistory } from '../../src/stores/journal/history/memory.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
 import { NOW, newState } from './folder-maker.ts';
 

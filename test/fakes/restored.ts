@@ -4,9 +4,9 @@ import { Restore } from '../../src/core/restore.ts';
 import type { State } from '../../src/core/state.ts';
 import type { Disk } from '../../src/kit/env/env.ts';
 import { KEPT_KINDS } from '../../src/model/records.ts';
+import * as hash from '../../src/stores/journal/doctor/state-hash.ts';
 import type { Paths } from '../../src/stores/journal/layout.ts';
 import * as journal from '../../src/stores/journal/recover.ts';
-import * as hash from '../../src/stores/journal/state-hash.ts';
 import { type OtherRecord, Records } from '../../src/stores/records.ts';
 
 /** Fills a state from a data folder that nobody opens; ended jobs stay. */

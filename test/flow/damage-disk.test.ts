@@ -16,7 +16,7 @@ import {
 import { RealDisk } from '../../src/kit/env/real-disk.ts';
 import type { Body } from '../../src/model/records.ts';
 import type { FileRef } from '../../src/stores/journal/blobs.ts';
-import { examine } from '../../src/stores/journal/doctor.ts';
+import { examine } from '../../src/stores/journal/doctor/doctor.ts';
 import { fill, mountsMissing, mountTmpfs, unmountAll } from '../fakes/mounts.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'orchd-damage-'));

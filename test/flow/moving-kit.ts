@@ -8,7 +8,7 @@ import type { BlobRef, Body } from '../../src/model/records.ts';
 import { tokenOf } from '../../src/model/records.ts';
 import { Opened } from '../../src/stores/conformance/opened.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
-import { SqliteHistory } from '../../src/stores/journal/history-sqlite.ts';
+import { SqliteHistory } from '../../src/stores/journal/history/sqlite.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
 import { MariaDbStore } from '../../src/stores/mariadb/mariadb.ts';
 import { connector } from '../../src/stores/mariadb/sql.ts';

@@ -10,12 +10,12 @@ import { State } from '../../src/core/state.ts';
 import { createOrchestrator } from '../../src/index.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
-import { examine } from '../../src/stores/journal/doctor.ts';
-import { encodeFrame } from '../../src/stores/journal/frame.ts';
+import { examine } from '../../src/stores/journal/doctor/doctor.ts';
+import { encodeFrame } from '../../src/stores/journal/log/frame.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
 import { paths } from '../../src/stores/journal/layout.ts';
-import { type Manifest, readManifest, writeManifest } from '../../src/stores/journal/manifest.ts';
-import { readLog, readWhole } from '../../src/stores/journal/segments.ts';
+import { type Manifest, readManifest, writeManifest } from '../../src/stores/journal/checkpoint/manifest.ts';
+import { readLog, readWhole } from '../../src/stores/journal/log/segments.ts';
 import { ThreadBackground } from '../../src/stores/journal/thread.ts';
 import { openInto } from '../../src/runtime/open-store.ts';
 

@@ -4,10 +4,10 @@
  */
 import type { HistoryReads, PurgeResult } from '../../core/ports.ts';
 import type { Disk } from '../../kit/env/env.ts';
-import { type MergeOrder, mergeCheckpoint } from './checkpoint.ts';
-import type { HistoryIndex, HistoryOpened } from './history.ts';
+import type { Manifest } from './checkpoint/manifest.ts';
+import { type MergeOrder, mergeCheckpoint } from './checkpoint/merge.ts';
+import type { HistoryIndex, HistoryOpened } from './history/history.ts';
 import type { Paths } from './layout.ts';
-import type { Manifest } from './manifest.ts';
 
 export interface Background {
   open(): Promise<HistoryOpened>;

@@ -13,7 +13,7 @@ import type { AttemptRecord, BlobRef, Change, JobRecord } from '../../model/reco
 import { NOW, Opened } from '../conformance/opened.ts';
 import { InlineBackground } from './background.ts';
 import { BlobUse } from './blob-use.ts';
-import { SqliteHistory } from './history-sqlite.ts';
+import { SqliteHistory } from './history/sqlite.ts';
 import { JournalStore } from './journal.ts';
 import { blobNumber } from './layout.ts';
 

@@ -1,7 +1,7 @@
 /** Makes a clear refusal of whatever went wrong with a folder. */
 import { diskErrorCode } from '../../kit/env/env.ts';
 import { type ErrorCode, OrchdError } from '../../model/errors.ts';
-import { isFull } from './log-writer.ts';
+import { isFull } from './log/writer.ts';
 
 const BY_DISK_CODE: Record<string, ErrorCode> = {
   EACCES: 'STORE_UNWRITABLE',

@@ -7,12 +7,12 @@ import type { Disk } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { Change } from '../../model/records.ts';
 import { Records } from '../records.ts';
-import { type Contents, readLines } from './bundle-line.ts';
-import { readPart } from './checkpoint.ts';
-import { decodeChanges } from './codec.ts';
+import { type Contents, readLines } from './checkpoint/line.ts';
+import { type Manifest, NO_CHECKPOINT, readManifest } from './checkpoint/manifest.ts';
+import { readPart } from './checkpoint/merge.ts';
 import type { Paths } from './layout.ts';
-import { type Manifest, NO_CHECKPOINT, readManifest } from './manifest.ts';
-import { corruptAt, type LogEnd, type LogFrame, readLog } from './segments.ts';
+import { decodeChanges } from './log/codec.ts';
+import { corruptAt, type LogEnd, type LogFrame, readLog } from './log/segments.ts';
 
 /** What was read, and where the log goes on. */
 export interface ReadFolder {

@@ -4,10 +4,10 @@ import type { Env } from '../../kit/env/env.ts';
 import type { Background } from './background.ts';
 import type { BlobUse } from './blob-use.ts';
 import type { Blobs } from './blobs.ts';
-import { readHeader } from './frame.ts';
+import type { Manifest } from './checkpoint/manifest.ts';
 import type { Paths } from './layout.ts';
-import type { Manifest } from './manifest.ts';
-import { listSegments, type Segment } from './segments.ts';
+import { readHeader } from './log/frame.ts';
+import { listSegments, type Segment } from './log/segments.ts';
 
 export interface RetentionLimits {
   /** Sealed segments are the audit trail: kept this long, and not beyond this size. */

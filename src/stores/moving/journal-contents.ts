@@ -6,7 +6,7 @@ import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef } from '../../model/records.ts';
 import { Blobs } from '../journal/blobs.ts';
 import { openFailure } from '../journal/failures.ts';
-import { SqliteHistory } from '../journal/history-sqlite.ts';
+import { SqliteHistory } from '../journal/history/sqlite.ts';
 import { type Paths, paths } from '../journal/layout.ts';
 import { readRecords } from '../journal/recover.ts';
 import { refuseUnfinished } from '../journal/unfinished.ts';
