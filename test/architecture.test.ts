@@ -69,6 +69,22 @@ describe('layers', () => {
     accepted({ 'src/model/a.ts': "// import '../kit/b.ts';\nconst a = \"import '../kit/b.ts'\";" });
   });
 
+  test('stores know neither the state nor each other', () => {
+    accepted({
+      'src/stores/a/a.ts': "import '../records.ts';\nimport './log/b.ts';\nimport '../../core/ports.ts';",
+      'src/stores/a/harness.ts': "import { Opened } from '../conformance/opened.ts';",
+      'src/stores/registry.ts': "import { a } from './a/descriptor.ts';",
+      'src/stores/a/place.ts': "import type { Place } from '../migration/between.ts';",
+    });
+    refused({ 'src/stores/a/a.ts': "import type { State } from '../../core/state.ts';" }, /a store may not/);
+    refused({ 'src/stores/migration/b.ts': "import '../a/a.ts';" }, /a store may not/);
+    refused({ 'src/stores/a/log/b.ts': "import '../../../core/entry.ts';" }, /a store may not/);
+    refused(
+      { 'src/stores/a/a.ts': "import { b } from '../b/b.ts';" },
+      /a store may not import src\/stores\/b/,
+    );
+  });
+
   test('the core does no I/O and does not wait', () => {
     accepted({ 'src/core/a.ts': 'const a = { awaiting: 1 }; // await nothing\n' });
     refused({ 'src/core/a.ts': "import { join } from 'node:path';" }, /core may not import node:path/);

@@ -54,6 +54,25 @@ function upwards({ path }: Source, { target, relative, line }: Import): string[]
   return [`${path}:${line}: ${folderOf(path)} may not import ${target}`];
 }
 
+/** Stores stand beside each other and hand over records: the state and the other stores are no business of theirs. */
+export function storeViolations(sources: readonly Source[]): string[] {
+  const stores = productSources(sources).filter(
+    ({ path }) => path.startsWith('src/stores/') && !knowsAll(path),
+  );
+  return stores.flatMap(({ path, imports }) =>
+    imports
+      .filter(({ target }) => isState(target) || (STORE.test(target) && storeOf(target) !== storeOf(path)))
+      .map(({ target, line }) => `${path}:${line}: a store may not import ${target}`),
+  );
+}
+
+/** What all stores may use, and the list of them, lies beside their folders. */
+const STORE = /^src\/stores\/(?!migration\/)([^/]+)\//;
+const storeOf = (path: string): string | undefined => STORE.exec(path)?.[1];
+const isState = (path: string): boolean => ['src/core/state.ts', 'src/core/entry.ts'].includes(path);
+/** The list of stores, and the conformance suite, which drives a real engine. */
+const knowsAll = (path: string): boolean => /\/(registry|harness)\.ts$|\/conformance\//.test(path);
+
 /** The core does no I/O and never waits, so that a step is a plain function of its event. */
 export function coreViolations(sources: readonly Source[]): string[] {
   const core = productSources(sources).filter(({ path }) => path.startsWith('src/core/'));

@@ -2,7 +2,7 @@
 import { ambientViolations } from './ambient.ts';
 import { cycleViolations } from './cycles.ts';
 import { syntaxViolations, textViolations } from './hygiene.ts';
-import { coreViolations, layerViolations } from './layers.ts';
+import { coreViolations, layerViolations, storeViolations } from './layers.ts';
 import { sizeViolations } from './size.ts';
 import { type Files, sourcesOf } from './source.ts';
 
@@ -11,6 +11,7 @@ export function violations(files: Files): string[] {
   return [
     ...layerViolations(sources),
     ...coreViolations(sources),
+    ...storeViolations(sources),
     ...cycleViolations(sources),
     ...sizeViolations(sources),
     ...ambientViolations(sources),

@@ -7,8 +7,8 @@ import { crc32 } from 'node:zlib';
 import type { Clock, Disk, DiskFile, Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef, Body } from '../../model/records.ts';
+import { isFull } from '../disk-failure.ts';
 import { blobName, blobNumber } from './layout.ts';
-import { isFull } from './log/writer.ts';
 
 const MAX_FILE_BYTES = 64 * 2 ** 20;
 /** No submission takes this long from its body to its record. */

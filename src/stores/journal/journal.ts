@@ -1,7 +1,7 @@
 /**
  * The embedded store: a log with group commit, checkpoints, blobs and a history index, in one folder.
  *
- * J1  A sequence is reported durable only after the fdatasync that covers it (log-writer W1).
+ * J1  A sequence is reported durable only after the fdatasync that covers it (log/writer W1).
  * J2  What recovery read is synced before anyone acts on it.
  * J3  A segment or part is removed only when two checkpoint generations and the history no longer need it.
  */
@@ -21,16 +21,17 @@ import { crashpoint } from '../../kit/crashpoint.ts';
 import type { Cancel, Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef, Change } from '../../model/records.ts';
+import { diskFailure, isFull } from '../disk-failure.ts';
 import type { Background } from './background.ts';
 import { BlobUse } from './blob-use.ts';
 import { Blobs } from './blobs.ts';
 import { type Manifest, NO_CHECKPOINT, writeManifest } from './checkpoint/manifest.ts';
-import { diskFailure, openFailure } from './failures.ts';
+import { openFailure } from './failures.ts';
 import { historyRow } from './history/history.ts';
 import { rebuildHistory } from './history/rebuild.ts';
 import { type Paths, paths } from './layout.ts';
 import { encodeChange } from './log/codec.ts';
-import { isFull, LOG_LIMITS, type LogLimits, LogWriter } from './log/writer.ts';
+import { LOG_LIMITS, type LogLimits, LogWriter } from './log/writer.ts';
 import { recover, settleTail } from './recover.ts';
 import { dropBlobFiles, dropOldFiles, type RetentionLimits } from './retention.ts';
 import { refuseUnfinished } from './unfinished.ts';

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { diskErrorCode } from '../../kit/env/env.ts';
+import { diskFailure } from '../disk-failure.ts';
 import { NO_CHECKPOINT } from './checkpoint/manifest.ts';
-import { diskFailure } from './failures.ts';
 import { paths } from './layout.ts';
 import { ThreadBackground } from './thread.ts';
 

@@ -7,8 +7,8 @@ import { type Candidate, clusterSecret, lockNameOf } from './election.ts';
 import type { ElectorSays } from './elector.ts';
 import { type ElectorData, type ElectorOrder, HELD_UNTIL, LAST_BEAT } from './elector-main.ts';
 import { openFailure } from './mariadb.ts';
-import { checkDurable, migrate } from './migrate.ts';
 import { connector } from './sql.ts';
+import { checkDurable, migrate } from './tables.ts';
 
 export interface LeadershipOptions {
   readonly url: string;

@@ -25,10 +25,10 @@ import { putBlob, readBlob } from './blobs.ts';
 import { type Batch, commitBatch, lastOf } from './commit.ts';
 import { planPurge, purge, TableHistory } from './history.ts';
 import { Lines } from './lines.ts';
-import { checkDurable, migrate } from './migrate.ts';
 import { brainOf, type EpochRow, recoverJobs, recoverOthers, takeOver, takeUp } from './recover.ts';
 import { dropUnnamedBodies, trimAudit } from './retention.ts';
 import { type Connect, isConflict, isDiskFull, isLost, type Sql } from './sql.ts';
+import { checkDurable, migrate } from './tables.ts';
 
 export interface MariaDbOptions {
   readonly connect: Connect;

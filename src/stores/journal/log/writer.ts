@@ -10,8 +10,8 @@
  */
 import { join } from 'node:path';
 import type { Disk, DiskFile, Env } from '../../../kit/env/env.ts';
-import { diskErrorCode } from '../../../kit/env/env.ts';
 import { OrchdError } from '../../../model/errors.ts';
+import { isFull } from '../../disk-failure.ts';
 import { type Paths, segmentName } from '../layout.ts';
 import { Callers } from './callers.ts';
 import { encodeFrame } from './frame.ts';
@@ -351,10 +351,4 @@ export class LogWriter {
     for (const roller of this.#rollers.splice(0)) roller.fail(error);
     this.#events.failed(error);
   }
-}
-
-export function isFull(error: unknown): boolean {
-  const code = diskErrorCode(error);
-  // SQLite says it in words.
-  return code === 'ENOSPC' || code === 'EDQUOT' || (error as Error).message === 'database or disk is full';
 }

@@ -3,26 +3,26 @@
  * of the log behind it.
  */
 import { dirname, join } from 'node:path';
-import type { Env } from '../../kit/env/env.ts';
-import { OrchdError } from '../../model/errors.ts';
-import { type Body, BRAIN_ID, type Change } from '../../model/records.ts';
-import { Blobs } from '../journal/blobs.ts';
-import { bundleLine } from '../journal/checkpoint/line.ts';
-import { writeManifest } from '../journal/checkpoint/manifest.ts';
-import { PartWriter } from '../journal/checkpoint/merge.ts';
-import { openFailure } from '../journal/failures.ts';
-import { historyRow } from '../journal/history/history.ts';
-import { SqliteHistory } from '../journal/history/sqlite.ts';
-import { FORMAT, type Paths, paths, segmentName } from '../journal/layout.ts';
-import { encodeChange } from '../journal/log/codec.ts';
-import { encodeFrame } from '../journal/log/frame.ts';
-import { readWhole } from '../journal/log/segments.ts';
-import { isUnfinished } from '../journal/unfinished.ts';
-import { isEnded, type OtherRecord } from '../records.ts';
-import type { Contents, Found, Head, LoadedJob, Target } from './contents.ts';
-import { JournalContents, journalPlace } from './journal-contents.ts';
-import { renamed } from './loading.ts';
-import { type Mark, spoilt } from './mark.ts';
+import type { Env } from '../../../kit/env/env.ts';
+import { OrchdError } from '../../../model/errors.ts';
+import { type Body, BRAIN_ID, type Change } from '../../../model/records.ts';
+import type { Contents, Found, Head, LoadedJob, Target } from '../../migration/contents.ts';
+import { renamed } from '../../migration/load-bodies.ts';
+import { type Mark, spoilt } from '../../migration/mark.ts';
+import { isEnded, type OtherRecord } from '../../records.ts';
+import { Blobs } from '../blobs.ts';
+import { bundleLine } from '../checkpoint/line.ts';
+import { writeManifest } from '../checkpoint/manifest.ts';
+import { PartWriter } from '../checkpoint/merge.ts';
+import { openFailure } from '../failures.ts';
+import { historyRow } from '../history/history.ts';
+import { SqliteHistory } from '../history/sqlite.ts';
+import { FORMAT, type Paths, paths, segmentName } from '../layout.ts';
+import { encodeChange } from '../log/codec.ts';
+import { encodeFrame } from '../log/frame.ts';
+import { readWhole } from '../log/segments.ts';
+import { isUnfinished } from '../unfinished.ts';
+import { JournalContents, placeName } from './contents.ts';
 
 const FRAME_CHANGES = 1000;
 
@@ -40,7 +40,7 @@ export class JournalTarget implements Target {
 
   constructor(env: Env, folder: string, lock: { release(): Promise<void> }) {
     this.#env = env;
-    this.place = journalPlace(folder);
+    this.place = placeName(folder);
     this.#paths = paths(folder);
     this.#lock = lock;
     this.#blobs = new Blobs(env, this.#paths.blobs, (error) => {

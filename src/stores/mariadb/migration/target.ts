@@ -1,19 +1,19 @@
 /** Writes the tables: jobs as rows, the rest as one commit after another, each behind the fence. */
-import { OrchdError } from '../../model/errors.ts';
-import { type Body, BRAIN_ID, type Change, tokenOf } from '../../model/records.ts';
-import { putBlob } from '../mariadb/blobs.ts';
-import { commitBatch, PUT_ATTEMPT, PUT_JOB } from '../mariadb/commit.ts';
-import { HOLD_FENCE } from '../mariadb/history.ts';
-import { bringUp, checkDurable } from '../mariadb/migrate.ts';
-import type { EpochRow } from '../mariadb/recover.ts';
-import { askText, askValues, attemptValues, jobValues } from '../mariadb/rows.ts';
-import { type Sql, transaction } from '../mariadb/sql.ts';
-import { markedBrain, readMarked } from '../mariadb/unfinished.ts';
-import type { OtherRecord } from '../records.ts';
-import type { Contents, Found, Head, LoadedJob, Target } from './contents.ts';
-import { renamed } from './loading.ts';
-import { EPOCH_ROW, hasTables, MariaDbContents } from './mariadb-contents.ts';
-import { type Mark, spoilt } from './mark.ts';
+import { OrchdError } from '../../../model/errors.ts';
+import { type Body, BRAIN_ID, type Change, tokenOf } from '../../../model/records.ts';
+import type { Contents, Found, Head, LoadedJob, Target } from '../../migration/contents.ts';
+import { renamed } from '../../migration/load-bodies.ts';
+import { type Mark, spoilt } from '../../migration/mark.ts';
+import type { OtherRecord } from '../../records.ts';
+import { putBlob } from '../blobs.ts';
+import { commitBatch, PUT_ATTEMPT, PUT_JOB } from '../commit.ts';
+import { HOLD_FENCE } from '../history.ts';
+import type { EpochRow } from '../recover.ts';
+import { askText, askValues, attemptValues, jobValues } from '../rows.ts';
+import { type Sql, transaction } from '../sql.ts';
+import { bringUp, checkDurable } from '../tables.ts';
+import { markedBrain, readMarked } from '../unfinished.ts';
+import { EPOCH_ROW, hasTables, MariaDbContents } from './contents.ts';
 
 /** Changes of one commit. */
 const BATCH = 1000;
@@ -40,6 +40,7 @@ export class MariaDbTarget implements Target {
     this.place = place;
   }
 
+  /** The target has the line from here on. */
   static async open(sql: Sql, place: string, unsafe: boolean): Promise<MariaDbTarget> {
     await checkDurable(sql, unsafe);
     return new MariaDbTarget(sql, place);
@@ -116,8 +117,9 @@ export class MariaDbTarget implements Target {
     await this.#setMark(spoilt(this.#mark as Mark));
   }
 
-  /** The line belongs to whoever gave it. */
-  async close(): Promise<void> {}
+  close(): Promise<void> {
+    return this.#sql.close();
+  }
 
   /** Raises the epoch and marks the tables at once, where they still are what was found. */
   async #takeOver(mark: Mark, head: Head): Promise<void> {

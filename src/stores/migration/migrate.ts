@@ -1,5 +1,5 @@
 /**
- * Moves everything from one store to another.
+ * Migrates everything from one store to another.
  *
  * V1  The target is marked before the first record is written, and the mark goes only after everything was read
  *     back and found equal: whoever opens it in between is refused.
@@ -9,21 +9,21 @@
 import { OrchdError } from '../../model/errors.ts';
 import type { Contents, Head, LoadedJob, Target } from './contents.ts';
 import { Digest, difference, type Totals } from './digest.ts';
-import { loadedJobs } from './loading.ts';
+import { loadedJobs } from './load-bodies.ts';
 import { judge, type Mark, markOf } from './mark.ts';
 
 /** A brain that is started on the source once more, and again, must stay behind the new one. */
 const EPOCH_LEAP = 1000;
 
-export interface MoveProgress {
+export interface MigrationProgress {
   readonly doing: 'copy' | 'verify';
   readonly jobs: number;
   readonly of: number;
 }
 
-export type OnProgress = (progress: MoveProgress) => void;
+export type OnProgress = (progress: MigrationProgress) => void;
 
-export interface MoveReport extends Totals {
+export interface MigrationReport extends Totals {
   readonly from: string;
   readonly to: string;
   readonly seq: number;
@@ -32,7 +32,11 @@ export interface MoveReport extends Totals {
   readonly already: boolean;
 }
 
-export async function move(from: Contents, target: Target, onProgress: OnProgress): Promise<MoveReport> {
+export async function migrate(
+  from: Contents,
+  target: Target,
+  onProgress: OnProgress,
+): Promise<MigrationReport> {
   const found = await target.look();
   if (found.is === 'work') return compare(from, target, onProgress);
   const source = await from.hold();
@@ -111,7 +115,7 @@ function lag(source: Head, target: Head): string | undefined {
 }
 
 /** A target with work in it is left as it is; where that work is the result of this very move, all is done. */
-async function compare(source: Contents, target: Target, onProgress: OnProgress): Promise<MoveReport> {
+async function compare(source: Contents, target: Target, onProgress: OnProgress): Promise<MigrationReport> {
   const report = await asMoved(source, target, onProgress);
   if (report) return report;
   const message = `${target.place} holds work already; nothing was changed. Name a place that is empty`;
@@ -122,7 +126,7 @@ async function asMoved(
   source: Contents,
   target: Target,
   onProgress: OnProgress,
-): Promise<MoveReport | undefined> {
+): Promise<MigrationReport | undefined> {
   const contents = await target.contents();
   try {
     const { seq, epoch, brain } = contents.head;

@@ -1,17 +1,17 @@
 /** Reads the tables: every job with all its attempts, and the rest as a brain would recover it. */
-import type { JobBundle } from '../../core/ports.ts';
-import { OrchdError } from '../../model/errors.ts';
-import type { BlobRef, BrainRecord } from '../../model/records.ts';
-import { readBlob } from '../mariadb/blobs.ts';
-import { bundles, JOB_ROW } from '../mariadb/history.ts';
-import { versionOf } from '../mariadb/migrate.ts';
-import { brainOf, type EpochRow, recoverOthers } from '../mariadb/recover.ts';
-import type { JobRow } from '../mariadb/rows.ts';
-import { MIGRATIONS } from '../mariadb/schema.ts';
-import { type Sql, transaction } from '../mariadb/sql.ts';
-import { readMarked, refuseUnfinished } from '../mariadb/unfinished.ts';
-import { type OtherRecord, Records } from '../records.ts';
-import { type Contents, type Head, PAGE } from './contents.ts';
+import type { JobBundle } from '../../../core/ports.ts';
+import { OrchdError } from '../../../model/errors.ts';
+import type { BlobRef, BrainRecord } from '../../../model/records.ts';
+import { type Contents, type Head, PAGE } from '../../migration/contents.ts';
+import { type OtherRecord, Records } from '../../records.ts';
+import { readBlob } from '../blobs.ts';
+import { bundles, JOB_ROW } from '../history.ts';
+import { brainOf, type EpochRow, recoverOthers } from '../recover.ts';
+import type { JobRow } from '../rows.ts';
+import { MIGRATIONS } from '../schema.ts';
+import { type Sql, transaction } from '../sql.ts';
+import { versionOf } from '../tables.ts';
+import { readMarked, refuseUnfinished } from '../unfinished.ts';
 
 export const EPOCH_ROW = 'SELECT epoch, last_seq, last_at, brain FROM orchestrator_epoch WHERE id = 1';
 // In the order of the primary key: no index has all jobs by their place.
@@ -24,22 +24,25 @@ export class MariaDbContents implements Contents {
   readonly jobCount: number;
   readonly #sql: Sql;
   readonly #epoch: number;
+  readonly #ownsLine: boolean;
 
-  constructor(place: string, sql: Sql, read: ReadTables) {
+  constructor(place: string, sql: Sql, read: ReadTables, ownsLine = false) {
     this.place = place;
     this.head = read.head;
     this.others = read.others;
     this.jobCount = read.jobCount;
     this.#sql = sql;
     this.#epoch = read.row.epoch;
+    this.#ownsLine = ownsLine;
   }
 
-  /** As a source; those that a move has not finished are none. */
+  /** As a source, which has the line from here on; tables that a move has not finished are none. */
   static async open(sql: Sql, place: string): Promise<MariaDbContents> {
     await refuseOther(sql, place);
-    return MariaDbContents.read(sql, place);
+    return new MariaDbContents(place, sql, await readTables(sql, place, await epochRow(sql)), true);
   }
 
+  /** Over a line that somebody else has. */
   static async read(sql: Sql, place: string): Promise<MariaDbContents> {
     return new MariaDbContents(place, sql, await readTables(sql, place, await epochRow(sql)));
   }
@@ -75,8 +78,9 @@ export class MariaDbContents implements Contents {
     );
   }
 
-  /** The line belongs to whoever gave it. */
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    if (this.#ownsLine) await this.#sql.close();
+  }
 }
 
 interface ReadTables {

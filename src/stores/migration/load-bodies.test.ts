@@ -4,7 +4,7 @@ import { askOf } from '../../../test/fakes/folder-maker.ts';
 import type { JobBundle } from '../../core/ports.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
 import type { BlobRef } from '../../model/records.ts';
-import { piecesOf, renamed } from './loading.ts';
+import { piecesOf, renamed } from './load-bodies.ts';
 
 const ref = (bytes: number): BlobRef => ({ bytes });
 const bundle = (bytes: number, n = 1): JobBundle => ({

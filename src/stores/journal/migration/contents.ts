@@ -1,19 +1,19 @@
 /** Reads a data folder without writing to it. */
 import { pathToFileURL } from 'node:url';
-import type { JobBundle } from '../../core/ports.ts';
-import type { Disk, Env } from '../../kit/env/env.ts';
-import { OrchdError } from '../../model/errors.ts';
-import type { BlobRef } from '../../model/records.ts';
-import { Blobs } from '../journal/blobs.ts';
-import { openFailure } from '../journal/failures.ts';
-import { SqliteHistory } from '../journal/history/sqlite.ts';
-import { type Paths, paths } from '../journal/layout.ts';
-import { readRecords } from '../journal/recover.ts';
-import { refuseUnfinished } from '../journal/unfinished.ts';
-import type { OtherRecord, Records } from '../records.ts';
-import { type Contents, type Head, PAGE } from './contents.ts';
+import type { JobBundle } from '../../../core/ports.ts';
+import type { Disk, Env } from '../../../kit/env/env.ts';
+import { OrchdError } from '../../../model/errors.ts';
+import type { BlobRef } from '../../../model/records.ts';
+import { type Contents, type Head, PAGE } from '../../migration/contents.ts';
+import type { OtherRecord, Records } from '../../records.ts';
+import { Blobs } from '../blobs.ts';
+import { openFailure } from '../failures.ts';
+import { SqliteHistory } from '../history/sqlite.ts';
+import { type Paths, paths } from '../layout.ts';
+import { readRecords } from '../recover.ts';
+import { refuseUnfinished } from '../unfinished.ts';
 
-export const journalPlace = (folder: string): string => `the journal ${folder}`;
+export const placeName = (folder: string): string => `the journal ${folder}`;
 
 interface Lock {
   release(): Promise<void>;
@@ -62,7 +62,7 @@ export class JournalContents implements Contents {
     const where = paths(folder);
     const read = await readJournal(env.disk, where);
     const blobs = new Blobs(env, where.blobs, () => undefined);
-    return new JournalContents(journalPlace(folder), read, blobs, lock);
+    return new JournalContents(placeName(folder), read, blobs, lock);
   }
 
   async *jobs(): AsyncGenerator<readonly JobBundle[]> {
