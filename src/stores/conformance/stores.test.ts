@@ -14,6 +14,11 @@ import type { Harnesses, HarnessKit } from './harness.ts';
 import type { Story } from './opened.ts';
 import { type Stories, storeConformance } from './suite.ts';
 
+/** Before anything else: a test run ends as soon as all tests have that are known by then. */
+const loaded: readonly Harnesses[] = await Promise.all(
+  Object.keys(STORES).map(async (name) => (await import(`../${name}/harness.ts`)).harnesses),
+);
+
 const PATIENCE_MS = 5000;
 
 /** Timers that keep no process alive: a store that could not be closed must not hold up the others. */
@@ -69,7 +74,6 @@ function recordedStories(): Stories {
 }
 
 const stories = recordedStories();
-for (const name of Object.keys(STORES)) {
-  const { harnesses } = (await import(`../${name}/harness.ts`)) as { harnesses: Harnesses };
+for (const harnesses of loaded) {
   for (const [title, make] of Object.entries(harnesses)) storeConformance(title, () => make(kit), stories);
 }

@@ -10,14 +10,15 @@ import { LogWriter } from './writer.ts';
 class Log {
   readonly time = new VirtualEnv();
   durable = 0;
-  readonly #writer: LogWriter;
+  #writer!: LogWriter;
 
-  constructor() {
+  static async open(): Promise<Log> {
+    const log = new Log();
     const disk = new MemoryDisk();
     disk.folders.add('/data').add('/data/log');
     const events = {
       durable: (seq: number): void => {
-        this.durable = seq;
+        log.durable = seq;
       },
       space: () => undefined,
       failed: (error: Error): void => assert.fail(error),
@@ -29,12 +30,8 @@ class Log {
       maxPendingBytes: 2 ** 20,
     };
     const end = { nextSeq: 1, chain: 0 };
-    this.#writer = new LogWriter(this.time.env(disk), paths('/data'), events, end, limits);
-  }
-
-  static async open(): Promise<Log> {
-    const log = new Log();
-    await log.#writer.open();
+    const env = log.time.env(disk);
+    log.#writer = await LogWriter.open({ env, paths: paths('/data'), events, end, limits });
     return log;
   }
 

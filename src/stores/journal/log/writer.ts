@@ -9,12 +9,13 @@
  *     of the present segment is for cancels and outcomes.
  */
 import { join } from 'node:path';
-import type { Disk, DiskFile, Env } from '../../../kit/env/env.ts';
+import type { DiskFile, Env } from '../../../kit/env/env.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import { isFull } from '../../disk-failure.ts';
 import { type Paths, segmentName } from '../layout.ts';
 import { Callers } from './callers.ts';
 import { encodeFrame } from './frame.ts';
+import { RETRY_WHEN_FULL_MS, SpareSegment } from './spare.ts';
 
 export interface LogEvents {
   durable(seq: number): void;
@@ -36,8 +37,6 @@ export const LOG_LIMITS: LogLimits = {
   maxPendingBytes: 64 * 2 ** 20,
 };
 
-const ZEROS = Buffer.alloc(2 ** 20);
-const RETRY_WHEN_FULL_MS = 1000;
 /** A segment that filled faster than this makes the next one larger. */
 const BUSY_SEGMENT_MS = 5000;
 
@@ -49,6 +48,16 @@ export interface Unit {
   readonly at: number;
 }
 
+/** What a writer is made of. */
+export interface WriterParts {
+  readonly env: Env;
+  readonly paths: Paths;
+  readonly events: LogEvents;
+  /** Where the log goes on. */
+  readonly end: { readonly nextSeq: number; readonly chain: number };
+  readonly limits: LogLimits;
+}
+
 interface OpenSegment {
   readonly file: DiskFile;
   readonly bytes: number;
@@ -56,113 +65,124 @@ interface OpenSegment {
   position: number;
 }
 
+type Phase =
+  | { readonly is: 'idle' }
+  | Flushing
+  /** For good. */
+  | { readonly is: 'failed'; readonly error: Error };
+
+interface Flushing {
+  readonly is: 'flushing';
+  done: Promise<void>;
+  /** Ends the wait for more callers, where the next frame waits for them. */
+  stopGathering: (() => void) | undefined;
+}
+
+const IDLE: Phase = { is: 'idle' };
+
 export class LogWriter {
-  readonly #disk: Disk;
   readonly #env: Env;
   readonly #paths: Paths;
   readonly #events: LogEvents;
   readonly #limits: LogLimits;
+  readonly #spare: SpareSegment;
+  readonly #callers = new Callers();
+  #phase: Phase = IDLE;
+  #closing = false;
+  #segment: OpenSegment;
   #pending: Unit[] = [];
   #pendingBytes = 0;
+  /** Something is pending that waits for nobody. */
+  #hurried = false;
   #seq: number;
   #durableSeq: number;
   #chain: number;
   #epoch = 0;
-  #segment: OpenSegment | undefined;
-  #spareBytes = 0;
-  #makingSpare: Promise<void> | undefined;
-  readonly #callers = new Callers();
-  /** Something is pending that waits for nobody. */
-  #hurried = false;
-  #stopGathering: (() => void) | undefined;
-  #flushing: Promise<void> | undefined;
-  #full = false;
-  #failure: Error | undefined;
-  #closing = false;
-  #rollWanted = false;
-  #rollers: { readonly done: (seq: number) => void; readonly fail: (error: Error) => void }[] = [];
+  readonly #rollers: { readonly done: (seq: number) => void; readonly fail: (error: Error) => void }[] = [];
   /** Bytes of frames written since the last roll point, for the checkpoint policy. */
   logBytes = 0;
 
-  constructor(
-    env: Env,
-    paths: Paths,
-    events: LogEvents,
-    end: { nextSeq: number; chain: number },
-    limits = LOG_LIMITS,
-  ) {
+  private constructor(parts: WriterParts, spare: SpareSegment, segment: OpenSegment) {
+    const { env, paths, events, end, limits } = parts;
     this.#env = env;
-    this.#disk = env.disk;
     this.#paths = paths;
     this.#events = events;
     this.#limits = limits;
+    this.#spare = spare;
+    this.#segment = segment;
     this.#seq = end.nextSeq - 1;
     this.#durableSeq = this.#seq;
     this.#chain = end.chain;
+  }
+
+  /** Prepares the first segment. */
+  static async open(parts: WriterParts): Promise<LogWriter> {
+    const { env, paths, events, end, limits } = parts;
+    const { minSegmentBytes } = limits;
+    let writer: LogWriter | undefined;
+    const failed = (error: Error): void => (writer ? writer.#fail(error) : events.failed(error));
+    const space = (full: boolean): void => events.space(full);
+    const spare = new SpareSegment(env, paths, minSegmentBytes, { space, failed });
+    if (!(await spare.ensure(minSegmentBytes))) {
+      throw new OrchdError('STORE_FULL', 'the disk is full: there is no room for a new log segment');
+    }
+    writer = new LogWriter(parts, spare, await takeSpare(env, paths, spare, end.nextSeq));
+    spare.prepare(minSegmentBytes);
+    return writer;
   }
 
   get overloaded(): boolean {
     return this.#pendingBytes > this.#limits.maxPendingBytes;
   }
 
-  /** Prepares the first segment; call once before the first append. */
-  async open(): Promise<void> {
-    await this.#makeSpare(this.#limits.minSegmentBytes);
-    if (this.#full) {
-      throw new OrchdError('STORE_FULL', 'the disk is full: there is no room for a new log segment');
-    }
-    await this.#takeSpare();
-    this.#prepareSpare(this.#limits.minSegmentBytes);
-  }
-
   append(unit: Unit, epoch: number): number {
-    if (this.#failure) throw new OrchdError('STORE_FAILED', undefined, {}, { cause: this.#failure });
+    const phase = this.#phase;
+    if (phase.is === 'failed') throw new OrchdError('STORE_FAILED', undefined, {}, { cause: phase.error });
     this.#seq += unit.count;
     this.#epoch = epoch;
     this.#pending.push(unit);
     this.#pendingBytes += unit.text.length;
     this.#callers.came(unit.asks);
     this.#hurried ||= unit.asks === 0;
-    if (this.#waitMs() === 0) this.#stopGathering?.();
-    this.#kick();
+    if (phase.is === 'idle') this.#start();
+    else if (phase.stopGathering && this.#waitMs() === 0) phase.stopGathering();
     return this.#seq;
   }
 
   /** Seals the present segment as soon as everything appended so far is in it; resolves to its last sequence. */
   roll(): Promise<number> {
-    if (this.#failure) return Promise.reject(this.#failure);
+    const phase = this.#phase;
+    if (phase.is === 'failed') return Promise.reject(phase.error);
     return new Promise((done, fail) => {
-      this.#rollWanted = true;
       this.#rollers.push({ done, fail });
-      this.#kick();
+      if (phase.is === 'idle') this.#start();
     });
   }
 
   async close(): Promise<void> {
     this.#closing = true;
-    this.#stopGathering?.();
-    while (this.#flushing && !this.#failure) await this.#flushing;
-    await this.#makingSpare;
-    await this.#segment?.file.close();
-    this.#segment = undefined;
+    if (this.#phase.is === 'flushing') this.#phase.stopGathering?.();
+    while (this.#phase.is === 'flushing') await this.#phase.done;
+    await this.#spare.close();
+    await this.#segment.file.close();
   }
 
-  #kick(): void {
-    if (this.#flushing || this.#failure) return;
-    this.#flushing = this.#flushAll().catch((error: Error) => this.#fail(error));
+  #start(): void {
+    const flushing: Flushing = { is: 'flushing', done: Promise.resolve(), stopGathering: undefined };
+    this.#phase = flushing;
+    flushing.done = this.#flushAll(flushing).catch((error: Error) => this.#fail(error));
   }
 
-  async #flushAll(): Promise<void> {
-    for (;;) {
-      while (this.#pending.length > 0) {
-        if (this.#waitMs() > 0) await this.#gather();
+  async #flushAll(phase: Flushing): Promise<void> {
+    while (this.#phase === phase && (this.#pending.length > 0 || this.#rollers.length > 0)) {
+      while (this.#pending.length > 0 && this.#phase === phase) {
+        if (this.#waitMs() > 0) await this.#gather(phase);
         await this.#flush();
         if (this.#pending.length > 0) await this.#listen();
       }
-      if (this.#rollWanted) await this.#rollNow();
-      if (this.#pending.length === 0) break;
+      if (this.#rollers.length > 0) await this.#rollNow();
     }
-    this.#flushing = undefined;
+    if (this.#phase === phase) this.#phase = IDLE;
   }
 
   async #flush(): Promise<void> {
@@ -194,11 +214,11 @@ export class LogWriter {
     return this.#callers.waitMs(this.#env.clock.monotonic());
   }
 
-  #gather(): Promise<void> {
+  #gather(phase: Flushing): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = this.#env.timers.after(this.#waitMs(), () => this.#stopGathering?.());
-      this.#stopGathering = () => {
-        this.#stopGathering = undefined;
+      const cancel = this.#env.timers.after(this.#waitMs(), () => phase.stopGathering?.());
+      phase.stopGathering = () => {
+        phase.stopGathering = undefined;
         cancel();
         resolve();
       };
@@ -243,99 +263,40 @@ export class LogWriter {
     for (;;) {
       try {
         await segment.file.write(segment.position, frame);
-        // There is space again, and the reserve is whole.
-        if (this.#spareBytes > 0) this.#setFull(false);
+        this.#spare.noteWritten();
         return;
       } catch (error) {
         if (!isFull(error)) throw error;
-        this.#setFull(true);
+        this.#spare.noteFull();
         await this.#pause();
       }
     }
   }
 
   async #roomFor(bytes: number): Promise<OpenSegment> {
-    const segment = this.#segment as OpenSegment;
-    if (segment.position + bytes <= segment.bytes) return segment;
-    return this.#nextSegment(bytes);
+    const segment = this.#segment;
+    return segment.position + bytes <= segment.bytes ? segment : this.#nextSegment(bytes);
   }
 
   async #nextSegment(bytes: number): Promise<OpenSegment> {
-    for (;;) {
-      await this.#makingSpare;
-      if (this.#spareBytes >= bytes) break;
-      await this.#makeSpare(Math.max(bytes, this.#limits.minSegmentBytes));
-      if (this.#spareBytes < bytes) await this.#pause();
-    }
-    const former = this.#segment as OpenSegment;
+    while (!(await this.#spare.ensure(bytes))) await this.#pause();
+    const former = this.#segment;
     const filledFast = this.#env.clock.monotonic() - former.openedAt < BUSY_SEGMENT_MS;
     const wanted = filledFast
       ? Math.min(2 * former.bytes, this.#limits.maxSegmentBytes)
       : this.#limits.minSegmentBytes;
-    await this.#takeSpare();
+    this.#segment = await takeSpare(this.#env, this.#paths, this.#spare, this.#durableSeq + 1);
     await former.file.truncate(former.position);
     await former.file.close();
-    this.#prepareSpare(wanted);
-    return this.#segment as OpenSegment;
+    if (!this.#closing) this.#spare.prepare(wanted);
+    return this.#segment;
   }
 
   async #rollNow(): Promise<void> {
-    this.#rollWanted = false;
-    if ((this.#segment as OpenSegment).position > 0) await this.#nextSegment(1);
+    const count = this.#rollers.length;
+    if (this.#segment.position > 0) await this.#nextSegment(1);
     this.logBytes = 0;
-    for (const { done } of this.#rollers.splice(0)) done(this.#durableSeq);
-  }
-
-  /** Gives the spare the name of the segment that starts next; an empty one of that name gives way. */
-  async #takeSpare(): Promise<void> {
-    const path = join(this.#paths.log, segmentName(this.#durableSeq + 1));
-    await this.#disk.rename(this.#paths.spare, path);
-    await this.#disk.syncFolder(this.#paths.log);
-    const file = await this.#disk.open(path, 'write');
-    this.#segment = { file, bytes: this.#spareBytes, position: 0, openedAt: this.#env.clock.monotonic() };
-    this.#spareBytes = 0;
-  }
-
-  #prepareSpare(bytes: number): void {
-    if (this.#closing) return;
-    this.#makingSpare = this.#makeSpare(bytes).then(
-      () => {
-        this.#makingSpare = undefined;
-        if (this.#full && !this.#closing)
-          this.#env.timers.after(RETRY_WHEN_FULL_MS, () => this.#retrySpare(bytes));
-      },
-      (error: Error) => this.#fail(error),
-    );
-  }
-
-  #retrySpare(bytes: number): void {
-    if (this.#makingSpare || this.#spareBytes > 0 || this.#failure) return;
-    this.#prepareSpare(Math.min(bytes, this.#limits.minSegmentBytes));
-  }
-
-  async #makeSpare(bytes: number): Promise<void> {
-    let file: DiskFile | undefined;
-    try {
-      file = await this.#disk.open(this.#paths.spare, 'create');
-      for (let at = 0; at < bytes; at += ZEROS.length) {
-        await file.write(at, at + ZEROS.length <= bytes ? ZEROS : ZEROS.subarray(0, bytes - at));
-      }
-      await file.datasync();
-      await file.close();
-      this.#spareBytes = bytes;
-      this.#setFull(false);
-    } catch (error) {
-      await file?.close();
-      if (!isFull(error)) throw error;
-      await this.#disk.remove(this.#paths.spare);
-      this.#setFull(true);
-    }
-  }
-
-  #setFull(full: boolean): void {
-    if (full === this.#full) return;
-    this.#full = full;
-    this.#events.space(full);
+    for (const { done } of this.#rollers.splice(0, count)) done(this.#durableSeq);
   }
 
   #pause(): Promise<void> {
@@ -346,9 +307,22 @@ export class LogWriter {
   }
 
   #fail(error: Error): void {
-    if (this.#failure) return;
-    this.#failure = error;
+    if (this.#phase.is === 'failed') return;
+    this.#phase = { is: 'failed', error };
+    void this.#spare.close();
     for (const roller of this.#rollers.splice(0)) roller.fail(error);
     this.#events.failed(error);
   }
+}
+
+/** Turns the spare into the segment that starts with this change. */
+async function takeSpare(
+  { disk, clock }: Env,
+  paths: Paths,
+  spare: SpareSegment,
+  firstSeq: number,
+): Promise<OpenSegment> {
+  const path = join(paths.log, segmentName(firstSeq));
+  const bytes = await spare.take(path);
+  return { file: await disk.open(path, 'write'), bytes, position: 0, openedAt: clock.monotonic() };
 }
