@@ -1,23 +1,15 @@
 /** Puts the parts together: the only place that knows all of them. */
 
-import { resolve } from 'node:path';
 import { FunctionBackend, type FunctionBackendOptions } from './backends/local/functions.ts';
 import { loadConfig } from './config/load.ts';
 import type { ResolvedConfig } from './config/resolve.ts';
 import type { Backend } from './core/ports/backend.ts';
-import type { Store, Term } from './core/ports.ts';
 import type { PoolSettings } from './core/settings.ts';
 import type { Env } from './kit/env/env.ts';
 import { realEnv } from './kit/env/real.ts';
 import { createLogger, type Logger } from './kit/logger.ts';
-import { OrchdError } from './model/errors.ts';
 import { Orchestrator, type RuntimeSettings } from './runtime/orchestrator.ts';
-import { JournalStore } from './stores/journal/journal.ts';
-import { ThreadBackground } from './stores/journal/thread.ts';
-import { MariaDbLeadership } from './stores/mariadb/leadership.ts';
-import { MariaDbStore } from './stores/mariadb/mariadb.ts';
-import { connector } from './stores/mariadb/sql.ts';
-import { MemoryStore } from './stores/memory/memory.ts';
+import { configuredStore, STORES } from './stores/registry.ts';
 
 export interface OrchestratorOptions {
   /** The data folder, or `memory` to keep nothing; the configured checkpoint_dir by default. */
@@ -38,7 +30,8 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   const env = options.env ?? realEnv();
   const logger = options.logger ?? quietLogger(env, config);
   const folder = options.data ?? config.state.checkpointDir;
-  const store = folder === 'memory' ? new MemoryStore(env.timers) : storeOf(env, config, folder, logger);
+  const kind = folder === 'memory' ? STORES.memory : configuredStore(config);
+  const store = kind.open({ env, config, folder, logger });
   const backends = options.backends.map((backend) =>
     'info' in backend ? backend : new FunctionBackend(env, backend),
   );
@@ -50,52 +43,6 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     throw error;
   }
   return orchestrator;
-}
-
-/** The configured store; the journal lies in the data folder. With a term it is the store of a node that leads. */
-export function storeOf(
-  env: Env,
-  config: ResolvedConfig,
-  folder: string,
-  logger?: Logger,
-  term?: Term,
-): Store {
-  const { kind, unsafe } = config.store;
-  if (kind === 'journal') return journalStore(env, config, folder, logger);
-  const { auditMs, auditBytes } = config.retention;
-  return new MariaDbStore(env, {
-    connect: connector(urlOf(config)),
-    unsafe,
-    auditMs,
-    auditBytes,
-    ...(term && { term }),
-  });
-}
-
-/** What the nodes of a cluster elect their leader by. */
-export const leadershipOf = (env: Env, config: ResolvedConfig): MariaDbLeadership =>
-  new MariaDbLeadership(env, {
-    url: urlOf(config),
-    unsafe: config.store.unsafe,
-    ttlMs: config.cluster.leaseMs,
-  });
-
-function urlOf({ store }: ResolvedConfig): string {
-  const url = store.url.reveal();
-  if (url !== '') return url;
-  throw new OrchdError('CONFIG_INVALID', 'the store "mariadb" needs its address: set mariadb.url');
-}
-
-function journalStore(env: Env, config: ResolvedConfig, folder: string, logger?: Logger): Store {
-  return new JournalStore(env, {
-    folder: resolve(folder),
-    checkpointIntervalMs: config.state.checkpointIntervalMs,
-    historyMs: config.retention.historyMs,
-    auditMs: config.retention.auditMs,
-    auditBytes: config.retention.auditBytes,
-    background: (paths) => new ThreadBackground(paths),
-    onWarning: (message) => logger?.warn('the data folder needs attention', { reason: message }),
-  });
 }
 
 export function runtimeSettings(config: ResolvedConfig): RuntimeSettings {

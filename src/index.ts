@@ -13,4 +13,4 @@ export type { Orchestrator } from './runtime/orchestrator.ts';
 export type { Caller } from './runtime/prepare.ts';
 export type { Submitted } from './runtime/submissions.ts';
 export type { AttemptView, JobView } from './runtime/view.ts';
-export { examine, salvage } from './stores/journal/doctor.ts';
+export { examine, salvage } from './stores/journal/doctor/doctor.ts';

@@ -61,7 +61,7 @@ const accepted = (files: Record<string, string>): void => assert.deepEqual(found
 describe('layers', () => {
   test('a folder may import itself and the ones before it', () => {
     accepted({
-      'src/runtime/a.ts': "import type { A } from '../core/state.ts';\nimport { b } from './b.ts';\n",
+      'src/runtime/a.ts': "import type { A } from '../core/state/state.ts';\nimport { b } from './b.ts';\n",
       'src/app.ts': "import { routes } from './api/routes.ts';\nimport yaml from 'yaml';\n",
       'src/app/server.ts': "import { routes } from '../api/routes.ts';\n",
       'src/cli/serve.ts': "import { createServer } from '../app/server.ts';\nimport '../app.ts';",
@@ -105,6 +105,20 @@ describe('layers', () => {
         "const c = /import '..\\/kit\\/b.ts'/;",
       ].join('\n'),
     });
+  });
+
+  test('stores do not know each other; their list and their suite know all', () => {
+    accepted({
+      'src/stores/a/a.ts': "import '../records.ts';\nimport './log/b.ts';",
+      'src/stores/a/place.ts': "import type { Place } from '../migration/between.ts';",
+      'src/stores/registry.ts': "import { a } from './a/descriptor.ts';",
+      'src/stores/conformance/suite.ts': "import { b } from '../b/harness.ts';",
+    });
+    refused(
+      { 'src/stores/a/a.ts': "import type { B } from '../b/b.ts';" },
+      /a store may not import .*\/b\.ts/,
+    );
+    refused({ 'src/stores/migration/b.ts': "import '../a/a.ts';" }, /a store may not/);
   });
 
   test('a picture can be drawn of them: the edges go one way and leave out nobody', () => {
@@ -172,51 +186,53 @@ describe('the core', () => {
 
   test('has layers of its own: a layer may import itself and the ones before it', () => {
     accepted({
-      'src/core/ports.ts': '',
-      'src/core/queue/a.ts': "import type { State } from '../state.ts';\nimport { b } from './b.ts';",
+      'src/core/ports/a.ts': '',
+      'src/core/queue/a.ts': "import type { State } from '../state/a.ts';\nimport { b } from './b.ts';",
       'src/core/engine/a.ts': "import '../workers/a.ts';\nimport './due.ts';",
       'src/core/workers/a.ts': "import './catalog/b.ts';\nimport '../admission/b.ts';",
       'src/core/limits/a.ts': "import type { LimitRecord } from '../../model/records.ts';",
     });
     const refusedCore = (path: string, target: string, expected: RegExp): void =>
       refused({ [path]: `import type { A } from '${target}';` }, expected);
-    refusedCore('src/core/state.ts', './queue/a.ts', /state may not import src\/core\/queue\/a\.ts/);
-    refusedCore('src/core/ports.ts', './state.ts', /^src\/core\/ports\.ts:1: core's ports may not import/);
+    refusedCore('src/core/state/a.ts', '../queue/a.ts', /state may not import src\/core\/queue\/a\.ts/);
+    refusedCore('src/core/ports/a.ts', '../state/a.ts', /^src\/core\/ports\/a\.ts:1: core's ports may not/);
     refusedCore('src/core/limits/a.ts', '../governance/a.ts', /limits may not import/);
     refusedCore('src/core/scheduling/a.ts', '../attempts/a.ts', /scheduling may not import/);
     refusedCore('src/core/attempts/a.ts', '../admission/limits/a.ts', /which is admission$/);
     refusedCore('src/core/admission/a.ts', '../workers/a.ts', /admission may not import/);
-    refusedCore('src/core/workers/a.ts', '../due.ts', /workers may not import .*, which is engine$/);
+    refusedCore('src/core/workers/a.ts', '../engine/due.ts', /workers may not import .*, which is engine$/);
     refused({ 'src/core/helpers/a.ts': '' }, /helpers\/a\.ts: is in no layer of core/);
     refused({ 'src/core/toString': '', 'src/core/helpers.ts': '' }, /helpers\.ts: is in no layer of core/);
-    accepted({ 'src/core/queue/a.test.ts': "import '../engine.ts';" });
+    accepted({ 'src/core/queue/a.test.ts': "import '../engine/engine.ts';" });
   });
 
   test('is seen from outside through its public files alone; runtime and test code see its insides', () => {
-    const inside = "import type { State } from '../core/state.ts';";
-    const expected = /^src\/\w+\/a\.ts:1: imports src\/core\/state\.ts, which is for core and runtime alone$/;
+    const inside = "import type { State } from '../core/state/state.ts';";
+    const expected =
+      /^src\/\w+\/a\.ts:1: imports src\/core\/state\/state\.ts, which is for core and runtime alone$/;
     for (const folder of ['relay', 'stores', 'backends', 'telemetry', 'api', 'cli', 'app'])
       refused({ [`src/${folder}/a.ts`]: inside }, expected);
     refused(
-      { 'src/index.ts': "export type { State } from './core/state.ts';" },
+      { 'src/index.ts': "export type { State } from './core/state/state.ts';" },
       /for core and runtime alone/,
     );
     refused(
-      { 'src/api/a.ts': "let a: import('../core/entry.ts').JobEntry;" },
-      /imports src\/core\/entry\.ts/,
+      { 'src/api/a.ts': "let a: import('../core/state/job-entry.ts').JobEntry;" },
+      /imports src\/core\/state\/job-entry\.ts/,
     );
     accepted({
-      'src/stores/a.ts': "import type { Store } from '../core/ports.ts';",
+      'src/stores/a.ts': "import type { Store } from '../core/ports/store.ts';",
       'src/runtime/a.ts': inside,
       'src/stores/a.test.ts': inside,
-      'src/stores/conformance/a.ts': "import { Engine } from '../../core/engine.ts';\nopened.engine.state;",
+      'src/stores/conformance/a.ts':
+        "import { Engine } from '../../core/engine/engine.ts';\nopened.engine.state;",
       'test/sim/a.ts': "import { Engine } from '../../src/core/engine/a.ts';\nopened.engine.state;",
     });
     refused(
       { 'src/stores/journal/conformance/a.ts': "import '../../../core/turn.ts';" },
       /imports .*turn\.ts/,
     );
-    refused({ 'src/runtime/a.ts': "export type { State } from '../core/state.ts';" }, /:1: re-exports/);
+    refused({ 'src/runtime/a.ts': "export type { State } from '../core/state/state.ts';" }, /:1: re-exports/);
   });
 
   test('is not reached through the orchestrator either', () => {

@@ -1,5 +1,5 @@
 /** The routes of a node in a cluster: what it answers by itself, and what the leader is asked for. */
-import type { Leader } from '../core/ports.ts';
+import type { Leader } from '../core/ports/leadership.ts';
 import type { Route } from '../wire/route.ts';
 import type { Forwarder } from './forward.ts';
 

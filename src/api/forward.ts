@@ -2,7 +2,7 @@
  * A node that does not lead asks the one that does, in the name of its caller: one hop, and while nobody leads it
  * waits for a bounded time. What may be asked twice is asked again where an answer was lost.
  */
-import type { Leader } from '../core/ports.ts';
+import type { Leader } from '../core/ports/leadership.ts';
 import type { Env } from '../kit/env/env.ts';
 import { type ErrorCode, OrchdError } from '../model/errors.ts';
 import { wasNotSent } from '../wire/exchange.ts';

@@ -9,7 +9,7 @@ import {
   type SalvagePlan,
   salvage,
   type Verdict,
-} from '../stores/journal/doctor.ts';
+} from '../stores/journal/doctor/doctor.ts';
 import { type Command, EXIT, type Terminal, UsageError } from './command.ts';
 import { isHeld } from './lock-probe.ts';
 import { folderAt } from './settings.ts';

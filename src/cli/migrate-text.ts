@@ -1,5 +1,5 @@
 /** What a move says: while it runs, and at its end. */
-import type { MoveProgress, MoveReport } from '../stores/moving/move.ts';
+import type { MigrationProgress, MigrationReport } from '../stores/migration/migrate.ts';
 import type { Terminal } from './command.ts';
 import { fitting } from './progress.ts';
 
@@ -20,7 +20,7 @@ export class MoveLine {
     this.#now = now;
   }
 
-  readonly show = (progress: MoveProgress): void => {
+  readonly show = (progress: MigrationProgress): void => {
     const now = this.#now();
     const isDue = now - this.#saidAt >= (this.#out.isTTY ? PAUSE_MS / 10 : PAUSE_MS);
     if (!isDue && progress.doing === this.#saidDoing && progress.jobs < progress.of) return;
@@ -36,10 +36,10 @@ export class MoveLine {
   }
 }
 
-export const progressText = ({ doing, jobs, of }: MoveProgress): string =>
+export const progressText = ({ doing, jobs, of }: MigrationProgress): string =>
   `${doing === 'copy' ? 'copied' : 'read back'} ${jobs} of ${of} jobs`;
 
-export function reportText(report: MoveReport): string {
+export function reportText(report: MigrationReport): string {
   const { from, to, live, ended, attempts, bodies, bodyBytes, others, seq, epoch, already, hash } = report;
   return [
     already ? `All of ${from} is in ${to} already; nothing was written.` : `Moved ${from} to ${to}.`,

@@ -2,20 +2,28 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { loadConfig } from '../config/load.ts';
-import type { MoveReport } from '../stores/moving/move.ts';
+import type { StoreDescriptor } from '../stores/descriptor.ts';
+import type { MigrationReport } from '../stores/migration/migrate.ts';
+import { STORES } from '../stores/registry.ts';
 import { UsageError } from './command.ts';
+import { migrate } from './migrate.ts';
 import { MoveLine, reportText } from './migrate-text.ts';
 import { placeOf } from './place.ts';
 
 const config = loadConfig({ text: 'mariadb: { url: "mariadb://u:secret@db:3307/jobs", unsafe: true }' });
 
 test('a place is a folder or a database, as written or as configured', async () => {
-  assert.deepEqual(await placeOf('journal', config, '/data'), { is: 'journal', folder: '/data' });
-  assert.deepEqual(await placeOf('journal:/a:b', config, '/data'), { is: 'journal', folder: '/a:b' });
+  assert.equal((await placeOf('journal', config, '/data')).folder, '/data');
+  assert.equal((await placeOf('journal:/a:b', config, '/data')).folder, '/a:b');
   for (const text of ['mariadb', 'mariadb://u:secret@db:3307/jobs']) {
     const place = await placeOf(text, config, '/data');
-    assert.ok(place.is === 'mariadb' && place.unsafe);
-    assert.equal(place.label, 'the database jobs at db:3307');
+    assert.deepEqual([place.label, place.folder], ['the database jobs at db:3307', undefined]);
+  }
+});
+
+test('every kind of place is in the help', () => {
+  for (const { migration } of Object.values<StoreDescriptor>(STORES)) {
+    if (migration) assert.ok(migrate.usage.includes(`  ${migration.form} `), migration.form);
   }
 });
 
@@ -53,7 +61,7 @@ test('counts are told now and then, and whenever something ends or begins', () =
 });
 
 test('a report says what was moved, or that it had been', () => {
-  const report: MoveReport = {
+  const report: MigrationReport = {
     from: 'the journal /a',
     to: 'the database b at c',
     seq: 10,

@@ -2,13 +2,18 @@
 import type { ResolvedConfig } from '../config/resolve.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { OrchdError } from '../model/errors.ts';
-import type { Place } from '../stores/moving/between.ts';
+import type { Place } from '../stores/migration/between.ts';
 import { type Command, EXIT, type Given, type Terminal, UsageError } from './command.ts';
 import { flagOf, noWords, textOf } from './given.ts';
 import { MoveLine, reportText } from './migrate-text.ts';
 import { DATA_OPTIONS, JSON_OPTION, usageOf } from './options.ts';
-import { labelOf, PLACE_HELP, placeOf } from './place.ts';
 import { dataFolder, readConfig } from './settings.ts';
+
+/** Written out: the stores themselves are loaded only when there is something to do with them. */
+const PLACE_HELP = `A place is one of
+  journal:DIR             a data folder; "journal" alone is that of --data
+  mariadb://USER@HOST/DB  a database; "mariadb" alone is mariadb.url of the configuration or ORCHD_MARIADB_URL,
+                          which other users of the machine cannot see`;
 
 const options = {
   from: { type: 'string', value: 'PLACE', says: 'the store to move from; it is only read' },
@@ -43,24 +48,23 @@ ${PLACE_HELP}`,
     const config = await readConfig(given);
     if (from === undefined || to === undefined) return bringUp(config, flagOf(values, 'json'), terminal);
     const data = dataFolder(given, config);
+    const { placeOf } = await import('./place.ts');
     return move(await placeOf(from, config, data), await placeOf(to, config, data), given, terminal);
   },
 };
 
-async function bringUp({ store }: ResolvedConfig, json: boolean, terminal: Terminal): Promise<number> {
-  const url = store.url.reveal();
-  if (store.kind !== 'mariadb' || url === '') {
+async function bringUp(config: ResolvedConfig, json: boolean, terminal: Terminal): Promise<number> {
+  const { configuredStore } = await import('../stores/registry.ts');
+  const { plainly } = await import('../stores/migration/between.ts');
+  const { upgrade } = configuredStore(config);
+  if (!upgrade) {
     throw new OrchdError(
       'CONFIG_INVALID',
       'only a database has tables: set store to mariadb, and mariadb.url',
     );
   }
-  const { connector } = await import('../stores/mariadb/sql.ts');
-  const { migrate: migrateTables } = await import('../stores/mariadb/migrate.ts');
-  const { lineTo, plainly } = await import('../stores/moving/between.ts');
   try {
-    const sql = await lineTo({ connect: connector(url), label: labelOf(new URL(url)) });
-    const { from, to } = await migrateTables(sql).finally(() => sql.close());
+    const { from, to } = await upgrade(config);
     const text = from === to ? `The tables have version ${to} already.` : tablesText(from, to);
     terminal.print(json ? JSON.stringify({ from, to }) : text);
     return EXIT.ok;
@@ -73,9 +77,9 @@ const tablesText = (from: number, to: number): string =>
   from === 0 ? `Made the tables, version ${to}.` : `Brought the tables from version ${from} to ${to}.`;
 
 async function move(from: Place, to: Place, { values }: Given, terminal: Terminal): Promise<number> {
-  const { moveBetween } = await import('../stores/moving/between.ts');
+  const { migrateBetween } = await import('../stores/migration/between.ts');
   const line = new MoveLine(terminal);
-  const report = await moveBetween(realEnv(), from, to, line.show).finally(() => line.clear());
+  const report = await migrateBetween(realEnv(), from, to, line.show).finally(() => line.clear());
   terminal.print(flagOf(values, 'json') ? jsonOf(report) : reportText(report));
   return EXIT.ok;
 }

@@ -1,10 +1,11 @@
 /** A node of a cluster with its HTTP surface: it answers by its brain while it leads, else by the one that does. */
+
 import { hostname } from 'node:os';
 import { clusterRoutes, leaderView, routeIn, routeTable } from '../api/cluster.ts';
 import { Forwarder } from '../api/forward.ts';
 import { isLoopbackHost } from '../config/address.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
-import type { Leadership, Term } from '../core/ports.ts';
+import type { Leadership, Term } from '../core/ports/leadership.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { Member } from '../runtime/member.ts';

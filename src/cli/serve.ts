@@ -2,7 +2,7 @@
 
 import { join, resolve } from 'node:path';
 import { type ApiOptions, apiRoutes } from '../api/api.ts';
-import { leadershipOf, runtimeSettings, storeOf } from '../app.ts';
+import { runtimeSettings } from '../app.ts';
 import { CommandBackend } from '../backends/local/command/command.ts';
 import { demoBackendOptions } from '../backends/local/command/demo.ts';
 import { HttpPoolManagers } from '../backends/pool/managers.ts';
@@ -10,12 +10,14 @@ import { isLoopbackHost } from '../config/address.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { CommandConfig } from '../config/schema.ts';
 import type { Backend } from '../core/ports/backend.ts';
-import type { Term } from '../core/ports.ts';
+import type { Term } from '../core/ports/leadership.ts';
 import { diskErrorCode, type Env } from '../kit/env/env.ts';
 import { realEnv } from '../kit/env/real.ts';
 import type { Logger } from '../kit/logger.ts';
 import { OrchdError } from '../model/errors.ts';
 import { Orchestrator } from '../runtime/orchestrator.ts';
+import type { NodeLeadership } from '../stores/descriptor.ts';
+import { configuredStore } from '../stores/registry.ts';
 import { Narrator } from '../telemetry/narrator.ts';
 import { observers } from '../telemetry/observers.ts';
 import { Tally } from '../telemetry/tally.ts';
@@ -89,7 +91,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const tally = new Tally({ algorithm: config.placement.algorithm });
   const parts: Parts = { options, env, host, tokens, uptimeMs, tally };
   try {
-    return await (config.store.kind === 'mariadb' ? startNode(parts) : startAlone(parts));
+    const leadership = configuredStore(config).leadership?.(env, config);
+    return await (leadership ? startNode(parts, leadership) : startAlone(parts));
   } catch (error) {
     tokens.stop();
     throw listenFailure(error, host, options.port ?? config.server.port);
@@ -126,20 +129,21 @@ async function startAlone(parts: Parts): Promise<RunningServer> {
   }
 }
 
-/** One of several on the same database: it listens at once, and leads when it is its turn. */
-function startNode(parts: Parts): Promise<RunningServer> {
+/** One of several on the same store: it listens at once, and leads when it is its turn. */
+function startNode(parts: Parts, leadership: NodeLeadership): Promise<RunningServer> {
   const { options, env } = parts;
   if (options.models && options.models.length > 0) {
+    const { title } = configuredStore(options.config);
     throw new OrchdError(
       'CONFIG_INVALID',
-      'on MariaDB start `orchd pool` for models: its workers serve all nodes',
+      `on ${title} start \`orchd pool\` for models: its workers serve all nodes`,
     );
   }
   return serveNode({
     env,
     config: options.config,
     logger: options.logger,
-    leadership: leadershipOf(env, options.config),
+    leadership,
     brain: (term, node) => {
       const brain = brainOf(parts, term, node);
       if (term) importFiles(parts, brain);
@@ -190,7 +194,7 @@ function brainOf(parts: Parts, term?: Term, node?: string): Orchestrator {
   return new Orchestrator({
     managers: managersOf(parts),
     env,
-    store: storeOf(env, config, folder, logger, term),
+    store: configuredStore(config).open({ env, config, folder, logger, term }),
     backends: [...localBackends(env, config, folder, node), ...(options.backends ?? [])],
     settings: runtimeSettings(config),
     logger,

@@ -16,12 +16,12 @@ export type JobClass = JobSpec['priority'];
 /** What to do with a job whose executor has forgotten its attempt. */
 export type OnUnknown = NonNullable<JobSpec['on_unknown']>;
 
-/** Bytes kept behind the store; written once, never changed. */
+/**
+ * Names a body that is kept behind the store, written once and never changed. A JSON value of which only the store
+ * that made it knows the rest.
+ */
 export interface BlobRef {
-  readonly file: number;
-  readonly offset: number;
   readonly bytes: number;
-  readonly crc: number;
 }
 
 /** A payload or result: its JSON text when small, else a reference to a blob. */
@@ -109,6 +109,9 @@ export interface AttemptRecord {
   readonly error: ErrorInfo | undefined;
   readonly kill: KillOrder | undefined;
 }
+
+/** Ended attempts that are kept of a job: one that is turned away busy again and again makes many. */
+export const PAST_ATTEMPTS = 16;
 
 /** A key that failed for good and is refused until then. */
 export interface FailureRecord {

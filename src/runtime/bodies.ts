@@ -1,5 +1,5 @@
 /** Bodies go inline while small, behind the store when large. */
-import type { Store } from '../core/ports.ts';
+import type { Store } from '../core/ports/store.ts';
 import { OrchdError } from '../model/errors.ts';
 import { type Body, INLINE_BODY_BYTES } from '../model/records.ts';
 

@@ -1,6 +1,6 @@
 /** Lists jobs, newest first: those in memory and those in the history, as one sequence. */
 
-import { type HistoryQuery, type HistoryReads, isAskedFor, type JobBundle } from '../core/ports.ts';
+import { type HistoryQuery, type HistoryReads, isAskedFor, type JobBundle } from '../core/ports/store.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { State } from '../core/state/state.ts';
 import { OrchdError } from '../model/errors.ts';

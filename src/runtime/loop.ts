@@ -6,9 +6,10 @@
  * L3  Reports of executors and orders of people go before new submissions.
  * L4  When the store fails, or the engine throws, the loop stops for good and every waiting caller is told.
  */
+
 import type { EngineEvent, Reply, ReplyTo } from '../core/engine/areas.ts';
 import type { Engine, Steps } from '../core/engine/engine.ts';
-import type { Store } from '../core/ports.ts';
+import type { Store } from '../core/ports/store.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
 import type { Cancel, Env } from '../kit/env/env.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Leadership, Term } from '../core/ports.ts';
+import type { Leadership, Term } from '../core/ports/leadership.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { createLogger } from '../kit/logger.ts';
 import { type Brain, Member } from './member.ts';

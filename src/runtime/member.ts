@@ -2,7 +2,7 @@
  * A node of a cluster: it stands for the lead, runs a brain while it has it, and stands again when the brain was
  * replaced. A brain that fails for any other reason takes the node with it.
  */
-import type { Leader, Leadership, Term } from '../core/ports.ts';
+import type { Leader, Leadership, Term } from '../core/ports/leadership.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { placeOf } from '../kit/redact.ts';

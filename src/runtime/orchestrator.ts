@@ -7,7 +7,6 @@ import type { EngineEvent, Reply } from '../core/engine/areas.ts';
 import { Engine } from '../core/engine/engine.ts';
 import type { PoolManagers } from '../core/ports/pools.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
-import { bundleOf } from '../core/state/job-entry.ts';
 import { commanderOf } from '../core/state/state.ts';
 import { checker } from '../kit/check.ts';
 import type { Cancel } from '../kit/env/env.ts';
@@ -18,6 +17,7 @@ import { OrchdError } from '../model/errors.ts';
 import { DEFAULT_TENANT } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
 import { type ListRequest, ResolveRequest, type SubmitRequest } from '../model/submit.ts';
+import type { Commander } from '../model/worker-wire.ts';
 import type { Cursor, Follower, Sink } from '../relay/follower.ts';
 import { BackendDirectory } from './backend-directory.ts';
 import { Bodies } from './bodies.ts';
@@ -25,13 +25,16 @@ import { BrainClock } from './brain-clock.ts';
 import { CatalogCommands, LeaseCommands, LimitCommands, PoolCommands, SessionCommands } from './commands.ts';
 import { drain } from './drain.ts';
 import { Effects, storeFailure } from './effects.ts';
+import { EndNotices } from './end-notices.ts';
 import { cursorOf, Following, FROM_THE_START } from './following.ts';
 import { GuardedBackend } from './guarded.ts';
+import { HistoryFeed } from './history-feed.ts';
 import { JobEnds } from './job-ends.ts';
 import { EventQueue, type JobEvent } from './job-events.ts';
 import type { JobPage } from './listing.ts';
 import { Loop } from './loop.ts';
 import { type Observed, type Observer, observedIn } from './observer.ts';
+import { openInto } from './open-store.ts';
 import type { OrchestratorParts, RuntimeSettings } from './parts.ts';
 import { type Caller, jsonText, uidFor } from './prepare.ts';
 import { Provisioning } from './provisioning.ts';
@@ -40,7 +43,6 @@ import { Reads } from './reads.ts';
 import { Sources } from './sources.ts';
 import { Submissions, type SubmitOutcome, type Submitted } from './submissions.ts';
 import type { JobView } from './view.ts';
-import { Waiters } from './waiters.ts';
 
 export type { Observer, OrchestratorParts, RuntimeSettings };
 
@@ -59,7 +61,8 @@ export class Orchestrator extends Service {
   readonly #clock: BrainClock;
   readonly #purge: Purge;
   readonly #following: Following;
-  readonly #waiters = new Waiters();
+  readonly #history: HistoryFeed;
+  readonly #endNotices: EndNotices;
   readonly #observed: Observed;
   /** Every question about what the brain knows. */
   readonly reads: Reads;
@@ -70,8 +73,6 @@ export class Orchestrator extends Service {
   readonly sessions: SessionCommands;
   readonly pools: PoolCommands;
   readonly limits: LimitCommands;
-  /** Whether each job that the present flush brought to its end was handed to the history. */
-  #allOffered = true;
   /** Recovered, and able to commit. */
   #begun = false;
   readonly #timers: Cancel[] = [];
@@ -89,6 +90,7 @@ export class Orchestrator extends Service {
     this.#clock.onStep = (byMs) =>
       parts.logger?.warn('the wall clock was stepped', { duration_ms: Math.round(byMs) });
     this.#bodies = new Bodies(store);
+    this.#history = new HistoryFeed(store);
     this.#loop = new Loop(env, this.#engine, store, this.#clock, {
       settled: (entry) => this.#settled(entry),
       changed: (changes, now) => {
@@ -101,13 +103,16 @@ export class Orchestrator extends Service {
     });
     this.#purge = new Purge(this.#loop, store, this.#clock, settings.historyMs);
     this.#observed = observedIn(this.#engine);
-    this.reads = new Reads({
+    const shared = {
+      env,
+      store,
       engine: this.#engine,
       loop: this.#loop,
-      store,
-      bodies: this.#bodies,
       clock: this.#clock,
-    });
+      bodies: this.#bodies,
+      backends: this.#backends,
+    };
+    this.reads = new Reads(shared);
     this.leases = new LeaseCommands(this.#loop, this.#engine, this.#clock, env.random, () => store.holds());
     this.catalog = new CatalogCommands(this.#loop, this.#engine);
     this.sessions = new SessionCommands(this.#loop, this.#engine);
@@ -115,41 +120,25 @@ export class Orchestrator extends Service {
     this.limits = new LimitCommands(this.#loop, this.#engine);
     this.#sources = new Sources({
       sources: [...(parts.managers ? [parts.managers] : []), ...(parts.sources ?? [])],
-      directory: this.#backends,
-      loop: this.#loop,
-    });
-    this.#provisioning =
-      parts.managers &&
-      new Provisioning({
-        env,
-        engine: this.#engine,
-        loop: this.#loop,
-        directory: this.#backends,
-        managers: parts.managers,
-        mayAct: () => store.holds(),
-      });
-    this.#submissions = new Submissions({
-      env,
-      engine: this.#engine,
-      loop: this.#loop,
-      store,
-      bodies: this.#bodies,
-      maxTries: settings.engine.maxTries,
-      maxPayloadBytes: settings.engine.maxPayloadBytes,
-    });
-    this.#following = new Following({
-      env,
       backends: this.#backends,
-      who: () => commanderOf(this.#engine.state),
+      loop: this.#loop,
     });
+    const mayAct = (): boolean => store.holds();
+    const { managers } = parts;
+    this.#provisioning = managers && new Provisioning({ ...shared, managers, mayAct });
+    const { maxTries, maxPayloadBytes } = settings.engine;
+    this.#submissions = new Submissions({ ...shared, maxTries, maxPayloadBytes });
+    const who = (): Commander => commanderOf(this.#engine.state);
+    this.#following = new Following({ ...shared, who });
     this.#effects = new Effects({
-      env,
-      engine: this.#engine,
-      loop: this.#loop,
-      bodies: this.#bodies,
-      backends: this.#backends,
+      ...shared,
       holderLostMs: settings.holderLostMs,
       onEvent: (entry, event) => this.#following.hear(entry, event),
+    });
+    this.#endNotices = new EndNotices({
+      reads: this.reads,
+      following: this.#following,
+      logger: parts.logger,
     });
   }
 
@@ -168,9 +157,10 @@ export class Orchestrator extends Service {
 
   protected async onStart(): Promise<void> {
     const { env, store } = this.#parts;
-    const committed = await store.open(this.#engine.state, this.#storeEvents(), this.#clock.now());
-    this.#clock.startAt(committed, store.skewMs);
-    for (const entry of this.#engine.state.ended) store.index(bundleOf(entry));
+    const { state } = this.#engine;
+    const recovered = await openInto(state, store, this.#storeEvents(), this.#clock.now());
+    this.#clock.startAt(recovered.at, recovered.skewMs);
+    this.#history.begin(state.ended, recovered.seq);
     // Only now: the store's lock says that nobody else drives the same backends.
     for (const backend of this.#backends.values()) await backend.start?.();
     this.#loop.begin();
@@ -227,7 +217,7 @@ export class Orchestrator extends Service {
     this.#assertOpen();
     const uid = uidFor(tenant, jobId);
     const entry = this.#engine.state.jobs.get(uid);
-    if (entry && !isTerminal(entry.job.state)) return this.#waiters.wait(uid);
+    if (entry && !isTerminal(entry.job.state)) return this.#endNotices.wait(uid);
     return this.get(jobId, tenant);
   }
 
@@ -313,9 +303,8 @@ export class Orchestrator extends Service {
   #storeEvents() {
     return {
       durable: (seq: number) => {
-        this.#allOffered = true;
         this.#loop.onDurable(seq);
-        return this.#allOffered && !this.#loop.failure;
+        if (!this.#loop.failure) this.#history.flushed(seq);
       },
       indexed: (uids: readonly { uid: string; seq: number }[]) => {
         this.#submissions.noteEviction();
@@ -333,37 +322,14 @@ export class Orchestrator extends Service {
   #settled(entry: JobEntry): void {
     // It has gone on since, and that is not durable yet: the turn that moved it will say so when it is.
     if (entry.seq > this.#loop.durableSeq) {
-      this.#allOffered = false;
+      this.#history.movedOn(entry);
       return;
     }
     this.#effects.update(entry);
     // Between two tries nobody reads on: what the last one said need not be kept.
     if (!entry.open && this.#following.followersOf(entry.uid) === 0) this.#following.forget(entry.uid);
-    if (this.#engine.state.ended.has(entry)) this.#parts.store.index(bundleOf(entry));
-    if (isTerminal(entry.job.state)) this.#tellEnd(entry);
-  }
-
-  #tellEnd(entry: JobEntry): void {
-    const { uid } = entry;
-    if (this.#following.followersOf(uid) === 0 && !this.#waiters.has(uid)) {
-      this.#following.forget(uid);
-      return;
-    }
-    const tell = (job: JobView): void => {
-      this.#following.ended(uid, job);
-      this.#waiters.tell(uid, job);
-    };
-    const { result } = entry.job;
-    // At once where the result is at hand: those who wait then share the flush of what they do next.
-    if (result === undefined || typeof result === 'string') {
-      const view = this.reads.entryNow(entry);
-      return tell(result === undefined ? view : { ...view, result: JSON.parse(result) });
-    }
-    this.reads.entry(entry).then(tell, (error: Error) => {
-      this.#parts.logger?.error('an end could not be told', { job_id: uid, reason: placeOf(error) });
-      this.#waiters.reject(uid, error);
-      this.#following.close(uid);
-    });
+    if (this.#engine.state.ended.has(entry)) this.#history.ended(entry);
+    if (isTerminal(entry.job.state)) this.#endNotices.tell(entry);
   }
 
   #sweep(): void {
@@ -384,7 +350,7 @@ export class Orchestrator extends Service {
   #failed(error: Error): void {
     this.#effects.stop();
     this.#following.closeAll();
-    this.#waiters.rejectAll(error);
+    this.#endNotices.fail(error);
     const code = error instanceof OrchdError ? error.code : 'INTERNAL';
     if (code !== 'SHUTTING_DOWN') this.#parts.logger?.error('the brain has stopped', { error_code: code });
   }

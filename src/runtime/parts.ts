@@ -2,7 +2,7 @@
 
 import type { Backend, BackendSource } from '../core/ports/backend.ts';
 import type { PoolManagers } from '../core/ports/pools.ts';
-import type { Store } from '../core/ports.ts';
+import type { Store } from '../core/ports/store.ts';
 import type { EngineSettings } from '../core/settings.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';

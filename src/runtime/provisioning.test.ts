@@ -18,7 +18,7 @@ class Ways {
     env: realEnv(),
     engine: this.kit.engine,
     loop: { post: (event: EngineEvent) => this.#posted.push(event) },
-    directory: this.directory,
+    backends: this.directory,
     managers: { forget: (name: string) => this.forgotten.push(name), stopWorker: async () => undefined },
     mayAct: () => true,
   } as unknown as ProvisioningParts);

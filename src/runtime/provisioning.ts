@@ -33,7 +33,7 @@ export interface ProvisioningParts {
   readonly env: Env;
   readonly engine: Engine;
   readonly loop: Loop;
-  readonly directory: BackendDirectory;
+  readonly backends: BackendDirectory;
   readonly managers: PoolManagers;
   /** Whether it is certain that no other brain leads. */
   readonly mayAct: () => boolean;
@@ -113,7 +113,7 @@ export class Provisioning implements PoolsListener {
   #forgetGone(): void {
     const { fleet } = this.#parts.engine.queue;
     this.#noteHeard();
-    for (const { info } of [...this.#parts.directory.values()]) {
+    for (const { info } of [...this.#parts.backends.values()]) {
       const { name, home } = info;
       if (home === undefined) continue;
       if (fleet.backends.has(name)) this.#shown.add(name);
@@ -139,7 +139,7 @@ export class Provisioning implements PoolsListener {
   }
 
   #forget(name: string): void {
-    this.#parts.directory.delete(name);
+    this.#parts.backends.delete(name);
     this.#parts.managers.forget(name);
   }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { PurgeResult, Store } from '../core/ports.ts';
+import type { PurgeResult, Store } from '../core/ports/store.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { BrainClock } from './brain-clock.ts';
 import type { Loop } from './loop.ts';

@@ -1,5 +1,5 @@
 /** Forgets jobs that ended long ago. */
-import type { Store } from '../core/ports.ts';
+import type { Store } from '../core/ports/store.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { Loop } from './loop.ts';
 

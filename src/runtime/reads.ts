@@ -5,10 +5,11 @@
  *     saw is on stable storage. The few reads that answer at once say so, and tell only what is durable already.
  * R2  Instants and waits are in brain time, never in that of the wall clock.
  */
+
 import { modelOf } from '../core/admission/model.ts';
 import { LIMITS_ID } from '../core/admission/quota.ts';
 import type { Engine } from '../core/engine/engine.ts';
-import type { Store } from '../core/ports.ts';
+import type { Store } from '../core/ports/store.ts';
 import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import { startHints } from '../core/workers/forecast.ts';

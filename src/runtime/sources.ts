@@ -5,7 +5,7 @@ import type { Loop } from './loop.ts';
 
 export interface SourcesParts {
   readonly sources: readonly BackendSource[];
-  readonly directory: BackendDirectory;
+  readonly backends: BackendDirectory;
   readonly loop: Loop;
 }
 
@@ -27,17 +27,17 @@ export class Sources {
   }
 
   #listenerOf(source: BackendSource): BackendListener {
-    const { directory, loop } = this.#parts;
+    const { backends, loop } = this.#parts;
     return {
       present: (backend: Backend) => {
         if (this.#stopped) return;
-        directory.put(backend);
+        backends.put(backend);
         // A worker of a pool comes into the fleet by the report of its pool.
         if (backend.info.home === undefined) loop.post({ type: 'backend', info: backend.info });
       },
       gone: (name: string) => {
         if (this.#stopped) return;
-        directory.delete(name);
+        backends.delete(name);
         loop.post({ type: 'backend-gone', name });
         source.forget(name);
       },

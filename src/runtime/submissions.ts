@@ -3,7 +3,7 @@
 import type { Submission } from '../core/admission/submission.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import type { SubmitAnswer } from '../core/engine/jobs.ts';
-import type { EndedJob, Store } from '../core/ports.ts';
+import type { EndedJob, Store } from '../core/ports/store.ts';
 import { Budget } from '../kit/budget.ts';
 import type { Env } from '../kit/env/env.ts';
 import { IdMaker } from '../kit/ids.ts';

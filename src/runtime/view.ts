@@ -1,6 +1,6 @@
 /** What a caller is told of a job: one shape for library, HTTP and command line. */
 
-import type { JobBundle } from '../core/ports.ts';
+import type { JobBundle } from '../core/ports/store.ts';
 import { explain, type WaitReason } from '../core/scheduling/explain.ts';
 import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';

@@ -7,7 +7,7 @@ interface Exception {
 
 /** Files that may use what others may not, each with the reason. */
 export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
-  'src/stores/journal/history-sqlite.ts': {
+  'src/stores/journal/history/sqlite.ts': {
     allows: ['node:sqlite', 'node:fs'],
     reason: 'the history index is derived and rebuildable; a damaged one is removed and made anew',
   },

@@ -34,3 +34,20 @@ function upwards({ path }: Source, { target, relative, line }: Import): string[]
   if (mayImport(FOLDER_ORDER, folderOf(path), folderOf(target))) return [];
   return [`${path}:${line}: ${folderOf(path)} may not import ${target}`];
 }
+
+/** A folder of src/stores that is a store; what all of them may use lies beside these, or in `migration`. */
+const STORE = /^src\/stores\/(?!migration\/|conformance\/)([^/]+)\//;
+const storeOf = (path: string): string | undefined => STORE.exec(path)?.[1];
+/** The list of stores, and the suite that is run on each of them. */
+const knowsStores = (path: string): boolean => /^src\/stores\/(registry\.ts$|conformance\/)/.test(path);
+
+/** Stores do not know each other; only their list does. */
+export function storeViolations(sources: readonly Source[]): string[] {
+  return productSources(sources)
+    .filter(({ path }) => path.startsWith('src/stores/') && !knowsStores(path))
+    .flatMap(({ path, imports }) =>
+      imports
+        .filter(({ target }) => STORE.test(target) && storeOf(target) !== storeOf(path))
+        .map(({ target, line }) => `${path}:${line}: a store may not import ${target}`),
+    );
+}

@@ -42,16 +42,17 @@ export const CORE_ORDER: readonly string[] = [
 
 /** The layer of each file that lies in core itself; a folder of core is a layer by its name. */
 export const CORE_FILES: Readonly<Record<string, string>> = {
-  'ports.ts': 'ports',
   'settings.ts': 'ports',
+  'restore.ts': 'state',
   'turn.ts': 'queue',
 };
 
 /** What of core is meant for everybody; the rest is for core and runtime alone. */
 export const CORE_PUBLIC: readonly string[] = [
-  'src/core/ports.ts',
   'src/core/ports/backend.ts',
+  'src/core/ports/leadership.ts',
   'src/core/ports/pools.ts',
+  'src/core/ports/store.ts',
   'src/core/settings.ts',
 ];
 

@@ -5,7 +5,7 @@ import { coreOrderViolations, purityViolations } from './core.ts';
 import { coreAccessViolations } from './core-access.ts';
 import { coreFolderCycleViolations, typeCycleViolations, valueCycleViolations } from './cycles.ts';
 import { syntaxViolations, textViolations } from './hygiene.ts';
-import { layerViolations } from './layers.ts';
+import { layerViolations, storeViolations } from './layers.ts';
 import { sizeViolations } from './sizes.ts';
 import { type Files, type Source, sourcesOf } from './source.ts';
 
@@ -13,6 +13,7 @@ type Rule = (sources: readonly Source[], files: Files) => string[];
 
 export const RULES = {
   layers: layerViolations,
+  stores: storeViolations,
   'core purity': purityViolations,
   'core order': coreOrderViolations,
   'core access': coreAccessViolations,
@@ -29,13 +30,7 @@ export const RULES = {
 export type RuleName = keyof typeof RULES;
 
 /** The rules that the repository is not held to so far; take a name out as soon as the code keeps its rule. */
-export const NOT_YET_HELD: readonly RuleName[] = [
-  'core order',
-  'core access',
-  'type cycles',
-  'core folder cycles',
-  'browser',
-];
+export const NOT_YET_HELD: readonly RuleName[] = ['type cycles', 'browser'];
 
 /** What each rule finds, by its name. */
 export function violationsByRule(files: Files): Map<RuleName, string[]> {

@@ -1,10 +1,12 @@
 /** A store that is not the last to open its medium writes nothing more: the reference for all fences. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { StoreEvents } from '../../src/core/ports.ts';
+import type { StoreEvents } from '../../src/core/ports/store.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import type { Change } from '../../src/model/records.ts';
+import { openInto } from '../../src/runtime/open-store.ts';
 import { Medium, MemoryStore } from '../../src/stores/memory/memory.ts';
 import { emptyState } from './state-hash.ts';
 
@@ -26,12 +28,12 @@ async function open(medium: Medium): Promise<Opened> {
   const told: number[] = [];
   const failures: Error[] = [];
   const events: StoreEvents = {
-    durable: (seq) => told.push(seq) > 0,
+    durable: (seq) => void told.push(seq),
     failed: (error) => failures.push(error),
     indexed: () => undefined,
     space: () => undefined,
   };
-  await store.open(emptyState(), events, 0);
+  await openInto(emptyState(), store, events, 0);
   return { store, told, failures };
 }
 

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { Disk, DiskFile } from '../../src/kit/env/env.ts';
 import { RealDisk } from '../../src/kit/env/real-disk.ts';
 import type { Change } from '../../src/model/records.ts';
-import { decodeChanges } from '../../src/stores/journal/codec.ts';
-import { readLog } from '../../src/stores/journal/segments.ts';
+import { decodeChanges } from '../../src/stores/journal/log/codec.ts';
+import { readLog } from '../../src/stores/journal/log/segments.ts';
 import type { Folders } from './folders.ts';
 
 export interface LoggedChange {

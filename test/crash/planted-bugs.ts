@@ -40,7 +40,7 @@ const MARIADB = 'src/stores/mariadb';
 export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'answer before the flush',
-    file: `${JOURNAL}/log-writer.ts`,
+    file: `${JOURNAL}/log/writer.ts`,
     find: '    await segment.file.datasync();\n',
     replace: '    this.#events.durable(this.#durableSeq + count);\n    await segment.file.datasync();\n',
     catcher: 'order',
@@ -48,7 +48,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'no sync of the log',
-    file: `${JOURNAL}/log-writer.ts`,
+    file: `${JOURNAL}/log/writer.ts`,
     find: '    await segment.file.datasync();\n',
     replace: '',
     catcher: 'order',
@@ -57,16 +57,14 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'effect before its intent is durable',
     file: `${JOURNAL}/journal.ts`,
-    find: '    return this.#log().append({ text, count, asks: asks === count ? asks : 0, at: now }, this.#epoch);',
-    replace: `    const seq = this.#log().append({ text, count, asks: 0, at: now }, this.#epoch);
-    this.#events?.durable(seq);
-    return seq;`,
+    find: '    return last;\n',
+    replace: '    journal.events.durable(last);\n    return last;\n',
     catcher: 'order',
     says: /the start of small:1 comes before/,
   },
   {
     name: 'no sync of the folder of a new segment',
-    file: `${JOURNAL}/log-writer.ts`,
+    file: `${JOURNAL}/log/spare.ts`,
     find: '    await this.#disk.syncFolder(this.#paths.log);\n',
     replace: '',
     catcher: 'order',
@@ -74,7 +72,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'no sync of the folder of the manifest',
-    file: `${JOURNAL}/manifest.ts`,
+    file: `${JOURNAL}/checkpoint/manifest.ts`,
     find: '  await disk.rename(paths.temporaryManifest, paths.manifest);\n  await disk.syncFolder(paths.folder);\n',
     replace: '  await disk.rename(paths.temporaryManifest, paths.manifest);\n',
     catcher: 'order',
@@ -82,7 +80,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'a manifest that is renamed before it is synced',
-    file: `${JOURNAL}/manifest.ts`,
+    file: `${JOURNAL}/checkpoint/manifest.ts`,
     find: '  await file.datasync();\n',
     replace: '',
     catcher: 'order',
@@ -90,7 +88,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'no sync of the parts of a checkpoint',
-    file: `${JOURNAL}/checkpoint.ts`,
+    file: `${JOURNAL}/checkpoint/merge.ts`,
     find: '    await this.#file.datasync();\n',
     replace: '',
     catcher: 'order',
@@ -138,7 +136,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'the wait of a retry is only in memory',
-    file: `${JOURNAL}/codec.ts`,
+    file: `${JOURNAL}/log/codec.ts`,
     find: 'change.id, change.after, change.cause]',
     replace:
       "change.id, change.kind === 'job' ? { ...change.after, notBefore: undefined } : change.after, change.cause]",
@@ -147,7 +145,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'the tries spent are only in memory',
-    file: `${JOURNAL}/codec.ts`,
+    file: `${JOURNAL}/log/codec.ts`,
     find: 'change.id, change.after, change.cause]',
     replace: "change.id, change.kind === 'job' ? { ...change.after, tries: 0 } : change.after, change.cause]",
     catcher: 'killAfterOffer',
@@ -155,16 +153,16 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'keys are only in memory',
-    file: `${JOURNAL}/recover.ts`,
-    find: '  return { manifest, end, fallback };',
+    file: 'src/core/restore.ts',
+    find: '    this.#state.seq = seq;\n',
     replace:
-      '  for (const entry of state.jobs.values()) state.roster.remove(entry);\n  return { manifest, end, fallback };',
+      '    this.#state.seq = seq;\n    for (const entry of this.#state.jobs.values()) this.#state.roster.remove(entry);\n',
     catcher: 'killAfterOffer',
     says: /gets the key k\d while/,
   },
   {
     name: 'a checkpoint lets go of jobs that the history has not got',
-    file: `${JOURNAL}/checkpoint.ts`,
+    file: `${JOURNAL}/checkpoint/merge.ts`,
     find: "if (change.kind !== 'ask') delta.dropEnded(jobOf(change), order.indexedUpTo);",
     replace: "if (change.kind !== 'ask') delta.dropEnded(jobOf(change), Number.POSITIVE_INFINITY);",
     catcher: 'killAfterCheckpoint',
@@ -180,7 +178,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'a torn frame at the end is taken for damage',
-    file: `${JOURNAL}/segments.ts`,
+    file: `${JOURNAL}/log/segments.ts`,
     find: "if (read.is === 'corrupt') throw",
     replace: "if (read.is === 'corrupt' || read.is === 'torn') throw",
     catcher: 'killInFrame',
@@ -226,7 +224,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: 'a failed sync is tried again',
-    file: `${JOURNAL}/log-writer.ts`,
+    file: `${JOURNAL}/log/writer.ts`,
     find: '    await segment.file.datasync();\n',
     replace: '    await segment.file.datasync().catch(() => segment.file.datasync());\n',
     catcher: 'strace',

@@ -1,5 +1,6 @@
 /** Opens a database after a crash, lets everything come to its end, and checks what must hold. */
 import { realEnv } from '../../src/kit/env/real.ts';
+import { openInto } from '../../src/runtime/open-store.ts';
 import { MariaDbStore } from '../../src/stores/mariadb/mariadb.ts';
 import { connector } from '../../src/stores/mariadb/sql.ts';
 import { askAgain } from './ask-again.ts';
@@ -62,7 +63,7 @@ async function checkRepeatable(url: string, now: number): Promise<string[]> {
 async function recoveredHash(url: string, now: number): Promise<string> {
   const state = emptyState();
   const store = new MariaDbStore(realEnv(), { connect: connector(url) });
-  await store.open(state, NO_EVENTS, now);
+  await openInto(state, store, NO_EVENTS, now);
   await store.close();
   return stateHash(state);
 }

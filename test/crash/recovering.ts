@@ -2,10 +2,11 @@
 
 import fs from 'node:fs';
 import { join } from 'node:path';
-import type { StoreEvents } from '../../src/core/ports.ts';
+import type { StoreEvents } from '../../src/core/ports/store.ts';
 import type { JobEntry } from '../../src/core/state/job-entry.ts';
 import { stableHash } from '../../src/kit/hash.ts';
 import { isTerminal } from '../../src/model/states.ts';
+import { openInto } from '../../src/runtime/open-store.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { engineOf } from '../fakes/engine-of.ts';
 import { askAgain } from './ask-again.ts';
@@ -94,7 +95,7 @@ function steady(folders: Folders, startAt: number, see: (operation: Operation) =
 }
 
 export const NO_EVENTS: StoreEvents = {
-  durable: () => true,
+  durable: () => undefined,
   indexed: () => undefined,
   space: () => undefined,
   failed: (error) => {
@@ -113,7 +114,7 @@ async function checkRepeatable(folders: Folders, startAt: number, hash: string):
     await env.run(async () => {
       const options = { pace: 'steady', background: 'inline' } as const;
       const store = buildStore(env, data, options, () => undefined);
-      await store.open(emptyState(), NO_EVENTS, startAt);
+      await openInto(emptyState(), store, NO_EVENTS, startAt);
       await store.close();
     }, LIMIT_MS);
     const again = await recoveredHash(data, startAt);

@@ -3,7 +3,7 @@ import { State } from '../../src/core/state/state.ts';
 import { RealDisk } from '../../src/kit/env/real-disk.ts';
 import { stableHash } from '../../src/kit/hash.ts';
 import { paths } from '../../src/stores/journal/layout.ts';
-import { recover } from '../../src/stores/journal/recover.ts';
+import { recover } from '../fakes/restored.ts';
 
 export const emptyState = (): State => new State({ cancelDeadlineMs: 5000, failureCacheSize: 100 });
 

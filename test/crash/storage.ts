@@ -1,22 +1,25 @@
 /** A stopped data folder as it lies there: who is in it, and whether everything it names can be read. */
+
 import fs from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import type { JobBundle } from '../../src/core/ports.ts';
+import type { JobBundle } from '../../src/core/ports/store.ts';
 import type { State } from '../../src/core/state/state.ts';
 import { stableHash } from '../../src/kit/hash.ts';
 import type { Body, JobRecord } from '../../src/model/records.ts';
-import { SqliteHistory } from '../../src/stores/journal/history-sqlite.ts';
+import type { FileRef } from '../../src/stores/journal/blobs.ts';
+import { SqliteHistory } from '../../src/stores/journal/history/sqlite.ts';
 import { blobName, paths } from '../../src/stores/journal/layout.ts';
 import type { Life, Replayed } from './replay.ts';
 
 /** Reads a body without the store's own reader; undefined where its file is gone. */
 export function readBody(data: string, body: Body): string | undefined {
   if (typeof body === 'string') return body;
-  const path = join(paths(data).blobs, blobName(body.file));
+  const { file, offset, bytes: length, crc } = body as FileRef;
+  const path = join(paths(data).blobs, blobName(file));
   if (!fs.existsSync(path)) return undefined;
-  const bytes = fs.readFileSync(path).subarray(body.offset, body.offset + body.bytes);
-  return bytes.length === body.bytes && crc32(bytes) === body.crc ? bytes.toString('utf8') : undefined;
+  const bytes = fs.readFileSync(path).subarray(offset, offset + length);
+  return bytes.length === length && crc32(bytes) === crc ? bytes.toString('utf8') : undefined;
 }
 
 export function resultReader(data: string): (life: Life) => unknown {

@@ -1,8 +1,9 @@
 /** The tables of a stopped brain as they lie there, read past the store's own reader. */
 import { crc32 } from 'node:zlib';
 import { stableHash } from '../../src/kit/hash.ts';
-import type { BlobRef, Body, Change, JobRecord } from '../../src/model/records.ts';
+import type { Body, Change, JobRecord } from '../../src/model/records.ts';
 import { isOpen, isTerminal } from '../../src/model/states.ts';
+import type { RowRef } from '../../src/stores/mariadb/blobs.ts';
 import { connector, type Sql } from '../../src/stores/mariadb/sql.ts';
 import type { LoggedChange } from './full-log.ts';
 import type { ResultReader } from './invariants.ts';
@@ -125,7 +126,7 @@ function checkRow(tables: Tables, row: JobRow, { uid, job: told, attempts }: Lif
 
 function textOf({ bodies }: Tables, body: Body): string | undefined {
   if (typeof body === 'string') return body;
-  const { file, crc } = body as BlobRef;
+  const { file, crc } = body as RowRef;
   const bytes = bodies.get(file);
   return bytes && crc32(bytes) === crc ? bytes.toString('utf8') : undefined;
 }

@@ -1,7 +1,7 @@
 /** Counts everything the brain does to its disk and every crash point, and kills the process at one of them. */
 import fs from 'node:fs';
 import { armCrashpoints } from '../../src/kit/crashpoint.ts';
-import type { HistoryIndex } from '../../src/stores/journal/history.ts';
+import type { HistoryIndex } from '../../src/stores/journal/history/history.ts';
 import { type Folders, keepSegment } from './folders.ts';
 import type { Operation } from './watched-disk.ts';
 

@@ -9,7 +9,7 @@ import type { Finding, KillAnswer, OfferAnswer } from '../../src/core/attempts/r
 import type { EngineEvent } from '../../src/core/engine/areas.ts';
 import type { Step } from '../../src/core/engine/engine.ts';
 import type { Outcome } from '../../src/core/ports/backend.ts';
-import type { EndedJob } from '../../src/core/ports.ts';
+import type { EndedJob } from '../../src/core/ports/store.ts';
 import { type EngineSettings, POOL_DEFAULTS } from '../../src/core/settings.ts';
 import type { State } from '../../src/core/state/state.ts';
 import type { EngineView } from '../../src/core/turn.ts';
@@ -254,7 +254,6 @@ export function stateText({ state, queue }: EngineView): string {
     counts: state.counts,
     bytes: state.queuedBytes,
     waiting: queue.waiting,
-    blobs: [...state.blobFiles].sort(),
     ended: [...state.ended].map(({ uid }) => uid).sort(),
     open: [...state.open.keys()].sort(),
     newest: [...state.newestFirst()].map(({ uid }) => uid),

@@ -33,11 +33,11 @@ import {
   tokenOf,
 } from '../../src/model/records.ts';
 import { upcast } from '../../src/model/upcast.ts';
-import { mergeCheckpoint } from '../../src/stores/journal/checkpoint.ts';
-import { encodeChange } from '../../src/stores/journal/codec.ts';
-import { encodeFrame } from '../../src/stores/journal/frame.ts';
+import { type Manifest, NO_CHECKPOINT, writeManifest } from '../../src/stores/journal/checkpoint/manifest.ts';
+import { mergeCheckpoint } from '../../src/stores/journal/checkpoint/merge.ts';
 import { type Paths, paths, segmentName } from '../../src/stores/journal/layout.ts';
-import { type Manifest, NO_CHECKPOINT, writeManifest } from '../../src/stores/journal/manifest.ts';
+import { encodeChange } from '../../src/stores/journal/log/codec.ts';
+import { encodeFrame } from '../../src/stores/journal/log/frame.ts';
 import { nested, SPEC } from './engine-kit.ts';
 import { MemoryDisk } from './memory-disk.ts';
 

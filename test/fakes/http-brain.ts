@@ -1,7 +1,7 @@
 /** A brain with its HTTP surface in this process, on a free port: for tests of what goes over the wire. */
 
 import { apiRoutes } from '../../src/api/api.ts';
-import { runtimeSettings, storeOf } from '../../src/app.ts';
+import { runtimeSettings } from '../../src/app.ts';
 import { FunctionBackend, type FunctionBackendOptions } from '../../src/backends/local/functions.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Backend } from '../../src/core/ports/backend.ts';
@@ -9,6 +9,7 @@ import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { MemoryStore } from '../../src/stores/memory/memory.ts';
+import { configuredStore } from '../../src/stores/registry.ts';
 import { Narrator } from '../../src/telemetry/narrator.ts';
 import { observers } from '../../src/telemetry/observers.ts';
 import { Tally } from '../../src/telemetry/tally.ts';
@@ -54,7 +55,9 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
   );
   const { data = 'memory' } = options;
   const isInMemory = data === 'memory' && config.store.kind === 'journal';
-  const store = isInMemory ? new MemoryStore(env.timers) : storeOf(env, config, data, logger);
+  const store = isInMemory
+    ? new MemoryStore(env.timers)
+    : configuredStore(config).open({ env, config, folder: data, logger });
   const tally = new Tally({ algorithm: config.placement.algorithm });
   const orchestrator = new Orchestrator({
     env,

@@ -1,10 +1,11 @@
 /** Opens a data folder on any disk as a brain would, without a brain: the records and what was warned of. */
-import type { StoreEvents } from '../../src/core/ports.ts';
+import type { StoreEvents } from '../../src/core/ports/store.ts';
 import type { State } from '../../src/core/state/state.ts';
 import type { Disk, Env, Timers } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
+import { openInto } from '../../src/runtime/open-store.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
-import { MemoryHistory } from '../../src/stores/journal/history-memory.ts';
+import { MemoryHistory } from '../../src/stores/journal/history/memory.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
 import { NOW, newState } from './folder-maker.ts';
 
@@ -49,7 +50,6 @@ export async function openStore(disk: Disk, folder = '/data'): Promise<Opened> {
   const events: StoreEvents = {
     durable: (seq) => {
       waiting.get(seq)?.();
-      return true;
     },
     indexed: () => undefined,
     space: () => undefined,
@@ -57,7 +57,7 @@ export async function openStore(disk: Disk, folder = '/data'): Promise<Opened> {
       throw error;
     },
   };
-  await store.open(state, events, NOW);
+  await openInto(state, store, events, NOW);
   const durable = (seq: number): Promise<void> => new Promise((resolve) => waiting.set(seq, resolve));
   return { store, state, warnings, durable };
 }

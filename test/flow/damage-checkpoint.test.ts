@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { OrchdError } from '../../src/model/errors.ts';
 import type { Change } from '../../src/model/records.ts';
+import { readManifest } from '../../src/stores/journal/checkpoint/manifest.ts';
 import { paths } from '../../src/stores/journal/layout.ts';
-import { readManifest } from '../../src/stores/journal/manifest.ts';
-import { recover } from '../../src/stores/journal/recover.ts';
-import { stateHash } from '../../src/stores/journal/state-hash.ts';
 import { FolderMaker, JobScript, NOW, newState } from '../fakes/folder-maker.ts';
 import type { MemoryDisk } from '../fakes/memory-disk.ts';
 import { type Opened, openStore } from '../fakes/open-store.ts';
+import { recover, stateHash } from '../fakes/restored.ts';
 
 const PATHS = paths('/data');
 const JOBS = ['a', 'b', 'c', 'd', 'e', 'f'];

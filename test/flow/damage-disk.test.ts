@@ -15,8 +15,9 @@ import {
   type Orchestrator,
 } from '../../src/index.ts';
 import { RealDisk } from '../../src/kit/env/real-disk.ts';
-import type { BlobRef, Body } from '../../src/model/records.ts';
-import { examine } from '../../src/stores/journal/doctor.ts';
+import type { Body } from '../../src/model/records.ts';
+import type { FileRef } from '../../src/stores/journal/blobs.ts';
+import { examine } from '../../src/stores/journal/doctor/doctor.ts';
 import { engineOf } from '../fakes/engine-of.ts';
 import { fill, mountsMissing, mountTmpfs, unmountAll } from '../fakes/mounts.ts';
 
@@ -341,7 +342,7 @@ test('a flipped bit in a result: reading it is refused, and nothing else breaks'
     await brain.wait(id);
     results.set(id, engineOf(brain).state.jobs.get(id)?.job.result);
   }
-  const { file, offset } = results.get(damaged) as BlobRef;
+  const { file, offset } = results.get(damaged) as FileRef;
   assert.equal(file, 1);
   flipBlob(data, offset + 10);
   await assert.rejects(brain.get(damaged), (error: OrchdError) => {

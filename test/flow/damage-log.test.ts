@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { State } from '../../src/core/state/state.ts';
 import { OrchdError } from '../../src/model/errors.ts';
-import { SECTOR_BYTES } from '../../src/stores/journal/frame.ts';
 import { segmentName } from '../../src/stores/journal/layout.ts';
-import { recover } from '../../src/stores/journal/recover.ts';
-import { stateHash } from '../../src/stores/journal/state-hash.ts';
+import { SECTOR_BYTES } from '../../src/stores/journal/log/frame.ts';
 import { change, FolderMaker, JobScript, NOW, newState } from '../fakes/folder-maker.ts';
 import type { MemoryDisk } from '../fakes/memory-disk.ts';
 import { openStore } from '../fakes/open-store.ts';
+import { recover, stateHash } from '../fakes/restored.ts';
 
 interface Log {
   readonly maker: FolderMaker;

@@ -13,7 +13,7 @@ import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
-import { SqliteHistory } from '../../src/stores/journal/history-sqlite.ts';
+import { SqliteHistory } from '../../src/stores/journal/history/sqlite.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
 import { type TestServer, testMariaDb } from '../fakes/mariadb.ts';
 

@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { connector } from '../../src/stores/mariadb/sql.ts';
-import { moveBetween, type Place } from '../../src/stores/moving/between.ts';
+import { migrateBetween, type Place } from '../../src/stores/migration/between.ts';
 import { type TestServer, testMariaDb } from '../fakes/mariadb.ts';
 import { linesOf, orchd } from './cli-process.ts';
 import {
@@ -122,7 +122,7 @@ test('a folder that a brain has left by being killed is moved too', async () => 
   fs.rmSync(join(copy, 'lock'));
   fs.writeFileSync(join(copy, 'lock'), '');
   const url = await server.database();
-  await moveBetween(realEnv(), journal(copy), tables(url), () => undefined);
+  await migrateBetween(realEnv(), journal(copy), tables(url), () => undefined);
   const moved = await lead(tablesOn(url));
   assert.deepEqual(await readAll(moved), all);
   await moved.close();
@@ -208,7 +208,7 @@ async function halfMade(from: Place, to: Place): Promise<void> {
   const cut = (): never => {
     throw new Error('cut short');
   };
-  await assert.rejects(moveBetween(realEnv(), from, to, cut), { message: 'cut short' });
+  await assert.rejects(migrateBetween(realEnv(), from, to, cut), { message: 'cut short' });
 }
 
 describe('a half-made target', () => {
@@ -290,7 +290,7 @@ describe('a half-made target', () => {
       };
       return sql;
     };
-    const moving = moveBetween(realEnv(), journal(path), tables(url, connect), () => undefined);
+    const moving = migrateBetween(realEnv(), journal(path), tables(url, connect), () => undefined);
     await assert.rejects(moving, { code: 'STORE_UNFINISHED', message: /does not hold what .*\(hash/ });
     await assert.rejects(lead(tablesOn(url)), { code: 'STORE_UNFINISHED' });
     await migrated('--from', `journal:${path}`, '--to', url);
@@ -300,7 +300,7 @@ describe('a half-made target', () => {
 test('a node that is started on the source while it is read stops the move', async () => {
   const { path } = await filledJournal();
   const url = await server.database();
-  await moveBetween(realEnv(), journal(path), tables(url), () => undefined);
+  await migrateBetween(realEnv(), journal(path), tables(url), () => undefined);
   const target = folder();
   let intruder: Promise<void> | undefined;
   const intrude = async (): Promise<void> => {
@@ -317,7 +317,7 @@ test('a node that is started on the source while it is read stops the move', asy
     };
     return sql;
   };
-  const moving = moveBetween(realEnv(), tables(url, connect), journal(target), () => undefined);
+  const moving = migrateBetween(realEnv(), tables(url, connect), journal(target), () => undefined);
   await assert.rejects(moving, { code: 'FENCED', message: /was started on .* meanwhile/ });
   await assert.rejects(lead(journalOn(target)), { code: 'STORE_UNFINISHED' });
   await migrated('--from', url, '--to', `journal:${target}`);

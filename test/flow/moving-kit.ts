@@ -3,18 +3,20 @@
 import fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { JobBundle, Store } from '../../src/core/ports.ts';
+import type { JobBundle, Store } from '../../src/core/ports/store.ts';
 import { bundleOf } from '../../src/core/state/job-entry.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import type { BlobRef, Body } from '../../src/model/records.ts';
 import { tokenOf } from '../../src/model/records.ts';
 import { Opened } from '../../src/stores/conformance/opened.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
-import { SqliteHistory } from '../../src/stores/journal/history-sqlite.ts';
+import { SqliteHistory } from '../../src/stores/journal/history/sqlite.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
+import { journalPlace } from '../../src/stores/journal/migration/place.ts';
 import { MariaDbStore } from '../../src/stores/mariadb/mariadb.ts';
+import { tablesPlace } from '../../src/stores/mariadb/migration/place.ts';
 import { connector } from '../../src/stores/mariadb/sql.ts';
-import type { Place } from '../../src/stores/moving/between.ts';
+import type { Place } from '../../src/stores/migration/between.ts';
 
 const YEAR_MS = 365 * 24 * 3600_000;
 const MIB = 2 ** 20;
@@ -36,13 +38,9 @@ export function journalOn(folder: string): JournalStore {
 export const tablesOn = (url: string): MariaDbStore =>
   new MariaDbStore(realEnv(), { connect: connector(url) });
 
-export const journal = (folder: string): Place => ({ is: 'journal', folder });
-export const tables = (url: string, connect = connector(url)): Place => ({
-  is: 'mariadb',
-  connect,
-  label: 'the database of the test',
-  unsafe: false,
-});
+export const journal = journalPlace;
+export const tables = (url: string, connect = connector(url)): Place =>
+  tablesPlace({ connect, label: 'the database of the test', unsafe: false });
 
 /** An engine on the store that leads, as a brain does from its start. */
 export async function lead(store: Store, owner = 'the-owner'): Promise<Opened> {

@@ -3,7 +3,7 @@
 import type { Disk, DiskFile } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { connector, type Sql } from '../../src/stores/mariadb/sql.ts';
-import { moveBetween } from '../../src/stores/moving/between.ts';
+import { migrateBetween } from '../../src/stores/migration/between.ts';
 import { journal, tables } from './moving-kit.ts';
 
 const [from, to, killAt] = process.argv.slice(2) as [string, string, string];
@@ -44,5 +44,5 @@ const counting: Disk = counted(disk, (name, value) =>
 const connect = async (): Promise<Sql> => counted(await connector(to)(), plain);
 const target = to.startsWith('mariadb:') ? tables(to, connect) : journal(to);
 
-await moveBetween({ ...env, disk: counting }, journal(from), target, () => undefined);
+await migrateBetween({ ...env, disk: counting }, journal(from), target, () => undefined);
 console.log(effects);

@@ -2,23 +2,24 @@
  * Snapshot + delta log. Time is virtual, the disk is real, and its book says what was written when.
  * `ORCHD_RECORDS_MIB=1024` makes the last test hold all of its GiB in records, which takes about a minute.
  */
+
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { runtimeSettings } from '../../src/app.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import type { Store } from '../../src/core/ports.ts';
+import type { Store } from '../../src/core/ports/store.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import type { BlobRef, Change } from '../../src/model/records.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { Opened } from '../../src/stores/conformance/opened.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
-import { decodeChanges, encodeChange } from '../../src/stores/journal/codec.ts';
-import { SqliteHistory } from '../../src/stores/journal/history-sqlite.ts';
+import { SqliteHistory } from '../../src/stores/journal/history/sqlite.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
-import { listSegments, readLog } from '../../src/stores/journal/segments.ts';
+import { decodeChanges, encodeChange } from '../../src/stores/journal/log/codec.ts';
+import { listSegments, readLog } from '../../src/stores/journal/log/segments.ts';
 import { ThreadBackground } from '../../src/stores/journal/thread.ts';
 import { tempFolder } from './flow-kit.ts';
 import { bytesWrittenByProcess, type DiskOp, RecordingDisk } from './recording-disk.ts';

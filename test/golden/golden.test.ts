@@ -1,4 +1,5 @@
 /** Folders that an earlier orchd wrote are opened by this one, and folders of a later one are left alone. */
+import type { StoreEvents } from '../../src/core/ports/store.ts';
 import { engineOf } from '../fakes/engine-of.ts';
 import type { Backend } from '../../src/core/ports/backend.ts';
 import assert from 'node:assert/strict';
@@ -7,18 +8,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { crc32 } from 'node:zlib';
-import type { StoreEvents } from '../../src/core/ports.ts';
 import { State } from '../../src/core/state/state.ts';
 import { createOrchestrator } from '../../src/index.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
-import { examine } from '../../src/stores/journal/doctor.ts';
-import { encodeFrame } from '../../src/stores/journal/frame.ts';
+import { examine } from '../../src/stores/journal/doctor/doctor.ts';
+import { encodeFrame } from '../../src/stores/journal/log/frame.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
 import { paths } from '../../src/stores/journal/layout.ts';
-import { type Manifest, readManifest, writeManifest } from '../../src/stores/journal/manifest.ts';
-import { readLog, readWhole } from '../../src/stores/journal/segments.ts';
+import { type Manifest, readManifest, writeManifest } from '../../src/stores/journal/checkpoint/manifest.ts';
+import { readLog, readWhole } from '../../src/stores/journal/log/segments.ts';
 import { ThreadBackground } from '../../src/stores/journal/thread.ts';
+import { openInto } from '../../src/runtime/open-store.ts';
 
 const START = 1_800_000_000_000;
 const YEAR_MS = 365 * 24 * 3600_000;
@@ -60,7 +61,7 @@ const SILENT: Backend = {
 };
 
 const NO_EVENTS: StoreEvents = {
-  durable: () => true,
+  durable: () => undefined,
   indexed: () => undefined,
   space: () => undefined,
   failed: () => undefined,
@@ -151,7 +152,7 @@ const WAIT = { retryAfterMs: 3_540_030 };
 test('version 1: the records are what they were, down to the open attempts', async () => {
   const state = newState();
   const store = storeOf(copyOf('v1'));
-  await store.open(state, NO_EVENTS, NOW);
+  await openInto(state, store, NO_EVENTS, NOW);
   try {
     const open = (id: string) => {
       const attempt = state.jobs.get(id)?.open;
@@ -245,7 +246,7 @@ for (const [what, change] of Object.entries(NEWER)) {
     await change(folder);
     const before = contents(folder);
     for (let tries = 0; tries < 2; tries++) {
-      await assert.rejects(storeOf(folder).open(newState(), NO_EVENTS, NOW), { code: 'STORE_TOO_NEW' });
+      await assert.rejects(openInto(newState(), storeOf(folder), NO_EVENTS, NOW), { code: 'STORE_TOO_NEW' });
       assert.deepEqual(contents(folder), before);
     }
     assert.equal((await examine(env.disk, folder)).salvage, undefined);

@@ -13,7 +13,7 @@ import type { Env } from '../../src/kit/env/env.ts';
 import { errorInfo } from '../../src/model/errors.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
-import { MemoryHistory } from '../../src/stores/journal/history-memory.ts';
+import { MemoryHistory } from '../../src/stores/journal/history/memory.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
 import { FORMAT } from '../../src/stores/journal/layout.ts';
 import { MemoryDisk } from '../fakes/memory-disk.ts';

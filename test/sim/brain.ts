@@ -5,7 +5,7 @@ import type { Env } from '../../src/kit/env/env.ts';
 import { OrchdError } from '../../src/model/errors.ts';
 import { Orchestrator, type RuntimeSettings } from '../../src/runtime/orchestrator.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
-import { MemoryHistory } from '../../src/stores/journal/history-memory.ts';
+import { MemoryHistory } from '../../src/stores/journal/history/memory.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
 import type { FakeExecutor } from '../fakes/executor.ts';
 import { FakeLine } from '../fakes/executor.ts';

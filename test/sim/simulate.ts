@@ -3,9 +3,9 @@
 import type { Engine } from '../../src/core/engine/engine.ts';
 import type { Change } from '../../src/model/records.ts';
 import { isTerminal } from '../../src/model/states.ts';
-import { decodeChanges } from '../../src/stores/journal/codec.ts';
 import { paths } from '../../src/stores/journal/layout.ts';
-import { listSegments, readLog } from '../../src/stores/journal/segments.ts';
+import { decodeChanges } from '../../src/stores/journal/log/codec.ts';
+import { listSegments, readLog } from '../../src/stores/journal/log/segments.ts';
 import { engineOf } from '../fakes/engine-of.ts';
 import { FakeExecutor, type Script } from '../fakes/executor.ts';
 import { SimDisk } from '../fakes/sim-disk.ts';

@@ -1,5 +1,5 @@
 import type { AskRecord } from '../../model/records.ts';
-import type { EndedJob } from '../ports.ts';
+import type { EndedJob } from '../ports/store.ts';
 
 /** A checked request to run a job, before the engine has decided on it. */
 export interface Submission extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'ancestors'> {

@@ -5,7 +5,7 @@ import { errorInfo, OrchdError } from '../../model/errors.ts';
 import { askCancel, redrive, succeed, unclaim } from '../../model/moves.ts';
 import { type Body, tokenOf } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
-import type { EndedJob } from '../ports.ts';
+import type { EndedJob } from '../ports/store.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { cancelJob, endBadly } from './ending.ts';

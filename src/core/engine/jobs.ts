@@ -1,10 +1,11 @@
 /** Jobs: what callers submit, and what people order of them. */
+
 import type { OrchdError } from '../../model/errors.ts';
 import type { JobState } from '../../model/states.ts';
 import type { Submission } from '../admission/submission.ts';
 import { submit } from '../admission/submit.ts';
 import { cancel, type ResolveAs, redriveJob, resolve } from '../attempts/operator-commands.ts';
-import type { EndedJob } from '../ports.ts';
+import type { EndedJob } from '../ports/store.ts';
 import { jobPosition, predictStartMs } from '../scheduling/predict.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { noteArrival, startHints } from '../workers/forecast.ts';

@@ -1,13 +1,11 @@
 /** A job in memory: its records, which follow from changes alone, and what is only remembered about it. */
+
 import type { AskRecord, AttemptRecord, JobRecord } from '../../model/records.ts';
 import type { Reservation } from '../limits/limiter.ts';
-import type { JobBundle } from '../ports.ts';
+import type { JobBundle } from '../ports/store.ts';
 
 /** Why a queued job is not in its lane. */
 export type Parked = 'not_before' | 'session';
-
-/** A job that is turned away busy again and again makes many attempts; only the last ones are worth keeping. */
-export const PAST_ATTEMPTS = 16;
 
 /** The persisted half of a job. Only `State.apply` replaces these fields. */
 export interface JobRecords {

@@ -16,6 +16,7 @@ import {
   type Change,
   type FailureRecord,
   type KeptChange,
+  PAST_ATTEMPTS,
   type SessionRecord,
   scoped,
   tokenOf,
@@ -25,7 +26,7 @@ import type { Commander } from '../../model/worker-wire.ts';
 import { Limiter } from '../limits/limiter.ts';
 import type { StateSettings } from '../settings.ts';
 import { AdmissionOrder } from './admission-order.ts';
-import { JobEntry, PAST_ATTEMPTS, type Parked, type WritableRecords } from './job-entry.ts';
+import { JobEntry, type Parked, type WritableRecords } from './job-entry.ts';
 import { Leases } from './leases.ts';
 import { Pools } from './pools.ts';
 import { Roster } from './roster.ts';
@@ -101,8 +102,6 @@ export class State {
   paused = false;
   /** Payload bytes of the queued jobs. */
   queuedBytes = 0;
-  /** How many jobs in memory name each blob file. */
-  readonly blobFiles = new Map<number, number>();
   readonly #order = new AdmissionOrder((entry) => this.jobs.get(entry.uid) === entry);
   readonly #settings: StateSettings;
   readonly #follower: StateFollower;
@@ -166,7 +165,6 @@ export class State {
     this.jobs.delete(entry.uid);
     this.ended.delete(entry);
     this.counts[entry.job.state]--;
-    this.#countBlobs(entry, -1);
   }
 
   /** Puts a job where its records say that it belongs: into its lane, or parked, and on the right timer. */
@@ -187,7 +185,6 @@ export class State {
     this.jobs.set(entry.uid, entry);
     this.#order.add(entry, this.jobs.size);
     this.counts[entry.job.state]++;
-    this.#countBlobs(entry, 1);
     if (entry.job.state === 'queued') this.queuedBytes += entry.ask.payloadBytes;
     if (entry.open) this.#openAttempt(entry, entry.open, tokenOf(entry.uid, entry.open.n));
     this.#enrol(entry, now);
@@ -209,9 +206,7 @@ export class State {
     if (!entry) return undefined;
     const before = entry.job;
     const records: WritableRecords = entry;
-    this.#countBlobs(entry, -1);
     records.job = after;
-    this.#countBlobs(entry, 1);
     records.seq = this.seq;
     if (before.state !== after.state) this.#countMove(entry, before.state, after.state);
     const wasLive = !isTerminal(before.state);
@@ -228,15 +223,6 @@ export class State {
     }
     this.settle(entry, now);
     return entry;
-  }
-
-  #countBlobs(entry: JobEntry, by: 1 | -1): void {
-    if (typeof entry.ask.payload === 'string' && typeof entry.job.result !== 'object') return;
-    for (const file of blobFiles(entry)) {
-      const count = (this.blobFiles.get(file) ?? 0) + by;
-      if (count === 0) this.blobFiles.delete(file);
-      else this.blobFiles.set(file, count);
-    }
   }
 
   #countMove(entry: JobEntry, from: JobState, to: JobState): void {
@@ -311,14 +297,6 @@ function withAttempt(entry: JobEntry, attempt: AttemptRecord): readonly AttemptR
   if (!past) return [attempt];
   if (past.push(attempt) > PAST_ATTEMPTS) past.shift();
   return past;
-}
-
-function blobFiles(entry: JobEntry): number[] {
-  const files: number[] = [];
-  if (typeof entry.ask.payload !== 'string') files.push(entry.ask.payload.file);
-  const { result } = entry.job;
-  if (result !== undefined && typeof result !== 'string') files.push(result.file);
-  return files;
 }
 
 /** The brain as executors know it. */

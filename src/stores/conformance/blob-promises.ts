@@ -67,6 +67,6 @@ async function throughJson(fixture: StoreFixture): Promise<void> {
 async function notThere(fixture: StoreFixture): Promise<void> {
   const opened = await Opened.on(fixture);
   const ref = await opened.store.putBlob('something');
-  await assert.rejects(opened.store.readBlob({ ...ref, file: ref.file + 1000 }), { code: 'STORE_CORRUPT' });
+  await assert.rejects(opened.store.readBlob(fixture.lost(ref)), { code: 'STORE_CORRUPT' });
   await opened.close();
 }

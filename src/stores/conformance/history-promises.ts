@@ -1,7 +1,7 @@
 /** Ended jobs: handed over to the history, found there, and purged. */
 
 import assert from 'node:assert/strict';
-import type { HistoryQuery } from '../../core/ports.ts';
+import type { HistoryQuery } from '../../core/ports/store.ts';
 import { bundleOf } from '../../core/state/job-entry.ts';
 import { NOW, Opened, reopen, type StoreFixture } from './opened.ts';
 import type { Promised } from './promises.ts';

@@ -4,12 +4,12 @@ import assert from 'node:assert/strict';
 import type { Submission } from '../../core/admission/submission.ts';
 import type { EngineEvent } from '../../core/engine/areas.ts';
 import { Engine, type Step } from '../../core/engine/engine.ts';
-import type { Seq, Store } from '../../core/ports.ts';
+import type { Seq, Store } from '../../core/ports/store.ts';
 import { type EngineSettings, POOL_DEFAULTS } from '../../core/settings.ts';
-import type { JobEntry } from '../../core/state/job-entry.ts';
-import { bundleOf } from '../../core/state/job-entry.ts';
+import { bundleOf, type JobEntry } from '../../core/state/job-entry.ts';
 import { type JobSpec, type SpecDefaults, specOf } from '../../model/job-spec.ts';
-import { tokenOf } from '../../model/records.ts';
+import { type BlobRef, tokenOf } from '../../model/records.ts';
+import { openInto } from '../../runtime/open-store.ts';
 
 /** What a store is tested on: everything that differs from store to store. */
 export interface StoreFixture {
@@ -19,6 +19,8 @@ export interface StoreFixture {
   hold(): () => void;
   /** From now on no write succeeds. */
   breakWrites(): Promise<void>;
+  /** A reference like this one, to a blob that is not there. */
+  lost(ref: BlobRef): BlobRef;
   /** Lets everything happen that is already waiting to happen. */
   turns(count: number): Promise<void>;
   /** Fails where a promise is never kept, instead of waiting for ever. */
@@ -80,9 +82,9 @@ export class Opened {
 
   async open(): Promise<void> {
     const { state } = this.engine;
-    this.committedAt = await this.store.open(state, this.#events(), this.now);
+    this.committedAt = (await openInto(state, this.store, this.#events(), this.now)).at;
     this.durable = state.seq;
-    for (const entry of state.ended) this.#offer(entry);
+    this.#offer(state.seq);
   }
 
   /** One step; its changes go to the store. */
@@ -149,10 +151,8 @@ export class Opened {
       durable: (seq: Seq) => {
         this.durable = seq;
         this.durables.push(seq);
-        if (this.offers)
-          for (const entry of this.engine.state.ended) if (entry.seq <= seq) this.#offer(entry);
+        if (this.offers) this.#offer(seq);
         this.#changed();
-        return this.offers;
       },
       indexed: (jobs: readonly { uid: string; seq: Seq }[]) => {
         for (const { uid, seq } of jobs) this.indexed.set(uid, seq);
@@ -167,10 +167,13 @@ export class Opened {
     };
   }
 
-  #offer(entry: JobEntry): void {
-    if (this.#offered.get(entry.uid) === entry.seq) return;
-    this.#offered.set(entry.uid, entry.seq);
-    this.store.index(bundleOf(entry));
+  /** Hands over what has ended by a change, each end once. */
+  #offer(upTo: Seq): void {
+    const ended = [...this.engine.state.ended].filter(
+      ({ uid, seq }) => seq <= upTo && this.#offered.get(uid) !== seq,
+    );
+    for (const { uid, seq } of ended) this.#offered.set(uid, seq);
+    this.store.index(ended.map(bundleOf), upTo);
   }
 
   #changed(): void {

@@ -1,6 +1,5 @@
 /**
- * What every store promises, shown on one after another. A store that is added comes with a fixture in
- * stores.test.ts; differences that are allowed are capability data of the store.
+ * What every store promises, shown on one after another. A store that is added comes with a harness.ts; differences that are allowed are capability data of the store.
  */
 import { describe, test } from 'node:test';
 import type { EngineSettings } from '../../core/settings.ts';

@@ -2,12 +2,12 @@
  * The work that must not hold up the event loop: merging checkpoints and writing the history. It runs on a
  * thread of its own, or inline where every disk call must be seen in order (simulation, crash tests).
  */
-import type { HistoryReads, PurgeResult } from '../../core/ports.ts';
+import type { HistoryReads, PurgeResult } from '../../core/ports/store.ts';
 import type { Disk } from '../../kit/env/env.ts';
-import { type MergeOrder, mergeCheckpoint } from './checkpoint.ts';
-import type { HistoryIndex, HistoryOpened } from './history.ts';
+import type { Manifest } from './checkpoint/manifest.ts';
+import { type MergeOrder, mergeCheckpoint } from './checkpoint/merge.ts';
+import type { HistoryIndex, HistoryOpened } from './history/history.ts';
 import type { Paths } from './layout.ts';
-import type { Manifest } from './manifest.ts';
 
 export interface Background {
   open(): Promise<HistoryOpened>;

@@ -6,18 +6,29 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { Clock, Disk, DiskFile, Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { BlobRef } from '../../model/records.ts';
+import type { BlobRef, Body } from '../../model/records.ts';
+import { isFull } from '../disk-failure.ts';
 import { blobName, blobNumber } from './layout.ts';
-import { isFull } from './log-writer.ts';
 
 const MAX_FILE_BYTES = 64 * 2 ** 20;
 /** No submission takes this long from its body to its record. */
 const YOUNG_MS = 600_000;
 const MAX_PENDING_BYTES = 64 * 2 ** 20;
 
+/** Where a body lies. */
+export interface FileRef extends BlobRef {
+  readonly file: number;
+  readonly offset: number;
+  readonly crc: number;
+}
+
+/** The blob file that a body is in; none where it travels inside its record. */
+export const fileOf = (body: Body | undefined): number | undefined =>
+  typeof body === 'object' ? (body as FileRef).file : undefined;
+
 interface PendingBlob {
   readonly bytes: Buffer;
-  readonly done: (ref: BlobRef) => void;
+  readonly done: (ref: FileRef) => void;
   readonly fail: (error: Error) => void;
 }
 
@@ -62,7 +73,7 @@ export class Blobs {
     return file >= current || (written !== undefined && this.#clock.monotonic() - written < YOUNG_MS);
   }
 
-  put(text: string): Promise<BlobRef> {
+  put(text: string): Promise<FileRef> {
     if (this.#failure) {
       return Promise.reject(new OrchdError('STORE_FAILED', undefined, {}, { cause: this.#failure }));
     }
@@ -79,7 +90,8 @@ export class Blobs {
     });
   }
 
-  async read(ref: BlobRef): Promise<string> {
+  async read(blob: BlobRef): Promise<string> {
+    const ref = blob as FileRef;
     const bytes = await this.#readBytes(ref);
     if (!bytes || bytes.length !== ref.bytes || crc32(bytes) !== ref.crc) {
       const position = `blobs/${blobName(ref.file)}:${ref.offset}`;
@@ -108,7 +120,7 @@ export class Blobs {
   }
 
   /** Opened for each read: bodies are read once or twice in their life, and open files are scarce. */
-  async #readBytes(ref: BlobRef): Promise<Buffer | undefined> {
+  async #readBytes(ref: FileRef): Promise<Buffer | undefined> {
     const path = join(this.#folder, blobName(ref.file));
     if (!(await this.#disk.stat(path))) return undefined;
     const file = await this.#disk.open(path, 'read');
@@ -126,7 +138,7 @@ export class Blobs {
       try {
         const refs = await this.#writeBatch(batch);
         batch.forEach((blob, at) => {
-          blob.done(refs[at] as BlobRef);
+          blob.done(refs[at] as FileRef);
         });
       } catch (error) {
         const known = this.#judge(error as Error);
@@ -145,7 +157,7 @@ export class Blobs {
     return new OrchdError('STORE_FAILED', undefined, {}, { cause: error });
   }
 
-  async #writeBatch(batch: readonly PendingBlob[]): Promise<BlobRef[]> {
+  async #writeBatch(batch: readonly PendingBlob[]): Promise<FileRef[]> {
     if (!this.#file || this.#size >= MAX_FILE_BYTES) await this.#nextFile();
     const file = this.#file as DiskFile;
     const start = this.#size;

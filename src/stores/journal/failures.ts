@@ -1,7 +1,7 @@
 /** Makes a clear refusal of whatever went wrong with a folder. */
 import { diskErrorCode } from '../../kit/env/env.ts';
 import { type ErrorCode, OrchdError } from '../../model/errors.ts';
-import { isFull } from './log-writer.ts';
+import { isFull } from '../disk-failure.ts';
 
 const BY_DISK_CODE: Record<string, ErrorCode> = {
   EACCES: 'STORE_UNWRITABLE',
@@ -15,14 +15,6 @@ const BY_DISK_CODE: Record<string, ErrorCode> = {
   EDQUOT: 'STORE_FULL',
   EIO: 'STORE_FAILED',
 };
-
-/** What went wrong while an open store was written. */
-export function diskFailure(thrown: unknown, what: string): Error {
-  if (thrown instanceof OrchdError) return thrown;
-  const error = thrown as Error;
-  const code = isFull(error) ? 'STORE_FULL' : 'STORE_FAILED';
-  return new OrchdError(code, `${what} (${diskErrorCode(error) ?? error.message})`, {}, { cause: error });
-}
 
 export function openFailure(thrown: unknown): Error {
   if (thrown instanceof OrchdError) return thrown;

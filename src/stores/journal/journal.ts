@@ -1,7 +1,7 @@
 /**
  * The embedded store: a log with group commit, checkpoints, blobs and a history index, in one folder.
  *
- * J1  A sequence is reported durable only after the fdatasync that covers it (log-writer W1).
+ * J1  A sequence is reported durable only after the fdatasync that covers it (log/writer W1).
  * J2  What recovery read is synced before anyone acts on it.
  * J3  A segment or part is removed only when two checkpoint generations and the history no longer need it.
  */
@@ -11,27 +11,28 @@ import type {
   HistoryReads,
   JobBundle,
   PurgeResult,
+  Recovered,
+  Recovery,
   Seq,
   Store,
   StoreCapabilities,
   StoreEvents,
-} from '../../core/ports.ts';
-import { bundleOf } from '../../core/state/job-entry.ts';
-import type { State } from '../../core/state/state.ts';
-import { crashpoint } from '../../kit/crashpoint.ts';
-import type { Cancel, Env } from '../../kit/env/env.ts';
+} from '../../core/ports/store.ts';
+import type { Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef, Change } from '../../model/records.ts';
 import type { Background } from './background.ts';
+import { BlobUse } from './blob-use.ts';
 import { Blobs } from './blobs.ts';
-import { encodeChange } from './codec.ts';
-import { diskFailure, openFailure } from './failures.ts';
-import { historyRow } from './history.ts';
+import { Checkpoints } from './checkpoint/checkpoints.ts';
+import { openFailure } from './failures.ts';
+import { Indexer } from './history/indexer.ts';
+import { rebuildHistory } from './history/rebuild.ts';
 import { type Paths, paths } from './layout.ts';
-import { isFull, LOG_LIMITS, type LogLimits, LogWriter } from './log-writer.ts';
-import { type Manifest, NO_CHECKPOINT, writeManifest } from './manifest.ts';
-import { endedInLog, recover, settleTail } from './recover.ts';
-import { dropBlobFiles, dropOldFiles, type RetentionLimits } from './retention.ts';
+import { encodeChange } from './log/codec.ts';
+import { LOG_LIMITS, type LogLimits, LogWriter } from './log/writer.ts';
+import { recover, settleTail } from './recover.ts';
+import { BlobRetention, type RetentionLimits } from './retention.ts';
 import { refuseUnfinished } from './unfinished.ts';
 
 export interface JournalOptions extends RetentionLimits {
@@ -43,19 +44,26 @@ export interface JournalOptions extends RetentionLimits {
   readonly onWarning?: (message: string) => void;
 }
 
-/** Below this much log a checkpoint is not worth its writes. */
-const MIN_CHECKPOINT_LOG_BYTES = 2 ** 20;
-/** Ended jobs that may wait for the history before new work is refused. */
-const MAX_UNINDEXED = 200_000;
-/** Jobs handed to the history at a time, and how long they may gather: each batch costs the disk a sync. */
-const INDEX_BATCH = 5000;
-const INDEX_PAUSE_MS = 250;
-
-interface Unindexed {
-  readonly uid: string;
-  readonly seq: Seq;
-  readonly row: string;
+interface Lock {
+  release(): Promise<void>;
 }
+
+/** What there is only while the folder is held. */
+interface OpenJournal {
+  readonly lock: Lock;
+  readonly events: StoreEvents;
+  readonly writer: LogWriter;
+  readonly indexer: Indexer;
+  readonly checkpoints: Checkpoints;
+  readonly blobUse: BlobUse;
+  readonly blobFiles: BlobRetention;
+  epoch: number;
+}
+
+type Phase =
+  | { readonly is: 'new' }
+  | { readonly is: 'open'; readonly journal: OpenJournal }
+  | { readonly is: 'closed'; readonly done: Promise<void> };
 
 export class JournalStore implements Store {
   readonly capabilities: StoreCapabilities = { secondOpener: 'exclusive' };
@@ -64,29 +72,13 @@ export class JournalStore implements Store {
   readonly #paths: Paths;
   readonly #background: Background;
   readonly #blobs: Blobs;
-  #state: State | undefined;
-  #events: StoreEvents | undefined;
-  #writer: LogWriter | undefined;
-  #lock: { release(): Promise<void> } | undefined;
-  #manifest: Manifest = NO_CHECKPOINT;
-  #currentIsGood = true;
-  #epoch = 0;
-  #unindexed: Unindexed[] = [];
-  #indexing: Promise<void> | undefined;
-  #indexTimer: Cancel | undefined;
-  /** Every job that ended up to here was offered to the history; up to there it has them. */
-  #offeredUpTo = 0;
-  #indexedUpTo = 0;
-  #checkpointing: Promise<void> | undefined;
-  #timer: Cancel | undefined;
-  #unusedBlobFiles: ReadonlySet<number> = new Set();
-  #closed = false;
+  #phase: Phase = { is: 'new' };
 
   constructor(env: Env, options: JournalOptions) {
     this.#env = env;
     this.#options = options;
     this.#paths = paths(options.folder);
-    this.#blobs = new Blobs(env, this.#paths.blobs, (error) => this.#events?.failed(error));
+    this.#blobs = new Blobs(env, this.#paths.blobs, (error) => this.#opened?.events.failed(error));
     this.#background = options.background(this.#paths);
   }
 
@@ -95,16 +87,19 @@ export class JournalStore implements Store {
   }
 
   get overloaded(): boolean {
-    return (this.#writer?.overloaded ?? false) || this.#unindexed.length > MAX_UNINDEXED;
+    const journal = this.#opened;
+    return journal !== undefined && (journal.writer.overloaded || journal.indexer.overloaded);
   }
 
-  async open(state: State, events: StoreEvents, now: number): Promise<number> {
-    this.#state = state;
-    this.#events = events;
+  async open(events: StoreEvents, now: number, into: Recovery): Promise<Recovered> {
+    let lock: Lock | undefined;
     try {
-      return await this.#open(state, events, now);
+      await this.#makeFolders();
+      lock = await this.#env.disk.lock(this.#paths.lock);
+      if (!lock) throw new OrchdError('STORE_LOCKED', `another process holds ${this.#paths.folder}`);
+      return await this.#open(lock, events, now, into);
     } catch (error) {
-      await this.#release();
+      await this.#release(lock);
       throw openFailure(error);
     }
   }
@@ -115,15 +110,20 @@ export class JournalStore implements Store {
   }
 
   append(changes: readonly Change[], now: number): Seq {
+    const journal = this.#journal();
     let text = '';
     let asks = 0;
     for (const change of changes) {
       text += encodeChange(change);
       if (change.kind === 'ask' && change.after?.spec.priority === 'batch') asks++;
-      if (change.kind === 'brain' && change.after) this.#epoch = change.after.epoch;
+      if (change.kind === 'brain' && change.after) journal.epoch = change.after.epoch;
     }
     const count = changes.length;
-    return this.#log().append({ text, count, asks: asks === count ? asks : 0, at: now }, this.#epoch);
+    const unit = { text, count, asks: asks === count ? asks : 0, at: now };
+    const last = journal.writer.append(unit, journal.epoch);
+    let seq = last - count;
+    for (const change of changes) journal.blobUse.changed(change, ++seq);
+    return last;
   }
 
   putBlob(text: string): Promise<BlobRef> {
@@ -134,8 +134,9 @@ export class JournalStore implements Store {
     return this.#blobs.read(ref);
   }
 
-  index(bundle: JobBundle): void {
-    this.#unindexed.push({ uid: bundle.uid, seq: bundle.seq, row: historyRow(bundle) });
+  /** While it closes the last flush still brings ends: the next opening finds them. */
+  index(ended: readonly JobBundle[], upTo: Seq): void {
+    this.#opened?.indexer.add(ended, upTo);
   }
 
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
@@ -143,65 +144,61 @@ export class JournalStore implements Store {
   }
 
   async purge(endedBefore: number, limit: number): Promise<void> {
+    const { blobFiles } = this.#journal();
     await this.#background.purge(endedBefore, limit);
-    this.#unusedBlobFiles = await dropBlobFiles(
-      this.#blobs,
-      this.#background,
-      this.#state as State,
-      this.#unusedBlobFiles,
-    );
+    await blobFiles.sweep();
   }
 
-  checkpoint(): Promise<void> {
-    this.#checkpointing ??= this.#checkpoint()
-      .catch((error: Error) => {
-        throw diskFailure(error, 'no checkpoint could be written');
-      })
-      .finally(() => {
-        this.#checkpointing = undefined;
-      });
-    return this.#checkpointing;
+  async checkpoint(): Promise<void> {
+    await this.#journal().checkpoints.make();
   }
 
-  async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
-    this.#timer?.();
-    this.#indexTimer?.();
-    await this.#checkpointing?.catch(() => undefined);
-    await this.#writer?.close();
-    await this.#indexing;
-    await this.#release();
+  close(): Promise<void> {
+    if (this.#phase.is === 'closed') return this.#phase.done;
+    const done = this.#close(this.#opened);
+    this.#phase = { is: 'closed', done };
+    return done;
   }
 
-  async #open(state: State, events: StoreEvents, now: number): Promise<number> {
-    const { disk } = this.#env;
-    await this.#makeFolders();
-    this.#lock = await disk.lock(this.#paths.lock);
-    if (!this.#lock) throw new OrchdError('STORE_LOCKED', `another process holds ${this.#paths.folder}`);
+  async #open(lock: Lock, events: StoreEvents, now: number, into: Recovery): Promise<Recovered> {
+    const { disk, timers } = this.#env;
     await refuseUnfinished(disk, this.#paths);
-    const { manifest, end, fallback } = await recover(disk, this.#paths, state, now);
-    this.#currentIsGood = fallback === undefined;
+    const blobUse = new BlobUse();
+    const { manifest, end, fallback } = await recover(disk, this.#paths, watched(into, blobUse));
     if (fallback) this.#options.onWarning?.(`the newest checkpoint was not used: ${fallback}`);
     await settleTail(disk, this.#paths, end);
-    this.#manifest = manifest;
-    this.#epoch = end.epoch;
     await this.#blobs.open();
-    await this.#openHistory(state, now, end.nextSeq - 1);
-    this.#writer = new LogWriter(
-      this.#env,
-      this.#paths,
-      {
-        durable: (seq) => this.#onDurable(seq, events),
-        space: (full) => events.space(full),
-        failed: (error) => events.failed(error),
+    const seq = end.nextSeq - 1;
+    const indexedUpTo = await this.#openHistory(now, seq);
+    blobUse.opened(indexedUpTo);
+    const indexer = new Indexer(timers, this.#background, indexedUpTo, {
+      indexed: (jobs) => {
+        blobUse.indexed(jobs);
+        events.indexed(jobs);
       },
-      end,
-      this.#options.limits ?? LOG_LIMITS,
-    );
-    await this.#writer.open();
-    this.#scheduleCheckpoint();
-    return Math.max(manifest.at, end.at);
+      failed: (error) => events.failed(error),
+    });
+    const limits = this.#options.limits ?? LOG_LIMITS;
+    const writer = await LogWriter.open({ env: this.#env, paths: this.#paths, events, end, limits });
+    const base = { manifest, isNewest: fallback === undefined };
+    const checkpoints = new Checkpoints(this.#checkpointParts(writer, indexer), base);
+    const blobFiles = new BlobRetention(this.#blobs, this.#background, blobUse);
+    const journal = { lock, events, writer, indexer, checkpoints, blobUse, blobFiles, epoch: end.epoch };
+    this.#phase = { is: 'open', journal };
+    return { seq, at: Math.max(manifest.at, end.at), indexedUpTo };
+  }
+
+  #checkpointParts(writer: LogWriter, indexer: Indexer) {
+    return {
+      env: this.#env,
+      paths: this.#paths,
+      background: this.#background,
+      writer,
+      indexer,
+      limits: this.#options,
+      intervalMs: this.#options.checkpointIntervalMs,
+      onWarning: this.#options.onWarning,
+    };
   }
 
   async #makeFolders(): Promise<void> {
@@ -213,113 +210,51 @@ export class JournalStore implements Store {
     await disk.syncFolder(dirname(folder));
   }
 
-  async #openHistory(state: State, now: number, lastSeq: number): Promise<void> {
+  /** Returns the change up to which the history has all ended jobs. */
+  async #openHistory(now: number, lastSeq: Seq): Promise<Seq> {
     const { watermark, fresh } = await this.#background.open();
-    this.#indexedUpTo = Math.min(watermark, lastSeq);
-    // A new folder has nothing to index; saying so keeps the next opening from looking for it.
-    if (fresh && lastSeq === 0) await this.#background.index('', 0);
-    else if (fresh) await this.#rebuildHistory(state, now, lastSeq);
-    this.#offeredUpTo = this.#indexedUpTo;
-    for (const entry of [...state.ended]) if (entry.seq <= this.#indexedUpTo) state.forget(entry);
-  }
-
-  async #rebuildHistory(state: State, now: number, lastSeq: number): Promise<void> {
-    const keptSince = now - this.#options.historyMs;
-    await endedInLog(this.#env.disk, this.#paths, async (bundles) => {
-      const kept = bundles.filter(({ uid, job }) => (job.endedAt ?? 0) >= keptSince && !isLive(state, uid));
-      await this.#background.index(kept.map(historyRow).join(''), 0);
-    });
-    const ended = [...state.ended].map((entry) => historyRow(bundleOf(entry)));
-    await this.#background.index(ended.join(''), lastSeq);
-    this.#indexedUpTo = lastSeq;
-  }
-
-  #onDurable(seq: Seq, events: StoreEvents): void {
-    if (events.durable(seq)) this.#offeredUpTo = seq;
-    if (this.#unindexed.length > 0) this.#startIndexing();
-  }
-
-  #startIndexing(): void {
-    if (this.#indexTimer || this.#indexing || this.#closed) return;
-    this.#indexTimer = this.#env.timers.after(INDEX_PAUSE_MS, () => {
-      this.#indexTimer = undefined;
-      this.#indexing = this.#indexAll().then(
-        () => {
-          this.#indexing = undefined;
-          if (this.#unindexed.length > 0) this.#startIndexing();
-        },
-        (error: Error) => this.#events?.failed(error),
-      );
-    });
-  }
-
-  async #indexAll(): Promise<void> {
-    while (this.#unindexed.length > 0 && !this.#closed) {
-      const batch = this.#unindexed.slice(0, INDEX_BATCH);
-      this.#unindexed = this.#unindexed.slice(batch.length);
-      // Only when nothing is left over does the index hold everything that was offered.
-      const watermark = this.#unindexed.length === 0 ? this.#offeredUpTo : this.#indexedUpTo;
-      try {
-        await this.#background.index(batch.map(({ row }) => row).join(''), watermark);
-      } catch (error) {
-        if (!isFull(error)) throw error;
-        // They stay in memory, which is where they are; the next batch tries again.
-        this.#unindexed = [...batch, ...this.#unindexed];
-        return;
-      }
-      this.#indexedUpTo = watermark;
-      if (!this.#closed) this.#events?.indexed(batch);
+    if (!fresh) return Math.min(watermark, lastSeq);
+    if (lastSeq > 0) {
+      const keptSince = now - this.#options.historyMs;
+      return rebuildHistory(this.#env.disk, this.#paths, this.#background, keptSince);
     }
+    // A new folder has nothing to index; saying so keeps the next opening from looking for it.
+    await this.#background.index('', 0);
+    return 0;
   }
 
-  async #checkpoint(): Promise<void> {
-    const upTo = await this.#log().roll();
-    if (upTo === this.#manifest.seq) return;
-    crashpoint('checkpoint:after-roll');
-    await this.#noteIndexed();
-    const order = { base: this.#manifest, upTo, indexedUpTo: this.#indexedUpTo, at: this.#env.clock.now() };
-    const manifest = await this.#background.merge(order);
-    crashpoint('checkpoint:after-merge');
-    const previous = this.#manifest;
-    await writeManifest(this.#env.disk, this.#paths, manifest, this.#currentIsGood);
-    this.#currentIsGood = true;
-    this.#manifest = manifest;
-    crashpoint('checkpoint:after-manifest');
-    await dropOldFiles(this.#env, this.#paths, [previous, manifest], this.#indexedUpTo, this.#options);
+  get #opened(): OpenJournal | undefined {
+    return this.#phase.is === 'open' ? this.#phase.journal : undefined;
   }
 
-  /** Where no ended job waits for the history it has them all: unsaid, nothing of the log could ever go. */
-  async #noteIndexed(): Promise<void> {
-    const upTo = this.#offeredUpTo;
-    if (this.#unindexed.length > 0 || this.#indexing || upTo <= this.#indexedUpTo) return;
-    await this.#background.index('', upTo);
-    this.#indexedUpTo = Math.max(this.#indexedUpTo, upTo);
+  #journal(): OpenJournal {
+    const journal = this.#opened;
+    if (!journal) throw new OrchdError('STORE_FAILED', 'the store is not open');
+    return journal;
   }
 
-  #scheduleCheckpoint(): void {
-    this.#timer = this.#env.timers.after(this.#options.checkpointIntervalMs, () => {
-      this.#scheduleCheckpoint();
-      const last = this.#manifest.parts.reduce((sum, part) => sum + part.bytes, 0);
-      if (this.#log().logBytes < Math.max(MIN_CHECKPOINT_LOG_BYTES, last / 2)) return;
-      // A checkpoint that cannot be written costs nothing but a longer log; the log itself reports a bad disk.
-      this.checkpoint().catch((error: Error) => this.#options.onWarning?.(`no checkpoint: ${error.message}`));
-    });
+  async #close(journal: OpenJournal | undefined): Promise<void> {
+    await Promise.all([journal?.indexer.close(), journal?.checkpoints.close()]);
+    await journal?.writer.close();
+    await this.#release(journal?.lock);
   }
 
-  #log(): LogWriter {
-    if (!this.#writer) throw new OrchdError('STORE_FAILED', 'the store is not open');
-    return this.#writer;
-  }
-
-  async #release(): Promise<void> {
+  async #release(lock: Lock | undefined): Promise<void> {
     await this.#background.close();
     await this.#blobs.close();
-    await this.#lock?.release();
-    this.#lock = undefined;
+    await lock?.release();
   }
 }
 
-function isLive(state: State, uid: string): boolean {
-  const entry = state.jobs.get(uid);
-  return entry !== undefined && !state.ended.has(entry);
-}
+/** Everything that is handed on counts for the blob files too. */
+const watched = (into: Recovery, use: BlobUse): Recovery => ({
+  job: (bundle) => {
+    use.recovered(bundle);
+    into.job(bundle);
+  },
+  record: (record) => into.record(record),
+  change: (change, seq) => {
+    use.changed(change, seq);
+    into.change(change, seq);
+  },
+});

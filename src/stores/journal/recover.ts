@@ -1,52 +1,58 @@
 /**
- * Rebuilds the state from a data folder: the newest checkpoint that is whole, then the log behind it.
+ * Reads what a data folder holds: the newest checkpoint that is whole, then the log behind it.
  */
+
 import { join } from 'node:path';
-import type { JobBundle } from '../../core/ports.ts';
-import { JobEntry, type WritableRecords } from '../../core/state/job-entry.ts';
-import type { State } from '../../core/state/state.ts';
+import type { Recovery } from '../../core/ports/store.ts';
 import type { Disk } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { BrainRecord, Change, FailureRecord, LeaseRecord } from '../../model/records.ts';
-import { isOpen } from '../../model/states.ts';
-import { upcast } from '../../model/upcast.ts';
-import { isEnded, type KeptRecord, linesOf, readBundle, readKept, readLine } from './bundle-line.ts';
-import { readPart } from './checkpoint.ts';
-import { decodeChanges } from './codec.ts';
-import { Delta } from './delta.ts';
+import type { Change } from '../../model/records.ts';
+import { Records } from '../records.ts';
+import { type Contents, readLines } from './checkpoint/line.ts';
+import { type Manifest, NO_CHECKPOINT, readManifest } from './checkpoint/manifest.ts';
+import { readPart } from './checkpoint/merge.ts';
 import type { Paths } from './layout.ts';
-import { type Manifest, NO_CHECKPOINT, readManifest } from './manifest.ts';
-import { corruptAt, type LogEnd, type LogFrame, listSegments, readLog } from './segments.ts';
+import { decodeChanges } from './log/codec.ts';
+import { corruptAt, type LogEnd, type LogFrame, readLog } from './log/segments.ts';
 
-export interface Recovered {
+/** What was read, and where the log goes on. */
+export interface ReadFolder {
   readonly manifest: Manifest;
   readonly end: LogEnd;
   /** Set where the newest checkpoint was damaged and the one before it was used. */
   readonly fallback: string | undefined;
 }
 
-interface Loaded {
-  readonly bundles: JobBundle[];
-  readonly failures: [string, FailureRecord][];
-  readonly leases: [string, LeaseRecord][];
-  readonly kept: KeptRecord[];
-  brain: BrainRecord | undefined;
-}
-
-export async function recover(disk: Disk, paths: Paths, state: State, now: number): Promise<Recovered> {
-  const { manifest, loaded, fallback } = await loadCheckpoint(disk, paths);
-  restore(state, manifest, loaded, now);
+export async function recover(disk: Disk, paths: Paths, into: Recovery): Promise<ReadFolder> {
+  const { manifest, fallback } = await recoverCheckpoint(disk, paths, into);
   const start = { nextSeq: manifest.seq + 1, chain: manifest.seq === 0 ? 0 : manifest.chain };
-  const applyFrame = (frame: LogFrame): void => {
-    for (const change of changesOf(frame)) state.apply(change, now);
+  const takeFrame = (frame: LogFrame): void => {
+    let seq = frame.header.firstSeq;
+    for (const change of changesOf(frame)) into.change(change, seq++);
   };
-  const end = await readLog(disk, paths.log, start, applyFrame);
+  const end = await readLog(disk, paths.log, start, takeFrame);
   if (!end.segment && manifest.seq > 0) {
     throw new OrchdError('STORE_CORRUPT', `the log after change ${manifest.seq} is missing`, {
       position: 'log:0',
     });
   }
   return { manifest, end, fallback };
+}
+
+/** Apart from the rest, so that nothing of what was read is kept for longer than it takes to hand it on. */
+async function recoverCheckpoint(disk: Disk, paths: Paths, into: Recovery): Promise<Omit<ReadFolder, 'end'>> {
+  const { manifest, loaded, fallback } = await loadCheckpoint(disk, paths);
+  for (const bundle of loaded.bundles) into.job(bundle);
+  for (const record of loaded.records) into.record(record);
+  return { manifest, fallback };
+}
+
+/** All records of a folder, for those who want nothing else of it. */
+export async function readRecords(disk: Disk, paths: Paths): Promise<ReadFolder & { records: Records }> {
+  const records = new Records();
+  const read = await recover(disk, paths, records);
+  records.seq = read.end.nextSeq - 1;
+  return { ...read, records };
 }
 
 /** A change that cannot be understood is named by its place. */
@@ -62,7 +68,7 @@ function changesOf({ header, payload, segment, position }: LogFrame): Change[] {
 async function loadCheckpoint(
   disk: Disk,
   paths: Paths,
-): Promise<{ manifest: Manifest; loaded: Loaded; fallback: string | undefined }> {
+): Promise<{ manifest: Manifest; loaded: Contents; fallback: string | undefined }> {
   let damage: OrchdError | undefined;
   for (const path of [paths.manifest, paths.previousManifest]) {
     try {
@@ -80,45 +86,14 @@ async function loadCheckpoint(
     }
   }
   if (damage) throw damage;
-  return {
-    manifest: NO_CHECKPOINT,
-    loaded: { bundles: [], failures: [], leases: [], kept: [], brain: undefined },
-    fallback: undefined,
-  };
+  return { manifest: NO_CHECKPOINT, loaded: { bundles: [], records: [] }, fallback: undefined };
 }
 
-async function loadParts(disk: Disk, paths: Paths, manifest: Manifest): Promise<Loaded> {
-  const loaded: Loaded = { bundles: [], failures: [], leases: [], kept: [], brain: undefined };
-  for (const part of manifest.parts) {
-    for (const text of linesOf(await readPart(disk, paths, part))) {
-      const line = readLine(text);
-      if (line.tag === 'F') loaded.failures.push([line.id, upcast('failure', JSON.parse(line.json))]);
-      else if (line.tag === 'H') loaded.leases.push([line.id, upcast('lease', JSON.parse(line.json))]);
-      else if (line.tag === 'K') loaded.kept.push(readKept(line));
-      else if (line.tag === 'B') loaded.brain = upcast('brain', JSON.parse(line.json));
-      else loaded.bundles.push(readBundle(line));
-    }
-  }
+/** Nothing is handed on before all of it is read: another part may turn out to be damaged. */
+async function loadParts(disk: Disk, paths: Paths, manifest: Manifest): Promise<Contents> {
+  const loaded: Contents = { bundles: [], records: [] };
+  for (const part of manifest.parts) readLines(await readPart(disk, paths, part), loaded);
   return loaded;
-}
-
-function restore(state: State, manifest: Manifest, loaded: Loaded, now: number): void {
-  loaded.bundles.sort((a, b) => a.ask.n - b.ask.n);
-  for (const bundle of loaded.bundles) state.restore(entryOf(bundle), now);
-  for (const [id, failure] of loaded.failures) state.restoreFailure(id, failure);
-  for (const [id, lease] of loaded.leases) state.leases.set(id, lease);
-  for (const record of loaded.kept) state.keep(record);
-  state.brain = loaded.brain;
-  state.seq = manifest.seq;
-}
-
-function entryOf(bundle: JobBundle): JobEntry {
-  const entry = new JobEntry(bundle.uid, bundle.ask, bundle.job, bundle.seq);
-  const records: WritableRecords = entry;
-  const past = bundle.attempts.filter((attempt) => !isOpen(attempt.state));
-  records.open = bundle.attempts.find((attempt) => isOpen(attempt.state));
-  if (past.length > 0) records.past = past;
-  return entry;
 }
 
 /** Cuts what a crash left behind the last whole frame, and makes sure that what was read stays. */
@@ -131,30 +106,4 @@ export async function settleTail(disk: Disk, paths: Paths, end: LogEnd): Promise
   } finally {
     await file.close();
   }
-}
-
-/** Every job that the log saw from its admission to its end, for an index that must be made anew. */
-export async function endedInLog(
-  disk: Disk,
-  paths: Paths,
-  onBundles: (bundles: JobBundle[]) => Promise<void>,
-): Promise<void> {
-  const first = (await listSegments(disk, paths.log))[0];
-  if (!first) return;
-  const delta = new Delta(0);
-  const found: JobBundle[] = [];
-  await readLog(disk, paths.log, { nextSeq: first.firstSeq, chain: undefined }, ({ header, payload }) => {
-    decodeChanges(payload, header.count).forEach((change, at) => {
-      delta.add(change, header.firstSeq + at);
-      if (change.kind !== 'job' && change.kind !== 'attempt') return;
-      const uid = change.kind === 'job' ? change.id : (change.after?.job ?? '');
-      const bundle = delta.dropEnded(uid, Number.POSITIVE_INFINITY);
-      if (bundle) found.push(bundle);
-    });
-  });
-  for (const uid of delta.jobs.keys()) {
-    const bundle = delta.bundle(uid, undefined);
-    if (bundle && isEnded(bundle)) found.push(bundle);
-  }
-  await onBundles(found);
 }

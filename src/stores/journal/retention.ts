@@ -1,13 +1,13 @@
 /** What may be deleted, and when. */
 import { join } from 'node:path';
-import type { State } from '../../core/state/state.ts';
 import type { Env } from '../../kit/env/env.ts';
 import type { Background } from './background.ts';
+import type { BlobUse } from './blob-use.ts';
 import type { Blobs } from './blobs.ts';
-import { readHeader } from './frame.ts';
+import type { Manifest } from './checkpoint/manifest.ts';
 import type { Paths } from './layout.ts';
-import type { Manifest } from './manifest.ts';
-import { listSegments, type Segment } from './segments.ts';
+import { readHeader } from './log/frame.ts';
+import { listSegments, type Segment } from './log/segments.ts';
 
 export interface RetentionLimits {
   /** Sealed segments are the audit trail: kept this long, and not beyond this size. */
@@ -60,21 +60,32 @@ async function startedAt(env: Env, paths: Paths, segment: Segment): Promise<numb
   }
 }
 
-/**
- * Removes blob files that no job names. A file must have been found unused twice: a body is durable a moment
- * before the record that names it.
- */
-export async function dropBlobFiles(
-  blobs: Blobs,
-  background: Background,
-  state: State,
-  unusedBefore: ReadonlySet<number>,
-): Promise<ReadonlySet<number>> {
-  const unused = new Set<number>();
-  for (const file of await blobs.files()) {
-    if (blobs.isYoung(file) || state.blobFiles.has(file) || (await background.usesBlobFile(file))) continue;
-    if (unusedBefore.has(file)) await blobs.drop(file);
-    else unused.add(file);
+/** Removes blob files that no job names any more, neither one in memory nor one in the history. */
+export class BlobRetention {
+  readonly #blobs: Blobs;
+  readonly #background: Background;
+  readonly #use: BlobUse;
+  /** Found by the last sweep: a file goes when it is found twice, since a body is durable before its record. */
+  #unused: ReadonlySet<number> = new Set();
+
+  constructor(blobs: Blobs, background: Background, use: BlobUse) {
+    this.#blobs = blobs;
+    this.#background = background;
+    this.#use = use;
   }
-  return unused;
+
+  async sweep(): Promise<void> {
+    this.#use.sweep();
+    const unused = new Set<number>();
+    for (const file of await this.#blobs.files()) {
+      if (await this.#isUsed(file)) continue;
+      if (this.#unused.has(file)) await this.#blobs.drop(file);
+      else unused.add(file);
+    }
+    this.#unused = unused;
+  }
+
+  async #isUsed(file: number): Promise<boolean> {
+    return this.#blobs.isYoung(file) || this.#use.has(file) || this.#background.usesBlobFile(file);
+  }
 }

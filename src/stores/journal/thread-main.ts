@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { diskErrorCode } from '../../kit/env/env.ts';
 import { RealDisk } from '../../kit/env/real-disk.ts';
 import { InlineBackground } from './background.ts';
-import { SqliteHistory } from './history-sqlite.ts';
+import { SqliteHistory } from './history/sqlite.ts';
 import { paths } from './layout.ts';
 import type { ThreadReply, ThreadRequest } from './thread.ts';
 

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { diskErrorCode } from '../../kit/env/env.ts';
-import { diskFailure } from './failures.ts';
+import { diskFailure } from '../disk-failure.ts';
+import { NO_CHECKPOINT } from './checkpoint/manifest.ts';
 import { paths } from './layout.ts';
-import { NO_CHECKPOINT } from './manifest.ts';
 import { ThreadBackground } from './thread.ts';
 
 test('what the disk said on the thread is still known on this side of it', async (t) => {

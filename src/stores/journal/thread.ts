@@ -1,13 +1,14 @@
 /** The background on a thread: calls go over as messages and come back in order. */
+
 import { Worker } from 'node:worker_threads';
-import type { HistoryReads, PurgeResult } from '../../core/ports.ts';
+import type { HistoryReads, PurgeResult } from '../../core/ports/store.ts';
 import { isErrorCode, OrchdError } from '../../model/errors.ts';
 import { type Background, readsOf } from './background.ts';
-import type { MergeOrder } from './checkpoint.ts';
-import type { HistoryOpened } from './history.ts';
-import { SqliteHistory } from './history-sqlite.ts';
+import type { Manifest } from './checkpoint/manifest.ts';
+import type { MergeOrder } from './checkpoint/merge.ts';
+import type { HistoryOpened } from './history/history.ts';
+import { SqliteHistory } from './history/sqlite.ts';
 import type { Paths } from './layout.ts';
-import type { Manifest } from './manifest.ts';
 
 export type ThreadCall = 'open' | 'merge' | 'index' | 'planPurge' | 'purge' | 'usesBlobFile' | 'close';
 

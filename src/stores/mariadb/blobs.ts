@@ -4,8 +4,19 @@
  */
 import { crc32 } from 'node:zlib';
 import { OrchdError } from '../../model/errors.ts';
-import type { BlobRef } from '../../model/records.ts';
+import type { BlobRef, Body } from '../../model/records.ts';
 import type { Sql } from './sql.ts';
+
+/** `file` is the row of the body; `offset` is always 0. */
+export interface RowRef extends BlobRef {
+  readonly file: number;
+  readonly offset: 0;
+  readonly crc: number;
+}
+
+/** The row that a body is in; none where it travels inside its record. */
+export const rowOf = (body: Body | undefined): number | null =>
+  typeof body === 'object' ? (body as RowRef).file : null;
 
 /** A default server takes 16 MiB, a small one may take four. */
 const PIECE_BYTES = 2 ** 20;
@@ -16,7 +27,7 @@ const GET = 'SELECT body FROM orchestrator_blobs WHERE id = ?';
 const GET_PART = 'SELECT body FROM orchestrator_blob_parts WHERE blob_id = ? AND part = ?';
 
 /** Nothing names it yet: where an answer is lost it may be put once more, and what nobody names is removed later. */
-export async function putBlob(sql: Sql, text: string): Promise<BlobRef> {
+export async function putBlob(sql: Sql, text: string): Promise<RowRef> {
   const bytes = Buffer.from(text);
   const { id } = await sql.run(PUT, [bytes.subarray(0, PIECE_BYTES)]);
   for (let part = 1; part * PIECE_BYTES < bytes.length; part++) {
@@ -26,7 +37,8 @@ export async function putBlob(sql: Sql, text: string): Promise<BlobRef> {
   return { file: id, offset: 0, bytes: bytes.length, crc: crc32(bytes) };
 }
 
-export async function readBlob(sql: Sql, ref: BlobRef): Promise<string> {
+export async function readBlob(sql: Sql, blob: BlobRef): Promise<string> {
+  const ref = blob as RowRef;
   const pieces: Buffer[] = [];
   const add = async (rows: Promise<{ body: Buffer }[]>): Promise<void> => {
     for (const { body } of await rows) pieces.push(body);

@@ -4,8 +4,8 @@ import { after, before, test } from 'node:test';
 import { type TestServer, testMariaDb } from '../../../test/fakes/mariadb.ts';
 import type { Change } from '../../model/records.ts';
 import { type Batch, commitBatch } from './commit.ts';
-import { migrate } from './migrate.ts';
 import { connector, type Sql } from './sql.ts';
+import { migrate } from './tables.ts';
 
 let server: TestServer;
 before(async () => {

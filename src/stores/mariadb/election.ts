@@ -2,7 +2,7 @@
  * Who leads is a row: an epoch, its node, and until when by the clock of the database. The lock only shortens the
  * wait after a leader has died; it decides nothing by itself.
  */
-import type { Leader } from '../../core/ports.ts';
+import type { Leader } from '../../core/ports/leadership.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { MIGRATIONS } from './schema.ts';
 import { type Sql, transaction } from './sql.ts';

@@ -6,7 +6,7 @@
  * E1  The lead is held until a time that was counted from before the renewal was sent, so it ends here first.
  * E2  After a term is over nothing is stood for until the brain has said that it has stopped.
  */
-import type { Leader } from '../../core/ports.ts';
+import type { Leader } from '../../core/ports/leadership.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import { type Candidate, contend, getLock, giveUp, leaderOf, releaseLock, renew } from './election.ts';
 import type { Connect, Sql } from './sql.ts';

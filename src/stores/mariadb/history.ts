@@ -1,5 +1,5 @@
 /** Ended jobs, read from the tables themselves: nothing is copied, so nothing can lag. */
-import type { HistoryQuery, HistoryReads, JobBundle, PurgeResult } from '../../core/ports.ts';
+import type { HistoryQuery, HistoryReads, JobBundle, PurgeResult } from '../../core/ports/store.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { dropBlobs } from './blobs.ts';
 import type { Lines } from './lines.ts';

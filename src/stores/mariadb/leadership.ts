@@ -1,14 +1,15 @@
 /** The brain's side of the election: a thread stands for this node and keeps the lead; here it is told and asked. */
+
 import { Worker } from 'node:worker_threads';
-import type { Leader, Leadership, Term } from '../../core/ports.ts';
+import type { Leader, Leadership, Term } from '../../core/ports/leadership.ts';
 import type { Cancel, Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { type Candidate, clusterSecret, lockNameOf } from './election.ts';
 import type { ElectorSays } from './elector.ts';
 import { type ElectorData, type ElectorOrder, HELD_UNTIL, LAST_BEAT } from './elector-main.ts';
 import { openFailure } from './mariadb.ts';
-import { checkDurable, migrate } from './migrate.ts';
 import { connector } from './sql.ts';
+import { checkDurable, migrate } from './tables.ts';
 
 export interface LeadershipOptions {
   readonly url: string;

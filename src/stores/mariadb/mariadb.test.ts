@@ -7,9 +7,9 @@ import { realEnv } from '../../kit/env/real.ts';
 import type { OrchdError } from '../../model/errors.ts';
 import { Opened } from '../conformance/opened.ts';
 import { MariaDbStore } from './mariadb.ts';
-import { migrate } from './migrate.ts';
 import { MIGRATIONS } from './schema.ts';
 import { type Connect, connector, type Sql } from './sql.ts';
+import { migrate } from './tables.ts';
 
 let server: OwnServer;
 before(async () => {

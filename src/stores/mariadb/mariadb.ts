@@ -5,29 +5,31 @@
  * M2  A commit whose answer is lost is settled by the fence row: it has happened, or it is made again.
  * M3  A sequence is told durable only after its commit was answered, or found done.
  */
+
+import type { Term } from '../../core/ports/leadership.ts';
 import type {
   HistoryReads,
   JobBundle,
   PurgeResult,
+  Recovered,
+  Recovery,
   Seq,
   Store,
   StoreCapabilities,
   StoreEvents,
-  Term,
-} from '../../core/ports.ts';
-import type { State } from '../../core/state/state.ts';
+} from '../../core/ports/store.ts';
 import { crashpoint } from '../../kit/crashpoint.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { BlobRef, Change } from '../../model/records.ts';
+import { type BlobRef, BRAIN_ID, type Change } from '../../model/records.ts';
 import { putBlob, readBlob } from './blobs.ts';
 import { type Batch, commitBatch, lastOf } from './commit.ts';
 import { planPurge, purge, TableHistory } from './history.ts';
 import { Lines } from './lines.ts';
-import { checkDurable, migrate } from './migrate.ts';
-import { type EpochRow, recoverState, takeOver, takeUp } from './recover.ts';
+import { brainOf, type EpochRow, recoverJobs, recoverOthers, takeOver, takeUp } from './recover.ts';
 import { dropUnnamedBodies, trimAudit } from './retention.ts';
 import { type Connect, isConflict, isDiskFull, isLost, type Sql } from './sql.ts';
+import { checkDurable, migrate } from './tables.ts';
 
 export interface MariaDbOptions {
   readonly connect: Connect;
@@ -72,7 +74,7 @@ export class MariaDbStore implements Store {
   #flushing: Promise<void> | undefined;
   #full = false;
   /** Nodes take turns, and their clocks need not agree: times are those of the database. */
-  skewMs = 0;
+  #skewMs = 0;
   /** A commit was tried and not answered: it may have happened. */
   #doubtful = false;
   #failure: Error | undefined;
@@ -93,7 +95,7 @@ export class MariaDbStore implements Store {
     return this.#pendingCount > MAX_PENDING;
   }
 
-  async open(state: State, events: StoreEvents, now: number): Promise<number> {
+  async open(events: StoreEvents, _now: number, into: Recovery): Promise<Recovered> {
     const { term, unsafe = false } = this.#options;
     this.#events = events;
     void term?.over.then(() => this.#depose());
@@ -102,12 +104,16 @@ export class MariaDbStore implements Store {
       await checkDurable(sql, unsafe);
       await migrate(sql);
       const row = term ? await takeUp(sql, term.epoch) : await takeOver(sql);
-      if (!this.#env.clock.isMadeUp) this.skewMs = await this.#skew(sql);
-      await recoverState(sql, row, state, now + this.skewMs);
+      if (!this.#env.clock.isMadeUp) this.#skewMs = await this.#skew(sql);
+      await recoverJobs(sql, into);
+      await recoverOthers(sql, into);
+      const brain = brainOf(row);
+      if (brain) into.record({ kind: 'brain', id: BRAIN_ID, after: brain });
       this.#epoch = row.epoch;
       this.#seq = row.last_seq;
       this.#durable = row.last_seq;
-      return row.last_at;
+      // Jobs that are over are never handed over: the tables are their history.
+      return { seq: row.last_seq, at: row.last_at, indexedUpTo: row.last_seq, skewMs: this.#skewMs };
     } catch (error) {
       await this.#hangUp();
       throw openFailure(error);
@@ -139,9 +145,10 @@ export class MariaDbStore implements Store {
     return this.#reads.read((sql) => readBlob(sql, ref));
   }
 
-  /** The tables have it already: it may leave memory as soon as what was written last is durable. */
-  index({ uid, seq }: JobBundle): void {
-    this.#unindexed.push({ uid, seq });
+  /** The tables have these jobs already: they may leave memory as soon as what was written last is durable. */
+  index(ended: readonly JobBundle[]): void {
+    if (ended.length === 0) return;
+    for (const { uid, seq } of ended) this.#unindexed.push({ uid, seq });
     this.#env.timers.soon(() => this.#tellIndexed());
   }
 
@@ -161,7 +168,7 @@ export class MariaDbStore implements Store {
     this.#tidiedTo = await dropUnnamedBodies(sql, this.#epoch, this.#tidiedTo);
     const { auditMs = Number.POSITIVE_INFINITY, auditBytes = Number.POSITIVE_INFINITY } = this.#options;
     if (auditMs === Number.POSITIVE_INFINITY && auditBytes === Number.POSITIVE_INFINITY) return;
-    const before = Math.max(0, this.#env.clock.now() + this.skewMs - auditMs);
+    const before = Math.max(0, this.#env.clock.now() + this.#skewMs - auditMs);
     await trimAudit(sql, this.#epoch, { before, bytes: auditBytes }, MAX_TRIMMED);
   }
 

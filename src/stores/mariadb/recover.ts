@@ -1,9 +1,7 @@
-/** From the tables to a state: live jobs with their attempts, the failure cache, the brain. */
-import { JobEntry, PAST_ATTEMPTS, type WritableRecords } from '../../core/state/job-entry.ts';
-import type { State } from '../../core/state/state.ts';
+/** Reads what the tables hold: live jobs with their attempts, and the records that belong to no job. */
+import type { LooseRecord, Recovery } from '../../core/ports/store.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { FailureRecord, KeptChange, KeptKind } from '../../model/records.ts';
-import { isOpen } from '../../model/states.ts';
+import type { BrainRecord, KeptKind } from '../../model/records.ts';
 import { upcast } from '../../model/upcast.ts';
 import { attemptsOf, JOB_ROW } from './history.ts';
 import { bundleOfRow, type JobRow } from './rows.ts';
@@ -16,15 +14,12 @@ export interface EpochRow {
   readonly brain: string | null;
 }
 
-type KeptRecord = Omit<KeptChange, 'cause'>;
-
-const LIVE = `SELECT ${JOB_ROW}, n, attempts FROM orchestrator_jobs WHERE is_terminal = 0`;
+const LIVE = `SELECT ${JOB_ROW}, attempts FROM orchestrator_jobs WHERE is_terminal = 0`;
 /** Over, while an attempt still holds a slot. */
-const HELD = `SELECT ${JOB_ROW}, n, attempts FROM orchestrator_jobs
+const HELD = `SELECT ${JOB_ROW}, attempts FROM orchestrator_jobs
   WHERE is_terminal = 1 AND uid IN (SELECT uid FROM orchestrator_attempts WHERE is_open = 1)`;
 
 interface LiveRow extends JobRow {
-  readonly n: number;
   readonly attempts: number;
 }
 
@@ -55,45 +50,37 @@ function only(rows: readonly EpochRow[]): EpochRow {
   return row;
 }
 
-export async function recoverState(sql: Sql, row: EpochRow, state: State, now: number): Promise<void> {
-  if (row.brain !== null) state.brain = upcast('brain', JSON.parse(row.brain) as never);
-  const rows = await liveRows(sql);
+/** Live jobs, with their attempts. */
+export async function recoverJobs(sql: Sql, into: Recovery): Promise<void> {
+  const rows = await sql.query<LiveRow>(LIVE);
+  for (const row of await sql.query<LiveRow>(HELD)) rows.push(row);
   // Most jobs that wait were never tried: nothing needs to be asked of them.
   const tried = rows.filter(({ attempts }) => attempts > 0).map(({ uid }) => uid);
   const attempts = await attemptsOf(sql, tried);
-  for (const jobRow of rows) {
-    const { uid, ask, job, seq, attempts: all } = bundleOfRow(jobRow, attempts.get(jobRow.uid) ?? []);
-    const entry = new JobEntry(uid, ask, job, seq);
-    const open = all.at(-1);
-    const records: WritableRecords = entry;
-    records.open = open && isOpen(open.state) ? open : undefined;
-    const past = all.filter((attempt) => attempt !== entry.open).slice(-PAST_ATTEMPTS);
-    if (past.length > 0) records.past = past;
-    state.restore(entry, now);
-  }
+  for (const row of rows) into.job(bundleOfRow(row, attempts.get(row.uid) ?? []));
+}
+
+/** The records that belong to no job; that of the brain is in the row of the epoch. */
+export async function recoverOthers(sql: Sql, into: Recovery): Promise<void> {
   const failures = await sql.query<{ id: string; record: string }>(
     'SELECT id, record FROM orchestrator_failures ORDER BY seq',
   );
   for (const { id, record } of failures) {
-    state.restoreFailure(id, upcast('failure', JSON.parse(record) as never) as FailureRecord);
+    into.record({ kind: 'failure', id, after: upcast('failure', JSON.parse(record) as never) });
   }
   const leases = await sql.query<{ token: string; record: string }>(
     'SELECT token, record FROM orchestrator_leases ORDER BY token',
   );
-  for (const { token, record } of leases)
-    state.leases.set(token, upcast('lease', JSON.parse(record) as never));
+  for (const { token, record } of leases) {
+    into.record({ kind: 'lease', id: token, after: upcast('lease', JSON.parse(record) as never) });
+  }
   const kept = await sql.query<{ kind: KeptKind; id: string; record: string }>(
     'SELECT kind, id, record FROM orchestrator_records ORDER BY kind, id',
   );
   for (const { kind, id, record } of kept) {
-    state.keep({ kind, id, after: upcast(kind, JSON.parse(record) as never) } as KeptRecord);
+    into.record({ kind, id, after: upcast(kind, JSON.parse(record) as never) } as LooseRecord);
   }
-  state.seq = row.last_seq;
 }
 
-/** In the order of admission. Sorted here: the server would copy every row, bodies and all, into a table to sort. */
-async function liveRows(sql: Sql): Promise<LiveRow[]> {
-  const rows = await sql.query<LiveRow>(LIVE);
-  for (const row of await sql.query<LiveRow>(HELD)) rows.push(row);
-  return rows.sort((a, b) => a.n - b.n);
-}
+export const brainOf = ({ brain }: EpochRow): BrainRecord | undefined =>
+  brain === null ? undefined : upcast('brain', JSON.parse(brain) as never);

@@ -4,6 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { type TestServer, testMariaDb } from '../../../test/fakes/mariadb.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import { NOW, Opened } from '../conformance/opened.ts';
+import { rowOf } from './blobs.ts';
 import { MariaDbStore } from './mariadb.ts';
 import { dropUnnamedBodies, trimAudit } from './retention.ts';
 import { connector, type Sql } from './sql.ts';
@@ -60,7 +61,7 @@ describe('bodies', () => {
       let from = 0;
       do from = await dropUnnamedBodies(sql, epoch, from);
       while (from > 0);
-      assert.deepEqual(await ids('blobs'), [payload.file, result.file, 4]);
+      assert.deepEqual(await ids('blobs'), [rowOf(payload), rowOf(result), 4]);
       assert.equal(await store.readBlob(payload), '"payload"');
     }));
 

@@ -1,10 +1,11 @@
 /** Between records and the columns of the tables. */
-import type { JobBundle } from '../../core/ports.ts';
+import type { JobBundle } from '../../core/ports/store.ts';
 import { causeText } from '../../model/causes.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
 import type { AskRecord, AttemptRecord, Change, JobRecord, LeaseRecord } from '../../model/records.ts';
 import { isOpen, isTerminal, type JobState } from '../../model/states.ts';
 import { upcast } from '../../model/upcast.ts';
+import { rowOf } from './blobs.ts';
 import { CHARS } from './schema.ts';
 import type { Value } from './sql.ts';
 
@@ -79,7 +80,7 @@ export function askValues(uid: string, ask: AskRecord, text: string): Value[] {
     ask.spec.session_id === undefined ? null : cut(ask.spec.session_id),
     ask.spec.key === undefined ? null : cut(ask.spec.key),
     ask.hash === undefined ? 0 : 1,
-    isInline ? null : payload.file,
+    rowOf(payload),
     text,
   ];
 }
@@ -94,7 +95,7 @@ export function jobValues(job: JobRecord, text: string, seq: number): Value[] {
     job.attempt,
     job.endedAt ?? null,
     job.error === undefined ? null : `${job.error.code}: ${job.error.message}`.slice(0, 4000),
-    typeof result === 'object' ? result.file : null,
+    rowOf(result),
     text,
   ];
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type TestServer, testMariaDb } from '../../../test/fakes/mariadb.ts';
-import { migrate } from './migrate.ts';
 import { connector, type Sql } from './sql.ts';
+import { migrate } from './tables.ts';
 
 let server: TestServer;
 let sql: Sql;

@@ -6,22 +6,26 @@ import type {
   HistoryReads,
   JobBundle,
   PurgeResult,
+  Recovered,
+  Recovery,
   Seq,
   Store,
   StoreCapabilities,
   StoreEvents,
-} from '../../core/ports.ts';
-import type { State } from '../../core/state/state.ts';
+} from '../../core/ports/store.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef, Change } from '../../model/records.ts';
-import { historyRow } from '../journal/history.ts';
-import { MemoryHistory } from '../journal/history-memory.ts';
+import { EndedJobs } from '../ended-jobs.ts';
+
+interface MemoryRef extends BlobRef {
+  readonly at: number;
+}
 
 export class Medium {
   readonly changes: Change[] = [];
   readonly blobs: string[] = [];
-  readonly history = new MemoryHistory();
+  readonly history = new EndedJobs();
   indexedUpTo = 0;
   lastAt = 0;
   /** Grows with every opening; a store that is not the last to open it is fenced. */
@@ -38,7 +42,6 @@ export class MemoryStore implements Store {
   #seq = 0;
   #lastAt = 0;
   #pending: Change[] = [];
-  #unindexed: JobBundle[] = [];
   #flushing = false;
   #closed = false;
   #failure: Error | undefined;
@@ -58,13 +61,15 @@ export class MemoryStore implements Store {
     };
   }
 
-  async open(state: State, events: StoreEvents, now: number): Promise<number> {
+  async open(events: StoreEvents, _now: number, into: Recovery): Promise<Recovered> {
+    const { changes, lastAt, indexedUpTo } = this.#medium;
     this.#events = events;
     this.#opening = ++this.#medium.openings;
-    for (const change of this.#medium.changes) state.apply(change, now);
-    this.#seq = this.#medium.changes.length;
-    for (const entry of [...state.ended]) if (entry.seq <= this.#medium.indexedUpTo) state.forget(entry);
-    return this.#medium.lastAt;
+    this.#seq = changes.length;
+    changes.forEach((change, at) => {
+      into.change(change, at + 1);
+    });
+    return { seq: this.#seq, at: lastAt, indexedUpTo };
   }
 
   holds(): boolean {
@@ -85,18 +90,21 @@ export class MemoryStore implements Store {
 
   async putBlob(text: string): Promise<BlobRef> {
     this.#check();
-    const file = this.#medium.blobs.push(text);
-    return { file, offset: 0, bytes: Buffer.byteLength(text), crc: 0 };
+    const ref: MemoryRef = { bytes: Buffer.byteLength(text), at: this.#medium.blobs.push(text) - 1 };
+    return ref;
   }
 
   async readBlob(ref: BlobRef): Promise<string> {
-    const text = this.#medium.blobs[ref.file - 1];
+    const text = this.#medium.blobs[(ref as MemoryRef).at];
     if (text === undefined) throw new OrchdError('STORE_CORRUPT', 'no such blob');
     return text;
   }
 
-  index(bundle: JobBundle): void {
-    this.#unindexed.push(bundle);
+  index(ended: readonly JobBundle[], upTo: Seq): void {
+    if (this.#opening !== this.#medium.openings) return;
+    for (const bundle of ended) this.#medium.history.put(bundle);
+    this.#medium.indexedUpTo = upTo;
+    if (ended.length > 0) this.#timers.soon(() => !this.#closed && this.#events?.indexed(ended));
   }
 
   async planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
@@ -127,18 +135,8 @@ export class MemoryStore implements Store {
     this.#medium.lastAt = this.#lastAt;
     for (const change of this.#pending) this.#medium.changes.push(change);
     this.#pending = [];
-    const durable = this.#medium.changes.length;
-    const complete = this.#events?.durable(durable) ?? false;
-    this.#index(complete ? durable : this.#medium.indexedUpTo);
+    this.#events?.durable(this.#medium.changes.length);
     for (const done of this.#idle.splice(0)) done();
-  }
-
-  #index(watermark: number): void {
-    const bundles = this.#unindexed;
-    this.#unindexed = [];
-    this.#medium.history.put(bundles.map(historyRow));
-    this.#medium.indexedUpTo = watermark;
-    if (bundles.length > 0) this.#timers.soon(() => !this.#closed && this.#events?.indexed(bundles));
   }
 
   #check(): void {

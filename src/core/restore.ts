@@ -1,0 +1,71 @@
+/** Builds the state from what a store has kept: the one place where records of a store become jobs in memory. */
+
+import type { Change } from '../model/records.ts';
+import { PAST_ATTEMPTS } from '../model/records.ts';
+import { isOpen } from '../model/states.ts';
+import type { JobBundle, LooseRecord, Recovered, Recovery, Seq } from './ports/store.ts';
+import { JobEntry, type WritableRecords } from './state/job-entry.ts';
+import type { State } from './state/state.ts';
+
+export class Restore implements Recovery {
+  readonly #state: State;
+  readonly #now: number;
+  /** Jobs that are not in the state yet: stores hand them over in any order, the state wants that of admission. */
+  #jobs: JobEntry[] = [];
+
+  constructor(state: State, now: number) {
+    this.#state = state;
+    this.#now = now;
+  }
+
+  job(bundle: JobBundle): void {
+    this.#jobs.push(entryOf(bundle));
+  }
+
+  record(record: LooseRecord): void {
+    switch (record.kind) {
+      case 'brain':
+        this.#state.brain = record.after;
+        return;
+      case 'failure':
+        this.#state.restoreFailure(record.id, record.after);
+        return;
+      case 'lease':
+        this.#state.leases.set(record.id, record.after);
+        return;
+      default:
+        this.#state.keep(record);
+    }
+  }
+
+  change(change: Change, seq: Seq): void {
+    if (this.#jobs.length > 0) this.#addJobs(this.#now);
+    this.#state.seq = seq - 1;
+    this.#state.apply(change, this.#now);
+  }
+
+  /** Call once the store is open. Ended jobs that the history has leave memory again. */
+  finish({ seq, indexedUpTo, skewMs = 0 }: Recovered): void {
+    this.#addJobs(this.#now + skewMs);
+    this.#state.seq = seq;
+    for (const entry of [...this.#state.ended]) {
+      if (entry.seq <= indexedUpTo) this.#state.forget(entry);
+    }
+  }
+
+  #addJobs(now: number): void {
+    const jobs = this.#jobs.sort((a, b) => a.ask.n - b.ask.n);
+    this.#jobs = [];
+    for (const entry of jobs) this.#state.restore(entry, now);
+  }
+}
+
+function entryOf({ uid, ask, job, seq, attempts }: JobBundle): JobEntry {
+  const entry = new JobEntry(uid, ask, job, seq);
+  if (attempts.length === 0) return entry;
+  const records: WritableRecords = entry;
+  records.open = attempts.find(({ state }) => isOpen(state));
+  const past = attempts.filter((attempt) => attempt !== entry.open).slice(-PAST_ATTEMPTS);
+  if (past.length > 0) records.past = past;
+  return entry;
+}

@@ -1,0 +1,196 @@
+/** A blob file stays for as long as a job that is live or remembered names it, whatever has happened in between. */
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { askOf } from '../../../test/fakes/folder-maker.ts';
+import type { Env } from '../../kit/env/env.ts';
+import { realEnv } from '../../kit/env/real.ts';
+import { FRESH_JOB } from '../../model/moves.ts';
+import type { AttemptRecord, BlobRef, Change, JobRecord } from '../../model/records.ts';
+import { NOW, Opened } from '../conformance/opened.ts';
+import { InlineBackground } from './background.ts';
+import { BlobUse } from './blob-use.ts';
+import { SqliteHistory } from './history/sqlite.ts';
+import { JournalStore } from './journal.ts';
+import { blobNumber } from './layout.ts';
+
+const inFile = (file: number): BlobRef => ({ file, offset: 0, bytes: 5000, crc: 0 }) as BlobRef;
+const ask = (uid: string, file?: number): Change => ({
+  kind: 'ask',
+  id: uid,
+  after: askOf(uid, 1, file === undefined ? {} : { payload: inFile(file) }),
+  cause: 'submit',
+});
+const job = (uid: string, after: Partial<JobRecord>): Change => ({
+  kind: 'job',
+  id: uid,
+  after: { ...FRESH_JOB, ...after },
+  cause: 'submit',
+});
+const attempt = (uid: string, state: AttemptRecord['state']): Change => ({
+  kind: 'attempt',
+  id: `${uid}:1`,
+  after: { v: 1, job: uid, n: 1, state } as AttemptRecord,
+  cause: 'submit',
+});
+
+/** An account to which these changes have happened, from change 1 on. */
+function after(changes: readonly Change[], indexedUpTo = 0): BlobUse {
+  const use = new BlobUse();
+  for (const [at, change] of changes.entries()) use.changed(change, at + 1);
+  use.opened(indexedUpTo);
+  return use;
+}
+
+test('payloads and results count, each until another one takes its place', () => {
+  const use = after([ask('a', 1), job('a', { state: 'succeeded', result: inFile(2) }), ask('b', 2)]);
+  assert.deepEqual([use.has(1), use.has(2), use.has(3)], [true, true, false]);
+  use.changed(job('a', { state: 'queued' }), 4);
+  assert.ok(use.has(2), 'b names it too');
+  use.changed(ask('b'), 5);
+  assert.deepEqual([use.has(1), use.has(2)], [true, false]);
+});
+
+test('an ended job counts until the brain has certainly forgotten it', () => {
+  const use = after([ask('a', 1), job('a', { state: 'dead' })]);
+  use.sweep();
+  use.sweep();
+  use.indexed([{ uid: 'a', seq: 2 }]);
+  use.sweep();
+  assert.ok(use.has(1), 'what it was told may still be on its way');
+  use.sweep();
+  assert.ok(!use.has(1));
+});
+
+test('a job that was redriven before the brain heard that it is indexed counts on', () => {
+  const use = after([ask('a', 1), job('a', { state: 'dead' })]);
+  use.indexed([{ uid: 'a', seq: 2 }]);
+  use.changed(job('a', { state: 'queued', redrivenAt: 1 }), 3);
+  for (let sweep = 0; sweep < 4; sweep++) use.sweep();
+  assert.ok(use.has(1));
+  use.changed(job('a', { state: 'dead' }), 4);
+  use.indexed([{ uid: 'a', seq: 2 }]);
+  for (let sweep = 0; sweep < 4; sweep++) use.sweep();
+  assert.ok(use.has(1), 'the history has an older end of it');
+});
+
+test('a job that comes back from the history counts anew', () => {
+  const use = after([ask('a', 1), job('a', { state: 'dead' })]);
+  use.indexed([{ uid: 'a', seq: 2 }]);
+  use.changed(ask('a', 1), 3);
+  use.changed(job('a', { state: 'queued', redrivenAt: 1 }), 4);
+  for (let sweep = 0; sweep < 4; sweep++) use.sweep();
+  assert.ok(use.has(1));
+});
+
+test('of what was recovered, the ended jobs that the history has do not count', () => {
+  const ended = [ask('a', 1), job('a', { state: 'dead' })];
+  assert.ok(!after(ended, 2).has(1));
+  assert.ok(after(ended, 1).has(1), 'the history has not got that far');
+  assert.ok(after([ask('a', 1), job('a', { state: 'running' })], 9).has(1), 'it is live');
+  const held = [ask('a', 1), attempt('a', 'accepted'), job('a', { state: 'cancelled' })];
+  assert.ok(after(held, 9).has(1), 'its attempt holds a slot');
+  assert.ok(!after([...held, attempt('a', 'ended')], 9).has(1));
+  // The result is the first body that it names: its attempt was seen before.
+  const resolved = [ask('b'), attempt('b', 'unknown'), job('b', { state: 'succeeded', result: inFile(2) })];
+  assert.ok(after(resolved, 9).has(2));
+  assert.ok(!after([...resolved, attempt('b', 'abandoned')], 9).has(2));
+});
+
+class Kit {
+  readonly folder: string;
+  /** Moves past the time in which no file is touched. */
+  monotonic = 0;
+  readonly #env: Env;
+  readonly #t: TestContext;
+
+  constructor(t: TestContext, folder: string) {
+    this.#t = t;
+    this.folder = folder;
+    const clock = { now: () => NOW, monotonic: () => this.monotonic };
+    this.#env = { ...realEnv(), clock };
+  }
+
+  async open(): Promise<Opened> {
+    const { disk } = this.#env;
+    const store = new JournalStore(this.#env, {
+      folder: this.folder,
+      checkpointIntervalMs: 2 ** 31 - 1,
+      historyMs: 1e15,
+      auditMs: 1e15,
+      auditBytes: 2 ** 30,
+      background: (paths) => new InlineBackground(disk, paths, new SqliteHistory(paths.history, 'write')),
+    });
+    this.#t.after(() => store.close());
+    const opened = new Opened(store);
+    await opened.open();
+    return opened;
+  }
+
+  /** As the brain does it again and again: long after everything was written. */
+  async purge({ store }: Opened, endedBefore: number): Promise<void> {
+    this.monotonic += 3_600_000;
+    for (let round = 0; round < 4; round++) await store.purge(endedBefore, 100);
+  }
+
+  get blobFiles(): number[] {
+    return readdirSync(join(this.folder, 'blobs')).map((name) => blobNumber(name) as number);
+  }
+}
+
+async function kit(t: TestContext): Promise<Kit> {
+  const folder = await mkdtemp(join(tmpdir(), 'orchd-blob-use-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  return new Kit(t, join(folder, 'data'));
+}
+
+for (const when of ['before', 'after'] as const) {
+  test(`a body outlives the purge of the end before its redrive, which came ${when} the job left memory`, async (t) => {
+    const made = await kit(t);
+    let opened = await made.open();
+    const payload = await opened.store.putBlob('the payload');
+    opened.submit('a', { type: 'other', payload, deadline_ms: 10 });
+    opened.step({ type: 'tick' }, NOW + 10);
+    if (when === 'before') await opened.settled();
+    else await opened.handedOver();
+    const dead = await opened.store.history.get('a');
+    opened.step({ type: 'redrive', uid: 'a', by: 'test', known: dead });
+    await opened.settled();
+    for (const round of ['as it is', 'reopened', 'from a checkpoint']) {
+      await made.purge(opened, NOW + 1e9);
+      assert.equal(await opened.store.history.count(), 0, round);
+      assert.equal(await opened.store.readBlob(opened.job('a').ask.payload as BlobRef), 'the payload', round);
+      await opened.store.checkpoint();
+      await opened.close();
+      opened = await made.open();
+    }
+    opened.step({ type: 'cancel', uid: 'a', by: 'test' });
+    await opened.handedOver();
+    await made.purge(opened, 0);
+    assert.deepEqual(made.blobFiles, [1], 'the history names it');
+    await made.purge(opened, NOW + 1e9);
+    assert.deepEqual(made.blobFiles, [], 'nothing names it any more');
+    await opened.close();
+  });
+}
+
+test('what a stopped brain has left behind goes after the next start', async (t) => {
+  const made = await kit(t);
+  let opened = await made.open();
+  const result = await opened.store.putBlob('the result');
+  opened.finish('a');
+  const { uid, token } = opened.submit('b');
+  opened.step({ type: 'outcome', token, outcome: { ok: true, result } });
+  await opened.handedOver();
+  await opened.close();
+  opened = await made.open();
+  assert.equal(opened.engine.state.jobs.has(uid), false);
+  await made.purge(opened, 0);
+  assert.deepEqual(made.blobFiles, [1]);
+  await made.purge(opened, NOW + 1e9);
+  assert.deepEqual(made.blobFiles, []);
+  await opened.close();
+});

@@ -1,0 +1,111 @@
+/**
+ * One job of a checkpoint as a line of text. What the merge must know of a job it does not change stands before
+ * the JSON, so that most lines are copied without being parsed.
+ *
+ *   L|E  uid TAB seq TAB json      a live job; a job that has ended but was not in the history yet
+ *   F    id  TAB 0   TAB json      an entry of the failure cache; its id is a JSON string, since keys are any text
+ *   B    id  TAB 0   TAB json      the brain
+ *   H    id  TAB 0   TAB json      a lease that is held
+ *   K    id  TAB 0   TAB json      a kept record; its id is its kind and its name, as a JSON string
+ */
+
+import type { JobBundle, LooseRecord } from '../../../core/ports/store.ts';
+import { OrchdError } from '../../../model/errors.ts';
+import {
+  type AskRecord,
+  type AttemptRecord,
+  BRAIN_ID,
+  isKept,
+  type JobRecord,
+} from '../../../model/records.ts';
+import { upcast } from '../../../model/upcast.ts';
+import { isEnded } from '../../records.ts';
+
+export type LineTag = 'L' | 'E' | 'F' | 'B' | 'H' | 'K';
+
+export interface Line {
+  readonly tag: LineTag;
+  readonly id: string;
+  readonly seq: number;
+  readonly json: string;
+}
+
+/** Of these the id is any text. */
+const isQuoted = (tag: LineTag): boolean => tag === 'F' || tag === 'K';
+
+export function writeLine(tag: LineTag, id: string, seq: number, value: unknown): string {
+  return `${tag}${isQuoted(tag) ? JSON.stringify(id) : id}\t${seq}\t${JSON.stringify(value)}\n`;
+}
+
+export function bundleLine(bundle: JobBundle): string {
+  const { ask, job, attempts } = bundle;
+  return writeLine(isEnded(bundle) ? 'E' : 'L', bundle.uid, bundle.seq, { ask, job, attempts });
+}
+
+/** With or without its line end. */
+export function readLine(text: string): Line {
+  const idEnd = text.indexOf('\t');
+  const seqEnd = text.indexOf('\t', idEnd + 1);
+  const tag = text[0] as LineTag;
+  const id = text.slice(1, idEnd);
+  return {
+    tag,
+    id: isQuoted(tag) ? (JSON.parse(id) as string) : id,
+    seq: Number(text.slice(idEnd + 1, seqEnd)),
+    json: text.slice(seqEnd + 1),
+  };
+}
+
+export function readBundle(line: Line): JobBundle {
+  const stored = JSON.parse(line.json) as { ask: AskRecord; job: JobRecord; attempts: AttemptRecord[] };
+  return {
+    uid: line.id,
+    seq: line.seq,
+    ask: upcast('ask', stored.ask as never),
+    job: upcast('job', stored.job as never),
+    attempts: stored.attempts.map((attempt) => upcast('attempt', attempt as never)),
+  };
+}
+
+/** A line that is no job. */
+export function readLoose({ tag, id, json }: Line): LooseRecord {
+  const stored = JSON.parse(json);
+  if (tag === 'F') return { kind: 'failure', id, after: upcast('failure', stored) };
+  if (tag === 'H') return { kind: 'lease', id, after: upcast('lease', stored) };
+  if (tag === 'B') return { kind: 'brain', id: BRAIN_ID, after: upcast('brain', stored) };
+  const at = id.indexOf('/');
+  const kind = id.slice(0, at);
+  if (!isKept(kind)) {
+    throw new OrchdError('STORE_TOO_NEW', `a record of kind "${kind}" is not known to this version of orchd`);
+  }
+  return { kind, id: id.slice(at + 1), after: upcast(kind, stored) } as LooseRecord;
+}
+
+/** What a checkpoint holds. */
+export interface Contents {
+  readonly bundles: JobBundle[];
+  readonly records: LooseRecord[];
+}
+
+/** Takes the lines of a part apart; returns how many there are. */
+export function readLines(part: Buffer, into: Contents): number {
+  let count = 0;
+  for (const text of linesOf(part)) {
+    const line = readLine(text);
+    if (line.tag === 'L' || line.tag === 'E') into.bundles.push(readBundle(line));
+    else into.records.push(readLoose(line));
+    count++;
+  }
+  return count;
+}
+
+/** The lines of a part, one string each. */
+export function* linesOf(part: Buffer): Generator<string> {
+  let from = 0;
+  while (from < part.length) {
+    const to = part.indexOf(10, from);
+    yield part.toString('utf8', from, to < 0 ? part.length : to);
+    if (to < 0) return;
+    from = to + 1;
+  }
+}

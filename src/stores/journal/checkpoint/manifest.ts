@@ -1,0 +1,80 @@
+/**
+ * checkpoint.json: which parts make up the state as of a sequence. Two generations are kept; a new one replaces
+ * the old by rename, and the folder is synced after each rename.
+ */
+import { crc32 } from 'node:zlib';
+import type { Disk } from '../../../kit/env/env.ts';
+import { OrchdError } from '../../../model/errors.ts';
+import { FORMAT, type Paths } from '../layout.ts';
+import { readWhole } from '../log/segments.ts';
+
+export interface Part {
+  readonly name: string;
+  readonly bytes: number;
+  readonly crc: number;
+  readonly records: number;
+}
+
+export interface Manifest {
+  readonly format: number;
+  /** The state is as of this change. */
+  readonly seq: number;
+  /** The chain value of the log at that point. */
+  readonly chain: number;
+  readonly at: number;
+  readonly parts: readonly Part[];
+}
+
+export const NO_CHECKPOINT: Manifest = { format: FORMAT, seq: 0, chain: 0, at: 0, parts: [] };
+
+export async function readManifest(disk: Disk, path: string): Promise<Manifest | undefined> {
+  if (!(await disk.stat(path))) return undefined;
+  const text = (await readWhole(disk, path)).toString('utf8');
+  const manifest = parse(text);
+  if (!manifest) {
+    throw new OrchdError('STORE_CORRUPT', `${nameOf(path)} does not match its checksum`, {
+      position: `${nameOf(path)}:0`,
+    });
+  }
+  if (manifest.format > FORMAT) {
+    throw new OrchdError(
+      'STORE_TOO_NEW',
+      `the data folder has format ${manifest.format}; this orchd knows formats up to ${FORMAT}`,
+    );
+  }
+  return manifest;
+}
+
+function parse(text: string): Manifest | undefined {
+  try {
+    const { manifest, crc } = JSON.parse(text) as { manifest: Manifest; crc: number };
+    return crc32(JSON.stringify(manifest)) === crc ? manifest : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** `keepCurrent` is false where the current one could not be used: then the one before it stays. */
+export async function writeManifest(
+  disk: Disk,
+  paths: Paths,
+  manifest: Manifest,
+  keepCurrent = true,
+): Promise<void> {
+  const file = await disk.open(paths.temporaryManifest, 'create');
+  const crc = crc32(JSON.stringify(manifest));
+  try {
+    await file.write(0, Buffer.from(`${JSON.stringify({ manifest, crc })}\n`));
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+  if (keepCurrent && (await disk.stat(paths.manifest))) {
+    await disk.rename(paths.manifest, paths.previousManifest);
+    await disk.syncFolder(paths.folder);
+  }
+  await disk.rename(paths.temporaryManifest, paths.manifest);
+  await disk.syncFolder(paths.folder);
+}
+
+const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);

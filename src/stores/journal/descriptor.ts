@@ -1,0 +1,30 @@
+/** The journal, as the rest of the program knows it. */
+import { resolve } from 'node:path';
+import type { StoreDescriptor } from '../descriptor.ts';
+import { JournalStore } from './journal.ts';
+import { journalPlace } from './migration/place.ts';
+import { ThreadBackground } from './thread.ts';
+
+const PREFIX = 'journal:';
+
+export const journal: StoreDescriptor = {
+  title: 'the journal',
+  open: ({ env, config, folder, logger }) =>
+    new JournalStore(env, {
+      folder: resolve(folder),
+      checkpointIntervalMs: config.state.checkpointIntervalMs,
+      historyMs: config.retention.historyMs,
+      auditMs: config.retention.auditMs,
+      auditBytes: config.retention.auditBytes,
+      background: (paths) => new ThreadBackground(paths),
+      onWarning: (message) => logger?.warn('the data folder needs attention', { reason: message }),
+    }),
+  migration: {
+    form: 'journal:DIR',
+    place: (text, { data }) => {
+      if (text === 'journal') return journalPlace(resolve(data));
+      if (!text.startsWith(PREFIX) || text === PREFIX) return undefined;
+      return journalPlace(resolve(text.slice(PREFIX.length)));
+    },
+  },
+};

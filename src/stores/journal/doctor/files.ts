@@ -1,0 +1,43 @@
+/** Lists what lies in a data folder without being needed: no harm, but worth knowing when space is short. */
+import { basename, join } from 'node:path';
+import type { Disk } from '../../../kit/env/env.ts';
+import { type Paths, SPARE, segmentStart } from '../layout.ts';
+import type { Generation } from './checkpoint.ts';
+import type { Report } from './report.ts';
+
+export async function listOrphans(
+  disk: Disk,
+  paths: Paths,
+  generations: readonly Generation[],
+  unusedBlobs: readonly string[],
+  report: Report,
+): Promise<void> {
+  const note = async (file: string, why: string): Promise<void> => {
+    const bytes = (await disk.stat(join(paths.folder, file)))?.size ?? 0;
+    report.note('files', `${why} (${bytes} bytes)`, file);
+  };
+  const needed = new Set(generations.flatMap(({ manifest }) => manifest.parts.map(({ name }) => name)));
+  for (const name of await disk.list(paths.parts)) {
+    if (!needed.has(name)) await note(`checkpoints/${name}`, 'no checkpoint names this part');
+  }
+  for (const name of await disk.list(paths.log)) {
+    if (name === SPARE) await note(`log/${name}`, 'the reserve for the next segment');
+    else if (segmentStart(name) === undefined) await note(`log/${name}`, 'this is no log segment');
+  }
+  for (const name of unusedBlobs) await note(`blobs/${name}`, 'no job that is left names a body in it');
+  const known = knownNames(paths);
+  for (const name of await disk.list(paths.folder)) {
+    if (name === basename(paths.temporaryManifest)) await note(name, 'a checkpoint that was not finished');
+    else if (!known.has(name)) await note(name, 'orchd did not make this file');
+  }
+}
+
+/** What the server keeps in the same folder. */
+const BESIDE = ['executions', 'tokens.json', 'tokens.lock'];
+
+function knownNames(paths: Paths): Set<string> {
+  const { lock, manifest, previousManifest, parts, log, blobs, history, moving } = paths;
+  const files = [lock, manifest, previousManifest, parts, log, blobs, moving].map((path) => basename(path));
+  const index = ['', '-wal', '-shm'].map((suffix) => basename(history) + suffix);
+  return new Set([...files, `${basename(lock)}-journal`, ...index, ...BESIDE]);
+}

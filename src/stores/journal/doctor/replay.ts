@@ -1,0 +1,307 @@
+/**
+ * Follows every change that the log still has and checks that each was allowed.
+ *
+ * R1  A job or an attempt changes its state only along the transition tables; a closed one does not change at all.
+ * R2  Attempt numbers only grow, for one job id for ever; one attempt is open at a time; a token has one backend.
+ * R3  A key belongs to one live job of a tenant at a time.
+ * R4  A change is about a job that exists. Known only where the log has everything since its beginning or since a
+ *     checkpoint; before that the first word on a job is believed.
+ */
+import type { JobBundle } from '../../../core/ports/store.ts';
+import { FRESH_JOB } from '../../../model/moves.ts';
+import {
+  type AskRecord,
+  type AttemptRecord,
+  type BrainRecord,
+  type Change,
+  type JobRecord,
+  scoped,
+  tokenOf,
+} from '../../../model/records.ts';
+import { isOpen, isTerminal, mayMove, mayMoveAttempt } from '../../../model/states.ts';
+import { isEnded } from '../../records.ts';
+import type { LogFrame } from '../log/segments.ts';
+import type { Generation } from './checkpoint.ts';
+import type { LogConsumer } from './log.ts';
+import type { CheckId, Report } from './report.ts';
+
+interface Known {
+  ask: AskRecord | undefined;
+  job: JobRecord | undefined;
+  /** The last attempt of this life of the job. */
+  last: AttemptRecord | undefined;
+  /** The highest attempt number ever seen under this id. */
+  highest: number;
+}
+
+export class Replay implements LogConsumer {
+  readonly #report: Report;
+  /** Checkpoints that the replay has not reached yet, oldest first. */
+  readonly #ahead: Generation[];
+  #jobs = new Map<string, Known>();
+  #liveKeys = new Map<string, string>();
+  #brain: BrainRecord | undefined;
+  #complete: boolean;
+  #seq: number | undefined;
+  #chain: number | undefined;
+  #position = '';
+  frames = 0;
+  changes = 0;
+
+  constructor(report: Report, generations: readonly Generation[], fromTheBeginning: boolean) {
+    this.#report = report;
+    this.#ahead = generations
+      .filter(({ contents }) => contents !== undefined)
+      .sort((a, b) => a.manifest.seq - b.manifest.seq);
+    this.#complete = fromTheBeginning;
+    this.#seq = fromTheBeginning ? 0 : undefined;
+  }
+
+  frame({ header, segment, position }: LogFrame, changes: readonly Change[]): void {
+    this.#position = `log/${segment}:${position}`;
+    this.#seq ??= header.firstSeq - 1;
+    this.#meetCheckpoints(header.chain);
+    for (const change of changes) this.#apply(change);
+    if (this.#brain && header.epoch < this.#brain.epoch) {
+      this.#bad('log.epoch', `a frame of epoch ${header.epoch}, yet the brain was at ${this.#brain.epoch}`);
+    }
+    this.#seq = header.firstSeq + header.count - 1;
+    this.#chain = header.payloadCrc;
+    this.frames++;
+    this.changes += header.count;
+  }
+
+  gap(): void {
+    // Nothing that was known before can be held against what comes now.
+    this.#jobs = new Map();
+    this.#liveKeys = new Map();
+    this.#complete = false;
+    this.#seq = undefined;
+    this.#chain = undefined;
+  }
+
+  /** What must hold once everything was applied; `whole` is false where the end of the log is not known. */
+  finish(whole: boolean): void {
+    // A log that holds no change says nothing against the newest checkpoint.
+    this.#seq ??= this.#ahead.at(-1)?.manifest.seq;
+    this.#meetCheckpoints(undefined);
+    if (!whole) return;
+    this.#position = '';
+    for (const [uid, { job, last }] of this.#jobs) {
+      if (!job) continue;
+      const open = last !== undefined && isOpen(last.state) ? last : undefined;
+      if (job.state === 'queued' && open) {
+        this.#bad('jobs', `"${uid}" is queued while its attempt ${open.n} is still open`);
+      } else if (job.state === 'failed') {
+        this.#bad('jobs', `"${uid}" rests in "failed", which no commit leaves behind`);
+      } else if (!isTerminal(job.state) && job.state !== 'queued' && !open && this.#complete) {
+        this.#bad('jobs', `"${uid}" is ${job.state} without an open attempt`);
+      }
+    }
+  }
+
+  #apply(change: Change): void {
+    switch (change.kind) {
+      case 'ask':
+        if (change.after) this.#ask(change.id, change.after);
+        return;
+      case 'job':
+        if (change.after) this.#job(change.id, change.after);
+        return;
+      case 'attempt':
+        if (change.after) this.#attempt(change.id, change.after);
+        return;
+      case 'brain':
+        if (change.after) this.#setBrain(change.after);
+        return;
+      default:
+        return;
+    }
+  }
+
+  #ask(uid: string, ask: AskRecord): void {
+    const former = this.#jobs.get(uid);
+    if (former?.job && !isTerminal(former.job.state)) {
+      this.#bad('moves', `"${uid}" was admitted again while it was ${former.job.state}`);
+    }
+    if (former?.last && isOpen(former.last.state)) {
+      this.#bad('attempts', `"${uid}" was admitted again while its attempt ${former.last.n} was open`);
+    }
+    const highest = former?.highest ?? 0;
+    this.#jobs.set(uid, { ask, job: FRESH_JOB, last: undefined, highest });
+    this.#takeKey(uid, ask);
+  }
+
+  #job(uid: string, after: JobRecord): void {
+    const known = this.#jobs.get(uid);
+    if (!known && this.#complete) return this.#bad('jobs', `a change to "${uid}", which does not exist`);
+    if (known?.job) this.#checkMove(uid, known.job, after);
+    this.#checkEnd(uid, after);
+    const isClaim = after.state === 'claimed' && known?.job?.state !== 'claimed';
+    if (isClaim && known && after.attempt <= known.highest) {
+      this.#bad('attempts', `"${uid}" was claimed for attempt ${after.attempt} after ${known.highest}`);
+    }
+    const wasLive = known?.job !== undefined && !isTerminal(known.job.state);
+    const next = known ?? { ask: undefined, job: undefined, last: undefined, highest: 0 };
+    next.job = after;
+    next.highest = Math.max(next.highest, after.attempt);
+    this.#jobs.set(uid, next);
+    if (!next.ask) return;
+    if (isTerminal(after.state)) this.#freeKey(uid, next.ask);
+    else if (!wasLive) this.#takeKey(uid, next.ask);
+  }
+
+  #checkMove(uid: string, before: JobRecord, after: JobRecord): void {
+    if (after.attempt < before.attempt) {
+      this.#bad('attempts', `"${uid}" went back from attempt ${before.attempt} to ${after.attempt}`);
+    }
+    const stays = before.state === after.state && !isTerminal(after.state);
+    if (stays || mayMove(before.state, after.state)) return;
+    this.#bad('moves', `"${uid}" moved from ${before.state} to ${after.state}`);
+  }
+
+  #checkEnd(uid: string, { state, endedAt }: JobRecord): void {
+    if (isTerminal(state) === (endedAt !== undefined)) return;
+    this.#bad(
+      'jobs',
+      `"${uid}" is ${state} and has ${endedAt === undefined ? 'no end time' : 'an end time'}`,
+    );
+  }
+
+  #attempt(token: string, after: AttemptRecord): void {
+    const uid = after.job;
+    if (token !== tokenOf(uid, after.n)) {
+      this.#bad('attempts', `attempt ${after.n} of "${uid}" is filed under "${token}"`);
+    }
+    let known = this.#jobs.get(uid);
+    if (!known) {
+      if (this.#complete)
+        return this.#bad('jobs', `attempt ${after.n} belongs to "${uid}", which is not there`);
+      known = { ask: undefined, job: undefined, last: undefined, highest: after.n };
+      this.#jobs.set(uid, known);
+    } else if (known.last?.n === after.n) {
+      this.#checkAttemptMove(token, known.last, after);
+    } else {
+      this.#checkNewAttempt(token, known, after);
+    }
+    known.last = after;
+    known.highest = Math.max(known.highest, after.n);
+  }
+
+  #checkAttemptMove(token: string, before: AttemptRecord, after: AttemptRecord): void {
+    if (before.backend !== after.backend) {
+      this.#bad('attempts', `${token} went from backend "${before.backend}" to "${after.backend}"`);
+    }
+    const stays = before.state === after.state && isOpen(after.state);
+    if (stays || mayMoveAttempt(before.state, after.state)) return;
+    this.#bad('moves', `${token} moved from ${before.state} to ${after.state}`);
+  }
+
+  #checkNewAttempt(token: string, known: Known, after: AttemptRecord): void {
+    const { last, job, highest } = known;
+    if (last && isOpen(last.state)) {
+      this.#bad('attempts', `${token} began while attempt ${last.n} was open`);
+    }
+    // The claim of the job comes first and has this number already.
+    if (after.n < highest || after.n <= (last?.n ?? 0)) {
+      this.#bad('attempts', `${token} came after attempt ${highest}`);
+    } else if (job && job.attempt !== after.n) {
+      this.#bad('attempts', `${token} began, yet its job is at attempt ${job.attempt}`);
+    }
+    if (this.#complete && after.state !== 'intended') this.#bad('moves', `${token} began as ${after.state}`);
+  }
+
+  #setBrain(after: BrainRecord): void {
+    const before = this.#brain;
+    if (before && after.epoch < before.epoch) {
+      this.#bad('log.epoch', `the brain went back from epoch ${before.epoch} to ${after.epoch}`);
+    }
+    if (before && after.owner !== before.owner) {
+      this.#bad('log.epoch', `the owner changed from ${before.owner} to ${after.owner}`);
+    }
+    this.#brain = after;
+  }
+
+  #takeKey(uid: string, ask: AskRecord): void {
+    if (ask.spec.key === undefined) return;
+    const key = scoped(ask.tenant, ask.spec.key);
+    const holder = this.#liveKeys.get(key);
+    if (holder !== undefined && holder !== uid) {
+      this.#bad('keys', `"${uid}" and "${holder}" were alive at once with the key "${ask.spec.key}"`);
+    }
+    this.#liveKeys.set(key, uid);
+  }
+
+  #freeKey(uid: string, ask: AskRecord): void {
+    if (ask.spec.key === undefined) return;
+    const key = scoped(ask.tenant, ask.spec.key);
+    if (this.#liveKeys.get(key) === uid) this.#liveKeys.delete(key);
+  }
+
+  /** Compares what the log led to with the checkpoints made at this point, and knows everything from here on. */
+  #meetCheckpoints(nextChain: number | undefined): void {
+    for (let next = this.#ahead[0]; next; next = this.#ahead[0]) {
+      const { seq, chain } = next.manifest;
+      if (this.#seq === undefined || seq > this.#seq) return;
+      this.#ahead.shift();
+      if (seq < this.#seq) continue;
+      if ((this.#chain ?? nextChain ?? chain) !== chain) {
+        this.#bad('log.chain', `the checkpoint of change ${seq} does not belong to this log`);
+      }
+      this.#meet(next);
+    }
+  }
+
+  #meet({ manifest, contents }: Generation): void {
+    const bundles = contents?.bundles ?? [];
+    const here = new Set<string>();
+    for (const bundle of bundles) {
+      here.add(bundle.uid);
+      this.#compare(bundle, manifest.seq);
+    }
+    for (const [uid, { job, last }] of this.#jobs) {
+      const ended = job && isTerminal(job.state) && !(last && isOpen(last.state));
+      if (job && !ended && !here.has(uid)) {
+        this.#bad(
+          'replay',
+          `"${uid}" is ${job.state}, yet the checkpoint of change ${manifest.seq} lacks it`,
+        );
+      }
+    }
+    for (const bundle of bundles) this.#adopt(bundle);
+    for (const record of contents?.records ?? []) if (record.kind === 'brain') this.#setBrain(record.after);
+    this.#complete = true;
+  }
+
+  #compare(bundle: JobBundle, seq: number): void {
+    const known = this.#jobs.get(bundle.uid);
+    if (!known?.job) {
+      if (this.#complete && !isEnded(bundle)) {
+        this.#bad(
+          'replay',
+          `the checkpoint of change ${seq} has "${bundle.uid}", which the log never admitted`,
+        );
+      }
+      return;
+    }
+    const { state, attempt } = known.job;
+    if (state === bundle.job.state && attempt === bundle.job.attempt) return;
+    this.#bad(
+      'replay',
+      `"${bundle.uid}" is ${state} (attempt ${attempt}) by the log, ` +
+        `${bundle.job.state} (attempt ${bundle.job.attempt}) in the checkpoint of change ${seq}`,
+    );
+  }
+
+  #adopt({ uid, ask, job, attempts }: JobBundle): void {
+    this.#checkEnd(uid, job);
+    const highest = Math.max(this.#jobs.get(uid)?.highest ?? 0, job.attempt);
+    this.#jobs.set(uid, { ask, job, last: attempts.at(-1), highest });
+    if (isTerminal(job.state)) this.#freeKey(uid, ask);
+    else this.#takeKey(uid, ask);
+  }
+
+  #bad(check: CheckId, sentence: string): void {
+    this.#report.bad(check, sentence, this.#position === '' ? undefined : this.#position);
+  }
+}

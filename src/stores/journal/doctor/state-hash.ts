@@ -1,0 +1,33 @@
+/** One value for everything that records say: equal for equal records, however they came about. */
+import { createHash } from 'node:crypto';
+import { stableHash } from '../../../kit/hash.ts';
+import { KEPT_KINDS } from '../../../model/records.ts';
+import { isEnded, type OtherRecord, type Records } from '../../records.ts';
+
+export interface HashScope {
+  /** Leave out jobs that have ended: a checkpoint lets go of those that the history has. */
+  readonly withoutEnded?: boolean;
+  /** Leave out entries of the failure cache that no longer hold at this instant: a checkpoint drops them. */
+  readonly failuresAt?: number;
+}
+
+export function stateHash(records: Records, scope: HashScope = {}): string {
+  const hash = createHash('sha256');
+  for (const bundle of [...records.jobs.values()].sort((a, b) => (a.uid < b.uid ? -1 : 1))) {
+    if (scope.withoutEnded && isEnded(bundle)) continue;
+    const { uid, seq, ask, job, attempts } = bundle;
+    hash.update(stableHash([uid, seq, ask, job, attempts]));
+  }
+  const failuresAt = scope.failuresAt ?? Number.NEGATIVE_INFINITY;
+  for (const { id, after } of byId(records.ofKind('failure'))) {
+    if (after.until > failuresAt) hash.update(stableHash([id, after]));
+  }
+  for (const kind of ['lease', ...KEPT_KINDS] as const) {
+    const some = byId<OtherRecord>(records.ofKind(kind));
+    if (some.length > 0) hash.update(stableHash([kind, some.map(({ id, after }) => [id, after])]));
+  }
+  return hash.update(stableHash([records.seq, records.brain ?? null])).digest('hex');
+}
+
+const byId = <T extends { readonly id: string }>(records: Iterable<T>): T[] =>
+  [...records].sort((a, b) => (a.id < b.id ? -1 : 1));

@@ -1,0 +1,51 @@
+/** The history in memory: for the simulation, whose disk SQLite cannot write to. Always fresh after a start. */
+import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
+import { EndedJobs } from '../../ended-jobs.ts';
+import { readBundle, readLine } from '../checkpoint/line.ts';
+import { blobRange, type HistoryIndex, type HistoryOpened, readRow } from './history.ts';
+
+export class MemoryHistory implements HistoryIndex {
+  readonly #ended = new EndedJobs();
+
+  open(): HistoryOpened {
+    return { watermark: 0, fresh: true };
+  }
+
+  put(rows: readonly string[]): void {
+    for (const row of rows) this.#ended.put(readBundle(readLine(readRow(row).line)));
+  }
+
+  get(uid: string): JobBundle | undefined {
+    return this.#ended.get(uid);
+  }
+
+  list(query: HistoryQuery): JobBundle[] {
+    return this.#ended.list(query);
+  }
+
+  after(n: number, limit: number): JobBundle[] {
+    return this.#ended.after(n, limit);
+  }
+
+  count(): number {
+    return this.#ended.count();
+  }
+
+  planPurge(endedBefore: number, limit: number): PurgeResult {
+    return this.#ended.planPurge(endedBefore, limit);
+  }
+
+  purge(endedBefore: number, limit: number): void {
+    this.#ended.purge(endedBefore, limit);
+  }
+
+  usesBlobFile(file: number): boolean {
+    for (const bundle of this.#ended.all()) {
+      const range = blobRange(bundle);
+      if (range && range.low <= file && file <= range.high) return true;
+    }
+    return false;
+  }
+
+  close(): void {}
+}

@@ -1,0 +1,201 @@
+/** The history in SQLite: one writer on the background thread, readers beside it. */
+
+import { renameSync, rmSync } from 'node:fs';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
+import { readBundle, readLine } from '../checkpoint/line.ts';
+import { type HistoryIndex, type HistoryOpened, readRow } from './history.ts';
+
+/** Another layout makes a new file: everything in it can be derived again. */
+const LAYOUT = 1;
+
+const SCHEMA = `
+CREATE TABLE IF NOT EXISTS jobs (
+  n INTEGER PRIMARY KEY,
+  uid TEXT NOT NULL UNIQUE,
+  tenant TEXT NOT NULL,
+  state TEXT NOT NULL,
+  type TEXT NOT NULL,
+  principal TEXT NOT NULL,
+  session TEXT,
+  key TEXT,
+  ended_at INTEGER NOT NULL,
+  caller_attempts INTEGER,
+  blob_low INTEGER,
+  blob_high INTEGER,
+  line TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS jobs_ended ON jobs(ended_at);
+CREATE INDEX IF NOT EXISTS jobs_session ON jobs(session, n) WHERE session IS NOT NULL;
+CREATE INDEX IF NOT EXISTS jobs_key ON jobs(key, n) WHERE key IS NOT NULL;
+CREATE INDEX IF NOT EXISTS jobs_not_done ON jobs(state, n) WHERE state <> 'succeeded';
+CREATE INDEX IF NOT EXISTS jobs_blobs ON jobs(blob_low, blob_high) WHERE blob_low IS NOT NULL;
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+`;
+
+type Mode = 'write' | 'read';
+
+class OtherLayout extends Error {}
+
+const SQLITE_CORRUPT = 11;
+const SQLITE_NOTADB = 26;
+
+/** No fault of the moment, such as a lock or a full disk. */
+function isDamaged(error: unknown): boolean {
+  const { errcode = 0 } = error as { errcode?: number };
+  // The lowest byte is the kind; above it stands the detail.
+  return error instanceof OtherLayout || [SQLITE_CORRUPT, SQLITE_NOTADB].includes(errcode & 0xff);
+}
+
+interface Row {
+  readonly line: string;
+}
+
+export class SqliteHistory implements HistoryIndex {
+  readonly #path: string;
+  readonly #mode: Mode;
+  #database: DatabaseSync | undefined;
+  #byUid: StatementSync | undefined;
+  #insert: StatementSync | undefined;
+  #setFact: StatementSync | undefined;
+
+  constructor(path: string, mode: Mode) {
+    this.#path = path;
+    this.#mode = mode;
+  }
+
+  open(): HistoryOpened {
+    try {
+      return this.#open();
+    } catch (error) {
+      if (this.#mode === 'read' || !isDamaged(error)) throw error;
+      this.#setAside();
+      return this.#open();
+    }
+  }
+
+  /** It is only an index: a damaged one is made anew from what the log still holds. It is kept for who wants it. */
+  #setAside(): void {
+    this.#database?.close();
+    this.#database = undefined;
+    for (const suffix of ['-wal', '-shm']) rmSync(this.#path + suffix, { force: true });
+    renameSync(this.#path, `${this.#path}.damaged`);
+  }
+
+  #open(): HistoryOpened {
+    const database = new DatabaseSync(this.#path, { readOnly: this.#mode === 'read', timeout: 5000 });
+    this.#database = database;
+    if (this.#mode === 'write') {
+      database.exec('PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=2000');
+      database.exec(SCHEMA);
+    }
+    this.#byUid = database.prepare('SELECT line FROM jobs WHERE uid = ?');
+    const layout = this.#fact('layout');
+    if (this.#mode === 'write') {
+      if (layout !== undefined && layout !== LAYOUT) throw new OtherLayout();
+      this.#insert = database.prepare('INSERT OR REPLACE INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)');
+      this.#setFact = database.prepare('INSERT OR REPLACE INTO facts VALUES (?,?)');
+      this.#setFact.run('layout', LAYOUT);
+    }
+    const watermark = this.#fact('watermark');
+    return { watermark: watermark ?? 0, fresh: watermark === undefined };
+  }
+
+  put(rows: readonly string[], watermark: number): void {
+    try {
+      this.#transaction(() => {
+        for (const row of rows) {
+          const { columns, line } = readRow(row);
+          this.#insert?.run(...columns, line);
+        }
+        this.#setFact?.run('watermark', watermark);
+      });
+    } catch (error) {
+      // The next opening makes another one; with this one every opening would fail again.
+      if (isDamaged(error)) this.#setAside();
+      throw error;
+    }
+  }
+
+  get(uid: string): JobBundle | undefined {
+    const row = this.#byUid?.get(uid) as Row | undefined;
+    return row && toBundle(row);
+  }
+
+  list(query: HistoryQuery): JobBundle[] {
+    const where = ['tenant = ?'];
+    const values: (string | number)[] = [query.tenant];
+    const and = (clause: string, ...more: (string | number)[]): void => {
+      where.push(clause);
+      values.push(...more);
+    };
+    if (query.before !== undefined) and('n < ?', query.before);
+    if (query.states) and(`state IN (${query.states.map(() => '?').join(',')})`, ...query.states);
+    if (query.type !== undefined) and('type = ?', query.type);
+    if (query.session !== undefined) and('session = ?', query.session);
+    if (query.key !== undefined) and('key = ?', query.key);
+    if (query.principal !== undefined) and('principal = ?', query.principal);
+    const sql = `SELECT line FROM jobs WHERE ${where.join(' AND ')} ORDER BY n DESC LIMIT ?`;
+    const rows = this.#database?.prepare(sql).all(...values, query.limit) as unknown as Row[];
+    return rows.map(toBundle);
+  }
+
+  after(n: number, limit: number): JobBundle[] {
+    const sql = 'SELECT line FROM jobs WHERE n > ? ORDER BY n LIMIT ?';
+    const rows = this.#database?.prepare(sql).all(n, limit) as unknown as Row[];
+    return rows.map(toBundle);
+  }
+
+  count(): number {
+    return this.#number('SELECT count(*) AS value FROM jobs') ?? 0;
+  }
+
+  planPurge(endedBefore: number, limit: number): PurgeResult {
+    const doomed = 'SELECT n, caller_attempts FROM jobs WHERE ended_at < ? ORDER BY ended_at LIMIT ?';
+    const jobs = this.#number(`SELECT count(*) AS value FROM (${doomed})`, endedBefore, limit) ?? 0;
+    const attemptFloor =
+      this.#number(`SELECT max(caller_attempts) AS value FROM (${doomed})`, endedBefore, limit) ?? 0;
+    return { jobs, attemptFloor };
+  }
+
+  purge(endedBefore: number, limit: number): void {
+    this.#database
+      ?.prepare(
+        'DELETE FROM jobs WHERE n IN (SELECT n FROM jobs WHERE ended_at < ? ORDER BY ended_at LIMIT ?)',
+      )
+      .run(endedBefore, limit);
+  }
+
+  usesBlobFile(file: number): boolean {
+    const sql = 'SELECT 1 AS value FROM jobs WHERE blob_low <= ? AND blob_high >= ? LIMIT 1';
+    return this.#number(sql, file, file) !== undefined;
+  }
+
+  close(): void {
+    this.#database?.close();
+    this.#database = undefined;
+  }
+
+  #transaction(run: () => void): void {
+    this.#database?.exec('BEGIN IMMEDIATE');
+    try {
+      run();
+      this.#database?.exec('COMMIT');
+    } catch (error) {
+      // A full disk has rolled it back already.
+      if (this.#database?.isTransaction) this.#database.exec('ROLLBACK');
+      throw error;
+    }
+  }
+
+  #fact(name: string): number | undefined {
+    return this.#number('SELECT value FROM facts WHERE name = ?', name);
+  }
+
+  #number(sql: string, ...values: (string | number)[]): number | undefined {
+    const row = this.#database?.prepare(sql).get(...values) as { value: number | null } | undefined;
+    return row?.value ?? undefined;
+  }
+}
+
+const toBundle = (row: Row): JobBundle => readBundle(readLine(row.line));

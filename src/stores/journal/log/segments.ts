@@ -1,0 +1,148 @@
+/**
+ * Reads the log back. A torn frame is accepted in one place only: at the very end of everything.
+ */
+import { join } from 'node:path';
+import type { Disk } from '../../../kit/env/env.ts';
+import { OrchdError } from '../../../model/errors.ts';
+import { segmentStart } from '../layout.ts';
+import { type FrameHeader, findFrameAfter, readFrame } from './frame.ts';
+
+export interface Segment {
+  readonly name: string;
+  readonly firstSeq: number;
+}
+
+export interface LogFrame {
+  readonly header: FrameHeader;
+  readonly payload: Buffer;
+  readonly segment: string;
+  readonly position: number;
+}
+
+/** Where the log ends: the segment, the bytes of it that are good, and what comes next. */
+export interface LogEnd {
+  readonly segment: Segment | undefined;
+  readonly goodBytes: number;
+  readonly fileBytes: number;
+  readonly nextSeq: number;
+  readonly chain: number;
+  readonly epoch: number;
+  readonly at: number;
+  /** Set where a frame was cut off. */
+  readonly torn: string | undefined;
+}
+
+export async function listSegments(disk: Disk, folder: string): Promise<Segment[]> {
+  const segments: Segment[] = [];
+  for (const name of await disk.list(folder)) {
+    const firstSeq = segmentStart(name);
+    if (firstSeq !== undefined) segments.push({ name, firstSeq });
+  }
+  return segments.sort((a, b) => a.firstSeq - b.firstSeq);
+}
+
+export async function readWhole(disk: Disk, path: string): Promise<Buffer> {
+  const file = await disk.open(path, 'read');
+  try {
+    return await file.read(0, await file.size());
+  } finally {
+    await file.close();
+  }
+}
+
+export function corruptAt(segment: string, position: number, why: string): OrchdError {
+  return new OrchdError('STORE_CORRUPT', `log/${segment} is damaged at byte ${position}: ${why}`, {
+    position: `log/${segment}:${position}`,
+  });
+}
+
+export interface LogStart {
+  readonly nextSeq: number;
+  /** The chain value of the last frame before, or undefined where it is not known. */
+  readonly chain: number | undefined;
+}
+
+/** Hands on every frame of the segments from `start` to `upTo`, in order, and says where they end. Throws at damage. */
+export async function readLog(
+  disk: Disk,
+  folder: string,
+  start: LogStart,
+  onFrame: (frame: LogFrame) => void,
+  upTo = Number.POSITIVE_INFINITY,
+): Promise<LogEnd> {
+  const segments = (await listSegments(disk, folder)).filter(
+    ({ firstSeq }) => firstSeq >= start.nextSeq && firstSeq <= upTo,
+  );
+  let end: LogEnd = {
+    segment: undefined,
+    goodBytes: 0,
+    fileBytes: 0,
+    nextSeq: start.nextSeq,
+    chain: start.chain ?? 0,
+    epoch: 0,
+    at: 0,
+    torn: undefined,
+  };
+  let chainKnown = start.chain !== undefined;
+  for (const segment of segments) {
+    if (end.torn !== undefined) throw corruptAt(end.segment?.name ?? '', end.goodBytes, end.torn);
+    if (segment.firstSeq !== end.nextSeq) {
+      throw new OrchdError(
+        'STORE_CORRUPT',
+        `the log has no segment that starts with change ${end.nextSeq}; the next one is log/${segment.name}`,
+        { position: `log/${segment.name}:0` },
+      );
+    }
+    const log = await readWhole(disk, join(folder, segment.name));
+    end = readSegment(log, segment, end, chainKnown, onFrame);
+    chainKnown ||= end.goodBytes > 0;
+  }
+  return end;
+}
+
+function readSegment(
+  log: Buffer,
+  segment: Segment,
+  before: LogEnd,
+  chainKnown: boolean,
+  onFrame: (frame: LogFrame) => void,
+): LogEnd {
+  let { nextSeq, chain, epoch, at } = before;
+  let position = 0;
+  let torn: string | undefined;
+  for (;;) {
+    const read = readFrame(log, position);
+    if (read.is === 'end') break;
+    if (read.is === 'corrupt') throw corruptAt(segment.name, position, read.why);
+    if (read.is === 'torn') {
+      const later = findFrameAfter(log, position);
+      if (later !== undefined)
+        throw corruptAt(segment.name, position, `${read.why}, yet a frame follows at ${later}`);
+      torn = read.why;
+      break;
+    }
+    const { header } = read;
+    const fault = checkOrder(header, nextSeq, chainKnown || position > 0 ? chain : undefined, epoch);
+    if (fault) throw corruptAt(segment.name, position, fault);
+    onFrame({ header, payload: read.payload, segment: segment.name, position });
+    nextSeq += header.count;
+    chain = header.payloadCrc;
+    epoch = header.epoch;
+    at = header.at;
+    position = read.end;
+  }
+  return { segment, goodBytes: position, fileBytes: log.length, nextSeq, chain, epoch, at, torn };
+}
+
+function checkOrder(
+  header: FrameHeader,
+  nextSeq: number,
+  chain: number | undefined,
+  epoch: number,
+): string | undefined {
+  if (header.firstSeq !== nextSeq)
+    return `change ${nextSeq} was expected, the frame starts with ${header.firstSeq}`;
+  if (chain !== undefined && header.chain !== chain) return 'the frame does not follow the one before it';
+  if (header.epoch < epoch) return `the frame was written by epoch ${header.epoch} after epoch ${epoch}`;
+  return undefined;
+}

@@ -1,0 +1,328 @@
+/**
+ * The group commit. Everything that arrived during one flush goes into the next; a frame is written only after
+ * the last fdatasync has returned.
+ *
+ * W1  `durable` is told a sequence only after the fdatasync that covers it.
+ * W2  A failed fdatasync, or a failed write for any reason but a full disk, stops the writer for good.
+ * W3  A segment is made of zeros, synced and named durably before the first frame goes into it.
+ * W4  The spare segment is the reserve: when no new spare can be made the disk counts as full, and what is left
+ *     of the present segment is for cancels and outcomes.
+ */
+import { join } from 'node:path';
+import type { DiskFile, Env } from '../../../kit/env/env.ts';
+import { OrchdError } from '../../../model/errors.ts';
+import { isFull } from '../../disk-failure.ts';
+import { type Paths, segmentName } from '../layout.ts';
+import { Callers } from './callers.ts';
+import { encodeFrame } from './frame.ts';
+import { RETRY_WHEN_FULL_MS, SpareSegment } from './spare.ts';
+
+export interface LogEvents {
+  durable(seq: number): void;
+  space(full: boolean): void;
+  failed(error: Error): void;
+}
+
+export interface LogLimits {
+  readonly minSegmentBytes: number;
+  readonly maxSegmentBytes: number;
+  readonly maxFrameBytes: number;
+  readonly maxPendingBytes: number;
+}
+
+export const LOG_LIMITS: LogLimits = {
+  minSegmentBytes: 4 * 2 ** 20,
+  maxSegmentBytes: 64 * 2 ** 20,
+  maxFrameBytes: 4 * 2 ** 20,
+  maxPendingBytes: 64 * 2 ** 20,
+};
+
+/** A segment that filled faster than this makes the next one larger. */
+const BUSY_SEGMENT_MS = 5000;
+
+export interface Unit {
+  readonly text: string;
+  readonly count: number;
+  /** How many jobs were asked for, where that is all that has changed and none of them is in a hurry; else 0. */
+  readonly asks: number;
+  readonly at: number;
+}
+
+/** What a writer is made of. */
+export interface WriterParts {
+  readonly env: Env;
+  readonly paths: Paths;
+  readonly events: LogEvents;
+  /** Where the log goes on. */
+  readonly end: { readonly nextSeq: number; readonly chain: number };
+  readonly limits: LogLimits;
+}
+
+interface OpenSegment {
+  readonly file: DiskFile;
+  readonly bytes: number;
+  readonly openedAt: number;
+  position: number;
+}
+
+type Phase =
+  | { readonly is: 'idle' }
+  | Flushing
+  /** For good. */
+  | { readonly is: 'failed'; readonly error: Error };
+
+interface Flushing {
+  readonly is: 'flushing';
+  done: Promise<void>;
+  /** Ends the wait for more callers, where the next frame waits for them. */
+  stopGathering: (() => void) | undefined;
+}
+
+const IDLE: Phase = { is: 'idle' };
+
+export class LogWriter {
+  readonly #env: Env;
+  readonly #paths: Paths;
+  readonly #events: LogEvents;
+  readonly #limits: LogLimits;
+  readonly #spare: SpareSegment;
+  readonly #callers = new Callers();
+  #phase: Phase = IDLE;
+  #closing = false;
+  #segment: OpenSegment;
+  #pending: Unit[] = [];
+  #pendingBytes = 0;
+  /** Something is pending that waits for nobody. */
+  #hurried = false;
+  #seq: number;
+  #durableSeq: number;
+  #chain: number;
+  #epoch = 0;
+  readonly #rollers: { readonly done: (seq: number) => void; readonly fail: (error: Error) => void }[] = [];
+  /** Bytes of frames written since the last roll point, for the checkpoint policy. */
+  logBytes = 0;
+
+  private constructor(parts: WriterParts, spare: SpareSegment, segment: OpenSegment) {
+    const { env, paths, events, end, limits } = parts;
+    this.#env = env;
+    this.#paths = paths;
+    this.#events = events;
+    this.#limits = limits;
+    this.#spare = spare;
+    this.#segment = segment;
+    this.#seq = end.nextSeq - 1;
+    this.#durableSeq = this.#seq;
+    this.#chain = end.chain;
+  }
+
+  /** Prepares the first segment. */
+  static async open(parts: WriterParts): Promise<LogWriter> {
+    const { env, paths, events, end, limits } = parts;
+    const { minSegmentBytes } = limits;
+    let writer: LogWriter | undefined;
+    const failed = (error: Error): void => (writer ? writer.#fail(error) : events.failed(error));
+    const space = (full: boolean): void => events.space(full);
+    const spare = new SpareSegment(env, paths, minSegmentBytes, { space, failed });
+    if (!(await spare.ensure(minSegmentBytes))) {
+      throw new OrchdError('STORE_FULL', 'the disk is full: there is no room for a new log segment');
+    }
+    writer = new LogWriter(parts, spare, await takeSpare(env, paths, spare, end.nextSeq));
+    spare.prepare(minSegmentBytes);
+    return writer;
+  }
+
+  get overloaded(): boolean {
+    return this.#pendingBytes > this.#limits.maxPendingBytes;
+  }
+
+  append(unit: Unit, epoch: number): number {
+    const phase = this.#phase;
+    if (phase.is === 'failed') throw new OrchdError('STORE_FAILED', undefined, {}, { cause: phase.error });
+    this.#seq += unit.count;
+    this.#epoch = epoch;
+    this.#pending.push(unit);
+    this.#pendingBytes += unit.text.length;
+    this.#callers.came(unit.asks);
+    this.#hurried ||= unit.asks === 0;
+    if (phase.is === 'idle') this.#start();
+    else if (phase.stopGathering && this.#waitMs() === 0) phase.stopGathering();
+    return this.#seq;
+  }
+
+  /** Seals the present segment as soon as everything appended so far is in it; resolves to its last sequence. */
+  roll(): Promise<number> {
+    const phase = this.#phase;
+    if (phase.is === 'failed') return Promise.reject(phase.error);
+    return new Promise((done, fail) => {
+      this.#rollers.push({ done, fail });
+      if (phase.is === 'idle') this.#start();
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    if (this.#phase.is === 'flushing') this.#phase.stopGathering?.();
+    while (this.#phase.is === 'flushing') await this.#phase.done;
+    await this.#spare.close();
+    await this.#segment.file.close();
+  }
+
+  #start(): void {
+    const flushing: Flushing = { is: 'flushing', done: Promise.resolve(), stopGathering: undefined };
+    this.#phase = flushing;
+    flushing.done = this.#flushAll(flushing).catch((error: Error) => this.#fail(error));
+  }
+
+  async #flushAll(phase: Flushing): Promise<void> {
+    while (this.#phase === phase && (this.#pending.length > 0 || this.#rollers.length > 0)) {
+      while (this.#pending.length > 0 && this.#phase === phase) {
+        if (this.#waitMs() > 0) await this.#gather(phase);
+        await this.#flush();
+        if (this.#pending.length > 0) await this.#listen();
+      }
+      if (this.#rollers.length > 0) await this.#rollNow();
+    }
+    if (this.#phase === phase) this.#phase = IDLE;
+  }
+
+  async #flush(): Promise<void> {
+    const { text, count, asks, at } = this.#takeBatch();
+    const firstSeq = this.#durableSeq + 1;
+    const { frame, payloadCrc } = encodeFrame({
+      firstSeq,
+      count,
+      epoch: this.#epoch,
+      at,
+      chain: this.#chain,
+      text,
+    });
+    const segment = await this.#roomFor(frame.length);
+    await this.#writeFrame(segment, frame);
+    await segment.file.datasync();
+    segment.position += frame.length;
+    this.logBytes += frame.length;
+    this.#chain = payloadCrc;
+    this.#durableSeq += count;
+    this.#pendingBytes -= text.length;
+    this.#events.durable(this.#durableSeq);
+    // After this turn, in which they are told.
+    if (asks > 0) this.#env.timers.soon(() => this.#callers.told(asks, this.#env.clock.monotonic()));
+  }
+
+  #waitMs(): number {
+    if (this.#hurried || this.#closing) return 0;
+    return this.#callers.waitMs(this.#env.clock.monotonic());
+  }
+
+  #gather(phase: Flushing): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#env.timers.after(this.#waitMs(), () => phase.stopGathering?.());
+      phase.stopGathering = () => {
+        phase.stopGathering = undefined;
+        cancel();
+        resolve();
+      };
+    });
+  }
+
+  /**
+   * Those who were just told usually answer with more. Their answers are in after two turns of the loop: one for
+   * them to be heard, one for what they led to; then the next frame holds it all.
+   */
+  async #listen(): Promise<void> {
+    for (let turns = 0; turns < 2; turns++)
+      await new Promise<void>((resolve) => this.#env.timers.soon(resolve));
+  }
+
+  #takeBatch(): Unit {
+    const units = this.#pending;
+    let chars = 0;
+    let taken = 0;
+    while (taken < units.length) {
+      const next = (units[taken] as Unit).text.length;
+      if (taken > 0 && chars + next > this.#limits.maxFrameBytes) break;
+      chars += next;
+      taken++;
+    }
+    const batch = taken === units.length ? units : units.slice(0, taken);
+    this.#pending = taken === units.length ? [] : units.slice(taken);
+    this.#hurried = this.#pending.some((unit) => unit.asks === 0);
+    let text = '';
+    let count = 0;
+    let asks = 0;
+    for (const unit of batch) {
+      text += unit.text;
+      count += unit.count;
+      asks += unit.asks;
+    }
+    return { text, count, asks, at: (batch[batch.length - 1] as Unit).at };
+  }
+
+  /** Nothing of an unsynced frame was acknowledged, so it may be written again over itself. */
+  async #writeFrame(segment: OpenSegment, frame: Buffer): Promise<void> {
+    for (;;) {
+      try {
+        await segment.file.write(segment.position, frame);
+        this.#spare.noteWritten();
+        return;
+      } catch (error) {
+        if (!isFull(error)) throw error;
+        this.#spare.noteFull();
+        await this.#pause();
+      }
+    }
+  }
+
+  async #roomFor(bytes: number): Promise<OpenSegment> {
+    const segment = this.#segment;
+    return segment.position + bytes <= segment.bytes ? segment : this.#nextSegment(bytes);
+  }
+
+  async #nextSegment(bytes: number): Promise<OpenSegment> {
+    while (!(await this.#spare.ensure(bytes))) await this.#pause();
+    const former = this.#segment;
+    const filledFast = this.#env.clock.monotonic() - former.openedAt < BUSY_SEGMENT_MS;
+    const wanted = filledFast
+      ? Math.min(2 * former.bytes, this.#limits.maxSegmentBytes)
+      : this.#limits.minSegmentBytes;
+    this.#segment = await takeSpare(this.#env, this.#paths, this.#spare, this.#durableSeq + 1);
+    await former.file.truncate(former.position);
+    await former.file.close();
+    if (!this.#closing) this.#spare.prepare(wanted);
+    return this.#segment;
+  }
+
+  async #rollNow(): Promise<void> {
+    const count = this.#rollers.length;
+    if (this.#segment.position > 0) await this.#nextSegment(1);
+    this.logBytes = 0;
+    for (const { done } of this.#rollers.splice(0, count)) done(this.#durableSeq);
+  }
+
+  #pause(): Promise<void> {
+    if (this.#closing) throw new OrchdError('STORE_FULL');
+    return new Promise((resolve) => {
+      this.#env.timers.after(RETRY_WHEN_FULL_MS, resolve);
+    });
+  }
+
+  #fail(error: Error): void {
+    if (this.#phase.is === 'failed') return;
+    this.#phase = { is: 'failed', error };
+    void this.#spare.close();
+    for (const roller of this.#rollers.splice(0)) roller.fail(error);
+    this.#events.failed(error);
+  }
+}
+
+/** Turns the spare into the segment that starts with this change. */
+async function takeSpare(
+  { disk, clock }: Env,
+  paths: Paths,
+  spare: SpareSegment,
+  firstSeq: number,
+): Promise<OpenSegment> {
+  const path = join(paths.log, segmentName(firstSeq));
+  const bytes = await spare.take(path);
+  return { file: await disk.open(path, 'write'), bytes, position: 0, openedAt: clock.monotonic() };
+}

@@ -1,0 +1,137 @@
+/** Reads a data folder without writing to it. */
+
+import { pathToFileURL } from 'node:url';
+import type { JobBundle } from '../../../core/ports/store.ts';
+import type { Disk, Env } from '../../../kit/env/env.ts';
+import { OrchdError } from '../../../model/errors.ts';
+import type { BlobRef } from '../../../model/records.ts';
+import { type Contents, type Head, PAGE } from '../../migration/contents.ts';
+import type { OtherRecord, Records } from '../../records.ts';
+import { Blobs } from '../blobs.ts';
+import { openFailure } from '../failures.ts';
+import { SqliteHistory } from '../history/sqlite.ts';
+import { type Paths, paths } from '../layout.ts';
+import { readRecords } from '../recover.ts';
+import { refuseUnfinished } from '../unfinished.ts';
+
+export const placeName = (folder: string): string => `the journal ${folder}`;
+
+interface Lock {
+  release(): Promise<void>;
+}
+
+export class JournalContents implements Contents {
+  readonly place: string;
+  readonly head: Head;
+  readonly others: readonly OtherRecord[];
+  readonly jobCount: number;
+  readonly #records: Records;
+  readonly #history: SqliteHistory;
+  readonly #blobs: Blobs;
+  readonly #lock: Lock | undefined;
+
+  constructor(place: string, read: ReadJournal, blobs: Blobs, lock: Lock | undefined) {
+    this.place = place;
+    this.head = read.head;
+    this.#records = read.records;
+    this.#history = read.history;
+    this.#blobs = blobs;
+    this.#lock = lock;
+    this.others = [...read.records.others.values()];
+    this.jobCount = read.history.count() + read.records.jobs.size;
+  }
+
+  /** Takes the lock of the folder: no brain can start on it. */
+  static async open(env: Env, folder: string): Promise<JournalContents> {
+    const where = paths(folder);
+    if (!(await env.disk.stat(where.log))) throw nothingIn(folder);
+    const lock = await env.disk.lock(where.lock);
+    if (!lock) {
+      throw new OrchdError('STORE_LOCKED', `a running orchd holds ${folder}: stop it, then try again`);
+    }
+    try {
+      await refuseUnfinished(env.disk, where);
+      return await JournalContents.read(env, folder, lock);
+    } catch (error) {
+      await lock.release();
+      throw openFailure(error);
+    }
+  }
+
+  /** For whoever holds the folder already. */
+  static async read(env: Env, folder: string, lock?: Lock): Promise<JournalContents> {
+    const where = paths(folder);
+    const read = await readJournal(env.disk, where);
+    const blobs = new Blobs(env, where.blobs, () => undefined);
+    return new JournalContents(placeName(folder), read, blobs, lock);
+  }
+
+  async *jobs(): AsyncGenerator<readonly JobBundle[]> {
+    for (let n = 0; ; ) {
+      const page = this.#history.after(n, PAGE);
+      const last = page.at(-1);
+      if (!last) break;
+      n = last.ask.n;
+      // A job that lives again is among the records as it is now.
+      yield page.filter(({ uid }) => !this.#records.jobs.has(uid));
+    }
+    const others = [...this.#records.jobs.values()];
+    for (let from = 0; from < others.length; from += PAGE) yield others.slice(from, from + PAGE);
+  }
+
+  readBody(ref: BlobRef): Promise<string> {
+    return this.#blobs.read(ref);
+  }
+
+  /** The lock sees to it. */
+  async hold(): Promise<Contents> {
+    return this;
+  }
+
+  async assertHeld(): Promise<void> {}
+
+  async close(): Promise<void> {
+    this.#history.close();
+    await this.#lock?.release();
+  }
+}
+
+interface ReadJournal {
+  readonly head: Head;
+  readonly records: Records;
+  readonly history: SqliteHistory;
+}
+
+const nothingIn = (folder: string): OrchdError =>
+  new OrchdError('NOT_FOUND', `${folder} holds no work of orchd`);
+
+async function readJournal(disk: Disk, where: Paths): Promise<ReadJournal> {
+  const { manifest, end, records } = await readRecords(disk, where);
+  const { brain } = records;
+  if (!brain) throw nothingIn(where.folder);
+  const history = await openHistory(disk, where);
+  const { watermark, fresh } = history.open();
+  if (fresh) {
+    history.close();
+    throw unindexed(where.folder);
+  }
+  records.forgetEnded(watermark);
+  const at = Math.max(manifest.at, end.at);
+  const head = { seq: records.seq, at, epoch: Math.max(end.epoch, brain.epoch), brain };
+  return { head, records, history };
+}
+
+/** The index as it lies there: SQLite would write beside it where it is not told otherwise. */
+async function openHistory(disk: Disk, { folder, history }: Paths): Promise<SqliteHistory> {
+  if (!(await disk.stat(history))) throw unindexed(folder);
+  const hasLog = ((await disk.stat(`${history}-wal`))?.size ?? 0) > 0;
+  const hasMemory = (await disk.stat(`${history}-shm`)) !== undefined;
+  const how = hasLog ? (hasMemory ? '?readonly_shm=1' : '') : '?immutable=1';
+  return new SqliteHistory(`${pathToFileURL(history)}${how}`, 'read');
+}
+
+const unindexed = (folder: string): OrchdError =>
+  new OrchdError(
+    'STORE_CORRUPT',
+    `the index of ended jobs in ${folder} is missing: start orchd on it once, which makes it anew, and stop it`,
+  );

@@ -1,0 +1,11 @@
+import type { Place } from '../../migration/between.ts';
+import { JournalContents, placeName } from './contents.ts';
+import { JournalTarget } from './target.ts';
+
+/** A data folder to migrate from or to. */
+export const journalPlace = (folder: string): Place => ({
+  label: placeName(folder),
+  folder,
+  contents: (env) => JournalContents.open(env, folder),
+  target: (env) => JournalTarget.open(env, folder),
+});

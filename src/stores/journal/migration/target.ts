@@ -1,0 +1,205 @@
+/**
+ * Writes a data folder: ended jobs into the index, the others into a checkpoint, and the rest as the first frames
+ * of the log behind it.
+ */
+import { dirname, join } from 'node:path';
+import type { Env } from '../../../kit/env/env.ts';
+import { OrchdError } from '../../../model/errors.ts';
+import { type Body, BRAIN_ID, type Change } from '../../../model/records.ts';
+import type { Contents, Found, Head, LoadedJob, Target } from '../../migration/contents.ts';
+import { renamed } from '../../migration/load-bodies.ts';
+import { type Mark, spoilt } from '../../migration/mark.ts';
+import { isEnded, type OtherRecord } from '../../records.ts';
+import { Blobs } from '../blobs.ts';
+import { bundleLine } from '../checkpoint/line.ts';
+import { writeManifest } from '../checkpoint/manifest.ts';
+import { PartWriter } from '../checkpoint/merge.ts';
+import { openFailure } from '../failures.ts';
+import { historyRow } from '../history/history.ts';
+import { SqliteHistory } from '../history/sqlite.ts';
+import { FORMAT, type Paths, paths, segmentName } from '../layout.ts';
+import { encodeChange } from '../log/codec.ts';
+import { encodeFrame } from '../log/frame.ts';
+import { readWhole } from '../log/segments.ts';
+import { isUnfinished } from '../unfinished.ts';
+import { JournalContents, placeName } from './contents.ts';
+
+const FRAME_CHANGES = 1000;
+
+export class JournalTarget implements Target {
+  readonly place: string;
+  readonly #env: Env;
+  readonly #paths: Paths;
+  readonly #lock: { release(): Promise<void> };
+  readonly #blobs: Blobs;
+  readonly #history: SqliteHistory;
+  #parts: PartWriter | undefined;
+  #failure: Error | undefined;
+  #mark: Mark | undefined;
+  #head: Head | undefined;
+
+  constructor(env: Env, folder: string, lock: { release(): Promise<void> }) {
+    this.#env = env;
+    this.place = placeName(folder);
+    this.#paths = paths(folder);
+    this.#lock = lock;
+    this.#blobs = new Blobs(env, this.#paths.blobs, (error) => {
+      this.#failure = error;
+    });
+    this.#history = new SqliteHistory(this.#paths.history, 'write');
+  }
+
+  static async open(env: Env, folder: string): Promise<JournalTarget> {
+    try {
+      await env.disk.makeFolder(folder);
+      const lock = await env.disk.lock(paths(folder).lock);
+      if (lock) return new JournalTarget(env, folder, lock);
+    } catch (error) {
+      throw openFailure(error);
+    }
+    throw new OrchdError('STORE_LOCKED', `a running orchd holds ${folder}: name another folder`);
+  }
+
+  async look(): Promise<Found> {
+    const { disk } = this.#env;
+    const { moving, manifest, previousManifest, history, log, blobs } = this.#paths;
+    if (await isUnfinished(disk, this.#paths)) {
+      return { is: 'unfinished', mark: readMark(await readWhole(disk, moving)) };
+    }
+    for (const path of [manifest, previousManifest, history]) {
+      if (await disk.stat(path)) return { is: 'work' };
+    }
+    for (const path of [log, blobs]) if ((await disk.list(path)).length > 0) return { is: 'work' };
+    return { is: 'empty' };
+  }
+
+  async begin(mark: Mark, head: Head, keep: boolean): Promise<void> {
+    const { log, parts, blobs, manifest, previousManifest, history } = this.#paths;
+    const { disk } = this.#env;
+    if (!keep) await this.#write(spoilt(mark));
+    for (const folder of [log, parts, blobs]) await disk.makeFolder(folder);
+    for (const path of [manifest, previousManifest]) await disk.remove(path);
+    for (const folder of keep ? [log, parts] : [log, parts, blobs]) await this.#clear(folder);
+    if (!keep) for (const suffix of ['', '-wal', '-shm']) await disk.remove(`${history}${suffix}`);
+    await disk.syncFolder(this.#paths.folder);
+    await this.#write(mark);
+    this.#mark = mark;
+    this.#head = head;
+    await this.#blobs.open();
+    this.#history.open();
+    this.#parts = new PartWriter(disk, parts, head.seq);
+  }
+
+  async has(uids: readonly string[]): Promise<ReadonlySet<string>> {
+    return new Set(uids.filter((uid) => this.#history.get(uid)));
+  }
+
+  async put(jobs: readonly LoadedJob[]): Promise<void> {
+    const store = async (text: string | undefined): Promise<Body | undefined> =>
+      text === undefined ? undefined : this.#blobs.put(text);
+    const bundles = await Promise.all(
+      jobs.map(async ({ bundle, payload, result }) =>
+        renamed(bundle, ...(await Promise.all([store(payload), store(result)]))),
+      ),
+    );
+    if (this.#failure) throw this.#failure;
+    const parts = this.#parts as PartWriter;
+    for (const bundle of bundles) if (!isEnded(bundle)) parts.add(bundleLine(bundle));
+    if (parts.due) await parts.drain();
+    // Nothing counts as indexed before all of it is there.
+    this.#history.put(
+      bundles.filter(isEnded).map((bundle) => historyRow(bundle).trimEnd()),
+      0,
+    );
+  }
+
+  async seal(others: readonly OtherRecord[]): Promise<void> {
+    const { disk } = this.#env;
+    const { seq, at, brain } = this.#head as Head;
+    const parts = await (this.#parts as PartWriter).finish();
+    await disk.syncFolder(this.#paths.parts);
+    this.#history.put([], seq);
+    this.#history.close();
+    await this.#blobs.close();
+    const last: Change = { kind: 'brain', id: BRAIN_ID, after: brain, cause: 'moved' };
+    await this.#writeLog([...others.map((record): Change => ({ ...record, cause: 'moved' })), last]);
+    await writeManifest(disk, this.#paths, { format: FORMAT, seq, chain: 0, at, parts });
+  }
+
+  contents(): Promise<Contents> {
+    return JournalContents.read(this.#env, this.#paths.folder);
+  }
+
+  async finish(): Promise<void> {
+    const { disk } = this.#env;
+    const { folder, moving } = this.#paths;
+    await disk.syncFolder(folder);
+    await disk.syncFolder(dirname(folder));
+    await disk.remove(moving);
+    await disk.syncFolder(folder);
+  }
+
+  async spoil(): Promise<void> {
+    await this.#write(spoilt(this.#mark as Mark));
+  }
+
+  async close(): Promise<void> {
+    await this.#parts?.close();
+    await this.#blobs.close();
+    this.#history.close();
+    await this.#lock.release();
+  }
+
+  async #clear(folder: string): Promise<void> {
+    const { disk } = this.#env;
+    for (const name of await disk.list(folder)) await disk.remove(join(folder, name));
+    await disk.syncFolder(folder);
+  }
+
+  async #writeLog(changes: readonly Change[]): Promise<void> {
+    const { disk } = this.#env;
+    const { seq, at, epoch } = this.#head as Head;
+    const file = await disk.open(join(this.#paths.log, segmentName(seq + 1)), 'create');
+    try {
+      let position = 0;
+      let chain = 0;
+      for (let from = 0; from < changes.length; from += FRAME_CHANGES) {
+        const some = changes.slice(from, from + FRAME_CHANGES);
+        const text = some.map(encodeChange).join('');
+        const place = { firstSeq: seq + 1 + from, count: some.length, epoch, at, chain };
+        const { frame, payloadCrc } = encodeFrame({ ...place, text });
+        await file.write(position, frame);
+        position += frame.length;
+        chain = payloadCrc;
+      }
+      await file.datasync();
+    } finally {
+      await file.close();
+    }
+    await disk.syncFolder(this.#paths.log);
+  }
+
+  /** Whole or not at all: a mark that cannot be read would be in everybody's way. */
+  async #write(mark: Mark): Promise<void> {
+    const { disk } = this.#env;
+    const { folder, moving, temporaryMoving } = this.#paths;
+    const file = await disk.open(temporaryMoving, 'create');
+    try {
+      await file.write(0, Buffer.from(`${JSON.stringify({ moving: mark })}\n`));
+      await file.datasync();
+    } finally {
+      await file.close();
+    }
+    await disk.rename(temporaryMoving, moving);
+    await disk.syncFolder(folder);
+  }
+}
+
+function readMark(bytes: Buffer): Mark {
+  try {
+    return (JSON.parse(bytes.toString('utf8')) as { moving: Mark }).moving;
+  } catch (error) {
+    const message = 'the mark of the move is damaged: remove the folder, and move anew';
+    throw new OrchdError('STORE_CORRUPT', message, {}, { cause: error });
+  }
+}

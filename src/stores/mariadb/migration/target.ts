@@ -1,0 +1,185 @@
+/** Writes the tables: jobs as rows, the rest as one commit after another, each behind the fence. */
+import { OrchdError } from '../../../model/errors.ts';
+import { type Body, BRAIN_ID, type Change, tokenOf } from '../../../model/records.ts';
+import type { Contents, Found, Head, LoadedJob, Target } from '../../migration/contents.ts';
+import { renamed } from '../../migration/load-bodies.ts';
+import { type Mark, spoilt } from '../../migration/mark.ts';
+import type { OtherRecord } from '../../records.ts';
+import { putBlob } from '../blobs.ts';
+import { commitBatch, PUT_ATTEMPT, PUT_JOB } from '../commit.ts';
+import { HOLD_FENCE } from '../history.ts';
+import type { EpochRow } from '../recover.ts';
+import { askText, askValues, attemptValues, jobValues } from '../rows.ts';
+import { type Sql, transaction } from '../sql.ts';
+import { bringUp, checkDurable } from '../tables.ts';
+import { markedBrain, readMarked } from '../unfinished.ts';
+import { EPOCH_ROW, hasTables, MariaDbContents } from './contents.ts';
+
+/** Changes of one commit. */
+const BATCH = 1000;
+/** Tables that say where the others stand. */
+const KEPT_ALWAYS = ['orchestrator_schema', 'orchestrator_epoch'];
+/** Of the jobs that an earlier try has written. */
+const KEPT_JOBS = [
+  'orchestrator_jobs',
+  'orchestrator_attempts',
+  'orchestrator_blobs',
+  'orchestrator_blob_parts',
+];
+
+export class MariaDbTarget implements Target {
+  readonly place: string;
+  readonly #sql: Sql;
+  #epoch = 0;
+  #seq = 0;
+  #mark: Mark | undefined;
+  #head: Head | undefined;
+
+  constructor(sql: Sql, place: string) {
+    this.#sql = sql;
+    this.place = place;
+  }
+
+  /** The target has the line from here on. */
+  static async open(sql: Sql, place: string, unsafe: boolean): Promise<MariaDbTarget> {
+    await checkDurable(sql, unsafe);
+    return new MariaDbTarget(sql, place);
+  }
+
+  async look(): Promise<Found> {
+    if (!(await hasTables(this.#sql))) return { is: 'empty' };
+    const [row] = await this.#sql.query<EpochRow>(EPOCH_ROW);
+    return found(row);
+  }
+
+  async begin(mark: Mark, head: Head, keep: boolean): Promise<void> {
+    const sql = this.#sql;
+    await bringUp(sql);
+    this.#mark = mark;
+    this.#head = head;
+    await this.#takeOver(keep ? mark : spoilt(mark), head);
+    const kept = keep ? [...KEPT_ALWAYS, ...KEPT_JOBS] : KEPT_ALWAYS;
+    for (const table of await ownTables(sql)) if (!kept.includes(table)) await empty(sql, table);
+    await this.#setMark(mark);
+  }
+
+  async has(uids: readonly string[]): Promise<ReadonlySet<string>> {
+    const marks = uids.map(() => '?').join(',');
+    const select = `SELECT uid FROM orchestrator_jobs WHERE uid IN (${marks})`;
+    const rows = uids.length === 0 ? [] : await this.#sql.query<{ uid: string }>(select, uids);
+    return new Set(rows.map(({ uid }) => uid));
+  }
+
+  async put(jobs: readonly LoadedJob[]): Promise<void> {
+    if (jobs.length === 0) return;
+    const sql = this.#sql;
+    await transaction(sql, async () => {
+      const fence = await sql.run(HOLD_FENCE, [this.#epoch]);
+      if (fence.rows !== 1) throw this.#fenced();
+      const bundles = [];
+      for (const { bundle, payload, result } of jobs) {
+        bundles.push(renamed(bundle, await this.#store(payload), await this.#store(result)));
+      }
+      await sql.batch(
+        PUT_JOB,
+        bundles.map(({ uid, ask, job, seq }) => [
+          ...askValues(uid, ask, askText(ask)),
+          ...jobValues(job, JSON.stringify(job), seq),
+        ]),
+      );
+      await sql.batch(
+        PUT_ATTEMPT,
+        bundles.flatMap(({ uid, attempts }) =>
+          attempts.map((attempt) => attemptValues(tokenOf(uid, attempt.n), attempt, JSON.stringify(attempt))),
+        ),
+      );
+    });
+  }
+
+  async seal(others: readonly OtherRecord[]): Promise<void> {
+    const changes = others.map((record): Change => ({ ...record, cause: 'moved' }));
+    for (let from = 0; from < changes.length; from += BATCH) {
+      await this.#commit(changes.slice(from, from + BATCH));
+    }
+  }
+
+  contents(): Promise<Contents> {
+    return MariaDbContents.read(this.#sql, this.place);
+  }
+
+  /** The record of the brain takes the place of the mark. */
+  async finish(): Promise<void> {
+    const { brain } = this.#head as Head;
+    await this.#commit([{ kind: 'brain', id: BRAIN_ID, after: brain, cause: 'moved' }]);
+  }
+
+  async spoil(): Promise<void> {
+    await this.#setMark(spoilt(this.#mark as Mark));
+  }
+
+  close(): Promise<void> {
+    return this.#sql.close();
+  }
+
+  /** Raises the epoch and marks the tables at once, where they still are what was found. */
+  async #takeOver(mark: Mark, head: Head): Promise<void> {
+    const sql = this.#sql;
+    await transaction(sql, async () => {
+      const [row] = await sql.query<EpochRow>(`${EPOCH_ROW} FOR UPDATE`);
+      const now = found(row);
+      if (now.is === 'work' || (now.is === 'unfinished' && now.mark.owner !== mark.owner))
+        throw this.#fenced();
+      this.#epoch = Math.max((row?.epoch ?? 0) + 1, head.epoch);
+      this.#seq = head.seq;
+      await sql.run(
+        'UPDATE orchestrator_epoch SET epoch = ?, last_seq = ?, last_at = ?, brain = ? WHERE id = 1',
+        [this.#epoch, head.seq, head.at, markedBrain(mark, head.brain)],
+      );
+    });
+  }
+
+  async #setMark(mark: Mark): Promise<void> {
+    const { brain } = this.#head as Head;
+    const { rows } = await this.#sql.run(
+      'UPDATE orchestrator_epoch SET brain = ? WHERE id = 1 AND epoch = ?',
+      [markedBrain(mark, brain), this.#epoch],
+    );
+    if (rows !== 1) throw this.#fenced();
+  }
+
+  async #commit(changes: readonly Change[]): Promise<void> {
+    const { at } = this.#head as Head;
+    const batch = { changes, after: this.#seq, now: at };
+    if (!(await commitBatch(this.#sql, batch, this.#epoch))) throw this.#fenced();
+    this.#seq += changes.length;
+  }
+
+  async #store(text: string | undefined): Promise<Body | undefined> {
+    if (text === undefined) return undefined;
+    return putBlob(this.#sql, text);
+  }
+
+  #fenced(): OrchdError {
+    return new OrchdError('FENCED', `another process writes to ${this.place}: stop it, then try again`);
+  }
+}
+
+/** A brain that has only looked at the tables has left nothing in them. */
+function found(row: EpochRow | undefined): Found {
+  const marked = readMarked<Mark>(row?.brain ?? null);
+  if (marked) return { is: 'unfinished', mark: marked.moving };
+  return !row || (row.last_seq === 0 && row.brain === null) ? { is: 'empty' } : { is: 'work' };
+}
+
+async function ownTables(sql: Sql): Promise<string[]> {
+  const rows = await sql.query<{ name: string }>(
+    "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name LIKE 'orchestrator\\_%'",
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** Truncating takes more rights than writing does: it is not asked for where there is nothing to remove. */
+async function empty(sql: Sql, table: string): Promise<void> {
+  const rows = await sql.query(`SELECT 1 FROM ${table} LIMIT 1`);
+  if (rows.length > 0) await sql.run(`TRUNCATE ${table}`);
+}

@@ -1,0 +1,7 @@
+import type { StoreDescriptor } from '../descriptor.ts';
+import { MemoryStore } from './memory.ts';
+
+export const memory: StoreDescriptor = {
+  title: 'memory',
+  open: ({ env }) => new MemoryStore(env.timers),
+};

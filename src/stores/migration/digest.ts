@@ -1,0 +1,89 @@
+/**
+ * One value for everything a store holds, whichever store it is and in whatever order it is read: the sum of the
+ * hashes of its records. Bodies count by what they are, not by where they lie.
+ */
+import { createHash } from 'node:crypto';
+import { stableHash } from '../../kit/hash.ts';
+import type { BrainRecord } from '../../model/records.ts';
+import { isTerminal } from '../../model/states.ts';
+import type { OtherRecord } from '../records.ts';
+import type { LoadedJob } from './contents.ts';
+
+export interface Totals {
+  readonly live: number;
+  readonly ended: number;
+  readonly attempts: number;
+  readonly bodies: number;
+  readonly bodyBytes: number;
+  readonly others: number;
+  readonly hash: string;
+}
+
+const MODULUS = 1n << 256n;
+
+export class Digest {
+  #sum = 0n;
+  #live = 0;
+  #ended = 0;
+  #attempts = 0;
+  #bodies = 0;
+  #bodyBytes = 0;
+  #others = 0;
+
+  addJob({ bundle, payload, result }: LoadedJob): void {
+    const { uid, seq, ask, job, attempts } = bundle;
+    const told = {
+      ask: payload === undefined ? ask : { ...ask, payload: this.#body(payload) },
+      job: result === undefined ? job : { ...job, result: this.#body(result) },
+    };
+    this.#add(['job', uid, seq, told.ask, told.job, attempts]);
+    if (isTerminal(job.state)) this.#ended++;
+    else this.#live++;
+    this.#attempts += attempts.length;
+  }
+
+  addOther({ kind, id, after }: OtherRecord): void {
+    this.#add([kind, id, after]);
+    this.#others++;
+  }
+
+  /** Its epoch grows with the move itself. */
+  addBrain(brain: BrainRecord): void {
+    this.#add(['brain', { ...brain, epoch: 0 }]);
+  }
+
+  get jobs(): number {
+    return this.#live + this.#ended;
+  }
+
+  totals(): Totals {
+    return {
+      live: this.#live,
+      ended: this.#ended,
+      attempts: this.#attempts,
+      bodies: this.#bodies,
+      bodyBytes: this.#bodyBytes,
+      others: this.#others,
+      hash: this.#sum.toString(16).padStart(64, '0'),
+    };
+  }
+
+  #body(text: string): object {
+    const bytes = Buffer.byteLength(text);
+    this.#bodies++;
+    this.#bodyBytes += bytes;
+    return { bytes, sha256: createHash('sha256').update(text).digest('hex') };
+  }
+
+  #add(value: unknown): void {
+    this.#sum = (this.#sum + BigInt(`0x${stableHash(value)}`)) % MODULUS;
+  }
+}
+
+/** The first thing in which two differ, in words; undefined where they are equal. */
+export function difference(wanted: Totals, found: Totals): string | undefined {
+  for (const name of Object.keys(wanted) as (keyof Totals)[]) {
+    if (wanted[name] !== found[name]) return `${name} ${found[name]} instead of ${wanted[name]}`;
+  }
+  return undefined;
+}

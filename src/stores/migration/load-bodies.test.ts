@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { askOf } from '../../../test/fakes/folder-maker.ts';
+import type { JobBundle } from '../../core/ports/store.ts';
+import { FRESH_JOB } from '../../model/moves.ts';
+import type { BlobRef } from '../../model/records.ts';
+import { piecesOf, renamed } from './load-bodies.ts';
+
+const ref = (bytes: number): BlobRef => ({ bytes });
+const bundle = (bytes: number, n = 1): JobBundle => ({
+  uid: `j${n}`,
+  seq: n,
+  ask: askOf(`j${n}`, n, bytes > 0 ? { payload: ref(bytes) } : {}),
+  job: FRESH_JOB,
+  attempts: [],
+});
+
+test('pieces hold as many bodies as fit together, in order, and every job once', () => {
+  const sizes = (page: number[]): number[][] =>
+    piecesOf(
+      page.map((bytes, n) => bundle(bytes, n)),
+      10,
+    ).map((piece) => piece.map(({ ask }) => (typeof ask.payload === 'object' ? ask.payload.bytes : 0)));
+  assert.deepEqual(sizes([]), []);
+  assert.deepEqual(sizes([0, 0, 0]), [[0, 0, 0]]);
+  assert.deepEqual(sizes([4, 6, 1]), [[4, 6], [1]]);
+  assert.deepEqual(sizes([4, 7, 3, 0]), [[4], [7, 3, 0]]);
+  assert.deepEqual(sizes([11, 50, 0, 1]), [[11], [50], [0, 1]], 'one that is too large goes alone');
+});
+
+test('a result counts as a payload does', () => {
+  const both = { ...bundle(6), job: { ...FRESH_JOB, result: ref(6) } };
+  assert.equal(piecesOf([both, bundle(1)], 12).length, 2);
+});
+
+test('a job takes the references of the other store, and keeps what it holds itself', () => {
+  const job = bundle(5);
+  assert.deepEqual(renamed(job, ref(9), undefined).ask.payload, ref(9));
+  assert.deepEqual(renamed(job, undefined, undefined), job);
+  assert.deepEqual(renamed(job, undefined, ref(3)).job.result, ref(3));
+});

@@ -1,0 +1,29 @@
+/** What the list of stores promises to those who only look at it. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { test } from 'node:test';
+import { loadConfig } from '../config/load.ts';
+import { configuredStore, STORES } from './registry.ts';
+
+test('the list loads where no driver is installed', () => {
+  const script = `
+    import { registerHooks } from 'node:module';
+    registerHooks({
+      resolve(name, context, next) {
+        if (name === 'mariadb') throw new Error('not installed');
+        return next(name, context);
+      },
+    });
+    const { STORES } = await import(${JSON.stringify(new URL('./registry.ts', import.meta.url).href)});
+    console.log(Object.keys(STORES).join());
+  `;
+  const said = execFileSync(process.execPath, ['--input-type=module', '--eval', script], {
+    encoding: 'utf8',
+  });
+  assert.equal(said.trim(), Object.keys(STORES).join());
+});
+
+test('only a store with a leadership makes a server one node of several', () => {
+  assert.equal(configuredStore(loadConfig({})).leadership, undefined);
+  assert.ok(configuredStore(loadConfig({ text: 'store: mariadb' })).leadership);
+});

@@ -1,0 +1,19 @@
+/**
+ * Every kind of store. A new one is a folder beside these with a descriptor and a harness for the conformance suite,
+ * one line here, and its name in the schema of the configuration. A driver that may not be installed is loaded when its store is opened, not here.
+ */
+import type { ResolvedConfig } from '../config/resolve.ts';
+import type { StoreDescriptor } from './descriptor.ts';
+import { journal } from './journal/descriptor.ts';
+import { mariadb } from './mariadb/descriptor.ts';
+import { memory } from './memory/descriptor.ts';
+
+type ConfiguredKind = ResolvedConfig['store']['kind'];
+
+export const STORES: { readonly [K in ConfiguredKind | 'memory']: StoreDescriptor } = {
+  memory,
+  journal,
+  mariadb,
+};
+
+export const configuredStore = ({ store }: ResolvedConfig): StoreDescriptor => STORES[store.kind];
