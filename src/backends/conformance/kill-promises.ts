@@ -7,6 +7,7 @@ import { outcomeOf, resultOf } from './reader.ts';
 
 export const KILL_PROMISES: readonly BackendPromise[] = [
   { title: 'a kill ends what runs; its readers and inspections hear that it was cancelled', show: ends },
+  { title: 'kills of one token at once, and again, do what one does', show: again },
   { title: 'a kill after the end changes nothing and tells the outcome', show: afterTheEnd },
   {
     title: 'a kill of a token that is not known leaves a tombstone: a later offer is refused and never runs',
@@ -35,6 +36,17 @@ async function ends(harness: BackendHarness): Promise<void> {
   assert.deepEqual(await brain.status(token), { is: 'ended', outcome });
   assert.deepEqual(await brain.kill(token), { is: 'ended', outcome });
   assert.deepEqual(await brain.status(other), { is: 'running' }, 'no other token is touched');
+}
+
+async function again(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const token = await brain.start('job');
+  const replies = await Promise.all([brain.kill(token), brain.kill(token), brain.kill(token)]);
+  for (const { is } of replies) assert.ok(is === 'stopping' || is === 'ended', `it is answered with ${is}`);
+  const outcome = await brain.outcome(token);
+  assert.deepEqual(outcome, { ok: 'cancelled' });
+  for (let time = 0; time < 2; time++) assert.deepEqual(await brain.kill(token), { is: 'ended', outcome });
+  assert.equal(harness.begun(token), 1);
 }
 
 async function afterTheEnd(harness: BackendHarness): Promise<void> {
