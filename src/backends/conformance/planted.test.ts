@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { steeredExecutor } from '../../../test/fakes/steered-executor.ts';
 import { steeredFunctions } from '../../../test/fakes/steered-functions.ts';
 import { within } from '../../../test/fakes/steered-work.ts';
-import type { Backend, ExecutionStatus } from '../../core/ports.ts';
+import type { Backend, Commander, ExecutionStatus } from '../../core/ports.ts';
 import type { BackendHarness } from './harness.ts';
 import { PROMISES, showPromise } from './suite.ts';
 
@@ -66,6 +66,20 @@ const forgetsTombstones: Bug = () => (backend) => ({
 });
 
 const killsOnBurial: Bug = () => (backend) => ({ kill: (token, who) => backend.kill(token, who, 'end') });
+
+const ignoresTheFence: Bug = () => (backend) => {
+  const anyone = ({ owner }: Commander): Commander => ({ owner, epoch: 1 });
+  return {
+    offer: (offer) => backend.offer({ ...offer, ...anyone(offer) }),
+    inspect: (tokens, who) => backend.inspect(tokens, anyone(who)),
+    kill: (token, who, how) => backend.kill(token, anyone(who), how),
+    ack: (token, who) => backend.ack(token, anyone(who)),
+  };
+};
+
+const obeysAnOldKill: Bug = () => (backend) => ({
+  kill: (token, who, how) => backend.kill(token, { ...who, epoch: Number.MAX_SAFE_INTEGER }, how),
+});
 
 const dropsWhatWasRead: Bug = () => (backend) => ({
   async follow(token, from, on, who, signal) {
@@ -139,6 +153,12 @@ const CAUGHT: readonly (readonly [string, Bug, string])[] = [
     'a burial ends what runs',
     killsOnBurial,
     'a burial spares what runs and says that it runs; of what has ended it tells the end',
+  ],
+  ['the fence is ignored', ignoresTheFence, 'an offer of an older epoch is fenced and begins nothing'],
+  [
+    'the fence is ignored by kills',
+    obeysAnOldKill,
+    'a kill of an older epoch is fenced: it ends nothing and leaves no tombstone',
   ],
   [
     'a result is dropped before its acknowledgement',

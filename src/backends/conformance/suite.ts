@@ -3,6 +3,7 @@
  * backends.test.ts.
  */
 import { describe, test } from 'node:test';
+import { FENCE_PROMISES } from './fence-promises.ts';
 import { FOLLOW_PROMISES } from './follow-promises.ts';
 import type { BackendHarness } from './harness.ts';
 import { INSPECT_PROMISES } from './inspect-promises.ts';
@@ -18,6 +19,7 @@ export const PROMISES: readonly BackendPromise[] = [
   ...FOLLOW_PROMISES,
   ...KILL_PROMISES,
   ...RESULT_PROMISES,
+  ...FENCE_PROMISES,
   ...MEMORY_PROMISES,
 ];
 

@@ -53,6 +53,8 @@ export class FunctionBackend implements Backend {
   readonly #types: Readonly<Record<string, JobFunction>>;
   readonly #executions = new Map<string, Execution>();
   readonly #tombstones = new Set<string>();
+  /** Owner → the newest epoch that was heard of it. */
+  readonly #epochs = new Map<string, number>();
   readonly #since: number;
   readonly #registry: string;
 
@@ -76,6 +78,7 @@ export class FunctionBackend implements Backend {
 
   async offer(offer: Offer): Promise<OfferReply> {
     const { token } = offer;
+    if (this.#isFenced(offer)) return { is: 'fenced' };
     if (!isMeantFor(this.#registry, offer)) return { is: 'busy' };
     if (this.#executions.has(token)) return { is: 'accepted' };
     const run = this.#types[offer.ask.type];
@@ -88,7 +91,8 @@ export class FunctionBackend implements Backend {
     return { is: 'accepted' };
   }
 
-  async inspect(tokens: readonly string[]): Promise<Inspection> {
+  async inspect(tokens: readonly string[], who: Commander): Promise<Inspection> {
+    this.#isFenced(who);
     const known = new Map();
     for (const token of tokens) {
       const execution = this.#executions.get(token);
@@ -109,7 +113,8 @@ export class FunctionBackend implements Backend {
     return outcome ? { is: 'ended', outcome } : { is: 'lost' };
   }
 
-  async kill(token: string, _who?: Commander, how: KillHow = 'end'): Promise<KillReply> {
+  async kill(token: string, who: Commander, how: KillHow = 'end'): Promise<KillReply> {
+    if (this.#isFenced(who)) return { is: 'fenced' };
     const execution = this.#executions.get(token);
     if (!execution) {
       this.#bury(token);
@@ -121,7 +126,8 @@ export class FunctionBackend implements Backend {
     return how === 'end' ? { is: 'stopping' } : status;
   }
 
-  async ack(token: string): Promise<void> {
+  async ack(token: string, who: Commander): Promise<void> {
+    if (this.#isFenced(who)) return;
     this.#executions.delete(token);
   }
 
@@ -147,6 +153,13 @@ export class FunctionBackend implements Backend {
       outcome = execution.signal.aborted ? { ok: 'cancelled' } : failure(error);
     }
     execution.end(outcome);
+  }
+
+  /** Whether a newer brain of the same owner has been heard. */
+  #isFenced({ owner, epoch }: Commander): boolean {
+    const newest = this.#epochs.get(owner) ?? 0;
+    if (epoch > newest) this.#epochs.set(owner, epoch);
+    return epoch < newest;
   }
 
   #bury(token: string): void {
