@@ -9,6 +9,10 @@ export const OFFER_PROMISES: readonly BackendPromise[] = [
   { title: 'an accepted offer begins its work once, with the payload as it was sent', show: begins },
   { title: 'copies of an offer that come at once are all accepted and begin the work once', show: atOnce },
   { title: 'a copy of an offer that comes after the end is accepted and begins nothing', show: afterTheEnd },
+  {
+    title: 'a copy of an offer that comes after the acknowledgement begins nothing, whatever it is answered',
+    show: afterAck,
+  },
   { title: 'a copy of an offer is accepted while all slots are in use', show: copyWhileFull },
   { title: 'what it does not run is refused with an error and leaves nothing behind', show: unrunnable },
   {
@@ -45,6 +49,16 @@ async function afterTheEnd(harness: BackendHarness): Promise<void> {
   const outcome = await brain.outcome(token);
   assert.deepEqual(await brain.offer(token), { is: 'accepted' });
   assert.deepEqual(await brain.status(token), { is: 'ended', outcome });
+  assert.equal(harness.begun(token), 1);
+}
+
+async function afterAck(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const token = await brain.finish('job');
+  await brain.ack(token);
+  const { is } = await brain.offer(token);
+  assert.ok(is === 'accepted' || is === 'refused', `it is answered with ${is}`);
+  assert.notEqual((await brain.status(token))?.is, 'running');
   assert.equal(harness.begun(token), 1);
 }
 

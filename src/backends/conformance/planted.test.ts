@@ -54,6 +54,18 @@ const runsCopies: Bug = () => {
   });
 };
 
+const runsAgainAfterAck: Bug = () => {
+  const acked = new Set<string>();
+  return (backend) => ({
+    async ack(token, who) {
+      acked.add(token);
+      await backend.ack(token, who);
+    },
+    offer: (offer) =>
+      backend.offer(acked.has(offer.token) ? { ...offer, token: secondOf(offer.token) } : offer),
+  });
+};
+
 const takesOffersOfAnyMemory: Bug = () => (backend) => ({
   offer: (offer) => backend.offer({ ...offer, registry: undefined }),
 });
@@ -138,6 +150,11 @@ const CAUGHT: readonly (readonly [string, Bug, string])[] = [
     'a token is run twice',
     runsCopies,
     'copies of an offer that come at once are all accepted and begin the work once',
+  ],
+  [
+    'a token is run again after its acknowledgement',
+    runsAgainAfterAck,
+    'a copy of an offer that comes after the acknowledgement begins nothing, whatever it is answered',
   ],
   [
     'the registry of an offer is not looked at',

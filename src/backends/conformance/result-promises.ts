@@ -17,6 +17,7 @@ export const RESULT_PROMISES: readonly BackendPromise[] = [
     title: 'an acknowledgement may come twice, and of a token that is not known, which it leaves as it is',
     show: ackTwice,
   },
+  { title: 'an acknowledgement of what still runs changes nothing', show: ackRunning },
 ];
 
 async function sameOutcome(harness: BackendHarness): Promise<void> {
@@ -108,5 +109,17 @@ async function ackTwice(harness: BackendHarness): Promise<void> {
   assert.notEqual((await brain.status(token))?.is, 'running');
   assert.equal(await brain.status(never), undefined);
   assert.equal(await brain.start('never'), never);
+  assert.equal(harness.begun(token), 1);
+}
+
+async function ackRunning(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const token = await brain.start('job');
+  await brain.ack(token);
+  assert.deepEqual(await brain.status(token), { is: 'running' });
+  assert.deepEqual(await brain.offer(token), { is: 'accepted' });
+  await brain.execution(token).say('kept\n');
+  await brain.execution(token).succeed();
+  assert.equal(resultOf(await brain.outcome(token)), 'kept\n');
   assert.equal(harness.begun(token), 1);
 }

@@ -17,10 +17,11 @@ import {
   type OfferReply,
 } from '../../core/ports.ts';
 import type { Env } from '../../kit/env/env.ts';
-import { type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
+import { type ErrorCode, type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
 import type { Labels } from '../../model/records.ts';
 import type { TokenEvent } from '../../model/worker-wire.ts';
 import { Execution } from './execution.ts';
+import { RecentTokens } from './recent-tokens.ts';
 
 export interface FunctionContext {
   readonly jobId: string;
@@ -44,15 +45,16 @@ export interface FunctionBackendOptions {
   readonly labels?: Labels;
 }
 
-/** Tokens that are refused from now on; older ones cannot arrive any more within one process. */
-const MAX_TOMBSTONES = 10_000;
+/** Refused tokens that are remembered at least; older ones cannot arrive any more within one process. */
+const MIN_REFUSED = 10_000;
 
 export class FunctionBackend implements Backend {
   readonly info: BackendInfo;
   readonly #env: Env;
   readonly #types: Readonly<Record<string, JobFunction>>;
   readonly #executions = new Map<string, Execution>();
-  readonly #tombstones = new Set<string>();
+  /** Tokens that were killed before they came, or have run and were acknowledged. */
+  readonly #refused = new RecentTokens(MIN_REFUSED);
   /** Owner → the newest epoch that was heard of it. */
   readonly #epochs = new Map<string, number>();
   readonly #since: number;
@@ -81,10 +83,9 @@ export class FunctionBackend implements Backend {
     if (this.#isFenced(offer)) return { is: 'fenced' };
     if (!isMeantFor(this.#registry, offer)) return { is: 'busy' };
     if (this.#executions.has(token)) return { is: 'accepted' };
+    if (this.#refused.has(token)) return refused('TOMBSTONED', 'the token was withdrawn, or has ended');
     const run = this.#types[offer.ask.type];
-    if (this.#tombstones.has(token) || !run) {
-      return { is: 'refused', error: errorInfo('WORKER_NOT_FOUND', `"${offer.ask.type}" is not run here`) };
-    }
+    if (!run) return refused('WORKER_NOT_FOUND', `"${offer.ask.type}" is not run here`);
     const execution = new Execution();
     this.#executions.set(token, execution);
     void this.#run(run, offer, execution);
@@ -117,7 +118,7 @@ export class FunctionBackend implements Backend {
     if (this.#isFenced(who)) return { is: 'fenced' };
     const execution = this.#executions.get(token);
     if (!execution) {
-      this.#bury(token);
+      this.#refused.add(token);
       return { is: 'tombstoned', registry: this.#registry, rememberedSince: this.#since };
     }
     if (how === 'end') execution.abort();
@@ -127,8 +128,9 @@ export class FunctionBackend implements Backend {
   }
 
   async ack(token: string, who: Commander): Promise<void> {
-    if (this.#isFenced(who)) return;
+    if (this.#isFenced(who) || this.#executions.get(token)?.status().is !== 'ended') return;
     this.#executions.delete(token);
+    this.#refused.add(token);
   }
 
   async #run(run: JobFunction, offer: Offer, execution: Execution): Promise<void> {
@@ -161,14 +163,12 @@ export class FunctionBackend implements Backend {
     if (epoch > newest) this.#epochs.set(owner, epoch);
     return epoch < newest;
   }
-
-  #bury(token: string): void {
-    this.#tombstones.add(token);
-    if (this.#tombstones.size <= MAX_TOMBSTONES) return;
-    const oldest = this.#tombstones.values().next().value;
-    if (oldest !== undefined) this.#tombstones.delete(oldest);
-  }
 }
+
+const refused = (code: ErrorCode, message: string): OfferReply => ({
+  is: 'refused',
+  error: errorInfo(code, message),
+});
 
 /** What was thrown is tried again unless it says that this would not help. */
 function failure(thrown: unknown): ExecutionOutcome {
