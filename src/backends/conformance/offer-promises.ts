@@ -13,6 +13,10 @@ export const OFFER_PROMISES: readonly BackendPromise[] = [
     title: 'a copy of an offer that comes after the acknowledgement begins nothing, whatever it is answered',
     show: afterAck,
   },
+  {
+    title: 'an offer past its slots is answered with busy and leaves nothing behind',
+    show: pastSlots,
+  },
   { title: 'a copy of an offer is accepted while all slots are in use', show: copyWhileFull },
   { title: 'what it does not run is refused with an error and leaves nothing behind', show: unrunnable },
   {
@@ -67,6 +71,21 @@ async function fill(brain: Brain, { backend }: BackendHarness): Promise<string[]
   const tokens: string[] = [];
   for (let slot = 0; slot < backend.info.slots; slot++) tokens.push(await brain.start(`slot${slot}`));
   return tokens;
+}
+
+async function pastSlots(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const [first] = await fill(brain, harness);
+  const token = brain.token('late');
+  assert.equal((await brain.offer(token)).is, 'busy');
+  assert.equal(await brain.status(token), undefined);
+  assert.equal(harness.begun(token), 0);
+  await brain.execution(first as string).succeed();
+  await brain.outcome(first as string);
+  assert.equal(await brain.start('late'), token);
+  await brain.execution(token).succeed();
+  assert.equal((await brain.outcome(token)).ok, true);
+  assert.equal(harness.begun(token), 1);
 }
 
 async function copyWhileFull(harness: BackendHarness): Promise<void> {

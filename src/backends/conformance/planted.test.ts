@@ -66,6 +66,14 @@ const runsAgainAfterAck: Bug = () => {
   });
 };
 
+const buriesWhatIsBusy: Bug = () => (backend) => ({
+  async offer(offer) {
+    const reply = await backend.offer(offer);
+    if (reply.is === 'busy') await backend.kill(offer.token, offer, 'bury');
+    return reply;
+  },
+});
+
 const takesOffersOfAnyMemory: Bug = () => (backend) => ({
   offer: (offer) => backend.offer({ ...offer, registry: undefined }),
 });
@@ -155,6 +163,11 @@ const CAUGHT: readonly (readonly [string, Bug, string])[] = [
     'a token is run again after its acknowledgement',
     runsAgainAfterAck,
     'a copy of an offer that comes after the acknowledgement begins nothing, whatever it is answered',
+  ],
+  [
+    'an offer that is answered with busy leaves a tombstone',
+    buriesWhatIsBusy,
+    'an offer past its slots is answered with busy and leaves nothing behind',
   ],
   [
     'the registry of an offer is not looked at',

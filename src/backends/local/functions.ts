@@ -59,6 +59,7 @@ export class FunctionBackend implements Backend {
   readonly #epochs = new Map<string, number>();
   readonly #since: number;
   readonly #registry: string;
+  #running = 0;
 
   constructor(env: Env, options: FunctionBackendOptions) {
     this.#env = env;
@@ -86,6 +87,7 @@ export class FunctionBackend implements Backend {
     if (this.#refused.has(token)) return refused('TOMBSTONED', 'the token was withdrawn, or has ended');
     const run = this.#types[offer.ask.type];
     if (!run) return refused('WORKER_NOT_FOUND', `"${offer.ask.type}" is not run here`);
+    if (this.#running >= this.info.slots) return { is: 'busy' };
     const execution = new Execution();
     this.#executions.set(token, execution);
     void this.#run(run, offer, execution);
@@ -135,6 +137,7 @@ export class FunctionBackend implements Backend {
 
   async #run(run: JobFunction, offer: Offer, execution: Execution): Promise<void> {
     const { token, ask } = offer;
+    this.#running++;
     execution.emit('started', { job_id: ask.id, model: ask.model, started_at: this.#env.clock.now() });
     let outcome: ExecutionOutcome;
     try {
@@ -154,6 +157,7 @@ export class FunctionBackend implements Backend {
     } catch (error) {
       outcome = execution.signal.aborted ? { ok: 'cancelled' } : failure(error);
     }
+    this.#running--;
     execution.end(outcome);
   }
 
