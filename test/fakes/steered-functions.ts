@@ -31,7 +31,10 @@ export async function steeredFunctions(): Promise<BackendHarness> {
       return backend;
     },
     workType: 'work',
-    unrunnable: [{ type: 'other', payloadText: '{}' }],
+    unrunnable: ['other', 'constructor', 'toString', '__proto__'].map((type) => ({
+      type,
+      payloadText: '{}',
+    })),
     now: () => env.clock.now(),
     execution: (token) => works.of(jobOfToken(token)),
     begun: (token) => works.of(jobOfToken(token)).runs,

@@ -80,13 +80,13 @@ export class FunctionBackend implements Backend {
   }
 
   async offer(offer: Offer): Promise<OfferReply> {
-    const { token } = offer;
+    const { token, ask } = offer;
     if (this.#isFenced(offer)) return { is: 'fenced' };
     if (!isMeantFor(this.#registry, offer)) return { is: 'busy' };
     if (this.#executions.has(token)) return { is: 'accepted' };
     if (this.#refused.has(token)) return refused('TOMBSTONED', 'the token was withdrawn, or has ended');
-    const run = this.#types[offer.ask.type];
-    if (!run) return refused('WORKER_NOT_FOUND', `"${offer.ask.type}" is not run here`);
+    const run = Object.hasOwn(this.#types, ask.type) ? this.#types[ask.type] : undefined;
+    if (!run) return refused('WORKER_NOT_FOUND', `"${ask.type}" is not run here`);
     if (this.#running >= this.info.slots) return { is: 'busy' };
     const execution = new Execution();
     this.#executions.set(token, execution);
