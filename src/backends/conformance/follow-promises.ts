@@ -11,6 +11,10 @@ export const FOLLOW_PROMISES: readonly BackendPromise[] = [
   { title: 'after the end a reader gets the events after any number, and the end', show: anyNumber },
   { title: 'a reader gets an event while the work goes on, not only after it', show: live },
   { title: 'a reader that is told to stop hears `lost` and nothing more; the work goes on', show: stopped },
+  {
+    title: 'a reader that was told to stop before it began hears `lost` and no event, also after the end',
+    show: stoppedBefore,
+  },
   { title: 'a reader of a token that is not known hears `lost`', show: unknown },
   { title: 'an event that comes with its data as text has the same in both', show: sameText },
 ];
@@ -94,6 +98,24 @@ async function stopped(harness: BackendHarness): Promise<void> {
   await brain.execution(token).succeed();
   assert.equal((await brain.readAll(token, heard)).text, PIECES.slice(2).join(''));
   assert.equal(reader.events.length, heard);
+}
+
+async function stoppedBefore(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const running = await brain.start('running');
+  await speak(brain, running, PIECES.slice(0, 2));
+  for (const token of [running, await brain.finish('ended')]) {
+    const heard: unknown[] = [];
+    const follow = harness.backend.follow(
+      token,
+      0,
+      (event) => heard.push(event),
+      brain.who,
+      AbortSignal.abort(),
+    );
+    assert.deepEqual(await harness.within(follow), { is: 'lost' }, token);
+    assert.deepEqual(heard, [], token);
+  }
 }
 
 async function unknown(harness: BackendHarness): Promise<void> {
