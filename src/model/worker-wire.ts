@@ -103,7 +103,12 @@ export type ErrorEvent = Static<typeof ErrorEvent>;
 
 /** How an execution ended, where it is asked for apart from its events. */
 export const WorkerOutcome = Type.Union([
-  open({ ok: Type.Literal(true), result: ExecutionResult }),
+  open({
+    ok: Type.Literal(true),
+    result: ExecutionResult,
+    /** The same as in the `end` event. */
+    decode_time_ms: optional(Type.Number({ minimum: 0 })),
+  }),
   open({ ok: Type.Literal(false), error: ErrorEvent }),
   open({ ok: Type.Literal('cancelled') }),
 ]);

@@ -37,6 +37,8 @@ export interface Script {
   readonly workMs?: readonly [number, number];
   /** Says that it knows nothing of a token it runs, with a new registry: it has lost its memory. */
   readonly resultText?: (offer: Offer) => string;
+  /** Does the work in place of the times and chances above: hands on its pieces and resolves with its end. */
+  readonly work?: (offer: Offer, emit: (text: string) => void) => Promise<ExecutionOutcome>;
 }
 
 export interface Run {
@@ -118,6 +120,12 @@ export class FakeExecutor {
     if (!isMeantFor(this.#registry, offer)) return { is: 'busy', retryAfterMs: 20 };
     if (this.#executions.has(token)) return { is: 'accepted' };
     if (this.#tombstones.has(token)) return { is: 'refused', error: errorInfo('FENCED', 'tombstone') };
+    if (this.#info.types?.includes(offer.ask.spec.type) === false) {
+      return {
+        is: 'refused',
+        error: errorInfo('WORKER_NOT_FOUND', `"${offer.ask.spec.type}" is not run here`),
+      };
+    }
     if (this.running >= this.#info.slots || this.world.random.chance(this.script.busy ?? 0)) {
       return { is: 'busy', retryAfterMs: 20 };
     }
@@ -138,19 +146,28 @@ export class FakeExecutor {
     return { registry: this.#registry, rememberedSince: this.#since, known };
   }
 
-  async follow(token: string, from: number, on: (event: ExecutionEvent) => void): Promise<FollowEnd> {
+  async follow(
+    token: string,
+    from: number,
+    on: (event: ExecutionEvent) => void,
+    signal?: AbortSignal,
+  ): Promise<FollowEnd> {
     const execution = this.#executions.get(token);
     if (!execution) return { is: 'lost' };
     let sent = from;
     for (;;) {
       for (const event of execution.events) {
-        if (event.n <= sent) continue;
+        if (event.n <= sent || signal?.aborted) continue;
         sent = event.n;
         on(event);
       }
+      if (signal?.aborted) return { is: 'lost' };
       if (execution.outcome) return { is: 'ended', outcome: execution.outcome };
       if (this.#executions.get(token) !== execution) return { is: 'lost' };
-      await new Promise<void>((resolve) => execution.readers.add(resolve));
+      await new Promise<void>((resolve) => {
+        execution.readers.add(resolve);
+        signal?.addEventListener('abort', () => resolve(), { once: true });
+      });
     }
   }
 
@@ -169,8 +186,9 @@ export class FakeExecutor {
     return { is: 'stopping' };
   }
 
-  ack(token: string): void {
+  ack(token: string, who: Commander): void {
     if (this.world.random.chance(this.script.loseAck ?? 0)) return;
+    if (this.#isFenced(who)) return;
     const execution = this.#executions.get(token);
     if (!execution?.outcome) return;
     this.#executions.delete(token);
@@ -198,6 +216,10 @@ export class FakeExecutor {
     world.note(`run ${offer.token}`);
     const execution: Execution = { run, events: [], outcome: undefined, readers: new Set() };
     this.#executions.set(offer.token, execution);
+    if (script.work) {
+      void script.work(offer, (text) => emit(execution, text)).then((end) => this.#end(execution, end));
+      return;
+    }
     if (world.random.chance(script.hang ?? 0)) return;
     const [least, most] = script.workMs ?? [5, 50];
     world.after(world.random.between(least, most), () => this.#end(execution, this.#outcomeOf(offer)));
@@ -222,6 +244,14 @@ export class FakeExecutor {
     for (const wake of execution.readers) wake();
     execution.readers.clear();
   }
+}
+
+function emit(execution: Execution, text: string): void {
+  if (execution.run.endedAt !== undefined) return;
+  const { events, readers } = execution;
+  events.push({ n: events.length + 1, type: 'token', data: { t: text, i: events.length } });
+  for (const wake of readers) wake();
+  readers.clear();
 }
 
 function statusOf(execution: Execution): ExecutionStatus {
@@ -255,9 +285,16 @@ export class FakeLine implements Backend {
     return this.#send(() => this.#executor.inspect(tokens, who));
   }
 
-  async follow(token: string, from: number, on: (event: ExecutionEvent) => void): Promise<FollowEnd> {
+  async follow(
+    token: string,
+    from: number,
+    on: (event: ExecutionEvent) => void,
+    _who: Commander,
+    signal?: AbortSignal,
+  ): Promise<FollowEnd> {
     await this.#send(() => undefined);
-    const end = await this.#executor.follow(token, from, (event) => this.#owner.alive && on(event));
+    const hear = (event: ExecutionEvent): unknown => this.#owner.alive && on(event);
+    const end = await this.#executor.follow(token, from, hear, signal);
     if (this.#executor.world.random.chance(this.#executor.script.loseReply ?? 0)) return { is: 'lost' };
     return this.#send(() => end);
   }
@@ -266,8 +303,8 @@ export class FakeLine implements Backend {
     return this.#send(() => this.#executor.kill(token, who, how));
   }
 
-  ack(token: string): Promise<void> {
-    return this.#send(() => this.#executor.ack(token));
+  ack(token: string, who: Commander): Promise<void> {
+    return this.#send(() => this.#executor.ack(token, who));
   }
 
   /** There and back; a sender that dies on the way has still sent. */

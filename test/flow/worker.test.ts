@@ -63,7 +63,8 @@ describe('a worker that answers at once', () => {
     const token = 'tenant~kept:1';
     const end = await worker.line.outcome(token, { prompt: 'Hello' });
     const { body } = await worker.line.state(token);
-    assert.deepEqual([body.state, body.outcome], ['ended', { ok: true, result: end.data.result }]);
+    const { result, decode_time_ms } = end.data;
+    assert.deepEqual([body.state, body.outcome], ['ended', { ok: true, result, decode_time_ms }]);
     const [again] = await (await worker.line.events(token, end.n - 1)).rest();
     assert.deepEqual(again, end);
     assert.deepEqual(await (await worker.line.events(token, end.n)).rest(), []);

@@ -59,7 +59,8 @@ export class Execution {
     signal?: AbortSignal,
   ): Promise<ExecutionOutcome | undefined> {
     for (const event of this.#events) if (event.n > from && !signal?.aborted) on(event);
-    if (this.#outcome || signal?.aborted) return this.#outcome;
+    if (signal?.aborted) return undefined;
+    if (this.#outcome) return this.#outcome;
     this.#readers.add(on);
     try {
       return await (signal ? Promise.race([this.#ended, aborted(signal)]) : this.#ended);

@@ -17,10 +17,11 @@ import {
   type OfferReply,
 } from '../../core/ports/backend.ts';
 import type { Env } from '../../kit/env/env.ts';
-import { type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
+import { type ErrorCode, type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
 import type { Labels } from '../../model/records.ts';
 import type { Commander, TokenEvent } from '../../model/worker-wire.ts';
 import { Execution } from './execution.ts';
+import { RecentTokens } from './recent-tokens.ts';
 
 export interface FunctionContext {
   readonly jobId: string;
@@ -44,17 +45,21 @@ export interface FunctionBackendOptions {
   readonly labels?: Labels;
 }
 
-/** Tokens that are refused from now on; older ones cannot arrive any more within one process. */
-const MAX_TOMBSTONES = 10_000;
+/** Refused tokens that are remembered at least; older ones cannot arrive any more within one process. */
+const MIN_REFUSED = 10_000;
 
 export class FunctionBackend implements Backend {
   readonly info: BackendInfo;
   readonly #env: Env;
   readonly #types: Readonly<Record<string, JobFunction>>;
   readonly #executions = new Map<string, Execution>();
-  readonly #tombstones = new Set<string>();
+  /** Tokens that were killed before they came, or have run and were acknowledged. */
+  readonly #refused = new RecentTokens(MIN_REFUSED);
+  /** Owner → the newest epoch that was heard of it. */
+  readonly #epochs = new Map<string, number>();
   readonly #since: number;
   readonly #registry: string;
+  #running = 0;
 
   constructor(env: Env, options: FunctionBackendOptions) {
     this.#env = env;
@@ -75,23 +80,22 @@ export class FunctionBackend implements Backend {
   }
 
   async offer(offer: Offer): Promise<OfferReply> {
-    const { token } = offer;
+    const { token, ask } = offer;
+    if (this.#isFenced(offer)) return { is: 'fenced' };
     if (!isMeantFor(this.#registry, offer)) return { is: 'busy' };
     if (this.#executions.has(token)) return { is: 'accepted' };
-    const run = this.#types[offer.ask.spec.type];
-    if (this.#tombstones.has(token) || !run) {
-      return {
-        is: 'refused',
-        error: errorInfo('WORKER_NOT_FOUND', `"${offer.ask.spec.type}" is not run here`),
-      };
-    }
+    if (this.#refused.has(token)) return refused('TOMBSTONED', 'the token was withdrawn, or has ended');
+    const run = Object.hasOwn(this.#types, ask.spec.type) ? this.#types[ask.spec.type] : undefined;
+    if (!run) return refused('WORKER_NOT_FOUND', `"${ask.spec.type}" is not run here`);
+    if (this.#running >= this.info.slots) return { is: 'busy' };
     const execution = new Execution();
     this.#executions.set(token, execution);
     void this.#run(run, offer, execution);
     return { is: 'accepted' };
   }
 
-  async inspect(tokens: readonly string[]): Promise<Inspection> {
+  async inspect(tokens: readonly string[], who: Commander): Promise<Inspection> {
+    this.#isFenced(who);
     const known = new Map();
     for (const token of tokens) {
       const execution = this.#executions.get(token);
@@ -112,10 +116,11 @@ export class FunctionBackend implements Backend {
     return outcome ? { is: 'ended', outcome } : { is: 'lost' };
   }
 
-  async kill(token: string, _who?: Commander, how: KillHow = 'end'): Promise<KillReply> {
+  async kill(token: string, who: Commander, how: KillHow = 'end'): Promise<KillReply> {
+    if (this.#isFenced(who)) return { is: 'fenced' };
     const execution = this.#executions.get(token);
     if (!execution) {
-      this.#bury(token);
+      this.#refused.add(token);
       return { is: 'tombstoned', registry: this.#registry, rememberedSince: this.#since };
     }
     if (how === 'end') execution.abort();
@@ -124,12 +129,15 @@ export class FunctionBackend implements Backend {
     return how === 'end' ? { is: 'stopping' } : status;
   }
 
-  async ack(token: string): Promise<void> {
+  async ack(token: string, who: Commander): Promise<void> {
+    if (this.#isFenced(who) || this.#executions.get(token)?.status().is !== 'ended') return;
     this.#executions.delete(token);
+    this.#refused.add(token);
   }
 
   async #run(run: JobFunction, offer: Offer, execution: Execution): Promise<void> {
     const { token, ask } = offer;
+    this.#running++;
     execution.emit('started', { job_id: ask.id, model: ask.spec.model, started_at: this.#env.clock.now() });
     let outcome: ExecutionOutcome;
     try {
@@ -149,16 +157,22 @@ export class FunctionBackend implements Backend {
     } catch (error) {
       outcome = execution.signal.aborted ? { ok: 'cancelled' } : failure(error);
     }
+    this.#running--;
     execution.end(outcome);
   }
 
-  #bury(token: string): void {
-    this.#tombstones.add(token);
-    if (this.#tombstones.size <= MAX_TOMBSTONES) return;
-    const oldest = this.#tombstones.values().next().value;
-    if (oldest !== undefined) this.#tombstones.delete(oldest);
+  /** Whether a newer brain of the same owner has been heard. */
+  #isFenced({ owner, epoch }: Commander): boolean {
+    const newest = this.#epochs.get(owner) ?? 0;
+    if (epoch > newest) this.#epochs.set(owner, epoch);
+    return epoch < newest;
   }
 }
+
+const refused = (code: ErrorCode, message: string): OfferReply => ({
+  is: 'refused',
+  error: errorInfo(code, message),
+});
 
 /** What was thrown is tried again unless it says that this would not help. */
 function failure(thrown: unknown): ExecutionOutcome {

@@ -26,6 +26,7 @@ import {
   EndEvent,
   ErrorEvent,
   ExecutionList,
+  type ExecutionResult,
   ExecutionState,
   REGISTRY_HEADER,
   TOKEN_HEADER,
@@ -236,22 +237,19 @@ function executionEvent({ id, event, data }: SseEvent): ExecutionEvent {
 function endOf({ event, data }: SseEvent): ExecutionOutcome {
   const value = parse(data);
   if (event === 'error') return outcomeOf({ ok: false, error: checked(checkError, value) });
-  const end = checked(checkEnd, value);
-  const usage = usedTokens(end);
-  return { ok: true, resultText: JSON.stringify(end.result), ...(usage && { usage }) };
+  const { result, decode_time_ms } = checked(checkEnd, value);
+  return outcomeOf({ ok: true, result, decode_time_ms });
 }
 
-function usedTokens(end: EndEvent): UsedTokens | undefined {
-  const { usage } = end.result;
-  if (!usage) return undefined;
-  return { prompt: usage.prompt_tokens, completion: usage.completion_tokens, decodeMs: end.decode_time_ms };
+function usedTokens({ usage }: ExecutionResult, decodeMs: number): UsedTokens | undefined {
+  return usage && { prompt: usage.prompt_tokens, completion: usage.completion_tokens, decodeMs };
 }
 
 function outcomeOf(outcome: WorkerOutcome): ExecutionOutcome {
   if (outcome.ok === true) {
-    const { usage } = outcome.result;
-    const used = usage && { prompt: usage.prompt_tokens, completion: usage.completion_tokens, decodeMs: 0 };
-    return { ok: true, resultText: JSON.stringify(outcome.result), ...(used && { usage: used }) };
+    const { result, decode_time_ms = 0 } = outcome;
+    const usage = usedTokens(result, decode_time_ms);
+    return { ok: true, resultText: JSON.stringify(result), ...(usage && { usage }) };
   }
   if (outcome.ok === 'cancelled' || outcome.error.code === 'CANCELLED') return { ok: 'cancelled' };
   const { retry_after_ms } = outcome.error;

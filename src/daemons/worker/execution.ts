@@ -89,11 +89,12 @@ export class Execution {
       this.fail(new OrchdError('EXECUTION_FAILED', 'the result is too large to be sent'));
       return;
     }
-    this.#outcome = { ok: true, result };
     const now = this.#clock.monotonic();
+    const decode_time_ms = Math.round(now - (this.#firstPiece ?? now));
+    this.#outcome = { ok: true, result, decode_time_ms };
     this.log.append('end', {
       tokens_out: result.usage?.completion_tokens ?? this.#pieces,
-      decode_time_ms: Math.round(now - (this.#firstPiece ?? now)),
+      decode_time_ms,
       ...(this.#firstPiece !== undefined && { first_token_ms: Math.round(this.#firstPiece - this.#begun) }),
       result,
     });

@@ -65,7 +65,7 @@ export class CommandBackend implements Backend {
   readonly #running = new Set<string>();
   readonly #offers = new Map<string, Promise<OfferReply>>();
   readonly #settling = new Map<string, Promise<boolean>>();
-  readonly #killedAt = new Map<string, number>();
+  readonly #kills = new Map<string, { readonly at: number; readonly recorded: Promise<void> }>();
   readonly #milestones = new Map<string, Milestone[]>();
   readonly #stop = new AbortController();
   #opened: Promise<void> | undefined;
@@ -301,7 +301,7 @@ export class CommandBackend implements Backend {
   /** Every way to an end leads through here: it gives the slot back. */
   #outcome(token: string, paths: TokenPaths, exit: ExitRecord): Promise<ExecutionOutcome> {
     this.#running.delete(token);
-    this.#killedAt.delete(paths.name);
+    this.#kills.delete(paths.name);
     return outcomeOf(this.#env.disk, paths.stdout, exit);
   }
 
@@ -326,13 +326,17 @@ export class CommandBackend implements Backend {
 
   async #order({ name, kill }: TokenPaths, { pid }: OwnerRecord): Promise<void> {
     const now = this.#env.clock.monotonic();
-    const since = this.#killedAt.get(name);
-    if (since === undefined) {
-      this.#killedAt.set(name, now);
+    let order = this.#kills.get(name);
+    if (!order) {
       // Without it the end is told less well, and a full disk must not keep anything running.
-      await writeRecord(this.#env, kill, { at: this.#env.clock.now() }).catch(() => undefined);
+      const recorded = writeRecord(this.#env, kill, { at: this.#env.clock.now() }).catch(() => undefined);
+      order = { at: now, recorded };
+      this.#kills.set(name, order);
     }
-    sendSignal(pid, now - (since ?? now) > STUCK_MS ? 'SIGKILL' : 'SIGTERM');
+    const isStuck = now - order.at > STUCK_MS;
+    // A second kill waits too: a supervisor that is stopped before the record is there reports a stranger's signal.
+    if (!isStuck) await order.recorded;
+    sendSignal(pid, isStuck ? 'SIGKILL' : 'SIGTERM');
   }
 
   #milestonesOf(name: string): Milestone[] {

@@ -12,7 +12,7 @@ import {
   until,
   WHO,
 } from '../../../../test/fakes/command-kit.ts';
-import type { Env } from '../../../kit/env/env.ts';
+import type { Disk, Env } from '../../../kit/env/env.ts';
 import { realEnv } from '../../../kit/env/real.ts';
 import { isAlive, type ProcessIdentity } from './identity.ts';
 import type { OwnerRecord } from './layout.ts';
@@ -26,6 +26,24 @@ describe('a kill', () => {
     const { outcome } = await hear(backend, 'job:1');
     assert.deepEqual(outcome, { ok: 'cancelled' });
     assert.deepEqual(await backend.kill('job:1', WHO), { is: 'ended', outcome });
+  });
+
+  test('that comes a second time does not stop the command before the first has written that it was ours', async (t) => {
+    const kit = new CommandKit(t);
+    const { disk, reached, release } = heldAt(kit.paths('job:1').kill);
+    const backend = kit.backend(sh('exec sleep 600'), {}, { ...realEnv(), disk });
+    await backend.offer(offerOf('job:1'));
+    const first = backend.kill('job:1', WHO);
+    await reached;
+    const second = backend.kill('job:1', WHO);
+    // Long enough for a command that is stopped to end.
+    for (let look = 0; look < 200; look++) {
+      const { known } = await backend.inspect(['job:1'], WHO);
+      assert.deepEqual(known.get('job:1'), { is: 'running' });
+    }
+    release();
+    assert.deepEqual(await Promise.all([first, second]), [{ is: 'stopping' }, { is: 'stopping' }]);
+    assert.deepEqual((await hear(backend, 'job:1')).outcome, { ok: 'cancelled' });
   });
 
   test('ends a whole group that ignores the asking, within the grace', async (t) => {
@@ -162,4 +180,25 @@ function members(group: number): string[] {
       return false;
     }
   });
+}
+
+/** A disk on which the file of this name, and what is written to become it, is not opened until it is released. */
+function heldAt(path: string): { disk: Disk; reached: Promise<void>; release: () => void } {
+  const { disk } = realEnv();
+  const reached = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  const open: Disk['open'] = async (name, mode) => {
+    if (name.startsWith(`${path}.`)) {
+      reached.resolve();
+      await released.promise;
+    }
+    return disk.open(name, mode);
+  };
+  const held = new Proxy(disk, {
+    get(target, name) {
+      const member = name === 'open' ? open : target[name as keyof Disk];
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+  return { disk: held, reached: reached.promise, release: released.resolve };
 }

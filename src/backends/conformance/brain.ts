@@ -1,0 +1,114 @@
+/** A brain of the suite: one owner at one epoch, and what it asks of the backend. */
+
+import assert from 'node:assert/strict';
+import type {
+  Backend,
+  ExecutionOutcome,
+  ExecutionStatus,
+  Inspection,
+  KillHow,
+  KillReply,
+  OfferReply,
+} from '../../core/ports/backend.ts';
+import { tokenOf } from '../../model/records.ts';
+import type { Commander } from '../../model/worker-wire.ts';
+import type { BackendHarness, SteeredExecution } from './harness.ts';
+import { type OfferedWork, offerOf } from './offers.ts';
+import { contentsOf, outcomeOf, Reader, textOf } from './reader.ts';
+
+export class Brain {
+  readonly who: Commander;
+  readonly #harness: BackendHarness;
+  readonly #ownWay: Backend | undefined;
+
+  constructor(harness: BackendHarness, who = { owner: `brain-${harness.id}`, epoch: 1 }, ownWay?: Backend) {
+    this.#harness = harness;
+    this.who = who;
+    this.#ownWay = ownWay;
+  }
+
+  get #backend(): Backend {
+    return this.#ownWay ?? this.#harness.backend;
+  }
+
+  /** The next leader of the same store. */
+  successor(): Brain {
+    return new Brain(this.#harness, { ...this.who, epoch: this.who.epoch + 1 });
+  }
+
+  /** A brain with a store of its own. */
+  async otherOwner(): Promise<Brain> {
+    const who = { owner: `other-${this.#harness.id}`, epoch: 1 };
+    return new Brain(this.#harness, who, await this.#harness.connectOther?.());
+  }
+
+  token(job: string): string {
+    return tokenOf(`${job}-${this.#harness.id}`, 1);
+  }
+
+  offer(token: string, work: Partial<OfferedWork> = {}): Promise<OfferReply> {
+    const { workType } = this.#harness;
+    this.execution(token);
+    const { type = workType, payloadText = '"payload"', registry } = work;
+    return this.#settled(this.#backend.offer(offerOf(this.who, token, { type, payloadText, registry })));
+  }
+
+  execution(token: string): SteeredExecution {
+    return this.#harness.execution(token);
+  }
+
+  /** Offers a job that is taken, and waits until its work has begun. */
+  async start(job: string): Promise<string> {
+    const token = this.token(job);
+    assert.deepEqual(await this.offer(token), { is: 'accepted' });
+    await this.#settled(this.execution(token).begun);
+    return token;
+  }
+
+  /** A job that has run and ended well, without being acknowledged. */
+  async finish(job: string, text = 'done\n'): Promise<string> {
+    const token = await this.start(job);
+    await this.execution(token).say(text);
+    await this.execution(token).succeed();
+    await this.outcome(token);
+    return token;
+  }
+
+  read(token: string, from = 0): Reader {
+    return new Reader((on, signal) => this.#backend.follow(token, from, on, this.who, signal));
+  }
+
+  /** Reads to the end. */
+  async readAll(
+    token: string,
+    from = 0,
+  ): Promise<{ contents: unknown[]; text: string; outcome: ExecutionOutcome }> {
+    const reader = this.read(token, from);
+    const outcome = outcomeOf(await this.#settled(reader.end));
+    return { contents: contentsOf(reader.events), text: textOf(reader.events), outcome };
+  }
+
+  async outcome(token: string): Promise<ExecutionOutcome> {
+    return (await this.readAll(token)).outcome;
+  }
+
+  inspect(...tokens: string[]): Promise<Inspection> {
+    return this.#settled(this.#backend.inspect(tokens, this.who));
+  }
+
+  async status(token: string): Promise<ExecutionStatus | undefined> {
+    return (await this.inspect(token)).known.get(token);
+  }
+
+  kill(token: string, how?: KillHow): Promise<KillReply> {
+    return this.#settled(this.#backend.kill(token, this.who, how));
+  }
+
+  ack(token: string): Promise<void> {
+    return this.#settled(this.#backend.ack(token, this.who));
+  }
+
+  #settled<T>(promise: Promise<T>): Promise<T> {
+    return this.#harness.within(promise);
+  }
+}

@@ -1,0 +1,124 @@
+/** Of each owner only the newest brain is obeyed. Reading changes nothing, so an older brain may be let read. */
+import assert from 'node:assert/strict';
+import { Brain } from './brain.ts';
+import type { BackendHarness } from './harness.ts';
+import { type BackendPromise, needsKeptResults, needsSharing } from './promises.ts';
+import { resultOf } from './reader.ts';
+
+export const FENCE_PROMISES: readonly BackendPromise[] = [
+  { title: 'an offer of an older epoch is fenced and begins nothing', show: offer },
+  { title: 'a kill of an older epoch is fenced: it ends nothing and leaves no tombstone', show: kill },
+  { title: 'an acknowledgement of an older epoch drops nothing', show: ack },
+  { title: 'a newer epoch takes over what an older one began', show: takesOver },
+  { title: 'a newer epoch fences the older ones from its first question on', show: fromTheFirst },
+  { title: 'the fence outlives a restart of the brain', isNotGiven: needsKeptResults, show: outlives },
+  { title: 'the epoch of one owner fences no other owner', show: ownEpochs },
+  {
+    title: 'the same token of two owners is two tokens: neither sees, ends or acknowledges that of the other',
+    isNotGiven: needsSharing,
+    show: twoOwners,
+  },
+];
+
+async function offer(harness: BackendHarness): Promise<void> {
+  const old = new Brain(harness);
+  const running = await old.successor().start('running');
+  const token = old.token('job');
+  assert.deepEqual(await old.offer(token), { is: 'fenced' });
+  assert.deepEqual(await old.offer(running), { is: 'fenced' }, 'a copy of an offer too');
+  assert.equal(harness.begun(token), 0);
+  assert.equal(await old.successor().start('job'), token, 'it left nothing behind');
+}
+
+async function kill(harness: BackendHarness): Promise<void> {
+  const old = new Brain(harness);
+  const brain = old.successor();
+  const running = await brain.start('running');
+  const never = brain.token('never');
+  for (const how of ['end', 'bury'] as const) {
+    assert.deepEqual(await old.kill(running, how), { is: 'fenced' });
+    assert.deepEqual(await old.kill(never, how), { is: 'fenced' });
+  }
+  assert.deepEqual(await brain.status(running), { is: 'running' });
+  assert.equal(await brain.start('never'), never, 'it is not refused');
+  await brain.execution(running).say('alive\n');
+  await brain.execution(running).succeed();
+  assert.equal(resultOf(await brain.outcome(running)), 'alive\n');
+}
+
+async function ack(harness: BackendHarness): Promise<void> {
+  const old = new Brain(harness);
+  const token = await old.finish('job', 'kept\n');
+  const brain = old.successor();
+  await brain.inspect();
+  // It has no answer of its own: it may be refused by throwing.
+  await old.ack(token).catch(() => undefined);
+  const status = await brain.status(token);
+  assert.equal(status?.is, 'ended');
+  assert.equal(resultOf(await brain.outcome(token)), 'kept\n');
+}
+
+async function takesOver(harness: BackendHarness): Promise<void> {
+  const old = new Brain(harness);
+  const [finishes, dies] = [await old.start('finishes'), await old.start('dies')];
+  const brain = old.successor();
+  const { known } = await brain.inspect(finishes, dies);
+  assert.deepEqual([known.get(finishes), known.get(dies)], [{ is: 'running' }, { is: 'running' }]);
+  assert.deepEqual(await brain.offer(finishes), { is: 'accepted' });
+  const reader = brain.read(finishes);
+  await brain.execution(finishes).say('go on\n');
+  await brain.execution(finishes).succeed();
+  await harness.within(reader.end);
+  assert.equal(reader.text, 'go on\n');
+  await brain.kill(dies);
+  assert.deepEqual(await brain.outcome(dies), { ok: 'cancelled' });
+  await brain.ack(finishes);
+  assert.deepEqual([harness.begun(finishes), harness.begun(dies)], [1, 1]);
+}
+
+async function fromTheFirst(harness: BackendHarness): Promise<void> {
+  const old = new Brain(harness);
+  await old.successor().inspect();
+  assert.deepEqual(await old.offer(old.token('job')), { is: 'fenced' });
+  await old.successor().successor().kill(old.token('never'));
+  assert.deepEqual(await old.successor().kill(old.token('other')), { is: 'fenced' });
+}
+
+async function outlives(harness: BackendHarness): Promise<void> {
+  const old = new Brain(harness);
+  await old.successor().inspect();
+  await harness.restartBrain();
+  assert.deepEqual(await old.offer(old.token('job')), { is: 'fenced' });
+  assert.deepEqual(await old.kill(old.token('job')), { is: 'fenced' });
+}
+
+async function ownEpochs(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  await brain.successor().inspect();
+  const other = await brain.otherOwner();
+  const token = await other.start('job');
+  assert.equal((await other.kill(other.token('never'))).is, 'tombstoned');
+  await other.execution(token).succeed();
+  assert.equal((await other.outcome(token)).ok, true);
+  await other.ack(token);
+}
+
+async function twoOwners(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const other = await brain.otherOwner();
+  const running = await brain.start('running');
+  const ended = await brain.finish('ended', 'kept\n');
+  for (const token of [running, ended]) {
+    assert.equal(await other.status(token), undefined);
+    assert.deepEqual(await harness.within(other.read(token).end), { is: 'lost' });
+    await other.ack(token);
+    assert.equal((await other.kill(token)).is, 'tombstoned');
+    assert.equal((await other.offer(token)).is, 'refused');
+  }
+  assert.deepEqual(await brain.status(running), { is: 'running' });
+  assert.equal(resultOf(await brain.outcome(ended)), 'kept\n');
+  assert.deepEqual([harness.begun(running), harness.begun(ended)], [1, 1]);
+  const both = await brain.finish('both');
+  assert.deepEqual(await other.offer(both), { is: 'accepted' });
+  assert.equal(harness.begun(both), 2, 'each of them has its own run');
+}

@@ -1,0 +1,118 @@
+/** Kills: what runs ends, what is not known never runs, and a burial spares what runs. */
+import assert from 'node:assert/strict';
+import { Brain } from './brain.ts';
+import type { BackendHarness } from './harness.ts';
+import { type BackendPromise, needsKeptResults } from './promises.ts';
+import { outcomeOf, resultOf } from './reader.ts';
+
+export const KILL_PROMISES: readonly BackendPromise[] = [
+  { title: 'a kill ends what runs; its readers and inspections hear that it was cancelled', show: ends },
+  { title: 'kills of one token at once, and again, do what one does', show: again },
+  { title: 'a kill after the end changes nothing and tells the outcome', show: afterTheEnd },
+  {
+    title: 'a kill of a token that is not known leaves a tombstone: a later offer is refused and never runs',
+    show: tombstone,
+  },
+  { title: 'a tombstone is no execution: inspections and readers know nothing of it', show: noExecution },
+  { title: 'a tombstone outlives a restart of the brain', isNotGiven: needsKeptResults, show: outlives },
+  {
+    title: 'a burial spares what runs and says that it runs; of what has ended it tells the end',
+    show: spares,
+  },
+  { title: 'of an offer and a burial at once one wins: it runs, or it never will', show: oneWins },
+];
+
+async function ends(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const token = await brain.start('job');
+  const other = await brain.start('other');
+  const reader = brain.read(token);
+  await brain.execution(token).say('begun\n');
+  await harness.within(reader.until(({ text }) => text === 'begun\n'));
+  const { is } = await brain.kill(token);
+  assert.ok(is === 'stopping' || is === 'ended', `it is answered with ${is}`);
+  const outcome = outcomeOf(await harness.within(reader.end));
+  assert.deepEqual(outcome, { ok: 'cancelled' });
+  assert.deepEqual(await brain.status(token), { is: 'ended', outcome });
+  assert.deepEqual(await brain.kill(token), { is: 'ended', outcome });
+  assert.deepEqual(await brain.status(other), { is: 'running' }, 'no other token is touched');
+}
+
+async function again(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const token = await brain.start('job');
+  const replies = await Promise.all([brain.kill(token), brain.kill(token), brain.kill(token)]);
+  for (const { is } of replies) assert.ok(is === 'stopping' || is === 'ended', `it is answered with ${is}`);
+  const outcome = await brain.outcome(token);
+  assert.deepEqual(outcome, { ok: 'cancelled' });
+  for (let time = 0; time < 2; time++) assert.deepEqual(await brain.kill(token), { is: 'ended', outcome });
+  assert.equal(harness.begun(token), 1);
+}
+
+async function afterTheEnd(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const token = await brain.finish('job', 'kept\n');
+  const outcome = await brain.outcome(token);
+  assert.deepEqual(await brain.kill(token), { is: 'ended', outcome });
+  assert.deepEqual(await brain.status(token), { is: 'ended', outcome });
+  assert.equal(resultOf(await brain.outcome(token)), 'kept\n');
+}
+
+async function tombstone(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  for (const how of ['end', 'bury'] as const) {
+    const token = brain.token(how);
+    for (let time = 0; time < 2; time++) assert.equal((await brain.kill(token, how)).is, 'tombstoned');
+    const replies = await Promise.all([brain.offer(token), brain.offer(token)]);
+    for (const { is } of replies) assert.equal(is, 'refused', `after a kill to ${how}`);
+    assert.equal(harness.begun(token), 0);
+    assert.equal((await brain.kill(token, how)).is, 'tombstoned', 'also after the offer');
+  }
+}
+
+async function noExecution(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const token = brain.token('never');
+  await brain.kill(token);
+  assert.equal(await brain.status(token), undefined);
+  assert.deepEqual(await harness.within(brain.read(token).end), { is: 'lost' });
+}
+
+async function outlives(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const token = brain.token('never');
+  await brain.kill(token);
+  await harness.restartBrain();
+  assert.equal((await brain.offer(token)).is, 'refused');
+  assert.equal(harness.begun(token), 0);
+}
+
+async function spares(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const token = await brain.start('job');
+  assert.deepEqual(await brain.kill(token, 'bury'), { is: 'running' });
+  assert.deepEqual(await brain.status(token), { is: 'running' });
+  await brain.execution(token).say('alive\n');
+  await brain.execution(token).succeed();
+  const outcome = await brain.outcome(token);
+  assert.equal(resultOf(outcome), 'alive\n');
+  assert.deepEqual(await brain.kill(token, 'bury'), { is: 'ended', outcome });
+}
+
+async function oneWins(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  for (let round = 0; round < 4; round++) {
+    const token = brain.token(`job${round}`);
+    const offering = brain.offer(token);
+    const [offered, buried] = await Promise.all([offering, brain.kill(token, 'bury')]);
+    if (offered.is === 'accepted') {
+      assert.equal(buried.is, 'running');
+      await brain.execution(token).succeed();
+      assert.equal((await brain.outcome(token)).ok, true);
+    } else {
+      assert.deepEqual([offered.is, buried.is], ['refused', 'tombstoned']);
+      assert.equal((await brain.offer(token)).is, 'refused');
+    }
+    assert.equal(harness.begun(token), offered.is === 'accepted' ? 1 : 0);
+  }
+}

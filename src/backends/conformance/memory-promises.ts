@@ -1,0 +1,161 @@
+/** Restarts and lost memory: what was kept is still told, and what was forgotten never looks like what never ran. */
+import assert from 'node:assert/strict';
+import { Brain } from './brain.ts';
+import type { BackendHarness } from './harness.ts';
+import { type BackendPromise, needsDiskMemory, needsKeptResults } from './promises.ts';
+import { resultOf } from './reader.ts';
+
+export const MEMORY_PROMISES: readonly BackendPromise[] = [
+  {
+    title:
+      'over a restart of the brain results are kept where that is declared; else the memory is another one',
+    show: resultOverRestart,
+  },
+  {
+    title: 'work goes on over a restart of the brain, and a reader goes on where it was',
+    isNotGiven: needsKeptResults,
+    show: workOverRestart,
+  },
+  {
+    title: 'a copy of an offer that comes after a restart of the brain begins nothing',
+    isNotGiven: needsKeptResults,
+    show: copyAfterRestart,
+  },
+  {
+    title:
+      'an executor that died and has its memory tells the results it had, and of what it ran that it ended',
+    isNotGiven: needsDiskMemory,
+    show: executorRestarts,
+  },
+  {
+    title: 'after its memory is lost, silence about a token is never taken for proof that it did not run',
+    show: memoryLost,
+  },
+  {
+    title: 'after its memory is lost, an offer that counts on the old one is answered with busy',
+    show: lateCopy,
+  },
+  {
+    title: 'a reader of an execution whose executor dies hears an end or `lost`',
+    isNotGiven: needsKeptResults,
+    show: readerOfDeadExecutor,
+  },
+];
+
+/** What an attempt knows of the executor's memory when it is intended. */
+interface Intent {
+  readonly registry: string;
+  readonly at: number;
+}
+
+const intend = async (harness: BackendHarness, brain: Brain): Promise<Intent> => ({
+  registry: (await brain.inspect()).registry,
+  at: harness.now(),
+});
+
+/** The brain's own rule for when silence about a token means that it never ran. */
+const remembers = (memory: { registry: string; rememberedSince: number }, intent: Intent): boolean =>
+  memory.registry === intent.registry && memory.rememberedSince <= intent.at;
+
+/** Neither an inspection nor a kill says that this token, which did run, never ran. */
+async function assertNotDenied(brain: Brain, token: string, intent: Intent): Promise<void> {
+  const inspection = await brain.inspect(token);
+  const isDenied = !inspection.known.has(token) && remembers(inspection, intent);
+  assert.ok(!isDenied, 'an inspection denies that the token ran');
+  const reply = await brain.kill(token, 'bury');
+  assert.ok(reply.is !== 'tombstoned' || !remembers(reply, intent), 'a kill denies that the token ran');
+}
+
+async function resultOverRestart(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const intent = await intend(harness, brain);
+  const token = await brain.finish('job', 'kept\n');
+  const whole = await brain.readAll(token);
+  await harness.restartBrain();
+  if (!harness.backend.info.keepsResults) {
+    const { registry, known } = await brain.inspect(token);
+    assert.ok(registry !== intent.registry || known.has(token));
+    return assertNotDenied(brain, token, intent);
+  }
+  assert.deepEqual(await brain.status(token), { is: 'ended', outcome: whole.outcome });
+  assert.deepEqual(await brain.readAll(token), whole);
+  assert.equal((await brain.inspect()).registry, intent.registry, 'its memory is the same');
+  await brain.ack(token);
+}
+
+async function workOverRestart(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const token = await brain.start('job');
+  const before = brain.read(token);
+  await brain.execution(token).say('before\n');
+  await harness.within(before.until(({ text }) => text === 'before\n'));
+  await harness.restartBrain();
+  assert.deepEqual(await brain.status(token), { is: 'running' });
+  const after = brain.read(token, before.events.length);
+  await brain.execution(token).say('after\n');
+  await brain.execution(token).succeed();
+  await harness.within(after.end);
+  assert.equal(after.text, 'after\n');
+  assert.equal(resultOf(await brain.outcome(token)), 'before\nafter\n');
+  assert.equal(harness.begun(token), 1);
+}
+
+async function copyAfterRestart(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const tokens = [await brain.finish('ended'), await brain.start('running')];
+  await harness.restartBrain();
+  for (const token of tokens) {
+    assert.deepEqual(await brain.offer(token), { is: 'accepted' });
+    assert.equal(harness.begun(token), 1);
+  }
+}
+
+async function executorRestarts(harness: BackendHarness): Promise<void> {
+  const old = new Brain(harness);
+  const brain = old.successor();
+  const intent = await intend(harness, brain);
+  const ended = await brain.finish('ended', 'kept\n');
+  const running = await brain.start('running');
+  const buried = brain.token('buried');
+  await brain.kill(buried);
+  await harness.restartExecutor?.();
+  assert.equal(resultOf(await brain.outcome(ended)), 'kept\n');
+  await assertNotDenied(brain, running, intent);
+  const status = await brain.status(running);
+  assert.ok(status?.is === 'ended' || status?.is === 'forgotten', `it is ${status?.is}`);
+  assert.equal((await brain.offer(buried)).is, 'refused');
+  assert.deepEqual(await brain.offer(running), { is: 'accepted' });
+  assert.deepEqual(await old.offer(old.token('old')), { is: 'fenced' });
+  assert.deepEqual([harness.begun(running), harness.begun(buried)], [1, 0]);
+}
+
+async function memoryLost(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const intent = await intend(harness, brain);
+  const tokens = [await brain.finish('ended'), await brain.start('running')];
+  await harness.loseMemory();
+  for (const token of tokens) await assertNotDenied(brain, token, intent);
+}
+
+async function lateCopy(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const { registry } = await brain.inspect();
+  const token = await brain.finish('job');
+  await brain.ack(token);
+  await harness.loseMemory();
+  assert.equal((await brain.offer(token, { registry })).is, 'busy');
+  assert.equal(harness.begun(token), 1);
+  const next = brain.token('next');
+  assert.deepEqual(await brain.offer(next, { registry: harness.backend.info.registry }), { is: 'accepted' });
+}
+
+async function readerOfDeadExecutor(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const token = await brain.start('job');
+  const reader = brain.read(token);
+  await brain.execution(token).say('last words\n');
+  await harness.within(reader.until(({ text }) => text === 'last words\n'));
+  await harness.loseMemory();
+  const end = await harness.within(reader.end.catch(() => ({ is: 'lost' }) as const));
+  assert.ok(end.is === 'lost' || end.outcome.ok !== true, 'work that was cut off has not succeeded');
+}

@@ -1,0 +1,45 @@
+/** The only place of the suite that knows what an offer is made of. */
+
+import type { Offer } from '../../core/ports/backend.ts';
+import { type SpecDefaults, specOf } from '../../model/job-spec.ts';
+import { type AskRecord, jobOfToken } from '../../model/records.ts';
+import type { Commander } from '../../model/worker-wire.ts';
+
+export interface OfferedWork {
+  readonly type: string;
+  readonly payloadText: string;
+  /** The executor's memory that the offer counts on. */
+  readonly registry: string | undefined;
+}
+
+const SPEC: SpecDefaults = {
+  agent: 'someone',
+  type: '',
+  priority: 'batch',
+  score: 0,
+  weight: 1,
+  max_tries: 3,
+};
+
+export function offerOf(who: Commander, token: string, work: OfferedWork): Offer {
+  const { type, payloadText, registry } = work;
+  const ask: AskRecord = {
+    v: 2,
+    id: jobOfToken(token),
+    tenant: 'default',
+    n: 1,
+    createdAt: 0,
+    submittedBy: 'someone',
+    spec: specOf({ type }, SPEC),
+    payload: payloadText,
+    payloadBytes: Buffer.byteLength(payloadText),
+    modelRef: undefined,
+    contextTokens: undefined,
+    tokens: undefined,
+    ancestors: undefined,
+    hash: undefined,
+    correlationId: undefined,
+  };
+  const { owner, epoch } = who;
+  return { owner, epoch, token, ask, payloadText, attempt: 1, registry };
+}

@@ -1,0 +1,245 @@
+/** The suite catches what it is there for: bugs that are planted into a good backend, one at a time. */
+
+import assert, { AssertionError } from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { steeredExecutor } from '../../../test/fakes/steered-executor.ts';
+import { steeredFunctions } from '../../../test/fakes/steered-functions.ts';
+import { within } from '../../../test/fakes/steered-work.ts';
+import type { Backend, ExecutionStatus } from '../../core/ports/backend.ts';
+import type { Commander } from '../../model/worker-wire.ts';
+import type { BackendHarness } from './harness.ts';
+import { PROMISES, showPromise } from './suite.ts';
+
+type Overrides = Partial<Backend>;
+
+/** What a bug changes of a backend. Called once for each harness; what it returns, for each backend of it. */
+type Bug = () => (backend: Backend) => Overrides;
+
+const NO_BUG: Bug = () => () => ({});
+
+function wrapped(backend: Backend, overrides: Overrides): Backend {
+  const whole: Backend = {
+    info: backend.info,
+    offer: (offer) => backend.offer(offer),
+    inspect: (tokens, who) => backend.inspect(tokens, who),
+    follow: (token, from, on, who, signal) => backend.follow(token, from, on, who, signal),
+    kill: (token, who, how) => backend.kill(token, who, how),
+    ack: (token, who) => backend.ack(token, who),
+  };
+  return { ...whole, ...overrides };
+}
+
+async function withBug(make: () => Promise<BackendHarness>, bug: Bug): Promise<BackendHarness> {
+  const harness = await make();
+  const overridesOf = bug();
+  const own = {
+    get backend() {
+      return wrapped(harness.backend, overridesOf(harness.backend));
+    },
+    // The fake executor has its own time: whoever waits for longer than this waits for ever.
+    within: <T>(promise: Promise<T>) => within(promise, bug === NO_BUG ? undefined : 1000),
+  };
+  return Object.defineProperties({ ...harness }, Object.getOwnPropertyDescriptors(own)) as BackendHarness;
+}
+
+/** A second token of the same job: its work counts as begun once more. */
+const secondOf = (token: string): string => `${token}x`;
+
+const runsCopies: Bug = () => {
+  const seen = new Set<string>();
+  return (backend) => ({
+    async offer(offer) {
+      if (seen.has(offer.token)) await backend.offer({ ...offer, token: secondOf(offer.token) });
+      seen.add(offer.token);
+      return backend.offer(offer);
+    },
+  });
+};
+
+const runsAgainAfterAck: Bug = () => {
+  const acked = new Set<string>();
+  return (backend) => ({
+    async ack(token, who) {
+      acked.add(token);
+      await backend.ack(token, who);
+    },
+    offer: (offer) =>
+      backend.offer(acked.has(offer.token) ? { ...offer, token: secondOf(offer.token) } : offer),
+  });
+};
+
+const buriesWhatIsBusy: Bug = () => (backend) => ({
+  async offer(offer) {
+    const reply = await backend.offer(offer);
+    if (reply.is === 'busy') await backend.kill(offer.token, offer, 'bury');
+    return reply;
+  },
+});
+
+const takesOffersOfAnyMemory: Bug = () => (backend) => ({
+  offer: (offer) => backend.offer({ ...offer, registry: undefined }),
+});
+
+const forgetsTombstones: Bug = () => (backend) => ({
+  async kill(token, who, how) {
+    const { known, registry, rememberedSince } = await backend.inspect([token], who);
+    return known.has(token) ? backend.kill(token, who, how) : { is: 'tombstoned', registry, rememberedSince };
+  },
+});
+
+const killsOnBurial: Bug = () => (backend) => ({ kill: (token, who) => backend.kill(token, who, 'end') });
+
+const ignoresTheFence: Bug = () => (backend) => {
+  const anyone = ({ owner }: Commander): Commander => ({ owner, epoch: 1 });
+  return {
+    offer: (offer) => backend.offer({ ...offer, ...anyone(offer) }),
+    inspect: (tokens, who) => backend.inspect(tokens, anyone(who)),
+    kill: (token, who, how) => backend.kill(token, anyone(who), how),
+    ack: (token, who) => backend.ack(token, anyone(who)),
+  };
+};
+
+const obeysAnOldKill: Bug = () => (backend) => ({
+  kill: (token, who, how) => backend.kill(token, { ...who, epoch: Number.MAX_SAFE_INTEGER }, how),
+});
+
+const dropsWhatWasRead: Bug = () => (backend) => ({
+  async follow(token, from, on, who, signal) {
+    const end = await backend.follow(token, from, on, who, signal);
+    if (end.is === 'ended') await backend.ack(token, who);
+    return end;
+  },
+});
+
+const skipsAnEvent: Bug = () => (backend) => ({
+  follow: (token, from, on, who, signal) =>
+    backend.follow(token, from, (event) => event.n !== 2 && on(event), who, signal),
+});
+
+const repeatsAnEvent: Bug = () => (backend) => ({
+  follow: (token, from, on, who, signal) => backend.follow(token, Math.max(0, from - 1), on, who, signal),
+});
+
+const readsToTheEnd: Bug = () => (backend) => ({
+  follow: (token, from, on, who) => backend.follow(token, from, on, who),
+});
+
+const losesResultsInInspections: Bug = () => (backend) => ({
+  async inspect(tokens, who) {
+    const inspection = await backend.inspect(tokens, who);
+    const cut = (status: ExecutionStatus): ExecutionStatus =>
+      status.is === 'ended' && status.outcome.ok === true
+        ? { is: 'ended', outcome: { ok: true, resultText: '{}' } }
+        : status;
+    return {
+      ...inspection,
+      known: new Map([...inspection.known].map(([token, status]) => [token, cut(status)])),
+    };
+  },
+});
+
+const keepsItsRegistry: Bug = () => {
+  let first: { registry: string; rememberedSince: number } | undefined;
+  return (backend) => ({
+    async inspect(tokens, who) {
+      const { registry, rememberedSince, known } = await backend.inspect(tokens, who);
+      first ??= { registry, rememberedSince };
+      return { ...first, known };
+    },
+    async kill(token, who, how) {
+      const reply = await backend.kill(token, who, how);
+      return reply.is === 'tombstoned' ? { ...reply, ...first } : reply;
+    },
+    offer: (offer) => backend.offer({ ...offer, registry: undefined }),
+  });
+};
+
+/** A bug → the promise that is about it. */
+const CAUGHT: readonly (readonly [string, Bug, string])[] = [
+  [
+    'a token is run twice',
+    runsCopies,
+    'copies of an offer that come at once are all accepted and begin the work once',
+  ],
+  [
+    'a token is run again after its acknowledgement',
+    runsAgainAfterAck,
+    'a copy of an offer that comes after the acknowledgement begins nothing, whatever it is answered',
+  ],
+  [
+    'an offer that is answered with busy leaves a tombstone',
+    buriesWhatIsBusy,
+    'an offer past its slots is answered with busy and leaves nothing behind',
+  ],
+  [
+    'the registry of an offer is not looked at',
+    takesOffersOfAnyMemory,
+    'an offer that counts on another memory is answered with busy and begins nothing',
+  ],
+  [
+    'a tombstone is forgotten',
+    forgetsTombstones,
+    'a kill of a token that is not known leaves a tombstone: a later offer is refused and never runs',
+  ],
+  [
+    'a burial ends what runs',
+    killsOnBurial,
+    'a burial spares what runs and says that it runs; of what has ended it tells the end',
+  ],
+  ['the fence is ignored', ignoresTheFence, 'an offer of an older epoch is fenced and begins nothing'],
+  [
+    'the fence is ignored by kills',
+    obeysAnOldKill,
+    'a kill of an older epoch is fenced: it ends nothing and leaves no tombstone',
+  ],
+  [
+    'a result is dropped before its acknowledgement',
+    dropsWhatWasRead,
+    'a result is kept until it is acknowledged, however often it was told',
+  ],
+  ['an event is skipped', skipsAnEvent, 'a reader gets every event once, numbered from 1 without gaps'],
+  [
+    'an event is told again to a reader that goes on',
+    repeatsAnEvent,
+    'after the end a reader gets the events after any number, and the end',
+  ],
+  [
+    'a reader does not stop',
+    readsToTheEnd,
+    'a reader that is told to stop hears `lost` and nothing more; the work goes on',
+  ],
+  [
+    'an inspection tells another result',
+    losesResultsInInspections,
+    'readers, inspections and kills tell the same outcome',
+  ],
+  [
+    'the registry is kept over lost memory',
+    keepsItsRegistry,
+    'after its memory is lost, silence about a token is never taken for proof that it did not run',
+  ],
+];
+
+describe('a planted bug is caught by the promise about it', () => {
+  for (const [name, bug, title] of CAUGHT) {
+    test(`${name}: ${title}`, async () => {
+      const promise = PROMISES.find((each) => each.title === title);
+      assert.ok(promise, 'there is such a promise');
+      await assert.rejects(
+        showPromise(promise, () => withBug(steeredExecutor, bug)),
+        AssertionError,
+      );
+    });
+  }
+});
+
+describe('the same wrapper without a bug keeps every promise', () => {
+  for (const [name, make] of Object.entries({ fake: steeredExecutor, functions: steeredFunctions })) {
+    for (const promise of PROMISES) {
+      test(`${name}: ${promise.title}`, async (t) => {
+        const reason = await showPromise(promise, () => withBug(make, NO_BUG));
+        if (reason !== undefined) t.skip(reason);
+      });
+    }
+  }
+});

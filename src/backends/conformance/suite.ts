@@ -1,0 +1,50 @@
+/**
+ * What every backend promises, shown on one after another. A backend that is added comes with a harness in
+ * backends.test.ts.
+ */
+import { describe, test } from 'node:test';
+import { FENCE_PROMISES } from './fence-promises.ts';
+import { FOLLOW_PROMISES } from './follow-promises.ts';
+import type { BackendHarness } from './harness.ts';
+import { INSPECT_PROMISES } from './inspect-promises.ts';
+import { KILL_PROMISES } from './kill-promises.ts';
+import { MEMORY_PROMISES } from './memory-promises.ts';
+import { OFFER_PROMISES } from './offer-promises.ts';
+import type { BackendPromise } from './promises.ts';
+import { RESULT_PROMISES } from './result-promises.ts';
+
+export const PROMISES: readonly BackendPromise[] = [
+  ...OFFER_PROMISES,
+  ...INSPECT_PROMISES,
+  ...FOLLOW_PROMISES,
+  ...KILL_PROMISES,
+  ...RESULT_PROMISES,
+  ...FENCE_PROMISES,
+  ...MEMORY_PROMISES,
+];
+
+/** Shows one promise on a backend of its own. Returns why it is not given, throws where it is broken. */
+export async function showPromise(
+  promise: BackendPromise,
+  make: () => Promise<BackendHarness>,
+): Promise<string | undefined> {
+  const harness = await make();
+  try {
+    const reason = promise.isNotGiven?.(harness);
+    if (reason === undefined) await promise.show(harness);
+    return reason;
+  } finally {
+    await harness.remove();
+  }
+}
+
+export function backendConformance(name: string, make: () => Promise<BackendHarness>): void {
+  describe(`the ${name} backend`, () => {
+    for (const promise of PROMISES) {
+      test(promise.title, async (t) => {
+        const reason = await showPromise(promise, make);
+        if (reason !== undefined) t.skip(reason);
+      });
+    }
+  });
+}

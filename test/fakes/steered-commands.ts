@@ -1,0 +1,185 @@
+/** Commands as real processes under real supervisors, for the conformance suite. Orders reach them through pipes. */
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import type { BackendHarness, SteeredExecution } from '../../src/backends/conformance/harness.ts';
+import type { CommandBackend } from '../../src/backends/local/command/command.ts';
+import { identityOf, isAlive } from '../../src/backends/local/command/identity.ts';
+import { folderName, MARK_VARIABLE } from '../../src/backends/local/command/layout.ts';
+import { CommandKit, kill, sh, until } from './command-kit.ts';
+import { harnessId, within } from './steered-work.ts';
+
+/** Writes to the ledger first, then keeps its payload, then does what comes out of its pipe. */
+const SCRIPT = `
+name=\${${MARK_VARIABLE}##*/}
+echo "$name" >> "$STEERING/ledger"
+cat > "$STEERING/$name.payload"
+: > "$STEERING/$name.begun"
+while read -r order argument; do
+  case $order in
+    say) cat "$STEERING/$argument" ;;
+    exit) exit "$argument" ;;
+  esac
+done < "$STEERING/$name.orders"
+`;
+
+/** Exit codes: an input that is wrong is not tried again. */
+const RETRIABLE = 1;
+const WRONG_INPUT = 64;
+
+class SteeredCommand implements SteeredExecution {
+  readonly #path: string;
+  readonly #orders: number;
+  #pieces = 0;
+
+  constructor(path: string) {
+    this.#path = path;
+    execFileSync('mkfifo', [`${path}.orders`]);
+    // Open for both directions: neither side waits for the other, and orders stay until they are read.
+    this.#orders = fs.openSync(`${path}.orders`, 'r+');
+  }
+
+  get begun(): Promise<unknown> {
+    const look = (): boolean => fs.existsSync(`${this.#path}.begun`);
+    return until(look).then(() => JSON.parse(fs.readFileSync(`${this.#path}.payload`, 'utf8')));
+  }
+
+  async say(text: string): Promise<void> {
+    const piece = `${this.#path}.${++this.#pieces}`;
+    fs.writeFileSync(piece, text);
+    this.#order(`say ${piece.slice(piece.lastIndexOf('/') + 1)}`);
+  }
+
+  async succeed(): Promise<void> {
+    this.#order('exit 0');
+  }
+
+  async fail(retriable: boolean): Promise<void> {
+    this.#order(`exit ${retriable ? RETRIABLE : WRONG_INPUT}`);
+  }
+
+  close(): void {
+    fs.closeSync(this.#orders);
+  }
+
+  #order(line: string): void {
+    fs.writeSync(this.#orders, `${line}\n`);
+  }
+}
+
+/** The supervised commands that harnesses use, one after another: most of the time goes into starting supervisors. */
+export class SharedCommands {
+  readonly #kit: CommandKit;
+  readonly steering: string;
+  #clean: () => unknown = () => undefined;
+  #backend: CommandBackend | undefined;
+
+  constructor() {
+    const after = (run: () => unknown): void => {
+      this.#clean = run;
+    };
+    this.#kit = new CommandKit({ after } as unknown as TestContext);
+    this.steering = join(this.#kit.root, 'steering');
+    fs.mkdirSync(this.steering);
+  }
+
+  get backend(): CommandBackend {
+    const work = sh(SCRIPT, { env: { STEERING: this.steering } });
+    this.#backend ??= this.#kit.backend(work, { slots: 2 });
+    return this.#backend;
+  }
+
+  async harness(): Promise<BackendHarness> {
+    await this.backend.start();
+    return new SteeredCommands(this);
+  }
+
+  async restartBrain(): Promise<void> {
+    await this.#backend?.stop();
+    this.#backend = undefined;
+    await this.backend.start();
+  }
+
+  /** Kills the supervisors alone; their commands are left to whoever looks after them. */
+  async killSupervisors(): Promise<void> {
+    const commands = this.#kit.commands();
+    await this.#kill(this.#kit.processes(this.#kit.folder).filter((pid) => !commands.includes(pid)));
+  }
+
+  async loseMemory(): Promise<void> {
+    await this.#kill(this.#kit.processes(this.#kit.folder));
+    fs.renameSync(this.#kit.folder, fs.mkdtempSync(join(this.#kit.root, 'lost-')));
+    await this.restartBrain();
+  }
+
+  async stop(): Promise<void> {
+    await this.#clean();
+  }
+
+  async #kill(pids: readonly number[]): Promise<void> {
+    const killed = pids.map(identityOf);
+    for (const { pid } of killed) kill(pid, 'SIGKILL');
+    await until(() => !killed.some(isAlive));
+  }
+}
+
+class SteeredCommands implements BackendHarness {
+  readonly id = harnessId();
+  readonly workType = 'work';
+  readonly unrunnable = ['other', 'constructor'].map((type) => ({ type, payloadText: '{}' }));
+  readonly within = within;
+  readonly #shared: SharedCommands;
+  readonly #executions = new Map<string, SteeredCommand>();
+
+  constructor(shared: SharedCommands) {
+    this.#shared = shared;
+  }
+
+  get backend(): CommandBackend {
+    return this.#shared.backend;
+  }
+
+  now(): number {
+    return Date.now();
+  }
+
+  execution(token: string): SteeredExecution {
+    let execution = this.#executions.get(token);
+    if (!execution) {
+      execution = new SteeredCommand(join(this.#shared.steering, folderName(token)));
+      this.#executions.set(token, execution);
+    }
+    return execution;
+  }
+
+  begun(token: string): number {
+    const ledger = join(this.#shared.steering, 'ledger');
+    const lines = fs.existsSync(ledger) ? fs.readFileSync(ledger, 'utf8').split('\n') : [];
+    return lines.filter((name) => name === folderName(token)).length;
+  }
+
+  restartBrain(): Promise<void> {
+    return this.#shared.restartBrain();
+  }
+
+  /** The supervisors are the executor; each offer starts one. */
+  restartExecutor(): Promise<void> {
+    return this.#shared.killSupervisors();
+  }
+
+  loseMemory(): Promise<void> {
+    return this.#shared.loseMemory();
+  }
+
+  /** Leaves all slots free for the next harness. */
+  async remove(): Promise<void> {
+    const who = { owner: `clean-${this.id}`, epoch: 1 };
+    const end = async (token: string): Promise<void> => {
+      const { is } = await this.backend.kill(token, who);
+      if (is === 'stopping') await this.backend.follow(token, 0, () => undefined, who);
+    };
+    await within(Promise.all([...this.#executions.keys()].map(end)));
+    for (const execution of this.#executions.values()) execution.close();
+  }
+}

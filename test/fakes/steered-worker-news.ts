@@ -1,0 +1,14 @@
+/** What a steered worker and the test that started it say to each other. */
+export type WorkerOrder =
+  | { readonly is: 'say'; readonly job: string; readonly text: string }
+  | { readonly is: 'succeed'; readonly job: string }
+  | { readonly is: 'fail'; readonly job: string; readonly retriable: boolean }
+  /** Ends everything that runs; the worker says when that is done. */
+  | { readonly is: 'clear' };
+
+export type WorkerNews =
+  | { readonly is: 'listens'; readonly url: string; readonly registry: string }
+  | { readonly is: 'begun'; readonly job: string; readonly payload: unknown }
+  | { readonly is: 'cleared' };
+
+export const SLOTS = 2;
