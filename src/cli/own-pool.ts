@@ -4,6 +4,7 @@ import { registrationOf } from '../api/catalog.ts';
 import { type PoolManager, startPool } from '../daemons/pool-manager/pool-manager.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
+import { poll } from '../kit/poll.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { UsageError } from './command.ts';
@@ -21,8 +22,8 @@ export interface OwnPoolOptions {
   readonly contextLength: number | undefined;
 }
 
-const LOOK_MS = 50;
-const PATIENCE_MS = 15_000;
+/** For the brain to hear of the pool that was started with it. */
+const FIRST_REPORT = { everyMs: 50, atMostMs: 15_000 };
 
 export class OwnPool {
   readonly #options: OwnPoolOptions;
@@ -67,15 +68,9 @@ export class OwnPool {
   }
 
   async #heard(orchestrator: Orchestrator): Promise<void> {
-    const { clock, timers } = this.#options.env;
-    const until = clock.monotonic() + PATIENCE_MS;
-    while (!orchestrator.engine.state.pools.get('local')?.up) {
-      if (clock.monotonic() > until)
-        throw new OrchdError('POOL_UNAVAILABLE', 'the pool inside did not answer');
-      await new Promise<void>((done) => {
-        timers.after(LOOK_MS, done);
-      });
-    }
+    const isUp = (): true | undefined => orchestrator.engine.state.pools.get('local')?.up || undefined;
+    if (await poll(this.#options.env, FIRST_REPORT, isUp)) return;
+    throw new OrchdError('POOL_UNAVAILABLE', 'the pool inside did not answer');
   }
 
   async stop(): Promise<void> {

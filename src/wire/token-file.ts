@@ -1,9 +1,10 @@
 /** The tokens of a data folder: a file of hashes that a running server notices when it changes. */
 import type { Cancel, Disk, Env } from '../kit/env/env.ts';
+import { every } from '../kit/every.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { TokenEntry } from './tokens.ts';
 
-const LOOK_MS = 2000;
+const FILE_POLL_MS = 2000;
 
 export class TokenFile {
   readonly #env: Env;
@@ -22,7 +23,9 @@ export class TokenFile {
 
   async start(): Promise<void> {
     this.#entries = await readTokens(this.#env.disk, this.#path);
-    this.#again();
+    this.#timer = every(this.#env.timers, FILE_POLL_MS, () => {
+      this.#look().catch(() => undefined);
+    });
   }
 
   stop(): void {
@@ -32,13 +35,6 @@ export class TokenFile {
   /** A file that is gone or cannot be read opens no door: the tokens that were known stay. */
   async #look(): Promise<void> {
     if (await this.#env.disk.stat(this.#path)) this.#entries = await readTokens(this.#env.disk, this.#path);
-  }
-
-  #again(): void {
-    this.#timer = this.#env.timers.after(LOOK_MS, () => {
-      this.#look().catch(() => undefined);
-      this.#again();
-    });
   }
 }
 

@@ -3,6 +3,7 @@ import { startHints } from '../../core/scheduling/lifecycle/forecast.ts';
 import { jobPosition, predictStartMs } from '../../core/scheduling/predict.ts';
 import type { State } from '../../core/state.ts';
 import type { Cancel, Env } from '../../kit/env/env.ts';
+import { every } from '../../kit/every.ts';
 
 export interface PlaceParts {
   readonly state: State;
@@ -11,20 +12,18 @@ export interface PlaceParts {
   readonly tell: (comment: string) => void;
 }
 
-const LOOK_MS = 1000;
+const POLL_MS = 1000;
 
 /** Tells it now, and again when it has changed. */
 export function tellPlace({ state, env, uid, tell }: PlaceParts): Cancel {
   let told: string | undefined;
-  let stop: Cancel = () => undefined;
   const look = (): void => {
     const comment = placeOf(state, uid, env.clock.now());
     if (comment !== undefined && comment !== told) tell(comment);
     told = comment ?? told;
-    stop = env.timers.after(LOOK_MS, look);
   };
   look();
-  return () => stop();
+  return every(env.timers, POLL_MS, look);
 }
 
 function placeOf(state: State, uid: string, now: number): string | undefined {

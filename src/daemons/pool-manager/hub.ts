@@ -7,6 +7,7 @@ import { type Static, Type } from 'typebox';
 import { checker } from '../../kit/check.ts';
 import type { Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
+import { within } from '../../kit/within.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { type HfRef, parseModelRef } from '../../model/model-ref.ts';
 import { parseJsonBody } from '../../wire/json-body.ts';
@@ -71,16 +72,9 @@ export class Hub {
       fetch = { done, download };
       this.#fetches.set(key, fetch);
     }
-    return this.#patiently(fetch);
-  }
-
-  #patiently({ done, download }: { done: Promise<Fetched>; download: Download }): Promise<Fetched> {
-    return new Promise((resolve, reject) => {
-      const cancel = this.#options.env.timers.after(WAIT_MS, () =>
-        reject(comeAgain(`the model is being fetched, ${download.bytes} bytes so far`)),
-      );
-      done.then(resolve, reject).finally(cancel);
-    });
+    const fetched = await within(this.#options.env.timers, WAIT_MS, fetch.done, 'late');
+    if (fetched !== 'late') return fetched;
+    throw comeAgain(`the model is being fetched, ${fetch.download.bytes} bytes so far`);
   }
 
   async #fetch(ref: HfRef, cache: string, download: Download): Promise<Fetched> {

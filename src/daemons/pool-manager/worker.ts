@@ -8,7 +8,9 @@
  */
 import { isAlive, type ProcessIdentity } from '../../backends/local/command/identity.ts';
 import type { Cancel } from '../../kit/env/env.ts';
+import { every } from '../../kit/every.ts';
 import { stableHash } from '../../kit/hash.ts';
+import { pause } from '../../kit/pause.ts';
 import { placeOf } from '../../kit/redact.ts';
 import { type ErrorCode, OrchdError } from '../../model/errors.ts';
 import type { WorkerReady, WorkerState, WorkerStatus } from '../../model/pool-wire.ts';
@@ -22,10 +24,10 @@ import { RecordFile } from './record-file.ts';
 import { WorkerLine } from './worker-line.ts';
 import type { WorkerParts } from './worker-parts.ts';
 
-/** How often a process that is no child of ours is looked at, and a log is cut. */
-const WATCH_MS = 1000;
-/** After a signal, how often it is looked whether it has helped. */
-const LOOK_MS = 50;
+/** Between two looks at whether an adopted process lives, and whether a log has to be cut. */
+const PROCESS_POLL_MS = 1000;
+/** Between two looks at whether a signal has ended the processes. */
+const EXIT_POLL_MS = 50;
 const KILL_AGAIN_MS = 1000;
 const LOG_TAIL_BYTES = 16 * 1024;
 
@@ -309,7 +311,7 @@ export class ManagedWorker {
         if (signalled) killAt = now + KILL_AGAIN_MS;
         signalled = true;
       }
-      await new Promise<void>((resolve) => void env.timers.after(LOOK_MS, resolve));
+      await pause(env.timers, EXIT_POLL_MS);
     }
     if (this.#closed) return;
     this.#gone = true;
@@ -339,16 +341,12 @@ export class ManagedWorker {
 
   /** Our own child says by itself that it has ended; another one is looked at. */
   #watch(adopted?: ProcessIdentity): void {
-    const again = (): void => {
-      this.#stopWatching = this.#parts.env.timers.after(WATCH_MS, () => {
-        again();
-        trimLog(logPath(this.#parts.layout, this.id));
-        if (!adopted || isAlive(adopted)) return;
-        if (this.record.ready) this.#fail('WORKER_UNAVAILABLE', 'its process has ended');
-        else this.#fail('WORKER_START_FAILED', this.#withReason('its process ended before it was ready'));
-      });
-    };
-    again();
+    this.#stopWatching = every(this.#parts.env.timers, PROCESS_POLL_MS, () => {
+      trimLog(logPath(this.#parts.layout, this.id));
+      if (!adopted || isAlive(adopted)) return;
+      if (this.record.ready) this.#fail('WORKER_UNAVAILABLE', 'its process has ended');
+      else this.#fail('WORKER_START_FAILED', this.#withReason('its process ended before it was ready'));
+    });
   }
 
   #quiet(): void {

@@ -4,6 +4,7 @@
  */
 import { dirname, join } from 'node:path';
 import { type Disk, diskErrorCode, type Env } from '../../../kit/env/env.ts';
+import { pause } from '../../../kit/pause.ts';
 import { isAlive, isPresent, isThisBoot, type ProcessIdentity, processesWith, signal } from './identity.ts';
 import {
   type Dated,
@@ -82,9 +83,7 @@ export async function settle(
       await writeRecord(env, paths.exit, lostRecord(env.clock.now(), ordered), paths.folder);
       return true;
     }
-    await new Promise<void>((resolve) => {
-      env.timers.after(SETTLE_PAUSE_MS, resolve);
-    });
+    await pause(env.timers, SETTLE_PAUSE_MS);
   }
   return false;
 }

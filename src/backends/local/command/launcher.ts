@@ -5,6 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Env } from '../../../kit/env/env.ts';
+import { within } from '../../../kit/within.ts';
 import type { Spec, SupervisorReply } from './layout.ts';
 
 /** Longer than a process takes to start on a machine that is far too busy. */
@@ -86,30 +87,35 @@ export class Launcher {
   }
 
   /** What it says, or undefined when it ends without a word. */
-  #hand(child: ChildProcess, spec: Spec): Promise<SupervisorReply | undefined> {
+  async #hand(child: ChildProcess, spec: Spec): Promise<SupervisorReply | undefined> {
     hold(child, true);
-    return new Promise<SupervisorReply | undefined>((resolve, reject) => {
-      let text = '';
-      const cancel = this.#env.timers.after(REPLY_MS, () => reject(new Error('no answer in time')));
-      const settle = (reply: SupervisorReply | undefined): void => {
-        cancel();
-        resolve(reply);
-      };
-      child.stdout?.setEncoding('utf8').on('data', (more: string) => {
-        text += more;
-        const end = text.indexOf('\n');
-        if (end >= 0) settle(parsed(text.slice(0, end)));
-        else if (text.length > MAX_REPLY_CHARS) settle(undefined);
-      });
-      child.on('error', () => settle(undefined));
-      // Not at `exit`: what it said may still be on its way.
-      child.on('close', () => settle(undefined));
+    try {
+      const reply = replyOf(child);
       child.stdin?.end(JSON.stringify(spec));
-    }).finally(() => {
+      const heard = await within(this.#env.timers, REPLY_MS, reply, 'late');
+      if (heard === 'late') throw new Error('no answer in time');
+      return heard;
+    } finally {
       child.stdout?.destroy();
       hold(child, false);
-    });
+    }
   }
+}
+
+/** The first line that it says, or undefined when it ends without one. */
+function replyOf(child: ChildProcess): Promise<SupervisorReply | undefined> {
+  return new Promise((resolve) => {
+    let text = '';
+    child.stdout?.setEncoding('utf8').on('data', (more: string) => {
+      text += more;
+      const end = text.indexOf('\n');
+      if (end >= 0) resolve(parsed(text.slice(0, end)));
+      else if (text.length > MAX_REPLY_CHARS) resolve(undefined);
+    });
+    child.on('error', () => resolve(undefined));
+    // Not at `exit`: what it said may still be on its way.
+    child.on('close', () => resolve(undefined));
+  });
 }
 
 /** Whether this process stays for a child's sake. */

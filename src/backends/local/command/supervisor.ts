@@ -22,8 +22,8 @@ const STDERR_TAIL_BYTES = 8 * 1024;
 /** A full disk: an end that cannot be written is tried again for an hour. */
 const WRITE_AGAIN_MS = 1000;
 const WRITE_TRIES = 3600;
-/** Between looks at whether its folder is still there. */
-const LOOK_MS = 5000;
+/** Between two looks at whether its folder is still there. */
+const FOLDER_POLL_MS = 5000;
 /** Node turns a longer delay into 1 ms. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -91,7 +91,7 @@ export class Supervisor {
     child.on('exit', (code, name) => this.#ended({ code, signal: name }));
     child.on('close', () => this.#ending && this.#finish(this.#ending));
     if (child.pid === undefined) return;
-    setInterval(() => this.#lookForFolder(), LOOK_MS);
+    setInterval(() => this.#lookForFolder(), FOLDER_POLL_MS);
     if (timeoutMs !== undefined) this.#stopAfter(timeoutMs + BACKSTOP_MS);
     writeWhole(this.#paths.child, identityOf(child.pid), 'visible');
   }
