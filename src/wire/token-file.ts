@@ -1,6 +1,7 @@
 /** The tokens of a data folder: a file of hashes that a running server notices when it changes. */
 import type { Cancel, Disk, Env } from '../kit/env/env.ts';
 import { every } from '../kit/every.ts';
+import { readWholeFile, writeWholeFile } from '../kit/whole-file.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { TokenEntry } from './tokens.ts';
 
@@ -39,17 +40,14 @@ export class TokenFile {
 }
 
 export async function readTokens(disk: Disk, path: string): Promise<readonly TokenEntry[]> {
-  if (!(await disk.stat(path))) return [];
-  const file = await disk.open(path, 'read');
   try {
-    const text = (await file.read(0, await file.size())).toString('utf8');
-    const { tokens } = JSON.parse(text) as { tokens: TokenEntry[] };
+    const bytes = await readWholeFile(disk, path);
+    if (!bytes) return [];
+    const { tokens } = JSON.parse(bytes.toString('utf8')) as { tokens: TokenEntry[] };
     if (!Array.isArray(tokens)) throw new Error('no list');
     return tokens;
   } catch {
     throw new OrchdError('CONFIG_INVALID', 'the file of tokens cannot be read');
-  } finally {
-    await file.close();
   }
 }
 
@@ -60,11 +58,5 @@ export async function writeTokens(
   tokens: readonly TokenEntry[],
 ): Promise<void> {
   await disk.makeFolder(folder);
-  const temporary = `${path}.tmp`;
-  const file = await disk.open(temporary, 'create');
-  await file.write(0, Buffer.from(`${JSON.stringify({ tokens }, undefined, 2)}\n`));
-  await file.datasync();
-  await file.close();
-  await disk.rename(temporary, path);
-  await disk.syncFolder(folder);
+  await writeWholeFile(disk, path, `${JSON.stringify({ tokens }, undefined, 2)}\n`);
 }

@@ -7,6 +7,7 @@ import { type Static, Type } from 'typebox';
 import { checker } from '../../kit/check.ts';
 import type { Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
+import { writeWholeFile } from '../../kit/whole-file.ts';
 import { within } from '../../kit/within.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { type HfRef, parseModelRef } from '../../model/model-ref.ts';
@@ -115,15 +116,7 @@ export class Hub {
     const path = join(folder, 'refs', rev);
     await disk.makeFolder(dirname(path));
     const temporary = `${path}.${this.#options.registry}.incomplete`;
-    const file = await disk.open(temporary, 'create');
-    try {
-      await file.write(0, Buffer.from(sha));
-      await file.datasync();
-    } finally {
-      await file.close();
-    }
-    await disk.rename(temporary, path);
-    await disk.syncFolder(dirname(path));
+    await writeWholeFile(disk, path, sha, { temporary });
   }
 }
 

@@ -20,7 +20,7 @@ import { logPath, markOf, type WorkerRecord } from './layout.ts';
 import { reasonIn } from './log-tail.ts';
 import type { Ending, SpawnSpec } from './processes.ts';
 import { findWorker, lastBytes, livesStill, signalWorker, spawnWorker, trimLog } from './processes.ts';
-import { RecordFile } from './record-file.ts';
+import { WorkerFile } from './worker-file.ts';
 import { WorkerLine } from './worker-line.ts';
 import type { WorkerParts } from './worker-parts.ts';
 
@@ -34,7 +34,7 @@ const LOG_TAIL_BYTES = 16 * 1024;
 export class ManagedWorker {
   readonly id: string;
   readonly #parts: WorkerParts;
-  readonly #file: RecordFile;
+  readonly #file: WorkerFile;
   readonly #mark: string;
   #line: WorkerLine | undefined;
   #begun: Promise<void> = Promise.resolve();
@@ -52,7 +52,7 @@ export class ManagedWorker {
   constructor(parts: WorkerParts, record: WorkerRecord) {
     this.id = record.id;
     this.#parts = parts;
-    this.#file = new RecordFile(parts.env, parts.layout, record);
+    this.#file = new WorkerFile(parts.env, parts.layout, record);
     this.#mark = markOf(parts.registry, record.id);
   }
 

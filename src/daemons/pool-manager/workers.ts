@@ -1,8 +1,8 @@
 /** All workers of a pool: takes orders about them, and keeps count of what was promised to them. */
 import { timingSafeEqual } from 'node:crypto';
 import { processesWith, signal } from '../../backends/local/command/identity.ts';
-import { readRecord } from '../../backends/local/command/registry.ts';
 import { stableHash } from '../../kit/hash.ts';
+import { isObject, readRecord } from '../../kit/record-file.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { parseModelRef } from '../../model/model-ref.ts';
 import type {
@@ -71,7 +71,7 @@ export class Workers {
     const adopted: Promise<void>[] = [];
     for (const name of names) {
       const id = name.slice(0, -'.json'.length);
-      const record = await readRecord<WorkerRecord>(env.disk, recordPath(layout, id));
+      const record = await readRecord(env.disk, recordPath(layout, id), isObject);
       if (!new RegExp(WORKER_NAME).test(id) || !isWorkerRecord(record, id)) {
         // What cannot be read cannot be managed: what it may have started is ended.
         for (const pid of processesWith(MARK_VARIABLE, markOf(registry, id))) signal(pid, 'SIGKILL');

@@ -23,6 +23,7 @@ import {
   type OfferReply,
 } from '../../../core/ports.ts';
 import type { Env } from '../../../kit/env/env.ts';
+import { readRecord, writeRecord } from '../../../kit/record-file.ts';
 import { type ErrorInfo, errorInfo } from '../../../model/errors.ts';
 import { bury, type Look, lookAt, settle } from './executions.ts';
 import { signal as sendSignal } from './identity.ts';
@@ -30,6 +31,8 @@ import { Keeper } from './keeper.ts';
 import { Launcher, plainEnvironment } from './launcher.ts';
 import {
   type ExitRecord,
+  isExitRecord,
+  isOwnerRecord,
   type Layout,
   layoutOf,
   MARK_VARIABLE,
@@ -42,7 +45,7 @@ import {
 import { type CommandBackendOptions, type CommandType, checkOptions } from './options.ts';
 import { outcomeOf } from './outcome.ts';
 import { type Milestone, readEvents } from './reader.ts';
-import { Registry, readRecord, writeRecord } from './registry.ts';
+import { Registry } from './registry.ts';
 
 const KEEP_ACKED_MS = 10 * 60_000;
 /** Only other hands in the folder make one look not enough. */
@@ -155,7 +158,7 @@ export class CommandBackend implements Backend {
   ): Promise<FollowEnd> {
     await this.#open();
     const paths = this.#paths(token);
-    const owner = await readRecord<OwnerRecord>(this.#env.disk, paths.owner);
+    const owner = await readRecord(this.#env.disk, paths.owner, isOwnerRecord);
     if (!owner) return { is: 'lost' };
     const ended = (closer: boolean): Promise<ExitRecord | undefined> => this.#exitOf(token, paths, closer);
     const parts = { env: this.#env, paths, owner, milestones: this.#milestonesOf(paths.name), ended };
@@ -201,7 +204,7 @@ export class CommandBackend implements Backend {
     const look = await lookAt(this.#env.disk, paths);
     if (look.is !== 'ended') return;
     const at = this.#env.clock.now();
-    await writeRecord(this.#env, paths.acked, { at });
+    await writeRecord(this.#env, paths.acked, { at }, 'visible');
     this.#keeper.acknowledged(paths.name, at);
   }
 
@@ -305,7 +308,7 @@ export class CommandBackend implements Backend {
   }
 
   async #exitOf(token: string, paths: TokenPaths, closer: boolean): Promise<ExitRecord | undefined> {
-    if (!closer) return readRecord<ExitRecord>(this.#env.disk, paths.exit);
+    if (!closer) return readRecord(this.#env.disk, paths.exit, isExitRecord);
     const look = await lookAt(this.#env.disk, paths);
     if (look.is === 'orphaned') await this.#settle(paths, look.owner);
     else if (look.is === 'absent') throw new Error(`the folder of ${token} is gone`);
@@ -329,7 +332,7 @@ export class CommandBackend implements Backend {
     if (since === undefined) {
       this.#killedAt.set(name, now);
       // Without it the end is told less well, and a full disk must not keep anything running.
-      await writeRecord(this.#env, kill, { at: this.#env.clock.now() }).catch(() => undefined);
+      await writeRecord(this.#env, kill, { at: this.#env.clock.now() }, 'visible').catch(() => undefined);
     }
     sendSignal(pid, now - (since ?? now) > STUCK_MS ? 'SIGKILL' : 'SIGTERM');
   }

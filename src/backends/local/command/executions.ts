@@ -5,17 +5,19 @@
 import { dirname, join } from 'node:path';
 import { type Disk, diskErrorCode, type Env } from '../../../kit/env/env.ts';
 import { pause } from '../../../kit/pause.ts';
-import { isAlive, isPresent, isThisBoot, type ProcessIdentity, processesWith, signal } from './identity.ts';
+import { readRecord, writeRecord } from '../../../kit/record-file.ts';
+import { isAlive, isPresent, isProcessIdentity, isThisBoot, processesWith, signal } from './identity.ts';
 import {
-  type Dated,
   type ExitRecord,
   filesIn,
+  isDated,
+  isExitRecord,
+  isOwnerRecord,
   type Layout,
   MARK_VARIABLE,
   type OwnerRecord,
   type TokenPaths,
 } from './layout.ts';
-import { readRecord, writeRecord } from './registry.ts';
 import { removeFolder } from './remove.ts';
 
 export type Look =
@@ -30,14 +32,14 @@ const isTaken = (error: unknown): boolean =>
   ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(diskErrorCode(error) ?? '');
 
 export async function lookAt(disk: Disk, paths: TokenPaths): Promise<Look> {
-  const owner = await readRecord<OwnerRecord>(disk, paths.owner);
+  const owner = await readRecord(disk, paths.owner, isOwnerRecord);
   // Asked before its end is looked for: whoever is dead by now has written all it ever will.
   const alive = owner !== undefined && isAlive(owner);
-  const exit = await readRecord<ExitRecord>(disk, paths.exit);
+  const exit = await readRecord(disk, paths.exit, isExitRecord);
   if (exit) return { is: 'ended', exit, owner };
   if (alive) return { is: 'running', owner };
   if (owner) return { is: 'orphaned', owner };
-  const tombstone = await readRecord<Dated>(disk, paths.tombstone);
+  const tombstone = await readRecord(disk, paths.tombstone, isDated);
   if (tombstone) return { is: 'tombstone', at: tombstone.at };
   return (await disk.stat(paths.folder)) ? { is: 'orphaned', owner: undefined } : { is: 'absent' };
 }
@@ -48,7 +50,7 @@ export async function bury(env: Env, layout: Layout, paths: TokenPaths): Promise
   const staging = join(layout.staging, `b-${random.hex(8)}`);
   const files = filesIn(staging);
   await disk.makeFolder(staging);
-  await writeRecord(env, files.tombstone, { at: clock.now() }, staging);
+  await writeRecord(env, files.tombstone, { at: clock.now() });
   try {
     await disk.rename(staging, paths.folder);
   } catch (error) {
@@ -80,7 +82,7 @@ export async function settle(
     // Twice, with a pause: a process that was just being started has its mark by then.
     if (quiet === 2) {
       const ordered = (await env.disk.stat(paths.kill)) !== undefined;
-      await writeRecord(env, paths.exit, lostRecord(env.clock.now(), ordered), paths.folder);
+      await writeRecord(env, paths.exit, lostRecord(env.clock.now(), ordered));
       return true;
     }
     await pause(env.timers, SETTLE_PAUSE_MS);
@@ -90,7 +92,7 @@ export async function settle(
 
 /** Whether there was anything to kill. */
 async function killLeftovers(disk: Disk, paths: TokenPaths, mark: string): Promise<boolean> {
-  const child = await readRecord<ProcessIdentity>(disk, paths.child);
+  const child = await readRecord(disk, paths.child, isProcessIdentity);
   const leads = child !== undefined && isAlive(child);
   if (leads) signal(-child.pid, 'SIGKILL');
   const marked = processesWith(MARK_VARIABLE, mark);

@@ -11,6 +11,11 @@ export interface ProcessIdentity {
   readonly boot: string;
 }
 
+export function isProcessIdentity(value: unknown): value is ProcessIdentity {
+  const { pid, start, boot } = (value ?? {}) as Partial<ProcessIdentity>;
+  return Number.isSafeInteger(pid) && typeof start === 'string' && typeof boot === 'string';
+}
+
 /** Where start and boot are not known. */
 const UNKNOWN = '';
 

@@ -5,9 +5,10 @@
  */
 import { join } from 'node:path';
 import type { Cancel, Env } from '../../../kit/env/env.ts';
+import { readRecord } from '../../../kit/record-file.ts';
 import { isBeingMade, type Look, lookAt } from './executions.ts';
-import { type Dated, type Layout, pathsIn, type TokenPaths } from './layout.ts';
-import { type Registry, readRecord } from './registry.ts';
+import { isDated, type Layout, pathsIn, type TokenPaths } from './layout.ts';
+import type { Registry } from './registry.ts';
 import { removeFolder } from './remove.ts';
 
 const SWEEP_MS = 60_000;
@@ -91,7 +92,7 @@ export class Keeper {
   }
 
   async #noteEnded(paths: TokenPaths, endedAt: number): Promise<void> {
-    const acked = await readRecord<Dated>(this.#parts.env.disk, paths.acked);
+    const acked = await readRecord(this.#parts.env.disk, paths.acked, isDated);
     if (acked) this.acknowledged(paths.name, acked.at);
     else this.#due.set(paths.name, { at: endedAt + KEEP_UNACKED_MS, unheard: true });
   }
