@@ -6,11 +6,12 @@
  * W2  What was promised of the device is held until no process of the worker lives any more.
  * W3  It is started once and never again: what has failed stays failed.
  */
-import { isAlive, type ProcessIdentity } from '../../backends/local/command/identity.ts';
 import type { Cancel } from '../../kit/env/env.ts';
 import { every } from '../../kit/every.ts';
 import { stableHash } from '../../kit/hash.ts';
 import { pause } from '../../kit/pause.ts';
+import { isAlive, type ProcessIdentity } from '../../kit/process/identity.ts';
+import { findLeader, isAnyAlive, type Mark, signalMarked } from '../../kit/process/marked.ts';
 import { placeOf } from '../../kit/redact.ts';
 import { type ErrorCode, OrchdError } from '../../model/errors.ts';
 import type { WorkerReady, WorkerState, WorkerStatus } from '../../model/pool-wire.ts';
@@ -19,7 +20,7 @@ import type { Holder } from './accounts.ts';
 import { logPath, markOf, type WorkerRecord } from './layout.ts';
 import { reasonIn } from './log-tail.ts';
 import type { Ending, SpawnSpec } from './processes.ts';
-import { findWorker, lastBytes, livesStill, signalWorker, spawnWorker, trimLog } from './processes.ts';
+import { lastBytes, spawnWorker, trimLog } from './processes.ts';
 import { WorkerFile } from './worker-file.ts';
 import { WorkerLine } from './worker-line.ts';
 import type { WorkerParts } from './worker-parts.ts';
@@ -35,7 +36,7 @@ export class ManagedWorker {
   readonly id: string;
   readonly #parts: WorkerParts;
   readonly #file: WorkerFile;
-  readonly #mark: string;
+  readonly #mark: Mark;
   #line: WorkerLine | undefined;
   #begun: Promise<void> = Promise.resolve();
   #ending: Promise<void> | undefined;
@@ -136,12 +137,12 @@ export class ManagedWorker {
   /** Takes over what an earlier manager has started. */
   async adopt(): Promise<void> {
     const { process: known, error, stopped, ready } = this.record;
-    const found = known ?? findWorker(this.#mark);
+    const found = known ?? findLeader(this.#mark);
     const lives = found !== undefined && isAlive(found);
     if (found && !known) await this.#file.save({ process: found });
     if (ready) this.#hasItSince = Number.NEGATIVE_INFINITY;
     // The first thing that is said of it must be right: what nobody has is free.
-    this.#gone = !lives && !livesStill(this.#mark, found);
+    this.#gone = !lives && !isAnyAlive(this.#mark, found);
     if (stopped) return void this.#leave();
     if (error) return void this.#end();
     if (!lives) {
@@ -304,10 +305,10 @@ export class ManagedWorker {
     const { env, times } = this.#parts;
     let killAt = env.clock.monotonic() + times.graceMs;
     let signalled = false;
-    while (!this.#closed && livesStill(this.#mark, this.record.process)) {
+    while (!this.#closed && isAnyAlive(this.#mark, this.record.process)) {
       const now = env.clock.monotonic();
       if (!signalled || now >= killAt) {
-        signalWorker(this.#mark, this.record.process, signalled ? 'SIGKILL' : 'SIGTERM');
+        signalMarked(this.#mark, this.record.process, signalled ? 'SIGKILL' : 'SIGTERM');
         if (signalled) killAt = now + KILL_AGAIN_MS;
         signalled = true;
       }

@@ -1,7 +1,7 @@
 /** All workers of a pool: takes orders about them, and keeps count of what was promised to them. */
 import { timingSafeEqual } from 'node:crypto';
-import { processesWith, signal } from '../../backends/local/command/identity.ts';
 import { stableHash } from '../../kit/hash.ts';
+import { signalMarked } from '../../kit/process/marked.ts';
 import { isObject, readRecord } from '../../kit/record-file.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { parseModelRef } from '../../model/model-ref.ts';
@@ -17,7 +17,7 @@ import type { Commander } from '../../model/worker-wire.ts';
 import { deviceState } from './accounts.ts';
 import type { Devices } from './devices.ts';
 import type { Launch, Launches } from './launches.ts';
-import { isWorkerRecord, MARK_VARIABLE, markOf, recordPath, type WorkerRecord } from './layout.ts';
+import { isWorkerRecord, markOf, recordPath, type WorkerRecord } from './layout.ts';
 import { ManagedWorker } from './worker.ts';
 import type { WorkerParts } from './worker-parts.ts';
 
@@ -74,7 +74,7 @@ export class Workers {
       const record = await readRecord(env.disk, recordPath(layout, id), isObject);
       if (!new RegExp(WORKER_NAME).test(id) || !isWorkerRecord(record, id)) {
         // What cannot be read cannot be managed: what it may have started is ended.
-        for (const pid of processesWith(MARK_VARIABLE, markOf(registry, id))) signal(pid, 'SIGKILL');
+        signalMarked(markOf(registry, id), undefined, 'SIGKILL');
         logger.error('the record of a worker cannot be read; its processes were ended', { worker_id: id });
         await env.disk.remove(recordPath(layout, id));
         continue;

@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import type { Env } from '../../kit/env/env.ts';
 import { poll } from '../../kit/poll.ts';
+import { signal } from '../../kit/process/identity.ts';
 import { OrchdError } from '../../model/errors.ts';
 
 /** It outlasts the order to end, so that it can take along what the server has left behind. */
@@ -62,13 +63,7 @@ export class Upstream {
   /** False when nothing of the group is left. */
   #signal(name: NodeJS.Signals | 0): boolean {
     const { pid } = this.#child;
-    if (pid === undefined) return false;
-    try {
-      process.kill(-pid, name);
-      return true;
-    } catch {
-      return false;
-    }
+    return pid !== undefined && signal(-pid, name);
   }
 }
 

@@ -23,19 +23,20 @@ import {
   type OfferReply,
 } from '../../../core/ports.ts';
 import type { Env } from '../../../kit/env/env.ts';
+import { plainEnvironment } from '../../../kit/process/environment.ts';
+import { signal as sendSignal } from '../../../kit/process/identity.ts';
+import { markVariable } from '../../../kit/process/marked.ts';
 import { readRecord, writeRecord } from '../../../kit/record-file.ts';
 import { type ErrorInfo, errorInfo } from '../../../model/errors.ts';
 import { bury, type Look, lookAt, settle } from './executions.ts';
-import { signal as sendSignal } from './identity.ts';
 import { Keeper } from './keeper.ts';
-import { Launcher, plainEnvironment } from './launcher.ts';
+import { Launcher } from './launcher.ts';
 import {
   type ExitRecord,
   isExitRecord,
   isOwnerRecord,
   type Layout,
   layoutOf,
-  MARK_VARIABLE,
   markOf,
   type OwnerRecord,
   pathsOf,
@@ -274,7 +275,7 @@ export class CommandBackend implements Backend {
         ...plainEnvironment(),
         ...(ask.model === undefined ? {} : { JOB_MODEL: ask.model }),
         ...type.env,
-        [MARK_VARIABLE]: markOf(this.#registry.id, name),
+        ...markVariable(markOf(this.#registry.id, name)),
       },
       payload: payloadText,
       split: type.split ?? 'line',

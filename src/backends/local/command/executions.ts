@@ -5,8 +5,9 @@
 import { dirname, join } from 'node:path';
 import { type Disk, diskErrorCode, type Env } from '../../../kit/env/env.ts';
 import { pause } from '../../../kit/pause.ts';
+import { isAlive, isPresent, isProcessIdentity, isThisBoot } from '../../../kit/process/identity.ts';
+import { type Mark, signalMarked } from '../../../kit/process/marked.ts';
 import { readRecord, writeRecord } from '../../../kit/record-file.ts';
-import { isAlive, isPresent, isProcessIdentity, isThisBoot, processesWith, signal } from './identity.ts';
 import {
   type ExitRecord,
   filesIn,
@@ -14,7 +15,6 @@ import {
   isExitRecord,
   isOwnerRecord,
   type Layout,
-  MARK_VARIABLE,
   type OwnerRecord,
   type TokenPaths,
 } from './layout.ts';
@@ -72,7 +72,7 @@ const SETTLE_PAUSE_MS = 50;
 export async function settle(
   env: Env,
   paths: TokenPaths,
-  mark: string,
+  mark: Mark,
   owner: OwnerRecord | undefined,
 ): Promise<boolean> {
   // Nothing outlives a boot.
@@ -91,13 +91,9 @@ export async function settle(
 }
 
 /** Whether there was anything to kill. */
-async function killLeftovers(disk: Disk, paths: TokenPaths, mark: string): Promise<boolean> {
+async function killLeftovers(disk: Disk, paths: TokenPaths, mark: Mark): Promise<boolean> {
   const child = await readRecord(disk, paths.child, isProcessIdentity);
-  const leads = child !== undefined && isAlive(child);
-  if (leads) signal(-child.pid, 'SIGKILL');
-  const marked = processesWith(MARK_VARIABLE, mark);
-  for (const pid of marked) signal(pid, 'SIGKILL');
-  return leads || marked.length > 0;
+  return signalMarked(mark, child, 'SIGKILL');
 }
 
 const lostRecord = (now: number, ordered: boolean): ExitRecord => ({

@@ -5,24 +5,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Env } from '../../../kit/env/env.ts';
+import { plainEnvironment } from '../../../kit/process/environment.ts';
 import { within } from '../../../kit/within.ts';
 import type { Spec, SupervisorReply } from './layout.ts';
 
 /** Longer than a process takes to start on a machine that is far too busy. */
 const REPLY_MS = 30_000;
 const MAX_REPLY_CHARS = 10_000;
-
-/** The supervisor is given no variable but those that a command gets as well. */
-const PASSED_ON = ['PATH', 'HOME', 'LANG', 'TMPDIR'];
-
-export function plainEnvironment(): Record<string, string> {
-  const plain: Record<string, string> = {};
-  for (const name of PASSED_ON) {
-    const value = process.env[name];
-    if (value !== undefined) plain[name] = value;
-  }
-  return plain;
-}
 
 export class Launcher {
   readonly #env: Env;
@@ -76,6 +65,7 @@ export class Launcher {
     const script = import.meta.url.endsWith('.ts') ? './supervisor-main.ts' : './supervisor-main.js';
     const child = spawn(process.execPath, [fileURLToPath(new URL(script, import.meta.url))], {
       cwd: this.#folder,
+      // No variable but those that a command gets as well.
       env: plainEnvironment(),
       detached: true,
       stdio: ['pipe', 'pipe', 'ignore'],

@@ -8,7 +8,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import { basename } from 'node:path';
-import { identityOf, signal } from './identity.ts';
+import { identityOf, signal } from '../../../kit/process/identity.ts';
 import type { ExitRecord, ExitWhy, Spec, TokenPaths } from './layout.ts';
 import { inputOf, syncFolder, writeAll, writeWhole } from './place.ts';
 
