@@ -148,7 +148,6 @@ async function start(settings: Settings, env: Env, logger: Logger, engine: Engin
     await started.start();
     return started;
   } catch (error) {
-    await started.stop().catch(() => undefined);
     throw listenFailure(error, settings);
   }
 }

@@ -9,6 +9,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Random } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { placeOf } from '../kit/redact.ts';
+import { Service } from '../kit/service.ts';
 import { OrchdError, toOrchdError } from '../model/errors.ts';
 import { crossOriginHeaders, preflightHeaders } from './cross-origin.ts';
 import { Gate, type GateOptions, type Knock } from './gate.ts';
@@ -71,28 +72,32 @@ const CURL_TYPE = 'application/x-www-form-urlencoded';
 
 const PLAIN_HEADERS = Object.entries({ ...SECURITY_HEADERS, 'content-type': JSON_TYPE }).flat();
 
-export class HttpServer {
+export class HttpServer extends Service {
   readonly #options: HttpServerOptions;
   readonly #gate: Gate;
   readonly #fastify: FastifyInstance;
   readonly #methods = new Map<string, Set<string>>();
 
   constructor(options: HttpServerOptions) {
+    super();
     this.#options = options;
     this.#gate = new Gate(options.gate);
     this.#fastify = this.#build({ ...HTTP_LIMITS, ...options.limits });
   }
 
-  /** Listens and returns the address that it got. */
-  async listen(): Promise<{ host: string; port: number }> {
-    const { host, port } = this.#options;
-    await this.#fastify.listen({ host, port });
+  /** Where it listens: the port that it got, once it has started. */
+  get port(): number {
     const address = this.#fastify.server.address();
-    return { host, port: typeof address === 'object' && address ? address.port : port };
+    return typeof address === 'object' && address ? address.port : this.#options.port;
   }
 
-  close(): Promise<void> {
-    return this.#fastify.close();
+  protected async onStart(): Promise<void> {
+    const { host, port } = this.#options;
+    await this.#fastify.listen({ host, port });
+  }
+
+  protected async onStop(): Promise<void> {
+    await this.#fastify.close();
   }
 
   #build(limits: HttpLimits): FastifyInstance {

@@ -1,19 +1,21 @@
 /** The tokens of a data folder: a file of hashes that a running server notices when it changes. */
 import type { Cancel, Disk, Env } from '../kit/env/env.ts';
 import { every } from '../kit/every.ts';
+import { Service } from '../kit/service.ts';
 import { readWholeFile, writeWholeFile } from '../kit/whole-file.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { TokenEntry } from './tokens.ts';
 
 const FILE_POLL_MS = 2000;
 
-export class TokenFile {
+export class TokenFile extends Service {
   readonly #env: Env;
   readonly #path: string;
   #entries: readonly TokenEntry[] = [];
-  #timer: Cancel | undefined;
+  #stopPolling: Cancel | undefined;
 
   constructor(env: Env, path: string) {
+    super();
     this.#env = env;
     this.#path = path;
   }
@@ -22,15 +24,15 @@ export class TokenFile {
     return this.#entries;
   }
 
-  async start(): Promise<void> {
+  protected async onStart(): Promise<void> {
     this.#entries = await readTokens(this.#env.disk, this.#path);
-    this.#timer = every(this.#env.timers, FILE_POLL_MS, () => {
+    this.#stopPolling = every(this.#env.timers, FILE_POLL_MS, () => {
       this.#look().catch(() => undefined);
     });
   }
 
-  stop(): void {
-    this.#timer?.();
+  protected async onStop(): Promise<void> {
+    this.#stopPolling?.();
   }
 
   /** A file that is gone or cannot be read opens no door: the tokens that were known stay. */

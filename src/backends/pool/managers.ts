@@ -76,7 +76,7 @@ export class HttpPoolManagers implements PoolManagers {
 
   async stop(): Promise<void> {
     this.#listener = undefined;
-    for (const { client } of this.#known.values()) client.stop();
+    await Promise.all([...this.#known.values()].map(({ client }) => client.stop()));
     this.#outbound.close();
   }
 
@@ -166,13 +166,13 @@ export class HttpPoolManagers implements PoolManagers {
       onLost: (error) => this.#lost(url, error),
     });
     this.#known.set(url, { client, secret, mayReach: reachable(url, allowedHosts), isConfigured, id });
-    client.start();
+    void client.start();
   }
 
   #drop(url: string): void {
     const known = this.#known.get(url);
     if (!known) return;
-    known.client.stop();
+    void known.client.stop();
     this.#known.delete(url);
     this.#unname(url, known);
   }

@@ -119,22 +119,21 @@ export class PoolManager extends Service {
     const workers = this.#workersOf(folder, this.#devices, launches);
     this.#workers = workers;
     // What there is must be known before anybody can ask.
-    await workers.adopt();
+    await workers.start();
     const routes = poolRoutes({
       ...{ env: this.#env, workers, epochs, models, launches, feed: this.#feed },
       state: () => this.state(),
     });
     await this.#listen(folder, routes, tokens);
-    this.#register();
+    await this.#register();
   }
 
   protected async onStop(): Promise<void> {
-    this.#registration?.stop();
+    await this.#registration?.stop();
     this.#feed.close();
-    await this.#http?.close();
-    if (this.#options.endWorkers) await this.#workers?.endAll();
-    this.#devices?.stop();
-    await this.#workers?.close();
+    await this.#http?.stop();
+    await this.#workers?.stop();
+    await this.#devices?.stop();
     this.#outbound.close();
     await this.#folder?.close();
   }
@@ -198,6 +197,7 @@ export class PoolManager extends Service {
       devices,
       launches,
       maxWorkers,
+      endsWorkers: this.#options.endWorkers ?? false,
       onChange: () => this.#feed.changed(),
     });
   }
@@ -233,11 +233,12 @@ export class PoolManager extends Service {
       limits: { maxBodyBytes: MAX_BODY_BYTES },
       gate: { hosts: gateHosts, origins: [], tokens: () => tokens, openWithoutTokens: isLocal },
     });
-    this.#port = (await http.listen()).port;
+    await http.start();
     this.#http = http;
+    this.#port = http.port;
   }
 
-  #register(): void {
+  async #register(): Promise<void> {
     const { brains, registerMs, poolId } = this.#settings;
     this.#registration = new Registration({
       env: this.#env,
@@ -252,7 +253,7 @@ export class PoolManager extends Service {
         ...(this.#token !== undefined && { token: this.#token }),
       }),
     });
-    this.#registration.start();
+    await this.#registration.start();
   }
 }
 
@@ -262,14 +263,9 @@ function listenFailure(error: unknown, { host, port }: PoolSettings): unknown {
   return new OrchdError('CONFIG_INVALID', `cannot listen on ${host}:${port} (${code})`);
 }
 
-/** Starts one in this process; what it has begun is undone where it cannot. */
+/** Starts one in this process. */
 export async function startPool(options: PoolOptions): Promise<PoolManager> {
   const manager = new PoolManager(options);
-  try {
-    await manager.start();
-  } catch (error) {
-    await manager.stop().catch(() => undefined);
-    throw error;
-  }
+  await manager.start();
   return manager;
 }

@@ -27,6 +27,7 @@ import { plainEnvironment } from '../../../kit/process/environment.ts';
 import { signal as sendSignal } from '../../../kit/process/identity.ts';
 import { markVariable } from '../../../kit/process/marked.ts';
 import { readRecord, writeRecord } from '../../../kit/record-file.ts';
+import { Service } from '../../../kit/service.ts';
 import { type ErrorInfo, errorInfo } from '../../../model/errors.ts';
 import { bury, type Look, lookAt, settle } from './executions.ts';
 import { Keeper } from './keeper.ts';
@@ -57,7 +58,7 @@ const STUCK_MS = 10_000;
 /** Executions whose milestones are remembered. */
 const MAX_MILESTONED = 1000;
 
-export class CommandBackend implements Backend {
+export class CommandBackend extends Service implements Backend {
   readonly #env: Env;
   readonly #options: CommandBackendOptions;
   readonly #layout: Layout;
@@ -70,17 +71,16 @@ export class CommandBackend implements Backend {
   readonly #settling = new Map<string, Promise<boolean>>();
   readonly #killedAt = new Map<string, number>();
   readonly #milestones = new Map<string, Milestone[]>();
-  readonly #stop = new AbortController();
   #opened: Promise<void> | undefined;
-  #started: Promise<void> | undefined;
 
   constructor(env: Env, options: CommandBackendOptions) {
+    super();
     checkOptions(options);
     this.#env = env;
     this.#options = options;
     this.#layout = layoutOf(resolve(options.folder));
     this.#registry = new Registry(env, this.#layout);
-    this.#launcher = new Launcher(env, this.#layout.folder);
+    this.#launcher = new Launcher(env, this.#layout.folder, this.stopSignal);
     this.#keeper = new Keeper({
       env,
       layout: this.#layout,
@@ -108,12 +108,7 @@ export class CommandBackend implements Backend {
     };
   }
 
-  start(): Promise<void> {
-    this.#started ??= this.#start();
-    return this.#started;
-  }
-
-  async #start(): Promise<void> {
+  protected async onStart(): Promise<void> {
     await this.#open();
     // Started before the folder is gone through: both take a while.
     this.#launcher.prepare();
@@ -121,10 +116,8 @@ export class CommandBackend implements Backend {
   }
 
   /** Executions go on without us. */
-  async stop(): Promise<void> {
-    this.#stop.abort();
-    this.#keeper.stop();
-    this.#launcher.stop();
+  protected async onStop(): Promise<void> {
+    await this.#keeper.stop();
   }
 
   async offer(offer: Offer): Promise<OfferReply> {
@@ -163,7 +156,7 @@ export class CommandBackend implements Backend {
     if (!owner) return { is: 'lost' };
     const ended = (closer: boolean): Promise<ExitRecord | undefined> => this.#exitOf(token, paths, closer);
     const parts = { env: this.#env, paths, owner, milestones: this.#milestonesOf(paths.name), ended };
-    const stop = signal ? AbortSignal.any([signal, this.#stop.signal]) : this.#stop.signal;
+    const stop = signal ? AbortSignal.any([signal, this.stopSignal]) : this.stopSignal;
     const exit = await readEvents(parts, from, on, stop);
     if (!exit) return { is: 'lost' };
     return { is: 'ended', outcome: await this.#outcome(token, paths, exit) };

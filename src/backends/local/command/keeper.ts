@@ -4,8 +4,10 @@
  * acknowledged.
  */
 import { join } from 'node:path';
-import type { Cancel, Env } from '../../../kit/env/env.ts';
+import type { Env } from '../../../kit/env/env.ts';
+import { pause } from '../../../kit/pause.ts';
 import { readRecord } from '../../../kit/record-file.ts';
+import { Service } from '../../../kit/service.ts';
 import { isBeingMade, type Look, lookAt } from './executions.ts';
 import { isDated, type Layout, pathsIn, type TokenPaths } from './layout.ts';
 import type { Registry } from './registry.ts';
@@ -33,28 +35,27 @@ export interface KeeperParts {
   readonly onRemoved: (name: string) => void;
 }
 
-export class Keeper {
+export class Keeper extends Service {
   readonly #parts: KeeperParts;
   /** Folder name → when it goes. */
   readonly #due = new Map<string, Due>();
   #sweeps = 0;
-  #timer: Cancel = () => undefined;
-  #stopped = false;
+  #sweeping: Promise<void> = Promise.resolve();
 
   constructor(parts: KeeperParts) {
+    super();
     this.#parts = parts;
   }
 
-  async start(): Promise<void> {
+  protected async onStart(): Promise<void> {
     await this.#clear();
     await this.#scan();
     await this.#removeDue();
-    this.#again();
+    this.#sweeping = this.#sweepAgainAndAgain();
   }
 
-  stop(): void {
-    this.#stopped = true;
-    this.#timer();
+  protected async onStop(): Promise<void> {
+    await this.#sweeping;
   }
 
   buried(name: string, at: number): void {
@@ -70,19 +71,19 @@ export class Keeper {
     await this.#removeDue();
   }
 
-  #again(): void {
-    if (this.#stopped) return;
-    this.#timer = this.#parts.env.timers.after(SWEEP_MS, () => {
+  async #sweepAgainAndAgain(): Promise<void> {
+    for (;;) {
+      await pause(this.#parts.env.timers, SWEEP_MS, this.stopSignal);
+      if (this.stopSignal.aborted) return;
       // A sweep that fails on a bad disk is no reason to have none later.
-      this.sweep()
-        .catch(() => undefined)
-        .finally(() => this.#again());
-    });
+      await this.sweep().catch(() => undefined);
+    }
   }
 
   async #scan(): Promise<void> {
     const { env, layout } = this.#parts;
     for (const name of await env.disk.list(layout.executions)) {
+      if (this.stopSignal.aborted) return;
       const paths = pathsIn(layout, name);
       const look = await lookAt(env.disk, paths);
       if (look.is === 'tombstone') this.buried(name, look.at);
@@ -100,6 +101,7 @@ export class Keeper {
   async #removeDue(): Promise<void> {
     const now = this.#parts.env.clock.now();
     for (const [name, due] of this.#due) {
+      if (this.stopSignal.aborted) return;
       if (due.at > now) continue;
       // From now on silence about a token of that time means nothing. Half the time it was kept is more than
       // clocks differ, and less than any open attempt of ours is old.

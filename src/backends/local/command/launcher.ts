@@ -16,17 +16,23 @@ const MAX_REPLY_CHARS = 10_000;
 export class Launcher {
   readonly #env: Env;
   readonly #folder: string;
+  readonly #stopSignal: AbortSignal;
   #spare: ChildProcess | undefined;
-  #stopped = false;
 
-  constructor(env: Env, folder: string) {
+  /** Once the signal is aborted none is kept waiting. */
+  constructor(env: Env, folder: string, stopSignal: AbortSignal) {
     this.#env = env;
     this.#folder = folder;
+    this.#stopSignal = stopSignal;
+    stopSignal.addEventListener('abort', () => {
+      this.#spare?.stdin?.end();
+      this.#spare = undefined;
+    });
   }
 
   /** Keeps one supervisor waiting. */
   prepare(): void {
-    if (this.#stopped || this.#spare) return;
+    if (this.#stopSignal.aborted || this.#spare) return;
     let spare: ChildProcess;
     try {
       spare = this.#spawn();
@@ -52,12 +58,6 @@ export class Launcher {
     if (spare && reply === undefined) reply = await this.#hand(this.#spawn(), spec);
     this.prepare();
     return reply ?? { is: 'failed', message: 'the supervisor ended without an answer' };
-  }
-
-  stop(): void {
-    this.#stopped = true;
-    this.#spare?.stdin?.end();
-    this.#spare = undefined;
   }
 
   #spawn(): ChildProcess {
