@@ -29,7 +29,7 @@ import { markVariable } from '../../../kit/process/marked.ts';
 import { readRecord, writeRecord } from '../../../kit/record-file.ts';
 import { Service } from '../../../kit/service.ts';
 import { type ErrorInfo, errorInfo } from '../../../model/errors.ts';
-import { bury, type Look, lookAt, settle } from './executions.ts';
+import { forbidStart, type Look, lookAt, settle } from './executions.ts';
 import { Keeper } from './keeper.ts';
 import { Launcher } from './launcher.ts';
 import {
@@ -172,8 +172,8 @@ export class CommandBackend extends Service implements Backend {
       switch (look.is) {
         case 'absent':
           // Somebody may take it in this moment; then it is there at the next look.
-          if (await bury(this.#env, this.#layout, paths))
-            this.#keeper.buried(paths.name, this.#env.clock.now());
+          if (await forbidStart(this.#env, this.#layout, paths))
+            this.#keeper.startForbidden(paths.name, this.#env.clock.now());
           continue;
         case 'tombstone':
           return { is: 'tombstoned', registry, rememberedSince };

@@ -45,7 +45,7 @@ export async function lookAt(disk: Disk, paths: TokenPaths): Promise<Look> {
 }
 
 /** Takes the token's place for good, as L1 of the layout demands; false when it is taken. */
-export async function bury(env: Env, layout: Layout, paths: TokenPaths): Promise<boolean> {
+export async function forbidStart(env: Env, layout: Layout, paths: TokenPaths): Promise<boolean> {
   const { clock, disk, random } = env;
   const staging = join(layout.staging, `b-${random.hex(8)}`);
   const files = filesIn(staging);

@@ -58,7 +58,7 @@ export class Keeper extends Service {
     await this.#sweeping;
   }
 
-  buried(name: string, at: number): void {
+  startForbidden(name: string, at: number): void {
     this.#due.set(name, { at: at + KEEP_TOMBSTONE_MS, unheard: false });
   }
 
@@ -86,7 +86,7 @@ export class Keeper extends Service {
       if (this.stopSignal.aborted) return;
       const paths = pathsIn(layout, name);
       const look = await lookAt(env.disk, paths);
-      if (look.is === 'tombstone') this.buried(name, look.at);
+      if (look.is === 'tombstone') this.startForbidden(name, look.at);
       else if (look.is === 'ended') await this.#noteEnded(paths, look.exit.ended_at);
       else if (look.is !== 'absent') await this.#parts.onOpen(paths, look);
     }
@@ -114,10 +114,10 @@ export class Keeper extends Service {
   /** Moved out of the way first, so that half a folder is never seen. */
   async #remove(name: string): Promise<void> {
     const { env, layout, onRemoved } = this.#parts;
-    const grave = join(layout.trash, env.random.hex(8));
+    const trashed = join(layout.trash, env.random.hex(8));
     if (await env.disk.stat(join(layout.executions, name))) {
-      await env.disk.rename(join(layout.executions, name), grave);
-      await removeFolder(grave);
+      await env.disk.rename(join(layout.executions, name), trashed);
+      await removeFolder(trashed);
     }
     this.#due.delete(name);
     onRemoved(name);
