@@ -29,8 +29,9 @@ export interface ForwardParts {
   readonly stopping: () => boolean;
 }
 
-const LOOK_MS = 250;
-const WATCH_MS = 1000;
+/** Who leads is looked at this often while nobody answers, and while somebody is being asked. */
+const NO_LEADER_POLL_MS = 250;
+const LEADER_POLL_MS = 1000;
 const RETRY_AFTER_MS = 2000;
 /** Another node waits too: it is to hear soon that nobody leads here. */
 const HOLD_FOR_NODE_MS = 1000;
@@ -81,7 +82,7 @@ export class Forwarder {
       if (!own && here(route)) continue;
       const left = until - env.clock.monotonic();
       if (left <= 0 || stopping()) throw noLeader(asked, given, call);
-      await changed(Math.min(left, LOOK_MS));
+      await changed(Math.min(left, NO_LEADER_POLL_MS));
     }
   }
 
@@ -148,7 +149,7 @@ export class Forwarder {
         const now = this.#parts.leader();
         return now ? this.#open(now, call, id) : undefined;
       },
-      pause: () => changed(LOOK_MS),
+      pause: () => changed(NO_LEADER_POLL_MS),
     });
     return { stream: (request, response) => stream.run(request, response) };
   }
@@ -199,7 +200,7 @@ export class Forwarder {
     const abort = new AbortController();
     let done = false;
     const watch = async (): Promise<void> => {
-      while (!done && this.#parts.leader()?.epoch === leader.epoch) await this.#parts.changed(WATCH_MS);
+      while (!done && this.#parts.leader()?.epoch === leader.epoch) await this.#parts.changed(LEADER_POLL_MS);
       if (!done) abort.abort();
     };
     void watch();

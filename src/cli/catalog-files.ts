@@ -5,14 +5,15 @@ import { parse } from 'yaml';
 import { checkRegister, registrationOf } from '../api/catalog.ts';
 import { diskErrorCode, type Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
+import { pause } from '../kit/pause.ts';
+import { poll } from '../kit/poll.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 
 const TRIES = 30;
 const PAUSE_MS = 2000;
-/** A brain that has just been made recovers first. */
-const LOOK_MS = 100;
-const START_LOOKS = 6000;
+/** For a brain that has just been made to recover. */
+const RECOVERY = { everyMs: 100, atMostMs: 600_000 };
 
 export interface CatalogFiles {
   readonly env: Env;
@@ -22,20 +23,14 @@ export interface CatalogFiles {
 
 /** A model whose pool has not been heard of yet is tried again for a while; what is wrong is said and left out. */
 export async function importCatalog(files: CatalogFiles, orchestrator: Orchestrator): Promise<void> {
+  const { env } = files;
   let left = await readAll(files);
-  for (let waited = 0; left.length > 0 && !orchestrator.running && waited < START_LOOKS; waited++) {
-    await pause(files, LOOK_MS);
-  }
+  if (left.length > 0) await poll(env, RECOVERY, () => orchestrator.running || undefined);
   for (let tries = 0; left.length > 0 && tries < TRIES && orchestrator.running; tries++) {
-    if (tries > 0) await pause(files, PAUSE_MS);
+    if (tries > 0) await pause(env.timers, PAUSE_MS);
     left = await importOnce(files, orchestrator, left, tries === TRIES - 1);
   }
 }
-
-const pause = ({ env }: CatalogFiles, ms: number): Promise<void> =>
-  new Promise((done) => {
-    env.timers.after(ms, done);
-  });
 
 async function importOnce(
   { logger }: CatalogFiles,

@@ -3,6 +3,7 @@ import { basename, dirname, resolve, sep } from 'node:path';
 import { readGguf } from '../daemons/pool-manager/gguf.ts';
 import { fileInside, type PlainFile } from '../daemons/pool-manager/links.ts';
 import type { Env } from '../kit/env/env.ts';
+import { readWholeFile } from '../kit/whole-file.ts';
 import { type ModelRef, parseModelRef } from '../model/model-ref.ts';
 import { UsageError } from './command.ts';
 
@@ -51,13 +52,9 @@ async function checkedFile(env: Env, path: string, text: string): Promise<string
   return file.path;
 }
 
-async function isModel({ disk }: Env, { path, size }: PlainFile): Promise<boolean> {
-  const file = await disk.open(path, 'read');
-  try {
-    return readGguf(await file.read(0, Math.min(size, HEADER_BYTES)))?.architecture !== undefined;
-  } finally {
-    await file.close();
-  }
+async function isModel({ disk }: Env, { path }: PlainFile): Promise<boolean> {
+  const header = await readWholeFile(disk, path, HEADER_BYTES);
+  return header !== undefined && readGguf(header)?.architecture !== undefined;
 }
 
 /** The name of its file, or of its repository, with what no name may hold left out. */

@@ -4,10 +4,17 @@ import { registrationOf } from '../api/catalog.ts';
 import { type PoolManager, startPool } from '../daemons/pool-manager/pool-manager.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
+import { poll } from '../kit/poll.ts';
+import { Service } from '../kit/service.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { UsageError } from './command.ts';
 import { type OwnModel, ownModels } from './own-models.ts';
+
+export interface PoolAddress {
+  readonly url: string;
+  readonly secret: string | undefined;
+}
 
 export interface OwnPoolOptions {
   readonly env: Env;
@@ -21,15 +28,16 @@ export interface OwnPoolOptions {
   readonly contextLength: number | undefined;
 }
 
-const LOOK_MS = 50;
-const PATIENCE_MS = 15_000;
+/** For the brain to hear of the pool that was started with it. */
+const FIRST_REPORT = { everyMs: 50, atMostMs: 15_000 };
 
-export class OwnPool {
+export class OwnPool extends Service {
   readonly #options: OwnPoolOptions;
   #models: readonly OwnModel[] = [];
   #manager: PoolManager | undefined;
 
   constructor(options: OwnPoolOptions) {
+    super();
     this.#options = options;
   }
 
@@ -38,7 +46,12 @@ export class OwnPool {
     return this.#models.map(({ name }) => name);
   }
 
-  async start(): Promise<{ readonly url: string; readonly secret: string | undefined }> {
+  /** Where the brain reaches it, and what it shows there; known once it has started. */
+  get address(): PoolAddress | undefined {
+    return this.#manager && { url: this.#manager.url, secret: this.#manager.token };
+  }
+
+  protected async onStart(): Promise<void> {
     const { env, logger, data, workerArgs } = this.#options;
     this.#models = await ownModels(env, this.#options.models);
     const folders = this.#models.flatMap(({ folder }) => (folder === undefined ? [] : [folder]));
@@ -52,7 +65,10 @@ export class OwnPool {
     };
     // Who stops the brain means its workers too; who kills it finds them again.
     this.#manager = await startPool({ config, logger, env, endWorkers: true });
-    return { url: this.#manager.url, secret: this.#manager.token };
+  }
+
+  protected async onStop(): Promise<void> {
+    await this.#manager?.stop();
   }
 
   /** Puts its models into the catalog, once the brain has heard of the pool. */
@@ -67,19 +83,9 @@ export class OwnPool {
   }
 
   async #heard(orchestrator: Orchestrator): Promise<void> {
-    const { clock, timers } = this.#options.env;
-    const until = clock.monotonic() + PATIENCE_MS;
-    while (!orchestrator.reads.isPoolUp('local')) {
-      if (clock.monotonic() > until)
-        throw new OrchdError('POOL_UNAVAILABLE', 'the pool inside did not answer');
-      await new Promise<void>((done) => {
-        timers.after(LOOK_MS, done);
-      });
-    }
-  }
-
-  async stop(): Promise<void> {
-    await this.#manager?.stop();
+    const isUp = (): true | undefined => orchestrator.reads.isPoolUp('local') || undefined;
+    if (await poll(this.#options.env, FIRST_REPORT, isUp)) return;
+    throw new OrchdError('POOL_UNAVAILABLE', 'the pool inside did not answer');
   }
 }
 

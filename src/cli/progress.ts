@@ -6,7 +6,7 @@ import { durationText } from './duration.ts';
 import { backendOf, placeText } from './job-text.ts';
 import { oneLine } from './screen.ts';
 
-const LOOK_MS = 1000;
+const POLL_MS = 1000;
 const CLEAR_LINE = '\r\u001b[2K';
 
 export class Progress {
@@ -25,7 +25,7 @@ export class Progress {
   /** Does nothing where nobody looks. */
   start(): void {
     if (!this.#out.isTTY || this.#timer) return;
-    this.#timer = setInterval(() => void this.#look(), LOOK_MS).unref();
+    this.#timer = setInterval(() => void this.#look(), POLL_MS).unref();
     void this.#look();
   }
 

@@ -36,7 +36,7 @@ export interface NodeParts {
   ) => readonly Route[];
   readonly server: (routes: readonly Route[], node: NodeGate) => HttpServer;
   readonly urlOf: (port: number) => string;
-  readonly onStop: () => void;
+  readonly onStop: () => Promise<void>;
 }
 
 const MAX_FORWARDED = 10_000;
@@ -102,14 +102,15 @@ export async function serveNode(parts: NodeParts): Promise<RunningServer> {
   );
   const stop = async (): Promise<void> => {
     stopping = true;
-    parts.onStop();
+    await parts.onStop();
     member.brain?.following.closeAll();
-    await http.close();
+    await http.stop();
     await member.stop();
     outbound.close();
   };
   try {
-    const url = parts.urlOf((await http.listen()).port);
+    await http.start();
+    const url = parts.urlOf(http.port);
     nameSelf(self, url, logger);
     await member.start();
     return {

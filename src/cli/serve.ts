@@ -26,7 +26,7 @@ import { HttpServer } from '../wire/http-server.ts';
 import type { Route } from '../wire/route.ts';
 import { TokenFile } from '../wire/token-file.ts';
 import { importCatalog } from './catalog-files.ts';
-import { OwnPool } from './own-pool.ts';
+import { OwnPool, type PoolAddress } from './own-pool.ts';
 import { type NodeGate, serveNode } from './serve-node.ts';
 
 export const TOKENS = 'tokens.json';
@@ -70,7 +70,7 @@ interface Parts {
   readonly uptimeMs: () => number;
   /** Of this process: a node that leads again goes on counting. */
   readonly tally: Tally;
-  readonly ownPool?: { readonly url: string; readonly secret: string | undefined } | undefined;
+  readonly ownPool?: PoolAddress | undefined;
 }
 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
@@ -80,7 +80,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const tokens = new TokenFile(env, join(resolve(options.data), TOKENS));
   await tokens.start();
   if (!isLoopbackHost(host) && tokens.entries.length === 0) {
-    tokens.stop();
+    await tokens.stop();
     throw new OrchdError(
       'CONFIG_INVALID',
       `${host} can be reached from other machines, so callers need a token: run \`orchd token create NAME --role admin --data ${options.data}\` first`,
@@ -94,29 +94,30 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const leadership = configuredStore(config).leadership?.(env, config);
     return await (leadership ? startNode(parts, leadership) : startAlone(parts));
   } catch (error) {
-    tokens.stop();
+    await tokens.stop();
     throw listenFailure(error, host, options.port ?? config.server.port);
   }
 }
 
 async function startAlone(parts: Parts): Promise<RunningServer> {
   const own = ownPoolOf(parts);
-  const orchestrator = brainOf({ ...parts, ownPool: await own?.start() });
+  await own?.start();
+  const orchestrator = brainOf({ ...parts, ownPool: own?.address });
   const http = httpServer(parts, apiRoutes(orchestrator, apiOptions(parts)));
   const stop = async (): Promise<void> => {
-    parts.tokens.stop();
+    await parts.tokens.stop();
     orchestrator.following.closeAll();
-    await http.close();
+    await http.stop();
     await orchestrator.stop();
     await own?.stop();
   };
   try {
     await orchestrator.start();
     await own?.register(orchestrator);
-    const { port } = await http.listen();
+    await http.start();
     importFiles(parts, orchestrator);
     return {
-      url: `http://${inUrl(parts.host)}:${port}`,
+      url: `http://${inUrl(parts.host)}:${http.port}`,
       models: own?.names ?? [],
       get failure() {
         return orchestrator.failure;

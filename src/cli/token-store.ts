@@ -1,14 +1,15 @@
 /** Changes to the token file of a data folder: one at a time, so that no revocation is lost to another change. */
 import { join, resolve } from 'node:path';
 import type { Env } from '../kit/env/env.ts';
+import { poll } from '../kit/poll.ts';
 import { OrchdError } from '../model/errors.ts';
 import { readTokens, writeTokens } from '../wire/token-file.ts';
 import type { TokenEntry } from '../wire/tokens.ts';
 
 /** Beside the token file; it dies with the process that holds it. */
 const LOCK = 'tokens.lock';
-const LOOKS = 50;
-const LOOK_MS = 100;
+/** For the process that holds it to let it go. */
+const LOCK_WAIT = { everyMs: 100, atMostMs: 5000 };
 
 export class TokenStore {
   readonly #env: Env;
@@ -49,13 +50,9 @@ export class TokenStore {
   }
 
   async #lock(): Promise<{ release(): Promise<void> }> {
-    for (let look = 0; look < LOOKS; look++) {
-      const lock = await this.#env.disk.lock(join(this.#folder, LOCK));
-      if (lock) return lock;
-      await new Promise<void>((again) => {
-        this.#env.timers.after(LOOK_MS, again);
-      });
-    }
+    const path = join(this.#folder, LOCK);
+    const lock = await poll(this.#env, LOCK_WAIT, () => this.#env.disk.lock(path));
+    if (lock) return lock;
     throw new OrchdError('STORE_LOCKED', 'another process changes the tokens just now');
   }
 }

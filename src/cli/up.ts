@@ -5,6 +5,7 @@ import type { ResolvedConfig } from '../config/resolve.ts';
 import type { CommandConfig } from '../config/schema.ts';
 import { realEnv } from '../kit/env/real.ts';
 import type { Logger } from '../kit/logger.ts';
+import { within } from '../kit/within.ts';
 import { type BannerParts, bannerText, ownCommand } from './banner.ts';
 import { type Command, EXIT, type Given, type Terminal } from './command.ts';
 import { daemonLogger, ended } from './daemon.ts';
@@ -16,7 +17,7 @@ import { dataFolder, folderAt, readConfig } from './settings.ts';
 import { TokenStore } from './token-store.ts';
 import { packageVersion } from './version.ts';
 
-const LOOK_MS = 250;
+const FAILURE_POLL_MS = 250;
 /** Longer than the drain of the brain; a stop that hangs is given up. */
 const STOP_MS = 20_000;
 /** For a start that is no longer wanted: what it has begun is ended in order only once it is up. */
@@ -93,17 +94,18 @@ export async function runToEnd(
 export async function stopEarly(
   starting: Promise<RunningServer>,
   terminal: Terminal,
-  patienceMs = START_MS,
+  atMostMs = START_MS,
 ): Promise<number> {
   terminal.complain('\nstopping before it is up; Ctrl-C again ends it at once');
   // A start that fails leaves nothing behind.
   const server = await within(
-    patienceMs,
+    realEnv().timers,
+    atMostMs,
     starting.catch(() => undefined),
     'late',
   );
   if (server !== 'late') return server === undefined || (await stopped(server)) ? EXIT.ok : cutOff(terminal);
-  return cutOff(terminal, patienceMs);
+  return cutOff(terminal, atMostMs);
 }
 
 type Asked = Pick<ServerOptions, 'host' | 'port' | 'models' | 'contextLength'>;
@@ -172,7 +174,7 @@ function failureOf(server: RunningServer): Promise<Error> {
       if (!server.failure) return;
       clearInterval(timer);
       resolve(server.failure);
-    }, LOOK_MS).unref();
+    }, FAILURE_POLL_MS).unref();
   });
 }
 
@@ -205,15 +207,8 @@ async function giveUp(failure: Error, server: RunningServer, terminal: Terminal)
 
 const stopped = (server: RunningServer): Promise<boolean> =>
   within(
+    realEnv().timers,
     STOP_MS,
     server.stop().then(() => true),
     false,
   );
-
-async function within<T, const L>(ms: number, wanted: Promise<T>, late: L): Promise<T | L> {
-  let timer: NodeJS.Timeout | undefined;
-  const over = new Promise<L>((resolve) => {
-    timer = setTimeout(() => resolve(late), ms);
-  });
-  return Promise.race([wanted, over]).finally(() => clearTimeout(timer));
-}

@@ -7,6 +7,7 @@ import type { Env } from '../kit/env/env.ts';
 import { realEnv } from '../kit/env/real.ts';
 import type { Logger } from '../kit/logger.ts';
 import { Secret } from '../kit/secret.ts';
+import { within } from '../kit/within.ts';
 import { OrchdError } from '../model/errors.ts';
 import { WORKER_NAME } from '../model/pool-wire.ts';
 import { type Command, EXIT, type Given, type Terminal, UsageError } from './command.ts';
@@ -17,7 +18,6 @@ import { usageOf } from './options.ts';
 import { ENGINES, type EngineName, engineOf } from './worker-engine.ts';
 
 const STOP_MS = 20_000;
-/** For what a part has left behind; an idle process ends before this. */
 
 const options = {
   engine: { type: 'string', choices: ENGINES, says: 'what holds the model; demo by default' },
@@ -148,7 +148,6 @@ async function start(settings: Settings, env: Env, logger: Logger, engine: Engin
     await started.start();
     return started;
   } catch (error) {
-    await started.stop().catch(() => undefined);
     throw listenFailure(error, settings);
   }
 }
@@ -168,7 +167,13 @@ async function runToEnd(
   );
   const drained = asked.then(() => started.drain());
   const failure = await Promise.race([started.failure, started.over, drained]);
-  const stopped = Promise.race([started.stop().catch(() => undefined), late()]);
+  // A stop that hangs is given up.
+  const stopped = within(
+    realEnv().timers,
+    STOP_MS,
+    started.stop().catch(() => undefined),
+    undefined,
+  );
   if (failure === undefined) {
     await stopped;
     logger.info('the worker has stopped');
@@ -181,12 +186,6 @@ async function runToEnd(
   await stopped;
   return EXIT.problems;
 }
-
-/** A stop that hangs is given up. */
-const late = (): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, STOP_MS).unref();
-  });
 
 function listenFailure(error: unknown, { host, port }: Settings): unknown {
   const code = (error as { code?: unknown }).code;

@@ -10,6 +10,11 @@ class Counted extends Service {
   busy = false;
   gate: Promise<void> = Promise.resolve();
   failStart = false;
+  failStop = false;
+
+  get signal(): AbortSignal {
+    return this.stopSignal;
+  }
 
   protected async onStart(): Promise<void> {
     this.starts++;
@@ -20,6 +25,7 @@ class Counted extends Service {
   protected async onStop(): Promise<void> {
     this.stops++;
     await this.#alone();
+    if (this.failStop) throw new Error('no end');
   }
 
   async #alone(): Promise<void> {
@@ -58,13 +64,35 @@ test('a service that was never started has nothing to stop, and does not start a
   assert.deepEqual([service.starts, service.stops], [0, 0]);
 });
 
-test('what a failed start left behind is stopped', async () => {
+test('what a failed start left behind is stopped before it rejects, and only once', async () => {
   const service = new Counted();
   service.failStart = true;
   await assert.rejects(service.start(), new Error('no'));
-  assert.equal(service.running, false);
+  assert.deepEqual([service.stops, service.running, service.busy], [1, false, false]);
   await service.stop();
-  assert.equal(service.stops, 1);
+  await assert.rejects(service.start(), new Error('no'));
+  assert.deepEqual([service.starts, service.stops], [1, 1]);
+});
+
+test('a start that fails says why, whatever goes wrong while it is stopped', async () => {
+  const service = new Counted();
+  service.failStart = true;
+  service.failStop = true;
+  await assert.rejects(service.start(), new Error('no'));
+  await assert.rejects(service.stop(), new Error('no end'));
+});
+
+test('a stop is heard of at once: by a start under way, and by what was never started', async () => {
+  const service = new Counted();
+  service.gate = new Promise((resolve) => {
+    service.signal.addEventListener('abort', () => resolve());
+  });
+  const starting = service.start();
+  await Promise.all([service.stop(), starting]);
+  assert.deepEqual([service.starts, service.stops], [1, 1]);
+  const unused = new Counted();
+  await unused.stop();
+  assert.equal(unused.signal.aborted, true);
 });
 
 test('any mix of calls leaves it stopped once, never started after a stop', async () => {

@@ -1,7 +1,8 @@
 /** A response that is a stream of server-sent events, for as long as its reader takes them. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
-import type { Cancel, Timers } from '../kit/env/env.ts';
+import type { Timers } from '../kit/env/env.ts';
+import { every } from '../kit/every.ts';
 import { HEARTBEAT } from './sse.ts';
 
 export interface EventStreamParts {
@@ -43,25 +44,18 @@ function keepAlive(
   out: Writable,
   { response, timers, heartbeatMs, onDrain, onClose }: EventStreamParts,
 ): void {
-  let stopHeartbeat: Cancel | undefined;
   let stuckMs = 0;
-  const beat = (): void => {
-    stopHeartbeat = timers.after(heartbeatMs, () => {
-      stuckMs = out.writableNeedDrain ? stuckMs + heartbeatMs : 0;
-      if (stuckMs >= MAX_STUCK_MS) response.destroy();
-      else {
-        if (stuckMs === 0) out.write(HEARTBEAT);
-        beat();
-      }
-    });
-  };
-  beat();
+  const stopHeartbeat = every(timers, heartbeatMs, () => {
+    stuckMs = out.writableNeedDrain ? stuckMs + heartbeatMs : 0;
+    if (stuckMs >= MAX_STUCK_MS) response.destroy();
+    else if (stuckMs === 0) out.write(HEARTBEAT);
+  });
   out.on('drain', () => {
     stuckMs = 0;
     onDrain();
   });
   response.on('close', () => {
-    stopHeartbeat?.();
+    stopHeartbeat();
     onClose();
   });
 }

@@ -6,6 +6,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Cancel, Timers } from '../kit/env/env.ts';
 import { type ErrorCode, OrchdError, type Reason } from '../model/errors.ts';
+import { BrokenBody, ResponseBody } from './response-body.ts';
 
 /** Why a request failed. After the first two, the other side has certainly not heard it. */
 export type OutboundReason = Extract<
@@ -67,84 +68,92 @@ export interface ExchangeParts {
   readonly onEnd: (exchange: Exchange) => void;
 }
 
-const BYTES_PER_TURN = 64 * 1024;
+/** A request is sent once more where the pooled connection that it was sent on proved dead. */
+type Attempt =
+  | { readonly is: 'first'; readonly connectDeadline: Cancel }
+  /** Its first sending may have been heard: a failure from here on cannot say that it was not. */
+  | { readonly is: 'repeat' };
 
-/** Within the time that a stream may be silent; one more look decides. */
-export const IDLE_LOOKS = 4;
+/** `deadline` ends the wait for the whole answer, or with `idleMs` for its head. */
+type Phase =
+  | { readonly is: 'new' }
+  /** Finds out where the request goes. */
+  | { readonly is: 'resolving'; readonly deadline: Cancel; readonly attempt: Attempt }
+  | {
+      readonly is: 'connecting';
+      readonly deadline: Cancel;
+      readonly attempt: Attempt;
+      readonly request: ClientRequest;
+    }
+  /** Connected; the head of the answer has not come yet. */
+  | {
+      readonly is: 'waiting';
+      readonly deadline: Cancel;
+      readonly attempt: Attempt['is'];
+      readonly request: ClientRequest;
+    }
+  | {
+      readonly is: 'answering';
+      /** Undefined for a stream, whose silence is watched instead while it is read. */
+      readonly deadline: Cancel | undefined;
+      readonly request: ClientRequest;
+      readonly body: ResponseBody;
+    }
+  /** Without a failure it was read to its end. */
+  | { readonly is: 'ended'; readonly failure: OrchdError | undefined };
 
 export class Exchange {
   readonly #parts: ExchangeParts;
-  readonly #failed = Promise.withResolvers<never>();
   readonly #head = Promise.withResolvers<IncomingMessage>();
-  #failure: OrchdError | undefined;
-  #request: ClientRequest | undefined;
-  #response: IncomingMessage | undefined;
-  #connected = false;
-  #repeated = false;
-  #ended = false;
-  #stopDeadline: Cancel | undefined;
-  #stopConnecting: Cancel | undefined;
-  readonly #flow: Flow = { held: false, onChange: () => undefined };
   readonly #onAbort = (): void => this.abort();
+  #phase: Phase = { is: 'new' };
 
   constructor(parts: ExchangeParts) {
     this.#parts = parts;
     // Whoever waits hears of it; nobody has to.
-    this.#failed.promise.catch(() => undefined);
+    this.#head.promise.catch(() => undefined);
   }
 
   /** Sends the request and returns the head of the answer. */
-  async head(): Promise<IncomingMessage> {
-    const { timers, timeoutMs, connectMs, signal, idleMs } = this.#parts;
+  head(): Promise<IncomingMessage> {
+    const { timers, timeoutMs, connectMs, signal } = this.#parts;
+    if (this.#phase.is !== 'new') return this.#head.promise;
     if (signal?.aborted) this.abort();
     else {
       signal?.addEventListener('abort', this.#onAbort);
-      const late = (): void => this.#fail(this.#connected ? 'timeout' : 'unreachable', 'no answer in time');
-      this.#stopDeadline = timers.after(timeoutMs, late);
+      const late = (): void =>
+        this.#fail(this.#mayBeHeard() ? 'timeout' : 'unreachable', 'no answer in time');
       const slow = (): void => this.#fail('unreachable', 'no connection in time');
-      this.#stopConnecting = timers.after(connectMs, slow);
-      void this.#send('any');
+      const deadline = timers.after(timeoutMs, late);
+      void this.#send(deadline, { is: 'first', connectDeadline: timers.after(connectMs, slow) });
     }
-    const response = await Promise.race([this.#head.promise, this.#failed.promise]);
-    if (idleMs !== undefined) this.#stopDeadline?.();
-    return response;
+    return this.#head.promise;
   }
 
   /** Hands on the body as it comes, after the head, until its end. */
   async read(on: (piece: Buffer) => void): Promise<void> {
-    const { timers, idleMs } = this.#parts;
-    const response = await this.#head.promise;
-    const watch = idleMs === undefined ? undefined : new IdleWatch(timers, idleMs, () => this.#idle());
-    this.#flow.onChange = () => {
-      // What is not read for does not count as silence.
-      if (this.#flow.held) watch?.pause();
-      else watch?.resume();
-      if (!this.#flow.held) response.resume();
-    };
+    const { idleMs } = this.#parts;
+    const phase = this.#phase;
+    if (phase.is !== 'answering') throw this.#failure() ?? this.#broken(undefined);
     try {
-      await pieces(response, timers, this.#flow, (piece) => {
-        watch?.heard();
-        on(piece);
-      });
+      await phase.body.read(
+        on,
+        idleMs === undefined ? undefined : { ms: idleMs, onIdle: () => this.#idle() },
+      );
     } catch (error) {
-      throw this.#failure ?? (error instanceof Broken ? this.#broken(error.cause) : error);
+      throw this.#failure() ?? (error instanceof BrokenBody ? this.#broken(error.cause) : error);
     } finally {
-      watch?.stop();
       this.close();
     }
   }
 
   /** Reads no more until it is told to go on: the sender has to wait. */
   pause(): void {
-    this.#flow.held = true;
-    this.#response?.pause();
-    this.#flow.onChange();
+    if (this.#phase.is === 'answering') this.#phase.body.pause();
   }
 
   resume(): void {
-    if (!this.#flow.held) return;
-    this.#flow.held = false;
-    this.#flow.onChange();
+    if (this.#phase.is === 'answering') this.#phase.body.resume();
   }
 
   async whole(maxBytes: number): Promise<Buffer> {
@@ -164,69 +173,87 @@ export class Exchange {
 
   /** Lets go of the connection; one whose answer was read to its end goes back to the others. */
   close(): void {
-    if (this.#ended) return;
-    if (!this.#response?.readableEnded) this.abort();
-    this.#end();
+    if (this.#phase.is === 'answering' && this.#phase.body.isWhole) this.#end(undefined);
+    else this.abort();
   }
 
-  async #send(connection: 'any' | 'new'): Promise<void> {
+  async #send(deadline: Cancel, attempt: Attempt): Promise<void> {
+    const resolving: Phase = { is: 'resolving', deadline, attempt };
+    this.#phase = resolving;
     let request: ClientRequest;
     try {
       await this.#parts.ready();
-      if (this.#ended) return;
-      request = this.#parts.send(connection);
+      if (this.#phase !== resolving) return;
+      request = this.#parts.send(attempt.is === 'first' ? 'any' : 'new');
     } catch (error) {
-      this.#failure ??= error as OrchdError;
-      this.#end();
+      this.#end(error as OrchdError);
       return;
     }
-    this.#request = request;
+    this.#phase = { is: 'connecting', deadline, attempt, request };
     request.on('error', (error) => this.#onError(error, request));
-    request.on('response', (response) => this.#onResponse(response));
-    request.on('socket', (socket) => this.#onSocket(socket));
+    request.on('response', (response) => this.#onResponse(response, request));
+    request.on('socket', (socket) => this.#onSocket(socket, request));
     request.on('upgrade', () => this.#fail('malformed', 'it changed the protocol'));
     request.end(this.#parts.body);
   }
 
-  #onSocket(socket: Socket): void {
+  #onSocket(socket: Socket, request: ClientRequest): void {
     const connected = (): void => {
-      this.#connected = true;
-      this.#stopConnecting?.();
+      const phase = this.#phase;
+      if (phase.is !== 'connecting' || phase.request !== request) return;
+      stopConnecting(phase.attempt);
+      this.#phase = { is: 'waiting', deadline: phase.deadline, attempt: phase.attempt.is, request };
     };
     if (!socket.connecting) connected();
     else socket.once('encrypted' in socket ? 'secureConnect' : 'connect', connected);
   }
 
-  #onResponse(response: IncomingMessage): void {
-    this.#response = response;
-    // Heard again by whoever reads the body.
-    response.on('error', () => undefined);
+  #onResponse(response: IncomingMessage, request: ClientRequest): void {
+    const { timers, idleMs, returnsRedirects } = this.#parts;
+    const phase = this.#phase;
+    const body = new ResponseBody(response, timers);
+    if ((phase.is !== 'connecting' && phase.is !== 'waiting') || phase.request !== request) {
+      response.destroy();
+      return;
+    }
+    if (phase.is === 'connecting') stopConnecting(phase.attempt);
+    if (idleMs !== undefined) phase.deadline();
+    const deadline = idleMs === undefined ? phase.deadline : undefined;
+    this.#phase = { is: 'answering', deadline, request, body };
     const status = response.statusCode ?? 0;
-    if (this.#ended) response.destroy();
-    else if (status >= 300 && status < 400 && !this.#parts.returnsRedirects)
+    if (status >= 300 && status < 400 && !returnsRedirects)
       this.#fail('redirect', `it answered ${status}, and redirects are not followed`);
     else this.#head.resolve(response);
   }
 
   #onError(error: Error, request: ClientRequest): void {
-    const { repeatable } = this.#parts;
+    const phase = this.#phase;
+    if (!('request' in phase) || phase.request !== request) return;
     // The server has closed an idle connection just as it was taken up.
-    if (request.reusedSocket && !this.#response && repeatable && !this.#repeated && !this.#ended) {
-      this.#repeated = true;
-      void this.#send('new');
-      return;
-    }
-    this.#failure ??= this.#broken(error);
-    this.#end();
+    const isFirst = phase.is === 'waiting' && phase.attempt === 'first';
+    if (isFirst && request.reusedSocket && this.#parts.repeatable)
+      void this.#send(phase.deadline, { is: 'repeat' });
+    else this.#end(this.#broken(error));
+  }
+
+  /** Whether the other side can have heard the request. */
+  #mayBeHeard(): boolean {
+    const phase = this.#phase;
+    if (phase.is === 'resolving' || phase.is === 'connecting') return phase.attempt.is === 'repeat';
+    return phase.is !== 'new';
   }
 
   #broken(error: unknown): OrchdError {
     const { to } = this.#parts;
     const code = (error as { code?: unknown } | undefined)?.code;
     const named = typeof code === 'string' ? ` (${code})` : '';
-    if (!this.#connected) return outboundError('unreachable', to, `no connection${named}`);
+    if (!this.#mayBeHeard()) return outboundError('unreachable', to, `no connection${named}`);
     if (named.includes('HPE_')) return outboundError('malformed', to, `the answer is no HTTP${named}`);
     return outboundError('connection_lost', to, `the connection broke before the answer was whole${named}`);
+  }
+
+  #failure(): OrchdError | undefined {
+    return this.#phase.is === 'ended' ? this.#phase.failure : undefined;
   }
 
   #idle(): void {
@@ -234,107 +261,25 @@ export class Exchange {
   }
 
   #fail(reason: OutboundReason, what: string): void {
-    this.#failure ??= outboundError(reason, this.#parts.to, what);
-    this.#end();
+    if (this.#phase.is !== 'ended') this.#end(outboundError(reason, this.#parts.to, what));
   }
 
-  #end(): void {
-    if (this.#ended) return;
-    this.#ended = true;
-    this.#stopDeadline?.();
-    this.#stopConnecting?.();
+  #end(failure: OrchdError | undefined): void {
+    const phase = this.#phase;
+    if (phase.is === 'ended') return;
+    this.#phase = { is: 'ended', failure };
     this.#parts.signal?.removeEventListener('abort', this.#onAbort);
-    if (this.#failure) {
-      this.#failed.reject(this.#failure);
-      this.#response?.destroy(this.#failure);
-      this.#request?.destroy();
+    if (phase.is !== 'new') phase.deadline?.();
+    if (phase.is === 'resolving' || phase.is === 'connecting') stopConnecting(phase.attempt);
+    if (failure) {
+      this.#head.reject(failure);
+      if (phase.is === 'answering') phase.body.destroy(failure);
+      if ('request' in phase) phase.request.destroy();
     }
     this.#parts.onEnd(this);
   }
 }
 
-/** The body ended before its end. */
-class Broken extends Error {}
-
-/**
- * By listeners, not by iterating: waiting for every piece costs more than a token does. Whoever listens throws to
- * have no more.
- */
-function pieces(
-  response: IncomingMessage,
-  timers: Timers,
-  flow: Flow,
-  on: (piece: Buffer) => void,
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const broken = (error?: Error): void => {
-      // It closes after its end too: an error that nobody would hear is not made, since that costs as much as a token.
-      if (!response.readableEnded) reject(new Broken('', { cause: error }));
-    };
-    if (response.destroyed) return reject(new Broken());
-    let sincePause = 0;
-    response.on('end', resolve).on('error', broken).on('close', broken);
-    response.on('data', (piece: Buffer) => {
-      try {
-        on(piece);
-      } catch (error) {
-        reject(error);
-        response.destroy();
-        return;
-      }
-      sincePause += piece.length;
-      // A sender that floods is read many times in one turn of the loop: those who pass it on get theirs first.
-      if (sincePause < BYTES_PER_TURN) return;
-      sincePause = 0;
-      response.pause();
-      timers.soon(() => flow.held || response.resume());
-    });
-  });
-}
-
-/** Whether a reader wants no more for now. */
-interface Flow {
-  held: boolean;
-  onChange: () => void;
-}
-
-/** Notices silence by looking now and then: a timer for every piece would cost more than the piece. */
-class IdleWatch {
-  readonly #timers: Timers;
-  readonly #ms: number;
-  readonly #onIdle: () => void;
-  #quietLooks = 0;
-  #stop: Cancel = () => undefined;
-
-  constructor(timers: Timers, ms: number, onIdle: () => void) {
-    this.#timers = timers;
-    this.#ms = ms;
-    this.#onIdle = onIdle;
-    this.#wait();
-  }
-
-  heard(): void {
-    this.#quietLooks = 0;
-  }
-
-  stop(): void {
-    this.#stop();
-  }
-
-  pause(): void {
-    this.#stop();
-  }
-
-  resume(): void {
-    this.#stop();
-    this.#quietLooks = 0;
-    this.#wait();
-  }
-
-  #wait(): void {
-    this.#stop = this.#timers.after(this.#ms / IDLE_LOOKS, () => {
-      if (++this.#quietLooks > IDLE_LOOKS) this.#onIdle();
-      else this.#wait();
-    });
-  }
+function stopConnecting(attempt: Attempt): void {
+  if (attempt.is === 'first') attempt.connectDeadline();
 }

@@ -22,7 +22,7 @@ export interface GateOptions {
   readonly nodeSecret?: () => string;
 }
 
-export interface Knock {
+export interface Credentials {
   readonly host: string | undefined;
   readonly origin: string | undefined;
   readonly authorization: string | undefined;
@@ -48,22 +48,22 @@ export class Gate {
     this.#options = options;
   }
 
-  admit(knock: Knock, wanted: Role | 'public'): Identity {
-    this.#checkHost(knock.host);
-    this.#checkOrigin(knock.origin, knock.host);
-    if (wanted === 'public') return this.#isNode(knock) ? { ...NOBODY, fromNode: true } : NOBODY;
-    const identity = this.#identify(knock);
+  admit(credentials: Credentials, wanted: Role | 'public'): Identity {
+    this.#checkHost(credentials.host);
+    this.#checkOrigin(credentials.origin, credentials.host);
+    if (wanted === 'public') return this.#isNode(credentials) ? { ...NOBODY, fromNode: true } : NOBODY;
+    const identity = this.#identify(credentials);
     if (!grants(identity.role, wanted)) {
       throw new OrchdError('FORBIDDEN', `this needs the role "${wanted}"; the token has "${identity.role}"`);
     }
     return identity;
   }
 
-  #isNode({ authorization }: Knock): boolean {
+  #isNode({ authorization }: Credentials): boolean {
     return isNode(authorization ?? '', this.#options.nodeSecret?.() ?? '');
   }
 
-  #identify({ authorization, onBehalfOf }: Knock): Identity {
+  #identify({ authorization, onBehalfOf }: Credentials): Identity {
     if (authorization?.startsWith(NODE_SCHEME)) {
       const identity = identityFromNode(authorization, onBehalfOf, this.#options.nodeSecret?.() ?? '');
       if (!identity.unproven || this.#isOpen()) return identity;

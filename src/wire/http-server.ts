@@ -9,9 +9,10 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Random } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { placeOf } from '../kit/redact.ts';
+import { Service } from '../kit/service.ts';
 import { OrchdError, toOrchdError } from '../model/errors.ts';
 import { crossOriginHeaders, preflightHeaders } from './cross-origin.ts';
-import { Gate, type GateOptions, type Knock } from './gate.ts';
+import { type Credentials, Gate, type GateOptions } from './gate.ts';
 import { parseJsonBody } from './json-body.ts';
 import { ON_BEHALF_OF } from './nodes.ts';
 import { errorShapeOf, renderError } from './render-error.ts';
@@ -71,28 +72,32 @@ const CURL_TYPE = 'application/x-www-form-urlencoded';
 
 const PLAIN_HEADERS = Object.entries({ ...SECURITY_HEADERS, 'content-type': JSON_TYPE }).flat();
 
-export class HttpServer {
+export class HttpServer extends Service {
   readonly #options: HttpServerOptions;
   readonly #gate: Gate;
   readonly #fastify: FastifyInstance;
   readonly #methods = new Map<string, Set<string>>();
 
   constructor(options: HttpServerOptions) {
+    super();
     this.#options = options;
     this.#gate = new Gate(options.gate);
     this.#fastify = this.#build({ ...HTTP_LIMITS, ...options.limits });
   }
 
-  /** Listens and returns the address that it got. */
-  async listen(): Promise<{ host: string; port: number }> {
-    const { host, port } = this.#options;
-    await this.#fastify.listen({ host, port });
+  /** Where it listens: the port that it got, once it has started. */
+  get port(): number {
     const address = this.#fastify.server.address();
-    return { host, port: typeof address === 'object' && address ? address.port : port };
+    return typeof address === 'object' && address ? address.port : this.#options.port;
   }
 
-  close(): Promise<void> {
-    return this.#fastify.close();
+  protected async onStart(): Promise<void> {
+    const { host, port } = this.#options;
+    await this.#fastify.listen({ host, port });
+  }
+
+  protected async onStop(): Promise<void> {
+    await this.#fastify.close();
   }
 
   #build(limits: HttpLimits): FastifyInstance {
@@ -135,7 +140,7 @@ export class HttpServer {
       url: route.path,
       // Before the body is read: a stranger's bytes are not worth the memory.
       onRequest: (request, _reply, done) => {
-        (request as Admitted).identity = this.#gate.admit(knockOf(request), route.role);
+        (request as Admitted).identity = this.#gate.admit(credentialsOf(request), route.role);
         done();
       },
       // Returns nothing: waiting for a promise here makes Fastify watch every response to its end.
@@ -167,7 +172,7 @@ export class HttpServer {
   #send(answer: Answer | Stream, request: Admitted, reply: FastifyReply): void {
     if (isStream(answer)) return this.#stream(answer, request, reply);
     if (isPlain(answer) && request.headers.origin === undefined) return sendPlain(answer, request, reply);
-    this.#dress(request, reply);
+    this.#addHeaders(request, reply);
     reply.code(answer.status);
     if (answer.headers) reply.headers(answer.headers);
     if (answer.text) void reply.type(answer.text.type).send(answer.text.content);
@@ -176,7 +181,7 @@ export class HttpServer {
   }
 
   #stream({ stream }: Stream, request: FastifyRequest, reply: FastifyReply): void {
-    this.#dress(request, reply);
+    this.#addHeaders(request, reply);
     for (const [name, value] of Object.entries(reply.getHeaders())) {
       if (value !== undefined) reply.raw.setHeader(name, value as string);
     }
@@ -186,7 +191,7 @@ export class HttpServer {
   }
 
   /** What every answer carries. */
-  #dress(request: FastifyRequest, reply: FastifyReply): void {
+  #addHeaders(request: FastifyRequest, reply: FastifyReply): void {
     const { origin } = request.headers;
     reply.headers(SECURITY_HEADERS).header('x-correlation-id', this.#correlation(request));
     if (origin !== undefined) reply.headers(crossOriginHeaders(origin, this.#options.gate.origins));
@@ -217,7 +222,7 @@ export class HttpServer {
       });
     }
     const { status, headers, body } = renderError(error, correlationId, errorShapeOf(request.url));
-    this.#dress(request, reply);
+    this.#addHeaders(request, reply);
     void reply.code(status).headers(headers).type(JSON_TYPE).send(JSON.stringify(body));
   }
 
@@ -225,9 +230,9 @@ export class HttpServer {
     const path = request.url.split('?')[0] ?? '';
     const allowed = [...this.#methods].find(([pattern]) => matches(pattern, path))?.[1];
     if (allowed) void reply.header('allow', [...allowed].join(', '));
-    this.#dress(request, reply);
+    this.#addHeaders(request, reply);
     try {
-      this.#gate.admit(knockOf(request), 'public');
+      this.#gate.admit(credentialsOf(request), 'public');
     } catch (error) {
       return this.#fail(error, request, reply);
     }
@@ -274,7 +279,7 @@ function refuseEncoded(encoding: string | undefined): void {
   );
 }
 
-function knockOf({ headers }: FastifyRequest): Knock {
+function credentialsOf({ headers }: FastifyRequest): Credentials {
   const { host, origin, authorization } = headers;
   const onBehalfOf = headers[ON_BEHALF_OF];
   return { host, origin, authorization, onBehalfOf: typeof onBehalfOf === 'string' ? onBehalfOf : undefined };

@@ -15,14 +15,14 @@ const gateWith = (nodeSecret?: () => string): Gate =>
     ...(nodeSecret && { nodeSecret }),
   });
 
-function knock(headers: Record<string, string>) {
+function credentialsOf(headers: Record<string, string>) {
   const { authorization } = headers;
   return { host: 'localhost', origin: undefined, authorization, onBehalfOf: headers[ON_BEHALF_OF] };
 }
 
 test('a node asks in the name of its caller, with no more rights than that one has', () => {
   const gate = gateWith(() => SECRET);
-  const given = knock(nodeHeaders(SECRET, CALLER));
+  const given = credentialsOf(nodeHeaders(SECRET, CALLER));
   assert.deepEqual(gate.admit(given, 'read'), { ...CALLER, fromNode: true });
   assert.throws(() => gate.admit(given, 'submit'), { code: 'FORBIDDEN' });
 });
@@ -39,7 +39,11 @@ test('whoever does not have the secret is no node, also where everything is open
     [gateWith(() => SECRET), nodeHeaders(SECRET, { ...CALLER, role: 'king' as never })],
   ] as const;
   for (const [at, [gate, headers]] of bad.entries())
-    assert.throws(() => gate.admit(knock({ ...headers }), 'read'), { code: 'UNAUTHORIZED' }, String(at));
+    assert.throws(
+      () => gate.admit(credentialsOf({ ...headers }), 'read'),
+      { code: 'UNAUTHORIZED' },
+      String(at),
+    );
 });
 
 test('to say whom one asks for is of no use without the secret', () => {

@@ -7,8 +7,9 @@ import { type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
 import type { Cancel, Timers } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
-import { IDLE_LOOKS, wasNotSent } from './exchange.ts';
+import { wasNotSent } from './exchange.ts';
 import { type Address, Outbound, type OutboundLimits, type StreamReply, type Target } from './outbound.ts';
+import { IDLE_LOOKS } from './response-body.ts';
 import { eachEvent } from './sse.ts';
 
 /** Time that passes when the test says so: each wait is known by its length. */
@@ -425,6 +426,25 @@ test(
     assert.deepEqual(heard.slice(4), [1, 2]);
   },
 );
+
+test('a request that was sent once and cannot be sent again may have been heard', SOON, async (t) => {
+  const { outbound, timers } = make(t);
+  const server = createTcp((socket) => {
+    let requests = 0;
+    socket.on('error', () => undefined);
+    socket.on('data', () => {
+      if (++requests === 1) return socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok');
+      server.close();
+      return socket.destroy();
+    });
+  });
+  const target = outbound.to(`http://127.0.0.1:${await listening(t, server, '127.0.0.1')}`);
+  await target.request({ path: '/' });
+  const error = await failureOf(target.request({ path: '/' }));
+  assert.equal(error.details.reason, 'connection_lost');
+  assert.equal(wasNotSent(error), false);
+  assert.ok(timers.none);
+});
 
 test('what is no answer is told apart from a lost connection', SOON, async (t) => {
   const { outbound } = make(t);

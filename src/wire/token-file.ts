@@ -1,17 +1,21 @@
 /** The tokens of a data folder: a file of hashes that a running server notices when it changes. */
 import type { Cancel, Disk, Env } from '../kit/env/env.ts';
+import { every } from '../kit/every.ts';
+import { Service } from '../kit/service.ts';
+import { readWholeFile, writeWholeFile } from '../kit/whole-file.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { TokenEntry } from './tokens.ts';
 
-const LOOK_MS = 2000;
+const FILE_POLL_MS = 2000;
 
-export class TokenFile {
+export class TokenFile extends Service {
   readonly #env: Env;
   readonly #path: string;
   #entries: readonly TokenEntry[] = [];
-  #timer: Cancel | undefined;
+  #stopPolling: Cancel | undefined;
 
   constructor(env: Env, path: string) {
+    super();
     this.#env = env;
     this.#path = path;
   }
@@ -20,40 +24,32 @@ export class TokenFile {
     return this.#entries;
   }
 
-  async start(): Promise<void> {
+  protected async onStart(): Promise<void> {
     this.#entries = await readTokens(this.#env.disk, this.#path);
-    this.#again();
+    this.#stopPolling = every(this.#env.timers, FILE_POLL_MS, () => {
+      this.#look().catch(() => undefined);
+    });
   }
 
-  stop(): void {
-    this.#timer?.();
+  protected async onStop(): Promise<void> {
+    this.#stopPolling?.();
   }
 
   /** A file that is gone or cannot be read opens no door: the tokens that were known stay. */
   async #look(): Promise<void> {
     if (await this.#env.disk.stat(this.#path)) this.#entries = await readTokens(this.#env.disk, this.#path);
   }
-
-  #again(): void {
-    this.#timer = this.#env.timers.after(LOOK_MS, () => {
-      this.#look().catch(() => undefined);
-      this.#again();
-    });
-  }
 }
 
 export async function readTokens(disk: Disk, path: string): Promise<readonly TokenEntry[]> {
-  if (!(await disk.stat(path))) return [];
-  const file = await disk.open(path, 'read');
   try {
-    const text = (await file.read(0, await file.size())).toString('utf8');
-    const { tokens } = JSON.parse(text) as { tokens: TokenEntry[] };
+    const bytes = await readWholeFile(disk, path);
+    if (!bytes) return [];
+    const { tokens } = JSON.parse(bytes.toString('utf8')) as { tokens: TokenEntry[] };
     if (!Array.isArray(tokens)) throw new Error('no list');
     return tokens;
   } catch {
     throw new OrchdError('CONFIG_INVALID', 'the file of tokens cannot be read');
-  } finally {
-    await file.close();
   }
 }
 
@@ -64,11 +60,5 @@ export async function writeTokens(
   tokens: readonly TokenEntry[],
 ): Promise<void> {
   await disk.makeFolder(folder);
-  const temporary = `${path}.tmp`;
-  const file = await disk.open(temporary, 'create');
-  await file.write(0, Buffer.from(`${JSON.stringify({ tokens }, undefined, 2)}\n`));
-  await file.datasync();
-  await file.close();
-  await disk.rename(temporary, path);
-  await disk.syncFolder(folder);
+  await writeWholeFile(disk, path, `${JSON.stringify({ tokens }, undefined, 2)}\n`);
 }

@@ -35,11 +35,11 @@ export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
     allows: ['node:child_process'],
     reason: 'starts the supervisor processes',
   },
-  'src/backends/local/command/identity.ts': {
+  'src/kit/process/identity.ts': {
     allows: ['node:fs'],
     reason: 'asks /proc which process is meant; it is no data of ours',
   },
-  'src/backends/local/command/wake.ts': {
+  'src/kit/folder-watch.ts': {
     allows: ['node:fs'],
     reason: 'watches a folder; looking at it now and then, by the timers of the env, would do as well',
   },

@@ -96,7 +96,8 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     },
     routes,
   });
-  const { port } = await http.listen();
+  await http.start();
+  const { port } = http;
   return {
     url: `http://127.0.0.1:${port}`,
     port,
@@ -105,7 +106,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     routes,
     async stop() {
       orchestrator.following.closeAll();
-      await http.close();
+      await http.stop();
       await orchestrator.stop();
     },
   };

@@ -4,11 +4,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { processesWith } from '../../src/backends/local/command/identity.ts';
 import type { PoolConfig } from '../../src/daemons/pool-manager/config.ts';
 import { MARK_VARIABLE } from '../../src/daemons/pool-manager/layout.ts';
 import { type PoolOptions, startPool } from '../../src/daemons/pool-manager/pool-manager.ts';
 import { createLogger } from '../../src/kit/logger.ts';
+import { processesWith } from '../../src/kit/process/identity.ts';
 import type { PoolState, WorkerState } from '../../src/model/pool-wire.ts';
 
 export const WORKER = join(import.meta.dirname, 'pool-worker.ts');

@@ -5,10 +5,12 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { BackendHarness, SteeredExecution } from '../../src/backends/conformance/harness.ts';
 import type { CommandBackend } from '../../src/backends/local/command/command.ts';
-import { identityOf, isAlive } from '../../src/backends/local/command/identity.ts';
-import { folderName, MARK_VARIABLE } from '../../src/backends/local/command/layout.ts';
+import { folderName, markOf } from '../../src/backends/local/command/layout.ts';
+import { identityOf, isAlive } from '../../src/kit/process/identity.ts';
 import { CommandKit, kill, sh, until } from './command-kit.ts';
 import { harnessId, within } from './steered-work.ts';
+
+const { variable: MARK_VARIABLE } = markOf('', '');
 
 /** Writes to the ledger first, then keeps its payload, then does what comes out of its pipe. */
 const SCRIPT = `

@@ -277,9 +277,9 @@ test('a fault of our own is logged with its place and without what it quotes', a
     gate: { hosts: LOOPBACK_HOSTS, origins: [], tokens: () => [], openWithoutTokens: true },
     routes: [{ method: 'GET', path: '/', role: 'read', summary: '', answers: {}, handle }],
   });
-  const { port } = await server.listen();
-  t.after(() => server.close());
-  const response = await fetch(`http://127.0.0.1:${port}/`);
+  await server.start();
+  t.after(() => server.stop());
+  const response = await fetch(`http://127.0.0.1:${server.port}/`);
   assert.equal(response.status, 500);
   assert.doesNotMatch(await response.text(), /canary/);
   assert.equal(lines.length, 1);

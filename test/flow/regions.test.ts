@@ -1,7 +1,7 @@
 /** Two regions with a pool each: the near one is preferred, lost under load, and comes back. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { signal } from '../../src/backends/local/command/identity.ts';
+import { signal } from '../../src/kit/process/identity.ts';
 import { eventually, MIB } from './site-client.ts';
 import { endsOf, type PoolProcess, pidOf, poolProcess, QUICK, Site } from './site-kit.ts';
 

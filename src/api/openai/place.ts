@@ -1,5 +1,6 @@
 /** The place of a job that waits, as comments of its stream. */
 import type { Cancel, Timers } from '../../kit/env/env.ts';
+import { every } from '../../kit/every.ts';
 import type { Reads } from '../../runtime/reads.ts';
 
 export interface PlaceParts {
@@ -14,15 +15,13 @@ const POLL_MS = 1000;
 /** Tells it now, and again when it has changed. */
 export function tellPlace({ reads, timers, uid, tell }: PlaceParts): Cancel {
   let told: string | undefined;
-  let stop: Cancel = () => undefined;
   const look = (): void => {
     const comment = commentOf(reads, uid);
     if (comment !== undefined && comment !== told) tell(comment);
     told = comment ?? told;
-    stop = timers.after(POLL_MS, look);
   };
   look();
-  return () => stop();
+  return every(timers, POLL_MS, look);
 }
 
 function commentOf(reads: Reads, uid: string): string | undefined {

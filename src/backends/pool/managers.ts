@@ -48,7 +48,7 @@ interface Added extends Pick<Known, 'secret' | 'id' | 'isConfigured'> {
   readonly url: string;
 }
 
-interface Way {
+interface ReachedWorker {
   readonly uri: string;
   readonly secret: string | undefined;
   readonly backend: WorkerBackend;
@@ -60,7 +60,7 @@ export class HttpPoolManagers implements PoolManagers {
   /** By URL. */
   readonly #known = new Map<string, Known>();
   /** By the name of the backend. */
-  readonly #ways = new Map<string, Way>();
+  readonly #reached = new Map<string, ReachedWorker>();
   #listener: PoolsListener | undefined;
   #backends: BackendListener | undefined;
 
@@ -83,7 +83,7 @@ export class HttpPoolManagers implements PoolManagers {
   async stop(): Promise<void> {
     this.#listener = undefined;
     this.#backends = undefined;
-    for (const { client } of this.#known.values()) client.stop();
+    await Promise.all([...this.#known.values()].map(({ client }) => client.stop()));
     this.#outbound.close();
   }
 
@@ -173,13 +173,13 @@ export class HttpPoolManagers implements PoolManagers {
       onLost: (error) => this.#lost(url, error),
     });
     this.#known.set(url, { client, secret, mayReach: reachable(url, allowedHosts), isConfigured, id });
-    client.start();
+    void client.start();
   }
 
   #drop(url: string): void {
     const known = this.#known.get(url);
     if (!known) return;
-    known.client.stop();
+    void known.client.stop();
     this.#known.delete(url);
     this.#unname(url, known);
   }
@@ -207,21 +207,21 @@ export class HttpPoolManagers implements PoolManagers {
     for (const [at, worker] of report.workers.entries()) {
       const said = state.workers[at] as WorkerState;
       if (worker.unusable !== undefined || said.uri === undefined || worker.registry === '') continue;
-      this.#backends?.present(this.#wayTo(workerInfo(report, worker), said.uri, said.token));
+      this.#backends?.present(this.#backendAt(workerInfo(report, worker), said.uri, said.token));
     }
     this.#listener.reported(report);
   }
 
   /** The same object as long as nothing of it has changed: it may hold streams. */
-  #wayTo(info: BackendInfo, uri: string, secret: string | undefined): Backend {
-    const known = this.#ways.get(info.name);
+  #backendAt(info: BackendInfo, uri: string, secret: string | undefined): Backend {
+    const known = this.#reached.get(info.name);
     if (known?.uri === uri && known.secret === secret && known.backend.info.registry === info.registry) {
       return known.backend;
     }
     const { timers } = this.#options.env;
     const backend = new WorkerBackend({ info, secret, timers, target: this.#outbound.to(uri) });
     known?.backend.retire();
-    this.#ways.set(info.name, { uri, secret, backend });
+    this.#reached.set(info.name, { uri, secret, backend });
     return backend;
   }
 
@@ -232,8 +232,8 @@ export class HttpPoolManagers implements PoolManagers {
 
   /** It is not asked for any more: the worker is gone. */
   forget(backend: string): void {
-    void this.#ways.get(backend)?.backend.stop();
-    this.#ways.delete(backend);
+    void this.#reached.get(backend)?.backend.stop();
+    this.#reached.delete(backend);
   }
 
   #lost(url: string, error: Error): void {

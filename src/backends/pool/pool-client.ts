@@ -3,7 +3,9 @@
  * older than one such wait; ordered about in between.
  */
 import { checker } from '../../kit/check.ts';
-import type { Cancel, Env } from '../../kit/env/env.ts';
+import type { Env } from '../../kit/env/env.ts';
+import { pause } from '../../kit/pause.ts';
+import { Service } from '../../kit/service.ts';
 import { errorInfo, isErrorCode, OrchdError } from '../../model/errors.ts';
 import { PoolState, type StartWorker } from '../../model/pool-wire.ts';
 import type { Commander } from '../../model/worker-wire.ts';
@@ -28,35 +30,38 @@ const RETRY_MS = 250;
 /** Between two questions, however fast the answers come: one that does not wait must not keep us busy. */
 const PACE_MS = 10;
 
-export class PoolClient {
+/** How it stands with the manager; `version` is the last one that was heard of its state. */
+type Contact =
+  | { readonly is: 'answering'; readonly heardAt: number; readonly version: number }
+  /** It did not answer the last question, and was last heard, or first asked, at `since`. */
+  | { readonly is: 'silent'; readonly since: number; readonly version: number | undefined }
+  | { readonly is: 'lost'; readonly version: number | undefined };
+
+export class PoolClient extends Service {
   readonly url: string;
   readonly #options: PoolClientOptions;
-  #stopped = false;
-  #version = -1;
-  #heardAt: number;
-  #isLost = false;
-  #answers = false;
-  #wait: Cancel = () => undefined;
+  #contact: Contact;
+  #watching: Promise<void> = Promise.resolve();
 
   constructor(options: PoolClientOptions) {
+    super();
     this.#options = options;
     this.url = options.url;
-    this.#heardAt = options.env.clock.monotonic();
+    this.#contact = { is: 'silent', since: options.env.clock.monotonic(), version: undefined };
   }
 
   /** Whether it answered when it was last asked. */
   get answers(): boolean {
-    return this.#answers;
+    return this.#contact.is === 'answering';
   }
 
-  start(): void {
-    void this.#watch();
+  protected async onStart(): Promise<void> {
+    this.#watching = this.#watch();
   }
 
-  stop(): void {
-    this.#stopped = true;
-    this.#wait();
+  protected async onStop(): Promise<void> {
     this.#options.target.close();
+    await this.#watching;
   }
 
   startWorker(order: StartWorker, who: Commander): Promise<void> {
@@ -93,36 +98,28 @@ export class PoolClient {
   }
 
   async #watch(): Promise<void> {
-    while (!this.#stopped) {
+    const { clock, timers } = this.#options.env;
+    while (!this.stopSignal.aborted) {
       try {
         const state = await this.#state();
-        if (this.#stopped) return;
-        this.#heardAt = this.#options.env.clock.monotonic();
-        this.#isLost = false;
-        this.#answers = true;
-        this.#version = state.version;
+        if (this.stopSignal.aborted) return;
+        this.#contact = { is: 'answering', heardAt: clock.monotonic(), version: state.version };
         this.#options.onState(state);
-        await this.#pause(PACE_MS);
+        await pause(timers, PACE_MS, this.stopSignal);
       } catch (error) {
-        if (this.#stopped) return;
-        this.#answers = false;
+        if (this.stopSignal.aborted) return;
         this.#unheard(error as Error);
-        await this.#pause(RETRY_MS);
+        await pause(timers, RETRY_MS, this.stopSignal);
       }
     }
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wait = this.#options.env.timers.after(ms, resolve);
-    });
   }
 
   /** Half the age at which it would count as lost: a wait, and time for the answer. */
   async #state(): Promise<PoolState> {
     const { target, maxAgeMs } = this.#options;
-    const waitMs = this.#isLost || this.#version < 0 ? 0 : Math.floor(maxAgeMs / 2);
-    const path = `/v2/state?after=${Math.max(0, this.#version)}&wait_ms=${waitMs}`;
+    const { is, version } = this.#contact;
+    const waitMs = is === 'lost' || version === undefined ? 0 : Math.floor(maxAgeMs / 2);
+    const path = `/v2/state?after=${version ?? 0}&wait_ms=${waitMs}`;
     const reply = await target.request({
       path,
       headers: this.#headers(),
@@ -135,9 +132,13 @@ export class PoolClient {
 
   #unheard(error: Error): void {
     const { env, maxAgeMs, onLost } = this.#options;
-    if (this.#isLost || env.clock.monotonic() - this.#heardAt < maxAgeMs) return;
-    this.#isLost = true;
-    onLost(error);
+    const contact = this.#contact;
+    if (contact.is === 'lost') return;
+    const { version } = contact;
+    const since = contact.is === 'answering' ? contact.heardAt : contact.since;
+    const isLost = env.clock.monotonic() - since >= maxAgeMs;
+    this.#contact = isLost ? { is: 'lost', version } : { is: 'silent', since, version };
+    if (isLost) onLost(error);
   }
 
   async #order(path: string, who: Commander, body: unknown): Promise<void> {

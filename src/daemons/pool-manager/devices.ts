@@ -2,6 +2,7 @@
 import { totalmem } from 'node:os';
 import type { Cancel, Env } from '../../kit/env/env.ts';
 import { every } from '../../kit/every.ts';
+import { Service } from '../../kit/service.ts';
 import { POOL_DEFAULTS } from './config.ts';
 import { type FoundDevice, NVIDIA_ARGV, parseNvidia } from './nvidia.ts';
 import { runProgram } from './program.ts';
@@ -16,7 +17,7 @@ export interface DevicesOptions {
   readonly onChange: () => void;
 }
 
-export class Devices {
+export class Devices extends Service {
   readonly #options: DevicesOptions;
   #found: readonly FoundDevice[] = [];
   /** When what is known now was asked for. */
@@ -24,9 +25,10 @@ export class Devices {
   #asking: Promise<void> | undefined;
   #cpu: readonly FoundDevice[] | undefined;
   #problem: string | undefined;
-  #stop: Cancel = () => undefined;
+  #stopPolling: Cancel | undefined;
 
   constructor(options: DevicesOptions) {
+    super();
     this.#options = options;
   }
 
@@ -44,14 +46,14 @@ export class Devices {
     return this.#askedAt;
   }
 
-  async start(): Promise<void> {
+  protected async onStart(): Promise<void> {
     await this.refresh();
     const { env, pollMs } = this.#options;
-    this.#stop = every(env.timers, pollMs, () => void this.refresh());
+    this.#stopPolling = every(env.timers, pollMs, () => void this.refresh());
   }
 
-  stop(): void {
-    this.#stop();
+  protected async onStop(): Promise<void> {
+    this.#stopPolling?.();
   }
 
   /** Those who ask while it is being asked get the same answer. */

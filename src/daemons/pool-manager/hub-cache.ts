@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import type { Disk } from '../../kit/env/env.ts';
+import { readWholeFile } from '../../kit/whole-file.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { HfRef } from '../../model/model-ref.ts';
 
@@ -65,14 +66,6 @@ async function listed(disk: Disk, folder: string): Promise<string[]> {
 }
 
 async function shortText(disk: Disk, path: string): Promise<string | undefined> {
-  try {
-    const file = await disk.open(path, 'read');
-    try {
-      return (await file.read(0, MAX_REF_BYTES)).toString('latin1').trim();
-    } finally {
-      await file.close();
-    }
-  } catch {
-    return undefined;
-  }
+  const bytes = await readWholeFile(disk, path, MAX_REF_BYTES).catch(() => undefined);
+  return bytes?.toString('latin1').trim();
 }

@@ -7,6 +7,8 @@ import { type Static, Type } from 'typebox';
 import { checker } from '../../kit/check.ts';
 import type { Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
+import { writeWholeFile } from '../../kit/whole-file.ts';
+import { within } from '../../kit/within.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { type HfRef, parseModelRef } from '../../model/model-ref.ts';
 import { parseJsonBody } from '../../wire/json-body.ts';
@@ -71,16 +73,9 @@ export class Hub {
       fetch = { done, download };
       this.#fetches.set(key, fetch);
     }
-    return this.#patiently(fetch);
-  }
-
-  #patiently({ done, download }: { done: Promise<Fetched>; download: Download }): Promise<Fetched> {
-    return new Promise((resolve, reject) => {
-      const cancel = this.#options.env.timers.after(WAIT_MS, () =>
-        reject(comeAgain(`the model is being fetched, ${download.bytes} bytes so far`)),
-      );
-      done.then(resolve, reject).finally(cancel);
-    });
+    const fetched = await within(this.#options.env.timers, WAIT_MS, fetch.done, 'late');
+    if (fetched !== 'late') return fetched;
+    throw comeAgain(`the model is being fetched, ${fetch.download.bytes} bytes so far`);
   }
 
   async #fetch(ref: HfRef, cache: string, download: Download): Promise<Fetched> {
@@ -121,15 +116,7 @@ export class Hub {
     const path = join(folder, 'refs', rev);
     await disk.makeFolder(dirname(path));
     const temporary = `${path}.${this.#options.registry}.incomplete`;
-    const file = await disk.open(temporary, 'create');
-    try {
-      await file.write(0, Buffer.from(sha));
-      await file.datasync();
-    } finally {
-      await file.close();
-    }
-    await disk.rename(temporary, path);
-    await disk.syncFolder(dirname(path));
+    await writeWholeFile(disk, path, sha, { temporary });
   }
 }
 

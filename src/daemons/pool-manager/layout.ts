@@ -8,7 +8,8 @@
  * P3  One manager at a time has the folder; the lock dies with its process.
  */
 import { join } from 'node:path';
-import type { ProcessIdentity } from '../../backends/local/command/identity.ts';
+import type { ProcessIdentity } from '../../kit/process/identity.ts';
+import type { Mark } from '../../kit/process/marked.ts';
 import type { ErrorInfo } from '../../model/errors.ts';
 import type { StartWorker, WorkerReady } from '../../model/pool-wire.ts';
 import type { Commander } from '../../model/worker-wire.ts';
@@ -29,7 +30,10 @@ export const logPath = ({ logs }: PoolLayout, id: string): string => join(logs, 
 
 /** The variable by which the processes of a worker are found again, whoever their parent is by then. */
 export const MARK_VARIABLE = 'ORCHD_WORKER_MARK';
-export const markOf = (registry: string, id: string): string => `${registry}/${id}`;
+export const markOf = (registry: string, id: string): Mark => ({
+  variable: MARK_VARIABLE,
+  value: `${registry}/${id}`,
+});
 
 /** How far a worker was brought, on disk. */
 export interface WorkerRecord {

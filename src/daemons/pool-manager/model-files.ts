@@ -1,6 +1,7 @@
 /** Where the files of models lie. Only folders that were named in the configuration are ever looked into. */
 import { join } from 'node:path';
 import type { Env } from '../../kit/env/env.ts';
+import { readWholeFile } from '../../kit/whole-file.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { formatModelRef, type HfRef, type ModelRef } from '../../model/model-ref.ts';
 import { type GgufFacts, readGguf } from './gguf.ts';
@@ -72,12 +73,8 @@ export class ModelFiles {
   }
 
   async #located(ref: ModelRef, { path, size }: PlainFile): Promise<LocatedModel> {
-    const file = await this.#options.env.disk.open(path, 'read');
-    try {
-      const facts = readGguf(await file.read(0, Math.min(size, HEADER_BYTES))) ?? {};
-      return { ref: formatModelRef(ref), file: path, sizeBytes: size, facts };
-    } finally {
-      await file.close();
-    }
+    const header = await readWholeFile(this.#options.env.disk, path, HEADER_BYTES);
+    const facts = (header && readGguf(header)) ?? {};
+    return { ref: formatModelRef(ref), file: path, sizeBytes: size, facts };
   }
 }

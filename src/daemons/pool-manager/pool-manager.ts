@@ -48,13 +48,12 @@ export class PoolManager extends Service {
   readonly #env: Env;
   readonly #outbound: Outbound;
   readonly #feed: StateFeed;
+  readonly #devices: Devices;
+  readonly #registration: Registration;
   #folder: PoolFolder | undefined;
-  #devices: Devices | undefined;
   #workers: Workers | undefined;
   #http: HttpServer | undefined;
-  #registration: Registration | undefined;
   #token: string | undefined;
-  #port = 0;
 
   constructor(options: PoolOptions) {
     super();
@@ -63,11 +62,18 @@ export class PoolManager extends Service {
     this.#env = options.env ?? realEnv();
     this.#outbound = new Outbound({ timers: this.#env.timers });
     this.#feed = new StateFeed(this.#env.timers, (version) => this.#folder?.reserve(version));
+    this.#devices = new Devices({
+      env: this.#env,
+      cpuMemory: options.config.cpu_memory,
+      pollMs: this.#settings.pollMs,
+      onChange: () => this.#feed.changed(),
+    });
+    this.#registration = this.#registrationOf(options);
   }
 
   /** Where it is reached; known once it has started. */
   get url(): string {
-    return `http://${inUrl(this.#settings.reachedAt)}:${this.#port}`;
+    return `http://${inUrl(this.#settings.reachedAt)}:${this.#port()}`;
   }
 
   /** What its callers must show; undefined where it is open to this machine. */
@@ -99,42 +105,35 @@ export class PoolManager extends Service {
   }
 
   protected async onStart(): Promise<void> {
-    const { logger, config } = this.#options;
+    const { logger } = this.#options;
     const folder = await PoolFolder.open(this.#env, this.#settings.data);
     this.#folder = folder;
     this.#feed.begin(folder.firstVersion);
     const tokens = await this.#tokens(folder);
-    this.#devices = new Devices({
-      env: this.#env,
-      cpuMemory: config.cpu_memory,
-      pollMs: this.#settings.pollMs,
-      onChange: () => this.#feed.changed(),
-    });
     await this.#devices.start();
     const { problem } = this.#devices;
     if (problem !== undefined) logger.warn('the devices could not be asked for', { reason: problem });
     const epochs = await EpochFile.open(this.#env, folder.layout);
     const models = this.#models(folder.registry);
     const launches = this.#launches(models);
-    const workers = this.#workersOf(folder, this.#devices, launches);
+    const workers = this.#workersOf(folder, launches);
     this.#workers = workers;
     // What there is must be known before anybody can ask.
-    await workers.adopt();
+    await workers.start();
     const routes = poolRoutes({
       ...{ env: this.#env, workers, epochs, models, launches, feed: this.#feed },
       state: () => this.state(),
     });
     await this.#listen(folder, routes, tokens);
-    this.#register();
+    await this.#registration.start();
   }
 
   protected async onStop(): Promise<void> {
-    this.#registration?.stop();
+    await this.#registration.stop();
     this.#feed.close();
-    await this.#http?.close();
-    if (this.#options.endWorkers) await this.#workers?.endAll();
-    this.#devices?.stop();
-    await this.#workers?.close();
+    await this.#http?.stop();
+    await this.#workers?.stop();
+    await this.#devices.stop();
     this.#outbound.close();
     await this.#folder?.close();
   }
@@ -183,7 +182,7 @@ export class PoolManager extends Service {
     });
   }
 
-  #workersOf(folder: PoolFolder, devices: Devices, launches: Launches): Workers {
+  #workersOf(folder: PoolFolder, launches: Launches): Workers {
     const { workerHosts, maxWorkers, times } = this.#settings;
     return new Workers({
       parts: {
@@ -195,9 +194,10 @@ export class PoolManager extends Service {
         times,
         allowsUri: (uri) => allowsUri(uri, workerHosts),
       },
-      devices,
+      devices: this.#devices,
       launches,
       maxWorkers,
+      endsWorkers: this.#options.endWorkers ?? false,
       onChange: () => this.#feed.changed(),
     });
   }
@@ -205,7 +205,11 @@ export class PoolManager extends Service {
   /** As its workers reach it. */
   #ownUrl(): string {
     const { host } = this.#settings;
-    return `http://${isEverywhere(host) ? '127.0.0.1' : inUrl(host)}:${this.#port}`;
+    return `http://${isEverywhere(host) ? '127.0.0.1' : inUrl(host)}:${this.#port()}`;
+  }
+
+  #port(): number {
+    return this.#http?.port ?? 0;
   }
 
   /** Any port means the one of the last time, where it is free: workers that are starting call there. */
@@ -219,7 +223,7 @@ export class PoolManager extends Service {
         throw listenFailure(error, this.#settings);
       await this.#listenOn(0, routes, tokens);
     }
-    await folder.rememberPort(this.#port);
+    await folder.rememberPort(this.#port());
   }
 
   async #listenOn(port: number, routes: Route[], tokens: readonly TokenEntry[]): Promise<void> {
@@ -233,18 +237,18 @@ export class PoolManager extends Service {
       limits: { maxBodyBytes: MAX_BODY_BYTES },
       gate: { hosts: gateHosts, origins: [], tokens: () => tokens, openWithoutTokens: isLocal },
     });
-    this.#port = (await http.listen()).port;
+    await http.start();
     this.#http = http;
   }
 
-  #register(): void {
+  #registrationOf({ logger, brainToken }: PoolOptions): Registration {
     const { brains, registerMs, poolId } = this.#settings;
-    this.#registration = new Registration({
+    return new Registration({
       env: this.#env,
       outbound: this.#outbound,
-      logger: this.#options.logger,
+      logger,
       brains,
-      token: this.#options.brainToken,
+      token: brainToken,
       everyMs: registerMs,
       body: () => ({
         pool_id: poolId,
@@ -252,7 +256,6 @@ export class PoolManager extends Service {
         ...(this.#token !== undefined && { token: this.#token }),
       }),
     });
-    this.#registration.start();
   }
 }
 
@@ -262,14 +265,9 @@ function listenFailure(error: unknown, { host, port }: PoolSettings): unknown {
   return new OrchdError('CONFIG_INVALID', `cannot listen on ${host}:${port} (${code})`);
 }
 
-/** Starts one in this process; what it has begun is undone where it cannot. */
+/** Starts one in this process. */
 export async function startPool(options: PoolOptions): Promise<PoolManager> {
   const manager = new PoolManager(options);
-  try {
-    await manager.start();
-  } catch (error) {
-    await manager.stop().catch(() => undefined);
-    throw error;
-  }
+  await manager.start();
   return manager;
 }

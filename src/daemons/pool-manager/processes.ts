@@ -1,20 +1,14 @@
-/** The processes of workers: starts them so that they outlive us, finds them again, and sends them signals. */
+/** Starts the processes of workers so that they outlive us, and keeps their logs short. */
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
-import {
-  identityOf,
-  isAlive,
-  type ProcessIdentity,
-  processesWith,
-  signal,
-} from '../../backends/local/command/identity.ts';
-import { plainEnvironment } from '../../backends/local/command/launcher.ts';
-import { MARK_VARIABLE } from './layout.ts';
+import { plainEnvironment } from '../../kit/process/environment.ts';
+import { identityOf, type ProcessIdentity, signal } from '../../kit/process/identity.ts';
+import { type Mark, markVariable } from '../../kit/process/marked.ts';
 
 export interface SpawnSpec {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  readonly mark: string;
+  readonly mark: Mark;
   readonly log: string;
   readonly cwd: string;
 }
@@ -53,7 +47,7 @@ export function spawnWorker(spec: SpawnSpec, onExit: (ending: Ending) => void): 
     }
     const child = spawn(program, args, {
       cwd: spec.cwd,
-      env: { ...spec.env, [MARK_VARIABLE]: spec.mark },
+      env: { ...spec.env, ...markVariable(spec.mark) },
       detached: true,
       shell: false,
       stdio: ['ignore', log, log],
@@ -70,42 +64,6 @@ export function spawnWorker(spec: SpawnSpec, onExit: (ending: Ending) => void): 
     });
     if (child.pid !== undefined) resolve({ is: 'started', process: identityOf(child.pid) });
   });
-}
-
-/** Whether anything of a worker lives still. */
-export function livesStill(mark: string, known: ProcessIdentity | undefined): boolean {
-  return (known !== undefined && isAlive(known)) || processesWith(MARK_VARIABLE, mark).length > 0;
-}
-
-/**
- * SIGTERM is for the worker alone: what it has started is its own to end, after what it has in hand. SIGKILL is for
- * its group, and for whatever else carries the mark.
- */
-export function signalWorker(
-  mark: string,
-  known: ProcessIdentity | undefined,
-  name: 'SIGTERM' | 'SIGKILL',
-): void {
-  const leads = known !== undefined && isAlive(known);
-  if (leads) signal(name === 'SIGKILL' ? -known.pid : known.pid, name);
-  if (leads && name === 'SIGTERM') return;
-  for (const pid of processesWith(MARK_VARIABLE, mark)) signal(pid, name);
-}
-
-/** The first process of a worker whose pid was never written down. */
-export function findWorker(mark: string): ProcessIdentity | undefined {
-  const leader = processesWith(MARK_VARIABLE, mark).find(leadsGroup);
-  return leader === undefined ? undefined : identityOf(leader);
-}
-
-function leadsGroup(pid: number): boolean {
-  try {
-    const text = fs.readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // State, parent and group follow the name, which stands in brackets.
-    return Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[2]) === pid;
-  } catch {
-    return false;
-  }
 }
 
 const MAX_LOG_BYTES = 4 * 2 ** 20;

@@ -1,7 +1,9 @@
 /** Tells the brains that this pool is here, and again and again that it still is. What they answer harms nothing. */
 import { backoffMs } from '../../kit/backoff.ts';
-import type { Cancel, Env } from '../../kit/env/env.ts';
+import type { Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
+import { pause } from '../../kit/pause.ts';
+import { Service } from '../../kit/service.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { RegisterPool } from '../../model/pool-wire.ts';
 import type { Outbound, Target } from '../../wire/outbound.ts';
@@ -20,69 +22,48 @@ export interface RegistrationOptions {
   readonly body: () => RegisterPool;
 }
 
-export class Registration {
+export class Registration extends Service {
   readonly #options: RegistrationOptions;
-  readonly #lines: BrainLine[] = [];
+  readonly #targets: readonly Target[];
+  #told: Promise<unknown> = Promise.resolve();
 
   constructor(options: RegistrationOptions) {
+    super();
     this.#options = options;
+    this.#targets = options.brains.map((url) => options.outbound.to(url));
   }
 
-  start(): void {
-    for (const url of this.#options.brains) {
-      const line = new BrainLine(this.#options, this.#options.outbound.to(url));
-      this.#lines.push(line);
-      line.start();
+  protected async onStart(): Promise<void> {
+    this.#told = Promise.all(this.#targets.map((target) => this.#tellAgainAndAgain(target)));
+  }
+
+  protected async onStop(): Promise<void> {
+    for (const target of this.#targets) target.close();
+    await this.#told;
+  }
+
+  /** A brain that cannot be reached is asked less and less often. */
+  async #tellAgainAndAgain(target: Target): Promise<void> {
+    const { logger, env, everyMs } = this.#options;
+    const policy = { baseDelayMs: everyMs, maxDelayMs: Math.max(everyMs, MOST_BETWEEN_MS), jitter: 0.2 };
+    for (let failures = 0; !this.stopSignal.aborted; ) {
+      const why = await this.#register(target);
+      if (this.stopSignal.aborted) return;
+      if (why === undefined && failures > 0) logger.info('the brain knows this pool again');
+      // Said once: it may be away for hours.
+      if (why !== undefined && failures === 0)
+        logger.warn('the brain was not told of this pool', { reason: why });
+      failures = why === undefined ? 0 : failures + 1;
+      const ms = why === undefined ? everyMs : backoffMs(policy, failures, env.random.next());
+      await pause(env.timers, ms, this.stopSignal);
     }
   }
 
-  stop(): void {
-    for (const line of this.#lines) line.stop();
-  }
-}
-
-/** One brain; one that cannot be reached is asked less and less often. */
-class BrainLine {
-  readonly #options: RegistrationOptions;
-  readonly #target: Target;
-  #failures = 0;
-  #stopped = false;
-  #cancel: Cancel = () => undefined;
-
-  constructor(options: RegistrationOptions, target: Target) {
-    this.#options = options;
-    this.#target = target;
-  }
-
-  start(): void {
-    void this.#tell();
-  }
-
-  stop(): void {
-    this.#stopped = true;
-    this.#cancel();
-    this.#target.close();
-  }
-
-  async #tell(): Promise<void> {
-    const { logger, env, everyMs } = this.#options;
-    const why = await this.#register();
-    if (this.#stopped) return;
-    if (why === undefined && this.#failures > 0) logger.info('the brain knows this pool again');
-    // Said once: it may be away for hours.
-    if (why !== undefined && this.#failures === 0)
-      logger.warn('the brain was not told of this pool', { reason: why });
-    this.#failures = why === undefined ? 0 : this.#failures + 1;
-    const policy = { baseDelayMs: everyMs, maxDelayMs: Math.max(everyMs, MOST_BETWEEN_MS), jitter: 0.2 };
-    const ms = why === undefined ? everyMs : backoffMs(policy, this.#failures, env.random.next());
-    this.#cancel = env.timers.after(ms, () => void this.#tell());
-  }
-
   /** Why it does not know; undefined where it does. */
-  async #register(): Promise<string | undefined> {
+  async #register(target: Target): Promise<string | undefined> {
     const { token, body } = this.#options;
     try {
-      const { status } = await this.#target.request({
+      const { status } = await target.request({
         method: 'POST',
         path: '/v2/pools/register',
         headers: {

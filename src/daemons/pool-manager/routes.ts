@@ -92,7 +92,7 @@ const orders = ({ workers, epochs }: RouteParts): Route[] => [
     async handle({ body, headers }) {
       const order = checkStart(body);
       await epochs.check(headers);
-      return { status: 200, body: await workers.start(order) };
+      return { status: 200, body: await workers.startWorker(order) };
     },
   },
   {
@@ -105,7 +105,7 @@ const orders = ({ workers, epochs }: RouteParts): Route[] => [
     async handle({ body, headers }) {
       const { worker_id } = checkStop(body);
       await epochs.check(headers);
-      return { status: 200, body: await workers.stop(worker_id) };
+      return { status: 200, body: await workers.stopWorker(worker_id) };
     },
   },
   {
@@ -118,7 +118,7 @@ const orders = ({ workers, epochs }: RouteParts): Route[] => [
     async handle({ params, body, headers }) {
       const { deadline_ms } = checkDrain(body ?? {});
       const by = await epochs.check(headers);
-      return { status: 200, body: await workers.drain(params['id'] ?? '', deadline_ms, by) };
+      return { status: 200, body: await workers.drainWorker(params['id'] ?? '', deadline_ms, by) };
     },
   },
 ];

@@ -5,52 +5,53 @@
  *     killed. A manager that takes over goes on from there.
  * W2  What was promised of the device is held until no process of the worker lives any more.
  * W3  It is started once and never again: what has failed stays failed.
+ *
+ * What lasts of it is in its record; what this process does about it is in its phase.
  */
-import { isAlive, type ProcessIdentity } from '../../backends/local/command/identity.ts';
 import type { Cancel } from '../../kit/env/env.ts';
+import { every } from '../../kit/every.ts';
 import { stableHash } from '../../kit/hash.ts';
+import { isAlive, type ProcessIdentity } from '../../kit/process/identity.ts';
+import { findLeader, isAnyAlive, type Mark } from '../../kit/process/marked.ts';
 import { placeOf } from '../../kit/redact.ts';
 import { type ErrorCode, OrchdError } from '../../model/errors.ts';
 import type { WorkerReady, WorkerState, WorkerStatus } from '../../model/pool-wire.ts';
 import type { Commander } from '../../model/worker-wire.ts';
 import type { Holder } from './accounts.ts';
+import { endProcesses } from './end-processes.ts';
 import { logPath, markOf, type WorkerRecord } from './layout.ts';
 import { reasonIn } from './log-tail.ts';
 import type { Ending, SpawnSpec } from './processes.ts';
-import { findWorker, lastBytes, livesStill, signalWorker, spawnWorker, trimLog } from './processes.ts';
-import { RecordFile } from './record-file.ts';
-import { WorkerLine } from './worker-line.ts';
+import { lastBytes, spawnWorker, trimLog } from './processes.ts';
+import { mismatchOf } from './ready-check.ts';
+import { WorkerConnection } from './worker-connection.ts';
+import { WorkerFile } from './worker-file.ts';
 import type { WorkerParts } from './worker-parts.ts';
+import type { WorkerPhase } from './worker-phase.ts';
+import { workerView } from './worker-view.ts';
 
-/** How often a process that is no child of ours is looked at, and a log is cut. */
-const WATCH_MS = 1000;
-/** After a signal, how often it is looked whether it has helped. */
-const LOOK_MS = 50;
-const KILL_AGAIN_MS = 1000;
+/** Between two looks at whether an adopted process lives, and whether a log has to be cut. */
+const PROCESS_POLL_MS = 1000;
 const LOG_TAIL_BYTES = 16 * 1024;
+
+const GONE: readonly WorkerPhase['is'][] = ['gone', 'removing', 'removed'];
+const GIVEN_UP = 'this worker was given up';
+const NO_TIMER: Cancel = () => undefined;
 
 export class ManagedWorker {
   readonly id: string;
   readonly #parts: WorkerParts;
-  readonly #file: RecordFile;
-  readonly #mark: string;
-  #line: WorkerLine | undefined;
+  readonly #file: WorkerFile;
+  readonly #mark: Mark;
+  #phase: WorkerPhase = { is: 'new' };
   #begun: Promise<void> = Promise.resolve();
-  #ending: Promise<void> | undefined;
-  #leaving: Promise<void> | undefined;
-  #gone = false;
-  #removed = false;
-  #closed = false;
-  #active = 0;
-  #hasItSince: number | undefined;
-  #stopStarting: Cancel = () => undefined;
-  #stopDraining: Cancel = () => undefined;
-  #stopWatching: Cancel = () => undefined;
+  /** By the clock that only grows; undefined as long as it was never ready. */
+  #hasMemorySince: number | undefined;
 
   constructor(parts: WorkerParts, record: WorkerRecord) {
     this.id = record.id;
     this.#parts = parts;
-    this.#file = new RecordFile(parts.env, parts.layout, record);
+    this.#file = new WorkerFile(parts.env, parts.layout, record);
     this.#mark = markOf(parts.registry, record.id);
   }
 
@@ -65,11 +66,11 @@ export class ManagedWorker {
 
   /** Nothing of it lives any more. */
   get gone(): boolean {
-    return this.#gone;
+    return GONE.includes(this.#phase.is);
   }
 
   get removed(): boolean {
-    return this.#removed;
+    return this.#phase.is === 'removed';
   }
 
   get status(): WorkerStatus {
@@ -77,38 +78,21 @@ export class ManagedWorker {
     if (error) return 'failed';
     if (stopped || drain) return 'draining';
     if (!ready) return 'starting';
-    return this.#active > 0 ? 'busy' : 'ready';
+    return this.#phase.is === 'serving' && this.#phase.active > 0 ? 'busy' : 'ready';
   }
 
   get holder(): Holder {
     const { order, vramBytes } = this.record;
-    return { id: this.id, gpu: order.gpu_id, vramBytes, hasItSince: this.#hasItSince };
+    return { id: this.id, gpu: order.gpu_id, vramBytes, hasItSince: this.#hasMemorySince };
   }
 
   view(withToken: boolean): WorkerState {
-    const { id, order, vramBytes, startedAt, ready, readyAt, error, secret } = this.record;
-    return {
-      id,
-      model_ref: order.model_ref,
-      gpu: order.gpu_id,
-      vram_used: ready?.vram_bytes ?? vramBytes,
-      status: this.status,
-      started_at: new Date(startedAt).toISOString(),
-      ...(readyAt !== undefined && { ready_at: new Date(readyAt).toISOString() }),
-      ...(ready && {
-        uri: ready.uri,
-        slots: ready.slots,
-        context_length: ready.context_length,
-        registry: ready.registry,
-        ...(ready.features && { features: ready.features }),
-      }),
-      ...(error && { error }),
-      ...(withToken && { token: secret }),
-    };
+    return workerView(this.record, this.status, withToken);
   }
 
   /** Starts the process; settles when the intent is on disk and it runs, or has failed. */
   begin(spec: Omit<SpawnSpec, 'mark' | 'log' | 'cwd'>): Promise<void> {
+    this.#phase = { is: 'beginning' };
     this.#begun = this.#begin(spec);
     return this.#begun;
   }
@@ -119,14 +103,13 @@ export class ManagedWorker {
     if (this.record.stopped) return;
     const log = logPath(layout, this.id);
     const spawned = await spawnWorker({ ...spec, mark: this.#mark, log, cwd: layout.folder }, (ending) =>
-      this.#ended(ending),
+      this.#exited(ending),
     );
     if (spawned.is === 'failed') {
       this.#fail('WORKER_START_FAILED', `the process could not be started (${spawned.why})`);
       return;
     }
-    this.#armStart();
-    this.#watch();
+    if (this.#phase.is === 'beginning') this.#awaitReady(this.#watch());
     // Not written, it is found again by its mark.
     await this.#file.keep({ process: spawned.process }).catch((error: unknown) => this.#complain(error));
   }
@@ -134,12 +117,12 @@ export class ManagedWorker {
   /** Takes over what an earlier manager has started. */
   async adopt(): Promise<void> {
     const { process: known, error, stopped, ready } = this.record;
-    const found = known ?? findWorker(this.#mark);
+    const found = known ?? findLeader(this.#mark);
     const lives = found !== undefined && isAlive(found);
     if (found && !known) await this.#file.save({ process: found });
-    if (ready) this.#hasItSince = Number.NEGATIVE_INFINITY;
+    if (ready) this.#hasMemorySince = Number.NEGATIVE_INFINITY;
     // The first thing that is said of it must be right: what nobody has is free.
-    this.#gone = !lives && !livesStill(this.#mark, found);
+    if (!lives && !isAnyAlive(this.#mark, found)) this.#phase = { is: 'gone' };
     if (stopped) return void this.#leave();
     if (error) return void this.#end();
     if (!lives) {
@@ -148,51 +131,41 @@ export class ManagedWorker {
         this.#fail('WORKER_START_FAILED', this.#withReason('the manager ended while it was being started'));
       return;
     }
-    this.#watch(found);
-    this.#armDeadline();
-    if (!ready) return this.#armStart();
-    await this.#listen(ready.uri);
+    if (ready) await this.#serve(ready.uri, this.#watch(found), this.#drainDeadline());
+    else this.#awaitReady(this.#watch(found));
   }
 
   /** The worker says that it can be used. */
   async ready(body: WorkerReady): Promise<void> {
-    const { worker_id: _, model_ref, ...said } = body;
-    const { order, vramBytes, error, stopped, ready } = this.record;
+    const { worker_id: _, model_ref: _model, ...said } = body;
+    const { vramBytes, error, stopped, ready } = this.record;
     if (error || stopped) {
       // It lives although it was given up.
-      if (this.#gone) this.#ending = undefined;
-      this.#gone = false;
-      void this.#end();
-      throw new OrchdError('ILLEGAL_STATE', 'this worker was given up');
+      if (this.#phase.is === 'gone') void this.#end();
+      else if (this.gone) void this.#endProcesses();
+      throw new OrchdError('ILLEGAL_STATE', GIVEN_UP);
     }
     if (ready) {
       if (stableHash(ready) === stableHash(said)) return this.#file.settled();
       throw new OrchdError('ILLEGAL_STATE', 'this worker is ready already, and was another one');
     }
-    if (model_ref !== order.model_ref)
-      this.#refuse('it has another model than it was started for', 'model_ref');
-    const more = said.vram_bytes - vramBytes;
-    // What was only guessed may turn out to be more, where there is more.
-    const wasGuessed = order.vram_bytes === undefined;
-    if (more > 0 && !(wasGuessed && this.#parts.hasRoom(order.gpu_id, more))) {
-      this.#refuse(
-        `it needs ${said.vram_bytes} bytes of the device, ${vramBytes} were promised`,
-        'vram_bytes',
-      );
+    const mismatch = mismatchOf(body, this.record, this.#parts);
+    if (mismatch) {
+      this.#fail('WORKER_START_FAILED', mismatch.why);
+      throw new OrchdError('INVALID_PARAMS', mismatch.why, { field: mismatch.field });
     }
-    if (!this.#parts.allowsUri(said.uri)) this.#refuse('it is reached at a place that is not allowed', 'uri');
     await this.#file.save({
       ready: said,
       readyAt: this.#parts.env.clock.now(),
       vramBytes: Math.max(vramBytes, said.vram_bytes),
     });
-    this.#stopStarting();
-    if (this.record.error || this.record.stopped)
-      throw new OrchdError('ILLEGAL_STATE', 'this worker was given up');
-    this.#hasItSince = this.#parts.env.clock.monotonic();
+    const phase = this.#phase;
+    if (phase.is !== 'starting') throw new OrchdError('ILLEGAL_STATE', GIVEN_UP);
+    phase.startDeadline();
+    this.#hasMemorySince = this.#parts.env.clock.monotonic();
+    void this.#serve(said.uri, phase.watch, phase.drainDeadline);
     this.#parts.onChange('ready');
     this.#log('a worker is ready');
-    void this.#listen(said.uri);
   }
 
   async drain(deadlineMs: number | undefined, by: Commander): Promise<void> {
@@ -201,15 +174,19 @@ export class ManagedWorker {
     const { now } = this.#parts.env.clock;
     const deadline = deadlineMs === undefined ? {} : { deadlineAt: now() + deadlineMs };
     await this.#file.save({ drain: { ...deadline, by } });
-    this.#armDeadline();
+    const phase = this.#phase;
+    if (phase.is === 'starting' || phase.is === 'serving') {
+      phase.drainDeadline();
+      this.#phase = { ...phase, drainDeadline: this.#drainDeadline() };
+    }
     this.#parts.onChange('status');
-    await this.#line?.drain(by);
+    if (phase.is === 'serving') await phase.connection.drain(by);
   }
 
   async stop(): Promise<void> {
-    if (this.#leaving !== undefined) return this.#file.settled();
+    if (this.#isLeaving()) return this.#file.settled();
     await this.#file.save({ stopped: true });
-    if (this.#leaving !== undefined) return;
+    if (this.#isLeaving()) return;
     this.#log('a worker is stopped');
     this.#parts.onChange('status');
     void this.#leave();
@@ -217,10 +194,8 @@ export class ManagedWorker {
 
   /** Lets go of it; its process goes on. */
   async close(): Promise<void> {
-    this.#closed = true;
-    this.#quiet();
+    this.#enter({ is: 'closed' });
     await this.#begun.catch(() => undefined);
-    this.#quiet();
     await this.#file.settled().catch(() => undefined);
   }
 
@@ -230,27 +205,41 @@ export class ManagedWorker {
     await this.#leave();
   }
 
-  async #listen(uri: string): Promise<void> {
-    this.#line = new WorkerLine(this.#parts, uri, this.record.secret, this.id, {
-      onActive: (active) => {
-        const changes = active > 0 !== this.#active > 0;
-        this.#active = active;
-        if (changes) this.#parts.onChange('status');
-      },
+  /** Stops the timers and the connection of the phase before. */
+  #enter(phase: WorkerPhase): void {
+    const former = this.#phase;
+    this.#phase = phase;
+    if (former.is === 'starting') former.startDeadline();
+    if (former.is !== 'starting' && former.is !== 'serving') return;
+    former.watch();
+    former.drainDeadline();
+    if (former.is === 'serving') void former.connection.stop();
+  }
+
+  #awaitReady(watch: Cancel): void {
+    const startDeadline = this.#startDeadline();
+    this.#enter({ is: 'starting', startDeadline, watch, drainDeadline: this.#drainDeadline() });
+  }
+
+  /** Takes over the timers of the phase before; settles when the worker was asked for the first time how it is. */
+  async #serve(uri: string, watch: Cancel, drainDeadline: Cancel): Promise<void> {
+    const connection = new WorkerConnection(this.#parts, uri, this.record.secret, this.id, {
+      onActive: (active) => this.#hasInHand(active),
       onLost: (why) => this.#fail('WORKER_UNAVAILABLE', why),
     });
+    this.#phase = { is: 'serving', connection, active: 0, watch, drainDeadline };
     const { drain } = this.record;
-    if (drain) await this.#line.drain(drain.by);
-    await this.#line.start();
+    await Promise.all([connection.start(), drain && connection.drain(drain.by)]);
   }
 
-  #refuse(why: string, field: string): never {
-    this.#fail('WORKER_START_FAILED', why);
-    throw new OrchdError('INVALID_PARAMS', why, { field });
+  #hasInHand(active: number): void {
+    const phase = this.#phase;
+    if (phase.is !== 'serving') return;
+    this.#phase = { ...phase, active };
+    if (active > 0 !== phase.active > 0) this.#parts.onChange('status');
   }
 
-  #ended({ code, signal }: Ending): void {
-    if (this.#closed) return;
+  #exited({ code, signal }: Ending): void {
     const how = signal === null ? `code ${code}` : `signal ${signal}`;
     if (this.record.ready) this.#fail('WORKER_UNAVAILABLE', `its process ended with ${how}`);
     else
@@ -267,95 +256,96 @@ export class ManagedWorker {
   }
 
   #fail(code: ErrorCode, message: string): void {
-    if (this.record.error || this.record.stopped || this.#closed) return;
-    this.#quiet();
-    // On disk before the process is ended (W1); where the disk fails it is ended all the same.
-    const saved = this.#file
-      .save({ error: { code, message } })
+    if (this.record.error || this.record.stopped || this.#phase.is === 'closed') return;
+    // On disk before the process is ended (W1); where the disk fails it has failed, and is ended, all the same.
+    const written = this.#file
+      .keep({ error: { code, message } })
       .catch((error: unknown) => this.#complain(error));
     this.#parts.logger.warn('a worker has failed', { worker_id: this.id, error_code: code, reason: message });
+    void this.#end(written);
     this.#parts.onChange('status');
-    void saved.then(() => this.#end());
   }
 
+  #isLeaving(): boolean {
+    const phase = this.#phase;
+    return phase.is === 'removing' || phase.is === 'removed' || (phase.is === 'ending' && phase.removes);
+  }
+
+  /** Ends it where it lives, and removes it then; settles when both are done. */
   #leave(): Promise<void> {
-    this.#leaving ??= this.#endAndRemove();
-    return this.#leaving;
+    const phase = this.#phase;
+    if (phase.is === 'removed' || phase.is === 'closed') return Promise.resolve();
+    if (phase.is === 'removing') return phase.done;
+    if (phase.is === 'gone') return this.#remove();
+    const done = phase.is === 'ending' ? phase.done : this.#end();
+    this.#phase = { is: 'ending', removes: true, done };
+    return done;
   }
 
-  async #endAndRemove(): Promise<void> {
-    this.#quiet();
-    await this.#end();
-    if (this.#closed) return;
-    await this.#file.remove().catch((error: unknown) => this.#complain(error));
-    this.#removed = true;
-    this.#parts.onChange('gone');
-  }
-
-  #end(): Promise<void> {
-    this.#ending ??= this.#endAll();
-    return this.#ending;
+  /** Ends its processes, once `written` has settled. One that is gone stays so unless something of it is found alive. */
+  #end(written: Promise<void> = Promise.resolve()): Promise<void> {
+    if (this.#phase.is === 'ending') return this.#phase.done;
+    const done = written.then(() => this.#endAll());
+    if (this.#phase.is !== 'gone' || isAnyAlive(this.#mark, this.record.process))
+      this.#enter({ is: 'ending', removes: false, done });
+    return done;
   }
 
   async #endAll(): Promise<void> {
     await this.#begun.catch(() => undefined);
-    const { env, times } = this.#parts;
-    let killAt = env.clock.monotonic() + times.graceMs;
-    let signalled = false;
-    while (!this.#closed && livesStill(this.#mark, this.record.process)) {
-      const now = env.clock.monotonic();
-      if (!signalled || now >= killAt) {
-        signalWorker(this.#mark, this.record.process, signalled ? 'SIGKILL' : 'SIGTERM');
-        if (signalled) killAt = now + KILL_AGAIN_MS;
-        signalled = true;
-      }
-      await new Promise<void>((resolve) => void env.timers.after(LOOK_MS, resolve));
-    }
-    if (this.#closed) return;
-    this.#gone = true;
+    if (!(await this.#endProcesses())) return;
+    const phase = this.#phase;
+    if (phase.is === 'ending' && phase.removes) return this.#remove();
+    if (phase.is === 'ending') this.#phase = { is: 'gone' };
     this.#parts.onChange('gone');
   }
 
-  #armStart(): void {
+  /** False when this manager has let go of it before. */
+  #endProcesses(): Promise<boolean> {
+    return endProcesses(this.#parts, this.#mark, this.record.process, () => this.#phase.is !== 'closed');
+  }
+
+  #remove(): Promise<void> {
+    const done = this.#removeFile();
+    this.#phase = { is: 'removing', done };
+    this.#parts.onChange('gone');
+    return done;
+  }
+
+  async #removeFile(): Promise<void> {
+    await this.#file.remove().catch((error: unknown) => this.#complain(error));
+    if (this.#phase.is === 'removing') this.#phase = { is: 'removed' };
+    this.#parts.onChange('gone');
+  }
+
+  #startDeadline(): Cancel {
     const { env, times } = this.#parts;
     const { startedAt, order } = this.record;
     const ms = order.timeout_ms ?? times.startTimeoutMs;
     // A clock that was set back must not make it longer.
     const left = Math.min(ms, startedAt + ms - env.clock.now());
-    this.#stopStarting = env.timers.after(Math.max(0, left), () =>
+    return env.timers.after(Math.max(0, left), () =>
       this.#fail('WORKER_START_TIMEOUT', this.#withReason(`it was not ready within ${ms} ms`)),
     );
   }
 
-  #armDeadline(): void {
-    const { env } = this.#parts;
+  #drainDeadline(): Cancel {
+    const { clock, timers } = this.#parts.env;
     const at = this.record.drain?.deadlineAt;
-    this.#stopDraining();
-    if (at === undefined) return;
-    this.#stopDraining = env.timers.after(Math.max(0, at - env.clock.now()), () =>
+    if (at === undefined) return NO_TIMER;
+    return timers.after(Math.max(0, at - clock.now()), () =>
       this.#fail('WORKER_UNAVAILABLE', 'its time to drain is over'),
     );
   }
 
-  /** Our own child says by itself that it has ended; another one is looked at. */
-  #watch(adopted?: ProcessIdentity): void {
-    const again = (): void => {
-      this.#stopWatching = this.#parts.env.timers.after(WATCH_MS, () => {
-        again();
-        trimLog(logPath(this.#parts.layout, this.id));
-        if (!adopted || isAlive(adopted)) return;
-        if (this.record.ready) this.#fail('WORKER_UNAVAILABLE', 'its process has ended');
-        else this.#fail('WORKER_START_FAILED', this.#withReason('its process ended before it was ready'));
-      });
-    };
-    again();
-  }
-
-  #quiet(): void {
-    this.#stopStarting();
-    this.#stopDraining();
-    this.#stopWatching();
-    this.#line?.close();
+  /** Our own child says by itself that it has ended; an adopted process is looked at. */
+  #watch(adopted?: ProcessIdentity): Cancel {
+    return every(this.#parts.env.timers, PROCESS_POLL_MS, () => {
+      trimLog(logPath(this.#parts.layout, this.id));
+      if (!adopted || isAlive(adopted)) return;
+      if (this.record.ready) this.#fail('WORKER_UNAVAILABLE', 'its process has ended');
+      else this.#fail('WORKER_START_FAILED', this.#withReason('its process ended before it was ready'));
+    });
   }
 
   #log(message: string): void {

@@ -1,8 +1,9 @@
 /** All workers of a pool: takes orders about them, and keeps count of what was promised to them. */
 import { timingSafeEqual } from 'node:crypto';
-import { processesWith, signal } from '../../backends/local/command/identity.ts';
-import { readRecord } from '../../backends/local/command/registry.ts';
 import { stableHash } from '../../kit/hash.ts';
+import { signalMarked } from '../../kit/process/marked.ts';
+import { isObject, readRecord } from '../../kit/record-file.ts';
+import { Service } from '../../kit/service.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { parseModelRef } from '../../model/model-ref.ts';
 import type {
@@ -17,7 +18,7 @@ import type { Commander } from '../../model/worker-wire.ts';
 import { deviceState } from './accounts.ts';
 import type { Devices } from './devices.ts';
 import type { Launch, Launches } from './launches.ts';
-import { isWorkerRecord, MARK_VARIABLE, markOf, recordPath, type WorkerRecord } from './layout.ts';
+import { isWorkerRecord, markOf, recordPath, type WorkerRecord } from './layout.ts';
 import { ManagedWorker } from './worker.ts';
 import type { WorkerParts } from './worker-parts.ts';
 
@@ -31,17 +32,19 @@ export interface WorkersOptions {
   readonly devices: Devices;
   readonly launches: Launches;
   readonly maxWorkers: number;
+  /** Ends them when it stops; otherwise their processes go on, for the manager that comes after it. */
+  readonly endsWorkers: boolean;
   readonly onChange: () => void;
 }
 
-export class Workers {
+export class Workers extends Service {
   readonly #options: WorkersOptions;
   readonly #parts: WorkerParts;
   readonly #workers = new Map<string, ManagedWorker>();
   readonly #stopped = new Set<string>();
-  #closed = false;
 
   constructor(options: WorkersOptions) {
+    super();
     this.#options = options;
     this.#parts = {
       ...options.parts,
@@ -65,16 +68,16 @@ export class Workers {
   }
 
   /** Takes over what is on disk; nothing may be answered before. */
-  async adopt(): Promise<void> {
+  protected async onStart(): Promise<void> {
     const { env, layout, logger, registry } = this.#parts;
     const names = (await env.disk.list(layout.workers)).filter((name) => name.endsWith('.json'));
     const adopted: Promise<void>[] = [];
     for (const name of names) {
       const id = name.slice(0, -'.json'.length);
-      const record = await readRecord<WorkerRecord>(env.disk, recordPath(layout, id));
+      const record = await readRecord(env.disk, recordPath(layout, id), isObject);
       if (!new RegExp(WORKER_NAME).test(id) || !isWorkerRecord(record, id)) {
         // What cannot be read cannot be managed: what it may have started is ended.
-        for (const pid of processesWith(MARK_VARIABLE, markOf(registry, id))) signal(pid, 'SIGKILL');
+        signalMarked(markOf(registry, id), undefined, 'SIGKILL');
         logger.error('the record of a worker cannot be read; its processes were ended', { worker_id: id });
         await env.disk.remove(recordPath(layout, id));
         continue;
@@ -87,8 +90,14 @@ export class Workers {
     if (names.length > 0) logger.info('workers of an earlier manager were taken over', { count: this.count });
   }
 
+  protected async onStop(): Promise<void> {
+    const all = [...this.#workers.values()];
+    if (this.#options.endsWorkers) await Promise.all(all.map((worker) => worker.end()));
+    await Promise.all(all.map((worker) => worker.close()));
+  }
+
   /** The same order again is the same worker. */
-  async start(order: StartWorker): Promise<WorkerOrdered> {
+  async startWorker(order: StartWorker): Promise<WorkerOrdered> {
     const { env } = this.#parts;
     const id = order.worker_id ?? `w-${env.random.hex(8)}`;
     const ref = parseModelRef(order.model_ref);
@@ -110,13 +119,13 @@ export class Workers {
     return { worker_id: id, status: worker.status };
   }
 
-  async stop(id: string): Promise<WorkerOrdered> {
+  async stopWorker(id: string): Promise<WorkerOrdered> {
     const worker = this.#known(id);
     await worker.stop();
     return { worker_id: id, status: worker.status };
   }
 
-  async drain(id: string, deadlineMs: number | undefined, by: Commander): Promise<WorkerOrdered> {
+  async drainWorker(id: string, deadlineMs: number | undefined, by: Commander): Promise<WorkerOrdered> {
     const worker = this.#known(id);
     await worker.drain(deadlineMs, by);
     return { worker_id: id, status: worker.status };
@@ -131,18 +140,6 @@ export class Workers {
     if (!worker || !same || given.length === 0)
       throw new OrchdError('UNAUTHORIZED', 'no worker has this id and secret');
     await worker.ready(body);
-  }
-
-  /** Lets go of all; their processes go on. */
-  async close(): Promise<void> {
-    this.#closed = true;
-    await Promise.all([...this.#workers.values()].map((worker) => worker.close()));
-  }
-
-  /** Ends all, and settles when they are gone. */
-  async endAll(): Promise<void> {
-    this.#closed = true;
-    await Promise.all([...this.#workers.values()].map((worker) => worker.end()));
   }
 
   #living(): ManagedWorker[] {
@@ -177,7 +174,7 @@ export class Workers {
   }
 
   #checkRoom(id: string, gpu: number, bytes: number): void {
-    if (this.#closed) throw new OrchdError('SHUTTING_DOWN');
+    if (this.stopSignal.aborted) throw new OrchdError('SHUTTING_DOWN');
     if (this.#stopped.has(id)) throw new OrchdError('ILLEGAL_STATE', `the worker "${id}" was stopped`);
     this.#checkDevice(gpu);
     const { available_vram } = this.#device(gpu);

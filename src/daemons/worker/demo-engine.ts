@@ -1,6 +1,7 @@
 /** An engine without a model: it says so, repeats what it heard, and never tires. */
 import { createHash } from 'node:crypto';
 import type { Env } from '../../kit/env/env.ts';
+import { pause } from '../../kit/pause.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
 import type { Ask, Work } from './ask.ts';
@@ -50,7 +51,7 @@ export class DemoEngine implements Engine {
   async #answer(ask: Ask, work: Work, { signal, emit }: RunContext): Promise<ExecutionResult> {
     const heard = heardIn(work);
     const promptTokens = count([heard]);
-    const { contextLength } = this.#options;
+    const { env, contextLength, delayMs } = this.#options;
     const room = contextLength - promptTokens;
     if ((ask.maxTokens ?? 1) > room) {
       throw new OrchdError('CONTEXT_TOO_LONG', `the context has ${contextLength} words`);
@@ -58,7 +59,8 @@ export class DemoEngine implements Engine {
     const words = wordsOf(cutAt(ABOUT + heard, ask.stop));
     const said = words.slice(0, Math.min(ask.maxTokens ?? room, room));
     for (const text of said) {
-      await this.#pause(signal);
+      await pause(env.timers, delayMs, signal);
+      if (signal.aborted) throw new OrchdError('CANCELLED');
       emit({ text });
     }
     return {
@@ -66,22 +68,6 @@ export class DemoEngine implements Engine {
       finish_reason: said.length < words.length ? 'length' : 'stop',
       usage: { prompt_tokens: promptTokens, completion_tokens: said.length },
     };
-  }
-
-  #pause(signal: AbortSignal): Promise<void> {
-    const { env, delayMs } = this.#options;
-    return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(new OrchdError('CANCELLED'));
-      const onAbort = (): void => {
-        cancel();
-        reject(new OrchdError('CANCELLED'));
-      };
-      const cancel = env.timers.after(delayMs, () => {
-        signal.removeEventListener('abort', onAbort);
-        resolve();
-      });
-      signal.addEventListener('abort', onAbort);
-    });
   }
 }
 

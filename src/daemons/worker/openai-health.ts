@@ -1,5 +1,6 @@
 /** Waits until an OpenAI-compatible server answers, and finds out what its model can hold. */
 import type { Env } from '../../kit/env/env.ts';
+import { pause } from '../../kit/pause.ts';
 import { OrchdError, toOrchdError } from '../../model/errors.ts';
 import type { Target } from '../../wire/outbound.ts';
 
@@ -12,7 +13,7 @@ export interface HealthParts {
   readonly signal: AbortSignal;
 }
 
-const LOOK_MS = 250;
+const HEALTH_POLL_MS = 250;
 const TRY_MS = 10_000;
 /** The largest models take long to load. */
 const LOAD_MS = 30 * 60_000;
@@ -32,7 +33,7 @@ export async function awaitHealth(parts: HealthParts): Promise<void> {
     if (ended) throw new OrchdError('WORKER_START_FAILED', 'the upstream server ended before it answered');
     if (signal.aborted) throw new OrchdError('CANCELLED');
     if (env.clock.monotonic() - begun > LOAD_MS) throw new OrchdError('WORKER_START_TIMEOUT', failure);
-    await new Promise<void>((resolve) => env.timers.after(LOOK_MS, resolve));
+    await pause(env.timers, HEALTH_POLL_MS);
   }
 }
 

@@ -6,6 +6,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import type { Env } from '../../kit/env/env.ts';
+import { poll } from '../../kit/poll.ts';
+import { signal } from '../../kit/process/identity.ts';
 import { OrchdError } from '../../model/errors.ts';
 
 /** It outlasts the order to end, so that it can take along what the server has left behind. */
@@ -16,7 +18,7 @@ trap : TERM
 kill -KILL 0`;
 
 const TERM_MS = 5000;
-const LOOK_MS = 25;
+const EXIT_POLL_MS = 25;
 
 export class Upstream {
   readonly port: number;
@@ -53,22 +55,15 @@ export class Upstream {
   /** Asks all of it to end, and makes it where it does not. */
   async stop(): Promise<void> {
     this.#signal('SIGTERM');
-    for (let waited = 0; this.#signal(0) && waited < TERM_MS; waited += LOOK_MS) {
-      await new Promise<void>((resolve) => this.#env.timers.after(LOOK_MS, resolve));
-    }
+    const times = { everyMs: EXIT_POLL_MS, atMostMs: TERM_MS };
+    await poll(this.#env, times, () => !this.#signal(0) || undefined);
     this.#signal('SIGKILL');
   }
 
   /** False when nothing of the group is left. */
   #signal(name: NodeJS.Signals | 0): boolean {
     const { pid } = this.#child;
-    if (pid === undefined) return false;
-    try {
-      process.kill(-pid, name);
-      return true;
-    } catch {
-      return false;
-    }
+    return pid !== undefined && signal(-pid, name);
   }
 }
 

@@ -2,6 +2,7 @@
 import { type BackoffPolicy, backoffMs } from '../../kit/backoff.ts';
 import type { Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
+import { pause } from '../../kit/pause.ts';
 import type { Secret } from '../../kit/secret.ts';
 import { OrchdError, toOrchdError } from '../../model/errors.ts';
 import type { WorkerReady } from '../../model/pool-wire.ts';
@@ -36,7 +37,7 @@ export async function sayReady(parts: ReadyParts): Promise<void> {
         error_code: failure.code,
         reason: failure.message,
       });
-      await pause(env, backoffMs(BACKOFF, tries, env.random.next()), signal);
+      await pause(env.timers, backoffMs(BACKOFF, tries, env.random.next()), signal);
     }
   } finally {
     outbound.close();
@@ -68,16 +69,4 @@ async function sayOnce(
   } finally {
     target.close();
   }
-}
-
-function pause({ timers }: Env, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      cancel();
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const cancel = timers.after(ms, done);
-    signal.addEventListener('abort', done);
-  });
 }

@@ -48,6 +48,12 @@ const MAX_BODY_BYTES = 33 * 2 ** 20;
 const MAX_CONNECTIONS = 1024;
 const MAKE_ROOM_MS = 60_000;
 
+type ModelPhase =
+  | { readonly is: 'loading' }
+  | { readonly is: 'loaded'; readonly info: EngineInfo }
+  /** `info` where it was loaded before. */
+  | { readonly is: 'failed'; readonly info?: EngineInfo };
+
 /** An IPv6 address stands in brackets. */
 const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
@@ -57,12 +63,10 @@ export class Worker extends Service {
   readonly #executions: Executions;
   readonly #http: HttpServer;
   readonly #begun: number;
-  readonly #abort = new AbortController();
   readonly #over = Promise.withResolvers<void>();
   readonly #loaded = Promise.withResolvers<EngineInfo>();
   readonly #failure = Promise.withResolvers<unknown>();
-  #info: EngineInfo | undefined;
-  #failed = false;
+  #model: ModelPhase = { is: 'loading' };
   #url = '';
   #stopSweep: Cancel | undefined;
   #draining: Promise<void> | undefined;
@@ -136,7 +140,9 @@ export class Worker extends Service {
   }
 
   protected override async onStart(): Promise<void> {
-    const { host, port } = await this.#http.listen();
+    await this.#http.start();
+    const { host } = this.#options;
+    const { port } = this.#http;
     const url = this.#options.uri ?? `http://${inUrl(host)}:{port}`;
     this.#url = url.replaceAll('{port}', String(port));
     this.#stopSweep = every(this.#options.env.timers, MAKE_ROOM_MS, () => this.#memory.makeRoom());
@@ -144,37 +150,38 @@ export class Worker extends Service {
   }
 
   protected override async onStop(): Promise<void> {
-    this.#abort.abort();
     this.#stopSweep?.();
     await this.#executions.drain({ graceMs: 0, collectMs: 0 });
-    await this.#http.close();
+    await this.#http.stop();
     await this.#options.engine.stop();
     this.#over.resolve();
   }
 
   async #load(): Promise<void> {
     const { engine, logger, env } = this.#options;
+    let info: EngineInfo;
     try {
-      this.#info = await engine.load(this.#abort.signal);
+      info = await engine.load(this.stopSignal);
     } catch (error) {
       this.#loaded.reject(error);
       this.#fail(error);
       return;
     }
+    this.#model = { is: 'loaded', info };
     void engine.gone?.then((error) => this.#fail(error));
-    this.#executions.open(this.#info);
+    this.#executions.open(info);
     logger.info('the model is loaded', {
       duration_ms: Math.round(env.clock.monotonic() - this.#begun),
-      bytes: this.#info.vramBytes,
-      count: this.#info.slots,
+      bytes: info.vramBytes,
+      count: info.slots,
     });
-    this.#loaded.resolve(this.#info);
-    await this.#tell(this.#info);
+    this.#loaded.resolve(info);
+    await this.#tell(info);
   }
 
   /** What has ended may still be collected before the process goes. */
   #fail(error: unknown): void {
-    this.#failed = true;
+    this.#model = { ...this.#model, is: 'failed' };
     const { collectMs = COLLECT_MS } = this.#options;
     void this.#executions.drain({ graceMs: 0, collectMs }).then(() => this.#failure.resolve(error));
   }
@@ -193,7 +200,7 @@ export class Worker extends Service {
       features: [...features],
     };
     try {
-      await sayReady({ env, logger, url: poolManager, token, body, signal: this.#abort.signal });
+      await sayReady({ env, logger, url: poolManager, token, body, signal: this.stopSignal });
       logger.info('the pool manager knows that this worker is ready');
     } catch {
       logger.error('the pool manager cannot be reached; the worker stops');
@@ -231,23 +238,24 @@ export class Worker extends Service {
 
   #health(): WorkerHealth {
     const { env, id, modelRef } = this.#options;
+    const info = this.#model.is === 'loading' ? undefined : this.#model.info;
     return {
       status: this.#status(),
       worker_id: id,
       model: modelRef,
-      vram_bytes: this.#info?.vramBytes ?? 0,
+      vram_bytes: info?.vramBytes ?? 0,
       uptime_seconds: Math.round(env.clock.monotonic() - this.#begun) / 1000,
-      slots: this.#info?.slots ?? 0,
+      slots: info?.slots ?? 0,
       active: this.#memory.running,
-      context_length: this.#info?.contextLength ?? 0,
+      context_length: info?.contextLength ?? 0,
       registry: this.registry,
     };
   }
 
   #status(): WorkerHealth['status'] {
-    if (this.#failed) return 'failed';
+    if (this.#model.is === 'failed') return 'failed';
     if (this.#executions.draining) return 'draining';
-    if (!this.#info) return 'starting';
+    if (this.#model.is === 'loading') return 'starting';
     return this.#memory.running > 0 ? 'busy' : 'ready';
   }
 }

@@ -23,17 +23,22 @@ import {
   type OfferReply,
 } from '../../../core/ports/backend.ts';
 import type { Env } from '../../../kit/env/env.ts';
+import { plainEnvironment } from '../../../kit/process/environment.ts';
+import { signal as sendSignal } from '../../../kit/process/identity.ts';
+import { markVariable } from '../../../kit/process/marked.ts';
+import { readRecord, writeRecord } from '../../../kit/record-file.ts';
+import { Service } from '../../../kit/service.ts';
 import { type ErrorInfo, errorInfo } from '../../../model/errors.ts';
 import type { Commander } from '../../../model/worker-wire.ts';
-import { bury, type Look, lookAt, settle } from './executions.ts';
-import { signal as sendSignal } from './identity.ts';
+import { forbidStart, type Look, lookAt, settle } from './executions.ts';
 import { Keeper } from './keeper.ts';
-import { Launcher, plainEnvironment } from './launcher.ts';
+import { Launcher } from './launcher.ts';
 import {
   type ExitRecord,
+  isExitRecord,
+  isOwnerRecord,
   type Layout,
   layoutOf,
-  MARK_VARIABLE,
   markOf,
   type OwnerRecord,
   pathsOf,
@@ -43,7 +48,7 @@ import {
 import { type CommandBackendOptions, type CommandType, checkOptions } from './options.ts';
 import { outcomeOf } from './outcome.ts';
 import { type Milestone, readEvents } from './reader.ts';
-import { Registry, readRecord, writeRecord } from './registry.ts';
+import { Registry } from './registry.ts';
 
 const KEEP_ACKED_MS = 10 * 60_000;
 /** Only other hands in the folder make one look not enough. */
@@ -54,7 +59,7 @@ const STUCK_MS = 10_000;
 /** Executions whose milestones are remembered. */
 const MAX_MILESTONED = 1000;
 
-export class CommandBackend implements Backend {
+export class CommandBackend extends Service implements Backend {
   readonly #env: Env;
   readonly #options: CommandBackendOptions;
   readonly #layout: Layout;
@@ -67,17 +72,16 @@ export class CommandBackend implements Backend {
   readonly #settling = new Map<string, Promise<boolean>>();
   readonly #kills = new Map<string, { readonly at: number; readonly recorded: Promise<void> }>();
   readonly #milestones = new Map<string, Milestone[]>();
-  readonly #stop = new AbortController();
   #opened: Promise<void> | undefined;
-  #started: Promise<void> | undefined;
 
   constructor(env: Env, options: CommandBackendOptions) {
+    super();
     checkOptions(options);
     this.#env = env;
     this.#options = options;
     this.#layout = layoutOf(resolve(options.folder));
     this.#registry = new Registry(env, this.#layout);
-    this.#launcher = new Launcher(env, this.#layout.folder);
+    this.#launcher = new Launcher(env, this.#layout.folder, this.stopSignal);
     this.#keeper = new Keeper({
       env,
       layout: this.#layout,
@@ -105,12 +109,7 @@ export class CommandBackend implements Backend {
     };
   }
 
-  start(): Promise<void> {
-    this.#started ??= this.#start();
-    return this.#started;
-  }
-
-  async #start(): Promise<void> {
+  protected async onStart(): Promise<void> {
     await this.#open();
     // Started before the folder is gone through: both take a while.
     this.#launcher.prepare();
@@ -118,10 +117,8 @@ export class CommandBackend implements Backend {
   }
 
   /** Executions go on without us. */
-  async stop(): Promise<void> {
-    this.#stop.abort();
-    this.#keeper.stop();
-    this.#launcher.stop();
+  protected async onStop(): Promise<void> {
+    await this.#keeper.stop();
   }
 
   async offer(offer: Offer): Promise<OfferReply> {
@@ -156,11 +153,11 @@ export class CommandBackend implements Backend {
   ): Promise<FollowEnd> {
     await this.#open();
     const paths = this.#paths(token);
-    const owner = await readRecord<OwnerRecord>(this.#env.disk, paths.owner);
+    const owner = await readRecord(this.#env.disk, paths.owner, isOwnerRecord);
     if (!owner) return { is: 'lost' };
     const ended = (closer: boolean): Promise<ExitRecord | undefined> => this.#exitOf(token, paths, closer);
     const parts = { env: this.#env, paths, owner, milestones: this.#milestonesOf(paths.name), ended };
-    const stop = signal ? AbortSignal.any([signal, this.#stop.signal]) : this.#stop.signal;
+    const stop = signal ? AbortSignal.any([signal, this.stopSignal]) : this.stopSignal;
     const exit = await readEvents(parts, from, on, stop);
     if (!exit) return { is: 'lost' };
     return { is: 'ended', outcome: await this.#outcome(token, paths, exit) };
@@ -176,8 +173,8 @@ export class CommandBackend implements Backend {
       switch (look.is) {
         case 'absent':
           // Somebody may take it in this moment; then it is there at the next look.
-          if (await bury(this.#env, this.#layout, paths))
-            this.#keeper.buried(paths.name, this.#env.clock.now());
+          if (await forbidStart(this.#env, this.#layout, paths))
+            this.#keeper.startForbidden(paths.name, this.#env.clock.now());
           continue;
         case 'tombstone':
           return { is: 'tombstoned', registry, rememberedSince };
@@ -202,7 +199,7 @@ export class CommandBackend implements Backend {
     const look = await lookAt(this.#env.disk, paths);
     if (look.is !== 'ended') return;
     const at = this.#env.clock.now();
-    await writeRecord(this.#env, paths.acked, { at });
+    await writeRecord(this.#env, paths.acked, { at }, 'visible');
     this.#keeper.acknowledged(paths.name, at);
   }
 
@@ -272,7 +269,7 @@ export class CommandBackend implements Backend {
         ...plainEnvironment(),
         ...(ask.spec.model === undefined ? {} : { JOB_MODEL: ask.spec.model }),
         ...type.env,
-        [MARK_VARIABLE]: markOf(this.#registry.id, name),
+        ...markVariable(markOf(this.#registry.id, name)),
       },
       payload: payloadText,
       split: type.split ?? 'line',
@@ -306,7 +303,7 @@ export class CommandBackend implements Backend {
   }
 
   async #exitOf(token: string, paths: TokenPaths, closer: boolean): Promise<ExitRecord | undefined> {
-    if (!closer) return readRecord<ExitRecord>(this.#env.disk, paths.exit);
+    if (!closer) return readRecord(this.#env.disk, paths.exit, isExitRecord);
     const look = await lookAt(this.#env.disk, paths);
     if (look.is === 'orphaned') await this.#settle(paths, look.owner);
     else if (look.is === 'absent') throw new Error(`the folder of ${token} is gone`);
@@ -329,7 +326,8 @@ export class CommandBackend implements Backend {
     let order = this.#kills.get(name);
     if (!order) {
       // Without it the end is told less well, and a full disk must not keep anything running.
-      const recorded = writeRecord(this.#env, kill, { at: this.#env.clock.now() }).catch(() => undefined);
+      const at = this.#env.clock.now();
+      const recorded = writeRecord(this.#env, kill, { at }, 'visible').catch(() => undefined);
       order = { at: now, recorded };
       this.#kills.set(name, order);
     }

@@ -4,17 +4,20 @@
  */
 import { dirname, join } from 'node:path';
 import { type Disk, diskErrorCode, type Env } from '../../../kit/env/env.ts';
-import { isAlive, isPresent, isThisBoot, type ProcessIdentity, processesWith, signal } from './identity.ts';
+import { pause } from '../../../kit/pause.ts';
+import { isAlive, isPresent, isProcessIdentity, isThisBoot } from '../../../kit/process/identity.ts';
+import { type Mark, signalMarked } from '../../../kit/process/marked.ts';
+import { readRecord, writeRecord } from '../../../kit/record-file.ts';
 import {
-  type Dated,
   type ExitRecord,
   filesIn,
+  isDated,
+  isExitRecord,
+  isOwnerRecord,
   type Layout,
-  MARK_VARIABLE,
   type OwnerRecord,
   type TokenPaths,
 } from './layout.ts';
-import { readRecord, writeRecord } from './registry.ts';
 import { removeFolder } from './remove.ts';
 
 export type Look =
@@ -29,25 +32,25 @@ const isTaken = (error: unknown): boolean =>
   ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(diskErrorCode(error) ?? '');
 
 export async function lookAt(disk: Disk, paths: TokenPaths): Promise<Look> {
-  const owner = await readRecord<OwnerRecord>(disk, paths.owner);
+  const owner = await readRecord(disk, paths.owner, isOwnerRecord);
   // Asked before its end is looked for: whoever is dead by now has written all it ever will.
   const alive = owner !== undefined && isAlive(owner);
-  const exit = await readRecord<ExitRecord>(disk, paths.exit);
+  const exit = await readRecord(disk, paths.exit, isExitRecord);
   if (exit) return { is: 'ended', exit, owner };
   if (alive) return { is: 'running', owner };
   if (owner) return { is: 'orphaned', owner };
-  const tombstone = await readRecord<Dated>(disk, paths.tombstone);
+  const tombstone = await readRecord(disk, paths.tombstone, isDated);
   if (tombstone) return { is: 'tombstone', at: tombstone.at };
   return (await disk.stat(paths.folder)) ? { is: 'orphaned', owner: undefined } : { is: 'absent' };
 }
 
 /** Takes the token's place for good, as L1 of the layout demands; false when it is taken. */
-export async function bury(env: Env, layout: Layout, paths: TokenPaths): Promise<boolean> {
+export async function forbidStart(env: Env, layout: Layout, paths: TokenPaths): Promise<boolean> {
   const { clock, disk, random } = env;
   const staging = join(layout.staging, `b-${random.hex(8)}`);
   const files = filesIn(staging);
   await disk.makeFolder(staging);
-  await writeRecord(env, files.tombstone, { at: clock.now() }, staging);
+  await writeRecord(env, files.tombstone, { at: clock.now() });
   try {
     await disk.rename(staging, paths.folder);
   } catch (error) {
@@ -69,7 +72,7 @@ const SETTLE_PAUSE_MS = 50;
 export async function settle(
   env: Env,
   paths: TokenPaths,
-  mark: string,
+  mark: Mark,
   owner: OwnerRecord | undefined,
 ): Promise<boolean> {
   // Nothing outlives a boot.
@@ -79,24 +82,18 @@ export async function settle(
     // Twice, with a pause: a process that was just being started has its mark by then.
     if (quiet === 2) {
       const ordered = (await env.disk.stat(paths.kill)) !== undefined;
-      await writeRecord(env, paths.exit, lostRecord(env.clock.now(), ordered), paths.folder);
+      await writeRecord(env, paths.exit, lostRecord(env.clock.now(), ordered));
       return true;
     }
-    await new Promise<void>((resolve) => {
-      env.timers.after(SETTLE_PAUSE_MS, resolve);
-    });
+    await pause(env.timers, SETTLE_PAUSE_MS);
   }
   return false;
 }
 
 /** Whether there was anything to kill. */
-async function killLeftovers(disk: Disk, paths: TokenPaths, mark: string): Promise<boolean> {
-  const child = await readRecord<ProcessIdentity>(disk, paths.child);
-  const leads = child !== undefined && isAlive(child);
-  if (leads) signal(-child.pid, 'SIGKILL');
-  const marked = processesWith(MARK_VARIABLE, mark);
-  for (const pid of marked) signal(pid, 'SIGKILL');
-  return leads || marked.length > 0;
+async function killLeftovers(disk: Disk, paths: TokenPaths, mark: Mark): Promise<boolean> {
+  const child = await readRecord(disk, paths.child, isProcessIdentity);
+  return signalMarked(mark, child, 'SIGKILL');
 }
 
 const lostRecord = (now: number, ordered: boolean): ExitRecord => ({

@@ -4,10 +4,13 @@
  * acknowledged.
  */
 import { join } from 'node:path';
-import type { Cancel, Env } from '../../../kit/env/env.ts';
+import type { Env } from '../../../kit/env/env.ts';
+import { pause } from '../../../kit/pause.ts';
+import { readRecord } from '../../../kit/record-file.ts';
+import { Service } from '../../../kit/service.ts';
 import { isBeingMade, type Look, lookAt } from './executions.ts';
-import { type Dated, type Layout, pathsIn, type TokenPaths } from './layout.ts';
-import { type Registry, readRecord } from './registry.ts';
+import { isDated, type Layout, pathsIn, type TokenPaths } from './layout.ts';
+import type { Registry } from './registry.ts';
 import { removeFolder } from './remove.ts';
 
 const SWEEP_MS = 60_000;
@@ -32,31 +35,30 @@ export interface KeeperParts {
   readonly onRemoved: (name: string) => void;
 }
 
-export class Keeper {
+export class Keeper extends Service {
   readonly #parts: KeeperParts;
   /** Folder name → when it goes. */
   readonly #due = new Map<string, Due>();
   #sweeps = 0;
-  #timer: Cancel = () => undefined;
-  #stopped = false;
+  #sweeping: Promise<void> = Promise.resolve();
 
   constructor(parts: KeeperParts) {
+    super();
     this.#parts = parts;
   }
 
-  async start(): Promise<void> {
+  protected async onStart(): Promise<void> {
     await this.#clear();
     await this.#scan();
     await this.#removeDue();
-    this.#again();
+    this.#sweeping = this.#sweepAgainAndAgain();
   }
 
-  stop(): void {
-    this.#stopped = true;
-    this.#timer();
+  protected async onStop(): Promise<void> {
+    await this.#sweeping;
   }
 
-  buried(name: string, at: number): void {
+  startForbidden(name: string, at: number): void {
     this.#due.set(name, { at: at + KEEP_TOMBSTONE_MS, unheard: false });
   }
 
@@ -69,29 +71,29 @@ export class Keeper {
     await this.#removeDue();
   }
 
-  #again(): void {
-    if (this.#stopped) return;
-    this.#timer = this.#parts.env.timers.after(SWEEP_MS, () => {
+  async #sweepAgainAndAgain(): Promise<void> {
+    for (;;) {
+      await pause(this.#parts.env.timers, SWEEP_MS, this.stopSignal);
+      if (this.stopSignal.aborted) return;
       // A sweep that fails on a bad disk is no reason to have none later.
-      this.sweep()
-        .catch(() => undefined)
-        .finally(() => this.#again());
-    });
+      await this.sweep().catch(() => undefined);
+    }
   }
 
   async #scan(): Promise<void> {
     const { env, layout } = this.#parts;
     for (const name of await env.disk.list(layout.executions)) {
+      if (this.stopSignal.aborted) return;
       const paths = pathsIn(layout, name);
       const look = await lookAt(env.disk, paths);
-      if (look.is === 'tombstone') this.buried(name, look.at);
+      if (look.is === 'tombstone') this.startForbidden(name, look.at);
       else if (look.is === 'ended') await this.#noteEnded(paths, look.exit.ended_at);
       else if (look.is !== 'absent') await this.#parts.onOpen(paths, look);
     }
   }
 
   async #noteEnded(paths: TokenPaths, endedAt: number): Promise<void> {
-    const acked = await readRecord<Dated>(this.#parts.env.disk, paths.acked);
+    const acked = await readRecord(this.#parts.env.disk, paths.acked, isDated);
     if (acked) this.acknowledged(paths.name, acked.at);
     else this.#due.set(paths.name, { at: endedAt + KEEP_UNACKED_MS, unheard: true });
   }
@@ -99,6 +101,7 @@ export class Keeper {
   async #removeDue(): Promise<void> {
     const now = this.#parts.env.clock.now();
     for (const [name, due] of this.#due) {
+      if (this.stopSignal.aborted) return;
       if (due.at > now) continue;
       // From now on silence about a token of that time means nothing. Half the time it was kept is more than
       // clocks differ, and less than any open attempt of ours is old.
@@ -111,10 +114,10 @@ export class Keeper {
   /** Moved out of the way first, so that half a folder is never seen. */
   async #remove(name: string): Promise<void> {
     const { env, layout, onRemoved } = this.#parts;
-    const grave = join(layout.trash, env.random.hex(8));
+    const trashed = join(layout.trash, env.random.hex(8));
     if (await env.disk.stat(join(layout.executions, name))) {
-      await env.disk.rename(join(layout.executions, name), grave);
-      await removeFolder(grave);
+      await env.disk.rename(join(layout.executions, name), trashed);
+      await removeFolder(trashed);
     }
     this.#due.delete(name);
     onRemoved(name);

@@ -14,7 +14,7 @@ import {
 } from '../../../../test/fakes/command-kit.ts';
 import type { Disk, Env } from '../../../kit/env/env.ts';
 import { realEnv } from '../../../kit/env/real.ts';
-import { isAlive, type ProcessIdentity } from './identity.ts';
+import { isAlive, type ProcessIdentity } from '../../../kit/process/identity.ts';
 import type { OwnerRecord } from './layout.ts';
 
 describe('a kill', () => {

@@ -5,38 +5,34 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Env } from '../../../kit/env/env.ts';
+import { plainEnvironment } from '../../../kit/process/environment.ts';
+import { within } from '../../../kit/within.ts';
 import type { Spec, SupervisorReply } from './layout.ts';
 
 /** Longer than a process takes to start on a machine that is far too busy. */
 const REPLY_MS = 30_000;
 const MAX_REPLY_CHARS = 10_000;
 
-/** The supervisor is given no variable but those that a command gets as well. */
-const PASSED_ON = ['PATH', 'HOME', 'LANG', 'TMPDIR'];
-
-export function plainEnvironment(): Record<string, string> {
-  const plain: Record<string, string> = {};
-  for (const name of PASSED_ON) {
-    const value = process.env[name];
-    if (value !== undefined) plain[name] = value;
-  }
-  return plain;
-}
-
 export class Launcher {
   readonly #env: Env;
   readonly #folder: string;
+  readonly #stopSignal: AbortSignal;
   #spare: ChildProcess | undefined;
-  #stopped = false;
 
-  constructor(env: Env, folder: string) {
+  /** Once the signal is aborted none is kept waiting. */
+  constructor(env: Env, folder: string, stopSignal: AbortSignal) {
     this.#env = env;
     this.#folder = folder;
+    this.#stopSignal = stopSignal;
+    stopSignal.addEventListener('abort', () => {
+      this.#spare?.stdin?.end();
+      this.#spare = undefined;
+    });
   }
 
   /** Keeps one supervisor waiting. */
   prepare(): void {
-    if (this.#stopped || this.#spare) return;
+    if (this.#stopSignal.aborted || this.#spare) return;
     let spare: ChildProcess;
     try {
       spare = this.#spawn();
@@ -64,17 +60,12 @@ export class Launcher {
     return reply ?? { is: 'failed', message: 'the supervisor ended without an answer' };
   }
 
-  stop(): void {
-    this.#stopped = true;
-    this.#spare?.stdin?.end();
-    this.#spare = undefined;
-  }
-
   #spawn(): ChildProcess {
     // The published build has .js files beside each other just as the source has .ts files.
     const script = import.meta.url.endsWith('.ts') ? './supervisor-main.ts' : './supervisor-main.js';
     const child = spawn(process.execPath, [fileURLToPath(new URL(script, import.meta.url))], {
       cwd: this.#folder,
+      // No variable but those that a command gets as well.
       env: plainEnvironment(),
       detached: true,
       stdio: ['pipe', 'pipe', 'ignore'],
@@ -86,30 +77,35 @@ export class Launcher {
   }
 
   /** What it says, or undefined when it ends without a word. */
-  #hand(child: ChildProcess, spec: Spec): Promise<SupervisorReply | undefined> {
+  async #hand(child: ChildProcess, spec: Spec): Promise<SupervisorReply | undefined> {
     hold(child, true);
-    return new Promise<SupervisorReply | undefined>((resolve, reject) => {
-      let text = '';
-      const cancel = this.#env.timers.after(REPLY_MS, () => reject(new Error('no answer in time')));
-      const settle = (reply: SupervisorReply | undefined): void => {
-        cancel();
-        resolve(reply);
-      };
-      child.stdout?.setEncoding('utf8').on('data', (more: string) => {
-        text += more;
-        const end = text.indexOf('\n');
-        if (end >= 0) settle(parsed(text.slice(0, end)));
-        else if (text.length > MAX_REPLY_CHARS) settle(undefined);
-      });
-      child.on('error', () => settle(undefined));
-      // Not at `exit`: what it said may still be on its way.
-      child.on('close', () => settle(undefined));
+    try {
+      const reply = replyOf(child);
       child.stdin?.end(JSON.stringify(spec));
-    }).finally(() => {
+      const heard = await within(this.#env.timers, REPLY_MS, reply, 'late');
+      if (heard === 'late') throw new Error('no answer in time');
+      return heard;
+    } finally {
       child.stdout?.destroy();
       hold(child, false);
-    });
+    }
   }
+}
+
+/** The first line that it says, or undefined when it ends without one. */
+function replyOf(child: ChildProcess): Promise<SupervisorReply | undefined> {
+  return new Promise((resolve) => {
+    let text = '';
+    child.stdout?.setEncoding('utf8').on('data', (more: string) => {
+      text += more;
+      const end = text.indexOf('\n');
+      if (end >= 0) resolve(parsed(text.slice(0, end)));
+      else if (text.length > MAX_REPLY_CHARS) resolve(undefined);
+    });
+    child.on('error', () => resolve(undefined));
+    // Not at `exit`: what it said may still be on its way.
+    child.on('close', () => resolve(undefined));
+  });
 }
 
 /** Whether this process stays for a child's sake. */

@@ -9,7 +9,8 @@
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import type { ProcessIdentity } from './identity.ts';
+import { isProcessIdentity, type ProcessIdentity } from '../../../kit/process/identity.ts';
+import type { Mark } from '../../../kit/process/marked.ts';
 
 /** Where a command's output is cut into events. */
 export type Split = 'line' | 'space';
@@ -70,6 +71,17 @@ export interface ExitRecord {
 export interface Dated {
   readonly at: number;
 }
+
+export const isOwnerRecord = (value: unknown): value is OwnerRecord =>
+  isProcessIdentity(value) && typeof (value as Partial<OwnerRecord>).token === 'string';
+
+export function isExitRecord(value: unknown): value is ExitRecord {
+  const { why, ended_at } = (value ?? {}) as Partial<ExitRecord>;
+  return typeof why === 'string' && typeof ended_at === 'number';
+}
+
+export const isDated = (value: unknown): value is Dated =>
+  typeof (value as Partial<Dated> | null)?.at === 'number';
 
 export interface TokenPaths {
   readonly name: string;
@@ -143,6 +155,9 @@ export function escaped(text: string): string {
 }
 
 /** The variable by which every process of an execution can be found again, whoever its parent is by then. */
-export const MARK_VARIABLE = 'JOB_EXECUTION';
+const MARK_VARIABLE = 'JOB_EXECUTION';
 
-export const markOf = (registry: string, name: string): string => `${registry}/${name}`;
+export const markOf = (registry: string, name: string): Mark => ({
+  variable: MARK_VARIABLE,
+  value: `${registry}/${name}`,
+});

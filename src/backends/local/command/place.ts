@@ -1,7 +1,7 @@
 /** Takes a token's folder for this supervisor, or finds it taken; and writes files that are whole or not there. */
 import fs from 'node:fs';
 import { join } from 'node:path';
-import { identityOf } from './identity.ts';
+import { identityOf } from '../../../kit/process/identity.ts';
 import { filesIn, layoutOf, type OwnerRecord, pathsOf, type Spec, type TokenPaths } from './layout.ts';
 
 /** What a rename onto a folder that is taken fails with. */

@@ -5,9 +5,9 @@
  */
 import type { ExecutionEvent } from '../../../core/ports/backend.ts';
 import type { DiskFile, Env } from '../../../kit/env/env.ts';
+import { FolderWatch } from '../../../kit/folder-watch.ts';
 import type { ExitRecord, OwnerRecord, TokenPaths } from './layout.ts';
 import { Splitter } from './splitter.ts';
-import { Wake } from './wake.ts';
 
 const CHUNK_BYTES = 64 * 1024;
 
@@ -41,7 +41,7 @@ export async function readEvents(
   const { env, paths, owner } = parts;
   const file = await env.disk.open(paths.stdout, 'read');
   // Watched before the first look, so that nothing falls between the two.
-  const wake = new Wake(env, paths.folder);
+  const watch = new FolderWatch(env.timers, paths.folder);
   try {
     const cursor = new Cursor(parts, file, from);
     if (from < 1 && !signal.aborted) on({ n: 1, type: 'started', data: startedOf(owner) });
@@ -51,11 +51,11 @@ export async function readEvents(
       const exit = await parts.ended(why === 'later');
       await cursor.read(on, signal, exit !== undefined);
       if (exit) return signal.aborted ? undefined : exit;
-      why = await wake.wait(signal);
+      why = await watch.wait(signal);
     }
     return undefined;
   } finally {
-    wake.close();
+    watch.close();
     await file.close();
   }
 }

@@ -1,7 +1,8 @@
 /** What a command backend remembers of itself: its identity, since when it remembers, and who commands it. */
 
 import { join } from 'node:path';
-import { type Disk, diskErrorCode, type Env } from '../../../kit/env/env.ts';
+import type { Env } from '../../../kit/env/env.ts';
+import { readRecord, writeRecord } from '../../../kit/record-file.ts';
 import type { Commander } from '../../../model/worker-wire.ts';
 import { escaped, type Layout } from './layout.ts';
 
@@ -10,49 +11,10 @@ interface RegistryRecord {
   readonly since: number;
 }
 
-const MAX_RECORD_BYTES = 1024 * 1024;
-
-/** What a JSON file holds; undefined where there is none, or none that can be read. */
-export async function readRecord<T extends object>(disk: Disk, path: string): Promise<T | undefined> {
-  let bytes: Buffer;
-  try {
-    const file = await disk.open(path, 'read');
-    try {
-      bytes = await file.read(0, Math.min(await file.size(), MAX_RECORD_BYTES));
-    } finally {
-      await file.close();
-    }
-  } catch (error) {
-    if (['ENOENT', 'ENOTDIR'].includes(diskErrorCode(error) ?? '')) return undefined;
-    throw error;
-  }
-  try {
-    const value: unknown = JSON.parse(bytes.toString());
-    return typeof value === 'object' && value !== null ? (value as T) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** The file appears whole and is on stable storage, and so is its name when `folder` is given. */
-export async function writeRecord(
-  { disk, random }: Pick<Env, 'disk' | 'random'>,
-  path: string,
-  value: object,
-  folder?: string,
-): Promise<void> {
-  // Two who write at once both write the whole; the later one stays.
-  const temporary = `${path}.${random.hex(4)}.tmp`;
-  const file = await disk.open(temporary, 'create');
-  try {
-    await file.write(0, Buffer.from(`${JSON.stringify(value)}\n`));
-    await file.datasync();
-  } finally {
-    await file.close();
-  }
-  await disk.rename(temporary, path);
-  if (folder !== undefined) await disk.syncFolder(folder);
-}
+const isRegistryRecord = (value: unknown): value is RegistryRecord => {
+  const { id, since } = (value ?? {}) as Partial<RegistryRecord>;
+  return typeof id === 'string' && typeof since === 'number';
+};
 
 export class Registry {
   readonly #env: Env;
@@ -81,8 +43,8 @@ export class Registry {
   }
 
   async #load(): Promise<boolean> {
-    const known = await readRecord<RegistryRecord>(this.#env.disk, this.#layout.registry);
-    if (typeof known?.id !== 'string' || typeof known.since !== 'number') return false;
+    const known = await readRecord(this.#env.disk, this.#layout.registry, isRegistryRecord);
+    if (!known) return false;
     this.#record = known;
     return true;
   }
@@ -112,7 +74,7 @@ export class Registry {
   }
 
   async #put(record: RegistryRecord): Promise<void> {
-    await writeRecord(this.#env, this.#layout.registry, record, this.#layout.folder);
+    await writeRecord(this.#env, this.#layout.registry, record);
     this.#record = record;
   }
 }

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, type TestContext, test } from 'node:test';
 import { CommandKit, hear, kill, offerOf, sh, until, WHO } from '../../../../test/fakes/command-kit.ts';
+import { identityOf, isAlive, type ProcessIdentity } from '../../../kit/process/identity.ts';
 import type { CommandBackend } from './command.ts';
-import { identityOf, isAlive, type ProcessIdentity } from './identity.ts';
 import type { OwnerRecord } from './layout.ts';
 import type { CommandType } from './options.ts';
 

@@ -5,10 +5,10 @@
  * S1  Nothing of the command's process group outlives `exit.json`.
  * S2  The first reason to stop it counts; a command that has ended by itself is not stopped.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import { basename } from 'node:path';
-import { identityOf, signal } from './identity.ts';
+import { identityOf, signal } from '../../../kit/process/identity.ts';
 import type { ExitRecord, ExitWhy, Spec, TokenPaths } from './layout.ts';
 import { inputOf, syncFolder, writeAll, writeWhole } from './place.ts';
 
@@ -22,24 +22,41 @@ const STDERR_TAIL_BYTES = 8 * 1024;
 /** A full disk: an end that cannot be written is tried again for an hour. */
 const WRITE_AGAIN_MS = 1000;
 const WRITE_TRIES = 3600;
-/** Between looks at whether its folder is still there. */
-const LOOK_MS = 5000;
+/** Between two looks at whether its folder is still there. */
+const FOLDER_POLL_MS = 5000;
 /** Node turns a longer delay into 1 ms. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 type StopWhy = 'ordered' | 'timeout' | 'output' | 'disk';
 
+interface Stop {
+  readonly why: StopWhy;
+  readonly message: string | undefined;
+}
+
 type Ending = Pick<ExitRecord, 'code' | 'signal' | 'message' | 'errno'>;
+
+type Phase =
+  | { readonly is: 'new' }
+  | { readonly is: 'running'; readonly pid: number }
+  /** Told to stop; without a pid that was before its command was started. */
+  | { readonly is: 'stopping'; readonly pid: number | undefined; readonly stop: Stop }
+  /** The command itself is gone; its output may still be held open by what it has started. */
+  | {
+      readonly is: 'ended';
+      readonly pid: number;
+      readonly ending: Ending;
+      /** Where it was stopped. */
+      readonly stop: Stop | undefined;
+    }
+  /** Its end is being written down. */
+  | { readonly is: 'finished' };
 
 export class Supervisor {
   readonly #spec: Spec;
   readonly #paths: TokenPaths;
   readonly #output: number;
-  #child: ChildProcess | undefined;
-  #stopWhy: StopWhy | undefined;
-  #stopMessage: string | undefined;
-  #ending: Ending | undefined;
-  #finished = false;
+  #phase: Phase = { is: 'new' };
   #outputBytes = 0;
   #stderr: Buffer = Buffer.alloc(0);
 
@@ -50,22 +67,23 @@ export class Supervisor {
   }
 
   run(): void {
-    if (this.#stopWhy) return this.#finish({ code: null, signal: null });
+    if (this.#phase.is === 'stopping') return this.#finish({ code: null, signal: null });
     try {
       this.#start();
     } catch (error) {
       // What has no process by now gets none: a part of the arguments is not allowed, or there is no space.
-      if (this.#child?.pid === undefined) this.#failStart(error as NodeJS.ErrnoException);
+      if (this.#phase.is === 'new') this.#failStart(error as NodeJS.ErrnoException);
       else this.stop('disk', (error as Error).message);
     }
   }
 
   /** SIGTERM to everything it started, SIGKILL to what is left after the grace. */
   stop(why: StopWhy, message?: string): void {
-    if (this.#stopWhy || this.#ending) return;
-    this.#stopWhy = why;
-    this.#stopMessage = message;
-    if (this.#child?.pid === undefined) return;
+    const phase = this.#phase;
+    if (phase.is !== 'new' && phase.is !== 'running') return;
+    const pid = phase.is === 'running' ? phase.pid : undefined;
+    this.#phase = { is: 'stopping', pid, stop: { why, message } };
+    if (pid === undefined) return;
     this.#signalGroup('SIGTERM');
     setTimeout(() => this.#signalGroup('SIGKILL'), GRACE_MS);
   }
@@ -81,19 +99,20 @@ export class Supervisor {
       shell: false,
       stdio: [input, 'pipe', 'pipe'],
     });
-    this.#child = child;
+    const { pid } = child;
+    if (pid !== undefined) this.#phase = { is: 'running', pid };
     fs.closeSync(input);
     child.on('error', (error) => {
-      if (child.pid === undefined) this.#failStart(error);
+      if (pid === undefined) this.#failStart(error);
     });
     child.stdout?.on('data', (bytes: Buffer) => this.#write(bytes));
     child.stderr?.on('data', (bytes: Buffer) => this.#keepStderr(bytes));
-    child.on('exit', (code, name) => this.#ended({ code, signal: name }));
-    child.on('close', () => this.#ending && this.#finish(this.#ending));
-    if (child.pid === undefined) return;
-    setInterval(() => this.#lookForFolder(), LOOK_MS);
+    if (pid === undefined) return;
+    child.on('exit', (code, name) => this.#ended(pid, { code, signal: name }));
+    child.on('close', () => this.#phase.is === 'ended' && this.#finish(this.#phase.ending));
+    setInterval(() => this.#lookForFolder(), FOLDER_POLL_MS);
     if (timeoutMs !== undefined) this.#stopAfter(timeoutMs + BACKSTOP_MS);
-    writeWhole(this.#paths.child, identityOf(child.pid), 'visible');
+    writeWhole(this.#paths.child, identityOf(pid), 'visible');
   }
 
   #stopAfter(ms: number): void {
@@ -122,7 +141,8 @@ export class Supervisor {
 
   #write(bytes: Buffer): void {
     // Nothing after a gap: what is kept is the beginning of what was said.
-    if (this.#stopWhy === 'output' || this.#stopWhy === 'disk') return;
+    const stopped = this.#stopped()?.why;
+    if (stopped === 'output' || stopped === 'disk' || this.#phase.is === 'finished') return;
     const room = this.#spec.maxOutputBytes - this.#outputBytes;
     try {
       writeAll(this.#output, bytes.subarray(0, room));
@@ -139,9 +159,10 @@ export class Supervisor {
   }
 
   /** The command is gone; what it left behind holds its output open for a moment and no longer. */
-  #ended(ending: Ending): void {
-    this.#ending = ending;
-    const waitMs = this.#stopWhy ? GRACE_MS : DRAIN_MS;
+  #ended(pid: number, ending: Ending): void {
+    const stop = this.#stopped();
+    this.#phase = { is: 'ended', pid, ending, stop };
+    const waitMs = stop ? GRACE_MS : DRAIN_MS;
     setTimeout(() => {
       this.#signalGroup('SIGKILL');
       setTimeout(() => this.#finish(ending), DRAIN_MS);
@@ -149,10 +170,10 @@ export class Supervisor {
   }
 
   #finish(ending: Ending, why: ExitWhy = this.#why()): void {
-    if (this.#finished) return;
-    this.#finished = true;
+    if (this.#phase.is === 'finished') return;
     this.#signalGroup('SIGKILL');
-    const message = ending.message ?? this.#stopMessage;
+    const message = ending.message ?? this.#stopped()?.message;
+    this.#phase = { is: 'finished' };
     const record: ExitRecord = {
       ...ending,
       why,
@@ -177,13 +198,18 @@ export class Supervisor {
     process.exit(0);
   }
 
+  #stopped(): Stop | undefined {
+    return 'stop' in this.#phase ? this.#phase.stop : undefined;
+  }
+
   #why(): ExitWhy {
-    if (this.#stopWhy === 'ordered') return fs.existsSync(this.#paths.kill) ? 'killed' : 'terminated';
-    return this.#stopWhy ?? 'exit';
+    const why = this.#stopped()?.why ?? 'exit';
+    if (why === 'ordered') return fs.existsSync(this.#paths.kill) ? 'killed' : 'terminated';
+    return why;
   }
 
   #signalGroup(name: NodeJS.Signals): void {
-    const pid = this.#child?.pid;
+    const pid = 'pid' in this.#phase ? this.#phase.pid : undefined;
     if (pid !== undefined) signal(-pid, name);
   }
 }

@@ -11,6 +11,11 @@ export interface ProcessIdentity {
   readonly boot: string;
 }
 
+export function isProcessIdentity(value: unknown): value is ProcessIdentity {
+  const { pid, start, boot } = (value ?? {}) as Partial<ProcessIdentity>;
+  return Number.isSafeInteger(pid) && typeof start === 'string' && typeof boot === 'string';
+}
+
 /** Where start and boot are not known. */
 const UNKNOWN = '';
 
@@ -44,8 +49,11 @@ export function processesWith(variable: string, value: string): number[] {
     .map(Number);
 }
 
-/** Sends a signal to a process, or to a group when the number is negative; false when there is none. */
-export function signal(pid: number, name: NodeJS.Signals): boolean {
+/** Whether a process leads its group, which has its number then. */
+export const leadsGroup = (pid: number): boolean => statOf(pid)?.group === pid;
+
+/** Sends a signal to a process, or to a group when the number is negative; false when there is none. 0 only asks. */
+export function signal(pid: number, name: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, name);
   } catch {
@@ -53,12 +61,12 @@ export function signal(pid: number, name: NodeJS.Signals): boolean {
   }
 }
 
-function statOf(pid: number): { state: string; start: string } | undefined {
+function statOf(pid: number): { state: string; group: number; start: string } | undefined {
   const text = read(`/proc/${pid}/stat`)?.toString('latin1');
   if (text === undefined) return undefined;
   // The name of the program stands in brackets and may hold spaces and brackets itself.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  return { state: fields[0] ?? 'X', start: fields[19] ?? UNKNOWN };
+  return { state: fields[0] ?? 'X', group: Number(fields[2]), start: fields[19] ?? UNKNOWN };
 }
 
 const bootId = (): string => read('/proc/sys/kernel/random/boot_id')?.toString('latin1').trim() ?? UNKNOWN;

@@ -3,6 +3,7 @@
 import { checker } from '../../kit/check.ts';
 import type { Cancel } from '../../kit/env/env.ts';
 import { every } from '../../kit/every.ts';
+import { Service } from '../../kit/service.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { type Commander, WorkerHealth } from '../../model/worker-wire.ts';
 import { commanderHeaders } from '../../wire/epochs.ts';
@@ -19,18 +20,18 @@ export interface WorkerNews {
   onLost(why: string): void;
 }
 
-export class WorkerLine {
+export class WorkerConnection extends Service {
   readonly #parts: WorkerParts;
   readonly #target: Target;
   readonly #secret: string;
   readonly #id: string;
   readonly #news: WorkerNews;
   #misses = 0;
-  #asking = false;
-  #stop: Cancel = () => undefined;
-  #closed = false;
+  #isAsking = false;
+  #stopPolling: Cancel | undefined;
 
   constructor(parts: WorkerParts, uri: string, secret: string, id: string, news: WorkerNews) {
+    super();
     this.#parts = parts;
     this.#target = parts.outbound.to(uri);
     this.#secret = secret;
@@ -39,20 +40,18 @@ export class WorkerLine {
   }
 
   /** Settles when it was asked for the first time. */
-  async start(): Promise<void> {
-    if (this.#closed) return;
+  protected async onStart(): Promise<void> {
     const { env, times } = this.#parts;
-    this.#stop = every(env.timers, times.healthIntervalMs, () => void this.#ask());
+    this.#stopPolling = every(env.timers, times.healthIntervalMs, () => void this.#ask());
     await this.#ask();
   }
 
-  close(): void {
-    this.#closed = true;
-    this.#stop();
+  protected async onStop(): Promise<void> {
+    this.#stopPolling?.();
     this.#target.close();
   }
 
-  /** One that does not know this is told by nobody, and drains by getting nothing new. */
+  /** A worker that does not know this request drains by getting nothing new. */
   async drain(by: Commander | undefined): Promise<void> {
     try {
       const { status } = await this.#target.request({
@@ -75,13 +74,13 @@ export class WorkerLine {
   }
 
   async #ask(): Promise<void> {
-    if (this.#asking || this.#closed) return;
-    this.#asking = true;
+    if (this.#isAsking || this.stopSignal.aborted) return;
+    this.#isAsking = true;
     const why = await this.#health().catch((error: unknown) =>
       error instanceof OrchdError ? error.message : 'it answered with something else',
     );
-    this.#asking = false;
-    if (this.#closed) return;
+    this.#isAsking = false;
+    if (this.stopSignal.aborted) return;
     if (why === undefined) {
       this.#misses = 0;
       return;
@@ -97,16 +96,17 @@ export class WorkerLine {
       headers: this.#headers(),
       timeoutMs: this.#parts.times.healthTimeoutMs,
       maxBytes: MAX_ANSWER_BYTES,
+      signal: this.stopSignal,
     });
     const health = checkHealth(parseJsonBody(body));
     // Another process may have got its port.
     if (health.worker_id !== this.#id) return 'another worker answers there';
     if (health.status === 'failed') {
-      if (!this.#closed) this.#news.onLost('it says that it has failed');
+      if (!this.stopSignal.aborted) this.#news.onLost('it says that it has failed');
       return undefined;
     }
     if (status !== 200) return `it answered ${status}`;
-    if (!this.#closed) this.#news.onActive(health.active);
+    if (!this.stopSignal.aborted) this.#news.onActive(health.active);
     return undefined;
   }
 

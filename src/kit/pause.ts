@@ -1,0 +1,16 @@
+/** Waits for some time. */
+import type { Timers } from './env/env.ts';
+
+/** Settles after `ms`, or as soon as the signal is aborted; it never rejects, so the caller looks at the signal. */
+export function pause(timers: Timers, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const done = (): void => {
+      cancel();
+      signal?.removeEventListener('abort', done);
+      resolve();
+    };
+    const cancel = timers.after(ms, done);
+    signal?.addEventListener('abort', done);
+  });
+}

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { VirtualEnv } from '../../test/flow/virtual-env.ts';
+import { poll } from './poll.ts';
+
+const TIMES = { everyMs: 100, atMostMs: 250 };
+
+/** The moments at which was looked, and what came of it. */
+async function looksOf(find: (looks: number) => string | undefined) {
+  const virtual = new VirtualEnv();
+  const begun = virtual.now;
+  const at: number[] = [];
+  const found = poll(virtual, TIMES, () => {
+    at.push(virtual.now - begun);
+    return find(at.length);
+  });
+  found.catch(() => undefined);
+  await virtual.pass(0);
+  await virtual.pass(1000);
+  return { at, found: await found };
+}
+
+test('it looks at once, and no more once it has found something', async () => {
+  assert.deepEqual(await looksOf(() => 'here'), { at: [0], found: 'here' });
+  assert.deepEqual(await looksOf((looks) => (looks === 3 ? 'here' : undefined)), {
+    at: [0, 100, 200],
+    found: 'here',
+  });
+});
+
+test('it looks a last time when the time is over, and then gives up', async () => {
+  assert.deepEqual(await looksOf(() => undefined), { at: [0, 100, 200, 250], found: undefined });
+});
+
+test('what a look throws ends it', async () => {
+  await assert.rejects(
+    looksOf(() => {
+      throw new Error('no');
+    }),
+    new Error('no'),
+  );
+});

@@ -1,0 +1,24 @@
+/** Looks again and again at something that does not say by itself when it changes. */
+import type { Env } from './env/env.ts';
+import { pause } from './pause.ts';
+
+export interface PollTimes {
+  readonly everyMs: number;
+  readonly atMostMs: number;
+}
+
+/** Looks at once, then every `everyMs`, until `look` finds a value; undefined when it has not after `atMostMs`. */
+export async function poll<T>(
+  { clock, timers }: Pick<Env, 'clock' | 'timers'>,
+  { everyMs, atMostMs }: PollTimes,
+  look: () => T | undefined | Promise<T | undefined>,
+): Promise<T | undefined> {
+  const until = clock.monotonic() + atMostMs;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined) return found;
+    const leftMs = until - clock.monotonic();
+    if (leftMs <= 0) return undefined;
+    await pause(timers, Math.min(everyMs, leftMs));
+  }
+}
