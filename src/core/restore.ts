@@ -11,7 +11,7 @@ export class Restore implements Recovery {
   readonly #state: State;
   readonly #now: number;
   /** Jobs that are not in the state yet: stores hand them over in any order, the state wants that of admission. */
-  #jobs: JobEntry[] = [];
+  #jobs: JobBundle[] = [];
 
   constructor(state: State, now: number) {
     this.#state = state;
@@ -19,7 +19,7 @@ export class Restore implements Recovery {
   }
 
   job(bundle: JobBundle): void {
-    this.#jobs.push(entryOf(bundle));
+    this.#jobs.push(bundle);
   }
 
   record(record: LooseRecord): void {
@@ -56,7 +56,7 @@ export class Restore implements Recovery {
   #addJobs(now: number): void {
     const jobs = this.#jobs.sort((a, b) => a.ask.n - b.ask.n);
     this.#jobs = [];
-    for (const entry of jobs) this.#state.restore(entry, now);
+    for (const bundle of jobs) this.#state.restore(entryOf(bundle), now);
   }
 }
 
