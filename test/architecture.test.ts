@@ -8,36 +8,24 @@ import { OUTSIDE_SRC } from './architecture/layers.ts';
 import { CORE_FILES, CORE_PUBLIC, LAYOUT } from './architecture/layout.ts';
 import { LONG_FILES } from './architecture/sizes.ts';
 import { readFiles } from './architecture/source.ts';
-import { NOT_YET_HELD, violationsByRule } from './architecture/violations.ts';
+import { violations } from './architecture/violations.ts';
 
 const root = join(import.meta.dirname, '..');
 
 describe('the repository', () => {
   const repository = readFiles(root);
-  const byRule = violationsByRule(repository);
 
   test('keeps its own rules', () => {
     assert.ok(repository.has('src/model/errors.ts') && repository.has('.ci/run'));
-    const held = [...byRule].filter(([rule]) => !NOT_YET_HELD.includes(rule));
-    assert.deepEqual(
-      held.flatMap(([, found]) => found),
-      [],
-    );
-  });
-
-  test('is held to every rule that it keeps', (t) => {
-    for (const rule of NOT_YET_HELD) {
-      const { length } = byRule.get(rule)!;
-      assert.notEqual(length, 0, `the rule "${rule}" is kept by now: take it out of NOT_YET_HELD`);
-      t.diagnostic(`not yet held: ${rule}, ${length} violations`);
-    }
+    assert.deepEqual(violations(repository), []);
   });
 
   test('has every file that an exception or the layout names', () => {
-    const named = [EXCEPTIONS, LONG_FILES, OUTSIDE_SRC].flatMap(Object.keys);
-    if (!NOT_YET_HELD.includes('core order'))
-      named.push(...Object.keys(CORE_FILES).map((name) => `src/core/${name}`));
-    if (!NOT_YET_HELD.includes('core access')) named.push(...CORE_PUBLIC);
+    const named = [
+      ...[EXCEPTIONS, LONG_FILES, OUTSIDE_SRC].flatMap(Object.keys),
+      ...Object.keys(CORE_FILES).map((name) => `src/core/${name}`),
+      ...CORE_PUBLIC,
+    ];
     assert.deepEqual(
       named.filter((path) => !existsSync(join(root, path))),
       [],
@@ -47,7 +35,7 @@ describe('the repository', () => {
 
 /** Violations of one file, or of several given as path → text. */
 function found(files: Record<string, string>): string[] {
-  return [...violationsByRule(new Map(Object.entries(files))).values()].flat();
+  return violations(new Map(Object.entries(files)));
 }
 
 function refused(files: Record<string, string>, expected: RegExp): void {

@@ -2,12 +2,14 @@
  * The stream of a job by way of a node that does not lead: passed on event by event, and taken up again at the next
  * leader from the last id that was passed on, so that its reader sees it to its end.
  */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import type { Timers } from '../kit/env/env.ts';
 import { openEventStream } from '../wire/event-stream.ts';
 import type { StreamReply } from '../wire/outbound.ts';
-import { eachEvent, formatEvent, type SseEvent } from '../wire/sse.ts';
+import { formatEvent, type SseEvent } from '../wire/sse.ts';
+import { eachEvent } from '../wire/sse-bytes.ts';
 
 export interface ForwardedStreamParts {
   readonly timers: Timers;

@@ -13,7 +13,7 @@ import type { Orchestrator } from '../runtime/orchestrator.ts';
 import type { HttpServer } from '../wire/http-server.ts';
 import { Outbound } from '../wire/outbound.ts';
 import type { Route } from '../wire/route.ts';
-import type { RunningServer } from './serve.ts';
+import type { RunningServer } from './running-server.ts';
 
 /** An address of all interfaces is none to be reached by. */
 const addressOf = (url: string): string => url.replace(/\/\/(0\.0\.0\.0|\[::\]):/, `//${hostname()}:`);

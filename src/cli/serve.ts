@@ -27,6 +27,7 @@ import type { Route } from '../wire/route.ts';
 import { TokenFile } from '../wire/token-file.ts';
 import { importCatalog } from './catalog-files.ts';
 import { OwnPool, type PoolAddress } from './own-pool.ts';
+import type { RunningServer } from './running-server.ts';
 import { type NodeGate, serveNode } from './serve-node.ts';
 
 export const TOKENS = 'tokens.json';
@@ -50,15 +51,6 @@ export interface ServerOptions {
   readonly contextLength?: number | undefined;
   /** Options for those workers. */
   readonly workerArgs?: readonly string[];
-}
-
-export interface RunningServer {
-  readonly url: string;
-  /** What the models are called that are answered from here. */
-  readonly models?: readonly string[];
-  /** Why it has stopped by itself. */
-  readonly failure: Error | undefined;
-  stop(): Promise<void>;
 }
 
 /** What both kinds of server are made of. */

@@ -4,7 +4,7 @@ import { createLogger } from '../kit/logger.ts';
 import { OrchdError } from '../model/errors.ts';
 import { bannerText, ownCommand } from './banner.ts';
 import type { Terminal } from './command.ts';
-import type { RunningServer } from './serve.ts';
+import type { RunningServer } from './running-server.ts';
 import { runToEnd, stopEarly } from './up.ts';
 
 function heard(): { terminal: Terminal; said: string[] } {

@@ -1,4 +1,5 @@
 /** `orchd up` */
+
 import { existsSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import type { ResolvedConfig } from '../config/resolve.ts';
@@ -12,7 +13,8 @@ import { daemonLogger, ended } from './daemon.ts';
 import { listOf, noWords, textOf, variable, wholeOf } from './given.ts';
 import { Interrupt } from './interrupt.ts';
 import { DATA_OPTIONS, usageOf } from './options.ts';
-import type { RunningServer, ServerOptions } from './serve.ts';
+import type { RunningServer } from './running-server.ts';
+import type { ServerOptions } from './serve.ts';
 import { dataFolder, folderAt, readConfig } from './settings.ts';
 import { TokenStore } from './token-store.ts';
 import { packageVersion } from './version.ts';

@@ -1,4 +1,5 @@
 /** The way out, against real servers that misbehave on purpose. */
+
 import assert from 'node:assert/strict';
 import { getEventListeners, once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
@@ -10,7 +11,7 @@ import { OrchdError } from '../model/errors.ts';
 import { wasNotSent } from './exchange.ts';
 import { type Address, Outbound, type OutboundLimits, type StreamReply, type Target } from './outbound.ts';
 import { IDLE_LOOKS } from './response-body.ts';
-import { eachEvent } from './sse.ts';
+import { eachEvent } from './sse-bytes.ts';
 
 /** Time that passes when the test says so: each wait is known by its length. */
 class HandTimers implements Timers {

@@ -1,5 +1,4 @@
-/** Server-sent events, both ways. */
-import { StringDecoder } from 'node:string_decoder';
+/** Server-sent events, both ways. Runs in browsers too, which have no decoder of Node. */
 import { OrchdError } from '../model/errors.ts';
 
 export interface SseEvent {
@@ -18,7 +17,7 @@ export function formatEvent({ id, event, data }: SseEvent): string {
 export const HEARTBEAT = ': keep-alive\n\n';
 
 /** Of an event that is not whole yet: a stream that never ends one must not fill the memory. Results are events. */
-const MAX_EVENT_CHARS = 64 * 2 ** 20;
+export const MAX_EVENT_CHARS = 64 * 2 ** 20;
 
 const ANY_LINE_END = /\r\n|\n|\r/;
 
@@ -92,22 +91,6 @@ export class SseReader {
     this.#id = undefined;
     if (data.length > 0) this.#on({ event, data: data.join('\n'), ...(id !== undefined && { id }) });
   }
-}
-
-/** Bytes that are handed on as they come, until they end. */
-export interface ByteSource {
-  read(on: (piece: Buffer) => void): Promise<void>;
-}
-
-/** Hands on the events of a stream of bytes as they become whole, without a wait between two. */
-export function eachEvent(
-  source: ByteSource,
-  on: (event: SseEvent) => void,
-  maxEventChars = MAX_EVENT_CHARS,
-): Promise<void> {
-  const reader = new SseReader(on, maxEventChars);
-  const decoder = new StringDecoder('utf8');
-  return source.read((piece) => reader.push(decoder.write(piece)));
 }
 
 /** The events of a stream of bytes, as they become whole; what is cut off at the end is no event. */

@@ -1,8 +1,9 @@
 /** Questions about the files of models, put to the pools: whichever has the file answers. */
+
 import { checker } from '../../kit/check.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { ResolvedModel, type VerifyModel, VerifyResult } from '../../model/pool-wire.ts';
-import { eachEvent } from '../../wire/sse.ts';
+import { eachEvent } from '../../wire/sse-bytes.ts';
 import type { PoolClient } from './pool-client.ts';
 
 const checkResolved = checker(ResolvedModel);

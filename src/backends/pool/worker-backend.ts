@@ -2,6 +2,7 @@
  * A worker as the brain sees it: spoken to directly, at the address that its pool manager gave. The stream that
  * answers an offer is kept for the reader that follows, so that a job costs one request.
  */
+
 import type {
   Backend,
   BackendInfo,
@@ -34,7 +35,8 @@ import {
 } from '../../model/worker-wire.ts';
 import { commanderHeaders } from '../../wire/epochs.ts';
 import type { Reply, StreamReply, Target } from '../../wire/outbound.ts';
-import { eachEvent, type SseEvent } from '../../wire/sse.ts';
+import type { SseEvent } from '../../wire/sse.ts';
+import { eachEvent } from '../../wire/sse-bytes.ts';
 
 /** An answer that nobody reads is let go. */
 const UNREAD_MS = 5000;

@@ -1,18 +1,19 @@
 /** Texts as rows of numbers. The context for it is made with the first text: few models are used for both. */
+
 import type { LlamaEmbeddingContext } from 'node-llama-cpp';
 import { OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
-import type { Loaded } from './llama-engine.ts';
 import { loadFailure } from './llama-load.ts';
+import type { LoadedModel } from './llama-loaded.ts';
 
 /** Of one text: it is read in one go, which no cancel interrupts. */
 const MAX_TOKENS = 2048;
 
 export class LlamaEmbedder {
-  readonly #loaded: Loaded;
+  readonly #loaded: LoadedModel;
   #context: Promise<LlamaEmbeddingContext> | undefined;
 
-  constructor(loaded: Loaded) {
+  constructor(loaded: LoadedModel) {
     this.#loaded = loaded;
   }
 

@@ -1,5 +1,5 @@
 /** A GGUF model in this process. */
-import type { ChatWrapper, Llama, LlamaContext, LlamaModel } from 'node-llama-cpp';
+import type { Llama, LlamaContext, LlamaModel } from 'node-llama-cpp';
 import type { Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
@@ -7,7 +7,8 @@ import type { Ask } from './ask.ts';
 import type { Engine, EngineInfo, RunContext } from './engine.ts';
 import { LlamaEmbedder } from './llama-embedder.ts';
 import { generate } from './llama-generate.ts';
-import { type LlamaPackage, loadFailure, loadPackage, openLlama } from './llama-load.ts';
+import { loadFailure, loadPackage, openLlama } from './llama-load.ts';
+import type { LoadedModel } from './llama-loaded.ts';
 import { Slots } from './llama-slots.ts';
 
 export interface LlamaOptions {
@@ -21,21 +22,10 @@ export interface LlamaOptions {
   readonly threads: number | undefined;
 }
 
-/** All that there is once the model is loaded. */
-export interface Loaded {
-  readonly env: Env;
-  readonly package: LlamaPackage;
-  readonly llama: Llama;
-  readonly model: LlamaModel;
-  readonly contextLength: number;
-  readonly wrapper: ChatWrapper;
-  readonly threads: number | undefined;
-}
-
 export class LlamaEngine implements Engine {
   readonly #options: LlamaOptions;
   #llama: Llama | undefined;
-  #loaded: Loaded | undefined;
+  #loaded: LoadedModel | undefined;
   #slots: Slots | undefined;
   #embedder: LlamaEmbedder | undefined;
 
@@ -100,7 +90,7 @@ export class LlamaEngine implements Engine {
 }
 
 /** On a machine without a device for it, the memory of the machine is what the model takes. */
-async function infoOf({ llama, model }: Loaded, context: LlamaContext): Promise<EngineInfo> {
+async function infoOf({ llama, model }: LoadedModel, context: LlamaContext): Promise<EngineInfo> {
   const { gpuLayers, fileInsights } = model;
   const ofModel = await fileInsights.estimateModelResourceRequirements({ gpuLayers });
   const ofContext = fileInsights.estimateContextResourceRequirements({

@@ -2,6 +2,7 @@
  * One answer of a GGUF model. The prompt is read piece by piece before the engine's own generation begins, which
  * then finds it done: that one could not be interrupted while it reads.
  */
+
 import type {
   ChatHistoryItem,
   ChatModelFunctions,
@@ -14,9 +15,9 @@ import { OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult, ToolCall } from '../../model/worker-wire.ts';
 import type { Ask, Tool } from './ask.ts';
 import type { RunContext } from './engine.ts';
-import type { Loaded } from './llama-engine.ts';
 import { callGrammar, callInstruction, checkSchema, grammarOf } from './llama-grammar.ts';
 import { functionsOf, historyOf } from './llama-history.ts';
+import type { LoadedModel } from './llama-loaded.ts';
 
 /** Where the caller says nothing of it; as llama.cpp has it. */
 const TEMPERATURE = 0.8;
@@ -25,7 +26,7 @@ const PIECE_MS = 500;
 const FIRST_PIECE = 64;
 
 /** Everything that one generation needs. */
-interface Generation extends Loaded {
+interface Generation extends LoadedModel {
   readonly sequence: LlamaContextSequence;
   readonly ask: Ask;
   readonly run: RunContext;
@@ -38,7 +39,7 @@ interface Said {
 }
 
 export async function generate(
-  loaded: Loaded,
+  loaded: LoadedModel,
   sequence: LlamaContextSequence,
   ask: Ask,
   run: RunContext,

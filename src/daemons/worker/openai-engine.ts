@@ -1,10 +1,11 @@
 /** In front of any server that speaks OpenAI's language, which the worker may have started itself. */
+
 import type { Env } from '../../kit/env/env.ts';
 import type { Secret } from '../../kit/secret.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
 import { Outbound, type StreamReply, type Target } from '../../wire/outbound.ts';
-import { eachEvent } from '../../wire/sse.ts';
+import { eachEvent } from '../../wire/sse-bytes.ts';
 import type { Ask } from './ask.ts';
 import type { Engine, EngineInfo, RunContext } from './engine.ts';
 import { Answer, objectOf, usageOf } from './openai-answer.ts';
