@@ -2,9 +2,9 @@
  * What an executor said about one attempt, as far as the brain remembers it: the last events up to a number of
  * bytes, each formatted once for all who follow.
  */
+import type { ExecutionEvent } from '../core/ports/backend.ts';
 
 /** An event on its way to followers. `data` is JSON text. */
-import type { ExecutionEvent } from '../core/ports/backend.ts';
 export interface RelayedEvent {
   readonly id: string | undefined;
   readonly event: string;

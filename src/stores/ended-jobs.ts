@@ -1,7 +1,7 @@
 /** Ended jobs in memory, as every history shows them: what the stores without an index of their own share. */
+import { type HistoryQuery, isAskedFor, type JobBundle, type PurgeResult } from '../core/ports/store.ts';
 
 /** An id that its caller chose may come back after a purge: its attempts must not be counted anew then. */
-import { type HistoryQuery, isAskedFor, type JobBundle, type PurgeResult } from '../core/ports/store.ts';
 export const callerChoseId = ({ ask }: JobBundle): boolean => ask.hash !== undefined;
 
 export class EndedJobs {

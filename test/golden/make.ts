@@ -1,198 +1,63 @@
 /**
- * Makes the golden data folder of a format version: `node test/golden/make.ts`. Run once per version, when it is
- * new; what was committed is never made again, since folders like it are out there.
+ * Makes the golden data of a format version: `node test/golden/make.ts`. Run once per version, when the version is
+ * new; what was committed is never made again, since stores like it are out there.
  *
- * Time, chance and disk are made here too, so that the same code gives the same bytes.
+ * v1 was written by an earlier form of this script. v2 was written by commit 6869aaa, on both stores from the same
+ * happenings. The script is kept to show what the data hold and how they came to be. It compiles with later code,
+ * but it need not run on it any more.
  */
-import type { Backend, ExecutionOutcome, FollowEnd, Inspection, KillReply, Offer, OfferReply } from '../../src/core/ports/backend.ts';
+import type { Backend } from '../../src/core/ports/backend.ts';
+import type { Store } from '../../src/core/ports/store.ts';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { runtimeSettings } from '../../src/app.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import type { Env } from '../../src/kit/env/env.ts';
-import { errorInfo } from '../../src/model/errors.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
 import { MemoryHistory } from '../../src/stores/journal/history/memory.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
-import { FORMAT } from '../../src/stores/journal/layout.ts';
-import { MemoryDisk } from '../fakes/memory-disk.ts';
+import { MariaDbStore } from '../../src/stores/mariadb/mariadb.ts';
+import { testMariaDb } from '../fakes/mariadb.ts';
+import { BEHAVIOURS } from './maker/behaviours.ts';
+import { dumpDatabase, stillConnect } from './maker/database.ts';
+import { ScriptedExecutor } from './maker/executor.ts';
+import { ScriptedPools } from './maker/pools.ts';
+import { firstLife, type Stage, secondLife } from './maker/script.ts';
+import { StillWorld } from './maker/still-world.ts';
 
-const START = 1_800_000_000_000;
-const FOREVER = new Promise<never>(() => undefined);
 const YEAR_MS = 365 * 24 * 3600_000;
+const FIRST_CONFIG = 'orchestrator: {queue_capacity: 2, queue_policy: drop-lru}';
+const SECOND_CONFIG = 'leases: {gpus: [{index: 0, memory_mb: 24576}]}';
 
-/** A world in which nothing happens by itself: time stands still until it is moved. */
-class StillWorld {
-  now = START;
-  readonly disk = new MemoryDisk();
-  #timers: { at: number; run: () => void }[] = [];
-  #seed = 20260101;
+const COMMON = { labels: {}, models: undefined, keepsResults: true } as const;
+const SCRIPTED = { name: 'scripted', kind: 'test', slots: 40, types: ['inference'], paid: true };
+/** Its executions are at one node and stay there. */
+const DESK = { name: 'desk', kind: 'command', slots: 4, types: ['word-count'], paid: false, node: 'node-a' };
 
-  readonly env: Env = {
-    clock: { now: () => this.now, monotonic: () => this.now - START },
-    timers: {
-      after: (ms, run) => {
-        const timer = { at: this.now + ms, run };
-        this.#timers.push(timer);
-        return () => {
-          this.#timers = this.#timers.filter((each) => each !== timer);
-        };
-      },
-      soon: (run) => {
-        setImmediate(run);
-      },
-    },
-    random: { next: () => this.#next(), hex: (bytes) => this.#hex(bytes) },
-    disk: this.disk,
-  };
+const executors = (): Backend[] => [
+  new ScriptedExecutor({ ...COMMON, ...SCRIPTED, registry: 'golden' }, BEHAVIOURS),
+  new ScriptedExecutor({ ...COMMON, ...DESK, registry: 'desk-1' }, BEHAVIOURS),
+];
 
-  /** Lets everything that was begun come to rest. */
-  async settle(): Promise<void> {
-    for (let turn = 0; turn < 40; turn++) await new Promise((resolve) => setImmediate(resolve));
-  }
-
-  async pass(ms: number): Promise<void> {
-    const end = this.now + ms;
-    for (;;) {
-      await this.settle();
-      const next = this.#timers.toSorted((a, b) => a.at - b.at)[0];
-      if (!next || next.at > end) break;
-      this.now = Math.max(this.now, next.at);
-      this.#timers = this.#timers.filter((each) => each !== next);
-      next.run();
-    }
-    this.now = end;
-    await this.settle();
-  }
-
-  #next(): number {
-    this.#seed = (Math.imul(this.#seed, 1664525) + 1013904223) >>> 0;
-    return this.#seed / 2 ** 32;
-  }
-
-  #hex(bytes: number): string {
-    return Array.from({ length: bytes }, () =>
-      Math.floor(this.#next() * 256)
-        .toString(16)
-        .padStart(2, '0'),
-    ).join('');
-  }
-}
-
-const ended = (outcome: ExecutionOutcome): FollowEnd => ({ is: 'ended', outcome });
-
-/** Does to each job what the job's id says. */
-class ScriptedBackend implements Backend {
-  readonly info = {
-    name: 'scripted',
-    kind: 'test',
-    slots: 8,
-    types: ['inference'],
-    models: undefined,
-    labels: {},
-    paid: true,
-    keepsResults: true,
-    registry: 'golden',
-  };
-
-  async offer({ ask }: Offer): Promise<OfferReply> {
-    return ask.id === 'claimed' ? FOREVER : { is: 'accepted' };
-  }
-
-  async follow(token: string): Promise<FollowEnd> {
-    const [id, attempt] = token.split(':') as [string, string];
-    if (id === 'running') return FOREVER;
-    if (id === 'stale') return { is: 'lost' };
-    if (id === 'big') return ended({ ok: true, resultText: JSON.stringify('lorem ipsum '.repeat(500)) });
-    if (id === 'poisoned' || (id === 'redriven' && attempt === '1')) {
-      return ended({
-        ok: false,
-        error: { ...errorInfo('EXECUTION_FAILED', 'it is poison'), retriable: false },
-      });
-    }
-    if (id === 'retried' && attempt === '1') {
-      return ended({ ok: false, error: { ...errorInfo('EXECUTION_FAILED', 'a hiccup'), retriable: true } });
-    }
-    return ended({ ok: true, resultText: JSON.stringify({ says: id, try: Number(attempt) }) });
-  }
-
-  async inspect(): Promise<Inspection> {
-    // It remembers nothing of what was before: the outcome of what it lost is unknown.
-    return { registry: 'golden', rememberedSince: Number.MAX_SAFE_INTEGER, known: new Map() };
-  }
-
-  async kill(): Promise<KillReply> {
-    return FOREVER;
-  }
-
-  async ack(): Promise<void> {}
-}
-
-async function makeFiles(): Promise<Map<string, Buffer>> {
-  const world = new StillWorld();
-  const store = new JournalStore(world.env, {
-    folder: '/golden',
-    checkpointIntervalMs: YEAR_MS,
-    historyMs: YEAR_MS,
-    auditMs: YEAR_MS,
-    auditBytes: 2 ** 30,
-    background: (paths) => new InlineBackground(world.disk, paths, new MemoryHistory()),
-    limits: {
-      minSegmentBytes: 32_768,
-      maxSegmentBytes: 65_536,
-      maxFrameBytes: 16_384,
-      maxPendingBytes: 2 ** 20,
-    },
-  });
-  const settings = runtimeSettings(loadConfig());
-  const brain = new Orchestrator({ env: world.env, store, backends: [new ScriptedBackend()], settings });
-  const started = brain.start();
+async function live(
+  world: StillWorld,
+  store: Store,
+  config: string,
+  happen: (stage: Stage) => Promise<void>,
+): Promise<void> {
+  const managers = new ScriptedPools((info) => new ScriptedExecutor(info, BEHAVIOURS));
+  const settings = runtimeSettings(loadConfig({ text: config }));
+  const brain = new Orchestrator({ env: world.env, store, backends: executors(), managers, settings });
+  await world.settled(brain.start());
   await world.settle();
-  await started;
-  await liveThrough(brain, world);
-  const stopped = brain.stop();
-  await world.pass(30_000);
-  await stopped;
-  return world.disk.files;
+  await happen({ world, brain, pools: managers });
+  if (brain.failure) throw brain.failure;
+  await world.settled(brain.stop());
 }
 
-async function liveThrough(brain: Orchestrator, world: StillWorld): Promise<void> {
-  const submit = async (job_id: string, more: object = {}): Promise<void> => {
-    const done = brain.submit({ job_id, payload: { ask: job_id }, ...more });
-    await world.settle();
-    await done;
-    await world.pass(10);
-  };
-  await submit('done', { agent: 'anna', key: 'finished', priority: 'interactive', score: 5 });
-  await submit('big', { model: undefined, session_id: 'talk' });
-  await submit('retried');
-  await submit('poisoned', { key: 'poison' });
-  await submit('waiting', { not_before: START + YEAR_MS, labels: undefined });
-  await checkpoint(brain, world);
-  // The index takes the ended jobs over, and they leave memory.
-  await world.pass(2000);
-  await submit('redriven');
-  await settled(world, brain.redrive('redriven'));
-  await submit('running', { session_id: 'work', timeout_ms: 8.64e9 });
-  await submit('in-session', { session_id: 'work' });
-  await submit('stale', { on_unknown: 'hold' });
-  await world.pass(10_000);
-  await checkpoint(brain, world);
-  await submit('claimed');
-  await submit('homeless', { type: 'nobody-runs-this' });
-  await submit('given-up', { not_before: START + YEAR_MS });
-  await settled(world, brain.cancel('given-up', 'anna'));
-  await submit('late');
-}
-
-async function checkpoint(brain: Orchestrator, world: StillWorld): Promise<void> {
-  await settled(world, brain.checkpoint());
-}
-
-async function settled(world: StillWorld, work: Promise<unknown>): Promise<void> {
-  await world.settle();
-  await work;
+async function liveTwice(world: StillWorld, store: () => Store): Promise<void> {
+  await live(world, store(), FIRST_CONFIG, firstLife);
+  await live(world, store(), SECOND_CONFIG, secondLife);
 }
 
 /** Only what a backup would hold: no lock, no reserve, no zeros behind the last frame. */
@@ -203,8 +68,31 @@ function trimmed(path: string, bytes: Buffer): Buffer | undefined {
   return bytes.subarray(0, Math.ceil((last + 1) / 512) * 512);
 }
 
-export async function makeGolden(folder: string): Promise<void> {
-  for (const [path, bytes] of await makeFiles()) {
+async function makeJournal(folder: string): Promise<void> {
+  const world = new StillWorld();
+  const history = new MemoryHistory();
+  const options = {
+    folder: '/golden',
+    checkpointIntervalMs: YEAR_MS,
+    historyMs: YEAR_MS,
+    auditMs: YEAR_MS,
+    auditBytes: 2 ** 30,
+    limits: {
+      minSegmentBytes: 32_768,
+      maxSegmentBytes: 65_536,
+      maxFrameBytes: 16_384,
+      maxPendingBytes: 2 ** 20,
+    },
+  };
+  await liveTwice(
+    world,
+    () =>
+      new JournalStore(world.env, {
+        ...options,
+        background: (paths) => new InlineBackground(world.disk, paths, history),
+      }),
+  );
+  for (const [path, bytes] of world.disk.files) {
     const kept = trimmed(path, bytes);
     if (!kept) continue;
     const target = join(folder, path.slice('/golden/'.length));
@@ -213,12 +101,26 @@ export async function makeGolden(folder: string): Promise<void> {
   }
 }
 
+async function makeDatabase(file: string): Promise<void> {
+  const server = await testMariaDb();
+  try {
+    const url = await server.database();
+    const world = new StillWorld();
+    await liveTwice(world, () => new MariaDbStore(world.env, { connect: stillConnect(url, world) }));
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, await dumpDatabase(url));
+  } finally {
+    await server.stop();
+  }
+}
+
 if (import.meta.main) {
-  const folder = process.argv[2] ?? join(import.meta.dirname, `v${FORMAT}`);
+  const folder = process.argv[2] ?? join(import.meta.dirname, 'v2');
   if (existsSync(folder)) {
-    console.error(`${folder} exists; a golden folder is made once`);
+    console.error(`${folder} exists; golden data are made once`);
     process.exitCode = 1;
   } else {
-    await makeGolden(folder);
+    await makeJournal(join(folder, 'journal'));
+    await makeDatabase(join(folder, 'mariadb.sql'));
   }
 }

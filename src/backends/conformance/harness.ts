@@ -1,7 +1,7 @@
 /** What a kind of backend gives the suite: a backend, work that the suite steers, and ways to break things. */
+import type { Backend } from '../../core/ports/backend.ts';
 
 /** One execution as the suite steers it. Orders that come before its work has begun are carried out then. */
-import type { Backend } from '../../core/ports/backend.ts';
 export interface SteeredExecution {
   /** Resolves when the work has begun, with the payload that reached it. */
   readonly begun: Promise<unknown>;
