@@ -1,9 +1,11 @@
 /** The end of a brain in good order. */
 import type { Env } from '../kit/env/env.ts';
+import { pause } from '../kit/pause.ts';
+import { within } from '../kit/within.ts';
 import type { BackendDirectory } from './backend-directory.ts';
 import type { Loop } from './loop.ts';
 
-const LOOK_MS = 10;
+const POLL_MS = 10;
 
 /**
  * Starts nothing new, and waits a while for what would be lost with this process; executors that keep results are
@@ -17,28 +19,23 @@ export async function drain(
 ): Promise<void> {
   if (loop.failure) return;
   const end = env.clock.monotonic() + atMostMs;
-  const left = (): number => Math.max(LOOK_MS, end - env.clock.monotonic());
+  const left = (): number => Math.max(POLL_MS, end - env.clock.monotonic());
   // A disk that is full, or gone, makes nothing durable; what it has not taken was not acknowledged either.
   await atMost(env, left(), loop.ask({ type: 'pause' }));
   while (holdsFragileWork(loop, backends) && env.clock.monotonic() < end && !loop.failure) {
-    await new Promise<void>((resolve) => {
-      env.timers.after(LOOK_MS, resolve);
-    });
+    await pause(env.timers, POLL_MS);
   }
   await atMost(env, left(), loop.durable(loop.engine.state.seq));
 }
 
 /** Waits for a promise, however it ends, but not for ever. */
-function atMost(env: Env, ms: number, promise: Promise<unknown>): Promise<void> {
-  return new Promise((resolve) => {
-    const cancel = env.timers.after(ms, resolve);
-    const done = (): void => {
-      cancel();
-      resolve();
-    };
-    promise.then(done, done);
-  });
-}
+const atMost = (env: Env, ms: number, promise: Promise<unknown>): Promise<unknown> =>
+  within(
+    env.timers,
+    ms,
+    promise.catch(() => undefined),
+    undefined,
+  );
 
 function holdsFragileWork({ engine }: Loop, backends: BackendDirectory): boolean {
   for (const { open } of engine.state.open.values()) {

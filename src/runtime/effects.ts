@@ -25,6 +25,7 @@ import { commanderOf } from '../core/state/state.ts';
 import { backoffMs } from '../kit/backoff.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
 import type { Env } from '../kit/env/env.ts';
+import { pause } from '../kit/pause.ts';
 import { errorInfo, OrchdError } from '../model/errors.ts';
 import type { AttemptRecord, Body, Change } from '../model/records.ts';
 import type { Commander } from '../model/worker-wire.ts';
@@ -361,9 +362,7 @@ export class Effects {
   }
 
   #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.#parts.env.timers.after(ms, resolve);
-    });
+    return pause(this.#parts.env.timers, ms);
   }
 }
 

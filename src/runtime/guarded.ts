@@ -17,7 +17,8 @@ import type { Timers } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { Commander } from '../model/worker-wire.ts';
 
-const LOOK_MS = 50;
+/** How often a brain that may have been replaced looks whether it leads again. */
+const LEAD_POLL_MS = 50;
 
 export class GuardedBackend implements Backend {
   readonly #backend: Backend;
@@ -76,7 +77,7 @@ export class GuardedBackend implements Backend {
         if (this.#mayAct()) return this.#call(call, resolve, reject);
         // The lead may be back in a moment, or over.
         if (waitedMs >= this.#patienceMs) reject(new OrchdError('FENCED'));
-        else this.#timers.after(LOOK_MS, () => begin(waitedMs + LOOK_MS));
+        else this.#timers.after(LEAD_POLL_MS, () => begin(waitedMs + LEAD_POLL_MS));
       };
       begin(0);
     });

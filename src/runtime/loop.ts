@@ -22,7 +22,7 @@ import { type Waiter, Watermark } from './watermark.ts';
 const SUBMITS_PER_TURN = 1024;
 const MAX_TIMER_MS = 60_000;
 /** What was due when the clock was stepped stays due: it is not asked for without a pause. */
-const HELD_LOOK_MS = 1000;
+const HELD_POLL_MS = 1000;
 
 interface Posted {
   readonly event: EngineEvent;
@@ -203,7 +203,7 @@ export class Loop {
   #tickAfter(ms: number): void {
     this.#timer = this.#env.timers.after(ms, () => {
       // While time may not end things, look again later.
-      if (!this.#clock.mayExpire()) return this.#tickAfter(HELD_LOOK_MS);
+      if (!this.#clock.mayExpire()) return this.#tickAfter(HELD_POLL_MS);
       this.#timer = undefined;
       this.#timerAt = Number.POSITIVE_INFINITY;
       this.post({ type: 'tick' });

@@ -184,7 +184,7 @@ export class Reads {
     return this.#parts.engine.state.paused;
   }
 
-  /** At once: the epoch of this brain, once its beginning is durable. */
+  /** At once: the epoch of this brain; undefined until it has begun. */
   get epoch(): number | undefined {
     return this.#parts.engine.state.brain?.epoch;
   }

@@ -12,7 +12,7 @@ import { roomiest, Survey } from './room.ts';
 import type { WorkerTurn } from './turn.ts';
 
 /** How often it is looked ahead, and how often what was learned is written down. */
-const LOOK_MS = 10_000;
+const FORECAST_INTERVAL_MS = 10_000;
 const WRITE_MS = 15 * 60_000;
 const TARGET_UTILISATION = 0.7;
 /** What a start takes where none was seen yet. */
@@ -60,7 +60,7 @@ const startMsOf = (state: State, modelRef: string): number => state.pools.startM
 export function lookAhead(turn: WorkerTurn): void {
   const { demands } = turn;
   const { pools, catalog } = turn.state;
-  if (!turn.settings.pools.prewarm || turn.now - pools.lookedAheadAt < LOOK_MS) return;
+  if (!turn.settings.pools.prewarm || turn.now - pools.lookedAheadAt < FORECAST_INTERVAL_MS) return;
   pools.lookedAheadAt = turn.now;
   const survey = new Survey(turn);
   for (const [id, demand] of demands) {

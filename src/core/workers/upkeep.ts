@@ -11,7 +11,7 @@ import { type Resident, roomiest, Survey } from './room.ts';
 import type { WorkerTurn } from './turn.ts';
 
 /** A manager gives up on a start by itself; one that is silent is given a little more. */
-const PATIENCE = 1.25;
+const START_TIMEOUT_FACTOR = 1.25;
 
 export function upkeep(turn: WorkerTurn): void {
   const { state } = turn;
@@ -49,7 +49,7 @@ function tend(turn: WorkerTurn, victim: Resident): void {
 }
 
 function giveUpLate(turn: WorkerTurn, id: string, record: WorkerRecord): void {
-  if (turn.now - record.at < turn.settings.pools.startTimeoutMs * PATIENCE) return;
+  if (turn.now - record.at < turn.settings.pools.startTimeoutMs * START_TIMEOUT_FACTOR) return;
   startFailed(turn, id, errorInfo('WORKER_START_TIMEOUT'));
 }
 

@@ -36,7 +36,7 @@ const LOCK_WAIT_SEC = 1;
 /** Of a term, between two renewals; and the part of it that is not counted on. */
 const RENEWALS = 5;
 const MARGIN = 0.1;
-const LOOK_MS = 500;
+const LEADER_POLL_MS = 500;
 const RECONNECT_MS = 200;
 
 export class Elector {
@@ -102,7 +102,7 @@ export class Elector {
 
   async #watch(sql: Sql): Promise<void> {
     await this.#look(sql);
-    await this.#pause(LOOK_MS);
+    await this.#pause(LEADER_POLL_MS);
   }
 
   async #stand(sql: Sql): Promise<void> {
@@ -117,7 +117,7 @@ export class Elector {
     // Whoever leads is to have it.
     this.#hasLock = false;
     await this.#inTime(releaseLock(sql, lockName));
-    await this.#pause(LOOK_MS);
+    await this.#pause(LEADER_POLL_MS);
   }
 
   #lead(epoch: number, start: number): void {
@@ -131,7 +131,7 @@ export class Elector {
     const { self, lockName, now, lastBeat } = this.#parts;
     const start = now();
     const silentMs = Math.max(0, Math.round(start - lastBeat()));
-    if (silentMs > STUCK_TERMS * self.ttlMs) return this.#pause(LOOK_MS);
+    if (silentMs > STUCK_TERMS * self.ttlMs) return this.#pause(LEADER_POLL_MS);
     this.#hasLock ||= await this.#inTime(getLock(sql, lockName, 0));
     const held = await this.#inTime(
       renew(sql, this.#epoch, self.ttlMs, { hasLock: this.#hasLock, silentMs }),

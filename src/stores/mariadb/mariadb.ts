@@ -20,6 +20,7 @@ import type {
 } from '../../core/ports/store.ts';
 import { crashpoint } from '../../kit/crashpoint.ts';
 import type { Env } from '../../kit/env/env.ts';
+import { pause } from '../../kit/pause.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { type BlobRef, BRAIN_ID, type Change } from '../../model/records.ts';
 import { putBlob, readBlob } from './blobs.ts';
@@ -46,7 +47,7 @@ export interface MariaDbOptions {
 const MAX_BATCH = 2000;
 const MAX_PENDING = 200_000;
 const RETRY_MS = 100;
-const COMMIT_PATIENCE_MS = 15_000;
+const COMMIT_TIMEOUT_MS = 15_000;
 /** Rows of the trail that go at a time: they come in as fast. */
 const MAX_TRIMMED = 100_000;
 
@@ -242,7 +243,7 @@ export class MariaDbStore implements Store {
     while (!(await this.#commit(batch))) {
       if (this.#failure) throw this.#failure;
       // It leads and can write nothing: another node may have better luck.
-      const isUseless = this.#options.term && this.#env.clock.monotonic() - since > COMMIT_PATIENCE_MS;
+      const isUseless = this.#options.term && this.#env.clock.monotonic() - since > COMMIT_TIMEOUT_MS;
       if (isUseless && !this.#full)
         throw new OrchdError('FENCED', 'the database takes no commits from this node');
       await this.#pause();
@@ -293,9 +294,7 @@ export class MariaDbStore implements Store {
 
   #pause(): Promise<void> {
     if (this.#closed) throw new OrchdError('STORE_FAILED', 'the database cannot be reached');
-    return new Promise((resolve) => {
-      this.#env.timers.after(RETRY_MS, resolve);
-    });
+    return pause(this.#env.timers, RETRY_MS);
   }
 
   #fail(error: Error): void {

@@ -3,6 +3,7 @@
  * the old by rename, and the folder is synced after each rename.
  */
 import { crc32 } from 'node:zlib';
+import { writeSynced } from '../../../kit/whole-file.ts';
 import type { Disk } from '../../../kit/env/env.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import { FORMAT, type Paths } from '../layout.ts';
@@ -61,14 +62,8 @@ export async function writeManifest(
   manifest: Manifest,
   keepCurrent = true,
 ): Promise<void> {
-  const file = await disk.open(paths.temporaryManifest, 'create');
   const crc = crc32(JSON.stringify(manifest));
-  try {
-    await file.write(0, Buffer.from(`${JSON.stringify({ manifest, crc })}\n`));
-    await file.datasync();
-  } finally {
-    await file.close();
-  }
+  await writeSynced(disk, paths.temporaryManifest, `${JSON.stringify({ manifest, crc })}\n`);
   if (keepCurrent && (await disk.stat(paths.manifest))) {
     await disk.rename(paths.manifest, paths.previousManifest);
     await disk.syncFolder(paths.folder);

@@ -7,7 +7,7 @@
 /** Fewer are not worth a wait. */
 const MANY = 16;
 /** They come back at once or not at all. */
-const PATIENCE_MS = 2;
+const MAX_DELAY_MS = 2;
 
 export class Callers {
   #awaited = 0;
@@ -16,7 +16,7 @@ export class Callers {
   /** So many have been told by now. */
   told(count: number, now: number): void {
     this.#awaited = count < MANY ? 0 : count;
-    this.#until = now + PATIENCE_MS;
+    this.#until = now + MAX_DELAY_MS;
   }
 
   came(count: number): void {

@@ -10,6 +10,7 @@
  */
 import { join } from 'node:path';
 import type { DiskFile, Env } from '../../../kit/env/env.ts';
+import { pause } from '../../../kit/pause.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import { isFull } from '../../disk-failure.ts';
 import { type Paths, segmentName } from '../layout.ts';
@@ -301,9 +302,7 @@ export class LogWriter {
 
   #pause(): Promise<void> {
     if (this.#closing) throw new OrchdError('STORE_FULL');
-    return new Promise((resolve) => {
-      this.#env.timers.after(RETRY_WHEN_FULL_MS, resolve);
-    });
+    return pause(this.#env.timers, RETRY_WHEN_FULL_MS);
   }
 
   #fail(error: Error): void {

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { memoryBrain } from '../../test/fakes/memory-brain.ts';
+import type { ModelRegistration } from '../model/records.ts';
+import { Medium } from '../stores/memory/memory.ts';
+import type { Reads } from './reads.ts';
+
+const MODEL: ModelRegistration = {
+  id: 'm',
+  name: 'm',
+  ref: 'file:/m.gguf',
+  aliases: [],
+  sizeBytes: 1,
+  vramBytes: 1,
+  vramGuessed: undefined,
+  contextLength: 1,
+  slots: undefined,
+  sha256: undefined,
+  signature: undefined,
+  publicKey: undefined,
+};
+
+/** Every read that waits for what it has seen. */
+const WAITING: { readonly [K in keyof Reads]?: (reads: Reads) => Promise<unknown> } = {
+  job: (reads) => reads.job('j'),
+  jobs: (reads) => reads.jobs(),
+  model: (reads) => reads.model('m'),
+  modelRecord: (reads) => reads.modelRecord('m'),
+  models: (reads) => reads.models(),
+  modelNames: (reads) => reads.modelNames(),
+  session: (reads) => reads.session('default', 's'),
+  pools: (reads) => reads.pools(),
+  limits: (reads) => reads.limits(),
+  leases: (reads) => reads.leases('default'),
+  backends: (reads) => reads.backends(),
+  figures: (reads) => reads.figures(),
+};
+
+const turns = async (): Promise<void> => {
+  for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+for (const [name, read] of Object.entries(WAITING)) {
+  test(`${name}: what is seen is told when it is durable, and not before`, async (t) => {
+    const { orchestrator, hold } = await memoryBrain(t, {});
+    const release = hold();
+    const ordered = Promise.all([
+      orchestrator.submit({ job_id: 'j', type: 'nobody', session_id: 's' }),
+      orchestrator.catalog.register(MODEL),
+      orchestrator.limits.set([{ scope: 'global', concurrency: 5 }], 'test'),
+    ]);
+    await turns();
+    let told = false;
+    const answer = read(orchestrator.reads).then((value) => {
+      told = true;
+      return value;
+    });
+    await turns();
+    assert.equal(told, false);
+    release();
+    await ordered;
+    assert.notEqual(await answer, undefined);
+  });
+}
+
+test('every read of a record is among those above, or answers at once', async (t) => {
+  const { orchestrator } = await memoryBrain(t, {});
+  const atOnce = ['spec', 'place', 'isPoolUp', 'full', 'paused', 'epoch'];
+  /** A pool is known only to a brain with pool managers; `pools` waits in the same way. */
+  const others = ['constructor', 'entry', 'entryNow', 'pool'];
+  const all = Object.getOwnPropertyNames(Object.getPrototypeOf(orchestrator.reads));
+  assert.deepEqual(all.sort(), [...Object.keys(WAITING), ...atOnce, ...others].sort());
+});
+
+test('what answers at once tells nothing of a job that is not durable', async (t) => {
+  const { orchestrator, hold } = await memoryBrain(t, {});
+  const { reads } = orchestrator;
+  const release = hold();
+  const submitted = orchestrator.submit({ job_id: 'j', type: 'nobody' });
+  await turns();
+  assert.deepEqual([reads.spec('j'), reads.place('j')], [undefined, undefined]);
+  release();
+  await submitted;
+  assert.equal(reads.spec('j')?.type, 'nobody');
+  assert.equal(reads.place('j')?.position, 0);
+});
+
+test('waits are told by the time of the brain, which is ahead of a wall clock that was set back', async (t) => {
+  const medium = new Medium();
+  const HOUR_MS = 3_600_000;
+  medium.lastAt = Date.now() + HOUR_MS;
+  const { orchestrator } = await memoryBrain(t, {}, medium);
+  await orchestrator.submit({ job_id: 'j', type: 'nobody', not_before: medium.lastAt + 60_000 });
+  const wait = orchestrator.reads.place('j')?.predictedStartMs ?? 0;
+  assert.ok(wait > 0 && wait <= 60_000, String(wait));
+});

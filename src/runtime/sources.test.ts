@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { memoryBrain } from '../../test/fakes/memory-brain.ts';
+import { FunctionBackend } from '../backends/local/functions.ts';
+import type { Backend, BackendListener, BackendSource } from '../core/ports/backend.ts';
+import { realEnv } from '../kit/env/real.ts';
+import { poll } from '../kit/poll.ts';
+import type { Orchestrator } from './orchestrator.ts';
+
+class FakeSource implements BackendSource {
+  listener: BackendListener | undefined;
+  readonly forgotten: string[] = [];
+
+  start(listener: BackendListener): void {
+    this.listener = listener;
+  }
+
+  async stop(): Promise<void> {
+    this.listener = undefined;
+  }
+
+  forget(backend: string): void {
+    this.forgotten.push(backend);
+  }
+}
+
+/** Says when it runs, and runs until it is let go. */
+class HeldWork {
+  readonly running = new Set<string>();
+  readonly #releases: (() => void)[] = [];
+
+  backend(name: string, slots: number): Backend {
+    const hold = (_: never, { jobId }: { readonly jobId: string }): Promise<string> => {
+      this.running.add(jobId);
+      return new Promise((resolve) => this.#releases.push(() => resolve(name)));
+    };
+    return new FunctionBackend(realEnv(), { name, slots, types: { hold } });
+  }
+
+  release(): void {
+    for (const release of this.#releases.splice(0)) release();
+  }
+}
+
+const until = async (holds: () => boolean | Promise<boolean>, what: string): Promise<void> => {
+  const look = async (): Promise<true | undefined> => (await holds()) || undefined;
+  assert.ok(await poll(realEnv(), { everyMs: 5, atMostMs: 10_000 }, look), what);
+};
+
+const slotsOf = async ({ reads }: Orchestrator): Promise<number[]> =>
+  (await reads.backends()).map(({ slots }) => slots);
+
+test('a backend of a source takes jobs while it is there, with as many slots as it last said', async (t) => {
+  const source = new FakeSource();
+  const work = new HeldWork();
+  const { orchestrator } = await memoryBrain(t, { sources: [source] });
+  for (const job_id of ['a', 'b']) await orchestrator.submit({ job_id, type: 'hold' });
+  assert.equal((await orchestrator.get('a')).waiting?.code, 'no_backend');
+  source.listener?.present(work.backend('seat', 1));
+  await until(() => work.running.has('a'), 'the first job runs');
+  assert.deepEqual([work.running.size, await slotsOf(orchestrator)], [1, [1]]);
+  // Another object under the same name: what the former one runs stays where it is.
+  source.listener?.present(work.backend('seat', 2));
+  await until(() => work.running.has('b'), 'so does the second');
+  assert.deepEqual(await slotsOf(orchestrator), [2]);
+  work.release();
+  assert.equal((await orchestrator.wait('b')).result, 'seat');
+});
+
+test('what was open on a backend that is gone is unknown, and nothing is asked of it any more', async (t) => {
+  const source = new FakeSource();
+  const work = new HeldWork();
+  const { orchestrator } = await memoryBrain(t, { sources: [source] });
+  source.listener?.present(work.backend('seat', 1));
+  await orchestrator.submit({ job_id: 'a', type: 'hold', on_unknown: 'hold' });
+  await until(() => work.running.has('a'), 'it runs');
+  source.listener?.gone('seat');
+  await until(async () => (await orchestrator.get('a')).state === 'stale', 'its outcome is unknown');
+  assert.deepEqual([await orchestrator.reads.backends(), source.forgotten], [[], ['seat']]);
+  await orchestrator.submit({ job_id: 'b', type: 'hold' });
+  assert.equal((await orchestrator.get('b')).waiting?.code, 'no_backend');
+  assert.equal((await orchestrator.resolve('a', { as: 'failed' })).state, 'dead');
+});
+
+test('a source is heard no more once the brain stops', async (t) => {
+  const source = new FakeSource();
+  const { orchestrator } = await memoryBrain(t, { sources: [source] });
+  const { listener } = source;
+  await orchestrator.stop();
+  assert.equal(source.listener, undefined);
+  listener?.present(new HeldWork().backend('late', 1));
+  listener?.gone('late');
+});
