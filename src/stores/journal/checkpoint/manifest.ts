@@ -3,8 +3,8 @@
  * the old by rename, and the folder is synced after each rename.
  */
 import { crc32 } from 'node:zlib';
-import { writeSynced } from '../../../kit/whole-file.ts';
 import type { Disk } from '../../../kit/env/env.ts';
+import { writeSynced } from '../../../kit/whole-file.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import { FORMAT, type Paths } from '../layout.ts';
 import { readWhole } from '../log/segments.ts';
