@@ -65,7 +65,7 @@ export type PlainCause = (typeof PLAIN)[number];
 export type Cause =
   | PlainCause
   /** A backend was chosen. `place` is set where it was not the load alone that decided. */
-  | { readonly is: 'claim'; readonly pick: PickReason; readonly place: string | undefined }
+  | { readonly is: 'claim'; readonly pick: PickReason; readonly place?: string }
   | { readonly is: 'kill'; readonly why: KillWhy }
   /** An operator's word. */
   | { readonly is: 'redrive' | 'drain' | 'undrain' | 'reload' | 'set'; readonly by: string }

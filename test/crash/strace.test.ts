@@ -120,12 +120,12 @@ async function failSync(n: number): Promise<{ file: string; problems: string[] }
   return { file, problems: [...problems, ...recovery.problems] };
 }
 
-/** A brain that was running has stopped for good, unless it could go on; one that could not start says so. */
+/** A brain that was running has stopped for good, unless it could go on; one that could not start says so and stops. */
 function checkTold(stderr: string, goesOn: boolean): string[] {
   const { code, stopped, next } = JSON.parse(stderr.trim().split('\n').at(-1) as string) as ToldFailure;
   const isRight = goesOn
     ? next === 'taken'
-    : stopped === undefined
+    : stopped === 'SHUTTING_DOWN'
       ? code === 'STORE_FAILED' && next === 'SHUTTING_DOWN'
       : stopped === 'STORE_FAILED' && next === 'STORE_FAILED';
   return isRight ? [] : [`callers were told ${JSON.stringify({ code, stopped, next })}`];

@@ -33,7 +33,7 @@ export function ackEvent(ack: Ack): TraceEvent | undefined {
     case 'cancel':
     case 'redrive': {
       const { id, state } = ack.job;
-      const wanted = { wait: `"state":"${state}"`, cancel: '"cancel":', redrive: '"redrive:' }[ack.did];
+      const wanted = { wait: `"state":"${state}"`, cancel: '"cancel":', redrive: '{"is":"redrive"' }[ack.did];
       return { is: 'ack', what: `${ack.did} ${ack.label}`, record: recordOf('job', id, wanted) };
     }
     default:

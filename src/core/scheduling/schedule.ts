@@ -1,7 +1,7 @@
 /**
  * The one decision: which job is next and where it runs. Pure but for the changes it puts into the turn.
  */
-import type { Cause } from '../../model/causes.ts';
+import type { Cause, PickReason } from '../../model/causes.ts';
 import { claim, intend } from '../../model/moves.ts';
 import { tokenOf } from '../../model/records.ts';
 import type { BackendEntry, Lane } from '../queue/fleet.ts';
@@ -48,11 +48,16 @@ export function decide(view: EngineView, settings: DecideSettings, now: number):
 }
 
 /** Why this job, and, where it was not the load alone that decided, why there. */
-const causeOf = (pick: ClassPick, why: string): Cause => ({
-  is: 'claim',
-  pick: pick.reason,
-  place: why === 'least-loaded' || why === 'only-free' ? undefined : why,
-});
+function causeOf({ reason: pick }: ClassPick, place: string): Cause {
+  return place === 'least-loaded' || place === 'only-free' ? BY_LOAD[pick] : { is: 'claim', pick, place };
+}
+
+/** The usual causes, made once: every claim needs one. */
+const BY_LOAD: Readonly<Record<PickReason, Cause>> = {
+  'only-class': { is: 'claim', pick: 'only-class' },
+  'interactive-first': { is: 'claim', pick: 'interactive-first' },
+  'batch-share': { is: 'claim', pick: 'batch-share' },
+};
 
 interface LanePick {
   readonly lane: Lane;
