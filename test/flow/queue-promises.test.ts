@@ -125,10 +125,10 @@ describe('fairness', () => {
 
   test('so do the jobs of another tenant, whatever its agent is called', () => {
     const seats = new Seats([{}], SECOND);
-    const theirs = { principal: 'agent', tenant: 'large' };
+    const theirs = { agent: 'agent', tenant: 'large' };
     seats.run(arrivals(10_000, 'a', START, 0, theirs), START + 100 * SECOND);
     const before = seats.starts.length;
-    const ours = { principal: 'agent', tenant: 'small' };
+    const ours = { agent: 'agent', tenant: 'small' };
     seats.run(arrivals(10, 'b', START + 100 * SECOND + 1, 0, ours), START + 200 * SECOND);
     const next = seats.starts.slice(before, before + 20).map(({ id }) => id);
     assert.equal(next.filter((id) => id.startsWith('small~')).length, 10, next.join(' '));
