@@ -48,6 +48,8 @@ export class Restore implements Recovery {
   finish({ seq, indexedUpTo, skewMs = 0 }: Recovered): void {
     this.#addJobs(this.#now + skewMs);
     this.#state.seq = seq;
+    // Stores keep sessions in orders of their own; the one that was unused for longest is forgotten first.
+    this.#state.sessions.sort((a, b) => a.usedAt - b.usedAt);
     for (const entry of [...this.#state.ended]) {
       if (entry.seq <= indexedUpTo) this.#state.forget(entry);
     }

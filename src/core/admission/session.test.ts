@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { STOPPED, SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { OrchdError } from '../../model/errors.ts';
+import { Restore } from '../restore.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -35,17 +36,14 @@ test('a session that is in use does not keep those from expiring that came after
 
 test('after a restart those that were unused for longest are first, however the store kept them', () => {
   const kit = kitWith();
+  const restore = new Restore(kit.engine.state, kit.now);
   const session = (id: string, usedAt: number): void => {
     const record = { v: 1, tenant: 'default', id, createdAt: 0, usedAt, turns: 1, tokensUsed: 0 } as const;
-    kit.engine.state.keep({
-      kind: 'session',
-      id,
-      after: { ...record, tokenBudget: undefined, backend: undefined },
-    });
+    restore.record({ kind: 'session', id, after: { ...record, tokenBudget: undefined, backend: undefined } });
   };
   session('fresh', kit.now);
   session('old', kit.now - 60 * DAY_MS);
-  kit.step({ type: 'open', owner: 'x' });
+  restore.finish({ seq: kit.engine.state.seq, at: kit.now, indexedUpTo: 0 });
   kit.step({ type: 'tick' });
   assert.deepEqual(
     [...kit.engine.state.sessions.values()].map(({ id }) => id),

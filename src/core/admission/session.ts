@@ -88,11 +88,6 @@ function put(turn: Turn, record: SessionRecord, cause: Cause): void {
   turn.put('session', scoped(record.tenant, record.id), record, cause);
 }
 
-/** A brain begins: who was unused for longest is first, however the store kept them. */
-export function openSessions({ state }: Turn): void {
-  state.sessions.sort((a, b) => a.usedAt - b.usedAt);
-}
-
 /** At every tick: those that have not been used for long, a bounded number of them. */
 export function expireSessions(turn: Turn): void {
   const { sessions } = turn.state;

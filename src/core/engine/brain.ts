@@ -2,7 +2,7 @@
 import { BRAIN_ID } from '../../model/records.ts';
 import { expireLeases } from '../admission/lease.ts';
 import { openLimits } from '../admission/quota.ts';
-import { expireSessions, openSessions } from '../admission/session.ts';
+import { expireSessions } from '../admission/session.ts';
 import { expireJobs } from '../attempts/expiry.ts';
 import { openDemand } from '../workers/forecast.ts';
 import { upkeep } from '../workers/upkeep.ts';
@@ -27,7 +27,6 @@ export const brain = {
       : { v: 1 as const, owner, epoch: 1, attemptFloor: 0 };
     turn.put('brain', BRAIN_ID, after, 'open');
     turn.state.leases.renewAll(turn.now);
-    openSessions(turn);
     openLimits(turn);
     openDemand(turn);
   },
