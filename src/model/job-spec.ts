@@ -76,20 +76,19 @@ type Wishes = Static<ReturnType<typeof Type.Object<typeof SPEC_FIELDS>>>;
 /** Fields that hold for every job: where the caller says nothing, a default does. */
 type Defaulted = 'agent' | 'type' | 'priority' | 'score' | 'weight' | 'max_tries';
 
-/** What was asked of a job. Fields that were not given are `undefined`, so that all specs have one shape in memory. */
-export type JobSpec = {
-  readonly [K in keyof Wishes]-?: K extends Defaulted ? NonNullable<Wishes[K]> : Wishes[K] | undefined;
-};
+/** What was asked of a job. Fields that were not given are left out: most jobs give few, and there may be a million. */
+export type JobSpec = Readonly<Omit<Wishes, Defaulted> & Required<Pick<Wishes, Defaulted>>>;
+
+/** What a spec is made from: an absent field may be `undefined` too. */
+export type GivenSpec = { readonly [K in keyof Wishes]?: Wishes[K] | undefined };
 
 export type SpecDefaults = Pick<JobSpec, Defaulted>;
 
-/** Every field, not given. Copies of one object share its shape, which keeps the millions of them small and quick. */
-const NOT_GIVEN = Object.fromEntries(Object.keys(SPEC_FIELDS).map((name) => [name, undefined]));
-
 /** The spec of a job, from a request that was checked or from a stored record: the fields of a spec and no others. */
-export function specOf(given: object, defaults: SpecDefaults): JobSpec {
-  const spec: Record<string, unknown> = { ...NOT_GIVEN, ...defaults };
-  for (const [name, value] of Object.entries(given)) {
+export function specOf(given: GivenSpec, defaults: SpecDefaults): JobSpec {
+  const spec: Record<string, unknown> = { ...defaults };
+  for (const name of Object.keys(given)) {
+    const value = given[name as keyof GivenSpec];
     if (value === undefined || !Object.hasOwn(SPEC_FIELDS, name)) continue;
     // The caller may go on changing its own object.
     spec[name] = typeof value === 'object' ? structuredClone(value) : value;

@@ -9,7 +9,13 @@ import type { BackendInfo, Outcome } from '../../src/core/ports/backend.ts';
 import { type EngineSettings, POOL_DEFAULTS } from '../../src/core/settings.ts';
 import { JobEntry } from '../../src/core/state/job-entry.ts';
 import { errorInfo, OrchdError } from '../../src/model/errors.ts';
-import { type JobSpec, SPEC_FIELDS, type SpecDefaults, specOf } from '../../src/model/job-spec.ts';
+import {
+  type GivenSpec,
+  type JobSpec,
+  SPEC_FIELDS,
+  type SpecDefaults,
+  specOf,
+} from '../../src/model/job-spec.ts';
 import { FRESH_JOB } from '../../src/model/moves.ts';
 import { type AskRecord, type Change, tokenOf } from '../../src/model/records.ts';
 
@@ -39,7 +45,7 @@ export const FAILED_FOR_NOW: Outcome = { ok: false, error: errorInfo('WORKER_TIM
 export const STOPPED: Outcome = { ok: 'cancelled' };
 
 /** Fields of a submission and of its spec, side by side. */
-export type Fields = Partial<Submission> & Partial<JobSpec>;
+export type Fields = Partial<Submission> & GivenSpec;
 
 /** What is asked where a test says nothing. */
 export const SPEC: SpecDefaults = {
@@ -90,7 +96,7 @@ export function submission(id: string, fields: Fields = {}): Submission {
 }
 
 /** A job as it would be in memory, outside any engine. */
-export function makeEntry(n: number, fields: Partial<AskRecord> & Partial<JobSpec> = {}): JobEntry {
+export function makeEntry(n: number, fields: Partial<AskRecord> & GivenSpec = {}): JobEntry {
   const { forceRetry: _, known: __, bodyStored: ___, ...ask } = submission(`j${n}`, fields);
   const rest = { v: 2 as const, n, createdAt: START, ancestors: undefined };
   return new JobEntry(`j${n}`, { ...rest, ...ask }, FRESH_JOB, n);

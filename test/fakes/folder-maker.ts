@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { State } from '../../src/core/state/state.ts';
 import type { Disk } from '../../src/kit/env/env.ts';
 import { errorInfo } from '../../src/model/errors.ts';
-import { type JobSpec, specOf } from '../../src/model/job-spec.ts';
+import { type GivenSpec, specOf } from '../../src/model/job-spec.ts';
 import {
   accept,
   cancelled,
@@ -52,7 +52,7 @@ export const change = <K extends RecordKind>(
 ): Change => ({ kind, id, after, cause }) as Change;
 
 /** Fields of an ask and of its spec, side by side. */
-export type AskFields = Partial<Omit<AskRecord, 'spec'>> & Partial<JobSpec>;
+export type AskFields = Partial<Omit<AskRecord, 'spec'>> & GivenSpec;
 
 export function askOf(id: string, n: number, fields: AskFields = {}): AskRecord {
   const { spec, ...own } = nested(fields, specOf({ agent: 'anna', type: 'inference', max_tries: 3 }, SPEC));

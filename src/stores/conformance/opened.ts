@@ -7,7 +7,7 @@ import { Engine, type Step } from '../../core/engine/engine.ts';
 import type { Seq, Store } from '../../core/ports/store.ts';
 import { type EngineSettings, POOL_DEFAULTS } from '../../core/settings.ts';
 import { bundleOf, type JobEntry } from '../../core/state/job-entry.ts';
-import { type JobSpec, type SpecDefaults, specOf } from '../../model/job-spec.ts';
+import { type GivenSpec, type SpecDefaults, specOf } from '../../model/job-spec.ts';
 import { type BlobRef, tokenOf } from '../../model/records.ts';
 import { openInto } from '../../runtime/open-store.ts';
 
@@ -29,7 +29,7 @@ export interface StoreFixture {
 }
 
 /** Fields of a submission and of its spec, side by side. */
-export type Fields = Partial<Omit<Submission, 'spec'>> & Partial<JobSpec>;
+export type Fields = Partial<Omit<Submission, 'spec'>> & GivenSpec;
 
 /** Events as they were given to an engine once. */
 export type Story = readonly { readonly event: EngineEvent; readonly now: number }[];
