@@ -160,10 +160,11 @@ export class Orchestrator extends Service {
     const { state } = this.#engine;
     const recovered = await openInto(state, store, this.#storeEvents(), this.#clock.now());
     this.#clock.startAt(recovered.at, recovered.skewMs);
-    this.#history.begin(state.ended, recovered.seq);
     // Only now: the store's lock says that nobody else drives the same backends.
     for (const backend of this.#backends.values()) await backend.start?.();
     this.#loop.begin();
+    // Not before: what the history says of them is an event, and no event may come before the brain has begun.
+    this.#history.begin(state.ended, recovered.seq);
     this.#begun = true;
     this.#parts.observer?.recovered(this.#engine.state.jobs.values());
     await this.#loop.ask({ type: 'open', owner: env.random.hex(8) });
