@@ -73,7 +73,7 @@ export function metaRoutes(orchestrator: Orchestrator, metrics: Metrics, options
       role: 'read',
       summary: 'What this brain can do: backends, types, models, limits',
       answers: { 200: 'The capabilities' },
-      handle: async () => ({ status: 200, body: await capabilities(orchestrator, options) }),
+      handle: () => ({ status: 200, body: capabilities(orchestrator, options) }),
     },
   ];
 }
@@ -89,13 +89,13 @@ const alone = (orchestrator: Orchestrator): object => ({
   lock_name: null,
 });
 
-async function capabilities({ reads }: Orchestrator, options: MetaOptions): Promise<object> {
+function capabilities({ reads }: Orchestrator, options: MetaOptions): object {
   return {
     version: options.version,
     api_versions: ['v2'],
     store: options.store,
     priorities: ['interactive', 'batch'],
     queue: { capacity: options.queueCapacity, policy: options.queuePolicy },
-    backends: await reads.backends(),
+    backends: reads.backends(),
   };
 }

@@ -32,8 +32,6 @@ const WAITING: { readonly [K in keyof Reads]?: (reads: Reads) => Promise<unknown
   pools: (reads) => reads.pools(),
   limits: (reads) => reads.limits(),
   leases: (reads) => reads.leases('default'),
-  backends: (reads) => reads.backends(),
-  figures: (reads) => reads.figures(),
 };
 
 const turns = async (): Promise<void> => {
@@ -65,7 +63,7 @@ for (const [name, read] of Object.entries(WAITING)) {
 
 test('every read of a record is among those above, or answers at once', async (t) => {
   const { orchestrator } = await memoryBrain(t, {});
-  const atOnce = ['spec', 'place', 'isPoolUp', 'full', 'paused', 'epoch'];
+  const atOnce = ['spec', 'place', 'isPoolUp', 'backends', 'figures', 'full', 'paused', 'epoch'];
   /** A pool is known only to a brain with pool managers; `pools` waits in the same way. */
   const others = ['constructor', 'entry', 'entryNow', 'pool'];
   const all = Object.getOwnPropertyNames(Object.getPrototypeOf(orchestrator.reads));

@@ -2,7 +2,8 @@
  * The only way to read what the brain knows; nobody outside of runtime/ sees the engine.
  *
  * R1  What is told was durable when it was told: a read is made at one instant and answered once everything it
- *     saw is on stable storage. The few reads that answer at once say so, and tell only what is durable already.
+ *     saw is on stable storage. The few reads that answer at once say so: of jobs they tell only what is durable
+ *     already, beside that only what is no record.
  * R2  Instants and waits are in brain time, never in that of the wall clock.
  */
 
@@ -165,13 +166,17 @@ export class Reads {
     return this.#seen(held.map(leaseView));
   }
 
-  backends(): Promise<BackendView[]> {
-    return this.#seen([...this.#parts.engine.queue.fleet.backends.values()].map(backendView));
+  /** At once: what backends say of themselves is no record. */
+  backends(): BackendView[] {
+    return [...this.#parts.engine.queue.fleet.backends.values()].map(backendView);
   }
 
-  /** Numbers about everything at one instant, for metrics. */
-  figures(): Promise<Figures> {
-    return this.#seen(figuresOf(this.#parts.engine));
+  /**
+   * At once: numbers about everything at one instant, for metrics. They may be a flush ahead of what is durable: who
+   * watches a brain that can commit nothing must not wait for its commit.
+   */
+  figures(): Figures {
+    return figuresOf(this.#parts.engine);
   }
 
   /** At once: the disk is full, and new work is refused. */

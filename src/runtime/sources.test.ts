@@ -47,8 +47,7 @@ const until = async (holds: () => boolean | Promise<boolean>, what: string): Pro
   assert.ok(await poll(realEnv(), { everyMs: 5, atMostMs: 10_000 }, look), what);
 };
 
-const slotsOf = async ({ reads }: Orchestrator): Promise<number[]> =>
-  (await reads.backends()).map(({ slots }) => slots);
+const slotsOf = ({ reads }: Orchestrator): number[] => reads.backends().map(({ slots }) => slots);
 
 test('a backend of a source takes jobs while it is there, with as many slots as it last said', async (t) => {
   const source = new FakeSource();
@@ -58,11 +57,11 @@ test('a backend of a source takes jobs while it is there, with as many slots as 
   assert.equal((await orchestrator.get('a')).waiting?.code, 'no_backend');
   source.listener?.present(work.backend('seat', 1));
   await until(() => work.running.has('a'), 'the first job runs');
-  assert.deepEqual([work.running.size, await slotsOf(orchestrator)], [1, [1]]);
+  assert.deepEqual([work.running.size, slotsOf(orchestrator)], [1, [1]]);
   // Another object under the same name: what the former one runs stays where it is.
   source.listener?.present(work.backend('seat', 2));
   await until(() => work.running.has('b'), 'so does the second');
-  assert.deepEqual(await slotsOf(orchestrator), [2]);
+  assert.deepEqual(slotsOf(orchestrator), [2]);
   work.release();
   assert.equal((await orchestrator.wait('b')).result, 'seat');
 });
@@ -76,7 +75,7 @@ test('what was open on a backend that is gone is unknown, and nothing is asked o
   await until(() => work.running.has('a'), 'it runs');
   source.listener?.gone('seat');
   await until(async () => (await orchestrator.get('a')).state === 'stale', 'its outcome is unknown');
-  assert.deepEqual([await orchestrator.reads.backends(), source.forgotten], [[], ['seat']]);
+  assert.deepEqual([orchestrator.reads.backends(), source.forgotten], [[], ['seat']]);
   await orchestrator.submit({ job_id: 'b', type: 'hold' });
   assert.equal((await orchestrator.get('b')).waiting?.code, 'no_backend');
   assert.equal((await orchestrator.resolve('a', { as: 'failed' })).state, 'dead');

@@ -42,8 +42,8 @@ export class Metrics {
     this.#tally.predicted(uid, outcome.predicted_start_ms);
   }
 
-  async render(): Promise<string> {
-    this.#figures = await this.#reads.figures();
+  render(): Promise<string> {
+    this.#figures = this.#reads.figures();
     return this.#registry.metrics();
   }
 
