@@ -90,8 +90,8 @@ export function specOf(given: GivenSpec, defaults: SpecDefaults): JobSpec {
   for (const name of Object.keys(given)) {
     const value = given[name as keyof GivenSpec];
     if (value === undefined || !Object.hasOwn(SPEC_FIELDS, name)) continue;
-    // The caller may go on changing its own object.
-    spec[name] = typeof value === 'object' ? structuredClone(value) : value;
+    // A copy: the caller may go on changing its own object. No field is deeper than that.
+    spec[name] = typeof value === 'object' ? { ...value } : value;
   }
   return spec as unknown as JobSpec;
 }

@@ -63,7 +63,7 @@ for (const [name, read] of Object.entries(WAITING)) {
 
 test('every read of a record is among those above, or answers at once', async (t) => {
   const { orchestrator } = await memoryBrain(t, {});
-  const atOnce = ['spec', 'place', 'isPoolUp', 'backends', 'figures', 'full', 'paused', 'epoch'];
+  const atOnce = ['spec', 'place', 'isWaiting', 'isPoolUp', 'backends', 'figures', 'full', 'paused', 'epoch'];
   /** A pool is known only to a brain with pool managers; `pools` waits in the same way. */
   const others = ['constructor', 'entry', 'entryNow', 'pool'];
   const all = Object.getOwnPropertyNames(Object.getPrototypeOf(orchestrator.reads));
@@ -76,7 +76,7 @@ test('what answers at once tells nothing of a job that is not durable', async (t
   const release = hold();
   const submitted = orchestrator.submit({ job_id: 'j', type: 'nobody' });
   await turns();
-  assert.deepEqual([reads.spec('j'), reads.place('j')], [undefined, undefined]);
+  assert.deepEqual([reads.spec('j'), reads.place('j'), reads.isWaiting('j')], [undefined, undefined, false]);
   release();
   await submitted;
   assert.equal(reads.spec('j')?.type, 'nobody');

@@ -99,11 +99,16 @@ export class Reads {
     return ask && ask.n <= this.#parts.loop.durableSeq ? ask.spec : undefined;
   }
 
+  /** At once: whether a job waits to be run; false where its last move is not durable. */
+  isWaiting(uid: string): boolean {
+    return this.#waiting(uid) !== undefined;
+  }
+
   /** At once: where a waiting job stands; undefined for one that does not wait, or whose last move is not durable. */
   place(uid: string): Place | undefined {
-    const { engine, loop, clock } = this.#parts;
-    const entry = engine.state.jobs.get(uid);
-    if (entry?.job.state !== 'queued' || entry.seq > loop.durableSeq) return undefined;
+    const { engine, clock } = this.#parts;
+    const entry = this.#waiting(uid);
+    if (!entry) return undefined;
     const position = jobPosition(entry);
     const hints = startHints(engine.state, entry.ask);
     return { position, predictedStartMs: predictStartMs(entry, position, clock.now(), hints) };
@@ -192,6 +197,12 @@ export class Reads {
   /** At once: the epoch of this brain; undefined until it has begun. */
   get epoch(): number | undefined {
     return this.#parts.engine.state.brain?.epoch;
+  }
+
+  #waiting(uid: string): JobEntry | undefined {
+    const entry = this.#parts.engine.state.jobs.get(uid);
+    const isTold = entry?.job.state === 'queued' && entry.seq <= this.#parts.loop.durableSeq;
+    return isTold ? entry : undefined;
   }
 
   /** What is seen now, told when all of it is durable. */

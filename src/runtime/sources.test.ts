@@ -81,6 +81,63 @@ test('what was open on a backend that is gone is unknown, and nothing is asked o
   assert.equal((await orchestrator.resolve('a', { as: 'failed' })).state, 'dead');
 });
 
+test('where a job may run again, it does so on another backend', async (t) => {
+  const source = new FakeSource();
+  const work = new HeldWork();
+  const { orchestrator } = await memoryBrain(t, { sources: [source] });
+  source.listener?.present(work.backend('one', 1));
+  await orchestrator.submit({ job_id: 'a', type: 'hold', on_unknown: 'retry' });
+  await until(() => work.running.has('a'), 'it runs');
+  work.running.clear();
+  source.listener?.present(work.backend('other', 1));
+  source.listener?.gone('one');
+  await until(() => work.running.has('a'), 'it runs again');
+  work.release();
+  const { result, attempts } = await orchestrator.wait('a');
+  assert.deepEqual(
+    [result, attempts.map(({ backend, state }) => [backend, state])],
+    [
+      'other',
+      [
+        ['one', 'abandoned'],
+        ['other', 'ended'],
+      ],
+    ],
+  );
+});
+
+test('a cancel is over when the backend that was to carry it out is gone', async (t) => {
+  const source = new FakeSource();
+  const { orchestrator } = await memoryBrain(t, { sources: [source] });
+  const stubborn = async (): Promise<never> => new Promise(() => undefined);
+  const backend = new FunctionBackend(realEnv(), { name: 'seat', types: { hold: stubborn } });
+  source.listener?.present(backend);
+  await orchestrator.submit({ job_id: 'a', type: 'hold' });
+  await until(async () => (await orchestrator.get('a')).state === 'running', 'it runs');
+  await orchestrator.cancel('a');
+  source.listener?.gone('seat');
+  const { state, attempts } = await orchestrator.wait('a');
+  assert.equal(state, 'cancelled');
+  await until(
+    async () => (await orchestrator.get('a')).attempts[0]?.state === 'abandoned',
+    'no slot is held',
+  );
+  assert.equal(attempts.length, 1);
+});
+
+test('a source that does not stop in order keeps nobody else from stopping', async (t) => {
+  const broken: BackendSource = {
+    ...new FakeSource(),
+    start: () => undefined,
+    stop: () => Promise.reject(new Error('no')),
+    forget: () => undefined,
+  };
+  const source = new FakeSource();
+  const { orchestrator } = await memoryBrain(t, { sources: [broken, source] });
+  await orchestrator.stop();
+  assert.equal(source.listener, undefined);
+});
+
 test('a source is heard no more once the brain stops', async (t) => {
   const source = new FakeSource();
   const { orchestrator } = await memoryBrain(t, { sources: [source] });

@@ -23,7 +23,8 @@ export class Sources {
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    for (const source of this.#parts.sources) await source.stop();
+    // One that does not stop in order must not keep the others, and the store, from being let go.
+    await Promise.allSettled(this.#parts.sources.map((source) => source.stop()));
   }
 
   #listenerOf(source: BackendSource): BackendListener {

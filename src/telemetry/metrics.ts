@@ -11,7 +11,7 @@ import type { Tally } from './tally.ts';
 
 /** What is looked at when somebody asks: an orchestrator, as far as it is needed here. */
 export interface Measured {
-  readonly reads: Pick<Reads, 'figures' | 'place' | 'spec'>;
+  readonly reads: Pick<Reads, 'figures' | 'isWaiting' | 'spec'>;
   readonly following: { readonly followers: number };
 }
 
@@ -19,7 +19,7 @@ export class Metrics {
   readonly #registry = new Registry();
   readonly #reads: Measured['reads'];
   readonly #tally: Tally;
-  /** Those of the scrape that is under way: all its numbers are of one instant. */
+  /** Those of the scrape that began last. */
   #figures: Figures | undefined;
 
   constructor({ reads, following }: Measured, tally: Tally) {
@@ -38,7 +38,7 @@ export class Metrics {
     if (outcome instanceof OrchdError || outcome.duplicate_of || !outcome.predicted_start_ms) return;
     const uid = uidOf(tenant, outcome.job_id);
     // One that was claimed meanwhile may have been heard of before this; one with a time of its own says nothing.
-    if (!this.#reads.place(uid) || this.#reads.spec(uid)?.not_before !== undefined) return;
+    if (!this.#reads.isWaiting(uid) || this.#reads.spec(uid)?.not_before !== undefined) return;
     this.#tally.predicted(uid, outcome.predicted_start_ms);
   }
 

@@ -1,7 +1,8 @@
 /** Backends: what they are, and whether they can be reached. */
 import { claimBackend } from '../admission/lease.ts';
-import { lost } from '../attempts/progress.ts';
+import { found, killed, lost } from '../attempts/progress.ts';
 import type { BackendInfo } from '../ports/backend.ts';
+import type { JobEntry } from '../state/job-entry.ts';
 import type { EngineTurn, Handlers } from './handler.ts';
 
 export type BackendEvent =
@@ -17,7 +18,7 @@ export const backends = {
     place(turn, info);
   },
   'backend-gone': (turn, { name }) => {
-    loseAll(turn, name);
+    for (const entry of openOn(turn, name)) forget(turn, entry);
     turn.fleet.remove(name);
   },
   reachable: (turn, { name, up }) => turn.fleet.setUp(name, up),
@@ -32,11 +33,14 @@ export function placeAway(turn: EngineTurn): void {
 function place(turn: EngineTurn, info: BackendInfo): void {
   const away = !claimBackend(turn, info);
   turn.fleet.setAway(info.name, away);
-  if (away) loseAll(turn, info.name);
+  if (away) for (const entry of openOn(turn, info.name)) lost(turn, entry);
 }
 
-function loseAll(turn: EngineTurn, backend: string): void {
-  for (const entry of [...turn.state.open.values()]) {
-    if (entry.open?.backend === backend) lost(turn, entry);
-  }
+const openOn = ({ state }: EngineTurn, backend: string): JobEntry[] =>
+  [...state.open.values()].filter(({ open }) => open?.backend === backend);
+
+/** Nobody can say what became of an attempt: an order to end it counts as carried out, else the policy decides. */
+function forget(turn: EngineTurn, entry: JobEntry): void {
+  if (entry.open?.kill) killed(turn, entry, { is: 'forgotten' });
+  else found(turn, entry, { is: 'forgotten' });
 }

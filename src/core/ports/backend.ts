@@ -141,7 +141,10 @@ export interface BackendListener {
    * its registry): the last word counts.
    */
   present(backend: Backend): void;
-  /** A backend is gone. What was open on it is unknown, and its policy decides, unless it comes back under its name. */
+  /**
+   * A backend is gone, and nobody can say what became of what was open on it: `on_unknown` of each job decides. What
+   * is held is asked about again if the backend comes back under its name.
+   */
   gone(name: string): void;
 }
 

@@ -74,7 +74,7 @@ export class JobEntry extends JobMemory implements JobRecords {
   }
 }
 
-/** How state/ itself sees an entry: the one place from which the records are replaced. */
+/** An entry as `State`, which replaces its records, and `Restore`, which makes it, see it. */
 export type WritableRecords = { -readonly [K in keyof JobRecords]: JobRecords[K] };
 
 /** A job with everything that belongs to it, as the history keeps it. */

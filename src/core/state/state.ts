@@ -1,8 +1,9 @@
 /**
  * The records in memory with their indexes.
  *
- * S1  apply(change) is the only way in which a record changes, and everything else in here but `limiter`, `pools`,
- *     `full` and `paused` follows from the records: a replay of the same changes gives the same state.
+ * S1  apply(change) is the only way in which a record changes, and the indexes follow from the records: a replay of
+ *     the same changes gives the same ones. Not from records come `limiter`, `pools`, `full`, `paused`, the
+ *     heartbeats of leases, and of each job what `JobMemory` says that others write.
  * S2  The followers are told that a job is ready exactly while it is queued, its `waitsUntil` has passed and its
  *     session lets it run.
  * S3  A key belongs to at most one job that is not terminal.
