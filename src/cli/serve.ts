@@ -3,12 +3,10 @@
 import { join, resolve } from 'node:path';
 import { type ApiOptions, apiRoutes } from '../api/api.ts';
 import { runtimeSettings } from '../app.ts';
-import { CommandBackend } from '../backends/local/command/command.ts';
-import { demoBackendOptions } from '../backends/local/command/demo.ts';
 import { HttpPoolManagers } from '../backends/pool/managers.ts';
+import { configuredBackends } from '../backends/registry.ts';
 import { isLoopbackHost } from '../config/address.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
-import type { CommandConfig } from '../config/schema.ts';
 import type { Backend } from '../core/ports/backend.ts';
 import type { Term } from '../core/ports/leadership.ts';
 import { diskErrorCode, type Env } from '../kit/env/env.ts';
@@ -243,21 +241,10 @@ function httpServer(
 /** An IPv6 address stands in brackets. */
 const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
-function localBackends(env: Env, config: ResolvedConfig, folder: string, node?: string): Backend[] {
-  const executions = join(folder, 'executions');
-  const commands = config.backends.commands.map(
-    (command) =>
-      new CommandBackend(env, {
-        ...(command as CommandConfig),
-        folder: join(executions, command.name),
-        node,
-      }),
+const localBackends = (env: Env, config: ResolvedConfig, folder: string, node?: string): Backend[] =>
+  configuredBackends(config).map((configured) =>
+    configured.make({ env, folder: join(folder, 'executions', configured.name), node }),
   );
-  const demo = config.backends.demo
-    ? [new CommandBackend(env, { ...demoBackendOptions(join(executions, 'demo')), node })]
-    : [];
-  return [...commands, ...demo];
-}
 
 function listenFailure(error: unknown, host: string, port: number): unknown {
   const code = diskErrorCode(error);

@@ -2,8 +2,8 @@
 
 import { existsSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
+import type { CommandConfig } from '../config/backends.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
-import type { CommandConfig } from '../config/schema.ts';
 import { realEnv } from '../kit/env/real.ts';
 import type { Logger } from '../kit/logger.ts';
 import { within } from '../kit/within.ts';
@@ -142,18 +142,18 @@ async function start(
 }
 
 async function banner(server: RunningServer, config: ResolvedConfig, data: string): Promise<string> {
-  const { demo, commands } = config.backends;
   const { TOKENS } = await import('./serve.ts');
+  const { configuredBackends } = await import('../backends/registry.ts');
   const tokens = new TokenStore(realEnv(), data, TOKENS);
   return bannerText({
     version: packageVersion(),
     url: server.url,
     data,
     needsToken: (await tokens.list()).length > 0,
-    hasBackends: demo || commands.length > 0,
+    hasBackends: configuredBackends(config).length > 0,
     missing: missingPrograms(config),
     models: server.models ?? [],
-    hasDemo: demo,
+    hasDemo: config.backends.demo,
     command: ownCommand(process.argv[1]),
     isDefaultUrl: server.url === DEFAULT_URL,
   });

@@ -32,7 +32,7 @@ function group(raw: RawConfig) {
       holdMs: cluster.hold_ms,
     },
     server: serverOf(raw),
-    backends: { demo: backends.demo, commands: backends.commands },
+    backends,
     state: {
       checkpointDir: state.checkpoint_dir,
       checkpointIntervalMs: toMs(state.checkpoint_interval),

@@ -6,16 +6,15 @@
 import { type Static, Type } from 'typebox';
 import { LOG_LEVELS } from '../kit/logger.ts';
 import { isHttpUrl, isMariaDbUrl, parseBindAddress, splitList } from './address.ts';
+import { BackendsSchema } from './backends.ts';
 import { LimitsSchema } from './limits.ts';
+import { section } from './section.ts';
 
 const DAY_SEC = 86_400;
 // Longer waits than this would overflow Node's timers (2^31 - 1 ms, a little under 25 days).
 const LONGEST_WAIT_SEC = 20 * DAY_SEC;
 const LONGEST_KEEP_SEC = 10 * 365 * DAY_SEC;
 const MIB = 1024 * 1024;
-
-const section = <P extends Parameters<typeof Type.Object>[0]>(properties: P) =>
-  Type.Object(properties, { additionalProperties: false });
 
 const integer = (fallback: number, minimum: number, maximum: number) =>
   Type.Integer({ default: fallback, minimum, maximum });
@@ -52,29 +51,6 @@ const bindAddress = (fallback: string) =>
 
 const nameList = (expected: string) =>
   Type.Union([Type.String(), Type.Array(Type.String())], { default: [], list: true, expected });
-
-const Name = Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$' });
-const Labels = Type.Record(Type.String(), Type.String());
-
-/** A backend that runs a command per job: the payload as JSON on standard input, the answer line by line. */
-const CommandSchema = section({
-  name: Name,
-  slots: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
-  paid: Type.Optional(Type.Boolean()),
-  labels: Type.Optional(Labels),
-  models: Type.Optional(Type.Array(Type.String())),
-  types: Type.Record(
-    Type.String({ pattern: '^[A-Za-z0-9._:/@-]{1,128}$' }),
-    section({
-      argv: Type.Array(Type.String(), { minItems: 1 }),
-      cwd: Type.Optional(Type.String({ minLength: 1 })),
-      env: Type.Optional(Labels),
-      split: Type.Optional(Type.Enum(['line', 'space'])),
-    }),
-  ),
-});
-
-export type CommandConfig = Static<typeof CommandSchema>;
 
 export const ConfigSchema = section({
   store: choice(['journal', 'mariadb'], 'journal'),
@@ -150,10 +126,7 @@ export const ConfigSchema = section({
     heartbeat_ms: waitMs(15_000),
     disconnect_grace_ms: waitMs(5000),
   }),
-  backends: section({
-    demo: Type.Boolean({ default: true }),
-    commands: Type.Array(CommandSchema, { default: [], expected: 'a list of backends that run commands' }),
-  }),
+  backends: BackendsSchema,
   pools: section({
     token: Type.String({ default: '', expected: 'what the pool managers want to be shown' }),
     region: Type.String({ default: '', pattern: '^[A-Za-z0-9._-]{0,64}$', expected: 'the name of a region' }),

@@ -87,7 +87,8 @@ test('what version 1 of an ask kept flat is its spec now', () => {
     hash: 'h',
     correlationId: 'c',
   };
-  assert.deepEqual(upcast('ask', stored), {
+  // As it is written: fields that a spec got later are not given.
+  assert.deepEqual(JSON.parse(JSON.stringify(upcast('ask', stored))), {
     v: 2,
     id: 'a',
     tenant: 'acme',

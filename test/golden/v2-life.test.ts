@@ -1,5 +1,4 @@
 /** Work that an earlier orchd left in its store goes on: attempts are settled, waits end, orders are obeyed. */
-import type { AskRecord } from '../../src/model/records.ts';
 import type { Backend, Inspection, Offer, OfferReply } from '../../src/core/ports/backend.ts';
 import assert from 'node:assert/strict';
 import { answers, type Behaviour, RUNS, ScriptedExecutor } from './maker/executor.ts';
@@ -92,7 +91,7 @@ onBothStores('version 2: waits end, and what was submitted reaches the executors
   assert.equal(offer?.to, `north/${WORKERS.running}`);
   const text = '{"prompt":"Say \\"every field\\"","max_tokens":6000,"temperature":0.5,"seed":7}';
   assert.equal(offer.payloadText, text);
-  assert.deepEqual(offer.ask, { ...EVERY_FIELD, payload: text });
+  assert.deepEqual(JSON.parse(JSON.stringify(offer.ask)), { ...EVERY_FIELD, payload: text });
 });
 
 onBothStores('version 2: what was learned of the demand for a model is used', async (t, place) => {
@@ -150,7 +149,8 @@ onBothStores('version 2: a cancel takes along all jobs below', async (t, place) 
     assert.equal((await brain.wait(id)).state, 'cancelled');
 });
 
-const EVERY_FIELD: AskRecord = {
+/** Every field that version 2 began with; one that was added since is absent. */
+const EVERY_FIELD = {
   v: 2,
   id: 'every-field',
   tenant: 'default',

@@ -3,24 +3,20 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { SharedCommands } from '../../../test/fakes/steered-commands.ts';
 import { steeredExecutor } from '../../../test/fakes/steered-executor.ts';
-import { steeredFunctions } from '../../../test/fakes/steered-functions.ts';
-import { SharedWorker } from '../../../test/fakes/steered-worker.ts';
-import type { BackendHarness } from './harness.ts';
+import type { Harnesses } from './harness.ts';
 import { backendConformance, PROMISES } from './suite.ts';
 
-const commands = new SharedCommands();
-after(() => commands.stop());
-const worker = new SharedWorker();
-after(() => worker.stop());
+const HARNESSES = join(import.meta.dirname, '../../../test/backends');
+
+/** Before anything else: a test run ends as soon as all tests have that are known by then. */
+const loaded: readonly Harnesses[] = await Promise.all(
+  readdirSync(HARNESSES).map(async (name) => (await import(join(HARNESSES, name))).harnesses),
+);
 
 /** Class under src/backends → how the suite gets one. */
-const BACKENDS: Readonly<Record<string, () => Promise<BackendHarness>>> = {
-  FunctionBackend: steeredFunctions,
-  CommandBackend: () => commands.harness(),
-  WorkerBackend: () => worker.harness(),
-};
+const BACKENDS: Harnesses = Object.assign({}, ...loaded);
+for (const source of Object.values(BACKENDS)) after(() => source.stop?.());
 
 /** The classes below a folder that say that they are a backend. */
 function backendClasses(folder: string): string[] {
@@ -34,7 +30,7 @@ function backendClasses(folder: string): string[] {
     });
 }
 
-test('every backend of this repository is in the list', () => {
+test('every backend of this repository has a harness', () => {
   assert.deepEqual(backendClasses(join(import.meta.dirname, '..')).sort(), Object.keys(BACKENDS).sort());
 });
 
@@ -42,5 +38,5 @@ test('no two promises have the same title', () => {
   assert.equal(new Set(PROMISES.map(({ title }) => title)).size, PROMISES.length);
 });
 
-for (const [name, make] of Object.entries(BACKENDS)) backendConformance(name, make);
+for (const [name, source] of Object.entries(BACKENDS)) backendConformance(name, () => source.harness());
 backendConformance('fake', steeredExecutor);

@@ -48,3 +48,13 @@ export interface BackendHarness {
   within<T>(promise: Promise<T>): Promise<T>;
   remove(): Promise<void>;
 }
+
+/** Where the suite gets the harnesses of a backend, one for each promise. */
+export interface HarnessSource {
+  harness(): Promise<BackendHarness>;
+  /** Ends what the harnesses shared. */
+  stop?(): Promise<void>;
+}
+
+/** What a file of test/backends/ exports: by the class of the backend. */
+export type Harnesses = Readonly<Record<string, HarnessSource>>;

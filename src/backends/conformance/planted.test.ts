@@ -2,8 +2,8 @@
 
 import assert, { AssertionError } from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { steeredFunctions } from '../../../test/backends/functions.ts';
 import { steeredExecutor } from '../../../test/fakes/steered-executor.ts';
-import { steeredFunctions } from '../../../test/fakes/steered-functions.ts';
 import { within } from '../../../test/fakes/steered-work.ts';
 import type { Backend, ExecutionStatus } from '../../core/ports/backend.ts';
 import type { Commander } from '../../model/worker-wire.ts';

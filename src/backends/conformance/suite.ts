@@ -1,6 +1,6 @@
 /**
- * What every backend promises, shown on one after another. A backend that is added comes with a harness in
- * backends.test.ts.
+ * What every backend promises, shown on one after another. A backend that is added comes with its
+ * harness in test/backends/.
  */
 import { describe, test } from 'node:test';
 import { FENCE_PROMISES } from './fence-promises.ts';

@@ -6,15 +6,20 @@ import { type ChildProcess, fork } from 'node:child_process';
 import fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { BackendHarness, SteeredExecution } from '../../src/backends/conformance/harness.ts';
+import type {
+  BackendHarness,
+  Harnesses,
+  HarnessSource,
+  SteeredExecution,
+} from '../../src/backends/conformance/harness.ts';
 import { WorkerBackend } from '../../src/backends/pool/worker-backend.ts';
 import type { Timers } from '../../src/kit/env/env.ts';
 import { jobOfToken } from '../../src/model/records.ts';
 import { Outbound } from '../../src/wire/outbound.ts';
-import { harnessId, within } from './steered-work.ts';
-import { SLOTS, type WorkerNews, type WorkerOrder } from './steered-worker-news.ts';
+import { harnessId, within } from '../fakes/steered-work.ts';
+import { SLOTS, type WorkerNews, type WorkerOrder } from '../fakes/steered-worker-news.ts';
 
-const MAIN = join(import.meta.dirname, 'steered-worker-main.ts');
+const MAIN = join(import.meta.dirname, '..', 'fakes', 'steered-worker-main.ts');
 
 /** Timers that keep no process alive: a stream that nobody reads must not hold up the end of the tests. */
 const timers: Timers = {
@@ -88,7 +93,7 @@ class WorkerProcess {
 }
 
 /** The worker that harnesses use, one after another. */
-export class SharedWorker {
+class SharedWorker implements HarnessSource {
   readonly #folder = fs.mkdtempSync(join(tmpdir(), 'orchd-steered-'));
   readonly ledger = join(this.#folder, 'ledger');
   #process: WorkerProcess | undefined;
@@ -193,3 +198,5 @@ class SteeredWorker implements BackendHarness {
     for (const backend of [this.#backend, ...this.#others]) await backend.stop();
   }
 }
+
+export const harnesses: Harnesses = { WorkerBackend: new SharedWorker() };

@@ -3,12 +3,17 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import type { BackendHarness, SteeredExecution } from '../../src/backends/conformance/harness.ts';
+import type {
+  BackendHarness,
+  Harnesses,
+  HarnessSource,
+  SteeredExecution,
+} from '../../src/backends/conformance/harness.ts';
 import type { CommandBackend } from '../../src/backends/local/command/command.ts';
 import { folderName, markOf } from '../../src/backends/local/command/layout.ts';
 import { identityOf, isAlive } from '../../src/kit/process/identity.ts';
-import { CommandKit, kill, sh, until } from './command-kit.ts';
-import { harnessId, within } from './steered-work.ts';
+import { CommandKit, kill, sh, until } from '../fakes/command-kit.ts';
+import { harnessId, within } from '../fakes/steered-work.ts';
 
 const { variable: MARK_VARIABLE } = markOf('', '');
 
@@ -71,7 +76,7 @@ class SteeredCommand implements SteeredExecution {
 }
 
 /** The supervised commands that harnesses use, one after another: most of the time goes into starting supervisors. */
-export class SharedCommands {
+class SharedCommands implements HarnessSource {
   readonly #kit: CommandKit;
   readonly steering: string;
   #clean: () => unknown = () => undefined;
@@ -185,3 +190,5 @@ class SteeredCommands implements BackendHarness {
     for (const execution of this.#executions.values()) execution.close();
   }
 }
+
+export const harnesses: Harnesses = { CommandBackend: new SharedCommands() };

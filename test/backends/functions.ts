@@ -1,9 +1,9 @@
 /** Functions of this process, for the conformance suite. The process of the brain is the executor. */
-import type { BackendHarness } from '../../src/backends/conformance/harness.ts';
+import type { BackendHarness, Harnesses } from '../../src/backends/conformance/harness.ts';
 import { FunctionBackend, type FunctionContext } from '../../src/backends/local/functions.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { jobOfToken } from '../../src/model/records.ts';
-import { harnessId, SteeredWorks, within } from './steered-work.ts';
+import { harnessId, SteeredWorks, within } from '../fakes/steered-work.ts';
 
 export async function steeredFunctions(): Promise<BackendHarness> {
   const env = realEnv();
@@ -44,3 +44,5 @@ export async function steeredFunctions(): Promise<BackendHarness> {
     remove: () => works.end(),
   };
 }
+
+export const harnesses: Harnesses = { FunctionBackend: { harness: steeredFunctions } };

@@ -1,0 +1,25 @@
+/** What the list of kinds promises to those who start a server. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { loadConfig } from '../config/load.ts';
+import { realEnv } from '../kit/env/real.ts';
+import { configuredBackends } from './registry.ts';
+
+const made = (text: string) =>
+  configuredBackends(loadConfig({ text })).map(({ name, make }) => {
+    const { info } = make({ env: realEnv(), folder: name, node: 'here' });
+    assert.equal(info.name, name);
+    return [name, info.slots, info.models, info.node];
+  });
+
+test('each backend that a configuration asks for is made under its own name', () => {
+  const text = 'backends: { commands: [{ name: a, slots: 3, types: { run: { argv: [wc] } } }] }';
+  assert.deepEqual(made(text), [
+    ['a', 3, undefined, 'here'],
+    ['demo', 4, ['demo'], 'here'],
+  ]);
+});
+
+test('a configuration that asks for none has none', () => {
+  assert.deepEqual(made('backends: { demo: false }'), []);
+});
