@@ -26,8 +26,8 @@ if (noStrace !== undefined) console.log(`# some bugs are not planted: ${noStrace
 const scratch = scratchFolder('orchd-planted-');
 after(() => fs.rmSync(scratch, { recursive: true, force: true }));
 
-/** Without what would make a runner inside a runner report to the outer one. */
-const { NODE_TEST_CONTEXT: _, NODE_OPTIONS: __, ...ENVIRONMENT } = process.env;
+/** Without what makes a runner inside a runner report to the outer one, and a catcher walk more than it needs to. */
+const { NODE_TEST_CONTEXT: _, NODE_OPTIONS: __, CRASH_ALL: ___, ...ENVIRONMENT } = process.env;
 
 function copySource(name: string): string {
   const copy = join(scratch, name);
