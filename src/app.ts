@@ -3,7 +3,7 @@
 import { FunctionBackend, type FunctionBackendOptions } from './backends/local/functions.ts';
 import { loadConfig } from './config/load.ts';
 import type { ResolvedConfig } from './config/resolve.ts';
-import type { Backend } from './core/ports/backend.ts';
+import type { Backend, BackendSource } from './core/ports/backend.ts';
 import type { PoolSettings } from './core/settings.ts';
 import type { Env } from './kit/env/env.ts';
 import { realEnv } from './kit/env/real.ts';
@@ -15,6 +15,8 @@ export interface OrchestratorOptions {
   /** The data folder, or `memory` to keep nothing; the configured checkpoint_dir by default. */
   readonly data?: string;
   readonly backends: readonly (Backend | FunctionBackendOptions)[];
+  /** Where further backends come from, which may go again. */
+  readonly sources?: readonly BackendSource[];
   /** Configuration as YAML text; the defaults hold for what it leaves out. */
   readonly config?: string;
   readonly logger?: Logger;
@@ -35,13 +37,10 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   const backends = options.backends.map((backend) =>
     'info' in backend ? backend : new FunctionBackend(env, backend),
   );
-  const orchestrator = new Orchestrator({ env, store, backends, settings: runtimeSettings(config), logger });
-  try {
-    await orchestrator.start();
-  } catch (error) {
-    await orchestrator.stop().catch(() => undefined);
-    throw error;
-  }
+  const { sources = [] } = options;
+  const settings = runtimeSettings(config);
+  const orchestrator = new Orchestrator({ env, store, backends, sources, settings, logger });
+  await orchestrator.start();
   return orchestrator;
 }
 
