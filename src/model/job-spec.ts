@@ -84,14 +84,18 @@ export type GivenSpec = { readonly [K in keyof Wishes]?: Wishes[K] | undefined }
 
 export type SpecDefaults = Pick<JobSpec, Defaulted>;
 
-/** The spec of a job, from a request that was checked or from a stored record: the fields of a spec and no others. */
+/**
+ * The spec of a job, from a request that was checked or from a stored record: the fields of a spec and no others.
+ * `defaults` must be an object of its own for every spec, because it becomes the spec: there is one for every job.
+ */
 export function specOf(given: GivenSpec, defaults: SpecDefaults): JobSpec {
-  const spec: Record<string, unknown> = { ...defaults };
-  for (const name of Object.keys(given)) {
+  const spec = defaults as unknown as Record<string, unknown>;
+  for (const name in given) {
+    if (!Object.hasOwn(SPEC_FIELDS, name) || !Object.hasOwn(given, name)) continue;
     const value = given[name as keyof GivenSpec];
-    if (value === undefined || !Object.hasOwn(SPEC_FIELDS, name)) continue;
+    if (value === undefined) continue;
     // A copy: the caller may go on changing its own object. No field is deeper than that.
     spec[name] = typeof value === 'object' ? { ...value } : value;
   }
-  return spec as unknown as JobSpec;
+  return defaults as JobSpec;
 }

@@ -143,7 +143,7 @@ const NO_WORKER = { vramGuessed: undefined, slots: undefined, contextLength: und
 
 /** Restores the one shape of each kind: JSON left the absent fields out. */
 const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } = {
-  ask: (stored: AskRecord) => ({ ...NO_ASK, ...stored, spec: specOf(stored.spec, SPEC_DEFAULTS) }),
+  ask: (stored: AskRecord) => ({ ...NO_ASK, ...stored, spec: specOf(stored.spec, { ...SPEC_DEFAULTS }) }),
   job: (stored: JobRecord) => ({ ...FRESH_JOB, ...stored }),
   attempt: (stored: AttemptRecord) => ({ ...NO_ATTEMPT, ...stored }),
   failure: (stored: FailureRecord) => stored,

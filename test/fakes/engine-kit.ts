@@ -63,7 +63,7 @@ export function nested<T extends object>(
   spec: JobSpec,
 ): Omit<T, keyof JobSpec> & { spec: JobSpec } {
   const own = Object.entries(fields).filter(([name]) => !Object.hasOwn(SPEC_FIELDS, name));
-  return { spec: specOf(fields, spec), ...Object.fromEntries(own) } as never;
+  return { spec: specOf(fields, { ...spec }), ...Object.fromEntries(own) } as never;
 }
 
 /** The fields of an ask are taken too, for entries that are made without an engine. */
@@ -88,7 +88,7 @@ export function submission(id: string, fields: Fields = {}): Submission {
     forceRetry: false,
     bodyStored: true,
     known: undefined,
-    ...nested(fields, specOf({}, SPEC)),
+    ...nested(fields, specOf({}, { ...SPEC })),
   };
   const unknown = Object.keys(fields).find((name) => !(name in SPEC_FIELDS) && !KNOWN.has(name));
   if (unknown !== undefined) throw new Error(`a submission has no field "${unknown}"`);

@@ -55,7 +55,10 @@ export const change = <K extends RecordKind>(
 export type AskFields = Partial<Omit<AskRecord, 'spec'>> & GivenSpec;
 
 export function askOf(id: string, n: number, fields: AskFields = {}): AskRecord {
-  const { spec, ...own } = nested(fields, specOf({ agent: 'anna', type: 'inference', max_tries: 3 }, SPEC));
+  const { spec, ...own } = nested(
+    fields,
+    specOf({ agent: 'anna', type: 'inference', max_tries: 3 }, { ...SPEC }),
+  );
   const stored = { v: 2, id, tenant: 'default', n, createdAt: NOW, submittedBy: 'anna', ...own, spec };
   return upcast('ask', stored as never);
 }

@@ -30,7 +30,7 @@ export function offerOf(who: Commander, token: string, work: OfferedWork): Offer
     n: 1,
     createdAt: 0,
     submittedBy: 'someone',
-    spec: specOf({ type }, SPEC),
+    spec: specOf({ type }, { ...SPEC }),
     payload: payloadText,
     payloadBytes: Buffer.byteLength(payloadText),
     modelRef: undefined,

@@ -99,7 +99,10 @@ export class Opened {
   }
 
   submit(id: string, fields: Fields = {}): JobEntry {
-    this.step({ type: 'submit', submissions: [{ ...NO_FIELDS, id, ...fields, spec: specOf(fields, SPEC) }] });
+    this.step({
+      type: 'submit',
+      submissions: [{ ...NO_FIELDS, id, ...fields, spec: specOf(fields, { ...SPEC }) }],
+    });
     return this.job(id, fields.tenant);
   }
 
@@ -206,7 +209,7 @@ const NO_FIELDS: Submission = {
   id: '',
   tenant: 'default',
   submittedBy: 'someone',
-  spec: specOf({}, SPEC),
+  spec: specOf({}, { ...SPEC }),
   payload: '{}',
   payloadBytes: 2,
   modelRef: undefined,
