@@ -28,6 +28,10 @@ test('an end is told once, after it is durable, and a redriven job ends again', 
     );
     told.push(end);
   });
+  // One that throws harms neither the commit nor the others.
+  orchestrator.ends.subscribe(() => {
+    throw new Error('a defect of its own');
+  });
   await orchestrator.submit({ job_id: 'a', type: 'work' });
   await orchestrator.wait('a');
   await orchestrator.submit({ job_id: 'b', type: 'fail', max_tries: 1 });

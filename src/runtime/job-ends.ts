@@ -20,8 +20,14 @@ type Listener = (end: JobEnd) => void;
 
 export class JobEnds {
   readonly #listeners = new Set<Listener>();
+  readonly #onError: (error: unknown) => void;
 
-  /** The listener must not throw, and must not wait for anything: it is called on the way of every commit. */
+  /** `onError` hears what a listener has thrown: it is on the way of a commit, which must not fail for it. */
+  constructor(onError: (error: unknown) => void) {
+    this.#onError = onError;
+  }
+
+  /** The listener must be quick: it is called on the way of every commit. */
   subscribe(listener: Listener): Cancel {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -34,7 +40,15 @@ export class JobEnds {
       if (kind !== 'job' || !after || !isTerminal(after.state)) continue;
       const state = after.state as JobEnd['state'];
       const end = { uid: id, state, reason: after.reason, endedAt: after.endedAt ?? 0 };
-      for (const listener of this.#listeners) listener(end);
+      for (const listener of this.#listeners) this.#tell(listener, end);
+    }
+  }
+
+  #tell(listener: Listener, end: JobEnd): void {
+    try {
+      listener(end);
+    } catch (error) {
+      this.#onError(error);
     }
   }
 }

@@ -67,7 +67,7 @@ export class Orchestrator extends Service {
   /** Every question about what the brain knows. */
   readonly reads: Reads;
   /** Says when jobs have ended, after that is durable. */
-  readonly ends = new JobEnds();
+  readonly ends: JobEnds;
   readonly leases: LeaseCommands;
   readonly catalog: CatalogCommands;
   readonly sessions: SessionCommands;
@@ -89,6 +89,9 @@ export class Orchestrator extends Service {
     this.#clock = new BrainClock(env.clock);
     this.#clock.onStep = (byMs) =>
       parts.logger?.warn('the wall clock was stepped', { duration_ms: Math.round(byMs) });
+    this.ends = new JobEnds((error) =>
+      parts.logger?.error('a listener of ends has failed', { reason: placeOf(error) }),
+    );
     this.#bodies = new Bodies(store);
     this.#history = new HistoryFeed(store);
     this.#loop = new Loop(env, this.#engine, store, this.#clock, {
