@@ -70,7 +70,7 @@ function nestSpec(stored: Stored): Stored {
     else ask[name] = value;
   }
   if (deadlineAt !== undefined) spec['deadline_ms'] = deadlineAt - createdAt;
-  return { ...ask, spec };
+  return { ...ask, spec: specOf(spec, { ...SPEC_DEFAULTS }) };
 }
 
 const SPEC_DEFAULTS: SpecDefaults = {
@@ -143,7 +143,8 @@ const NO_WORKER = { vramGuessed: undefined, slots: undefined, contextLength: und
 
 /** Restores the one shape of each kind: JSON left the absent fields out. */
 const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } = {
-  ask: (stored: AskRecord) => ({ ...NO_ASK, ...stored, spec: specOf(stored.spec, { ...SPEC_DEFAULTS }) }),
+  // The spec is as it was written: its defaults are in it, and what was not given is left out in memory too.
+  ask: (stored: AskRecord) => ({ ...NO_ASK, ...stored }),
   job: (stored: JobRecord) => ({ ...FRESH_JOB, ...stored }),
   attempt: (stored: AttemptRecord) => ({ ...NO_ATTEMPT, ...stored }),
   failure: (stored: FailureRecord) => stored,
