@@ -3,7 +3,7 @@
  * cause of the change, so that replaying it needs no interpretation.
  *
  * Absent fields are `undefined` rather than missing: every record of a kind then has one shape in memory, and
- * JSON drops them on disk.
+ * JSON drops them on disk. The spec of a job alone leaves them out: it has many fields, of which most jobs give few.
  */
 
 import type { Cause, KillWhy, WorkerReason } from './causes.ts';

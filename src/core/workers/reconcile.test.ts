@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { GB, PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { WORKER_STATUSES } from '../../model/pool-wire.ts';
+import type { WorkerRecord } from '../../model/records.ts';
 import { dueWorkers } from '../engine/due.ts';
 
 /** One worker that runs a job. */
@@ -161,6 +162,37 @@ test('[ORCH-1004] every status of a worker is known, and only a ready or busy on
     return kit.state('k') === 'claimed';
   };
   assert.deepEqual(WORKER_STATUSES.map(isUsed), [false, true, true, false, false]);
+});
+
+test('[ORCH-1004] a worker moves from status to status, and what it should be follows', () => {
+  type Status = (typeof WORKER_STATUSES)[number];
+  const paths: readonly [path: readonly Status[], becomes: string | undefined][] = [
+    [['starting'], 'starting'],
+    [['starting', 'ready'], 'running'],
+    [['starting', 'failed'], 'stopping'],
+    [['starting', 'ready', 'busy'], 'running'],
+    [['starting', 'ready', 'busy', 'ready'], 'running'],
+    [['starting', 'ready', 'draining'], 'draining'],
+    [['starting', 'ready', 'busy', 'draining'], 'draining'],
+    [['starting', 'ready', 'failed'], 'stopping'],
+    [['starting', 'ready', 'busy', 'failed'], 'stopping'],
+    [['starting', 'ready', 'draining', 'failed'], 'stopping'],
+  ];
+  for (const [path, becomes] of paths) {
+    const kit = new PoolKit();
+    kit.pool('p', [24]);
+    kit.model('m');
+    kit.ask('j', 'm');
+    const [[id, record]] = [...kit.engine.state.workers.entries()] as [[string, WorkerRecord]];
+    kit.carryOut('start', id, record);
+    for (const status of path) {
+      kit.set('p', id, { status });
+      kit.report('p');
+    }
+    assert.equal(kit.engine.state.workers.get(id)?.state, becomes, path.join(' → '));
+    const isGivenJobs = kit.state('j') === 'claimed';
+    assert.equal(isGivenJobs, path.includes('ready'), `${path.join(' → ')}: its job`);
+  }
 });
 
 test('[ORCH-1004] a worker that its manager has drained is not given jobs again, whatever it reports then', () => {
