@@ -39,7 +39,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
   const { env, heartbeatMs } = options;
   const models = modelNames(orchestrator, Math.floor(env.clock.now() / 1000));
   const routes: Route[] = [
-    ...taskRoutes(orchestrator, metrics, newId),
+    ...taskRoutes(orchestrator, newId),
     ...orderRoutes(orchestrator),
     streams.route,
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
@@ -47,7 +47,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...limitRoutes(orchestrator),
     ...poolRoutes(orchestrator),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),
-    ...openAiRoutes({ orchestrator, metrics, env, heartbeatMs, models, open }),
+    ...openAiRoutes({ orchestrator, env, heartbeatMs, models, open }),
     ...metaRoutes(orchestrator, metrics, options),
   ];
   routes.push({

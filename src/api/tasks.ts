@@ -6,8 +6,7 @@ import { JOB_ID } from '../model/job-spec.ts';
 import { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import type { Caller } from '../runtime/prepare.ts';
-import type { SubmitOutcome, Submitted } from '../runtime/submissions.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
+import type { SubmitOutcome } from '../runtime/submissions.ts';
 import { renderError } from '../wire/render-error.ts';
 import type { Answer, Call, Route } from '../wire/route.ts';
 
@@ -30,11 +29,7 @@ export function jobIdOf(call: Call): string {
   return id;
 }
 
-export function taskRoutes(
-  orchestrator: Orchestrator,
-  metrics: Metrics,
-  newId: () => string,
-): readonly Route[] {
+export function taskRoutes(orchestrator: Orchestrator, newId: () => string): readonly Route[] {
   return [
     {
       method: 'POST',
@@ -50,9 +45,7 @@ export function taskRoutes(
       },
       repeatable: ({ body }) => withIds(body, newId),
       handle: (call) =>
-        Array.isArray(call.body)
-          ? submitMany(orchestrator, metrics, call)
-          : submitOne(orchestrator, metrics, call),
+        Array.isArray(call.body) ? submitMany(orchestrator, call) : submitOne(orchestrator, call),
     },
     {
       method: 'GET',
@@ -127,37 +120,16 @@ function withIds(body: unknown, newId: () => string): unknown {
   return { ...body, job_id: newId() };
 }
 
-function submitOne(orchestrator: Orchestrator, metrics: Metrics, call: Call): Promise<Answer> {
+function submitOne(orchestrator: Orchestrator, call: Call): Promise<Answer> {
   if (call.body === undefined) throw new OrchdError('INVALID_PARAMS', 'the request has no body');
-  const submitting = submitCounted(orchestrator, metrics, call.body as SubmitRequest, callerOf(call));
+  const submitting = orchestrator.submit(call.body as SubmitRequest, callerOf(call));
   return submitting.then((submitted) => ({ status: 202, body: withUrl(submitted) }));
 }
 
-/** Submits, and counts what came of it. Without `await`, which costs as much as the rest of what happens here. */
-export function submitCounted(
-  orchestrator: Orchestrator,
-  metrics: Metrics,
-  request: SubmitRequest,
-  caller: Caller,
-): Promise<Submitted> {
-  return orchestrator.submit(request, caller).then(
-    (submitted) => {
-      metrics.submitted(submitted, caller.tenant);
-      return submitted;
-    },
-    (error: unknown) => {
-      if (error instanceof OrchdError) metrics.submitted(error);
-      throw error;
-    },
-  );
-}
-
-async function submitMany(orchestrator: Orchestrator, metrics: Metrics, call: Call): Promise<Answer> {
+async function submitMany(orchestrator: Orchestrator, call: Call): Promise<Answer> {
   const requests = checkBulk(call.body) as SubmitRequest[];
-  const caller = callerOf(call);
-  const outcomes = await orchestrator.submitMany(requests, caller);
+  const outcomes = await orchestrator.submitMany(requests, callerOf(call));
   const answers = outcomes.map((outcome) => {
-    metrics.submitted(outcome, caller.tenant);
     if (!(outcome instanceof OrchdError)) return { http_status: 202, ...withUrl(outcome) };
     const { status, body } = renderError(outcome, call.correlationId);
     return { http_status: status, ...body };

@@ -1,6 +1,7 @@
 /** Those who watch the brain: they hear of changes once these are durable, and are never asked anything. */
 import type { Engine } from '../core/engine/engine.ts';
 import { jobPosition } from '../core/scheduling/predict.ts';
+import type { OrchdError } from '../model/errors.ts';
 import type { AskRecord, AttemptRecord, Change, JobRecord, WorkerRecord } from '../model/records.ts';
 
 /** A job as an observer sees it. It may have gone on since the change that is told of. */
@@ -23,10 +24,21 @@ export interface Observed {
   workers(): Iterable<readonly [id: string, record: WorkerRecord]>;
 }
 
+/** What an observer is told of the answer to a submit. */
+export interface ObservedSubmit {
+  /** Set when the job was there before: by which of the caller's names. */
+  readonly duplicate_of?: 'job_id' | 'key';
+  readonly predicted_start_ms?: number;
+}
+
 export interface Observer {
   /** A brain begins, with these jobs. */
   recovered(jobs: Iterable<ObservedJob>): void;
   changed(changes: readonly Change[], now: number, observed: Observed): void;
+  /** A submit was answered with a job, new or known already. The job is durable, and may have moved on since. */
+  submitted?(answer: ObservedSubmit, uid: string, observed: Observed): void;
+  /** A submit was answered with an error. */
+  refused?(error: OrchdError): void;
 }
 
 export function observedIn({ state, queue }: Engine): Observed {

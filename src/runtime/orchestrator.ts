@@ -114,6 +114,8 @@ export class Orchestrator extends Service {
       clock: this.#clock,
       bodies: this.#bodies,
       backends: this.#backends,
+      observer: parts.observer,
+      observed: this.#observed,
     };
     this.reads = new Reads(shared);
     this.leases = new LeaseCommands(this.#loop, this.#engine, this.#clock, env.random, () => store.holds());
@@ -194,7 +196,9 @@ export class Orchestrator extends Service {
 
   submit(request: SubmitRequest, caller: Caller = {}): Promise<Submitted> {
     const closed = this.#closed();
-    return closed ? Promise.reject(closed) : this.#submissions.submitOne(request, caller);
+    if (!closed) return this.#submissions.submitOne(request, caller);
+    this.#submissions.noteRefusal(closed);
+    return Promise.reject(closed);
   }
 
   /** One answer per request, in one commit. */
@@ -202,8 +206,10 @@ export class Orchestrator extends Service {
     requests: readonly SubmitRequest[],
     caller: Caller = {},
   ): Promise<readonly SubmitOutcome[]> {
-    this.#assertOpen();
-    return this.#submissions.submit(requests, caller);
+    const closed = this.#closed();
+    if (!closed) return this.#submissions.submit(requests, caller);
+    for (const _ of requests) this.#submissions.noteRefusal(closed);
+    throw closed;
   }
 
   async get(jobId: string, tenant = DEFAULT_TENANT): Promise<JobView> {

@@ -8,11 +8,12 @@ import { Budget } from '../kit/budget.ts';
 import type { Env } from '../kit/env/env.ts';
 import { IdMaker } from '../kit/ids.ts';
 import { OrchdError } from '../model/errors.ts';
-import { type Body, uidOf } from '../model/records.ts';
+import { type Body, DEFAULT_TENANT, uidOf } from '../model/records.ts';
 import type { JobState } from '../model/states.ts';
 import type { SubmitRequest } from '../model/submit.ts';
 import type { Bodies } from './bodies.ts';
 import type { Loop } from './loop.ts';
+import type { Observed, Observer } from './observer.ts';
 import { type Caller, type Prepared, prepare, withPayload } from './prepare.ts';
 
 export interface Submitted {
@@ -37,6 +38,9 @@ export interface SubmissionsParts {
   readonly bodies: Bodies;
   readonly maxTries: number;
   readonly maxPayloadBytes: number;
+  /** Is told the answer to every submit, whoever made it. */
+  readonly observer: Observer | undefined;
+  readonly observed: Observed;
 }
 
 /** A submission, and what had left memory when the history was asked about it. */
@@ -62,8 +66,47 @@ export class Submissions {
     this.#evictions++;
   }
 
-  /** The common case without a detour: one small job whose id is ours. */
   submitOne(request: SubmitRequest, caller: Caller): Promise<Submitted> {
+    const submitting = this.#submitOne(request, caller);
+    if (!this.#parts.observer) return submitting;
+    // Without `await`, which costs as much as the rest of what happens here.
+    return submitting.then(
+      (answer) => {
+        this.#tell(answer, caller);
+        return answer;
+      },
+      (error: unknown) => {
+        this.noteRefusal(error);
+        throw error;
+      },
+    );
+  }
+
+  /** One answer per request, in one commit. */
+  async submit(requests: readonly SubmitRequest[], caller: Caller): Promise<readonly SubmitOutcome[]> {
+    try {
+      const answers = await this.#submit(requests, caller);
+      for (const answer of answers) this.#tell(answer, caller);
+      return answers;
+    } catch (error) {
+      for (const _ of requests) this.noteRefusal(error);
+      throw error;
+    }
+  }
+
+  /** Tells the observer of a refused submit, also of one that was refused before it came here. */
+  noteRefusal(error: unknown): void {
+    if (error instanceof OrchdError) this.#parts.observer?.refused?.(error);
+  }
+
+  #tell(answer: SubmitOutcome, caller: Caller): void {
+    const { observer, observed } = this.#parts;
+    if (answer instanceof OrchdError) this.noteRefusal(answer);
+    else observer?.submitted?.(answer, uidOf(caller.tenant ?? DEFAULT_TENANT, answer.job_id), observed);
+  }
+
+  /** The common case without a detour: one small job whose id is ours. */
+  #submitOne(request: SubmitRequest, caller: Caller): Promise<Submitted> {
     try {
       if (this.#parts.store.overloaded) throw new OrchdError('STORE_BUSY');
       const ready = this.#ready(request, caller);
@@ -82,13 +125,12 @@ export class Submissions {
       const [answer] = reply as readonly [SubmitAnswer | OrchdError];
       if (!(answer instanceof OrchdError)) return submitted(answer);
       // What it repeated was seen in memory and left it meanwhile: now the history has it.
-      if (answer.code === 'STORE_BUSY' && !submission.bodyStored) return this.submitOne(request, caller);
+      if (answer.code === 'STORE_BUSY' && !submission.bodyStored) return this.#submitOne(request, caller);
       throw answer;
     });
   }
 
-  /** One answer per request, in one commit. */
-  async submit(requests: readonly SubmitRequest[], caller: Caller): Promise<readonly SubmitOutcome[]> {
+  async #submit(requests: readonly SubmitRequest[], caller: Caller): Promise<readonly SubmitOutcome[]> {
     if (this.#parts.store.overloaded) throw new OrchdError('STORE_BUSY');
     const submissions: Submission[] = [];
     const looked: Looked[] = [];

@@ -17,11 +17,12 @@ class Counted extends WatchedPools {
   readonly tally = new Tally({ algorithm: 'round-robin' });
   readonly metrics = new Metrics({ reads: this.reads, following: { followers: 3 } }, this.tally);
 
-  /** As a caller over HTTP would. */
+  /** Submits a job and tells the tally what a brain would. */
   asks(id: string, model: string, tenant?: string): void {
     const { predictedStartMs } = this.submit(id, { type: 'inference', model, ...(tenant && { tenant }) });
     const predicted = predictedStartMs !== undefined && { predicted_start_ms: predictedStartMs };
-    this.metrics.submitted({ job_id: id, status: 'queued', ...predicted }, tenant);
+    const uid = tenant === undefined ? id : `${tenant}~${id}`;
+    this.tally.submitted({ ...predicted }, uid, observedIn(this.engine));
   }
 
   run(id: string, ms: number): void {
@@ -65,7 +66,7 @@ function eventful(): Counted {
   kit.asks('four', 'b');
   kit.obey();
   kit.dies('p', kit.workerIdOf('four'));
-  kit.metrics.submitted(new OrchdError('QUEUE_FULL'));
+  kit.tally.refused(new OrchdError('QUEUE_FULL'));
   kit.backend('here', { types: ['t'] });
   kit.submit('five');
   kit.run('five', 1);
@@ -195,7 +196,11 @@ test('what was told of a start is compared with it, also in another tenant, and 
 
 test('predictions of jobs that wait are kept up to a bound', () => {
   const kit = counted();
-  for (let n = 0; n < 5000; n++) kit.tally.predicted(`j${n}`, 10);
+  kit.backend('here', { types: ['t'], slots: 0 });
+  kit.submit('waiting');
+  const waiting = kit.engine.state.jobs.get('waiting');
+  const observed = { ...observedIn(kit.engine), job: () => waiting };
+  for (let n = 0; n < 5000; n++) kit.tally.submitted({ predicted_start_ms: 10 }, `j${n}`, observed);
   kit.asks('j4999', 'a');
   kit.asks('j5', 'a');
   kit.obey();

@@ -1,45 +1,31 @@
 /** What is measured, in the words of the vocabulary and of docs/operations/metrics.md. Nothing here decides anything. */
 import { Counter, Gauge, Registry } from 'prom-client';
-import { OrchdError } from '../model/errors.ts';
-import { DEFAULT_TENANT, uidOf } from '../model/records.ts';
 import type { Figures } from '../runtime/figures.ts';
 import type { Reads } from '../runtime/reads.ts';
-import type { SubmitOutcome } from '../runtime/submissions.ts';
 import { histogram } from './buckets.ts';
 import { fleetMetrics } from './fleet-metrics.ts';
 import type { Tally } from './tally.ts';
 
 /** What is looked at when somebody asks: an orchestrator, as far as it is needed here. */
 export interface Measured {
-  readonly reads: Pick<Reads, 'figures' | 'isWaiting' | 'spec'>;
+  readonly reads: Pick<Reads, 'figures'>;
   readonly following: { readonly followers: number };
 }
 
 export class Metrics {
   readonly #registry = new Registry();
   readonly #reads: Measured['reads'];
-  readonly #tally: Tally;
   /** Those of the scrape that began last. */
   #figures: Figures | undefined;
 
   constructor({ reads, following }: Measured, tally: Tally) {
     this.#reads = reads;
-    this.#tally = tally;
     const figures = (): Figures => this.#figures as Figures;
     submitCounters(tally, this.#registry);
     queueMetrics(figures, tally, this.#registry);
     jobMetrics(figures, following, this.#registry);
     predictionMetrics(tally, this.#registry);
     fleetMetrics(figures, tally, this.#registry);
-  }
-
-  submitted(outcome: SubmitOutcome, tenant = DEFAULT_TENANT): void {
-    this.#tally.submitted(outcome);
-    if (outcome instanceof OrchdError || outcome.duplicate_of || !outcome.predicted_start_ms) return;
-    const uid = uidOf(tenant, outcome.job_id);
-    // One that was claimed meanwhile may have been heard of before this; one with a time of its own says nothing.
-    if (!this.#reads.isWaiting(uid) || this.#reads.spec(uid)?.not_before !== undefined) return;
-    this.#tally.predicted(uid, outcome.predicted_start_ms);
   }
 
   render(): Promise<string> {

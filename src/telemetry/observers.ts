@@ -11,5 +11,11 @@ export function observers(all: readonly Observer[]): Observer {
     changed(changes, now, observed) {
       for (const each of all) each.changed(changes, now, observed);
     },
+    submitted(answer, uid, observed) {
+      for (const each of all) each.submitted?.(answer, uid, observed);
+    },
+    refused(error) {
+      for (const each of all) each.refused?.(error);
+    },
   };
 }

@@ -3,11 +3,10 @@
  * since they cost more than a submit.
  */
 
-import { OrchdError } from '../model/errors.ts';
+import type { OrchdError } from '../model/errors.ts';
 import type { AttemptRecord, Change, JobRecord } from '../model/records.ts';
 import { isOpen, isTerminal } from '../model/states.ts';
-import type { Observed, ObservedJob, Observer } from '../runtime/observer.ts';
-import type { SubmitOutcome } from '../runtime/submissions.ts';
+import type { Observed, ObservedJob, ObservedSubmit, Observer } from '../runtime/observer.ts';
 import { Buckets } from './buckets.ts';
 import { schedulingMs } from './latency.ts';
 import { PredictionError } from './prediction-error.ts';
@@ -63,14 +62,23 @@ export class Tally implements Observer {
     this.algorithm = algorithm;
   }
 
-  submitted(outcome: SubmitOutcome): void {
-    if (outcome instanceof OrchdError) increment(this.rejected, outcome.code);
-    else if (outcome.duplicate_of) this.duplicate++;
-    else this.accepted++;
+  submitted(answer: ObservedSubmit, uid: string, observed: Observed): void {
+    if (answer.duplicate_of) this.duplicate++;
+    else {
+      this.accepted++;
+      if (answer.predicted_start_ms) this.#predict(uid, answer.predicted_start_ms, observed);
+    }
   }
 
-  /** A caller was told when his job, which waits, would start. */
-  predicted(uid: string, startMs: number): void {
+  refused({ code }: OrchdError): void {
+    increment(this.rejected, code);
+  }
+
+  /** Keeps the predicted start of a job to compare it with the real one. */
+  #predict(uid: string, startMs: number, observed: Observed): void {
+    const entry = observed.job(uid);
+    // The claim of a job that waits no longer may have been seen before this; `not_before` is no prediction of ours.
+    if (entry?.job.state !== 'queued' || entry.ask.spec.not_before !== undefined) return;
     if (this.#predicted.size < MAX_PREDICTED) this.#predicted.set(uid, startMs);
   }
 

@@ -36,6 +36,7 @@ export interface HttpBrain {
   readonly url: string;
   readonly port: number;
   readonly orchestrator: Orchestrator;
+  readonly tally: Tally;
   readonly logged: string[];
   readonly routes: readonly Route[];
   stop(): Promise<void>;
@@ -102,6 +103,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     url: `http://127.0.0.1:${port}`,
     port,
     orchestrator,
+    tally,
     logged,
     routes,
     async stop() {

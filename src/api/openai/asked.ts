@@ -7,15 +7,13 @@ import type { Follower } from '../../relay/follower.ts';
 import { FROM_THE_START } from '../../runtime/following.ts';
 import type { Orchestrator } from '../../runtime/orchestrator.ts';
 import type { Submitted } from '../../runtime/submissions.ts';
-import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Call } from '../../wire/route.ts';
-import { callerOf, submitCounted } from '../tasks.ts';
+import { callerOf } from '../tasks.ts';
 import { type JobListener, JobSink } from './job-sink.ts';
 import { tellPlace } from './place.ts';
 
 export interface AskParts {
   readonly orchestrator: Orchestrator;
-  readonly metrics: Metrics;
   readonly env: Env;
   readonly heartbeatMs: number;
 }
@@ -92,7 +90,7 @@ export class Asked {
 /** Admits the job; refusals are thrown. */
 export async function ask(parts: AskParts, call: Call, request: SubmitRequest): Promise<Asked> {
   try {
-    const submitted = await submitCounted(parts.orchestrator, parts.metrics, request, callerOf(call));
+    const submitted = await parts.orchestrator.submit(request, callerOf(call));
     return new Asked(parts, call, request, submitted);
   } catch (error) {
     if (!(error instanceof OrchdError) || error.code !== 'JOB_CONFLICT') throw error;
