@@ -2,13 +2,13 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { checkRegister, registrationOf } from '../api/catalog.ts';
 import { diskErrorCode, type Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { pause } from '../kit/pause.ts';
 import { poll } from '../kit/poll.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
+import { checkRegister, registrationOf } from '../runtime/registration.ts';
 
 const TRIES = 30;
 const PAUSE_MS = 2000;

@@ -1,6 +1,5 @@
 /** A pool manager inside `orchd up`, for those who want a model answered and nothing else to start. */
 import { join } from 'node:path';
-import { registrationOf } from '../api/catalog.ts';
 import { type PoolManager, startPool } from '../daemons/pool-manager/pool-manager.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
@@ -8,6 +7,7 @@ import { poll } from '../kit/poll.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
+import { registrationOf } from '../runtime/registration.ts';
 import { UsageError } from './command.ts';
 import { type OwnModel, ownModels } from './own-models.ts';
 

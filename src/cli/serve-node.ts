@@ -8,6 +8,7 @@ import type { ResolvedConfig } from '../config/resolve.ts';
 import type { Leadership, Term } from '../core/ports/leadership.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
+import type { LeaderView } from '../model/http/meta.ts';
 import { Member } from '../runtime/member.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import type { HttpServer } from '../wire/http-server.ts';
@@ -32,7 +33,7 @@ export interface NodeParts {
   readonly brain: (term?: Term, node?: string) => Orchestrator;
   readonly routes: (
     brain: Orchestrator,
-    how: { readonly leader: () => object; readonly canAsk: () => boolean },
+    how: { readonly leader: () => LeaderView; readonly canAsk: () => boolean },
   ) => readonly Route[];
   readonly server: (routes: readonly Route[], node: NodeGate) => HttpServer;
   readonly urlOf: (port: number) => string;
@@ -63,7 +64,7 @@ export async function serveNode(parts: NodeParts): Promise<RunningServer> {
     timers: env.timers,
     limits: { maxCalls: MAX_FORWARDED, maxStreams: MAX_FORWARDED },
   });
-  const leader = (): object =>
+  const leader = (): LeaderView =>
     leaderView(leadership.leader, member.brain !== undefined, self.node, leadership.lockName);
   // Not started: it lends its shape to the routes, and answers for a node without a brain.
   const idle = routeTable(parts.routes(parts.brain(), { leader, canAsk: () => member.leader !== undefined }));

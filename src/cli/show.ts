@@ -1,5 +1,5 @@
 /** `orchd show ID` */
-import type { AttemptView, JobView } from '../runtime/view.ts';
+import type { AttemptView, JobView } from '../model/http/jobs.ts';
 import { type Command, EXIT, type Terminal } from './command.ts';
 import { durationText, instantText } from './duration.ts';
 import { flagOf, jobId, onlyWord } from './given.ts';

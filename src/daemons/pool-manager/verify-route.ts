@@ -1,12 +1,11 @@
 /** `POST /v2/models/verify`: reads a file of many gigabytes and says how far it is. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { checker } from '../../kit/check.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { OrchdError, toOrchdError } from '../../model/errors.ts';
 import { parseModelRef } from '../../model/model-ref.ts';
 import { VerifyModel } from '../../model/pool-wire.ts';
 import { openEventStream } from '../../wire/event-stream.ts';
-import type { Route } from '../../wire/route.ts';
+import { type Route, route } from '../../wire/route.ts';
 import { formatEvent } from '../../wire/sse.ts';
 import type { ModelFiles } from './model-files.ts';
 import { checkAsked, hashFile, verdictOf } from './verify.ts';
@@ -17,20 +16,23 @@ const HEARTBEAT_MS = 15_000;
 const PROGRESS_MS = 500;
 const COME_AGAIN_MS = 1000;
 
-const check = checker(VerifyModel);
-
 export function verifyRoute(env: Env, models: ModelFiles): Route {
   let running = 0;
-  return {
+  return route({
+    operationId: 'verifyModel',
+    tag: 'pool manager',
     method: 'POST',
     path: '/v2/models/verify',
     role: 'operate',
     summary: 'Compare a file with its checksum and signature; answers with server-sent events',
     body: VerifyModel,
     streams: true,
-    answers: { 200: 'The stream', 404: 'The model is not here', 429: 'As many are being verified as may be' },
-    async handle({ body }) {
-      const asked = check(body);
+    answers: {
+      200: { description: 'The stream', events: '`progress {bytes, total}`, then `end` or `error`' },
+      404: 'The model is not here',
+      429: 'As many are being verified as may be',
+    },
+    async handle({ body: asked }) {
       checkAsked(asked);
       const { file } = await models.locate(parseModelRef(asked.model_ref));
       if (running >= MAX_RUNNING) {
@@ -45,7 +47,7 @@ export function verifyRoute(env: Env, models: ModelFiles): Route {
         },
       };
     },
-  };
+  });
 }
 
 async function stream(

@@ -1,7 +1,6 @@
 /** What a body of `POST /execute` asks for, with everything that can be wrong with it found before work begins. */
-import { checker } from '../../kit/check.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { ExecuteRequest } from '../../model/worker-wire.ts';
+import type { ExecuteRequest } from '../../model/worker-wire.ts';
 
 export interface Tool {
   readonly name: string;
@@ -50,10 +49,7 @@ const MAX_TEXTS = 2048;
 const MAX_STOPS = 16;
 const MAX_TOOLS = 128;
 
-const check = checker(ExecuteRequest);
-
-export function readAsk(value: unknown): Ask {
-  const body = check(value);
+export function readAsk(body: ExecuteRequest): Ask {
   const tools = (body.tools ?? []).map(readTool);
   if (tools.length > MAX_TOOLS) throw invalid('tools', `has more than ${MAX_TOOLS} entries`);
   const stop = typeof body.stop === 'string' ? [body.stop] : (body.stop ?? []);
