@@ -8,7 +8,7 @@ import type { Socket } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Random } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
-import { placeOf } from '../kit/redact.ts';
+import { describeThrown } from '../kit/redact.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError, toOrchdError } from '../model/errors.ts';
 import { crossOriginHeaders, preflightHeaders } from './cross-origin.ts';
@@ -218,7 +218,7 @@ export class HttpServer extends Service {
       this.#options.logger.error('a request failed', {
         correlation_id: correlationId,
         error_code: error.code,
-        reason: placeOf(error.cause),
+        reason: describeThrown(error.cause),
       });
     }
     const { status, headers, body } = renderError(error, correlationId, errorShapeOf(request.url));
