@@ -1,4 +1,4 @@
-/** Why a job waits, in words. */
+/** Explains in words why a job waits. */
 
 import { isTerminal } from '../../model/states.ts';
 import { laneOf } from '../queue/fleet.ts';
