@@ -16,7 +16,7 @@ test('ids have the form of a job id and sort by the time they were made', () => 
   assert.deepEqual([...ids].sort(), ids);
 });
 
-test('a clock that counts parts of a millisecond gives ids of the same form', () => {
+test('a time with a fraction of a millisecond gives ids of the same form', () => {
   assert.match(new IdMaker(random).next(1_767_225_600_000.25), new RegExp(JOB_ID));
   assert.equal(new IdMaker(random).next(1_767_225_600_000.25).length, 32);
 });

@@ -1,4 +1,4 @@
-/** Job ids that sort by the time they were made: 48 bits of milliseconds, 80 bits of chance. */
+/** Job ids that sort by their creation time: 48 bits of milliseconds, then 80 random bits, in hexadecimal. */
 import type { Random } from './env/env.ts';
 
 export class IdMaker {
@@ -12,7 +12,7 @@ export class IdMaker {
 
   next(now: number): string {
     const at = Math.floor(now);
-    // Many ids are made in one millisecond.
+    // Many ids are made in one millisecond, so its text is cached.
     if (at !== this.#at) {
       this.#at = at;
       this.#prefix = at.toString(16).padStart(12, '0');

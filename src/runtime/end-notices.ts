@@ -1,7 +1,7 @@
 /** Tells the end of a job, once it is durable, to those who follow it and to those who wait for it. */
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { Logger } from '../kit/logger.ts';
-import { placeOf } from '../kit/redact.ts';
+import { describeThrown } from '../kit/redact.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import type { Following } from './following.ts';
 import { type JobWithResult, jobValue } from './job-text.ts';
@@ -44,7 +44,7 @@ export class EndNotices {
     reads.entry(entry).then(
       (seen) => this.#tell(uid, seen),
       (error: Error) => {
-        logger?.error('an end could not be told', { job_id: uid, reason: placeOf(error) });
+        logger?.error('an end could not be told', { job_id: uid, reason: describeThrown(error) });
         this.#waiters.reject(uid, error);
         following.close(uid);
       },

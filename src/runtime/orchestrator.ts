@@ -11,7 +11,7 @@ import { commanderOf } from '../core/state/state.ts';
 import { checker } from '../kit/check.ts';
 import type { Cancel } from '../kit/env/env.ts';
 import { every } from '../kit/every.ts';
-import { placeOf } from '../kit/redact.ts';
+import { describeThrown } from '../kit/redact.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobPage, JobView, Submitted } from '../model/http/jobs.ts';
@@ -90,7 +90,7 @@ export class Orchestrator extends Service {
     this.#clock.onStep = (byMs) =>
       parts.logger?.warn('the wall clock was stepped', { duration_ms: Math.round(byMs) });
     this.ends = new JobEnds((error) =>
-      parts.logger?.error('a listener of ends has failed', { reason: placeOf(error) }),
+      parts.logger?.error('a listener of ends has failed', { reason: describeThrown(error) }),
     );
     this.#bodies = new Bodies(store);
     this.#history = new HistoryFeed(store);
@@ -369,7 +369,7 @@ export class Orchestrator extends Service {
   #purgeNow(): void {
     this.#purge
       .run()
-      .catch((error: Error) => this.#parts.logger?.warn('no purge', { reason: placeOf(error) }));
+      .catch((error: Error) => this.#parts.logger?.warn('no purge', { reason: describeThrown(error) }));
   }
 
   #failed(error: Error): void {

@@ -41,7 +41,7 @@ export function sessionView(state: State, session: SessionRecord): SessionView {
     used_at: session.usedAt,
     turns: session.turns,
     tokens_used: session.tokensUsed,
-    tokens_reserved: state.roster.reserved(tenant, id),
+    tokens_reserved: state.roster.reservedTokens(tenant, id),
     token_budget: session.tokenBudget ?? null,
     backend: session.backend ?? null,
     jobs: jobs.map(({ ask, job }) => ({ job_id: ask.id, state: job.state })),
@@ -56,7 +56,7 @@ export function poolView(view: EngineView, pool: PoolEntry): PoolView {
     pool_id: report.id,
     status: statusOf(pool, order?.draining ?? false),
     region: report.region ?? null,
-    heard_at: pool.heardAt,
+    heard_at: pool.reportedAt,
     draining: order?.draining ? { by: order.by, deadline: order.drainBy ?? null } : null,
     gpus: report.devices.map(({ id, totalBytes, availableBytes, ok, reason }) => ({
       id,

@@ -11,7 +11,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { parse as parseQuery } from 'node:querystring';
 import type { Random } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
-import { placeOf } from '../kit/redact.ts';
+import { describeThrown } from '../kit/redact.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError, toOrchdError } from '../model/errors.ts';
 import { crossOriginHeaders, preflightHeaders } from './cross-origin.ts';
@@ -195,7 +195,7 @@ export class HttpServer extends Service {
       this.#options.logger.error('a request failed', {
         correlation_id: exchange.correlationId,
         error_code: error.code,
-        reason: placeOf(error.cause),
+        reason: describeThrown(error.cause),
       });
     }
     if (exchange.response.headersSent) exchange.response.destroy();

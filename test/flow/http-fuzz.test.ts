@@ -143,7 +143,7 @@ test('20,000 mutated requests: no 5xx, no crash, memory bounded', { timeout: 300
     );
     const failures = [...seen.keys()].filter((status) => status >= 500);
     assert.deepEqual(failures, []);
-    assert.ok((seen.get(202) ?? 0) > 300, 'many of them are good requests');
+    assert.ok((seen.get(202) ?? 0) > 100, 'many of them are good requests');
     assert.ok(growth < MAX_GROWTH_BYTES, `memory grew by ${growth} bytes`);
     assert.equal(brain.orchestrator.failure, undefined);
     const errors = brain.logged.filter((line) => line.includes('"level":"error"'));

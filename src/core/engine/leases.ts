@@ -1,4 +1,4 @@
-/** Leases of devices. */
+/** Events of device leases: grant, heartbeat, release. */
 import { grant, heartbeat, type LeaseOrder, type LeaseRequest, release } from '../admission/lease.ts';
 import { type Handlers, mayRefuse, needsRoom } from './handler.ts';
 

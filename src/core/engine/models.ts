@@ -1,4 +1,4 @@
-/** The catalog of models. */
+/** Events of the model catalog: registration, state, verification. */
 import type { ModelRecord, ModelRegistration, Verification } from '../../model/records.ts';
 import { noteVerified, register, setModelState } from '../workers/catalog.ts';
 import { type Handlers, mayRefuse, needsRoom } from './handler.ts';

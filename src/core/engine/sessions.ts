@@ -1,4 +1,4 @@
-/** Sessions, and the limits that callers share. */
+/** Events of sessions, and of the limits that callers share. */
 import type { LimitSpec } from '../../model/records.ts';
 import { setLimits } from '../admission/quota.ts';
 import { forgetSession, setBudget } from '../admission/session.ts';
@@ -17,7 +17,7 @@ export type SessionEvent =
 
 export const sessions = {
   budget: needsRoom((turn, { tenant, id, tokenBudget }) => setBudget(turn, tenant, id, tokenBudget)),
-  /** Ends a conversation with all that is under way in it. */
+  /** Deletes a session and cancels its live jobs. */
   'forget-session': mayRefuse((turn, { tenant, id, by }) => {
     const record = forgetSession(turn, tenant, id);
     for (const entry of [...turn.state.roster.inSession(tenant, id)]) cancelOne(turn, entry, by);

@@ -1,9 +1,9 @@
 /**
- * What waits and what could run it: the lanes with their ready jobs, and the fleet of backends. It follows the
- * state and decides nothing.
+ * The ready jobs in their lanes, and the fleet of backends that can run them. The queue follows the state and decides
+ * nothing.
  *
- * Q1  A job is in a lane exactly while the state says that it is ready.
- * Q2  The slots in use of a backend are the attempts open on it.
+ * Q1  A job is in a lane exactly while the state reports it as ready.
+ * Q2  The used slots of a backend are the attempts open on it.
  */
 import type { AttemptRecord, JobClass } from '../../model/records.ts';
 import type { JobEntry } from '../state/job-entry.ts';

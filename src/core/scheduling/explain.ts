@@ -1,4 +1,4 @@
-/** Why a job waits, in words. */
+/** Explains in words why a job waits. */
 
 import type { WaitReason } from '../../model/http/jobs.ts';
 import { isTerminal } from '../../model/states.ts';

@@ -76,11 +76,11 @@ test('everything below a job is known by it while it lives, also where those bet
   const child = makeEntry(2, { parent_id: 'j1', ancestors: ['j1'] });
   const grandchildren = [3, 4].map((n) => makeEntry(n, { parent_id: 'j2', ancestors: ['j1', 'j2'] }));
   for (const entry of [makeEntry(1), child, ...grandchildren]) roster.add(entry);
-  assert.deepEqual([...roster.below('j1')], [child, ...grandchildren]);
-  assert.deepEqual([...roster.below('j2')], grandchildren);
+  assert.deepEqual([...roster.descendants('j1')], [child, ...grandchildren]);
+  assert.deepEqual([...roster.descendants('j2')], grandchildren);
   roster.remove(child);
-  assert.deepEqual([...roster.below('j1')], grandchildren);
-  assert.deepEqual([...roster.below('j2')], grandchildren, 'although it has ended');
+  assert.deepEqual([...roster.descendants('j1')], grandchildren);
+  assert.deepEqual([...roster.descendants('j2')], grandchildren, 'although it has ended');
   for (const entry of grandchildren) roster.remove(entry);
-  assert.deepEqual([...roster.below('j1'), ...roster.below('j2')], []);
+  assert.deepEqual([...roster.descendants('j1'), ...roster.descendants('j2')], []);
 });

@@ -132,7 +132,7 @@ describe('a session', () => {
       [session()?.tokensUsed, session()?.turns, session()?.backend],
       [30, 1, kit.job('a').job.backend],
     );
-    assert.equal(kit.engine.state.roster.reserved('default', 's'), 0);
+    assert.equal(kit.engine.state.roster.reservedTokens('default', 's'), 0);
   });
 
   test('is forgotten when it was not used for long, whatever others do', () => {

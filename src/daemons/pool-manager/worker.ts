@@ -13,7 +13,7 @@ import { every } from '../../kit/every.ts';
 import { stableHash } from '../../kit/hash.ts';
 import { isAlive, type ProcessIdentity } from '../../kit/process/identity.ts';
 import { findLeader, isAnyAlive, type Mark } from '../../kit/process/marked.ts';
-import { placeOf } from '../../kit/redact.ts';
+import { describeThrown } from '../../kit/redact.ts';
 import { type ErrorCode, OrchdError } from '../../model/errors.ts';
 import type { WorkerReady, WorkerState, WorkerStatus } from '../../model/pool-wire.ts';
 import type { Commander } from '../../model/worker-wire.ts';
@@ -355,7 +355,7 @@ export class ManagedWorker {
   #complain(error: unknown): void {
     this.#parts.logger.error('the record of a worker could not be written', {
       worker_id: this.id,
-      reason: placeOf(error),
+      reason: describeThrown(error),
     });
   }
 }

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { checker } from '../../kit/check.ts';
+import { ExecuteRequest } from '../../model/worker-wire.ts';
 import { readAsk } from './ask.ts';
+
+/** As the route does it: by the schema first. */
+const check = checker(ExecuteRequest);
 
 const tool = { type: 'function', function: { name: 'look', parameters: { type: 'object' } } };
 
@@ -35,7 +40,7 @@ const refused: [string, object, RegExp][] = [
 
 for (const [what, body, says] of refused) {
   test(`${what} is refused with a sentence`, () => {
-    assert.throws(() => readAsk({ job_id: 'j', ...body }), says);
+    assert.throws(() => readAsk(check({ job_id: 'j', ...body })), says);
   });
 }
 

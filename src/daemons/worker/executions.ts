@@ -1,7 +1,7 @@
 /** Takes offers, runs them on the engine, ends them when told to; knows nothing of HTTP. */
 import type { Cancel, Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
-import { placeOf } from '../../kit/redact.ts';
+import { describeThrown } from '../../kit/redact.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { CancelReply, Commander } from '../../model/worker-wire.ts';
 import type { Ask } from './ask.ts';
@@ -158,7 +158,7 @@ export class Executions {
       execution.fail(error);
       // What is not ours says nothing to the caller, so it must say it here.
       if (!(error instanceof OrchdError) && !execution.signal.aborted) {
-        logger.error('the engine failed', { ...fields, reason: placeOf(error) });
+        logger.error('the engine failed', { ...fields, reason: describeThrown(error) });
       }
     }
     memory.ended(execution);
