@@ -63,7 +63,7 @@ export class Following {
   }
 
   hear(entry: JobEntry, event: ExecutionEvent): void {
-    if (entry.open) this.#relay.hear(entry.uid, entry.open.n, event);
+    if (entry.open) this.#relay.receive(entry.uid, entry.open.n, event);
   }
 
   /** `view` is asked for after the follower is in place, so that no end falls between the two. */
@@ -78,9 +78,9 @@ export class Following {
       throw error;
     }
     const attempt = job.attempts.at(-1)?.attempt ?? 0;
-    if (attempt > 0) follower.enter(attempt);
+    if (attempt > 0) follower.switchTo(attempt);
     if (isTerminal(job.state)) follower.finish(endEvent(job), stillRuns(job));
-    else if (job.state === 'queued') follower.say('queued', waitingOf(job));
+    else if (job.state === 'queued') follower.sendUnnumbered('queued', waitingOf(job));
     follower.pump();
     if (this.#closed) follower.close();
     return follower;
