@@ -5,7 +5,7 @@ import type { JobBundle } from '../../../core/ports/store.ts';
 import type { Disk, Env } from '../../../kit/env/env.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import type { BlobRef } from '../../../model/records.ts';
-import { type Contents, type Head, PAGE } from '../../migration/contents.ts';
+import { JOBS_PER_PAGE, type StoreContents, type StoreHead } from '../../migration/contents.ts';
 import type { OtherRecord, Records } from '../../records.ts';
 import { Blobs } from '../blobs.ts';
 import { openFailure } from '../failures.ts';
@@ -20,9 +20,9 @@ interface Lock {
   release(): Promise<void>;
 }
 
-export class JournalContents implements Contents {
+export class JournalContents implements StoreContents {
   readonly place: string;
-  readonly head: Head;
+  readonly head: StoreHead;
   readonly others: readonly OtherRecord[];
   readonly jobCount: number;
   readonly #records: Records;
@@ -68,7 +68,7 @@ export class JournalContents implements Contents {
 
   async *jobs(): AsyncGenerator<readonly JobBundle[]> {
     for (let n = 0; ; ) {
-      const page = this.#history.after(n, PAGE);
+      const page = this.#history.after(n, JOBS_PER_PAGE);
       const last = page.at(-1);
       if (!last) break;
       n = last.ask.n;
@@ -76,7 +76,8 @@ export class JournalContents implements Contents {
       yield page.filter(({ uid }) => !this.#records.jobs.has(uid));
     }
     const others = [...this.#records.jobs.values()];
-    for (let from = 0; from < others.length; from += PAGE) yield others.slice(from, from + PAGE);
+    for (let from = 0; from < others.length; from += JOBS_PER_PAGE)
+      yield others.slice(from, from + JOBS_PER_PAGE);
   }
 
   readBody(ref: BlobRef): Promise<string> {
@@ -84,7 +85,7 @@ export class JournalContents implements Contents {
   }
 
   /** The lock sees to it. */
-  async hold(): Promise<Contents> {
+  async hold(): Promise<StoreContents> {
     return this;
   }
 
@@ -97,7 +98,7 @@ export class JournalContents implements Contents {
 }
 
 interface ReadJournal {
-  readonly head: Head;
+  readonly head: StoreHead;
   readonly records: Records;
   readonly history: SqliteHistory;
 }

@@ -6,9 +6,15 @@ import { dirname, join } from 'node:path';
 import type { Env } from '../../../kit/env/env.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import { type Body, BRAIN_ID, type Change } from '../../../model/records.ts';
-import type { Contents, Found, Head, LoadedJob, Target } from '../../migration/contents.ts';
-import { renamed } from '../../migration/load-bodies.ts';
-import { type Mark, spoilt } from '../../migration/mark.ts';
+import type {
+  LoadedJob,
+  MigrationTarget,
+  StoreContents,
+  StoreHead,
+  TargetState,
+} from '../../migration/contents.ts';
+import { withBodies } from '../../migration/load-bodies.ts';
+import { invalidated, type MigrationMark } from '../../migration/mark.ts';
 import { isEnded, type OtherRecord } from '../../records.ts';
 import { Blobs } from '../blobs.ts';
 import { bundleLine } from '../checkpoint/line.ts';
@@ -26,7 +32,7 @@ import { JournalContents, placeName } from './contents.ts';
 
 const FRAME_CHANGES = 1000;
 
-export class JournalTarget implements Target {
+export class JournalTarget implements MigrationTarget {
   readonly place: string;
   readonly #env: Env;
   readonly #paths: Paths;
@@ -35,8 +41,8 @@ export class JournalTarget implements Target {
   readonly #history: SqliteHistory;
   #parts: PartWriter | undefined;
   #failure: Error | undefined;
-  #mark: Mark | undefined;
-  #head: Head | undefined;
+  #mark: MigrationMark | undefined;
+  #head: StoreHead | undefined;
 
   constructor(env: Env, folder: string, lock: { release(): Promise<void> }) {
     this.#env = env;
@@ -60,7 +66,7 @@ export class JournalTarget implements Target {
     throw new OrchdError('STORE_LOCKED', `a running orchd holds ${folder}: name another folder`);
   }
 
-  async look(): Promise<Found> {
+  async inspect(): Promise<TargetState> {
     const { disk } = this.#env;
     const { moving, manifest, previousManifest, history, log, blobs } = this.#paths;
     if (await isUnfinished(disk, this.#paths)) {
@@ -73,10 +79,10 @@ export class JournalTarget implements Target {
     return { is: 'empty' };
   }
 
-  async begin(mark: Mark, head: Head, keep: boolean): Promise<void> {
+  async begin(mark: MigrationMark, head: StoreHead, keep: boolean): Promise<void> {
     const { log, parts, blobs, manifest, previousManifest, history } = this.#paths;
     const { disk } = this.#env;
-    if (!keep) await this.#write(spoilt(mark));
+    if (!keep) await this.#write(invalidated(mark));
     for (const folder of [log, parts, blobs]) await disk.makeFolder(folder);
     for (const path of [manifest, previousManifest]) await disk.remove(path);
     for (const folder of keep ? [log, parts] : [log, parts, blobs]) await this.#clear(folder);
@@ -99,7 +105,7 @@ export class JournalTarget implements Target {
       text === undefined ? undefined : this.#blobs.put(text);
     const bundles = await Promise.all(
       jobs.map(async ({ bundle, payload, result }) =>
-        renamed(bundle, ...(await Promise.all([store(payload), store(result)]))),
+        withBodies(bundle, ...(await Promise.all([store(payload), store(result)]))),
       ),
     );
     if (this.#failure) throw this.#failure;
@@ -115,7 +121,7 @@ export class JournalTarget implements Target {
 
   async seal(others: readonly OtherRecord[]): Promise<void> {
     const { disk } = this.#env;
-    const { seq, at, brain } = this.#head as Head;
+    const { seq, at, brain } = this.#head as StoreHead;
     const parts = await (this.#parts as PartWriter).finish();
     await disk.syncFolder(this.#paths.parts);
     this.#history.put([], seq);
@@ -126,7 +132,7 @@ export class JournalTarget implements Target {
     await writeManifest(disk, this.#paths, { format: FORMAT, seq, chain: 0, at, parts });
   }
 
-  contents(): Promise<Contents> {
+  contents(): Promise<StoreContents> {
     return JournalContents.read(this.#env, this.#paths.folder);
   }
 
@@ -139,8 +145,8 @@ export class JournalTarget implements Target {
     await disk.syncFolder(folder);
   }
 
-  async spoil(): Promise<void> {
-    await this.#write(spoilt(this.#mark as Mark));
+  async invalidate(): Promise<void> {
+    await this.#write(invalidated(this.#mark as MigrationMark));
   }
 
   async close(): Promise<void> {
@@ -158,7 +164,7 @@ export class JournalTarget implements Target {
 
   async #writeLog(changes: readonly Change[]): Promise<void> {
     const { disk } = this.#env;
-    const { seq, at, epoch } = this.#head as Head;
+    const { seq, at, epoch } = this.#head as StoreHead;
     const file = await disk.open(join(this.#paths.log, segmentName(seq + 1)), 'create');
     try {
       let position = 0;
@@ -180,7 +186,7 @@ export class JournalTarget implements Target {
   }
 
   /** Whole or not at all: a mark that cannot be read would be in everybody's way. */
-  async #write(mark: Mark): Promise<void> {
+  async #write(mark: MigrationMark): Promise<void> {
     const { disk } = this.#env;
     const { folder, moving, temporaryMoving } = this.#paths;
     const file = await disk.open(temporaryMoving, 'create');
@@ -195,9 +201,9 @@ export class JournalTarget implements Target {
   }
 }
 
-function readMark(bytes: Buffer): Mark {
+function readMark(bytes: Buffer): MigrationMark {
   try {
-    return (JSON.parse(bytes.toString('utf8')) as { moving: Mark }).moving;
+    return (JSON.parse(bytes.toString('utf8')) as { moving: MigrationMark }).moving;
   } catch (error) {
     const message = 'the mark of the move is damaged: remove the folder, and move anew';
     throw new OrchdError('STORE_CORRUPT', message, {}, { cause: error });
