@@ -1,4 +1,4 @@
-/** Reads a data folder without writing to it. */
+/** A data folder as the source of a migration, or as a target that is read back. Nothing is written to it. */
 
 import { pathToFileURL } from 'node:url';
 import type { JobBundle } from '../../../core/ports/store.ts';
@@ -41,7 +41,7 @@ export class JournalContents implements StoreContents {
     this.jobCount = read.history.count() + read.records.jobs.size;
   }
 
-  /** Takes the lock of the folder: no brain can start on it. */
+  /** Opens a folder as a source. It is locked until close(), so no brain can start on it. */
   static async open(env: Env, folder: string): Promise<JournalContents> {
     const where = paths(folder);
     if (!(await env.disk.stat(where.log))) throw nothingIn(folder);
@@ -58,7 +58,7 @@ export class JournalContents implements StoreContents {
     }
   }
 
-  /** For whoever holds the folder already. */
+  /** Reads a folder that the caller has locked already; a `lock` given here is released by close(). */
   static async read(env: Env, folder: string, lock?: Lock): Promise<JournalContents> {
     const where = paths(folder);
     const read = await readJournal(env.disk, where);
@@ -72,7 +72,7 @@ export class JournalContents implements StoreContents {
       const last = page.at(-1);
       if (!last) break;
       n = last.ask.n;
-      // A job that lives again is among the records as it is now.
+      // A job that was redriven is left out here: the records hold its current state.
       yield page.filter(({ uid }) => !this.#records.jobs.has(uid));
     }
     const others = [...this.#records.jobs.values()];
@@ -84,7 +84,7 @@ export class JournalContents implements StoreContents {
     return this.#blobs.read(ref);
   }
 
-  /** The lock sees to it. */
+  /** The lock of the folder already keeps others from writing. */
   async hold(): Promise<StoreContents> {
     return this;
   }
@@ -122,17 +122,20 @@ async function readJournal(disk: Disk, where: Paths): Promise<ReadJournal> {
   return { head, records, history };
 }
 
-/** The index as it lies there: SQLite would write beside it where it is not told otherwise. */
+/**
+ * Opens the index read-only. The URI options keep SQLite from creating files beside it, except for a `-wal` without its
+ * `-shm`, which cannot be read without making one.
+ */
 async function openHistory(disk: Disk, { folder, history }: Paths): Promise<SqliteHistory> {
   if (!(await disk.stat(history))) throw unindexed(folder);
-  const hasLog = ((await disk.stat(`${history}-wal`))?.size ?? 0) > 0;
-  const hasMemory = (await disk.stat(`${history}-shm`)) !== undefined;
-  const how = hasLog ? (hasMemory ? '?readonly_shm=1' : '') : '?immutable=1';
-  return new SqliteHistory(`${pathToFileURL(history)}${how}`, 'read');
+  const hasWal = ((await disk.stat(`${history}-wal`))?.size ?? 0) > 0;
+  const hasShm = (await disk.stat(`${history}-shm`)) !== undefined;
+  const options = hasWal ? (hasShm ? '?readonly_shm=1' : '') : '?immutable=1';
+  return new SqliteHistory(`${pathToFileURL(history)}${options}`, 'read');
 }
 
 const unindexed = (folder: string): OrchdError =>
   new OrchdError(
     'STORE_CORRUPT',
-    `the index of ended jobs in ${folder} is missing: start orchd on it once, which makes it anew, and stop it`,
+    `the index of ended jobs in ${folder} is missing: start orchd on it once, which rebuilds the index, then stop it`,
   );

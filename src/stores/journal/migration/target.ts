@@ -1,6 +1,6 @@
 /**
- * Writes a data folder: ended jobs into the index, the others into a checkpoint, and the rest as the first frames
- * of the log behind it.
+ * A data folder as the target of a migration. Ended jobs are written to the history index, all other jobs to a
+ * checkpoint, and the records that belong to no job to the first frames of the log after it.
  */
 import { dirname, join } from 'node:path';
 import type { Env } from '../../../kit/env/env.ts';
@@ -30,7 +30,7 @@ import { readWhole } from '../log/segments.ts';
 import { isUnfinished } from '../unfinished.ts';
 import { JournalContents, placeName } from './contents.ts';
 
-const FRAME_CHANGES = 1000;
+const CHANGES_PER_FRAME = 1000;
 
 export class JournalTarget implements MigrationTarget {
   readonly place: string;
@@ -82,13 +82,13 @@ export class JournalTarget implements MigrationTarget {
   async begin(mark: MigrationMark, head: StoreHead, keep: boolean): Promise<void> {
     const { log, parts, blobs, manifest, previousManifest, history } = this.#paths;
     const { disk } = this.#env;
-    if (!keep) await this.#write(invalidated(mark));
+    if (!keep) await this.#writeMark(invalidated(mark));
     for (const folder of [log, parts, blobs]) await disk.makeFolder(folder);
     for (const path of [manifest, previousManifest]) await disk.remove(path);
     for (const folder of keep ? [log, parts] : [log, parts, blobs]) await this.#clear(folder);
     if (!keep) for (const suffix of ['', '-wal', '-shm']) await disk.remove(`${history}${suffix}`);
     await disk.syncFolder(this.#paths.folder);
-    await this.#write(mark);
+    await this.#writeMark(mark);
     this.#mark = mark;
     this.#head = head;
     await this.#blobs.open();
@@ -111,8 +111,8 @@ export class JournalTarget implements MigrationTarget {
     if (this.#failure) throw this.#failure;
     const parts = this.#parts as PartWriter;
     for (const bundle of bundles) if (!isEnded(bundle)) parts.add(bundleLine(bundle));
-    if (parts.due) await parts.drain();
-    // Nothing counts as indexed before all of it is there.
+    if (parts.needsDrain) await parts.drain();
+    // The watermark stays 0 until seal(): nothing counts as indexed before all jobs are written.
     this.#history.put(
       bundles.filter(isEnded).map((bundle) => historyRow(bundle).trimEnd()),
       0,
@@ -146,7 +146,7 @@ export class JournalTarget implements MigrationTarget {
   }
 
   async invalidate(): Promise<void> {
-    await this.#write(invalidated(this.#mark as MigrationMark));
+    await this.#writeMark(invalidated(this.#mark as MigrationMark));
   }
 
   async close(): Promise<void> {
@@ -169,11 +169,11 @@ export class JournalTarget implements MigrationTarget {
     try {
       let position = 0;
       let chain = 0;
-      for (let from = 0; from < changes.length; from += FRAME_CHANGES) {
-        const some = changes.slice(from, from + FRAME_CHANGES);
-        const text = some.map(encodeChange).join('');
-        const place = { firstSeq: seq + 1 + from, count: some.length, epoch, at, chain };
-        const { frame, payloadCrc } = encodeFrame({ ...place, text });
+      for (let from = 0; from < changes.length; from += CHANGES_PER_FRAME) {
+        const batch = changes.slice(from, from + CHANGES_PER_FRAME);
+        const text = batch.map(encodeChange).join('');
+        const header = { firstSeq: seq + 1 + from, count: batch.length, epoch, at, chain };
+        const { frame, payloadCrc } = encodeFrame({ ...header, text });
         await file.write(position, frame);
         position += frame.length;
         chain = payloadCrc;
@@ -185,8 +185,8 @@ export class JournalTarget implements MigrationTarget {
     await disk.syncFolder(this.#paths.log);
   }
 
-  /** Whole or not at all: a mark that cannot be read would be in everybody's way. */
-  async #write(mark: MigrationMark): Promise<void> {
+  /** Replaces the mark by a rename, since neither a brain nor a migration could go on with half a mark. */
+  async #writeMark(mark: MigrationMark): Promise<void> {
     const { disk } = this.#env;
     const { folder, moving, temporaryMoving } = this.#paths;
     const file = await disk.open(temporaryMoving, 'create');
@@ -205,7 +205,8 @@ function readMark(bytes: Buffer): MigrationMark {
   try {
     return (JSON.parse(bytes.toString('utf8')) as { moving: MigrationMark }).moving;
   } catch (error) {
-    const message = 'the mark of the move is damaged: remove the folder, and move anew';
+    const message =
+      'the mark of the move (moving.json) is damaged: remove the folder, then run the move again';
     throw new OrchdError('STORE_CORRUPT', message, {}, { cause: error });
   }
 }
