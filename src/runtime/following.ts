@@ -66,8 +66,8 @@ export class Following {
     return this.#relay.followersOf(uid);
   }
 
-  hear(entry: JobEntry, event: ExecutionEvent): void {
-    if (entry.open) this.#relay.hear(entry.uid, entry.open.n, event);
+  receive(entry: JobEntry, event: ExecutionEvent): void {
+    if (entry.open) this.#relay.receive(entry.uid, entry.open.n, event);
   }
 
   /**
@@ -98,9 +98,9 @@ export class Following {
       follower.close();
       return undefined;
     }
-    if (attempt > 0) follower.enter(attempt);
+    if (attempt > 0) follower.switchTo(attempt);
     if (isTerminal(job.state)) follower.finish(endEvent(seen), stillRuns(job));
-    else if (job.state === 'queued') follower.say('queued', waitingOf(job));
+    else if (job.state === 'queued') follower.sendUnnumbered('queued', waitingOf(job));
     follower.pump();
     if (this.#closed) follower.close();
     return follower;

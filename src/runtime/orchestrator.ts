@@ -138,7 +138,7 @@ export class Orchestrator extends Service {
     this.#effects = new Effects({
       ...shared,
       holderLostMs: settings.holderLostMs,
-      onEvent: (entry, event) => this.#following.hear(entry, event),
+      onEvent: (entry, event) => this.#following.receive(entry, event),
     });
     this.#endNotices = new EndNotices({
       reads: this.reads,

@@ -1,7 +1,7 @@
 /** Examines the two checkpoint generations: manifest, parts, and every record in them. */
 import { type Disk, diskErrorCode } from '../../../kit/env/env.ts';
 import { OrchdError } from '../../../model/errors.ts';
-import { type Contents, readLines } from '../checkpoint/line.ts';
+import { type CheckpointContents, readLines } from '../checkpoint/line.ts';
 import { type Manifest, type Part, readManifest } from '../checkpoint/manifest.ts';
 import { readPart } from '../checkpoint/merge.ts';
 import type { Paths } from '../layout.ts';
@@ -13,7 +13,7 @@ export interface Generation {
   readonly check: GenerationCheck;
   readonly manifest: Manifest;
   /** Set where the manifest and every part is whole. */
-  readonly contents: Contents | undefined;
+  readonly contents: CheckpointContents | undefined;
 }
 
 /** Undefined where there is no such generation, or its manifest cannot be read. */
@@ -53,8 +53,8 @@ async function readContents(
   manifest: Manifest,
   check: GenerationCheck,
   report: Report,
-): Promise<Contents | undefined> {
-  const contents: Contents = { bundles: [], records: [] };
+): Promise<CheckpointContents | undefined> {
+  const contents: CheckpointContents = { bundles: [], records: [] };
   let whole = true;
   for (const part of manifest.parts) {
     try {
