@@ -9,7 +9,7 @@ import type { PoolClient } from './pool-client.ts';
 const checkResolved = checker(ResolvedModel);
 const checkVerified = checker(VerifyResult);
 
-/** A pool may have to look the model up at a hub first. */
+/** Longer than a pool keeps a caller waiting while it fetches a model from a hub. */
 const RESOLVE_TIMEOUT_MS = 30_000;
 /** The longest wait for the next event of a verification, which reports progress after each piece it has read. */
 const PROGRESS_TIMEOUT_MS = 60_000;
