@@ -1,4 +1,4 @@
-/** What a pool manager answers to. */
+/** The HTTP routes of a pool manager. */
 import { Type } from 'typebox';
 import { checker } from '../../kit/check.ts';
 import type { Env } from '../../kit/env/env.ts';
@@ -36,7 +36,7 @@ const checkReady = checker(WorkerReady);
 const checkResolve = checker(ResolveModel);
 const checkQuery = checker(StateQuery);
 
-export interface RouteParts {
+export interface PoolRouteContext {
   readonly env: Env;
   readonly workers: Workers;
   readonly models: ModelFiles;
@@ -46,7 +46,7 @@ export interface RouteParts {
   readonly state: () => PoolState;
 }
 
-export function poolRoutes(parts: RouteParts): Route[] {
+export function poolRoutes(parts: PoolRouteContext): Route[] {
   const { env, models } = parts;
   return [
     health(parts),
@@ -58,7 +58,7 @@ export function poolRoutes(parts: RouteParts): Route[] {
   ];
 }
 
-const health = ({ workers }: RouteParts): Route => ({
+const health = ({ workers }: PoolRouteContext): Route => ({
   method: 'GET',
   path: '/health',
   role: 'public',
@@ -67,28 +67,28 @@ const health = ({ workers }: RouteParts): Route => ({
   handle: () => ({ status: 200, body: { status: 'ok', workers: workers.count } }),
 });
 
-const state = ({ feed, state: now }: RouteParts): Route => ({
+const state = ({ feed, state: now }: PoolRouteContext): Route => ({
   method: 'GET',
   path: '/v2/state',
   role: 'operate',
   summary: `Devices and workers; waits for a change of version, for ${MAX_WAIT_MS} ms at most`,
   query: StateQuery,
-  answers: { 200: 'What there is' },
+  answers: { 200: 'Devices and workers' },
   async handle({ query }) {
     const { after, wait_ms } = checkQuery(query);
-    await feed.past(after === undefined ? undefined : Number(after), Number(wait_ms ?? 0));
+    await feed.waitForChange(after === undefined ? undefined : Number(after), Number(wait_ms ?? 0));
     return { status: 200, body: now() };
   },
 });
 
-const orders = ({ workers, epochs }: RouteParts): Route[] => [
+const orders = ({ workers, epochs }: PoolRouteContext): Route[] => [
   {
     method: 'POST',
     path: '/v2/workers/start',
     role: 'operate',
     summary: 'Start a worker; the same id again is the same worker',
     body: StartWorker,
-    answers: { 200: 'It is started', 409: 'No room, or another order with this id' },
+    answers: { 200: 'The worker is starting', 409: 'No room, or another order with this id' },
     async handle({ body, headers }) {
       const order = checkStart(body);
       await epochs.check(headers);
@@ -99,9 +99,9 @@ const orders = ({ workers, epochs }: RouteParts): Route[] => [
     method: 'POST',
     path: '/v2/workers/stop',
     role: 'operate',
-    summary: 'Stop a worker; it is gone from the state when its process is',
+    summary: 'Stop a worker; it leaves the state when its process has ended',
     body: StopWorker,
-    answers: { 200: 'It is stopped', 404: 'No such worker' },
+    answers: { 200: 'The worker is stopping', 404: 'No such worker' },
     async handle({ body, headers }) {
       const { worker_id } = checkStop(body);
       await epochs.check(headers);
@@ -112,9 +112,9 @@ const orders = ({ workers, epochs }: RouteParts): Route[] => [
     method: 'POST',
     path: '/v2/workers/:id/drain',
     role: 'operate',
-    summary: 'Let a worker take nothing new',
+    summary: 'Let a worker finish its executions and accept no new ones',
     body: DrainWorker,
-    answers: { 200: 'It drains', 404: 'No such worker' },
+    answers: { 200: 'The worker drains', 404: 'No such worker' },
     async handle({ params, body, headers }) {
       const { deadline_ms } = checkDrain(body ?? {});
       const by = await epochs.check(headers);
@@ -123,14 +123,14 @@ const orders = ({ workers, epochs }: RouteParts): Route[] => [
   },
 ];
 
-/** Public to the gate: a worker has a secret of its own, which opens this and nothing else. */
-const ready = ({ workers }: RouteParts): Route => ({
+/** `public` for the gate because the route checks the worker's own secret, which is valid for this route only. */
+const ready = ({ workers }: PoolRouteContext): Route => ({
   method: 'POST',
   path: '/v2/internal/workers/ready',
   role: 'public',
-  summary: 'A worker says that it listens; with the secret it was given',
+  summary: 'A worker reports that it is ready, with the secret it was started with',
   body: WorkerReady,
-  answers: { 200: 'It counts as ready', 401: 'No worker has this id and secret' },
+  answers: { 200: 'The worker counts as ready', 401: 'No worker has this id and secret' },
   async handle({ body, headers }) {
     const secret = /^Bearer ([!-~]{1,200})$/i.exec(headers.authorization ?? '')?.[1];
     if (secret === undefined) throw new OrchdError('UNAUTHORIZED');
@@ -139,13 +139,13 @@ const ready = ({ workers }: RouteParts): Route => ({
   },
 });
 
-const resolve = ({ launches }: RouteParts): Route => ({
+const resolve = ({ launches }: PoolRouteContext): Route => ({
   method: 'POST',
   path: '/v2/models/resolve',
   role: 'operate',
-  summary: 'Where a model is here: its revision and file pinned',
+  summary: 'Resolve a model reference to the revision and file that this pool has',
   body: ResolveModel,
-  answers: { 200: 'The model', 404: 'It is not here' },
+  answers: { 200: 'The model', 404: 'The pool does not have the model' },
   async handle({ body }) {
     const { model_ref } = checkResolve(body);
     return { status: 200, body: await launches.resolve(model_ref, parseModelRef(model_ref)) };
