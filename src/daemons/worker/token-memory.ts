@@ -1,30 +1,31 @@
 /**
- * What a worker remembers of the tokens it was offered.
+ * The tokens that a worker was offered, with their results.
  *
- * M1  A token is begun at most once: whatever it was, it stays known until the memory is full.
- * M2  A result stays until it is acknowledged or room is needed; after that it is known that it ended, not how.
- * M3  Whatever is forgotten altogether moves `rememberedSince` past it, so that silence about it proves nothing.
- * M4  Nothing that runs is ever forgotten.
- * M5  What was acknowledged can be read for a while: a reader that lost its brain comes back for the last words.
- * Tokens are those of an owner: two brains may choose the same.
+ * M1  A token is begun at most once: it stays known, whatever became of it, until the memory is full.
+ * M2  A result is kept until it is acknowledged or room is needed; after that only the fact that it ended is known.
+ * M3  Removing a token moves `rememberedSince` past it, so that its absence does not prove that it never ran.
+ * M4  A running execution is never removed.
+ * M5  Events stay readable for a while after the acknowledgement, for readers that reconnect for the last of them.
+ *
+ * Tokens belong to an owner: brains of two owners may choose the same token.
  */
 import type { Clock } from '../../kit/env/env.ts';
 import type { Execution } from './execution.ts';
 
-export interface MemoryLimits {
-  /** Of ended executions that wait to be acknowledged: how many, how large together, and for how long. */
+export interface TokenMemoryLimits {
+  /** Limits of ended executions that are not acknowledged: their number, their bytes together, and their age. */
   readonly maxEnded: number;
   readonly maxEndedBytes: number;
   readonly maxEndedMs: number;
-  /** The same of those that were acknowledged, and may only be read. */
+  /** Limits of acknowledged executions, which are kept for readers only. */
   readonly maxAcked: number;
   readonly maxAckedBytes: number;
   readonly maxAckedMs: number;
-  /** Tokens that are known at all, tombstones among them. */
+  /** The most tokens that are known, tombstones included. */
   readonly maxTokens: number;
 }
 
-export const MEMORY_LIMITS: MemoryLimits = {
+export const TOKEN_MEMORY_LIMITS: TokenMemoryLimits = {
   maxEnded: 2000,
   maxEndedBytes: 256 * 2 ** 20,
   maxEndedMs: 24 * 3_600_000,
@@ -34,57 +35,58 @@ export const MEMORY_LIMITS: MemoryLimits = {
   maxTokens: 20_000,
 };
 
-export type Remembered =
+/** What is known of a token. */
+export type TokenRecord =
   | { readonly is: 'execution'; readonly execution: Execution }
-  /** It has run and ended; how is no longer known. */
+  /** The execution has ended, and its outcome is no longer kept. */
   | { readonly is: 'forgotten'; readonly jobId: string; readonly acknowledged: boolean }
   | { readonly is: 'tombstone' };
 
 interface Entry {
   readonly owner: string;
   readonly token: string;
-  /** When it was first heard of. */
+  /** The wall clock when the token was added. */
   readonly at: number;
-  what: Remembered;
+  record: TokenRecord;
 }
 
-interface Ended {
+interface EndedExecution {
   readonly entry: Entry;
   readonly bytes: number;
   readonly at: number;
 }
 
-interface Acked {
+interface AckedExecution {
   readonly execution: Execution;
   readonly bytes: number;
   readonly at: number;
 }
 
-export class Memory {
+export class TokenMemory {
   readonly registry: string;
   readonly #clock: Clock;
-  readonly #limits: MemoryLimits;
-  /** In the order in which they were first heard of. */
+  readonly #limits: TokenMemoryLimits;
+  /** In the order in which the tokens were added. */
   readonly #entries = new Map<string, Entry>();
-  /** In the order in which they ended. */
-  readonly #ended = new Map<string, Ended>();
+  /** In the order in which the executions ended. */
+  readonly #ended = new Map<string, EndedExecution>();
   #endedBytes = 0;
-  /** In the order in which they were acknowledged. */
-  readonly #acked = new Map<string, Acked>();
+  /** In the order of the acknowledgements. */
+  readonly #acked = new Map<string, AckedExecution>();
   #ackedBytes = 0;
   #running = 0;
   #since: number;
   #latest: number;
 
-  constructor(registry: string, clock: Clock, limits: Partial<MemoryLimits> = {}) {
+  constructor(registry: string, clock: Clock, limits: Partial<TokenMemoryLimits> = {}) {
     this.registry = registry;
     this.#clock = clock;
-    this.#limits = { ...MEMORY_LIMITS, ...limits };
+    this.#limits = { ...TOKEN_MEMORY_LIMITS, ...limits };
     this.#since = clock.now();
     this.#latest = this.#since;
   }
 
-  /** Every token that was offered since then is known. */
+  /** Every token that was accepted or killed since then is known. */
   get rememberedSince(): number {
     return this.#since;
   }
@@ -93,57 +95,59 @@ export class Memory {
     return this.#running;
   }
 
-  /** How many have ended and were not acknowledged. */
-  get waiting(): number {
+  /** The number of executions that have ended and are not acknowledged. */
+  get unacknowledged(): number {
     return this.#ended.size;
   }
 
-  find(owner: string, token: string): Remembered | undefined {
-    return this.#entries.get(keyOf(owner, token))?.what;
+  find(owner: string, token: string): TokenRecord | undefined {
+    return this.#entries.get(keyOf(owner, token))?.record;
   }
 
-  /** Whose events can be read. */
+  /** The execution of a token if its events can be read, also after the acknowledgement (M5). */
   readable(owner: string, token: string): Execution | undefined {
     const key = keyOf(owner, token);
-    const what = this.#entries.get(key)?.what;
-    return what?.is === 'execution' ? what.execution : this.#acked.get(key)?.execution;
+    const record = this.#entries.get(key)?.record;
+    return record?.is === 'execution' ? record.execution : this.#acked.get(key)?.execution;
   }
 
-  /** Those of one owner that run, or have ended without having been acknowledged. */
-  list(owner: string): { readonly token: string; readonly what: Remembered }[] {
-    return [...this.#entries.values()].filter(({ owner: whose, what }) => {
-      const wanted = what.is === 'execution' || (what.is === 'forgotten' && !what.acknowledged);
-      return wanted && whose === owner;
+  /** The tokens of an owner that run, or have ended and are not acknowledged. */
+  list(owner: string): { readonly token: string; readonly record: TokenRecord }[] {
+    return [...this.#entries.values()].filter(({ owner: entryOwner, record }) => {
+      const isOpen = record.is === 'execution' || (record.is === 'forgotten' && !record.acknowledged);
+      return isOpen && entryOwner === owner;
     });
   }
 
   ofJob(owner: string, jobId: string): Execution[] {
-    return [...this.#entries.values()].flatMap(({ owner: whose, what }) =>
-      whose === owner && what.is === 'execution' && what.execution.jobId === jobId ? [what.execution] : [],
+    return [...this.#entries.values()].flatMap(({ owner: entryOwner, record }) =>
+      entryOwner === owner && record.is === 'execution' && record.execution.jobId === jobId
+        ? [record.execution]
+        : [],
     );
   }
 
   allRunning(): Execution[] {
-    return [...this.#entries.values()].flatMap(({ what }) =>
-      what.is === 'execution' && !what.execution.outcome ? [what.execution] : [],
+    return [...this.#entries.values()].flatMap(({ record }) =>
+      record.is === 'execution' && !record.execution.outcome ? [record.execution] : [],
     );
   }
 
-  /** It is about to begin. */
+  /** Adds an execution that is about to begin. */
   add(execution: Execution): void {
     this.#running++;
     this.#enter(execution.owner, execution.token, { is: 'execution', execution });
   }
 
-  bury(owner: string, token: string): void {
+  addTombstone(owner: string, token: string): void {
     this.#enter(owner, token, { is: 'tombstone' });
   }
 
-  /** It has its outcome. */
+  /** Called when an execution has its outcome. */
   ended(execution: Execution): void {
     const key = keyOf(execution.owner, execution.token);
     const entry = this.#entries.get(key);
-    if (entry?.what.is !== 'execution' || this.#ended.has(key)) return;
+    if (entry?.record.is !== 'execution' || this.#ended.has(key)) return;
     this.#running--;
     const { bytes } = execution;
     this.#ended.set(key, { entry, bytes, at: this.#clock.monotonic() });
@@ -151,19 +155,19 @@ export class Memory {
     this.makeRoom();
   }
 
-  /** The result of one that has ended may go; for a while it can be read. */
+  /** Drops the result of an ended execution; its events stay readable for a while. */
   acknowledge(owner: string, token: string): void {
     const key = keyOf(owner, token);
     const ended = this.#ended.get(key);
-    if (ended?.entry.what.is !== 'execution') return;
-    const { execution } = ended.entry.what;
+    if (ended?.entry.record.is !== 'execution') return;
+    const { execution } = ended.entry.record;
     this.#drop(key, true);
     this.#acked.set(key, { execution, bytes: ended.bytes, at: this.#clock.monotonic() });
     this.#ackedBytes += ended.bytes;
     this.makeRoom();
   }
 
-  /** Drops what has waited for too long, or is too much; the oldest first. */
+  /** Drops ended and acknowledged executions that exceed a limit, the oldest first. */
   makeRoom(): void {
     this.#dropEnded();
     this.#dropAcked();
@@ -190,19 +194,19 @@ export class Memory {
 
   #drop(key: string, acknowledged: boolean): void {
     const ended = this.#ended.get(key);
-    if (ended?.entry.what.is !== 'execution') return;
+    if (ended?.entry.record.is !== 'execution') return;
     this.#ended.delete(key);
     this.#endedBytes -= ended.bytes;
-    ended.entry.what = { is: 'forgotten', jobId: ended.entry.what.execution.jobId, acknowledged };
+    ended.entry.record = { is: 'forgotten', jobId: ended.entry.record.execution.jobId, acknowledged };
   }
 
-  #enter(owner: string, token: string, what: Remembered): void {
-    // A clock that is set back must not make a later token look like an earlier one.
+  #enter(owner: string, token: string, record: TokenRecord): void {
+    // A wall clock that is set back must not make a later token look older.
     this.#latest = Math.max(this.#latest, this.#clock.now());
-    this.#entries.set(keyOf(owner, token), { owner, token, at: this.#latest, what });
+    this.#entries.set(keyOf(owner, token), { owner, token, at: this.#latest, record });
     if (this.#entries.size <= this.#limits.maxTokens) return;
     for (const [key, entry] of this.#entries) {
-      if (entry.what.is === 'execution') continue;
+      if (entry.record.is === 'execution') continue;
       this.#entries.delete(key);
       this.#since = Math.max(this.#since, entry.at + 1);
       return;
@@ -210,5 +214,5 @@ export class Memory {
   }
 }
 
-/** Names of owners have no slash. */
+/** Unambiguous because the names of owners contain no slash. */
 const keyOf = (owner: string, token: string): string => `${owner}/${token}`;
