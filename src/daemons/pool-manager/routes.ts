@@ -1,4 +1,4 @@
-/** What a pool manager answers to. */
+/** The HTTP routes of a pool manager. */
 import { Type } from 'typebox';
 import type { Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
@@ -33,7 +33,7 @@ const StateQuery = Type.Object(
 const Alive = Type.Object({ status: Type.Literal('ok'), workers: Type.Integer() });
 const Ready = Type.Object({ status: Type.Literal('ready') });
 
-export interface RouteParts {
+export interface PoolRouteContext {
   readonly env: Env;
   readonly workers: Workers;
   readonly models: ModelFiles;
@@ -43,7 +43,7 @@ export interface RouteParts {
   readonly state: () => PoolState;
 }
 
-export function poolRoutes(parts: RouteParts): Route[] {
+export function poolRoutes(parts: PoolRouteContext): Route[] {
   const { env, models } = parts;
   return [
     health(parts),
@@ -55,7 +55,7 @@ export function poolRoutes(parts: RouteParts): Route[] {
   ];
 }
 
-const health = ({ workers }: RouteParts): Route =>
+const health = ({ workers }: PoolRouteContext): Route =>
   route({
     operationId: 'getHealth',
     tag: 'pool manager',
@@ -68,7 +68,7 @@ const health = ({ workers }: RouteParts): Route =>
     handle: () => ({ status: 200, body: { status: 'ok', workers: workers.count } }),
   });
 
-const state = ({ feed, state: now }: RouteParts): Route =>
+const state = ({ feed, state: now }: PoolRouteContext): Route =>
   route({
     operationId: 'getState',
     tag: 'pool manager',
@@ -77,15 +77,15 @@ const state = ({ feed, state: now }: RouteParts): Route =>
     role: 'operate',
     summary: `Devices and workers; waits for a change of version, for ${MAX_WAIT_MS} ms at most`,
     query: StateQuery,
-    answers: { 200: { description: 'What there is', body: PoolState } },
+    answers: { 200: { description: 'Devices and workers', body: PoolState } },
     async handle({ query }) {
       const { after, wait_ms } = query;
-      await feed.past(after === undefined ? undefined : Number(after), Number(wait_ms ?? 0));
+      await feed.waitForChange(after === undefined ? undefined : Number(after), Number(wait_ms ?? 0));
       return { status: 200, body: now() };
     },
   });
 
-const orders = ({ workers, epochs }: RouteParts): Route[] => [
+const orders = ({ workers, epochs }: PoolRouteContext): Route[] => [
   route({
     operationId: 'startWorker',
     tag: 'pool manager',
@@ -95,7 +95,7 @@ const orders = ({ workers, epochs }: RouteParts): Route[] => [
     summary: 'Start a worker; the same id again is the same worker',
     body: StartWorker,
     answers: {
-      200: { description: 'It is started', body: WorkerOrdered },
+      200: { description: 'The worker is starting', body: WorkerOrdered },
       409: 'No room, or another order with this id',
     },
     async handle({ body, headers }) {
@@ -109,9 +109,9 @@ const orders = ({ workers, epochs }: RouteParts): Route[] => [
     method: 'POST',
     path: '/v2/workers/stop',
     role: 'operate',
-    summary: 'Stop a worker; it is gone from the state when its process is',
+    summary: 'Stop a worker; it leaves the state when its process has ended',
     body: StopWorker,
-    answers: { 200: { description: 'It is stopped', body: WorkerOrdered }, 404: 'No such worker' },
+    answers: { 200: { description: 'The worker is stopping', body: WorkerOrdered }, 404: 'No such worker' },
     async handle({ body, headers }) {
       const { worker_id } = body;
       await epochs.check(headers);
@@ -124,9 +124,9 @@ const orders = ({ workers, epochs }: RouteParts): Route[] => [
     method: 'POST',
     path: '/v2/workers/:id/drain',
     role: 'operate',
-    summary: 'Let a worker take nothing new',
+    summary: 'Let a worker finish its executions and accept no new ones',
     body: DrainWorker,
-    answers: { 200: { description: 'It drains', body: WorkerOrdered }, 404: 'No such worker' },
+    answers: { 200: { description: 'The worker drains', body: WorkerOrdered }, 404: 'No such worker' },
     async handle({ params, body, headers }) {
       const { deadline_ms } = body;
       const by = await epochs.check(headers);
@@ -135,18 +135,18 @@ const orders = ({ workers, epochs }: RouteParts): Route[] => [
   }),
 ];
 
-/** Public to the gate: a worker has a secret of its own, which opens this and nothing else. */
-const ready = ({ workers }: RouteParts): Route =>
+/** `public` for the gate because the route checks the worker's own secret, which is valid for this route only. */
+const ready = ({ workers }: PoolRouteContext): Route =>
   route({
     operationId: 'reportReady',
     tag: 'pool manager',
     method: 'POST',
     path: '/v2/internal/workers/ready',
     role: 'public',
-    summary: 'A worker says that it listens; with the secret it was given',
+    summary: 'A worker reports that it is ready, with the secret it was started with',
     body: WorkerReady,
     answers: {
-      200: { description: 'It counts as ready', body: Ready },
+      200: { description: 'The worker counts as ready', body: Ready },
       401: 'No worker has this id and secret',
     },
     async handle({ body, headers }) {
@@ -157,16 +157,19 @@ const ready = ({ workers }: RouteParts): Route =>
     },
   });
 
-const resolve = ({ launches }: RouteParts): Route =>
+const resolve = ({ launches }: PoolRouteContext): Route =>
   route({
     operationId: 'resolveModel',
     tag: 'pool manager',
     method: 'POST',
     path: '/v2/models/resolve',
     role: 'operate',
-    summary: 'Where a model is here: its revision and file pinned',
+    summary: 'Resolve a model reference to the revision and file that this pool has',
     body: ResolveModel,
-    answers: { 200: { description: 'The model', body: ResolvedModel }, 404: 'It is not here' },
+    answers: {
+      200: { description: 'The model', body: ResolvedModel },
+      404: 'The pool does not have the model',
+    },
     async handle({ body }) {
       const { model_ref } = body;
       return { status: 200, body: await launches.resolve(model_ref, parseModelRef(model_ref)) };

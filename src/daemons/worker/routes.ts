@@ -1,4 +1,4 @@
-/** The surface of a worker, as data. Every order and every read of executions names the brain it comes from. */
+/** The HTTP routes of a worker. All but /health require the headers that name the owner and epoch of the brain. */
 import { Type } from 'typebox';
 import type { Timers } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
@@ -15,18 +15,18 @@ import {
 } from '../../model/worker-wire.ts';
 import type { Epochs } from '../../wire/epochs.ts';
 import { type Call, type Route, route, type Stream } from '../../wire/route.ts';
-import { readAsk } from './ask.ts';
 import type { Executions } from './executions.ts';
 import { followLog } from './follow.ts';
-import type { Memory, Remembered } from './memory.ts';
+import { readInferenceRequest } from './inference-request.ts';
+import type { TokenMemory, TokenRecord } from './token-memory.ts';
 
-export interface RouteParts {
+export interface WorkerRouteContext {
   readonly executions: Executions;
-  readonly memory: Memory;
+  readonly memory: TokenMemory;
   readonly epochs: Epochs;
   readonly timers: Timers;
   readonly health: () => WorkerHealth;
-  /** Begins to stop; the answer does not wait for the end. */
+  /** Begins the shutdown; the response does not wait for its end. */
   readonly shutdown: (graceMs: number | undefined) => void;
 }
 
@@ -41,47 +41,47 @@ const EventsQuery = Type.Object(
   { additionalProperties: true },
 );
 
-export function workerRoutes(parts: RouteParts): readonly Route[] {
-  return [healthRoute(parts), ...orderRoutes(parts), ...readRoutes(parts)];
+export function workerRoutes(context: WorkerRouteContext): readonly Route[] {
+  return [healthRoute(context), ...orderRoutes(context), ...readRoutes(context)];
 }
 
-const healthRoute = ({ health }: RouteParts): Route =>
+const healthRoute = ({ health }: WorkerRouteContext): Route =>
   route({
     operationId: 'getHealth',
     tag: 'worker',
     method: 'GET',
     path: '/health',
     role: 'public',
-    summary: 'What this worker is and does',
+    summary: 'The state of the worker',
     ignoresQuery: true,
-    answers: { 200: { description: 'Its state', body: WorkerHealth } },
+    answers: { 200: { description: 'Status, model and load', body: WorkerHealth } },
     handle: () => ({ status: 200, body: health() }),
   });
 
-const executeRoute = (parts: RouteParts): Route =>
+const executeRoute = (context: WorkerRouteContext): Route =>
   route({
     operationId: 'execute',
     tag: 'worker',
     method: 'POST',
     path: '/execute',
     role: 'operate',
-    summary: 'Run a job; the same token again is the same execution',
+    summary: 'Run a job; the same token again returns the same execution',
     body: ExecuteRequest,
     streams: true,
     answers: {
-      200: { description: 'Its events, from the first', events: EVENTS },
-      400: 'Not what can be run',
+      200: { description: 'The events of the execution, from the first', events: EVENTS },
+      400: 'The request cannot be run',
       409: FENCED,
-      410: 'This token was cancelled before it came',
-      503: 'No slot is free, or another worker was meant',
+      410: 'The token was cancelled before this offer arrived',
+      503: 'No slot is free, or the offer expects another registry',
     },
-    handle: (call) => execute(parts, call),
+    handle: (call) => execute(context, call),
   });
 
-function orderRoutes(parts: RouteParts): Route[] {
-  const { epochs, executions, memory, shutdown } = parts;
+function orderRoutes(context: WorkerRouteContext): Route[] {
+  const { epochs, executions, memory, shutdown } = context;
   return [
-    executeRoute(parts),
+    executeRoute(context),
     route({
       operationId: 'cancel',
       tag: 'worker',
@@ -91,8 +91,8 @@ function orderRoutes(parts: RouteParts): Route[] {
       summary: 'End an execution, or make sure that it never begins',
       body: CancelRequest,
       answers: {
-        202: { description: 'What was found', body: CancelReply },
-        404: 'Nothing of the job is known',
+        202: { description: 'The state of the execution', body: CancelReply },
+        404: 'The job is not known here',
         409: FENCED,
       },
       handle(call) {
@@ -111,8 +111,8 @@ function orderRoutes(parts: RouteParts): Route[] {
       method: 'POST',
       path: '/executions/:token/ack',
       role: 'operate',
-      summary: 'The result was taken over and may be dropped',
-      answers: { 204: 'It is dropped, or was not here', 409: FENCED },
+      summary: 'Acknowledge a result, which may then be dropped',
+      answers: { 204: 'The result is dropped, or was not known', 409: FENCED },
       handle(call) {
         executions.acknowledge(epochs.check(call.headers), tokenOf(call));
         return { status: 204 };
@@ -124,9 +124,9 @@ function orderRoutes(parts: RouteParts): Route[] {
       method: 'POST',
       path: '/shutdown',
       role: 'operate',
-      summary: 'Take nothing new, finish what runs, exit',
+      summary: 'Accept no new work, finish running executions, exit',
       body: ShutdownRequest,
-      answers: { 202: { description: 'It begins', body: Draining }, 409: FENCED },
+      answers: { 202: { description: 'The shutdown begins', body: Draining }, 409: FENCED },
       handle(call) {
         epochs.check(call.headers);
         const { grace_ms: graceMs } = call.body;
@@ -137,7 +137,7 @@ function orderRoutes(parts: RouteParts): Route[] {
   ];
 }
 
-function readRoutes({ epochs, memory, timers }: RouteParts): Route[] {
+function readRoutes({ epochs, memory, timers }: WorkerRouteContext): Route[] {
   return [
     route({
       operationId: 'listExecutions',
@@ -145,14 +145,14 @@ function readRoutes({ epochs, memory, timers }: RouteParts): Route[] {
       method: 'GET',
       path: '/executions',
       role: 'read',
-      summary: 'What runs, and what has ended and was not acknowledged',
+      summary: 'List running executions, and ended ones that are not acknowledged',
       answers: {
-        200: { description: 'The executions of the brain that asks', body: ExecutionList },
+        200: { description: 'The executions of the calling owner', body: ExecutionList },
         409: FENCED,
       },
       handle(call) {
         const { owner } = epochs.check(call.headers);
-        const executions = memory.list(owner).map(({ token, what }) => summaryOf(token, what));
+        const executions = memory.list(owner).map(({ token, record }) => summaryOf(token, record));
         return { status: 200, body: { ...memoryOf(memory), executions } };
       },
     }),
@@ -165,15 +165,15 @@ function readRoutes({ epochs, memory, timers }: RouteParts): Route[] {
       summary: 'One execution, with its outcome',
       answers: {
         200: { description: 'Its state', body: ExecutionState },
-        404: 'It has not run here',
+        404: 'The token has not run here',
         409: FENCED,
       },
       handle(call) {
         const { owner } = epochs.check(call.headers);
         const token = tokenOf(call);
-        const what = known(memory, owner, token);
-        const outcome = what.is === 'execution' ? what.execution.outcome : undefined;
-        const state: ExecutionState = { ...summaryOf(token, what), ...(outcome && { outcome }) };
+        const record = findRun(memory, owner, token);
+        const outcome = record.is === 'execution' ? record.execution.outcome : undefined;
+        const state: ExecutionState = { ...summaryOf(token, record), ...(outcome && { outcome }) };
         return { status: 200, body: state };
       },
     }),
@@ -188,7 +188,7 @@ function readRoutes({ epochs, memory, timers }: RouteParts): Route[] {
       streams: true,
       answers: {
         200: { description: 'The stream', events: EVENTS },
-        404: 'It has not run here',
+        404: 'The token has not run here',
         409: 'Its events are gone',
       },
       handle(call) {
@@ -197,45 +197,48 @@ function readRoutes({ epochs, memory, timers }: RouteParts): Route[] {
         const { from = '0' } = call.query;
         const execution = memory.readable(owner, token);
         if (execution) return followLog(execution.log, Number(from), timers);
-        known(memory, owner, token);
+        findRun(memory, owner, token);
         throw new OrchdError('UNKNOWN_OUTCOME', 'this token has run here; its events are gone');
       },
     }),
   ];
 }
 
-function execute({ executions, epochs, timers }: RouteParts, call: Call<ExecuteRequest>): Stream {
+function execute({ executions, epochs, timers }: WorkerRouteContext, call: Call<ExecuteRequest>): Stream {
   const who = epochs.check(call.headers);
   const token = checkToken(call.headers[TOKEN_HEADER]);
   const registry = call.headers[REGISTRY_HEADER];
-  const ask = readAsk(call.body);
+  const request = readInferenceRequest(call.body);
   const execution = executions.begin({
     who,
     token,
     registry: typeof registry === 'string' ? registry : undefined,
-    ask,
+    request,
   });
   return followLog(execution.log, 0, timers);
 }
 
-type Run = Exclude<Remembered, { readonly is: 'tombstone' }>;
+type RunRecord = Exclude<TokenRecord, { readonly is: 'tombstone' }>;
 
-/** A tombstone says that it has not run. */
-function known(memory: Memory, owner: string, token: string): Run {
-  const what = memory.find(owner, token);
-  if (what && what.is !== 'tombstone') return what;
+/** The record of a token that has run; NOT_FOUND for an unknown token, and for a tombstone, which has not run. */
+function findRun(memory: TokenMemory, owner: string, token: string): RunRecord {
+  const record = memory.find(owner, token);
+  if (record && record.is !== 'tombstone') return record;
   throw new OrchdError('NOT_FOUND', 'this token has not run here');
 }
 
-function summaryOf(token: string, what: Remembered): ExecutionList['executions'][number] {
-  if (what.is === 'execution') {
-    const { jobId, outcome } = what.execution;
+function summaryOf(token: string, record: TokenRecord): ExecutionList['executions'][number] {
+  if (record.is === 'execution') {
+    const { jobId, outcome } = record.execution;
     return { token, job_id: jobId, state: outcome ? 'ended' : 'running' };
   }
-  return { token, job_id: what.is === 'forgotten' ? what.jobId : '', state: 'ended' };
+  return { token, job_id: record.is === 'forgotten' ? record.jobId : '', state: 'ended' };
 }
 
-const memoryOf = ({ registry, rememberedSince }: Memory) => ({ registry, remembered_since: rememberedSince });
+const memoryOf = ({ registry, rememberedSince }: TokenMemory) => ({
+  registry,
+  remembered_since: rememberedSince,
+});
 
 const tokenOf = ({ params }: Pick<Call, 'params'>): string => checkToken(params['token']);
 

@@ -1,4 +1,4 @@
-/** What a worker needs of its manager. */
+/** What a pool manager provides to each of its workers: services, timeouts and callbacks. */
 import type { Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
 import type { Outbound } from '../../wire/outbound.ts';
@@ -6,24 +6,25 @@ import type { PoolLayout } from './layout.ts';
 
 export interface WorkerTimes {
   readonly startTimeoutMs: number;
-  /** Between SIGTERM and SIGKILL. */
+  /** The time between SIGTERM and SIGKILL. */
   readonly graceMs: number;
   readonly healthIntervalMs: number;
   readonly healthTimeoutMs: number;
+  /** A worker that fails this many health checks in a row counts as failed. */
   readonly healthMisses: number;
 }
 
-export interface WorkerParts {
+export interface WorkerContext {
   readonly env: Env;
   readonly layout: PoolLayout;
-  /** The identity of the manager's memory. */
+  /** The registry id of the manager, see PoolFolder. */
   readonly registry: string;
   readonly outbound: Outbound;
   readonly logger: Logger;
   readonly times: WorkerTimes;
   allowsUri(uri: string): boolean;
-  /** Whether a device could give that much more. */
+  /** Whether the device has this much unreserved memory. */
   hasRoom(gpu: number, bytes: number): boolean;
-  /** Something that can be seen is different now. */
+  /** Called when the visible state of the worker has changed. */
   onChange(what: 'status' | 'ready' | 'gone'): void;
 }

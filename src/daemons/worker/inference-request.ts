@@ -1,4 +1,4 @@
-/** What a body of `POST /execute` asks for, with everything that can be wrong with it found before work begins. */
+/** Reads and checks the body of `POST /execute` completely, so that an invalid request fails before work begins. */
 import { OrchdError } from '../../model/errors.ts';
 import type { ExecuteRequest } from '../../model/worker-wire.ts';
 
@@ -11,24 +11,24 @@ export interface Tool {
 
 export type ToolChoice = 'none' | 'auto' | 'required' | { readonly name: string };
 
-/** `any` is text without a form; `json` any object; otherwise what the schema describes. */
-export type Format = 'any' | 'json' | { readonly schema: Readonly<Record<string, unknown>> };
+/** The form of the answer: `any` text, any `json` object, or what the schema describes. */
+export type AnswerFormat = 'any' | 'json' | { readonly schema: Readonly<Record<string, unknown>> };
 
-export interface Message {
+export interface ChatMessage {
   readonly role: 'system' | 'user' | 'assistant' | 'tool';
   readonly text: string;
-  /** Of an assistant. */
+  /** The tool calls of an assistant message. */
   readonly calls: readonly { readonly id: string; readonly name: string; readonly arguments: string }[];
-  /** Of a tool: the call that this is the result of. */
+  /** For a tool message: the id of the call whose result it is. */
   readonly callId: string | undefined;
 }
 
 export type Work =
-  | { readonly kind: 'chat'; readonly messages: readonly Message[] }
+  | { readonly kind: 'chat'; readonly messages: readonly ChatMessage[] }
   | { readonly kind: 'completion'; readonly prompt: string }
   | { readonly kind: 'embeddings'; readonly texts: readonly string[] };
 
-export interface Ask {
+export interface InferenceRequest {
   readonly jobId: string;
   readonly sessionId: string | undefined;
   readonly work: Work;
@@ -39,17 +39,17 @@ export interface Ask {
   readonly stop: readonly string[];
   readonly tools: readonly Tool[];
   readonly toolChoice: ToolChoice;
-  readonly format: Format;
-  /** As it came, for an engine that hands it on. */
+  readonly format: AnswerFormat;
+  /** The body as received, for an engine that passes it on. */
   readonly body: ExecuteRequest;
 }
 
-/** As many as OpenAI takes; each becomes a row of numbers in the result. */
+/** The same limit as OpenAI's; each text becomes an embedding in the result. */
 const MAX_TEXTS = 2048;
 const MAX_STOPS = 16;
 const MAX_TOOLS = 128;
 
-export function readAsk(body: ExecuteRequest): Ask {
+export function readInferenceRequest(body: ExecuteRequest): InferenceRequest {
   const tools = (body.tools ?? []).map(readTool);
   if (tools.length > MAX_TOOLS) throw invalid('tools', `has more than ${MAX_TOOLS} entries`);
   const stop = typeof body.stop === 'string' ? [body.stop] : (body.stop ?? []);
@@ -97,7 +97,7 @@ function readWork(body: ExecuteRequest): Work {
   return { kind: 'completion', prompt: first };
 }
 
-const ROLES: ReadonlyMap<unknown, Message['role']> = new Map([
+const ROLES: ReadonlyMap<unknown, ChatMessage['role']> = new Map([
   ['system', 'system'],
   ['developer', 'system'],
   ['user', 'user'],
@@ -105,7 +105,7 @@ const ROLES: ReadonlyMap<unknown, Message['role']> = new Map([
   ['tool', 'tool'],
 ]);
 
-function readMessage(message: Readonly<Record<string, unknown>>, at: number): Message {
+function readMessage(message: Readonly<Record<string, unknown>>, at: number): ChatMessage {
   const field = `messages.${at}`;
   const role = ROLES.get(message['role']);
   if (role === undefined) throw invalid(`${field}.role`, 'is none that is known');
@@ -120,7 +120,7 @@ function readMessage(message: Readonly<Record<string, unknown>>, at: number): Me
   };
 }
 
-/** A text, or parts that are texts; pictures and sounds are nothing that is read here. */
+/** Reads a text, or a list of text parts; images and audio are not supported. */
 function readContent(content: unknown, field: string): string {
   if (content === undefined || content === null) return '';
   if (typeof content === 'string') return content;
@@ -134,7 +134,7 @@ function readPart(part: unknown, field: string): string {
   throw new OrchdError('UNSUPPORTED', `"${field}" may only have parts of the type "text"`, { field });
 }
 
-function readCall(call: unknown, field: string): Message['calls'][number] {
+function readCall(call: unknown, field: string): ChatMessage['calls'][number] {
   const { id, function: called } = (call ?? {}) as { id?: unknown; function?: unknown };
   const { name, arguments: given } = (called ?? {}) as { name?: unknown; arguments?: unknown };
   if (typeof id !== 'string' || typeof name !== 'string' || typeof given !== 'string') {
@@ -168,7 +168,7 @@ function readChoice(choice: unknown, tools: readonly Tool[]): ToolChoice {
   return { name: tool.name };
 }
 
-function readFormat(format: unknown): Format {
+function readFormat(format: unknown): AnswerFormat {
   if (format === undefined || format === null) return 'any';
   const { type, json_schema: described } = format as { type?: unknown; json_schema?: { schema?: unknown } };
   if (type === 'text') return 'any';

@@ -1,18 +1,26 @@
-/** Takes a token's folder for this supervisor, or finds it taken; and writes files that are whole or not there. */
+/** The supervisor's side of a token's folder: creates it atomically (L1 of layout.ts) and writes its files. */
 import fs from 'node:fs';
 import { join } from 'node:path';
 import { identityOf } from '../../../kit/process/identity.ts';
-import { filesIn, layoutOf, type OwnerRecord, pathsOf, type Spec, type TokenPaths } from './layout.ts';
+import {
+  filesIn,
+  layoutOf,
+  type OwnerRecord,
+  pathsOf,
+  type SupervisorSpec,
+  type TokenPaths,
+} from './layout.ts';
 
-/** What a rename onto a folder that is taken fails with. */
-const TAKEN = ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'];
+/** The errors of a rename onto a folder that exists already. */
+const TAKEN_ERRNOS = ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'];
 
-export function takePlace(spec: Spec, now: number): TokenPaths | 'taken' {
+/** Creates the token's folder for this supervisor; `taken` where the folder exists. */
+export function createTokenFolder(spec: SupervisorSpec, now: number): TokenPaths | 'taken' {
   const layout = layoutOf(spec.folder);
   const paths = pathsOf(layout, spec.token);
   if (fs.existsSync(paths.folder)) return 'taken';
   const self = identityOf(process.pid);
-  // Named after its maker, so that what a dead one left can be told from what is being made.
+  // The name contains the pid and start time of this process: a folder whose process is dead can be removed.
   const staging = join(layout.staging, `s-${self.pid}-${self.start}`);
   fs.mkdirSync(staging, { mode: 0o700 });
   try {
@@ -27,20 +35,20 @@ export function takePlace(spec: Spec, now: number): TokenPaths | 'taken' {
     const files = filesIn(staging);
     fs.closeSync(fs.openSync(files.stdout, 'wx', 0o600));
     fs.mkdirSync(files.work, { mode: 0o700 });
-    writeWhole(files.owner, owner, 'durable');
+    writeJson(files.owner, owner, 'durable');
     syncFolder(staging);
     fs.renameSync(staging, paths.folder);
   } catch (error) {
     fs.rmSync(staging, { recursive: true, force: true });
-    if (TAKEN.includes((error as NodeJS.ErrnoException).code ?? '')) return 'taken';
+    if (TAKEN_ERRNOS.includes((error as NodeJS.ErrnoException).code ?? '')) return 'taken';
     throw error;
   }
   syncFolder(layout.executions);
   return paths;
 }
 
-/** The text of a file appears at once; `durable` when it must also outlast a loss of power. */
-export function writeWhole(path: string, value: unknown, how: 'durable' | 'visible'): void {
+/** Writes a JSON file by way of a rename, so that no reader sees half of it. `durable`: synced before the rename. */
+export function writeJson(path: string, value: unknown, how: 'durable' | 'visible'): void {
   const temporary = `${path}.tmp`;
   const fd = fs.openSync(temporary, 'w', 0o600);
   try {
@@ -66,8 +74,8 @@ export function syncFolder(path: string): void {
   }
 }
 
-/** The payload as a file without a name: it is read like any other input, and gone with its reader. */
-export function inputOf(folder: string, payload: string): number {
+/** Opens the payload as a file for reading and removes its name, so that it is not left on the disk. */
+export function openPayload(folder: string, payload: string): number {
   const path = join(folder, 'input');
   const fd = fs.openSync(path, 'wx', 0o600);
   try {

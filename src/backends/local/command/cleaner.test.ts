@@ -8,7 +8,7 @@ import { realEnv } from '../../../kit/env/real.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
-/** The real world, some time later. */
+/** The real environment with its wall clock set forward. */
 function later(ms: number): Env {
   const real = realEnv();
   return { ...real, clock: { ...real.clock, now: () => real.clock.now() + ms } };
@@ -16,10 +16,10 @@ function later(ms: number): Env {
 
 const names = (kit: CommandKit): string[] => fs.readdirSync(join(kit.folder, 'executions'));
 
-describe('what is kept', () => {
-  test('an acknowledged execution can be read for a while, then nothing of it is left', async (t) => {
+describe('retention', () => {
+  test('an acknowledged execution stays readable for a while, then nothing of it is left', async (t) => {
     const kit = new CommandKit(t);
-    // Whatever it leaves in its own folder goes too, and what that points to stays.
+    // Files in the command's own folder are removed too; what a link there points to stays.
     const outside = join(kit.root, 'outside');
     fs.mkdirSync(outside);
     const one = kit.backend(sh(`mkdir -p deep/er; ln -s ${outside} link; echo x > deep/er/file; echo out`));
@@ -36,7 +36,7 @@ describe('what is kept', () => {
     assert.equal((await hear(three, 'job:1')).outcome, 'lost');
   });
 
-  test('an offer that counts on another memory is turned away: a copy of what was settled may come late', async (t) => {
+  test('an offer that names a lost registry is answered with busy: it may be a late copy of a settled attempt', async (t) => {
     const kit = new CommandKit(t);
     const before = kit.backend(sh('true'));
     await before.start();
@@ -48,7 +48,7 @@ describe('what is kept', () => {
     assert.equal((await after.offer({ ...offer, registry: after.info.registry })).is, 'accepted');
   });
 
-  test('how long is configured', async (t) => {
+  test('keepAckedMs sets how long acknowledged executions are kept', async (t) => {
     const kit = new CommandKit(t);
     const one = kit.backend(sh('true'));
     await run(one, 'job:1');
@@ -58,17 +58,17 @@ describe('what is kept', () => {
     assert.deepEqual(names(kit), []);
   });
 
-  test('an acknowledgement of what runs, was buried or is unknown changes nothing', async (t) => {
+  test('an acknowledgement of a running, tombstoned or unknown token changes nothing', async (t) => {
     const kit = new CommandKit(t);
     const backend = kit.backend(sh('exec sleep 600'), { keepAckedMs: 0 });
     await backend.offer(offerOf('running:1'));
-    await backend.kill('buried:1', WHO);
-    for (const token of ['running:1', 'buried:1', 'unknown:1']) await backend.ack(token, WHO);
+    await backend.kill('killed:1', WHO);
+    for (const token of ['running:1', 'killed:1', 'unknown:1']) await backend.ack(token, WHO);
     await kit.backend(sh('true'), { keepAckedMs: 0 }, later(1)).start();
-    assert.deepEqual(names(kit), ['t-buried%3a1', 't-running%3a1']);
+    assert.deepEqual(names(kit), ['t-killed%3a1', 't-running%3a1']);
   });
 
-  test('an end that nobody has heard is kept for a week; then the memory is said to be shorter', async (t) => {
+  test('an unacknowledged end is kept for a week; after that rememberedSince is later', async (t) => {
     const kit = new CommandKit(t);
     const one = kit.backend(sh('true'));
     await run(one, 'job:1');
@@ -96,7 +96,7 @@ describe('what is kept', () => {
     assert.deepEqual(names(kit), []);
   });
 
-  test('an offer that was under way for too long is not carried out', async (t) => {
+  test('an offer that reaches its supervisor too late is not carried out', async (t) => {
     const kit = new CommandKit(t);
     const backend = kit.backend(sh(`echo ran >> ${kit.ledger}`), {}, later(-6 * 60_000));
     const reply = await backend.offer(offerOf('job:1'));
@@ -105,7 +105,7 @@ describe('what is kept', () => {
     assert.deepEqual(kit.runs(), []);
   });
 
-  test('what died while it was being made is cleared away', async (t) => {
+  test('folders that a dead process left half made are removed', async (t) => {
     const kit = new CommandKit(t);
     await kit.backend(sh('true')).inspect([], WHO);
     for (const name of ['s-999999999-1', 'b-0011', 's-2-nonsense'])
@@ -115,7 +115,7 @@ describe('what is kept', () => {
     for (const name of ['staging', 'trash']) assert.deepEqual(fs.readdirSync(join(kit.folder, name)), []);
   });
 
-  test('the registry is made once and stays, unless it is lost', async (t) => {
+  test('the registry id survives restarts, and changes when its file is lost', async (t) => {
     const kit = new CommandKit(t);
     const one = kit.backend(sh('true'));
     await one.start();

@@ -1,4 +1,4 @@
-/** Questions about the files of models, put to the pools: whichever has the file answers. */
+/** Queries about model files. The pools are queried one after another; the first that has the file answers. */
 
 import { checker } from '../../kit/check.ts';
 import { OrchdError } from '../../model/errors.ts';
@@ -9,27 +9,28 @@ import type { PoolClient } from './pool-client.ts';
 const checkResolved = checker(ResolvedModel);
 const checkVerified = checker(VerifyResult);
 
-/** A pool may have to fetch what it is asked for. */
-const RESOLVE_MS = 30_000;
-/** A file is read piece by piece, and every piece is told. */
-const SILENT_MS = 60_000;
+/** Longer than a pool keeps a caller waiting while it fetches a model from a hub. */
+const RESOLVE_TIMEOUT_MS = 30_000;
+/** The longest wait for the next event of a verification, which reports progress after each piece it has read. */
+const PROGRESS_TIMEOUT_MS = 60_000;
 
-export interface AskedPool {
+/** A pool manager whose name is known, so that its answer can be attributed. */
+export interface NamedPool {
   readonly id: string;
   readonly client: PoolClient;
 }
 
-/** The first pool that has it says where it is; undefined where none does. */
+/** The model as the first pool that has it resolves it; undefined where no pool has it. */
 export async function resolveModel(
-  pools: readonly AskedPool[],
+  pools: readonly NamedPool[],
   ref: string,
 ): Promise<ResolvedModel | undefined> {
   let refused: OrchdError | undefined;
   for (const { client } of pools) {
     try {
-      return checkResolved(await client.ask('/v2/models/resolve', { model_ref: ref }, RESOLVE_MS));
+      return checkResolved(await client.query('/v2/models/resolve', { model_ref: ref }, RESOLVE_TIMEOUT_MS));
     } catch (error) {
-      // What is wrong with the reference itself is wrong everywhere.
+      // A malformed reference is malformed for every pool: the caller gets this error, not "unknown model".
       if (error instanceof OrchdError && error.code === 'INVALID_PARAMS') refused = error;
     }
   }
@@ -38,7 +39,7 @@ export async function resolveModel(
 }
 
 export async function verifyModel(
-  pools: readonly AskedPool[],
+  pools: readonly NamedPool[],
   model: VerifyModel,
   onProgress: (bytes: number, total: number) => void,
 ): Promise<VerifyResult & { readonly pool: string }> {
@@ -58,15 +59,15 @@ async function verifyAt(
   model: VerifyModel,
   onProgress: (bytes: number, total: number) => void,
 ): Promise<VerifyResult> {
-  const reply = await client.stream('/v2/models/verify', model, SILENT_MS);
+  const reply = await client.stream('/v2/models/verify', model, PROGRESS_TIMEOUT_MS);
   let result: VerifyResult | undefined;
   let failure: OrchdError | undefined;
   await eachEvent(reply, ({ event, data }) => {
-    const said = JSON.parse(data) as Record<string, unknown>;
-    if (event === 'progress') onProgress(Number(said['bytes']), Number(said['total']));
-    else if (event === 'end') result = checkVerified(said);
+    const fields = JSON.parse(data) as Record<string, unknown>;
+    if (event === 'progress') onProgress(Number(fields['bytes']), Number(fields['total']));
+    else if (event === 'end') result = checkVerified(fields);
     else if (event === 'error')
-      failure = new OrchdError('MODEL_NOT_FOUND', String(said['message']).slice(0, 500));
+      failure = new OrchdError('MODEL_NOT_FOUND', String(fields['message']).slice(0, 500));
   });
   if (result) return result;
   throw failure ?? new OrchdError('WORKER_PROTOCOL', 'the pool manager did not say what it found');

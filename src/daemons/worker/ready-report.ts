@@ -1,4 +1,4 @@
-/** Says to the pool manager that this worker listens and has its model, until it was heard. */
+/** Reports to the pool manager that this worker is ready, and retries until the manager has accepted the report. */
 import { type BackoffPolicy, backoffMs } from '../../kit/backoff.ts';
 import type { Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
@@ -8,7 +8,7 @@ import { OrchdError, toOrchdError } from '../../model/errors.ts';
 import type { WorkerReady } from '../../model/pool-wire.ts';
 import { Outbound } from '../../wire/outbound.ts';
 
-export interface ReadyParts {
+export interface ReadyReport {
   readonly env: Env;
   readonly logger: Logger;
   readonly url: string;
@@ -18,21 +18,21 @@ export interface ReadyParts {
 }
 
 const BACKOFF: BackoffPolicy = { baseDelayMs: 200, maxDelayMs: 5000, jitter: 0.5 };
-const TRY_MS = 10_000;
-/** A worker that nobody asks for holds a device for nothing. */
+const REQUEST_TIMEOUT_MS = 10_000;
+/** When to give up: a worker that its manager does not know of occupies a device for nothing. */
 const GIVE_UP_MS = 15 * 60_000;
 
-/** Settles when it was heard; throws when it was not for too long. */
-export async function sayReady(parts: ReadyParts): Promise<void> {
-  const { env, logger, signal } = parts;
+/** Settles when the report was accepted; throws after GIVE_UP_MS. */
+export async function reportReady(report: ReadyReport): Promise<void> {
+  const { env, logger, signal } = report;
   const outbound = new Outbound({ timers: env.timers });
-  const begun = env.clock.monotonic();
+  const startedAt = env.clock.monotonic();
   try {
     for (let tries = 1; !signal.aborted; tries++) {
-      const failure = await sayOnce(parts, outbound);
+      const failure = await send(report, outbound);
       if (!failure || signal.aborted) return;
-      if (env.clock.monotonic() - begun > GIVE_UP_MS) throw failure;
-      logger.warn('the pool manager did not hear that this worker is ready', {
+      if (env.clock.monotonic() - startedAt > GIVE_UP_MS) throw failure;
+      logger.warn('the pool manager did not accept the ready report', {
         count: tries,
         error_code: failure.code,
         reason: failure.message,
@@ -44,11 +44,11 @@ export async function sayReady(parts: ReadyParts): Promise<void> {
   }
 }
 
-async function sayOnce(
-  { url, token, body, signal }: ReadyParts,
+async function send(
+  { url, token, body, signal }: ReadyReport,
   outbound: Outbound,
 ): Promise<OrchdError | undefined> {
-  // A new target each time, so that the name of a pool manager that has moved is resolved again.
+  // A new target each time, so that the host name of a manager that has moved is resolved again.
   const target = outbound.to(url);
   try {
     const { status } = await target.request({
@@ -59,7 +59,7 @@ async function sayOnce(
         ...(token && { authorization: `Bearer ${token.reveal()}` }),
       },
       body: JSON.stringify(body),
-      timeoutMs: TRY_MS,
+      timeoutMs: REQUEST_TIMEOUT_MS,
       signal,
     });
     if (status >= 200 && status < 300) return undefined;

@@ -1,11 +1,11 @@
-/** One execution in this process: its numbered events, bounded, and its end. */
+/** One call of a function: its numbered events, of which the last MAX_EVENTS are kept, and its outcome. */
 import type { ExecutionEvent, ExecutionOutcome, ExecutionStatus } from '../../core/ports/backend.ts';
 import type { TokenEvent } from '../../model/worker-wire.ts';
 
-/** Events kept for readers that come late; a reader that is behind this sees a gap in the numbers. */
+/** The most events kept for late readers; a reader that is further behind sees a gap in the numbers. */
 const MAX_EVENTS = 1000;
 
-export class Execution {
+export class FunctionExecution {
   #abort: AbortController | undefined;
   #events: ExecutionEvent[] = [];
   #count = 0;
@@ -52,7 +52,7 @@ export class Execution {
     this.#end(outcome);
   }
 
-  /** The outcome, or undefined when the reader was told to stop before. */
+  /** Passes on the events after `from` and returns the outcome; undefined when the signal stopped the reader first. */
   async follow(
     from: number,
     on: (event: ExecutionEvent) => void,
