@@ -1,14 +1,14 @@
 /** The routes of the catalog: which models there are, and whether their files are the right ones. */
 
-import { type Static, Type } from 'typebox';
+import { Type } from 'typebox';
 import type { PoolManagers } from '../core/ports/pools.ts';
 import { checker } from '../kit/check.ts';
 import type { Env } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
-import { formatModelRef, parseModelRef } from '../model/model-ref.ts';
 import type { VerifyResult } from '../model/pool-wire.ts';
-import type { ModelRecord, ModelRegistration } from '../model/records.ts';
-import { estimateVram } from '../model/vram.ts';
+import type { ModelRecord } from '../model/records.ts';
+import { RegisterModel } from '../model/register-model.ts';
+import { registrationOf } from '../runtime/model-registration.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { openEventStream } from '../wire/event-stream.ts';
 import type { Call, Route, Stream } from '../wire/route.ts';
@@ -17,26 +17,6 @@ import { formatEvent } from '../wire/sse.ts';
 /** Where the files of models are: at the pools. */
 export type ModelFiles = Pick<PoolManagers, 'resolve' | 'verify'>;
 
-const optional = Type.Optional;
-const MODEL_ID = '^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$';
-
-const Register = Type.Object(
-  {
-    model_id: Type.String({ pattern: MODEL_ID }),
-    name: optional(Type.String({ minLength: 1, maxLength: 255 })),
-    model_ref: Type.String({ minLength: 1, maxLength: 1024 }),
-    aliases: optional(Type.Array(Type.String({ pattern: MODEL_ID }), { maxItems: 32 })),
-    size_bytes: optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-    vram_bytes: optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-    context_length: optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
-    slots: optional(Type.Integer({ minimum: 1, maximum: 1024 })),
-    sha256: optional(Type.String({ pattern: '^[0-9a-f]{64}$' })),
-    signature: optional(Type.String({ pattern: '^[A-Za-z0-9+/]{86}==$' })),
-    public_key: optional(Type.String({ pattern: '^[A-Za-z0-9+/]{43}=$' })),
-  },
-  { additionalProperties: false },
-);
-
 const SetState = Type.Object(
   {
     state: Type.Enum(['Active', 'Retired', 'active', 'retired']),
@@ -44,7 +24,7 @@ const SetState = Type.Object(
   { additionalProperties: false },
 );
 
-export const checkRegister = checker(Register);
+const checkRegister = checker(RegisterModel);
 const checkState = checker(SetState);
 
 export interface CatalogOptions {
@@ -65,7 +45,7 @@ export function catalogRoutes(
       path: '/v2/catalog/models',
       role: 'admin',
       summary: 'Register a model, or change what is said of it',
-      body: Register,
+      body: RegisterModel,
       answers: { 200: 'Registered, and durable', 404: 'No pool has its file', 409: 'A name is taken' },
       repeatable: ({ body }) => body,
       handle: async ({ body }) => ({
@@ -128,53 +108,6 @@ async function modelOf(reads: Orchestrator['reads'], id: string): Promise<ModelR
   const model = await reads.modelRecord(id);
   if (!model) throw new OrchdError('MODEL_NOT_FOUND', `there is no model "${id.slice(0, 200)}"`);
   return model;
-}
-
-const USUAL_CONTEXT = 4096;
-/** Models are made for far longer contexts than most devices can hold; who wants more says so. */
-const LONGEST_UNASKED = 8192;
-const USUAL_SLOTS = 4;
-
-/** Pinned where a pool can tell; otherwise what was said must do. */
-export async function registrationOf(
-  asked: Static<typeof Register>,
-  files: ModelFiles | undefined,
-): Promise<ModelRegistration> {
-  const ref = parseModelRef(asked.model_ref);
-  if (ref.kind === 'alias') {
-    throw new OrchdError('INVALID_PARAMS', 'model_ref must begin with hf: or file:', { field: 'model_ref' });
-  }
-  const canonical = formatModelRef(ref);
-  const found = await files?.resolve(canonical);
-  if (!found && asked.size_bytes === undefined) {
-    throw new OrchdError(
-      'MODEL_NOT_FOUND',
-      'no pool has the file of this model; start a pool that has it, or say size_bytes and context_length',
-      { field: 'model_ref' },
-    );
-  }
-  const sizeBytes = found?.size_bytes ?? asked.size_bytes ?? 0;
-  const pinned = found?.model_ref ?? canonical;
-  const contextLength =
-    asked.context_length ?? Math.min(found?.context_length ?? USUAL_CONTEXT, LONGEST_UNASKED);
-  const slots = asked.slots ?? found?.slots ?? USUAL_SLOTS;
-  const size = { sizeBytes, kvBytesPerToken: found?.kv_bytes_per_token, contextLength, slots };
-  const aliases = new Set(asked.aliases ?? []);
-  if (pinned !== canonical) aliases.add(canonical);
-  return {
-    id: asked.model_id,
-    name: asked.name ?? asked.model_id,
-    ref: pinned,
-    aliases: [...aliases],
-    sizeBytes,
-    vramBytes: asked.vram_bytes ?? estimateVram(size),
-    vramGuessed: asked.vram_bytes === undefined ? true : undefined,
-    contextLength,
-    slots: asked.slots,
-    sha256: asked.sha256,
-    signature: asked.signature,
-    publicKey: asked.public_key,
-  };
 }
 
 /** One look at the file of a model. */
