@@ -1,6 +1,6 @@
 /** The library: what an embedding program uses. */
 
-export { createOrchestrator, type OrchestratorOptions } from './app.ts';
+export { createOrchestrator, type OrchestratorOptions } from './app/library.ts';
 export type { FunctionBackendOptions, FunctionContext, JobFunction } from './backends/local/functions.ts';
 export type { Backend, BackendListener, BackendSource } from './core/ports/backend.ts';
 export { RealDisk } from './kit/env/real-disk.ts';

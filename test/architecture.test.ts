@@ -50,17 +50,19 @@ describe('layers', () => {
   test('a folder may import itself and the ones before it', () => {
     accepted({
       'src/runtime/a.ts': "import type { A } from '../core/state/state.ts';\nimport { b } from './b.ts';\n",
-      'src/app.ts': "import { routes } from './api/routes.ts';\nimport yaml from 'yaml';\n",
-      'src/app/server.ts': "import { routes } from '../api/routes.ts';\n",
-      'src/cli/serve.ts': "import { createServer } from '../app/server.ts';\nimport '../app.ts';",
-      'src/index.ts': "export * from './app.ts';\nexport * from './cli/main.ts';",
+      'src/app/server.ts': "import { routes } from '../api/routes.ts';\nimport yaml from 'yaml';\n",
+      'src/cli/commands/up.ts': "import { startServer } from '../../app/server.ts';",
+      'src/index.ts': "export * from './app/library.ts';\nexport * from './cli/main.ts';",
     });
     refused(
       { 'src/core/queue/a.ts': "import { b } from '../../runtime/b.ts';" },
       /^src\/core\/queue\/a\.ts:1: core may not import/,
     );
     refused({ 'src/model/a.ts': "import type { B } from '../kit/b.ts';" }, /model may not import/);
-    refused({ 'src/model/a.ts': "\nexport * from '../app.ts';" }, /^src\/model\/a\.ts:2: .*app\.ts$/);
+    refused(
+      { 'src/model/a.ts': "\nexport * from '../app/server.ts';" },
+      /^src\/model\/a\.ts:2: .*app\/server\.ts$/,
+    );
     refused({ 'src/model/a.ts': "export {\n  b,\n} from '../kit/b.ts';" }, /may not import/);
     refused({ 'src/model/a.ts': "const b = await import('../kit/b.ts');" }, /may not import/);
     refused({ 'src/model/a.ts': 'const b = import(`../kit/b.ts`);' }, /may not import/);
@@ -68,7 +70,7 @@ describe('layers', () => {
     refused({ 'src/model/a.ts': "let a: import('../kit/b.ts').B;" }, /may not import/);
     refused({ 'src/model/a.ts': "export type * from '../kit/b.ts';" }, /may not import/);
     refused({ 'src/stores/a.ts': "new URL('../cli/b.ts', import.meta.url)" }, /may not import/);
-    refused({ 'src/app.ts': "import { main } from './cli/main.ts';" }, /app may not import/);
+    refused({ 'src/app/a.ts': "import { main } from '../cli/main.ts';" }, /app may not import/);
     refused({ 'src/cli/a.ts': "import type { Orchestrator } from '../index.ts';" }, /cli may not import/);
     refused({ 'src/wire/a.ts': "import type { Spool } from '../spool/a.ts';" }, /wire may not import/);
   });
@@ -78,7 +80,7 @@ describe('layers', () => {
       'src/core/a.test.ts': "import { b } from '../runtime/b.ts';\nimport '../../test/fakes/c.ts';",
     });
     refused({ 'src/core/queue/a.ts': "import { b } from './b.test.ts';" }, /imports the test/);
-    refused({ 'src/app.ts': "import { b } from '../test/b.ts';" }, /not in src/);
+    refused({ 'src/app/a.ts': "import { b } from '../../test/b.ts';" }, /not in src/);
     refused({ 'src/core/queue/a.ts': "import { b } from './b';" }, /does not end in \.ts/);
     refused({ 'src/helpers/a.ts': '' }, /no folder of the layout/);
     refused({ 'src/helpers.ts': '' }, /no folder of the layout/);

@@ -3,7 +3,7 @@
  * 200 lanes of which three have a backend; as many jobs wait after each decision as before it.
  */
 
-import { runtimeSettings } from '../../src/app.ts';
+import { runtimeSettings } from '../../src/app/settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Submission } from '../../src/core/admission/submission.ts';
 import { Engine } from '../../src/core/engine/engine.ts';

@@ -1,5 +1,5 @@
 /** A node of a cluster as `orchd up` runs it, with the executor of the bench beside its own backends. */
-import { startServer } from '../../src/cli/serve.ts';
+import { startServer } from '../../src/app/server.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { LineOutput } from '../../src/kit/env/line-output.ts';
 import { createLogger } from '../../src/kit/logger.ts';

@@ -1,5 +1,5 @@
 /** Ours as `orchd up` runs it, on a free port: journal, gate, metrics and a log line per admitted job. */
-import { startServer } from '../../src/cli/serve.ts';
+import { startServer } from '../../src/app/server.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { LineOutput } from '../../src/kit/env/line-output.ts';
 import { createLogger } from '../../src/kit/logger.ts';

@@ -2,7 +2,7 @@
  * Ours as a relay: a brain as `orchd up` runs it, with a pool manager and a worker that are the source. Every token
  * takes the way of a real worker's tokens.
  */
-import { startServer } from '../../src/cli/serve.ts';
+import { startServer } from '../../src/app/server.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { createLogger } from '../../src/kit/logger.ts';
 import { CONFIG } from '../kit/brain.ts';

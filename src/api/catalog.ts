@@ -8,8 +8,8 @@ import {
   VerificationView,
 } from '../model/http/catalog.ts';
 import type { ModelRecord } from '../model/records.ts';
+import { registrationOf } from '../runtime/model-registration.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
-import { registrationOf } from '../runtime/registration.ts';
 import { type Call, type Route, route } from '../wire/route.ts';
 import { ModelVerification, type VerificationOptions } from './verification.ts';
 

@@ -1,11 +1,12 @@
 /** Verifies the file of a model at the pool that has it, with progress as server-sent events where those are accepted. */
+
+import type { PoolManagers } from '../core/ports/pools.ts';
 import type { Env } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { VerificationView } from '../model/http/catalog.ts';
 import type { VerifyResult } from '../model/pool-wire.ts';
 import type { ModelRecord } from '../model/records.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
-import type { ModelFiles } from '../runtime/registration.ts';
 import { openEventStream } from '../wire/event-stream.ts';
 import type { Stream } from '../wire/route.ts';
 import { formatEvent } from '../wire/sse.ts';
@@ -13,7 +14,7 @@ import { formatEvent } from '../wire/sse.ts';
 export interface VerificationOptions {
   readonly env: Env;
   readonly heartbeatMs: number;
-  readonly files: ModelFiles | undefined;
+  readonly files: Pick<PoolManagers, 'verify'> | undefined;
   readonly verifyPolicy: 'warn' | 'block';
 }
 

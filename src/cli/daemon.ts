@@ -1,7 +1,7 @@
 /** What the commands that run until they are stopped have in common. */
 import { LineOutput } from '../kit/env/line-output.ts';
 import { createLogger, type Logger, type LogLevel } from '../kit/logger.ts';
-import { logText } from './log-text.ts';
+import { logText } from './text/log-text.ts';
 
 const STDOUT = 1;
 const LINGER_MS = 250;

@@ -1,11 +1,11 @@
 /** Follows a job to its end, as text or as events. */
 import type { OrchdClient, TaskEvent } from '../client/client.ts';
 import { isTerminal, type JobState } from '../model/states.ts';
-import { Answer } from './answer.ts';
 import { EXIT, type Terminal } from './command.ts';
-import { adviceFor, resultText } from './job-text.ts';
-import { Progress } from './progress.ts';
-import { harmless } from './screen.ts';
+import { Answer } from './text/answer.ts';
+import { adviceFor, resultText } from './text/job-text.ts';
+import { Progress } from './text/progress.ts';
+import { harmless } from './text/screen.ts';
 
 /** How a job ended, as its last event says it. */
 export interface Ended {

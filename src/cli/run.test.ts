@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Terminal } from './command.ts';
-import { bashScript } from './completion-bash.ts';
-import { zshScript } from './completion-zsh.ts';
 import { type OptionSpec, usageOf } from './options.ts';
 import { COMMANDS, run } from './run.ts';
+import { bashScript } from './text/completion-bash.ts';
+import { zshScript } from './text/completion-zsh.ts';
 
 async function said(...words: string[]): Promise<{ code: number; out: string; err: string }> {
   let [out, err] = ['', ''];

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import type { Env } from '../kit/env/env.ts';
 import { poll } from '../kit/poll.ts';
 import { OrchdError } from '../model/errors.ts';
-import { readTokens, writeTokens } from '../wire/token-file.ts';
+import { readTokens, TOKEN_FILE, writeTokens } from '../wire/token-file.ts';
 import type { TokenEntry } from '../wire/tokens.ts';
 
 /** Beside the token file; it dies with the process that holds it. */
@@ -16,10 +16,10 @@ export class TokenStore {
   readonly #folder: string;
   readonly #path: string;
 
-  constructor(env: Env, folder: string, file: string) {
+  constructor(env: Env, folder: string) {
     this.#env = env;
     this.#folder = resolve(folder);
-    this.#path = join(this.#folder, file);
+    this.#path = join(this.#folder, TOKEN_FILE);
   }
 
   get folder(): string {

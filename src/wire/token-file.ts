@@ -6,6 +6,9 @@ import { readWholeFile, writeWholeFile } from '../kit/whole-file.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { TokenEntry } from './tokens.ts';
 
+/** Its name in the data folder. */
+export const TOKEN_FILE = 'tokens.json';
+
 const FILE_POLL_MS = 2000;
 
 export class TokenFile extends Service {

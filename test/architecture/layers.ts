@@ -5,7 +5,7 @@ import { productSources, type Source } from './source.ts';
 
 /** Imports of what is not in src, each with the reason. */
 export const OUTSIDE_SRC: Readonly<Record<string, { readonly target: string; readonly reason: string }>> = {
-  'src/cli/version.ts': {
+  'src/cli/package-version.ts': {
     target: 'package.json',
     reason: 'read at run time for the version; it lies beside the published folder too',
   },

@@ -3,7 +3,7 @@
  * import. The rules of this folder hold it; a picture can be drawn from LAYOUT.
  */
 
-/** A folder may import itself and the folders before it. `app` and `index` are also files of src itself. */
+/** A folder may import itself and the folders before it; `app` composes, and only `cli` uses it. `index` is a file of src itself. */
 export const FOLDER_ORDER: readonly string[] = [
   'model',
   'kit',

@@ -2,7 +2,7 @@
  * A whole orchestrator to be killed: submits one job to a command backend and says which events it heard.
  * Arguments: the data folder, the backend's options as JSON, the job id.
  */
-import { createOrchestrator } from '../../src/app.ts';
+import { createOrchestrator } from '../../src/app/library.ts';
 import { CommandBackend } from '../../src/backends/local/command/command.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 

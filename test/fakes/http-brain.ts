@@ -1,7 +1,7 @@
 /** A brain with its HTTP surface in this process, on a free port: for tests of what goes over the wire. */
 
 import { apiRoutes } from '../../src/api/api.ts';
-import { runtimeSettings } from '../../src/app.ts';
+import { runtimeSettings } from '../../src/app/settings.ts';
 import { FunctionBackend, type FunctionBackendOptions } from '../../src/backends/local/functions.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Backend } from '../../src/core/ports/backend.ts';

@@ -1,6 +1,6 @@
 /** An orchestrator on the reference store, for tests of what stands around it. */
 import type { TestContext } from 'node:test';
-import { runtimeSettings } from '../../src/app.ts';
+import { runtimeSettings } from '../../src/app/settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Backend, BackendSource } from '../../src/core/ports/backend.ts';
 import type { Cancel, Timers } from '../../src/kit/env/env.ts';

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { runtimeSettings } from '../../src/app.ts';
+import { runtimeSettings } from '../../src/app/settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Store } from '../../src/core/ports/store.ts';
 import type { Env } from '../../src/kit/env/env.ts';

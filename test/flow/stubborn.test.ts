@@ -1,7 +1,7 @@
 /** Parts that do not answer, throw, or never let go: nobody waits for ever. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { runtimeSettings } from '../../src/app.ts';
+import { runtimeSettings } from '../../src/app/settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';

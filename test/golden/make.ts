@@ -10,7 +10,7 @@ import type { Backend } from '../../src/core/ports/backend.ts';
 import type { Store } from '../../src/core/ports/store.ts';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { runtimeSettings } from '../../src/app.ts';
+import { runtimeSettings } from '../../src/app/settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type OwnServer, ownMariaDb } from '../../../test/fakes/mariadb.ts';
-import { createOrchestrator } from '../../app.ts';
+import { createOrchestrator } from '../../app/library.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import type { OrchdError } from '../../model/errors.ts';
 import { Opened } from '../conformance/opened.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { CommandKit, sh, until } from '../../../../test/fakes/command-kit.ts';
-import { createOrchestrator } from '../../../app.ts';
+import { createOrchestrator } from '../../../app/library.ts';
 import type { JobEvent } from '../../../runtime/job-events.ts';
 
 const OTHER_BRAIN = join(import.meta.dirname, '../../../../test/fakes/command-orchestrator.ts');

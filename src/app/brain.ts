@@ -1,0 +1,116 @@
+/** The brain of a server: an orchestrator and everything that runs beside it while this process leads. */
+import { join, resolve } from 'node:path';
+import { HttpPoolManagers } from '../backends/pool/managers.ts';
+import { configuredBackends } from '../backends/registry.ts';
+import type { Backend } from '../core/ports/backend.ts';
+import type { Term } from '../core/ports/leadership.ts';
+import type { Service } from '../kit/service.ts';
+import { ServiceList } from '../kit/service-list.ts';
+import { Orchestrator } from '../runtime/orchestrator.ts';
+import { configuredStore } from '../stores/registry.ts';
+import { Narrator } from '../telemetry/narrator.ts';
+import { observers } from '../telemetry/observers.ts';
+import { CatalogFiles } from './catalog-files.ts';
+import { OwnPool } from './own-pool.ts';
+import type { ServerParts } from './parts.ts';
+import { RegisterOwnModels } from './register-own-models.ts';
+import { runtimeSettings } from './settings.ts';
+
+/** Streams to one worker: one for each job that it runs, and one for each that is read again. */
+const MAX_WORKER_STREAMS = 2048;
+
+/** Of a brain that leads a cluster: its term, and the node that it runs on. */
+export interface BrainTerm {
+  readonly term: Term;
+  readonly node: string;
+}
+
+export class Brain extends ServiceList {
+  readonly orchestrator: Orchestrator;
+  readonly #ownPool: OwnPool | undefined;
+
+  constructor(parts: ServerParts, lead?: BrainTerm) {
+    const ownPool = ownPoolOf(parts);
+    const orchestrator = orchestratorOf(parts, ownPool, lead);
+    super(servicesOf(parts, orchestrator, ownPool));
+    this.orchestrator = orchestrator;
+    this.#ownPool = ownPool;
+  }
+
+  /** Names of the models that the workers of this machine run; known once it has started. */
+  get models(): readonly string[] {
+    return this.#ownPool?.models.map(({ name }) => name) ?? [];
+  }
+
+  get failed(): Promise<Error> {
+    return this.orchestrator.failed;
+  }
+}
+
+/**
+ * The services of every brain, alone or in a cluster, in the order in which they are started. An adapter is one entry
+ * more.
+ */
+function servicesOf(
+  { options, env }: ServerParts,
+  orchestrator: Orchestrator,
+  ownPool: OwnPool | undefined,
+): readonly Service[] {
+  const { config, logger } = options;
+  return [
+    // Before the orchestrator, which is told where the pool is.
+    ...(ownPool ? [ownPool] : []),
+    orchestrator,
+    ...(ownPool ? [new RegisterOwnModels(env, ownPool, orchestrator)] : []),
+    new CatalogFiles({ env, logger, folder: resolve(config.state.catalogPath), orchestrator }),
+  ];
+}
+
+function ownPoolOf({ options, env }: ServerParts): OwnPool | undefined {
+  const { models = [], workerArgs = [], contextLength, logger, data } = options;
+  if (models.length === 0) return undefined;
+  return new OwnPool({ env, logger, models, workerArgs, contextLength, data: resolve(data) });
+}
+
+function orchestratorOf(
+  parts: ServerParts,
+  ownPool: OwnPool | undefined,
+  lead: BrainTerm | undefined,
+): Orchestrator {
+  const { options, env, tally } = parts;
+  const { config, logger, data } = options;
+  const folder = resolve(data);
+  return new Orchestrator({
+    managers: managersOf(parts, ownPool),
+    env,
+    store: configuredStore(config).open({ env, config, folder, logger, term: lead?.term }),
+    backends: [...backendsOf(parts, folder, lead?.node), ...(options.backends ?? [])],
+    settings: runtimeSettings(config),
+    logger,
+    observer: observers([new Narrator(logger), tally]),
+  });
+}
+
+const backendsOf = ({ env, options }: ServerParts, folder: string, node: string | undefined): Backend[] =>
+  configuredBackends(options.config).map((configured) =>
+    configured.make({ env, folder: join(folder, 'executions', configured.name), node }),
+  );
+
+function managersOf({ options, env }: ServerParts, ownPool: OwnPool | undefined): HttpPoolManagers {
+  const { config, logger } = options;
+  const { pools, pool } = config;
+  const secret = pools.token.reveal();
+  const configured = pool.managerUrls.map((url) => ({ url, secret: secret === '' ? undefined : secret }));
+  return new HttpPoolManagers({
+    env,
+    logger,
+    // Read when the orchestrator starts: the pool of this process has an address by then.
+    get pools() {
+      return ownPool?.address ? [...configured, ownPool.address] : configured;
+    },
+    maxAgeMs: pools.stateMaxAgeMs,
+    startTimeoutMs: pools.startTimeoutMs,
+    allowedHosts: pools.allowedWorkerHosts,
+    maxStreams: MAX_WORKER_STREAMS,
+  });
+}

@@ -1,0 +1,95 @@
+/** The HTTP surface of a server. */
+import type { ApiOptions } from '../api/api.ts';
+import { isLoopbackHost } from '../config/address.ts';
+import { Service } from '../kit/service.ts';
+import type { Orchestrator } from '../runtime/orchestrator.ts';
+import { LOOPBACK_HOSTS } from '../wire/gate.ts';
+import { HttpServer } from '../wire/http-server.ts';
+import type { Route } from '../wire/route.ts';
+import type { ServerParts } from './parts.ts';
+
+/** Room for what a request holds beside its payload. */
+const BODY_MARGIN_BYTES = 2 ** 20;
+
+/** What the gate of a node knows of the other nodes. */
+export interface NodeGate {
+  readonly hosts: readonly string[];
+  readonly secret: () => string;
+}
+
+export function httpServer(
+  { options, env, host, tokens }: ServerParts,
+  routes: readonly Route[],
+  node?: NodeGate,
+): HttpServer {
+  const { config, logger } = options;
+  const { server, queue } = config;
+  return new HttpServer({
+    host,
+    port: options.port ?? server.port,
+    random: env.random,
+    logger,
+    limits: {
+      maxConnections: server.maxConnections,
+      maxBodyBytes: queue.maxPayloadBytes + BODY_MARGIN_BYTES,
+    },
+    gate: {
+      hosts: [...LOOPBACK_HOSTS, inUrl(host), ...server.allowedHosts, ...(node?.hosts ?? [])],
+      origins: server.allowedOrigins,
+      tokens: () => tokens.entries,
+      openWithoutTokens: isLoopbackHost(host),
+      ...(node && { nodeSecret: node.secret }),
+    },
+    routes,
+  });
+}
+
+export function apiOptions({ options, env, uptimeMs, tally }: ServerParts): ApiOptions {
+  const { server, queue, store, leases, pools } = options.config;
+  return {
+    env,
+    version: options.version,
+    store: store.kind,
+    queuePolicy: queue.policy,
+    queueCapacity: queue.capacity,
+    heartbeatMs: server.heartbeatMs,
+    leaseTtlMs: leases.ttlMs,
+    verifyPolicy: pools.verifyPolicy,
+    disconnectGraceMs: server.disconnectGraceMs,
+    maxStreamsPerCaller: server.maxStreamsPerCaller,
+    uptimeMs,
+    tally,
+  };
+}
+
+export const urlOf = (host: string, port: number): string => `http://${inUrl(host)}:${port}`;
+
+/** An IPv6 address stands in brackets. */
+const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
+
+/**
+ * The last service of a server, so that it is stopped first: callers are answered and their streams ended before the
+ * brain that answers them stops.
+ */
+export class OpenCalls extends Service {
+  readonly #http: HttpServer;
+  readonly #orchestrator: () => Orchestrator | undefined;
+
+  constructor(http: HttpServer, orchestrator: () => Orchestrator | undefined) {
+    super();
+    this.#http = http;
+    this.#orchestrator = orchestrator;
+  }
+
+  /** Whether the server stops. */
+  get closing(): boolean {
+    return this.stopSignal.aborted;
+  }
+
+  protected async onStart(): Promise<void> {}
+
+  protected async onStop(): Promise<void> {
+    this.#orchestrator()?.following.closeAll();
+    await this.#http.stop();
+  }
+}

@@ -1,0 +1,53 @@
+/** orchd as a library: a brain inside of another program, without a server. */
+
+import { FunctionBackend, type FunctionBackendOptions } from '../backends/local/functions.ts';
+import { loadConfig } from '../config/load.ts';
+import type { ResolvedConfig } from '../config/resolve.ts';
+import type { Backend, BackendSource } from '../core/ports/backend.ts';
+import type { Env } from '../kit/env/env.ts';
+import { realEnv } from '../kit/env/real.ts';
+import { createLogger, type Logger } from '../kit/logger.ts';
+import { Orchestrator } from '../runtime/orchestrator.ts';
+import { configuredStore, STORES } from '../stores/registry.ts';
+import { runtimeSettings } from './settings.ts';
+
+export interface OrchestratorOptions {
+  /** The data folder, or `memory` to keep nothing; the configured checkpoint_dir by default. */
+  readonly data?: string;
+  readonly backends: readonly (Backend | FunctionBackendOptions)[];
+  /** Where further backends come from, which may go again. */
+  readonly sources?: readonly BackendSource[];
+  /** Configuration as YAML text; the defaults hold for what it leaves out. */
+  readonly config?: string;
+  readonly logger?: Logger;
+  readonly env?: Env;
+}
+
+/** Starts an orchestrator in this process and returns it once it has recovered. */
+export async function createOrchestrator(options: OrchestratorOptions): Promise<Orchestrator> {
+  const config = loadConfig(options.config === undefined ? {} : { text: options.config });
+  const env = options.env ?? realEnv();
+  const logger = options.logger ?? quietLogger(env, config);
+  const folder = options.data ?? config.state.checkpointDir;
+  const kind = folder === 'memory' ? STORES.memory : configuredStore(config);
+  const store = kind.open({ env, config, folder, logger });
+  const backends = options.backends.map((backend) =>
+    'info' in backend ? backend : new FunctionBackend(env, backend),
+  );
+  const { sources = [] } = options;
+  const settings = runtimeSettings(config);
+  const orchestrator = new Orchestrator({ env, store, backends, sources, settings, logger });
+  await orchestrator.start();
+  return orchestrator;
+}
+
+/** A library says nothing on its host's standard output: only what goes wrong, on standard error. */
+function quietLogger(env: Env, config: ResolvedConfig): Logger {
+  return createLogger({
+    write: (line) => {
+      process.stderr.write(line);
+    },
+    now: () => env.clock.now(),
+    level: config.log.level === 'info' ? 'warn' : config.log.level,
+  });
+}

@@ -1,0 +1,170 @@
+/** A node of a cluster with its HTTP surface: it answers by its brain while it leads, else by the one that does. */
+import { hostname } from 'node:os';
+import { apiRoutes } from '../api/api.ts';
+import { clusterRoutes, leaderView, routeIn, routeTable } from '../api/cluster.ts';
+import { Forwarder } from '../api/forward.ts';
+import { isLoopbackHost } from '../config/address.ts';
+import type { Logger } from '../kit/logger.ts';
+import { Service } from '../kit/service.ts';
+import { ServiceList } from '../kit/service-list.ts';
+import { OrchdError } from '../model/errors.ts';
+import type { LeaderView } from '../model/http/meta.ts';
+import { Member } from '../runtime/member.ts';
+import type { Orchestrator } from '../runtime/orchestrator.ts';
+import type { NodeLeadership } from '../stores/descriptor.ts';
+import { configuredStore } from '../stores/registry.ts';
+import type { HttpServer } from '../wire/http-server.ts';
+import { Outbound } from '../wire/outbound.ts';
+import type { Route } from '../wire/route.ts';
+import { Brain } from './brain.ts';
+import { apiOptions, httpServer, OpenCalls, urlOf } from './http.ts';
+import type { RunningServer, ServerParts } from './parts.ts';
+import { STANDBY } from './standby.ts';
+
+/** Requests that may be forwarded to the leader at a time, and the same for streams. */
+const MAX_FORWARDED = 10_000;
+
+export class ClusterNode extends Service implements RunningServer {
+  readonly #parts: ServerParts;
+  readonly #leadership: NodeLeadership;
+  readonly #outbound: Outbound;
+  readonly #member: Member<Brain>;
+  readonly #http: HttpServer;
+  readonly #identity: NodeIdentity;
+  readonly #openCalls: OpenCalls;
+  readonly #services: ServiceList;
+  /** The routes of the brain that was made last; they are used while it leads. */
+  #leading: ReadonlyMap<string, Route> = new Map();
+
+  constructor(parts: ServerParts, leadership: NodeLeadership) {
+    super();
+    refuseModels(parts);
+    this.#parts = parts;
+    this.#leadership = leadership;
+    const { env, options } = parts;
+    const { config, logger } = options;
+    const limits = { maxCalls: MAX_FORWARDED, maxStreams: MAX_FORWARDED };
+    this.#outbound = new Outbound({ timers: env.timers, limits });
+    this.#identity = new NodeIdentity(config.cluster, logger, () => this.url);
+    this.#member = new Member({
+      env,
+      leadership,
+      self: this.#identity,
+      logger,
+      make: (term) => {
+        const brain = new Brain(parts, { term, node: this.#identity.node });
+        this.#leading = routeTable(this.#routesOf(brain.orchestrator, () => false));
+        return brain;
+      },
+    });
+    this.#http = this.#server();
+    this.#openCalls = new OpenCalls(this.#http, () => this.#member.brain?.orchestrator);
+    this.#services = new ServiceList([
+      parts.tokens,
+      this.#http,
+      // What the configuration leaves open of it is known once the node listens.
+      this.#identity,
+      this.#member,
+      this.#openCalls,
+    ]);
+  }
+
+  get url(): string {
+    return urlOf(this.#parts.host, this.#http.port);
+  }
+
+  get failure(): Error | undefined {
+    return this.#member.failure;
+  }
+
+  protected onStart(): Promise<void> {
+    return this.#services.start();
+  }
+
+  protected async onStop(): Promise<void> {
+    await this.#services.stop();
+    this.#outbound.close();
+  }
+
+  #routesOf(orchestrator: Orchestrator, canAsk: () => boolean): readonly Route[] {
+    return apiRoutes(orchestrator, {
+      ...apiOptions(this.#parts),
+      leader: () => this.#leaderView(),
+      canAsk,
+    });
+  }
+
+  #leaderView(): LeaderView {
+    const { leader, lockName } = this.#leadership;
+    return leaderView(leader, this.#member.brain !== undefined, this.#identity.node, lockName);
+  }
+
+  #server(): HttpServer {
+    const standby = routeTable(this.#routesOf(STANDBY, () => this.#member.leader !== undefined));
+    const routes = clusterRoutes([...standby.values()], this.#forwarder(), () =>
+      this.#member.brain ? this.#leading : standby,
+    );
+    const { address } = this.#identity;
+    return httpServer(this.#parts, routes, {
+      hosts: [hostname().toLowerCase(), ...(address === '' ? [] : [new URL(address).hostname])],
+      secret: () => this.#leadership.secret,
+    });
+  }
+
+  #forwarder(): Forwarder {
+    const { env, options } = this.#parts;
+    const { cluster, server } = options.config;
+    const member = this.#member;
+    return new Forwarder({
+      env,
+      outbound: this.#outbound,
+      secret: () => this.#leadership.secret,
+      leader: () => member.leader,
+      ownEpoch: () => member.epoch,
+      self: this.#identity,
+      here: (route) => (member.brain ? routeIn(this.#leading, route) : undefined),
+      changed: (atMostMs) => member.changed(atMostMs),
+      holdMs: cluster.holdMs,
+      heartbeatMs: server.heartbeatMs,
+      stopping: () => this.#openCalls.closing,
+    });
+  }
+}
+
+/** The name of a node and the address by which other nodes reach it. */
+class NodeIdentity extends Service {
+  node: string;
+  address: string;
+  readonly #logger: Logger;
+  readonly #url: () => string;
+
+  constructor(configured: { node: string; address: string }, logger: Logger, url: () => string) {
+    super();
+    this.node = configured.node;
+    this.address = configured.address;
+    this.#logger = logger;
+    this.#url = url;
+  }
+
+  protected async onStart(): Promise<void> {
+    const url = this.#url();
+    const { hostname: host, port } = new URL(url);
+    if (this.address === '' && isLoopbackHost(host))
+      this.#logger.warn('only this machine reaches this node: nodes on others need cluster.address');
+    this.address ||= reachable(url);
+    this.node ||= `${hostname()}:${port}`;
+  }
+
+  protected async onStop(): Promise<void> {}
+}
+
+/** Nobody can reach the address of all interfaces: the name of the machine stands for it. */
+const reachable = (url: string): string => url.replace(/\/\/(0\.0\.0\.0|\[::\]):/, `//${hostname()}:`);
+
+function refuseModels({ options: { models = [], config } }: ServerParts): void {
+  if (models.length === 0) return;
+  throw new OrchdError(
+    'CONFIG_INVALID',
+    `on ${configuredStore(config).title} start \`orchd pool\` for models: its workers serve all nodes`,
+  );
+}

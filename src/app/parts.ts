@@ -1,0 +1,44 @@
+/** What a server is made from, whether it stands alone or is a node of a cluster. */
+import type { ResolvedConfig } from '../config/resolve.ts';
+import type { Backend } from '../core/ports/backend.ts';
+import type { Env } from '../kit/env/env.ts';
+import type { Logger } from '../kit/logger.ts';
+import type { Tally } from '../telemetry/tally.ts';
+import type { TokenFile } from '../wire/token-file.ts';
+
+export interface ServerOptions {
+  readonly config: ResolvedConfig;
+  readonly data: string;
+  readonly version: string;
+  readonly logger: Logger;
+  readonly host?: string;
+  readonly port?: number;
+  /** Backends beside those of the configuration. */
+  readonly backends?: readonly Backend[];
+  /** Models that workers of this machine run: files, or references such as hf:org/repo. */
+  readonly models?: readonly string[];
+  /** The context length of these models, in tokens. */
+  readonly contextLength?: number | undefined;
+  /** Options for those workers. */
+  readonly workerArgs?: readonly string[];
+}
+
+export interface ServerParts {
+  readonly options: ServerOptions;
+  readonly env: Env;
+  readonly host: string;
+  readonly tokens: TokenFile;
+  readonly uptimeMs: () => number;
+  /** Counts for the whole process: a node that leads again goes on counting. */
+  readonly tally: Tally;
+}
+
+/** A server that answers, whether it stands alone or is a node of several. */
+export interface RunningServer {
+  readonly url: string;
+  /** Names of the models of ServerOptions.models. */
+  readonly models?: readonly string[];
+  /** Why it has stopped by itself. */
+  readonly failure: Error | undefined;
+  stop(): Promise<void>;
+}

@@ -1,0 +1,86 @@
+/** The brain with its HTTP surface: what `orchd up` runs. */
+import { join, resolve } from 'node:path';
+import { apiRoutes } from '../api/api.ts';
+import { isLoopbackHost } from '../config/address.ts';
+import { diskErrorCode } from '../kit/env/env.ts';
+import { realEnv } from '../kit/env/real.ts';
+import { ServiceList } from '../kit/service-list.ts';
+import { OrchdError } from '../model/errors.ts';
+import { configuredStore } from '../stores/registry.ts';
+import { Tally } from '../telemetry/tally.ts';
+import type { HttpServer } from '../wire/http-server.ts';
+import { readTokens, TOKEN_FILE, TokenFile } from '../wire/token-file.ts';
+import { Brain } from './brain.ts';
+import { apiOptions, httpServer, OpenCalls, urlOf } from './http.ts';
+import { ClusterNode } from './node.ts';
+import type { RunningServer, ServerOptions, ServerParts } from './parts.ts';
+
+export async function startServer(options: ServerOptions): Promise<RunningServer> {
+  const { config } = options;
+  const env = realEnv();
+  const host = options.host ?? config.server.host;
+  const tokenPath = join(resolve(options.data), TOKEN_FILE);
+  if (!isLoopbackHost(host) && (await readTokens(env.disk, tokenPath)).length === 0) {
+    throw new OrchdError(
+      'CONFIG_INVALID',
+      `${host} can be reached from other machines, so callers need a token: run \`orchd token create NAME --role admin --data ${options.data}\` first`,
+    );
+  }
+  const startedAt = env.clock.monotonic();
+  const parts: ServerParts = {
+    options,
+    env,
+    host,
+    tokens: new TokenFile(env, tokenPath),
+    uptimeMs: () => env.clock.monotonic() - startedAt,
+    tally: new Tally({ algorithm: config.placement.algorithm }),
+  };
+  const leadership = configuredStore(config).leadership?.(env, config);
+  const server = leadership ? new ClusterNode(parts, leadership) : new LoneServer(parts);
+  try {
+    await server.start();
+  } catch (error) {
+    throw listenFailure(error, host, options.port ?? config.server.port);
+  }
+  return server;
+}
+
+/** A server whose store has room for one brain only. */
+class LoneServer extends ServiceList implements RunningServer {
+  readonly #host: string;
+  readonly #brain: Brain;
+  readonly #http: HttpServer;
+
+  constructor(parts: ServerParts) {
+    const brain = new Brain(parts);
+    const { orchestrator } = brain;
+    const http = httpServer(parts, apiRoutes(orchestrator, apiOptions(parts)));
+    super([parts.tokens, brain, http, new OpenCalls(http, () => orchestrator)]);
+    this.#host = parts.host;
+    this.#brain = brain;
+    this.#http = http;
+  }
+
+  get url(): string {
+    return urlOf(this.#host, this.#http.port);
+  }
+
+  get models(): readonly string[] {
+    return this.#brain.models;
+  }
+
+  get failure(): Error | undefined {
+    return this.#brain.orchestrator.failure;
+  }
+}
+
+function listenFailure(error: unknown, host: string, port: number): unknown {
+  const code = diskErrorCode(error);
+  if (code === 'EADDRINUSE') {
+    return new OrchdError('CONFIG_INVALID', `${host}:${port} is in use: choose another port with --port`);
+  }
+  if (code === 'EACCES' || code === 'EADDRNOTAVAIL') {
+    return new OrchdError('CONFIG_INVALID', `cannot listen on ${host}:${port} (${code})`);
+  }
+  return error;
+}

@@ -1,0 +1,24 @@
+/**
+ * Stands where the orchestrator would in the routes of a node that does not lead. Such a node answers /health, /ready,
+ * /leader, /metrics and /openapi.json by itself, and these read nothing but what is below; every other request is
+ * forwarded to the leader (api/cluster.ts).
+ */
+import { JOB_STATES, type JobState } from '../model/states.ts';
+import type { Figures } from '../runtime/figures.ts';
+import type { Orchestrator } from '../runtime/orchestrator.ts';
+
+const NOTHING: Figures = {
+  jobs: Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>,
+  ready: { interactive: 0, batch: 0 },
+  dropped: 0,
+  backends: [],
+  workers: [],
+  pools: [],
+};
+
+export const STANDBY = {
+  running: false,
+  failure: undefined,
+  following: { followers: 0 },
+  reads: { full: false, paused: false, epoch: undefined, figures: () => NOTHING },
+} as unknown as Orchestrator;

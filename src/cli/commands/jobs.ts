@@ -1,0 +1,126 @@
+/** `orchd jobs` */
+import type { OrchdClient } from '../../client/client.ts';
+import type { JobView } from '../../model/http/jobs.ts';
+import { JOB_STATES } from '../../model/states.ts';
+import type { ListRequest } from '../../model/submit.ts';
+import { type Command, EXIT, type Given, type Terminal } from '../command.ts';
+import { flagOf, noWords, oneOf, textOf, wholeOf } from '../given.ts';
+import { SERVER_OPTIONS, usageOf } from '../options.ts';
+import { connect } from '../remote.ts';
+import { durationText } from '../text/duration.ts';
+import { whereText } from '../text/job-text.ts';
+import { paintState } from '../text/screen.ts';
+import { tableText } from '../text/table.ts';
+
+const DEFAULT_LIMIT = 50;
+const MAX_LIMIT = 1_000_000;
+/** What the server gives in one answer. */
+const PAGE = 1000;
+
+const options = {
+  state: {
+    type: 'string',
+    value: 'STATE',
+    choices: JOB_STATES,
+    says: 'only in this state; several with commas between',
+  },
+  type: { type: 'string', value: 'TYPE', says: 'only of this type' },
+  agent: { type: 'string', value: 'AGENT', says: 'only of this agent' },
+  session: { type: 'string', value: 'SESSION', says: 'only of this session' },
+  key: { type: 'string', value: 'KEY', says: 'only with this key' },
+  limit: { type: 'string', value: 'N', says: `the newest N; ${DEFAULT_LIMIT} by default` },
+  all: { type: 'boolean', says: 'all there are' },
+  ...SERVER_OPTIONS,
+  json: {
+    type: 'boolean',
+    says: 'one JSON object per line, as `orchd show --json` has it, without the result',
+  },
+} as const;
+
+export const jobs: Command = {
+  name: 'jobs',
+  summary: 'List jobs, newest first',
+  usage: usageOf({
+    call: 'jobs [OPTIONS]',
+    about: 'Lists jobs with their state, and where they run or why they wait.',
+    options,
+    examples: [
+      'orchd jobs',
+      'orchd jobs --state queued,running --agent nightly',
+      'orchd jobs --state dead --all --json | jq -r .job_id | xargs orchd redrive',
+    ],
+  }),
+  options,
+  async run(given, terminal) {
+    noWords(given.positionals);
+    const { request, most } = wanted(given);
+    const client = connect(given);
+    const asJson = flagOf(given.values, 'json');
+    const table: JobView[] = [];
+    const { shown, more } = await eachPage(client, request, most, (page) => {
+      if (asJson) for (const job of page) terminal.print(JSON.stringify(job));
+      else table.push(...page);
+    });
+    if (asJson) return EXIT.ok;
+    if (shown === 0) terminal.complain('no jobs match.');
+    else terminal.print(jobTable(table, terminal, Date.now()));
+    if (more) terminal.complain(`there are more than ${shown}: --limit N shows N of them, --all shows all.`);
+    return EXIT.ok;
+  },
+};
+
+function wanted({ values }: Given): { request: ListRequest; most: number } {
+  const state = textOf(values, 'state');
+  for (const each of state?.split(',') ?? []) oneOf(each.trim(), '--state', JOB_STATES);
+  const fields = {
+    state,
+    type: textOf(values, 'type'),
+    agent: textOf(values, 'agent'),
+    session_id: textOf(values, 'session'),
+    key: textOf(values, 'key'),
+  };
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  const limit = wholeOf(values, 'limit', 1, MAX_LIMIT) ?? DEFAULT_LIMIT;
+  return {
+    request: Object.fromEntries(given),
+    most: flagOf(values, 'all') ? Number.POSITIVE_INFINITY : limit,
+  };
+}
+
+async function eachPage(
+  client: OrchdClient,
+  request: ListRequest,
+  most: number,
+  take: (jobs: readonly JobView[]) => void,
+): Promise<{ shown: number; more: boolean }> {
+  let shown = 0;
+  let cursor: string | undefined;
+  do {
+    const limit = Math.min(PAGE, most - shown);
+    const page = await client.list({ ...request, limit, ...(cursor !== undefined && { cursor }) });
+    take(page.jobs);
+    shown += page.jobs.length;
+    cursor = page.cursor;
+  } while (cursor !== undefined && shown < most);
+  return { shown, more: cursor !== undefined };
+}
+
+const HEADINGS = ['ID', 'STATE', 'TYPE', 'PRIORITY', 'AGE', 'WHERE OR WHY'];
+const STATE_COLUMN = HEADINGS.indexOf('STATE');
+
+export function jobTable(list: readonly JobView[], terminal: Terminal, now: number): string {
+  const rows = list.map((job) => [
+    job.job_id,
+    job.state,
+    job.type,
+    job.priority,
+    durationText(now - job.created_at),
+    whereText(job),
+  ]);
+  const paint = (column: number, row: number, cell: string): string =>
+    column === STATE_COLUMN ? paintState((list[row] as JobView).state, cell, terminal) : cell;
+  return tableText(HEADINGS, rows, {
+    width: terminal.isPerson ? process.stdout.columns || undefined : undefined,
+    paint,
+  });
+}

@@ -1,0 +1,98 @@
+/** `orchd migrate`: brings tables to this version, and moves all work from one store to another. */
+import type { ResolvedConfig } from '../../config/resolve.ts';
+import { realEnv } from '../../kit/env/real.ts';
+import { OrchdError } from '../../model/errors.ts';
+import type { MigratableStore } from '../../stores/migration/between.ts';
+import { type Command, EXIT, type Given, type Terminal, UsageError } from '../command.ts';
+import { flagOf, noWords, textOf } from '../given.ts';
+import { DATA_OPTIONS, JSON_OPTION, usageOf } from '../options.ts';
+import { dataFolder, readConfig } from '../settings.ts';
+import { MoveLine, reportText } from '../text/migrate-text.ts';
+
+/** Written out: the stores themselves are loaded only when there is something to do with them. */
+const PLACE_HELP = `A place is one of
+  journal:DIR             a data folder; "journal" alone is that of --data
+  mariadb://USER@HOST/DB  a database; "mariadb" alone is mariadb.url of the configuration or ORCHD_MARIADB_URL,
+                          which other users of the machine cannot see`;
+
+const options = {
+  from: { type: 'string', value: 'PLACE', says: 'the store to move from; it is only read' },
+  to: { type: 'string', value: 'PLACE', says: 'the store to move to; it must be empty' },
+  ...DATA_OPTIONS,
+  ...JSON_OPTION,
+} as const;
+
+export const migrate: Command = {
+  name: 'migrate',
+  summary: 'Bring tables to this version, or move all work to another store',
+  usage: usageOf({
+    call: 'migrate [--from PLACE --to PLACE] [OPTIONS]',
+    about: `Without a place: brings the tables of the configured database to this version, as a start does.
+With two: moves every job, body and record, reads all of it back and compares. Stop the brain first. A move that
+was cut short is completed by the same command; until then no brain starts on the target.
+
+${PLACE_HELP}`,
+    options,
+    examples: [
+      'orchd migrate',
+      'orchd migrate --from journal:data/orchestrator --to mariadb',
+      'orchd migrate --from mariadb --to journal:data/saved --json',
+    ],
+  }),
+  options,
+  async run(given, terminal) {
+    noWords(given.positionals);
+    const { values } = given;
+    const [from, to] = [textOf(values, 'from'), textOf(values, 'to')];
+    if ((from === undefined) !== (to === undefined)) throw new UsageError('--from and --to belong together.');
+    const config = await readConfig(given);
+    if (from === undefined || to === undefined) return bringUp(config, flagOf(values, 'json'), terminal);
+    const data = dataFolder(given, config);
+    const { placeOf } = await import('../place.ts');
+    return move(await placeOf(from, config, data), await placeOf(to, config, data), given, terminal);
+  },
+};
+
+async function bringUp(config: ResolvedConfig, json: boolean, terminal: Terminal): Promise<number> {
+  const { configuredStore } = await import('../../stores/registry.ts');
+  const { migrationFailure } = await import('../../stores/migration/between.ts');
+  const { upgrade } = configuredStore(config);
+  if (!upgrade) {
+    throw new OrchdError(
+      'CONFIG_INVALID',
+      'only a database has tables: set store to mariadb, and mariadb.url',
+    );
+  }
+  try {
+    const { from, to } = await upgrade(config);
+    const text = from === to ? `The tables have version ${to} already.` : tablesText(from, to);
+    terminal.print(json ? JSON.stringify({ from, to }) : text);
+    return EXIT.ok;
+  } catch (error) {
+    throw migrationFailure(error);
+  }
+}
+
+const tablesText = (from: number, to: number): string =>
+  from === 0 ? `Made the tables, version ${to}.` : `Brought the tables from version ${from} to ${to}.`;
+
+async function move(
+  from: MigratableStore,
+  to: MigratableStore,
+  { values }: Given,
+  terminal: Terminal,
+): Promise<number> {
+  const { migrateBetween } = await import('../../stores/migration/between.ts');
+  const line = new MoveLine(terminal);
+  const report = await migrateBetween(realEnv(), from, to, line.show).finally(() => line.clear());
+  terminal.print(flagOf(values, 'json') ? jsonOf(report) : reportText(report));
+  return EXIT.ok;
+}
+
+/** Fields are written as everywhere outside the code. */
+function jsonOf(report: object): string {
+  const snake = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return JSON.stringify(
+    Object.fromEntries(Object.entries(report).map(([name, value]) => [snake(name), value])),
+  );
+}

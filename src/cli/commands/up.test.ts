@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { RunningServer } from '../../app/parts.ts';
+import { createLogger } from '../../kit/logger.ts';
+import { OrchdError } from '../../model/errors.ts';
+import type { Terminal } from '../command.ts';
+import { bannerText, ownCommand } from '../text/banner.ts';
+import { runToEnd, stopEarly } from './up.ts';
+
+function heard(): { terminal: Terminal; said: string[] } {
+  const said: string[] = [];
+  const terminal = { isPerson: false, print: () => undefined, complain: (text: string) => said.push(text) };
+  return { terminal, said };
+}
+
+const logger = createLogger({ write: () => undefined, now: () => 0 });
+
+class FakeServer {
+  readonly url = 'http://127.0.0.1:1';
+  failure: Error | undefined;
+  stops = 0;
+
+  stop = async (): Promise<void> => {
+    this.stops++;
+  };
+}
+
+test('a brain that fails is exit 1, with why and what to do', async () => {
+  const server = new FakeServer();
+  const { terminal, said } = heard();
+  const ended = runToEnd(server as unknown as RunningServer, new Promise(() => undefined), logger, terminal);
+  server.failure = new OrchdError('STORE_FAILED', 'the disk is gone');
+  assert.equal(await ended, 1);
+  assert.equal(server.stops, 1);
+  assert.match(
+    said.join('\n'),
+    /the brain has stopped: the disk is gone\nLook at the disk or the database, then restart/,
+  );
+});
+
+test('asked to stop it stops in order', async () => {
+  const server = new FakeServer();
+  const { terminal, said } = heard();
+  assert.equal(await runToEnd(server as unknown as RunningServer, Promise.resolve(), logger, terminal), 0);
+  assert.equal(server.stops, 1);
+  assert.match(said[0]!, /stopping; Ctrl-C again/);
+});
+
+test('asked to stop before it is up it stops once it is, or is ended', async () => {
+  const server = new FakeServer();
+  const { terminal, said } = heard();
+  assert.equal(await stopEarly(Promise.resolve(server as unknown as RunningServer), terminal), 0);
+  assert.equal(server.stops, 1);
+  assert.equal(await stopEarly(Promise.reject(new Error('no disk')), terminal), 0);
+  assert.equal(await stopEarly(new Promise(() => undefined), terminal, 1), 1);
+  assert.match(said[0]!, /stopping before it is up; Ctrl-C again/);
+  assert.match(said.at(-1)!, /it did not stop within 0\.001 s and is ended/);
+});
+
+const BANNER = {
+  version: '1.2.3',
+  url: 'http://127.0.0.1:8080',
+  data: '/data',
+  needsToken: false,
+  hasBackends: true,
+  missing: [],
+  models: [],
+  hasDemo: true,
+  command: 'orchd',
+  isDefaultUrl: true,
+};
+
+test('the banner names what to try, and only what is needed for it', () => {
+  assert.deepEqual(bannerText(BANNER).split('\n'), [
+    'orchd 1.2.3 listens on http://127.0.0.1:8080',
+    'data: /data',
+    'try:  orchd submit --follow "Hello"',
+    `or:   curl http://127.0.0.1:8080/v2/tasks -H 'content-type: application/json' -d '{"prompt": "Hello"}'`,
+    `or:   curl http://127.0.0.1:8080/v1/chat/completions -d '{"model": "demo", "messages": [{"role": "user", "content": "Hello"}]}'`,
+    'press Ctrl-C to stop',
+  ]);
+  const other = bannerText({
+    ...BANNER,
+    url: 'http://h:1',
+    needsToken: true,
+    hasBackends: false,
+    hasDemo: false,
+    isDefaultUrl: false,
+  });
+  assert.match(other, /submit --follow --url http:\/\/h:1 "Hello"/);
+  assert.match(other, /Bearer \$ORCHD_TOKEN/);
+  assert.match(other, /no backend is configured/);
+  assert.doesNotMatch(other, /\/v1/, 'there is no model to ask for');
+});
+
+test('the banner names the models, and asks the first of them', () => {
+  const text = bannerText({ ...BANNER, hasBackends: false, models: ['tiny', 'other'] });
+  assert.match(text, /^models: tiny, other$/m);
+  assert.match(text, /^try: {2}orchd submit --follow --model tiny "Hello"$/m);
+  assert.match(text, /-d '\{"model": "tiny", "prompt": "Hello"\}'$/m);
+  assert.match(text, /\/v1\/chat\/completions -d '\{"model": "tiny", "messages": \[/);
+  assert.doesNotMatch(text, /no backend/);
+  const long = bannerText({ ...BANNER, models: ['a'.repeat(100)] });
+  assert.doesNotMatch(long, /\/v1/, 'nobody copies a line of that length');
+});
+
+test('in a checkout the command goes through npm', () => {
+  assert.equal(ownCommand('src/cli/main.ts'), 'npm run orchd --');
+  assert.equal(ownCommand('dist/cli/main.js'), 'orchd');
+  assert.equal(ownCommand(undefined), 'orchd');
+});

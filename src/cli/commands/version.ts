@@ -1,0 +1,19 @@
+/** `orchd version` */
+import { type Command, EXIT } from '../command.ts';
+import { noWords } from '../given.ts';
+import { packageVersion } from '../package-version.ts';
+
+export const version: Command = {
+  name: 'version',
+  summary: 'Print the version of orchd and of Node',
+  usage: 'orchd version [--json]\n\n  --json   as one JSON object\n\nExamples:\n  orchd version --json',
+  options: { json: { type: 'boolean' } },
+  async run({ values, positionals }, terminal) {
+    noWords(positionals);
+    const versions = { orchd: packageVersion(), node: process.versions.node };
+    terminal.print(
+      values['json'] ? JSON.stringify(versions) : `orchd ${versions.orchd} (Node ${versions.node})`,
+    );
+    return EXIT.ok;
+  },
+};

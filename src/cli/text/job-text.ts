@@ -1,0 +1,78 @@
+/** A job in words. */
+import { ERRORS, isErrorCode } from '../../model/errors.ts';
+import type { JobView } from '../../model/http/jobs.ts';
+import { isTerminal } from '../../model/states.ts';
+import { durationText } from './duration.ts';
+import { oneLine } from './screen.ts';
+
+interface Place {
+  readonly queue_position?: number;
+  readonly predicted_start_ms?: number;
+}
+
+/** `place 3, starts in about 12 s`; empty where neither is known. */
+export function placeText({ queue_position: ahead, predicted_start_ms: wait }: Place): string {
+  const parts = [
+    ahead === undefined ? '' : `place ${ahead + 1}`,
+    wait === undefined ? '' : wait <= 0 ? 'starts at once' : `starts in about ${durationText(wait)}`,
+  ];
+  return parts.filter((part) => part !== '').join(', ');
+}
+
+export const backendOf = (job: JobView): string | undefined => job.attempts.at(-1)?.backend;
+
+/** Where it runs, why it waits, or how it ended: the last column of the list. */
+export function whereText(job: JobView): string {
+  if (job.waiting) return [oneLine(job.waiting.text), placeAfter(job)].filter(Boolean).join('; ');
+  const backend = backendOf(job);
+  if (job.state === 'succeeded') return [backend, tookText(job)].filter(Boolean).join(', ');
+  if (job.error) return `${job.error.code}: ${oneLine(job.error.message)}`;
+  return job.reason ?? backend ?? '';
+}
+
+/** The number of jobs ahead is in the reason already. */
+const placeAfter = ({ predicted_start_ms }: JobView): string =>
+  predicted_start_ms === undefined ? '' : placeText({ predicted_start_ms });
+
+export function tookText({ started_at, ended_at }: JobView): string {
+  return started_at === undefined || ended_at === undefined
+    ? ''
+    : `took ${durationText(ended_at - started_at)}`;
+}
+
+/** Why a job waits, or why it does not: a whole sentence. */
+export function explainText(job: JobView, now: number): string {
+  const { job_id: id, state, waiting } = job;
+  if (waiting) {
+    const place = job.state === 'queued' ? placeAfter(job) : '';
+    return `${id} waits: ${oneLine(waiting.text)}${place === '' ? '' : `; it ${place}`}.`;
+  }
+  if (isTerminal(state)) {
+    const when = job.ended_at === undefined ? '' : `, ${durationText(now - job.ended_at)} ago`;
+    return `${id} does not wait: it has ended as ${state}${when}.`;
+  }
+  const since = job.started_at === undefined ? '' : ` for ${durationText(now - job.started_at)}`;
+  return `${id} does not wait: it is ${state} on "${backendOf(job) ?? '?'}"${since}.`;
+}
+
+/** What a person can do about a job as it is; undefined where there is nothing to do. */
+export function nextStep({ job_id: id, state, waiting }: JobView): string | undefined {
+  if (state === 'dead') return `orchd redrive ${id} gives it a new life.`;
+  if (state === 'stale') return `orchd resolve ${id} --as retry|failed|succeeded settles it.`;
+  if (waiting?.code === 'no_backend') {
+    return `Start a backend that can run it, or correct the job; orchd cancel ${id} drops it.`;
+  }
+  return undefined;
+}
+
+/** What the catalogue advises; a newer server may have codes that are not in ours. */
+export const adviceFor = (code: string): string | undefined =>
+  isErrorCode(code) ? ERRORS[code].next : undefined;
+
+/** The text of a result, which is a member of it for most backends; anything else as JSON. */
+export function resultText(result: unknown): string {
+  if (result === undefined || result === null) return '';
+  if (typeof result === 'string') return result;
+  const { text } = result as { text?: unknown };
+  return typeof text === 'string' ? text : JSON.stringify(result, undefined, 2);
+}

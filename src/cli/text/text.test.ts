@@ -1,0 +1,220 @@
+/** What people read: durations, tables, jobs in words. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { stripVTControlCharacters } from 'node:util';
+import { createLogger } from '../../kit/logger.ts';
+import type { JobView } from '../../model/http/jobs.ts';
+import type { Terminal } from '../command.ts';
+import { cancelText } from '../commands/cancel.ts';
+import { jobTable } from '../commands/jobs.ts';
+import { jobText } from '../commands/show.ts';
+import { submittedText } from '../commands/submit.ts';
+import { eventText } from '../commands/tail.ts';
+import { endText } from '../follow.ts';
+import { durationText, instantText } from './duration.ts';
+import { explainText, placeText, resultText, whereText } from './job-text.ts';
+import { logText } from './log-text.ts';
+import { fitting, progressText } from './progress.ts';
+import { harmless, oneLine, paintState } from './screen.ts';
+import { tableText } from './table.ts';
+
+const NOW = Date.UTC(2026, 0, 2, 3, 4, 5);
+const plain: Terminal = { isPerson: false, print: () => undefined, complain: () => undefined };
+const person: Terminal = { ...plain, isPerson: true };
+
+const job = (more: Partial<JobView> = {}): JobView => ({
+  job_id: 'j1',
+  state: 'queued',
+  type: 'inference',
+  priority: 'batch',
+  agent: 'ada',
+  score: 0,
+  created_at: NOW - 90_000,
+  tries: 0,
+  max_tries: 3,
+  attempts: [],
+  ...more,
+});
+
+const running = job({
+  state: 'running',
+  started_at: NOW - 5000,
+  tries: 1,
+  attempts: [{ attempt: 1, backend: 'gpu', state: 'accepted', intended_at: NOW - 5000 }],
+});
+
+test('durations are as exact as a person wants them', () => {
+  const cases: [number, string][] = [
+    [-5, '0 ms'],
+    [999, '999 ms'],
+    [1000, '1.0 s'],
+    [9999, '9.9 s'],
+    [10_000, '10 s'],
+    [119_999, '119 s'],
+    [120_000, '2 min'],
+    [7_199_999, '119 min'],
+    [7_200_000, '2 h'],
+    [172_800_000, '2 d'],
+  ];
+  for (const [ms, text] of cases) assert.equal(durationText(ms), text);
+  assert.equal(instantText(NOW), '2026-01-02 03:04:05.000 UTC');
+});
+
+test('what others wrote cannot rule the terminal', () => {
+  assert.equal(harmless('a\u001b[2Jb\u0007c\u009bd\r\ne\tf'), 'a␛[2Jb␇c\u{fffd}d\ne\tf');
+  assert.equal(oneLine('  two\n\n lines\u001b '), 'two lines␛');
+});
+
+describe('tables', () => {
+  const rows = [
+    ['a', 'short'],
+    ['bb', 'rather long text'],
+  ];
+
+  test('are aligned, and cut in the last column only where there is a width', () => {
+    assert.equal(tableText(['ID', 'TEXT'], rows), 'ID  TEXT\na   short\nbb  rather long text');
+    assert.equal(tableText(['ID', 'TEXT'], rows, { width: 15 }).split('\n')[2], 'bb  rather lon…');
+    assert.equal(
+      tableText(['ID', 'TEXT'], rows, { width: 1 }).split('\n')[2],
+      'bb  rather lo…',
+      'some of it stays',
+    );
+  });
+
+  test('colours do not move the columns', () => {
+    const list = [running, job()];
+    const coloured = jobTable(list, person, NOW);
+    assert.notEqual(coloured, jobTable(list, plain, NOW));
+    assert.equal(stripVTControlCharacters(coloured), jobTable(list, plain, NOW));
+    assert.equal(paintState('of a newer server' as never, 'text', person), 'text');
+  });
+});
+
+describe('a job in words', () => {
+  test('its place', () => {
+    assert.equal(
+      placeText({ queue_position: 2, predicted_start_ms: 12_000 }),
+      'place 3, starts in about 12 s',
+    );
+    assert.equal(placeText({ queue_position: 0, predicted_start_ms: -3 }), 'place 1, starts at once');
+    assert.equal(placeText({}), '');
+  });
+
+  test('where it is or why it waits', () => {
+    const waiting = { code: 'behind', text: 'about 4 jobs go before it' } as const;
+    assert.equal(
+      whereText(job({ waiting, queue_position: 4, predicted_start_ms: 3000 })),
+      'about 4 jobs go before it; starts in about 3.0 s',
+    );
+    assert.equal(whereText(running), 'gpu');
+    const error = { code: 'EXECUTION_FAILED', message: 'no\nway', retriable: false } as const;
+    assert.equal(whereText(job({ state: 'dead', reason: 'failed', error })), 'EXECUTION_FAILED: no way');
+    assert.equal(whereText(job({ state: 'cancelled' })), '');
+    assert.equal(whereText({ ...running, state: 'succeeded', ended_at: NOW }), 'gpu, took 5.0 s');
+  });
+
+  test('why it waits, as a sentence', () => {
+    const waiting = { code: 'backend_busy', text: 'next; the backend that can run it is busy' } as const;
+    assert.equal(
+      explainText(job({ waiting, predicted_start_ms: 2000 }), NOW),
+      'j1 waits: next; the backend that can run it is busy; it starts in about 2.0 s.',
+    );
+    assert.equal(explainText(running, NOW), 'j1 does not wait: it is running on "gpu" for 5.0 s.');
+    assert.equal(
+      explainText(job({ state: 'dead', ended_at: NOW - 1000 }), NOW),
+      'j1 does not wait: it has ended as dead, 1.0 s ago.',
+    );
+  });
+
+  test('how it gets on, in one line that fits', () => {
+    const waiting = { code: 'behind', text: 'about 4 jobs go before it' } as const;
+    assert.equal(
+      progressText(job({ waiting, queue_position: 4 }), NOW),
+      'queued, place 5, about 4 jobs go before it',
+    );
+    assert.equal(progressText(running, NOW), 'running on gpu for 5.0 s');
+    assert.equal(fitting('abcdef', 5), 'abc…');
+    assert.equal(fitting('abcd', 5), 'abcd');
+    assert.equal(fitting('x'.repeat(100), 0).length, 79);
+  });
+
+  test('everything about it', () => {
+    const error = { code: 'FROM_THE_FUTURE' as never, message: 'odd', retriable: false, reason: 'new' };
+    const attempt = {
+      attempt: 1,
+      backend: 'gpu',
+      state: 'ended' as const,
+      outcome: 'failed',
+      intended_at: NOW - 9000,
+      ended_at: NOW,
+      error,
+    };
+    const text = jobText(
+      job({ state: 'dead', reason: 'failed', error, attempts: [attempt], key: 'k', score: 2 }),
+      plain,
+      NOW,
+    );
+    assert.match(text, /^job {7}j1$/m);
+    assert.match(text, /^score {5}2$/m);
+    assert.match(text, /^state {5}dead \(failed\)$/m);
+    assert.match(text, /^created {3}2026-01-02 03:02:35\.000 UTC, 90 s ago$/m);
+    assert.match(text, /^ {2}1 {2}gpu {2}failed, 9\.0 s: odd \(FROM_THE_FUTURE\)$/m);
+    assert.match(text, /^error {2}odd \(FROM_THE_FUTURE, new\)$/m);
+    assert.doesNotMatch(text, /undefined|model|session/);
+    assert.match(
+      jobText({ ...running, cancel_requested: true }, plain, NOW),
+      /^state {5}running, cancel asked for$/m,
+    );
+  });
+
+  test('its submit, its cancel, its events and its end', () => {
+    const task = { job_id: 'j1', status: 'queued', queue_position: 0, events_url: '/' } as const;
+    assert.equal(submittedText(task), 'j1  queued, place 1');
+    assert.equal(
+      submittedText({ ...task, duplicate_of: 'key' }),
+      'j1  queued, place 1, there already, by its key',
+    );
+    assert.match(cancelText({ ...running, cancel_requested: true }), /being cancelled/);
+    assert.equal(
+      eventText({ id: '1.2', event: 'token', data: { t: 'a\n', i: 0 } }),
+      '1.2     token    "a\\n"',
+    );
+    assert.equal(
+      eventText({ id: undefined, event: 'reset', data: { attempt: 2 } }),
+      '-       reset    {"attempt":2}',
+    );
+    assert.equal(endText({ job_id: 'j1', state: 'dead' }), 'orchd: job j1 failed.');
+    assert.equal(
+      endText({ job_id: 'j1', state: 'queued' }),
+      'orchd: job j1 is queued again; follow it without --after.',
+    );
+  });
+
+  test('its result is its text where it has one', () => {
+    assert.equal(resultText('a'), 'a');
+    assert.equal(resultText({ text: 'b', exit_code: 0 }), 'b');
+    assert.equal(resultText([1]), '[\n  1\n]');
+    assert.equal(resultText(false), 'false');
+    assert.equal(resultText(null), '');
+  });
+});
+
+test('a line of the log for a person: the time, what is not as usual, what happened, its fields', () => {
+  let text = '';
+  const write = (line: string): void => {
+    text = logText(line);
+  };
+  const logger = createLogger({ write, now: () => new Date(2026, 0, 2, 3, 4, 5).getTime() });
+  logger.info('orchd is up');
+  assert.equal(text, '03:04:05 orchd is up\n');
+  logger.child({ job_id: 'j1' }).warn('It moved.', {
+    count: 0,
+    correlation_id: 'c',
+    backend: 'b',
+    worker_id: 'b',
+    event: { to: 'dead' },
+  });
+  assert.equal(text, '03:04:05 warn It moved. (job_id j1, count 0, backend b)\n');
+  logger.error('refused', { reason: 'a\nb \u001b[2J', prompt: 'hunter2' } as object);
+  assert.equal(text, '03:04:05 error refused (reason a b \u241b[2J)\n');
+});
