@@ -48,8 +48,8 @@ test('every reason of a worker has words', () => {
     [{ is: 'drained', for: 'm' }, 'drained for m'],
     [{ is: 'drained-by-manager' }, 'drained by its pool manager'],
     [{ is: 'evicted-by', by: 'ada' }, 'evicted by ada'],
-    [{ is: 'pool-drained', by: 'ada' }, 'the pool is drained by ada'],
-    [{ is: 'pool-reloaded', by: 'ada' }, 'the pool is reloaded by ada'],
+    [{ is: 'pool-drained', by: 'ada' }, 'its pool was drained by ada'],
+    [{ is: 'pool-reloaded', by: 'ada' }, 'its pool was reloaded by ada'],
     [{ is: 'reload', by: 'ada' }, 'reload by ada'],
     [{ is: 'text', text: 'as it was' }, 'as it was'],
   ];

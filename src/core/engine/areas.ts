@@ -21,20 +21,20 @@ const HANDLERS = {
   ...brain,
 };
 
-type Table = typeof HANDLERS;
+type HandlerTable = typeof HANDLERS;
 
-export type EventType = keyof Table;
+export type EngineEventType = keyof HandlerTable;
 
 /** Every input of the engine is one of these events. */
-export type EngineEvent = Parameters<Table[EventType]>[1];
+export type EngineEvent = Parameters<HandlerTable[EngineEventType]>[1];
 
 /** The reply to an event of this type; a refusal is an OrchdError. */
-export type ReplyTo<T extends EventType> = ReturnType<Table[T]>;
+export type ReplyTo<T extends EngineEventType> = ReturnType<HandlerTable[T]>;
 
-export type Reply = ReplyTo<EventType>;
+export type Reply = ReplyTo<EngineEventType>;
 
 /** The reply to an event of this type when it is not refused. */
-export type ValueOf<T extends EventType> = Exclude<ReplyTo<T>, OrchdError>;
+export type ValueOf<T extends EngineEventType> = Exclude<ReplyTo<T>, OrchdError>;
 
 export const handle = (turn: EngineTurn, event: EngineEvent): Reply =>
   (HANDLERS[event.type] as (turn: EngineTurn, event: EngineEvent) => Reply)(turn, event);

@@ -12,7 +12,7 @@ import { noteArrival, startHints } from '../workers/forecast.ts';
 import { processEnds } from './ends.ts';
 import { type EngineTurn, type Handlers, mayRefuse, needsRoom, orRefusal } from './handler.ts';
 
-export type JobEvent =
+export type JobCommandEvent =
   | { readonly type: 'submit'; readonly submissions: readonly Submission[] }
   | { readonly type: 'cancel'; readonly uid: string; readonly by: string }
   | {
@@ -43,7 +43,7 @@ export const jobs = {
   }),
   redrive: needsRoom((turn, { uid, by, known }) => answer(turn, redriveJob(turn, uid, by, known), undefined)),
   resolve: mayRefuse((turn, { uid, by, how }) => answer(turn, resolve(turn, uid, by, how), undefined)),
-} satisfies Handlers<JobEvent>;
+} satisfies Handlers<JobCommandEvent>;
 
 function submitOne(turn: EngineTurn, submission: Submission): SubmitAnswer {
   const admission = submit(turn, submission);

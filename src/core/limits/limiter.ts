@@ -30,7 +30,7 @@ export type ReserveResult =
       readonly retryAfterMs: number | undefined;
     };
 
-export interface Usage {
+export interface ScopeUsage {
   readonly running: number;
   /** Tokens charged to the budget; undefined without a budget. */
   readonly spent: number | undefined;
@@ -103,7 +103,7 @@ export class Limiter {
     if (account && account.running === 0) this.#accounts.delete(scope);
   }
 
-  usage(scope: string, now: number): Usage {
+  usage(scope: string, now: number): ScopeUsage {
     const account = this.#accounts.get(scope) ?? new Account(scope, this.#table.find(scope), now);
     const { running, requests, tokens } = account;
     const spent = account.limit?.tokenBudget === undefined ? undefined : account.spent;

@@ -75,7 +75,7 @@ function coldStart(
   return Math.round(startMs + (work?.aheadMs ?? 0));
 }
 
-interface Work {
+interface WorkAhead {
   /** The total service time of the jobs ahead. */
   readonly aheadMs: number;
   readonly jobs: number;
@@ -83,7 +83,7 @@ interface Work {
   readonly running: ServiceTimes;
 }
 
-function workAhead(entry: JobEntry, lane: Lane, position: number): Work | undefined {
+function workAhead(entry: JobEntry, lane: Lane, position: number): WorkAhead | undefined {
   const running = busiest(lane);
   if (!running) return undefined;
   const isBatch = entry.ask.spec.priority === 'batch';
@@ -137,7 +137,7 @@ function jobsBefore({ ask }: JobEntry, rival: Lane): number {
  * The median wait: the slots share the remaining work of a running job and the work ahead. The median of skewed times is
  * below the mean, the more so the fewer jobs average it out.
  */
-function typicalWait(entry: JobEntry, lane: Lane, work: Work, slots: number, now: number): number {
+function typicalWait(entry: JobEntry, lane: Lane, work: WorkAhead, slots: number, now: number): number {
   const mean = (leftMs(lane, work.running, now) + work.aheadMs) / slots;
   const typical = mean / Math.sqrt(1 + work.running.spread / (work.jobs + 1));
   return entry.ask.spec.priority === 'interactive' ? typical : typical / (1 - overtaking(lane, slots, now));

@@ -31,7 +31,7 @@ import { JobEntry, type Parked, type WritableRecords } from './job-entry.ts';
 import { Leases } from './leases.ts';
 import { Pools } from './pools.ts';
 import { Roster } from './roster.ts';
-import { Catalog, RecentTable, Table, type Tables, Workers } from './tables.ts';
+import { Catalog, RecentTable, Table, type Tables, WorkerTable } from './tables.ts';
 import { nextWake } from './wake.ts';
 
 const TIMER_POSITION = {
@@ -68,7 +68,7 @@ export class State {
   readonly failures = new Map<string, FailureRecord>();
   readonly leases = new Leases();
   readonly catalog = new Catalog();
-  readonly workers = new Workers();
+  readonly workers = new WorkerTable();
   readonly sessions = new RecentTable<SessionRecord>();
   readonly tables: Tables = {
     model: this.catalog,

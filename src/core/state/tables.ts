@@ -66,7 +66,7 @@ export class Catalog extends Table<ModelRecord> {
 const namesOf = ({ id, ref, aliases }: ModelRecord): readonly string[] => [id, ref, ...aliases];
 
 /** The workers that should exist, indexed by model, by device and by pool. */
-export class Workers extends Table<WorkerRecord> {
+export class WorkerTable extends Table<WorkerRecord> {
   readonly #byModel = new Index();
   readonly #byDevice = new Index();
   readonly #byPool = new Index();

@@ -4,7 +4,7 @@ import type { BackendEntry, Lane } from '../../queue/fleet.ts';
 import type { PoolSettings } from '../../settings.ts';
 import type { JobEntry } from '../../state/job-entry.ts';
 import type { State } from '../../state/state.ts';
-import { type Candidate, choose } from './score.ts';
+import { choose, type PlacementCandidate } from './score.ts';
 
 export interface Placement {
   readonly backend: BackendEntry;
@@ -42,7 +42,7 @@ function isPlain(settings: PoolSettings, lane: Lane, { ask }: JobEntry): boolean
 const contextOf = (state: State, { ask }: JobEntry): string | undefined =>
   ask.spec.session_id === undefined ? undefined : state.sessionOf(ask.tenant, ask.spec.session_id)?.backend;
 
-function candidateOf(state: State, backend: BackendEntry, context: string | undefined): Candidate {
+function candidateOf(state: State, backend: BackendEntry, context: string | undefined): PlacementCandidate {
   const { info, used, lastPick, order, decodeSpeed } = backend;
   const device = info.home && state.pools.device(info.home.pool, info.home.device);
   return {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { PlacementAlgorithm } from '../../settings.ts';
-import { type Candidate, choose, EVEN_WEIGHTS, type PlacementOptions } from './score.ts';
+import { choose, EVEN_WEIGHTS, type PlacementCandidate, type PlacementOptions } from './score.ts';
 
 const ALGORITHMS: readonly PlacementAlgorithm[] = [
   'least-loaded',
@@ -11,7 +11,7 @@ const ALGORITHMS: readonly PlacementAlgorithm[] = [
   'multi-objective',
 ];
 
-const PLAIN: Candidate = {
+const PLAIN: PlacementCandidate = {
   name: 'w',
   used: 0,
   slots: 4,
@@ -24,7 +24,7 @@ const PLAIN: Candidate = {
   holdsContext: false,
 };
 
-const among = (...fields: Partial<Candidate>[]): Candidate[] =>
+const among = (...fields: Partial<PlacementCandidate>[]): PlacementCandidate[] =>
   fields.map((given, at) => ({ ...PLAIN, name: `w${at}`, order: at, ...given }));
 
 const small = (max: number) => fc.integer({ min: 0, max });
@@ -52,7 +52,7 @@ const anyOptions: fc.Arbitrary<PlacementOptions> = fc.record({
 });
 const anyAlgorithm = fc.constantFrom(...ALGORITHMS);
 
-const isFree = ({ used, slots }: Candidate): boolean => used < slots;
+const isFree = ({ used, slots }: PlacementCandidate): boolean => used < slots;
 
 test('free before full, context before all, the nearest region before the algorithm, whatever the rest says', () => {
   fc.assert(
@@ -142,7 +142,7 @@ test('each objective counts for as much as it is weighed', () => {
 
 test('a slow worker gets less than a fast one with the same load, one that was never measured is tried', () => {
   const weights = { latency: 1, vram: 0, balance: 0 };
-  const pick = (...fields: Partial<Candidate>[]) =>
+  const pick = (...fields: Partial<PlacementCandidate>[]) =>
     choose('multi-objective', among(...fields), { weights })!.index;
   assert.equal(pick({ decodeTokensPerSec: 30 }, { decodeTokensPerSec: 60 }), 1);
   assert.equal(pick({ decodeTokensPerSec: 30 }, { decodeTokensPerSec: 60, used: 3 }), 1);
@@ -162,8 +162,8 @@ test('another region is taken when the own one is full, the nearest of them firs
 });
 
 test('how fast those are that cannot be chosen changes nothing', () => {
-  const far: Partial<Candidate> = { region: 'west', rttMs: 100, decodeTokensPerSec: 1000 };
-  const near: Partial<Candidate>[] = [
+  const far: Partial<PlacementCandidate> = { region: 'west', rttMs: 100, decodeTokensPerSec: 1000 };
+  const near: Partial<PlacementCandidate>[] = [
     { region: 'east', lastPick: 5 },
     { region: 'east', lastPick: 1, decodeTokensPerSec: 60 },
   ];

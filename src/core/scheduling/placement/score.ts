@@ -7,7 +7,7 @@
  */
 import type { PlacementAlgorithm } from '../../settings.ts';
 
-export interface Candidate {
+export interface PlacementCandidate {
   readonly name: string;
   readonly used: number;
   readonly slots: number;
@@ -52,7 +52,7 @@ const RTT_STEP_MS = 20;
 /** The chosen candidate; undefined if no candidate has a free slot. */
 export function choose(
   algorithm: PlacementAlgorithm,
-  candidates: readonly Candidate[],
+  candidates: readonly PlacementCandidate[],
   options: PlacementOptions = {},
 ): Choice | undefined {
   const eligible = findEligible(candidates, options.region);
@@ -80,7 +80,7 @@ interface Eligible {
   speed: number;
 }
 
-function findEligible(candidates: readonly Candidate[], region: string | undefined): Eligible {
+function findEligible(candidates: readonly PlacementCandidate[], region: string | undefined): Eligible {
   const eligible: Eligible = { free: 0, count: 0, context: false, distance: 0, speed: 0 };
   for (const candidate of candidates) {
     if (!isFree(candidate)) continue;
@@ -104,23 +104,23 @@ function findEligible(candidates: readonly Candidate[], region: string | undefin
   return eligible;
 }
 
-const isFree = ({ used, slots }: Candidate): boolean => used < slots;
+const isFree = ({ used, slots }: PlacementCandidate): boolean => used < slots;
 
 /** The same region is nearest, then by round-trip time; an unknown round-trip time is farthest. */
-function distanceOf({ region, rttMs }: Candidate, from: string | undefined): number {
+function distanceOf({ region, rttMs }: PlacementCandidate, from: string | undefined): number {
   if (from === undefined || region === from) return 0;
   return rttMs === undefined ? Number.POSITIVE_INFINITY : 1 + Math.floor(Math.max(0, rttMs) / RTT_STEP_MS);
 }
 
-const isEligible = (eligible: Eligible, candidate: Candidate, region: string | undefined): boolean =>
+const isEligible = (eligible: Eligible, candidate: PlacementCandidate, region: string | undefined): boolean =>
   isFree(candidate) &&
   candidate.holdsContext === eligible.context &&
   distanceOf(candidate, region) === eligible.distance;
 
 function goesBefore(
   algorithm: PlacementAlgorithm,
-  a: Candidate,
-  b: Candidate,
+  a: PlacementCandidate,
+  b: PlacementCandidate,
   eligible: Eligible,
   { weights = EVEN_WEIGHTS, cursor }: PlacementOptions,
 ): boolean {
@@ -144,14 +144,18 @@ function goesBefore(
   return a.lastPick === b.lastPick ? a.order < b.order : a.lastPick < b.lastPick;
 }
 
-const loadOf = ({ used, slots }: Candidate): number => used / slots;
+const loadOf = ({ used, slots }: PlacementCandidate): number => used / slots;
 
 /** Round-robin: candidates after the last chosen one are in round 0, the others in round 1. */
-const roundOf = ({ order }: Candidate, cursor: number | undefined): number =>
+const roundOf = ({ order }: PlacementCandidate, cursor: number | undefined): number =>
   cursor === undefined || order > cursor ? 0 : 1;
 
 /** The weighted sum of the objectives, each from 0 (best) to 1. */
-function costOf(candidate: Candidate, { latency, vram, balance }: Weights, { speed }: Eligible): number {
+function costOf(
+  candidate: PlacementCandidate,
+  { latency, vram, balance }: Weights,
+  { speed }: Eligible,
+): number {
   const load = loadOf(candidate);
   // A candidate without a measurement counts as the fastest; otherwise it might never get a job.
   const own = candidate.decodeTokensPerSec || speed;
