@@ -13,8 +13,12 @@ export const FENCE_PROMISES: readonly BackendPromise[] = [
   { title: 'a kill of an older epoch is fenced: it ends nothing and leaves no tombstone', check: kill },
   { title: 'an acknowledgement of an older epoch drops nothing', check: ack },
   { title: 'a newer epoch takes over the executions of an older one', check: takesOver },
-  { title: 'a newer epoch fences the older ones from its first call on', check: fromTheFirst },
-  { title: 'the fence survives a restart of the brain', skipReason: needsKeptResults, check: outlives },
+  { title: 'a newer epoch fences the older ones from its first call on', check: fromTheFirstCall },
+  {
+    title: 'the fence survives a restart of the brain',
+    skipReason: needsKeptResults,
+    check: fenceAfterRestart,
+  },
   { title: 'the epoch of one owner fences no other owner', check: ownEpochs },
   {
     title:
@@ -80,7 +84,7 @@ async function takesOver(harness: BackendHarness): Promise<void> {
   assert.deepEqual([harness.begun(finishes), harness.begun(dies)], [1, 1]);
 }
 
-async function fromTheFirst(harness: BackendHarness): Promise<void> {
+async function fromTheFirstCall(harness: BackendHarness): Promise<void> {
   const old = new Brain(harness);
   await old.successor().inspect();
   assert.deepEqual(await old.offer(old.token('job')), { is: 'fenced' });
@@ -88,7 +92,7 @@ async function fromTheFirst(harness: BackendHarness): Promise<void> {
   assert.deepEqual(await old.successor().kill(old.token('other')), { is: 'fenced' });
 }
 
-async function outlives(harness: BackendHarness): Promise<void> {
+async function fenceAfterRestart(harness: BackendHarness): Promise<void> {
   const old = new Brain(harness);
   await old.successor().inspect();
   await harness.restartBrain();

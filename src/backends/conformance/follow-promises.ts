@@ -7,7 +7,10 @@ import { assertNumbered, contentsOf, outcomeOf } from './reader.ts';
 
 export const FOLLOW_PROMISES: readonly BackendPromise[] = [
   { title: 'a reader gets every event once, numbered from 1 without gaps', check: everyEvent },
-  { title: 'concurrent readers get the same events, also one that begins in the middle', check: together },
+  {
+    title: 'concurrent readers get the same events, also one that begins in the middle',
+    check: concurrentReaders,
+  },
   { title: 'after the end a reader gets the events after any number, and the end', check: anyNumber },
   { title: 'a reader gets an event while the work goes on, not only after it', check: live },
   { title: 'a reader that is stopped gets `lost` and no more events; the work goes on', check: stopped },
@@ -37,7 +40,7 @@ async function everyEvent(harness: BackendHarness): Promise<void> {
   assert.equal(reader.text, PIECES.join(''));
 }
 
-async function together(harness: BackendHarness): Promise<void> {
+async function concurrentReaders(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   const token = await brain.start('job');
   const first = [brain.read(token), brain.read(token)];

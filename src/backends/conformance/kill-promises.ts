@@ -9,8 +9,11 @@ import { type BackendPromise, needsKeptResults } from './promises.ts';
 import { outcomeOf, resultOf } from './reader.ts';
 
 export const KILL_PROMISES: readonly BackendPromise[] = [
-  { title: 'a kill ends a running execution; readers and inspections report it as cancelled', check: ends },
-  { title: 'concurrent and repeated kills of one token have the effect of one', check: again },
+  {
+    title: 'a kill ends a running execution; readers and inspections report it as cancelled',
+    check: killRunning,
+  },
+  { title: 'concurrent and repeated kills of one token have the effect of one', check: repeatedKills },
   { title: 'a kill after the end changes nothing and returns the outcome', check: afterTheEnd },
   {
     title: 'a kill of an unknown token leaves a tombstone: a later offer is refused and never runs',
@@ -18,21 +21,25 @@ export const KILL_PROMISES: readonly BackendPromise[] = [
   },
   {
     title: 'a tombstone is not an execution: inspections omit it and readers get `lost`',
-    check: noExecution,
+    check: tombstoneIsNoExecution,
   },
-  { title: 'a tombstone survives a restart of the brain', skipReason: needsKeptResults, check: outlives },
+  {
+    title: 'a tombstone survives a restart of the brain',
+    skipReason: needsKeptResults,
+    check: tombstoneAfterRestart,
+  },
   {
     title:
       'a kill with `bury` leaves a running execution alone and says that it runs; of an ended one it returns the outcome',
-    check: spares,
+    check: buryRunning,
   },
   {
     title: 'of a concurrent offer and kill with `bury` one wins: the token runs, or it never will',
-    check: oneWins,
+    check: concurrentOfferAndBury,
   },
 ];
 
-async function ends(harness: BackendHarness): Promise<void> {
+async function killRunning(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   const token = await brain.start('job');
   const other = await brain.start('other');
@@ -48,7 +55,7 @@ async function ends(harness: BackendHarness): Promise<void> {
   assert.deepEqual(await brain.status(other), { is: 'running' }, 'no other token is touched');
 }
 
-async function again(harness: BackendHarness): Promise<void> {
+async function repeatedKills(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   const token = await brain.start('job');
   const replies = await Promise.all([brain.kill(token), brain.kill(token), brain.kill(token)]);
@@ -80,7 +87,7 @@ async function tombstone(harness: BackendHarness): Promise<void> {
   }
 }
 
-async function noExecution(harness: BackendHarness): Promise<void> {
+async function tombstoneIsNoExecution(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   const token = brain.token('never');
   await brain.kill(token);
@@ -88,7 +95,7 @@ async function noExecution(harness: BackendHarness): Promise<void> {
   assert.deepEqual(await harness.within(brain.read(token).end), { is: 'lost' });
 }
 
-async function outlives(harness: BackendHarness): Promise<void> {
+async function tombstoneAfterRestart(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   const token = brain.token('never');
   await brain.kill(token);
@@ -97,7 +104,7 @@ async function outlives(harness: BackendHarness): Promise<void> {
   assert.equal(harness.begun(token), 0);
 }
 
-async function spares(harness: BackendHarness): Promise<void> {
+async function buryRunning(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   const token = await brain.start('job');
   assert.deepEqual(await brain.kill(token, 'bury'), { is: 'running' });
@@ -109,7 +116,7 @@ async function spares(harness: BackendHarness): Promise<void> {
   assert.deepEqual(await brain.kill(token, 'bury'), { is: 'ended', outcome });
 }
 
-async function oneWins(harness: BackendHarness): Promise<void> {
+async function concurrentOfferAndBury(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   for (let round = 0; round < 4; round++) {
     const token = brain.token(`job${round}`);

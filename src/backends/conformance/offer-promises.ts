@@ -7,7 +7,10 @@ import { resultOf } from './reader.ts';
 
 export const OFFER_PROMISES: readonly BackendPromise[] = [
   { title: 'an accepted offer begins its work once, with the payload unchanged', check: begins },
-  { title: 'concurrent copies of an offer are all accepted and begin the work once', check: atOnce },
+  {
+    title: 'concurrent copies of an offer are all accepted and begin the work once',
+    check: concurrentCopies,
+  },
   { title: 'a copy of an offer after the end is accepted and begins nothing', check: afterTheEnd },
   {
     title: 'a copy of an offer after the acknowledgement is accepted or refused, and begins nothing',
@@ -24,7 +27,7 @@ export const OFFER_PROMISES: readonly BackendPromise[] = [
   },
   {
     title: 'an offer that names another registry is answered with busy and begins nothing',
-    check: otherMemory,
+    check: otherRegistry,
   },
 ];
 
@@ -39,7 +42,7 @@ async function begins(harness: BackendHarness): Promise<void> {
   assert.equal(harness.begun(token), 1);
 }
 
-async function atOnce(harness: BackendHarness): Promise<void> {
+async function concurrentCopies(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   const token = brain.token('job');
   const replies = await Promise.all(Array.from({ length: 5 }, () => brain.offer(token)));
@@ -116,7 +119,7 @@ async function unrunnable(harness: BackendHarness): Promise<void> {
   await fill(brain, harness);
 }
 
-async function otherMemory(harness: BackendHarness): Promise<void> {
+async function otherRegistry(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   const token = brain.token('job');
   const { registry } = await brain.inspect();

@@ -100,7 +100,7 @@ export class HttpPoolManagers implements PoolManagers {
     // M2. A manager at this address that does not answer may have a new secret: then it is added again below.
     if (known && (known.client.isAnswering || known.secret === secret)) return;
     const former = this.#urlOf(id);
-    // M1.
+    // M1: the name belongs to a manager that answers at another address.
     if (former !== undefined && former !== base && this.#pools.get(former)?.client.isAnswering)
       throw new OrchdError('ILLEGAL_STATE', `another pool manager has the name "${id}", and answers`);
     if (!known && this.#pools.size >= MAX_POOLS)

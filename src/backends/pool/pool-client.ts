@@ -26,7 +26,7 @@ export interface PoolClientOptions {
 const checkState = checker(PoolState);
 const MAX_STATE_BYTES = 16 * 2 ** 20;
 /** The pause after a failed poll. */
-const RETRY_MS = 250;
+const POLL_RETRY_MS = 250;
 /** The pause after an answered poll: a manager that ignores `wait_ms` and answers at once must not cause a busy loop. */
 const MIN_POLL_PAUSE_MS = 10;
 
@@ -109,7 +109,7 @@ export class PoolClient extends Service {
       } catch (error) {
         if (this.stopSignal.aborted) return;
         this.#notAnswered(error as Error);
-        await pause(timers, RETRY_MS, this.stopSignal);
+        await pause(timers, POLL_RETRY_MS, this.stopSignal);
       }
     }
   }

@@ -22,7 +22,7 @@ interface AnnouncedFile {
 const SHA256 = /^[0-9a-f]{64}$/;
 const BLOB_NAME = /^[0-9a-f]{40,64}$/;
 /** Larger than any model file. */
-const MAX_BYTES = 2 ** 41;
+const MAX_FILE_BYTES = 2 ** 41;
 /** The download is paused while more bytes than this wait to be written. */
 const MAX_UNWRITTEN_BYTES = 8 * 2 ** 20;
 
@@ -100,7 +100,7 @@ export class Download {
   async #receive(reply: StreamReply, announced: AnnouncedFile, path: string): Promise<string> {
     const file = await this.#options.env.disk.open(path, 'create');
     try {
-      const sha256 = await this.#write(reply, file, announced.bytes ?? MAX_BYTES);
+      const sha256 = await this.#write(reply, file, announced.bytes ?? MAX_FILE_BYTES);
       if (announced.bytes !== undefined && announced.bytes !== this.#bytes) {
         throw unverified(`${this.#bytes} bytes came, ${announced.bytes} were announced`);
       }

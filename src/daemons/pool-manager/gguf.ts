@@ -16,7 +16,7 @@ const MAX_KEY_BYTES = 65_535;
 /** Larger than any number of a real model; larger ones are ignored. */
 const MAX_NUMBER = 2 ** 31;
 /** The sizes of the fixed-size value types by their number in the format; 8 is a string and 9 an array. */
-const SIZES: Readonly<Record<number, number>> = {
+const VALUE_BYTES: Readonly<Record<number, number>> = {
   0: 1,
   1: 1,
   2: 2,
@@ -29,8 +29,8 @@ const SIZES: Readonly<Record<number, number>> = {
   11: 8,
   12: 8,
 };
-const TEXT = 8;
-const LIST = 9;
+const STRING_TYPE = 8;
+const ARRAY_TYPE = 9;
 
 export const isGguf = (bytes: Buffer): boolean => bytes.subarray(0, 4).toString('latin1') === MAGIC;
 
@@ -118,17 +118,17 @@ class ByteReader {
 
   /** For an array its largest number: an upper bound where the layers of a model differ. */
   value(type: number): number | string | undefined {
-    if (type === TEXT) return this.text(this.#bytes.length);
-    if (type === LIST) return this.#list();
+    if (type === STRING_TYPE) return this.text(this.#bytes.length);
+    if (type === ARRAY_TYPE) return this.#list();
     return this.#fixed(type);
   }
 
   #list(): number | undefined {
     const type = this.u32();
     const length = this.u64();
-    const size = SIZES[type];
+    const size = VALUE_BYTES[type];
     // The format has no limit for arrays; the number of bytes at hand is one.
-    if (type !== TEXT && size === undefined) throw new RangeError('a list of something else');
+    if (type !== STRING_TYPE && size === undefined) throw new RangeError('a list of something else');
     if (length > this.#bytes.length) throw new RangeError('past the end');
     let largest: number | undefined;
     for (let item = 0; item < length; item++) {
@@ -139,7 +139,7 @@ class ByteReader {
   }
 
   #fixed(type: number): number | undefined {
-    const size = SIZES[type];
+    const size = VALUE_BYTES[type];
     if (size === undefined) throw new RangeError('no such type');
     const start = this.#at;
     this.skip(size);

@@ -46,7 +46,7 @@ const checkRevision = checker(Revision);
 
 const MAX_FETCHES = 4;
 /** How long a caller waits for a fetch. After that it is told to retry; the fetch goes on meanwhile. */
-const MAX_WAIT_MS = 20_000;
+const CALLER_WAIT_MS = 20_000;
 const RETRY_AFTER_MS = 5000;
 
 export class Hub {
@@ -73,7 +73,7 @@ export class Hub {
       fetch = { done, download };
       this.#fetches.set(key, fetch);
     }
-    const fetched = await within(this.#options.env.timers, MAX_WAIT_MS, fetch.done, 'late');
+    const fetched = await within(this.#options.env.timers, CALLER_WAIT_MS, fetch.done, 'late');
     if (fetched !== 'late') return fetched;
     throw retryLater(`the model is being fetched, ${fetch.download.bytes} bytes so far`);
   }

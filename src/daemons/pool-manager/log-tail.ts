@@ -1,7 +1,7 @@
 /** Extracts the reason of a failed start from the end of a worker's log, in a form that callers may see. */
 
 const MAX_LINES = 8;
-const MAX_CHARS = 1000;
+const MAX_REASON_CHARS = 1000;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: colour codes begin with a control character
 const COLOUR = /\u001b\[[0-9;]*[A-Za-z]/g;
@@ -21,5 +21,5 @@ export function reasonIn(log: Buffer, secrets: readonly string[]): string {
     .map((line) => line.replace(/(?<![\w:/])(?:\/[\w.@+-]+){2,}\/([\w.@+-]+)/g, '$1'));
   // Plain sentences explain more than JSON log lines, which are used only where there is nothing else.
   const sentences = lines.filter((line) => !line.startsWith('{"') && !BANNER.test(line));
-  return (sentences.length > 0 ? sentences : lines).slice(-MAX_LINES).join('\n').slice(-MAX_CHARS);
+  return (sentences.length > 0 ? sentences : lines).slice(-MAX_LINES).join('\n').slice(-MAX_REASON_CHARS);
 }

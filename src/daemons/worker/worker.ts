@@ -233,7 +233,7 @@ export class Worker extends Service {
         epochs: new Epochs(),
         timers: env.timers,
         health: () => this.#health(),
-        // Deferred until the response is sent, because an idle worker ends at once.
+        // Deferred so that the response is sent first: an idle worker ends at once.
         shutdown: (graceMs) => env.timers.soon(() => void this.drain(graceMs)),
       }),
     });

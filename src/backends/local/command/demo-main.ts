@@ -4,7 +4,7 @@ const WORD_PAUSE_MS = 30;
 const ECHOED_WORDS = 12;
 const MAX_INPUT_BYTES = 64 * 1024 * 1024;
 
-interface Message {
+interface PayloadMessage {
   readonly content?: unknown;
 }
 
@@ -12,7 +12,7 @@ interface Message {
 function promptOf(payload: unknown): string {
   const { prompt, messages } = (payload ?? {}) as { prompt?: unknown; messages?: unknown };
   if (typeof prompt === 'string') return prompt;
-  const last = Array.isArray(messages) ? (messages.at(-1) as Message | undefined)?.content : undefined;
+  const last = Array.isArray(messages) ? (messages.at(-1) as PayloadMessage | undefined)?.content : undefined;
   if (typeof last === 'string') return last;
   const parts = Array.isArray(last) ? (last as { text?: unknown }[]) : [];
   return parts.map((part) => (typeof part?.text === 'string' ? part.text : '')).join(' ');

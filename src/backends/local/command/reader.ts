@@ -44,7 +44,7 @@ export async function readEvents(
   // The watch begins before the first read, so that no change falls between the two.
   const watch = new FolderWatch(env.timers, paths.folder);
   try {
-    const cursor = new Cursor(execution, file, from);
+    const cursor = new OutputCursor(execution, file, from);
     if (from < 1 && !signal.aborted) on({ n: 1, type: 'started', data: startedOf(owner) });
     let why: 'changed' | 'later' = 'changed';
     while (!signal.aborted) {
@@ -63,7 +63,7 @@ export async function readEvents(
 
 const startedOf = ({ job_id, model, started_at }: OwnerRecord): object => ({ job_id, model, started_at });
 
-class Cursor {
+class OutputCursor {
   readonly #file: DiskFile;
   readonly #from: number;
   readonly #splitter: Splitter;

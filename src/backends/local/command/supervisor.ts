@@ -37,9 +37,9 @@ interface StopRequest {
   readonly message: string | undefined;
 }
 
-type Ending = Pick<ExitRecord, 'code' | 'signal' | 'message' | 'errno'>;
+type CommandEnd = Pick<ExitRecord, 'code' | 'signal' | 'message' | 'errno'>;
 
-type Phase =
+type SupervisorPhase =
   | { readonly is: 'new' }
   | { readonly is: 'running'; readonly pid: number }
   /** `pid` is undefined where the stop came before the command was started. */
@@ -48,7 +48,7 @@ type Phase =
   | {
       readonly is: 'ended';
       readonly pid: number;
-      readonly ending: Ending;
+      readonly ending: CommandEnd;
       /** Undefined where the command ended by itself. */
       readonly stop: StopRequest | undefined;
     }
@@ -59,7 +59,7 @@ export class Supervisor {
   readonly #spec: SupervisorSpec;
   readonly #paths: TokenPaths;
   readonly #output: number;
-  #phase: Phase = { is: 'new' };
+  #phase: SupervisorPhase = { is: 'new' };
   #outputBytes = 0;
   #stderr: Buffer = Buffer.alloc(0);
 
@@ -162,7 +162,7 @@ export class Supervisor {
   }
 
   /** The command has exited. Processes that it left behind may write for a moment, then they are killed. */
-  #ended(pid: number, ending: Ending): void {
+  #ended(pid: number, ending: CommandEnd): void {
     const stop = this.#stopRequest();
     this.#phase = { is: 'ended', pid, ending, stop };
     const waitMs = stop ? GRACE_MS : DRAIN_MS;
@@ -172,7 +172,7 @@ export class Supervisor {
     }, waitMs);
   }
 
-  #finish(ending: Ending, why: ExitWhy = this.#why()): void {
+  #finish(ending: CommandEnd, why: ExitWhy = this.#why()): void {
     if (this.#phase.is === 'finished') return;
     this.#signalGroup('SIGKILL');
     const message = ending.message ?? this.#stopRequest()?.message;
