@@ -9,6 +9,7 @@ import { delimiter, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
+import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { GIVEN, type OwnServer, ownMariaDb } from '../test/fakes/mariadb.ts';
 
@@ -79,6 +80,9 @@ async function runTests(files: readonly string[]): Promise<void> {
   // Test files load much the same code: each module is compiled once per run instead of once per process.
   const compiled = mkdtempSync(join(tmpdir(), 'orchd-compiled-'));
   process.env['NODE_COMPILE_CACHE'] = compiled;
+  // Servers that tests start as processes compare their answers too.
+  const checkAnswers = pathToFileURL(join(root, 'test', 'check-answers.ts')).href;
+  process.env['NODE_OPTIONS'] = `${process.env['NODE_OPTIONS'] ?? ''} --import=${checkAnswers}`;
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
   const results = run({

@@ -82,6 +82,8 @@ interface RouteFacts {
   readonly requestHeaders?: Readonly<Record<string, string>>;
   /** Query parameters that are not in `query` are ignored: clients of other services send their own. */
   readonly ignoresQuery?: true;
+  /** Throws for callers that this route itself must refuse; runs before the body is checked. */
+  readonly authorize?: (headers: Call['headers']) => void;
   /** The handler checks the body by the same schema: each element of an array has an answer of its own. */
   readonly checksBody?: 'handler';
   /**
@@ -127,15 +129,17 @@ export function route<
   const A extends Answers,
   const R extends HandledBy<A>,
 >(definition: RouteDefinition<B, Q, A, R>): Route {
-  const { body, query, ignoresQuery, checksBody } = definition;
+  const { body, query, ignoresQuery, checksBody, authorize } = definition;
   const checkBody = checksBody === 'handler' ? hasBody : bodyCheck(body);
   const checkQuery = queryCheck(query, ignoresQuery ?? false);
-  const handle = (call: Call): Promise<Handled> | Handled =>
-    definition.handle({
+  const handle = (call: Call): Promise<Handled> | Handled => {
+    authorize?.(call.headers);
+    return definition.handle({
       ...call,
       body: checkBody(call.body) as Static<B>,
       query: checkQuery(call.query) as Static<Q>,
     });
+  };
   return { ...definition, handle };
 }
 

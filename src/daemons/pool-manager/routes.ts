@@ -13,7 +13,7 @@ import {
   WorkerOrdered,
   WorkerReady,
 } from '../../model/pool-wire.ts';
-import { type Route, route } from '../../wire/route.ts';
+import { type Call, type Route, route } from '../../wire/route.ts';
 import type { EpochFile } from './epoch-file.ts';
 import type { Launches } from './launches.ts';
 import type { ModelFiles } from './model-files.ts';
@@ -144,15 +144,14 @@ const ready = ({ workers }: PoolRouteContext): Route =>
     path: '/v2/internal/workers/ready',
     role: 'public',
     summary: 'A worker reports that it is ready, with the secret it was started with',
+    authorize: secretOf,
     body: WorkerReady,
     answers: {
       200: { description: 'The worker counts as ready', body: Ready },
       401: 'No worker has this id and secret',
     },
     async handle({ body, headers }) {
-      const secret = /^Bearer ([!-~]{1,200})$/i.exec(headers.authorization ?? '')?.[1];
-      if (secret === undefined) throw new OrchdError('UNAUTHORIZED');
-      await workers.ready(body, secret);
+      await workers.ready(body, secretOf(headers));
       return { status: 200, body: { status: 'ready' } };
     },
   });
@@ -175,3 +174,9 @@ const resolve = ({ launches }: PoolRouteContext): Route =>
       return { status: 200, body: await launches.resolve(model_ref, parseModelRef(model_ref)) };
     },
   });
+
+function secretOf({ authorization }: Call['headers']): string {
+  const secret = /^Bearer ([!-~]{1,200})$/i.exec(authorization ?? '')?.[1];
+  if (secret === undefined) throw new OrchdError('UNAUTHORIZED');
+  return secret;
+}
