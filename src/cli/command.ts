@@ -1,4 +1,7 @@
-/** What a command is, and what it may use of the terminal. */
+/**
+ * What a command is, and what it may use of the terminal. Its module is loaded for every call, for its help and for
+ * completion scripts: what is heavy (schemas, YAML, the server) it imports in `run`.
+ */
 import type { ParseArgsOptionsConfig } from 'node:util';
 
 /** Exit codes of every command. */
@@ -24,9 +27,6 @@ export interface Given {
 }
 
 export interface Command {
-  readonly name: string;
-  /** One line for the list of commands. */
-  readonly summary: string;
   /** The help text, without its heading. */
   readonly usage: string;
   readonly options: ParseArgsOptionsConfig;
@@ -35,6 +35,17 @@ export interface Command {
   /** Returns the exit code. */
   run(given: Given, terminal: Terminal): Promise<number>;
 }
+
+/** An entry of the table of commands. */
+export interface CommandEntry {
+  readonly name: string;
+  /** One line for the list of commands. */
+  readonly summary: string;
+  load(): Promise<Command>;
+}
+
+/** A command with what it takes, as help and completion scripts show it. */
+export type LoadedCommand = Command & Pick<CommandEntry, 'name' | 'summary'>;
 
 /** A wrong call: said in one sentence, with the way to the help. */
 export class UsageError extends Error {}

@@ -3,7 +3,8 @@ import { ClientError, type OrchdClient } from '../client/client.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import { EXIT, type Given, type Terminal } from './command.ts';
 import { flagOf, jobIds } from './given.ts';
-import { connect, isUnreachable, refusalOf } from './remote.ts';
+import { isUnreachable, refusalOf } from './refusal.ts';
+import { connect } from './remote.ts';
 
 export interface Order {
   readonly name: string;

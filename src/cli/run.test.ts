@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Terminal } from './command.ts';
+import { COMMANDS, loadAll } from './commands.ts';
 import { type OptionSpec, usageOf } from './options.ts';
-import { COMMANDS, run } from './run.ts';
+import { run } from './run.ts';
 import { bashScript } from './text/completion-bash.ts';
 import { zshScript } from './text/completion-zsh.ts';
 
@@ -21,16 +22,16 @@ async function said(...words: string[]): Promise<{ code: number; out: string; er
   return { code: await run(words, terminal), out, err };
 }
 
-test('names are unique, summaries are one line without a full stop, usages begin with the call', () => {
+test('names are unique, summaries are one line without a full stop, usages begin with the call', async () => {
   assert.equal(new Set(COMMANDS.map(({ name }) => name)).size, COMMANDS.length);
-  for (const { name, summary, usage } of COMMANDS) {
+  for (const { name, summary, usage } of await loadAll()) {
     assert.match(summary, /^[A-Z][^\n]*[^.]$/);
     assert.ok(usage.startsWith(`orchd ${name}`));
   }
 });
 
-test('every option says what it is for, and no line of a help is too wide', () => {
-  for (const { name, usage } of COMMANDS) {
+test('every option says what it is for, and no line of a help is too wide', async () => {
+  for (const { name, usage } of await loadAll()) {
     for (const line of usage.split('\n')) assert.ok(line.length <= 125, `${name}: ${line}`);
   }
   const usage = usageOf({
@@ -51,7 +52,7 @@ test('help of a command, of nothing and of something that is not there', async (
 });
 
 test('the help of a command names every option that it takes', async () => {
-  for (const { name, options } of COMMANDS) {
+  for (const { name, options } of await loadAll()) {
     const { code, out } = await said(name, '--help');
     assert.equal(code, 0);
     for (const option of Object.keys(options)) assert.match(out, new RegExp(`--${option}\\b`));

@@ -3,69 +3,33 @@
  * next; a stack trace is never shown.
  */
 import { parseArgs } from 'node:util';
-import { ClientError } from '../client/client.ts';
 import { nearest } from '../kit/nearest.ts';
-import { OrchdError } from '../model/errors.ts';
-import { type Command, EXIT, type Given, type Terminal, UsageError } from './command.ts';
-import { cancel } from './commands/cancel.ts';
-import { completionOf } from './commands/completion.ts';
-import { doctor } from './commands/doctor.ts';
-import { explain } from './commands/explain.ts';
-import { jobs } from './commands/jobs.ts';
-import { migrate } from './commands/migrate.ts';
-import { pool } from './commands/pool.ts';
-import { redrive } from './commands/redrive.ts';
-import { resolve } from './commands/resolve.ts';
-import { show } from './commands/show.ts';
-import { submit } from './commands/submit.ts';
-import { tail } from './commands/tail.ts';
-import { token } from './commands/token.ts';
-import { up } from './commands/up.ts';
-import { version } from './commands/version.ts';
-import { worker } from './commands/worker.ts';
+import { type Command, type CommandEntry, EXIT, type Given, type Terminal, UsageError } from './command.ts';
+import { COMMANDS } from './commands.ts';
 import { packageVersion } from './package-version.ts';
-import { refusalOf } from './remote.ts';
-
-/** A command is one file and one entry here. */
-export const COMMANDS: readonly Command[] = [
-  up,
-  pool,
-  worker,
-  submit,
-  jobs,
-  show,
-  explain,
-  tail,
-  cancel,
-  redrive,
-  resolve,
-  token,
-  doctor,
-  migrate,
-  completionOf(() => COMMANDS),
-  version,
-];
 
 export async function run(words: readonly string[], terminal: Terminal): Promise<number> {
   const [first, ...rest] = words;
   if (first === undefined || first === '--help' || first === '-h' || first === 'help') {
     return help(rest[0], terminal);
   }
-  if (first === '--version' || first === '-v') return version.run({ values: {}, positionals: [] }, terminal);
-  const command = COMMANDS.find(({ name }) => name === first);
-  if (!command) return refuseCommand(first, terminal);
+  if (first === '--version' || first === '-v') return run(['version'], terminal);
+  const entry = COMMANDS.find(({ name }) => name === first);
+  if (!entry) return refuseCommand(first, terminal);
   if (rest.includes('--help') || rest.includes('-h')) return help(first, terminal);
   try {
+    const command = await entry.load();
     return await command.run(parse(command, rest), terminal);
   } catch (error) {
-    return refuse(error, command, terminal);
+    return refuse(error, entry, terminal);
   }
 }
 
-function help(name: string | undefined, terminal: Terminal): number {
-  const command = COMMANDS.find((each) => each.name === name);
-  if (command) {
-    terminal.print(`${command.summary}.\n\nusage: ${command.usage}`);
+async function help(name: string | undefined, terminal: Terminal): Promise<number> {
+  const entry = COMMANDS.find((each) => each.name === name);
+  if (entry) {
+    const { usage } = await entry.load();
+    terminal.print(`${entry.summary}.\n\nusage: ${usage}`);
     return EXIT.ok;
   }
   if (name !== undefined) return refuseCommand(name, terminal);
@@ -134,18 +98,15 @@ function sentenceOf(error: Error & { code?: string }, command: Command): string 
   return `${error.message}.`;
 }
 
-function refuse(thrown: unknown, command: Command, terminal: Terminal): number {
-  const name = `orchd ${command.name}`;
+async function refuse(thrown: unknown, entry: CommandEntry, terminal: Terminal): Promise<number> {
+  const name = `orchd ${entry.name}`;
   if (thrown instanceof UsageError) {
     terminal.complain(`${name}: ${thrown.message}\nRun \`${name} --help\` to see how it is used.`);
-  } else if (thrown instanceof ClientError) {
-    const { text, code } = refusalOf(thrown);
-    terminal.complain(`${name}: ${text}`);
-    return code;
-  } else if (thrown instanceof OrchdError) {
-    terminal.complain(`${name}: ${thrown.message} (${thrown.code})\n${thrown.next}`);
-  } else {
-    terminal.complain(`${name}: ${(thrown as Error).message ?? String(thrown)}`);
+    return EXIT.unusable;
   }
-  return EXIT.unusable;
+  // Loaded only here: a command that succeeds needs neither.
+  const { refusalOf } = await import('./refusal.ts');
+  const { text, code } = refusalOf(thrown);
+  terminal.complain(`${name}: ${text}`);
+  return code;
 }

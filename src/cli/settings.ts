@@ -1,6 +1,7 @@
 /** Configuration and data folder of the commands that work beside the data: the server itself, and tokens. */
 import { stat } from 'node:fs/promises';
 import type { ResolvedConfig } from '../config/resolve.ts';
+import { DEFAULT_DATA_FOLDER, hasConfigVariable } from '../config/variables.ts';
 import { type Given, UsageError } from './command.ts';
 import { textOf, variable } from './given.ts';
 import { fileText } from './json-argument.ts';
@@ -22,5 +23,15 @@ export async function folderAt(path: string): Promise<string> {
   return path;
 }
 
-export const dataFolder = ({ values }: Given, config: ResolvedConfig): string =>
-  textOf(values, 'data') ?? variable('ORCHD_DATA') ?? config.state.checkpointDir;
+export const dataFolder = (given: Given, config: ResolvedConfig): string =>
+  namedFolder(given) ?? config.state.checkpointDir;
+
+/** The data folder of a command that needs nothing else of the configuration: without one, that is not loaded. */
+export async function dataFolderAlone(given: Given): Promise<string> {
+  const path = textOf(given.values, 'config') ?? variable('ORCHD_CONFIG');
+  if (path === undefined && !hasConfigVariable(process.env)) return namedFolder(given) ?? DEFAULT_DATA_FOLDER;
+  return dataFolder(given, await readConfig(given));
+}
+
+const namedFolder = ({ values }: Given): string | undefined =>
+  textOf(values, 'data') ?? variable('ORCHD_DATA');

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { OTHER_VARIABLES, variableName } from './environment.ts';
+import { variableName } from './environment.ts';
 import { CONFIG_LEAVES } from './leaves.ts';
 import { defaultConfig, loadConfig } from './load.ts';
+import { OTHER_VARIABLES } from './variables.ts';
 
 test('a variable overrides the file, typed by the schema', () => {
   const text = 'orchestrator: { queue_capacity: 7, queue: { capacity_bytes: 20000000 } }\n';

@@ -4,19 +4,7 @@ import { nearest } from '../kit/nearest.ts';
 import { splitList } from './address.ts';
 import type { PlacedIssue } from './issues.ts';
 import { CONFIG_LEAVES, type Leaf, type Path, setAt } from './leaves.ts';
-
-export type Environment = Readonly<Record<string, string | undefined>>;
-
-const PREFIX = 'ORCHD_';
-
-/** Variables that start like ours and are read by the command line, not by the configuration. */
-export const OTHER_VARIABLES: readonly string[] = [
-  'ORCHD_CONFIG', // path of the configuration file
-  'ORCHD_DATA', // data folder
-  'ORCHD_TOKEN', // bearer token of a client
-  'ORCHD_WORKER_ARGS', // options for the workers of `orchd up --model`
-  'ORCHD_URL', // address of the server a client talks to
-];
+import { type Environment, OTHER_VARIABLES, PREFIX } from './variables.ts';
 
 /** `orchestrator.queue_capacity` → `ORCHD_ORCHESTRATOR_QUEUE_CAPACITY`. */
 export const variableName = (path: Path): string => PREFIX + path.join('_').toUpperCase();

@@ -1,11 +1,12 @@
 /** Text and environment in, one frozen configuration out; reads no file and no process state itself. */
 import { applyDefaults } from './defaults.ts';
-import { applyEnvironment, type Environment } from './environment.ts';
+import { applyEnvironment } from './environment.ts';
 import { failOnIssues, type Issue, type PlacedIssue } from './issues.ts';
 import { isSection } from './leaves.ts';
 import { NO_FILE, type Parsed, parseConfig } from './parse.ts';
 import { type ResolvedConfig, resolveConfig } from './resolve.ts';
 import { validateConfig } from './validate.ts';
+import type { Environment } from './variables.ts';
 
 export interface ConfigSource {
   /** The YAML text; without it the defaults and the environment make the configuration. */

@@ -9,6 +9,7 @@ import { isHttpUrl, isMariaDbUrl, parseBindAddress, splitList } from './address.
 import { BackendsSchema } from './backends.ts';
 import { LimitsSchema } from './limits.ts';
 import { section } from './section.ts';
+import { DEFAULT_DATA_FOLDER } from './variables.ts';
 
 const DAY_SEC = 86_400;
 // Longer waits than this would overflow Node's timers (2^31 - 1 ms, a little under 25 days).
@@ -84,7 +85,7 @@ export const ConfigSchema = section({
     catalog_path: folder('data/catalog'),
     cancel_deadline_ms: waitMs(5000),
     state: section({
-      checkpoint_dir: folder('data/orchestrator'),
+      checkpoint_dir: folder(DEFAULT_DATA_FOLDER),
       checkpoint_interval: waitSec(60),
     }),
     queue: section({

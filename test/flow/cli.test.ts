@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { COMMANDS } from '../../src/cli/run.ts';
+import { loadAll } from '../../src/cli/commands.ts';
 import {
   type CliBrain,
   cliBrain,
@@ -274,7 +274,7 @@ describe('help and completion', () => {
   test('the help lists every command, and every command has an example', async () => {
     const { code, out } = await orchd(['--help']);
     assert.equal(code, 0);
-    for (const { name, summary, usage } of COMMANDS) {
+    for (const { name, summary, usage } of await loadAll()) {
       assert.match(out, new RegExp(`^  ${name} +${summary.slice(0, 10)}`, 'm'));
       assert.match(usage, new RegExp(`^Examples:\n.*orchd ${name}`, 'm'), name);
     }
@@ -289,7 +289,7 @@ describe('help and completion', () => {
     assert.deepEqual([check('bash', zsh.out).status, check('bash', zsh.out).stderr], [0, '']);
     const ownCheck = check('zsh', zsh.out);
     if (ownCheck.error === undefined) assert.deepEqual([ownCheck.status, ownCheck.stderr], [0, '']);
-    for (const { name, options } of COMMANDS) {
+    for (const { name, options } of await loadAll()) {
       for (const option of Object.keys(options))
         assert.match(zsh.out, new RegExp(`'\\*?--${option}[=[]`), name);
     }
@@ -309,6 +309,6 @@ describe('help and completion', () => {
     assert.deepEqual(offered('submit', ''), []);
     assert.deepEqual(offered('submit', '--model', ''), []);
     assert.deepEqual(offered('jobs', '--state', 's'), ['stale', 'succeeded']);
-    assert.equal(offered('').length, COMMANDS.length + 1);
+    assert.equal(offered('').length, (await loadAll()).length + 1);
   });
 });

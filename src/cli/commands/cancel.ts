@@ -5,8 +5,6 @@ import { SERVER_OPTIONS, usageOf } from '../options.ts';
 import { giveToAll } from '../orders.ts';
 
 export const cancel: Command = {
-  name: 'cancel',
-  summary: 'Cancel jobs and what belongs to them',
   usage: usageOf({
     call: 'cancel ID… [OPTIONS]',
     about: 'Repeating it is harmless; a job that has ended stays as it is.',

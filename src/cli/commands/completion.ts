@@ -1,6 +1,6 @@
 /** `orchd completion bash|zsh`: made from the table of commands, so that it cannot lag behind it. */
 
-import { type Command, EXIT } from '../command.ts';
+import { type Command, EXIT, type LoadedCommand } from '../command.ts';
 import { oneOf, onlyWord } from '../given.ts';
 import { usageOf } from '../options.ts';
 import { bashScript } from '../text/completion-bash.ts';
@@ -8,10 +8,7 @@ import { zshScript } from '../text/completion-zsh.ts';
 
 const SHELLS = ['bash', 'zsh'] as const;
 
-/** The table is asked for when it is needed, since this command is part of it. */
-export const completionOf = (commands: () => readonly Command[]): Command => ({
-  name: 'completion',
-  summary: 'Print a script that completes commands and options',
+export const completionOf = (commands: () => Promise<readonly LoadedCommand[]>): Command => ({
   usage: usageOf({
     call: 'completion bash|zsh',
     about: 'Prints the script; the shell reads it at its start.',
@@ -26,7 +23,8 @@ export const completionOf = (commands: () => readonly Command[]): Command => ({
   words: SHELLS,
   async run({ positionals }, terminal) {
     const shell = oneOf(onlyWord(positionals, 'shell'), 'the shell', SHELLS);
-    terminal.print(shell === 'bash' ? bashScript(commands()) : zshScript(commands()));
+    const loaded = await commands();
+    terminal.print(shell === 'bash' ? bashScript(loaded) : zshScript(loaded));
     return EXIT.ok;
   },
 });

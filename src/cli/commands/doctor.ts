@@ -1,18 +1,8 @@
 /** `orchd doctor DIR`: what is intact in a data folder, what is not, and what can be saved. */
 import { resolve } from 'node:path';
-import { styleText } from 'node:util';
-import { RealDisk } from '../../kit/env/real-disk.ts';
-import {
-  type Diagnosis,
-  type DoctorFinding,
-  examine,
-  type SalvagePlan,
-  salvage,
-  type Verdict,
-} from '../../stores/journal/doctor/doctor.ts';
-import { type Command, EXIT, type Terminal, UsageError } from '../command.ts';
-import { isHeld } from '../lock-probe.ts';
+import { type Command, EXIT, UsageError } from '../command.ts';
 import { folderAt } from '../settings.ts';
+import { jsonLine, saved, showJson, showText } from '../text/doctor-text.ts';
 
 const USAGE = `orchd doctor DIR [--json] [--salvage NEWDIR]
 
@@ -28,8 +18,6 @@ Examples:
   orchd doctor data/orchestrator --salvage data/saved`;
 
 export const doctor: Command = {
-  name: 'doctor',
-  summary: 'Check a data folder, and save what is intact of a damaged one',
   usage: USAGE,
   options: { json: { type: 'boolean' }, salvage: { type: 'string' } },
   async run({ values, positionals }, terminal) {
@@ -37,6 +25,9 @@ export const doctor: Command = {
     if (folder === undefined) throw new UsageError('which folder? Name the data folder.');
     if (more !== undefined) throw new UsageError(`one folder at a time; "${more}" is one too many.`);
     const target = values['salvage'] as string | undefined;
+    const { RealDisk } = await import('../../kit/env/real-disk.ts');
+    const { examine, salvage } = await import('../../stores/journal/doctor/doctor.ts');
+    const { isHeld } = await import('../lock-probe.ts');
     const disk = new RealDisk();
     const diagnosis = await examine(disk, await folderAt(resolve(folder)), { isHeld });
     if (values['json']) showJson(diagnosis, terminal);
@@ -53,67 +44,3 @@ export const doctor: Command = {
     return diagnosis.verdict === 'bad' ? EXIT.problems : EXIT.ok;
   },
 };
-
-function showJson(diagnosis: Diagnosis, terminal: Terminal): void {
-  const { findings, ...summary } = diagnosis;
-  for (const finding of findings) terminal.print(jsonLine({ type: 'finding', ...finding }));
-  terminal.print(jsonLine({ type: 'summary', ...summary }));
-}
-
-/** Fields are written as everywhere outside the code: last_seq, in_use. */
-function jsonLine(value: object): string {
-  return JSON.stringify(value, (_key, each: unknown) =>
-    each === null || typeof each !== 'object' || Array.isArray(each)
-      ? each
-      : Object.fromEntries(Object.entries(each).map(([name, field]) => [snake(name), field])),
-  );
-}
-
-const snake = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-
-const COLOURS = { ok: 'green', warn: 'yellow', bad: 'red' } as const satisfies Record<Verdict, string>;
-
-function showText(diagnosis: Diagnosis, advises: boolean, terminal: Terminal): void {
-  const { findings } = diagnosis;
-  const width = Math.max(...findings.map(({ check }) => check.length));
-  const paint = (verdict: Verdict, text: string): string =>
-    terminal.isPerson ? styleText(COLOURS[verdict], text, { validateStream: false }) : text;
-  const line = ({ check, verdict, sentence, position }: DoctorFinding): string => {
-    const place = position === undefined ? '' : `  [${position}]`;
-    return `${paint(verdict, verdict.padEnd(4))}  ${check.padEnd(width)}  ${sentence}${place}`;
-  };
-  terminal.print(findings.map(line).join('\n'));
-  terminal.print(`\n${closing(diagnosis, advises)}`);
-}
-
-function closing(diagnosis: Diagnosis, advises: boolean): string {
-  const { verdict, folder, isDataFolder, salvage: plan, facts } = diagnosis;
-  if (!isDataFolder) return `${folder} holds nothing that orchd wrote.`;
-  if (verdict !== 'bad') {
-    const size = `${facts.lastSeq} changes, ${Math.ceil(facts.logBytes / 1024)} KiB of log`;
-    return `${folder} is healthy (${size}; ${jobsIn(facts.jobs ?? {})}).`;
-  }
-  const count = diagnosis.findings.filter((finding) => finding.verdict === 'bad').length;
-  const problems = `${folder} has ${count === 1 ? 'a problem' : `${count} problems`}.`;
-  if (!plan) return `${problems} Nothing in it is whole enough to be saved.`;
-  const advice = advises ? `\nTo save it: orchd doctor ${folder} --salvage NEWDIR` : '';
-  return `${problems}\nCan be saved: ${saved(plan)}${advice}`;
-}
-
-function saved(plan: SalvagePlan): string {
-  const { upTo, position, jobs, lost } = plan;
-  const end = position === undefined ? 'which is all of it' : `up to ${position}`;
-  const losses = [
-    lost.bytes > 0 ? `${lost.bytes} bytes of log, with ${lost.changes} changes that can still be read` : '',
-    lost.ended > 0 ? `${lost.ended} ended jobs that only the index has` : '',
-  ].filter((text) => text !== '');
-  const loss = losses.length === 0 ? 'Nothing is lost.' : `Lost: ${losses.join('; ')}.`;
-  return `everything to change ${upTo}, ${end}; ${jobsIn(jobs)}. ${loss}`;
-}
-
-function jobsIn(jobs: Readonly<Partial<Record<string, number>>>): string {
-  const states = Object.entries(jobs).filter(([, count]) => count);
-  const total = states.reduce((sum, [, count]) => sum + (count ?? 0), 0);
-  const detail = states.map(([state, count]) => `${count} ${state}`).join(', ');
-  return `${total} ${total === 1 ? 'job' : 'jobs'} in memory${detail === '' ? '' : ` (${detail})`}`;
-}

@@ -6,8 +6,6 @@ import { connect } from '../remote.ts';
 import { explainText, nextStep } from '../text/job-text.ts';
 
 export const explain: Command = {
-  name: 'explain',
-  summary: 'Say why a job waits',
   usage: usageOf({
     call: 'explain ID [OPTIONS]',
     about: 'Says in a sentence why a job waits, or that it does not.',

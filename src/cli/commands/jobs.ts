@@ -38,8 +38,6 @@ const options = {
 } as const;
 
 export const jobs: Command = {
-  name: 'jobs',
-  summary: 'List jobs, newest first',
   usage: usageOf({
     call: 'jobs [OPTIONS]',
     about: 'Lists jobs with their state, and where they run or why they wait.',

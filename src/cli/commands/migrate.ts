@@ -23,8 +23,6 @@ const options = {
 } as const;
 
 export const migrate: Command = {
-  name: 'migrate',
-  summary: 'Bring tables to this version, or move all work to another store',
   usage: usageOf({
     call: 'migrate [--from PLACE --to PLACE] [OPTIONS]',
     about: `Without a place: brings the tables of the configured database to this version, as a start does.

@@ -51,8 +51,6 @@ const options = {
 } as const;
 
 export const pool: Command = {
-  name: 'pool',
-  summary: 'Start a pool manager: the workers of this machine',
   usage: usageOf({
     call: 'pool [OPTIONS]',
     about: `Runs in the foreground. It starts, drains and stops workers as the brain tells it, and chooses nothing by

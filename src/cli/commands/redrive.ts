@@ -5,8 +5,6 @@ import { giveToAll } from '../orders.ts';
 import { placeText } from '../text/job-text.ts';
 
 export const redrive: Command = {
-  name: 'redrive',
-  summary: 'Give dead jobs a new life',
   usage: usageOf({
     call: 'redrive ID… [OPTIONS]',
     about: 'Queues dead jobs again; their tries start anew.',

@@ -16,8 +16,6 @@ const options = {
 } as const;
 
 export const resolve: Command = {
-  name: 'resolve',
-  summary: 'Settle a job whose outcome is unknown',
   usage: usageOf({
     call: 'resolve ID --as retry|failed|succeeded [OPTIONS]',
     about: `A stale job may have run, and been paid for, without orchd knowing. Find out, then say how it shall count:

@@ -33,8 +33,6 @@ const options = {
 } as const;
 
 export const submit: Command = {
-  name: 'submit',
-  summary: 'Submit a job, and follow it if wanted',
   usage: usageOf({
     call: 'submit [PROMPT] [OPTIONS]',
     about: `Prints the id of the job, on a terminal also its place in the queue. A prompt of - is read from standard input.

@@ -15,8 +15,6 @@ const options = {
 } as const;
 
 export const tail: Command = {
-  name: 'tail',
-  summary: 'Follow what happens to a job, to its end',
   usage: usageOf({
     call: 'tail ID [--after EVENT] [OPTIONS]',
     about: `Prints every event of a job: its id, its name, what it says. A lost connection is taken up again.

@@ -4,7 +4,7 @@ import { makeToken, ROLES, type TokenEntry } from '../../wire/tokens.ts';
 import { type Command, EXIT, type Given, type Terminal, UsageError } from '../command.ts';
 import { choiceOf, flagOf, noWords, oneOf, onlyWord, textOf } from '../given.ts';
 import { DATA_OPTIONS, JSON_OPTION, usageOf } from '../options.ts';
-import { dataFolder, folderAt, readConfig } from '../settings.ts';
+import { dataFolderAlone, folderAt } from '../settings.ts';
 import { instantText } from '../text/duration.ts';
 import { tableText } from '../text/table.ts';
 import { TokenStore } from '../token-store.ts';
@@ -19,8 +19,6 @@ const options = {
 } as const;
 
 export const token: Command = {
-  name: 'token',
-  summary: 'Create, list and revoke the tokens of callers',
   usage: usageOf({
     call: 'token create NAME --role ROLE | token list | token revoke ID… [OPTIONS]',
     about: `Works on the data folder, beside a server that runs on it, which notices within seconds.
@@ -120,7 +118,7 @@ async function revoke(given: Given, terminal: Terminal): Promise<number> {
 }
 
 async function storeOf(given: Given): Promise<TokenStore> {
-  return new TokenStore(realEnv(), await folderAt(dataFolder(given, await readConfig(given))));
+  return new TokenStore(realEnv(), await folderAt(await dataFolderAlone(given)));
 }
 
 /** Everything but the hash. */

@@ -44,8 +44,6 @@ const options = {
 } as const;
 
 export const up: Command = {
-  name: 'up',
-  summary: 'Start the server',
   usage: usageOf({
     call: 'up [OPTIONS]',
     about: `Runs in the foreground. The log goes to standard output, a JSON object per line where that is no terminal;

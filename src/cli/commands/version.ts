@@ -4,8 +4,6 @@ import { noWords } from '../given.ts';
 import { packageVersion } from '../package-version.ts';
 
 export const version: Command = {
-  name: 'version',
-  summary: 'Print the version of orchd and of Node',
   usage: 'orchd version [--json]\n\n  --json   as one JSON object\n\nExamples:\n  orchd version --json',
   options: { json: { type: 'boolean' } },
   async run({ values, positionals }, terminal) {

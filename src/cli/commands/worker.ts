@@ -9,7 +9,6 @@ import type { Logger } from '../../kit/logger.ts';
 import { Secret } from '../../kit/secret.ts';
 import { within } from '../../kit/within.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { WORKER_NAME } from '../../model/pool-wire.ts';
 import { type Command, EXIT, type Given, type Terminal, UsageError } from '../command.ts';
 import { daemonLogger, ended } from '../daemon.ts';
 import { choiceOf, noWords, textOf, variable, wholeOf } from '../given.ts';
@@ -54,8 +53,6 @@ const options = {
 } as const;
 
 export const worker: Command = {
-  name: 'worker',
-  summary: 'Start a worker: a process with one model',
   usage: usageOf({
     call: 'worker [OPTIONS]',
     about: `Runs in the foreground. The log goes to standard output, a JSON object per line where that is no terminal;
@@ -73,7 +70,7 @@ Exit code: 0 told to stop, 1 failed while running, 2 could not start, 130 stoppe
   options,
   async run(given, terminal) {
     noWords(given.positionals);
-    const settings = settingsOf(given);
+    const settings = await settingsOf(given);
     const env = realEnv();
     const logger = daemonLogger(levelOf()).child({ worker_id: settings.id, model_ref: settings.modelRef });
     const interrupt = new Interrupt();
@@ -96,7 +93,8 @@ interface Settings {
   readonly graceMs: number | undefined;
 }
 
-function settingsOf({ values }: Given): Settings {
+async function settingsOf({ values }: Given): Promise<Settings> {
+  const { WORKER_NAME } = await import('../../model/pool-wire.ts');
   const engine = choiceOf(values, 'engine', ENGINES) ?? 'demo';
   const model = textOf(values, 'model') ?? (engine === 'demo' ? 'demo' : undefined);
   if (model === undefined) throw new UsageError(`which model? --model names it.`);

@@ -1,8 +1,8 @@
 /** The completion script for bash. */
-import type { Command } from '../command.ts';
+import type { LoadedCommand } from '../command.ts';
 import type { OptionSpec } from '../options.ts';
 
-export function bashScript(commands: readonly Command[]): string {
+export function bashScript(commands: readonly LoadedCommand[]): string {
   const names = commands.map(({ name }) => name);
   return `# Completion of orchd for bash.
 _orchd() {
@@ -33,7 +33,7 @@ complete -o default -F _orchd orchd`;
 }
 
 /** After an option that takes a value come its choices, or whatever the shell offers by itself. */
-function valueCases({ name, options }: Command): string[] {
+function valueCases({ name, options }: LoadedCommand): string[] {
   return Object.entries(options as Record<string, OptionSpec>)
     .filter(([, { type }]) => type === 'string')
     .map(([option, { choices }]) => {
@@ -43,7 +43,7 @@ function valueCases({ name, options }: Command): string[] {
 }
 
 /** The words first: what follows the first dash is cut off above. */
-function commandCase({ name, words = [], options }: Command): string {
+function commandCase({ name, words = [], options }: LoadedCommand): string {
   const all = [...words, ...Object.keys(options).map((option) => `--${option}`), '--help'];
   return `      ${name}) choices='${all.join(' ')}' ;;`;
 }

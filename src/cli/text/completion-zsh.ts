@@ -1,8 +1,8 @@
 /** The completion script for zsh. */
-import type { Command } from '../command.ts';
+import type { LoadedCommand } from '../command.ts';
 import type { OptionSpec } from '../options.ts';
 
-export function zshScript(commands: readonly Command[]): string {
+export function zshScript(commands: readonly LoadedCommand[]): string {
   return `#compdef orchd
 # Completion of orchd for zsh.
 _orchd() {
@@ -30,7 +30,7 @@ else
 fi`;
 }
 
-function commandCase({ name, words, options }: Command): string {
+function commandCase({ name, words, options }: LoadedCommand): string {
   const specs = Object.entries(options as Record<string, OptionSpec>).map(([option, spec]) =>
     quoted(optionSpec(option, spec)),
   );

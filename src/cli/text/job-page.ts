@@ -1,0 +1,72 @@
+/** Everything about a job, as `orchd show` prints it. */
+import type { AttemptView, JobView } from '../../model/http/jobs.ts';
+import type { Terminal } from '../command.ts';
+import { durationText, instantText } from './duration.ts';
+import { adviceFor, nextStep, placeText, resultText, tookText } from './job-text.ts';
+import { harmless, oneLine, paintState } from './screen.ts';
+
+export function jobText(job: JobView, terminal: Terminal, now: number): string {
+  const rows = [...askRows(job), ...stateRows(job, terminal, now)].filter(([, value]) => value !== undefined);
+  const width = Math.max(...rows.map(([name]) => name.length));
+  const lines = rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`);
+  return [lines.join('\n'), attemptsText(job.attempts), errorText(job), resultPart(job), nextStep(job)]
+    .filter((part) => part !== undefined)
+    .join('\n\n');
+}
+
+type Row = readonly [name: string, value: string | number | undefined];
+
+function askRows(job: JobView): Row[] {
+  return [
+    ['job', job.job_id],
+    ['type', job.type],
+    ['model', job.model],
+    ['priority', job.priority],
+    ['score', job.score === 0 ? undefined : job.score],
+    ['agent', job.agent],
+    ['session', job.session_id],
+    ['key', job.key === undefined ? undefined : oneLine(job.key)],
+  ];
+}
+
+function stateRows(job: JobView, terminal: Terminal, now: number): Row[] {
+  const reason = job.reason === undefined ? '' : ` (${job.reason})`;
+  const asked = job.cancel_requested && job.state !== 'cancelled' ? ', cancel asked for' : '';
+  const place = placeText(job);
+  return [
+    ['state', paintState(job.state, job.state, terminal) + reason + asked],
+    ['waits', job.waiting && oneLine(job.waiting.text)],
+    ['queue', place === '' ? undefined : place],
+    ['tries', `${job.tries} of ${job.max_tries} failed`],
+    ['created', `${instantText(job.created_at)}, ${durationText(now - job.created_at)} ago`],
+    ['started', job.started_at === undefined ? undefined : instantText(job.started_at)],
+    [
+      'ended',
+      job.ended_at === undefined
+        ? undefined
+        : [instantText(job.ended_at), tookText(job)].filter(Boolean).join(', '),
+    ],
+  ];
+}
+
+function attemptsText(attempts: readonly AttemptView[]): string | undefined {
+  if (attempts.length === 0) return undefined;
+  const lines = attempts.map((attempt) => {
+    const end =
+      attempt.ended_at === undefined ? '' : `, ${durationText(attempt.ended_at - attempt.intended_at)}`;
+    const outcome = attempt.outcome === undefined ? attempt.state : attempt.outcome;
+    const error = attempt.error ? `: ${oneLine(attempt.error.message)} (${attempt.error.code})` : '';
+    return `  ${attempt.attempt}  ${attempt.backend}  ${outcome}${end}${error}`;
+  });
+  return ['attempts', ...lines].join('\n');
+}
+
+function errorText({ error }: JobView): string | undefined {
+  if (!error) return undefined;
+  const reason = error.reason === undefined ? '' : `, ${error.reason}`;
+  const advice = adviceFor(error.code);
+  return `error  ${harmless(error.message)} (${error.code}${reason})${advice === undefined ? '' : `\n       ${advice}`}`;
+}
+
+const resultPart = ({ result }: JobView): string | undefined =>
+  result === undefined ? undefined : `result\n${harmless(resultText(result))}`;
