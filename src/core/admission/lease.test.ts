@@ -37,7 +37,7 @@ class Desk extends EngineKit {
 
 const notHeld = refusal('LEASE_NOT_HELD');
 
-test('what is left of a full disk is not for orders that add something; those that end something pass', () => {
+test('on a full disk events that add records are refused, and those that end something pass', () => {
   const desk = new Desk({ devices: DEVICES });
   const [kept, given] = [desk.grant(), desk.grant()];
   desk.submit('waits');
@@ -59,7 +59,7 @@ test('what is left of a full disk is not for orders that add something; those th
   assert.equal(desk.state('waits'), 'cancelled');
 });
 
-test('the device with the most memory left is lent, the CPU where none has enough, and fences grow', () => {
+test('the device with the most free memory is granted, the CPU if none has enough, and fences grow', () => {
   const desk = new Desk({ devices: DEVICES });
   const memories = [2000, 900, 900, 900, 100, 0, 0];
   const leases = memories.map((memory) => desk.grant(memory));
@@ -73,7 +73,7 @@ test('the device with the most memory left is lent, the CPU where none has enoug
   assert.equal(desk.grant(2000).record.gpuIndex, 1, 'what was given back is lent again');
 });
 
-test('asked for twice with one token, it is granted once; the token of another tenant is not shared', () => {
+test('a repeated request with one token is granted once; the token of another tenant is refused', () => {
   const desk = new Desk({ devices: DEVICES });
   const request = { token: 'mine', tenant: 'default', agent: 'a', minMemoryMb: 800, ttlMs: TTL };
   const first = desk.ask({ type: 'lease', request });
@@ -82,7 +82,7 @@ test('asked for twice with one token, it is granted once; the token of another t
   assert.throws(() => desk.ask({ type: 'lease', request: { ...request, tenant: 'other' } }), notHeld);
 });
 
-test('a heartbeat moves the end, is written only now and then, and fails once the time is over', () => {
+test('a heartbeat extends the lease, is written only after a third of its time, and fails after its expiry', () => {
   const desk = new Desk();
   desk.grant();
   const before = desk.log.length;
@@ -103,7 +103,7 @@ test('a heartbeat moves the end, is written only now and then, and fails once th
   assert.throws(() => desk.beat('t1'), notHeld);
 });
 
-test('what time has ended is over before anybody has looked', () => {
+test('an expired lease is not held even before a tick has removed it', () => {
   const desk = new Desk();
   desk.grant();
   desk.now += TTL;
@@ -111,7 +111,7 @@ test('what time has ended is over before anybody has looked', () => {
   assert.throws(() => desk.release('t1'), notHeld);
 });
 
-test('tokens that are unknown, given back or of another tenant are not held', () => {
+test('unknown or released tokens, and those of another tenant, are not held', () => {
   const desk = new Desk();
   desk.grant();
   assert.throws(() => desk.beat('nobody'), notHeld);
@@ -122,7 +122,7 @@ test('tokens that are unknown, given back or of another tenant are not held', ()
   assert.throws(() => desk.release('t1'), notHeld);
 });
 
-test('after a change of leader each lease has its whole time once more', () => {
+test('after a change of leader each lease has its full time again', () => {
   const desk = new Desk();
   desk.grant();
   desk.now += TTL - 1;
@@ -134,7 +134,7 @@ test('after a change of leader each lease has its whole time once more', () => {
 const HERE = { node: 'here', registry: 'r-here' };
 const THERE = { node: 'there', registry: 'r-there' };
 
-/** A job that runs at the one node, and a new leader at the other. */
+/** A job that runs at one node, while a new leader starts at another. */
 function moved(slots: number): Desk {
   const desk = new Desk();
   desk.backend('b', { ...HERE, slots });
@@ -145,7 +145,7 @@ function moved(slots: number): Desk {
   return desk;
 }
 
-test('two nodes never make two seats of one: a backend stays where something of it is open', () => {
+test('two nodes never use one backend at the same time: it stays at its node while an attempt is open on it', () => {
   const desk = moved(1);
   desk.submit('b');
   assert.deepEqual([desk.state('a'), desk.state('b')], ['stale', 'queued']);
@@ -161,7 +161,7 @@ test('two nodes never make two seats of one: a backend stays where something of 
   assert.equal(desk.engine.state.leases.get('backend:b')?.record.agent, 'there');
 });
 
-test('no slot of a backend that is at another node is used, however many are free', () => {
+test('no slot of a backend at another node is used, however many are free', () => {
   const desk = moved(4);
   desk.submit('b');
   assert.equal(desk.state('b'), 'queued');
@@ -169,7 +169,7 @@ test('no slot of a backend that is at another node is used, however many are fre
   assert.equal(why, 'not reachable: "b" (what it runs is at node "here")');
 });
 
-test('when its node leads again, what ran there is taken up again', () => {
+test("when the backend's node leads again, its running attempts are confirmed", () => {
   const desk = moved(1);
   desk.step({ type: 'open', owner: 'again' });
   desk.backend('b', { ...HERE, slots: 1 });
@@ -177,7 +177,7 @@ test('when its node leads again, what ran there is taken up again', () => {
   assert.equal(desk.state('a'), 'running');
 });
 
-test('nodes of one machine that share their executions are one place', () => {
+test('nodes with the same registry share a backend: its attempts are confirmed', () => {
   const desk = new Desk();
   desk.backend('b', HERE);
   desk.submit('a');

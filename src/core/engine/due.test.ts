@@ -144,7 +144,7 @@ for (const [what, job, attempt, kind, kit] of CASES) {
 
 test('the cases above meet every state a job can rest in, and every open state of an attempt', () => {
   const jobs = new Set(CASES.map(([, job]) => job));
-  // A failed try goes on to queued or dead in the same commit.
+  // A failed job moves on to queued or dead in the same commit.
   assert.deepEqual(
     JOB_STATES.filter((state) => !jobs.has(state)),
     ['failed'],
