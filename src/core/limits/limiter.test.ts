@@ -80,7 +80,7 @@ test('over any window at most rate × time + burst is admitted, plus one request
     requests: fc.double({ min: 0.1, max: 5, noNaN: true }),
   });
   fc.assert(
-    fc.property(rates, steps, ({ rate, burst, requests }, asked) => {
+    fc.property(rates, steps, ({ rate, burst, requests }, arrivals) => {
       const limiter = limiterOf({
         scope: 'agent:*',
         requestsPerSec: requests,
@@ -89,7 +89,7 @@ test('over any window at most rate × time + burst is admitted, plus one request
       });
       const admitted: { at: number; tokens: number }[] = [];
       let now = 0;
-      for (const { wait, tokens } of asked) {
+      for (const { wait, tokens } of arrivals) {
         now += wait;
         if (limiter.reserve([AGENT], request(tokens), now).ok) admitted.push({ at: now, tokens });
       }

@@ -130,7 +130,7 @@ test('after any events a lane counts exactly its free backends, and is runnable 
             waiting.push(...(last ? [last] : []), entry);
             lane.queueOf('batch').add(entry);
           } else if (last) lane.queueOf('batch').remove(last);
-          fleet.noteLane(lane);
+          fleet.updateLane(lane);
         }
         for (const lane of fleet.lanes.values()) checkLane(fleet, lane);
         for (const [backend, count] of used) assert.equal(fleet.usedSlots(backend), count);

@@ -104,7 +104,7 @@ describe('a worker is chosen', () => {
     assert.equal(
       places(three({ region: 'near' }), 1, { region: 'far' }),
       'c',
-      'where the job wants to be goes first',
+      'the region of the job goes first',
     );
   });
 
