@@ -1,4 +1,4 @@
-/** Checks a value against a schema and says in one sentence what is wrong with it. */
+/** Validates a value against a schema; the error names in one sentence what is wrong. */
 import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { OrchdError } from '../model/errors.ts';

@@ -25,7 +25,7 @@ export type ModelRef =
 const MAX_REF_CHARS = 1024;
 const MAX_PART_CHARS = 255;
 
-/** One part of a path: an organisation, repository, folder or file. Never hidden, like an option (`-x`), or `..`. */
+/** An organisation, repository, folder or file. It cannot begin with a dot or a dash: no hidden file, no option. */
 const PART = /^[A-Za-z0-9_][A-Za-z0-9._+-]*$/;
 /** Names of engine models and aliases, in which slashes and colons are common. */
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9._+:/@-]*$/;

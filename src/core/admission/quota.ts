@@ -109,7 +109,7 @@ export function settle(turn: Turn, entry: JobEntry): void {
   }
 }
 
-/** Deletes what a session has spent: the session itself is deleted. */
+/** Deletes the spent tokens of a session that is being deleted. */
 export function forgetSpent(turn: Turn, tenant: string, session: string): void {
   const scope = scopes.session(tenant, session);
   turn.state.limiter.forget(scope);

@@ -35,7 +35,7 @@ export const mayRefuse =
     orRefusal(() => handle(turn, event));
 
 /** Like mayRefuse, for events that are refused while the disk is full: its reserve is for cancels and outcomes. */
-export const needsRoom =
+export const needsDiskSpace =
   <E, R>(handle: Handler<E, R>): Handler<E, R | OrchdError> =>
   (turn, event) =>
     turn.state.full ? new OrchdError('STORE_FULL') : orRefusal(() => handle(turn, event));

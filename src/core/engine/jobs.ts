@@ -10,7 +10,7 @@ import { jobPosition, predictStartMs } from '../scheduling/predict.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { noteArrival, startHints } from '../workers/forecast.ts';
 import { processEnds } from './ends.ts';
-import { type EngineTurn, type Handlers, mayRefuse, needsRoom, orRefusal } from './handler.ts';
+import { type EngineTurn, type Handlers, mayRefuse, needsDiskSpace, orRefusal } from './handler.ts';
 
 export type JobCommandEvent =
   | { readonly type: 'submit'; readonly submissions: readonly Submission[] }
@@ -41,7 +41,9 @@ export const jobs = {
     const entry = cancel(turn, uid, by);
     return entry && answer(turn, entry, undefined);
   }),
-  redrive: needsRoom((turn, { uid, by, known }) => answer(turn, redriveJob(turn, uid, by, known), undefined)),
+  redrive: needsDiskSpace((turn, { uid, by, known }) =>
+    answer(turn, redriveJob(turn, uid, by, known), undefined),
+  ),
   resolve: mayRefuse((turn, { uid, by, how }) => answer(turn, resolve(turn, uid, by, how), undefined)),
 } satisfies Handlers<JobCommandEvent>;
 

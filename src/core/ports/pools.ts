@@ -74,7 +74,7 @@ export interface PoolManagers extends BackendSource {
     model: VerifyModel,
     onProgress: (bytes: number, total: number) => void,
   ): Promise<VerifyResult & { readonly pool: string }>;
-  /** A pool is gone for good. */
+  /** Stops polling a pool that is gone for good. */
   forgetPool(id: string): void;
 }
 

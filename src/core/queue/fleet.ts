@@ -209,7 +209,7 @@ export class Fleet {
   }
 
   /** Call after the number of ready jobs in a lane has changed. */
-  noteLane(lane: Lane): void {
+  updateLane(lane: Lane): void {
     if (lane.size === 0) {
       this.runnable.delete(lane);
       this.unserved.delete(lane);
@@ -248,7 +248,7 @@ export class Fleet {
     backend.free = free;
     for (const lane of backend.lanes) {
       lane.freeBackends += free ? 1 : -1;
-      this.noteLane(lane);
+      this.updateLane(lane);
     }
   }
 
@@ -263,7 +263,7 @@ export class Fleet {
     for (const lane of backend.lanes) {
       lane.backends.splice(lane.backends.indexOf(backend), 1);
       if (backend.free) lane.freeBackends--;
-      this.noteLane(lane);
+      this.updateLane(lane);
     }
     backend.lanes.length = 0;
     backend.free = false;

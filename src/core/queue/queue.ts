@@ -29,7 +29,7 @@ export class Queue implements StateFollower {
     entry.readyAt = readyAt;
     lane.queueOf(entry.ask.spec.priority).add(entry);
     this.#countWaiting(entry, 1);
-    this.fleet.noteLane(lane);
+    this.fleet.updateLane(lane);
   }
 
   unready(entry: JobEntry): void {
@@ -39,7 +39,7 @@ export class Queue implements StateFollower {
     if (entry.queuePos >= 0) lane.queueOf(entry.ask.spec.priority).remove(entry);
     entry.lane = undefined;
     this.#countWaiting(entry, -1);
-    this.fleet.noteLane(lane);
+    this.fleet.updateLane(lane);
   }
 
   attemptOpened(entry: JobEntry, { backend, at }: AttemptRecord): void {

@@ -37,7 +37,7 @@ export function planEviction(request: EvictionRequest, room: DeviceRoom, needByt
   const missing = needBytes - room.freeBytes - room.leavingBytes;
   if (missing <= 0) return COMING;
   if (settings.eviction === 'manual') return BY_HAND;
-  // The usual case while all workers are busy; kept cheap because it is asked for every device and every waiting model.
+  // The usual case while all workers are busy; kept cheap, as it runs for every device and every waiting model.
   if (room.idleBytes < missing && !request.mayDrain) return IN_USE;
   const here = room.workers;
   const mayGo = (each: DeviceWorker): boolean =>

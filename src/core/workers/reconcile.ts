@@ -42,7 +42,7 @@ function noteWorker(turn: Turn, pool: PoolEntry, worker: ReportedWorker): void {
   const isReady = worker.status === 'ready' || worker.status === 'busy';
   if (isReady && record.state === 'starting') ready(turn, pool, worker, record);
   if (worker.status === 'failed') failed(turn, worker, record);
-  // A draining worker stays so in its record, even if it reports `ready` later: whoever drained it expects no new jobs.
+  // A draining worker stays so in its record, even if it reports `ready` later: its operator expects no new jobs on it.
   if (worker.status === 'draining') drain(turn, { id: worker.id, record }, { is: 'drained-by-manager' });
   if (worker.registry !== '') addToFleet(turn, pool, worker);
   const isOpen = isReady && worker.unusable === undefined && isWanted(turn, worker.id);

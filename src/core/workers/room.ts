@@ -104,7 +104,7 @@ export class Survey {
     this.#view = view;
   }
 
-  /** The most free memory of any device when first asked. It can only shrink within a step, so it is an upper bound. */
+  /** The most free memory of any device at the first call. It can only shrink within a step, so it is an upper bound. */
   get mostFree(): number {
     this.#mostFree ??= Math.max(0, ...this.#all().map(({ freeBytes }) => freeBytes));
     return this.#mostFree;
