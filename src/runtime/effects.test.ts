@@ -4,9 +4,13 @@ import { PoolKit } from '../../test/fakes/pool-engine.ts';
 import { VirtualEnv } from '../../test/flow/virtual-env.ts';
 import type { EngineEvent } from '../core/engine/areas.ts';
 import type { Backend, BackendInfo, Inspection } from '../core/ports/backend.ts';
+import type { Env } from '../kit/env/env.ts';
 import { realEnv } from '../kit/env/real.ts';
+import { MemoryStore } from '../stores/memory/memory.ts';
 import { BackendDirectory } from './backend-directory.ts';
-import { Effects } from './effects.ts';
+import { Bodies } from './bodies.ts';
+import { EffectRunner } from './effect-runner.ts';
+import { type EffectLoop, Effects } from './effects.ts';
 
 /** A job whose worker has to be asked what became of it. */
 function lostJob(): { kit: PoolKit; name: string; info: BackendInfo } {
@@ -21,6 +25,18 @@ function lostJob(): { kit: PoolKit; name: string; info: BackendInfo } {
   return { kit, name, info: kit.engine.queue.fleet.backends.get(name)!.info };
 }
 
+/** A loop that only notes what is posted: nothing here needs the engine to react. */
+function partsFor(env: Env, posted: EngineEvent[]) {
+  const loop: EffectLoop = {
+    post: (event) => posted.push(event),
+    ask: async () => undefined as never,
+    durable: async () => undefined,
+    fail: (error) => assert.fail(error),
+  };
+  const bodies = new Bodies(new MemoryStore(env.timers));
+  return { env, loop, bodies, runner: new EffectRunner(env, loop) };
+}
+
 function directoryOf(backend: Backend): BackendDirectory {
   const directory = new BackendDirectory((plain) => plain);
   directory.put(backend);
@@ -32,11 +48,10 @@ test('a worker that is gone does not come back by what it said before', async ()
   const said = Promise.withResolvers<Inspection>();
   const backend = { info, inspect: () => said.promise } as unknown as Backend;
   const posted: EngineEvent[] = [];
+  const parts = partsFor(realEnv(), posted);
   const effects = new Effects({
-    env: realEnv(),
+    ...parts,
     engine: kit.engine,
-    loop: { post: (event: EngineEvent) => posted.push(event) } as never,
-    bodies: undefined as never,
     backends: directoryOf(backend),
     holderLostMs: 1000,
     onEvent: () => undefined,
@@ -47,7 +62,7 @@ test('a worker that is gone does not come back by what it said before', async ()
   said.resolve({ registry: info.registry, rememberedSince: 0, known: new Map() });
   await said.promise;
   await new Promise((resolve) => setImmediate(resolve));
-  effects.stop();
+  parts.runner.stop();
   assert.deepEqual(posted, []);
 });
 
@@ -62,11 +77,10 @@ test('one question without an answer does not make a backend unreachable that ha
     return { registry: info.registry, rememberedSince: Number.MAX_SAFE_INTEGER, known: new Map() };
   };
   const posted: EngineEvent[] = [];
+  const parts = partsFor(time.env(), posted);
   const effects = new Effects({
-    env: time.env(),
+    ...parts,
     engine: kit.engine,
-    loop: { post: (event: EngineEvent) => posted.push(event), ask: async () => undefined } as never,
-    bodies: undefined as never,
     backends: directoryOf({ info, inspect } as unknown as Backend),
     holderLostMs: 5000,
     onEvent: () => undefined,
@@ -79,6 +93,6 @@ test('one question without an answer does not make a backend unreachable that ha
   while (asked === before) await time.pass(100);
   assert.deepEqual(posted, []);
   await time.pass(20_000);
-  effects.stop();
+  parts.runner.stop();
   assert.deepEqual(posted[0], { type: 'reachable', name, up: false });
 });

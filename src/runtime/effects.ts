@@ -1,8 +1,6 @@
 /**
- * Carries out what is due. For every open attempt there is at most one action under way (an offer, a question,
- * a kill) and at most one reader of its events; both end by posting what they learned to the loop.
- *
- * An action that gets no answer tries again with growing pauses for as long as it is due.
+ * Carries out what is due for attempts. For every open attempt there is at most one offer, one inspection and one
+ * kill under way, and at most one reader of its events; each ends by posting its result to the loop.
  */
 
 import { afterOutput } from '../core/attempts/ending.ts';
@@ -17,39 +15,40 @@ import type {
   Inspection,
   KillReply,
   OfferReply,
-  Outcome,
-  UsedTokens,
 } from '../core/ports/backend.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import { commanderOf } from '../core/state/state.ts';
-import { backoffMs } from '../kit/backoff.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
 import type { Env } from '../kit/env/env.ts';
-import { pause } from '../kit/pause.ts';
 import { errorInfo, OrchdError } from '../model/errors.ts';
 import type { AttemptRecord, Body, Change } from '../model/records.ts';
 import type { Commander } from '../model/worker-wire.ts';
 import type { BackendDirectory } from './backend-directory.ts';
 import type { Bodies } from './bodies.ts';
+import type { EffectRunner, RepeatedEffect } from './effect-runner.ts';
 import type { Loop } from './loop.ts';
+import { Outcomes } from './outcomes.ts';
 
-const RETRY = { baseDelayMs: 50, maxDelayMs: 1000, jitter: 0.5 };
-
-/** One reader of an executor's events: how far it is, and since when it has heard nothing. */
+/** One reader of an executor's events. */
 interface Reading {
   readonly entry: JobEntry;
   readonly token: string;
   readonly backend: Backend;
+  /** The number of the last event received, and when that was. */
   from: number;
   since: number;
   tries: number;
   hasOutput: boolean;
 }
 
+/** The part of the loop that effects use. */
+export type EffectLoop = Pick<Loop, 'post' | 'ask' | 'durable' | 'fail'>;
+
 export interface EffectsParts {
   readonly env: Env;
+  readonly runner: EffectRunner;
   readonly engine: Engine;
-  readonly loop: Loop;
+  readonly loop: EffectLoop;
   readonly bodies: Bodies;
   readonly backends: BackendDirectory;
   readonly holderLostMs: number;
@@ -58,19 +57,16 @@ export interface EffectsParts {
 
 export class Effects {
   readonly #parts: EffectsParts;
-  /** `<kind> <token>`: a kill goes out beside an offer that has not come back. */
-  readonly #acting = new Set<string>();
-  /** The attempts whose offer is out, until what came of it is durable. */
+  readonly #runner: EffectRunner;
+  readonly #outcomes: Outcomes;
+  /** The attempts whose offer was sent, until the answer to it is durable. */
   readonly #offering = new Map<JobEntry, string>();
   readonly #following = new Map<JobEntry, string>();
-  #stopped = false;
 
   constructor(parts: EffectsParts) {
     this.#parts = parts;
-  }
-
-  stop(): void {
-    this.#stopped = true;
+    this.#runner = parts.runner;
+    this.#outcomes = new Outcomes(parts.bodies, parts.runner);
   }
 
   /** Starts what is due for one job; its records are durable. */
@@ -90,20 +86,26 @@ export class Effects {
       if (!up) this.#probe(info.name);
   }
 
-  /** A backend that gave no answer holds nothing that would be asked about again: ask for its own sake. */
+  /** A backend that does not answer may hold no attempt that would be inspected: it is asked for its own sake. */
   #probe(name: string): void {
     const backend = this.#parts.backends.get(name);
-    if (!backend || this.#stopped || this.#acting.has(`probe ${name}`)) return;
-    this.#acting.add(`probe ${name}`);
-    backend
-      .inspect([], this.#who())
-      .then(({ registry }) => this.#heard(backend, registry), ignore)
-      .finally(() => this.#acting.delete(`probe ${name}`));
+    if (!backend) return;
+    let isAsked = false;
+    this.#runner.run(`probe ${name}`, {
+      // Once: the next sweep asks again.
+      isDue: () => !isAsked,
+      attempt: async () => {
+        isAsked = true;
+        const { registry } = await backend.inspect([], this.#who());
+        this.#heard(backend, registry);
+        return true;
+      },
+    });
   }
 
   /** Executors may let go of the attempts whose end is among these changes, which are durable. */
   acknowledge(changes: readonly Change[]): void {
-    if (this.#stopped) return;
+    if (this.#runner.stopped) return;
     for (const { kind, id, after } of changes) {
       if (kind !== 'attempt' || after?.state !== 'ended') continue;
       crashpoint('effect:before-ack');
@@ -113,7 +115,7 @@ export class Effects {
   }
 
   #begin(effect: Effect): void {
-    if (this.#stopped) return;
+    if (this.#runner.stopped) return;
     const { token, kind } = effect;
     const backend = this.#parts.backends.get(effect.backend);
     if (!backend) {
@@ -122,42 +124,36 @@ export class Effects {
     }
     if (kind === 'follow') this.#follow(token, backend);
     else if (kind === 'offer') this.#offer(token, backend);
-    else if (!this.#acting.has(actionOf(effect))) {
-      this.#acting.add(actionOf(effect));
-      void this.#act(effect, backend);
-    }
+    else this.#repeat(token, kind, backend);
   }
 
-  async #act(effect: Effect, backend: Backend): Promise<void> {
-    const { token, kind } = effect;
-    const { clock } = this.#parts.env;
-    let heardAt = clock.monotonic();
-    for (let tries = 1; this.#isDue(token, kind); tries++) {
-      try {
-        if (await this.#once(token, kind, backend)) break;
-        heardAt = clock.monotonic();
-      } catch (error) {
-        if (isFenced(error)) return this.#parts.loop.fail(error as Error);
-        if (kind === 'inspect') this.#unanswered(token, heardAt);
-      }
-      await this.#pause(backoffMs(RETRY, tries, this.#parts.env.random.next()));
-    }
-    this.#acting.delete(actionOf(effect));
+  #repeat(token: string, kind: 'inspect' | 'kill', backend: Backend): void {
+    const effect: RepeatedEffect<true> = {
+      isDue: () => this.#isDue(token, kind),
+      attempt: async () => {
+        const settled = await (kind === 'inspect'
+          ? this.#inspect(token, backend)
+          : this.#kill(token, backend));
+        return settled || undefined;
+      },
+      onFailure: (_, silentMs) => {
+        if (kind === 'inspect' && silentMs >= this.#parts.holderLostMs) this.#unanswered(token);
+      },
+    };
+    // A kill is sent beside an offer that has not been answered.
+    this.#runner.run(`${kind} ${token}`, effect, () => this.#again(token, kind));
+  }
+
+  /** The same may be due again after a detour; anything else began when its cause was durable. */
+  #again(token: string, kind: EffectKind): void {
     const entry = this.#parts.engine.state.open.get(token);
-    // The same may be due again after a detour; anything else began when its cause was durable.
     if (entry && this.#isDue(token, kind))
       this.#parts.loop.durable(entry.seq).then(() => this.update(entry), ignore);
   }
 
-  /** One try; true when it is settled, false when it must be asked again. */
-  #once(token: string, kind: EffectKind, backend: Backend): Promise<boolean> {
-    return kind === 'inspect' ? this.#inspect(token, backend) : this.#kill(token, backend);
-  }
-
   #isDue(token: string, kind: EffectKind): boolean {
-    const { state } = this.#parts.engine;
-    const entry = state.open.get(token);
-    return !this.#stopped && entry !== undefined && dueFor(this.#parts.engine, entry)?.kind === kind;
+    const entry = this.#parts.engine.state.open.get(token);
+    return !this.#runner.stopped && entry !== undefined && dueFor(this.#parts.engine, entry)?.kind === kind;
   }
 
   /** Once: an offer that gets no answer makes the attempt unknown, and then it is asked about. */
@@ -170,23 +166,27 @@ export class Effects {
     void this.#readThenSend(token, entry, payload, backend);
   }
 
-  /** A body that cannot be read now is tried again; one that is damaged never will be. */
+  /** A body that cannot be read now is tried again; a damaged one refuses the attempt. */
   async #readThenSend(token: string, entry: JobEntry, payload: Body, backend: Backend): Promise<void> {
-    for (let tries = 1; this.#isDue(token, 'offer'); tries++) {
-      try {
-        return this.#send(token, entry, await this.#parts.bodies.read(payload), backend);
-      } catch (error) {
-        const info = error instanceof OrchdError ? error.info() : errorInfo('STORE_FAILED');
-        if (!info.retriable) return this.#answered(token, backend, { is: 'refused', error: info });
-        await this.#pause(backoffMs(RETRY, tries, this.#parts.env.random.next()));
-      }
-    }
-    if (this.#offering.get(entry) === token) this.#offering.delete(entry);
+    const isSent = await this.#runner.repeat({
+      isDue: () => this.#isDue(token, 'offer'),
+      attempt: async () => {
+        try {
+          this.#send(token, entry, await this.#parts.bodies.read(payload), backend);
+        } catch (error) {
+          const info = error instanceof OrchdError ? error.info() : errorInfo('STORE_FAILED');
+          if (info.retriable) throw error;
+          this.#answered(token, backend, { is: 'refused', error: info });
+        }
+        return true;
+      },
+    });
+    if (!isSent && this.#offering.get(entry) === token) this.#offering.delete(entry);
   }
 
   #send(token: string, entry: JobEntry, payloadText: string, backend: Backend): void {
     // Its body took a while: the attempt may be settled by now, and another one open.
-    if (this.#stopped || !entry.open || entry.token !== token) return;
+    if (this.#runner.stopped || !entry.open || entry.token !== token) return;
     const { n: attempt, registry } = entry.open;
     crashpoint('effect:before-offer');
     backend.offer({ ...this.#who(), token, ask: entry.ask, payloadText, attempt, registry }).then(
@@ -197,7 +197,7 @@ export class Effects {
 
   #answered(token: string, backend: Backend, answer: OfferReply | { readonly is: 'unknown' }): void {
     crashpoint('effect:after-offer');
-    if (this.#stopped) return;
+    if (this.#runner.stopped) return;
     if (answer.is === 'fenced') return this.#parts.loop.fail(new OrchdError('FENCED'));
     this.#parts.loop.post({ type: 'offered', token, answer });
     // Reading needs no commit of ours, and an answer that is quick then shares its flush.
@@ -220,7 +220,7 @@ export class Effects {
   async #finding(token: string, attempt: AttemptRecord, inspection: Inspection): Promise<Finding> {
     const status = inspection.known.get(token);
     if (status?.is === 'running' || status?.is === 'forgotten') return status;
-    if (status) return { is: 'ended', outcome: await this.#stored(checked(status.outcome)) };
+    if (status) return { is: 'ended', outcome: await this.#outcomes.recorded(status.outcome) };
     // Of a token that it had accepted, silence means that it has forgotten, whatever it says of its memory.
     const neverHadIt = remembers(inspection, attempt) && attempt.acceptedAt === undefined;
     return neverHadIt ? { is: 'absent' } : { is: 'forgotten' };
@@ -249,13 +249,13 @@ export class Effects {
     attempt: AttemptRecord,
   ): Promise<KillAnswer> {
     if (reply.is === 'running') return reply;
-    if (reply.is === 'ended') return { is: 'ended', outcome: await this.#stored(checked(reply.outcome)) };
+    if (reply.is === 'ended') return { is: 'ended', outcome: await this.#outcomes.recorded(reply.outcome) };
     return { is: remembers(reply, attempt) ? 'tombstoned' : 'forgotten' };
   }
 
   #follow(token: string, backend: Backend): void {
     const entry = this.#parts.engine.state.open.get(token);
-    if (!entry || this.#following.get(entry) === token || this.#stopped) return;
+    if (!entry || this.#following.get(entry) === token || this.#runner.stopped) return;
     this.#following.set(entry, token);
     this.#read({
       entry,
@@ -273,7 +273,7 @@ export class Effects {
     const { entry, token, backend } = reading;
     const { env, onEvent } = this.#parts;
     const hear = (event: ExecutionEvent): void => {
-      if (event.n <= reading.from || entry.token !== token || this.#stopped) return;
+      if (event.n <= reading.from || entry.token !== token || this.#runner.stopped) return;
       reading.from = event.n;
       reading.since = env.clock.monotonic();
       if (event.type === 'token' && !reading.hasOutput) this.#noteOutput(reading);
@@ -295,47 +295,26 @@ export class Effects {
   #readAgain(reading: Reading): void {
     const { entry, token } = reading;
     const { env, loop, holderLostMs } = this.#parts;
-    const isOver = this.#stopped || entry.token !== token;
+    const isOver = this.#runner.stopped || entry.token !== token;
     const isLost = env.clock.monotonic() - reading.since >= holderLostMs;
     if (isOver || isLost) {
       if (this.#following.get(entry) === token) this.#following.delete(entry);
       if (!isOver) loop.post({ type: 'lost', token });
       return;
     }
-    env.timers.after(backoffMs(RETRY, reading.tries++, env.random.next()), () => this.#read(reading));
+    env.timers.after(this.#runner.pauseMs(reading.tries++), () => this.#read(reading));
   }
 
   /** Its reader counts as there until the end is durable: nobody is to read it a second time. */
   #ended(token: string, outcome: ExecutionOutcome): void {
-    if (this.#stopped) return;
-    const good = checked(outcome);
-    const stored = this.#storedNow(good);
-    if (stored) return this.#parts.loop.post({ type: 'outcome', token, outcome: stored });
-    this.#stored(good).then(
-      (late) => this.#stopped || this.#parts.loop.post({ type: 'outcome', token, outcome: late }),
-      (error: Error) => this.#stopped || this.#parts.loop.fail(error),
+    if (this.#runner.stopped) return;
+    const recorded = this.#outcomes.recorded(outcome);
+    if (!(recorded instanceof Promise))
+      return this.#parts.loop.post({ type: 'outcome', token, outcome: recorded });
+    recorded.then(
+      (late) => this.#runner.stopped || this.#parts.loop.post({ type: 'outcome', token, outcome: late }),
+      (error: Error) => this.#runner.stopped || this.#parts.loop.fail(error),
     );
-  }
-
-  /** The outcome at once where it needs no blob. */
-  #storedNow(outcome: ExecutionOutcome): Outcome | undefined {
-    if (outcome.ok !== true) return outcome;
-    const result = this.#parts.bodies.inline(outcome.resultText);
-    return result === undefined ? undefined : succeeded(result, outcome.usage);
-  }
-
-  /** Puts a large result behind the store; while the disk is full the outcome waits here, and nothing is lost. */
-  async #stored(outcome: ExecutionOutcome): Promise<Outcome> {
-    if (outcome.ok !== true) return outcome;
-    for (;;) {
-      try {
-        const result: Body = await this.#parts.bodies.store(outcome.resultText);
-        return succeeded(result, outcome.usage);
-      } catch (error) {
-        if (!(error instanceof OrchdError) || !error.retriable || this.#stopped) throw error;
-        await this.#pause(RETRY.maxDelayMs);
-      }
-    }
   }
 
   /** It answers; and where its memory is another one by now, later attempts must be judged by that one. */
@@ -349,8 +328,7 @@ export class Effects {
   }
 
   /** No answer for too long: the attempt is unknown, and the backend gets nothing new until it answers. */
-  #unanswered(token: string, heardAt: number): void {
-    if (this.#parts.env.clock.monotonic() - heardAt < this.#parts.holderLostMs) return;
+  #unanswered(token: string): void {
     const attempt = this.#parts.engine.state.open.get(token)?.open;
     if (!attempt) return;
     this.#parts.loop.post({ type: 'reachable', name: attempt.backend, up: false });
@@ -360,37 +338,11 @@ export class Effects {
   #who(): Commander {
     return commanderOf(this.#parts.engine.state);
   }
-
-  #pause(ms: number): Promise<void> {
-    return pause(this.#parts.env.timers, ms);
-  }
-}
-
-const succeeded = (result: Body, usage: UsedTokens | undefined): Outcome =>
-  usage ? { ok: true, result, usage } : { ok: true, result };
-
-/** A result is JSON; what else an executor calls so would break whoever reads it. */
-function checked(outcome: ExecutionOutcome): ExecutionOutcome {
-  if (outcome.ok !== true) return outcome;
-  try {
-    JSON.parse(outcome.resultText);
-    return outcome;
-  } catch {
-    return { ok: false, error: errorInfo('WORKER_PROTOCOL', 'the result is not JSON') };
-  }
 }
 
 /** Whether an executor's silence about a token means that it never had it. */
 function remembers(memory: { registry: string; rememberedSince: number }, attempt: AttemptRecord): boolean {
   return memory.registry === attempt.registry && memory.rememberedSince <= attempt.at;
 }
-
-const isFenced = (error: unknown): boolean => error instanceof OrchdError && error.code === 'FENCED';
-
-/** What a store that failed means to everybody else: where another one leads, nothing is wrong with it. */
-export const storeFailure = (error: Error): Error =>
-  isFenced(error) ? error : new OrchdError('STORE_FAILED', undefined, {}, { cause: error });
-
-const actionOf = (effect: Effect): string => `${effect.kind} ${effect.token}`;
 
 function ignore(): void {}

@@ -25,7 +25,8 @@ import { Bodies } from './bodies.ts';
 import { BrainClock } from './brain-clock.ts';
 import { CatalogCommands, LeaseCommands, LimitCommands, PoolCommands, SessionCommands } from './commands.ts';
 import { drain } from './drain.ts';
-import { Effects, storeFailure } from './effects.ts';
+import { EffectRunner, storeFailure } from './effect-runner.ts';
+import { Effects } from './effects.ts';
 import { EndNotices } from './end-notices.ts';
 import { cursorOf, Following, FROM_THE_START, type ReaderPosition } from './following.ts';
 import { GuardedBackend } from './guarded.ts';
@@ -55,6 +56,7 @@ export class Orchestrator extends Service {
   readonly #provisioning: Provisioning | undefined;
   readonly #engine: Engine;
   readonly #loop: Loop;
+  readonly #runner: EffectRunner;
   readonly #effects: Effects;
   readonly #bodies: Bodies;
   readonly #submissions: Submissions;
@@ -130,13 +132,16 @@ export class Orchestrator extends Service {
     });
     const mayAct = (): boolean => store.holds();
     const { managers } = parts;
-    this.#provisioning = managers && new Provisioning({ ...shared, managers, mayAct });
+    this.#runner = new EffectRunner(env, this.#loop);
+    const runner = this.#runner;
+    this.#provisioning = managers && new Provisioning({ ...shared, runner, managers, mayAct });
     const { maxTries, maxPayloadBytes } = settings.engine;
     this.#submissions = new Submissions({ ...shared, maxTries, maxPayloadBytes });
     const who = (): Commander => commanderOf(this.#engine.state);
     this.#following = new Following({ ...shared, who });
     this.#effects = new Effects({
       ...shared,
+      runner,
       holderLostMs: settings.holderLostMs,
       onEvent: (entry, event) => this.#following.receive(entry, event),
     });
@@ -185,9 +190,8 @@ export class Orchestrator extends Service {
   protected async onStop(): Promise<void> {
     if (this.#begun) await drain(this.#parts.env, this.#loop, this.#backends, this.#parts.settings.drainMs);
     for (const cancel of this.#timers) cancel();
-    this.#provisioning?.stop();
+    this.#runner.stop();
     await this.#sources.stop();
-    this.#effects.stop();
     this.#loop.stop();
     this.#following.closeAll();
     await this.#parts.store.close();
@@ -373,7 +377,7 @@ export class Orchestrator extends Service {
   }
 
   #failed(error: Error): void {
-    this.#effects.stop();
+    this.#runner.stop();
     this.#following.closeAll();
     this.#endNotices.fail(error);
     const code = error instanceof OrchdError ? error.code : 'INTERNAL';

@@ -6,6 +6,7 @@ import type { Backend } from '../core/ports/backend.ts';
 import { workerInfo } from '../core/ports/pools.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { BackendDirectory } from './backend-directory.ts';
+import { EffectRunner } from './effect-runner.ts';
 import { Provisioning, type ProvisioningParts } from './provisioning.ts';
 
 /** The ways to workers beside a real engine, which hears what was posted when it is told to. */
@@ -15,7 +16,7 @@ class Ways {
   readonly forgotten: string[] = [];
   readonly #posted: EngineEvent[] = [];
   readonly provisioning = new Provisioning({
-    env: realEnv(),
+    runner: new EffectRunner(realEnv(), { fail: (error) => assert.fail(error) }),
     engine: this.kit.engine,
     loop: { post: (event: EngineEvent) => this.#posted.push(event) },
     backends: this.directory,

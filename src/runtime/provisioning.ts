@@ -1,21 +1,21 @@
 /**
- * Carries out what was decided about workers, and hands on what pool managers say. For each worker there is at most
- * one order under way; one that gets no answer is given again for as long as it is due.
+ * Carries out the decisions about workers, and posts the reports of pool managers to the loop. For each worker at
+ * most one order of a kind is under way; it is repeated until the report of its pool shows that it was carried out.
  */
 
-import { dueWorkers, type WorkerEffect } from '../core/engine/due.ts';
+import { dueWorker, dueWorkers, type WorkerEffect } from '../core/engine/due.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import type { PoolManagers, PoolReport, PoolsListener } from '../core/ports/pools.ts';
 import { workerBackend } from '../core/ports/pools.ts';
 import { commanderOf } from '../core/state/state.ts';
-import type { Env } from '../kit/env/env.ts';
 import { toOrchdError } from '../model/errors.ts';
 import type { Change } from '../model/records.ts';
 import type { BackendDirectory } from './backend-directory.ts';
+import type { EffectRunner } from './effect-runner.ts';
 import type { Loop } from './loop.ts';
 
-/** An order that was heard shows in the next report; until then it is not repeated. */
-const PAUSE_MS = 1000;
+/** The report of a pool shows a carried-out order within this time; until then the order is not repeated. */
+const REPORT_MS = 1000;
 
 /** Refusals after which the same start cannot succeed. */
 const isFinal = (code: string): boolean => code !== 'POOL_UNAVAILABLE' && !TRANSIENT.has(code);
@@ -30,7 +30,7 @@ const TRANSIENT: ReadonlySet<string> = new Set([
 ]);
 
 export interface ProvisioningParts {
-  readonly env: Env;
+  readonly runner: EffectRunner;
   readonly engine: Engine;
   readonly loop: Loop;
   readonly backends: BackendDirectory;
@@ -41,12 +41,10 @@ export interface ProvisioningParts {
 
 export class Provisioning implements PoolsListener {
   readonly #parts: ProvisioningParts;
-  readonly #acting = new Set<string>();
   /** Those that the fleet has known: one that it does not know yet is about to come. */
   readonly #shown = new Set<string>();
   /** What each pool has said last, and whether the engine has heard it. */
   readonly #said = new Map<string, { readonly report: PoolReport; heard: boolean }>();
-  #stopped = false;
 
   constructor(parts: ProvisioningParts) {
     this.#parts = parts;
@@ -56,22 +54,18 @@ export class Provisioning implements PoolsListener {
     this.#parts.managers.watch(this);
   }
 
-  stop(): void {
-    this.#stopped = true;
-  }
-
   reported(report: PoolReport): void {
-    if (this.#stopped) return;
+    if (this.#parts.runner.stopped) return;
     this.#said.set(report.id, { report, heard: false });
     this.#parts.loop.post({ type: 'pool', report });
   }
 
   lost(pool: string): void {
-    if (!this.#stopped) this.#parts.loop.post({ type: 'pool-lost', id: pool });
+    if (!this.#parts.runner.stopped) this.#parts.loop.post({ type: 'pool-lost', id: pool });
   }
 
   awaited(name: string, awaited: boolean): void {
-    if (!this.#stopped) this.#parts.loop.post({ type: 'pool-awaited', name, awaited });
+    if (!this.#parts.runner.stopped) this.#parts.loop.post({ type: 'pool-awaited', name, awaited });
   }
 
   /** These changes are durable: what they ask for may be done. */
@@ -80,18 +74,21 @@ export class Provisioning implements PoolsListener {
   }
 
   sweep(): void {
-    if (this.#stopped || !this.#parts.mayAct()) return;
+    if (this.#parts.runner.stopped || !this.#parts.mayAct()) return;
     for (const effect of dueWorkers(this.#parts.engine.state)) this.#begin(effect);
     this.#forgetGone();
   }
 
   #begin(effect: WorkerEffect): void {
-    const name = `${effect.kind} ${effect.id}`;
-    if (this.#acting.has(name)) return;
-    this.#acting.add(name);
-    this.#carryOut(effect)
-      .catch((error: unknown) => this.#refused(effect, error))
-      .finally(() => this.#parts.env.timers.after(PAUSE_MS, () => this.#acting.delete(name)));
+    const { kind, id } = effect;
+    this.#parts.runner.run(`${kind} worker ${id}`, {
+      isDue: () => this.#parts.mayAct() && dueWorker(this.#parts.engine.state, id) === kind,
+      attempt: async () => {
+        await this.#carryOut(effect).catch((error: unknown) => this.#refused(effect, error));
+        return undefined;
+      },
+      answeredPauseMs: REPORT_MS,
+    });
   }
 
   async #carryOut({ kind, id, record }: WorkerEffect): Promise<void> {
@@ -102,11 +99,11 @@ export class Provisioning implements PoolsListener {
     else await managers.startWorker({ id, ...record }, who);
   }
 
+  /** A start that cannot succeed is reported; any other order is given again. */
   #refused({ kind, id }: WorkerEffect, thrown: unknown): void {
-    if (this.#stopped) return;
     const error = toOrchdError(thrown);
-    if (error.code === 'FENCED') return this.#parts.loop.fail(error);
-    if (kind !== 'start' || !isFinal(error.code)) return;
+    if (error.code === 'FENCED') throw error;
+    if (this.#parts.runner.stopped || kind !== 'start' || !isFinal(error.code)) return;
     this.#parts.loop.post({ type: 'start-failed', worker: id, error: error.info() });
   }
 

@@ -26,6 +26,7 @@ const WAITING: { readonly [K in keyof Reads]?: (reads: Reads) => Promise<unknown
   jobs: (reads) => reads.jobs(),
   model: (reads) => reads.model('m'),
   modelRecord: (reads) => reads.modelRecord('m'),
+  jobWithResult: (reads) => reads.jobWithResult('a'),
   models: (reads) => reads.models(),
   modelNames: (reads) => reads.modelNames(),
   session: (reads) => reads.session('default', 's'),

@@ -170,7 +170,7 @@ export function checkResults(
     const result = results(life);
     if (outcome?.ok !== true)
       problems.push(`${life.uid} succeeded, but its executor knows no success of ${token}`);
-    else if (result !== undefined && JSON.stringify(result) !== outcome.resultText)
+    else if (result !== undefined && 'resultText' in outcome && JSON.stringify(result) !== outcome.resultText)
       problems.push(`${life.uid} has another result than its executor gave`);
   }
   return problems;

@@ -58,6 +58,7 @@ export function outcomeOf(end: FollowEnd): ExecutionOutcome {
 /** The text in the result of an execution that succeeded. */
 export function resultOf(outcome: ExecutionOutcome): string {
   assert.equal(outcome.ok, true, `it succeeded: ${JSON.stringify(outcome).slice(0, 200)}`);
-  const { resultText } = outcome as Extract<ExecutionOutcome, { ok: true }>;
-  return (JSON.parse(resultText) as { text: string }).text;
+  const succeeded = outcome as Extract<ExecutionOutcome, { ok: true }>;
+  const result = 'result' in succeeded ? succeeded.result : JSON.parse(succeeded.resultText);
+  return (result as { text: string }).text;
 }

@@ -257,7 +257,7 @@ function outcomeOf(outcome: WorkerOutcome): ExecutionOutcome {
   if (outcome.ok === true) {
     const { result, decode_time_ms = 0 } = outcome;
     const usage = usedTokens(result, decode_time_ms);
-    return { ok: true, resultText: JSON.stringify(result), ...(usage && { usage }) };
+    return { ok: true, result, ...(usage && { usage }) };
   }
   if (outcome.ok === 'cancelled' || outcome.error.code === 'CANCELLED') return { ok: 'cancelled' };
   const { retry_after_ms } = outcome.error;

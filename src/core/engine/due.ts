@@ -48,11 +48,18 @@ export interface WorkerEffect {
 export function dueWorkers(state: State): WorkerEffect[] {
   const effects: WorkerEffect[] = [];
   for (const [id, record] of state.workers.entries()) {
-    const pool = state.pools.get(record.pool);
-    const kind = pool?.up ? orderFor(record, pool.workers.get(id)?.status) : undefined;
+    const kind = dueWorker(state, id);
     if (kind) effects.push({ kind, id, record });
   }
   return effects;
+}
+
+/** The order that is due for one worker. */
+export function dueWorker(state: State, id: string): WorkerEffect['kind'] | undefined {
+  const record = state.workers.get(id);
+  if (!record) return undefined;
+  const pool = state.pools.get(record.pool);
+  return pool?.up ? orderFor(record, pool.workers.get(id)?.status) : undefined;
 }
 
 function orderFor(record: WorkerRecord, shown: WorkerStatus | undefined): WorkerEffect['kind'] | undefined {

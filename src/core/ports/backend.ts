@@ -66,8 +66,9 @@ export type OfferReply =
   | { readonly is: 'refused'; readonly error: ErrorInfo }
   | { readonly is: 'fenced' };
 
-/** An outcome with its result as text, before it is stored. */
+/** An outcome before it is stored: its result as a value, or as JSON text where the executor has that. */
 export type ExecutionOutcome =
+  | { readonly ok: true; readonly result: unknown; readonly usage?: UsedTokens }
   | { readonly ok: true; readonly resultText: string; readonly usage?: UsedTokens }
   | Exclude<Outcome, { readonly ok: true }>;
 

@@ -168,6 +168,7 @@ describe('how a command ends', () => {
     const { outcome, text, events } = await run(backend, 'job:1');
     assert.ok(text === 'ab🙂'.repeat(200_000));
     assert.ok(outcome !== 'lost' && outcome.ok === true);
+    assert.ok('resultText' in outcome);
     const result = JSON.parse(outcome.resultText);
     assert.equal(result.truncated, true);
     assert.ok(text.startsWith(result.text) && Buffer.byteLength(result.text) > 2 ** 20 - 6);
