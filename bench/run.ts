@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- [--quick] [--only name,...] [--rounds N] [--json FILE]`: the numbers we publish, with the raw
- * disk and a peer measured beside them in the same run. Benches that are compared run in turns, round by round.
- * BENCH_DIR chooses the folder of the data, BENCH_PROF a folder for CPU profiles.
+ * `npm run bench -- [--quick] [--only name,...] [--rounds N] [--json FILE]`: measures the numbers we publish, together
+ * with the raw disk and the peers we compare with, in the same run. Benches that are compared run in turns, round by
+ * round. BENCH_DIR sets the folder of the data, BENCH_PROF a folder for CPU profiles.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -77,7 +77,7 @@ function readArguments(): Arguments {
   return { quick, only, rounds, json };
 }
 
-/** One that fails is named at the end; the others still count. */
+/** Runs one bench. A failure is recorded in `failed` and does not stop the others. */
 async function runOne(bench: Bench, options: Options, results: Results, failed: string[]): Promise<void> {
   const start = now();
   try {

@@ -1,6 +1,6 @@
 /**
- * `node bench/top.ts FILE.cpuprofile [count]`: the functions with the most self time of a profile that
- * `BENCH_PROF=folder npm run bench` left behind, and the same per file of ours.
+ * `node bench/top.ts FILE.cpuprofile [count]`: prints the functions and the files with the most self time in a CPU
+ * profile that `BENCH_PROF=folder npm run bench` has written.
  */
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -17,7 +17,7 @@ interface Profile {
 }
 
 const root = join(import.meta.dirname, '..');
-/** Not work: the loop waits, or the profile's own beginning. */
+/** Frames that are not work: the event loop waits, or the profiler starts. */
 const IDLE = new Set(['(idle)', '(program)', '(root)']);
 
 function placeOf(url: string): string {

@@ -1,4 +1,4 @@
-/** `npm run build`: JavaScript and declarations of src into dist/. */
+/** `npm run build`: compiles src to JavaScript and declarations in dist/. */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,7 +8,7 @@ const root = join(import.meta.dirname, '..');
 const dist = join(root, 'dist');
 const main = join(dist, 'cli', 'main.js');
 
-// What is left of an earlier build would be published with this one.
+// Files of an earlier build would be published with this one.
 rmSync(dist, { recursive: true, force: true });
 
 const manifest = createRequire(import.meta.url).resolve('typescript/package.json');

@@ -1,4 +1,4 @@
-/** `npm run docs`: the pages that are made from tables in the code. test/docs.test.ts compares them. */
+/** `npm run docs`: writes the pages that are generated from tables in the code. test/docs.test.ts compares them. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ERRORS, type ErrorCode, REASONS } from '../src/model/errors.ts';
@@ -15,7 +15,7 @@ import {
   WORKER_TRANSITIONS,
 } from '../src/model/states.ts';
 
-/** File → what it should hold. A page that is added here is written and tested. */
+/** The generated pages: path and the function that renders it. A page added here is written and tested. */
 export const PAGES: Readonly<Record<string, () => string>> = {
   'docs/errors.md': renderErrors,
   'docs/states.md': renderStates,

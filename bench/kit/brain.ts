@@ -1,10 +1,10 @@
-/** An orchestrator on a folder, set up so that nothing but what is measured holds it back. */
+/** Opens an orchestrator on a folder, with limits that no bench reaches. */
 import { createOrchestrator, type FunctionBackendOptions, type Orchestrator } from '../../src/index.ts';
 import { BODY } from './bench.ts';
 import { countingEnv } from './counting-disk.ts';
 import { inFlight } from './numbers.ts';
 
-/** Room for every waiting job of every bench; all else is as it comes. */
+/** A queue large enough for the waiting jobs of every bench; everything else has its default. */
 export const CONFIG = `
 orchestrator:
   queue_capacity: 10000000
@@ -17,7 +17,7 @@ export interface Brain {
   readonly syncs: () => number;
 }
 
-/** `more` is configuration beside that of every bench. */
+/** `more` is YAML that is appended to CONFIG. */
 export async function openBrain(
   data: string,
   backends: FunctionBackendOptions[] = [],
@@ -28,7 +28,7 @@ export async function openBrain(
   return { orchestrator, syncs };
 }
 
-/** Jobs that no backend can run: they wait. */
+/** Submits jobs that no backend can run, so that they stay in the queue. */
 export async function fillWithWaiting(orchestrator: Orchestrator, count: number, body = BODY): Promise<void> {
   await inFlight(count, 512, () => orchestrator.submit({ type: 'waiting', payload: { body } }));
 }

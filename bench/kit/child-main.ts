@@ -1,4 +1,4 @@
-/** The child's side of child.ts. */
+/** The main program of the processes that child.ts starts. */
 import type { Outcome } from './child.ts';
 
 const [url = '', args = 'null'] = process.argv.slice(2);
@@ -13,5 +13,5 @@ async function measure(): Promise<Outcome> {
 }
 
 const outcome = await measure();
-// Ends also where something was left open; the answer must have gone out first.
+// Exits even where something was left open, but only after the result was sent.
 process.send?.(outcome, () => process.exit(0));

@@ -1,4 +1,4 @@
-/** Runs a measurement in a process of its own, so that neither heaps nor compiled code mix. */
+/** Runs a measurement in a process of its own, so that measurements share neither heap nor compiled code. */
 import { fork } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,7 +23,7 @@ export function inChild<Args, Result>(
       outcome = message;
     });
     child.once('error', reject);
-    // Only its exit ends its use of the machine: the next one must not start before.
+    // Resolved on exit, not on the message: the child uses the machine until then, and the next one must not overlap.
     child.once('exit', (code, signal) => {
       if (!outcome) reject(new Error(`the child ended with ${signal ?? code} and no result`));
       else if ('error' in outcome) reject(new Error(outcome.error));
@@ -32,7 +32,7 @@ export function inChild<Args, Result>(
   });
 }
 
-/** With BENCH_PROF set to a folder every child leaves a CPU profile there, or in a folder of its name below. */
+/** With BENCH_PROF set to a folder, the flags that write a CPU profile there, in the subfolder `name`. */
 export function profileFlags(name = ''): string[] {
   const folder = process.env['BENCH_PROF'];
   return folder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${join(folder, name)}`];

@@ -1,10 +1,10 @@
-/** The real world, with its syncs counted: the disk's own counter also sees what others do. */
+/** The real environment with a disk that counts its syncs; the kernel's counter includes those of other processes. */
 import type { Disk, DiskFile, Env } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 
 export interface CountingEnv {
   readonly env: Env;
-  /** Syncs of files and folders so far, on the main thread; the history's thread has a disk of its own. */
+  /** The number of file and folder syncs so far, on the main thread only: the history's thread has its own disk. */
   readonly syncs: () => number;
 }
 

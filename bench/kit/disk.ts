@@ -1,16 +1,16 @@
-/** Where the data goes, and what the kernel knows of the disk under it. */
+/** Chooses the folder of the data, and reads the kernel's figures on its disk. */
 import fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 const TMPFS_MAGIC = 0x01021994;
-/** Field of /sys/block/…/stat: flush requests completed. */
+/** The index of the completed flush requests in /sys/block/…/stat. */
 const FLUSH_FIELD = 15;
 const USUAL_DISKS = ['vda', 'sda', 'nvme0n1', 'xvda'];
 
 const isMemory = (folder: string): boolean => fs.statfsSync(folder).type === TMPFS_MAGIC;
 
-/** A new folder on a real disk: a sync into memory costs nothing and would make every number a lie. */
+/** Makes a folder on a real disk. A folder in memory (tmpfs) is refused: its syncs cost nothing. */
 export function makeDataFolder(fallback: string): string {
   const chosen = process.env['BENCH_DIR'];
   let parent = chosen ?? tmpdir();
@@ -20,7 +20,7 @@ export function makeDataFolder(fallback: string): string {
   return fs.mkdtempSync(join(parent, 'orchd-bench-'));
 }
 
-/** The /sys folder of the whole disk that holds a folder; of the first usual disk where that cannot be told. */
+/** The /sys folder of the whole disk that holds a folder; where that is unknown, of the first usual disk. */
 function diskFolder(folder: string): string | undefined {
   const { dev } = fs.statSync(folder);
   const major = (dev >> 8) & 0xfff;
@@ -33,7 +33,7 @@ function diskFolder(folder: string): string | undefined {
   }
 }
 
-/** Flush requests that the whole disk has completed, whoever asked for them; undefined where it is not told. */
+/** The flush requests that the whole disk has completed, for any process; undefined where the kernel does not report them. */
 export function diskFlushes(folder: string): number | undefined {
   const disk = diskFolder(folder);
   if (disk === undefined) return undefined;

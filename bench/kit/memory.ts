@@ -1,4 +1,4 @@
-/** Memory without garbage. */
+/** Measures memory after garbage collection. */
 import { sleep } from './numbers.ts';
 
 export async function settledMemory(): Promise<NodeJS.MemoryUsage> {

@@ -1,20 +1,20 @@
-/** CPU, flushes and foreign load between two moments. */
+/** Measures CPU time, disk flushes and the load of other processes between two instants. */
 import fs from 'node:fs';
 import { diskFlushes } from './disk.ts';
 import { now } from './numbers.ts';
 
-/** Linux counts the CPU time of processes in these. */
+/** The unit in which Linux reports CPU time in /proc. */
 const TICKS_PER_SECOND = 100;
 
 export interface Reading {
   readonly seconds: number;
-  /** All threads of this process, and the servers that belong to the measured system. */
+  /** CPU time of all threads of this process and of the servers that belong to the measured system. */
   readonly cpuUs: number;
-  /** The part of those servers alone. */
+  /** CPU time of those servers alone. */
   readonly serversUs: number;
   readonly mainThreadUs: number;
   readonly flushes: number | undefined;
-  /** Cores that others used or the host took meanwhile: a number measured beside much of it says little. */
+  /** Average number of cores that other processes used or the host took; where it is high, the result is unreliable. */
   readonly otherCores: number | undefined;
 }
 
@@ -30,7 +30,7 @@ export class Meter {
   readonly #flushes: number | undefined;
   readonly #busySeconds: number | undefined;
 
-  /** Helpers are processes of the bench that are not measured: they are not others either. */
+  /** `helpers` are processes of the bench that are neither measured nor counted in otherCores. */
   constructor(folder: string, servers: readonly number[] = [], helpers: readonly number[] = []) {
     this.#folder = folder;
     this.#servers = servers;
@@ -67,7 +67,7 @@ export class Meter {
 const difference = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined || b === undefined ? undefined : a - b;
 
-/** With their children, living or gone: PostgreSQL works in one process for each connection. */
+/** CPU time of these processes and all their children, also ended ones: PostgreSQL uses one process per connection. */
 function secondsOf(pids: readonly number[]): number {
   let ticks = 0;
   for (const pid of pids) for (const spent of ticksOf(pid)) ticks += spent;
@@ -75,10 +75,10 @@ function secondsOf(pids: readonly number[]): number {
   return ticks / TICKS_PER_SECOND;
 }
 
-/** How many of the fields below are of the process itself. */
+/** The number of leading fields of ticksOf() that belong to the process itself. */
 const OWN = 2;
 
-/** User and system time, then those of its children that have gone. */
+/** User and system time of a process, then those of its ended children. */
 function ticksOf(pid: number): number[] {
   const text = readOr(`/proc/${pid}/stat`);
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
@@ -88,7 +88,7 @@ function ticksOf(pid: number): number[] {
 const childrenOf = (pid: number): number[] =>
   readOr(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number);
 
-/** Nothing where it has gone meanwhile. */
+/** The text of a file; empty where the process has ended meanwhile. */
 function readOr(path: string): string {
   try {
     return fs.readFileSync(path, 'latin1');
@@ -97,7 +97,7 @@ function readOr(path: string): string {
   }
 }
 
-/** Work of everybody, and what the host took from this virtual machine. */
+/** CPU time of all processes, plus the time that the host took from this virtual machine (steal). */
 function machineBusySeconds(): number | undefined {
   try {
     const line = fs.readFileSync('/proc/stat', 'utf8').split('\n')[0] ?? '';

@@ -1,4 +1,4 @@
-/** Small arithmetic on samples. */
+/** Clocks, quantiles, and concurrent calls. */
 
 export const now = (): number => performance.now();
 
@@ -12,7 +12,7 @@ export function quantile(samples: readonly number[], share: number): number | un
 
 export const median = (samples: readonly number[]): number | undefined => quantile(samples, 0.5);
 
-/** Calls `one` for 0 … count - 1, so many at once. */
+/** Calls `one` for 0 … count - 1, with at most `width` calls at a time. */
 export async function inFlight(
   count: number,
   width: number,
@@ -27,7 +27,7 @@ export async function inFlight(
 
 const NS_PER_MS = 1_000_000n;
 
-/** Milliseconds of a clock that all processes of this machine share. */
+/** The current time in milliseconds on a monotonic clock that all processes of this machine share. */
 export function sharedNow(): number {
   const ns = process.hrtime.bigint();
   return Number(ns / NS_PER_MS) + Number(ns % NS_PER_MS) / Number(NS_PER_MS);

@@ -1,4 +1,4 @@
-/** The report of a run: for people on standard output, for programs in a file. */
+/** The report of a run: text on standard output, JSON in a file. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Bench } from './bench.ts';
@@ -31,14 +31,14 @@ export function printReport(benches: readonly Bench[], results: Results, run: Ru
     const lines = results.lines(name);
     if (lines.length > 0) console.log(`\n${name}: ${title}\n${linesTable(lines)}`);
   }
-  const judged = verdicts(results).map(({ name, want, aim, got, mark }) => [
+  const targets = verdicts(results).map(({ name, want, aim, got, mark }) => [
     name,
     want,
     aim,
     formatSummary(got),
     mark,
   ]);
-  if (judged.length > 0) console.log(`\ntargets\n${table([['', 'want', 'aim', 'got', ''], ...judged])}`);
+  if (targets.length > 0) console.log(`\ntargets\n${table([['', 'want', 'aim', 'got', ''], ...targets])}`);
   for (const failure of run.failed) console.log(`\nFAILED ${failure}`);
 }
 

@@ -1,4 +1,4 @@
-/** All rows of a run: several samples of the same case become one line. */
+/** All rows of a run; the samples of one case are summarized in one line. */
 import type { Row } from './bench.ts';
 import { median } from './numbers.ts';
 

@@ -1,4 +1,4 @@
-/** A constant number of callers, each asking again as soon as it is answered: first to warm up, then measured. */
+/** A steady load: a constant number of callers, each of which calls again as soon as it is answered. */
 import type { Values } from './bench.ts';
 import { Meter, type Reading } from './meter.ts';
 import { now, quantile, sleep } from './numbers.ts';
@@ -8,21 +8,22 @@ export interface Load {
   readonly warmMs: number;
   readonly measureMs: number;
   readonly folder: string;
-  /** Syncs that our own process has asked for so far. */
+  /** The number of syncs of this process so far. */
   readonly syncs?: () => number;
   /** Processes whose CPU belongs to the measured system. */
   readonly servers?: readonly number[];
 }
 
+/** Calls `one` for warmMs without measuring, then for measureMs with. */
 export async function steady(load: Load, one: (at: number) => Promise<unknown>): Promise<Values> {
   let phase: 'warm' | 'measure' | 'stop' = 'warm';
   let next = 0;
-  const waits: number[] = [];
+  const latencies: number[] = [];
   const client = async (): Promise<void> => {
     while (phase !== 'stop') {
       const start = now();
       await one(next++);
-      if (phase === 'measure') waits.push(now() - start);
+      if (phase === 'measure') latencies.push(now() - start);
     }
   };
   const clients = Promise.all(Array.from({ length: load.inFlight }, client));
@@ -32,14 +33,18 @@ export async function steady(load: Load, one: (at: number) => Promise<unknown>):
   const syncsBefore = load.syncs?.();
   await Promise.race([sleep(load.measureMs), clients]);
   const reading = meter.read();
-  const count = waits.length;
+  const count = latencies.length;
   const syncs = load.syncs && syncsBefore !== undefined ? load.syncs() - syncsBefore : undefined;
   phase = 'stop';
   await clients;
-  return { ...perItem(reading, count, syncs), p50Ms: quantile(waits, 0.5), p99Ms: quantile(waits, 0.99) };
+  return {
+    ...perItem(reading, count, syncs),
+    p50Ms: quantile(latencies, 0.5),
+    p99Ms: quantile(latencies, 0.99),
+  };
 }
 
-/** What one item cost, from what all of them cost. */
+/** Divides the totals of a reading by the number of items. */
 export function perItem(reading: Reading, count: number, syncs: number | undefined): Values {
   return {
     perSec: count / reading.seconds,

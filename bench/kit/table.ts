@@ -1,4 +1,4 @@
-/** Columns of text for a terminal. */
+/** Text tables for a terminal. */
 import type { Line, Summary } from './results.ts';
 
 export function formatNumber(value: number): string {
@@ -16,7 +16,7 @@ export function formatSummary({ median, low, high }: Summary): string {
   return low === high ? middle : `${middle} (${formatNumber(low)}-${formatNumber(high)})`;
 }
 
-/** Pads every column to its widest cell; the first to the right, numbers to the left. */
+/** Pads every column to its widest cell; the first column is left-aligned, the others right-aligned. */
 export function table(rows: readonly (readonly string[])[]): string {
   const columns = Math.max(...rows.map((row) => row.length));
   const widths = Array.from({ length: columns }, (_, at) =>
@@ -27,7 +27,7 @@ export function table(rows: readonly (readonly string[])[]): string {
   return rows.map((row) => `  ${row.map(cell).join('  ')}`.trimEnd()).join('\n');
 }
 
-/** Lines whose numbers are the same, or some of the same, share a header; others get their own. */
+/** Lines share a table where the columns of one are a subset of the other's; otherwise they get separate tables. */
 export function linesTable(lines: readonly Line[]): string {
   const groups: Line[][] = [];
   for (const line of lines) {

@@ -1,12 +1,12 @@
-/** What we promise, judged by the median of the rounds. Numbers that were not measured are not judged. */
+/** The performance targets, compared with the median of the rounds. A target without samples is left out. */
 import { type Results, type Summary, summary } from './results.ts';
 
 interface Target {
   readonly name: string;
   readonly better: 'more' | 'less';
-  /** Without one it is only told: we promise nothing. */
+  /** The promised limit; without one the number is reported only. */
   readonly bound?: number;
-  /** Beyond the promise: what we would like. */
+  /** A stricter limit that we aim for but do not promise. */
   readonly aim?: number;
   readonly samples: (results: Results) => number[];
 }
@@ -19,22 +19,23 @@ export interface Verdict {
   readonly mark: 'pass' | 'pass, aim met' | 'MISS' | '';
 }
 
-type Pick = readonly [name: string, key: string];
+/** The case and the value key of a series of samples. */
+type SampleKey = readonly [name: string, key: string];
 
 const plain =
-  ([name, key]: Pick) =>
+  ([name, key]: SampleKey) =>
   (results: Results) =>
     results.samples(name, key);
 
-/** Round by round: both sides of a ratio then met the same noise. */
-function ratio(above: Pick, below: Pick) {
+/** The ratio of two series, round by round, so that both sides were exposed to the same noise. */
+function ratio(above: SampleKey, below: SampleKey) {
   return (results: Results): number[] => {
     const divisors = results.samples(...below);
     return results.samples(...above).flatMap((value, at) => (divisors[at] ? [value / divisors[at]] : []));
   };
 }
 
-function difference(left: Pick, right: Pick) {
+function difference(left: SampleKey, right: SampleKey) {
   return (results: Results): number[] => {
     const others = results.samples(...right);
     return results
@@ -43,7 +44,7 @@ function difference(left: Pick, right: Pick) {
   };
 }
 
-/** How often the pipe's part ours adds beyond the flush. */
+/** The time that orchd adds to the first token, less its flush, as a multiple of what the bare pipe adds. */
 function firstToken(clients: number) {
   return (results: Results): number[] => {
     const [pipes, flushes] = [
@@ -57,7 +58,7 @@ function firstToken(clients: number) {
   };
 }
 
-const more = (name: string, bound: number, aim: number, samples: Target['samples']): Target => ({
+const atLeastAiming = (name: string, bound: number, aim: number, samples: Target['samples']): Target => ({
   name,
   better: 'more',
   bound,
@@ -70,34 +71,48 @@ const atLeast = (name: string, bound: number, samples: Target['samples']): Targe
   bound,
   samples,
 });
-const less = (name: string, bound: number, samples: Target['samples']): Target => ({
+const atMost = (name: string, bound: number, samples: Target['samples']): Target => ({
   name,
   better: 'less',
   bound,
   samples,
 });
 
-const told = (name: string, samples: Target['samples']): Target => ({ name, better: 'more', samples });
+const withoutBound = (name: string, samples: Target['samples']): Target => ({
+  name,
+  better: 'more',
+  samples,
+});
 
-/** Ours on MariaDB against another one, in the same shape. */
+/** The rate of orchd on MariaDB divided by that of a peer, in the same shape. */
 const onMariaDb = (shape: string, peer: string): Target['samples'] =>
   ratio([`${shape}: orchd on MariaDB`, 'perSec'], [`${shape}: ${peer}`, 'perSec']);
 
 const TARGETS: readonly Target[] = [
-  more('submit@64 as a part of raw@64', 0.25, 0.4, ratio(['submit@64', 'perSec'], ['raw@64', 'perSec'])),
-  less('submit@64: CPU µs', 25, plain(['submit@64', 'cpuUs'])),
-  less('submit@64: own syncs each', 0.05, plain(['submit@64', 'ownSyncs'])),
-  less('submit@64: disk flushes each', 0.05, plain(['submit@64', 'flushes'])),
-  less('cycle@64: own syncs each', 0.12, plain(['cycle@64', 'ownSyncs'])),
-  less('cycle@64: disk flushes each', 0.12, plain(['cycle@64', 'flushes'])),
-  more('cycle@64 ÷ BullMQ', 4, 8, ratio(['cycle orchd', 'perSec'], ['cycle bullmq', 'perSec'])),
-  more('enqueue, then drain ÷ BullMQ', 4, 8, ratio(['drain orchd', 'perSec'], ['drain bullmq', 'perSec'])),
-  less(
+  atLeastAiming(
+    'submit@64 as a part of raw@64',
+    0.25,
+    0.4,
+    ratio(['submit@64', 'perSec'], ['raw@64', 'perSec']),
+  ),
+  atMost('submit@64: CPU µs', 25, plain(['submit@64', 'cpuUs'])),
+  atMost('submit@64: own syncs each', 0.05, plain(['submit@64', 'ownSyncs'])),
+  atMost('submit@64: disk flushes each', 0.05, plain(['submit@64', 'flushes'])),
+  atMost('cycle@64: own syncs each', 0.12, plain(['cycle@64', 'ownSyncs'])),
+  atMost('cycle@64: disk flushes each', 0.12, plain(['cycle@64', 'flushes'])),
+  atLeastAiming('cycle@64 ÷ BullMQ', 4, 8, ratio(['cycle orchd', 'perSec'], ['cycle bullmq', 'perSec'])),
+  atLeastAiming(
+    'enqueue, then drain ÷ BullMQ',
+    4,
+    8,
+    ratio(['drain orchd', 'perSec'], ['drain bullmq', 'perSec']),
+  ),
+  atMost(
     'submit to start p50 ÷ BullMQ',
     1,
     ratio(['latency orchd', 'startP50Ms'], ['latency bullmq', 'startP50Ms']),
   ),
-  less(
+  atMost(
     'submit to start p99 ÷ BullMQ',
     1,
     ratio(['latency orchd', 'startP99Ms'], ['latency bullmq', 'startP99Ms']),
@@ -106,9 +121,9 @@ const TARGETS: readonly Target[] = [
     ...['graphile-worker', 'pg-boss'].map((peer) =>
       atLeast(`${shape} on MariaDB ÷ ${peer}`, 1, onMariaDb(shape, peer)),
     ),
-    told(`${shape} on MariaDB ÷ BullMQ always`, onMariaDb(shape, 'BullMQ always')),
+    withoutBound(`${shape} on MariaDB ÷ BullMQ always`, onMariaDb(shape, 'BullMQ always')),
   ]),
-  less(
+  atMost(
     'submit over HTTP: CPU ÷ bare Fastify',
     1.6,
     ratio(['http submit', 'serverUs'], ['http bare fastify', 'serverUs']),
@@ -119,35 +134,39 @@ const TARGETS: readonly Target[] = [
     0.8,
     ratio(['paced orchd', 'perCpuSec'], ['paced pipe', 'perCpuSec']),
   ),
-  less('relay, paced: tokens missing', 0, plain(['paced orchd', 'missing'])),
-  less(
+  atMost('relay, paced: tokens missing', 0, plain(['paced orchd', 'missing'])),
+  atMost(
     'memory of a relayed stream ÷ bare pipe',
     1.5,
     ratio(['open stream orchd', 'rssKib'], ['open stream pipe', 'rssKib']),
   ),
-  less(
+  atMost(
     'KiB of a follower of a waiting job, with the job',
     25,
     plain(['follower of a waiting job', 'rssKib']),
   ),
   ...[1, 50, 200].map((clients) =>
-    less(`first token of ${clients} streams: added p50 less a flush ÷ bare pipe`, 1.5, firstToken(clients)),
+    atMost(`first token of ${clients} streams: added p50 less a flush ÷ bare pipe`, 1.5, firstToken(clients)),
   ),
-  less('cancel to the last token: p99 ms', 250, plain(['cancel by order', 'p99Ms'])),
-  less('stream left to the last token: p99 ms', 250, plain(['cancel by leaving', 'p99Ms'])),
-  less('pick and claim, 1M ÷ 1k waiting', 2, ratio(['pick 1M', 'p50Us'], ['pick 1k', 'p50Us'])),
-  less('decision among 1,000 workers, 100k waiting: p99 µs', 1000, plain(['decide, least-loaded', 'p99Us'])),
-  less('a step that looks at 200 starved models: p50 µs', 1000, plain(['plan', 'p50Us'])),
-  less('heap bytes per waiting job', 1331, plain(['heap', 'heapBytes'])),
-  less('heap bytes per waiting job, reopened', 1331, plain(['heap reopened', 'heapBytes'])),
-  less('restart from log, 100k jobs, ms', 2000, plain(['restart from log', 'openMs'])),
-  less('restart from checkpoint, 100k jobs, ms', 2000, plain(['restart from checkpoint', 'openMs'])),
-  less(
+  atMost('cancel to the last token: p99 ms', 250, plain(['cancel by order', 'p99Ms'])),
+  atMost('stream left to the last token: p99 ms', 250, plain(['cancel by leaving', 'p99Ms'])),
+  atMost('pick and claim, 1M ÷ 1k waiting', 2, ratio(['pick 1M', 'p50Us'], ['pick 1k', 'p50Us'])),
+  atMost(
+    'decision among 1,000 workers, 100k waiting: p99 µs',
+    1000,
+    plain(['decide, least-loaded', 'p99Us']),
+  ),
+  atMost('a step that looks at 200 starved models: p50 µs', 1000, plain(['plan', 'p50Us'])),
+  atMost('heap bytes per waiting job', 1331, plain(['heap', 'heapBytes'])),
+  atMost('heap bytes per waiting job, reopened', 1331, plain(['heap reopened', 'heapBytes'])),
+  atMost('restart from log, 100k jobs, ms', 2000, plain(['restart from log', 'openMs'])),
+  atMost('restart from checkpoint, 100k jobs, ms', 2000, plain(['restart from checkpoint', 'openMs'])),
+  atMost(
     'stall added by a checkpoint, ms',
     20,
     difference(['with checkpoint', 'maxMs'], ['without checkpoint', 'maxMs']),
   ),
-  less('take-over after kill -9 of the leader: p99 ms', 5000, plain(['take-over', 'p99Ms'])),
+  atMost('take-over after kill -9 of the leader: p99 ms', 5000, plain(['take-over', 'p99Ms'])),
 ];
 
 export function verdicts(results: Results): Verdict[] {
@@ -163,13 +182,13 @@ export function verdicts(results: Results): Verdict[] {
         want: bound(target.bound),
         aim: bound(target.aim),
         got,
-        mark: judge(target, got.median),
+        mark: markOf(target, got.median),
       },
     ];
   });
 }
 
-function judge({ better, bound, aim }: Target, value: number): Verdict['mark'] {
+function markOf({ better, bound, aim }: Target, value: number): Verdict['mark'] {
   const reaches = (limit: number): boolean => (better === 'more' ? value >= limit : value <= limit);
   if (bound === undefined) return '';
   if (!reaches(bound)) return 'MISS';

@@ -1,4 +1,4 @@
-/** A kept connection that asks one thing at a time and reads no more of HTTP than where an answer ends. */
+/** A keep-alive HTTP connection for one request at a time; it parses only the length of the response, to cost little. */
 import { connect, type Socket } from 'node:net';
 
 const HEAD_END = Buffer.from('\r\n\r\n');
@@ -8,8 +8,8 @@ export class Connection {
   readonly #socket: Socket;
   #pieces: Buffer[] = [];
   #bytes = 0;
-  /** Bytes of the whole answer, once its head is there. */
-  #want: number | undefined;
+  /** The size of the whole response, once its head has arrived. */
+  #totalBytes: number | undefined;
   #done: ((answer: Buffer) => void) | undefined;
   #fail: ((error: Error) => void) | undefined;
 
@@ -28,7 +28,7 @@ export class Connection {
     socket.on('close', () => this.#fail?.(new Error('the server closed the connection')));
   }
 
-  ask(request: Buffer): Promise<Buffer> {
+  request(request: Buffer): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       this.#done = resolve;
       this.#fail = reject;
@@ -39,17 +39,17 @@ export class Connection {
   #take(piece: Buffer): void {
     this.#pieces.push(piece);
     this.#bytes += piece.length;
-    this.#want ??= wholeLength(this.#pieces.length === 1 ? piece : Buffer.concat(this.#pieces));
-    if (this.#want === undefined || this.#bytes < this.#want) return;
+    this.#totalBytes ??= totalBytesOf(this.#pieces.length === 1 ? piece : Buffer.concat(this.#pieces));
+    if (this.#totalBytes === undefined || this.#bytes < this.#totalBytes) return;
     const answer = this.#pieces.length === 1 ? piece : Buffer.concat(this.#pieces);
     this.#pieces = [];
     this.#bytes = 0;
-    this.#want = undefined;
+    this.#totalBytes = undefined;
     this.#done?.(answer);
   }
 }
 
-function wholeLength(start: Buffer): number | undefined {
+function totalBytesOf(start: Buffer): number | undefined {
   const headEnd = start.indexOf(HEAD_END);
   if (headEnd < 0) return undefined;
   const length = LENGTH.exec(start.toString('latin1', 0, headEnd))?.[1];

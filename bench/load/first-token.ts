@@ -1,13 +1,13 @@
-/** Clients of OpenAI streams, in a process of their own: how long after its request a stream says its first token. */
+/** Clients of OpenAI streams, in a process of their own: they measure the time from the request to the first token. */
 import { connect, type Socket } from 'node:net';
 import type { Values } from '../kit/bench.ts';
 import { Meter } from '../kit/meter.ts';
 import { now, quantile, sleep } from '../kit/numbers.ts';
 import { MODEL } from '../systems/pool-stub.ts';
 
-/** Clients begin one after the other within this time, so that their streams do not begin at once. */
+/** The clients start spread over this time, so that their streams do not start together. */
 const SPREAD_MS = 1000;
-/** Of the number of the first token, which is its text. */
+/** The beginning of the first token, whose text is its number. */
 const FIRST = Buffer.from('"content":"0000');
 const DONE = Buffer.from('[DONE]');
 const LAST_CHUNK = '0\r\n\r\n';
@@ -19,9 +19,9 @@ export interface FirstTokenLoad {
   readonly pids: readonly number[];
   readonly headers: readonly string[];
   readonly clients: number;
-  /** Of each client, one after the other. */
+  /** Measured streams of each client, one after the other. */
   readonly streams: number;
-  /** Of each client, before those that count: code is compiled by then. */
+  /** Streams of each client before the measured ones, for code to be compiled. */
   readonly warmUp: number;
   readonly everyMs: number;
   readonly tokens: number;
@@ -60,7 +60,7 @@ function requestOf({ port, headers, everyMs, tokens }: FirstTokenLoad): Buffer {
   return Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`);
 }
 
-/** One stream at a time, on a kept connection where the server keeps it. Opening one is not part of the wait. */
+/** Runs one stream at a time, on a reused connection where the server keeps it open. Connecting is not measured. */
 class Client {
   readonly #port: number;
   #socket: Socket | undefined;
@@ -69,7 +69,7 @@ class Client {
     this.#port = port;
   }
 
-  /** Reads to the end; returns the wait for the first token. */
+  /** Reads a stream to its end; returns the time to its first token. */
   async stream(request: Buffer): Promise<number> {
     const socket = this.#socket ?? (await this.#open());
     return new Promise((resolve, reject) => {
@@ -78,19 +78,19 @@ class Client {
       let tail: Buffer = Buffer.alloc(0);
       let isDone = false;
       const settle = (): void => {
-        socket.off('data', hear);
+        socket.off('data', onData);
         socket.off('close', settle);
         if (isDone && wait !== undefined) resolve(wait);
         else reject(new Error(`a stream was cut off: ${tail.toString('latin1')}`));
       };
-      const hear = (piece: Buffer): void => {
+      const onData = (piece: Buffer): void => {
         const text = Buffer.concat([tail, piece]);
         if (wait === undefined && text.includes(FIRST)) wait = now() - begin;
         isDone ||= text.includes(DONE);
         tail = text.subarray(-TAIL);
         if (isDone && tail.toString('latin1').endsWith(LAST_CHUNK)) settle();
       };
-      socket.on('data', hear);
+      socket.on('data', onData);
       socket.on('close', settle);
       socket.write(request);
     });

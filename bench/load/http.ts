@@ -1,9 +1,9 @@
-/** Submits over HTTP from a process of its own: bytes made once, sockets kept, so that the client costs little. */
+/** Submits over HTTP from a process of its own. Request bytes and sockets are reused, so that the client costs little. */
 import { BODY, type Values } from '../kit/bench.ts';
 import { steady } from '../kit/steady.ts';
 import { Connection } from './connection.ts';
 
-/** What ours answers to one job, in form and size. */
+/** An answer with the form and size of orchd's answer to one job. */
 export const ANSWER = {
   job_id: '01a1ddeea51db881134d534e599284f8',
   status: 'queued',
@@ -18,13 +18,13 @@ export interface HttpLoad {
   readonly port: number;
   readonly pid: number;
   readonly connections: number;
-  /** 1 sends the job itself, more an array of so many. */
+  /** 1 sends the job itself; a larger number sends an array. */
   readonly jobsPerCall: number;
   readonly warmMs: number;
   readonly measureMs: number;
 }
 
-/** Numbers are per job, but for the waits, which are per call. */
+/** All numbers are per job, except the latencies, which are per call. */
 export async function measure(load: HttpLoad): Promise<Values> {
   const { port, pid, jobsPerCall, connections } = load;
   const request = requestOf(port, jobsPerCall);
@@ -32,7 +32,7 @@ export async function measure(load: HttpLoad): Promise<Values> {
   const free = await Promise.all(opening);
   const submit = async (): Promise<void> => {
     const connection = free.pop() as Connection;
-    const answer = await connection.ask(request);
+    const answer = await connection.request(request);
     if (countIds(answer) !== jobsPerCall) throw new Error(`refused: ${answer.toString('latin1', 0, 500)}`);
     free.push(connection);
   };
@@ -61,7 +61,7 @@ function requestOf(port: number, jobs: number): Buffer {
 
 const ID = Buffer.from('"job_id":');
 
-/** Every job that was admitted has one, and no refused one has. */
+/** Counts the admitted jobs in an answer: only these have a job_id. */
 function countIds(answer: Buffer): number {
   let count = 0;
   for (let at = answer.indexOf(ID); at >= 0; at = answer.indexOf(ID, at + ID.length)) count++;

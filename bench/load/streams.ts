@@ -1,4 +1,4 @@
-/** Clients of a relay, in a process of their own: they read every stream to its end, or hold it open. */
+/** Clients of a relay, in a process of their own: they read streams to their end, or hold them open. */
 import { type IncomingMessage, request } from 'node:http';
 import type { Values } from '../kit/bench.ts';
 import { Meter } from '../kit/meter.ts';
@@ -6,17 +6,17 @@ import { inFlight, sleep } from '../kit/numbers.ts';
 import { MODEL } from '../systems/pool-stub.ts';
 import { TokenCount } from './token-count.ts';
 
-/** Streams that are being opened at once. */
+/** The number of streams that are opened concurrently. */
 const OPENING = 16;
 
-/** The pipe has the stream at once; ours is asked for an inference, or for a job that waits for ever, and followed. */
+/** `pipe`: a stream of the bare pipe. `orchd`: the events of an inference. `waiting`: the events of a job that never starts. */
 export type StreamKind = 'pipe' | 'orchd' | 'waiting';
 
 export interface StreamsLoad {
   readonly port: number;
   readonly kind: StreamKind;
   readonly streams: number;
-  /** Between the tokens of a stream; 0 is as fast as can be. */
+  /** The time between two tokens of a stream; 0 is as fast as possible. */
   readonly everyMs: number;
 }
 
@@ -29,7 +29,7 @@ export interface RelayLoad extends StreamsLoad {
   readonly measureMs: number;
 }
 
-/** Tokens through the relay in a window in which all streams run, and what they cost it. */
+/** Counts the tokens through the relay, and the relay's CPU time, in a window in which all streams run. */
 export async function measure(load: RelayLoad): Promise<Values> {
   const counts: TokenCount[] = [];
   const ends: Promise<void>[] = [];
@@ -38,7 +38,7 @@ export async function measure(load: RelayLoad): Promise<Values> {
     counts.push(count);
     ends.push(readToEnd(await open(load), count));
   });
-  if (load.everyMs === 0) await tell(load.upstreamPort, '/begin');
+  if (load.everyMs === 0) await control(load.upstreamPort, '/begin');
   const sum = (key: 'seen' | 'next' | 'missing'): number =>
     counts.reduce((total, count) => total + count[key], 0);
   await sleep(load.warmMs);
@@ -48,7 +48,7 @@ export async function measure(load: RelayLoad): Promise<Values> {
   const reading = meter.read();
   const tokens = sum('seen') - seenBefore;
   const sent = sum('next') - sentBefore;
-  await tell(load.upstreamPort, '/end');
+  await control(load.upstreamPort, '/end');
   await Promise.all(ends);
   return {
     perSec: tokens / reading.seconds,
@@ -61,7 +61,7 @@ export async function measure(load: RelayLoad): Promise<Values> {
   };
 }
 
-/** Opens streams and holds them; returns when each of them has said something. */
+/** Opens streams and holds them open; returns once each has sent something. */
 export async function start(load: StreamsLoad): Promise<void> {
   await inFlight(load.streams, OPENING, async () => {
     const stream = await open(load);
@@ -72,36 +72,36 @@ export async function start(load: StreamsLoad): Promise<void> {
 
 async function open({ kind, port, everyMs }: StreamsLoad): Promise<IncomingMessage> {
   const path = `/?everyMs=${everyMs}`;
-  if (kind === 'pipe') return ask(port, path);
+  if (kind === 'pipe') return send(port, path);
   const job =
     kind === 'orchd' ? { type: 'inference', model: MODEL, prompt: path } : { type: 'waiting', payload: {} };
-  return ask(port, `/v2/tasks/${await submit(port, job)}/events`);
+  return send(port, `/v2/tasks/${await submit(port, job)}/events`);
 }
 
 async function submit(port: number, job: object): Promise<string> {
-  const answer = await ask(port, '/v2/tasks', JSON.stringify(job));
+  const answer = await send(port, '/v2/tasks', JSON.stringify(job));
   let text = '';
   for await (const piece of answer) text += piece;
   return (JSON.parse(text) as { job_id: string }).job_id;
 }
 
-/** On a new connection each time: a kept one may be closed by the other side just then. */
-function ask(port: number, path: string, body?: string): Promise<IncomingMessage> {
+/** Sends a request on a new connection, since the other side may close a reused one at that moment. */
+function send(port: number, path: string, body?: string): Promise<IncomingMessage> {
   const method = body === undefined ? 'GET' : 'POST';
   const headers = body === undefined ? {} : { 'content-type': 'application/json' };
   return new Promise((resolve, reject) => {
-    const asked = request({ agent: false, host: '127.0.0.1', port, path, method, headers }, (answer) => {
+    const outgoing = request({ agent: false, host: '127.0.0.1', port, path, method, headers }, (answer) => {
       const { statusCode = 0 } = answer;
       if (statusCode < 300) resolve(answer);
       else reject(new Error(`${method} ${path}: ${statusCode}`));
     });
-    asked.once('error', reject);
-    asked.end(body);
+    outgoing.once('error', reject);
+    outgoing.end(body);
   });
 }
 
-async function tell(port: number, path: string): Promise<void> {
-  (await ask(port, path)).resume();
+async function control(port: number, path: string): Promise<void> {
+  (await send(port, path)).resume();
 }
 
 function readToEnd(stream: IncomingMessage, count: TokenCount): Promise<void> {

@@ -1,8 +1,8 @@
-/** Counts the numbered tokens in the bytes of a stream, and those that should have come and did not. */
+/** Counts the numbered tokens in the bytes of a stream, and the missing ones. */
 import { DIGITS } from '../systems/source.ts';
 
 const MARK = Buffer.from('"t":"');
-/** A mark and its number may be cut between two pieces; nothing longer is looked for, but for the end. */
+/** Bytes carried over to the next piece, since a mark and its number may be split between two pieces. */
 const CARRY = MARK.length + DIGITS;
 const TAIL = 1000;
 const ZERO = 0x30;
@@ -10,7 +10,7 @@ const ZERO = 0x30;
 export class TokenCount {
   seen = 0;
   missing = 0;
-  /** The number that is due: as far as upstream has come, whether or not all of it has arrived. */
+  /** The number of the next expected token; it counts missing tokens too. */
   next = 0;
   #rest: Buffer = Buffer.alloc(0);
   #tail = '';
@@ -28,7 +28,7 @@ export class TokenCount {
     this.#tail = (this.#tail + piece.toString('latin1', Math.max(0, piece.length - TAIL))).slice(-TAIL);
   }
 
-  /** The stream has ended: it must have said how many tokens there were. */
+  /** Checks the end of the stream, which must contain the number of tokens that were sent. */
   end(): void {
     const sent = /"sent":(\d+)/.exec(this.#tail)?.[1];
     if (sent === undefined) throw new Error(`a stream ended without its end: ${this.#tail}`);

@@ -1,4 +1,4 @@
-/** Large prompts: they must stay on disk. 200,000 of them (10 GB) when asked for by name. */
+/** Memory with large prompts, which must stay on disk: 2,000 of them, or 200,000 (10 GB) when selected by --only. */
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';

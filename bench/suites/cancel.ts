@@ -1,12 +1,12 @@
 /**
- * From a cancel to the last token of the worker: by POST /v2/tasks/{id}/cancel, and by leaving a stream of /v1. The
- * engine says a token every 5 ms, as a real worker with the demo engine does; one answer at a time.
+ * The time from a cancel to the worker's last token: by POST /v2/tasks/{id}/cancel, and by closing a stream of /v1. The
+ * demo engine sends a token every 5 ms; one answer runs at a time.
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { startProcess } from '../kit/background-process.ts';
 import type { Bench, Row } from '../kit/bench.ts';
 import { inChild } from '../kit/child.ts';
-import { standing } from '../kit/standing.ts';
 import { measure } from '../load/cancels.ts';
 import { start as startWorker } from '../systems/demo-worker.ts';
 import { start as startBrain } from '../systems/relay-orchd.ts';
@@ -25,8 +25,8 @@ export const bench: Bench = {
     const own = join(folder, 'cancel');
     mkdirSync(own);
     try {
-      await using worker = await standing('cancel-worker', WORKER, { delayMs: TOKEN_MS });
-      await using brain = await standing('cancel-brain', BRAIN, { folder: own, upstream: worker.value });
+      await using worker = await startProcess('cancel-worker', WORKER, { delayMs: TOKEN_MS });
+      await using brain = await startProcess('cancel-brain', BRAIN, { folder: own, upstream: worker.value });
       const shared = {
         folder: own,
         port: brain.value,

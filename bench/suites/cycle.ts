@@ -1,4 +1,4 @@
-/** Full cycles of ours: submit, run by a function that does nothing, wait for the end. */
+/** Full cycles of orchd: submit, run by a function that does nothing, wait for the end. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Bench, IN_FLIGHT, type Values, windowOf } from '../kit/bench.ts';

@@ -1,4 +1,4 @@
-/** Memory of one small waiting job: after its submit, and after a restart that read it from the log. */
+/** The memory of one small waiting job: after its submit, and after a restart that read it from the log. */
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ interface Args {
 }
 
 export async function measure({ folder, jobs, reopened }: Args): Promise<Values> {
-  // Everything that is loaded once must be there before; a folder of its own does that.
+  // A brain on another folder loads everything that is loaded only once, before the first measurement.
   const warm = await openBrain(`${folder}-warm-${reopened}`);
   await fillWithWaiting(warm.orchestrator, 1000);
   await warm.orchestrator.stop();

@@ -1,9 +1,9 @@
-/** What a submit costs over HTTP, beside a route of Fastify that only checks the same body, in turns. */
+/** The cost of a submit over HTTP, in turns with a Fastify route that only validates the same body. */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { type BackgroundProcess, startProcess } from '../kit/background-process.ts';
 import { type Bench, type Options, type Row, type Values, windowOf } from '../kit/bench.ts';
 import { inChild } from '../kit/child.ts';
-import { type Standing, standing } from '../kit/standing.ts';
 import { type HttpLoad, measure as load } from '../load/http.ts';
 import { start as startFastify } from '../systems/http-fastify.ts';
 import { start as startOrchd } from '../systems/http-orchd.ts';
@@ -18,9 +18,9 @@ const SUBMIT = { measure: submitInProcess, url: urlOf('./submit.ts') };
 type Shape = Pick<HttpLoad, 'connections' | 'jobsPerCall'> & { readonly turns: number };
 
 const ONE_BY_ONE: Shape = { connections: 64, jobsPerCall: 1, turns: 4 };
-/** Fewer turns, since what it leaves waiting fills the memory. */
+/** Fewer turns, since the waiting jobs fill the memory. */
 const BULK: Shape = { connections: 4, jobsPerCall: 1000, turns: 2 };
-/** The speed of this machine changes within seconds: short windows, often in turns. */
+/** Short windows in many turns, since the speed of a shared machine changes within seconds. */
 const WINDOW = { warmMs: 250, measureMs: 1000 };
 
 export const bench: Bench = {
@@ -41,13 +41,16 @@ export const bench: Bench = {
 };
 
 async function besideFastify(options: Options, folder: string): Promise<Row[]> {
-  await using ours = await standing('http-orchd', ORCHD, { folder: join(folder, 'ours'), level: 'info' });
-  await using quiet = await standing('http-quiet', ORCHD, { folder: join(folder, 'quiet'), level: 'warn' });
-  await using bare = await standing('http-fastify', FASTIFY, undefined);
+  await using ours = await startProcess('http-orchd', ORCHD, { folder: join(folder, 'ours'), level: 'info' });
+  await using quiet = await startProcess('http-quiet', ORCHD, {
+    folder: join(folder, 'quiet'),
+    level: 'warn',
+  });
+  await using bare = await startProcess('http-fastify', FASTIFY, undefined);
   const rows: Row[] = [];
-  const inTurn = async (shape: Shape, servers: Record<string, Standing<number>>): Promise<void> => {
+  const inTurn = async (shape: Shape, servers: Record<string, BackgroundProcess<number>>): Promise<void> => {
     const turns = options.quick ? 1 : shape.turns;
-    // The first windows only warm up: code is compiled by then, and what is loaded late is there.
+    // Turn 0 only warms up: code is compiled and late modules are loaded.
     for (let turn = options.quick ? 1 : 0; turn <= turns; turn++) {
       for (const [name, { value: port, pid }] of Object.entries(servers)) {
         const window = turn === 0 ? windowOf(options) : WINDOW;
@@ -66,7 +69,7 @@ async function besideFastify(options: Options, folder: string): Promise<Row[]> {
   return rows;
 }
 
-/** The same jobs handed over in process, 64 at once: the rest of a submit is HTTP, and the log. */
+/** The same jobs submitted in process, 64 at once: the difference is the cost of HTTP and the log lines. */
 async function withoutHttp(options: Options, folder: string): Promise<Values> {
   const args = { folder: join(folder, 'in-process'), inFlight: 64, ...windowOf(options) };
   const { perSec, cpuUs, flushes, p50Ms, p99Ms, otherCores } = await inChild(SUBMIT, args);

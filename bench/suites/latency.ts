@@ -1,4 +1,4 @@
-/** From submit to the start of the handler at 100 jobs a second: what an idle system makes people wait. */
+/** The time from submit to the start of the handler at 100 jobs a second, which is an almost idle system. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Bench, Values } from '../kit/bench.ts';

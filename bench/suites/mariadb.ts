@@ -1,6 +1,6 @@
 /**
- * Ours on MariaDB beside the queues that keep their jobs in PostgreSQL or Redis, all of them durable before they
- * answer: the same shapes, in turns, in the same run.
+ * orchd on MariaDB compared with queues on PostgreSQL and Redis, all of them durable before they answer: the same
+ * shapes, in turns, in the same run.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -63,8 +63,8 @@ function openSystem(target: Target, folder: string): Promise<System> {
   }
 }
 
-/** Makes a new place for a system to begin in, with no job of a former shape. */
-type Place = () => Promise<Target>;
+/** Makes a target without jobs of an earlier shape. */
+type TargetFactory = () => Promise<Target>;
 
 export const bench: Bench = {
   name: 'mariadb',
@@ -78,7 +78,7 @@ export const bench: Bench = {
   },
 };
 
-async function startServers(folder: string, servers: AsyncDisposableStack): Promise<Place[]> {
+async function startServers(folder: string, servers: AsyncDisposableStack): Promise<TargetFactory[]> {
   const own = (name: string): string => {
     const path = join(folder, name);
     servers.defer(() => rmSync(path, { recursive: true, force: true }));
@@ -99,11 +99,11 @@ async function startServers(folder: string, servers: AsyncDisposableStack): Prom
   ];
 }
 
-async function inTurns({ folder, quick }: Options, places: readonly Place[]): Promise<Row[]> {
+async function inTurns({ folder, quick }: Options, factories: readonly TargetFactory[]): Promise<Row[]> {
   const rows: Row[] = [];
   for (const [shape, name] of Object.entries(SHAPES) as [keyof typeof SHAPES, string][]) {
-    for (const place of places) {
-      const target = await place();
+    for (const makeTarget of factories) {
+      const target = await makeTarget();
       const args: Args = { target, folder, shape, quick };
       const values = await inChild({ measure, url: import.meta.url }, args);
       rows.push({ case: `${name}: ${target.kind}`, values });

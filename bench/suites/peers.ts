@@ -1,4 +1,4 @@
-/** BullMQ with a Redis that syncs before it answers, beside ours: the same shapes, in turns, in the same run. */
+/** orchd and BullMQ on a Redis that syncs before it answers: the same shapes, in turns, in the same run. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Bench, type Options, type Row, type Values, windowOf } from '../kit/bench.ts';
@@ -14,7 +14,7 @@ const SHAPES = ['cycle', 'drain', 'latency'] as const;
 
 interface Args {
   readonly folder: string;
-  /** Set for BullMQ; without it ours is measured. */
+  /** Set for BullMQ; without it orchd is measured. */
   readonly redis: Redis | undefined;
   readonly shape: (typeof SHAPES)[number];
   readonly quick: boolean;

@@ -1,6 +1,6 @@
 /**
- * One decision on the engine itself: an outcome comes in, its slot is free, the next job of that lane is claimed.
- * 200 lanes of which three have a backend; as many jobs wait after each decision as before it.
+ * One decision of the engine: an outcome frees a slot, and the next job of that lane is claimed. There are 200 lanes, of
+ * which three have a backend; the number of waiting jobs is the same before and after each decision.
  */
 
 import { runtimeSettings } from '../../src/app/settings.ts';
@@ -29,7 +29,7 @@ interface Args {
   readonly steps: number;
 }
 
-class Bed {
+class BenchEngine {
   readonly #engine: Engine;
   readonly #env = realEnv();
   readonly #templates = templates();
@@ -50,7 +50,7 @@ class Bed {
     }
   }
 
-  /** The job that the new backend got. */
+  /** Adds a backend and returns the job that it claims. */
   addBackend(lane: number): JobEntry {
     const info: BackendInfo = {
       name: `backend-${lane}`,
@@ -66,7 +66,7 @@ class Bed {
     return claimed(this.#engine.step({ type: 'backend', info }, this.#time).touched);
   }
 
-  /** Ends a running job; only that is timed, with the claim of the next one. Returns it and the time. */
+  /** Ends a running job. Returns the job claimed in the same step and the time of that step. */
   next(running: JobEntry, lane: number): { entry: JobEntry; ms: number } {
     const token = tokenOf(running.uid, running.open?.n ?? 0);
     this.#engine.step({ type: 'offered', token, answer: { is: 'accepted' } }, ++this.#time);
@@ -91,7 +91,7 @@ class Bed {
   }
 }
 
-/** Checked once each: what is measured here begins behind the check. */
+/** Submissions that are validated once, since validation is not measured here. */
 function templates(): Submission[] {
   return Array.from({ length: LANES * PRINCIPALS }, (_, at) => {
     const lane = Math.floor(at / PRINCIPALS);
@@ -108,15 +108,15 @@ function claimed(touched: Iterable<JobEntry>): JobEntry {
 }
 
 export async function measure({ waiting, steps }: Args): Promise<Values> {
-  const bed = new Bed();
-  bed.fill(waiting);
-  const running = LANES_WITH_BACKEND.map((lane) => ({ lane, entry: bed.addBackend(lane) }));
+  const engine = new BenchEngine();
+  engine.fill(waiting);
+  const running = LANES_WITH_BACKEND.map((lane) => ({ lane, entry: engine.addBackend(lane) }));
   const run = (count: number): number[] => {
     const times: number[] = [];
     for (let at = 0; at < count; at++) {
-      const place = running[at % running.length] as (typeof running)[number];
-      const { entry, ms } = bed.next(place.entry, place.lane);
-      place.entry = entry;
+      const slot = running[at % running.length] as (typeof running)[number];
+      const { entry, ms } = engine.next(slot.entry, slot.lane);
+      slot.entry = entry;
       times.push(ms * 1000);
     }
     return times;
@@ -127,7 +127,7 @@ export async function measure({ waiting, steps }: Args): Promise<Values> {
     p50Us: quantile(times, 0.5),
     p90Us: quantile(times, 0.9),
     p99Us: quantile(times, 0.99),
-    waiting: bed.waiting,
+    waiting: engine.waiting,
   };
 }
 

@@ -1,9 +1,9 @@
 /**
- * A decision in a large fleet, on the engine itself: 1,000 workers, five for each of 200 models, in 20 pools, and
- * 100,000 jobs that wait for those models. `decide`: the outcome of a running job comes in and the next one is claimed,
- * by each way to choose among workers. `report`: a pool says something new, and nothing has to be done about it.
- * `plan`: a pool says something new while nobody serves any of the 200 models, so that all are looked at; the memory is
- * taken by workers of 200 others, of which the first step sends one away for each model, and the next see them go.
+ * Decisions of the engine in a large fleet: 1,000 workers in 20 pools, five for each of 200 models, and 100,000 jobs
+ * that wait for those models. `decide`: the outcome of a running job frees a slot and the next job is claimed, with each
+ * placement algorithm. `report`: a pool reports a new version that requires no action. `plan`: a pool reports while no
+ * worker serves any of the 200 models, so that all of them are examined; the memory is taken by workers of 200 other
+ * models, of which the first step evicts one for each model, and later steps see these evictions under way.
  */
 
 import type { EngineEvent } from '../../src/core/engine/areas.ts';
@@ -29,7 +29,7 @@ const FILL_BATCH = 1000;
 const PRINCIPALS = 4;
 const STEP_MS = 5;
 
-/** Every way that the scheduler has to choose among workers. */
+/** All placement algorithms. */
 const ALGORITHMS: readonly PlacementAlgorithm[] = [
   'least-loaded',
   'most-vram-free',
@@ -46,11 +46,11 @@ interface Args {
   readonly steps: number;
 }
 
-const wanted = (model: number): string => `model-${model}`;
-const other = (model: number): string => `other-${model}`;
+const servedModel = (model: number): string => `model-${model}`;
+const otherModel = (model: number): string => `other-${model}`;
 const refOf = (model: string): string => `demo:${model}`;
 
-class Bed {
+class BenchEngine {
   readonly #engine: Engine;
   readonly #version = new Map<number, number>();
   #now = START;
@@ -66,8 +66,8 @@ class Bed {
     this.#engine = new Engine({ settings, random: () => 0.5 });
     this.step({ type: 'open', owner: 'bench' });
     for (let model = 0; model < MODELS; model++) {
-      this.#register(wanted(model));
-      this.#register(other(model));
+      this.#register(servedModel(model));
+      this.#register(otherModel(model));
     }
   }
 
@@ -75,7 +75,7 @@ class Bed {
     return this.#engine.step(event, this.#now);
   }
 
-  /** What that step took. */
+  /** Runs a step and measures its time. */
   timed(event: EngineEvent): { step: Step; us: number } {
     const begin = now();
     const step = this.step(event);
@@ -89,7 +89,7 @@ class Bed {
   submit(count: number): void {
     const submissions = Array.from({ length: count }, () => {
       const n = this.#made++;
-      const model = wanted(n % MODELS);
+      const model = servedModel(n % MODELS);
       const principal = `someone-${Math.floor(n / MODELS) % PRINCIPALS}`;
       return submission(`j${n}`, { type: 'inference', model, agent: principal });
     });
@@ -104,7 +104,7 @@ class Bed {
     return this.#engine.state.counts.queued;
   }
 
-  /** The same as before, in a new version. */
+  /** A report of a pool with the same content as the last one and a new version. */
   reportOf(pool: number, nameOf: (model: number) => string): PoolReport {
     const version = (this.#version.get(pool) ?? 0) + 1;
     this.#version.set(pool, version);
@@ -170,62 +170,62 @@ function claimed({ touched }: Step): string[] {
   return tokens;
 }
 
-/** Ends the job that has run longest; as many wait afterwards as before. */
-function decide(bed: Bed, running: string[], steps: number): number[] {
+/** Ends the oldest running job, again and again; the number of waiting jobs stays the same. */
+function decide(engine: BenchEngine, running: string[], steps: number): number[] {
   const times: number[] = [];
   for (let at = 0; at < 2 * steps; at++) {
     const token = running.shift();
     if (token === undefined) throw new Error('nothing runs');
-    bed.step({ type: 'offered', token, answer: { is: 'accepted' } });
-    bed.pass(STEP_MS);
+    engine.step({ type: 'offered', token, answer: { is: 'accepted' } });
+    engine.pass(STEP_MS);
     const outcome = { ok: true as const, result: 'null' };
-    const { step, us } = bed.timed({ type: 'outcome', token, outcome });
+    const { step, us } = engine.timed({ type: 'outcome', token, outcome });
     const next = claimed(step);
     if (next.length !== 1) throw new Error(`${next.length} jobs were claimed`);
     running.push(...next);
-    forget(bed, step);
-    bed.submit(1);
+    forget(engine, step);
+    engine.submit(1);
     // The first half warms up.
     if (at >= steps) times.push(us);
   }
   return times;
 }
 
-/** As the shell does once the history has them. */
-function forget(bed: Bed, { touched }: Step): void {
+/** Drops ended jobs from memory, as the runtime does once the history holds them. */
+function forget(engine: BenchEngine, { touched }: Step): void {
   const uids = [...touched]
     .filter(({ job }) => job.state === 'succeeded')
     .map(({ uid, seq }) => ({ uid, seq }));
-  bed.step({ type: 'indexed', uids });
+  engine.step({ type: 'indexed', uids });
 }
 
-/** Pools say something new in turns; `nameOf` is what their workers have. */
-function reports(bed: Bed, nameOf: (model: number) => string, steps: number): number[] {
+/** Sends reports of all pools in turns; `nameOf` gives the models of their workers. */
+function reports(engine: BenchEngine, nameOf: (model: number) => string, steps: number): number[] {
   const times: number[] = [];
   for (let at = 0; at < steps; at++) {
-    bed.pass(STEP_MS);
-    const report = bed.reportOf(at % POOLS, nameOf);
-    const { us } = bed.timed({ type: 'pool', report });
+    engine.pass(STEP_MS);
+    const report = engine.reportOf(at % POOLS, nameOf);
+    const { us } = engine.timed({ type: 'pool', report });
     if (at >= steps / 2) times.push(us);
   }
   return times;
 }
 
 export async function measure({ shape, algorithm, waiting, steps }: Args): Promise<Values> {
-  const bed = new Bed({ placement: algorithm });
-  const nameOf = shape === 'plan' ? other : wanted;
-  if (shape !== 'plan') bed.fill(waiting);
+  const engine = new BenchEngine({ placement: algorithm });
+  const nameOf = shape === 'plan' ? otherModel : servedModel;
+  if (shape !== 'plan') engine.fill(waiting);
   const running: string[] = [];
   for (let pool = 0; pool < POOLS; pool++) {
-    running.push(...claimed(bed.step({ type: 'pool', report: bed.reportOf(pool, nameOf) })));
+    running.push(...claimed(engine.step({ type: 'pool', report: engine.reportOf(pool, nameOf) })));
   }
-  bed.fill(waiting);
-  const times = shape === 'decide' ? decide(bed, running, steps) : reports(bed, nameOf, steps);
+  engine.fill(waiting);
+  const times = shape === 'decide' ? decide(engine, running, steps) : reports(engine, nameOf, steps);
   return {
     p50Us: quantile(times, 0.5),
     p99Us: quantile(times, 0.99),
     maxUs: Math.max(...times),
-    waiting: bed.waiting,
+    waiting: engine.waiting,
   };
 }
 

@@ -1,6 +1,6 @@
 /**
- * What this disk can do at best: one event loop that appends 300-byte records of nothing to a preallocated file,
- * all that wait in one write and one fdatasync. It is a ceiling, not a goal; our own rates are told as a part of it.
+ * The upper limit of this disk: one event loop appends 300-byte records to a preallocated file, with one write and one
+ * fdatasync for all that wait. orchd's rates are reported as a fraction of it.
  */
 import fs from 'node:fs';
 import { join } from 'node:path';
@@ -60,7 +60,7 @@ class RawLog {
       this.#position += bytes.length;
       this.syncs++;
       for (const resolve of waiting) resolve();
-      // Those who were just told ask again at once: the next write holds them all.
+      // The callers just answered append again within this turn, so that the next write includes all of them.
       await new Promise((resolve) => setImmediate(resolve));
     }
     this.#busy = false;

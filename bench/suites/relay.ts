@@ -1,14 +1,14 @@
 /**
- * Tokens from a model to those who follow, beside a bare pipe of Node in front of the same model, in turns: what a
- * token costs the relay, and what an open stream and a follower of a waiting job take. Ours reads the model by the way
- * to a worker that a pool manager runs.
+ * Tokens relayed from a model to followers, in turns with a bare Node pipe in front of the same model: the CPU time per
+ * token, and the memory of an open stream and of a follower of a waiting job. orchd reaches the model as a worker of a
+ * pool manager.
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { type BackgroundProcess, startProcess } from '../kit/background-process.ts';
 import { type Bench, type Options, type Row, type Values, windowOf } from '../kit/bench.ts';
 import { inChild } from '../kit/child.ts';
 import { sleep } from '../kit/numbers.ts';
-import { type Standing, standing } from '../kit/standing.ts';
 import { start as hold, measure as load, type RelayLoad, type StreamKind } from '../load/streams.ts';
 import { start as startOrchd } from '../systems/relay-orchd.ts';
 import { start as startPipe } from '../systems/relay-pipe.ts';
@@ -22,13 +22,13 @@ const PIPE = { start: startPipe, url: urlOf('../systems/relay-pipe.ts') };
 const UPSTREAM = { start: startUpstream, url: urlOf('../systems/source.ts') };
 
 const KINDS = ['pipe', 'orchd'] as const;
-/** The nursery grows with the rate of garbage up to a bound, whatever is open: kept small, growth is what streams hold. */
+/** A small young generation: its size depends on the rate of garbage and would hide the memory that streams hold. */
 const TIGHT = ['--expose-gc', '--max-semi-space-size=1'];
-/** Between the tokens of a stream that is open and does next to nothing. */
+/** The time between two tokens of an open stream that is almost idle. */
 const SLOW_MS = 2000;
 const FIRST_STREAMS = 20;
 const SETTLE_MS = 1000;
-/** The speed of this machine changes within seconds: short windows, often in turns. */
+/** Short windows in many turns, since the speed of a shared machine changes within seconds. */
 const WINDOW = { warmMs: 500, measureMs: 1500 };
 const TURNS = 5;
 
@@ -54,20 +54,20 @@ interface Shape {
   readonly everyMs: number;
 }
 
-/** 40 tokens a second is a fast model; a flood is what a stored answer or a copy looks like. */
+/** `paced`: 40 tokens a second, as a fast model sends them. `saturated`: without a pace, as a stored answer is sent. */
 const shapesOf = ({ quick }: Options): readonly Shape[] => [
   { name: 'paced', streams: quick ? 50 : 200, everyMs: 25 },
   { name: 'saturated', streams: quick ? 5 : 20, everyMs: 0 },
 ];
 
 async function tokens(options: Options, folder: string): Promise<Row[]> {
-  await using upstream = await standing('relay-upstream', UPSTREAM, undefined);
+  await using upstream = await startProcess('relay-upstream', UPSTREAM, undefined);
   const rows: Row[] = [];
   for (const { name, ...shape } of shapesOf(options)) {
     await using pipe = await startRelay('pipe', folder, `pipe-${name}`, upstream.value, []);
     await using orchd = await startRelay('orchd', folder, `orchd-${name}`, upstream.value, []);
     const relays = { pipe, orchd };
-    // The first windows only warm up: code is compiled by then, and what is loaded late is there.
+    // Turn 0 only warms up: code is compiled and late modules are loaded.
     for (let turn = options.quick ? 1 : 0; turn <= (options.quick ? 1 : TURNS); turn++) {
       for (const kind of KINDS) {
         const args: RelayLoad = {
@@ -88,7 +88,7 @@ async function tokens(options: Options, folder: string): Promise<Row[]> {
   return rows;
 }
 
-/** Fresh processes: a heap that has been full before hides its growth. */
+/** Measured in new processes, since a heap that was full before hides its growth. */
 async function memory({ quick }: Options, folder: string): Promise<Row[]> {
   const streams = quick ? 200 : 2000;
   return [
@@ -99,13 +99,13 @@ async function memory({ quick }: Options, folder: string): Promise<Row[]> {
 }
 
 async function memoryOf(kind: StreamKind, folder: string, streams: number): Promise<Values> {
-  await using upstream = await standing('relay-upstream', UPSTREAM, undefined);
+  await using upstream = await startProcess('relay-upstream', UPSTREAM, undefined);
   await using relay = await startRelay(kind, folder, `${kind}-memory`, upstream.value, TIGHT);
   const held = { kind, port: relay.value, everyMs: SLOW_MS };
-  // What is loaded with the first streams belongs to none of them.
-  await using _first = await standing('relay-first', HOLD, { ...held, streams: FIRST_STREAMS });
+  // The first streams load modules and caches that must not count for the measured ones.
+  await using _first = await startProcess('relay-first', HOLD, { ...held, streams: FIRST_STREAMS });
   const before = await relay.memory();
-  await using _all = await standing('relay-hold', HOLD, { ...held, streams });
+  await using _all = await startProcess('relay-hold', HOLD, { ...held, streams });
   await sleep(SETTLE_MS);
   const after = await relay.memory();
   const perStream = (key: keyof NodeJS.MemoryUsage): number => (after[key] - before[key]) / streams / 1024;
@@ -123,8 +123,8 @@ function startRelay(
   name: string,
   upstream: number,
   flags: readonly string[],
-): Promise<Standing<number>> {
+): Promise<BackgroundProcess<number>> {
   return kind === 'pipe'
-    ? standing(`relay-${name}`, PIPE, { upstream }, flags)
-    : standing(`relay-${name}`, ORCHD, { folder: join(folder, name), upstream }, flags);
+    ? startProcess(`relay-${name}`, PIPE, { upstream }, flags)
+    : startProcess(`relay-${name}`, ORCHD, { folder: join(folder, name), upstream }, flags);
 }

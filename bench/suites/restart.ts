@@ -1,4 +1,4 @@
-/** How long a fresh process takes to open a folder with 100,000 live jobs: from the log alone, from a checkpoint. */
+/** The time a new process takes to open a folder with 100,000 live jobs: from the log alone, and from a checkpoint. */
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';

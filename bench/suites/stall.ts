@@ -1,4 +1,4 @@
-/** The longest time that the event loop stands still under a light load, with and without a large checkpoint. */
+/** The longest stall of the event loop under a light load, with and without a large checkpoint. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -41,7 +41,7 @@ export async function measure({ folder, seconds, withCheckpoint }: Args): Promis
       })
     : Promise.resolve();
   const cycles: Promise<void>[] = [];
-  // On a busy machine a checkpoint may outlast the window: its end must be inside.
+  // The window is extended until the checkpoint has ended, which may take long on a busy machine.
   const isOpen = (at: number): boolean =>
     at < seconds * PER_SEC || (withCheckpoint && checkpointMs === undefined);
   for (let at = 0; isOpen(at); at++) {

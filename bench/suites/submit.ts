@@ -1,4 +1,4 @@
-/** Durable submits: no backend can run the jobs, so this is admission and the commit alone. */
+/** Durable submits. No backend can run the jobs, so only admission and the commit are measured. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Bench, BODY, IN_FLIGHT, type Values, windowOf } from '../kit/bench.ts';

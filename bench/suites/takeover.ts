@@ -1,6 +1,6 @@
 /**
- * The leader of three nodes on MariaDB is killed, again and again: how long until a client that asks a survivor
- * has its submit acknowledged, and until every running execution is followed again.
+ * The leader of three nodes on MariaDB is killed repeatedly. Measured is the time until a client of a surviving node has
+ * its submit acknowledged, and until every running execution is followed again.
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ const SIZES: Record<'quick' | 'full', Size> = {
   full: { live: 100_000, running: 1000, kills: 100 },
 };
 const PER_CALL = 1000;
-/** Calls at once while it is filled. */
+/** Concurrent calls while the cluster is filled. */
 const CALLS = 8;
 const RETRY_MS = 20;
 
@@ -31,8 +31,8 @@ interface Args {
   readonly size: Size;
 }
 
-/** Milliseconds from the kill on. */
-interface Taken {
+/** Milliseconds since the kill. */
+interface TakeOverTimes {
   readonly elected: number;
   readonly leads: number;
   readonly answered: number;
@@ -42,13 +42,13 @@ interface Taken {
 export async function measure({ folder, database, size }: Args): Promise<Row[]> {
   await using cluster = await Cluster.start(folder, database, size.running);
   await fill(cluster, size);
-  const all: Taken[] = [];
+  const all: TakeOverTimes[] = [];
   for (let kill = 0; kill < size.kills; kill++) all.push(await takeOver(cluster, size, kill));
   await checkAll(cluster, size);
   return rowsOf(all);
 }
 
-/** All of the same type: as many run as the executor takes, the others wait for their turn. */
+/** Submits jobs of one type: as many run as the executor has slots, the others wait. */
 async function fill(cluster: Cluster, { live, running }: Size): Promise<void> {
   const url = cluster.urlOf(await cluster.leader());
   const all = live + running;
@@ -64,7 +64,7 @@ async function fill(cluster: Cluster, { live, running }: Size): Promise<void> {
 
 const jobOf = (job_id?: string): object => ({ job_id, type: 'work', payload: { body: BODY } });
 
-async function takeOver(cluster: Cluster, { running }: Size, kill: number): Promise<Taken> {
+async function takeOver(cluster: Cluster, { running }: Size, kill: number): Promise<TakeOverTimes> {
   const leader = await cluster.leader();
   const survivors = cluster.names.filter((name) => name !== leader);
   const url = cluster.urlOf(survivors[kill % survivors.length] as string);
@@ -93,7 +93,7 @@ async function leadsAgain(cluster: Cluster, epoch: number): Promise<{ electedAt:
   return { electedAt, leadsAt: now() };
 }
 
-/** As a client would: it asks again for as long as it gets no answer, and its id makes that safe. */
+/** Repeats a submit until it is acknowledged, as a client would; the job id makes that safe. */
 async function acknowledged(url: string, id: string): Promise<number> {
   for (;;) {
     const status = await post(url, jobOf(id)).catch(() => 0);
@@ -112,17 +112,17 @@ async function post(url: string, body: object): Promise<number> {
   return response.status;
 }
 
-/** Nothing that was acknowledged is gone, and nothing was begun a second time. */
+/** Throws where an acknowledged job is lost or an execution was started twice. */
 async function checkAll(cluster: Cluster, { live, running, kills }: Size): Promise<void> {
   const jobs = await cluster.liveJobs();
-  const wanted = live + running + kills;
-  if (jobs !== wanted) throw new Error(`${jobs} jobs are live, ${wanted} should be`);
+  const expected = live + running + kills;
+  if (jobs !== expected) throw new Error(`${jobs} jobs are live, ${expected} should be`);
   const { begun } = cluster.executor;
   if (begun !== running) throw new Error(`${begun} executions were begun, ${running} should be`);
 }
 
-function rowsOf(all: readonly Taken[]): Row[] {
-  const row = (name: string, time: (taken: Taken) => number): Row => ({
+function rowsOf(all: readonly TakeOverTimes[]): Row[] {
+  const row = (name: string, time: (times: TakeOverTimes) => number): Row => ({
     case: name,
     values: spread(all.map(time)),
   });

@@ -1,15 +1,15 @@
 /**
- * What stands between a model and its reader adds to the time until the first token: ours, which makes a durable job
- * of every stream, beside a bare pipe of Node, nginx and the gateway of Portkey, in turns in front of the same source,
- * which says its first token at once. The flush is what ours cannot do without: from a submit to the start of its job,
- * in a bare brain on the same disk, at the same pace. Portkey waits 25 ms before the first token of every stream, which
- * is no cost of its own: what it adds is told with that wait and without it.
+ * The time that a relay adds to the first token: orchd, which makes every stream a durable job, in turns with a bare
+ * Node pipe, nginx and the Portkey gateway, all in front of the same source, which sends its first token at once. The
+ * `flush` rows are the part that orchd cannot avoid: the time from a submit to the start of its job in a brain on the
+ * same disk, at the same rate. Portkey sleeps 25 ms before the first token of every stream, so its numbers are reported
+ * with and without that sleep.
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { startProcess } from '../kit/background-process.ts';
 import type { Bench, Options, Row, Values } from '../kit/bench.ts';
 import { inChild } from '../kit/child.ts';
-import { standing } from '../kit/standing.ts';
 import { type FirstTokenLoad, measure as load } from '../load/first-token.ts';
 import { type ProxyDaemon, startNginx } from '../systems/nginx.ts';
 import { openOrchd } from '../systems/orchd.ts';
@@ -26,7 +26,7 @@ const ORCHD = { start: startOrchd, url: urlOf('../systems/relay-orchd.ts') };
 const PIPE = { start: startPipe, url: urlOf('../systems/relay-pipe.ts') };
 const SOURCE = { start: startSource, url: urlOf('../systems/source.ts') };
 
-/** The speed of this machine changes within seconds: short windows, often in turns. */
+/** Short windows in many turns, since the speed of a shared machine changes within seconds. */
 const TURNS = 3;
 
 interface Shape {
@@ -35,11 +35,11 @@ interface Shape {
   readonly warmUp: number;
   readonly everyMs: number;
   readonly tokens: number;
-  /** Streams that begin in a second, about. */
+  /** About how many streams start per second. */
   readonly perSec: number;
 }
 
-/** Streams of many clients last a second each; one alone has them in quick succession. */
+/** With many clients a stream lasts a second; a single client runs short streams in quick succession. */
 const shapesOf = ({ quick }: Options): readonly Shape[] => [
   { clients: 1, streams: quick ? 50 : 100, warmUp: 20, everyMs: 2, tokens: 2, perSec: 100 },
   ...[50, 200].map((clients) => ({
@@ -75,10 +75,10 @@ export const bench: Bench = {
 };
 
 async function inTurns(options: Options, folder: string): Promise<Row[]> {
-  await using source = await standing('ttft-source', SOURCE, undefined);
+  await using source = await startProcess('ttft-source', SOURCE, undefined);
   const upstream = source.value;
-  await using pipe = await standing('ttft-pipe', PIPE, { upstream });
-  await using orchd = await standing('ttft-orchd', ORCHD, { folder: join(folder, 'orchd'), upstream });
+  await using pipe = await startProcess('ttft-pipe', PIPE, { upstream });
+  await using orchd = await startProcess('ttft-orchd', ORCHD, { folder: join(folder, 'orchd'), upstream });
   const direct: System = { name: 'direct', port: upstream, pids: [] };
   const own: System[] = [
     { name: 'pipe', port: pipe.value, pids: [pipe.pid] },
@@ -89,7 +89,7 @@ async function inTurns(options: Options, folder: string): Promise<Row[]> {
     const systems = [direct, ...own, ...peers.systems];
     const rows = peers.skipped;
     const shapes = shapesOf(options);
-    // The first turn only warms up: code is compiled by then, and what is loaded late is there.
+    // Warm-up: code is compiled and late modules are loaded.
     for (const system of systems) await inChild(LOAD, loadOf(shapes[0] as Shape, system, folder, source.pid));
     for (let turn = 0; turn < (options.quick ? 1 : TURNS); turn++) {
       for (const shape of shapes) {
@@ -152,7 +152,7 @@ interface Peers {
   readonly skipped: Row[];
 }
 
-/** One that cannot be had is named; the others still count. */
+/** Starts the peers. One that cannot be started is reported as skipped. */
 async function startPeers(folder: string, upstream: number): Promise<Peers> {
   const peers: Peers = { systems: [], daemons: [], skipped: [] };
   const add = async (name: string, start: () => Promise<ProxyDaemon>, headers: string[]): Promise<void> => {

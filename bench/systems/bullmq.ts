@@ -1,12 +1,12 @@
 /**
- * BullMQ: one queue and one worker in this process, Redis beside it. The end of a job is learned from the worker
- * itself, which is cheaper for it than its QueueEvents.
+ * BullMQ: one queue and one worker in this process, on a Redis server. The end of a job is reported by the worker
+ * itself, which costs BullMQ less than its QueueEvents.
  */
-import { Ends } from './ends.ts';
+import { EndWaiters } from './end-waiters.ts';
 import { loadPeer } from './peer.ts';
 import type { JobBody, System } from './system.ts';
 
-/** What is used of it; the package is installed on demand, so its own types may not be there. */
+/** The part of BullMQ that is used here; the package is installed on demand, so its own types may be missing. */
 interface Job {
   readonly id: string;
   readonly data: JobBody;
@@ -37,7 +37,7 @@ export async function openBullMq(redis: Redis, concurrency: number): Promise<Sys
   const connection = { path: redis.socket, maxRetriesPerRequest: null };
   const queue = new Queue('bench', { connection, defaultJobOptions: { removeOnComplete: true } });
   await queue.obliterate({ force: true });
-  const ends = new Ends();
+  const ends = new EndWaiters();
   let worker: Worker | undefined;
   const system: System = {
     servers: [redis.pid],
@@ -50,11 +50,11 @@ export async function openBullMq(redis: Redis, concurrency: number): Promise<Sys
     },
     async cycle(job) {
       const { id } = await queue.add('job', job);
-      await ends.of(id);
+      await ends.wait(id);
     },
     async work() {
       worker = new Worker('bench', async (job) => system.onStart(job.data), { connection, concurrency });
-      worker.on('completed', (job) => ends.tell(job.id));
+      worker.on('completed', (job) => ends.ended(job.id));
       await worker.waitUntilReady();
     },
     async rest() {

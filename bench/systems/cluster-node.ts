@@ -1,4 +1,4 @@
-/** A node of a cluster as `orchd up` runs it, with the executor of the bench beside its own backends. */
+/** A cluster node as `orchd up` runs it, with the executor of the bench as an additional backend. */
 import { startServer } from '../../src/app/server.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { LineOutput } from '../../src/kit/env/line-output.ts';
@@ -13,12 +13,12 @@ export interface NodeArgs {
   readonly folder: string;
   /** The address of the database. */
   readonly database: string;
-  /** The socket of the executor, and how much it runs at once. */
+  /** The path of the executor's socket. */
   readonly executor: string;
   readonly slots: number;
 }
 
-/** The address. Leases, holds and sweeps are as they come. */
+/** Starts the node and returns its URL. Leases, holds and sweeps have their defaults. */
 export async function start({ name, folder, database, executor, slots }: NodeArgs): Promise<string> {
   const own = { store: 'mariadb', mariadb: { url: database }, cluster: { node: name } };
   const more = Object.entries({ ...own, backends: { demo: false } });

@@ -1,19 +1,19 @@
-/** Three nodes on one database, and the executor that they share. */
+/** A cluster of three nodes on one database, and the executor that they share. */
 import { join } from 'node:path';
 import { Lines } from '../../src/stores/mariadb/lines.ts';
 import { connector } from '../../src/stores/mariadb/sql.ts';
+import { type BackgroundProcess, startProcess } from '../kit/background-process.ts';
 import { sleep } from '../kit/numbers.ts';
-import { type Standing, standing } from '../kit/standing.ts';
 import { type NodeArgs, start } from './cluster-node.ts';
 import { Executor } from './executor.ts';
 
 const NAMES = ['a', 'b', 'c'] as const;
-const LOOK_MS = 5;
+const POLL_INTERVAL_MS = 5;
 
 export class Cluster implements AsyncDisposable {
   readonly executor = new Executor();
   readonly #args: Omit<NodeArgs, 'name'>;
-  readonly #nodes = new Map<string, Standing<string>>();
+  readonly #nodes = new Map<string, BackgroundProcess<string>>();
   readonly #lines: Lines;
 
   private constructor(args: Omit<NodeArgs, 'name'>) {
@@ -31,10 +31,10 @@ export class Cluster implements AsyncDisposable {
 
   async startNode(name: string): Promise<void> {
     const module = { start, url: new URL('./cluster-node.ts', import.meta.url).href };
-    this.#nodes.set(name, await standing(`node-${name}`, module, { ...this.#args, name }));
+    this.#nodes.set(name, await startProcess(`node-${name}`, module, { ...this.#args, name }));
   }
 
-  /** Without a word to anybody. */
+  /** Kills a node with SIGKILL. */
   killNode(name: string): void {
     process.kill(this.#node(name).pid, 'SIGKILL');
     this.#nodes.delete(name);
@@ -48,15 +48,15 @@ export class Cluster implements AsyncDisposable {
     return [...this.#nodes.keys()].sort();
   }
 
-  /** Who leads and has recovered. */
+  /** The name of the node that leads and has recovered. */
   async leader(): Promise<string> {
     for (;;) {
       for (const name of this.names) if (await this.#isLeader(name)) return name;
-      await sleep(LOOK_MS);
+      await sleep(POLL_INTERVAL_MS);
     }
   }
 
-  /** Of the election, from its row: a node that recovers is too busy to tell. */
+  /** The epoch of the election, read from the database, since a recovering node is too busy to answer. */
   async epoch(): Promise<number> {
     const select = 'SELECT epoch FROM orchestrator_epoch WHERE id = 1';
     const [row] = await this.#lines.read((sql) => sql.query<{ epoch: number }>(select));
@@ -64,7 +64,7 @@ export class Cluster implements AsyncDisposable {
   }
 
   async elected(after: number): Promise<void> {
-    while ((await this.epoch()) <= after) await sleep(LOOK_MS);
+    while ((await this.epoch()) <= after) await sleep(POLL_INTERVAL_MS);
   }
 
   async liveJobs(): Promise<number> {
@@ -79,7 +79,7 @@ export class Cluster implements AsyncDisposable {
     await this.#lines.close();
   }
 
-  #node(name: string): Standing<string> {
+  #node(name: string): BackgroundProcess<string> {
     const node = this.#nodes.get(name);
     if (!node) throw new Error(`node ${name} does not run`);
     return node;

@@ -1,4 +1,4 @@
-/** A server process of ours: started, waited for until it answers, and gone with the bench at the latest. */
+/** Starts a server process, waits until it answers, and kills it at the latest when the bench exits. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { sleep } from '../kit/numbers.ts';
 
@@ -13,9 +13,9 @@ export interface DaemonOptions {
   readonly program: string;
   readonly args: readonly string[];
   readonly answers: () => Promise<boolean>;
-  /** Who it runs as, where that is not us. */
+  /** The user that the server runs as, where it is not the current one. */
   readonly user?: { readonly uid: number; readonly gid: number } | undefined;
-  /** Asks it to end soon, without waiting for its clients. */
+  /** The signal that makes the server stop without waiting for its clients. */
   readonly stopSignal?: NodeJS.Signals;
 }
 

@@ -1,7 +1,7 @@
 /**
- * A worker with the demo engine, watched: when it last said something is known to the millisecond. Beside it the pool
- * manager by which a brain finds it, at another port, which also answers `GET /over?mark=M` as soon as the execution
- * whose prompt has that mark in it has ended, with the moments of that and of its last token.
+ * A worker with a demo engine that records the time of each execution's last token, and on another port a stub of the
+ * pool manager through which a brain finds the worker. The stub also serves `GET /over?mark=M`: it answers once the
+ * execution whose prompt contains that mark has ended, with the times of its end and of its last token.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -19,8 +19,8 @@ const SLOTS = 64;
 const CONTEXT = 100_000;
 const MARK = /mark-\d+/;
 
-/** Of an execution, by the clock that all processes share. */
-export interface Over {
+/** The times of an execution's last token and end, on the clock of sharedNow(). */
+export interface ExecutionEnd {
   readonly lastToken: number;
   readonly ended: number;
 }
@@ -42,7 +42,7 @@ class WatchedEngine extends DemoEngine {
     return super.run(request, { ...context, emit }).finally(() => watch.over.resolve(sharedNow()));
   }
 
-  async over(mark: string): Promise<Over> {
+  async over(mark: string): Promise<ExecutionEnd> {
     const watch = this.#watchOf(mark);
     const ended = await watch.over.promise;
     this.#watches.delete(mark);
@@ -56,7 +56,7 @@ class WatchedEngine extends DemoEngine {
   }
 }
 
-/** The port of the pool manager. */
+/** Starts both and returns the port of the pool manager. */
 export async function start({ delayMs }: { readonly delayMs: number }): Promise<number> {
   const env = realEnv();
   const logger = createLogger({ write: () => undefined, now: () => Date.now() });
@@ -67,9 +67,9 @@ export async function start({ delayMs }: { readonly delayMs: number }): Promise<
   await worker.start();
   await worker.loaded;
   const only: OnlyWorker = { uri: worker.url, slots: SLOTS, registry: worker.registry };
-  const server = createServer((asked, response) => {
-    if (answerAsPool(only, asked, response)) return;
-    const { searchParams } = new URL(asked.url ?? '/', 'http://pool');
+  const server = createServer((incoming, response) => {
+    if (answerAsPool(only, incoming, response)) return;
+    const { searchParams } = new URL(incoming.url ?? '/', 'http://pool');
     void engine.over(searchParams.get('mark') ?? '').then((over) => response.end(JSON.stringify(over)));
   });
   await new Promise<void>((resolve) => {

@@ -1,4 +1,4 @@
-/** The executor of the bench as a node sees it: one socket, opened when the node begins to lead. */
+/** The node's side of the bench's executor: a backend on one socket, opened when the node begins to lead. */
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -13,14 +13,14 @@ import type {
   OfferReply,
 } from '../../src/core/ports/backend.ts';
 import type { Commander } from '../../src/model/worker-wire.ts';
-import { type Answered, type Order, onLines, REGISTRY, send } from './executor-lines.ts';
+import { type ExecutorCommand, type ExecutorReply, onLines, REGISTRY, send } from './executor-protocol.ts';
 
 export class ExecutorBackend implements Backend {
   readonly info: BackendInfo;
   readonly #path: string;
   readonly #waiting = new Map<number, (answer: never) => void>();
   #socket: Socket | undefined;
-  #asked = 0;
+  #lastId = 0;
 
   constructor(path: string, slots: number) {
     this.#path = path;
@@ -40,7 +40,7 @@ export class ExecutorBackend implements Backend {
   async start(): Promise<void> {
     const socket = connect(this.#path);
     await once(socket, 'connect');
-    onLines<Answered>(socket, ({ id, answer }) => {
+    onLines<ExecutorReply>(socket, ({ id, answer }) => {
       this.#waiting.get(id)?.(answer as never);
       this.#waiting.delete(id);
     });
@@ -52,11 +52,11 @@ export class ExecutorBackend implements Backend {
   }
 
   offer({ token, epoch }: Offer): Promise<OfferReply> {
-    return this.#ask({ is: 'offer', token, epoch });
+    return this.#request({ is: 'offer', token, epoch });
   }
 
   async inspect(tokens: readonly string[], { epoch }: Commander): Promise<Inspection> {
-    const { running, ...memory } = await this.#ask<Omit<Inspection, 'known'> & { running: string[] }>({
+    const { running, ...memory } = await this.#request<Omit<Inspection, 'known'> & { running: string[] }>({
       is: 'inspect',
       tokens,
       epoch,
@@ -70,23 +70,23 @@ export class ExecutorBackend implements Backend {
     _on: (event: ExecutionEvent) => void,
     { epoch }: Commander,
   ): Promise<FollowEnd> {
-    return this.#ask({ is: 'follow', token, epoch });
+    return this.#request({ is: 'follow', token, epoch });
   }
 
-  /** Nothing is cancelled in this bench, and nothing ends. */
+  /** Never called: this bench cancels no job. */
   kill(): Promise<KillReply> {
     return Promise.reject(new Error('nothing is killed here'));
   }
 
   async ack(): Promise<void> {}
 
-  #ask<T>(order: Order): Promise<T> {
+  #request<T>(command: ExecutorCommand): Promise<T> {
     const socket = this.#socket;
     if (!socket) return Promise.reject(new Error('not connected'));
     return new Promise((resolve) => {
-      const id = ++this.#asked;
+      const id = ++this.#lastId;
       this.#waiting.set(id, resolve);
-      send(socket, { id, order });
+      send(socket, { id, command });
     });
   }
 }

@@ -1,10 +1,10 @@
 /**
- * An executor that outlives every node: it keeps executions by their tokens, and none of them ends. So it costs
- * no process each, and yet a new leader has to find every one of them again.
+ * An executor that outlives every node. Its executions are only tokens and never end, so they cost nothing, but a new
+ * leader has to find and follow each of them again.
  */
 import { createServer, type Server, type Socket } from 'node:net';
 import { now } from '../kit/numbers.ts';
-import { type Asked, type Order, onLines, REGISTRY, send } from './executor-lines.ts';
+import { type ExecutorCommand, type ExecutorRequest, onLines, REGISTRY, send } from './executor-protocol.ts';
 
 export class Executor {
   readonly #tokens = new Set<string>();
@@ -12,7 +12,7 @@ export class Executor {
   readonly #sockets = new Set<Socket>();
   readonly #server: Server;
   #epoch = 0;
-  /** By the leader of that epoch. */
+  /** The tokens that the leader of #epoch follows. */
   #followed = new Set<string>();
   #onFollow: (() => void) | undefined;
 
@@ -20,12 +20,12 @@ export class Executor {
     this.#server = createServer((socket) => this.#serve(socket));
   }
 
-  /** The highest one that has commanded here: the brain's, which is not that of the election. */
+  /** The highest epoch seen in a command; it is the brain's epoch, not that of the election. */
   get epoch(): number {
     return this.#epoch;
   }
 
-  /** Executions that were ever begun. */
+  /** The number of executions ever started. */
   get begun(): number {
     return this.#tokens.size;
   }
@@ -36,7 +36,7 @@ export class Executor {
     });
   }
 
-  /** The moment at which a leader later than that epoch follows so many executions. */
+  /** Resolves to the time at which a leader with an epoch above `after` follows `count` executions. */
   followedBy(after: number, count: number): Promise<number> {
     return new Promise((resolve) => {
       this.#onFollow = () => {
@@ -53,26 +53,26 @@ export class Executor {
 
   #serve(socket: Socket): void {
     this.#sockets.add(socket);
-    // Its node was killed.
+    // An error here means that the node was killed.
     socket.on('error', () => undefined);
     socket.on('close', () => this.#sockets.delete(socket));
-    onLines<Asked>(socket, ({ id, order }) => {
-      const answer = this.#answer(order);
+    onLines<ExecutorRequest>(socket, ({ id, command }) => {
+      const answer = this.#answer(command);
       if (answer !== undefined) send(socket, { id, answer });
     });
   }
 
-  #answer(order: Order): unknown {
-    this.#command(order.epoch);
-    if (order.is === 'offer') return this.#offer(order.token, order.epoch);
-    if (order.is === 'inspect') return this.#inspect(order.tokens);
-    // There is no more to say: it runs on.
-    if (order.epoch === this.#epoch) this.#followed.add(order.token);
+  #answer(command: ExecutorCommand): unknown {
+    this.#noteEpoch(command.epoch);
+    if (command.is === 'offer') return this.#offer(command.token, command.epoch);
+    if (command.is === 'inspect') return this.#inspect(command.tokens);
+    // A follow gets no reply, since the execution never ends.
+    if (command.epoch === this.#epoch) this.#followed.add(command.token);
     this.#onFollow?.();
     return undefined;
   }
 
-  #command(epoch: number): void {
+  #noteEpoch(epoch: number): void {
     if (epoch <= this.#epoch) return;
     this.#epoch = epoch;
     this.#followed = new Set();

@@ -1,4 +1,4 @@
-/** For servers that cannot choose one and say which. */
+/** Finds a free port, for servers that cannot choose one themselves. */
 import { type AddressInfo, createServer } from 'node:net';
 
 export function freePort(): Promise<number> {
@@ -12,7 +12,7 @@ export function freePort(): Promise<number> {
   });
 }
 
-/** Whether something answers there, with whatever. */
+/** True where an HTTP server answers at this port, with any status. */
 export const answersAt = (port: number): Promise<boolean> =>
   fetch(`http://127.0.0.1:${port}/`).then(
     (answer) => answer.body?.cancel().then(() => true) ?? true,

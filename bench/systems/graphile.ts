@@ -1,14 +1,15 @@
 /**
- * graphile-worker, set as its page on performance says. It completes jobs in batches then, and tells the end of a job
- * when its batch is begun, not when that is durable: it has no event for it, so its cycle is given that much.
+ * graphile-worker with the settings of its performance page. With these it completes jobs in batches, and reports the
+ * end of a job when the batch starts, before it is durable. It has no later event, so its cycle is measured to that
+ * point, which is in its favour.
  */
 import { EventEmitter } from 'node:events';
-import { Ends } from './ends.ts';
+import { EndWaiters } from './end-waiters.ts';
 import { loadPeer } from './peer.ts';
 import type { PostgresAddress } from './postgres.ts';
 import type { JobBody, System } from './system.ts';
 
-/** What is used of the packages. */
+/** The parts of the packages that are used here. */
 type OnError = (event: 'error', listener: (error: Error) => void) => void;
 interface Pool {
   on: OnError & ((event: 'connect', listener: (client: { on: OnError }) => void) => void);
@@ -38,15 +39,15 @@ export async function openGraphile(at: PostgresAddress, server: number): Promise
   const { makeWorkerUtils, run, Logger } = await loadPeer<Graphile>('graphile-worker');
   const { Pool } = (await loadPeer<Pg>('pg')).default;
   const pgPool = new Pool({ ...at, max: POOL });
-  const say = (error: Error): void => console.error(`bench: graphile-worker: ${error.message}`);
-  pgPool.on('error', say);
-  pgPool.on('connect', (client) => client.on('error', say));
+  const logError = (error: Error): void => console.error(`bench: graphile-worker: ${error.message}`);
+  pgPool.on('error', logError);
+  pgPool.on('connect', (client) => client.on('error', logError));
   const logger = new Logger(() => () => undefined);
   const utils = await makeWorkerUtils({ pgPool, logger });
   await utils.migrate();
-  const ends = new Ends();
+  const ends = new EndWaiters();
   const events = new EventEmitter();
-  events.on('job:complete', ({ job }: { job: { id: string } }) => ends.tell(job.id));
+  events.on('job:complete', ({ job }: { job: { id: string } }) => ends.ended(job.id));
   let runner: { stop(): Promise<void> } | undefined;
   const rest = async (): Promise<void> => {
     await runner?.stop();
@@ -63,7 +64,7 @@ export async function openGraphile(at: PostgresAddress, server: number): Promise
     },
     async cycle(job) {
       const { id } = await utils.addJob(TASK, job);
-      await ends.of(id);
+      await ends.wait(id);
     },
     async work() {
       const taskList = { [TASK]: async (job: JobBody) => system.onStart(job) };

@@ -1,6 +1,6 @@
 /**
- * Fastify with one route: it checks the body by the schema of our submit, answers as many bytes as ours and does
- * nothing else. What ours costs beyond this is our own.
+ * Fastify with one route that validates the body with orchd's submit schema and sends an answer of the same size. It is
+ * the baseline: what orchd costs beyond it is orchd's own work.
  */
 import type { AddressInfo } from 'node:net';
 import Fastify from 'fastify';
@@ -8,7 +8,7 @@ import { Type } from 'typebox';
 import { SubmitRequest } from '../../src/model/submit.ts';
 import { ANSWER } from '../load/http.ts';
 
-/** The port. */
+/** Starts the server and returns its port. */
 export async function start(): Promise<number> {
   const fastify = Fastify({ bodyLimit: 2 ** 24 });
   const body = Type.Union([SubmitRequest, Type.Array(SubmitRequest)]);

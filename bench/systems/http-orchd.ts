@@ -1,4 +1,4 @@
-/** Ours as `orchd up` runs it, on a free port: journal, gate, metrics and a log line per admitted job. */
+/** orchd as `orchd up` runs it, on a free port: journal, request checks, metrics and a log line per admitted job. */
 import { startServer } from '../../src/app/server.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { LineOutput } from '../../src/kit/env/line-output.ts';
@@ -9,11 +9,11 @@ const STDOUT = 1;
 
 export interface HttpOrchdArgs {
   readonly folder: string;
-  /** `warn` leaves out the line per job. */
+  /** `warn` leaves out the log line per job. */
   readonly level: 'info' | 'warn';
 }
 
-/** The port. */
+/** Starts the server and returns its port. */
 export async function start({ folder, level }: HttpOrchdArgs): Promise<number> {
   const config = loadConfig({ text: `${CONFIG}\nbackends:\n  demo: false\n` });
   const log = new LineOutput(STDOUT);

@@ -1,4 +1,4 @@
-/** A private MariaDB that syncs its log before every answer, on a socket in a folder of ours. */
+/** A private MariaDB server that syncs its log at every commit, on a socket in the data folder of the bench. */
 import { execFile } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { needDebian } from '../../test/fakes/debian.ts';
 import { type Daemon, startDaemon } from './daemon.ts';
 
 export interface RunningMariaDb extends Daemon {
-  /** The address of a new database. */
+  /** Makes a database and returns its address. */
   database(): Promise<string>;
 }
 
@@ -29,7 +29,7 @@ export async function startMariaDb(folder: string): Promise<RunningMariaDb> {
     `--log-error=${join(folder, 'log')}`,
     '--skip-networking',
     '--innodb-flush-log-at-trx-commit=1',
-    // As much memory and log as PostgreSQL gets beside it.
+    // The same memory and log size as PostgreSQL in postgres.ts.
     '--innodb-buffer-pool-size=512M',
     '--innodb-log-file-size=1G',
     ...asRoot,

@@ -1,4 +1,4 @@
-/** A private nginx as a reverse proxy in front of a source of streams, one worker process, nothing buffered. */
+/** A private nginx as a reverse proxy in front of the source of streams: one worker process, no buffering. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { needDebian } from '../../test/fakes/debian.ts';

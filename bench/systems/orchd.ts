@@ -1,24 +1,24 @@
-/** Ours: a function backend whose slots are as many as jobs are in flight. */
+/** orchd in this process, with a function backend that does nothing. */
 import { openBrain } from '../kit/brain.ts';
 import type { JobBody, System } from './system.ts';
 
-/** Where it is not the journal that is measured. */
+/** Options for measuring another store than the journal. */
 export interface OrchdOptions {
   readonly config?: string;
-  /** Server processes that do its work. */
+  /** The processes of that store's server. */
   readonly servers?: readonly number[];
 }
 
 export async function openOrchd(folder: string, slots: number, options: OrchdOptions = {}): Promise<System> {
   let gate: PromiseWithResolvers<void> | undefined = Promise.withResolvers();
-  // The first jobs take the slots and wait in their handlers until work begins; all others wait behind them.
+  // Until work() the first jobs take the slots and wait in their handlers; all others wait in the queue.
   const handle = (job: JobBody): void | Promise<void> =>
     gate ? gate.promise.then(() => system.onStart(job)) : system.onStart(job);
   const backends = [{ name: 'no-op', slots, types: { bench: handle } }];
   const { orchestrator, syncs } = await openBrain(folder, backends, options.config);
   const system: System = {
     servers: options.servers ?? [],
-    // What a server syncs is not ours to count.
+    // With a database server the syncs happen in that server, where they are not counted.
     ...(!options.servers && { syncs }),
     onStart: () => undefined,
     async submit(payload) {
@@ -39,7 +39,7 @@ export async function openOrchd(folder: string, slots: number, options: OrchdOpt
       gate = Promise.withResolvers();
     },
     async close() {
-      // It would wait for those that hold the slots.
+      // stop() waits for the jobs in the slots, so they must end first.
       gate?.resolve();
       await orchestrator.stop();
     },

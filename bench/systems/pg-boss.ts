@@ -1,14 +1,14 @@
 /**
- * pg-boss, driven by fetch() and complete() in batches: in a full cycle that was twice as fast here as its own
- * worker, which polls every half second or is woken by a NOTIFY of every submit.
+ * pg-boss, driven by fetch() and complete() in batches. In full cycles this was twice as fast here as its own worker,
+ * which polls every half second or is woken by a NOTIFY of every submit.
  */
 import { sleep } from '../kit/numbers.ts';
-import { Ends } from './ends.ts';
+import { EndWaiters } from './end-waiters.ts';
 import { loadPeer } from './peer.ts';
 import type { PostgresAddress } from './postgres.ts';
 import type { JobBody, System } from './system.ts';
 
-/** What is used of it. */
+/** The part of pg-boss that is used here. */
 interface Job {
   readonly id: string;
   readonly data: JobBody;
@@ -28,17 +28,17 @@ interface PgBoss {
 }
 
 const QUEUE = 'bench';
-/** While one waits for its completion the other may fetch. */
+/** Two loops, so that one can fetch while the other waits for its completion. */
 const LOOPS = 2;
 
 export async function openPgBoss(at: PostgresAddress, server: number, inFlight: number): Promise<System> {
   const { PgBoss } = await loadPeer<PgBoss>('pg-boss');
-  // One connection for each that waits.
+  // One connection for each concurrent submit and for each loop.
   const boss = new PgBoss({ ...at, max: inFlight + LOOPS });
   boss.on('error', (error) => console.error(`bench: pg-boss: ${error.message}`));
   await boss.start();
   await boss.createQueue(QUEUE);
-  const ends = new Ends();
+  const ends = new EndWaiters();
   let working = false;
   let loops: Promise<unknown> = Promise.resolve();
   const loop = async (): Promise<void> => {
@@ -51,7 +51,7 @@ export async function openPgBoss(at: PostgresAddress, server: number, inFlight: 
       for (const { data } of jobs) system.onStart(data);
       const ids = jobs.map(({ id }) => id);
       await boss.complete(QUEUE, ids);
-      for (const id of ids) ends.tell(id);
+      for (const id of ids) ends.ended(id);
     }
   };
   const rest = async (): Promise<void> => {
@@ -73,7 +73,7 @@ export async function openPgBoss(at: PostgresAddress, server: number, inFlight: 
     async cycle(job) {
       const id = await boss.send(QUEUE, job);
       if (id === null) throw new Error('pg-boss took no job');
-      await ends.of(id);
+      await ends.wait(id);
     },
     async work() {
       working = true;

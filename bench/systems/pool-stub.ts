@@ -1,8 +1,8 @@
-/** What a pool manager with one worker says, which is always ready: the brain then speaks to the worker itself. */
+/** A stub of a pool manager with one worker that is always ready; the brain then talks to the worker directly. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { PoolState } from '../../src/model/pool-wire.ts';
 
-/** What the model is called, and asked for as. */
+/** The name and the reference of the model. */
 export const MODEL = 'bench';
 export const MODEL_REF = 'demo:bench';
 const VRAM_BYTES = 2 ** 20;
@@ -14,23 +14,28 @@ export interface OnlyWorker {
   readonly registry: string;
 }
 
-/** Answers the calls of a brain to a pool manager; false where it is another one. */
-export function answerAsPool(worker: OnlyWorker, asked: IncomingMessage, response: ServerResponse): boolean {
-  const { pathname, searchParams } = new URL(asked.url ?? '/', 'http://pool');
+/** Answers a brain's call to a pool manager; returns false for any other call. */
+export function answerAsPool(
+  worker: OnlyWorker,
+  incoming: IncomingMessage,
+  response: ServerResponse,
+): boolean {
+  const { pathname, searchParams } = new URL(incoming.url ?? '/', 'http://pool');
   if (!pathname.startsWith('/v2/')) return false;
-  asked.resume();
-  const say = (body: object): void => {
+  incoming.resume();
+  const sendJson = (body: object): void => {
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify(body));
   };
-  if (pathname === '/v2/models/resolve') say({ model_ref: MODEL_REF, size_bytes: 1, context_length: 4096 });
+  if (pathname === '/v2/models/resolve')
+    sendJson({ model_ref: MODEL_REF, size_bytes: 1, context_length: 4096 });
   else if (pathname !== '/v2/state') response.writeHead(404).end('{}');
-  else if (Number(searchParams.get('after')) !== VERSION) say(stateOf(worker));
-  else setTimeout(() => say(stateOf(worker)), Number(searchParams.get('wait_ms')));
+  else if (Number(searchParams.get('after')) !== VERSION) sendJson(stateOf(worker));
+  else setTimeout(() => sendJson(stateOf(worker)), Number(searchParams.get('wait_ms')));
   return true;
 }
 
-/** Its device is full: nothing is to be started beside it. */
+/** The device is full, so that the brain starts no other worker. */
 const stateOf = ({ uri, slots, registry }: OnlyWorker): PoolState => ({
   pool_id: 'bench',
   registry: 'bench',
@@ -63,7 +68,7 @@ const stateOf = ({ uri, slots, registry }: OnlyWorker): PoolState => ({
   ],
 });
 
-/** Tells a brain of the model; it may be asked for as soon as this has returned. */
+/** Registers the model at a brain; jobs may name it once this has returned. */
 export async function registerModel(port: number): Promise<void> {
   const body = { model_id: MODEL, model_ref: MODEL_REF, size_bytes: 1, vram_bytes: VRAM_BYTES };
   const answer = await fetch(`http://127.0.0.1:${port}/v2/catalog/models`, {

@@ -1,4 +1,4 @@
-/** The gateway of Portkey in a process of its own, as its package starts it. */
+/** The Portkey gateway in a process of its own, started as its package does. */
 import { fileURLToPath } from 'node:url';
 import { startDaemon } from './daemon.ts';
 import { answersAt, freePort } from './free-port.ts';
@@ -8,7 +8,7 @@ const PROGRAM = fileURLToPath(
   new URL('../peers/node_modules/@portkey-ai/gateway/build/start-server.js', import.meta.url),
 );
 
-/** It waits so long, on purpose, before it hands on the first piece of every stream: no cost of its own. */
+/** Portkey sleeps this long, on purpose, before it forwards the first piece of every stream. */
 export const PORTKEY_SLEEP_MS = 25;
 
 export async function startPortkey(): Promise<ProxyDaemon> {
@@ -18,7 +18,7 @@ export async function startPortkey(): Promise<ProxyDaemon> {
   return { ...daemon, port };
 }
 
-/** What tells it where the model is. */
+/** The headers that tell Portkey the address of the model. */
 export const portkeyHeaders = (upstream: number): string[] => [
   'authorization: Bearer bench',
   'x-portkey-provider: openai',

@@ -1,4 +1,4 @@
-/** A private PostgreSQL that syncs its log before every answer, on a socket in a folder of ours. */
+/** A private PostgreSQL server that syncs its log at every commit, on a socket in the data folder of the bench. */
 import { execFile, execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, globSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -8,7 +8,7 @@ import { type Daemon, startDaemon } from './daemon.ts';
 
 const run = promisify(execFile);
 
-/** As a client of `pg` takes it. */
+/** Connection options for the `pg` client. */
 export interface PostgresAddress {
   readonly host: string;
   readonly user: string;
@@ -16,7 +16,7 @@ export interface PostgresAddress {
 }
 
 export interface RunningPostgres extends Daemon {
-  /** The address of a new database. */
+  /** Makes a database and returns its address. */
   database(): Promise<PostgresAddress>;
 }
 
@@ -36,16 +36,16 @@ export async function startPostgres(folder: string): Promise<RunningPostgres> {
     unix_socket_directories: folder,
     fsync: 'on',
     synchronous_commit: 'on',
-    // As much memory and log as MariaDB gets beside it.
+    // The same memory and log size as MariaDB in mariadbd.ts.
     shared_buffers: '512MB',
     max_wal_size: '1GB',
     max_connections: '200',
   };
   const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const where = { host: folder, user: 'bench' };
-  const asked = ['--host', folder, '--username', 'bench'];
+  const address = { host: folder, user: 'bench' };
+  const connectArgs = ['--host', folder, '--username', 'bench'];
   const answers = (): Promise<boolean> =>
-    run(join(programs, 'pg_isready'), [...asked, '--dbname', 'postgres']).then(
+    run(join(programs, 'pg_isready'), [...connectArgs, '--dbname', 'postgres']).then(
       () => true,
       () => false,
     );
@@ -62,13 +62,13 @@ export async function startPostgres(folder: string): Promise<RunningPostgres> {
     ...daemon,
     async database() {
       const database = `bench${++made}`;
-      await run(join(programs, 'createdb'), [...asked, database]);
-      return { ...where, database };
+      await run(join(programs, 'createdb'), [...connectArgs, database]);
+      return { ...address, database };
     },
   };
 }
 
-/** Debian keeps the programs of each version apart, and only its wrappers on the PATH. */
+/** The folder of the newest version's programs; Debian puts only wrappers on the PATH. */
 async function programFolder(): Promise<string> {
   await needDebian('postgresql', 'pg_ctlcluster');
   const newest = globSync('/usr/lib/postgresql/*/bin/postgres').sort().at(-1);
@@ -76,7 +76,7 @@ async function programFolder(): Promise<string> {
   return dirname(newest);
 }
 
-/** It refuses to be root: Debian's package brings a user for it. */
+/** PostgreSQL refuses to run as root; Debian's package creates the user `postgres` for it. */
 function serverUser(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const id = (what: string): number => Number(execFileSync('id', [what, 'postgres'], { encoding: 'utf8' }));

@@ -1,4 +1,4 @@
-/** A private Redis that syncs its log before every answer, on a socket in a folder of ours. */
+/** A private Redis that syncs its log before every answer, on a socket in the data folder of the bench. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { connect } from 'node:net';

@@ -1,6 +1,6 @@
 /**
- * Ours as a relay: a brain as `orchd up` runs it, with a pool manager and a worker that are the source. Every token
- * takes the way of a real worker's tokens.
+ * orchd as a relay: a brain as `orchd up` runs it, whose pool manager and worker are the source (source.ts). Tokens take
+ * the same path as those of a real worker.
  */
 import { startServer } from '../../src/app/server.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -8,7 +8,7 @@ import { createLogger } from '../../src/kit/logger.ts';
 import { CONFIG } from '../kit/brain.ts';
 import { registerModel } from './pool-stub.ts';
 
-/** More than any shape opens. */
+/** More streams than any bench opens. */
 const STREAMS = 10_000;
 
 export interface RelayOrchdArgs {
@@ -17,7 +17,7 @@ export interface RelayOrchdArgs {
   readonly upstream: number;
 }
 
-/** The port. */
+/** Starts the server and returns its port. */
 export async function start({ folder, upstream }: RelayOrchdArgs): Promise<number> {
   const more = [
     `  pool_managers: http://127.0.0.1:${upstream}`,

@@ -1,20 +1,20 @@
-/** The least that Node can do: ask upstream the same and pipe the bytes of its answer to the client. */
+/** The baseline of a relay: a Node server that forwards each request and pipes the response to the client. */
 import { Agent, createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** The port. */
+/** Starts the server and returns its port. */
 export async function start({ upstream }: { readonly upstream: number }): Promise<number> {
   const agent = new Agent({ keepAlive: true });
-  const server = createServer((asked, response) => {
-    const { method, url: path } = asked;
-    const headers = aboutBody(asked);
+  const server = createServer((incoming, response) => {
+    const { method, url: path } = incoming;
+    const headers = aboutBody(incoming);
     const onward = request({ agent, host: '127.0.0.1', port: upstream, method, headers, path }, (answer) => {
       response.writeHead(answer.statusCode ?? 502, { 'content-type': 'text/event-stream' });
       answer.pipe(response);
     });
     onward.on('error', () => response.destroy());
     response.on('close', () => onward.destroy());
-    asked.pipe(onward);
+    incoming.pipe(onward);
   });
   await new Promise<void>((resolve) => {
     server.listen({ host: '127.0.0.1', port: 0, backlog: 4096 }, resolve);
@@ -22,7 +22,7 @@ export async function start({ upstream }: { readonly upstream: number }): Promis
   return (server.address() as AddressInfo).port;
 }
 
-/** Not those of the connection: ours to upstream is kept whatever the client does with its own. */
+/** Only the headers of the body: the connection to upstream is kept alive, whatever the client requests for its own. */
 function aboutBody({ headers }: IncomingMessage): Record<string, string> {
   const { 'content-type': type, 'content-length': length } = headers;
   return type === undefined || length === undefined ? {} : { 'content-type': type, 'content-length': length };

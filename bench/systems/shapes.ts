@@ -1,4 +1,4 @@
-/** The same three questions for every system. */
+/** The load shapes that every system is measured with. */
 import { BODY, type Values } from '../kit/bench.ts';
 import { Meter } from '../kit/meter.ts';
 import { inFlight, now, quantile, sleep } from '../kit/numbers.ts';
@@ -13,14 +13,14 @@ export interface CycleShape {
   readonly measureMs: number;
 }
 
-/** Submit, run, hear of the end; then the next. */
+/** Full cycles: each caller submits a job, waits for its end, then submits the next. */
 export async function cycles(system: System, folder: string, shape: CycleShape): Promise<Values> {
   await system.work();
   const { syncs, servers } = system;
   return steady({ ...shape, folder, servers, ...(syncs && { syncs }) }, () => system.cycle(jobNow()));
 }
 
-/** Each its own durable answer; nothing runs meanwhile. */
+/** Single submits, each with its own durable answer; no job runs meanwhile. */
 export function submits(system: System, folder: string, shape: CycleShape): Promise<Values> {
   return steady({ ...shape, folder, servers: system.servers }, () => system.submit(jobNow()));
 }
@@ -30,7 +30,7 @@ export interface BulkShape {
   readonly perCall: number;
 }
 
-/** Many in one call, one call at a time: one answer for all of them. */
+/** Submits of many jobs per call, one call at a time. */
 export async function bulk(system: System, folder: string, { jobs, perCall }: BulkShape): Promise<Values> {
   const call = (): Promise<void> => system.submitMany(Array.from({ length: perCall }, jobNow));
   await inFlight(Math.ceil(jobs / perCall / 4), 1, call);
@@ -45,7 +45,7 @@ export interface DrainShape {
   readonly jobs: number;
 }
 
-/** Submit all while nothing runs, then run all: what queues publish as their cycle. */
+/** Submits all jobs while none runs, then runs all: the cycle that queues usually publish. */
 export async function enqueueThenDrain(system: System, folder: string, shape: DrainShape): Promise<Values> {
   await drainOnce(system, folder, { ...shape, jobs: Math.ceil(shape.jobs / 4) });
   return drainOnce(system, folder, shape);
@@ -78,7 +78,7 @@ export interface PaceShape {
   readonly seconds: number;
 }
 
-/** Jobs at a steady pace: how long until the submitter is told, and until the handler starts. */
+/** Submits jobs at a steady pace; measures the time to the submitter's answer and to the start of the handler. */
 export async function paced(system: System, folder: string, shape: PaceShape): Promise<Values> {
   const count = shape.perSec * shape.seconds;
   const { promise: allStarted, resolve } = Promise.withResolvers<void>();

@@ -1,30 +1,30 @@
 /**
- * The model at the far end, one process for all who relay it, so that all read the same source at the same pace. It
- * streams numbered tokens as the events of a worker (`GET /?everyMs=M`, and `POST /execute` with a pool manager's
- * state before it, which is how a brain comes here) or as OpenAI does (`POST /v1/chat/completions`). What is asked
- * has somewhere in it `everyMs=M`, the time between two tokens, and `tokens=N` where there is to be an end of them;
- * at 0 milliseconds they go as fast as the reader takes them, from `GET /begin` on. `GET /end` ends the streams that
- * there are; each says last how many tokens it has sent.
+ * The model behind all relays: one process, so that every relay reads the same source at the same pace. It streams
+ * numbered tokens as worker events (`GET /?everyMs=M`; `POST /execute` from a brain, which finds it through the pool
+ * manager stub) or in the OpenAI format (`POST /v1/chat/completions`). The request contains `everyMs=M`, the time
+ * between two tokens, and optionally `tokens=N`, their number. With `everyMs=0` tokens are sent as fast as the client
+ * reads them, from `GET /begin` on. `GET /end` ends all streams; the last event of a worker stream has the number of
+ * tokens sent.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { now } from '../kit/numbers.ts';
 import { answerAsPool, MODEL, type OnlyWorker } from './pool-stub.ts';
 
-/** Of a token's number, which is its text: readers see by it that nothing is missing. */
+/** The number of digits of a token's text, which is its number: clients detect missing tokens by it. */
 export const DIGITS = 8;
-/** Tokens in one write where nothing holds it back. */
+/** Tokens per write of a stream without a pace. */
 const BLOCK = 50;
-/** More than any shape opens. */
+/** More streams than any bench opens. */
 const SLOTS = 10_000;
 
-/** Streams that began before this moment are over. */
+/** Streams that began before this time end. */
 let endedAt = Number.NEGATIVE_INFINITY;
-/** Floods that wait until all streams are open: one that runs keeps others from opening. */
+/** Streams without a pace, held back until all are open: one that runs would keep others from opening. */
 const waiting: (() => void)[] = [];
 
-/** How a stream is written. */
-interface Tongue {
+/** The wire format of a stream. */
+interface StreamFormat {
   readonly first: string;
   token(n: number): string;
   last(sent: number): string;
@@ -32,7 +32,7 @@ interface Tongue {
 
 const digits = (n: number): string => String(n).padStart(DIGITS, '0');
 
-const asWorker: Tongue = {
+const asWorker: StreamFormat = {
   first: 'id: 1\nevent: started\ndata: {"job_id":"bench","started_at":0}\n\n',
   token: (n) => `id: ${n + 2}\nevent: token\ndata: {"t":"${digits(n)}","i":${n}}\n\n`,
   last: (sent) => `id: ${sent + 2}\nevent: end\ndata: ${JSON.stringify(endOf(sent))}\n\n`,
@@ -53,20 +53,20 @@ const chunk = (delta: object, reason: string | null): string =>
     choices: [{ index: 0, delta, finish_reason: reason }],
   })}\n\n`;
 
-const asOpenAi: Tongue = {
+const asOpenAi: StreamFormat = {
   first: '',
   token: (n) => chunk({ content: digits(n) }, null),
   last: () => `${chunk({}, 'stop')}data: [DONE]\n\n`,
 };
 
-/** The port. */
+/** Starts the server and returns its port. */
 export async function start(): Promise<number> {
   let worker: OnlyWorker;
   const server = createServer((request, response) => {
     response.on('error', () => undefined);
     if (!answerAsPool(worker, request, response)) answer(request, response);
   });
-  // Longer than any bench: a connection that is closed just as it is taken up again would fail the bare pipe.
+  // Longer than any bench: closing a connection just as the bare pipe reuses it would fail that request.
   server.keepAliveTimeout = 600_000;
   await new Promise<void>((resolve) => {
     server.listen({ host: '127.0.0.1', port: 0, backlog: 4096 }, resolve);
@@ -97,42 +97,42 @@ function withBody(request: IncomingMessage, use: (body: string) => void): void {
   request.on('end', () => use(body));
 }
 
-function stream(response: ServerResponse, asked: string, tongue: Tongue): void {
-  const everyMs = Number(/everyMs=(\d+)/.exec(asked)?.[1]);
-  const tokens = Number(/tokens=(\d+)/.exec(asked)?.[1] ?? Number.POSITIVE_INFINITY);
+function stream(response: ServerResponse, request: string, format: StreamFormat): void {
+  const everyMs = Number(/everyMs=(\d+)/.exec(request)?.[1]);
+  const tokens = Number(/tokens=(\d+)/.exec(request)?.[1] ?? Number.POSITIVE_INFINITY);
   response.writeHead(200, { 'content-type': 'text/event-stream' });
-  if (everyMs > 0) pace(response, tongue, everyMs, tokens);
-  else flood(response, tongue);
+  if (everyMs > 0) pace(response, format, everyMs, tokens);
+  else flood(response, format);
 }
 
-/** By the clock and not by the last timer: late timers would gather all streams in the same moments. */
-function pace(response: ServerResponse, tongue: Tongue, everyMs: number, tokens: number): void {
+/** Sends tokens by the clock, not by the previous timer: late timers would bunch all streams together. */
+function pace(response: ServerResponse, format: StreamFormat, everyMs: number, tokens: number): void {
   const begin = now();
   let sent = 0;
   const next = (): void => {
     if (response.destroyed) return;
-    if (begin < endedAt || sent >= tokens) return void response.end(tongue.last(sent));
-    const text = tongue.token(sent);
-    response.write(sent === 0 ? tongue.first + text : text);
+    if (begin < endedAt || sent >= tokens) return void response.end(format.last(sent));
+    const text = format.token(sent);
+    response.write(sent === 0 ? format.first + text : text);
     sent++;
     setTimeout(next, Math.max(1, begin + sent * everyMs - now()));
   };
   next();
 }
 
-function flood(response: ServerResponse, tongue: Tongue): void {
+function flood(response: ServerResponse, format: StreamFormat): void {
   const begin = now();
   let sent = 0;
   const fill = (): void => {
     for (;;) {
       if (response.destroyed) return;
-      if (begin < endedAt) return void response.end(tongue.last(sent));
+      if (begin < endedAt) return void response.end(format.last(sent));
       let block = '';
-      for (let at = 0; at < BLOCK; at++) block += tongue.token(sent++);
+      for (let at = 0; at < BLOCK; at++) block += format.token(sent++);
       if (!response.write(block)) break;
     }
     response.once('drain', fill);
   };
-  response.write(tongue.first + tongue.token(sent++));
+  response.write(format.first + format.token(sent++));
   waiting.push(fill);
 }

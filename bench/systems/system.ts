@@ -1,7 +1,7 @@
-/** A job system as the shapes drive it: ours and each peer, so that all are measured by the same code. */
+/** The interface through which the shapes drive orchd and each peer, so that all are measured by the same code. */
 
 export interface JobBody {
-  /** When it was submitted, on this process's monotonic clock. */
+  /** The time of the submit, on this process's monotonic clock. */
   readonly t: number;
   readonly body: string;
 }
@@ -9,19 +9,19 @@ export interface JobBody {
 export interface System {
   /** Resolves when the job is durable. */
   submit(job: JobBody): Promise<void>;
-  /** The same for many in one call. */
+  /** Submits many jobs in one call. */
   submitMany(jobs: readonly JobBody[]): Promise<void>;
   /** Submits, and resolves when the job has been run and its end is durable. */
   cycle(job: JobBody): Promise<void>;
-  /** Lets waiting and new jobs run. Until then they wait. */
+  /** Starts running waiting and new jobs. Before this, jobs wait. */
   work(): Promise<void>;
-  /** Lets new jobs wait again. */
+  /** Stops running jobs: new ones wait again. */
   rest(): Promise<void>;
   /** Called with each job when its handler starts. */
   onStart: (job: JobBody) => void;
-  /** Syncs that this process has asked for so far, where it counts them. */
+  /** The number of syncs of this process so far, where they are counted. */
   readonly syncs?: () => number;
-  /** Server processes that do its work. */
+  /** The server processes that belong to the system. */
   readonly servers: readonly number[];
   close(): Promise<void>;
 }
