@@ -30,6 +30,8 @@ export interface PlaceSettings {
 export interface StoreDescriptor {
   /** As people write it. */
   readonly title: string;
+  /** Everything in such a store is gone with its process. */
+  readonly keepsNothing?: true;
   /** Makes a store that is not open yet; throws CONFIG_INVALID where something is missing for it. */
   open(settings: StoreSettings): Store;
   /** Several nodes can share such a store: what they elect their leader by. Without it a server stands alone. */
