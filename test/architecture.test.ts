@@ -111,6 +111,15 @@ describe('layers', () => {
     refused({ 'src/stores/migration/b.ts': "import '../a/a.ts';" }, /a store may not/);
   });
 
+  test('no store is known by its name outside of src/stores', () => {
+    const store = { 'src/stores/tables/descriptor.ts': '' };
+    const isStore = "const isStore = (kind: string) => kind === 'tables';";
+    accepted({ ...store, 'src/stores/registry.ts': isStore, 'src/config/schema.ts': isStore });
+    accepted({ ...store, 'src/app/a.ts': "const text = 'brings tables to this version';" });
+    refused({ ...store, 'src/cli/a.ts': isStore }, /^src\/cli\/a\.ts:1: knows the store "tables"/);
+    refused({ ...store, 'src/app/a.ts': 'const kind = STORES.tables;' }, /knows the store "tables"/);
+  });
+
   test('a picture can be drawn of them: the edges go one way and leave out nobody', () => {
     for (const { order, edges } of [LAYOUT.folders, LAYOUT.core]) {
       assert.equal(edges.length, (order.length * (order.length - 1)) / 2);

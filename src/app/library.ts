@@ -8,7 +8,7 @@ import type { Env } from '../kit/env/env.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { createLogger, type Logger } from '../kit/logger.ts';
 import { Orchestrator } from '../runtime/orchestrator.ts';
-import { configuredStore, STORES } from '../stores/registry.ts';
+import { storeFor } from '../stores/registry.ts';
 import { runtimeSettings } from './settings.ts';
 
 export interface OrchestratorOptions {
@@ -29,8 +29,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   const env = options.env ?? realEnv();
   const logger = options.logger ?? quietLogger(env, config);
   const folder = options.data ?? config.state.checkpointDir;
-  const kind = folder === 'memory' ? STORES.memory : configuredStore(config);
-  const store = kind.open({ env, config, folder, logger });
+  const store = storeFor(config, folder).open({ env, config, folder, logger });
   const backends = options.backends.map((backend) =>
     'info' in backend ? backend : new FunctionBackend(env, backend),
   );

@@ -30,6 +30,8 @@ export interface LocationSettings {
 export interface StoreDescriptor {
   /** The store's name in texts for people. */
   readonly title: string;
+  /** Everything in such a store is gone with its process. */
+  readonly keepsNothing?: true;
   /** Constructs a store, whose own `open` is still to be called; throws CONFIG_INVALID where a setting is missing. */
   open(settings: StoreSettings): Store;
   /** The leader election of the nodes that share such a store. Without it only one server can use the store. */

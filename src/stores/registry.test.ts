@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
 import { loadConfig } from '../config/load.ts';
+import { PLACE_FORMS } from './place-forms.ts';
 import { configuredStore, STORES } from './registry.ts';
 
 test('the list loads where no driver is installed', () => {
@@ -21,6 +22,14 @@ test('the list loads where no driver is installed', () => {
     encoding: 'utf8',
   });
   assert.equal(output.trim(), Object.keys(STORES).join());
+});
+
+test('every store that work can be moved to has a form of its places, and no other', () => {
+  const movable = Object.entries(STORES).filter(([, { migration }]) => migration);
+  assert.deepEqual(
+    Object.fromEntries(movable.map(([name, { migration }]) => [name, migration?.form])),
+    Object.fromEntries(Object.entries(PLACE_FORMS).map(([name, { form }]) => [name, form])),
+  );
 });
 
 test('only a store with a leadership makes a server one node of several', () => {

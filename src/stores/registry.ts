@@ -17,4 +17,10 @@ export const STORES: { readonly [K in ConfiguredKind | 'memory']: StoreDescripto
   mariadb,
 };
 
+/** The store for the data of an embedding program: its folder, or the name of a store that keeps nothing. */
+export function storeFor(config: ResolvedConfig, data: string): StoreDescriptor {
+  const named = Object.entries(STORES).find(([name, { keepsNothing }]) => keepsNothing && name === data);
+  return named ? named[1] : configuredStore(config);
+}
+
 export const configuredStore = ({ store }: ResolvedConfig): StoreDescriptor => STORES[store.kind];

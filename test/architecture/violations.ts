@@ -8,6 +8,7 @@ import { syntaxViolations, textViolations } from './hygiene.ts';
 import { layerViolations, storeViolations } from './layers.ts';
 import { sizeViolations } from './sizes.ts';
 import { type Files, sourcesOf } from './source.ts';
+import { storeNameViolations } from './store-names.ts';
 
 /** Every rule; what one of them finds is a line that begins with the path of a file. */
 export function violations(files: Files): string[] {
@@ -15,6 +16,7 @@ export function violations(files: Files): string[] {
   return [
     ...layerViolations(sources),
     ...storeViolations(sources),
+    ...storeNameViolations(sources),
     ...purityViolations(sources),
     ...coreOrderViolations(sources),
     ...coreAccessViolations(sources),

@@ -15,13 +15,14 @@ import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
 import { SqliteHistory } from '../../src/stores/journal/history/sqlite.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
+import { STORES as REGISTRY } from '../../src/stores/registry.ts';
 import { type TestServer, testMariaDb } from '../fakes/mariadb.ts';
 
-export const STORES = ['memory', 'journal', 'mariadb'] as const;
-/** Those that have everything again after a restart. */
-export const LASTING = ['journal', 'mariadb'] as const;
+export type StoreName = keyof typeof REGISTRY;
 
-export type StoreName = (typeof STORES)[number];
+export const STORES = Object.keys(REGISTRY) as readonly StoreName[];
+/** Those that have everything again after a restart. */
+export const LASTING = STORES.filter((store) => !REGISTRY[store].keepsNothing);
 
 export function tempFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'orchd-flow-'));
@@ -35,7 +36,10 @@ after(async () => (await server)?.stop());
 
 /** A place for the data of a test: `memory`, a folder, or the address of a database. */
 export async function dataOf(t: TestContext, store: StoreName): Promise<string> {
-  if (store !== 'mariadb') return store === 'memory' ? 'memory' : tempFolder(t);
+  const { keepsNothing, leadership } = REGISTRY[store];
+  if (keepsNothing) return store;
+  // Only a store that several nodes share is a server of its own.
+  if (!leadership) return tempFolder(t);
   server ??= testMariaDb();
   return (await server).database();
 }

@@ -3,17 +3,18 @@ import type { ResolvedConfig } from '../../config/resolve.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { MigratableStore } from '../../stores/migration/between.ts';
+import { PLACE_FORMS } from '../../stores/place-forms.ts';
 import { type Command, EXIT, type Given, type Terminal, UsageError } from '../command.ts';
 import { flagOf, noWords, textOf } from '../given.ts';
 import { DATA_OPTIONS, JSON_OPTION, usageOf } from '../options.ts';
 import { dataFolder, readConfig } from '../settings.ts';
 import { MoveLine, reportText } from '../text/migrate-text.ts';
 
-/** Written out: the stores themselves are loaded only when there is something to do with them. */
-const PLACE_HELP = `A place is one of
-  journal:DIR             a data folder; "journal" alone is that of --data
-  mariadb://USER@HOST/DB  a database; "mariadb" alone is mariadb.url of the configuration or ORCHD_MARIADB_URL,
-                          which other users of the machine cannot see`;
+const width = Math.max(...Object.values(PLACE_FORMS).map(({ form }) => form.length));
+const PLACE_HELP = [
+  'A place is one of',
+  ...Object.values(PLACE_FORMS).map(({ form, means }) => `  ${form.padEnd(width)}  ${means}`),
+].join('\n');
 
 const options = {
   from: { type: 'string', value: 'PLACE', says: 'the store to move from; it is only read' },
@@ -52,13 +53,14 @@ ${PLACE_HELP}`,
 };
 
 async function bringUp(config: ResolvedConfig, json: boolean, terminal: Terminal): Promise<number> {
-  const { configuredStore } = await import('../../stores/registry.ts');
+  const { configuredStore, STORES } = await import('../../stores/registry.ts');
   const { migrationFailure } = await import('../../stores/migration/between.ts');
-  const { upgrade } = configuredStore(config);
+  const { upgrade, title } = configuredStore(config);
   if (!upgrade) {
+    const kinds = Object.keys(STORES).filter((kind) => STORES[kind as keyof typeof STORES].upgrade);
     throw new OrchdError(
       'CONFIG_INVALID',
-      'only a database has tables: set store to mariadb, and mariadb.url',
+      `${title} has no tables: set store to ${kinds.join(' or ')} in the configuration`,
     );
   }
   try {

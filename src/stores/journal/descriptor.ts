@@ -1,6 +1,7 @@
 /** The descriptor of the journal: its options from the configuration, and the syntax of its location. */
 import { resolve } from 'node:path';
 import type { StoreDescriptor } from '../descriptor.ts';
+import { PLACE_FORMS } from '../place-forms.ts';
 import { JournalStore } from './journal.ts';
 import { journalPlace } from './migration/place.ts';
 import { ThreadBackground } from './thread.ts';
@@ -20,7 +21,7 @@ export const journal: StoreDescriptor = {
       onWarning: (message) => logger?.warn('the data folder needs attention', { reason: message }),
     }),
   migration: {
-    form: 'journal:DIR',
+    form: PLACE_FORMS.journal.form,
     place: (text, { data }) => {
       if (text === 'journal') return journalPlace(resolve(data));
       if (!text.startsWith(PREFIX) || text === PREFIX) return undefined;

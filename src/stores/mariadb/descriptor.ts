@@ -2,6 +2,7 @@
 import type { ResolvedConfig } from '../../config/resolve.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { StoreDescriptor } from '../descriptor.ts';
+import { PLACE_FORMS } from '../place-forms.ts';
 import { MariaDbLeadership } from './leadership.ts';
 import { MariaDbStore } from './mariadb.ts';
 import { labelOf, lineTo, tablesPlace } from './migration/place.ts';
@@ -28,7 +29,7 @@ export const mariadb: StoreDescriptor = {
       ttlMs: config.cluster.leaseMs,
     }),
   migration: {
-    form: 'mariadb://USER@HOST/DB',
+    form: PLACE_FORMS.mariadb.form,
     place: (text, { config }) => {
       if (text !== 'mariadb' && !text.startsWith('mariadb://')) return undefined;
       const url = text === 'mariadb' ? config.store.url.reveal() : text;

@@ -4,5 +4,6 @@ import { MemoryStore } from './memory.ts';
 
 export const memory: StoreDescriptor = {
   title: 'memory',
+  keepsNothing: true,
   open: ({ env }) => new MemoryStore(env.timers),
 };
