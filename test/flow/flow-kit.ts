@@ -18,7 +18,7 @@ import { JournalStore } from '../../src/stores/journal/journal.ts';
 import { type TestServer, testMariaDb } from '../fakes/mariadb.ts';
 
 export const STORES = ['memory', 'journal', 'mariadb'] as const;
-/** Those that have everything again after a restart. */
+/** Stores that have everything again after a restart. */
 export const LASTING = ['journal', 'mariadb'] as const;
 
 export type StoreName = (typeof STORES)[number];
@@ -134,7 +134,7 @@ export async function within<T>(promise: Promise<T>, patienceMs = PATIENCE_MS): 
   return Promise.race([promise, tooLong]).finally(() => clearTimeout(timer));
 }
 
-/** What a call was refused with. */
+/** Returns the error that a call was refused with. */
 export async function refusalOf(call: () => Promise<unknown>): Promise<OrchdError> {
   try {
     await within(call());
