@@ -9,14 +9,18 @@ import { isMainThread } from 'node:worker_threads';
 
 const EXIT_TIMEOUT_MS = 10_000;
 
-/** The pipes to the test runner stay open in every process, and keep none alive. */
-const ALWAYS_OPEN = 'PipeWrap';
+/** Standard output and error are pipes to the test runner, and keep no process alive. */
+const PIPES_TO_RUNNER = 2;
 
 function fail(): void {
-  const open = process.getActiveResourcesInfo().filter((name) => name !== ALWAYS_OPEN);
+  let pipes = 0;
+  const open = process
+    .getActiveResourcesInfo()
+    .filter((name) => name !== 'PipeWrap' || ++pipes > PIPES_TO_RUNNER);
   const file = relative(process.cwd(), process.argv[1] ?? '');
-  const kept = open.length === 0 ? 'a pipe' : open.join(', ');
-  console.error(`${file}: still running ${EXIT_TIMEOUT_MS / 1000} s after its tests; open: ${kept}`);
+  console.error(
+    `${file}: still running ${EXIT_TIMEOUT_MS / 1000} s after its tests; open: ${open.join(', ')}`,
+  );
   process.exit(1);
 }
 

@@ -54,7 +54,7 @@ function readsEngine(node: Node): boolean {
 function isEngineRead(name: string | undefined, owner: Node | null | undefined): boolean {
   if (owner == null) return false;
   if (name === 'engine') return isOrchestrator(owner);
-  // Where the engine is the orchestrator's, `.engine` has been named already.
+  // An engine that is reached through the orchestrator is reported by the rule for `.engine` already.
   return name === 'state' && nameOf(owner) === 'engine' && !isOrchestrator(ownerOf(owner));
 }
 

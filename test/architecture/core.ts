@@ -1,4 +1,4 @@
-/** What the core may not do, and in which order its own folders stand. */
+/** The rules of the core: what its files may not do, and which of its folders may import which. */
 import { isBuiltin } from 'node:module';
 import { CORE_FILES, CORE_ORDER, mayImport } from './layout.ts';
 import { productSources, type Source } from './source.ts';

@@ -1,4 +1,4 @@
-/** What a file imports: by declarations, by calls of import(), in types, and as the file of a worker thread. */
+/** The imports of a file: declarations, calls of import(), types, and files of worker threads. */
 import { posix } from 'node:path';
 import { literalText, type Node, nameOf, ownerOf, type VisitedNode } from './syntax.ts';
 
@@ -8,7 +8,7 @@ export interface Import {
   readonly relative: boolean;
   /** `type` is erased; `thread` is a file named by URL, as worker threads are started. */
   readonly kind: 'value' | 'type' | 'thread';
-  /** Whether `export … from` names it. */
+  /** True for `export … from`. */
   readonly reexported: boolean;
   readonly line: number;
 }

@@ -47,7 +47,7 @@ export const CORE_FILES: Readonly<Record<string, string>> = {
   'turn.ts': 'queue',
 };
 
-/** What of core is meant for everybody; the rest is for core and runtime alone. */
+/** Files of core that every folder may import; the other files of core are for core and runtime alone. */
 export const CORE_PUBLIC: readonly string[] = [
   'src/core/ports/backend.ts',
   'src/core/ports/leadership.ts',

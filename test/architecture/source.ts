@@ -1,4 +1,4 @@
-/** What the rules read: the files of the repository, and for TypeScript also their syntax and imports. */
+/** The files of the repository as the rules read them; TypeScript files with their syntax and imports. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { type Import, importsOf } from './imports.ts';
@@ -41,6 +41,6 @@ export function sourcesOf(files: Files): Source[] {
     });
 }
 
-/** What is published: src without its tests. */
+/** The published files: src without its tests. */
 export const productSources = (sources: readonly Source[]): Source[] =>
   sources.filter(({ path }) => path.startsWith('src/') && !isTest(path));

@@ -61,7 +61,7 @@ export function nameOf(node: Node): string | undefined {
   return node.computed ? literalText(node.property) : nameOf(node.property);
 }
 
-/** What stands before the last dot of `x.a`. */
+/** Returns `x` of `x.a`. */
 export function ownerOf(node: Node): Node | undefined {
   if (node.type === 'MemberExpression' || node.type === 'OptionalMemberExpression') return node.object;
   return node.type === 'TSQualifiedName' ? node.left : undefined;

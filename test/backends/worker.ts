@@ -13,7 +13,7 @@ import type {
   SteeredExecution,
 } from '../../src/backends/conformance/harness.ts';
 import { WorkerBackend } from '../../src/backends/pool/worker-backend.ts';
-import type { Timers } from '../../src/kit/env/env.ts';
+import { realEnv } from '../../src/kit/env/real.ts';
 import { jobOfToken } from '../../src/model/records.ts';
 import { Outbound } from '../../src/wire/outbound.ts';
 import { harnessId, within } from '../fakes/steered-work.ts';
@@ -21,14 +21,7 @@ import { SLOTS, type WorkerNews, type WorkerOrder } from '../fakes/steered-worke
 
 const MAIN = join(import.meta.dirname, '..', 'fakes', 'steered-worker-main.ts');
 
-/** Timers that keep no process alive: a stream that nobody reads must not hold up the end of the tests. */
-const timers: Timers = {
-  after: (ms, run) => {
-    const timer = setTimeout(run, ms).unref();
-    return () => clearTimeout(timer);
-  },
-  soon: (run) => void setImmediate(run),
-};
+const { timers } = realEnv();
 
 class WorkerProcess {
   readonly #child: ChildProcess;

@@ -21,7 +21,7 @@ after(async () => {
   fs.rmSync(scratch, { recursive: true, force: true });
 });
 
-/** Where nothing goes on any more, there is nothing to wait for. */
+/** A load that makes no progress fails its test after this. */
 const PATIENT = { timeout: 120_000 };
 /** Jobs that must come through between one blow and the next. */
 const BETWEEN = 10;
@@ -59,7 +59,7 @@ test('connections that are killed under load cost nothing but their time', PATIE
   let killed = 0;
   const killAll = async (sql: Sql): Promise<void> => {
     for (const { id } of await sql.query<{ id: number }>(lines)) {
-      // It may have gone by itself.
+      // A connection may have closed by itself before the KILL.
       await sql.run(`KILL ${id}`).then(
         () => killed++,
         () => undefined,

@@ -11,7 +11,7 @@ export interface Folders {
   /** Log segments that were removed, for the checks: the whole log is what they replay. */
   readonly archive: string;
   readonly acks: string;
-  /** What a killed child was about to do. */
+  /** Written by a child right before it kills itself: which operation it was about to do, and when. */
   readonly died: string;
 }
 

@@ -29,14 +29,14 @@ export function checkEnds(replayed: Replayed): string[] {
   return problems;
 }
 
-/** What the client was told is still so. */
+/** Checks that every acknowledgement of the client still holds. */
 export function checkAcks(replayed: Replayed, acks: readonly Ack[], results: ResultReader): string[] {
   const problems: string[] = [];
   const admitted = new Map<string, number>();
   for (const ack of acks) {
     if (ack.did === 'submit' && ack.refused === undefined) {
       if (!replayed.lives.has(ack.id)) problems.push(`lost: ${ack.label} (${ack.id}) was acknowledged`);
-      // What was asked again is there once, whether the first asking had got through or not.
+      // A repeated submit counts as one job, whether the first request had been admitted or not.
       if (ack.duplicateOf === undefined || ack.again) admitted.set(ack.id, (admitted.get(ack.id) ?? 0) + 1);
     } else if (ack.did === 'wait') problems.push(...checkTold(replayed, ack.job, results));
     else if (ack.did === 'cancel') {
@@ -74,7 +74,7 @@ function checkTold(replayed: Replayed, told: AckedJob, results: ResultReader): s
   return JSON.stringify(result) === JSON.stringify(told.result) ? [] : [`${told.id}: its result changed`];
 }
 
-/** What the executor saw: nothing without an intent, nothing twice, nothing beside or after a success. */
+/** Checks the executor's ledger: no start without a durable intent, none twice, none beside or after a success. */
 export function checkLedger(replayed: Replayed, ledger: readonly LedgerLine[], backoffMs: number): string[] {
   const problems: string[] = [];
   const runs = new Map<string, Run>();
@@ -138,7 +138,7 @@ function checkStart(
   return problems;
 }
 
-/** What the executor finished is what the job became. */
+/** Checks that an execution that ended has the same outcome in the log of the brain. */
 function checkOutcome(replayed: Replayed, run: Run): string[] {
   const n = attemptOf(run.token);
   const life = lifeOf(replayed, jobOfToken(run.token), n);

@@ -1,4 +1,4 @@
-/** One kill and what follows from it. */
+/** A kill of the workload at one operation, and the recovery after it. */
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { type Recovery, recoverFully } from './recovering.ts';
 import { chaptersOf, SCRIPTS } from './script.ts';
 import { readDied } from './tally.ts';
 
-/** What one brain does, and the folder it begins with. */
+/** The part of the workload that one brain does; `before` are the folders it begins with. */
 export interface Chapter {
   readonly n: number;
   readonly before: Folders | undefined;

@@ -24,7 +24,7 @@ function shapeOf(names: readonly string[]): string {
 
 const READ_CALLS = ['open-read', 'size', 'read', 'close'];
 
-/** One kill of one recovery. */
+/** A second kill, in the recovery after a first one. */
 export interface RecoveryKill {
   readonly first: KilledCase;
   readonly root: string;
@@ -33,7 +33,7 @@ export interface RecoveryKill {
   readonly name: string;
 }
 
-/** One folder of every shape that was seen. */
+/** Returns one killed case for every distinct sequence of operations that recoveries have made. */
 export function shapesOf(cases: readonly KilledCase[]): KilledCase[] {
   const shapes = new Map<string, KilledCase>();
   for (const killed of cases.toSorted(

@@ -128,7 +128,7 @@ const since = (startedAt: number): string => `${((performance.now() - startedAt)
 
 const kindOf = (name: string): string => name.replaceAll(/\d{8,}/g, 'N');
 
-/** How often each kind of operation was a place to die at. */
+/** Counts the kills by kind of operation. */
 function summary(all: readonly KilledCase[]): string[] {
   const counts = new Map<string, number>();
   for (const { kill } of all) {

@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import type { ExecutionOutcome } from '../../src/core/ports/backend.ts';
 import { AppendFile, readLines } from './append-file.ts';
 
-/** What an execution will do, decided when it starts so that a restart does not change it. */
+/** The course of an execution, decided when it starts so that a restart of the brain does not change it. */
 export interface Plan {
-  /** How long it runs. */
+  /** Duration of the execution. */
   readonly ms: number;
   /** Runs until it is killed, or until the executor is opened to finish what it has. */
   readonly hold: boolean;

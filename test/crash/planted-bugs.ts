@@ -30,7 +30,7 @@ export interface PlantedBug {
   readonly find: string;
   readonly replace: string;
   readonly catcher: keyof typeof CATCHERS;
-  /** What the catcher says: it must fail for this and not for something else. */
+  /** The message that the catcher must fail with: failing for another reason does not count. */
   readonly says: RegExp;
 }
 

@@ -25,9 +25,9 @@ import type { Operation } from './watched-disk.ts';
 export interface Recovery {
   /** The operations of start(), by name. */
   readonly shape: readonly string[];
-  /** What was recovered, before anything new ran. */
+  /** Hash of the recovered state, before anything new ran. */
   readonly hash: string;
-  /** What every job came to. */
+  /** State, attempt and result of every job at the end. */
   readonly ends: string;
   readonly problems: readonly string[];
 }
@@ -37,9 +37,9 @@ const LIMIT_MS = 10_000_000;
 const LOOK_MS = 50;
 
 export interface RecoveryOptions {
-  /** That of the run before. */
+  /** Pace of the run that was killed. */
   readonly pace: Pace;
-  /** What its client was about to do, where it is known. */
+  /** Script that the client was playing; empty where the load is random. */
   readonly script: readonly Step[];
 }
 
@@ -158,7 +158,7 @@ export async function checkCase(
   return { replayed, problems };
 }
 
-/** What became of every job, without what depends on time. */
+/** State, attempt and result of every job as one text, without anything that depends on time. */
 function endsOf(replayed: Replayed): string {
   return [...replayed.lives.values()]
     .flat()

@@ -33,7 +33,7 @@ export type Ack = { readonly step: number; readonly at: number } & (
   | { readonly did: 'pass' | 'checkpoint' | 'restart' }
 );
 
-/** What the client was told of a job. */
+/** A job as the client was told of it. */
 export interface AckedJob {
   readonly id: string;
   readonly state: string;
@@ -148,7 +148,7 @@ export interface Client {
   readonly sleep: (ms: number) => Promise<void>;
   /** Starts a brain on the folder. */
   readonly begin: () => Promise<Orchestrator>;
-  /** What was acknowledged in earlier chapters. */
+  /** Acknowledgements of earlier chapters. */
   readonly earlier: readonly Ack[];
   readonly onAck?: (ack: Ack) => void;
 }

@@ -1,4 +1,4 @@
-/** What recovery makes of a folder, as one text that does not depend on who recovered it or how often. */
+/** The recovered state of a data folder as one hash: the same whoever recovered it, and however often. */
 import { State } from '../../src/core/state/state.ts';
 import { RealDisk } from '../../src/kit/env/real-disk.ts';
 import { stableHash } from '../../src/kit/hash.ts';

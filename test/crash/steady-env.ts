@@ -16,7 +16,7 @@ export interface SteadyOptions {
   readonly folder: string;
   readonly startAt: number;
   readonly seed: number;
-  /** How long each disk call takes; what is due before its end happens first. */
+  /** Virtual duration of each disk call; timers that are due before its end fire first. */
   readonly callMs?: number;
   /** Called before each disk call is made; one that returns a promise is waited for. */
   readonly before?: (operation: Operation) => Promise<void> | undefined;
@@ -113,7 +113,7 @@ export class SteadyEnv implements Env {
     setImmediate(() => this.#step());
   }
 
-  /** One thing; what follows from it in the same turn is done before the next step looks. */
+  /** Runs one callback or disk call; callbacks that it queues in the same turn run before the next step. */
   #step(): void {
     if (this.#halted) return;
     if (++this.#stepsAtOnce > MAX_STEPS_AT_ONCE) return this.#stuck?.('it goes round without a pause');

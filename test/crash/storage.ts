@@ -57,7 +57,7 @@ function checkCopies(life: Life, live: JobRecord | undefined, past: JobBundle | 
   const wanted = stableHash(life.job);
   if (live && stableHash(live) !== wanted)
     problems.push(`${life.uid}: the recovered record is not the last one`);
-  // What was redriven stays in the history as it was until it ends again.
+  // A redriven job keeps its old row in the history until it ends again.
   if (past && !live && stableHash(past.job) !== wanted)
     problems.push(`${life.uid}: the history has ${past.job.state}, the log ${life.job.state}`);
   return problems;

@@ -98,7 +98,7 @@ async function failSync(n: number): Promise<{ file: string; problems: string[] }
   const end = await runUnderStrace(children.command(folders), output, { CRASH_PACE: 'real' }, inject);
   const calls = [...readCalls(output)];
   const failedAt = calls.findIndex(({ result }) => result?.includes('INJECTED'));
-  // What is prepared beside the log may come a little sooner or later: the trace knows what was hit.
+  // The spare segment is prepared beside the log, so the n-th sync may hit another file: the trace says which.
   const path = fileOf(calls[failedAt]?.args ?? '');
   const file = path.slice(folders.data.length + 1);
   // The last one of all may not come in every run.
@@ -113,7 +113,7 @@ async function failSync(n: number): Promise<{ file: string; problems: string[] }
   const problems = checkUntouched(rest, path);
   // A spare is made beside the log: what the log could sync meanwhile may still be told.
   if (!goesOn && file !== 'log/spare') problems.push(...checkSilence(rest, folders));
-  // Where nobody was waiting when it stopped, the next brain goes on where it was, or the script is over.
+  // Exit code 0: no caller waited when the brain stopped, so the next brain went on, or the script was over.
   if (end.code === FAILED) problems.push(...checkTold(end.stderr, goesOn));
   else if (end.code !== 0) problems.push(`ended with ${end.code ?? end.signal} ${end.stderr}`);
   const recovery = await recoverFully(folders, Date.now() + 1, { pace: 'real', script: SCRIPTS.real });

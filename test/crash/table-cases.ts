@@ -10,7 +10,7 @@ import { chaptersOf, SCRIPTS } from './script.ts';
 import { copyTables } from './tables.ts';
 import { readDied } from './tally.ts';
 
-/** What one brain does, what it begins with and what it leaves. */
+/** The part of the workload that one brain does, with the databases it begins with and leaves. */
 export interface TableChapter {
   readonly n: number;
   readonly before: TableCase | undefined;
@@ -75,7 +75,7 @@ function spread<T>(items: readonly T[], atMost: number): T[] {
   return Array.from({ length: atMost }, (_, n) => items[Math.round(n * step)] as T);
 }
 
-/** What a kill left, and when it was. */
+/** The database and folders after a kill, and a moment after the kill. */
 interface Crashed {
   readonly case: TableCase;
   readonly time: number;

@@ -73,7 +73,7 @@ export const changesOf = ({ trail }: Tables): LoggedChange[] =>
     return { seq: id, change, at: at_ms };
   });
 
-/** One row for every change, without a gap, and no epoch after a later one. */
+/** Checks that the audit has one row for every change, without a gap, and that epochs never go back. */
 export function checkTrail({ lastSeq, trail }: Tables): string[] {
   const problems: string[] = [];
   if (trail.length !== lastSeq) problems.push(`${trail.length} rows of the trail for ${lastSeq} changes`);

@@ -5,7 +5,7 @@ import type { HistoryIndex } from '../../src/stores/journal/history/history.ts';
 import { type Folders, keepSegment } from './folders.ts';
 import type { Operation } from './watched-disk.ts';
 
-/** What changes the history, or begins or ends it. */
+/** Methods of the history index that count as operations. */
 const COUNTED: ReadonlySet<string> = new Set(['open', 'put', 'purge', 'close']);
 
 export interface KillOrder {

@@ -1,4 +1,4 @@
-/** What happened in which order, as far as the promises about order speak of it; read from a trace of any kind. */
+/** Events that the rules of order speak of, in the order they happened; read from a recorded run or from strace. */
 import type { LedgerLine } from './ledger.ts';
 import type { Ack } from './script.ts';
 import type { Operation } from './watched-disk.ts';

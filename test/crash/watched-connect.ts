@@ -23,12 +23,12 @@ function watched(sql: Sql, around: Around): Sql {
   };
 }
 
-/** It is on its way to the server, and nobody waits for the answer. */
+/** Sends a statement to the server without waiting for its answer. */
 async function halfWay(asked: Promise<void>): Promise<void> {
   asked.catch(() => undefined);
 }
 
-/** What is done to which table. */
+/** Names a statement by its verb and its table. */
 function nameOf(text: string): string {
   const verb = /^\s*(\w+)/.exec(text)?.[1] ?? '';
   const table = /orchestrator_\w+/.exec(text)?.[0];

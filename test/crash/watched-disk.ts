@@ -3,7 +3,7 @@ import { relative } from 'node:path';
 import type { Disk, DiskFile, DiskStat, OpenMode } from '../../src/kit/env/env.ts';
 
 export interface Operation {
-  /** Such as `datasync log/0000000000000001.log`; paths are relative to the data folder. */
+  /** Kind and path, such as `datasync log/0000000000000001.log`; paths are relative to the data folder. */
   readonly name: string;
   readonly kind: string;
   readonly path: string;

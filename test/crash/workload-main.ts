@@ -1,4 +1,4 @@
-/** What the child process does. */
+/** The child process of the crash tests: plays a part of the script, or recovers a folder. */
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { type Brain, buildBrain, type Pace } from './brain.ts';
 import { type Folders, foldersOf, makeFolders } from './folders.ts';
@@ -43,7 +43,7 @@ export async function main(task: Task): Promise<void> {
   const folders = makeFolders(foldersOf(task.root, task.data));
   if (task.pace === 'real') return playReal(folders);
   const earlier = readAcks(folders.acks);
-  // Where the chapter before ended, and a moment later.
+  // The chapter starts a moment after the last acknowledgement of the chapter before.
   const startAt = task.startAt ?? (earlier.at(-1)?.at ?? FIRST_INSTANT) + PAUSE_MS;
   let now = (): number => startAt;
   const tally = new Tally(folders, task.kill, () => now());
@@ -112,12 +112,12 @@ async function playThrough(
   }
 }
 
-/** What a failure looks like to a caller, now and at the next try. */
+/** The error codes that a caller gets from a brain whose disk has failed. */
 export interface ToldFailure {
   readonly code: string;
   /** Why the brain has stopped, if it has. */
   readonly stopped: string | undefined;
-  /** What another submit gets. */
+  /** Code of another submit after the failure, or `taken`. */
   readonly next: string;
 }
 

@@ -70,7 +70,7 @@ export class CommandKit {
     return JSON.parse(fs.readFileSync(path, 'utf8')) as T;
   }
 
-  /** What commands wrote to the ledger, line by line. */
+  /** Lines that commands wrote to the ledger. */
   runs(): string[] {
     return fs.existsSync(this.ledger) ? fs.readFileSync(this.ledger, 'utf8').split('\n').slice(0, -1) : [];
   }
@@ -111,7 +111,7 @@ export function kill(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // It was faster.
+    // The process had ended before the signal.
   }
 }
 

@@ -47,7 +47,7 @@ export const STOPPED: Outcome = { ok: 'cancelled' };
 /** Fields of a submission and of its spec, side by side. */
 export type Fields = Partial<Submission> & GivenSpec;
 
-/** What is asked where a test says nothing. */
+/** Defaults of a job's spec in engine tests. */
 export const SPEC: SpecDefaults = {
   agent: 'someone',
   type: 't',
@@ -225,7 +225,7 @@ function orThrow(reply: SubmitAnswer | OrchdError): SubmitAnswer {
   return reply;
 }
 
-/** What a refusal looks like, for assert.throws. */
+/** Matches a refusal by code and reason, for assert.throws. */
 export const refusal =
   (code: string, reason?: string) =>
   (error: unknown): boolean =>

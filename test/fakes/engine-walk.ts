@@ -96,10 +96,10 @@ const RESOLUTIONS: readonly ResolveAs[] = [
 
 const at = <T>(items: readonly T[], pick: number): T => items[pick % items.length] as T;
 
-/** What has left memory: the shell looks there before it asks the engine. */
+/** Ended jobs that have left memory: the runtime looks there before it asks the engine. */
 type History = Map<string, EndedJob>;
 
-/** What a command means here and now; most picks are things that are there. */
+/** Turns a random command into an event for the present state; most picks name jobs or workers that exist. */
 function eventOf(kit: EngineKit, history: History, { kind, pick, variant }: WalkCommand): EngineEvent {
   const { state } = kit.engine;
   const outcome = at(OUTCOMES, variant);
@@ -137,7 +137,7 @@ function eventOf(kit: EngineKit, history: History, { kind, pick, variant }: Walk
   }
 }
 
-/** Of a dead job in memory, or of one that has left it. */
+/** Redrives a dead job, in memory or in the history. */
 function redriveOf(state: State, history: History, pick: number, otherwise: string): EngineEvent {
   const gone = [...history].filter(([uid, { job }]) => job.state === 'dead' && !state.jobs.has(uid));
   const uids = [withState(state, 'dead', pick), ...gone.map(([uid]) => uid), otherwise];

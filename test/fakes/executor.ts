@@ -258,7 +258,7 @@ function statusOf(execution: Execution): ExecutionStatus {
   return execution.outcome ? { is: 'ended', outcome: execution.outcome } : { is: 'running' };
 }
 
-/** One brain's line to an executor: requests and replies take time and get lost. */
+/** The connection of one brain to an executor: requests and replies take time and get lost. */
 export class FakeLine implements Backend {
   readonly #executor: FakeExecutor;
   readonly #owner: { readonly alive: boolean };

@@ -168,7 +168,7 @@ export class FolderMaker {
     return this.#position;
   }
 
-  /** One frame with these changes. */
+  /** Adds one frame with these changes. */
   async add(...changes: readonly Change[]): Promise<void> {
     await this.addText(changes.map(encodeChange).join(''), changes.length);
   }

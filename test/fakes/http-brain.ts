@@ -28,7 +28,7 @@ export interface HttpBrainOptions {
   readonly disconnectGraceMs?: number;
   readonly heartbeatMs?: number;
   readonly maxStreamsPerCaller?: number;
-  /** Of pages that may use it. */
+  /** Origins of pages that may use it. */
   readonly origins?: readonly string[];
 }
 

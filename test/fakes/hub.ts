@@ -9,13 +9,13 @@ export const SHA = 'a'.repeat(40);
 
 export interface FakeHub {
   readonly url: string;
-  /** Where downloads are sent on to. */
+  /** Server that downloads are redirected to. */
   readonly cdn: string;
   readonly asked: string[];
-  /** What is wrong with the next downloads. */
+  /** Fault of the next downloads. */
   how: 'well' | 'short' | 'garbled' | 'twice' | 'gone';
   redirects: boolean;
-  /** Of a small file the tag is not the checksum of its bytes. */
+  /** The hub tags small files with something else than the checksum of their bytes. */
   isSmall: boolean;
 }
 

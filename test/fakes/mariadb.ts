@@ -25,7 +25,7 @@ fi
 cp -a "$1" "$2"
 `;
 
-/** Where the tests that share a server find it. A name of another kind than ours, which commands take for settings. */
+/** Variable with the address of the server that tests share; names with ORCHD_ would be read as settings. */
 export const GIVEN = 'TEST_MARIADB_URL';
 
 export interface TestServer {
@@ -83,7 +83,7 @@ class GivenServer implements TestServer {
     return url;
   }
 
-  /** It goes on without what was made here. */
+  /** Drops the databases of this test file; the shared server goes on. */
   async stop(): Promise<void> {
     const sql = await connector(this.#url)();
     try {

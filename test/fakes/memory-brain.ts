@@ -10,7 +10,7 @@ import { Medium, MemoryStore } from '../../src/stores/memory/memory.ts';
 
 export interface MemoryBrain {
   readonly orchestrator: Orchestrator;
-  /** What is durable. */
+  /** Everything that is durable. */
   readonly medium: Medium;
   /** Keeps everything from becoming durable until the returned function is called. */
   hold(): () => void;

@@ -1,7 +1,7 @@
 /** Opens a data folder on any disk as a brain would, without a brain: the records and what was warned of. */
 import type { StoreEvents } from '../../src/core/ports/store.ts';
 import type { State } from '../../src/core/state/state.ts';
-import type { Disk, Env, Timers } from '../../src/kit/env/env.ts';
+import type { Disk, Env } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { openInto } from '../../src/runtime/open-store.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
@@ -10,6 +10,8 @@ import { JournalStore } from '../../src/stores/journal/journal.ts';
 import { NOW, newState } from './folder-maker.ts';
 
 const YEAR_MS = 365 * 24 * 3600_000;
+/** Longer than any test, and no longer than setTimeout can wait. */
+const NEVER_MS = 2 ** 31 - 1;
 /** Small, so that thousands of openings cost little. */
 const LIMITS = {
   minSegmentBytes: 8192,
@@ -27,19 +29,13 @@ export interface Opened {
 }
 
 export async function openStore(disk: Disk, folder = '/data'): Promise<Opened> {
-  const { timers, ...world } = realEnv();
-  // A store that a failed test leaves open must not keep the process alive.
-  const after: Timers['after'] = (ms, run) => {
-    const timer = setTimeout(run, Math.min(ms, 2 ** 31 - 1)).unref();
-    return () => clearTimeout(timer);
-  };
-  const env: Env = { ...world, timers: { ...timers, after }, disk };
+  const env: Env = { ...realEnv(), disk };
   const state = newState();
   const warnings: string[] = [];
   const waiting = new Map<number, () => void>();
   const store = new JournalStore(env, {
     folder,
-    checkpointIntervalMs: YEAR_MS,
+    checkpointIntervalMs: NEVER_MS,
     historyMs: YEAR_MS,
     auditMs: YEAR_MS,
     auditBytes: 2 ** 30,

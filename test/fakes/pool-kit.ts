@@ -109,7 +109,7 @@ export class PoolCaller {
 
 const endings = new WeakMap<TestContext, (() => unknown)[]>();
 
-/** What was made last goes first: a folder after all that works in it. */
+/** Runs clean-ups in reverse order: a folder is removed after everything that works in it has ended. */
 export function atEnd(t: TestContext, run: () => unknown): void {
   const known = endings.get(t);
   if (known) {
@@ -132,7 +132,7 @@ export function poolFolder(t: TestContext): string {
 export const livingOf = (state: PoolState, id: string): number[] =>
   processesWith(MARK_VARIABLE, `${state.registry}/${id}`);
 
-/** One in this process; its workers end with the test. */
+/** Starts a pool manager in this process; its workers end with the test. */
 export async function pool(
   t: TestContext,
   data: string,

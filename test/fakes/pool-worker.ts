@@ -30,7 +30,7 @@ process.on('SIGTERM', () => {
   if (!how.has('stubborn')) process.exit(0);
 });
 
-/** What it says of an execution, by the name of its model. */
+/** Answers to an execution, by the name of the worker's model. */
 const SAYS: Readonly<Record<string, (response: ServerResponse) => void>> = {
   garbage: (response) => response.end('id: 1\nevent: token\ndata: {"t": \n\n'),
   nameless: (response) => response.end('event: surprise\ndata: {}\n\n'),

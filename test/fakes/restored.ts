@@ -1,4 +1,4 @@
-/** What a brain makes of a store, without a brain: states that are built as it builds them, and what they say. */
+/** Builds a state from a store as a brain does, without a brain, and describes it. */
 
 import { Restore } from '../../src/core/restore.ts';
 import { bundleOf } from '../../src/core/state/job-entry.ts';

@@ -1,4 +1,4 @@
-/** What a steered worker and the test that started it say to each other. */
+/** Messages between a steered worker and the test that started it. */
 export type WorkerOrder =
   | { readonly is: 'say'; readonly job: string; readonly text: string }
   | { readonly is: 'succeed'; readonly job: string }

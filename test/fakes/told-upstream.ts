@@ -26,12 +26,12 @@ export class ToldUpstream {
     this.#server.closeAllConnections();
   }
 
-  /** How often it was asked this. */
+  /** Number of requests with this prompt. */
   asked(prompt: string): number {
     return this.#asked.get(prompt)?.length ?? 0;
   }
 
-  /** Whether the one who asked last has gone before the end. */
+  /** True when the last client with this prompt disconnected before the end. */
   isLeft(prompt: string): boolean {
     const last = this.#asked.get(prompt)?.at(-1);
     return last?.destroyed === true && !last.writableFinished;

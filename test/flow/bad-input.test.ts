@@ -14,7 +14,7 @@ circular['self'] = circular;
 
 const deep = (levels: number): unknown => (levels === 0 ? 0 : { in: deep(levels - 1) });
 
-/** What is wrong → the request; all of them are INVALID_PARAMS unless said otherwise. */
+/** Bad requests by what is wrong with them; all are refused with INVALID_PARAMS unless said otherwise. */
 const WRONG_SUBMITS: Readonly<Record<string, unknown>> = {
   'no object': 'a job',
   nothing: undefined,
@@ -145,7 +145,7 @@ async function begin(t: TestContext, data: string): Promise<Orchestrator> {
   return orchestrator;
 }
 
-/** What was not refused as it should be, or left something behind. */
+/** Returns the calls that were not refused as they should be, or left something behind. */
 async function faultsOf(
   orchestrator: Orchestrator,
   cases: readonly (readonly [what: string, code: ErrorCode, call: () => Promise<unknown>])[],

@@ -1,4 +1,4 @@
-/** What a page in a real browser gets of the event stream, whose client we did not write. */
+/** The event stream in a page of a real browser, whose EventSource we did not write. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

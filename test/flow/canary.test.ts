@@ -192,7 +192,7 @@ async function pushAll(brain: ServerProcess, canaries: Canaries): Promise<void> 
     brain,
     `GET / HTTP/1.1\r\nhost: localhost\r\n: ${canaries.at('header without a name')}\r\n\r\n`,
   );
-  // What nothing can run waits until it is cancelled; the rest ends by itself.
+  // Jobs that no backend can run wait until they are cancelled; the others end by themselves.
   for (const at of [4, 5, 6]) await client.cancel(`job-${at}`);
   for (const { job_id } of runs) for await (const _ of client.events(job_id as string));
 }

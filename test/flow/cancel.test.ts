@@ -114,7 +114,7 @@ onStores(
     await orchestrator.submit({ job_id: 'a', timeout_ms: 1, on_unknown: 'hold' });
     await stage.startedCount(1);
     let kills = 0;
-    // It was started anew and knows nothing of what it ran before.
+    // The executor was started anew and knows nothing of what it ran before.
     const memory = { registry: 'another', rememberedSince: 0 };
     stage.kill = async () => {
       kills++;

@@ -22,7 +22,7 @@ interface HowToStart {
   readonly config?: object;
   readonly within?: readonly string[];
   readonly port?: string;
-  /** Of a node on a machine of its own: what runs there cannot be seen from others. */
+  /** Data folder of a node on a machine of its own: other nodes cannot see what runs there. */
   readonly data?: string;
 }
 
@@ -141,7 +141,7 @@ export class Cluster {
   async trailIsWhole(): Promise<void> {
     const sql = await connector(this.url)();
     try {
-      // One look: the leader goes on writing.
+      // A single statement, because the leader goes on writing.
       const [row] = await sql.query<{ rows: number; last: number; seq: number }>(
         `SELECT (SELECT COUNT(*) FROM orchestrator_audit) AS \`rows\`, (SELECT MAX(id) FROM orchestrator_audit) AS last,
            last_seq AS seq FROM orchestrator_epoch`,

@@ -1,4 +1,4 @@
-/** One leader among real nodes, whatever happens to it. */
+/** Real nodes have one leader at a time, whatever happens to it. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';

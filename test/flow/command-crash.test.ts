@@ -32,7 +32,7 @@ class Site {
   readonly #data: string;
   readonly #ledger: string;
   brain!: ServerProcess;
-  /** What one follower has heard, over all its connections. */
+  /** Events that one follower has received, over all its connections. */
   readonly heard: TaskEvent[] = [];
 
   constructor(t: TestContext) {
@@ -127,7 +127,7 @@ test(
   async (t) => {
     const site = new Site(t);
     await site.begin(site.dyingAt('effect:before-offer'));
-    // Whether it was still told that the job is durable is a matter of chance.
+    // The submit may still be acknowledged before the brain dies, or not.
     await site.submit().catch(() => undefined);
     await site.brain.ended;
     assert.deepEqual(site.runs(), []);

@@ -14,7 +14,7 @@ import { recover, stateHash } from '../fakes/restored.ts';
 interface Log {
   readonly maker: FolderMaker;
   readonly disk: MemoryDisk;
-  /** Where each frame of the last segment begins. */
+  /** Offset of each frame in the last segment. */
   readonly frames: readonly number[];
   /** The state before and after the last frame. */
   readonly before: Hashes;

@@ -1,4 +1,4 @@
-/** One queue, one place that decides, and backends that are offered work only when they are free. */
+/** Dispatch: one queue, one scheduler, and backends that are offered work only when they are free. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -130,7 +130,7 @@ onStores(
     t.after(() => {
       for (const stage of stages) stage.endAll();
     });
-    // It refuses and says busy as it likes; where a job goes then, and which one comes next, is not its choice.
+    // A backend may refuse or say busy; where the job goes then, and which one comes next, is the scheduler's choice.
     one.answer = ({ attempt }) =>
       attempt === 1 ? { is: 'refused', error: errorInfo('POOL_UNAVAILABLE') } : undefined;
     const config = 'orchestrator: {retry: {base_delay_ms: 1, jitter: 0}}';

@@ -17,7 +17,7 @@ interface Parts {
   readonly orchestrator: Orchestrator;
 }
 
-/** Of a journal. `inline`: the history is written at once, so that nothing has to be waited for. */
+/** Writer of a journal's history. `inline`: written at once, so that the test has nothing to wait for. */
 type HistoryMode = 'thread' | 'inline';
 
 async function begin(

@@ -1,4 +1,4 @@
-/** What happens to a job, as a stream: in order, once each, and to its end. */
+/** The event stream of a job: in order, every event once, and to its end. */
 
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';

@@ -21,7 +21,7 @@ import { type TestServer, testMariaDb } from '../fakes/mariadb.ts';
 export type StoreName = keyof typeof REGISTRY;
 
 export const STORES = Object.keys(REGISTRY) as readonly StoreName[];
-/** Those that have everything again after a restart. */
+/** Stores that have everything again after a restart. */
 export const LASTING = STORES.filter((store) => !REGISTRY[store].keepsNothing);
 
 export function tempFolder(t: TestContext): string {
@@ -138,7 +138,7 @@ export async function within<T>(promise: Promise<T>, patienceMs = PATIENCE_MS): 
   return Promise.race([promise, tooLong]).finally(() => clearTimeout(timer));
 }
 
-/** What a call was refused with. */
+/** Returns the error that a call was refused with. */
 export async function refusalOf(call: () => Promise<unknown>): Promise<OrchdError> {
   try {
     await within(call());

@@ -102,7 +102,7 @@ async function cancels({ client }: Stage, id: string): Promise<void> {
   });
 }
 
-/** What is submitted once there is space runs to its end. */
+/** Checks that a job that is submitted once there is space runs to its end. */
 async function takesWorkAgain({ brain, client }: Stage): Promise<void> {
   const isTaken = (): Promise<boolean> =>
     client.submit({ job_id: 'fresh', type: 'echo', payload: 1 }).then(

@@ -5,7 +5,7 @@ import { connector, type Sql } from '../../src/stores/mariadb/sql.ts';
 import { hookedDisk, isDatabase, within } from './flow-kit.ts';
 
 export interface Held {
-  /** What a brain is started in. */
+  /** Environment to start a brain in. */
   readonly env: Env;
   /** From now on nothing becomes durable. */
   hold(): Promise<void>;
@@ -70,7 +70,7 @@ class HeldFlushes implements Held {
 }
 
 const TAKE = 'SELECT id FROM orchestrator_epoch WHERE id = 1 FOR UPDATE';
-/** Those who want the fence row; whoever has it is silent. */
+/** Counts connections that wait for the row of the fence; the one that holds it shows no statement. */
 const IN_LINE = `SELECT COUNT(*) AS count FROM information_schema.processlist
   WHERE db = DATABASE() AND id <> CONNECTION_ID() AND info LIKE ?`;
 const COMMITS = 'UPDATE orchestrator_epoch%';

@@ -69,7 +69,7 @@ function mutate(random: SeededRandom, text: string): string {
   return bytes.toString('latin1');
 }
 
-/** What would end a line of the head. */
+/** Removes characters that would end a line of the HTTP head. */
 function printable(text: string): string {
   return [...text].filter((character) => character > ' ' && character !== '\u007f').join('');
 }

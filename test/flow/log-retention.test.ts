@@ -1,4 +1,4 @@
-/** What of the log goes when nobody needs it any more. */
+/** Log segments are removed once nothing needs them any more. */
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** What is measured is told also when the brain can commit nothing: that is when somebody looks. */
+/** Metrics are answered also while the brain can commit nothing: that is when somebody looks at them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';

@@ -115,7 +115,7 @@ test('a folder that a brain has left by being killed is moved too', async () => 
   const opened = await lead(journalOn(path));
   await fill(opened);
   const all = await readAll(opened);
-  // What a crash leaves: no tidy end, the log of the index beside it.
+  // A copy of the open folder is what a crash leaves: no tidy end, and the WAL of the index beside it.
   const copy = folder();
   fs.cpSync(path, copy, { recursive: true });
   await opened.close();
@@ -255,7 +255,7 @@ describe('a half-made target', () => {
     for (const to of [tables(url), journal(data)]) await halfMade(journal(path), to);
     const opened = await lead(journalOn(path));
     for (const uid of ['waits-0-0', 'running-0']) opened.step({ type: 'cancel', uid, by: 'test' });
-    // It had ended, and was written as such.
+    // The dead job is in the history when it is redriven.
     const known = await opened.store.history.get('dead-0-1');
     opened.step({ type: 'redrive', uid: 'dead-0-1', by: 'test', known });
     await opened.settled();
@@ -368,7 +368,7 @@ describe('killed at any moment, the same move completes', () => {
   const main = join(import.meta.dirname, 'moving-main.ts');
   const POINTS = 9;
 
-  /** What has no mark must be whole, or hold nothing. */
+  /** A target without the mark of an unfinished move must be complete, or empty. */
   async function isMarked(to: string): Promise<boolean> {
     if (!to.startsWith('mariadb:')) {
       const [mark, index, checkpoint] = ['moving.json', 'history.sqlite', 'checkpoint.json'].map((name) =>

@@ -38,7 +38,7 @@ const KEYS = [
   'k'.repeat(255),
   `${'k'.repeat(254)}K`,
   `${'k'.repeat(254)} `,
-  // One character each, although two units in memory and four bytes on disk.
+  // An emoji is one character, although two UTF-16 units in memory and four bytes on disk.
   '🦊'.repeat(255),
   `${'🦊'.repeat(254)}🐺`,
 ];

@@ -13,7 +13,7 @@ import { within } from './flow-kit.ts';
 import { Line } from './worker-kit.ts';
 
 const CONTEXT = 32_768;
-/** One slot, so that a second request waits. More threads wait for each other where others use the processor. */
+/** A single slot, so that a second request waits. A single thread: several wait for each other on a busy machine. */
 const WORKER_ARGS = `--gpu off --threads 1 --slots 1 --context ${CONTEXT}`;
 const PATIENCE_MS = 15_000;
 

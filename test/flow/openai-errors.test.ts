@@ -1,4 +1,4 @@
-/** What goes wrong reaches the official client as the errors that it knows, with our codes. */
+/** Failures reach the official client as the errors that it knows, with our codes. */
 
 import assert from 'node:assert/strict';
 import { request } from 'node:http';

@@ -59,7 +59,7 @@ test('answers, streams, headers and refusals come through as the leader gave the
   let text = '';
   for await (const { choices } of stream) {
     text += choices[0]?.delta.content ?? '';
-    // It came while the work goes on.
+    // The first word arrives while the work goes on.
     if (text === 'one\n') cluster.letGo();
   }
   assert.equal(text, WORDS);

@@ -7,7 +7,7 @@ import type { JobView } from '../../src/model/http/jobs.ts';
 import type { ExecutionResult } from '../../src/model/worker-wire.ts';
 import { type HttpBrain, type HttpBrainOptions, httpBrain } from '../fakes/http-brain.ts';
 
-/** What reaches the model: the payload of the job. */
+/** Payload of the job, as it reaches the model. */
 export type Payload = Readonly<Record<string, unknown>>;
 
 export type Model = (payload: Payload, context: FunctionContext) => unknown;
@@ -15,7 +15,7 @@ export type Model = (payload: Payload, context: FunctionContext) => unknown;
 export interface Talk {
   readonly brain: HttpBrain;
   readonly client: OpenAI;
-  /** What the model was given, in order. */
+  /** Payloads that the model was given, in order. */
   readonly given: Payload[];
   job(id: string): Promise<JobView>;
 }

@@ -1,4 +1,4 @@
-/** Who asks and leaves takes the job along at once; who asks with a key can come back to the same answer. */
+/** A client that disconnects cancels its job at once; one that asked with a key can come back to the same answer. */
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -213,7 +213,7 @@ test('a caller that waits for a long answer is not taken for an idle connection'
   const { brain, client } = await talk(t, held.model, { limits: { idleMs: 200 } });
   const asking = client.chat.completions.create(CHAT);
   await within(until(() => held.started.length === 1));
-  // One that came later and says nothing is closed for it.
+  // A connection that came later and sends nothing is closed as idle.
   const idle = connect(brain.port, '127.0.0.1').resume();
   await within(once(idle, 'close'));
   held.letGo();

@@ -1,4 +1,4 @@
-/** What the surface for clients of OpenAI shares with the rest: the count of streams, headers, and pages. */
+/** Limits that /v1 shares with /v2: the number of streams, headers, and origins of pages. */
 
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -113,7 +113,7 @@ test('an error of a job that was taken says which job, and where it stood', asyn
 test("a page of an allowed origin may send what OpenAI's client sends, and no other page", async (t) => {
   const [page, foreign] = ['https://page.example', 'https://foreign.example'];
   const { brain } = await talk(t, saysWords, { origins: [page] });
-  // What the client really says, as a browser would ask for it.
+  // Headers that the client really sends, as a browser would announce them in its preflight request.
   const sent: string[] = [];
   const client = new OpenAI({
     baseURL: `${brain.url}/v1`,

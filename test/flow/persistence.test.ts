@@ -109,7 +109,7 @@ async function checkpoint({ orchestrator, virtual }: Brain): Promise<void> {
   for (let calls = 0; calls < 2; calls++) await virtual.until(orchestrator.checkpoint());
 }
 
-/** One job from its submit to its end, about a kilobyte of changes. */
+/** Runs one job from its submit to its end: about a kilobyte of changes. */
 async function runOne({ orchestrator, stage, virtual }: Brain): Promise<void> {
   const { job_id } = await virtual.until(orchestrator.submit({ type: 'run', payload: 'x'.repeat(450) }));
   await stage.until(() => stage.runningTokens.includes(`${job_id}:1`));
@@ -161,7 +161,7 @@ describe('[FANO-8] snapshot and delta log', () => {
     await brain.virtual.pass(30 * MINUTE);
     assert.deepEqual(brain.recording.ops.slice(before), []);
     assert.deepEqual(filesOf(brain.folder), files, 'no file was touched, by whomever');
-    // What is left are wake-ups between threads, a few bytes each.
+    // Wake-ups between threads count as written bytes too, a few each.
     if (bytes !== undefined) assert.ok(bytesWrittenByProcess()! - bytes < 256 * 1024);
   });
 

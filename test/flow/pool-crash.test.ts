@@ -138,7 +138,7 @@ async function survives(t: TestContext, store: object): Promise<void> {
   await Promise.all([site.brain.kill(), site.pool.kill()]);
   await streams.cut();
   await streams.say(8, 10);
-  // One ends while nobody looks.
+  // An execution ends while neither brain nor pool manager runs.
   await streams.upstream.end('one');
   await Promise.all([site.startBrain(again), site.startPool()]);
   await streams.resume(client);
@@ -183,7 +183,7 @@ test('streams outlive the node that leads: another one takes over with the same 
   await streams.say(0, 3);
   await streams.hear(3);
   assert.equal((await other.done('GET', '/leader')).is_leader, false);
-  // One reads by way of the node that stands by: it is not to notice anything.
+  // A follower of the standby node must not notice the change of leaders.
   const unmoved = await other.follow(streams.jobs[0]!);
   await unmoved.says(3);
   const ids = (await client.workers()).map(({ worker_id }) => worker_id).sort();

@@ -1,4 +1,4 @@
-/** Where a pool manager finds models, and whether they are what they should be. */
+/** A pool manager finds models in their places, and checks that they are what they should be. */
 import assert from 'node:assert/strict';
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ const MODEL = Buffer.concat([
   Buffer.alloc(3 * 2 ** 20, 'tensor'),
 ]);
 
-/** What its header, and the pool, say of its memory. */
+/** Memory figures from the header of the model and from the pool. */
 const ENGINE = { kv_bytes_per_token: 512, slots: 4 };
 
 const resolve = (caller: PoolCaller, model_ref: string): Promise<Answered> =>

@@ -114,7 +114,7 @@ test('after a kill -9 its workers are taken over as they were, and none is there
     worker_id: 'ready',
     status: 'ready',
   });
-  // One that is no child of this manager is watched as well.
+  // A worker that is no child of this manager is watched as well.
   process.kill(pids['ready']![0]!, 'SIGKILL');
   assert.equal((await second.caller.becomes('ready', 'failed')).error?.code, 'WORKER_UNAVAILABLE');
   await endAll(second.caller);
@@ -141,7 +141,7 @@ test('killed between the intent, the start and the record of the pid it neither 
   assert.equal(viewOf(after, 'unstarted')?.error?.code, 'WORKER_START_FAILED', 'it is not started by itself');
   assert.equal(viewOf(after, 'unwritten')?.status, 'starting');
   assert.equal(recordOf(data, 'unwritten').process?.pid, unwritten);
-  // It calls as it would have, had it been slower than the manager.
+  // The worker reports ready late, as if it had been slower than the restart of the manager.
   const { uri, token } = viewOf(before, 'calling')!;
   const ready = {
     ...{ worker_id: 'calling', model_ref: 'demo:good', uri, vram_bytes: 1000, slots: 2, context_length: 512 },

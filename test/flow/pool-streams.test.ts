@@ -15,7 +15,7 @@ import { type PoolProcess, poolProcess, QUICK, Shared, Site, words } from './sit
 
 const ONCE = { priority: 'interactive', on_disconnect: 'continue' };
 const ODD = { labels: { made: 'odd' } };
-/** What it is told to say in these tests. */
+/** Words that the upstream says in these tests. */
 const ALL = ['good ', 'morning'];
 
 const shared = new Shared();

@@ -84,7 +84,7 @@ test('[ORCH-1112] pool managers of the comma-separated list, and one that regist
   for (const pool of ['box', 'small', 'late']) await becomes(pool, 'ok');
   const { pools } = await client.done('GET', '/v2/pools');
   assert.deepEqual(pools.map(({ pool_id }: { pool_id: string }) => pool_id).sort(), ['box', 'late', 'small']);
-  // One that does not answer is shown as such; when it comes back at another address it is found there.
+  // A pool that does not answer is shown as unreachable; when it comes back at another address it is found there.
   await late.kill();
   await becomes('late', 'unreachable');
   const former = new URL(late.url);

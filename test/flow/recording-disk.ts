@@ -11,7 +11,7 @@ export interface DiskOp {
   readonly at: number;
 }
 
-/** One call leads to the next within fewer turns of the loop. */
+/** A disk that was not called for this many turns of the loop is at rest. */
 const QUIET_TURNS = 20;
 
 export class RecordingDisk {

@@ -19,7 +19,7 @@ export class RecordingProxy {
   readonly #target: URL;
   readonly #agent = new Agent({ keepAlive: true });
   readonly #server = createServer((incoming, outgoing) => void this.#pass(incoming, outgoing));
-  /** What becomes of a JSON answer on its way back. */
+  /** Changes a JSON answer on its way back. */
   // biome-ignore lint/suspicious/noExplicitAny: an answer of whatever form
   change: ((answer: any) => Promise<unknown>) | undefined;
 
@@ -44,7 +44,7 @@ export class RecordingProxy {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** What was asked with this method of a path like this one. */
+  /** Recorded requests with this method and a path that matches. */
   of(method: string, path: RegExp): Asked[] {
     return this.asked.filter((each) => each.method === method && path.test(each.path));
   }

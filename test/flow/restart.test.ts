@@ -1,4 +1,4 @@
-/** What was there before a restart is there after it. */
+/** Everything that was there before a restart is there after it. */
 
 import assert from 'node:assert/strict';
 import type { JobView } from '../../src/index.ts';
@@ -8,7 +8,7 @@ import { engineOf } from '../fakes/engine-of.ts';
 import { LASTING, onStores, start, turns } from './flow-kit.ts';
 import { Stage } from './stage.ts';
 
-/** What is told of every job, but for estimates. */
+/** Returns the view of every job, without estimates. */
 async function everything(orchestrator: Orchestrator): Promise<JobView[]> {
   const { jobs } = await orchestrator.list({ limit: 1000 });
   const full = await Promise.all(jobs.map(({ job_id }) => orchestrator.get(job_id)));
@@ -190,7 +190,7 @@ onStores('attempt numbers go on after a job was purged and its id chosen again',
   let later = 0;
   const real = realEnv();
   const clock = { now: () => real.clock.now() + later, monotonic: () => real.clock.monotonic() + later };
-  // What is done once a minute is done when this test says so.
+  // The purge, due once a minute, runs when this test says so.
   const purges: (() => void)[] = [];
   const timers = {
     soon: real.timers.soon,

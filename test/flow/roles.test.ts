@@ -1,4 +1,4 @@
-/** Who may use which route: the table of routes against the server that it makes. */
+/** The role that each route needs: the table of routes against the server that is built from it. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

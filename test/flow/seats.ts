@@ -70,7 +70,7 @@ export class Seats {
   }
 }
 
-/** That many arrivals, one every `everyMs`. */
+/** Makes `count` arrivals, one every `everyMs`. */
 export const arrivals = (
   count: number,
   name: string,

@@ -1,10 +1,10 @@
-/** What a client and an operator of a brain see: its answers, and the events of jobs as they come. */
+/** An HTTP client of a brain for tests: requests, and the events of jobs as they come. */
 import assert from 'node:assert/strict';
 import type { JobView } from '../../src/model/http/jobs.ts';
 import { readEvents } from '../../src/wire/sse.ts';
 
 export const MIB = 2 ** 20;
-/** What the demo engine says before it repeats what it heard. */
+/** The words of the demo engine before it repeats the prompt. */
 export const ABOUT =
   'This is the demo engine of orchd. It has no model, so it cannot think; it repeats what it hears. You said: ';
 
@@ -52,7 +52,7 @@ export class Follow {
     this.#reading = this.#read(response);
   }
 
-  /** Of the last attempt that was heard of: a reset begins anew. */
+  /** Text of the last attempt: a reset discards what came before. */
   get text(): string {
     let text = '';
     for (const { event, data } of this.events) {

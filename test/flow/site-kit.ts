@@ -25,7 +25,7 @@ export class Shared {
   }
 }
 
-/** What was made last goes first: a folder is needed until all that works in it has ended. */
+/** Clean-ups run in reverse order: a folder is needed until everything that works in it has ended. */
 export const endsOf = (t: TestContext): Ends => ({ after: (run: unknown) => atEnd(t, run as () => unknown) });
 
 export interface PoolProcess extends Running {
@@ -65,7 +65,7 @@ export async function poolProcess(t: Ends, options: PoolProcessOptions): Promise
     running.child.kill('SIGKILL');
     await running.ended;
   };
-  // What was made last goes first: the workers after their manager.
+  // The workers end after their manager.
   t.after(async () => {
     await kill();
     endWorkers(data);
@@ -91,7 +91,7 @@ export const pidOf = ({ registry }: PoolState, id: string): number => {
   return pids[0]!;
 };
 
-/** What a brain needs to be quick in tests. */
+/** Settings that make a brain quick in tests. */
 export const QUICK = {
   backends: { demo: false },
   orchestrator: {
@@ -108,7 +108,7 @@ export interface SiteOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** One brain and one pool that has registered with it. */
+/** A brain and a pool that has registered with it, in processes of their own. */
 export class Site {
   readonly folder: string;
   readonly client = new Client('');
@@ -147,7 +147,7 @@ export class Site {
     return { engines: [{ match: 'openai:*', engine: 'openai', args: ['--upstream', url] }] };
   }
 
-  /** How often something of this job has begun. */
+  /** Number of executions of this job that have begun. */
   begun(job: string): number {
     return this.ledger.filter((token) => token.startsWith(`${job}:`)).length;
   }

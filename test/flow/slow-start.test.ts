@@ -38,7 +38,7 @@ test('a lease outlives a brain that was away for longer than it, also where its 
   t.after(() => stage.endAll());
   const first = await startInline(t, { data, env: realEnv(), backends: [stage], config: CONFIG });
   const lease = await first.leases.grant({ agent: 'trainer', minMemoryMb: 800, ttlMs: 60_000 }, 'default');
-  // It has ended, and the brain stops before the history has it.
+  // The job has ended, and the brain stops before the history has it.
   await first.submit({ job_id: 'ended', type: 'nobody-runs-this' });
   await first.cancel('ended');
   await first.stop();

@@ -33,7 +33,7 @@ export class Stage implements Backend {
   peak = 0;
   /** Called for every offer; an answer other than undefined is given instead of a start. */
   answer: (offer: Offer) => OfferReply | Promise<OfferReply | undefined> | undefined = () => undefined;
-  /** Whether a kill ends the work. */
+  /** A kill ends the work; set it to false for work that ignores kills. */
   obeys = true;
   readonly #plays = new Map<string, Play>();
   readonly #tombstones = new Set<string>();

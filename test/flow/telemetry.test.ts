@@ -1,4 +1,4 @@
-/** What a real server with a real worker says of its work: in its log, and when it is asked for numbers. */
+/** Log and metrics of a real server with a real worker. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

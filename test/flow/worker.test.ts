@@ -1,4 +1,4 @@
-/** What a worker promises to the brain, shown on its process. */
+/** The promises of a worker to the brain, shown on its process. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';

@@ -60,7 +60,7 @@ async function liveTwice(world: StillWorld, store: () => Store): Promise<void> {
   await live(world, store(), SECOND_CONFIG, secondLife);
 }
 
-/** Only what a backup would hold: no lock, no reserve, no zeros behind the last frame. */
+/** Keeps what a backup would hold: no lock, no spare segment, no zeros behind the last frame. */
 function trimmed(path: string, bytes: Buffer): Buffer | undefined {
   if (path.endsWith('/lock') || path.endsWith('/spare')) return undefined;
   if (!path.endsWith('.log')) return bytes;

@@ -1,4 +1,4 @@
-/** What the golden data v2 hold, as plain values, and the check that a brain shows exactly that. */
+/** The contents of the golden data v2 as plain values, and the check that a brain shows exactly those. */
 import assert from 'node:assert/strict';
 import { LATER, NOW, type Opened, START, WORKERS } from './v2-kit.ts';
 
@@ -97,7 +97,7 @@ const WAITS: Readonly<Record<string, object>> = {
   claimed: { code: 'offer', text: 'being offered to "scripted"' },
 };
 
-/** Whether a brain that was opened at NOW, with executors that say nothing, shows what v2 holds. */
+/** Checks that a brain that was opened at NOW, with executors that say nothing, shows what v2 holds. */
 export async function assertContents(opened: Opened): Promise<void> {
   await assertJobs(opened);
   await assertWholeViews(opened);
@@ -290,7 +290,7 @@ async function assertPools({ brain, pools }: Opened): Promise<void> {
       ['west', 'ok', null],
     ],
   );
-  // What was under way is ordered again, and again until the pool shows it.
+  // A start that was under way is ordered again and again until the pool shows the worker.
   const [start] = pools.starts;
   assert.deepEqual([...new Set(pools.starts.map(({ id }) => id))], [WORKERS.starting]);
   assert.deepEqual(

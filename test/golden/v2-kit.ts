@@ -68,7 +68,7 @@ export interface TestClock {
 }
 
 export interface OpenOptions {
-  /** What executes: the two executors of v2 and the workers of its pools. Silent unless given. */
+  /** Makes the two executors of v2 and the workers of its pools; they say nothing unless given. */
   readonly executorOf?: (info: Backend['info']) => Backend;
   readonly clock?: TestClock;
   /** A worker of the pool `north` that has died since. */

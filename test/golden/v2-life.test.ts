@@ -5,7 +5,7 @@ import { answers, type Behaviour, RUNS, ScriptedExecutor } from './maker/executo
 import { LONG_TEXT } from './v2-contents.ts';
 import { LATER, NOW, onBothStores, open, START, WORKERS } from './v2-kit.ts';
 
-/** What the executors know of the attempts that were open; of `stale:1` they know nothing. */
+/** Answers of the executors about the attempts that were open; they know nothing of `stale:1`. */
 const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   'running:1': { ...answers({ says: 'it ran on' }), isKnown: true },
   'session-head:1': { ...answers({ says: 'head' }), isKnown: true },

@@ -14,7 +14,7 @@ export interface Model {
   readonly medianMs: number;
   /** Requests per hour at each hour of the day, joined by straight lines. */
   readonly perHour: readonly (readonly [hour: number, rate: number])[];
-  /** How much of that comes on a weekend. */
+  /** Share of that load on a weekend. */
   readonly weekend: number;
 }
 

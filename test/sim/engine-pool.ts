@@ -17,7 +17,7 @@ export interface PoolOptions {
   readonly vramGb: number;
   readonly startMs: number;
   readonly idleMs: number;
-  /** What comes before is for learning and not counted. */
+  /** Events before this instant teach the forecast and are not counted. */
   readonly countFrom: number;
 }
 
@@ -87,7 +87,7 @@ export class EnginePool {
     return this.report;
   }
 
-  /** What was to happen before an instant happens, in order. */
+  /** Runs everything that is due before an instant, in order. */
   #until(at: number): void {
     for (;;) {
       this.#due.sort((a, b) => a.at - b.at);
@@ -117,7 +117,7 @@ export class EnginePool {
     for (const change of this.#engine.step(event, this.#now).changes) this.#follow(change);
   }
 
-  /** What the world does when it hears of a change. */
+  /** Reacts to a change as workers and pools would. */
   #follow({ kind, id, after, cause }: Change): void {
     if (kind === 'job' && after?.state === 'claimed') {
       const token = tokenOf(id, after.attempt);

@@ -1,4 +1,4 @@
-/** What must hold, checked from the state, from the raw log and from the ledgers of others. */
+/** The invariants, checked from the state, from the raw log and from the ledgers of executors and clients. */
 
 import { due } from '../../src/core/engine/due.ts';
 import type { EngineView } from '../../src/core/turn.ts';

@@ -1,4 +1,4 @@
-/** What people who wait are told, against what then happened, on a replayed trace. */
+/** Predicted against real waiting times, on a replayed trace. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { medianError, type ReplayOptions, replay, type Told } from './replay.ts';
@@ -19,7 +19,7 @@ const TRACE: ReplayOptions = {
 const naive = ({ position, meanMs }: Told): number => position * meanMs!;
 const told = ({ predictedMs }: Told): number => predictedMs!;
 
-/** One account at a time, and answers of much the same length. */
+/** A single-seat account, and answers of much the same length. */
 const SEAT: ReplayOptions = {
   ...TRACE,
   backends: 1,

@@ -13,7 +13,7 @@ export interface Load {
   readonly calm: number;
   readonly burst: number;
   readonly medianMs: number;
-  /** Of the logarithm of the service time. */
+  /** Standard deviation of the logarithm of the service time. */
   readonly sigma: number;
 }
 
@@ -27,7 +27,7 @@ export interface ReplayOptions {
   readonly lengthMs: number;
 }
 
-/** What a job was told, and how long it waited. */
+/** The prediction that a job was given, and how long it waited. */
 export interface Told {
   readonly class: JobClass;
   readonly position: number;

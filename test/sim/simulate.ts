@@ -1,4 +1,4 @@
-/** One seed: a world, its faults, its clients, and the proof that nothing was lost or run twice. */
+/** Simulates the world of one seed: its faults, its clients, and the proof that nothing was lost or run twice. */
 
 import type { Engine } from '../../src/core/engine/engine.ts';
 import type { Change } from '../../src/model/records.ts';

@@ -12,7 +12,8 @@ async function family(
   t: TestContext,
 ): Promise<{ mark: Mark; leader: ProcessIdentity; ended: Promise<unknown> }> {
   const mark = { variable: 'ORCHD_TEST_FAMILY', value: `${process.pid}/${marks++}` };
-  const script = 'trap "exit 7" TERM; setsid sleep 60 & echo; wait $!; wait';
+  // The child itself says that it runs: a signal between its fork and its exec would be lost.
+  const script = 'trap "exit 7" TERM; setsid sh -c "echo; exec sleep 60" & wait $!; wait';
   const shell = spawn('sh', ['-c', script], {
     detached: true,
     stdio: ['ignore', 'pipe', 'ignore'],

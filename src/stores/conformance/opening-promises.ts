@@ -32,6 +32,7 @@ async function oneWriter(fixture: StoreFixture): Promise<void> {
   first.submit('c');
   await assert.rejects(first.settled(), { code: 'FENCED' });
   assert.equal(first.durable, 1);
+  await first.store.close();
   await second.close();
   const third = await Opened.on(fixture);
   assert.deepEqual([...third.engine.state.jobs.keys()], ['a', 'b']);

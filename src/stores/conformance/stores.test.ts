@@ -7,7 +7,6 @@ import { after, test } from 'node:test';
 import fc from 'fast-check';
 import { WALK_SETTINGS, walk, walkCommands } from '../../../test/fakes/engine-walk.ts';
 import { type TestServer, testMariaDb } from '../../../test/fakes/mariadb.ts';
-import type { Timers } from '../../kit/env/env.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import { STORES } from '../registry.ts';
 import type { Harnesses, HarnessKit } from './harness.ts';
@@ -21,21 +20,12 @@ const loaded: readonly Harnesses[] = await Promise.all(
 
 const PROMISE_TIMEOUT_MS = 5000;
 
-/** Timers that keep no process alive, so that a store that could not be closed does not block the test run. */
-const timers: Timers = {
-  after: (ms, run) => {
-    const timer = setTimeout(run, ms).unref();
-    return () => clearTimeout(timer);
-  },
-  soon: (run) => void setImmediate(run),
-};
-
 /** One database server for all stores, started when the first store needs it. */
 let server: Promise<TestServer> | undefined;
 after(async () => (await server)?.stop());
 
 const kit: HarnessKit = {
-  env: { ...realEnv(), timers },
+  env: realEnv(),
   folder: () => {
     const path = mkdtempSync(join(tmpdir(), 'orchd-store-'));
     return { path, remove: async () => rmSync(path, { recursive: true, force: true }) };

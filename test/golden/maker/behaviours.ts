@@ -1,4 +1,4 @@
-/** What the executors do with each attempt of the script, by its token; every other attempt succeeds at once. */
+/** Behaviour of the executors for each attempt of the script, by token; every other attempt succeeds at once. */
 import { errorInfo } from '../../../src/model/errors.ts';
 import { answers, type Behaviour, ends, fails, IS_FORGOTTEN, never, RUNS } from './executor.ts';
 

@@ -6,12 +6,12 @@ import { START } from './still-world.ts';
 const NEVER = new Promise<never>(() => undefined);
 export const never = (): Promise<never> => NEVER;
 
-/** What an executor says of one attempt; what is left out is the usual answer. */
+/** Answers of an executor about one attempt; a method that is left out gives the usual answer. */
 export interface Behaviour {
   readonly offer?: () => Promise<OfferReply>;
   readonly follow?: () => Promise<FollowEnd>;
   readonly kill?: () => Promise<KillReply>;
-  /** Whether it knows the attempt when it is asked about it; else it has forgotten it. */
+  /** True: the executor knows the attempt when it is asked. Otherwise it has forgotten it. */
   readonly isKnown?: boolean;
 }
 
@@ -60,7 +60,7 @@ export class ScriptedExecutor implements Backend {
     const { kill, offer } = this.#of(token);
     if (kill) return kill();
     if (!offer) return Promise.resolve({ is: 'ended', outcome: { ok: 'cancelled' } });
-    // It was never accepted.
+    // The attempt was never accepted.
     return Promise.resolve({
       is: 'tombstoned',
       registry: this.info.registry,

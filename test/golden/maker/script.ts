@@ -1,4 +1,4 @@
-/** What happens to the brain whose store becomes golden data: two lives of it, the same on every store. */
+/** The workload whose store becomes golden data: two runs of a brain, the same on every store. */
 import type { Orchestrator, SubmitRequest } from '../../../src/index.ts';
 import type { Caller } from '../../../src/runtime/prepare.ts';
 import { LONG_TEXT } from './behaviours.ts';
@@ -197,7 +197,7 @@ async function runWorkers(stage: Stage): Promise<void> {
   await world.settled(brain.pools.command('west', { is: 'reload', model: 'coder' }, 'anna'));
 }
 
-/** What is still under way when the store is left. */
+/** Starts the jobs that are still under way when the store is left. */
 async function leaveOpen(stage: Stage): Promise<void> {
   const { world, brain } = stage;
   await submit(stage, {

@@ -37,7 +37,7 @@ export class StillWorld {
         setImmediate(run);
       },
     },
-    // One value for all jitter: how often it is asked for may differ between the stores.
+    // The same value for all jitter: stores may draw a different number of random values.
     random: { next: () => 0.5, hex: (bytes) => this.#hex(bytes) },
     disk: this.disk,
   };
