@@ -5,7 +5,7 @@ import type { Contents, Found, Head, LoadedJob, Target } from '../../migration/c
 import { renamed } from '../../migration/load-bodies.ts';
 import { type Mark, spoilt } from '../../migration/mark.ts';
 import type { OtherRecord } from '../../records.ts';
-import { putBlob } from '../blobs.ts';
+import { bodiesOf, nameBodies, putBlob } from '../blobs.ts';
 import { commitBatch, PUT_ATTEMPT, PUT_JOB } from '../commit.ts';
 import { HOLD_FENCE } from '../history.ts';
 import type { EpochRow } from '../recover.ts';
@@ -86,6 +86,10 @@ export class MariaDbTarget implements Target {
           ...askValues(uid, ask, askText(ask)),
           ...jobValues(job, JSON.stringify(job), seq),
         ]),
+      );
+      await nameBodies(
+        sql,
+        bundles.flatMap(({ uid, ask, job }) => bodiesOf(uid, ask.payload, job.result)),
       );
       await sql.batch(
         PUT_ATTEMPT,
