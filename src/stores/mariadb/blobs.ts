@@ -26,7 +26,25 @@ const PUT_PART = 'INSERT INTO orchestrator_blob_parts (blob_id, part, body) VALU
 const GET = 'SELECT body FROM orchestrator_blobs WHERE id = ?';
 const GET_PART = 'SELECT body FROM orchestrator_blob_parts WHERE blob_id = ? AND part = ?';
 
-/** Nothing names it yet: where an answer is lost it may be put once more, and what nobody names is removed later. */
+const NAME_JOB = 'UPDATE orchestrator_blobs SET uid = ? WHERE id = ?';
+
+/** A job and the row of a body that it names. */
+export type BodyName = readonly [uid: string, row: number];
+
+/** The bodies that a job names: of its payload and of its result, where they are rows. */
+export function bodiesOf(uid: string, ...bodies: readonly (Body | undefined)[]): BodyName[] {
+  const names: BodyName[] = [];
+  for (const body of bodies) {
+    const row = rowOf(body);
+    if (row !== null) names.push([uid, row]);
+  }
+  return names;
+}
+
+/** Writes to bodies which job names them; in the transaction that writes the job, or retention may remove them. */
+export const nameBodies = (sql: Sql, names: readonly BodyName[]): Promise<void> => sql.batch(NAME_JOB, names);
+
+/** No job names a new body. Where the answer is lost the body is put again; retention removes what no job names. */
 export async function putBlob(sql: Sql, text: string): Promise<RowRef> {
   const bytes = Buffer.from(text);
   const { id } = await sql.run(PUT, [bytes.subarray(0, PIECE_BYTES)]);

@@ -1,6 +1,7 @@
 /** One commit: the fence first, then the after-images of everything that changed, and the audit rows. */
 import { FRESH_JOB } from '../../model/moves.ts';
-import { type Batch, freshRow, Images, movedRow, moveRow } from './images.ts';
+import { nameBodies } from './blobs.ts';
+import { type Batch, freshRow, Images, movedRow, moveRow, namedBodies } from './images.ts';
 import { ASK_COLUMNS, auditValues, FRESH_TEXT, JOB_COLUMNS, jobValues } from './rows.ts';
 import { type Sql, transaction, type Value } from './sql.ts';
 
@@ -110,6 +111,7 @@ function writeImages(sql: Sql, images: Images): Promise<void>[] {
       TOUCH_JOB,
       [...images.touched].map(([uid, seq]) => [seq, uid]),
     ),
+    nameBodies(sql, namedBodies(images)),
     writeAttempts(sql, images),
     ...putOrDrop(sql, images.failures, PUT_FAILURE, DROP_FAILURE),
     ...putOrDrop(sql, images.leases, PUT_LEASE, DROP_LEASE),

@@ -1,5 +1,6 @@
 /** The rows that a batch of changes comes to: of each record only its last after-image is written. */
-import { type AskRecord, type Change, type JobRecord, keptName } from '../../model/records.ts';
+import { type AskRecord, type Body, type Change, type JobRecord, keptName } from '../../model/records.ts';
+import { type BodyName, bodiesOf } from './blobs.ts';
 import { askValues, attemptValues, jobValues, leaseValues, textOf } from './rows.ts';
 import type { Value } from './sql.ts';
 
@@ -136,6 +137,20 @@ export class Images {
     else this.touched.set(uid, seq);
   }
 }
+
+/** The bodies that the jobs of a batch name. */
+export function namedBodies({ asks, moves }: Images): BodyName[] {
+  const names: BodyName[] = [];
+  for (const [uid, { asked, moved }] of asks) {
+    const { payload } = asked.change.after as AskRecord;
+    if (typeof payload === 'object' || moved) names.push(...bodiesOf(uid, payload, resultOf(moved)));
+  }
+  for (const [uid, { moved }] of moves) names.push(...bodiesOf(uid, resultOf(moved)));
+  return names;
+}
+
+const resultOf = (moved: NumberedChange | undefined): Body | undefined =>
+  (moved?.change.after as JobRecord | undefined)?.result;
 
 /** The row of a job to which nothing has happened yet: the columns that moves change are constants of the statement. */
 export function freshRow({ asked, seq }: AskImage): Value[] {

@@ -21,8 +21,9 @@ async function behindFence<T>(sql: Sql, epoch: number, run: () => Promise<T>): P
   });
 }
 
-const UNNAMED = `NOT EXISTS (SELECT 1 FROM orchestrator_jobs WHERE payload_blob = b.id)
-  AND NOT EXISTS (SELECT 1 FROM orchestrator_jobs WHERE result_blob = b.id)`;
+/** A body says which job names it; the row of that job says whether it still does. */
+const UNNAMED = `NOT EXISTS (SELECT 1 FROM orchestrator_jobs j
+  WHERE j.uid = b.uid AND (j.payload_blob = b.id OR j.result_blob = b.id))`;
 
 /**
  * Bodies that no job names and that are older than ten minutes by the database's clock. Looks at some of those
@@ -71,7 +72,9 @@ export async function trimAudit(
   { before, bytes }: AuditLimits,
   limit: number,
 ): Promise<number> {
-  const upTo = Math.max(await lastBefore(sql, before), await lastBeyond(sql, bytes));
+  const ends = await endsOf(sql);
+  if (!ends) return 0;
+  const upTo = Math.max(await lastBefore(sql, before, ends), await lastBeyond(sql, bytes, ends));
   let removed = 0;
   while (removed < limit) {
     const values: Value[] = [upTo, Math.min(PIECE_ROWS, limit - removed)];
@@ -84,28 +87,48 @@ export async function trimAudit(
   return removed;
 }
 
-/** Instants of the brain never go back, so that everything up to this row is as old. */
-async function lastBefore(sql: Sql, before: number): Promise<number> {
-  const [row] = await sql.query<{ id: number }>(
-    'SELECT id FROM orchestrator_audit WHERE at_ms < ? ORDER BY at_ms DESC, id DESC LIMIT 1',
-    [before],
+interface Ends {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** The ids of the oldest and the newest audit row; undefined where there is none. */
+async function endsOf(sql: Sql): Promise<Ends | undefined> {
+  const [ends] = await sql.query<{ first: number | null; last: number | null }>(
+    'SELECT MIN(id) AS first, MAX(id) AS last FROM orchestrator_audit',
   );
-  return row?.id ?? 0;
+  return ends?.first == null || ends.last === null ? undefined : { first: ends.first, last: ends.last };
+}
+
+/**
+ * The id up to which all audit rows are of earlier instants than `before`. Instants never decrease from row to row, so
+ * the id is searched by halving; the first row is asked first, because mostly nothing is old enough.
+ */
+async function lastBefore(sql: Sql, before: number, { first, last }: Ends): Promise<number> {
+  const isBefore = async (id: number): Promise<boolean> => {
+    const select = 'SELECT at_ms FROM orchestrator_audit WHERE id <= ? ORDER BY id DESC LIMIT 1';
+    const [row] = await sql.query<{ at_ms: number }>(select, [id]);
+    return row !== undefined && row.at_ms < before;
+  };
+  if (!(await isBefore(first))) return 0;
+  let low = first;
+  let high = last;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (await isBefore(middle)) low = middle;
+    else high = middle - 1;
+  }
+  return low;
 }
 
 const SAMPLES = 16;
 const SAMPLE_ROWS = 64;
-/** Columns of a fixed size, and what the two indexes and the pages take beside them. */
+/** Columns of a fixed size, and what the index and the pages take beside them. */
 const ROW_BYTES = 100;
 const ROW_SIZE = `OCTET_LENGTH(details) + OCTET_LENGTH(event_type) + 2 * OCTET_LENGTH(subject) + ${ROW_BYTES}`;
 
 /** An estimate: to sum up the trail would mean to read all of it. There is a row for every change, without gaps. */
-async function lastBeyond(sql: Sql, bytes: number): Promise<number> {
-  const [ends] = await sql.query<{ first: number | null; last: number | null }>(
-    'SELECT MIN(id) AS first, MAX(id) AS last FROM orchestrator_audit',
-  );
-  if (ends?.first == null || ends.last === null) return 0;
-  const { first, last } = ends;
+async function lastBeyond(sql: Sql, bytes: number, { first, last }: Ends): Promise<number> {
   const rows = Math.floor(bytes / (await averageBytes(sql, first, last)));
   return Math.max(0, last - rows);
 }

@@ -146,4 +146,16 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
       PRIMARY KEY (kind, id)
     ) ${TABLE}`,
   ],
+  [
+    // A body names its job, so that jobs need no index by their bodies: most jobs have none, and paid for two entries.
+    // A leader of an older version would not write these names, so its lead ends here.
+    `UPDATE orchestrator_epoch SET epoch = epoch + 1, node = NULL, address = NULL, expires_at = NULL, has_lock = 0
+      WHERE id = 1 AND epoch > 0`,
+    `ALTER TABLE orchestrator_blobs ADD COLUMN IF NOT EXISTS uid ${NAME(CHARS.uid)} NULL`,
+    `UPDATE orchestrator_blobs b JOIN orchestrator_jobs j ON j.payload_blob = b.id SET b.uid = j.uid`,
+    `UPDATE orchestrator_blobs b JOIN orchestrator_jobs j ON j.result_blob = b.id SET b.uid = j.uid`,
+    `ALTER TABLE orchestrator_jobs DROP KEY IF EXISTS by_payload_blob, DROP KEY IF EXISTS by_result_blob`,
+    // Audit rows are in the order of their instants: the primary key finds them.
+    'ALTER TABLE orchestrator_audit DROP KEY IF EXISTS by_time',
+  ],
 ];

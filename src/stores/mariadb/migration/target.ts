@@ -11,7 +11,7 @@ import type {
 import { withBodies } from '../../migration/load-bodies.ts';
 import { invalidated, type MigrationMark } from '../../migration/mark.ts';
 import type { OtherRecord } from '../../records.ts';
-import { putBlob } from '../blobs.ts';
+import { bodiesOf, nameBodies, putBlob } from '../blobs.ts';
 import { commitBatch, PUT_ATTEMPT, PUT_JOB } from '../commit.ts';
 import { HOLD_FENCE } from '../history.ts';
 import type { EpochRow } from '../recover.ts';
@@ -92,6 +92,10 @@ export class MariaDbTarget implements MigrationTarget {
           ...askValues(uid, ask, askText(ask)),
           ...jobValues(job, JSON.stringify(job), seq),
         ]),
+      );
+      await nameBodies(
+        sql,
+        bundles.flatMap(({ uid, ask, job }) => bodiesOf(uid, ask.payload, job.result)),
       );
       await sql.batch(
         PUT_ATTEMPT,
