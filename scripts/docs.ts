@@ -14,14 +14,18 @@ import {
   WORKER_STATE_MEANING,
   WORKER_TRANSITIONS,
 } from '../src/model/states.ts';
+import { renderLayers } from './docs/layers.ts';
+import { renderRequirements } from './docs/requirements.ts';
+
+const GENERATED = '<!-- Made by `npm run docs`; do not edit. -->';
 
 /** The generated pages: path and the function that renders it. A page added here is written and tested. */
 export const PAGES: Readonly<Record<string, () => string>> = {
+  'docs/architecture.md': () => renderLayers(GENERATED),
   'docs/errors.md': renderErrors,
+  'docs/requirements.md': () => renderRequirements(GENERATED),
   'docs/states.md': renderStates,
 };
-
-const GENERATED = '<!-- Made by `npm run docs`; do not edit. -->';
 
 export function renderErrors(): string {
   const rows = (Object.keys(ERRORS) as ErrorCode[]).map((code) => {

@@ -375,6 +375,26 @@ describe('the environment', () => {
   });
 });
 
+describe('decisions', () => {
+  // Put together from parts: this file is read by the rule too.
+  const cite = (number: string): string => `/** See docs/${'decisions'}/${number}. */`;
+  const files = { [`docs/${'decisions'}/0001-a.md`]: '# 1. A', 'src/kit/a.ts': cite('0001') };
+
+  test('a citation names a decision that exists, and src cites every decision', () => {
+    accepted(files);
+    refused(
+      { ...files, 'test/a.ts': `\n${cite('0002')}` },
+      /^test\/a\.ts:2: cites decision 0002, which does not/,
+    );
+    refused(
+      { ...files, 'docs/a.md': `(${'decision'} 12)` },
+      /^docs\/a\.md:1: cites decision 0012, which does not/,
+    );
+    refused({ ...files, 'src/kit/a.ts': '' }, /^decision 0001 is cited nowhere in src$/);
+    refused({ ...files, 'src/kit/a.ts': '', 'docs/a.md': cite('0001') }, /is cited nowhere in src$/);
+  });
+});
+
 describe('what must not be there', () => {
   test('enums, namespaces and tests marked only', () => {
     refused({ 'src/kit/a.ts': 'export enum A { B }' }, /holds an enum/);

@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
+import { promisesOf } from '../scripts/docs/requirements.ts';
 import { PAGES, renderErrors } from '../scripts/docs.ts';
 import { ERRORS, REASONS } from '../src/model/errors.ts';
 
+const root = join(import.meta.dirname, '..');
+
 for (const [path, render] of Object.entries(PAGES)) {
   test(`${path} is what the code says`, () => {
-    const written = readFileSync(join(import.meta.dirname, '..', path), 'utf8');
+    const written = readFileSync(join(root, path), 'utf8');
     assert.equal(written, render(), 'run: npm run docs');
   });
 }
@@ -19,5 +22,66 @@ test('the error page has one row per code and one per reason', () => {
   assert.deepEqual(
     rows.map((row) => row.split('`')[1]),
     [...Object.keys(ERRORS), ...Object.keys(REASONS)],
+  );
+});
+
+test('a requirement is found with its promise wherever a title names it', () => {
+  const found = promisesOf(
+    'a.test.ts',
+    `describe('a job', () => {
+       for (const store of stores) test(\`[ORCH-1] [NEWS-2.3] ends (\${store})\`, () => {});
+       onStores('[FANO-4] waits', STORES, async () => { await call('[ORCH-5] is no title'); });
+       test('names none', () => {});
+     });`,
+  );
+  assert.deepEqual(
+    found.map(({ id, promise }) => [id, promise]),
+    [
+      ['ORCH-1', 'a job: ends (…)'],
+      ['NEWS-2.3', 'a job: ends (…)'],
+      ['FANO-4', 'a job: waits'],
+    ],
+  );
+});
+
+/** Every page that people read, by path. */
+const pages = new Map(
+  globSync(['*.md', 'docs/**/*.md', 'test/**/*.md'], { cwd: root }).map((path) => [
+    path,
+    readFileSync(join(root, path), 'utf8'),
+  ]),
+);
+
+/** What a pattern finds in the pages and `exists` denies, as `page: match`. */
+const missing = (pattern: RegExp, exists: (found: string, page: string) => boolean): string[] =>
+  [...pages].flatMap(([page, text]) =>
+    [...text.matchAll(pattern)]
+      .map((match) => match[1]!)
+      .filter((found) => !exists(found, page))
+      .map((found) => `${page}: ${found}`),
+  );
+
+test('links between pages lead to files that exist', () => {
+  const LINK = /\]\((?!https?:|#)([^)#\s]+)/g;
+  assert.deepEqual(
+    missing(LINK, (to, page) => existsSync(join(root, dirname(page), to))),
+    [],
+  );
+});
+
+test('source files that pages name exist; a name may leave out the folders before it', () => {
+  const files = globSync('{src,test,bench,scripts,examples}/**/*', { cwd: root }).map((path) => `/${path}`);
+  const NAMED = /`([\w./-]+\.(?:test\.)?ts)`/g;
+  assert.deepEqual(
+    missing(NAMED, (name) => files.some((path) => path.endsWith(`/${name}`))),
+    [],
+  );
+});
+
+test('npm scripts that pages call exist', () => {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  assert.deepEqual(
+    missing(/npm run ([\w:]+)/g, (name) => Object.hasOwn(scripts, name)),
+    [],
   );
 });

@@ -1,6 +1,6 @@
 /**
  * The cause of every change, and the reason for the state of a worker. Causes are data, so that code need not parse
- * sentences; their texts for logs, the audit trail and people are made only here.
+ * sentences; their texts for logs, the audit trail and people are made only here (docs/decisions/0017).
  */
 
 /** Why a kill of an attempt was ordered. */

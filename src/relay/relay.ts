@@ -1,7 +1,7 @@
 /**
  * Distributes the events of running attempts to any number of followers. Followers are pumped once per turn of the
  * event loop, so that many small events become one write. A slow follower delays no executor, no commit and no other
- * follower.
+ * follower (docs/decisions/0007).
  */
 import type { ExecutionEvent } from '../core/ports/backend.ts';
 import { ExecutionLog, type RelayedEvent } from './execution-log.ts';

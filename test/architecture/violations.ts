@@ -4,6 +4,7 @@ import { browserViolations } from './browser.ts';
 import { coreOrderViolations, purityViolations } from './core.ts';
 import { coreAccessViolations } from './core-access.ts';
 import { coreFolderCycleViolations, typeCycleViolations, valueCycleViolations } from './cycles.ts';
+import { decisionViolations } from './decisions.ts';
 import { syntaxViolations, textViolations } from './hygiene.ts';
 import { layerViolations, storeViolations } from './layers.ts';
 import { sizeViolations } from './sizes.ts';
@@ -28,5 +29,6 @@ export function violations(files: Files): string[] {
     ...ambientViolations(sources),
     ...syntaxViolations(sources),
     ...textViolations(files),
+    ...decisionViolations(files),
   ];
 }

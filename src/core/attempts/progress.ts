@@ -1,6 +1,7 @@
 /**
  * Handles the reports of executors about attempts. Reports may be late, repeated or about closed attempts: only an open
- * attempt is changed by them.
+ * attempt is changed by them. Before a job that was not run goes back to the queue its token is killed
+ * (docs/decisions/0005), in a way that spares running work (docs/decisions/0012).
  */
 
 import type { Cause, KillWhy } from '../../model/causes.ts';

@@ -1,4 +1,4 @@
-/** Passes the ends of jobs and attempts on to sessions, limits and the forecast of demand. */
+/** Passes the ends of jobs and attempts on to sessions, limits and the forecast of demand (docs/decisions/0015). */
 import { settle } from '../admission/quota.ts';
 import { noteUsed } from '../admission/session.ts';
 import { noteServed } from '../workers/forecast.ts';

@@ -1,4 +1,4 @@
-/** The port to the store of the brain's records. Implementations live outside of core. */
+/** The port to the store of the brain's records. Implementations live outside of core (docs/decisions/0018). */
 
 import type {
   AskRecord,

@@ -1,6 +1,7 @@
 /**
  * The waiting jobs of one class in one lane, served fairly by flow. Each pick charges its flow with the weight of the
  * job; the flow with the lowest charge is next. A flow that was empty gets no credit for that time.
+ * A flow is an agent, not a session (docs/decisions/0002).
  */
 
 import { IndexedHeap } from '../../kit/indexed-heap.ts';

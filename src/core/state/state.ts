@@ -1,5 +1,5 @@
 /**
- * The records in memory with their indexes.
+ * The records in memory with their indexes. The state notifies the queue and does not hold it (docs/decisions/0015).
  *
  * S1  apply(change) is the only way in which a record changes, and the indexes follow from the records: a replay of the
  *     same changes gives the same indexes. Not derived from records: `limiter`, `pools`, `full`, `paused`, the

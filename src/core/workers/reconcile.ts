@@ -1,5 +1,5 @@
 /**
- * Reconciles the reports of pool managers with the worker records.
+ * Reconciles the reports of pool managers with the worker records (docs/decisions/0013).
  *
  * R1  A worker that its manager no longer reports is dead, and so is what ran on it: a manager reports every worker until
  *     its process is gone. This does not hold if the manager has another registry, that is, has lost its memory.

@@ -1,4 +1,7 @@
-/** Accepts offers, runs them on the engine and cancels them by order. The HTTP routes are in routes.ts. */
+/**
+ * Accepts offers, runs them on the engine and cancels them by order. An offer names the registry that it expects
+ * (docs/decisions/0009). The HTTP routes are in routes.ts.
+ */
 import type { Cancel, Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
 import { describeThrown } from '../../kit/redact.ts';

@@ -1,7 +1,7 @@
 /**
  * The blob files, which hold large payloads and results outside the log. Bodies are appended to numbered files, never
  * changed, and deleted by whole files. Only the process that began a file appends to it, so a torn end of a file is
- * never written over and needs no recovery.
+ * never written over and needs no recovery (docs/decisions/0003).
  */
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';

@@ -1,5 +1,6 @@
 /**
- * The embedded store: a log with group commit, checkpoints, blobs and a history index, in one folder.
+ * The embedded store: a log with group commit, checkpoints, blobs and a history index, in one folder. Why it is not a
+ * database: docs/decisions/0001.
  *
  * J1  A sequence is reported durable only after the fdatasync that covers it (log/writer W1).
  * J2  The log that recovery read is synced before open() returns, so nothing acts on changes that a crash could still undo.

@@ -1,4 +1,4 @@
-/** One commit: the fence first, then the after-images of everything that changed, and the audit rows. */
+/** One commit: the fence first, then the after-images of everything that changed, and the audit rows (docs/decisions/0008). */
 import { FRESH_JOB } from '../../model/moves.ts';
 import { nameBodies } from './blobs.ts';
 import { type Batch, freshRow, Images, movedRow, moveRow, namedBodies } from './images.ts';

@@ -1,6 +1,6 @@
 /**
  * Who leads is a row: an epoch, its node, and until when by the clock of the database. The lock only shortens the
- * wait after a leader has died; it decides nothing by itself.
+ * wait after a leader has died; it decides nothing by itself (docs/decisions/0011).
  */
 import type { Leader } from '../../core/ports/leadership.ts';
 import { OrchdError } from '../../model/errors.ts';

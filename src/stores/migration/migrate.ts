@@ -1,5 +1,5 @@
 /**
- * Migrates everything from one store to another.
+ * Migrates everything from one store to another (docs/decisions/0010).
  *
  * V1  The target is marked before the first record is written, and the mark is removed only after everything was read
  *     back and found equal. A brain refuses to open a marked store.

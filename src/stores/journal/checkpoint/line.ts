@@ -7,6 +7,7 @@
  *   B    id  TAB 0   TAB json      the brain
  *   H    id  TAB 0   TAB json      a held lease
  *   K    id  TAB 0   TAB json      a record of the KEPT_KINDS; its id is `<kind>/<name>` as a JSON string
+ *                                  (docs/decisions/0014)
  */
 
 import type { JobBundle, LooseRecord } from '../../../core/ports/store.ts';

@@ -1,6 +1,7 @@
 /**
  * Makes a checkpoint from the last one and the sealed log since. It merges files and needs nothing of the state in
- * memory, so it can run on another thread. Large parts in which no record changed are reused without being rewritten.
+ * memory, so it can run on another thread. Large parts in which no record changed are reused without being rewritten
+ * (docs/decisions/0004).
  */
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';

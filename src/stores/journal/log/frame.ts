@@ -1,6 +1,6 @@
 /**
  * The format of a frame, which is what one flush writes. A frame starts on a sector of its own, so that writing it never
- * touches bytes that are durable already.
+ * touches bytes that are durable already (docs/decisions/0006).
  *
  *   0  magic        4  not valid UTF-8, so no payload contains it
  *   4  size         4  of the payload, in bytes
