@@ -1,4 +1,4 @@
-/** The whole public surface as one table of routes. */
+/** Assembles the routes of the brain's HTTP API into one table. */
 import { Type } from 'typebox';
 import type { Env } from '../kit/env/env.ts';
 import { IdMaker } from '../kit/ids.ts';
@@ -24,11 +24,11 @@ export interface ApiOptions extends MetaOptions {
   readonly env: Env;
   readonly heartbeatMs: number;
   readonly leaseTtlMs: number;
-  /** How long a job goes on after its last follower has left, where `on_disconnect` cancels it. */
+  /** How long a job with `on_disconnect: cancel` runs on after its last follower has disconnected. */
   readonly disconnectGraceMs: number;
   readonly maxStreamsPerCaller: number;
   readonly verifyPolicy: 'warn' | 'block';
-  /** What this process has counted; an observer of the brain. */
+  /** The counters of this process, which /metrics shows. */
   readonly tally: Tally;
 }
 
@@ -36,9 +36,9 @@ const LEASE_TOKEN_BYTES = 32;
 
 export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): readonly Route[] {
   const metrics = new Metrics(orchestrator, options.tally);
-  const open = new OpenStreams(options.maxStreamsPerCaller);
+  const openStreams = new OpenStreams(options.maxStreamsPerCaller);
   const disconnects = new Disconnects(orchestrator, options.env.timers, options.disconnectGraceMs);
-  const streams = new EventStreams(orchestrator, { ...options, open, disconnects });
+  const streams = new EventStreams(orchestrator, { ...options, openStreams, disconnects });
   const ids = new IdMaker(options.env.random);
   const newId = (): string => ids.next(options.env.clock.now());
   const { env, heartbeatMs } = options;
@@ -52,7 +52,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...limitRoutes(orchestrator),
     ...poolRoutes(orchestrator),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),
-    ...openAiRoutes({ orchestrator, env, heartbeatMs, models, open, disconnects }),
+    ...openAiRoutes({ orchestrator, env, heartbeatMs, models, openStreams, disconnects }),
     ...metaRoutes(orchestrator, metrics, options),
   ];
   routes.push(
@@ -62,7 +62,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
       method: 'GET',
       path: '/openapi.json',
       role: 'public',
-      summary: 'This page',
+      summary: 'This document',
       ignoresQuery: true,
       answers: { 200: { description: 'OpenAPI 3.1', body: Type.Record(Type.String(), Type.Unknown()) } },
       handle: () => ({ status: 200, body: openApi(routes, options.version) as Record<string, unknown> }),

@@ -1,4 +1,4 @@
-/** The routes of the catalog: which models there are, and whether their files are the right ones. */
+/** The routes of the model catalog: register, read, retire and verify models. */
 import { OrchdError } from '../model/errors.ts';
 import {
   ModelList,
@@ -34,7 +34,7 @@ const registerRoute = ({ catalog, managers }: Orchestrator): Route =>
     method: 'POST',
     path: '/v2/catalog/models',
     role: 'admin',
-    summary: 'Register a model, or change what is said of it',
+    summary: 'Register a model, or change its entry',
     body: RegisterModel,
     answers: {
       200: { description: 'Registered, and durable', body: ModelView },
@@ -95,7 +95,7 @@ const verifyRoute = ({ catalog, reads }: Orchestrator, options: VerificationOpti
     method: 'POST',
     path: '/v2/catalog/models/:id/verify',
     role: 'operate',
-    summary: 'Compare the file of a model with its checksum and signature, where it lies',
+    summary: 'Verify the checksum and signature of a model file, on the pool that has it',
     answers: {
       200: {
         description: 'The verdict',
@@ -105,7 +105,7 @@ const verifyRoute = ({ catalog, reads }: Orchestrator, options: VerificationOpti
       },
       404: NO_MODEL,
     },
-    passedOn: true,
+    isProxied: true,
     handle: async (call) => {
       const verification = new ModelVerification(catalog, options, await modelOf(reads, idOf(call)));
       if (!call.headers.accept?.includes('text/event-stream'))

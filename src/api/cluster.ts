@@ -1,31 +1,36 @@
-/** The routes of a node in a cluster: what it answers by itself, and what the leader is asked for. */
+/** The routes of a node in a cluster: every node answers a few itself and forwards the others to the leader. */
 import type { Leader } from '../core/ports/leadership.ts';
 import type { LeaderView } from '../model/http/meta.ts';
 import type { Route } from '../wire/route.ts';
 import type { Forwarder } from './forward.ts';
 
-/** Every node answers these for itself. */
-const OWN = new Set(['/health', '/ready', '/leader', '/metrics', '/openapi.json']);
+/** Paths that every node answers itself. */
+const ANSWERED_LOCALLY = new Set(['/health', '/ready', '/leader', '/metrics', '/openapi.json']);
 
 const keyOf = ({ method, path }: Route): string => `${method} ${path}`;
 
-/** The routes of one brain by their names. */
+/** The routes of one brain by method and path. */
 export const routeTable = (routes: readonly Route[]): ReadonlyMap<string, Route> =>
   new Map(routes.map((route) => [keyOf(route), route]));
 
 export const routeIn = (table: ReadonlyMap<string, Route>, route: Route): Route | undefined =>
   table.get(keyOf(route));
 
-/** `present` is the table of the brain that runs here, or of one that does not run. */
+/**
+ * `definitions` are the routes to serve. `currentTable` returns the table of the brain that runs on this node, or of
+ * its standby while the node does not lead; the routes that the node answers itself are looked up there.
+ */
 export function clusterRoutes(
-  shape: readonly Route[],
+  definitions: readonly Route[],
   forwarder: Forwarder,
-  present: () => ReadonlyMap<string, Route>,
+  currentTable: () => ReadonlyMap<string, Route>,
 ): readonly Route[] {
-  return shape.map((route) => ({
+  return definitions.map((route) => ({
     ...route,
     handle: (call) =>
-      OWN.has(route.path) ? (routeIn(present(), route) ?? route).handle(call) : forwarder.handle(route, call),
+      ANSWERED_LOCALLY.has(route.path)
+        ? (routeIn(currentTable(), route) ?? route).handle(call)
+        : forwarder.handle(route, call),
   }));
 }
 

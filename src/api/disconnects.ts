@@ -1,6 +1,7 @@
 /**
- * What becomes of a job when its caller leaves before the end. It is cancelled where `on_disconnect` says so, unless
- * somebody else still follows it, the caller may only read, or the brain itself has closed the connection.
+ * Cancels a job when its caller disconnects before the end, if `on_disconnect` is `cancel` (the default for
+ * interactive jobs). The job goes on if it still has other followers, if the caller's role may only read, or if the
+ * brain closed the connection itself.
  */
 import type { Timers } from '../kit/env/env.ts';
 import { uidOf } from '../model/records.ts';
@@ -12,20 +13,20 @@ export class Disconnects {
   readonly #timers: Timers;
   readonly #graceMs: number;
 
-  /** `graceMs`: how long the caller of a stream that can be resumed may stay away. */
+  /** `graceMs`: how long the reader of a resumable stream may stay disconnected before its job is cancelled. */
   constructor(orchestrator: Orchestrator, timers: Timers, graceMs: number) {
     this.#orchestrator = orchestrator;
     this.#timers = timers;
     this.#graceMs = graceMs;
   }
 
-  /** The caller may come back to this stream with its last event id. */
+  /** The reader of a resumable stream disconnected: the job is cancelled unless it is followed again in time. */
   leftResumable(jobId: string, identity: Identity): void {
     if (!this.#endsJob(jobId, identity)) return;
     this.#timers.after(this.#graceMs, () => this.leftForGood(jobId, identity));
   }
 
-  /** Nobody can come back to this answer. */
+  /** The reader of an answer that cannot be resumed disconnected: the job is cancelled at once. */
   leftForGood(jobId: string, identity: Identity): void {
     if (!this.#endsJob(jobId, identity)) return;
     const { tenant, name } = identity;

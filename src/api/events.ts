@@ -1,4 +1,4 @@
-/** The event stream of a job over HTTP. */
+/** The route that streams the events of a job to a client as server-sent events. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import type { Env } from '../kit/env/env.ts';
@@ -19,19 +19,20 @@ import { jobIdOf } from './tasks.ts';
 export interface EventsOptions {
   readonly env: Env;
   readonly heartbeatMs: number;
-  readonly open: OpenStreams;
+  readonly openStreams: OpenStreams;
   readonly disconnects: Disconnects;
 }
 
-/** An event of this size or more is encoded once for all its followers: a result may be large, and they many. */
+/** An event of this size or more (a long result) is encoded once for all its followers instead of once for each. */
 const LARGE_CHARS = 64 * 1024;
 
-/** The bytes of large events, for as long as somebody holds the event. */
+/** The encoded bytes of large events; an entry lives as long as its event is referenced. */
 type LargeEvents = WeakMap<RelayedEvent, Buffer>;
 
 /**
- * A connection as a sink: what the socket does not take at once waits in the log, not here. Until the connection is
- * attached, the sink keeps the few events that the follower hands over on entering, and counts as full.
+ * Writes the events of a follower to a connection. When the socket is full, `write` returns false and later events
+ * wait in the relay's log, not here. Until the connection is attached, the sink keeps the few events that the follower
+ * delivers at once, and counts as full.
  */
 class ConnectionSink implements Sink {
   readonly #large: LargeEvents;
@@ -107,7 +108,7 @@ export class EventStreams {
       summary: 'Follow a job as server-sent events; Last-Event-ID resumes',
       streams: true,
       query: EventsQuery,
-      requestHeaders: { [LAST_EVENT_ID]: 'The id of the last event received: the stream goes on behind it' },
+      requestHeaders: { [LAST_EVENT_ID]: 'The id of the last event received: the stream goes on after it' },
       answers: {
         200: {
           description: 'The stream',
@@ -127,21 +128,21 @@ export class EventStreams {
     const jobId = jobIdOf(call);
     const position = positionOf(call.headers[LAST_EVENT_ID] ?? afterId);
     const sink = new ConnectionSink(this.#large);
-    const giveBack = this.#options.open.take(identity);
+    const releaseStream = this.#options.openStreams.take(identity);
     try {
-      // Unknown jobs and refusals are answered as such, before a stream is begun.
+      // Awaited before the stream begins, so that an unknown job is answered with 404 and not inside a stream.
       const follower = await this.#orchestrator.follow(jobId, position, sink, identity.tenant);
       const onClose = (ended: boolean): void => {
-        giveBack();
+        releaseStream();
         if (!ended) this.#options.disconnects.leftResumable(jobId, identity);
       };
       if (follower)
         return { stream: (...connection) => this.#stream(sink, follower, onClose, ...connection) };
     } catch (error) {
-      giveBack();
+      releaseStream();
       throw error;
     }
-    giveBack();
+    releaseStream();
     return { status: 204 };
   }
 
@@ -177,5 +178,5 @@ function positionOf(lastEventId: string | readonly string[] | undefined): Reader
   if (lastEventId === undefined || lastEventId === '') return FROM_THE_START;
   const position = typeof lastEventId === 'string' ? cursorOf(lastEventId) : undefined;
   if (position) return position;
-  throw new OrchdError('INVALID_PARAMS', 'Last-Event-ID is no event id', { field: 'Last-Event-ID' });
+  throw new OrchdError('INVALID_PARAMS', 'Last-Event-ID is not an event id', { field: 'Last-Event-ID' });
 }

@@ -1,6 +1,7 @@
 /**
- * A node that does not lead asks the one that does, in the name of its caller: one hop, and while nobody leads it
- * waits for a bounded time. What may be asked twice is asked again where an answer was lost.
+ * Forwards requests from a node that does not lead to the leader, in the name of the caller. There is one hop at most:
+ * a request that came from another node is not forwarded again. While there is no leader the request waits, at most
+ * `holdMs`. A repeatable request is sent again if its answer was lost.
  */
 import type { Leader } from '../core/ports/leadership.ts';
 import type { Env } from '../kit/env/env.ts';
@@ -14,43 +15,52 @@ import {
   pickHeaders,
 } from '../wire/headers.ts';
 import { nodeHeaders } from '../wire/nodes.ts';
-import type { Outbound, Reply, StreamAsk, StreamReply, Target } from '../wire/outbound.ts';
+import type {
+  Outbound,
+  OutboundReply,
+  OutboundStreamRequest,
+  StreamReply,
+  Target,
+} from '../wire/outbound.ts';
 import { readError } from '../wire/read-error.ts';
 import { JSON_TYPE } from '../wire/respond.ts';
-import type { Answer, Call, Handled, Route, Stream } from '../wire/route.ts';
+import type { Answer, Call, HandlerResult, Route, Stream } from '../wire/route.ts';
 import { ForwardedStream } from './forwarded-stream.ts';
-import { passOn } from './passed-on.ts';
+import { proxyAnswer } from './proxied-answer.ts';
 
 export interface ForwardParts {
   readonly env: Env;
   readonly outbound: Outbound;
   readonly secret: () => string;
   readonly leader: () => Leader | undefined;
-  /** The epoch in which this node leads or takes the lead, and where it is reached. */
+  /** The epoch in which this node leads or is taking the lead. */
   readonly ownEpoch: () => number | undefined;
+  /** The address under which other nodes reach this one. */
   readonly self: { readonly address: string };
-  /** The same route of the brain of this node, while it leads. */
-  readonly here: (route: Route) => Route | undefined;
-  /** Resolves at the next change of who leads, or after that time. */
-  readonly changed: (atMostMs: number) => Promise<void>;
+  /** The same route, served by the brain of this node; undefined unless this node leads. */
+  readonly localRoute: (route: Route) => Route | undefined;
+  /** Resolves at the next change of leader, or after `atMostMs`. */
+  readonly leaderChanged: (atMostMs: number) => Promise<void>;
+  /** How long a request waits for a leader. */
   readonly holdMs: number;
   readonly heartbeatMs: number;
-  readonly stopping: () => boolean;
+  readonly isStopping: () => boolean;
 }
 
-/** Who leads is looked at this often while nobody answers, and while somebody is being asked. */
+/** How often the leader is looked up while there is none. */
 const NO_LEADER_POLL_MS = 250;
+/** How often a request in flight checks that the node it was sent to still leads. */
 const LEADER_POLL_MS = 1000;
 const RETRY_AFTER_MS = 2000;
-/** Another node waits too: it is to hear soon that nobody leads here. */
+/** Replaces `holdMs` for a request that another node forwarded: that node holds the request itself. */
 const HOLD_FOR_NODE_MS = 1000;
-/** The head of an answer comes when its job has ended, which has bounds of its own. */
+/** Timeout for the head of a proxied answer, which is sent only when the job has ended; jobs have their own limits. */
 const MAX_JOB_MS = 24 * 3_600_000;
-/** A job is answered with its result, which may be as long as an event of a worker. */
+/** Limit of a forwarded answer: the answer for a job contains its result, which may be as long as a worker's event. */
 const MAX_ANSWER_BYTES = 128 * 2 ** 20;
-/** With these codes the request was certainly not executed: it may be sent to the next leader. */
+/** With these error codes the request was certainly not executed: it may be sent to the next leader. */
 const NOT_EXECUTED: ReadonlySet<unknown> = new Set<ErrorCode>(['NO_LEADER']);
-/** Error codes of a node that has lost the lead, or stops: the request may have been executed. */
+/** Error codes of a node that has lost the lead or is stopping: the request may have been executed. */
 const MAYBE_EXECUTED: ReadonlySet<unknown> = new Set<ErrorCode>(['FENCED', 'SHUTTING_DOWN', 'STORE_FAILED']);
 
 export class Forwarder {
@@ -61,61 +71,61 @@ export class Forwarder {
     this.#parts = parts;
   }
 
-  async handle(route: Route, given: Call): Promise<Handled> {
-    const { env, here, changed, holdMs, stopping } = this.#parts;
+  async handle(route: Route, given: Call): Promise<HandlerResult> {
+    const { env, localRoute, leaderChanged, holdMs, isStopping } = this.#parts;
     const call = route.repeatable ? { ...given, body: route.repeatable(given) } : given;
     const until = env.clock.monotonic() + (call.identity.fromNode ? HOLD_FOR_NODE_MS : holdMs);
-    let asked = false;
+    let wasSent = false;
     for (;;) {
-      const own = here(route);
-      const other = call.identity.fromNode ? undefined : this.#other();
-      const answer = own
-        ? await this.#askHere(own, call)
-        : other && (await this.#askThere(other, route, call));
+      const local = localRoute(route);
+      const remote = call.identity.fromNode ? undefined : this.#remoteLeader();
+      const answer = local
+        ? await this.#handleLocally(local, call)
+        : remote && (await this.#sendToLeader(remote, route, call));
       if (answer) return answer;
-      asked ||= own !== undefined || other !== undefined;
-      // This node may have taken the lead while it asked another.
-      if (!own && here(route)) continue;
+      wasSent ||= local !== undefined || remote !== undefined;
+      // This node may have taken the lead while it waited for another.
+      if (!local && localRoute(route)) continue;
       const left = until - env.clock.monotonic();
-      if (left <= 0 || stopping()) throw noLeader(asked, given, call);
-      await changed(Math.min(left, NO_LEADER_POLL_MS));
+      if (left <= 0 || isStopping()) throw noLeader(wasSent, given, call);
+      await leaderChanged(Math.min(left, NO_LEADER_POLL_MS));
     }
   }
 
-  async #askHere(route: Route, call: Call): Promise<Handled | undefined> {
+  async #handleLocally(route: Route, call: Call): Promise<HandlerResult | undefined> {
     try {
       return await route.handle(call);
     } catch (error) {
-      // The brain has just been replaced: the next one knows the answer.
+      // The brain of this node was just replaced: the request is repeated at the next one.
       if (error instanceof OrchdError && isRepeatable(route) && MAYBE_EXECUTED.has(error.code))
         return undefined;
       throw error;
     }
   }
 
-  async #askThere(leader: Leader, route: Route, call: Call): Promise<Answer | Stream | undefined> {
+  async #sendToLeader(leader: Leader, route: Route, call: Call): Promise<Answer | Stream | undefined> {
     try {
       if (route.streams) return await this.#stream(leader, call);
-      if (route.passedOn) return await this.#passOn(leader, route, call);
-      const ask = this.#askOf(route, call);
+      if (route.isProxied) return await this.#proxyAnswer(leader, route, call);
+      const request = this.#requestOf(route, call);
       const target = this.#targetOf(leader);
-      const reply = await this.#while(leader, (signal) =>
-        target.request({ ...ask, signal, maxBytes: MAX_ANSWER_BYTES }),
+      const reply = await this.#whileLeading(leader, (signal) =>
+        target.request({ ...request, signal, maxBytes: MAX_ANSWER_BYTES }),
       );
       return this.#answer(route, reply);
     } catch (error) {
-      // Its name may mean another machine by now.
-      if (wasNotSent(error)) this.#drop();
+      // The leader's host name may resolve to another machine by now: a new target resolves it again.
+      if (wasNotSent(error)) this.#closeTarget();
       if (!(error instanceof OrchdError) || wasNotSent(error) || isRepeatable(route)) return undefined;
       throw new OrchdError(
         'NO_LEADER',
-        'the leader went away while it was asked: look whether it has happened before you ask again',
+        'the leader was lost while it handled the request: check whether it took effect before you repeat it',
         { retryAfterMs: RETRY_AFTER_MS },
       );
     }
   }
 
-  #answer(route: Repeats, reply: Reply): Answer | undefined {
+  #answer(route: RepeatRule, reply: OutboundReply): Answer | undefined {
     const content = reply.body.toString('utf8');
     const code = reply.status >= 400 ? readError(content)?.code : undefined;
     if (NOT_EXECUTED.has(code) || (isRepeatable(route) && MAYBE_EXECUTED.has(code))) return undefined;
@@ -127,68 +137,87 @@ export class Forwarder {
   }
 
   async #stream(leader: Leader, call: Call): Promise<Answer | Stream | undefined> {
-    const lastId = call.headers[LAST_EVENT_ID];
-    const reply = await this.#open(leader, call, typeof lastId === 'string' ? lastId : undefined);
-    if (reply.status !== 200) return this.#answer(STREAM, await whole(reply));
-    const { env, heartbeatMs, changed } = this.#parts;
+    const lastEventId = call.headers[LAST_EVENT_ID];
+    const reply = await this.#openEvents(
+      leader,
+      call,
+      typeof lastEventId === 'string' ? lastEventId : undefined,
+    );
+    if (reply.status !== 200) return this.#answer(STREAM, await readWhole(reply));
+    const { env, heartbeatMs, leaderChanged } = this.#parts;
     const stream = new ForwardedStream({
       timers: env.timers,
       heartbeatMs,
       first: reply,
-      lastId: typeof lastId === 'string' ? lastId : undefined,
-      // This node itself, where it leads by then: it is asked like any other.
-      again: async (id) => {
+      lastEventId: typeof lastEventId === 'string' ? lastEventId : undefined,
+      // If this node leads by then, it sends the request to itself like to any other leader.
+      reopen: async (id) => {
         const now = this.#parts.leader();
-        return now ? this.#open(now, call, id) : undefined;
+        return now ? this.#openEvents(now, call, id) : undefined;
       },
-      pause: () => changed(NO_LEADER_POLL_MS),
+      pause: () => leaderChanged(NO_LEADER_POLL_MS),
     });
     return { stream: (request, response) => stream.run(request, response) };
   }
 
-  async #passOn(leader: Leader, route: Route, call: Call): Promise<Answer | Stream | undefined> {
-    const ask = this.#askOf(route, call);
-    const headers = { ...ask.headers, ...pickHeaders(call.headers, JOB_OPTION_HEADERS) };
-    const reply = await this.#openAt(leader, { ...ask, headers, timeoutMs: MAX_JOB_MS }, call.onGone);
-    if (reply.status !== 200) return this.#answer(route, await whole(reply));
-    return { stream: (request, response) => passOn(reply, call.correlationId, request, response) };
+  async #proxyAnswer(leader: Leader, route: Route, call: Call): Promise<Answer | Stream | undefined> {
+    const request = this.#requestOf(route, call);
+    const headers = { ...request.headers, ...pickHeaders(call.headers, JOB_OPTION_HEADERS) };
+    const reply = await this.#openStream(
+      leader,
+      { ...request, headers, timeoutMs: MAX_JOB_MS },
+      call.onDisconnect,
+    );
+    if (reply.status !== 200) return this.#answer(route, await readWhole(reply));
+    return { stream: (request, response) => proxyAnswer(reply, call.correlationId, request, response) };
   }
 
-  /** Who leads, where that is not this node. */
-  #other(): Leader | undefined {
+  /** The leader, unless it is this node. */
+  #remoteLeader(): Leader | undefined {
     const { leader, self, ownEpoch } = this.#parts;
     const found = leader();
-    // Another node that gives our address as its own cannot be reached by it.
+    // A leader that advertises this node's address cannot be reached: the request would come back here.
     return found?.epoch === ownEpoch() || found?.address === self.address ? undefined : found;
   }
 
-  async #open(leader: Leader, call: Call, lastId: string | undefined): Promise<StreamReply> {
-    const ask = this.#askOf(STREAM, call);
-    const headers = { ...ask.headers, ...(lastId !== undefined && { [LAST_EVENT_ID]: lastId }) };
-    return this.#openAt(leader, { ...ask, headers });
+  async #openEvents(leader: Leader, call: Call, lastEventId: string | undefined): Promise<StreamReply> {
+    const request = this.#requestOf(STREAM, call);
+    const headers = {
+      ...request.headers,
+      ...(lastEventId !== undefined && { [LAST_EVENT_ID]: lastEventId }),
+    };
+    return this.#openStream(leader, { ...request, headers });
   }
 
-  async #openAt(leader: Leader, ask: StreamAsk, onGone?: Call['onGone']): Promise<StreamReply> {
+  async #openStream(
+    leader: Leader,
+    request: OutboundStreamRequest,
+    onDisconnect?: Call['onDisconnect'],
+  ): Promise<StreamReply> {
     const idleMs = 3 * this.#parts.heartbeatMs;
     const target = this.#targetOf(leader);
-    const reply = await this.#while(leader, (signal, abort) => {
-      onGone?.(abort);
-      return target.stream({ ...ask, idleMs, signal });
+    const reply = await this.#whileLeading(leader, (signal, abort) => {
+      onDisconnect?.(abort);
+      return target.stream({ ...request, idleMs, signal });
     });
     const read: StreamReply['read'] = (on) =>
-      this.#while(leader, (signal) => {
+      this.#whileLeading(leader, (signal) => {
         signal.addEventListener('abort', () => reply.close());
         return reply.read(on);
       });
     return { ...reply, read };
   }
 
-  /** A leader that is replaced is not waited for: it may be stopped, and never answer. */
-  async #while<T>(leader: Leader, run: (signal: AbortSignal, abort: () => void) => Promise<T>): Promise<T> {
+  /** Aborts the exchange once another node leads: a replaced leader may be suspended and never answer. */
+  async #whileLeading<T>(
+    leader: Leader,
+    run: (signal: AbortSignal, abort: () => void) => Promise<T>,
+  ): Promise<T> {
     const abort = new AbortController();
     let done = false;
     const watch = async (): Promise<void> => {
-      while (!done && this.#parts.leader()?.epoch === leader.epoch) await this.#parts.changed(LEADER_POLL_MS);
+      while (!done && this.#parts.leader()?.epoch === leader.epoch)
+        await this.#parts.leaderChanged(LEADER_POLL_MS);
       if (!done) abort.abort();
     };
     void watch();
@@ -199,12 +228,12 @@ export class Forwarder {
     }
   }
 
-  #drop(): void {
+  #closeTarget(): void {
     this.#target?.target.close();
     this.#target = undefined;
   }
 
-  #askOf(route: Repeats, call: Call) {
+  #requestOf(route: RepeatRule, call: Call) {
     const { body } = call;
     return {
       method: route.method,
@@ -218,22 +247,22 @@ export class Forwarder {
     };
   }
 
-  /** One at a time: connections to a former leader are of no use. */
+  /** Keeps connections to the current leader only. */
   #targetOf({ address }: Leader): Target {
     if (this.#target?.address === address) return this.#target.target;
-    this.#drop();
+    this.#closeTarget();
     this.#target = { address, target: this.#parts.outbound.to(address) };
     return this.#target.target;
   }
 }
 
-/** A submit that may have been heard is safe to repeat by the id that was given to it. */
-function noLeader(asked: boolean, given: Call, sent: Call): OrchdError {
+/** Names the job id that this node gave to a submit which was sent but not answered: repeating it with that id is safe. */
+function noLeader(wasSent: boolean, given: Call, sent: Call): OrchdError {
   const { job_id } = (sent.body ?? {}) as { job_id?: unknown };
   const isOurs =
-    asked && typeof job_id === 'string' && (given.body as { job_id?: unknown }).job_id === undefined;
+    wasSent && typeof job_id === 'string' && (given.body as { job_id?: unknown }).job_id === undefined;
   const message = isOurs
-    ? `no node leads now; ask again with "job_id": "${job_id}", it may be taken already`
+    ? `there is no leader now; repeat the request with "job_id": "${job_id}", it may have been accepted already`
     : undefined;
   return new OrchdError('NO_LEADER', message, {
     retryAfterMs: RETRY_AFTER_MS,
@@ -241,14 +270,14 @@ function noLeader(asked: boolean, given: Call, sent: Call): OrchdError {
   });
 }
 
-const STREAM: Repeats = { method: 'GET' };
+const STREAM: RepeatRule = { method: 'GET' };
 
-type Repeats = Pick<Route, 'method' | 'repeatable'>;
+type RepeatRule = Pick<Route, 'method' | 'repeatable'>;
 
-const isRepeatable = (route: Repeats): boolean => route.method === 'GET' || route.repeatable !== undefined;
+const isRepeatable = (route: RepeatRule): boolean => route.method === 'GET' || route.repeatable !== undefined;
 
-/** Answers to a request for a stream that are none are short. */
-async function whole(reply: StreamReply): Promise<Reply> {
+/** Reads an answer that is not a stream; without a limit, since errors and 204 are short. */
+async function readWhole(reply: StreamReply): Promise<OutboundReply> {
   const pieces: Buffer[] = [];
   await reply.read((piece) => pieces.push(piece));
   return { status: reply.status, headers: reply.headers, body: Buffer.concat(pieces) };

@@ -1,6 +1,6 @@
 /**
- * The stream of a job by way of a node that does not lead: passed on event by event, and taken up again at the next
- * leader from the last id that was passed on, so that its reader sees it to its end.
+ * Forwards the event stream of a job from the leader to a client of this node, event by event. When the leader
+ * changes, the stream is reopened at the next one after the last forwarded event id, so the client sees it to its end.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -15,27 +15,27 @@ export interface ForwardedStreamParts {
   readonly timers: Timers;
   readonly heartbeatMs: number;
   readonly first: StreamReply;
-  readonly lastId: string | undefined;
-  /** Asks whoever leads now for what comes after that id; undefined where nobody does. */
-  readonly again: (lastId: string | undefined) => Promise<StreamReply | undefined>;
+  readonly lastEventId: string | undefined;
+  /** Opens the stream at the current leader, after `lastEventId`; undefined while there is no leader. */
+  readonly reopen: (lastEventId: string | undefined) => Promise<StreamReply | undefined>;
   readonly pause: () => Promise<void>;
 }
 
-/** For a reader that is this far behind nothing more is read until it has caught up. */
-const MAX_WAITING_BYTES = 2 ** 20;
+/** With more unsent bytes than this, reading from the leader pauses until the client has caught up. */
+const MAX_BUFFERED_BYTES = 2 ** 20;
 
-/** After these there is nothing more to say: the reader has the end, or the job is gone. */
-const NO_MORE = new Set([204, 404, 410]);
+/** With these statuses nothing is left to forward: the client has the end already, or the job no longer exists. */
+const FINAL_STATUSES = new Set([204, 404, 410]);
 
 export class ForwardedStream {
   readonly #parts: ForwardedStreamParts;
-  #lastId: string | undefined;
+  #lastEventId: string | undefined;
   #reply: StreamReply | undefined;
-  #over = false;
+  #isOver = false;
 
   constructor(parts: ForwardedStreamParts) {
     this.#parts = parts;
-    this.#lastId = parts.lastId;
+    this.#lastEventId = parts.lastEventId;
     this.#reply = parts.first;
   }
 
@@ -49,34 +49,35 @@ export class ForwardedStream {
       onDrain: () => this.#reply?.resume(),
       onClose: () => this.#close(),
     });
-    void this.#passOn(out).finally(() => out.end());
+    void this.#forward(out).finally(() => out.end());
   }
 
-  async #passOn(out: Writable): Promise<void> {
-    while (!this.#over) {
+  async #forward(out: Writable): Promise<void> {
+    while (!this.#isOver) {
       try {
-        this.#reply ??= await this.#parts.again(this.#lastId);
-        if (this.#reply && NO_MORE.has(this.#reply.status)) this.#over = true;
-        else if (this.#reply?.status === 200) await eachEvent(this.#reply, (event) => this.#pass(event, out));
+        this.#reply ??= await this.#parts.reopen(this.#lastEventId);
+        if (this.#reply && FINAL_STATUSES.has(this.#reply.status)) this.#isOver = true;
+        else if (this.#reply?.status === 200)
+          await eachEvent(this.#reply, (event) => this.#write(event, out));
       } catch {
-        // The leader went away: the next one is asked from the last event on.
+        // The leader was lost: the loop reopens the stream at the next one.
       }
       this.#reply?.close();
       this.#reply = undefined;
-      if (!this.#over) await this.#parts.pause();
+      if (!this.#isOver) await this.#parts.pause();
     }
   }
 
-  #pass(event: SseEvent, out: Writable): void {
-    if (event.id !== undefined) this.#lastId = event.id;
+  #write(event: SseEvent, out: Writable): void {
+    if (event.id !== undefined) this.#lastEventId = event.id;
     out.write(formatEvent(event));
-    this.#over = event.id?.endsWith('.end') ?? false;
-    // Left open: to leave would look as if the reader had left the job.
-    if (out.writableLength > MAX_WAITING_BYTES) this.#reply?.pause();
+    this.#isOver = event.id?.endsWith('.end') ?? false;
+    // Paused, not closed: the leader would take a closed stream for a client that has disconnected.
+    if (out.writableLength > MAX_BUFFERED_BYTES) this.#reply?.pause();
   }
 
   #close(): void {
-    this.#over = true;
+    this.#isOver = true;
     this.#reply?.close();
   }
 }

@@ -1,4 +1,4 @@
-/** The routes of leases. */
+/** The routes of leases: list, grant, keep and release the right to a GPU. */
 import {
   LeaseBody,
   LeaseGranted,
@@ -12,7 +12,7 @@ import { type Call, type Route, route } from '../wire/route.ts';
 
 const tokenOf = ({ params }: Pick<Call, 'params'>): string => params['token'] ?? '';
 
-const NOT_HELD = 'It is not held any more';
+const NOT_HELD = 'The lease is no longer held';
 
 export const leaseRoutes = (
   orchestrator: Orchestrator,
@@ -43,20 +43,20 @@ const grantRoute = ({ leases }: Orchestrator, ttlMs: number, newToken: () => str
     method: 'POST',
     path: '/leases',
     role: 'submit',
-    summary: 'Get a right to a GPU for a time, or to the CPU where none has enough memory left',
+    summary: 'Get the right to a GPU for a time, or to the CPU if no GPU has enough memory left',
     body: LeaseBody,
     answers: { 200: { description: 'Granted, and durable', body: LeaseGranted } },
     repeatable: ({ body }) =>
       typeof body === 'object' && body !== null && !('token' in body) ? { ...body, token: newToken() } : body,
     handle: async ({ body, identity }) => {
       const { agent = identity.name, min_memory_mb = 0, ttl_seconds, token } = body;
-      const ask = {
+      const request = {
         token: token ?? newToken(),
         agent,
         minMemoryMb: min_memory_mb,
         ttlMs: ttl_seconds === undefined ? ttlMs : Math.round(ttl_seconds * 1000),
       };
-      return { status: 200, body: { granted: true, ...(await leases.grant(ask, identity.tenant)) } };
+      return { status: 200, body: { granted: true, ...(await leases.grant(request, identity.tenant)) } };
     },
   });
 

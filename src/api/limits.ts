@@ -1,4 +1,4 @@
-/** The limits of callers, which hold from the moment they are set. */
+/** The routes of the callers' limits. New limits take effect at once. */
 import { limitList, limitSpecs } from '../config/limits.ts';
 import { LimitsView, SetLimits } from '../model/http/limits.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
@@ -21,11 +21,12 @@ export const limitRoutes = ({ limits, reads }: Orchestrator): readonly Route[] =
     method: 'PUT',
     path: '/v2/limits',
     role: 'admin',
-    summary: 'Replace the limits, those of the configuration too; what callers have used counts on',
+    summary:
+      'Replace all limits, including those of the configuration; what callers have used so far still counts',
     body: SetLimits,
     answers: {
-      200: { description: 'They hold, and are durable', body: LimitsView },
-      400: 'One makes no sense: nothing has changed',
+      200: { description: 'The limits are in force, and durable', body: LimitsView },
+      400: 'A limit is invalid: nothing has changed',
     },
     repeatable: ({ body }) => body,
     handle: async ({ body, identity }) => ({

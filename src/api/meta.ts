@@ -1,4 +1,4 @@
-/** Routes about the server itself. */
+/** The routes about the server itself: health, readiness, leader, metrics, capabilities. */
 import { Capabilities, Health, LeaderView, Readiness } from '../model/http/meta.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -10,10 +10,10 @@ export interface MetaOptions {
   readonly queueCapacity: number;
   readonly store: string;
   readonly uptimeMs: () => number;
-  /** In a cluster: whether this node leads, and who does. */
+  /** In a cluster: the leader, and whether it is this node. */
   readonly leader?: () => LeaderView;
-  /** On a node without a brain: whether it knows a leader to send requests to. */
-  readonly canAsk?: () => boolean;
+  /** On a node without a brain: whether there is a leader to forward requests to. */
+  readonly canForward?: () => boolean;
 }
 
 export const metaRoutes = (
@@ -57,7 +57,7 @@ const healthRoute = (orchestrator: Orchestrator, options: MetaOptions): Route =>
     method: 'GET',
     path: '/health',
     role: 'public',
-    summary: 'Whether the process is alive, and how it is',
+    summary: 'Whether the process is alive and healthy',
     ignoresQuery: true,
     answers: {
       200: { description: 'Alive', body: Health },
@@ -83,10 +83,10 @@ const leaderRoute = (orchestrator: Orchestrator, options: MetaOptions): Route =>
     method: 'GET',
     path: '/leader',
     role: 'public',
-    summary: 'Whether this node leads, and where the one that does is reached',
+    summary: 'Whether this node leads, and the address of the leader',
     ignoresQuery: true,
-    answers: { 200: { description: 'Who leads', body: LeaderView } },
-    handle: () => ({ status: 200, body: options.leader?.() ?? alone(orchestrator) }),
+    answers: { 200: { description: 'The leader', body: LeaderView } },
+    handle: () => ({ status: 200, body: options.leader?.() ?? singleNodeLeader(orchestrator) }),
   });
 
 const readyRoute = (orchestrator: Orchestrator, options: MetaOptions): Route =>
@@ -96,22 +96,22 @@ const readyRoute = (orchestrator: Orchestrator, options: MetaOptions): Route =>
     method: 'GET',
     path: '/ready',
     role: 'public',
-    summary: 'Whether new work is taken',
+    summary: 'Whether new work is accepted',
     ignoresQuery: true,
     answers: {
-      200: { description: 'It is', body: Readiness },
-      503: { description: 'It is not', body: Readiness },
+      200: { description: 'New work is accepted', body: Readiness },
+      503: { description: 'New work is not accepted', body: Readiness },
     },
     handle: () => {
       const { running, failure, reads } = orchestrator;
       const works = running && !failure && !reads.full && !reads.paused;
-      const ready = works || (options.canAsk?.() ?? false);
+      const ready = works || (options.canForward?.() ?? false);
       return { status: ready ? 200 : 503, body: { ready } };
     },
   });
 
-/** A brain without a cluster leads while it lives. */
-const alone = (orchestrator: Orchestrator): LeaderView => ({
+/** The leader view of a brain without a cluster, which leads as long as it runs. */
+const singleNodeLeader = (orchestrator: Orchestrator): LeaderView => ({
   is_leader: orchestrator.running && !orchestrator.failure,
   node: null,
   leader: null,

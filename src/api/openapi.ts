@@ -1,4 +1,4 @@
-/** The OpenAPI page, made from the same routes and schemas that the server checks requests by. */
+/** Generates the OpenAPI document from the same routes and schemas that the server checks requests with. */
 import type { TSchema } from 'typebox';
 import { ErrorBody, OpenAiErrorBody } from '../model/http/errors.ts';
 import { errorShapeOf } from '../wire/render-error.ts';
@@ -27,11 +27,11 @@ export function openApi(routes: readonly Route[], version: string): object {
   };
 }
 
-/** Schemas with a title are written once, under that title, and referred to from everywhere else. */
+/** Collects the schemas that have a title: each is written once, under its title, and referenced everywhere else. */
 class Components {
   readonly schemas: Record<string, unknown> = {};
 
-  /** The schema as it stands in the page: plain JSON, with references for its titled parts. */
+  /** The schema as it appears in the document: plain JSON, with references for the parts that have a title. */
   reference(schema: unknown): unknown {
     if (Array.isArray(schema)) return schema.map((item) => this.reference(item));
     if (typeof schema !== 'object' || schema === null) return schema;

@@ -1,4 +1,4 @@
-/** The routes of pools and their workers. */
+/** The routes of pools and their workers: list, register, drain, reload and forget pools, evict workers. */
 import { isHttpUrl } from '../config/address.ts';
 import { workerReasonText } from '../model/causes.ts';
 import { OrchdError } from '../model/errors.ts';
@@ -59,15 +59,15 @@ const registerRoute = ({ managers }: Orchestrator): Route =>
     method: 'POST',
     path: '/v2/pools/register',
     role: 'operate',
-    summary: 'A pool manager says where it is; again and again, as a sign of life',
+    summary: 'Register the address of a pool manager; repeated as a heartbeat',
     body: RegisterPool,
     answers: {
-      200: { description: 'Noted', body: PoolRegistered },
-      409: 'Another pool manager has the name, and answers',
+      200: { description: 'Registered', body: PoolRegistered },
+      409: 'Another pool manager has the name, and is alive',
     },
     repeatable: ({ body }) => body,
     handle: ({ body: { pool_id, uri, token } }) => {
-      if (!managers) throw new OrchdError('POOL_UNAVAILABLE', 'this brain works without pools');
+      if (!managers) throw new OrchdError('POOL_UNAVAILABLE', 'this brain is configured without pools');
       if (!isPlainUrl(uri)) {
         const what = '"uri" must be an http or https URL without a password, a query or a fragment';
         throw new OrchdError('INVALID_PARAMS', what, { field: 'uri' });
@@ -85,7 +85,7 @@ const drainRoute = ({ pools, reads }: Orchestrator): Route =>
     path: '/v2/pools/:id/drain',
     role: 'admin',
     summary:
-      'Give a pool nothing new, and stop its workers when they are done or the deadline has passed; or undo that',
+      'Give a pool no new jobs, and stop its workers when they are idle or the deadline has passed; or undo that',
     body: DrainPool,
     answers: { 202: { description: ORDERED, body: PoolView }, 404: NO_POOL },
     repeatable: ({ body }) => body,
@@ -122,8 +122,8 @@ const forgetRoute = ({ pools, managers }: Orchestrator): Route =>
     method: 'DELETE',
     path: '/v2/pools/:id',
     role: 'admin',
-    summary: 'Declare a pool that does not answer gone for good: what ran there is tried elsewhere',
-    answers: { 204: 'Forgotten', 404: NO_POOL, 409: 'It answers' },
+    summary: 'Declare an unreachable pool gone for good: its jobs are retried elsewhere',
+    answers: { 204: 'Forgotten', 404: NO_POOL, 409: 'The pool is alive' },
     handle: async (call) => {
       await pools.forget(idOf(call), call.identity.name);
       managers?.forgetPool(idOf(call));
@@ -138,7 +138,7 @@ const evictRoute = ({ pools }: Orchestrator): Route =>
     method: 'POST',
     path: '/v2/workers/:id/evict',
     role: 'admin',
-    summary: 'Stop a worker; one that has work finishes it first. With dead: its process is gone for certain',
+    summary: 'Stop a worker; a busy one finishes its jobs first. With dead: its process is certainly gone',
     body: EvictWorker,
     answers: { 202: { description: ORDERED, body: WorkerEvicted }, 404: 'No such worker' },
     repeatable: ({ body }) => body,

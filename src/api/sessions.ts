@@ -1,4 +1,4 @@
-/** The routes of conversations. */
+/** The routes of sessions: read one, set its token budget, end it. */
 import { OrchdError } from '../model/errors.ts';
 import { SessionView, SetSession } from '../model/http/sessions.ts';
 import { NAME } from '../model/job-spec.ts';
@@ -16,7 +16,7 @@ export const sessionRoutes = ({ sessions, reads }: Orchestrator): readonly Route
     method: 'GET',
     path: '/v2/sessions/:id',
     role: 'read',
-    summary: 'A conversation: what it has used, what it may, and what runs in it',
+    summary: 'A session: its token use and budget, its backend and its jobs',
     answers: { 200: { description: 'The session', body: SessionView }, 404: 'No such session' },
     handle: async (call) => ({ status: 200, body: await reads.session(call.identity.tenant, idOf(call)) }),
   }),
@@ -26,7 +26,7 @@ export const sessionRoutes = ({ sessions, reads }: Orchestrator): readonly Route
     method: 'PUT',
     path: '/v2/sessions/:id',
     role: 'operate',
-    summary: 'Set how many tokens a session may use; null takes its budget away',
+    summary: 'Set the token budget of a session; null removes it',
     body: SetSession,
     answers: { 200: { description: 'The session', body: SessionView } },
     repeatable: ({ body }) => body,
@@ -41,7 +41,7 @@ export const sessionRoutes = ({ sessions, reads }: Orchestrator): readonly Route
     method: 'DELETE',
     path: '/v2/sessions/:id',
     role: 'submit',
-    summary: 'End a conversation, with all that is under way in it',
+    summary: 'End a session and cancel its jobs',
     answers: { 204: 'Ended', 404: 'No such session' },
     handle: async (call) => {
       await sessions.remove(call.identity.tenant, idOf(call), call.identity.name);
@@ -50,9 +50,9 @@ export const sessionRoutes = ({ sessions, reads }: Orchestrator): readonly Route
   }),
 ];
 
-/** The id of a session that may not exist yet. */
+/** The session id in the path, checked because the route creates a session that does not exist yet. */
 function newIdOf(call: Pick<Call, 'params'>): string {
   const id = idOf(call);
   if (isName.test(id)) return id;
-  throw new OrchdError('INVALID_PARAMS', 'that cannot be the name of a session', { field: 'id' });
+  throw new OrchdError('INVALID_PARAMS', 'this is not a valid session id', { field: 'id' });
 }

@@ -26,7 +26,7 @@ export function callerOf(call: Pick<Call, 'identity' | 'correlationId'>): Caller
   return { tenant, principal: name, submittedBy: name, correlationId: call.correlationId, isMeasured: true };
 }
 
-/** The job id in the path; what cannot be a job id names no job. */
+/** The job id in the path; throws NOT_FOUND for a text that cannot be a job id. */
 export function jobIdOf({ params }: Pick<Call, 'params'>): string {
   const id = params['id'] ?? '';
   if (!isJobId.test(id)) throw new OrchdError('NOT_FOUND', 'there is no such job');
@@ -55,7 +55,7 @@ export const taskRoutes = (orchestrator: Orchestrator, newId: () => string): rea
     method: 'GET',
     path: '/v2/tasks/:id',
     role: 'read',
-    summary: 'A job: state, attempts, result, place in the queue, why it waits',
+    summary: 'A job: state, attempts, result, queue position, why it waits',
     answers: { 200: { description: 'The job', body: JobView }, 404: 'No such job' },
     handle: async (call) => ({
       status: 200,
@@ -91,7 +91,7 @@ const submitRoute = (orchestrator: Orchestrator, newId: () => string): Route =>
     },
   });
 
-/** Commands for a job that exists. */
+/** The routes that change an existing job: cancel, redrive, resolve. */
 export const jobCommandRoutes = (orchestrator: Orchestrator): readonly Route[] => [
   route({
     operationId: 'cancelJob',
@@ -100,7 +100,7 @@ export const jobCommandRoutes = (orchestrator: Orchestrator): readonly Route[] =
     path: '/v2/tasks/:id/cancel',
     role: 'submit',
     summary: 'Cancel a job and its children; repeating it is harmless',
-    answers: { 202: { description: 'Cancelled, or on the way', body: JobView }, 404: 'No such job' },
+    answers: { 202: { description: 'Cancelled, or being cancelled', body: JobView }, 404: 'No such job' },
     repeatable: ({ body }) => body,
     handle: async (call) => {
       const { name, tenant } = call.identity;
@@ -113,11 +113,11 @@ export const jobCommandRoutes = (orchestrator: Orchestrator): readonly Route[] =
     method: 'POST',
     path: '/v2/tasks/:id/redrive',
     role: 'operate',
-    summary: 'Give a dead job a new life',
+    summary: 'Queue a dead job again',
     answers: {
       202: { description: 'Queued again', body: JobView },
       404: 'No such job',
-      409: 'It is not dead, or its key is taken',
+      409: 'The job is not dead, or its key is taken',
     },
     handle: async (call) => {
       const { name, tenant } = call.identity;
@@ -135,7 +135,7 @@ export const jobCommandRoutes = (orchestrator: Orchestrator): readonly Route[] =
     answers: {
       202: { description: 'Settled', body: JobView },
       404: 'No such job',
-      409: 'Its outcome is not unknown',
+      409: 'The outcome of the job is known',
     },
     handle: async (call) => {
       const { name, tenant } = call.identity;
@@ -144,7 +144,7 @@ export const jobCommandRoutes = (orchestrator: Orchestrator): readonly Route[] =
   }),
 ];
 
-/** Gives a job without an id one, so that it may be submitted twice. A body that is no job is left for the refusal. */
+/** Gives each job without an id one, so that the request can be sent twice. An invalid body is left for the handler. */
 function withIds(body: unknown, newId: () => string): unknown {
   if (Array.isArray(body)) return body.map((each) => withIds(each, newId));
   if (typeof body !== 'object' || body === null || 'job_id' in body) return body;
@@ -153,7 +153,7 @@ function withIds(body: unknown, newId: () => string): unknown {
 
 type SubmitAnswer = Answer<202, SubmittedTask> | Answer<200, { readonly answers: readonly BulkAnswer[] }>;
 
-/** Without `await`, which would cost as much as the rest of what happens here. */
+/** Uses `then` because `await` would cost as much as the rest of this function, on the hot path of every submit. */
 const submitOne = (
   orchestrator: Orchestrator,
   request: SubmitRequest,

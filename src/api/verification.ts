@@ -1,4 +1,7 @@
-/** Verifies the file of a model at the pool that has it, with progress as server-sent events where those are accepted. */
+/**
+ * Verifies the checksum and signature of a model file at the pool that has it, and records the verdict in the catalog.
+ * The progress is streamed as server-sent events to clients that accept them.
+ */
 
 import type { PoolManagers } from '../core/ports/pools.ts';
 import type { Env } from '../kit/env/env.ts';
@@ -18,7 +21,7 @@ export interface VerificationOptions {
   readonly verifyPolicy: 'warn' | 'block';
 }
 
-/** Compares the file of one model with its checksum and signature, once. */
+/** One verification of one model. */
 export class ModelVerification {
   readonly #catalog: Orchestrator['catalog'];
   readonly #options: VerificationOptions;
@@ -61,13 +64,13 @@ export class ModelVerification {
           onClose: nothing,
         };
         const out = openEventStream(parts);
-        const say = (event: string, data: object): void => {
+        const send = (event: string, data: object): void => {
           out.write(formatEvent({ event, data: JSON.stringify(data) }));
         };
-        this.run((bytes, total) => say('progress', { bytes, total }))
+        this.run((bytes, total) => send('progress', { bytes, total }))
           .then(
-            (verdict) => say('end', verdict),
-            (error) => say('error', error instanceof OrchdError ? error.info() : { code: 'INTERNAL' }),
+            (verdict) => send('end', verdict),
+            (error) => send('error', error instanceof OrchdError ? error.info() : { code: 'INTERNAL' }),
           )
           .finally(() => out.end());
       },
@@ -75,7 +78,7 @@ export class ModelVerification {
   }
 }
 
-/** What does not match is a warning, unless it is the policy that it blocks; so is having nothing to compare. */
+/** A mismatch is `warn`, or `fail` with the policy `block`. A model without checksum and signature is always `warn`. */
 function verdictOf(
   { checksum, signature }: VerifyResult,
   policy: 'warn' | 'block',

@@ -86,11 +86,11 @@ export class ClusterNode extends Service implements RunningServer {
     this.#outbound.close();
   }
 
-  #routesOf(orchestrator: Orchestrator, canAsk: () => boolean): readonly Route[] {
+  #routesOf(orchestrator: Orchestrator, canForward: () => boolean): readonly Route[] {
     return apiRoutes(orchestrator, {
       ...apiOptions(this.#parts),
       leader: () => this.#leaderView(),
-      canAsk,
+      canForward,
     });
   }
 
@@ -122,11 +122,11 @@ export class ClusterNode extends Service implements RunningServer {
       leader: () => member.leader,
       ownEpoch: () => member.epoch,
       self: this.#identity,
-      here: (route) => (member.brain ? routeIn(this.#leading, route) : undefined),
-      changed: (atMostMs) => member.changed(atMostMs),
+      localRoute: (route) => (member.brain ? routeIn(this.#leading, route) : undefined),
+      leaderChanged: (atMostMs) => member.changed(atMostMs),
       holdMs: cluster.holdMs,
       heartbeatMs: server.heartbeatMs,
-      stopping: () => this.#openCalls.closing,
+      isStopping: () => this.#openCalls.closing,
     });
   }
 }

@@ -64,7 +64,17 @@ for (const [name, read] of Object.entries(WAITING)) {
 
 test('every read of a record is among those above, or answers at once', async (t) => {
   const { orchestrator } = await memoryBrain(t, {});
-  const atOnce = ['spec', 'place', 'isWaiting', 'isPoolUp', 'backends', 'figures', 'full', 'paused', 'epoch'];
+  const atOnce = [
+    'spec',
+    'queuePosition',
+    'isWaiting',
+    'isPoolUp',
+    'backends',
+    'figures',
+    'full',
+    'paused',
+    'epoch',
+  ];
   /** A pool is known only to a brain with pool managers; `pools` waits in the same way. */
   const others = ['constructor', 'entry', 'entryNow', 'pool'];
   const all = Object.getOwnPropertyNames(Object.getPrototypeOf(orchestrator.reads));
@@ -77,11 +87,14 @@ test('what answers at once tells nothing of a job that is not durable', async (t
   const release = hold();
   const submitted = orchestrator.submit({ job_id: 'j', type: 'nobody' });
   await turns();
-  assert.deepEqual([reads.spec('j'), reads.place('j'), reads.isWaiting('j')], [undefined, undefined, false]);
+  assert.deepEqual(
+    [reads.spec('j'), reads.queuePosition('j'), reads.isWaiting('j')],
+    [undefined, undefined, false],
+  );
   release();
   await submitted;
   assert.equal(reads.spec('j')?.type, 'nobody');
-  assert.equal(reads.place('j')?.position, 0);
+  assert.equal(reads.queuePosition('j')?.position, 0);
 });
 
 test('waits are told by the time of the brain, which is ahead of a wall clock that was set back', async (t) => {
@@ -90,6 +103,6 @@ test('waits are told by the time of the brain, which is ahead of a wall clock th
   medium.lastAt = Date.now() + HOUR_MS;
   const { orchestrator } = await memoryBrain(t, {}, medium);
   await orchestrator.submit({ job_id: 'j', type: 'nobody', not_before: medium.lastAt + 60_000 });
-  const wait = orchestrator.reads.place('j')?.predictedStartMs ?? 0;
+  const wait = orchestrator.reads.queuePosition('j')?.predictedStartMs ?? 0;
   assert.ok(wait > 0 && wait <= 60_000, String(wait));
 });

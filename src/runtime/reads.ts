@@ -54,7 +54,7 @@ export interface ReadsParts {
 }
 
 /** Where a job stands that waits for a backend. */
-export interface Place {
+export interface QueuePosition {
   readonly position: number | undefined;
   readonly predictedStartMs: number | undefined;
 }
@@ -113,7 +113,7 @@ export class Reads {
   }
 
   /** At once: where a waiting job stands; undefined for one that does not wait, or whose last move is not durable. */
-  place(uid: string): Place | undefined {
+  queuePosition(uid: string): QueuePosition | undefined {
     const { engine, clock } = this.#parts;
     const entry = this.#waiting(uid);
     if (!entry) return undefined;

@@ -20,9 +20,9 @@ import { CORRELATION_ID } from './headers.ts';
 import { ON_BEHALF_OF } from './nodes.ts';
 import { rejectSocket } from './reject-socket.ts';
 import { errorShapeOf } from './render-error.ts';
-import { CallerLeft, readBody } from './request-body.ts';
+import { CallerDisconnected, readBody } from './request-body.ts';
 import { type HttpExchange, sendAnswer, sendError, setCommonHeaders } from './respond.ts';
-import type { Answer, Call, Handled, Route } from './route.ts';
+import type { Answer, Call, HandlerResult, Route } from './route.ts';
 import { type PathMatch, Router } from './router.ts';
 
 export interface HttpLimits {
@@ -155,7 +155,7 @@ export class HttpServer extends Service {
         url,
         identity,
         correlationId: exchange.correlationId,
-        onGone: (run) => whenGone(exchange, run),
+        onDisconnect: (run) => onDisconnect(exchange, run),
       };
       this.#send(route, await route.handle(call), exchange);
     } catch (error) {
@@ -175,7 +175,7 @@ export class HttpServer extends Service {
     };
   }
 
-  #send(route: Route, answer: Handled, exchange: HttpExchange): void {
+  #send(route: Route, answer: HandlerResult, exchange: HttpExchange): void {
     if ('error' in answer) return this.#fail(answer.error, exchange, answer.headers);
     if (!('stream' in answer)) {
       if (answers.hasSubscribers) answers.publish({ route, answer } satisfies AnswerMessage);
@@ -189,7 +189,7 @@ export class HttpServer extends Service {
   }
 
   #fail(thrown: unknown, exchange: HttpExchange, headers: Answer['headers'] = {}): void {
-    if (thrown instanceof CallerLeft) return;
+    if (thrown instanceof CallerDisconnected) return;
     const error = toOrchdError(thrown);
     if (error.code === 'INTERNAL') {
       this.#options.logger.error('a request failed', {
@@ -228,7 +228,7 @@ function credentialsOf({ headers }: IncomingMessage): Credentials {
   return { host, origin, authorization, onBehalfOf: typeof onBehalfOf === 'string' ? onBehalfOf : undefined };
 }
 
-function whenGone({ request, response }: HttpExchange, run: () => void): void {
+function onDisconnect({ request, response }: HttpExchange, run: () => void): void {
   const { socket } = request;
   socket.setTimeout(0);
   socket.setKeepAlive(true, PROBE_MS);

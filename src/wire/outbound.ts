@@ -55,7 +55,7 @@ export const OUTBOUND_LIMITS: OutboundLimits = {
 /** Idle connections that are kept for the next request. */
 const MAX_FREE_SOCKETS = 8;
 
-export interface Ask {
+export interface OutboundRequest {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Below the URL of the target; may have a query. */
   readonly path: string;
@@ -66,13 +66,13 @@ export interface Ask {
   readonly maxBytes?: number;
 }
 
-export interface StreamAsk extends Omit<Ask, 'maxBytes'> {
+export interface OutboundStreamRequest extends Omit<OutboundRequest, 'maxBytes'> {
   readonly idleMs?: number;
   /** Answers with a redirect as it is, instead of failing. */
   readonly returnsRedirects?: boolean;
 }
 
-export interface Reply {
+export interface OutboundReply {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
@@ -137,7 +137,7 @@ export class Target {
   }
 
   /** The whole answer, whatever its status says. */
-  async request(ask: Ask): Promise<Reply> {
+  async request(ask: OutboundRequest): Promise<OutboundReply> {
     const exchange = this.#exchange(ask, this.#calls);
     const { statusCode, headers } = await exchange.head();
     const body = await exchange.whole(ask.maxBytes ?? this.#limits.maxBytes);
@@ -145,7 +145,7 @@ export class Target {
   }
 
   /** The head of an answer, and its body as it comes: `eachEvent(reply, …)` for server-sent events. */
-  async stream(ask: StreamAsk): Promise<StreamReply> {
+  async stream(ask: OutboundStreamRequest): Promise<StreamReply> {
     const exchange = this.#exchange(ask, this.#streams, ask.idleMs ?? this.#limits.idleMs);
     const { statusCode, headers } = await exchange.head();
     return {
@@ -183,7 +183,7 @@ export class Target {
     if (this.#retired && this.#calls.open.size + this.#streams.open.size === 0) this.#onClose();
   }
 
-  #exchange(ask: Ask | StreamAsk, through: Connections, idleMs?: number): Exchange {
+  #exchange(ask: OutboundRequest | OutboundStreamRequest, through: Connections, idleMs?: number): Exchange {
     const { connectMs, timeoutMs } = this.#limits;
     const method = ask.method ?? 'GET';
     const to = `${method} ${this.origin}`;
@@ -211,7 +211,12 @@ export class Target {
     return exchange;
   }
 
-  #send(ask: Ask | StreamAsk, method: string, to: string, agent: http.Agent | false): ClientRequest {
+  #send(
+    ask: OutboundRequest | OutboundStreamRequest,
+    method: string,
+    to: string,
+    agent: http.Agent | false,
+  ): ClientRequest {
     const { protocol, port, pathname } = this.#base;
     const path = pathname.replace(/\/$/, '') + ask.path;
     const lookup = pinned(this.#addresses ?? []);

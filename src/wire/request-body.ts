@@ -7,7 +7,7 @@ import { parseJsonBody } from './json-body.ts';
 const CURL_TYPE = 'application/x-www-form-urlencoded';
 
 /** Thrown when the caller disconnects before its body has arrived: nobody is left to be answered. */
-export class CallerLeft extends Error {}
+export class CallerDisconnected extends Error {}
 
 /** Resolves to the value of the body; to undefined where there is none. `takesCurlType` allows CURL_TYPE for JSON. */
 export function readBody(
@@ -34,7 +34,7 @@ export function readBody(
         reject(error);
       }
     });
-    request.on('error', () => reject(new CallerLeft()));
+    request.on('error', () => reject(new CallerDisconnected()));
   });
 }
 

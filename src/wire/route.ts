@@ -19,7 +19,7 @@ export interface Call<Body = unknown, Query = unknown> {
   readonly identity: Identity;
   readonly correlationId: string;
   /** Runs the callback when the caller leaves before its answer; the connection is kept open however long that takes. */
-  readonly onGone: (run: () => void) => void;
+  readonly onDisconnect: (run: () => void) => void;
 }
 
 export interface Answer<Status extends number = number, Body = unknown> {
@@ -38,12 +38,12 @@ export interface Stream {
 }
 
 /** An error as an answer, where it has headers of its own; an error without them is thrown. */
-export interface Failure {
+export interface ErrorAnswer {
   readonly error: OrchdError;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export type Handled = Answer | Failure | Stream;
+export type HandlerResult = Answer | ErrorAnswer | Stream;
 
 /** What one status means, and the body that comes with it. */
 export interface AnswerFormat {
@@ -97,14 +97,14 @@ interface RouteFacts {
    * For a follower: the leader's answer is passed on as it comes, and so is the leaving of the caller. The request
    * is not sent again once the leader has received it.
    */
-  readonly passedOn?: true;
+  readonly isProxied?: true;
 }
 
 export interface Route extends RouteFacts {
   readonly query?: TSchema;
   readonly body?: TSchema;
   readonly answers: Answers;
-  handle(call: Call): Promise<Handled> | Handled;
+  handle(call: Call): Promise<HandlerResult> | HandlerResult;
 }
 
 type BodyOf<F> = F extends { readonly body: infer S extends TSchema } ? Shape<S> : undefined;
@@ -112,10 +112,14 @@ type BodyOf<F> = F extends { readonly body: infer S extends TSchema } ? Shape<S>
 /** The answers that a handler may give: each status with the body that is declared for it. */
 type AnswerTo<A extends Answers> = { [S in keyof A & number]: Answer<S, BodyOf<A[S]>> }[keyof A & number];
 
-type HandledBy<A extends Answers> = AnswerTo<A> | Failure | Stream;
+type HandlerResultOf<A extends Answers> = AnswerTo<A> | ErrorAnswer | Stream;
 
-interface RouteDefinition<B extends TSchema, Q extends TSchema, A extends Answers, R extends HandledBy<A>>
-  extends RouteFacts {
+interface RouteDefinition<
+  B extends TSchema,
+  Q extends TSchema,
+  A extends Answers,
+  R extends HandlerResultOf<A>,
+> extends RouteFacts {
   readonly body?: B;
   readonly query?: Q;
   readonly answers: A;
@@ -127,12 +131,12 @@ export function route<
   B extends TSchema,
   Q extends TSchema,
   const A extends Answers,
-  const R extends HandledBy<A>,
+  const R extends HandlerResultOf<A>,
 >(definition: RouteDefinition<B, Q, A, R>): Route {
   const { body, query, ignoresQuery, checksBody, authorize } = definition;
   const checkBody = checksBody === 'handler' ? hasBody : bodyCheck(body);
   const checkQuery = queryCheck(query, ignoresQuery ?? false);
-  const handle = (call: Call): Promise<Handled> | Handled => {
+  const handle = (call: Call): Promise<HandlerResult> | HandlerResult => {
     authorize?.(call.headers);
     return definition.handle({
       ...call,

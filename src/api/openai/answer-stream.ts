@@ -1,6 +1,7 @@
 /**
- * An answer as a stream. Its head is sent when the job is admitted, so whatever goes wrong from then on is told inside
- * the stream, as an object `error` in place of a piece; [DONE] comes after a whole answer only.
+ * A streamed answer in OpenAI's format. The HTTP head (200) is sent as soon as the job is admitted, so a later failure
+ * can only be reported inside the stream, as an `error` object instead of a chunk. `[DONE]` follows only a complete
+ * answer.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
@@ -9,19 +10,19 @@ import { OrchdError } from '../../model/errors.ts';
 import type { TokenEvent } from '../../model/worker-wire.ts';
 import { openEventStream } from '../../wire/event-stream.ts';
 import { DONE, failureText } from '../stream-end.ts';
-import type { Asked } from './asked.ts';
+import { type AnswerChunks, toolCallDeltas } from './formats.ts';
 import type { JobListener } from './job-sink.ts';
-import { completedOf } from './result.ts';
-import { asDeltas, type Pieces } from './shapes.ts';
+import { completionResultOf } from './result.ts';
+import type { SubmittedJob } from './submitted-job.ts';
 import { Transcript } from './transcript.ts';
 
 export interface AnswerStreamParts {
-  readonly asked: Asked;
-  readonly pieces: Pieces;
+  readonly job: SubmittedJob;
+  readonly chunks: AnswerChunks;
   readonly includeUsage: boolean;
   readonly env: Env;
   readonly heartbeatMs: number;
-  /** However it ends. */
+  /** Called once the connection is closed, after a complete answer as well as after a failure or a disconnect. */
   readonly onClose: () => void;
 }
 
@@ -29,115 +30,116 @@ export class AnswerStream implements JobListener {
   readonly #parts: AnswerStreamParts;
   readonly #transcript = new Transcript();
   #out: Writable | undefined;
-  #stopPlace: Cancel = () => undefined;
-  /** What is to be written when the events of this turn are heard. */
-  #text = '';
-  #begun = false;
+  #stopQueuePosition: Cancel = () => undefined;
+  /** Chunks not written yet: `flush` writes all chunks of one batch of job events at once. */
+  #pending = '';
+  #hasBegun = false;
   #sentToolCalls = false;
-  #over = false;
+  #isEnded = false;
 
   constructor(parts: AnswerStreamParts) {
     this.#parts = parts;
   }
 
   run(request: IncomingMessage, response: ServerResponse): void {
-    const { asked, env, heartbeatMs } = this.#parts;
-    // Whoever has left meanwhile is not heard leaving any more.
-    if (request.socket.destroyed) return this.#closed();
-    for (const [name, value] of Object.entries(asked.headers)) response.setHeader(name, value);
+    const { job, env, heartbeatMs } = this.#parts;
+    // The client disconnected while the job was admitted: no `close` event will follow.
+    if (request.socket.destroyed) return this.#onClosed();
+    for (const [name, value] of Object.entries(job.headers)) response.setHeader(name, value);
     const out = openEventStream({
       request,
       response,
       timers: env.timers,
       heartbeatMs,
-      onDrain: () => asked.ready(),
-      onClose: () => this.#closed(),
+      onDrain: () => job.ready(),
+      onClose: () => this.#onClosed(),
     });
     this.#out = out;
-    this.#stopPlace = asked.tellPlace((comment) => {
+    this.#stopQueuePosition = job.reportQueuePosition((comment) => {
       if (!out.writableNeedDrain) out.write(comment);
     });
-    asked.follow(this);
+    job.follow(this);
   }
 
   token(text: string, delta: TokenEvent['delta']): void {
-    if (this.#over) return;
-    const fresh = this.#transcript.add(text);
-    if (fresh === undefined) return this.#contradicts();
-    if (fresh !== '') this.#say(this.#parts.pieces.text(fresh));
+    if (this.#isEnded) return;
+    const newText = this.#transcript.add(text);
+    if (newText === undefined) return this.#failAsContradicted();
+    if (newText !== '') this.#append(this.#parts.chunks.text(newText));
     const calls = delta?.tool_calls;
     if (!Array.isArray(calls)) return;
     this.#sentToolCalls = true;
-    this.#say(this.#parts.pieces.toolCalls(calls));
+    this.#append(this.#parts.chunks.toolCalls(calls));
   }
 
-  reset(why: 'attempt' | 'gap'): void {
-    // Pieces of calls cannot be compared.
-    if (this.#sentToolCalls) this.#contradicts();
-    else if (why === 'attempt') this.#transcript.again();
-    else this.#transcript.skip();
+  reset(cause: 'attempt' | 'gap'): void {
+    // Fragments of tool calls are not recorded, so repeated ones cannot be recognised and left out.
+    if (this.#sentToolCalls) this.#failAsContradicted();
+    else if (cause === 'attempt') this.#transcript.restart();
+    else this.#transcript.markGap();
   }
 
   ended(result: unknown): void {
-    if (this.#over) return;
-    const { pieces, includeUsage } = this.#parts;
-    const { text, toolCalls, finishReason, usage } = completedOf(result, this.#transcript.tokens);
-    const rest = this.#transcript.rest(text);
-    if (rest === undefined) return this.#contradicts();
-    if (rest !== '') this.#say(pieces.text(rest));
-    if (toolCalls.length > 0 && !this.#sentToolCalls) this.#say(pieces.toolCalls(asDeltas(toolCalls)));
-    this.#say(pieces.last(finishReason));
-    if (includeUsage) this.#text += pieces.usage(usage);
-    this.#text += DONE;
+    if (this.#isEnded) return;
+    const { chunks, includeUsage } = this.#parts;
+    const { text, toolCalls, finishReason, usage } = completionResultOf(result, this.#transcript.tokens);
+    const remainder = this.#transcript.remainder(text);
+    if (remainder === undefined) return this.#failAsContradicted();
+    if (remainder !== '') this.#append(chunks.text(remainder));
+    if (toolCalls.length > 0 && !this.#sentToolCalls)
+      this.#append(chunks.toolCalls(toolCallDeltas(toolCalls)));
+    this.#append(chunks.last(finishReason));
+    if (includeUsage) this.#pending += chunks.usage(usage);
+    this.#pending += DONE;
     this.#end();
   }
 
   failed(error: OrchdError): void {
-    if (this.#over) return;
-    this.#text += failureText(error, this.#parts.asked.call.correlationId);
+    if (this.#isEnded) return;
+    this.#pending += failureText(error, this.#parts.job.call.correlationId);
     this.#end();
   }
 
   flush(): boolean {
-    const text = this.#text;
-    this.#text = '';
+    const text = this.#pending;
+    this.#pending = '';
     if (text === '' || !this.#out) return true;
     const takesMore = this.#out.write(text);
-    if (this.#over) this.#out.end();
+    if (this.#isEnded) this.#out.end();
     return takesMore;
   }
 
-  #say(text: string): void {
-    if (!this.#begun) {
-      this.#begun = true;
-      this.#stopPlace();
-      this.#text += this.#parts.pieces.first;
+  #append(text: string): void {
+    if (!this.#hasBegun) {
+      this.#hasBegun = true;
+      this.#stopQueuePosition();
+      this.#pending += this.#parts.chunks.first;
     }
-    this.#text += text;
+    this.#pending += text;
   }
 
-  /** Another attempt says something else than what is out there: nobody has a use for it. */
-  #contradicts(): void {
+  /** A new attempt contradicts text or tool calls that were already sent: fails the stream and gives the job up. */
+  #failAsContradicted(): void {
     this.failed(
-      new OrchdError('EXECUTION_FAILED', 'the work was begun again after a part of its answer was sent', {
+      new OrchdError('EXECUTION_FAILED', 'a retry contradicts the part of the answer that was already sent', {
         reason: 'begun_again',
         retriable: true,
-        jobId: this.#parts.asked.submitted.job_id,
+        jobId: this.#parts.job.submitted.job_id,
       }),
     );
-    this.#parts.asked.abandon();
+    this.#parts.job.abandon();
   }
 
   #end(): void {
-    this.#over = true;
-    this.#stopPlace();
+    this.#isEnded = true;
+    this.#stopQueuePosition();
   }
 
-  #closed(): void {
+  #onClosed(): void {
     this.#parts.onClose();
-    this.#stopPlace();
-    if (this.#over) return this.#parts.asked.close();
-    this.#over = true;
-    this.#parts.asked.abandon();
+    this.#stopQueuePosition();
+    if (this.#isEnded) return this.#parts.job.close();
+    this.#isEnded = true;
+    this.#parts.job.abandon();
   }
 }

@@ -1,4 +1,4 @@
-/** What a job says, to whoever answers in OpenAI's words. */
+/** Translates the relayed events of a job into calls of a listener, which builds an answer in OpenAI's format. */
 import { type ErrorInfo, isErrorCode, OrchdError } from '../../model/errors.ts';
 import type { TokenEvent } from '../../model/worker-wire.ts';
 import type { RelayedEvent } from '../../relay/execution-log.ts';
@@ -6,60 +6,60 @@ import type { Sink } from '../../relay/follower.ts';
 
 export interface JobListener {
   token(text: string, delta: TokenEvent['delta']): void;
-  /** Another attempt begins, or some of what this one said is lost. */
-  reset(why: 'attempt' | 'gap'): void;
+  /** `attempt`: a new attempt starts and its output begins again. `gap`: events of the current attempt were lost. */
+  reset(cause: 'attempt' | 'gap'): void;
   ended(result: unknown): void;
   failed(error: OrchdError): void;
-  /** After the events of one turn; false where it can take no more now. */
+  /** Called after each batch of events; false while the listener can accept no more. */
   flush(): boolean;
 }
 
 export class JobSink implements Sink {
-  readonly #to: JobListener;
-  /** The last event that has an id. */
-  #last: RelayedEvent | undefined;
-  #over = false;
+  readonly #listener: JobListener;
+  /** The last event with an id, which begins with the number of its attempt. */
+  #lastWithId: RelayedEvent | undefined;
+  #isEnded = false;
 
   constructor(to: JobListener) {
-    this.#to = to;
+    this.#listener = to;
   }
 
   write(events: readonly RelayedEvent[]): boolean {
-    for (const event of events) this.#hear(event);
-    return this.#to.flush();
+    for (const event of events) this.#handle(event);
+    return this.#listener.flush();
   }
 
   end(): void {
-    if (this.#over) return;
-    this.#over = true;
-    this.#to.failed(new OrchdError('SHUTTING_DOWN', 'orchd stopped before the answer was complete'));
-    this.#to.flush();
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.#listener.failed(new OrchdError('SHUTTING_DOWN', 'orchd stopped before the answer was complete'));
+    this.#listener.flush();
   }
 
-  #hear(event: RelayedEvent): void {
+  #handle(event: RelayedEvent): void {
     if (event.event === 'token') {
       const { t, delta } = dataOf(event) as Partial<TokenEvent>;
-      this.#to.token(typeof t === 'string' ? t : '', delta);
-    } else if (event.event === 'reset') this.#to.reset(this.#whyReset(event));
+      this.#listener.token(typeof t === 'string' ? t : '', delta);
+    } else if (event.event === 'reset') this.#listener.reset(this.#resetCause(event));
     else if (event.event === 'end') {
-      this.#over = true;
-      this.#to.ended((dataOf(event) as { result?: unknown }).result);
+      this.#isEnded = true;
+      this.#listener.ended((dataOf(event) as { result?: unknown }).result);
     } else if (event.event === 'error') {
-      this.#over = true;
-      this.#to.failed(errorOf(dataOf(event)));
+      this.#isEnded = true;
+      this.#listener.failed(errorOf(dataOf(event)));
     }
-    if (event.id !== undefined) this.#last = event;
+    if (event.id !== undefined) this.#lastWithId = event;
   }
 
-  #whyReset(event: RelayedEvent): 'attempt' | 'gap' {
+  #resetCause(event: RelayedEvent): 'attempt' | 'gap' {
     const { attempt } = dataOf(event) as { attempt?: number };
-    return attempt === Number.parseInt(this.#last?.id ?? '', 10) ? 'gap' : 'attempt';
+    return attempt === Number.parseInt(this.#lastWithId?.id ?? '', 10) ? 'gap' : 'attempt';
   }
 }
 
 const dataOf = ({ value, data }: RelayedEvent): unknown => value ?? JSON.parse(data) ?? {};
 
-/** Why the job ended without a result. */
+/** The error of a job that ended without a result, from the data of its `error` event. */
 function errorOf(value: unknown): OrchdError {
   const { code, message, retriable, job_id } = value as Partial<ErrorInfo> & { job_id?: string };
   return new OrchdError(

@@ -1,4 +1,4 @@
-/** The models that can be asked for. */
+/** The routes that list models in OpenAI's format. */
 import { OrchdError } from '../../model/errors.ts';
 import { OpenAiModel, OpenAiModelList } from '../../model/http/openai.ts';
 import type { Orchestrator } from '../../runtime/orchestrator.ts';
@@ -6,17 +6,16 @@ import { type Route, route } from '../../wire/route.ts';
 
 export interface ModelName {
   readonly id: string;
-  /** In seconds since 1970. */
+  /** Unix time in seconds. */
   readonly created: number;
   readonly owned_by: string;
 }
 
-/** The source of the names of models. */
 export interface ModelNames {
   list(): Promise<readonly ModelName[]>;
 }
 
-/** `since` is shown for a model that the catalog does not know: a backend offers it. */
+/** `since` (Unix seconds) is the `created` time of a model that a backend offers but the catalog does not contain. */
 export function modelNames({ reads }: Orchestrator, since: number): ModelNames {
   const shown = ({ id, createdAt }: { id: string; createdAt: number | undefined }): ModelName => ({
     id,
@@ -26,7 +25,6 @@ export function modelNames({ reads }: Orchestrator, since: number): ModelNames {
   return { list: async () => (await reads.modelNames()).map(shown) };
 }
 
-/** The model of that name. */
 async function modelOf(models: ModelNames, name: string): Promise<ModelName> {
   const found = (await models.list()).find(({ id }) => id === name);
   if (found) return found;

@@ -1,31 +1,34 @@
-/** The result of a job as an answer: what a worker says, and whatever another backend may say instead. */
+/**
+ * Reads the result of a job for an answer in OpenAI's format. A worker's result has the fields of ExecutionResult;
+ * other backends may return any JSON value.
+ */
 import { Compile } from 'typebox/compile';
 import { OrchdError } from '../../model/errors.ts';
 import { ExecutionResult, ToolCall, Usage } from '../../model/worker-wire.ts';
 
-export interface UsageAnswer {
+export interface OpenAiUsage {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;
   readonly total_tokens: number;
 }
 
-export interface Completed {
-  /** Undefined where only what was said on the way tells it. */
+export interface CompletionResult {
+  /** Undefined if the result has no text; the text is then what the token events contained. */
   readonly text: string | undefined;
   readonly finishReason: string;
   readonly toolCalls: readonly ToolCall[];
-  readonly usage: UsageAnswer;
+  readonly usage: OpenAiUsage;
 }
 
-/** What only a worker's result has. */
-const WORKERS = ['finish_reason', 'tool_calls', 'embeddings', 'usage'] as const;
+/** A result with any of these fields is a worker's, even if it has no `text`. */
+const WORKER_RESULT_FIELDS = ['finish_reason', 'tool_calls', 'embeddings', 'usage'] as const;
 
 const isResult = Compile(ExecutionResult);
 const isToolCall = Compile(ToolCall);
 const isUsage = Compile(Usage);
 
-/** `tokens` is the number of pieces that were heard: the measure where the backend has none. */
-export function completedOf(result: unknown, tokens: number): Completed {
+/** `tokens` is the number of token events received; it is the completion usage of a backend that reports none. */
+export function completionResultOf(result: unknown, tokens: number): CompletionResult {
   const fields = fieldsOf(result);
   const toolCalls = Array.isArray(fields['tool_calls'])
     ? (fields['tool_calls'] as unknown[]).filter((call): call is ToolCall => isToolCall.Check(call))
@@ -39,19 +42,22 @@ export function completedOf(result: unknown, tokens: number): Completed {
   };
 }
 
-/** As many as were asked for, all of one length. */
+/** Throws unless the result has one embedding for each input, of the requested length if one was requested. */
 export function embeddingsOf(
   result: unknown,
-  asked: { readonly inputs: number; readonly dimensions: number | undefined },
-): { readonly embeddings: readonly (readonly number[])[]; readonly usage: UsageAnswer } {
+  expected: { readonly inputs: number; readonly dimensions: number | undefined },
+): { readonly embeddings: readonly (readonly number[])[]; readonly usage: OpenAiUsage } {
   const { embeddings, usage } = isResult.Check(result) ? result : ({} as ExecutionResult);
   if (embeddings === undefined)
     throw new OrchdError('UNSUPPORTED', 'the engine behind this model made no embeddings', {
       field: 'model',
     });
-  if (embeddings.length !== asked.inputs)
-    throw new OrchdError('WORKER_PROTOCOL', 'the backend made another number of embeddings than asked for');
-  const { dimensions } = asked;
+  if (embeddings.length !== expected.inputs)
+    throw new OrchdError(
+      'WORKER_PROTOCOL',
+      `the backend returned ${embeddings.length} embeddings for ${expected.inputs} inputs`,
+    );
+  const { dimensions } = expected;
   if (dimensions !== undefined && embeddings.some(({ length }) => length !== dimensions)) {
     const message = `the embeddings of this model have ${embeddings[0]?.length} dimensions`;
     throw new OrchdError('UNSUPPORTED', message, { field: 'dimensions' });
@@ -70,12 +76,13 @@ function textOf(
 ): string | undefined {
   if (typeof result === 'string') return result;
   if (typeof fields['text'] === 'string') return fields['text'];
-  // A worker's answer may hold no text at all; anything else is better shown than kept back.
-  const isWithoutText = result === undefined || result === null || WORKERS.some((name) => name in fields);
+  // A worker's result may have no text, a tool call for example. Any other JSON value is shown as its own text.
+  const isWithoutText =
+    result === undefined || result === null || WORKER_RESULT_FIELDS.some((name) => name in fields);
   return tokens > 0 || isWithoutText ? undefined : JSON.stringify(result);
 }
 
-function usageOf(usage: unknown, tokens: number): UsageAnswer {
+function usageOf(usage: unknown, tokens: number): OpenAiUsage {
   const { prompt_tokens, completion_tokens } = isUsage.Check(usage)
     ? usage
     : { prompt_tokens: 0, completion_tokens: tokens };

@@ -1,4 +1,4 @@
-/** The surface for clients of OpenAI: what they ask becomes a job like any other. */
+/** The routes for clients of OpenAI: chat, completions, embeddings, models. Each request becomes an ordinary job. */
 import { OrchdError } from '../../model/errors.ts';
 import {
   ChatCompletion,
@@ -9,33 +9,47 @@ import {
   TextCompletion,
 } from '../../model/http/openai.ts';
 import { AGENT, IDEMPOTENCY_KEY, PRIORITY, SESSION } from '../../wire/headers.ts';
-import { type Answer, type Call, type Failure, type Route, route, type Stream } from '../../wire/route.ts';
+import {
+  type Answer,
+  type Call,
+  type ErrorAnswer,
+  type Route,
+  route,
+  type Stream,
+} from '../../wire/route.ts';
 import type { OpenStreams } from '../open-streams.ts';
 import { AnswerStream } from './answer-stream.ts';
-import { type Asked, type AskParts, ask } from './asked.ts';
+import { collectOutput, type JobOutput } from './collect-output.ts';
+import {
+  type AnswerChunks,
+  CHAT_FORMAT,
+  COMPLETION_FORMAT,
+  type CompletionHead,
+  embeddingList,
+  type OpenAiFormat,
+} from './formats.ts';
 import { type ModelNames, modelRoutes } from './models.ts';
 import {
-  jobOf,
-  type Wanted,
-  type WantedEmbeddings,
-  wantedChat,
-  wantedCompletion,
-  wantedEmbeddings,
+  type ParsedEmbeddingRequest,
+  type ParsedRequest,
+  parseChatRequest,
+  parseCompletionRequest,
+  parseEmbeddingRequest,
+  submitRequestOf,
 } from './request.ts';
-import { completedOf, embeddingsOf } from './result.ts';
-import { CHAT, COMPLETION, embeddingList, type Head, type Pieces, type Shape } from './shapes.ts';
-import { type Heard, wholeAnswer } from './whole-answer.ts';
+import { completionResultOf, embeddingsOf } from './result.ts';
+import { type JobDependencies, type SubmittedJob, submitJob } from './submitted-job.ts';
 
-export interface OpenAiParts extends AskParts {
+export interface OpenAiDependencies extends JobDependencies {
   readonly models: ModelNames;
-  readonly open: OpenStreams;
+  readonly openStreams: OpenStreams;
 }
 
 const ERRORS = {
-  400: 'The request has not the required form',
+  400: 'The request is malformed',
   404: 'No such model',
   409: 'The Idempotency-Key was used with another request',
-  422: 'The engine cannot do it',
+  422: 'The engine does not support it',
   429: 'The queue is full, or the caller has too many streams',
 } as const;
 
@@ -46,102 +60,110 @@ const JOB_OPTIONS = {
   [IDEMPOTENCY_KEY]: 'The same key and request of the same caller give the same job and answer',
 };
 
-const STREAMED = 'With `"stream": true`: pieces as `data:` events in OpenAI\'s format, then `data: [DONE]`';
+const STREAMED = 'With `"stream": true`: chunks as `data:` events in OpenAI\'s format, then `data: [DONE]`';
 
-export const openAiRoutes = (parts: OpenAiParts): readonly Route[] => [
-  chatRoute(parts),
-  completionRoute(parts),
-  embeddingRoute(parts),
-  ...modelRoutes(parts.models),
+export const openAiRoutes = (dependencies: OpenAiDependencies): readonly Route[] => [
+  chatRoute(dependencies),
+  completionRoute(dependencies),
+  embeddingRoute(dependencies),
+  ...modelRoutes(dependencies.models),
 ];
 
-const chatRoute = (parts: OpenAiParts): Route =>
+const chatRoute = (dependencies: OpenAiDependencies): Route =>
   route({
     operationId: 'createChatCompletion',
     tag: 'openai',
     method: 'POST',
     path: '/v1/chat/completions',
     role: 'submit',
-    summary: 'Chat as OpenAI does, streamed or not',
+    summary: 'Chat in the format of OpenAI, streamed or not',
     ignoresQuery: true,
     requestHeaders: JOB_OPTIONS,
     body: ChatRequest,
     answers: { 200: { description: 'The answer', body: ChatCompletion, events: STREAMED }, ...ERRORS },
-    passedOn: true,
-    handle: (call) => answer(parts, call, wantedChat(call.body), CHAT),
+    isProxied: true,
+    handle: (call) => answer(dependencies, call, parseChatRequest(call.body), CHAT_FORMAT),
   });
 
-const completionRoute = (parts: OpenAiParts): Route =>
+const completionRoute = (dependencies: OpenAiDependencies): Route =>
   route({
     operationId: 'createCompletion',
     tag: 'openai',
     method: 'POST',
     path: '/v1/completions',
     role: 'submit',
-    summary: 'Complete a text as OpenAI does, streamed or not',
+    summary: 'Complete a text in the format of OpenAI, streamed or not',
     ignoresQuery: true,
     requestHeaders: JOB_OPTIONS,
     body: CompletionRequest,
     answers: { 200: { description: 'The answer', body: TextCompletion, events: STREAMED }, ...ERRORS },
-    passedOn: true,
-    handle: (call) => answer(parts, call, wantedCompletion(call.body), COMPLETION),
+    isProxied: true,
+    handle: (call) => answer(dependencies, call, parseCompletionRequest(call.body), COMPLETION_FORMAT),
   });
 
-const embeddingRoute = (parts: OpenAiParts): Route =>
+const embeddingRoute = (dependencies: OpenAiDependencies): Route =>
   route({
     operationId: 'createEmbedding',
     tag: 'openai',
     method: 'POST',
     path: '/v1/embeddings',
     role: 'submit',
-    summary: 'Embed texts as OpenAI does',
+    summary: 'Embed texts in the format of OpenAI',
     ignoresQuery: true,
     requestHeaders: JOB_OPTIONS,
     body: EmbeddingRequest,
     answers: { 200: { description: 'The embeddings', body: EmbeddingList }, ...ERRORS },
-    passedOn: true,
-    handle: (call) => embed(parts, call, wantedEmbeddings(call.body)),
+    isProxied: true,
+    handle: (call) => embed(dependencies, call, parseEmbeddingRequest(call.body)),
   });
 
-type JobAnswer<B> = Answer<200, B> | Failure;
+type JobAnswer<B> = Answer<200, B> | ErrorAnswer;
 
 function answer<B>(
-  parts: OpenAiParts,
+  dependencies: OpenAiDependencies,
   call: Call,
-  wanted: Wanted,
-  shape: Shape<B>,
+  parsed: ParsedRequest,
+  format: OpenAiFormat<B>,
 ): Promise<JobAnswer<B> | Stream> {
-  const created = Math.floor(parts.env.clock.now() / 1000);
-  const headOf = ({ submitted }: Asked): Head => ({ jobId: submitted.job_id, created, model: wanted.model });
-  if (wanted.stream)
-    return streamed(parts, call, wanted, (asked) => shape.pieces(headOf(asked), wanted.includeUsage));
-  return whole(parts, call, wanted, (asked, { result, text, tokens }) => {
-    const completed = completedOf(result, tokens);
-    return shape.whole(headOf(asked), completed.text ?? text, completed);
+  const created = Math.floor(dependencies.env.clock.now() / 1000);
+  const headOf = ({ submitted }: SubmittedJob): CompletionHead => ({
+    jobId: submitted.job_id,
+    created,
+    model: parsed.model,
+  });
+  if (parsed.stream)
+    return streamed(dependencies, call, parsed, (job) => format.chunks(headOf(job), parsed.includeUsage));
+  return collected(dependencies, call, parsed, (job, { result, text, tokens }) => {
+    const completed = completionResultOf(result, tokens);
+    return format.whole(headOf(job), completed.text ?? text, completed);
   });
 }
 
-const embed = (parts: OpenAiParts, call: Call, wanted: WantedEmbeddings): Promise<JobAnswer<EmbeddingList>> =>
-  whole(parts, call, wanted, (_asked, { result }) => {
-    const { embeddings, usage } = embeddingsOf(result, wanted);
-    return embeddingList(wanted.model, embeddings, wanted.encoding, usage);
+const embed = (
+  dependencies: OpenAiDependencies,
+  call: Call,
+  parsed: ParsedEmbeddingRequest,
+): Promise<JobAnswer<EmbeddingList>> =>
+  collected(dependencies, call, parsed, (_job, { result }) => {
+    const { embeddings, usage } = embeddingsOf(result, parsed);
+    return embeddingList(parsed.model, embeddings, parsed.encoding, usage);
   });
 
 async function streamed(
-  parts: OpenAiParts,
+  dependencies: OpenAiDependencies,
   call: Call,
-  wanted: Wanted,
-  piecesOf: (asked: Asked) => Pieces,
+  parsed: ParsedRequest,
+  chunksOf: (job: SubmittedJob) => AnswerChunks,
 ): Promise<Stream> {
-  // Before the job is taken: one that nobody may listen to is not begun.
-  const onClose = parts.open.take(call.identity);
+  // Checked before the job is submitted: a caller with too many open streams must not start one it cannot read.
+  const onClose = dependencies.openStreams.take(call.identity);
   try {
-    const { asked } = await admit(parts, call, wanted);
-    const { env, heartbeatMs } = parts;
-    const { includeUsage } = wanted;
+    const { job } = await admit(dependencies, call, parsed);
+    const { env, heartbeatMs } = dependencies;
+    const { includeUsage } = parsed;
     const stream = new AnswerStream({
-      asked,
-      pieces: piecesOf(asked),
+      job,
+      chunks: chunksOf(job),
       includeUsage,
       env,
       heartbeatMs,
@@ -154,40 +176,40 @@ async function streamed(
   }
 }
 
-async function whole<B>(
-  parts: OpenAiParts,
+async function collected<B>(
+  dependencies: OpenAiDependencies,
   call: Call,
-  wanted: Wanted,
-  bodyOf: (asked: Asked, heard: Heard) => B,
+  parsed: ParsedRequest,
+  bodyOf: (job: SubmittedJob, output: JobOutput) => B,
 ): Promise<JobAnswer<B>> {
-  const { asked, whenGone } = await admit(parts, call, wanted);
+  const { job, onDisconnect } = await admit(dependencies, call, parsed);
   try {
-    const body = bodyOf(asked, await wholeAnswer(asked, whenGone));
-    return { status: 200, headers: asked.headers, body };
+    const body = bodyOf(job, await collectOutput(job, onDisconnect));
+    return { status: 200, headers: job.headers, body };
   } catch (error) {
     if (!(error instanceof OrchdError)) throw error;
-    // The job exists by now: its id in the headers lets the caller look at it.
-    return { error, headers: asked.headers };
+    // The job exists by now: the headers carry its id so that the caller can look it up.
+    return { error, headers: job.headers };
   }
 }
 
 interface Admitted {
-  readonly asked: Asked;
-  /** Runs at once where the caller left while the job was admitted. */
-  readonly whenGone: (run: () => void) => void;
+  readonly job: SubmittedJob;
+  /** Registers what runs when the caller disconnects; runs it at once if that happened during admission. */
+  readonly onDisconnect: (run: () => void) => void;
 }
 
-async function admit(parts: OpenAiParts, call: Call, wanted: Wanted): Promise<Admitted> {
-  const request = jobOf(call, wanted);
-  let isGone = false;
-  let leave = (): void => {
-    isGone = true;
+async function admit(dependencies: OpenAiDependencies, call: Call, parsed: ParsedRequest): Promise<Admitted> {
+  const request = submitRequestOf(call, parsed);
+  let isDisconnected = false;
+  let disconnected = (): void => {
+    isDisconnected = true;
   };
-  call.onGone(() => leave());
-  const asked = await ask(parts, call, request);
-  const whenGone = (run: () => void): void => {
-    leave = run;
-    if (isGone) run();
+  call.onDisconnect(() => disconnected());
+  const job = await submitJob(dependencies, call, request);
+  const onDisconnect = (run: () => void): void => {
+    disconnected = run;
+    if (isDisconnected) run();
   };
-  return { asked, whenGone };
+  return { job, onDisconnect };
 }

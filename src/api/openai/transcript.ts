@@ -1,56 +1,57 @@
 /**
- * What a reader of a stream was shown. A stream of OpenAI cannot take anything back: where another attempt begins
- * anew, what it repeats is left out, and only what contradicts the text that is out there ends the stream.
+ * The text sent on a stream so far. Sent text cannot be taken back: when a new attempt starts its output again, the
+ * part it repeats is left out, and an attempt that contradicts the sent text has to end the stream.
  */
 export class Transcript {
-  #shown = '';
-  /** How much of it the present attempt has said. */
-  #at = 0;
-  /** Something in between is lost: only the whole text can tell what is missing. */
-  #broken = false;
+  #sent = '';
+  /** Length of the text that the current attempt has produced. */
+  #attemptChars = 0;
+  /** Pieces of the current attempt were lost: nothing more is sent until the whole text shows what is missing. */
+  #hasGap = false;
+  /** Number of pieces that the current attempt has produced. */
   tokens = 0;
 
   get isEmpty(): boolean {
-    return this.#shown === '';
+    return this.#sent === '';
   }
 
-  /** What of the next piece is new; undefined where it contradicts what was shown. */
+  /** Adds the next piece of the current attempt. Returns the part to send, or undefined if it contradicts sent text. */
   add(text: string): string | undefined {
     this.tokens++;
-    if (this.#broken) return '';
-    if (this.#at === this.#shown.length) {
-      this.#shown += text;
-      this.#at += text.length;
+    if (this.#hasGap) return '';
+    if (this.#attemptChars === this.#sent.length) {
+      this.#sent += text;
+      this.#attemptChars += text.length;
       return text;
     }
-    const known = this.#shown.slice(this.#at, this.#at + text.length);
-    if (!text.startsWith(known)) return undefined;
-    const fresh = text.slice(known.length);
-    this.#shown += fresh;
-    this.#at += text.length;
-    return fresh;
+    const repeated = this.#sent.slice(this.#attemptChars, this.#attemptChars + text.length);
+    if (!text.startsWith(repeated)) return undefined;
+    const newText = text.slice(repeated.length);
+    this.#sent += newText;
+    this.#attemptChars += text.length;
+    return newText;
   }
 
-  /** Another attempt says everything once more. */
-  again(): void {
-    this.#at = 0;
-    this.#broken = false;
+  /** A new attempt starts: its text begins again. */
+  restart(): void {
+    this.#attemptChars = 0;
+    this.#hasGap = false;
     this.tokens = 0;
   }
 
-  /** Some pieces cannot be had any more. */
-  skip(): void {
-    if (!this.isEmpty) this.#broken = true;
+  /** Some pieces of the current attempt were lost. */
+  markGap(): void {
+    if (!this.isEmpty) this.#hasGap = true;
   }
 
-  /** What is missing of the whole text; undefined where that contradicts what was shown. */
-  rest(whole: string | undefined): string | undefined {
-    if (whole?.startsWith(this.#shown)) {
-      const fresh = whole.slice(this.#shown.length);
-      this.#shown = whole;
-      this.#at = whole.length;
-      return fresh;
+  /** Returns the part of the whole text that was not sent, or undefined if the text contradicts what was sent. */
+  remainder(whole: string | undefined): string | undefined {
+    if (whole?.startsWith(this.#sent)) {
+      const newText = whole.slice(this.#sent.length);
+      this.#sent = whole;
+      this.#attemptChars = whole.length;
+      return newText;
     }
-    return this.#at === this.#shown.length && !this.#broken ? '' : undefined;
+    return this.#attemptChars === this.#sent.length && !this.#hasGap ? '' : undefined;
   }
 }

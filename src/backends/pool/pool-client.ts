@@ -10,7 +10,7 @@ import { errorInfo, isErrorCode, OrchdError } from '../../model/errors.ts';
 import { PoolState, type StartWorker } from '../../model/pool-wire.ts';
 import type { Commander } from '../../model/worker-wire.ts';
 import { commanderHeaders } from '../../wire/epochs.ts';
-import type { Reply, StreamReply, Target } from '../../wire/outbound.ts';
+import type { OutboundReply, StreamReply, Target } from '../../wire/outbound.ts';
 
 export interface PoolClientOptions {
   readonly env: Env;
@@ -150,7 +150,7 @@ export class PoolClient extends Service {
     headers: Record<string, string>,
     body: unknown,
     timeoutMs = 10_000,
-  ): Promise<Reply> {
+  ): Promise<OutboundReply> {
     const reply = await this.#options.target.request({
       method: 'POST',
       path,
@@ -169,7 +169,7 @@ export class PoolClient extends Service {
 }
 
 /** The error that the manager sent; POOL_UNAVAILABLE where its code is not in our catalogue. */
-function errorFrom({ status, body }: Reply): OrchdError {
+function errorFrom({ status, body }: OutboundReply): OrchdError {
   let answer: { error?: { code?: unknown; message?: unknown; retriable?: unknown } } = {};
   try {
     answer = JSON.parse(body.toString());

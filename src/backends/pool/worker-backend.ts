@@ -35,7 +35,7 @@ import {
   type WorkerOutcome,
 } from '../../model/worker-wire.ts';
 import { commanderHeaders } from '../../wire/epochs.ts';
-import type { Reply, StreamReply, Target } from '../../wire/outbound.ts';
+import type { OutboundReply, StreamReply, Target } from '../../wire/outbound.ts';
 import type { SseEvent } from '../../wire/sse.ts';
 import { eachEvent } from '../../wire/sse-bytes.ts';
 
@@ -174,7 +174,12 @@ export class WorkerBackend implements Backend {
     return jsonOf(await this.#request(method, path, who));
   }
 
-  async #request(method: 'GET' | 'POST', path: string, who: Commander, body?: string): Promise<Reply> {
+  async #request(
+    method: 'GET' | 'POST',
+    path: string,
+    who: Commander,
+    body?: string,
+  ): Promise<OutboundReply> {
     const headers = this.#headers(who);
     if (method === 'POST') headers['content-type'] = 'application/json';
     return this.#target.request({ method, path, headers, ...(body !== undefined && { body }) });
@@ -294,13 +299,13 @@ async function readError(reply: StreamReply): Promise<ErrorInfo & { retryAfterMs
   return { ...infoOf(fields), ...(retry_after_ms !== undefined && { retryAfterMs: retry_after_ms }) };
 }
 
-function jsonOf(reply: Reply): unknown {
+function jsonOf(reply: OutboundReply): unknown {
   if (isFenced(reply)) throw new OrchdError('FENCED');
   if (reply.status >= 300) throw new OrchdError('WORKER_PROTOCOL', `the worker answered ${reply.status}`);
   return parse(reply.body.toString());
 }
 
-const isFenced = ({ status, body }: Reply): boolean => status === 409 && body.includes('"FENCED"');
+const isFenced = ({ status, body }: OutboundReply): boolean => status === 409 && body.includes('"FENCED"');
 
 function parse(text: string): unknown {
   try {

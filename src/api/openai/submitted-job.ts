@@ -1,4 +1,4 @@
-/** One request that has become a job: who follows it, and what happens when its caller leaves. */
+/** A job submitted for an OpenAI request: follows its events, and gives it up when the caller disconnects. */
 import type { Cancel, Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { Submitted } from '../../model/http/jobs.ts';
@@ -12,24 +12,24 @@ import type { Call } from '../../wire/route.ts';
 import type { Disconnects } from '../disconnects.ts';
 import { callerOf } from '../tasks.ts';
 import { type JobListener, JobSink } from './job-sink.ts';
-import { tellPlace } from './place.ts';
+import { reportQueuePosition } from './queue-position.ts';
 
-export interface AskParts {
+export interface JobDependencies {
   readonly orchestrator: Orchestrator;
   readonly env: Env;
   readonly heartbeatMs: number;
   readonly disconnects: Disconnects;
 }
 
-export class Asked {
+export class SubmittedJob {
   readonly submitted: Submitted;
   readonly call: Call;
-  readonly #parts: AskParts;
+  readonly #dependencies: JobDependencies;
   #follower: Follower | undefined;
-  #listens = true;
+  #isOpen = true;
 
-  constructor(parts: AskParts, call: Call, submitted: Submitted) {
-    this.#parts = parts;
+  constructor(dependencies: JobDependencies, call: Call, submitted: Submitted) {
+    this.#dependencies = dependencies;
     this.call = call;
     this.submitted = submitted;
   }
@@ -44,16 +44,16 @@ export class Asked {
     };
   }
 
-  /** Lets somebody hear what the job says. */
+  /** Passes the events of the job to the listener, from the first one on. */
   follow(listener: JobListener): void {
     const { job_id } = this.submitted;
     const sink = new JobSink(listener);
-    this.#parts.orchestrator.follow(job_id, FROM_THE_START, sink, this.call.identity.tenant).then(
+    this.#dependencies.orchestrator.follow(job_id, FROM_THE_START, sink, this.call.identity.tenant).then(
       (follower) => {
         this.#follower = follower;
-        if (!this.#listens) follower?.close();
+        if (!this.#isOpen) follower?.close();
       },
-      // It has ended and is forgotten already, or the brain is.
+      // The job has ended and was deleted already, or the brain has stopped.
       () => sink.end(),
     );
   }
@@ -62,31 +62,38 @@ export class Asked {
     this.#follower?.ready();
   }
 
-  /** Tells its place in the queue as often as that changes. */
-  tellPlace(tell: (comment: string) => void): Cancel {
-    const { orchestrator, env } = this.#parts;
+  /** Sends the queue position as an SSE comment, now and whenever it changes, until cancelled. */
+  reportQueuePosition(send: (comment: string) => void): Cancel {
+    const { orchestrator, env } = this.#dependencies;
     const uid = uidOf(this.call.identity.tenant, this.submitted.job_id);
-    return tellPlace({ reads: orchestrator.reads, timers: env.timers, uid, tell });
+    return reportQueuePosition({ reads: orchestrator.reads, timers: env.timers, uid, send });
   }
 
-  /** The caller has the answer. */
+  /** Stops following the job; the caller has its answer. */
   close(): void {
-    this.#listens = false;
+    this.#isOpen = false;
     this.#follower?.close();
   }
 
-  /** The caller has left, or cannot be told any more: at once, since nobody can come back to an answer of this kind. */
+  /**
+   * Stops following the job because the caller disconnected or its stream failed. There is no grace period: an answer
+   * in OpenAI's format cannot be resumed.
+   */
   abandon(): void {
     this.close();
-    this.#parts.disconnects.leftForGood(this.submitted.job_id, this.call.identity);
+    this.#dependencies.disconnects.leftForGood(this.submitted.job_id, this.call.identity);
   }
 }
 
-/** Admits the job; refusals are thrown. */
-export async function ask(parts: AskParts, call: Call, request: SubmitRequest): Promise<Asked> {
+/** Submits the job; throws if admission refuses it. */
+export async function submitJob(
+  dependencies: JobDependencies,
+  call: Call,
+  request: SubmitRequest,
+): Promise<SubmittedJob> {
   try {
-    const submitted = await parts.orchestrator.submit(request, callerOf(call));
-    return new Asked(parts, call, submitted);
+    const submitted = await dependencies.orchestrator.submit(request, callerOf(call));
+    return new SubmittedJob(dependencies, call, submitted);
   } catch (error) {
     if (!(error instanceof OrchdError) || error.code !== 'JOB_CONFLICT') throw error;
     const field = 'Idempotency-Key';

@@ -1,40 +1,46 @@
-/** Answers in the shapes of OpenAI: whole ones, and the pieces of streams. */
+/** Formats answers as OpenAI does: whole JSON bodies, and the chunks of streams. */
 import type { ChatCompletion, EmbeddingList, TextCompletion } from '../../model/http/openai.ts';
 import type { ToolCall } from '../../model/worker-wire.ts';
-import type { Completed, UsageAnswer } from './result.ts';
+import type { CompletionResult, OpenAiUsage } from './result.ts';
 
-/** What every piece of one answer repeats. */
-export interface Head {
+/** The fields that the whole answer and each of its chunks repeat. */
+export interface CompletionHead {
   readonly jobId: string;
-  /** In seconds since 1970. */
+  /** Unix time in seconds. */
   readonly created: number;
   readonly model: string;
 }
 
-/** The pieces of one stream as text. What is the same in all of them is made once. */
-export interface Pieces {
-  /** Before anything is said. */
+/** Formats the chunks of one stream as SSE text. The fields that all chunks repeat are serialised only once. */
+export interface AnswerChunks {
+  /** Sent before the first text or tool call; empty for completions. */
   readonly first: string;
   text(text: string): string;
   toolCalls(calls: readonly unknown[]): string;
   last(finishReason: string): string;
-  usage(usage: UsageAnswer): string;
+  usage(usage: OpenAiUsage): string;
 }
 
-export interface Shape<Whole> {
-  whole(head: Head, text: string, completed: Completed): Whole;
-  pieces(head: Head, includeUsage: boolean): Pieces;
+export interface OpenAiFormat<Whole> {
+  whole(head: CompletionHead, text: string, completed: CompletionResult): Whole;
+  chunks(head: CompletionHead, includeUsage: boolean): AnswerChunks;
 }
 
 const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
 
-/** The text around what differs between the pieces; where usage is wanted all but the last say that they have none. */
-function around(fields: object, includeUsage: boolean): { readonly before: string; readonly after: string } {
+/**
+ * The text before and after the part that differs between chunks. With `includeUsage` each chunk carries
+ * `"usage":null`, as OpenAI requires; only the separate usage chunk at the end has the numbers.
+ */
+function chunkFrame(
+  fields: object,
+  includeUsage: boolean,
+): { readonly before: string; readonly after: string } {
   const before = `data: ${JSON.stringify(fields).slice(0, -1)},"choices":[{"index":0,`;
   return { before, after: `}]${includeUsage ? ',"usage":null' : ''}}\n\n` };
 }
 
-export const CHAT: Shape<ChatCompletion> = {
+export const CHAT_FORMAT: OpenAiFormat<ChatCompletion> = {
   whole: ({ jobId, created, model }, text, { finishReason, toolCalls, usage }) => {
     const message = {
       role: 'assistant' as const,
@@ -51,15 +57,15 @@ export const CHAT: Shape<ChatCompletion> = {
       usage,
     };
   },
-  pieces: ({ jobId, created, model }, includeUsage) => {
+  chunks: ({ jobId, created, model }, includeUsage) => {
     const fields = { id: `chatcmpl-${jobId}`, object: 'chat.completion.chunk', created, model };
-    const { before, after } = around(fields, includeUsage);
-    const going = `},"logprobs":null,"finish_reason":null${after}`;
+    const { before, after } = chunkFrame(fields, includeUsage);
+    const unfinished = `},"logprobs":null,"finish_reason":null${after}`;
     const start = `${before}"delta":{"content":`;
     return {
-      first: `${before}"delta":{"role":"assistant","content":""${going}`,
-      text: (text) => start + JSON.stringify(text) + going,
-      toolCalls: (calls) => `${before}"delta":{"tool_calls":${JSON.stringify(calls)}${going}`,
+      first: `${before}"delta":{"role":"assistant","content":""${unfinished}`,
+      text: (text) => start + JSON.stringify(text) + unfinished,
+      toolCalls: (calls) => `${before}"delta":{"tool_calls":${JSON.stringify(calls)}${unfinished}`,
       last: (reason) =>
         `${before}"delta":{},"logprobs":null,"finish_reason":${JSON.stringify(reason)}${after}`,
       usage: (usage) => event({ ...fields, choices: [], usage }),
@@ -67,7 +73,7 @@ export const CHAT: Shape<ChatCompletion> = {
   },
 };
 
-export const COMPLETION: Shape<TextCompletion> = {
+export const COMPLETION_FORMAT: OpenAiFormat<TextCompletion> = {
   whole: ({ jobId, created, model }, text, { finishReason, usage }) => ({
     id: `cmpl-${jobId}`,
     object: 'text_completion',
@@ -76,14 +82,14 @@ export const COMPLETION: Shape<TextCompletion> = {
     choices: [{ index: 0, text, logprobs: null, finish_reason: finishReason }],
     usage,
   }),
-  pieces: ({ jobId, created, model }, includeUsage) => {
+  chunks: ({ jobId, created, model }, includeUsage) => {
     const fields = { id: `cmpl-${jobId}`, object: 'text_completion', created, model };
-    const { before, after } = around(fields, includeUsage);
-    const going = `,"logprobs":null,"finish_reason":null${after}`;
+    const { before, after } = chunkFrame(fields, includeUsage);
+    const unfinished = `,"logprobs":null,"finish_reason":null${after}`;
     const start = `${before}"text":`;
     return {
       first: '',
-      text: (text) => start + JSON.stringify(text) + going,
+      text: (text) => start + JSON.stringify(text) + unfinished,
       toolCalls: () => '',
       last: (reason) => `${start}"","logprobs":null,"finish_reason":${JSON.stringify(reason)}${after}`,
       usage: (usage) => event({ ...fields, choices: [], usage }),
@@ -91,15 +97,15 @@ export const COMPLETION: Shape<TextCompletion> = {
   },
 };
 
-/** Whole calls as a stream would have brought them. */
-export const asDeltas = (calls: readonly ToolCall[]): readonly object[] =>
+/** Complete tool calls in the format of a stream, each with its index. */
+export const toolCallDeltas = (calls: readonly ToolCall[]): readonly object[] =>
   calls.map((call, index) => ({ index, ...call }));
 
 export function embeddingList(
   model: string,
   embeddings: readonly (readonly number[])[],
   encoding: 'float' | 'base64',
-  { prompt_tokens }: UsageAnswer,
+  { prompt_tokens }: OpenAiUsage,
 ): EmbeddingList {
   const data = embeddings.map((embedding, index) => ({
     object: 'embedding' as const,
@@ -109,7 +115,7 @@ export function embeddingList(
   return { object: 'list', data, model, usage: { prompt_tokens, total_tokens: prompt_tokens } };
 }
 
-/** 32-bit numbers, the lowest byte first. */
+/** OpenAI's base64 encoding of an embedding: 32-bit floats, little-endian. */
 function base64Of(embedding: readonly number[]): string {
   const bytes = Buffer.allocUnsafe(embedding.length * 4);
   embedding.forEach((value, at) => {

@@ -1,0 +1,61 @@
+/** Collects the output of a job for an answer that is not streamed. */
+import { OrchdError } from '../../model/errors.ts';
+import type { JobListener } from './job-sink.ts';
+import type { SubmittedJob } from './submitted-job.ts';
+
+/** The result of a job, with the text and number of the token events of its last attempt. */
+export interface JobOutput {
+  readonly result: unknown;
+  readonly text: string;
+  readonly tokens: number;
+}
+
+class OutputCollector implements JobListener {
+  readonly #done: PromiseWithResolvers<JobOutput>;
+  #text = '';
+  #tokens = 0;
+
+  constructor(done: PromiseWithResolvers<JobOutput>) {
+    this.#done = done;
+  }
+
+  token(text: string): void {
+    this.#text += text;
+    this.#tokens++;
+  }
+
+  reset(): void {
+    this.#text = '';
+    this.#tokens = 0;
+  }
+
+  ended(result: unknown): void {
+    this.#done.resolve({ result, text: this.#text, tokens: this.#tokens });
+  }
+
+  failed(error: OrchdError): void {
+    this.#done.reject(error);
+  }
+
+  flush(): boolean {
+    return true;
+  }
+}
+
+/** Waits for the end of the job. Gives the job up if the caller disconnects first. */
+export async function collectOutput(
+  job: SubmittedJob,
+  onDisconnect: (run: () => void) => void,
+): Promise<JobOutput> {
+  const done = Promise.withResolvers<JobOutput>();
+  onDisconnect(() => {
+    done.reject(new OrchdError('CANCELLED', 'the caller disconnected'));
+    job.abandon();
+  });
+  job.follow(new OutputCollector(done));
+  try {
+    return await done.promise;
+  } finally {
+    job.close();
+  }
+}
