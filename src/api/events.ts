@@ -108,7 +108,6 @@ export class EventStreams {
       summary: 'Follow a job as server-sent events; Last-Event-ID resumes',
       streams: true,
       query: EventsQuery,
-      requestHeaders: { [LAST_EVENT_ID]: 'The id of the last event received: the stream goes on after it' },
       answers: {
         200: {
           description: 'The stream',

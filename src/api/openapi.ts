@@ -38,12 +38,19 @@ class Components {
     const written = Object.fromEntries(
       Object.entries(schema).map(([name, value]) => [name, this.reference(value)]),
     );
-    const { title } = schema as JsonObject;
+    const { title, anyOf } = schema as JsonObject;
+    if (Array.isArray(anyOf) && anyOf.every(isConstant)) {
+      const { anyOf: _, ...rest } = written;
+      return { ...rest, type: 'string', enum: anyOf.map((each) => each.const) };
+    }
     if (typeof title !== 'string') return written;
     this.schemas[title] ??= written;
     return { $ref: `#/components/schemas/${title}` };
   }
 }
+
+/** A choice between texts is shown as one enumeration: generators make a type of it. */
+const isConstant = (schema: { readonly const?: unknown }): boolean => typeof schema.const === 'string';
 
 function operationOf(route: Route, components: Components): object {
   const errorBody = errorShapeOf(route.path) === 'openai' ? OpenAiErrorBody : ErrorBody;

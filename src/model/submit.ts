@@ -32,7 +32,7 @@ export const SubmitRequest = Type.Object(
     temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
     seed: optional(Type.Integer()),
   },
-  { additionalProperties: false },
+  { title: 'SubmitRequest', additionalProperties: false },
 );
 
 export type SubmitRequest = Static<typeof SubmitRequest>;

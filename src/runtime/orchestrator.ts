@@ -132,8 +132,8 @@ export class Orchestrator extends Service {
     });
     const mayAct = (): boolean => store.holds();
     const { managers } = parts;
-    this.#runner = new EffectRunner(env, this.#loop);
-    const runner = this.#runner;
+    const runner = new EffectRunner(env, this.#loop);
+    this.#runner = runner;
     this.#provisioning = managers && new Provisioning({ ...shared, runner, managers, mayAct });
     const { maxTries, maxPayloadBytes } = settings.engine;
     this.#submissions = new Submissions({ ...shared, maxTries, maxPayloadBytes });
@@ -145,11 +145,8 @@ export class Orchestrator extends Service {
       holderLostMs: settings.holderLostMs,
       onEvent: (entry, event) => this.#following.receive(entry, event),
     });
-    this.#endNotices = new EndNotices({
-      reads: this.reads,
-      following: this.#following,
-      logger: parts.logger,
-    });
+    const { reads } = this;
+    this.#endNotices = new EndNotices({ reads, following: this.#following, logger: parts.logger });
   }
 
   get failure(): Error | undefined {

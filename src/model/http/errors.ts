@@ -37,14 +37,14 @@ const backoff = {
   retry_after_ms: optional(Type.Number()),
 };
 
-export const ErrorBody = answerObject('Error', {
+export const ErrorBody = answerObject('ErrorBody', {
   error: answerObject('ErrorDescription', described),
   ...backoff,
 });
 export type ErrorBody = Shape<typeof ErrorBody>;
 
 /** The same on /v1, with the fields that clients of OpenAI look for. */
-export const OpenAiErrorBody = answerObject('OpenAiError', {
+export const OpenAiErrorBody = answerObject('OpenAiErrorBody', {
   error: answerObject('OpenAiErrorDescription', {
     ...described,
     type: Type.String(),
