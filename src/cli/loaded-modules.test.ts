@@ -33,7 +33,7 @@ function loadedBy(words: readonly string[]): readonly string[] {
 
 /** Folders of src that commands without a server need; kit and model hold what is small. */
 const LIGHT =
-  /^(src\/(cli|client|kit|model|wire\/(sse|tokens?|token-file))\b|src\/config\/(address|variables)\.ts|src\/stores\/place-forms\.ts|node:)/;
+  /^(src\/(cli|client|kit|model|wire\/(sse|headers|read-error|tokens?|token-file))\b|src\/config\/(address|variables)\.ts|src\/stores\/place-forms\.ts|node:)/;
 
 const CALLS = [
   ['version'],
