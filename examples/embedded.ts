@@ -1,8 +1,8 @@
 /**
- * The first result in ten lines: a brain inside this program, a function as its backend, a folder as its memory.
- * Run it twice: the folder is there the second time. From a checkout: node examples/embedded.ts [folder]
+ * Runs orchd inside this program: a function is the backend, and a folder stores the jobs, so that they survive a
+ * restart of the program. From a checkout: node examples/embedded.ts [folder]
  */
-import { createOrchestrator } from '../src/index.ts'; // 'orchd' where it is installed
+import { createOrchestrator } from '../src/index.ts'; // in your own program: 'orchd'
 
 const orchd = await createOrchestrator({
   data: process.argv[2] ?? 'data/embedded',

@@ -1,39 +1,68 @@
 /**
  * `npm test [part of a path …]`: every test of the repository, each file in a process of its own.
- * One run of Node's test runner, so that its closing lines count all tests.
+ * `npm run test:fast`: only the fast tier, see isFast.
  */
 import { spawn } from 'node:child_process';
-import { globSync } from 'node:fs';
+import { globSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { run } from 'node:test';
+import { spec } from 'node:test/reporters';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
 import { GIVEN, type OwnServer, ownMariaDb } from '../test/fakes/mariadb.ts';
 
 const OLDEST_NODE = 24;
 /** Simulation and crash tests keep a core busy each; more at once only makes them slower. */
 const CONCURRENCY = 2;
+/** A test that sets no timeout of its own fails after this. */
+const TEST_TIMEOUT_MS = 600_000;
 
 const root = join(import.meta.dirname, '..');
 const localBin = join(root, 'node_modules', '.bin');
 
-/** Short tests first: a broken unit shows before the long ones start. */
+/** In the order of this list: a broken unit shows first, and the last files are short, so that no core idles. */
 const GROUPS = [
+  'test/architecture.test.ts',
   'src/**/*.test.ts',
-  'test/*.test.ts',
-  'test/golden/*.test.ts',
-  'test/flow/**/*.test.ts',
-  'test/sim/**/*.test.ts',
   'test/crash/**/*.test.ts',
+  'test/sim/**/*.test.ts',
+  'test/flow/**/*.test.ts',
+  'test/golden/*.test.ts',
+  'test/*.test.ts',
 ];
 
-function testFiles(filters: readonly string[]): string[] {
-  const all = GROUPS.flatMap((pattern) => globSync(pattern, { cwd: root }).sort());
-  return all.filter((path) => filters.length === 0 || filters.some((filter) => path.includes(filter)));
+/** Tests under src that need a database, or start and kill many processes. */
+const SLOW_FOLDERS = [
+  'src/backends/conformance/',
+  'src/backends/local/command/',
+  'src/stores/conformance/',
+  'src/stores/mariadb/',
+];
+
+/** The fast tier: the tests beside the code, without SLOW_FOLDERS, and the rules of the architecture. */
+function isFast(path: string): boolean {
+  if (path === 'test/architecture.test.ts') return true;
+  return path.startsWith('src/') && !SLOW_FOLDERS.some((folder) => path.startsWith(folder));
+}
+
+function testFiles(filters: readonly string[], onlyFast: boolean): string[] {
+  const all = new Set(GROUPS.flatMap((pattern) => globSync(pattern, { cwd: root }).sort()));
+  return [...all].filter(
+    (path) =>
+      (!onlyFast || isFast(path)) &&
+      (filters.length === 0 || filters.some((filter) => path.includes(filter))),
+  );
 }
 
 /** Where tests keep data in a database; one server for all of them. */
 const ON_MARIADB = ['src/stores/', 'test/flow/', 'test/crash/'];
 
 async function sharedServer(files: readonly string[]): Promise<OwnServer | undefined> {
-  const isNeeded = files.some((path) => ON_MARIADB.some((folder) => path.startsWith(folder)));
+  const isNeeded = files.some(
+    (path) => !isFast(path) && ON_MARIADB.some((folder) => path.startsWith(folder)),
+  );
   if (!isNeeded || process.env[GIVEN] !== undefined) return undefined;
   try {
     return await ownMariaDb();
@@ -44,38 +73,55 @@ async function sharedServer(files: readonly string[]): Promise<OwnServer | undef
   }
 }
 
-function nodeToUse(): string {
-  const major = Number(process.versions.node.split('.')[0]);
-  return major < OLDEST_NODE ? join(localBin, 'node') : process.execPath;
-}
-
-async function run(files: readonly string[]): Promise<void> {
+async function runTests(files: readonly string[]): Promise<void> {
   const server = await sharedServer(files);
-  // A test that fails may leave something running: its file must end all the same.
-  const flags = ['--test', '--test-reporter=spec', '--test-force-exit', `--test-concurrency=${CONCURRENCY}`];
-  const args = [...flags, ...files];
-  const PATH = [localBin, process.env['PATH']].join(delimiter);
-  const env = { ...process.env, PATH, ...(server && { [GIVEN]: server.url }) };
-  const child = spawn(nodeToUse(), args, { cwd: root, stdio: 'inherit', env });
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
-  child.on('error', (error) => {
-    console.error(`could not start ${nodeToUse()}: ${error.message}`);
-    process.exitCode = 1;
-    void server?.stop();
+  if (server) process.env[GIVEN] = server.url;
+  process.env['PATH'] = [localBin, process.env['PATH']].join(delimiter);
+  // Test files load much the same code: each module is compiled once per run instead of once per process.
+  const compiled = mkdtempSync(join(tmpdir(), 'orchd-compiled-'));
+  process.env['NODE_COMPILE_CACHE'] = compiled;
+  // Servers that tests start as processes compare their answers too.
+  const checkAnswers = pathToFileURL(join(root, 'test', 'check-answers.ts')).href;
+  process.env['NODE_OPTIONS'] = `${process.env['NODE_OPTIONS'] ?? ''} --import=${checkAnswers}`;
+  const interrupted = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
+  const results = run({
+    files: files.map((path) => join(root, path)),
+    cwd: root,
+    concurrency: CONCURRENCY,
+    timeout: TEST_TIMEOUT_MS,
+    execArgv: ['--import', join(root, 'test', 'exit-watchdog.ts')],
+    signal: interrupted.signal,
   });
-  // A runner that a signal ended has no exit code, and has not passed.
+  results.on('test:fail', () => {
+    process.exitCode = 1;
+  });
+  await pipeline(results, new spec(), process.stdout, { end: false });
+  if (interrupted.signal.aborted) process.exitCode = 1;
+  rmSync(compiled, { recursive: true, force: true });
+  await server?.stop();
+}
+
+/** Under a Node that is too old, the same again under the one of the checkout. */
+function runUnderLocalNode(): void {
+  const child = spawn(join(localBin, 'node'), process.argv.slice(1), { stdio: 'inherit' });
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
   child.on('exit', (code) => {
+    // A run that a signal ended has no exit code, and has not passed.
     process.exitCode = code ?? 1;
-    void server?.stop();
   });
 }
 
-const filters = process.argv.slice(2);
-const files = testFiles(filters);
+const { values, positionals: filters } = parseArgs({
+  options: { fast: { type: 'boolean', default: false } },
+  allowPositionals: true,
+});
+const files = testFiles(filters, values.fast);
 if (files.length === 0) {
-  // Without files the runner would look for some by itself.
   console.error(`no test file matches ${filters.join(' ')}`);
   process.exitCode = 1;
+} else if (Number(process.versions.node.split('.')[0]) < OLDEST_NODE) {
+  runUnderLocalNode();
 } else {
-  await run(files);
+  await runTests(files);
 }

@@ -5,14 +5,12 @@ export type { FunctionBackendOptions, FunctionContext, JobFunction } from './bac
 export type { Backend, BackendListener, BackendSource } from './core/ports/backend.ts';
 export { RealDisk } from './kit/env/real-disk.ts';
 export { ERRORS, type ErrorCode, type ErrorInfo, OrchdError } from './model/errors.ts';
+export type { AttemptView, JobPage, JobView, Submitted } from './model/http/jobs.ts';
 export type { JobState } from './model/states.ts';
 export type { ListRequest, ResolveRequest, SubmitRequest } from './model/submit.ts';
 export type { JobEnd } from './runtime/job-ends.ts';
 export type { JobEvent } from './runtime/job-events.ts';
-export type { JobPage } from './runtime/listing.ts';
 export type { Orchestrator } from './runtime/orchestrator.ts';
 export type { Caller } from './runtime/prepare.ts';
 export type { Reads } from './runtime/reads.ts';
-export type { Submitted } from './runtime/submissions.ts';
-export type { AttemptView, JobView } from './runtime/view.ts';
 export { examine, salvage } from './stores/journal/doctor/doctor.ts';

@@ -5,9 +5,9 @@
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Ask } from '../../src/daemons/worker/ask.ts';
 import { DemoEngine } from '../../src/daemons/worker/demo-engine.ts';
 import type { RunContext } from '../../src/daemons/worker/engine.ts';
+import type { InferenceRequest } from '../../src/daemons/worker/inference-request.ts';
 import { Worker } from '../../src/daemons/worker/worker.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
@@ -33,13 +33,13 @@ interface Watch {
 class WatchedEngine extends DemoEngine {
   readonly #watches = new Map<string, Watch>();
 
-  override run(ask: Ask, context: RunContext): Promise<ExecutionResult> {
-    const watch = this.#watchOf(MARK.exec(JSON.stringify(ask.work))?.[0] ?? '');
+  override run(request: InferenceRequest, context: RunContext): Promise<ExecutionResult> {
+    const watch = this.#watchOf(MARK.exec(JSON.stringify(request.work))?.[0] ?? '');
     const emit: RunContext['emit'] = (piece) => {
       watch.lastToken = sharedNow();
       context.emit(piece);
     };
-    return super.run(ask, { ...context, emit }).finally(() => watch.over.resolve(sharedNow()));
+    return super.run(request, { ...context, emit }).finally(() => watch.over.resolve(sharedNow()));
   }
 
   async over(mark: string): Promise<Over> {

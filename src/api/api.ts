@@ -1,11 +1,13 @@
 /** The whole public surface as one table of routes. */
+import { Type } from 'typebox';
 import type { Env } from '../kit/env/env.ts';
 import { IdMaker } from '../kit/ids.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { Metrics } from '../telemetry/metrics.ts';
 import type { Tally } from '../telemetry/tally.ts';
-import type { Route } from '../wire/route.ts';
+import { type Route, route } from '../wire/route.ts';
 import { catalogRoutes } from './catalog.ts';
+import { Disconnects } from './disconnects.ts';
 import { EventStreams } from './events.ts';
 import { leaseRoutes } from './leases.ts';
 import { limitRoutes } from './limits.ts';
@@ -14,13 +16,15 @@ import { OpenStreams } from './open-streams.ts';
 import { modelNames } from './openai/models.ts';
 import { openAiRoutes } from './openai/routes.ts';
 import { openApi } from './openapi.ts';
-import { poolRoutes, sessionRoutes } from './pools.ts';
-import { orderRoutes, taskRoutes } from './tasks.ts';
+import { poolRoutes } from './pools.ts';
+import { sessionRoutes } from './sessions.ts';
+import { jobCommandRoutes, taskRoutes } from './tasks.ts';
 
 export interface ApiOptions extends MetaOptions {
   readonly env: Env;
   readonly heartbeatMs: number;
   readonly leaseTtlMs: number;
+  /** How long a job goes on after its last follower has left, where `on_disconnect` cancels it. */
   readonly disconnectGraceMs: number;
   readonly maxStreamsPerCaller: number;
   readonly verifyPolicy: 'warn' | 'block';
@@ -33,30 +37,36 @@ const LEASE_TOKEN_BYTES = 32;
 export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): readonly Route[] {
   const metrics = new Metrics(orchestrator, options.tally);
   const open = new OpenStreams(options.maxStreamsPerCaller);
-  const streams = new EventStreams(orchestrator, { ...options, open });
+  const disconnects = new Disconnects(orchestrator, options.env.timers, options.disconnectGraceMs);
+  const streams = new EventStreams(orchestrator, { ...options, open, disconnects });
   const ids = new IdMaker(options.env.random);
   const newId = (): string => ids.next(options.env.clock.now());
   const { env, heartbeatMs } = options;
   const models = modelNames(orchestrator, Math.floor(env.clock.now() / 1000));
   const routes: Route[] = [
     ...taskRoutes(orchestrator, newId),
-    ...orderRoutes(orchestrator),
+    ...jobCommandRoutes(orchestrator),
     streams.route,
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
     ...sessionRoutes(orchestrator),
     ...limitRoutes(orchestrator),
     ...poolRoutes(orchestrator),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),
-    ...openAiRoutes({ orchestrator, env, heartbeatMs, models, open }),
+    ...openAiRoutes({ orchestrator, env, heartbeatMs, models, open, disconnects }),
     ...metaRoutes(orchestrator, metrics, options),
   ];
-  routes.push({
-    method: 'GET',
-    path: '/openapi.json',
-    role: 'public',
-    summary: 'This page',
-    answers: { 200: 'OpenAPI 3.1' },
-    handle: () => ({ status: 200, body: openApi(routes, options.version) }),
-  });
+  routes.push(
+    route({
+      operationId: 'getOpenApi',
+      tag: 'server',
+      method: 'GET',
+      path: '/openapi.json',
+      role: 'public',
+      summary: 'This page',
+      ignoresQuery: true,
+      answers: { 200: { description: 'OpenAPI 3.1', body: Type.Record(Type.String(), Type.Unknown()) } },
+      handle: () => ({ status: 200, body: openApi(routes, options.version) as Record<string, unknown> }),
+    }),
+  );
   return routes;
 }

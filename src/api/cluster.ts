@@ -1,5 +1,6 @@
 /** The routes of a node in a cluster: what it answers by itself, and what the leader is asked for. */
 import type { Leader } from '../core/ports/leadership.ts';
+import type { LeaderView } from '../model/http/meta.ts';
 import type { Route } from '../wire/route.ts';
 import type { Forwarder } from './forward.ts';
 
@@ -33,7 +34,7 @@ export const leaderView = (
   isLeader: boolean,
   node: string,
   lockName: string | null,
-): object => ({
+): LeaderView => ({
   is_leader: isLeader,
   node,
   leader: leader?.node ?? null,

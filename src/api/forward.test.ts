@@ -8,6 +8,8 @@ import type { Answer, Call, Route } from '../wire/route.ts';
 import { Forwarder } from './forward.ts';
 
 const ROUTE: Route = {
+  operationId: 'test',
+  tag: 'server',
   method: 'GET',
   path: '/v2/tasks/:id',
   role: 'read',

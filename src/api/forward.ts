@@ -6,9 +6,18 @@ import type { Leader } from '../core/ports/leadership.ts';
 import type { Env } from '../kit/env/env.ts';
 import { type ErrorCode, OrchdError } from '../model/errors.ts';
 import { wasNotSent } from '../wire/exchange.ts';
+import {
+  ANSWER_HEADERS,
+  CORRELATION_ID,
+  JOB_OPTION_HEADERS,
+  LAST_EVENT_ID,
+  pickHeaders,
+} from '../wire/headers.ts';
 import { nodeHeaders } from '../wire/nodes.ts';
 import type { Outbound, Reply, StreamAsk, StreamReply, Target } from '../wire/outbound.ts';
-import type { Answer, Call, Route, Stream } from '../wire/route.ts';
+import { readError } from '../wire/read-error.ts';
+import { JSON_TYPE } from '../wire/respond.ts';
+import type { Answer, Call, Handled, Route, Stream } from '../wire/route.ts';
 import { ForwardedStream } from './forwarded-stream.ts';
 import { passOn } from './passed-on.ts';
 
@@ -35,27 +44,14 @@ const LEADER_POLL_MS = 1000;
 const RETRY_AFTER_MS = 2000;
 /** Another node waits too: it is to hear soon that nobody leads here. */
 const HOLD_FOR_NODE_MS = 1000;
-/** Of requests that are answered by a job: how it is to be run. */
-const ASKED = ['idempotency-key', 'x-orchd-agent', 'x-orchd-priority', 'x-orchd-session'] as const;
 /** The head of an answer comes when its job has ended, which has bounds of its own. */
 const MAX_JOB_MS = 24 * 3_600_000;
 /** A job is answered with its result, which may be as long as an event of a worker. */
 const MAX_ANSWER_BYTES = 128 * 2 ** 20;
-/** Of answers that are passed on. */
-const HEADERS = [
-  'retry-after',
-  'x-backoff-ms',
-  'x-orchd-job-id',
-  'x-orchd-queue-position',
-  'x-orchd-predicted-start-ms',
-] as const;
-/** What a brain says that is no longer one: nothing has happened, or it is not known. */
-const NOTHING_HAPPENED: ReadonlySet<unknown> = new Set<ErrorCode>(['NO_LEADER']);
-const MAY_HAVE_HAPPENED: ReadonlySet<unknown> = new Set<ErrorCode>([
-  'FENCED',
-  'SHUTTING_DOWN',
-  'STORE_FAILED',
-]);
+/** With these codes the request was certainly not executed: it may be sent to the next leader. */
+const NOT_EXECUTED: ReadonlySet<unknown> = new Set<ErrorCode>(['NO_LEADER']);
+/** Error codes of a node that has lost the lead, or stops: the request may have been executed. */
+const MAYBE_EXECUTED: ReadonlySet<unknown> = new Set<ErrorCode>(['FENCED', 'SHUTTING_DOWN', 'STORE_FAILED']);
 
 export class Forwarder {
   readonly #parts: ForwardParts;
@@ -65,7 +61,7 @@ export class Forwarder {
     this.#parts = parts;
   }
 
-  async handle(route: Route, given: Call): Promise<Answer | Stream> {
+  async handle(route: Route, given: Call): Promise<Handled> {
     const { env, here, changed, holdMs, stopping } = this.#parts;
     const call = route.repeatable ? { ...given, body: route.repeatable(given) } : given;
     const until = env.clock.monotonic() + (call.identity.fromNode ? HOLD_FOR_NODE_MS : holdMs);
@@ -86,12 +82,12 @@ export class Forwarder {
     }
   }
 
-  async #askHere(route: Route, call: Call): Promise<Answer | Stream | undefined> {
+  async #askHere(route: Route, call: Call): Promise<Handled | undefined> {
     try {
       return await route.handle(call);
     } catch (error) {
       // The brain has just been replaced: the next one knows the answer.
-      if (error instanceof OrchdError && isRepeatable(route) && MAY_HAVE_HAPPENED.has(error.code))
+      if (error instanceof OrchdError && isRepeatable(route) && MAYBE_EXECUTED.has(error.code))
         return undefined;
       throw error;
     }
@@ -121,21 +117,17 @@ export class Forwarder {
 
   #answer(route: Repeats, reply: Reply): Answer | undefined {
     const content = reply.body.toString('utf8');
-    const code = reply.status >= 400 ? codeOf(content) : undefined;
-    if (NOTHING_HAPPENED.has(code) || (isRepeatable(route) && MAY_HAVE_HAPPENED.has(code))) return undefined;
-    const headers: Record<string, string> = {};
-    for (const name of HEADERS) {
-      const value = reply.headers[name];
-      if (typeof value === 'string') headers[name] = value;
-    }
-    const type = reply.headers['content-type'] ?? 'application/json; charset=utf-8';
+    const code = reply.status >= 400 ? readError(content)?.code : undefined;
+    if (NOT_EXECUTED.has(code) || (isRepeatable(route) && MAYBE_EXECUTED.has(code))) return undefined;
+    const headers = pickHeaders(reply.headers, ANSWER_HEADERS);
+    const type = reply.headers['content-type'] ?? JSON_TYPE;
     return content === ''
       ? { status: reply.status, headers }
       : { status: reply.status, headers, text: { type, content } };
   }
 
   async #stream(leader: Leader, call: Call): Promise<Answer | Stream | undefined> {
-    const lastId = call.headers['last-event-id'];
+    const lastId = call.headers[LAST_EVENT_ID];
     const reply = await this.#open(leader, call, typeof lastId === 'string' ? lastId : undefined);
     if (reply.status !== 200) return this.#answer(STREAM, await whole(reply));
     const { env, heartbeatMs, changed } = this.#parts;
@@ -156,11 +148,7 @@ export class Forwarder {
 
   async #passOn(leader: Leader, route: Route, call: Call): Promise<Answer | Stream | undefined> {
     const ask = this.#askOf(route, call);
-    const headers: Record<string, string> = { ...ask.headers };
-    for (const name of ASKED) {
-      const value = call.headers[name];
-      if (typeof value === 'string') headers[name] = value;
-    }
+    const headers = { ...ask.headers, ...pickHeaders(call.headers, JOB_OPTION_HEADERS) };
     const reply = await this.#openAt(leader, { ...ask, headers, timeoutMs: MAX_JOB_MS }, call.onGone);
     if (reply.status !== 200) return this.#answer(route, await whole(reply));
     return { stream: (request, response) => passOn(reply, call.correlationId, request, response) };
@@ -176,7 +164,7 @@ export class Forwarder {
 
   async #open(leader: Leader, call: Call, lastId: string | undefined): Promise<StreamReply> {
     const ask = this.#askOf(STREAM, call);
-    const headers = { ...ask.headers, ...(lastId !== undefined && { 'last-event-id': lastId }) };
+    const headers = { ...ask.headers, ...(lastId !== undefined && { [LAST_EVENT_ID]: lastId }) };
     return this.#openAt(leader, { ...ask, headers });
   }
 
@@ -223,7 +211,7 @@ export class Forwarder {
       path: call.url,
       headers: {
         ...nodeHeaders(this.#parts.secret(), call.identity),
-        'x-correlation-id': call.correlationId,
+        [CORRELATION_ID]: call.correlationId,
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -264,12 +252,4 @@ async function whole(reply: StreamReply): Promise<Reply> {
   const pieces: Buffer[] = [];
   await reply.read((piece) => pieces.push(piece));
   return { status: reply.status, headers: reply.headers, body: Buffer.concat(pieces) };
-}
-
-function codeOf(content: string): unknown {
-  try {
-    return (JSON.parse(content) as { error?: { code?: unknown } }).error?.code;
-  } catch {
-    return undefined;
-  }
 }

@@ -1,7 +1,8 @@
-/** Routes about the brain itself. */
+/** Routes about the server itself. */
+import { Capabilities, Health, LeaderView, Readiness } from '../model/http/meta.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import type { Route } from '../wire/route.ts';
+import { type Route, route } from '../wire/route.ts';
 
 export interface MetaOptions {
   readonly version: string;
@@ -9,77 +10,108 @@ export interface MetaOptions {
   readonly queueCapacity: number;
   readonly store: string;
   readonly uptimeMs: () => number;
-  /** Of a node in a cluster: whether it leads, and who does. */
-  readonly leader?: () => object;
-  /** Of a node without a brain: whether it knows whom to ask. */
+  /** In a cluster: whether this node leads, and who does. */
+  readonly leader?: () => LeaderView;
+  /** On a node without a brain: whether it knows a leader to send requests to. */
   readonly canAsk?: () => boolean;
 }
 
-export function metaRoutes(orchestrator: Orchestrator, metrics: Metrics, options: MetaOptions): Route[] {
-  const { reads } = orchestrator;
-  return [
-    {
-      method: 'GET',
-      path: '/health',
-      role: 'public',
-      summary: 'Whether the process is alive, and how it is',
-      answers: { 200: 'Alive', 503: 'The brain has stopped' },
-      handle: () => {
-        const failed = orchestrator.failure !== undefined;
-        const status = failed ? 'failed' : reads.full ? 'degraded' : 'ok';
-        const body = {
-          status,
-          version: options.version,
-          uptime_ms: Math.round(options.uptimeMs()),
-          disk_full: reads.full,
-        };
-        return { status: failed ? 503 : 200, body };
-      },
+export const metaRoutes = (
+  orchestrator: Orchestrator,
+  metrics: Metrics,
+  options: MetaOptions,
+): readonly Route[] => [
+  healthRoute(orchestrator, options),
+  leaderRoute(orchestrator, options),
+  readyRoute(orchestrator, options),
+  route({
+    operationId: 'getMetrics',
+    tag: 'server',
+    method: 'GET',
+    path: '/metrics',
+    role: 'read',
+    summary: 'Metrics in the Prometheus format',
+    ignoresQuery: true,
+    answers: { 200: { description: 'The metrics', type: 'text/plain' } },
+    handle: async () => ({
+      status: 200,
+      text: { type: metrics.contentType, content: await metrics.render() },
+    }),
+  }),
+  route({
+    operationId: 'getCapabilities',
+    tag: 'server',
+    method: 'GET',
+    path: '/v2/meta/capabilities',
+    role: 'read',
+    summary: 'What this brain can do: backends, types, models, limits',
+    answers: { 200: { description: 'The capabilities', body: Capabilities } },
+    handle: () => ({ status: 200, body: capabilities(orchestrator, options) }),
+  }),
+];
+
+const healthRoute = (orchestrator: Orchestrator, options: MetaOptions): Route =>
+  route({
+    operationId: 'getHealth',
+    tag: 'server',
+    method: 'GET',
+    path: '/health',
+    role: 'public',
+    summary: 'Whether the process is alive, and how it is',
+    ignoresQuery: true,
+    answers: {
+      200: { description: 'Alive', body: Health },
+      503: { description: 'The brain has stopped', body: Health },
     },
-    {
-      method: 'GET',
-      path: '/leader',
-      role: 'public',
-      summary: 'Whether this node leads, and where the one that does is reached',
-      answers: { 200: 'Who leads' },
-      handle: () => ({ status: 200, body: options.leader?.() ?? alone(orchestrator) }),
+    handle: () => {
+      const failed = orchestrator.failure !== undefined;
+      const { full } = orchestrator.reads;
+      const body: Health = {
+        status: failed ? 'failed' : full ? 'degraded' : 'ok',
+        version: options.version,
+        uptime_ms: Math.round(options.uptimeMs()),
+        disk_full: full,
+      };
+      return { status: failed ? 503 : 200, body };
     },
-    {
-      method: 'GET',
-      path: '/ready',
-      role: 'public',
-      summary: 'Whether new work is taken',
-      answers: { 200: 'It is', 503: 'It is not' },
-      handle: () => {
-        const works = orchestrator.running && !orchestrator.failure && !reads.full && !reads.paused;
-        const ready = works || (options.canAsk?.() ?? false);
-        return { status: ready ? 200 : 503, body: { ready } };
-      },
+  });
+
+const leaderRoute = (orchestrator: Orchestrator, options: MetaOptions): Route =>
+  route({
+    operationId: 'getLeader',
+    tag: 'server',
+    method: 'GET',
+    path: '/leader',
+    role: 'public',
+    summary: 'Whether this node leads, and where the one that does is reached',
+    ignoresQuery: true,
+    answers: { 200: { description: 'Who leads', body: LeaderView } },
+    handle: () => ({ status: 200, body: options.leader?.() ?? alone(orchestrator) }),
+  });
+
+const readyRoute = (orchestrator: Orchestrator, options: MetaOptions): Route =>
+  route({
+    operationId: 'getReadiness',
+    tag: 'server',
+    method: 'GET',
+    path: '/ready',
+    role: 'public',
+    summary: 'Whether new work is taken',
+    ignoresQuery: true,
+    answers: {
+      200: { description: 'It is', body: Readiness },
+      503: { description: 'It is not', body: Readiness },
     },
-    {
-      method: 'GET',
-      path: '/metrics',
-      role: 'read',
-      summary: 'Metrics in the Prometheus format',
-      answers: { 200: 'The metrics' },
-      handle: async () => ({
-        status: 200,
-        text: { type: metrics.contentType, content: await metrics.render() },
-      }),
+    handle: () => {
+      const { running, failure, reads } = orchestrator;
+      const works = running && !failure && !reads.full && !reads.paused;
+      const ready = works || (options.canAsk?.() ?? false);
+      return { status: ready ? 200 : 503, body: { ready } };
     },
-    {
-      method: 'GET',
-      path: '/v2/meta/capabilities',
-      role: 'read',
-      summary: 'What this brain can do: backends, types, models, limits',
-      answers: { 200: 'The capabilities' },
-      handle: () => ({ status: 200, body: capabilities(orchestrator, options) }),
-    },
-  ];
-}
+  });
 
 /** A brain without a cluster leads while it lives. */
-const alone = (orchestrator: Orchestrator): object => ({
+const alone = (orchestrator: Orchestrator): LeaderView => ({
   is_leader: orchestrator.running && !orchestrator.failure,
   node: null,
   leader: null,
@@ -89,7 +121,7 @@ const alone = (orchestrator: Orchestrator): object => ({
   lock_name: null,
 });
 
-function capabilities({ reads }: Orchestrator, options: MetaOptions): object {
+function capabilities({ reads }: Orchestrator, options: MetaOptions): Capabilities {
   return {
     version: options.version,
     api_versions: ['v2'],

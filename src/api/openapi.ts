@@ -1,82 +1,115 @@
-/** The OpenAPI page, made from the same table and the same schemas that the server uses. */
-import { ERRORS } from '../model/errors.ts';
-import type { Route } from '../wire/route.ts';
+/** The OpenAPI page, made from the same routes and schemas that the server checks requests by. */
+import type { TSchema } from 'typebox';
+import { ErrorBody, OpenAiErrorBody } from '../model/http/errors.ts';
+import { errorShapeOf } from '../wire/render-error.ts';
+import { type AnswerFormat, isRequired, type Route } from '../wire/route.ts';
 
-interface JsonSchema {
-  readonly properties?: Readonly<Record<string, object>>;
-}
+type JsonObject = Readonly<Record<string, unknown>>;
 
 export function openApi(routes: readonly Route[], version: string): object {
+  const components = new Components();
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, '{$1}');
     const methods = paths[path] ?? {};
     paths[path] = methods;
-    methods[route.method.toLowerCase()] = operation(route);
+    methods[route.method.toLowerCase()] = operationOf(route, components);
   }
   return {
     openapi: '3.1.0',
     info: { title: 'orchd', version, description: 'One brain for LLM work', license: { name: 'MIT' } },
+    servers: [{ url: '/' }],
     paths,
     components: {
       securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
-      schemas: { Error: errorSchema() },
+      schemas: components.schemas,
     },
   };
 }
 
-function operation(route: Route): object {
-  const failure = { content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } };
-  const responses = Object.fromEntries(
-    Object.entries(route.answers).map(([status, description]) => [
-      status,
-      Number(status) < 400 ? { description } : { description, ...failure },
-    ]),
-  );
+/** Schemas with a title are written once, under that title, and referred to from everywhere else. */
+class Components {
+  readonly schemas: Record<string, unknown> = {};
+
+  /** The schema as it stands in the page: plain JSON, with references for its titled parts. */
+  reference(schema: unknown): unknown {
+    if (Array.isArray(schema)) return schema.map((item) => this.reference(item));
+    if (typeof schema !== 'object' || schema === null) return schema;
+    const written = Object.fromEntries(
+      Object.entries(schema).map(([name, value]) => [name, this.reference(value)]),
+    );
+    const { title } = schema as JsonObject;
+    if (typeof title !== 'string') return written;
+    this.schemas[title] ??= written;
+    return { $ref: `#/components/schemas/${title}` };
+  }
+}
+
+function operationOf(route: Route, components: Components): object {
+  const errorBody = errorShapeOf(route.path) === 'openai' ? OpenAiErrorBody : ErrorBody;
+  const failure = (description: string): object => ({
+    description,
+    content: { 'application/json': { schema: components.reference(errorBody) } },
+  });
+  const responses = Object.entries(route.answers).map(([status, answer]) => {
+    if (typeof answer !== 'string') return [status, responseOf(answer, components)];
+    return [status, Number(status) < 400 ? { description: answer } : failure(answer)];
+  });
   return {
+    operationId: route.operationId,
+    tags: [route.tag],
     summary: route.summary,
     'x-role': route.role,
     ...(route.role !== 'public' && { security: [{ bearer: [] }] }),
-    parameters: [...pathParameters(route.path), ...queryParameters(route.query as JsonSchema | undefined)],
-    ...(route.body && {
-      requestBody: { required: true, content: { 'application/json': { schema: route.body } } },
-    }),
-    responses: { ...responses, default: { description: 'An error', ...failure } },
+    parameters: [
+      ...pathParameters(route.path),
+      ...queryParameters(route.query, components),
+      ...headerParameters(route.requestHeaders),
+    ],
+    ...(route.body && { requestBody: requestBody(route.body, components) }),
+    responses: { ...Object.fromEntries(responses), default: failure('Any other error') },
   };
 }
 
-function pathParameters(path: string): object[] {
-  return [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
+function responseOf({ description, body, type, events }: AnswerFormat, components: Components): object {
+  const content = {
+    ...(body && { 'application/json': { schema: components.reference(body) } }),
+    ...(events && { 'text/event-stream': { schema: { type: 'string', description: events } } }),
+    ...(type && { [type]: { schema: { type: 'string' } } }),
+  };
+  return { description, content };
+}
+
+const requestBody = (body: TSchema, components: Components): object => ({
+  required: isRequired(body),
+  content: { 'application/json': { schema: components.reference(body) } },
+});
+
+const pathParameters = (path: string): object[] =>
+  [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     name,
     in: 'path',
     required: true,
     schema: { type: 'string' },
   }));
-}
 
-function queryParameters(query: JsonSchema | undefined): object[] {
-  return Object.entries(query?.properties ?? {}).map(([name, schema]) => ({ name, in: 'query', schema }));
-}
+const headerParameters = (headers: Route['requestHeaders'] = {}): object[] =>
+  Object.entries(headers).map(([name, description]) => ({
+    name,
+    in: 'header',
+    description,
+    schema: { type: 'string' },
+  }));
 
-function errorSchema(): object {
-  return {
-    type: 'object',
-    required: ['error'],
-    properties: {
-      error: {
-        type: 'object',
-        required: ['code', 'message', 'retriable'],
-        properties: {
-          code: { type: 'string', enum: Object.keys(ERRORS) },
-          message: { type: 'string' },
-          retriable: { type: 'boolean' },
-          next: { type: 'string' },
-          reason: { type: 'string' },
-          field: { type: 'string' },
-          retry_after_ms: { type: 'integer' },
-          correlation_id: { type: 'string' },
-        },
-      },
-    },
+function queryParameters(query: TSchema | undefined, components: Components): object[] {
+  const { properties = {}, required = [] } = (query ?? {}) as {
+    properties?: JsonObject;
+    required?: readonly string[];
   };
+  return Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: 'query',
+    required: required.includes(name),
+    schema: components.reference(schema),
+  }));
 }

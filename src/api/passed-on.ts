@@ -4,18 +4,12 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { OrchdError } from '../model/errors.ts';
+import { JOB_HEADERS, pickHeaders } from '../wire/headers.ts';
 import type { StreamReply } from '../wire/outbound.ts';
 import { WholeEvents } from '../wire/whole-events.ts';
 import { failureText, isWhole } from './stream-end.ts';
 
-/** Of an answer that is passed on. */
-const HEADERS = [
-  'content-type',
-  'content-length',
-  'x-orchd-job-id',
-  'x-orchd-queue-position',
-  'x-orchd-predicted-start-ms',
-] as const;
+const PASSED_ON = ['content-type', 'content-length', ...JOB_HEADERS];
 
 /** For a reader that is this far behind nothing more is read until it has caught up. */
 const MAX_WAITING_BYTES = 2 ** 20;
@@ -26,10 +20,8 @@ export function passOn(
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
-  for (const name of HEADERS) {
-    const value = reply.headers[name];
-    if (typeof value === 'string') response.setHeader(name, value);
-  }
+  for (const [name, value] of Object.entries(pickHeaders(reply.headers, PASSED_ON)))
+    response.setHeader(name, value);
   request.socket.setTimeout(0);
   request.socket.setNoDelay(true);
   response.on('drain', () => reply.resume());

@@ -1,151 +1,186 @@
-/** The routes of jobs. */
+/** The routes of jobs: submit, read, cancel, redrive, resolve. */
 import { Type } from 'typebox';
 import { checker } from '../kit/check.ts';
 import { OrchdError } from '../model/errors.ts';
+import {
+  type BulkAnswer,
+  BulkAnswers,
+  JobPage,
+  JobView,
+  MAX_BULK,
+  SubmitBody,
+  type Submitted,
+  SubmittedTask,
+} from '../model/http/jobs.ts';
 import { JOB_ID } from '../model/job-spec.ts';
-import { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
+import { ListRequest, ResolveRequest, type SubmitRequest } from '../model/submit.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import type { Caller } from '../runtime/prepare.ts';
-import type { SubmitOutcome } from '../runtime/submissions.ts';
 import { renderError } from '../wire/render-error.ts';
-import type { Answer, Call, Route } from '../wire/route.ts';
+import { type Answer, type Call, type Route, route } from '../wire/route.ts';
 
-const MAX_BULK = 1000;
-
-const Bulk = Type.Array(Type.Unknown(), { minItems: 1, maxItems: MAX_BULK });
-
-const checkBulk = checker(Bulk);
 const isJobId = new RegExp(JOB_ID);
 
-export function callerOf(call: Call): Caller {
+export function callerOf(call: Pick<Call, 'identity' | 'correlationId'>): Caller {
   const { name, tenant } = call.identity;
-  return { tenant, principal: name, submittedBy: name, correlationId: call.correlationId };
+  return { tenant, principal: name, submittedBy: name, correlationId: call.correlationId, isMeasured: true };
 }
 
-/** The id in the path; whatever cannot be one does not exist. */
-export function jobIdOf(call: Call): string {
-  const id = call.params['id'] ?? '';
+/** The job id in the path; what cannot be a job id names no job. */
+export function jobIdOf({ params }: Pick<Call, 'params'>): string {
+  const id = params['id'] ?? '';
   if (!isJobId.test(id)) throw new OrchdError('NOT_FOUND', 'there is no such job');
   return id;
 }
 
-export function taskRoutes(orchestrator: Orchestrator, newId: () => string): readonly Route[] {
-  return [
-    {
-      method: 'POST',
-      path: '/v2/tasks',
-      role: 'submit',
-      summary: 'Submit a job, or up to 1,000 of them as an array with an answer each',
-      body: Type.Union([SubmitRequest, Type.Array(SubmitRequest, { minItems: 1, maxItems: MAX_BULK })]),
-      answers: {
-        202: 'Durable and queued',
-        200: 'Answers to an array, in its order',
-        422: 'Refused',
-        429: 'The queue is full',
-      },
-      repeatable: ({ body }) => withIds(body, newId),
-      handle: (call) =>
-        Array.isArray(call.body) ? submitMany(orchestrator, call) : submitOne(orchestrator, call),
-    },
-    {
-      method: 'GET',
-      path: '/v2/tasks',
-      role: 'read',
-      summary: 'List jobs, newest first',
-      query: ListRequest,
-      answers: { 200: 'A page of jobs; `cursor` leads to the next' },
-      handle: async (call) => ({
-        status: 200,
-        body: await orchestrator.list(listRequest(call.query), call.identity.tenant),
-      }),
-    },
-    {
-      method: 'GET',
-      path: '/v2/tasks/:id',
-      role: 'read',
-      summary: 'A job: state, attempts, result, place in the queue, why it waits',
-      answers: { 200: 'The job', 404: 'No such job' },
-      handle: async (call) => ({
-        status: 200,
-        body: await orchestrator.get(jobIdOf(call), call.identity.tenant),
-      }),
-    },
-  ];
-}
+export const taskRoutes = (orchestrator: Orchestrator, newId: () => string): readonly Route[] => [
+  submitRoute(orchestrator, newId),
+  route({
+    operationId: 'listJobs',
+    tag: 'jobs',
+    method: 'GET',
+    path: '/v2/tasks',
+    role: 'read',
+    summary: 'List jobs, newest first',
+    query: ListRequest,
+    answers: { 200: { description: 'A page of jobs; `cursor` leads to the next', body: JobPage } },
+    handle: async ({ query, identity }) => ({
+      status: 200,
+      body: await orchestrator.list(query, identity.tenant),
+    }),
+  }),
+  route({
+    operationId: 'getJob',
+    tag: 'jobs',
+    method: 'GET',
+    path: '/v2/tasks/:id',
+    role: 'read',
+    summary: 'A job: state, attempts, result, place in the queue, why it waits',
+    answers: { 200: { description: 'The job', body: JobView }, 404: 'No such job' },
+    handle: async (call) => ({
+      status: 200,
+      json: await orchestrator.getJson(jobIdOf(call), call.identity.tenant),
+    }),
+  }),
+];
 
-/** What is ordered of a job that is there. */
-export function orderRoutes(orchestrator: Orchestrator): readonly Route[] {
-  const order =
-    (run: (id: string, call: Call) => Promise<unknown>) =>
-    async (call: Call): Promise<Answer> => ({
-      status: 202,
-      body: await run(jobIdOf(call), call),
-    });
-  return [
-    {
-      method: 'POST',
-      path: '/v2/tasks/:id/cancel',
-      role: 'submit',
-      summary: 'Cancel a job and its children; repeating it is harmless',
-      answers: { 202: 'Cancelled, or on the way', 404: 'No such job' },
-      repeatable: ({ body }) => body,
-      handle: order((id, call) => orchestrator.cancel(id, call.identity.name, call.identity.tenant)),
+const submitRoute = (orchestrator: Orchestrator, newId: () => string): Route =>
+  route({
+    operationId: 'submitJob',
+    tag: 'jobs',
+    method: 'POST',
+    path: '/v2/tasks',
+    role: 'submit',
+    summary: `Submit a job, or up to ${MAX_BULK} of them as an array with an answer each`,
+    body: SubmitBody,
+    checksBody: 'handler',
+    answers: {
+      202: { description: 'The job is durable and queued', body: SubmittedTask },
+      200: { description: 'Answers to an array, in its order', body: BulkAnswers },
+      409: 'The job id was used with another body',
+      422: 'Refused by admission',
+      429: 'The queue is full, or a limit is reached',
+      507: 'The disk is full',
     },
-    {
-      method: 'POST',
-      path: '/v2/tasks/:id/redrive',
-      role: 'operate',
-      summary: 'Give a dead job a new life',
-      answers: { 202: 'Queued again', 404: 'No such job', 409: 'It is not dead, or its key is taken' },
-      handle: order((id, call) => orchestrator.redrive(id, call.identity.name, call.identity.tenant)),
+    repeatable: ({ body }) => withIds(body, newId),
+    handle: ({ body, identity, correlationId }): Promise<SubmitAnswer> => {
+      const caller = callerOf({ identity, correlationId });
+      return Array.isArray(body)
+        ? submitMany(orchestrator, body, caller, correlationId)
+        : submitOne(orchestrator, body, caller);
     },
-    {
-      method: 'POST',
-      path: '/v2/tasks/:id/resolve',
-      role: 'operate',
-      summary: 'Settle a job whose outcome is unknown',
-      body: ResolveRequest,
-      answers: { 202: 'Settled', 404: 'No such job', 409: 'Its outcome is not unknown' },
-      handle: order((id, call) =>
-        orchestrator.resolve(id, call.body as ResolveRequest, call.identity.name, call.identity.tenant),
-      ),
-    },
-  ];
-}
+  });
 
-/** A job that has an id may be submitted twice. What is no job is left as it is, to be refused. */
+/** Commands for a job that exists. */
+export const jobCommandRoutes = (orchestrator: Orchestrator): readonly Route[] => [
+  route({
+    operationId: 'cancelJob',
+    tag: 'jobs',
+    method: 'POST',
+    path: '/v2/tasks/:id/cancel',
+    role: 'submit',
+    summary: 'Cancel a job and its children; repeating it is harmless',
+    answers: { 202: { description: 'Cancelled, or on the way', body: JobView }, 404: 'No such job' },
+    repeatable: ({ body }) => body,
+    handle: async (call) => {
+      const { name, tenant } = call.identity;
+      return { status: 202, body: await orchestrator.cancel(jobIdOf(call), name, tenant) };
+    },
+  }),
+  route({
+    operationId: 'redriveJob',
+    tag: 'jobs',
+    method: 'POST',
+    path: '/v2/tasks/:id/redrive',
+    role: 'operate',
+    summary: 'Give a dead job a new life',
+    answers: {
+      202: { description: 'Queued again', body: JobView },
+      404: 'No such job',
+      409: 'It is not dead, or its key is taken',
+    },
+    handle: async (call) => {
+      const { name, tenant } = call.identity;
+      return { status: 202, body: await orchestrator.redrive(jobIdOf(call), name, tenant) };
+    },
+  }),
+  route({
+    operationId: 'resolveJob',
+    tag: 'jobs',
+    method: 'POST',
+    path: '/v2/tasks/:id/resolve',
+    role: 'operate',
+    summary: 'Settle a job whose outcome is unknown',
+    body: ResolveRequest,
+    answers: {
+      202: { description: 'Settled', body: JobView },
+      404: 'No such job',
+      409: 'Its outcome is not unknown',
+    },
+    handle: async (call) => {
+      const { name, tenant } = call.identity;
+      return { status: 202, body: await orchestrator.resolve(jobIdOf(call), call.body, name, tenant) };
+    },
+  }),
+];
+
+/** Gives a job without an id one, so that it may be submitted twice. A body that is no job is left for the refusal. */
 function withIds(body: unknown, newId: () => string): unknown {
   if (Array.isArray(body)) return body.map((each) => withIds(each, newId));
   if (typeof body !== 'object' || body === null || 'job_id' in body) return body;
   return { ...body, job_id: newId() };
 }
 
-function submitOne(orchestrator: Orchestrator, call: Call): Promise<Answer> {
-  if (call.body === undefined) throw new OrchdError('INVALID_PARAMS', 'the request has no body');
-  const submitting = orchestrator.submit(call.body as SubmitRequest, callerOf(call));
-  return submitting.then((submitted) => ({ status: 202, body: withUrl(submitted) }));
-}
+type SubmitAnswer = Answer<202, SubmittedTask> | Answer<200, { readonly answers: readonly BulkAnswer[] }>;
 
-async function submitMany(orchestrator: Orchestrator, call: Call): Promise<Answer> {
-  const requests = checkBulk(call.body) as SubmitRequest[];
-  const outcomes = await orchestrator.submitMany(requests, callerOf(call));
-  const answers = outcomes.map((outcome) => {
+/** Without `await`, which would cost as much as the rest of what happens here. */
+const submitOne = (
+  orchestrator: Orchestrator,
+  request: SubmitRequest,
+  caller: Caller,
+): Promise<SubmitAnswer> =>
+  orchestrator.submit(request, caller).then((submitted) => ({ status: 202, body: withUrl(submitted) }));
+
+const Bulk = Type.Array(Type.Unknown(), { minItems: 1, maxItems: MAX_BULK });
+const checkBulk = checker(Bulk);
+
+async function submitMany(
+  orchestrator: Orchestrator,
+  jobs: readonly unknown[],
+  caller: Caller,
+  correlationId: string,
+): Promise<SubmitAnswer> {
+  const requests = checkBulk(jobs) as readonly SubmitRequest[];
+  const outcomes = await orchestrator.submitMany(requests, caller);
+  const answers = outcomes.map((outcome): BulkAnswer => {
     if (!(outcome instanceof OrchdError)) return { http_status: 202, ...withUrl(outcome) };
-    const { status, body } = renderError(outcome, call.correlationId);
+    const { status, body } = renderError(outcome, correlationId);
     return { http_status: status, ...body };
   });
   return { status: 200, body: { answers } };
 }
 
-const withUrl = (outcome: Exclude<SubmitOutcome, OrchdError>): object => ({
-  ...outcome,
-  events_url: `/v2/tasks/${outcome.job_id}/events`,
+const withUrl = (submitted: Submitted): SubmittedTask => ({
+  ...submitted,
+  events_url: `/v2/tasks/${submitted.job_id}/events`,
 });
-
-/** Queries are text: only the limit is a number. */
-function listRequest(query: unknown): ListRequest {
-  const fields = { ...(query as Record<string, unknown>) };
-  if (typeof fields['limit'] === 'string' && /^\d{1,6}$/.test(fields['limit']))
-    fields['limit'] = Number(fields['limit']);
-  return fields as ListRequest;
-}

@@ -8,7 +8,7 @@ import { pause } from '../kit/pause.ts';
 import { Service } from '../kit/service.ts';
 import { readWholeFile } from '../kit/whole-file.ts';
 import { OrchdError } from '../model/errors.ts';
-import { RegisterModel } from '../model/register-model.ts';
+import { RegisterModel } from '../model/http/catalog.ts';
 import { registrationOf } from '../runtime/model-registration.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 

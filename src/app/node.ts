@@ -8,6 +8,7 @@ import type { Logger } from '../kit/logger.ts';
 import { Service } from '../kit/service.ts';
 import { ServiceList } from '../kit/service-list.ts';
 import { OrchdError } from '../model/errors.ts';
+import type { LeaderView } from '../model/http/meta.ts';
 import { Member } from '../runtime/member.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import type { NodeLeadership } from '../stores/descriptor.ts';
@@ -93,7 +94,7 @@ export class ClusterNode extends Service implements RunningServer {
     });
   }
 
-  #leaderView(): object {
+  #leaderView(): LeaderView {
     const { leader, lockName } = this.#leadership;
     return leaderView(leader, this.#member.brain !== undefined, this.#identity.node, lockName);
   }

@@ -1,20 +1,20 @@
-/** What the rest of the program knows of the backends that a configuration asks for; registry.ts lists the kinds. */
+/** How a kind of backend turns its part of the configuration into backends. registry.ts lists the kinds. */
 import type { Backend } from '../core/ports/backend.ts';
 import type { Env } from '../kit/env/env.ts';
 
 export interface BackendSettings {
   readonly env: Env;
-  /** Kept between starts, for this backend alone. */
+  /** The backend's own data folder; it survives restarts. */
   readonly folder: string;
-  /** The node of a cluster that it is made on. */
+  /** The cluster node on which the backend is made; undefined outside of a cluster. */
   readonly node: string | undefined;
 }
 
-/** A backend that is asked for, not made yet. */
+/** A backend that is configured, but not made yet. */
 export interface ConfiguredBackend {
   readonly name: string;
   make(settings: BackendSettings): Backend;
 }
 
-/** Finds the backends of one kind in what the configuration says under its key. */
-export type BackendKind<Asked> = (asked: Asked) => readonly ConfiguredBackend[];
+/** Lists the backends of one kind from the configuration under its key. */
+export type BackendKind<Config> = (config: Config) => readonly ConfiguredBackend[];

@@ -1,4 +1,3 @@
-/** What the list of kinds promises to those who start a server. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { loadConfig } from '../config/load.ts';
@@ -12,7 +11,7 @@ const made = (text: string) =>
     return [name, info.slots, info.models, info.node];
   });
 
-test('each backend that a configuration asks for is made under its own name', () => {
+test('each configured backend is made under its own name', () => {
   const text = 'backends: { commands: [{ name: a, slots: 3, types: { run: { argv: [wc] } } }] }';
   assert.deepEqual(made(text), [
     ['a', 3, undefined, 'here'],
@@ -20,6 +19,6 @@ test('each backend that a configuration asks for is made under its own name', ()
   ]);
 });
 
-test('a configuration that asks for none has none', () => {
+test('a configuration without backends makes none', () => {
   assert.deepEqual(made('backends: { demo: false }'), []);
 });

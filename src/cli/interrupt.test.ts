@@ -1,50 +1,71 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { Readable, Writable } from 'node:stream';
 import { test } from 'node:test';
 
+/** Runs on after the first signal, says how many signals it has received, and skips time when it is told to. */
 const SCRIPT = `
   import { Interrupt } from '${new URL('./interrupt.ts', import.meta.url)}';
+  const realNow = performance.now.bind(performance);
+  let skippedMs = 0;
+  performance.now = () => realNow() + skippedMs;
   const interrupt = new Interrupt();
-  setInterval(() => undefined, 1000);
   void interrupt.asked.then(() => console.log('asked'));
+  let signals = 0;
+  for (const name of ['SIGINT', 'SIGTERM']) process.on(name, () => console.log('signal ' + ++signals));
+  process.stdin.setEncoding('utf8').on('data', (ms) => {
+    skippedMs += Number(ms);
+    console.log('skipped');
+  });
   console.log('ready');
 `;
 
-/** A process that hears the first signal and goes on regardless. */
-async function stubborn(): Promise<{ child: ChildProcess; said(word: string): Promise<void> }> {
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', SCRIPT]);
-  let text = '';
-  child.stdout.setEncoding('utf8').on('data', (piece: string) => {
-    text += piece;
-  });
-  const said = async (word: string): Promise<void> => {
-    while (!text.includes(word)) await once(child.stdout, 'data');
-  };
-  await said('ready');
-  return { child, said };
+class InterruptedProcess {
+  readonly child: ChildProcessByStdio<Writable, Readable, null>;
+  #text = '';
+
+  constructor() {
+    const args = ['--input-type=module', '--eval', SCRIPT];
+    this.child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+    this.child.stdout.setEncoding('utf8').on('data', (piece: string) => {
+      this.#text += piece;
+    });
+  }
+
+  async says(words: string): Promise<void> {
+    while (!this.#text.includes(words)) {
+      assert.ok(!this.child.stdout.readableEnded, `it ended before it said "${words}"`);
+      await Promise.race([once(this.child.stdout, 'data'), once(this.child.stdout, 'end')]);
+    }
+  }
+
+  async skip(ms: number): Promise<void> {
+    this.child.stdin.write(String(ms));
+    await this.says('skipped');
+  }
 }
 
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
-test('the first signal asks, a second one ends the process at once', async () => {
-  const { child, said } = await stubborn();
-  child.kill('SIGINT');
-  await said('asked');
-  await pause(400);
-  assert.equal(child.exitCode, null);
-  child.kill('SIGTERM');
-  const [code] = await once(child, 'exit');
+test('the first signal asks, a second one ends the process at once', { timeout: 20_000 }, async () => {
+  const stubborn = new InterruptedProcess();
+  await stubborn.says('ready');
+  stubborn.child.kill('SIGINT');
+  await stubborn.says('asked');
+  await stubborn.skip(400);
+  stubborn.child.kill('SIGTERM');
+  const [code] = await once(stubborn.child, 'exit');
   assert.equal(code, 130);
 });
 
-test('a signal that npm repeats counts once', async () => {
-  const { child, said } = await stubborn();
-  child.kill('SIGINT');
-  await said('asked');
-  child.kill('SIGINT');
-  await pause(400);
-  assert.equal(child.exitCode, null);
-  child.kill('SIGKILL');
-  await once(child, 'exit');
+test('a signal that npm repeats counts once', { timeout: 20_000 }, async () => {
+  const stubborn = new InterruptedProcess();
+  await stubborn.says('ready');
+  stubborn.child.kill('SIGINT');
+  await stubborn.says('asked');
+  stubborn.child.kill('SIGINT');
+  await stubborn.says('signal 2');
+  await stubborn.skip(400);
+  assert.equal(stubborn.child.exitCode, null);
+  stubborn.child.kill('SIGKILL');
+  await once(stubborn.child, 'exit');
 });

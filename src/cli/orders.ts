@@ -1,6 +1,6 @@
 /** One order for many jobs: each gets it, whatever became of the others. */
 import { ClientError, type OrchdClient } from '../client/client.ts';
-import type { JobView } from '../runtime/view.ts';
+import type { JobView } from '../model/http/jobs.ts';
 import { EXIT, type Given, type Terminal } from './command.ts';
 import { flagOf, jobIds } from './given.ts';
 import { isUnreachable, refusalOf } from './refusal.ts';

@@ -2,14 +2,14 @@
 import type { ResolvedConfig } from '../config/resolve.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { StoreDescriptor } from '../stores/descriptor.ts';
-import type { Place } from '../stores/migration/between.ts';
+import type { MigratableStore } from '../stores/migration/between.ts';
 import { STORES } from '../stores/registry.ts';
 import { UsageError } from './command.ts';
 import { folderAt } from './settings.ts';
 
 const MIGRATIONS = Object.values(STORES).flatMap(({ migration }: StoreDescriptor) => migration ?? []);
 
-export async function placeOf(text: string, config: ResolvedConfig, data: string): Promise<Place> {
+export async function placeOf(text: string, config: ResolvedConfig, data: string): Promise<MigratableStore> {
   const place = readPlace(text, config, data);
   if (place?.folder !== undefined) await folderAt(place.folder);
   if (place) return place;
@@ -19,7 +19,7 @@ export async function placeOf(text: string, config: ResolvedConfig, data: string
   );
 }
 
-function readPlace(text: string, config: ResolvedConfig, data: string): Place | undefined {
+function readPlace(text: string, config: ResolvedConfig, data: string): MigratableStore | undefined {
   try {
     for (const { place } of MIGRATIONS) {
       const found = place(text, { config, data });

@@ -3,10 +3,11 @@
  * and runs in browsers too.
  */
 import { ERRORS, OrchdError } from '../model/errors.ts';
+import type { BulkAnswer, JobPage, JobView, SubmittedTask } from '../model/http/jobs.ts';
+import type { Capabilities, Health } from '../model/http/meta.ts';
 import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
-import type { JobPage } from '../runtime/listing.ts';
-import type { Submitted } from '../runtime/submissions.ts';
-import type { JobView } from '../runtime/view.ts';
+import { LAST_EVENT_ID } from '../wire/headers.ts';
+import { type ReadError, readError } from '../wire/read-error.ts';
 import { readEvents, type SseEvent } from '../wire/sse.ts';
 
 export interface ClientOptions {
@@ -25,32 +26,16 @@ export class ClientError extends Error {
   readonly next: string | undefined;
   readonly retryAfterMs: number | undefined;
 
-  constructor(status: number, error: ErrorBody, options?: ErrorOptions) {
-    super(error.message, options);
+  constructor(status: number, error: ReadError, options?: ErrorOptions) {
+    super(error.message ?? `the server answered ${status}`, options);
     this.name = 'ClientError';
     this.code = error.code;
     this.status = status;
-    this.retriable = error.retriable;
+    this.retriable = error.retriable ?? status >= 500;
     this.next = error.next;
     this.retryAfterMs = error.retry_after_ms;
   }
 }
-
-interface ErrorBody {
-  readonly code: string;
-  readonly message: string;
-  readonly retriable: boolean;
-  readonly next?: string;
-  readonly retry_after_ms?: number;
-}
-
-export interface SubmittedTask extends Submitted {
-  readonly events_url: string;
-}
-
-export type BulkAnswer =
-  | (SubmittedTask & { readonly http_status: number })
-  | { readonly error: ErrorBody; readonly http_status: number };
 
 export interface TaskEvent {
   readonly id: string | undefined;
@@ -116,11 +101,11 @@ export class OrchdClient {
     return this.#call('POST', `/v2/tasks/${encodeURIComponent(jobId)}/resolve`, how);
   }
 
-  health(): Promise<{ status: string; version: string }> {
+  health(): Promise<Health> {
     return this.#call('GET', '/health');
   }
 
-  capabilities(): Promise<Record<string, unknown>> {
+  capabilities(): Promise<Capabilities> {
     return this.#call('GET', '/v2/meta/capabilities');
   }
 
@@ -160,7 +145,7 @@ export class OrchdClient {
     onOpen: () => void,
   ): AsyncGenerator<SseEvent> {
     const headers = this.#headers();
-    if (after !== undefined) headers['last-event-id'] = after;
+    if (after !== undefined) headers[LAST_EVENT_ID] = after;
     const path = `/v2/tasks/${encodeURIComponent(jobId)}/events`;
     const response = await this.#reach(path, { headers, ...(signal && { signal }) });
     onOpen();
@@ -243,11 +228,6 @@ function unreachable(status: number, message: string, retriable: boolean, how?: 
 const shown = (url: string): string => url.replace(/\/\/[^/]*@/, '//');
 
 async function failure(response: Response): Promise<ClientError> {
-  const fallback = {
-    code: 'INTERNAL',
-    message: `the server answered ${response.status}`,
-    retriable: response.status >= 500,
-  };
-  const body = (await response.json().catch(() => undefined)) as { error?: ErrorBody } | undefined;
-  return new ClientError(response.status, body?.error ?? fallback);
+  const text = await response.text().catch(() => '');
+  return new ClientError(response.status, readError(text) ?? { code: 'INTERNAL' });
 }

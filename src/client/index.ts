@@ -1,10 +1,9 @@
 /** `orchd/client` */
+export type { BulkAnswer, JobPage, JobView, SubmittedTask } from '../model/http/jobs.ts';
 export {
-  type BulkAnswer,
   ClientError,
   type ClientOptions,
   type FollowOptions,
   OrchdClient,
-  type SubmittedTask,
   type TaskEvent,
 } from './client.ts';

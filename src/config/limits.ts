@@ -1,31 +1,15 @@
-/** Limits as people write them, in the configuration and at run time. */
-import { type Static, Type } from 'typebox';
+/** Limits as people write them, and the specs that the brain keeps of them. */
+import { Type } from 'typebox';
+import { MAX_LIMITS, WrittenLimit } from '../model/http/limits.ts';
 import type { LimitSpec } from '../model/records.ts';
 
-const optional = Type.Optional;
-/** The slowest is one in eleven days: what is meant to allow nothing is no rate. */
-const Rate = Type.Number({ minimum: 1e-6, maximum: 1e12 });
-const Burst = Type.Number({ exclusiveMinimum: 0, maximum: 1e12 });
+export const LimitsSchema = Type.Array(WrittenLimit, {
+  default: [],
+  maxItems: MAX_LIMITS,
+  expected: 'a list of limits, each with a scope and numbers',
+});
 
-export const LimitsSchema = Type.Array(
-  Type.Object(
-    {
-      scope: Type.String({ minLength: 1, maxLength: 400 }),
-      requests_per_sec: optional(Rate),
-      tokens_per_sec: optional(Rate),
-      burst_requests: optional(Burst),
-      burst_tokens: optional(Burst),
-      concurrency: optional(Type.Integer({ minimum: 1, maximum: 1e9 })),
-      token_budget: optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
-    },
-    { additionalProperties: false },
-  ),
-  { default: [], maxItems: 10_000, expected: 'a list of limits, each with a scope and numbers' },
-);
-
-type WrittenLimits = Static<typeof LimitsSchema>;
-
-export const limitSpecs = (limits: WrittenLimits): LimitSpec[] =>
+export const limitSpecs = (limits: readonly WrittenLimit[]): LimitSpec[] =>
   limits.map((limit) => ({
     scope: limit.scope,
     ...(limit.requests_per_sec !== undefined && { requestsPerSec: limit.requests_per_sec }),
@@ -36,7 +20,7 @@ export const limitSpecs = (limits: WrittenLimits): LimitSpec[] =>
     ...(limit.token_budget !== undefined && { tokenBudget: limit.token_budget }),
   }));
 
-export const limitList = (limits: readonly LimitSpec[]): WrittenLimits =>
+export const limitList = (limits: readonly LimitSpec[]): WrittenLimit[] =>
   limits.map((limit) => ({
     scope: limit.scope,
     ...(limit.requestsPerSec !== undefined && { requests_per_sec: limit.requestsPerSec }),

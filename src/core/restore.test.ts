@@ -1,4 +1,4 @@
-/** What is built from the records of a store, in whatever order it hands them over. */
+/** The state that Restore builds from the records of a store, in whatever order they are delivered. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -18,7 +18,7 @@ const bundle = (uid: string, n: number, ask: AskFields = {}, job: Partial<JobRec
 });
 const newest = (state: State): string[] => [...state.newestFirst()].map(({ uid }) => uid);
 
-test('jobs stand in the order of admission, before the changes behind them', () => {
+test('jobs are added in order of admission, before the changes that follow the records', () => {
   const state = newState();
   const restore = new Restore(state, NOW);
   for (const n of [3, 1, 2]) restore.job(bundle(`j${n}`, n));
@@ -29,7 +29,7 @@ test('jobs stand in the order of admission, before the changes behind them', () 
   assert.deepEqual([state.seq, state.jobs.get('later')?.seq], [8, 8]);
 });
 
-test('ended jobs that the history has are not in memory, the others are and wait for it', () => {
+test('ended jobs that are in the history are not kept in memory; the others are, until the history has them', () => {
   const state = newState();
   const restore = new Restore(state, NOW);
   for (const n of [1, 2]) restore.job(bundle(`ended${n}`, n, {}, { state: 'dead', endedAt: NOW }));
@@ -44,7 +44,7 @@ test('ended jobs that the history has are not in memory, the others are and wait
   );
 });
 
-test('what is due is told by the clock of the store', () => {
+test('timers are set by the clock of the store', () => {
   for (const [skewMs, parked] of [
     [0, 'not_before'],
     [5000, undefined],
@@ -57,7 +57,7 @@ test('what is due is told by the clock of the store', () => {
   }
 });
 
-test('only the last attempts of a job come back, and the open one', () => {
+test('only the last PAST_ATTEMPTS ended attempts of a job are restored, and the open one', () => {
   const state = newState();
   const restore = new Restore(state, NOW);
   const attempts = Array.from({ length: 20 }, (_, at) => {

@@ -1,4 +1,4 @@
-/** Builds the state from what a store has kept: the one place where records of a store become jobs in memory. */
+/** Builds the state from the records of a store: the only place where stored records become jobs in memory. */
 
 import type { Change } from '../model/records.ts';
 import { PAST_ATTEMPTS } from '../model/records.ts';
@@ -10,7 +10,7 @@ import type { State } from './state/state.ts';
 export class Restore implements Recovery {
   readonly #state: State;
   readonly #now: number;
-  /** Jobs that are not in the state yet: stores hand them over in any order, the state wants that of admission. */
+  /** Jobs not yet in the state: stores deliver them in any order, the state takes them in order of admission. */
   #jobs: JobBundle[] = [];
 
   constructor(state: State, now: number) {
@@ -44,11 +44,11 @@ export class Restore implements Recovery {
     this.#state.apply(change, this.#now);
   }
 
-  /** Call once the store is open. Ended jobs that the history has leave memory again. */
+  /** Call once the store is open. Ended jobs that are already in the history are dropped from memory. */
   finish({ seq, indexedUpTo, skewMs = 0 }: Recovered): void {
     this.#addJobs(this.#now + skewMs);
     this.#state.seq = seq;
-    // Stores keep sessions in orders of their own; the one that was unused for longest is forgotten first.
+    // Sessions expire from the front of the table, so the least recently used one must come first.
     this.#state.sessions.sort((a, b) => a.usedAt - b.usedAt);
     for (const entry of [...this.#state.ended]) {
       if (entry.seq <= indexedUpTo) this.#state.forget(entry);

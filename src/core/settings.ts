@@ -1,14 +1,15 @@
+/** The settings that the core reads. config/ resolves them once; nothing changes them afterwards. */
 import type { BackoffPolicy } from '../kit/backoff.ts';
 import type { LimitSpec } from '../model/records.ts';
 
-/** A device whose memory is lent out by leases. */
+/** A device whose memory leases are granted from. */
 export interface LeaseDevice {
   readonly index: number;
   readonly memoryMb: number;
 }
 
 export interface StateSettings {
-  /** How long a kill may stay unconfirmed before the job goes on without it. */
+  /** How long a kill may stay unconfirmed before its job is ended, or becomes stale, without the confirmation. */
   readonly cancelDeadlineMs: number;
   readonly failureCacheSize: number;
 }
@@ -19,9 +20,9 @@ export interface LanePolicy {
   readonly batchShare: number;
 }
 
-/** What the engine needs to know of the configuration. */
+/** Every setting of the engine. */
 export interface EngineSettings extends StateSettings, LanePolicy {
-  /** What leases are given out of. */
+  /** The devices that leases are granted on. */
   readonly devices: readonly LeaseDevice[];
   readonly queueCapacity: number;
   readonly queueBytes: number;
@@ -30,7 +31,7 @@ export interface EngineSettings extends StateSettings, LanePolicy {
   readonly maxTries: number;
   readonly backoff: BackoffPolicy;
   readonly failureCacheTtlMs: number;
-  /** How long a backend that said busy, without a time of its own, gets nothing. */
+  /** How long a backend that has answered `busy` without a `retryAfterMs` is offered nothing. */
   readonly busyPauseMs: number;
   readonly pools: PoolSettings;
   readonly limits: readonly LimitSpec[];
@@ -38,36 +39,36 @@ export interface EngineSettings extends StateSettings, LanePolicy {
 
 export type PlacementAlgorithm = 'least-loaded' | 'most-vram-free' | 'round-robin' | 'multi-objective';
 
-/** How workers are chosen, started and let go. */
+/** How workers are chosen, started and stopped. */
 export interface PoolSettings {
   readonly placement: PlacementAlgorithm;
-  /** Which idle worker goes when its memory is needed; `manual`: none, unless an operator says so. */
+  /** Which idle worker is evicted first when its memory is needed; `manual`: only operators evict. */
   readonly eviction: 'lru' | 'lfu' | 'manual';
-  /** Where the brain is: the near pools come first. */
+  /** The region of the brain: pools of the same region are preferred. */
   readonly region: string | undefined;
-  /** How long a try on a worker may run, where the job does not say so itself. */
+  /** The timeout of a try on a worker, for jobs without a `timeout_ms` of their own. */
   readonly workerTimeoutMs: number;
   readonly startTimeoutMs: number;
-  /** Starts in a row that may fail before those who wait are told so. */
+  /** Failed starts in a row after which the jobs that wait for the model fail. */
   readonly startTries: number;
-  /** How long no further start of that model is tried then. */
+  /** How long no start of that model is tried after that. */
   readonly startCooldownMs: number;
-  /** A worker without work goes after this long. */
+  /** A worker that has been idle for this long is stopped. */
   readonly idleUnloadMs: number;
   /**
-   * A worker that is in use is not evicted sooner after its start for a model that was itself evicted so lately:
-   * two models must not chase each other.
+   * A worker in use is not evicted within this time of its start for a model that was itself evicted within this time:
+   * otherwise two models would keep evicting each other.
    */
   readonly minResidentMs: number;
-  /** How long a model without any worker waits before a busy one of another model is drained for it. */
+  /** How long a job waits for a model without a worker before a busy worker of another model is drained for it. */
   readonly drainAfterMs: number;
   readonly maxWorkersPerModel: number;
-  /** Another worker of a model is started when those who wait would wait longer than this. */
+  /** Another worker of a model is started when the expected wait of its jobs is longer than this. */
   readonly scaleUpWaitMs: number;
   readonly prewarm: boolean;
-  /** Whether a model whose file is not the registered one is refused, or only reported. */
+  /** `block` refuses jobs for a model whose file failed its verification; `warn` only reports it. */
   readonly verifyPolicy: 'warn' | 'block';
-  /** Tokens that a session may use, where it has no budget of its own. */
+  /** The token budget of sessions that have none of their own. */
   readonly sessionTokenBudget: number | undefined;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Steps in the making: collects changes, applying each at once so that later decisions of the same turn see it,
- * the jobs whose effects may have changed, and the ends that other parts of the core want to hear of.
+ * One turn of the engine: the changes that its events make. Each change is applied to the state at once, so that later
+ * decisions of the same turn see it. A turn also collects the jobs whose due effects may have changed, and the jobs and
+ * attempts that have ended.
  */
 import type { Cause } from '../model/causes.ts';
 import type { AttemptRecord, Change, RecordKind, RecordKinds } from '../model/records.ts';
@@ -11,7 +12,7 @@ import type { EngineSettings } from './settings.ts';
 import type { JobEntry } from './state/job-entry.ts';
 import type { State } from './state/state.ts';
 
-/** What decisions look at. */
+/** What decisions read: the records and the queue. */
 export interface EngineView {
   readonly state: State;
   readonly queue: Queue;
@@ -23,8 +24,8 @@ export interface TurnContext extends EngineView {
 }
 
 /**
- * Something is over. Lower parts of the core state it as a fact; the engine hands it on to those above them that
- * keep accounts (sessions, limits, forecasts), so that no folder reaches upwards.
+ * A job or an attempt has ended. Lower folders of the core only add the fact to the turn; the engine passes it on to the
+ * folders above them (sessions, limits, forecasts), so that no folder imports one above it.
  */
 export type EndFact =
   | { readonly is: 'job'; readonly entry: JobEntry }
@@ -32,7 +33,7 @@ export type EndFact =
       readonly is: 'attempt';
       readonly entry: JobEntry;
       readonly attempt: AttemptRecord;
-      /** Tokens to be charged to the session; undefined where nothing is. */
+      /** Tokens to charge to the session; undefined means that the session is left unchanged. */
       readonly tokens: number | undefined;
     };
 
@@ -42,7 +43,7 @@ export class Turn implements EngineView {
   readonly queue: Queue;
   readonly settings: EngineSettings;
   readonly changes: Change[] = [];
-  /** Jobs that were changed: what is due for them may have changed too. */
+  /** The changed jobs: their due effects may have changed too. */
   readonly touched = new Set<JobEntry>();
   readonly random: () => number;
   #ends: EndFact[] = [];
@@ -63,7 +64,7 @@ export class Turn implements EngineView {
     return this.state.brain?.epoch ?? 0;
   }
 
-  /** Returns the job that was changed, if any. */
+  /** Adds a change and applies it. Returns the job that it belongs to, if any. */
   put<K extends RecordKind>(
     kind: K,
     id: string,
@@ -83,7 +84,7 @@ export class Turn implements EngineView {
     this.#ends.push(end);
   }
 
-  /** The ends since the last call, in order. */
+  /** Returns and removes the ends added since the last call, in order. */
   takeEnds(): readonly EndFact[] {
     if (this.#ends.length === 0) return NO_ENDS;
     const ends = this.#ends;

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { backoffMs } from './backoff.ts';
 
-test('the wait doubles from the base to the longest', () => {
+test('the delay doubles from baseDelayMs up to maxDelayMs', () => {
   const policy = { baseDelayMs: 100, maxDelayMs: 1000, jitter: 0 };
   assert.deepEqual(
     [1, 2, 3, 4, 5, 6].map((n) => backoffMs(policy, n, 0.5)),
@@ -11,7 +11,7 @@ test('the wait doubles from the base to the longest', () => {
   );
 });
 
-test('chance takes away at most its share, and never adds', () => {
+test('jitter shortens the delay by at most its share and never lengthens it', () => {
   const policies = fc.record({
     baseDelayMs: fc.integer({ min: 1, max: 100_000 }),
     maxDelayMs: fc.integer({ min: 1, max: 10_000_000 }),

@@ -2,7 +2,7 @@
 export interface BackoffPolicy {
   readonly baseDelayMs: number;
   readonly maxDelayMs: number;
-  /** The share of the delay that is left to chance, 0 to 1. */
+  /** The share of the delay that is random, 0 to 1. The delay is only ever shortened by it. */
   readonly jitter: number;
 }
 

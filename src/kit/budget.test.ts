@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Budget } from './budget.ts';
 
-test('no more is under way than fits, in order; what fits nowhere goes alone, and a failure gives back', async () => {
+test('work runs in order within the budget; work larger than the budget runs alone; failed work returns its share', async () => {
   const budget = new Budget(10);
   const amounts = [6, 4, 5, 25, 3, 7, 1];
   let used = 0;

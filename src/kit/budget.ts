@@ -1,4 +1,7 @@
-/** Lets so much be under way at a time; the rest waits its turn. What is larger than all of it goes alone. */
+/**
+ * Bounds the work under way by its total amount (bytes, say). Work that does not fit waits, first come first served.
+ * Work larger than the whole budget runs alone.
+ */
 export class Budget {
   readonly #size: number;
   #used = 0;
@@ -16,7 +19,7 @@ export class Budget {
       return await run();
     } finally {
       this.#used -= amount;
-      this.#next();
+      this.#startWaiting();
     }
   }
 
@@ -24,7 +27,7 @@ export class Budget {
     return this.#used === 0 || this.#used + amount <= this.#size;
   }
 
-  #next(): void {
+  #startWaiting(): void {
     for (let [first] = this.#waiting; first && this.#fits(first.amount); [first] = this.#waiting) {
       this.#waiting.shift();
       this.#used += first.amount;

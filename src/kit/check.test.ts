@@ -15,12 +15,12 @@ const check = checker(
   ),
 );
 
-test('a value of the right form is handed on as it is', () => {
+test('a valid value is returned unchanged', () => {
   const value = { name: 'abc', size: 1, inner: { kind: 'b' } };
   assert.equal(check(value), value);
 });
 
-test('every wrong form is INVALID_PARAMS and names the field', () => {
+test('every invalid value is INVALID_PARAMS and names the field', () => {
   const cases: [value: unknown, field: string][] = [
     [{ name: 'abcd' }, 'name'],
     [{ name: 1 }, 'name'],
@@ -44,13 +44,13 @@ test('every wrong form is INVALID_PARAMS and names the field', () => {
   }
 });
 
-test('what is no object at all is refused too', () => {
+test('a value that is no object is refused too', () => {
   for (const value of [undefined, null, 1, 'name', [], () => 0]) {
     assert.throws(() => check(value), { code: 'INVALID_PARAMS' });
   }
 });
 
-test('a value that is none of a few is answered with them, a misspelt field with the one that is meant', () => {
+test('the error lists the allowed values of an enumeration, and suggests the field that a misspelt one was meant to be', () => {
   const either = checker(
     Type.Union([
       Type.Object(

@@ -1,4 +1,4 @@
-/** Checks a value against a schema and says in one sentence what is wrong with it. */
+/** Validates a value against a schema; the error names in one sentence what is wrong. */
 import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { OrchdError } from '../model/errors.ts';
@@ -20,14 +20,15 @@ interface SchemaFault {
   readonly params?: {
     readonly additionalProperties?: readonly string[];
     readonly requiredProperties?: readonly string[];
-    /** Of a constant, and of an enumeration. */
+    /** The expected value, where `keyword` is `const`. */
     readonly allowedValue?: unknown;
+    /** The expected values, where `keyword` is `enum`. */
     readonly allowedValues?: readonly unknown[];
   };
 }
 
 function fault(schema: TSchema, errors: readonly SchemaFault[]): OrchdError {
-  // The first one whose place is the deepest says most: a failed union lists its branches first.
+  // An unknown field is reported before any other fault: it is most likely a misspelt name.
   const unknown = errors.find(({ keyword }) => keyword === 'additionalProperties');
   const first = unknown ?? errors[0];
   const field = first?.instancePath.slice(1).replaceAll('/', '.') ?? '';
@@ -41,11 +42,11 @@ function fault(schema: TSchema, errors: readonly SchemaFault[]): OrchdError {
   return new OrchdError('INVALID_PARAMS', `${where} ${what}${hint}`, { field: field || (names[0] ?? '') });
 }
 
-/** The same fault at the same place, once for every branch of a union. */
+/** A failed union reports the same fault at the same path once for each of its branches. */
 const isAlike = (error: SchemaFault, first: SchemaFault | undefined): boolean =>
   error.keyword === first?.keyword && error.instancePath === first.instancePath;
 
-/** What would have been right, where that is a few values. */
+/** "must be one of …" where the schema allows only certain constants. */
 function choices(alike: readonly SchemaFault[]): string | undefined {
   const values = alike.flatMap(({ keyword, params }) => {
     if (keyword === 'const') return [params?.allowedValue];
@@ -57,11 +58,11 @@ function choices(alike: readonly SchemaFault[]): string | undefined {
 }
 
 function meantBy(name: string | undefined, known: readonly string[]): string | undefined {
-  // One that is known to another branch is spelt right.
+  // A field that another branch of the union has is spelt correctly: there is nothing to suggest.
   return name === undefined || known.includes(name) ? undefined : nearest(name, known);
 }
 
-/** The fields of the objects that were looked at. */
+/** The fields that the schema declares at the places where these faults were found. */
 const knownTo = (schema: TSchema, faults: readonly SchemaFault[]): readonly string[] =>
   faults.flatMap(({ schemaPath }) => {
     const steps = schemaPath.split('/').slice(1);

@@ -1,5 +1,5 @@
 /**
- * Named places at which a test may kill the process. Silent and nearly free unless armed.
+ * Named places in the code at which a test may kill the process. They do nothing, at almost no cost, unless armed.
  */
 export const CRASHPOINTS = [
   'loop:after-step',
@@ -23,7 +23,7 @@ export function crashpoint(name: Crashpoint): void {
   armed?.(name);
 }
 
-/** Test harness only: calls `hit` at every crash point. */
+/** For tests only: `hit` is called at every crash point; undefined disarms them. */
 export function armCrashpoints(hit: ((name: Crashpoint) => void) | undefined): void {
   armed = hit;
 }

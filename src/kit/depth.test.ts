@@ -8,7 +8,7 @@ function nested(levels: number, wrap: (inner: unknown) => unknown): unknown {
   return value;
 }
 
-test('values nested to the bound pass, one level more does not, and no depth harms the stack', () => {
+test('a value nested to the bound passes, one level more does not, and no depth overflows the stack', () => {
   for (const wrap of [(inner: unknown) => [inner], (inner: unknown) => ({ a: 1, inner })]) {
     assert.equal(excessOf(nested(MAX_DEPTH + 1, wrap)), undefined);
     assert.equal(excessOf(nested(MAX_DEPTH + 2, wrap)), 'too deep');
@@ -17,7 +17,7 @@ test('values nested to the bound pass, one level more does not, and no depth har
   for (const flat of [null, undefined, 'x', 1, [], {}, [1, [2]]]) assert.equal(excessOf(flat), undefined);
 });
 
-test('as many values as the bound pass, one more does not, wherever they are', () => {
+test('the bound on the number of values counts them wherever they are nested', () => {
   const half = Array.from({ length: MAX_VALUES / 2 - 2 }, () => []);
   assert.equal(excessOf({ a: half, b: [...half, 1] }), undefined);
   assert.equal(excessOf({ a: half, b: [...half, 1, 2] }), 'too many');

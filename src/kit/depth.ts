@@ -1,28 +1,30 @@
-/** How deep values may be nested that come from callers: enough for any message, too little to harm a parser. */
+/** Bounds on the JSON values that callers send. */
+
+/** The deepest nesting allowed: enough for any message, too little to overflow a recursive parser. */
 export const MAX_DEPTH = 64;
-/** And how many there may be in one: each is looked at several times, and nobody else is served meanwhile. */
+/** The most values in one body: each is visited several times, and the event loop is blocked meanwhile. */
 export const MAX_VALUES = 500_000;
 
 export type Excess = 'too deep' | 'too many';
 
-/** Looks no further than the bounds, so that no value is too deep for the stack. */
+/** The bound that a value exceeds, if any. The walk stops at the bounds, so no value can overflow the stack. */
 export function excessOf(value: unknown): Excess | undefined {
-  return look(value, MAX_DEPTH, { left: MAX_VALUES });
+  return walk(value, MAX_DEPTH, { left: MAX_VALUES });
 }
 
-function look(value: unknown, levels: number, budget: { left: number }): Excess | undefined {
+function walk(value: unknown, levels: number, budget: { left: number }): Excess | undefined {
   if (--budget.left < 0) return 'too many';
   if (value === null || typeof value !== 'object') return undefined;
   if (levels < 0) return 'too deep';
   if (Array.isArray(value)) {
     for (const item of value) {
-      const excess = look(item, levels - 1, budget);
+      const excess = walk(item, levels - 1, budget);
       if (excess) return excess;
     }
     return undefined;
   }
   for (const key in value) {
-    const excess = look((value as Record<string, unknown>)[key], levels - 1, budget);
+    const excess = walk((value as Record<string, unknown>)[key], levels - 1, budget);
     if (excess) return excess;
   }
   return undefined;

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { VirtualEnv } from '../../test/flow/virtual-env.ts';
 import { every } from './every.ts';
 
-test('it runs again and again until it is cancelled, from within a run too', async () => {
+test('run is called until cancelled, also when it is cancelled within a run', async () => {
   const virtual = new VirtualEnv();
   let runs = 0;
   const stop = every(virtual.timers, 100, () => {
@@ -15,7 +15,7 @@ test('it runs again and again until it is cancelled, from within a run too', asy
   assert.equal(runs, 3);
 });
 
-test('what one run throws does not stop the next', () => {
+test('a run that throws does not stop the next one', () => {
   const due: (() => void)[] = [];
   const timers = {
     soon: setImmediate,

@@ -1,4 +1,4 @@
-/** Again and again, until it is cancelled; what one run throws does not stop the next. */
+/** Calls `run` every `ms` until cancelled. The next call is scheduled first, so a run that throws does not end it. */
 import type { Cancel, Timers } from './env/env.ts';
 
 export function every(timers: Timers, ms: number, run: () => void): Cancel {

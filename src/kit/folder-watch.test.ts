@@ -29,7 +29,7 @@ describe('a reader that waits', () => {
     assert.equal(await waiting, 'changed');
   });
 
-  test('hears at once of a change that came before it began to wait', { timeout: 20_000 }, async (t) => {
+  test('is woken at once by a change from before the wait', { timeout: 20_000 }, async (t) => {
     const folder = folderOf(t);
     const watch = new FolderWatch({ after: () => () => undefined, soon: () => undefined }, folder);
     const other = fs.watch(folder);
@@ -37,13 +37,13 @@ describe('a reader that waits', () => {
       watch.close();
       other.close();
     });
-    // A single change; the other watcher is told of it after the first.
+    // A single change: the second watcher is notified after the first.
     fs.mkdirSync(join(folder, 'inner'));
     await once(other, 'change');
     assert.equal(await watch.wait(never), 'changed');
   });
 
-  test('looks by itself where it is not told', async (t) => {
+  test('polls where no notification comes', async (t) => {
     const folder = folderOf(t);
     const unwatched = new FolderWatch(timers, join(folder, 'nowhere'));
     assert.equal(await unwatched.wait(never), 'later');
@@ -52,7 +52,7 @@ describe('a reader that waits', () => {
     while ((await quiet.wait(never)) !== 'later');
   });
 
-  test('stops when it is told to, before and while it waits', async (t) => {
+  test('stops when the signal is aborted, before and during a wait', async (t) => {
     const watch = new FolderWatch({ after: () => () => undefined, soon: () => undefined }, folderOf(t));
     t.after(() => watch.close());
     const abort = new AbortController();

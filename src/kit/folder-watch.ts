@@ -1,16 +1,16 @@
-/** Tells a reader that a folder may have changed: at once where the system says so, and now and then anyway. */
+/** Wakes a reader when a folder may have changed: on the file system's notification, and by polling besides. */
 import fs from 'node:fs';
 import type { Timers } from './env/env.ts';
 
-/** What the system says can get lost. */
+/** Polling beside a working watch: its notifications can get lost. */
 const WATCHED_POLL_MS = 250;
-/** Where the system says nothing. */
+/** Polling where the folder cannot be watched. */
 const UNWATCHED_POLL_MS = 40;
 
 export class FolderWatch {
   readonly #timers: Timers;
   #watcher: fs.FSWatcher | undefined;
-  /** Since the last wait ended. */
+  /** A notification has arrived since the last wait ended. */
   #hasChanged = false;
   #onChange: (() => void) | undefined;
 
@@ -20,26 +20,29 @@ export class FolderWatch {
       this.#watcher = fs.watch(folder, { persistent: false }, () => this.#changed());
       this.#watcher.on('error', () => this.close());
     } catch {
-      // The system has no more watches to give: looking often does as well.
+      // The folder cannot be watched (the system's limit on watches is reached, say): poll more often instead.
       this.#watcher = undefined;
     }
   }
 
-  /** Settles after a change since the last wait began, after a while, or when the signal is aborted. */
+  /**
+   * `changed` when a notification has arrived since the last wait ended, or the signal is aborted; `later` when the poll
+   * interval is over.
+   */
   async wait(signal: AbortSignal): Promise<'changed' | 'later'> {
     if (this.#hasChanged || signal.aborted) {
       this.#hasChanged = false;
       return 'changed';
     }
     const { promise, resolve } = Promise.withResolvers<'changed' | 'later'>();
-    const stop = (): void => resolve('changed');
+    const wake = (): void => resolve('changed');
     const pollMs = this.#watcher ? WATCHED_POLL_MS : UNWATCHED_POLL_MS;
     const cancel = this.#timers.after(pollMs, () => resolve('later'));
-    this.#onChange = stop;
-    signal.addEventListener('abort', stop);
+    this.#onChange = wake;
+    signal.addEventListener('abort', wake);
     const why = await promise;
     cancel();
-    signal.removeEventListener('abort', stop);
+    signal.removeEventListener('abort', wake);
     this.#onChange = undefined;
     this.#hasChanged = false;
     return why;

@@ -8,12 +8,12 @@ test('the order of keys does not matter, the order of items does', () => {
   assert.notEqual(stableHash([1, 2]), stableHash([2, 1]));
 });
 
-test('a field that is undefined is as good as absent', () => {
+test('an undefined field hashes like an absent one', () => {
   assert.equal(stableHash({ a: 1, b: undefined }), stableHash({ a: 1 }));
   assert.notEqual(stableHash({ a: 1, b: null }), stableHash({ a: 1 }));
 });
 
-test('two JSON values have one hash exactly when they are equal', () => {
+test('two JSON values have the same hash exactly when they are equal', () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
       const [left, right] = [JSON.parse(JSON.stringify(a)), JSON.parse(JSON.stringify(b))];
@@ -29,7 +29,7 @@ test('two JSON values have one hash exactly when they are equal', () => {
   );
 });
 
-test('texts that only look like structure are told from it', () => {
+test('a string that looks like JSON structure hashes differently from that structure', () => {
   const twins: [unknown, unknown][] = [
     [{ a: 'b","c":"d' }, { a: 'b', c: 'd' }],
     [['a,b'], ['a', 'b']],
@@ -40,7 +40,7 @@ test('texts that only look like structure are told from it', () => {
   for (const [a, b] of twins) assert.notEqual(stableHash(a), stableHash(b));
 });
 
-test('the hash is that of what would be written as JSON', () => {
+test('a value hashes like its JSON form', () => {
   const value = { at: new Date(1), deep: [{ at: new Date(2) }] };
   assert.equal(stableHash(value), stableHash(JSON.parse(JSON.stringify(value))));
   assert.notEqual(stableHash({ at: new Date(1) }), stableHash({ at: new Date(2) }));

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** Of what the value is as JSON; the same for values that differ only in the order of their keys. */
+/** SHA-256 of a value's JSON form, independent of the order of its keys. */
 export function stableHash(value: unknown): string {
   const plain: unknown = JSON.parse(JSON.stringify(value) ?? 'null');
   return createHash('sha256').update(canonical(plain)).digest('hex');

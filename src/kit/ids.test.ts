@@ -16,7 +16,14 @@ test('ids have the form of a job id and sort by the time they were made', () => 
   assert.deepEqual([...ids].sort(), ids);
 });
 
-test('a clock that counts parts of a millisecond gives ids of the same form', () => {
+test('ids of one maker sort in the order they were made, also within one millisecond', () => {
+  const maker = new IdMaker(random);
+  const ids = [7, 8].flatMap((time) => Array.from({ length: 5000 }, () => maker.next(time)));
+  assert.deepEqual([...ids].sort(), ids);
+  for (const id of ids) assert.equal(id.length, 32);
+});
+
+test('a time with a fraction of a millisecond gives ids of the same form', () => {
   assert.match(new IdMaker(random).next(1_767_225_600_000.25), new RegExp(JOB_ID));
   assert.equal(new IdMaker(random).next(1_767_225_600_000.25).length, 32);
 });

@@ -9,7 +9,7 @@ interface Item {
   place: number;
 }
 
-const PLACE = {
+const POSITION = {
   get: (item: Item) => item.place,
   set: (item: Item, place: number) => {
     item.place = place;
@@ -27,10 +27,10 @@ const COMMANDS = fc.array(
   { maxLength: 200, size: 'max' },
 );
 
-test('it gives the same item as a sorted list, whatever was pushed, popped, removed and re-ranked', () => {
+test('the heap pops the same item as a sorted list after any pushes, pops, removals and rank changes', () => {
   fc.assert(
     fc.property(COMMANDS, (commands) => {
-      const heap = new IndexedHeap<Item>(before, PLACE);
+      const heap = new IndexedHeap<Item>(before, POSITION);
       let list: Item[] = [];
       const sorted = (): Item[] => list.sort((a, b) => (before(a, b) ? -1 : 1));
       for (const [order, { op, rank, pick }] of commands.entries()) {
@@ -58,8 +58,8 @@ test('it gives the same item as a sorted list, whatever was pushed, popped, remo
   );
 });
 
-test('removing or updating what is not in it changes nothing', () => {
-  const heap = new IndexedHeap<Item>(before, PLACE);
+test('removing or updating an item that is not in the heap changes nothing', () => {
+  const heap = new IndexedHeap<Item>(before, POSITION);
   const [inside, outside] = [1, 2].map((order) => ({ rank: 1, order, place: -1 })) as [Item, Item];
   heap.push(inside);
   heap.remove(outside);

@@ -1,8 +1,8 @@
 /**
- * A binary heap whose items know their place, so that any item can be removed or moved in O(log n).
- * `place` reads and writes the position on the item itself; -1 means: not in this heap.
+ * A binary heap in which any item can be removed or moved in O(log n), because each item stores its own position.
+ * HeapPosition reads and writes that position on the item; -1 means that the item is not in this heap.
  */
-export interface Place<T> {
+export interface HeapPosition<T> {
   get(item: T): number;
   set(item: T, position: number): void;
 }
@@ -10,11 +10,11 @@ export interface Place<T> {
 export class IndexedHeap<T> {
   readonly #items: T[] = [];
   readonly #before: (a: T, b: T) => boolean;
-  readonly #place: Place<T>;
+  readonly #position: HeapPosition<T>;
 
-  constructor(before: (a: T, b: T) => boolean, place: Place<T>) {
+  constructor(before: (a: T, b: T) => boolean, position: HeapPosition<T>) {
     this.#before = before;
-    this.#place = place;
+    this.#position = position;
   }
 
   get size(): number {
@@ -26,10 +26,10 @@ export class IndexedHeap<T> {
   }
 
   has(item: T): boolean {
-    return this.#place.get(item) >= 0;
+    return this.#position.get(item) >= 0;
   }
 
-  /** In no particular order. */
+  /** All items, in no particular order. */
   items(): readonly T[] {
     return this.#items;
   }
@@ -37,7 +37,7 @@ export class IndexedHeap<T> {
   push(item: T): void {
     const at = this.#items.length;
     this.#items.push(item);
-    this.#place.set(item, at);
+    this.#position.set(item, at);
     this.#up(at);
   }
 
@@ -48,23 +48,23 @@ export class IndexedHeap<T> {
   }
 
   remove(item: T): void {
-    const at = this.#place.get(item);
+    const at = this.#position.get(item);
     if (at < 0) return;
     const last = this.#items.pop() as T;
-    this.#place.set(item, -1);
+    this.#position.set(item, -1);
     if (last === item) return;
     this.#items[at] = last;
-    this.#place.set(last, at);
+    this.#position.set(last, at);
     this.#down(at);
-    this.#up(this.#place.get(last));
+    this.#up(this.#position.get(last));
   }
 
   /** Restores the order after an item's rank has changed. */
   update(item: T): void {
-    const at = this.#place.get(item);
+    const at = this.#position.get(item);
     if (at < 0) return;
     this.#down(at);
-    this.#up(this.#place.get(item));
+    this.#up(this.#position.get(item));
   }
 
   #up(from: number): void {
@@ -76,11 +76,11 @@ export class IndexedHeap<T> {
       const parent = items[parentAt] as T;
       if (!this.#before(item, parent)) break;
       items[at] = parent;
-      this.#place.set(parent, at);
+      this.#position.set(parent, at);
       at = parentAt;
     }
     items[at] = item;
-    this.#place.set(item, at);
+    this.#position.set(item, at);
   }
 
   #down(from: number): void {
@@ -96,10 +96,10 @@ export class IndexedHeap<T> {
       const child = items[childAt] as T;
       if (!this.#before(child, item)) break;
       items[at] = child;
-      this.#place.set(child, at);
+      this.#position.set(child, at);
       at = childAt;
     }
     items[at] = item;
-    this.#place.set(item, at);
+    this.#position.set(item, at);
   }
 }

@@ -73,7 +73,7 @@ test('lines under the level are not written; info is the default', () => {
   assert.deepEqual([count(), count('debug'), count('warn'), count('error')], [3, 4, 2, 1]);
 });
 
-test('a child carries its fields and its own win over its parent', () => {
+test('a child logger adds its fields, which win over those of its parent', () => {
   const { logger, last } = logged();
   const child = logger.child({ actor: 'brain', job_id: 'a' }).child({ job_id: 'b' });
   child.warn('x', { seq: 4 });

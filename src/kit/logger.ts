@@ -1,11 +1,11 @@
 /**
- * One JSON object per line, through a sink and a clock that are given.
+ * A logger that writes one JSON object per line.
  *
- * 1. Fields are an allow-list: what is not in it is dropped, so that a prompt or a secret cannot get into a
- *    line by being part of some object.
- * 2. Values are texts, finite numbers and booleans; objects are dropped, except `event` with its three texts.
- * 3. Texts have a bound, so a line has one.
- * Messages are constant texts; what varies goes into fields.
+ * 1. Fields are an allow-list: a field that is not in it is dropped, so that a prompt or a secret cannot get into a
+ *    line as part of some object.
+ * 2. Values are strings, finite numbers and booleans; objects are dropped, except `event` with its three members.
+ * 3. Strings are cut to MAX_TEXT_CHARS, so the length of a line is bounded.
+ * Messages are constant texts; whatever varies is a field.
  */
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
@@ -42,7 +42,7 @@ const EVENT_FIELDS: ReadonlySet<string> = new Set(EVENT_NAMES);
 
 type Scalar = string | number | boolean;
 
-/** A state change: what kind of thing moved, and between which states. */
+/** A state change: the type of the thing that changed, and its states before and after. */
 export type LogEvent = { readonly [K in (typeof EVENT_NAMES)[number]]?: Scalar | undefined };
 
 export type LogFields = {
@@ -52,14 +52,14 @@ export type LogFields = {
 type Log = (message: string, fields?: LogFields) => void;
 
 export interface Logger extends Readonly<Record<LogLevel, Log>> {
-  /** Whether lines of this level are written: what goes into one may cost something. */
+  /** Whether lines of this level are written, for callers whose fields are costly to compute. */
   writes(level: LogLevel): boolean;
-  /** A logger whose lines all carry these fields too. */
+  /** A logger that adds these fields to every line. */
   child(fields: LogFields): Logger;
 }
 
 export interface LoggerOptions {
-  /** Gets one whole line, newline included; must not throw. */
+  /** Receives one whole line, newline included; must not throw. */
   readonly write: (line: string) => void;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -72,7 +72,7 @@ export function createLogger({ write, now, level = 'info' }: LoggerOptions): Log
   const lowest = LOG_LEVELS.indexOf(level);
   let stamped = Number.NaN;
   let timestamp = '';
-  // Many lines are written in one millisecond.
+  // Many lines are written in one millisecond, so its text is cached.
   const stamp = (at: number): string => {
     if (at !== stamped) timestamp = new Date(at).toISOString();
     stamped = at;
@@ -106,15 +106,15 @@ const overlaps = (own: LogFields, fields: LogFields): boolean => {
 };
 
 /**
- * The fields as members of a JSON object, each after a comma. Built by hand, since a line per job through copies
- * of objects costs as much as admitting the job.
+ * The fields as members of a JSON object, each after a comma. Built by hand: copying objects for each line would cost
+ * as much as admitting a job.
  */
 function textOf(fields: LogFields): string {
   const event = fields.event === undefined ? '' : members(EVENT_FIELDS, fields.event).slice(1);
   return members(FIELDS, fields) + (event === '' ? '' : `,"event":{${event}}`);
 }
 
-/** The named members whose values may be printed, in the order in which they are given. */
+/** The members of `values` that are in `names` and have a printable value, in their order in `values`. */
 function members(names: ReadonlySet<string>, values: object): string {
   let text = '';
   for (const name in values) {

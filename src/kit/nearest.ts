@@ -1,7 +1,7 @@
 /** Finds the known word that a misspelt one was most likely meant to be. */
 
 export function nearest(word: string, known: readonly string[]): string | undefined {
-  // A third of the letters may be wrong; more than that and the hint would be a guess.
+  // At most a third of the letters may differ: a suggestion further away would be a guess.
   let limit = Math.max(1, Math.floor(word.length / 3));
   let found: string | undefined;
   for (const candidate of known) {
@@ -11,7 +11,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
     limit = distance;
     found = candidate;
   }
-  // `warning` for `warn`, `batch_max` for `batch_max_wait`.
+  // Otherwise a common beginning: `warning` suggests `warn`, `batch_max` suggests `batch_max_wait`.
   return found ?? known.find((candidate) => beginsAlike(word, candidate));
 }
 

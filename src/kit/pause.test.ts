@@ -36,7 +36,7 @@ async function isOver(promise: Promise<void>): Promise<boolean> {
   return Promise.race([promise.then(() => true), new Promise<boolean>((no) => setImmediate(no, false))]);
 }
 
-test('it waits exactly as long as it was told', async () => {
+test('pause waits exactly as long as requested', async () => {
   const virtual = new VirtualEnv();
   const waiting = pause(virtual.timers, 100);
   await virtual.pass(99);
@@ -45,7 +45,7 @@ test('it waits exactly as long as it was told', async () => {
   assert.equal(await isOver(waiting), true);
 });
 
-test('an abort ends it at once; afterwards neither a timer nor a listener is left', async () => {
+test('an abort ends the pause at once and leaves neither a timer nor a listener', async () => {
   const virtual = new VirtualEnv();
   const { controller, signal, timers, left } = watched(virtual);
   const waiting = pause(timers, 100, signal);
@@ -57,7 +57,7 @@ test('an abort ends it at once; afterwards neither a timer nor a listener is lef
   assert.deepEqual(left, { listeners: 0, timers: 0 });
 });
 
-test('the listener is gone after the time is over too', async () => {
+test('a pause that runs its full time leaves no listener', async () => {
   const virtual = new VirtualEnv();
   const { signal, timers, left } = watched(virtual);
   const waiting = pause(timers, 100, signal);

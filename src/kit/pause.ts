@@ -1,7 +1,7 @@
-/** Waits for some time. */
+/** Waits for a duration that an AbortSignal can cut short. */
 import type { Timers } from './env/env.ts';
 
-/** Settles after `ms`, or as soon as the signal is aborted; it never rejects, so the caller looks at the signal. */
+/** Resolves after `ms`, or as soon as the signal is aborted. It never rejects, so the caller must check the signal. */
 export function pause(timers: Timers, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();

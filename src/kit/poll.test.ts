@@ -5,7 +5,7 @@ import { poll } from './poll.ts';
 
 const TIMES = { everyMs: 100, atMostMs: 250 };
 
-/** The moments at which was looked, and what came of it. */
+/** The times at which `look` was called, and the result of the poll. */
 async function looksOf(find: (looks: number) => string | undefined) {
   const virtual = new VirtualEnv();
   const begun = virtual.now;
@@ -20,7 +20,7 @@ async function looksOf(find: (looks: number) => string | undefined) {
   return { at, found: await found };
 }
 
-test('it looks at once, and no more once it has found something', async () => {
+test('poll looks at once, and stops once it has found a value', async () => {
   assert.deepEqual(await looksOf(() => 'here'), { at: [0], found: 'here' });
   assert.deepEqual(await looksOf((looks) => (looks === 3 ? 'here' : undefined)), {
     at: [0, 100, 200],
@@ -28,11 +28,11 @@ test('it looks at once, and no more once it has found something', async () => {
   });
 });
 
-test('it looks a last time when the time is over, and then gives up', async () => {
+test('poll looks a last time when the time is over, then gives up', async () => {
   assert.deepEqual(await looksOf(() => undefined), { at: [0, 100, 200, 250], found: undefined });
 });
 
-test('what a look throws ends it', async () => {
+test('an error of `look` ends the poll', async () => {
   await assert.rejects(
     looksOf(() => {
       throw new Error('no');

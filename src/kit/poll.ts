@@ -1,4 +1,4 @@
-/** Looks again and again at something that does not say by itself when it changes. */
+/** Polls for a value that nothing announces. */
 import type { Env } from './env/env.ts';
 import { pause } from './pause.ts';
 
@@ -7,7 +7,7 @@ export interface PollTimes {
   readonly atMostMs: number;
 }
 
-/** Looks at once, then every `everyMs`, until `look` finds a value; undefined when it has not after `atMostMs`. */
+/** Calls `look` at once and then every `everyMs` until it returns a value; undefined if it has not after `atMostMs`. */
 export async function poll<T>(
   { clock, timers }: Pick<Env, 'clock' | 'timers'>,
   { everyMs, atMostMs }: PollTimes,

@@ -30,14 +30,14 @@ function opened(value: Point) {
   return { disk, env, file, read: () => readRecord(disk, PATH, isPoint) };
 }
 
-test('a record is read back as it was written', async () => {
+test('readRecord returns what writeRecord wrote', async () => {
   const { env, read } = opened({ x: 0 });
   assert.equal(await read(), undefined);
   await writeRecord(env, PATH, { x: 1, y: 2 });
   assert.deepEqual(await read(), { x: 1, y: 2 });
 });
 
-test('what is no record is as good as none, whatever it is', async () => {
+test('a file without a valid record reads as undefined', async () => {
   const { disk } = opened({ x: 0 });
   for (const text of ['', '{', 'null', '7', '[]', '{"x":"1"}', `{"x":1${' '.repeat(2 ** 20)}}`]) {
     disk.files.set(PATH, Buffer.from(text));
@@ -47,7 +47,7 @@ test('what is no record is as good as none, whatever it is', async () => {
   assert.equal(await readRecord(disk, PATH, isObject), undefined);
 });
 
-test('changes count at once and are written in their order', async () => {
+test('changes show in `value` at once and are written in order', async () => {
   const { file, read } = opened({ x: 1 });
   const writes = [file.save({ x: 2 }), file.save({ y: 3 }), file.keep({ x: 4 })];
   assert.deepEqual(file.value, { x: 4, y: 3 });
@@ -55,7 +55,7 @@ test('changes count at once and are written in their order', async () => {
   assert.deepEqual(await read(), { x: 4, y: 3 });
 });
 
-test('a change that cannot be saved is taken back, unless it has changed again since', async () => {
+test('a change that cannot be saved is undone, unless its field has been changed again', async () => {
   const { disk, file, read } = opened({ x: 1 });
   await file.save({});
   disk.fails = true;
@@ -71,7 +71,7 @@ test('a change that cannot be saved is taken back, unless it has changed again s
   assert.deepEqual(await read(), { x: 5, y: 4 });
 });
 
-test('a removed record is gone, whatever was being written', async () => {
+test('remove waits for the write under way, so the file stays removed', async () => {
   const { disk, file, read } = opened({ x: 1 });
   void file.keep({ x: 2 });
   await file.remove();

@@ -1,17 +1,17 @@
 /**
- * Small JSON files that are written whole and checked when they are read: what a process remembers of itself, and of
- * what it has started.
+ * Small JSON files, written whole and validated when read. Daemons keep in them what they must remember over a restart:
+ * their own ids and the processes they have started.
  */
 import { dirname } from 'node:path';
 import type { Disk, Env } from './env/env.ts';
 import { readWholeFile, type WriteOptions, writeWholeFile } from './whole-file.ts';
 
-/** A longer file is none that was written here. */
+/** No record is this long: a longer file is read only in part, and so fails to parse. */
 const MAX_RECORD_BYTES = 1024 * 1024;
 
 export const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
-/** What the file holds; undefined where there is none, or none that passes the check. */
+/** The record in the file; undefined when there is no file, or its content is not a valid record. */
 export async function readRecord<T extends object>(
   disk: Disk,
   path: string,
@@ -27,7 +27,7 @@ export async function readRecord<T extends object>(
   }
 }
 
-/** Two who write at once both write the whole; the later one stays. */
+/** Each write has its own temporary file, so of two concurrent writers the later one wins as a whole. */
 export async function writeRecord(
   { disk, random }: Pick<Env, 'disk' | 'random'>,
   path: string,
@@ -38,14 +38,14 @@ export async function writeRecord(
   await writeWholeFile(disk, path, `${JSON.stringify(value)}\n`, { temporary, name });
 }
 
-/** A record that one process changes again and again: the changes are written in their order. */
+/** A record that one process keeps in memory and changes; its changes are written in order. */
 export class RecordFile<T extends object> {
   readonly #env: Pick<Env, 'disk' | 'random'>;
   readonly #path: string;
   #value: T;
   #written: Promise<void> = Promise.resolve();
 
-  /** Nothing is written until something is saved or kept. */
+  /** Writes nothing: the first `save` or `keep` creates the file. */
   constructor(env: Pick<Env, 'disk' | 'random'>, path: string, value: T) {
     this.#env = env;
     this.#path = path;
@@ -56,19 +56,19 @@ export class RecordFile<T extends object> {
     return this.#value;
   }
 
-  /** Counts at once, and is taken back where it cannot be written; settles when it is on stable storage. */
+  /** Changes `value` at once; undoes the change if it cannot be written. Settles when it is on stable storage. */
   save(changes: Partial<T>): Promise<void> {
     const before: Partial<T> = this.#value;
     return this.keep(changes).catch((error: unknown) => {
       const keys = Object.keys(changes) as (keyof T)[];
-      // A field that has changed again since then is not taken back.
+      // A field that has been changed again meanwhile keeps its newer value.
       const own = keys.filter((key) => this.#value[key] === changes[key]);
       this.#value = { ...this.#value, ...Object.fromEntries(own.map((key) => [key, before[key]])) };
       throw error;
     });
   }
 
-  /** Counts whether or not it can be written: what it says has happened already. */
+  /** Like `save`, but `value` stays changed if the write fails: for facts that have already happened. */
   keep(changes: Partial<T>): Promise<void> {
     this.#value = { ...this.#value, ...changes };
     const write = this.#written
@@ -79,7 +79,7 @@ export class RecordFile<T extends object> {
     return write;
   }
 
-  /** Settles when what counts now is on stable storage. */
+  /** Settles with the last write: when `value` is on stable storage. */
   settled(): Promise<void> {
     return this.#written;
   }

@@ -1,11 +1,11 @@
 /**
- * What may be logged of something that was thrown: its kind, its code and where it was thrown. Not its message,
- * which may quote what a caller sent.
+ * Describes a thrown value for the log by its class, its code and its stack frames. The message is left out, because it
+ * may quote a caller's text.
  */
 const MAX_FRAMES = 8;
 const CODE = /^[A-Za-z0-9_]{1,64}$/;
 
-export function placeOf(thrown: unknown): string {
+export function describeThrown(thrown: unknown): string {
   if (!(thrown instanceof Error)) return `a ${thrown === null ? 'null' : typeof thrown} was thrown`;
   const { code } = thrown as { code?: unknown };
   const kind = thrown.constructor.name;
@@ -13,7 +13,7 @@ export function placeOf(thrown: unknown): string {
   return [named, ...framesOf(thrown)].join(' ');
 }
 
-/** The lines of the stack below the message; a message that looks like such lines is no part of them. */
+/** The frames of the stack after the message, so that a message that looks like frames is left out too. */
 function framesOf({ stack, message }: Error): string[] {
   const end = (stack ?? '').indexOf(message) + message.length;
   if (stack === undefined || end < message.length) return [];

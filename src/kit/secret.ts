@@ -1,8 +1,8 @@
-/** A value that must not be printed. Whatever turns it into text gets a placeholder; only reveal() gives it. */
+/** A string that must not be printed: only reveal() returns it; every conversion to text gives a placeholder. */
 const PLACEHOLDER = '[redacted]';
 
 export class Secret {
-  // A private name, so that spreading, cloning and inspecting find nothing.
+  // A #private field, so that spreading, cloning and inspecting do not see it.
   readonly #value: string;
 
   constructor(value: string) {

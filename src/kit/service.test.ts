@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { Service } from './service.ts';
 
-/** Counts its starts and stops, and refuses to be in both at once. */
+/** Counts its starts and stops, and fails when both run at once. */
 class Counted extends Service {
   starts = 0;
   stops = 0;
@@ -36,7 +36,7 @@ class Counted extends Service {
   }
 }
 
-test('start and stop happen once, however often and from wherever they are called', async () => {
+test('start and stop happen once, however often they are called', async () => {
   const service = new Counted();
   await Promise.all([service.start(), service.start()]);
   assert.equal(service.running, true);
@@ -64,7 +64,7 @@ test('a service that was never started has nothing to stop, and does not start a
   assert.deepEqual([service.starts, service.stops], [0, 0]);
 });
 
-test('what a failed start left behind is stopped before it rejects, and only once', async () => {
+test('a failed start calls onStop once before it rejects', async () => {
   const service = new Counted();
   service.failStart = true;
   await assert.rejects(service.start(), new Error('no'));
@@ -74,7 +74,7 @@ test('what a failed start left behind is stopped before it rejects, and only onc
   assert.deepEqual([service.starts, service.stops], [1, 1]);
 });
 
-test('a start that fails says why, whatever goes wrong while it is stopped', async () => {
+test('a failed start rejects with its own error, even if onStop fails too', async () => {
   const service = new Counted();
   service.failStart = true;
   service.failStop = true;
@@ -82,7 +82,7 @@ test('a start that fails says why, whatever goes wrong while it is stopped', asy
   await assert.rejects(service.stop(), new Error('no end'));
 });
 
-test('a stop is heard of at once: by a start under way, and by what was never started', async () => {
+test('stopSignal is aborted at once, during a start and on a service that was never started', async () => {
   const service = new Counted();
   service.gate = new Promise((resolve) => {
     service.signal.addEventListener('abort', () => resolve());
@@ -95,7 +95,7 @@ test('a stop is heard of at once: by a start under way, and by what was never st
   assert.equal(unused.signal.aborted, true);
 });
 
-test('any mix of calls leaves it stopped once, never started after a stop', async () => {
+test('any mix of calls stops the service at most once and never starts it after a stop', async () => {
   const calls = fc.array(fc.constantFrom('start', 'stop', 'turn'), { maxLength: 20 });
   await fc.assert(
     fc.asyncProperty(calls, fc.boolean(), async (sequence, failStart) => {

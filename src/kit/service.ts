@@ -1,19 +1,19 @@
 /**
- * The start/stop contract of every long-lived thing.
+ * The start/stop contract of every long-lived part of the process.
  *
- * S1  Both are idempotent, and safe to call at once from several places.
+ * S1  `start` and `stop` are idempotent and may be called concurrently.
  * S2  A stop during a start waits for the start and then stops; `stopSignal` is aborted at once, so that a start or a
  *     loop that looks at it ends early.
- * S3  A start that fails stops what it has begun before it rejects.
- * S4  A stopped service does not start again: whoever needs it again makes a new one.
+ * S3  A start that fails calls onStop to undo what it has begun before it rejects.
+ * S4  A stopped service cannot be started again; make a new one.
  *
- * Where the line is: what somebody starts and stops is a Service; what can be used as soon as it is made, and only has
- * to be let go of (a file, a connection, the connections of a client), has a `close` and no more.
+ * An object that is usable as soon as it is constructed and only has to be released (a file, a connection, a client's
+ * connection pool) is no Service: it has a `close` method and no `start`.
  */
 type Phase =
   | { readonly is: 'new' }
   | { readonly is: 'starting' | 'running'; readonly started: Promise<void> }
-  /** `failure` is what its start was rejected with, where that is why it has stopped. */
+  /** `failure` is the error of the start, where a failed start is the reason for the stop. */
   | {
       readonly is: 'stopped';
       readonly stopped: Promise<void>;
@@ -28,13 +28,13 @@ export abstract class Service {
     return this.#phase.is === 'running';
   }
 
-  /** Aborted when a stop begins, also of a service that was never started. */
+  /** Aborted when `stop` is called, also on a service that was never started. */
   protected get stopSignal(): AbortSignal {
     return this.#stop.signal;
   }
 
   protected abstract onStart(): Promise<void>;
-  /** Called once, and only where a start was begun, which may have failed halfway. */
+  /** Called once, and only after onStart was called; onStart may have failed halfway. */
   protected abstract onStop(): Promise<void>;
 
   start(): Promise<void> {
@@ -61,14 +61,14 @@ export abstract class Service {
       await this.onStart();
       if (this.#phase.is === 'starting') this.#phase = { is: 'running', started };
     } catch (error) {
-      // Whoever has called stop meanwhile waits for this start, and stops it then.
+      // If `stop` was called meanwhile, it is waiting for this start and will call onStop itself.
       if (this.#phase.is === 'starting')
         await this.#stopAfter(Promise.resolve(), { error }).catch(() => undefined);
       throw error;
     }
   }
 
-  /** Without a start there is nothing to wait for, and nothing to stop. */
+  /** Calls onStop when `start` has settled. Without a start, onStop is not called. */
   #stopAfter(start: Promise<void> | undefined, failure?: { readonly error: unknown }): Promise<void> {
     const { promise: stopped, resolve, reject } = Promise.withResolvers<void>();
     this.#phase = { is: 'stopped', stopped, ...(failure && { failure }) };

@@ -6,7 +6,7 @@ import { readWholeFile, writeWholeFile } from './whole-file.ts';
 
 const PATH = '/file';
 
-/** A disk that writes down what is asked of it, and fails at one of the steps. */
+/** A disk that records the calls made to it, and fails at one of them. */
 class Recording extends MemoryDisk {
   readonly steps: string[] = [];
   failAt: string | undefined;
@@ -45,7 +45,7 @@ class Recording extends MemoryDisk {
 const textOf = async (disk: Disk): Promise<string | undefined> =>
   (await readWholeFile(disk, PATH))?.toString();
 
-test('the content is on stable storage before the file gets its name, and the name before it settles', async () => {
+test('the content is synced before the rename, and the folder before the write settles', async () => {
   const disk = new Recording();
   await writeWholeFile(disk, PATH, 'new');
   const renamed = ['create /file.tmp', 'write', 'datasync', 'close', 'rename /file.tmp /file'];
@@ -71,7 +71,7 @@ test('a write that fails at any step leaves the old content, and nothing beside 
   }
 });
 
-test('a file that is not there is undefined, a long one is cut, and an unreadable one is an error', async () => {
+test('a missing file reads as undefined, a long one is cut, and an unreadable one is an error', async () => {
   const disk = new Recording();
   assert.equal(await readWholeFile(disk, PATH), undefined);
   await writeWholeFile(disk, PATH, 'content');

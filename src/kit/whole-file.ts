@@ -1,15 +1,15 @@
-/** Files that are read and written as a whole: whatever happens, there is the old content or the new, never a part. */
+/** Reads and writes files as a whole: after a crash the file has its old content or its new content, never a part. */
 import { dirname } from 'node:path';
 import { type Disk, diskErrorCode } from './env/env.ts';
 
 export interface WriteOptions {
-  /** On the same file system as the file. Two who may write the same file at once need different ones. */
+  /** The temporary path, on the same file system as the file. Concurrent writers of one file need different ones. */
   readonly temporary?: string;
-  /** `visible`: a loss of power may undo the write, in which case the old file is there again, or none. */
+  /** `visible` skips the sync of the folder: a power loss may then undo the rename and bring back the old state. */
   readonly name?: 'durable' | 'visible';
 }
 
-/** Settles when the content is on stable storage, and so is the name unless it need only be visible. */
+/** Settles when the content is on stable storage, and the name too unless `name` is `visible`. */
 export async function writeWholeFile(
   disk: Disk,
   path: string,
@@ -26,7 +26,7 @@ export async function writeWholeFile(
   if (name === 'durable') await disk.syncFolder(dirname(path));
 }
 
-/** The first half of it: for writers that do something else before they rename the file. */
+/** The first half of writeWholeFile, for writers that do something else before the rename. */
 export async function writeSynced(disk: Disk, path: string, content: string | Uint8Array): Promise<void> {
   const file = await disk.open(path, 'create');
   try {
@@ -37,7 +37,7 @@ export async function writeSynced(disk: Disk, path: string, content: string | Ui
   }
 }
 
-/** The content, at most its first `maxBytes`; undefined where there is no such file. */
+/** The content of a file, at most its first `maxBytes`; undefined if there is no such file. */
 export async function readWholeFile(
   disk: Disk,
   path: string,

@@ -3,13 +3,13 @@ import { test } from 'node:test';
 import { VirtualEnv } from '../../test/flow/virtual-env.ts';
 import { within } from './within.ts';
 
-test('what comes in time is handed on, a value as well as an error', async () => {
+test('a promise that settles in time gives its value or its error', async () => {
   const { timers } = new VirtualEnv();
   assert.equal(await within(timers, 100, Promise.resolve('in time'), 'late'), 'in time');
   await assert.rejects(within(timers, 100, Promise.reject(new Error('no')), 'late'), new Error('no'));
 });
 
-test('what comes later counts as late, and its error disturbs nobody', async () => {
+test('a promise that settles later gives `late`, and its error is not an unhandled rejection', async () => {
   const virtual = new VirtualEnv();
   const slow = Promise.withResolvers<string>();
   const waiting = within(virtual.timers, 100, slow.promise, 'late');
@@ -19,7 +19,7 @@ test('what comes later counts as late, and its error disturbs nobody', async () 
   await virtual.pass(1);
 });
 
-test('the timer ends with the promise', async () => {
+test('the timer is cancelled when the promise settles', async () => {
   let running = 0;
   const timers = {
     soon: setImmediate,

@@ -1,7 +1,7 @@
-/** A promise that is waited for only so long. */
+/** A time limit on waiting for a promise. */
 import type { Timers } from './env/env.ts';
 
-/** What the promise settles with, or `late` after `ms`. What the promise stands for goes on either way. */
+/** Settles like the promise, or resolves to `late` after `ms`. The work behind the promise is not cancelled. */
 export function within<T, const L>(timers: Timers, ms: number, promise: Promise<T>, late: L): Promise<T | L> {
   return new Promise((resolve, reject) => {
     const cancel = timers.after(ms, () => resolve(late));

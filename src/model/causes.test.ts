@@ -23,7 +23,7 @@ const CAUSES: readonly [cause: Cause, text: string][] = [
   [{ is: 'worker-moved', pool: 'q' }, 'moved to q'],
 ];
 
-test('every cause has words, and survives being stored', () => {
+test('every cause has a text, and is read back as it was stored', () => {
   for (const [cause, text] of CAUSES) {
     assert.equal(causeText(cause), text);
     assert.deepEqual(readCause(JSON.parse(JSON.stringify(cause))), cause);
@@ -36,11 +36,11 @@ test('a cause that an earlier version wrote as a text keeps that text', () => {
   assert.equal(readCause('submit'), 'submit');
 });
 
-test('a redrive is one, with and without the word of an operator', () => {
+test('a redrive has the same name with and without an operator', () => {
   assert.equal(causeName('redrive'), causeName({ is: 'redrive', by: 'ada' }));
 });
 
-test('every reason of a worker has words', () => {
+test('every reason of a worker has a text', () => {
   const reasons: readonly [WorkerReason, string][] = [
     [{ is: 'idle' }, 'idle'],
     [{ is: 'prewarm', because: 'load' }, 'prewarm (load)'],
@@ -48,8 +48,8 @@ test('every reason of a worker has words', () => {
     [{ is: 'drained', for: 'm' }, 'drained for m'],
     [{ is: 'drained-by-manager' }, 'drained by its pool manager'],
     [{ is: 'evicted-by', by: 'ada' }, 'evicted by ada'],
-    [{ is: 'pool-drained', by: 'ada' }, 'the pool is drained by ada'],
-    [{ is: 'pool-reloaded', by: 'ada' }, 'the pool is reloaded by ada'],
+    [{ is: 'pool-drained', by: 'ada' }, 'its pool was drained by ada'],
+    [{ is: 'pool-reloaded', by: 'ada' }, 'its pool was reloaded by ada'],
     [{ is: 'reload', by: 'ada' }, 'reload by ada'],
     [{ is: 'text', text: 'as it was' }, 'as it was'],
   ];

@@ -1,15 +1,15 @@
 /**
- * Why things change: the cause of every change, and why a worker is where it is. Data, so that nobody has to read
- * a sentence to act on it; the words for logs, the audit trail and people are made here and nowhere else.
+ * The cause of every change, and the reason for the state of a worker. Causes are data, so that code need not parse
+ * sentences; their texts for logs, the audit trail and people are made only here.
  */
 
-/** Why an attempt is to end. */
+/** Why a kill of an attempt was ordered. */
 export type KillWhy = 'cancel' | 'timeout' | 'deadline' | 'busy' | 'refused' | 'lost';
 
-/** Which class of jobs had the turn, and by which rule. */
+/** The rule by which the class of a picked job was chosen. */
 export type PickReason = 'only-class' | 'interactive-first' | 'batch-share';
 
-/** Causes that say everything by their name. */
+/** Causes without further data. They are persisted: never rename or remove one. */
 const PLAIN = [
   // jobs and attempts
   'submit',
@@ -64,34 +64,34 @@ export type PlainCause = (typeof PLAIN)[number];
 
 export type Cause =
   | PlainCause
-  /** A backend was chosen. `place` is set where it was not the load alone that decided. */
+  /** A backend was chosen. `place` is set if something other than the load decided. */
   | { readonly is: 'claim'; readonly pick: PickReason; readonly place?: string }
   | { readonly is: 'kill'; readonly why: KillWhy }
-  /** An operator's word. */
+  /** A command of the operator `by`. */
   | { readonly is: 'redrive' | 'drain' | 'undrain' | 'reload' | 'set'; readonly by: string }
   | { readonly is: 'resolve'; readonly as: 'retry' | 'failed' | 'succeeded'; readonly by: string }
   | { readonly is: 'on-unknown'; readonly policy: 'retry' | 'fail' }
   | { readonly is: 'verified'; readonly verdict: string }
-  /** A worker was ordered, drained or stopped, or is gone after it was stopped. */
+  /** A worker was ordered, is drained, is stopped, or has gone after a stop. */
   | { readonly is: 'start' | 'draining' | 'stopping' | 'stopped'; readonly why: WorkerReason }
-  /** A worker is shown by a pool of another name. */
+  /** A worker is now reported by a pool of another name. */
   | { readonly is: 'worker-moved'; readonly pool: string }
-  /** Written as a sentence, by a version that had no other way. */
+  /** A cause that an earlier version stored as a sentence. */
   | { readonly is: 'text'; readonly text: string };
 
-/** Why a worker was started, or why it goes. */
+/** Why a worker was started, or why it is leaving. */
 export type WorkerReason =
   | { readonly is: 'found' | 'demand' | 'load' | 'idle' | 'drained-by-manager' }
   | { readonly is: 'prewarm'; readonly because: string }
   | { readonly is: 'failed'; readonly code: string }
-  /** To make room for another model, by the policy of eviction or after a drain. */
+  /** Evicted or drained to make room for the model `for`. */
   | { readonly is: 'evicted'; readonly policy: string; readonly for: string }
   | { readonly is: 'drained'; readonly for: string }
-  /** An operator's word about the worker, or about its pool. */
+  /** A command of the operator `by` for the worker or its pool. */
   | { readonly is: 'evicted-by' | 'pool-drained' | 'pool-reloaded' | 'reload'; readonly by: string }
   | { readonly is: 'text'; readonly text: string };
 
-/** Told apart by their name: `redrive` with and without the word of an operator is the same thing. */
+/** The name of a cause without its data: `redrive` with and without an operator has the same name. */
 export const causeName = (cause: Cause): string => (typeof cause === 'string' ? cause : cause.is);
 
 export function causeText(cause: Cause): string {
@@ -136,9 +136,9 @@ export function workerReasonText(why: WorkerReason): string {
     case 'evicted-by':
       return `evicted by ${why.by}`;
     case 'pool-drained':
-      return `the pool is drained by ${why.by}`;
+      return `its pool was drained by ${why.by}`;
     case 'pool-reloaded':
-      return `the pool is reloaded by ${why.by}`;
+      return `its pool was reloaded by ${why.by}`;
     case 'reload':
       return `reload by ${why.by}`;
     case 'text':
@@ -150,7 +150,7 @@ export function workerReasonText(why: WorkerReason): string {
 
 const IS_PLAIN: ReadonlySet<string> = new Set(PLAIN);
 
-/** A stored cause. Earlier versions wrote texts, of which only the plain ones are told apart. */
+/** Reads a stored cause. Earlier versions stored texts; those that are no plain cause become `text`. */
 export function readCause(stored: unknown): Cause {
   if (typeof stored !== 'string') return stored as Cause;
   return IS_PLAIN.has(stored) ? (stored as PlainCause) : { is: 'text', text: stored };

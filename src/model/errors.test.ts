@@ -38,7 +38,7 @@ test('[ORCH-1121] of the specified codes exactly the six it names are retriable'
   }
 });
 
-test('every error says what it means and what to do next, with a status that is an error', () => {
+test('every error has a meaning, a next step and a status of 400 or more', () => {
   assert.equal(new Set(codes.map((code) => code.toUpperCase())).size, codes.length);
   for (const code of codes) {
     const { meaning, next, status } = ERRORS[code];
@@ -51,11 +51,11 @@ test('every error says what it means and what to do next, with a status that is 
   }
 });
 
-test('what is not in the catalogue is no error code', () => {
+test('a code outside the catalogue is no error code', () => {
   for (const name of ['toString', 'constructor', 'internal', '']) assert.ok(!isErrorCode(name), name);
 });
 
-test('an error of ours passes unchanged', () => {
+test('an OrchdError passes unchanged', () => {
   const error = new OrchdError('QUEUE_FULL', 'full', { reason: 'dropped', retriable: false });
   assert.equal(toOrchdError(error), error);
   assert.deepEqual(error.info(), {

@@ -1,6 +1,6 @@
 /**
- * The one error catalogue. Every error a caller can see is an entry here: a stable code, the HTTP status it
- * is rendered with, whether trying again may help, what it means and what to do next.
+ * The error catalogue. Every error that a caller can see has an entry: a stable code, its HTTP status, whether a retry may
+ * help, its meaning and what to do next.
  * Codes are never renamed or reused; docs/errors.md is generated from this table.
  */
 interface CatalogueEntry {
@@ -22,12 +22,12 @@ export const ERRORS = {
     422,
     false,
     'The job was refused at admission; `reason` says why.',
-    'Change what `reason` names, or set force_retry where the reason is recent_failure.',
+    'Change what `reason` names, or set force_retry if the reason is recent_failure.',
   ),
   QUEUE_FULL: entry(
     429,
     true,
-    'The queue holds as many jobs or bytes as it may.',
+    'The queue has reached its capacity in jobs or bytes.',
     'Wait for retry_after_ms and submit again, or raise queue_capacity.',
   ),
   INVALID_PARAMS: entry(
@@ -46,7 +46,7 @@ export const ERRORS = {
     503,
     false,
     'The backend chosen for the job is gone.',
-    'Look at the backend; redrive the job when it is back.',
+    'Check the backend; redrive the job when it is back.',
   ),
   WORKER_TIMEOUT: entry(
     504,
@@ -57,8 +57,8 @@ export const ERRORS = {
   INSUFFICIENT_VRAM: entry(
     409,
     true,
-    'The device has not enough free memory for the model.',
-    'Free a worker, or choose a larger device.',
+    'The device does not have enough free memory for the model.',
+    'Stop a worker, or choose a larger device.',
   ),
   GPU_UNAVAILABLE: entry(503, true, 'The device is in an error state.', 'Repair or reset the device.'),
   MODEL_NOT_FOUND: entry(404, false, 'No such model.', 'Register the model, or correct its name.'),
@@ -96,7 +96,7 @@ export const ERRORS = {
   METHOD_NOT_ALLOWED: entry(
     405,
     false,
-    'The path does not know this method.',
+    'The path does not support this method.',
     'Use a method of the Allow header.',
   ),
   REQUEST_TIMEOUT: entry(408, true, 'The request did not arrive in time.', 'Send it again, faster.'),
@@ -104,19 +104,19 @@ export const ERRORS = {
   UNSUPPORTED_MEDIA_TYPE: entry(
     415,
     false,
-    'The body is not of a type that is read here.',
+    'The body has an unsupported media type.',
     'Send JSON with `Content-Type: application/json`.',
   ),
   TOO_MANY_STREAMS: entry(
     429,
     true,
-    'This caller follows as many streams as it may.',
-    'Close one, or ask for the job instead of following it.',
+    'The caller has the most streams open that it may have.',
+    'Close one, or poll the job instead of following it.',
   ),
   NOT_FOUND: entry(
     404,
     false,
-    'There is nothing by that name here.',
+    'There is nothing with this name or id.',
     'Check the name or id; /openapi.json has every path.',
   ),
   JOB_CONFLICT: entry(
@@ -135,7 +135,7 @@ export const ERRORS = {
     409,
     false,
     'The job is not in a state that allows this.',
-    'Read its state and choose an action that fits.',
+    'Read its state and choose an action that is allowed in it.',
   ),
   CANCELLED: entry(499, false, 'The job was cancelled.', 'Submit it again if it is still wanted.'),
   DEADLINE_EXCEEDED: entry(
@@ -148,26 +148,26 @@ export const ERRORS = {
     500,
     false,
     'The work itself failed on the backend.',
-    'Correct the job; it would fail again as it is.',
+    'Correct the job; unchanged it would fail again.',
   ),
   WORKER_PROTOCOL: entry(
     502,
     false,
-    'The backend sent something that is not part of the contract.',
-    'Look at the backend: it may be of another version.',
+    'The backend sent something that violates the protocol.',
+    'Check the backend: its version may differ.',
   ),
   UNKNOWN_OUTCOME: entry(
     409,
     false,
     'It is not known whether the backend ran the attempt.',
-    'Settle it with resolve: retry, failed or succeeded.',
+    'Decide with resolve: retry, failed or succeeded.',
   ),
-  FENCED: entry(409, false, 'A newer leader has taken over.', 'Send the request to the present leader.'),
+  FENCED: entry(409, false, 'A newer leader has taken over.', 'Send the request to the current leader.'),
   RATE_LIMITED: entry(
     429,
     true,
     'A limit of requests or tokens per second is reached; `policy_label` names it.',
-    'Wait for retry_after_ms, or have the limit raised.',
+    'Wait for retry_after_ms, or raise the limit.',
   ),
   CONTEXT_TOO_LONG: entry(
     422,
@@ -178,63 +178,63 @@ export const ERRORS = {
   UNSUPPORTED: entry(
     422,
     false,
-    'The engine behind this model cannot do what was asked.',
+    'The engine of this model does not support the request.',
     'Leave out what the message names, or use another model.',
   ),
   MODEL_UNVERIFIED: entry(
     422,
     false,
     'The file of the model is not the one that was registered.',
-    'Restore the file, or register the model with its present checksum.',
+    'Restore the file, or register the model with its current checksum.',
   ),
   WORKER_BUSY: entry(
     503,
     true,
-    'All slots of the worker are in use, or it takes nothing new.',
+    'All slots of the worker are in use, or it takes no new jobs.',
     'Wait for retry_after_ms, or use another worker.',
   ),
   TOMBSTONED: entry(
     410,
     false,
     'This token was cancelled before it arrived, and is refused for good.',
-    'Nothing; the brain starts another attempt where one is wanted.',
+    'Nothing; the brain starts another attempt if one is needed.',
   ),
   LEASE_NOT_HELD: entry(
     409,
     false,
     'This lease is not held: it has expired, was released, or was never granted.',
-    'Stop using what it was for, and ask for a new one.',
+    'Stop using the device, and request a new lease.',
   ),
   NO_LEADER: entry(
     503,
     true,
     'No node of the cluster leads now, or it cannot be reached.',
-    'Try again in a few seconds; `GET /leader` says who leads.',
+    'Try again in a few seconds; `GET /leader` names the leader.',
   ),
   UNREACHABLE: entry(
     503,
     true,
-    'No orchd answers at the address; what asks says this, not the server.',
+    'No orchd answers at the address. Clients report this, never the server.',
     'Start it with `orchd up`, or correct the address.',
   ),
   SHUTTING_DOWN: entry(503, true, 'orchd is shutting down.', 'Try again in a few seconds.'),
   STORE_BUSY: entry(
     503,
     true,
-    'More writes are waiting for the disk than may wait.',
+    'Too many writes are waiting for the disk.',
     'Slow down and try again shortly.',
   ),
   STORE_FULL: entry(
     507,
     true,
-    'The disk is full: no new work is taken until there is space.',
-    'Free disk space; running work and cancels go on meanwhile.',
+    'The disk is full: new jobs are refused until there is space.',
+    'Free disk space; running jobs and cancels continue meanwhile.',
   ),
   STORE_FAILED: entry(
     500,
     false,
-    'The store failed and takes no more writes.',
-    'Look at the disk or the database, then restart; nothing acknowledged is lost.',
+    'The store has failed and accepts no more writes.',
+    'Check the disk or the database, then restart; nothing acknowledged is lost.',
   ),
   STORE_LOCKED: entry(
     409,
@@ -245,7 +245,7 @@ export const ERRORS = {
   STORE_CORRUPT: entry(
     500,
     false,
-    'The data folder holds a record that is damaged.',
+    'The data folder contains a damaged record.',
     'Run `orchd doctor DIR` to see what is intact and how to salvage it.',
   ),
   STORE_TOO_NEW: entry(
@@ -257,7 +257,7 @@ export const ERRORS = {
   STORE_UNFINISHED: entry(
     409,
     false,
-    'The store is the target of a move that was not finished.',
+    'The store is the target of a migration that was not finished.',
     'Run the same `orchd migrate` again; or empty the target, and start on the source.',
   ),
   STORE_UNWRITABLE: entry(
@@ -273,32 +273,32 @@ export type ErrorCode = keyof typeof ERRORS;
 
 export const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code);
 
-/** Why exactly, where one code stands for several cases; told as `reason`. Never renamed or reused, like the codes. */
+/** The values of `reason`, for codes that cover several cases. Never renamed or reused, like the codes. */
 export const REASONS = {
   model_retired: 'The model is retired.',
   context_length: 'The job needs a longer context than the model has.',
   token_budget: 'The tokens of a limit or of the session are used up.',
-  parent_ended: 'The job named by parent_id is over, or is being cancelled.',
+  parent_ended: 'The job named by parent_id has ended, or is being cancelled.',
   recent_failure: 'A job with the same key failed for good a short while ago.',
-  too_many_leases: 'As many leases are held as there may be.',
+  too_many_leases: 'The maximum number of leases is in use.',
   dropped: 'The job was dropped to make room for newer work.',
-  begun_again: 'The answer began anew after part of it was sent.',
-  fetching: 'The model is being fetched; come back later.',
+  begun_again: 'The answer was restarted after part of it had been sent.',
+  fetching: 'The model is being fetched; try again later.',
   download: 'The model could not be fetched.',
-  unreachable: 'The other side cannot be reached; it has not heard the request.',
-  busy: 'Too many requests are under way to the other side; it has not heard this one.',
+  unreachable: 'The other side cannot be reached; it has not received the request.',
+  busy: 'Too many requests are under way to the other side; this one was not sent.',
   connection_lost: 'The connection broke while the request was under way.',
   timeout: 'The other side did not answer in time.',
-  idle: 'The other side began to answer and then said nothing for too long.',
+  idle: 'The other side began to answer and then sent nothing for too long.',
   redirect: 'The other side answered with a redirect, which is not followed.',
   too_large: 'The answer is larger than allowed.',
-  malformed: 'The answer is not what it should be.',
-  aborted: 'The request was given up by its caller.',
+  malformed: 'The answer is malformed.',
+  aborted: 'The request was aborted by its caller.',
 } as const satisfies Record<string, string>;
 
 export type Reason = keyof typeof REASONS;
 
-/** Facts that go with an error to the caller; never a stack, a path of ours or a secret. */
+/** Facts sent to the caller with an error; never a stack, an internal path or a secret. */
 export interface ErrorDetails {
   readonly reason?: Reason;
   readonly retryAfterMs?: number;
@@ -309,12 +309,12 @@ export interface ErrorDetails {
   readonly retriable?: boolean;
 }
 
-/** What is persisted and sent of an error. */
+/** The part of an error that is persisted and sent. */
 export interface ErrorInfo {
   readonly code: ErrorCode;
   readonly message: string;
   readonly retriable: boolean;
-  /** Of an error that an executor reports with a code of its own: that code. */
+  /** A value of REASONS; or the executor's own code, if it reported one that is not in the catalogue. */
   readonly reason?: Reason | (string & {});
 }
 
@@ -348,7 +348,7 @@ export class OrchdError extends Error {
   }
 }
 
-/** Makes an OrchdError of anything thrown; what is not ours becomes INTERNAL and keeps its cause for the log. */
+/** Converts anything thrown to an OrchdError; a foreign error becomes INTERNAL, with the original as its cause. */
 export function toOrchdError(thrown: unknown): OrchdError {
   if (thrown instanceof OrchdError) return thrown;
   return new OrchdError('INTERNAL', ERRORS.INTERNAL.meaning, {}, { cause: thrown });

@@ -1,11 +1,11 @@
 /**
- * What a caller may ask of a job beside its body. The schema of these fields is also the type of `AskRecord.spec`,
- * in the words of the HTTP surface: a field that is added here is checked, stored and given back by itself, and
- * needs only the code that acts on it and its line in docs/http-api.md.
+ * The options of a job that a caller may set. The schema of these fields is also the type of `AskRecord.spec`, with the
+ * names of the HTTP API: a field added here is validated, stored and returned without further code. It only needs the
+ * code that acts on it and a line in docs/http-api.md.
  */
 import { type Static, Type } from 'typebox';
 
-/** Without `.` and `..`, which no URL can name. */
+/** `.` and `..` are excluded: no URL can contain them as a path segment. */
 export const JOB_ID = '^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,128}$';
 export const NAME = '^[A-Za-z0-9._:/@-]{1,128}$';
 /** A name, or a reference such as hf:org/repo@rev::file=model.gguf. */
@@ -28,7 +28,7 @@ export const SPEC_FIELDS = {
     Type.String({
       pattern: MODEL,
       description:
-        'A model of the catalog, by id, alias or reference; the only one there is where none is named',
+        'A model of the catalog, by id, alias or reference; by default the only one of the catalog',
     }),
   ),
   region: optional(Type.String({ pattern: NAME, description: 'Where it should run if it can' })),
@@ -44,7 +44,11 @@ export const SPEC_FIELDS = {
     Type.Number({ minimum: -1e9, maximum: 1e9, description: 'Orders the jobs of one agent; higher first' }),
   ),
   weight: optional(
-    Type.Number({ minimum: 1, maximum: 1000, description: 'What it costs its agent in the fair order' }),
+    Type.Number({
+      minimum: 1,
+      maximum: 1000,
+      description: 'How much the job counts in the fair order of agents',
+    }),
   ),
   not_before: optional(
     Type.Integer({ minimum: 0, maximum: 8.64e15, description: 'Milliseconds since 1970' }),
@@ -53,7 +57,7 @@ export const SPEC_FIELDS = {
     Type.Integer({
       minimum: 1,
       maximum: 3.2e10,
-      description: 'Ends, run or not, this long after the submit',
+      description: 'The job ends this long after its submit at the latest',
     }),
   ),
   timeout_ms: optional(
@@ -65,28 +69,28 @@ export const SPEC_FIELDS = {
   after_output: optional(
     Type.Union([Type.Literal('fail'), Type.Literal('retry')], {
       description:
-        'Whether a try that has said something may be followed by another; retry for batch, fail for interactive',
+        'Whether a try that has produced output may be retried; by default retry for batch, fail for interactive',
     }),
   ),
   on_unknown: optional(Type.Union([Type.Literal('hold'), Type.Literal('retry'), Type.Literal('fail')])),
 };
 
-type Wishes = Static<ReturnType<typeof Type.Object<typeof SPEC_FIELDS>>>;
+type SpecFields = Static<ReturnType<typeof Type.Object<typeof SPEC_FIELDS>>>;
 
-/** Fields that hold for every job: where the caller says nothing, a default does. */
+/** Fields that every spec has: a default is filled in if the caller gives none. */
 type Defaulted = 'agent' | 'type' | 'priority' | 'score' | 'weight' | 'max_tries';
 
-/** What was asked of a job. Fields that were not given are left out: most jobs give few, and there may be a million. */
-export type JobSpec = Readonly<Omit<Wishes, Defaulted> & Required<Pick<Wishes, Defaulted>>>;
+/** The options of a job. Absent fields are left out: most jobs set few, and there may be a million jobs. */
+export type JobSpec = Readonly<Omit<SpecFields, Defaulted> & Required<Pick<SpecFields, Defaulted>>>;
 
-/** What a spec is made from: an absent field may be `undefined` too. */
-export type GivenSpec = { readonly [K in keyof Wishes]?: Wishes[K] | undefined };
+/** The fields that a spec is built from: an absent field may also be `undefined`. */
+export type GivenSpec = { readonly [K in keyof SpecFields]?: SpecFields[K] | undefined };
 
 export type SpecDefaults = Pick<JobSpec, Defaulted>;
 
 /**
- * The spec of a job, from a request that was checked or from a stored record: the fields of a spec and no others.
- * `defaults` must be an object of its own for every spec, because it becomes the spec: there is one for every job.
+ * Builds the spec of a job from a validated request or a stored record; other fields are ignored. `defaults` becomes the
+ * spec itself, which saves an object per job: pass a new one for every call.
  */
 export function specOf(given: GivenSpec, defaults: SpecDefaults): JobSpec {
   const spec = defaults as unknown as Record<string, unknown>;
@@ -94,7 +98,7 @@ export function specOf(given: GivenSpec, defaults: SpecDefaults): JobSpec {
     if (!Object.hasOwn(SPEC_FIELDS, name) || !Object.hasOwn(given, name)) continue;
     const value = given[name as keyof GivenSpec];
     if (value === undefined) continue;
-    // A copy: the caller may go on changing its own object. No field is deeper than that.
+    // Copy objects, which the caller may change later. No field is nested deeper than this copy.
     spec[name] = typeof value === 'object' ? { ...value } : value;
   }
   return defaults as JobSpec;

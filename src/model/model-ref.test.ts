@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { formatModelRef, parseModelRef } from './model-ref.ts';
 
-test('every kind of name is read and written the same way again', () => {
+test('every kind of reference is parsed and formatted back to the same text', () => {
   const refs = {
     'hf:org/repo': { kind: 'hf', org: 'org', repo: 'repo' },
     'hf:org/repo@main': { kind: 'hf', org: 'org', repo: 'repo', rev: 'main' },
@@ -26,7 +26,7 @@ test('every kind of name is read and written the same way again', () => {
   }
 });
 
-test('whatever could mean something else in a path or on a command line is refused', () => {
+test('characters with a special meaning in a path or on a command line are refused', () => {
   const hostile = [
     '',
     'hf:',
@@ -76,7 +76,7 @@ test('whatever could mean something else in a path or on a command line is refus
   }
 });
 
-test('any text is either refused with the code for it, or comes out as it went in', () => {
+test('any text is either refused with INVALID_PARAMS, or formatted back to itself', () => {
   const piece = fc.constantFrom(
     'hf:',
     'file:',

@@ -1,10 +1,10 @@
 /**
- * How a model is named:
+ * References to models:
  *   hf:{org}/{repo}[@{rev}][::file={path}]   a repository of the Hugging Face hub
- *   file:/absolute/path.gguf                 a file of the machine on which the worker runs
- *   demo:NAME, openai:NAME                   what an engine has without a file of ours
+ *   file:/absolute/path.gguf                 a file on the machine of the worker
+ *   demo:NAME, openai:NAME                   a model that an engine has without a file
  *   anything else                            an alias
- * A name ends up in paths and on command lines, so whatever could mean something else there is refused.
+ * References end up in paths and on command lines, so characters with a special meaning there are refused.
  */
 import { OrchdError } from './errors.ts';
 
@@ -25,11 +25,11 @@ export type ModelRef =
 const MAX_REF_CHARS = 1024;
 const MAX_PART_CHARS = 255;
 
-/** Of an organisation, a repository, a folder or a file: never hidden, an option, or a step upwards. */
+/** An organisation, repository, folder or file. It cannot begin with a dot or a dash: no hidden file, no option. */
 const PART = /^[A-Za-z0-9_][A-Za-z0-9._+-]*$/;
-/** Names that people make up for engines and aliases; slashes and colons are common in them. */
+/** Names of engine models and aliases, in which slashes and colons are common. */
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9._+:/@-]*$/;
-/** Control characters, in any of the ways they can be written. */
+/** Control characters and line separators. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
@@ -48,7 +48,7 @@ export function parseModelRef(text: string): ModelRef {
   return { kind: 'alias', name: name(text, 'an alias') };
 }
 
-/** The one way to write it. */
+/** The canonical text of a reference. */
 export function formatModelRef(ref: ModelRef): string {
   if (ref.kind === 'alias') return ref.name;
   if (ref.kind === 'file') return `file:${ref.path}`;
@@ -61,11 +61,11 @@ export function formatModelRef(ref: ModelRef): string {
 function hubRef(text: string): HfRef {
   const [head, option] = split(text, '::');
   if (option !== undefined && !option.startsWith('file=')) throw bad('may have ::file=PATH and nothing else');
-  const [place, rev] = split(head, '@');
-  const parts = place.split('/');
+  const [path, rev] = split(head, '@');
+  const parts = path.split('/');
   if (parts.length !== 2) throw bad('of the hub is hf:{org}/{repo}');
   const [org, repo] = parts.map((part) => checked(part, 'the name of a repository')) as [string, string];
-  // The cache keeps them in one name of a folder, with this between them.
+  // The cache folder of a repository is named `org--repo`, so the separator may not occur in the parts.
   if (org.includes('--') || repo.includes('--')) throw bad('of the hub may not hold "--"');
   const file = option?.slice('file='.length);
   return {

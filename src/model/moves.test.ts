@@ -20,7 +20,7 @@ import {
 
 const ERROR = errorInfo('EXECUTION_FAILED');
 
-/** Every constructor of a job's move, and the state it leads to. */
+/** Every constructor of a job move, and the state it leads to. */
 const JOB_MOVES: readonly [to: JobState, make: (job: JobRecord) => JobRecord][] = [
   ['claimed', (job) => moves.claim(job, job.attempt + 1, 'b')],
   ['running', (job) => moves.start(job, 5)],
@@ -65,7 +65,7 @@ const worker = (state: WorkerRecordState): WorkerRecord => ({
 const job = (state: JobState): JobRecord => ({ ...moves.FRESH_JOB, state, attempt: 3, tries: 2 });
 const attempt = (state: AttemptState): AttemptRecord => ({ ...moves.intend('j', 3, 'b', 'r', 1, 4), state });
 
-/** Follows the after-images and notes every move of a state. */
+/** Follows the after-images and collects every change of state. */
 class Moves {
   readonly jobs = new Map<string, JobState>();
   readonly attempts = new Map<string, AttemptState>();
@@ -73,7 +73,7 @@ class Moves {
 
   note(change: Change): void {
     if (!change.after) return;
-    // An ask makes a job, or brings a dead one back: both start as the one fresh image.
+    // An ask creates a job or restores a dead one: both start as FRESH_JOB.
     if (change.kind === 'ask') this.#job(change.id, moves.FRESH_JOB.state);
     else if (change.kind === 'job') this.#job(change.id, change.after.state);
     else if (change.kind === 'attempt') this.#attempt(change.id, change.after.state);
@@ -189,13 +189,13 @@ describe('[FARRO-3] the tables of legal moves', () => {
         ATTEMPT_STATES.filter((to) => mayMoveAttempt(from, to)).map((to) => `attempt ${from} -> ${to}`),
       ),
     ];
-    // The walks go everywhere; a stale job dies by way of failed, in one commit.
+    // The walks cover all moves; a stale job becomes dead by way of failed, in one commit.
     const missing = legal.filter((move) => !seen.has(move));
     assert.deepEqual(missing, ['stale -> dead']);
   });
 });
 
-test('what is no move keeps the state', () => {
+test('constructors that are no moves keep the state', () => {
   for (const state of JOB_STATES) {
     assert.equal(moves.askCancel(job(state), { at: 1, by: 'x' }).state, state);
   }
@@ -205,13 +205,13 @@ test('what is no move keeps the state', () => {
   }
 });
 
-test('a failed try is spent, an unclaimed one is not, and a redrive starts the count anew', () => {
+test('a failed try counts, an unclaimed one does not, and a redrive resets the count', () => {
   assert.equal(moves.fail(job('running'), ERROR).tries, 3);
   assert.equal(moves.unclaim(job('claimed')).tries, 2);
   assert.deepEqual([moves.redrive(job('dead'), 9).tries, moves.redrive(job('dead'), 9).attempt], [0, 3]);
 });
 
-test('a redrive leaves nothing of the life before but the attempt number', () => {
+test('a redrive resets everything but the attempt number', () => {
   const dead = moves.die(
     { ...job('failed'), startedAt: 1, backend: 'b', cancel: { at: 1, by: 'x' } },
     7,

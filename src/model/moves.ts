@@ -1,6 +1,6 @@
 /**
- * A constructor for every legal move of a job, of an attempt and of a worker. Each returns the after-image; an illegal move
- * is a defect of ours and throws.
+ * A constructor for every legal move of a job, of an attempt and of a worker. Each returns the after-image; an illegal
+ * move is a defect and throws.
  */
 
 import type { WorkerReason } from './causes.ts';
@@ -23,7 +23,7 @@ import {
   type WorkerRecordState,
 } from './states.ts';
 
-/** Every job starts as this one shared image. */
+/** The initial record of every job, shared by all. */
 export const FRESH_JOB: JobRecord = Object.freeze({
   v: 1,
   state: 'queued',
@@ -56,14 +56,14 @@ export const start = (job: JobRecord, at: number): JobRecord =>
 export const succeed = (job: JobRecord, at: number, result: Body): JobRecord =>
   move(job, 'succeeded', { endedAt: at, result, error: undefined });
 
-/** A try that ran, or may have run, and ended badly: it is spent. */
+/** A try that ran, or may have run, has failed: it counts towards `max_tries`. */
 export const fail = (job: JobRecord, error: ErrorInfo): JobRecord =>
   move(job, 'failed', { error, tries: job.tries + 1, startedAt: undefined });
 
 export const retry = (job: JobRecord, notBefore: number): JobRecord =>
   move(job, 'queued', { notBefore, backend: undefined });
 
-/** Back to the queue because nothing ran: no try is spent. */
+/** Back to the queue without using up a try: nothing ran, or an operator decided so. */
 export const unclaim = (job: JobRecord): JobRecord =>
   move(job, 'queued', { backend: undefined, startedAt: undefined });
 
@@ -88,7 +88,7 @@ export const redrive = (job: JobRecord, at: number): JobRecord =>
     notBefore: undefined,
   });
 
-/** Not a move: the wish to cancel is durable while the attempt still runs. */
+/** Not a move: records the request to cancel while the attempt may still run. */
 export const askCancel = (job: JobRecord, cancel: CancelRequest): JobRecord => ({ ...job, cancel });
 
 export function intend(
@@ -139,7 +139,7 @@ export const loseAttempt = (attempt: AttemptRecord, epoch: number): AttemptRecor
 export const abandon = (attempt: AttemptRecord, at: number): AttemptRecord =>
   moveAttempt(attempt, 'abandoned', { endedAt: at });
 
-/** Not moves: an order to kill, and a confirmation by the present epoch. */
+/** Not a move: records the order to kill the attempt. */
 export const orderKill = (
   attempt: AttemptRecord,
   kill: KillOrder,
@@ -147,6 +147,7 @@ export const orderKill = (
   error?: ErrorInfo,
 ): AttemptRecord => ({ ...attempt, kill, epoch, error });
 
+/** Not a move: the executor has confirmed the attempt in this epoch. */
 export const confirm = (attempt: AttemptRecord, epoch: number): AttemptRecord => ({ ...attempt, epoch });
 
 type WorkerFields = Pick<
@@ -154,7 +155,7 @@ type WorkerFields = Pick<
   'pool' | 'device' | 'modelRef' | 'vramBytes' | 'vramGuessed' | 'slots' | 'contextLength'
 >;
 
-/** A worker that is to be started; `tries` is which start of its model it is, since one was ready. */
+/** A new worker to be started; see WorkerRecord.tries for `tries`. */
 export const orderWorker = (
   fields: WorkerFields,
   at: number,
@@ -162,7 +163,7 @@ export const orderWorker = (
   tries: number,
 ): WorkerRecord => ({ v: 2, ...fields, state: 'starting', registry: undefined, at, why, tries });
 
-/** A worker that this brain has not ordered, or has forgotten, as its pool shows it. */
+/** A worker that its pool reports and that has no record: not ordered by this brain, or its record is gone. */
 export const adoptWorker = (
   fields: WorkerFields,
   at: number,
@@ -170,19 +171,19 @@ export const adoptWorker = (
   state: 'starting' | 'running',
 ): WorkerRecord => ({ v: 2, ...fields, state, registry, at, why: { is: 'found' }, tries: 1 });
 
-type WorkerMove = Partial<Pick<WorkerRecord, 'registry' | 'why'>>;
+type WorkerMoveFields = Partial<Pick<WorkerRecord, 'registry' | 'why'>>;
 
 function moveWorker(
   worker: WorkerRecord,
   to: WorkerRecordState,
   at: number,
-  fields: WorkerMove,
+  fields: WorkerMoveFields,
 ): WorkerRecord {
   if (!mayMoveWorker(worker.state, to)) throw new Error(`illegal worker move ${worker.state} -> ${to}`);
   return { ...worker, ...fields, state: to, at };
 }
 
-/** Its pool, with this memory, has shown it ready. */
+/** The pool, with this registry, has reported the worker as ready. */
 export const workerReady = (worker: WorkerRecord, at: number, registry: string): WorkerRecord =>
   moveWorker(worker, 'running', at, { registry });
 

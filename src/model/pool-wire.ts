@@ -1,6 +1,6 @@
 /**
- * What the brain, a pool manager and its workers say to each other. A pool manager carries out orders: it starts,
- * drains and stops workers, and says what there is.
+ * The protocol between the brain, a pool manager and its workers. A pool manager carries out orders: it starts, drains
+ * and stops workers, and reports its devices and workers.
  */
 import { type Static, Type } from 'typebox';
 
@@ -15,7 +15,7 @@ const closed = <P extends Parameters<typeof Type.Object>[0]>(properties: P) =>
 export const POOL_NAME = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$';
 export const WORKER_NAME = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$';
 
-/** `busy` is `ready` with something to do. */
+/** `busy` is `ready` with at least one running job. */
 export const WORKER_STATUSES = ['starting', 'ready', 'busy', 'draining', 'failed'] as const;
 export type WorkerStatus = (typeof WORKER_STATUSES)[number];
 
@@ -24,12 +24,12 @@ export const DeviceState = open({
   kind: Type.Enum(['nvidia', 'cpu']),
   name: Type.String(),
   total_vram: Bytes,
-  /** What its workers have, or were promised. */
+  /** The memory that its workers have, or have been allotted. */
   allocated_vram: Bytes,
-  /** What could be given out now; others may use the device too. */
+  /** The memory that a new worker could get now; other programs may use the device too. */
   available_vram: Bytes,
   status: Type.Enum(['ok', 'error']),
-  /** Why it cannot be used. */
+  /** Why the device cannot be used, if its status is `error`. */
   reason: optional(Type.String()),
   workers: Type.Array(Type.String()),
 });
@@ -40,31 +40,31 @@ export const WorkerState = open({
   model_ref: Type.String({ minLength: 1, maxLength: 1024 }),
   gpu: Type.Integer({ minimum: 0, maximum: 1023 }),
   vram_used: Bytes,
-  /** Where it is reached; absent until it is ready. */
+  /** The address of the worker; absent until it is ready. */
   uri: optional(Type.String({ maxLength: 1024 })),
   status: Type.Enum([...WORKER_STATUSES]),
-  /** Of one that failed: a code of the catalogue, and the text. */
+  /** The error of a failed worker, with a code of model/errors.ts. */
   error: optional(open({ code: Type.String(), message: Type.String() })),
   started_at: Type.String(),
   ready_at: optional(Type.String()),
   slots: optional(Count),
   context_length: optional(Count),
-  /** Of its memory of executions. */
+  /** The registry of the worker: the identity of its memory of executions. */
   registry: optional(Type.String()),
-  /** What its callers show: nobody but the brain is told. */
+  /** The secret that callers of the worker must send; reported to the brain only. */
   token: optional(Type.String()),
-  /** What it can do beside text: `chat`, `embeddings`, `tools`, `json_schema`. */
+  /** Features beside plain text: `chat`, `embeddings`, `tools`, `json_schema`. */
   features: optional(Type.Array(Type.String())),
 });
 export type WorkerState = Static<typeof WorkerState>;
 
 /**
- * `GET /v2/state?after=VERSION&wait_ms=N` answers as soon as its version is not `after`, or when the time is over.
- * A worker whose process has ended is listed as `failed` until it is stopped, and then no longer.
+ * `GET /v2/state?after=VERSION&wait_ms=N` answers as soon as the version differs from `after`, or after `wait_ms`. A
+ * worker whose process has ended is listed as `failed` until it is stopped.
  */
 export const PoolState = open({
   pool_id: Type.String({ pattern: POOL_NAME }),
-  /** The identity of its memory: of another one, silence about a worker means nothing. */
+  /** The identity of the manager's memory. If it has changed, a worker that is not listed may still be running. */
   registry: Type.String({ minLength: 1 }),
   version: Count,
   region: optional(Type.String()),
@@ -74,31 +74,31 @@ export const PoolState = open({
 });
 export type PoolState = Static<typeof PoolState>;
 
-/** `POST /v2/workers/start`: the same id again is the same worker. */
+/** `POST /v2/workers/start`: idempotent by `worker_id`. */
 export const StartWorker = closed({
   worker_id: optional(Type.String({ pattern: WORKER_NAME })),
   model_ref: Type.String({ minLength: 1, maxLength: 1024 }),
   gpu_id: Type.Integer({ minimum: 0, maximum: 1023 }),
-  /** What it will need; from the size of the file where it is not said. */
+  /** The device memory that the worker needs; by default estimated from the size of the file. */
   vram_bytes: optional(Bytes),
   slots: optional(Type.Integer({ minimum: 1, maximum: 1024 })),
   context_length: optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
-  /** How long it may take to be ready. */
+  /** The time within which the worker must be ready. */
   timeout_ms: optional(Type.Integer({ minimum: 1, maximum: 86_400_000 })),
 });
 export type StartWorker = Static<typeof StartWorker>;
 export const WorkerOrdered = open({ worker_id: Type.String(), status: Type.Enum([...WORKER_STATUSES]) });
 export type WorkerOrdered = Static<typeof WorkerOrdered>;
 
-/** `POST /v2/workers/stop`: takes nothing new, ends what runs, is gone from the state when the process is. */
+/** `POST /v2/workers/stop`: the worker takes no new jobs and ends what runs. It is listed until its process is gone. */
 export const StopWorker = closed({ worker_id: Type.String({ pattern: WORKER_NAME }) });
 export type StopWorker = Static<typeof StopWorker>;
-/** `POST /v2/workers/{id}/drain`: takes nothing new and finishes what runs; past the time it is ended. */
+/** `POST /v2/workers/{id}/drain`: the worker takes no new jobs and finishes what runs, until `deadline_ms` is over. */
 export const DrainWorker = closed({
   deadline_ms: optional(Type.Integer({ minimum: 0, maximum: 86_400_000 })),
 });
 
-/** `POST /v2/internal/workers/ready`: from a worker that listens already, with the secret it was given. */
+/** `POST /v2/internal/workers/ready`: sent by a worker once it listens, with the secret that it was started with. */
 export const WorkerReady = open({
   worker_id: Type.String({ pattern: WORKER_NAME }),
   model_ref: Type.String({ minLength: 1, maxLength: 1024 }),
@@ -111,46 +111,46 @@ export const WorkerReady = open({
 });
 export type WorkerReady = Static<typeof WorkerReady>;
 
-/** `POST /v2/models/resolve`: the same model with its revision and file pinned, as it lies here. */
+/** `POST /v2/models/resolve`: the model with its revision and file pinned, as found on this machine. */
 export const ResolveModel = closed({ model_ref: Type.String({ minLength: 1, maxLength: 1024 }) });
 export const ResolvedModel = open({
   model_ref: Type.String({ minLength: 1, maxLength: 1024 }),
   size_bytes: Bytes,
-  /** What it was made for; a worker may have less. */
+  /** The context length that the model was trained for; a worker may have less. */
   context_length: optional(Count),
   kv_bytes_per_token: optional(Bytes),
-  /** Jobs that a worker there runs at a time, where nobody says. */
+  /** The default number of jobs that a worker of this pool runs at a time. */
   slots: optional(Count),
 });
 export type ResolvedModel = Static<typeof ResolvedModel>;
 
 /**
- * `POST /v2/models/verify`: reads the file where it is, and answers with events: `progress {bytes, total}`, then
- * `end` with a VerifyResult or `error {code, message, retriable}`.
+ * `POST /v2/models/verify`: reads the file on this machine and answers with events: `progress {bytes, total}`, then `end`
+ * with a VerifyResult or `error {code, message, retriable}`.
  */
 export const VerifyModel = closed({
   model_ref: Type.String({ minLength: 1, maxLength: 1024 }),
   sha256: optional(Type.String({ pattern: '^[0-9a-f]{64}$' })),
-  /** Ed25519, of the 32 bytes of the sha256 of the file, in base64. */
+  /** The Ed25519 signature of the 32 bytes of the file's sha256, in base64. */
   signature: optional(Type.String({ pattern: '^[A-Za-z0-9+/]{86}==$' })),
-  /** The 32 bytes of the key, in base64. */
+  /** The 32 bytes of the public key, in base64. */
   public_key: optional(Type.String({ pattern: '^[A-Za-z0-9+/]{43}=$' })),
 });
 export type VerifyModel = Static<typeof VerifyModel>;
 export const VerifyResult = open({
   sha256: Type.String(),
   size_bytes: Bytes,
-  /** `none` where nothing was given to compare it with. */
+  /** `none` if no sha256 was given to compare with. */
   checksum: Type.Enum(['pass', 'fail', 'none']),
   signature: Type.Enum(['pass', 'fail', 'none']),
 });
 export type VerifyResult = Static<typeof VerifyResult>;
 
-/** `POST /v2/pools/register` at the brain, and again and again as a sign of life. */
+/** `POST /v2/pools/register` at the brain: sent at the start of a manager and repeated as a heartbeat. */
 export const RegisterPool = closed({
   pool_id: Type.String({ pattern: POOL_NAME }),
   uri: Type.String({ minLength: 1, maxLength: 1024 }),
-  /** What the brain must show there. */
+  /** The secret that the brain must send to this manager. */
   token: optional(Type.String({ maxLength: 256 })),
 });
 export type RegisterPool = Static<typeof RegisterPool>;

@@ -13,12 +13,12 @@ import type { AttemptState, JobState, WorkerRecordState } from './states.ts';
 
 export type JobClass = JobSpec['priority'];
 
-/** What to do with a job whose executor has forgotten its attempt. */
+/** What to do with a job whose executor cannot tell whether the attempt ran. */
 export type OnUnknown = NonNullable<JobSpec['on_unknown']>;
 
 /**
- * Names a body that is kept behind the store, written once and never changed. A JSON value of which only the store
- * that made it knows the rest.
+ * A reference to a body in the store, written once and never changed. It is a JSON value with further fields that only
+ * the store that made it understands.
  */
 export interface BlobRef {
   readonly bytes: number;
@@ -27,34 +27,34 @@ export interface BlobRef {
 /** A payload or result: its JSON text when small, else a reference to a blob. */
 export type Body = string | BlobRef;
 
-/** Bodies up to this size travel inside their record. */
+/** Bodies up to this size are stored inside their record. */
 export const INLINE_BODY_BYTES = 4096;
 
 export type Labels = Readonly<Record<string, string>>;
 
-/** What was asked: written once at admission. */
+/** The request for a job: written once at admission, never changed. */
 export interface AskRecord {
   readonly v: 2;
   readonly id: string;
   readonly tenant: string;
-  /** The place in the order of admission: the sequence number of this record. */
+  /** The sequence number of this record: the order of admission. */
   readonly n: number;
   readonly createdAt: number;
-  /** The token, or the program, that handed it in; `spec.agent` is for whom. */
+  /** The API token, or the program, that submitted the job; `spec.agent` is the agent that it was submitted for. */
   readonly submittedBy: string;
-  /** What the caller asked for; `spec.model` is the id of the model, whichever of its names was used. */
+  /** The caller's options. `spec.model` is the id of the model, even if an alias was used. */
   readonly spec: JobSpec;
   readonly payload: Body;
   readonly payloadBytes: number;
-  /** What `spec.model` stood for when the job was admitted: the lane waits for this. */
+  /** The exact reference of the model when the job was admitted; only backends with it can run the job. */
   readonly modelRef: string | undefined;
-  /** The context that it needs at least, rounded up; undefined where any will do. */
+  /** The context length that the job needs, rounded up; undefined if any will do. */
   readonly contextTokens: number | undefined;
-  /** Of the prompt and the answer together, as far as could be told: reserved until the real number is known. */
+  /** The estimated tokens of prompt and answer: reserved until the real number is known. */
   readonly tokens: number | undefined;
-  /** The jobs above it, from the root down to its parent: a cancel of any of them takes it along. */
+  /** The ids of its ancestors, from the root down to the parent: a cancel of any of them cancels this job too. */
   readonly ancestors: readonly string[] | undefined;
-  /** Set when the caller chose the id: the hash of the body, so that a repeat can be told from a conflict. */
+  /** The hash of the body, set only when the caller chose the id: it distinguishes a repeat from a conflict. */
   readonly hash: string | undefined;
   readonly correlationId: string | undefined;
 }
@@ -66,22 +66,25 @@ export interface CancelRequest {
   readonly by: string;
 }
 
-/** Where a job stands: rewritten at every move. */
+/** The state of a job: rewritten at every move. */
 export interface JobRecord {
   readonly v: 1;
   readonly state: JobState;
   /** The number of the last attempt; only grows. */
   readonly attempt: number;
-  /** Tries spent of the retry budget. */
+  /** How many tries of `max_tries` are used up. */
   readonly tries: number;
+  /** When a retry may start at the earliest. */
   readonly notBefore: number | undefined;
-  /** When it was given a new life: its deadline counts from then. */
+  /** When the job was last redriven: its deadline counts from then. */
   readonly redrivenAt: number | undefined;
+  /** A cancel was requested; it is durable while the attempt still runs. */
   readonly cancel: CancelRequest | undefined;
   readonly backend: string | undefined;
   readonly startedAt: number | undefined;
   readonly endedAt: number | undefined;
   readonly error: ErrorInfo | undefined;
+  /** Why the job is dead. */
   readonly reason: DeadReason | undefined;
   readonly result: Body | undefined;
 }
@@ -94,14 +97,17 @@ export interface KillOrder {
 /** One start of a job on one backend. */
 export interface AttemptRecord {
   readonly v: 1;
+  /** The uid of the job. */
   readonly job: string;
+  /** The number of the attempt, part of its token. */
   readonly n: number;
   readonly backend: string;
-  /** The executor's registry at the time of the intent: another one later means that it may have forgotten. */
+  /** The executor's registry when the attempt was recorded: if it has changed since, the executor may have forgotten. */
   readonly registry: string | undefined;
   readonly state: AttemptState;
-  /** The epoch that last confirmed where this attempt stands; an older one must ask the executor first. */
+  /** The epoch that last confirmed the state of the attempt; a newer epoch must inspect the executor first. */
   readonly epoch: number;
+  /** When the attempt was recorded. */
   readonly at: number;
   readonly acceptedAt: number | undefined;
   readonly endedAt: number | undefined;
@@ -110,10 +116,10 @@ export interface AttemptRecord {
   readonly kill: KillOrder | undefined;
 }
 
-/** Ended attempts that are kept of a job: one that is turned away busy again and again makes many. */
+/** The number of ended attempts kept per job: a job that is turned away as busy again and again has many. */
 export const PAST_ATTEMPTS = 16;
 
-/** A key that failed for good and is refused until then. */
+/** A key whose job failed for good: submits with the key are refused until `until`. */
 export interface FailureRecord {
   readonly v: 1;
   readonly until: number;
@@ -127,46 +133,46 @@ export interface BrainRecord {
   readonly owner: string;
   /** Grows with every leader. */
   readonly epoch: number;
-  /** The highest attempt number of any purged job whose id its caller chose: such an id may come back. */
+  /** The highest attempt number of the purged jobs with ids chosen by callers: such an id may be used again. */
   readonly attemptFloor: number;
 }
 
-/** A time-limited right to a resource, kept alive by heartbeats; or, without a time, the node that a backend is at. */
+/** A time-limited right to a device, kept alive by heartbeats; or, without `ttlMs`, the node that a backend is at. */
 export interface LeaseRecord {
   readonly v: 1;
   readonly tenant: string;
-  /** Who holds it: an agent, or a node. */
+  /** The holder: an agent or a node. */
   readonly agent: string;
-  /** The device; none where it may only use the CPU. */
+  /** The device; undefined if the holder may use only the CPU. */
   readonly gpuIndex: number | undefined;
   readonly minMemoryMb: number;
-  /** Grows with every grant: a resource refuses whoever comes with a lower one than it has seen. */
+  /** Grows with every grant: a resource refuses a holder with a lower fence than it has seen. */
   readonly fence: number;
   readonly grantedAt: number;
   readonly ttlMs: number | undefined;
   readonly heartbeatAt: number;
-  /** As of the last heartbeat that was written. */
+  /** The expiry as of the last written heartbeat. */
   readonly expiresAt: number | undefined;
-  /** Of a backend: the memory of the executor that is meant. */
+  /** For the lease of a backend: the registry of its executor. */
   readonly registry: string | undefined;
 }
 
-/** A model that can be asked for. */
+/** A model of the catalog. */
 export interface ModelRecord {
   readonly v: 1;
   readonly id: string;
   readonly name: string;
-  /** Where it is, with its revision and file pinned. */
+  /** The exact reference, with revision and file pinned; see model-ref.ts. */
   readonly ref: string;
   readonly aliases: readonly string[];
   readonly sizeBytes: number;
-  /** What a worker with it takes of a device. */
+  /** The device memory that a worker with this model takes. */
   readonly vramBytes: number;
-  /** Nobody has said so: a worker that turns out to need more may have it where there is room. */
+  /** `vramBytes` is an estimate: a worker that needs more may take it if there is room. */
   readonly vramGuessed: true | undefined;
   readonly contextLength: number;
   readonly state: 'active' | 'retired';
-  /** Jobs that one worker runs at a time; its engine decides where it is not said. */
+  /** Jobs that one worker runs at a time; undefined leaves it to the engine. */
   readonly slots: number | undefined;
   readonly sha256: string | undefined;
   readonly signature: string | undefined;
@@ -176,7 +182,7 @@ export interface ModelRecord {
   readonly updatedAt: number;
 }
 
-/** What an operator says of a model. */
+/** The fields of a model that an operator registers. */
 export type ModelRegistration = Omit<ModelRecord, 'v' | 'state' | 'verified' | 'createdAt' | 'updatedAt'>;
 
 export interface Verification {
@@ -186,7 +192,7 @@ export interface Verification {
   readonly sha256: string;
 }
 
-/** A conversation. */
+/** A conversation; see core/admission/session.ts. */
 export interface SessionRecord {
   readonly v: 1;
   readonly tenant: string;
@@ -196,23 +202,23 @@ export interface SessionRecord {
   readonly turns: number;
   readonly tokensUsed: number;
   readonly tokenBudget: number | undefined;
-  /** The backend that ran its last job, and has its context. */
+  /** The backend that ran the session's last job, and so holds its context. */
   readonly backend: string | undefined;
 }
 
-/** What an operator has ordered of a pool. */
+/** An operator's order for a pool. */
 export interface PoolRecord {
   readonly v: 1;
   readonly draining: true | undefined;
-  /** When what still runs there is ended. */
+  /** When workers that are still busy are stopped; undefined waits for them. */
   readonly drainBy: number | undefined;
-  /** The model that a worker is to be started with, once those that were there have gone. */
+  /** The model to start a worker with, once the others have stopped. */
   readonly reload: string | undefined;
   readonly by: string;
   readonly at: number;
 }
 
-/** A worker as it should be; the record goes when its pool no longer shows it. */
+/** The desired state of a worker; deleted when its pool no longer reports it. */
 export interface WorkerRecord {
   readonly v: 2;
   readonly pool: string;
@@ -223,23 +229,24 @@ export interface WorkerRecord {
   readonly slots: number | undefined;
   readonly contextLength: number | undefined;
   readonly state: WorkerRecordState;
-  /** The memory of the pool manager that has shown it: of another one, silence means nothing. */
+  /** The registry of the pool manager that reported the worker. If the manager's has changed, a missing worker may live. */
   readonly registry: string | undefined;
-  /** When it came to this state, and why. */
+  /** When it entered `state`. */
   readonly at: number;
+  /** Why it was started, or why it is leaving. */
   readonly why: WorkerReason;
-  /** Which start of this model it is, since one was ready. */
+  /** The number of this start of the model, counted from the last one that became ready. */
   readonly tries: number;
 }
 
-/** When jobs for a model come, as far as was seen. */
+/** The learned arrival pattern of a model's jobs; `pattern` is a DemandPattern of core/workers/demand.ts. */
 export interface DemandRecord {
   readonly v: 1;
   readonly at: number;
   readonly pattern: unknown;
 }
 
-/** Limits that were set at run time; they take the place of the configured ones. */
+/** Limits set at run time; they replace all configured ones. */
 export interface LimitsRecord {
   readonly v: 1;
   readonly by: string;
@@ -247,33 +254,34 @@ export interface LimitsRecord {
   readonly limits: readonly LimitSpec[];
 }
 
-/** Numbers of one scope; what is not given is not limited. */
+/** The limits of one scope; an absent number is not limited. */
 export interface LimitSpec {
   /**
    * `global`, `tenant:<t>`, `agent:<t>/<principal>`, `token:<name>`, `session:<t>/<id>`, `model:<name>`,
-   * `pool:<name>`. With `*` as its last part (`agent:*`, `agent:<t>/*`) each scope that it matches has these
-   * numbers for itself. The most exact limit that matches a scope is the one that holds for it.
+   * `pool:<name>`. With `*` as its last part (`agent:*`, `agent:<t>/*`) it applies to each matching scope separately. Of
+   * several limits that match a scope, the most specific one applies.
    */
   readonly scope: string;
   readonly requestsPerSec?: number | undefined;
   readonly tokensPerSec?: number | undefined;
-  /** One second's worth unless given, and at least one request. */
+  /** By default one second's worth of `requestsPerSec`, and at least one request. */
   readonly burstRequests?: number | undefined;
+  /** By default one second's worth of `tokensPerSec`. */
   readonly burstTokens?: number | undefined;
-  /** Reservations open at once. */
+  /** The most jobs admitted and not yet ended. */
   readonly concurrency?: number | undefined;
-  /** Tokens in all; never refills. */
+  /** The most tokens in total; never refilled. */
   readonly tokenBudget?: number | undefined;
 }
 
-/** What a scope that may have a token budget has used in jobs that are over. */
+/** The tokens that the ended jobs of a scope with a budget have used. */
 export interface SpentRecord {
   readonly v: 1;
   readonly tokens: number;
   readonly at: number;
 }
 
-/** Records that belong to no job and are few: every store keeps them alike. */
+/** The kinds of records that belong to no job and are few: stores treat them all alike. */
 export interface KeptKinds {
   readonly model: ModelRecord;
   readonly session: SessionRecord;
@@ -308,7 +316,7 @@ export interface RecordKinds extends KeptKinds {
 
 export type RecordKind = keyof RecordKinds;
 
-/** `after` is null where the record is removed. */
+/** The after-image of one record, or null if the record is deleted. */
 export type Change = ChangeOf<RecordKind>;
 
 export type KeptChange = ChangeOf<KeptKind>;
@@ -325,7 +333,7 @@ type ChangeOf<Kinds extends RecordKind> = {
 export const BRAIN_ID = 'brain';
 export const DEFAULT_TENANT = 'default';
 
-/** The name of a job inside the system: its id, qualified by its tenant unless that is the default one. */
+/** The internal id of a job: its id, prefixed by its tenant unless that is the default one. */
 export function uidOf(tenant: string, id: string): string {
   return tenant === DEFAULT_TENANT ? id : `${tenant}~${id}`;
 }
@@ -338,10 +346,10 @@ export function jobOfToken(token: string): string {
   return token.slice(0, token.lastIndexOf(':'));
 }
 
-/** A kept record by one name. */
+/** One name for a kept record: its kind and id. */
 export const keptName = (kind: KeptKind, id: string): string => `${kind}/${id}`;
 
-/** A key or session of a tenant. They may be any text, so the tenant always stands before them. */
+/** A key or session prefixed by its tenant. They may be any text, so even the default tenant is written. */
 export const scoped = (tenant: string, name: string): string => `${tenant}~${name}`;
 
 export const bodyBytes = (body: Body): number =>

@@ -13,7 +13,7 @@ import {
   mayMoveAttempt,
 } from './states.ts';
 
-test('the tables are those of the design', () => {
+test('the transition tables are exactly these', () => {
   assert.deepEqual(JOB_TRANSITIONS, {
     queued: ['claimed', 'cancelled', 'dead'],
     claimed: ['running', 'queued', 'stale', 'failed', 'cancelled'],
@@ -50,7 +50,7 @@ test('every state can be reached from the first one', () => {
   assert.equal(reachable('intended', ATTEMPT_TRANSITIONS).size, ATTEMPT_STATES.length);
 });
 
-test('a terminal job moves no more, but for the redrive of a dead one; a closed attempt never', () => {
+test('only a dead job leaves a terminal state, by a redrive; a closed attempt never moves', () => {
   for (const state of JOB_STATES.filter(isTerminal)) {
     assert.deepEqual(
       JOB_STATES.filter((to) => mayMove(state, to)),

@@ -1,6 +1,6 @@
 /**
- * The transition tables of jobs, attempts and workers. Nothing persists a change of state outside them: every move is made by a
- * constructor in moves.ts, which asks here, and docs/states.md is drawn from them.
+ * The transition tables of jobs, attempts and workers. Every change of state goes through a constructor in moves.ts,
+ * which checks these tables; docs/states.md is generated from them.
  */
 export const JOB_TRANSITIONS = {
   queued: ['claimed', 'cancelled', 'dead'],
@@ -25,7 +25,7 @@ export const ATTEMPT_TRANSITIONS = {
 
 export type AttemptState = keyof typeof ATTEMPT_TRANSITIONS;
 
-/** A worker as it should be. One that is to go never takes jobs again; it leaves the table when it is gone. */
+/** The desired states of a worker. A draining or stopping one never takes jobs again; when gone, its record is deleted. */
 export const WORKER_TRANSITIONS = {
   starting: ['running', 'draining', 'stopping'],
   running: ['draining', 'stopping'],
@@ -35,31 +35,31 @@ export const WORKER_TRANSITIONS = {
 
 export type WorkerRecordState = keyof typeof WORKER_TRANSITIONS;
 
-/** What each job state means, for docs and for people. */
+/** The meaning of each job state, for docs/states.md. */
 export const JOB_STATE_MEANING: Record<JobState, string> = {
-  queued: 'waits: ready in its lane, or parked with the condition that wakes it',
-  claimed: 'a backend is chosen and the intent is durable; the offer is on its way',
-  running: 'the backend has accepted it',
-  stale: 'the outcome is unknown: the holder is lost or has forgotten',
-  failed: 'a try ended badly; goes on to queued or dead in the same commit',
+  queued: 'waits: ready in its lane, or parked until a condition is met',
+  claimed: 'a backend is chosen and recorded; the job is being offered to it',
+  running: 'the backend has accepted the job',
+  stale: 'the outcome is unknown: the backend is lost or has forgotten the attempt',
+  failed: 'a try failed; moves on to queued or dead in the same commit',
   dead: 'dead letter: failed for good, dropped, expired or killed; an operator may redrive it',
-  succeeded: 'done, the result is kept',
+  succeeded: 'done; the result is stored',
   cancelled: 'cancelled by its caller',
 };
 
 export const ATTEMPT_STATE_MEANING: Record<AttemptState, string> = {
-  intended: 'durable; nothing sent yet, or not known',
-  accepted: 'the backend has it',
-  unknown: 'the holder is lost, or cannot say',
+  intended: 'recorded before anything is sent; the offer may be under way',
+  accepted: 'the backend has accepted the attempt',
+  unknown: 'the backend is lost, or cannot tell whether the attempt ran',
   ended: 'the backend confirmed its end',
-  abandoned: 'certain that it did not and will not run, or given up by policy',
+  abandoned: 'certain not to have run and never to run, or given up by policy',
 };
 
 export const WORKER_STATE_MEANING: Record<WorkerRecordState, string> = {
-  starting: 'it was, or will be, ordered',
-  running: 'its pool has shown it ready; it takes jobs',
-  draining: 'it takes nothing new and finishes what it has',
-  stopping: 'it is, or will be, ordered to go',
+  starting: 'the start was ordered, or will be',
+  running: 'its pool has reported it ready; it takes jobs',
+  draining: 'takes no new jobs and finishes those it has',
+  stopping: 'the stop was ordered, or will be',
 };
 
 export const JOB_STATES = Object.keys(JOB_TRANSITIONS) as JobState[];
@@ -67,10 +67,10 @@ export const ATTEMPT_STATES = Object.keys(ATTEMPT_TRANSITIONS) as AttemptState[]
 
 const TERMINAL: ReadonlySet<JobState> = new Set(['succeeded', 'cancelled', 'dead']);
 
-/** A job that asks for nothing more; only an operator's redrive moves a dead one again. */
+/** Whether a job has ended. Only an operator's redrive moves a dead job again. */
 export const isTerminal = (state: JobState): boolean => TERMINAL.has(state);
 
-/** An attempt that still owns its slot and its money. */
+/** Whether an attempt still holds its slot and its reservation. */
 export const isOpen = (state: AttemptState): boolean => state !== 'ended' && state !== 'abandoned';
 
 export function mayMove(from: JobState, to: JobState): boolean {

@@ -1,5 +1,6 @@
 /**
- * The request to run a job: one schema for the library, HTTP, the command line and the OpenAPI page.
+ * The requests about jobs: submit, list and resolve. One schema each for the library, HTTP, the command line and the
+ * OpenAPI page.
  */
 import { type Static, Type } from 'typebox';
 import { JOB_ID, NAME, SPEC_FIELDS } from './job-spec.ts';
@@ -7,7 +8,7 @@ import { JOB_ID, NAME, SPEC_FIELDS } from './job-spec.ts';
 export const TENANT = '^[a-z0-9][a-z0-9_-]{0,63}$';
 const optional = Type.Optional;
 
-/** More than any model can say in one answer: what is asked for is reserved, and must not outlast everybody. */
+/** More than any answer has. The requested tokens are reserved, so without a bound one job could exhaust a budget. */
 export const MAX_TOKENS = 10_000_000;
 
 export const SubmitRequest = Type.Object(
@@ -52,7 +53,7 @@ export const ListRequest = Type.Object(
 
 export type ListRequest = Static<typeof ListRequest>;
 
-/** How an operator settles a job whose outcome is unknown. */
+/** The outcome that an operator gives to a stale job. */
 export const ResolveRequest = Type.Union([
   Type.Object({ as: Type.Literal('retry') }, { additionalProperties: false }),
   Type.Object(

@@ -7,7 +7,7 @@ import { RECORD_VERSIONS, upcast } from './upcast.ts';
 
 const KINDS = Object.keys(RECORD_VERSIONS) as RecordKind[];
 
-test('a record that went through JSON comes back in the one shape of its kind', () => {
+test('a record that went through JSON gets back the fields that JSON dropped', () => {
   const attempt = intend('j', 1, 'b', undefined, 1, 2);
   const back = upcast('attempt', JSON.parse(JSON.stringify(attempt)));
   assert.deepEqual(back, attempt);
@@ -28,13 +28,13 @@ test('a newer version of any kind is refused', () => {
   }
 });
 
-test('a version that never was is damage', () => {
+test('a version that never existed is STORE_CORRUPT', () => {
   for (const kind of KINDS) {
     assert.throws(() => upcast(kind, { v: 0 }), { code: 'STORE_CORRUPT' });
   }
 });
 
-test('a record without a version, or with one that is no number, is not taken for one of ours', () => {
+test('a record without a numeric version is refused', () => {
   for (const v of [undefined, null, '1', Number.NaN]) {
     assert.throws(
       () => upcast('job', { v } as never),
@@ -43,14 +43,14 @@ test('a record without a version, or with one that is no number, is not taken fo
   }
 });
 
-test('a kind that this version does not know is refused', () => {
+test('an unknown kind is refused', () => {
   assert.throws(() => upcast('saga' as never, { v: 1 }), { code: 'STORE_TOO_NEW' });
   for (const kind of ['constructor', 'toString', '__proto__']) {
     assert.throws(() => upcast(kind as never, { v: 1 }), { code: 'STORE_TOO_NEW' });
   }
 });
 
-test('what version 1 of an ask kept flat is its spec now', () => {
+test('the flat fields of version 1 of an ask become its spec', () => {
   const stored = {
     v: 1,
     id: 'a',
@@ -87,7 +87,7 @@ test('what version 1 of an ask kept flat is its spec now', () => {
     hash: 'h',
     correlationId: 'c',
   };
-  // As it is written: fields that a spec got later are not given.
+  // As it was stored: fields that were added to the spec later are absent.
   assert.deepEqual(JSON.parse(JSON.stringify(upcast('ask', stored))), {
     v: 2,
     id: 'a',

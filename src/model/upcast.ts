@@ -1,6 +1,6 @@
 /**
- * Reads stored records of every version this program knows into today's shape. A kind whose version is newer
- * than ours is refused: half-understood state is worse than no start.
+ * Converts stored records of older versions into the current shape. A record of a newer version is refused: starting on
+ * half-understood state is worse than not starting.
  */
 import { OrchdError } from './errors.ts';
 import { type JobSpec, SPEC_FIELDS, type SpecDefaults, specOf } from './job-spec.ts';
@@ -16,7 +16,7 @@ import type {
   RecordKinds,
 } from './records.ts';
 
-/** The version this program writes, by kind. An upcaster per older version goes into UPCASTERS. */
+/** The version that this program writes, by kind. Each older version has an upcaster in UPCASTERS. */
 export const RECORD_VERSIONS: Record<RecordKind, number> = {
   ask: 2,
   job: 1,
@@ -39,11 +39,11 @@ type Upcaster = (stored: Stored) => Stored;
 /** UPCASTERS[kind][n] turns version n into n + 1. */
 const UPCASTERS: Partial<Record<RecordKind, Record<number, Upcaster>>> = {
   ask: { 1: nestSpec },
-  // A reason was a sentence in version 1.
+  // In version 1, `why` was a sentence.
   worker: { 1: (stored) => ({ ...stored, v: 2, why: { is: 'text', text: stored['why'] } }) },
 };
 
-/** Where the fields of a spec stood in version 1 of an ask, which had other names for some. */
+/** The fields of version 1 of an ask that have another name in the spec. */
 const SPEC_NAMES_V1: Readonly<Record<string, keyof JobSpec>> = {
   principal: 'agent',
   class: 'priority',
@@ -58,7 +58,7 @@ const SPEC_NAMES_V1: Readonly<Record<string, keyof JobSpec>> = {
   onDisconnect: 'on_disconnect',
 };
 
-/** Version 1 of an ask kept what the caller asked for beside everything else, and a deadline as an instant. */
+/** Version 1 of an ask had the caller's options at its top level, and the deadline as an instant. */
 function nestSpec(stored: Stored): Stored {
   const { deadlineAt, createdAt } = stored as unknown as { deadlineAt?: number; createdAt: number };
   const ask: Stored = { v: 2 };
@@ -141,9 +141,9 @@ const NO_SESSION = { tokenBudget: undefined, backend: undefined };
 const NO_POOL = { draining: undefined, drainBy: undefined, reload: undefined };
 const NO_WORKER = { vramGuessed: undefined, slots: undefined, contextLength: undefined, registry: undefined };
 
-/** Restores the one shape of each kind: JSON left the absent fields out. */
+/** Adds the `undefined` fields that JSON has dropped, so that every record of a kind has one shape. */
 const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } = {
-  // The spec is as it was written: its defaults are in it, and what was not given is left out in memory too.
+  // The spec needs nothing: its defaults were stored, and fields that were not given are left out in memory too.
   ask: (stored: AskRecord) => ({ ...NO_ASK, ...stored }),
   job: (stored: JobRecord) => ({ ...FRESH_JOB, ...stored }),
   attempt: (stored: AttemptRecord) => ({ ...NO_ATTEMPT, ...stored }),

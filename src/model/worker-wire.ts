@@ -1,38 +1,39 @@
 /**
- * What the brain and a worker say to each other. A worker has one model; it keeps the events and the result of
- * every execution until they are acknowledged, or until it must make room.
+ * The protocol between the brain and a worker. A worker has one model; it keeps the events and the result of every
+ * execution until they are acknowledged, or until it needs the memory.
  */
 import { type Static, Type } from 'typebox';
 
 const optional = Type.Optional;
 const Bytes = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
-/** Fields that a newer version sends are read over. */
+/** An object in which unknown fields, sent by a newer version, are ignored. */
 const open = <P extends Parameters<typeof Type.Object>[0]>(properties: P) =>
   Type.Object(properties, { additionalProperties: true });
 
+/** The brain that gives an order: its owner id and its epoch. */
 export interface Commander {
   readonly owner: string;
   readonly epoch: number;
 }
 
-/** Who commands, on every order to a worker or a pool manager: an older epoch of the same owner is refused. */
+/** The Commander, on every order to a worker or a pool manager: an older epoch of the same owner is refused. */
 export const OWNER_HEADER = 'x-orchd-owner';
 export const EPOCH_HEADER = 'x-orchd-epoch';
-/** The memory that an offer counts on: a worker that has another one turns it away as busy. */
+/** The registry that an offer is meant for: a worker with another one answers busy. */
 export const REGISTRY_HEADER = 'x-orchd-registry';
 /** The token of the attempt. */
 export const TOKEN_HEADER = 'idempotency-key';
 
-/** `POST /execute`. The payload of the job, with what the brain adds to it. */
+/** `POST /execute`: the payload of the job, with fields that the brain adds. */
 export const ExecuteRequest = open({
   job_id: Type.String({ minLength: 1, maxLength: 256 }),
   session_id: optional(Type.String({ maxLength: 256 })),
-  /** The name under which the caller asked for the model, for what is told back. */
+  /** The model as the caller named it, to be repeated in the answer. */
   model: optional(Type.String({ maxLength: 1024 })),
   prompt: optional(Type.Union([Type.String(), Type.Array(Type.String())])),
   messages: optional(Type.Array(Type.Record(Type.String(), Type.Unknown()))),
-  /** Texts to embed instead of anything to answer. */
+  /** Texts to embed, instead of a prompt or messages. */
   input: optional(Type.Union([Type.String(), Type.Array(Type.String())])),
   max_tokens: optional(Type.Union([Count, Type.Null()])),
   temperature: optional(Type.Union([Type.Number(), Type.Null()])),
@@ -45,7 +46,7 @@ export const ExecuteRequest = open({
 });
 export type ExecuteRequest = Static<typeof ExecuteRequest>;
 
-/** A call that the model wants made. */
+/** A function call that the model requests. */
 export const ToolCall = open({
   id: Type.String(),
   type: Type.Literal('function'),
@@ -56,7 +57,7 @@ export type ToolCall = Static<typeof ToolCall>;
 export const Usage = open({ prompt_tokens: Count, completion_tokens: Count });
 export type Usage = Static<typeof Usage>;
 
-/** The result of an execution: what the job's `result` is. Of an embedding there is no text. */
+/** The result of an execution, which becomes the job's `result`. An embedding has no `text`. */
 export const ExecutionResult = open({
   text: optional(Type.String()),
   finish_reason: optional(
@@ -69,15 +70,15 @@ export const ExecutionResult = open({
 export type ExecutionResult = Static<typeof ExecutionResult>;
 
 /**
- * The events of an execution, numbered from 1; the number is the id of the event.
- * `started`, then `token` for every piece, `metrics` now and then, and one of `end` and `error` at the last.
+ * The events of an execution, numbered from 1; the number is the id of the event. First `started`, then a `token` for
+ * every piece of the answer, `metrics` now and then, and at last either `end` or `error`.
  */
 export const StartedEvent = open({
   job_id: Type.String(),
   model: optional(Type.String()),
   started_at: Type.Integer(),
 });
-/** A piece of the answer. One that is not text comes with `t` empty and the change as OpenAI would send it. */
+/** A piece of the answer. A piece that is not text has an empty `t` and a `delta` in OpenAI's form. */
 export const TokenEvent = open({
   t: Type.String(),
   i: Count,
@@ -87,12 +88,12 @@ export type TokenEvent = Static<typeof TokenEvent>;
 export const EndEvent = open({
   tokens_out: Count,
   decode_time_ms: Type.Number({ minimum: 0 }),
-  /** From the arrival of the order to the first piece. */
+  /** The time from the arrival of the request to the first piece. */
   first_token_ms: optional(Type.Number({ minimum: 0 })),
   result: ExecutionResult,
 });
 export type EndEvent = Static<typeof EndEvent>;
-/** The end of one that was cancelled has the code CANCELLED. */
+/** The error that ended an execution. A cancelled one has the code CANCELLED. */
 export const ErrorEvent = open({
   code: Type.String(),
   message: Type.String(),
@@ -101,7 +102,7 @@ export const ErrorEvent = open({
 });
 export type ErrorEvent = Static<typeof ErrorEvent>;
 
-/** How an execution ended, where it is asked for apart from its events. */
+/** How an execution ended, for readers that do not follow its events. */
 export const WorkerOutcome = Type.Union([
   open({
     ok: Type.Literal(true),
@@ -114,10 +115,10 @@ export const WorkerOutcome = Type.Union([
 ]);
 export type WorkerOutcome = Static<typeof WorkerOutcome>;
 
-/** What a worker says of its memory: it remembers every token that it was offered since then. */
+/** The identity of the worker's memory, and since when it remembers every token that it was offered. */
 const memory = { registry: Type.String({ minLength: 1 }), remembered_since: Type.Integer() };
 
-/** `GET /executions`: those of the owner who asks; without results, which `GET /executions/{token}` has. */
+/** `GET /executions`: the executions of the requesting owner, without results; `GET /executions/{token}` has those. */
 export const ExecutionList = open({
   ...memory,
   executions: Type.Array(
@@ -127,8 +128,8 @@ export const ExecutionList = open({
 export type ExecutionList = Static<typeof ExecutionList>;
 
 /**
- * `GET /executions/{token}`. One that has ended without an outcome has run; how it ended was dropped to make room.
- * A token is taken URL-encoded in a path.
+ * `GET /executions/{token}`, with the token URL-encoded. `ended` without an outcome: it has run, but its outcome was
+ * dropped to free memory.
  */
 export const ExecutionState = open({
   token: Type.String(),
@@ -139,8 +140,8 @@ export const ExecutionState = open({
 export type ExecutionState = Static<typeof ExecutionState>;
 
 /**
- * `POST /cancel`: by token, or every execution of a job. A token that is not known is refused from then on. With
- * `bury` one that runs is left alone.
+ * `POST /cancel`: ends the execution of a token, or all executions of a job. An unknown token is refused from then on.
+ * With `bury` a running execution is left alone.
  */
 export const CancelRequest = Type.Object(
   {
@@ -150,7 +151,7 @@ export const CancelRequest = Type.Object(
   },
   { additionalProperties: false },
 );
-/** `ended` without an outcome: it has run, and how it ended is forgotten. */
+/** `ended` without an outcome: it has run, but its outcome is no longer known. */
 export const CancelReply = open({
   ...memory,
   is: Type.Enum(['ended', 'stopping', 'running', 'tombstoned']),
@@ -158,7 +159,7 @@ export const CancelReply = open({
 });
 export type CancelReply = Static<typeof CancelReply>;
 
-/** `POST /shutdown`: takes nothing new, finishes what runs within the grace, cancels the rest and exits. */
+/** `POST /shutdown`: the worker takes no new jobs, finishes what it can within `grace_ms`, cancels the rest and exits. */
 export const ShutdownRequest = Type.Object(
   { grace_ms: optional(Type.Integer({ minimum: 0, maximum: 86_400_000 })) },
   { additionalProperties: false },

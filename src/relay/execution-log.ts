@@ -1,20 +1,22 @@
 /**
- * What an executor said about one attempt, as far as the brain remembers it: the last events up to a number of
- * bytes, each formatted once for all who follow.
+ * The brain's copy of one attempt's event log: the newest events, up to a byte limit. Each event is serialized at
+ * most once, whatever the number of followers. Older events can only be read from the executor itself.
  */
 import type { ExecutionEvent } from '../core/ports/backend.ts';
 
-/** An event on its way to followers. `data` is JSON text. */
+/** An event as followers receive it. */
 export interface RelayedEvent {
+  /** `<attempt>.<n>` for an executor's event; undefined for most of the brain's own. */
   readonly id: string | undefined;
   readonly event: string;
+  /** JSON text. */
   readonly data: string;
-  /** What `data` is the text of, where it is at hand. */
+  /** The parsed form of `data`; undefined where only the text exists. */
   readonly value?: unknown;
 }
 
-/** An executor's event; made into text when the first follower wants it, and for all of them at once. */
-export class LoggedEvent implements RelayedEvent {
+/** An executor's event. It is serialized when the first follower reads `data`; all others share that text. */
+export class NumberedEvent implements RelayedEvent {
   readonly n: number;
   readonly event: string;
   readonly #attempt: number;
@@ -42,19 +44,19 @@ export class LoggedEvent implements RelayedEvent {
     return this.#text;
   }
 
-  /** About how much it takes, without making the text. */
-  get weight(): number {
+  /** An estimate of the event's size that does not serialize it. */
+  get estimatedBytes(): number {
     const text = (this.#value as { t?: unknown } | undefined)?.t;
-    return EVENT_BYTES + (typeof text === 'string' ? text.length : 0);
+    return EVENT_OVERHEAD_BYTES + (typeof text === 'string' ? text.length : 0);
   }
 }
 
-const EVENT_BYTES = 64;
+const EVENT_OVERHEAD_BYTES = 64;
 
 export class ExecutionLog {
   readonly attempt: number;
   readonly #maxBytes: number;
-  #events: LoggedEvent[] = [];
+  #events: NumberedEvent[] = [];
   #bytes = 0;
   #last = 0;
 
@@ -68,42 +70,42 @@ export class ExecutionLog {
     return this.#last;
   }
 
-  /** The number of the oldest event that is still here, or the next one. */
+  /** The number of the oldest event in this log; of the next event where the log is empty. */
   get firstKept(): number {
     return this.#events[0]?.n ?? this.#last + 1;
   }
 
-  /** Whether nothing after `n` has been forgotten. */
+  /** True where this log still holds every event after `n`. */
   reachesBackTo(n: number): boolean {
     return n >= this.firstKept - 1;
   }
 
   append(event: ExecutionEvent): void {
     if (event.n <= this.#last) return;
-    const entry = new LoggedEvent(this.attempt, event);
+    const entry = new NumberedEvent(this.attempt, event);
     this.#last = event.n;
     this.#events.push(entry);
-    this.#bytes += entry.weight;
-    // Cut in halves: one by one would move the whole array for every token.
+    this.#bytes += entry.estimatedBytes;
+    // #trim drops half of the log at once: dropping single events would copy the array for every token.
     if (this.#bytes > this.#maxBytes) this.#trim();
   }
 
-  /** The events after `n`, at most so many bytes of them, at least one. */
-  after(n: number, maxBytes: number): readonly LoggedEvent[] {
+  /** The events after `n`, up to about `maxBytes`; at least one where there is one. */
+  after(n: number, maxBytes: number): readonly NumberedEvent[] {
     const from = this.#indexAfter(n);
     let to = from;
     let bytes = 0;
     while (to < this.#events.length && (to === from || bytes < maxBytes)) {
-      bytes += (this.#events[to] as LoggedEvent).weight;
+      bytes += (this.#events[to] as NumberedEvent).estimatedBytes;
       to++;
     }
     return from === 0 && to === this.#events.length ? this.#events.slice() : this.#events.slice(from, to);
   }
 
   #indexAfter(n: number): number {
-    // Followers are nearly always at the end.
+    // Searched from the end, because that is where nearly all followers are.
     let at = this.#events.length;
-    while (at > 0 && (this.#events[at - 1] as LoggedEvent).n > n) at--;
+    while (at > 0 && (this.#events[at - 1] as NumberedEvent).n > n) at--;
     return at;
   }
 
@@ -111,7 +113,7 @@ export class ExecutionLog {
     let bytes = this.#bytes;
     let from = 0;
     while (bytes > this.#maxBytes / 2 && from < this.#events.length - 1) {
-      bytes -= (this.#events[from] as LoggedEvent).weight;
+      bytes -= (this.#events[from] as NumberedEvent).estimatedBytes;
       from++;
     }
     this.#events = this.#events.slice(from);

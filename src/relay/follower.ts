@@ -1,26 +1,27 @@
 /**
- * One reader of one job: a cursor and a sink. It takes from the log what its sink can hold and no more; while
- * the sink is full it holds nothing, and when it comes back behind the log it reads the executor's own.
+ * One follower of one job: a cursor and a sink. It reads from the brain's log only what the sink accepts and buffers
+ * nothing while the sink is full. Where its cursor has fallen behind the brain's log, it reads the executor's own.
  *
  * F1  Events of one attempt reach the sink in order, each once.
  * F2  A new attempt is announced by `reset` when something of an earlier one was shown.
  * F3  The end comes last, and once.
  */
 import type { ExecutionEvent, FollowEnd } from '../core/ports/backend.ts';
-import { type ExecutionLog, LoggedEvent, type RelayedEvent } from './execution-log.ts';
+import { type ExecutionLog, NumberedEvent, type RelayedEvent } from './execution-log.ts';
 
 export interface Sink {
-  /** False when it is full: `ready()` on the follower says when it is not. */
+  /** Takes all events. False means that the sink is full now; its owner calls `ready()` on the follower to go on. */
   write(events: readonly RelayedEvent[]): boolean;
   end(): void;
 }
 
-/** Where a follower stands: the attempt and the number of the last event it has; zeros at the beginning. */
+/** The attempt and number of the last event that a follower has received; both 0 before the first one. */
 export interface Cursor {
   readonly attempt: number;
   readonly n: number;
 }
 
+/** Reads an attempt's events after `from` out of the executor's own log. */
 export type ReadSource = (
   attempt: number,
   from: number,
@@ -31,25 +32,30 @@ export type ReadSource = (
 export interface FollowerParts {
   readonly sink: Sink;
   readonly cursor: Cursor;
+  /** The brain's log of an attempt. */
   readonly logOf: (attempt: number) => ExecutionLog | undefined;
-  /** The executor's own log, for what the brain has forgotten. */
+  /** Reads events that the brain's log has dropped. */
   readonly source: ReadSource;
   readonly onClose: (follower: Follower) => void;
 }
 
-const PUMP_BYTES = 64 * 1024;
+/** About how much one write to the sink holds. */
+const WRITE_BYTES = 64 * 1024;
 
-const isEnd = ({ event }: LoggedEvent): boolean => event === 'end' || event === 'error';
+const isEnd = ({ event }: NumberedEvent): boolean => event === 'end' || event === 'error';
 
 export class Follower {
   readonly #parts: FollowerParts;
   #attempt: number;
   #n: number;
+  /** The sink has received events of the current attempt, so a gap or a new attempt needs a `reset`. */
   #shown: boolean;
   #full = false;
+  /** Set while a piece of the executor's log is being read. */
   #catchingUp: AbortController | undefined;
-  /** The executor has handed on all that it has of this attempt, and it has ended. */
+  /** The attempt has ended and its executor's log was read to the end. */
   #readToEnd = false;
+  /** The job's last event, written once everything before it was. */
   #end: RelayedEvent | undefined;
   #closed = false;
 
@@ -64,17 +70,17 @@ export class Follower {
     return this.#closed;
   }
 
-  /** Says something of the brain's own, which has no number. */
-  say(event: string, data: unknown): void {
+  /** Sends an event of the brain itself; it has no id, so no cursor points to it. */
+  sendUnnumbered(event: string, data: unknown): void {
     if (!this.#closed) this.#full = !this.#write([{ id: undefined, event, data: JSON.stringify(data) }]);
   }
 
-  /** The attempt that counts now. */
-  enter(attempt: number): void {
+  /** Follows this attempt from its first event on, unless it is the current one already. */
+  switchTo(attempt: number): void {
     if (attempt === this.#attempt || this.#closed) return;
     this.#catchingUp?.abort();
     this.#catchingUp = undefined;
-    if (this.#shown) this.say('reset', { attempt });
+    if (this.#shown) this.sendUnnumbered('reset', { attempt });
     this.#attempt = attempt;
     this.#n = 0;
     this.#shown = false;
@@ -82,8 +88,8 @@ export class Follower {
   }
 
   /**
-   * The job has ended with the attempt that counts now; what that said comes first. Where it still runs, ended for
-   * its callers only, nobody waits for what it may yet say.
+   * The job has ended: sends the remaining events of the current attempt, then `event`. With `stillRuns` the job has
+   * ended for its callers only (a cancel) while the attempt goes on; its further events are not waited for.
    */
   finish(event: RelayedEvent, stillRuns = false): void {
     if (this.#end || this.#closed) return;
@@ -92,11 +98,13 @@ export class Follower {
     this.pump();
   }
 
+  /** The sink has room again. */
   ready(): void {
     this.#full = false;
     this.pump();
   }
 
+  /** Writes to the sink until it is full or nothing is left. */
   pump(): void {
     while (!this.#closed && !this.#full && !this.#catchingUp) {
       const log = this.#parts.logOf(this.#attempt);
@@ -109,7 +117,7 @@ export class Follower {
         if (this.#end) this.#finishNow();
         return;
       }
-      this.#pass(log.after(this.#n, PUMP_BYTES));
+      this.#deliver(log.after(this.#n, WRITE_BYTES));
     }
   }
 
@@ -121,9 +129,9 @@ export class Follower {
     this.#parts.sink.end();
   }
 
-  #pass(events: readonly LoggedEvent[]): void {
-    this.#n = (events.at(-1) as LoggedEvent).n;
-    // The executor's own end is said by the brain, once it is durable.
+  #deliver(events: readonly NumberedEvent[]): void {
+    this.#n = (events.at(-1) as NumberedEvent).n;
+    // The executor's own end event is left out: the brain sends the end once it is durable.
     const shown = events.some(isEnd) ? events.filter((event) => !isEnd(event)) : events;
     if (shown.length > 0) {
       this.#shown = true;
@@ -141,51 +149,51 @@ export class Follower {
     this.close();
   }
 
-  /** Reads a bounded piece of the executor's log; more when the sink has taken it. */
+  /** Reads one bounded piece of the executor's log; pump() reads the next once the sink has taken it. */
   #catchUp(): void {
     const abort = new AbortController();
     this.#catchingUp = abort;
-    const piece: LoggedEvent[] = [];
+    const piece: NumberedEvent[] = [];
     let bytes = 0;
     const attempt = this.#attempt;
-    const hear = (event: ExecutionEvent): void => {
+    const collect = (event: ExecutionEvent): void => {
       if (abort.signal.aborted || event.n <= (piece.at(-1)?.n ?? this.#n)) return;
-      const entry = new LoggedEvent(attempt, event);
+      const entry = new NumberedEvent(attempt, event);
       piece.push(entry);
-      bytes += entry.weight;
-      // Enough for the sink, or as far as the brain's own log reaches back: from there on that one is read.
-      if (bytes >= PUMP_BYTES || this.#parts.logOf(attempt)?.reachesBackTo(event.n)) abort.abort();
+      bytes += entry.estimatedBytes;
+      // Reading stops when the piece is full, or when the brain's own log holds everything that follows.
+      if (bytes >= WRITE_BYTES || this.#parts.logOf(attempt)?.reachesBackTo(event.n)) abort.abort();
     };
     const settle = (end: FollowEnd): void => {
       if (this.#catchingUp !== abort || this.#closed) return;
       this.#catchingUp = undefined;
       this.#readToEnd = end.is === 'ended' && !abort.signal.aborted;
       const first = piece[0]?.n;
-      if (first === undefined && end.is === 'lost') return this.#skip();
+      if (first === undefined && end.is === 'lost') return this.#skipGap();
       if (first !== undefined && first > this.#n + 1) {
-        // The executor has forgotten some of it too: whichever log reaches back further is the better one.
+        // The executor has dropped events too: go on with the log that reaches back further.
         const log = this.#parts.logOf(attempt);
-        if (log && log.firstKept <= first) return this.#skip();
-        this.#tellGap();
+        if (log && log.firstKept <= first) return this.#skipGap();
+        this.#announceGap();
       }
-      if (first !== undefined) this.#pass(piece);
+      if (first !== undefined) this.#deliver(piece);
       this.pump();
     };
-    this.#parts.source(attempt, this.#n, hear, abort.signal).then(settle, () => settle({ is: 'lost' }));
+    this.#parts.source(attempt, this.#n, collect, abort.signal).then(settle, () => settle({ is: 'lost' }));
   }
 
-  /** What is missing cannot be had any more: say so, and go on with what there is. */
-  #skip(): void {
+  /** The missing events are lost: announces the gap and goes on with the oldest event of the brain's log. */
+  #skipGap(): void {
     const log = this.#parts.logOf(this.#attempt);
-    this.#tellGap();
+    this.#announceGap();
     if (!log) return this.#finishNow();
     this.#n = log.firstKept - 1;
     this.pump();
   }
 
-  /** What was shown does not join what comes: the reader starts afresh. */
-  #tellGap(): void {
-    if (this.#shown) this.say('reset', { attempt: this.#attempt });
+  /** Events are missing between those sent and those to come: a `reset` makes the client discard its text. */
+  #announceGap(): void {
+    if (this.#shown) this.sendUnnumbered('reset', { attempt: this.#attempt });
     this.#shown = false;
   }
 }

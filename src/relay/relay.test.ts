@@ -5,7 +5,7 @@ import type { RelayedEvent } from './execution-log.ts';
 import type { Cursor, Follower, ReadSource, Sink } from './follower.ts';
 import { Relay } from './relay.ts';
 
-/** A sink that takes what it is told to take. */
+/** A sink that records its events and reports itself full while `full` is set. */
 class TestSink implements Sink {
   readonly events: RelayedEvent[] = [];
   full = false;
@@ -32,9 +32,9 @@ class TestSink implements Sink {
 const token = (n: number): ExecutionEvent => ({ n, type: 'token', data: { t: `word ${n} `, i: n } });
 const END: RelayedEvent = { id: '1.end', event: 'end', data: '{}' };
 const START: Cursor = { attempt: 0, n: 0 };
-const NOTHING: ReadSource = async () => ({ is: 'lost' });
+const LOST: ReadSource = async () => ({ is: 'lost' });
 
-/** An executor's own log, which forgets nothing. */
+/** An executor whose log holds events 1 to `count`. */
 const executor =
   (count: number): ReadSource =>
   async (_attempt, from, on, signal): Promise<FollowEnd> => {
@@ -48,9 +48,9 @@ function make(maxLogBytes = 1e6) {
   const turn = (): void => {
     for (const run of turns.splice(0)) run();
   };
-  const follow = (sink: Sink, cursor = START, source = NOTHING, attempt = 0): Follower => {
+  const follow = (sink: Sink, cursor = START, source = LOST, attempt = 0): Follower => {
     const follower = relay.follow('job', cursor, sink, source);
-    if (attempt > 0) follower.enter(attempt);
+    if (attempt > 0) follower.switchTo(attempt);
     return follower;
   };
   return { relay, turn, follow };
@@ -62,10 +62,10 @@ test('followers get every event once and in order, then the end, once', () => {
   const { relay, turn, follow } = make();
   const sinks = [new TestSink(), new TestSink()];
   for (const sink of sinks) follow(sink);
-  for (let n = 1; n <= 5; n++) relay.hear('job', 1, token(n));
+  for (let n = 1; n <= 5; n++) relay.receive('job', 1, token(n));
   turn();
-  relay.hear('job', 1, token(5));
-  relay.hear('job', 1, token(6));
+  relay.receive('job', 1, token(5));
+  relay.receive('job', 1, token(6));
   relay.end('job', 1, END);
   relay.end('job', 1, END);
   for (const sink of sinks) {
@@ -75,12 +75,12 @@ test('followers get every event once and in order, then the end, once', () => {
   assert.equal(relay.followers, 0);
 });
 
-test('a reader resumes after any event with exactly what it has not seen', () => {
+test('a follower resumes after any event with exactly the events it has not seen', () => {
   for (let from = 0; from <= 8; from++) {
     const { relay, follow } = make();
-    for (let n = 1; n <= 8; n++) relay.hear('job', 1, token(n));
+    for (let n = 1; n <= 8; n++) relay.receive('job', 1, token(n));
     const sink = new TestSink();
-    follow(sink, from === 0 ? START : { attempt: 1, n: from }, NOTHING, 1).pump();
+    follow(sink, from === 0 ? START : { attempt: 1, n: from }, LOST, 1).pump();
     relay.end('job', 1, END);
     const expected = Array.from({ length: 8 - from }, (_, at) => `1.${from + at + 1}`);
     assert.deepEqual(sink.ids, [...expected, '1.end']);
@@ -91,12 +91,12 @@ test('many events of one turn reach a follower in one write', () => {
   const { relay, turn, follow } = make();
   let writes = 0;
   follow({ write: () => ++writes > 0, end: () => undefined });
-  for (let n = 1; n <= 100; n++) relay.hear('job', 1, token(n));
+  for (let n = 1; n <= 100; n++) relay.receive('job', 1, token(n));
   turn();
   assert.equal(writes, 1);
 });
 
-test('a paused reader holds nothing and delays nobody; it catches up from the executor, without a gap', async () => {
+test('a paused follower buffers nothing and delays nobody; it catches up from the executor, without a gap', async () => {
   const { relay, turn, follow } = make(2000);
   const paused = new TestSink();
   paused.full = true;
@@ -104,7 +104,7 @@ test('a paused reader holds nothing and delays nobody; it catches up from the ex
   const slow = follow(paused, START, executor(500));
   follow(live);
   for (let n = 1; n <= 500; n++) {
-    relay.hear('job', 1, token(n));
+    relay.receive('job', 1, token(n));
     turn();
   }
   assert.equal(live.events.length, 500);
@@ -117,11 +117,11 @@ test('a paused reader holds nothing and delays nobody; it catches up from the ex
   assert.deepEqual(paused.ids, [...Array.from({ length: 500 }, (_, at) => `1.${at + 1}`), '1.end']);
 });
 
-test('what nobody remembers any more is announced by a reset, and the end still comes', async () => {
+test('a gap that neither log can fill is announced by a reset, and the end still comes', async () => {
   const { relay, follow } = make(500);
-  for (let n = 1; n <= 200; n++) relay.hear('job', 1, token(n));
+  for (let n = 1; n <= 200; n++) relay.receive('job', 1, token(n));
   const sink = new TestSink();
-  follow(sink, { attempt: 1, n: 3 }, NOTHING, 1).pump();
+  follow(sink, { attempt: 1, n: 3 }, LOST, 1).pump();
   await settle();
   relay.end('job', 1, END);
   await settle();
@@ -130,23 +130,23 @@ test('what nobody remembers any more is announced by a reset, and the end still 
   assert.equal(sink.ids.at(-1), '1.end');
 });
 
-test('a new attempt discards what the earlier one said', () => {
+test('a new attempt discards the events of the earlier one', () => {
   const { relay, turn, follow } = make();
   const sink = new TestSink();
   follow(sink);
-  relay.hear('job', 1, token(1));
+  relay.receive('job', 1, token(1));
   turn();
-  relay.hear('job', 2, token(1));
+  relay.receive('job', 2, token(1));
   turn();
   relay.end('job', 2, { ...END, id: '2.end' });
   assert.deepEqual(sink.names, ['token', 'reset', 'token', 'end']);
   assert.deepEqual(sink.ids, ['1.1', undefined, '2.1', '2.end']);
 });
 
-test('a follower of an ended job gets the rest from the executor while that remembers, else only the end', async () => {
+test('a follower of an ended job gets the rest while the executor still has it, else only the end', async () => {
   for (const [source, ids] of [
     [executor(3), ['1.1', '1.2', '1.3', '1.end']],
-    [NOTHING, ['1.end']],
+    [LOST, ['1.end']],
   ] as const) {
     const { follow } = make();
     const sink = new TestSink();
@@ -158,13 +158,13 @@ test('a follower of an ended job gets the rest from the executor while that reme
   }
 });
 
-test('a reader that leaves is forgotten, and nothing is written to it', () => {
+test('a follower that was closed is forgotten, and nothing is written to it', () => {
   const { relay, turn, follow } = make();
   const sink = new TestSink();
   const follower = follow(sink);
   follower.close();
   follower.close();
-  relay.hear('job', 1, token(1));
+  relay.receive('job', 1, token(1));
   turn();
   assert.equal(sink.events.length, 0);
   assert.equal(sink.ended, 1);
@@ -172,7 +172,7 @@ test('a reader that leaves is forgotten, and nothing is written to it', () => {
   assert.equal(relay.followersOf('job'), 0);
 });
 
-test('a reader that fell behind hears of a gap that nobody can fill, and loses no more than it must', async () => {
+test('a follower that fell behind gets a reset for a gap, and continues from the log that reaches back further', async () => {
   const { relay, turn, follow } = make(20 * 70);
   const sink = new TestSink();
   const forgetful: ReadSource = async (_attempt, from, on): Promise<FollowEnd> => {
@@ -180,18 +180,18 @@ test('a reader that fell behind hears of a gap that nobody can fill, and loses n
     return { is: 'lost' };
   };
   const follower = follow(sink, START, forgetful, 1);
-  relay.hear('job', 1, token(1));
+  relay.receive('job', 1, token(1));
   turn();
   sink.full = true;
-  relay.hear('job', 1, token(2));
+  relay.receive('job', 1, token(2));
   turn();
-  for (let n = 3; n <= 100; n++) relay.hear('job', 1, token(n));
+  for (let n = 3; n <= 100; n++) relay.receive('job', 1, token(n));
   turn();
   sink.full = false;
   follower.ready();
   await settle();
   const gap = sink.names.indexOf('reset');
-  assert.ok(gap > 0, 'it is told');
+  assert.ok(gap > 0, 'the gap is announced');
   const after = sink.ids.slice(gap + 1);
   const first = Number(after[0]?.split('.')[1]);
   assert.ok(first < 95, `the brain's own log reaches further back: ${first}`);
@@ -201,7 +201,7 @@ test('a reader that fell behind hears of a gap that nobody can fill, and loses n
   );
 });
 
-test('who comes to a job that is over while its attempt still runs hears the end at once', async () => {
+test('a new follower of an ended job whose attempt still runs gets the end at once', async () => {
   const { follow } = make();
   const sink = new TestSink();
   const never: ReadSource = () => new Promise(() => undefined);

@@ -1,28 +1,30 @@
 /**
- * From the executors' logs to any number of followers. A follower is told of new events once per turn of the
- * loop, so that many small events become one write; a slow one never holds up an executor, a commit or another.
+ * Distributes the events of running attempts to any number of followers. Followers are pumped once per turn of the
+ * event loop, so that many small events become one write. A slow follower delays no executor, no commit and no other
+ * follower.
  */
 import type { ExecutionEvent } from '../core/ports/backend.ts';
 import { ExecutionLog, type RelayedEvent } from './execution-log.ts';
 import { type Cursor, Follower, type ReadSource, type Sink } from './follower.ts';
 
 export interface RelayOptions {
-  /** Runs once the events that are already waiting have been handled. */
+  /** Runs a function after the events that already wait in the event loop. */
   readonly soon: (run: () => void) => void;
   readonly maxLogBytes: number;
 }
 
 interface FollowedJob {
   readonly followers: Set<Follower>;
-  /** Of the attempt whose events are shown. */
+  /** The events of the newest attempt; those of earlier attempts are dropped. */
   log: ExecutionLog | undefined;
-  /** The job has ended: its logs go with the last follower. */
+  /** The job has ended: its log is dropped when the last follower leaves. */
   ended: boolean;
 }
 
 export class Relay {
   readonly #options: RelayOptions;
   readonly #jobs = new Map<string, FollowedJob>();
+  /** Jobs with events that their followers have not been pumped for. */
   readonly #dirty = new Set<FollowedJob>();
   #scheduled = false;
   #followers = 0;
@@ -39,30 +41,30 @@ export class Relay {
     return this.#jobs.get(uid)?.followers.size ?? 0;
   }
 
-  /** An executor said something about an attempt. */
-  hear(uid: string, attempt: number, event: ExecutionEvent): void {
+  /** Takes an executor's event; events of an earlier attempt than the newest are dropped. */
+  receive(uid: string, attempt: number, event: ExecutionEvent): void {
     const job = this.#jobOf(uid);
     if (!job.log || job.log.attempt < attempt) {
       job.log = new ExecutionLog(attempt, this.#options.maxLogBytes);
-      for (const follower of job.followers) follower.enter(attempt);
+      for (const follower of job.followers) follower.switchTo(attempt);
     }
     if (job.log.attempt > attempt) return;
     job.ended = false;
     job.log.append(event);
-    if (job.followers.size > 0) this.#note(job);
+    if (job.followers.size > 0) this.#schedulePump(job);
   }
 
-  /** A job has ended: everyone who follows it hears the rest, then the end. */
+  /** The job has ended: its followers receive the remaining events of `attempt`, then `event`. */
   end(uid: string, attempt: number, event: RelayedEvent): void {
     const job = this.#jobs.get(uid);
     if (!job) return;
     for (const follower of [...job.followers]) {
-      follower.enter(attempt);
+      follower.switchTo(attempt);
       follower.finish(event);
     }
   }
 
-  /** The job has ended; its logs stay only for followers that have not read them to the end. */
+  /** The job has ended: its log is kept only for followers that have not read it to the end. */
   forget(uid: string): void {
     const job = this.#jobs.get(uid);
     if (!job) return;
@@ -102,7 +104,7 @@ export class Relay {
     return job;
   }
 
-  #note(job: FollowedJob): void {
+  #schedulePump(job: FollowedJob): void {
     this.#dirty.add(job);
     if (this.#scheduled) return;
     this.#scheduled = true;

@@ -4,6 +4,9 @@ import type { Engine } from '../core/engine/engine.ts';
 import type { PoolOrder } from '../core/workers/operator-commands.ts';
 import type { Random } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
+import type { ModelView } from '../model/http/catalog.ts';
+import type { LeaseView } from '../model/http/leases.ts';
+import type { SessionView } from '../model/http/sessions.ts';
 import type {
   LimitSpec,
   ModelRecord,
@@ -13,14 +16,7 @@ import type {
 } from '../model/records.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { Loop } from './loop.ts';
-import {
-  type LeaseView,
-  leaseView,
-  type ModelView,
-  modelView,
-  type SessionView,
-  sessionView,
-} from './views.ts';
+import { leaseView, modelView, sessionView } from './views.ts';
 
 class Commands {
   protected readonly loop: Loop;

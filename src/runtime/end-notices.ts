@@ -1,10 +1,11 @@
 /** Tells the end of a job, once it is durable, to those who follow it and to those who wait for it. */
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { Logger } from '../kit/logger.ts';
-import { placeOf } from '../kit/redact.ts';
+import { describeThrown } from '../kit/redact.ts';
+import type { JobView } from '../model/http/jobs.ts';
 import type { Following } from './following.ts';
+import { type JobWithResult, jobValue } from './job-text.ts';
 import type { Reads } from './reads.ts';
-import type { JobView } from './view.ts';
 import { Waiters } from './waiters.ts';
 
 export interface EndNoticesParts {
@@ -38,21 +39,20 @@ export class EndNotices {
     const { result } = entry.job;
     // At once where the result is at hand: those who wait then share the flush of what they do next.
     if (result === undefined || typeof result === 'string') {
-      const view = reads.entryNow(entry);
-      return this.#tell(uid, result === undefined ? view : { ...view, result: JSON.parse(result) });
+      return this.#tell(uid, { job: reads.entryNow(entry), resultText: result });
     }
     reads.entry(entry).then(
-      (job) => this.#tell(uid, job),
+      (seen) => this.#tell(uid, seen),
       (error: Error) => {
-        logger?.error('an end could not be told', { job_id: uid, reason: placeOf(error) });
+        logger?.error('an end could not be told', { job_id: uid, reason: describeThrown(error) });
         this.#waiters.reject(uid, error);
         following.close(uid);
       },
     );
   }
 
-  #tell(uid: string, job: JobView): void {
-    this.#parts.following.ended(uid, job);
-    this.#waiters.tell(uid, job);
+  #tell(uid: string, seen: JobWithResult): void {
+    this.#parts.following.ended(uid, seen);
+    if (this.#waiters.has(uid)) this.#waiters.tell(uid, jobValue(seen));
   }
 }

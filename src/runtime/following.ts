@@ -3,6 +3,7 @@
 import type { ExecutionEvent } from '../core/ports/backend.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { Env } from '../kit/env/env.ts';
+import type { JobView } from '../model/http/jobs.ts';
 import { tokenOf } from '../model/records.ts';
 import { isOpen, isTerminal } from '../model/states.ts';
 import type { Commander } from '../model/worker-wire.ts';
@@ -10,7 +11,7 @@ import type { RelayedEvent } from '../relay/execution-log.ts';
 import type { Cursor, Follower, ReadSource, Sink } from '../relay/follower.ts';
 import { Relay } from '../relay/relay.ts';
 import type { BackendDirectory } from './backend-directory.ts';
-import type { JobView } from './view.ts';
+import { type JobWithResult, withMember } from './job-text.ts';
 
 /** Remembered of each running attempt, for followers that come late or fall behind. */
 const MAX_LOG_BYTES = 256 * 1024;
@@ -20,13 +21,16 @@ export const FROM_THE_START: Cursor = { attempt: 0, n: 0 };
 /** The id of a terminal event: a reader that comes back with it has heard everything. */
 export const endId = (attempt: number): string => `${attempt}.end`;
 
-/** The reader has heard a job end with this attempt. */
-export interface Ended {
+/** The reader has received the end of the job, which came with this attempt. */
+interface ReadToEnd {
   readonly ended: number;
 }
 
+/** Where a reader goes on: behind an event, or nowhere unless the job has a new life since its end. */
+export type ReaderPosition = Cursor | ReadToEnd;
+
 /** Where a reader stopped, from the id of the last event it had. */
-export function cursorOf(id: string): Cursor | Ended | undefined {
+export function cursorOf(id: string): ReaderPosition | undefined {
   const end = /^(\d{1,9})\.end$/.exec(id);
   if (end) return { ended: Number(end[1]) };
   const match = /^(\d{1,9})\.(\d{1,15})$/.exec(id);
@@ -62,32 +66,48 @@ export class Following {
     return this.#relay.followersOf(uid);
   }
 
-  hear(entry: JobEntry, event: ExecutionEvent): void {
-    if (entry.open) this.#relay.hear(entry.uid, entry.open.n, event);
+  receive(entry: JobEntry, event: ExecutionEvent): void {
+    if (entry.open) this.#relay.receive(entry.uid, entry.open.n, event);
   }
 
-  /** `view` is asked for after the follower is in place, so that no end falls between the two. */
-  async follow(uid: string, cursor: Cursor, sink: Sink, view: () => Promise<JobView>): Promise<Follower> {
+  /**
+   * Undefined where the reader has received the end already. `view` is asked for after the follower is in place, so
+   * that no end falls between the two.
+   */
+  async follow(
+    uid: string,
+    position: ReaderPosition,
+    sink: Sink,
+    view: () => Promise<JobWithResult>,
+  ): Promise<Follower | undefined> {
     let job: JobView | undefined;
     const source: ReadSource = (attempt, from, on, signal) => this.#read(uid, job, attempt, from, on, signal);
+    const cursor = 'ended' in position ? FROM_THE_START : position;
     const follower = this.#relay.follow(uid, cursor, sink, source);
+    let seen: JobWithResult;
     try {
-      job = await view();
+      seen = await view();
     } catch (error) {
       follower.close();
       throw error;
     }
+    job = seen.job;
     const attempt = job.attempts.at(-1)?.attempt ?? 0;
-    if (attempt > 0) follower.enter(attempt);
-    if (isTerminal(job.state)) follower.finish(endEvent(job), stillRuns(job));
-    else if (job.state === 'queued') follower.say('queued', waitingOf(job));
+    // The end of an earlier life of a redriven job is not the end.
+    if ('ended' in position && isTerminal(job.state) && position.ended >= attempt) {
+      follower.close();
+      return undefined;
+    }
+    if (attempt > 0) follower.switchTo(attempt);
+    if (isTerminal(job.state)) follower.finish(endEvent(seen), stillRuns(job));
+    else if (job.state === 'queued') follower.sendUnnumbered('queued', waitingOf(job));
     follower.pump();
     if (this.#closed) follower.close();
     return follower;
   }
 
-  ended(uid: string, job: JobView): void {
-    this.#relay.end(uid, job.attempts.at(-1)?.attempt ?? 0, endEvent(job));
+  ended(uid: string, seen: JobWithResult): void {
+    this.#relay.end(uid, seen.job.attempts.at(-1)?.attempt ?? 0, endEvent(seen));
     this.#relay.forget(uid);
   }
 
@@ -134,10 +154,11 @@ const waitingOf = (job: JobView): object => ({
   waiting: job.waiting,
 });
 
-function endEvent(job: JobView): RelayedEvent {
-  const attempt = job.attempts.at(-1)?.attempt ?? 0;
-  const { job_id, state, result, error, reason } = job;
-  const succeeded = state === 'succeeded';
-  const data = succeeded ? { job_id, state, result } : { job_id, state, reason, ...error };
-  return { id: endId(attempt), event: succeeded ? 'end' : 'error', data: JSON.stringify(data), value: data };
+function endEvent({ job, resultText }: JobWithResult): RelayedEvent {
+  const { job_id, state, error, reason, attempts } = job;
+  const id = endId(attempts.at(-1)?.attempt ?? 0);
+  if (state === 'succeeded')
+    return { id, event: 'end', data: withMember(JSON.stringify({ job_id, state }), 'result', resultText) };
+  const value = { job_id, state, reason, ...error };
+  return { id, event: 'error', data: JSON.stringify(value), value };
 }

@@ -4,15 +4,10 @@ import { type HistoryQuery, type HistoryReads, isAskedFor, type JobBundle } from
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { State } from '../core/state/state.ts';
 import { OrchdError } from '../model/errors.ts';
+import type { JobPage, JobView } from '../model/http/jobs.ts';
 import { JOB_STATES, type JobState } from '../model/states.ts';
 import type { ListRequest } from '../model/submit.ts';
-import { type JobView, viewOf, viewOfBundle } from './view.ts';
-
-export interface JobPage {
-  readonly jobs: readonly JobView[];
-  /** Give it back to get the next page; absent on the last one. */
-  readonly cursor?: string;
-}
+import { viewOf, viewOfBundle } from './view.ts';
 
 const DEFAULT_LIMIT = 50;
 

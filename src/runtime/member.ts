@@ -5,7 +5,7 @@
 import type { Leader, Leadership, Term } from '../core/ports/leadership.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
-import { placeOf } from '../kit/redact.ts';
+import { describeThrown } from '../kit/redact.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError } from '../model/errors.ts';
 
@@ -127,7 +127,7 @@ export class Member<B extends Brain> extends Service {
       this.#tell();
       await brain
         .stop()
-        .catch((error: unknown) => logger.warn('a brain did not stop', { reason: placeOf(error) }));
+        .catch((error: unknown) => logger.warn('a brain did not stop', { reason: describeThrown(error) }));
       this.#endTerm = undefined;
       // A brain may fail while its node still has the lead.
       if (!isOver && !this.#stopping) {

@@ -1,15 +1,15 @@
 /** From a request to the record of a model: what the request leaves out is read from the file of the model. */
 import type { PoolManagers } from '../core/ports/pools.ts';
 import { OrchdError } from '../model/errors.ts';
+import type { RegisterModel } from '../model/http/catalog.ts';
 import { formatModelRef, parseModelRef } from '../model/model-ref.ts';
 import type { ModelRegistration } from '../model/records.ts';
-import type { RegisterModel } from '../model/register-model.ts';
 import { estimateVram } from '../model/vram.ts';
 
 /** Used where neither the request nor the file says. */
 const DEFAULT_CONTEXT_LENGTH = 4096;
 const DEFAULT_SLOTS = 4;
-/** Most files allow a far longer context than devices can hold: more than this is used only where it is request for. */
+/** Most files allow a far longer context than devices can hold: more than this is used only where context_length asks for it. */
 const MAX_DEFAULT_CONTEXT_LENGTH = 8192;
 
 /** Fills in a registration from the file of the model where a pool has it; else the request must say how large it is. */

@@ -11,14 +11,15 @@ import { commanderOf } from '../core/state/state.ts';
 import { checker } from '../kit/check.ts';
 import type { Cancel } from '../kit/env/env.ts';
 import { every } from '../kit/every.ts';
-import { placeOf } from '../kit/redact.ts';
+import { describeThrown } from '../kit/redact.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError } from '../model/errors.ts';
+import type { JobPage, JobView, Submitted } from '../model/http/jobs.ts';
 import { DEFAULT_TENANT } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
 import { type ListRequest, ResolveRequest, type SubmitRequest } from '../model/submit.ts';
 import type { Commander } from '../model/worker-wire.ts';
-import type { Cursor, Follower, Sink } from '../relay/follower.ts';
+import type { Follower, Sink } from '../relay/follower.ts';
 import { BackendDirectory } from './backend-directory.ts';
 import { Bodies } from './bodies.ts';
 import { BrainClock } from './brain-clock.ts';
@@ -26,12 +27,12 @@ import { CatalogCommands, LeaseCommands, LimitCommands, PoolCommands, SessionCom
 import { drain } from './drain.ts';
 import { Effects, storeFailure } from './effects.ts';
 import { EndNotices } from './end-notices.ts';
-import { cursorOf, Following, FROM_THE_START } from './following.ts';
+import { cursorOf, Following, FROM_THE_START, type ReaderPosition } from './following.ts';
 import { GuardedBackend } from './guarded.ts';
 import { HistoryFeed } from './history-feed.ts';
 import { JobEnds } from './job-ends.ts';
 import { EventQueue, type JobEvent } from './job-events.ts';
-import type { JobPage } from './listing.ts';
+import { type JobWithResult, jobText } from './job-text.ts';
 import { Loop } from './loop.ts';
 import { type Observed, type Observer, observedIn } from './observer.ts';
 import { openInto } from './open-store.ts';
@@ -41,8 +42,7 @@ import { Provisioning } from './provisioning.ts';
 import { Purge } from './purge.ts';
 import { Reads } from './reads.ts';
 import { Sources } from './sources.ts';
-import { Submissions, type SubmitOutcome, type Submitted } from './submissions.ts';
-import type { JobView } from './view.ts';
+import { Submissions, type SubmitOutcome } from './submissions.ts';
 
 export type { Observer, OrchestratorParts, RuntimeSettings };
 
@@ -90,7 +90,7 @@ export class Orchestrator extends Service {
     this.#clock.onStep = (byMs) =>
       parts.logger?.warn('the wall clock was stepped', { duration_ms: Math.round(byMs) });
     this.ends = new JobEnds((error) =>
-      parts.logger?.error('a listener of ends has failed', { reason: placeOf(error) }),
+      parts.logger?.error('a listener of ends has failed', { reason: describeThrown(error) }),
     );
     this.#bodies = new Bodies(store);
     this.#history = new HistoryFeed(store);
@@ -138,7 +138,7 @@ export class Orchestrator extends Service {
     this.#effects = new Effects({
       ...shared,
       holderLostMs: settings.holderLostMs,
-      onEvent: (entry, event) => this.#following.hear(entry, event),
+      onEvent: (entry, event) => this.#following.receive(entry, event),
     });
     this.#endNotices = new EndNotices({
       reads: this.reads,
@@ -217,6 +217,12 @@ export class Orchestrator extends Service {
     return this.reads.job(jobId, tenant);
   }
 
+  /** The same as JSON text. */
+  async getJson(jobId: string, tenant = DEFAULT_TENANT): Promise<string> {
+    this.#assertOpen();
+    return jobText(await this.reads.jobWithResult(jobId, tenant));
+  }
+
   async list(request: ListRequest = {}, tenant = DEFAULT_TENANT): Promise<JobPage> {
     this.#assertOpen();
     return this.reads.jobs(request, tenant);
@@ -233,12 +239,12 @@ export class Orchestrator extends Service {
 
   /** What happens to a job, to its end; `after` is the id of the last event that the caller has. */
   async *events(jobId: string, options: { tenant?: string; after?: string } = {}): AsyncGenerator<JobEvent> {
-    const cursor = options.after === undefined ? FROM_THE_START : cursorOf(options.after);
-    if (!cursor)
+    const position = options.after === undefined ? FROM_THE_START : cursorOf(options.after);
+    if (!position)
       throw new OrchdError('INVALID_PARAMS', `"${options.after}" is no event id`, { field: 'after' });
-    if ('ended' in cursor) return;
     const queue = new EventQueue();
-    const follower = await this.follow(jobId, cursor, queue, options.tenant);
+    const follower = await this.follow(jobId, position, queue, options.tenant);
+    if (!follower) return;
     queue.follower = follower;
     try {
       yield* queue;
@@ -247,10 +253,19 @@ export class Orchestrator extends Service {
     }
   }
 
-  /** Lets a sink follow a job from a cursor on. */
-  follow(jobId: string, cursor: Cursor, sink: Sink, tenant = DEFAULT_TENANT): Promise<Follower> {
+  /** Lets a sink follow a job; undefined where the reader has received its end already. */
+  async follow(
+    jobId: string,
+    position: ReaderPosition,
+    sink: Sink,
+    tenant = DEFAULT_TENANT,
+  ): Promise<Follower | undefined> {
     this.#assertOpen();
-    return this.#following.follow(uidFor(tenant, jobId), cursor, sink, () => this.get(jobId, tenant));
+    const view = async (): Promise<JobWithResult> => {
+      this.#assertOpen();
+      return this.reads.jobWithResult(jobId, tenant);
+    };
+    return this.#following.follow(uidFor(tenant, jobId), position, sink, view);
   }
 
   get managers(): PoolManagers | undefined {
@@ -354,7 +369,7 @@ export class Orchestrator extends Service {
   #purgeNow(): void {
     this.#purge
       .run()
-      .catch((error: Error) => this.#parts.logger?.warn('no purge', { reason: placeOf(error) }));
+      .catch((error: Error) => this.#parts.logger?.warn('no purge', { reason: describeThrown(error) }));
   }
 
   #failed(error: Error): void {

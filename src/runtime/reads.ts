@@ -16,28 +16,30 @@ import type { JobEntry } from '../core/state/job-entry.ts';
 import { startHints } from '../core/workers/forecast.ts';
 import { checker } from '../kit/check.ts';
 import { OrchdError } from '../model/errors.ts';
+import type { ModelView } from '../model/http/catalog.ts';
+import type { JobPage, JobView } from '../model/http/jobs.ts';
+import type { LeaseView } from '../model/http/leases.ts';
+import type { BackendView } from '../model/http/meta.ts';
+import type { PoolView } from '../model/http/pools.ts';
+import type { SessionView } from '../model/http/sessions.ts';
 import type { JobSpec } from '../model/job-spec.ts';
 import { type Body, DEFAULT_TENANT, type LimitSpec, type ModelRecord } from '../model/records.ts';
 import { ListRequest } from '../model/submit.ts';
 import type { Bodies } from './bodies.ts';
 import type { BrainClock } from './brain-clock.ts';
 import { type Figures, figuresOf } from './figures.ts';
-import { type JobPage, listJobs } from './listing.ts';
+import { type JobWithResult, jobValue } from './job-text.ts';
+import { listJobs } from './listing.ts';
 import type { Loop } from './loop.ts';
 import { checkTenant, uidFor } from './prepare.ts';
-import { type JobView, viewOf, viewOfBundle } from './view.ts';
+import { viewOf, viewOfBundle } from './view.ts';
 import {
-  type BackendView,
   backendView,
-  type LeaseView,
   leaseView,
   type ModelName,
-  type ModelView,
   modelNames,
   modelView,
-  type PoolView,
   poolView,
-  type SessionView,
   sessionView,
 } from './views.ts';
 
@@ -66,20 +68,26 @@ export class Reads {
 
   /** A job with its result, in memory or in the history. */
   async job(jobId: string, tenant = DEFAULT_TENANT): Promise<JobView> {
+    return jobValue(await this.jobWithResult(jobId, tenant));
+  }
+
+  /** The same with its result as text, for answers that are text. */
+  async jobWithResult(jobId: string, tenant = DEFAULT_TENANT): Promise<JobWithResult> {
     const uid = uidFor(tenant, jobId);
     const entry = this.#parts.engine.state.jobs.get(uid);
     if (entry) return this.entry(entry);
     const bundle = await this.#parts.store.history.get(uid);
     if (!bundle) throw new OrchdError('NOT_FOUND', `there is no job "${jobId}"`);
-    return { ...viewOfBundle(bundle), ...(await this.#result(bundle.job.result)) };
+    return { job: viewOfBundle(bundle), resultText: await this.#resultText(bundle.job.result) };
   }
 
-  /** For runtime/ alone: a job in memory, told as it was seen. */
-  async entry(entry: JobEntry): Promise<JobView> {
-    const view = this.entryNow(entry);
-    const { seq, job } = entry;
+  /** For runtime/ alone: a job in memory, as it was when it was read. */
+  async entry(entry: JobEntry): Promise<JobWithResult> {
+    const job = this.entryNow(entry);
+    const { seq } = entry;
+    const { result } = entry.job;
     await this.#parts.loop.durable(seq);
-    return job.result === undefined ? view : { ...view, ...(await this.#result(job.result)) };
+    return { job, resultText: await this.#resultText(result) };
   }
 
   /** For runtime/ alone: the same at once, without its result, of a job whose last change is durable. */
@@ -213,7 +221,7 @@ export class Reads {
     return told;
   }
 
-  async #result(body: Body | undefined): Promise<{ result?: unknown }> {
-    return body === undefined ? {} : { result: JSON.parse(await this.#parts.bodies.read(body)) };
+  async #resultText(body: Body | undefined): Promise<string | undefined> {
+    return body === undefined ? undefined : this.#parts.bodies.read(body);
   }
 }

@@ -8,22 +8,13 @@ import { Budget } from '../kit/budget.ts';
 import type { Env } from '../kit/env/env.ts';
 import { IdMaker } from '../kit/ids.ts';
 import { OrchdError } from '../model/errors.ts';
+import type { Submitted } from '../model/http/jobs.ts';
 import { type Body, DEFAULT_TENANT, uidOf } from '../model/records.ts';
-import type { JobState } from '../model/states.ts';
 import type { SubmitRequest } from '../model/submit.ts';
 import type { Bodies } from './bodies.ts';
 import type { Loop } from './loop.ts';
 import type { Observed, Observer } from './observer.ts';
 import { type Caller, type Prepared, prepare, withPayload } from './prepare.ts';
-
-export interface Submitted {
-  readonly job_id: string;
-  readonly status: JobState;
-  readonly queue_position?: number;
-  readonly predicted_start_ms?: number;
-  /** Set when the job was there before: by which of the caller's names. */
-  readonly duplicate_of?: 'job_id' | 'key';
-}
 
 export type SubmitOutcome = Submitted | OrchdError;
 

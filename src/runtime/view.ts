@@ -1,52 +1,14 @@
-/** What a caller is told of a job: one shape for library, HTTP and command line. */
+/** The view of a job, from its records: one shape for library, HTTP and command line. */
 
 import type { JobBundle } from '../core/ports/store.ts';
-import { explain, type WaitReason } from '../core/scheduling/explain.ts';
+import { explain } from '../core/scheduling/explain.ts';
 import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { State } from '../core/state/state.ts';
 import { startHints } from '../core/workers/forecast.ts';
-import type { ErrorInfo } from '../model/errors.ts';
-import type { AskRecord, AttemptRecord, JobClass, JobRecord } from '../model/records.ts';
-import { type AttemptState, isTerminal, type JobState } from '../model/states.ts';
-
-export interface AttemptView {
-  readonly attempt: number;
-  readonly backend: string;
-  readonly state: AttemptState;
-  readonly outcome?: string;
-  readonly error?: ErrorInfo;
-  readonly intended_at: number;
-  readonly accepted_at?: number;
-  readonly ended_at?: number;
-}
-
-export interface JobView {
-  readonly job_id: string;
-  readonly state: JobState;
-  readonly type: string;
-  readonly priority: JobClass;
-  readonly agent: string;
-  readonly key?: string;
-  readonly session_id?: string;
-  readonly model?: string;
-  /** What the name of the model stood for when the job was admitted. */
-  readonly model_ref?: string;
-  readonly score: number;
-  readonly created_at: number;
-  readonly started_at?: number;
-  readonly ended_at?: number;
-  readonly tries: number;
-  readonly max_tries: number;
-  readonly attempts: readonly AttemptView[];
-  readonly cancel_requested?: boolean;
-  readonly reason?: string;
-  readonly error?: ErrorInfo;
-  readonly result?: unknown;
-  readonly queue_position?: number;
-  readonly predicted_start_ms?: number;
-  readonly waiting?: WaitReason;
-}
+import type { AttemptView, JobView } from '../model/http/jobs.ts';
+import type { AskRecord, AttemptRecord, JobRecord } from '../model/records.ts';
+import { isTerminal } from '../model/states.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 

@@ -8,24 +8,12 @@ import type { PoolEntry } from '../core/state/pools.ts';
 import type { State } from '../core/state/state.ts';
 import type { EngineView } from '../core/turn.ts';
 import { workerReasonText } from '../model/causes.ts';
-import type { Labels, ModelRecord, SessionRecord } from '../model/records.ts';
-
-export interface ModelView {
-  readonly model_id: string;
-  readonly name: string;
-  readonly model_ref: string;
-  readonly aliases: readonly string[];
-  readonly size_bytes: number;
-  readonly vram_bytes: number;
-  readonly context_length: number;
-  readonly lifecycle_state: 'Active' | 'Retired';
-  readonly slots: number | null;
-  readonly sha256: string | null;
-  readonly signed: boolean;
-  readonly verified: { verdict: string; at: number; pool: string; sha256: string } | null;
-  readonly created_at: number;
-  readonly updated_at: number;
-}
+import type { ModelView } from '../model/http/catalog.ts';
+import type { LeaseView } from '../model/http/leases.ts';
+import type { BackendView } from '../model/http/meta.ts';
+import type { PoolView, PoolWorker } from '../model/http/pools.ts';
+import type { SessionView } from '../model/http/sessions.ts';
+import type { ModelRecord, SessionRecord } from '../model/records.ts';
 
 export const modelView = (model: ModelRecord): ModelView => ({
   model_id: model.id,
@@ -44,19 +32,6 @@ export const modelView = (model: ModelRecord): ModelView => ({
   updated_at: model.updatedAt,
 });
 
-export interface SessionView {
-  readonly session_id: string;
-  readonly created_at: number;
-  readonly used_at: number;
-  readonly turns: number;
-  readonly tokens_used: number;
-  readonly tokens_reserved: number;
-  readonly token_budget: number | null;
-  /** The worker that has its context. */
-  readonly backend: string | null;
-  readonly jobs: readonly { job_id: string; state: string }[];
-}
-
 export function sessionView(state: State, session: SessionRecord): SessionView {
   const { tenant, id } = session;
   const jobs = [...state.roster.inSession(tenant, id)];
@@ -66,21 +41,11 @@ export function sessionView(state: State, session: SessionRecord): SessionView {
     used_at: session.usedAt,
     turns: session.turns,
     tokens_used: session.tokensUsed,
-    tokens_reserved: state.roster.reserved(tenant, id),
+    tokens_reserved: state.roster.reservedTokens(tenant, id),
     token_budget: session.tokenBudget ?? null,
     backend: session.backend ?? null,
     jobs: jobs.map(({ ask, job }) => ({ job_id: ask.id, state: job.state })),
   };
-}
-
-export interface PoolView {
-  readonly pool_id: string;
-  readonly status: 'ok' | 'unreachable' | 'draining' | 'degraded';
-  readonly region: string | null;
-  readonly heard_at: number;
-  readonly draining: { by: string; deadline: number | null } | null;
-  readonly gpus: readonly object[];
-  readonly workers: readonly object[];
 }
 
 export function poolView(view: EngineView, pool: PoolEntry): PoolView {
@@ -91,7 +56,7 @@ export function poolView(view: EngineView, pool: PoolEntry): PoolView {
     pool_id: report.id,
     status: statusOf(pool, order?.draining ?? false),
     region: report.region ?? null,
-    heard_at: pool.heardAt,
+    heard_at: pool.reportedAt,
     draining: order?.draining ? { by: order.by, deadline: order.drainBy ?? null } : null,
     gpus: report.devices.map(({ id, totalBytes, availableBytes, ok, reason }) => ({
       id,
@@ -114,7 +79,7 @@ function statusOf(pool: PoolEntry, draining: boolean): PoolView['status'] {
 }
 
 /** Its status as the brain sees it: one that is to go is draining, whatever its pool says yet. */
-function workerView({ state, queue }: EngineView, pool: string, worker: ReportedWorker): object {
+function workerView({ state, queue }: EngineView, pool: string, worker: ReportedWorker): PoolWorker {
   const record = state.workers.get(worker.id);
   const active = queue.fleet.usedSlots(workerBackend(pool, worker.id));
   const isLeaving = record?.state === 'draining' || record?.state === 'stopping';
@@ -131,18 +96,6 @@ function workerView({ state, queue }: EngineView, pool: string, worker: Reported
     unusable: worker.unusable ?? null,
     error: worker.error ?? null,
   };
-}
-
-export interface BackendView {
-  readonly name: string;
-  readonly kind: string;
-  readonly slots: number;
-  readonly used: number;
-  readonly up: boolean;
-  readonly types: readonly string[] | null;
-  readonly models: readonly string[] | null;
-  readonly labels: Labels;
-  readonly keeps_results: boolean;
 }
 
 export const backendView = ({ info, up, used }: BackendEntry): BackendView => ({
@@ -174,17 +127,6 @@ export function modelNames({ state: { catalog }, queue: { fleet } }: EngineView)
     for (const name of info.models ?? []) if (!catalog.find(name)) names.set(name, undefined);
   }
   return Array.from(names, ([id, createdAt]) => ({ id, createdAt }));
-}
-
-export interface LeaseView {
-  readonly token: string;
-  readonly agent: string;
-  readonly mode: 'gpu' | 'cpu';
-  readonly gpu_index: number | null;
-  readonly min_memory_mb: number;
-  readonly fence: number;
-  readonly granted_at: number;
-  readonly expires_at: number;
 }
 
 export const leaseView = ({ id, record, until }: HeldLease): LeaseView => ({

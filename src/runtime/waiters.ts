@@ -1,5 +1,5 @@
 /** Callers that wait for the end of a job. */
-import type { JobView } from './view.ts';
+import type { JobView } from '../model/http/jobs.ts';
 
 interface Waiting {
   readonly resolve: (job: JobView) => void;

@@ -1,48 +1,48 @@
-/** What the rest of the program knows of a kind of store; registry.ts lists them. */
+/** How the rest of the program opens one kind of store, elects a leader on it and migrates it; registry.ts lists all kinds. */
 
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { Leadership, Term } from '../core/ports/leadership.ts';
 import type { Store } from '../core/ports/store.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
-import type { Place } from './migration/between.ts';
+import type { MigratableStore } from './migration/between.ts';
 
 export interface StoreSettings {
   readonly env: Env;
   readonly config: ResolvedConfig;
-  /** The data folder; a store that keeps its data elsewhere does without it. */
+  /** The data folder; ignored by a store that keeps its data elsewhere. */
   readonly folder: string;
   readonly logger?: Logger | undefined;
-  /** Of a node that leads. */
+  /** The node's term as leader; undefined where the server runs alone. */
   readonly term?: Term | undefined;
 }
 
-/** `secret`: by which the nodes of one store know each other. */
+/** `secret` authenticates the nodes of one store to each other. */
 export type NodeLeadership = Leadership & { readonly secret: string };
 
-/** What a place on a command line is read against. */
-export interface PlaceSettings {
+/** The settings that complete a store's location as given on a command line. */
+export interface LocationSettings {
   readonly config: ResolvedConfig;
   /** The data folder of the command. */
   readonly data: string;
 }
 
 export interface StoreDescriptor {
-  /** As people write it. */
+  /** The store's name in texts for people. */
   readonly title: string;
   /** Everything in such a store is gone with its process. */
   readonly keepsNothing?: true;
-  /** Makes a store that is not open yet; throws CONFIG_INVALID where something is missing for it. */
+  /** Constructs a store, whose own `open` is still to be called; throws CONFIG_INVALID where a setting is missing. */
   open(settings: StoreSettings): Store;
-  /** Several nodes can share such a store: what they elect their leader by. Without it a server stands alone. */
+  /** The leader election of the nodes that share such a store. Without it only one server can use the store. */
   leadership?(env: Env, config: ResolvedConfig): NodeLeadership;
-  /** All work can be migrated from such a store and to it. */
+  /** Present where everything in such a store can be migrated to another one, and back. */
   readonly migration?: {
-    /** How such a place is written on a command line. */
+    /** The syntax of such a store's location on a command line. */
     readonly form: string;
-    /** Undefined where the text is no place of this kind; throws INVALID_PARAMS where it is one that cannot be. */
-    place(text: string, settings: PlaceSettings): Place | undefined;
+    /** Undefined where the text is no location of this kind; throws INVALID_PARAMS where it is a wrong one. */
+    place(text: string, settings: LocationSettings): MigratableStore | undefined;
   };
-  /** Brings what is stored to this version of the program, as an opening does. */
+  /** Upgrades stored data to this version of the program; opening the store does the same. */
   upgrade?(config: ResolvedConfig): Promise<{ readonly from: number; readonly to: number }>;
 }

@@ -1,7 +1,10 @@
-/** Ended jobs in memory, as every history shows them: what the stores without an index of their own share. */
+/** A history in memory with the queries of HistoryReads; shared by the stores that keep no index on disk. */
 import { type HistoryQuery, isAskedFor, type JobBundle, type PurgeResult } from '../core/ports/store.ts';
 
-/** An id that its caller chose may come back after a purge: its attempts must not be counted anew then. */
+/**
+ * True where the caller chose the job's id (`ask.hash` is set only then). Such an id may be submitted again after a
+ * purge, and its attempt numbers must then continue above those of the purged job.
+ */
 export const callerChoseId = ({ ask }: JobBundle): boolean => ask.hash !== undefined;
 
 export class EndedJobs {
@@ -24,7 +27,7 @@ export class EndedJobs {
     return found.sort((a, b) => b.ask.n - a.ask.n).slice(0, query.limit);
   }
 
-  /** Of all tenants, those admitted after this place, oldest first. */
+  /** Jobs of all tenants whose admission number is above `n`, oldest first. */
   after(n: number, limit: number): JobBundle[] {
     const later = [...this.#jobs.values()].filter(({ ask }) => ask.n > n);
     return later.sort((a, b) => a.ask.n - b.ask.n).slice(0, limit);
@@ -35,16 +38,16 @@ export class EndedJobs {
   }
 
   planPurge(endedBefore: number, limit: number): PurgeResult {
-    const doomed = this.#doomed(endedBefore, limit);
-    const attempts = doomed.filter(callerChoseId).map(({ job }) => job.attempt);
-    return { jobs: doomed.length, attemptFloor: Math.max(0, ...attempts) };
+    const purgeable = this.#purgeable(endedBefore, limit);
+    const attempts = purgeable.filter(callerChoseId).map(({ job }) => job.attempt);
+    return { jobs: purgeable.length, attemptFloor: Math.max(0, ...attempts) };
   }
 
   purge(endedBefore: number, limit: number): void {
-    for (const { uid } of this.#doomed(endedBefore, limit)) this.#jobs.delete(uid);
+    for (const { uid } of this.#purgeable(endedBefore, limit)) this.#jobs.delete(uid);
   }
 
-  #doomed(endedBefore: number, limit: number): JobBundle[] {
+  #purgeable(endedBefore: number, limit: number): JobBundle[] {
     const ended = [...this.#jobs.values()].filter(({ job }) => (job.endedAt ?? 0) < endedBefore);
     return ended.sort((a, b) => a.ask.n - b.ask.n).slice(0, limit);
   }

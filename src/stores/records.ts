@@ -1,6 +1,6 @@
 /**
- * What a store has kept, as plain records by their ids: for those who look at a store without running a brain on it
- * (the doctor, a migration, an index that is made anew).
+ * The recovered records of a store in plain maps: for code that reads a store without running a brain on it (the
+ * doctor, a migration, the rebuild of the history index).
  */
 import type { JobBundle, LooseRecord, Recovery, Seq } from '../core/ports/store.ts';
 import { FRESH_JOB } from '../model/moves.ts';
@@ -13,11 +13,11 @@ import {
 } from '../model/records.ts';
 import { isOpen, isTerminal } from '../model/states.ts';
 
-/** The job is over, and no attempt of it holds a slot any more. */
+/** The job has reached a terminal state, and none of its attempts still holds a slot. */
 export const isEnded = ({ job, attempts }: JobBundle): boolean =>
   isTerminal(job.state) && !attempts.some(({ state }) => isOpen(state));
 
-/** In order: those that are open, and as many of the others as a job keeps. */
+/** The attempts that a job's record keeps, in order: all open ones and the last PAST_ATTEMPTS of the others. */
 export function lastAttempts(attempts: AttemptRecord[]): AttemptRecord[] {
   attempts.sort((a, b) => a.n - b.n);
   const closed = attempts.filter(({ state }) => !isOpen(state));
@@ -26,15 +26,15 @@ export function lastAttempts(attempts: AttemptRecord[]): AttemptRecord[] {
   return attempts.filter((attempt) => isOpen(attempt.state) || kept.has(attempt));
 }
 
-/** The brain's record stands apart: what belongs to no job and is not it. */
+/** A record that belongs to no job, except the brain's own, which Records keeps in a field. */
 export type OtherRecord = Exclude<LooseRecord, { readonly kind: 'brain' }>;
 
 export class Records implements Recovery {
   readonly jobs = new Map<string, JobBundle>();
-  /** By kind and id; failures in the order in which they were written. */
+  /** Keyed by `<kind>/<id>`; iteration follows the order of the last write, which the failure cache depends on. */
   readonly others = new Map<string, OtherRecord>();
   brain: BrainRecord | undefined;
-  /** The last change. */
+  /** The number of the last change. */
   seq: Seq = 0;
 
   job(bundle: JobBundle): void {
@@ -60,13 +60,13 @@ export class Records implements Recovery {
         if (after) this.#moveAttempt(after, seq);
         return;
       default:
-        // Where it stood before no longer counts: the order is that of the last writing.
+        // Deleted first, so that a rewritten record moves to the end of the map.
         if (kind !== 'brain') this.others.delete(`${kind}/${id}`);
         if (after) this.record({ kind, id, after } as LooseRecord);
     }
   }
 
-  /** Lets go of ended jobs that the history has. */
+  /** Drops ended jobs that the history holds: those whose last change is at or before `upTo`. */
   forgetEnded(upTo: Seq): void {
     for (const bundle of this.jobs.values()) {
       if (bundle.seq <= upTo && isEnded(bundle)) this.jobs.delete(bundle.uid);

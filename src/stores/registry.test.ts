@@ -1,4 +1,4 @@
-/** What the list of stores promises to those who only look at it. */
+/** The list of stores can be read without a driver, and says which stores several nodes can share. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
@@ -18,10 +18,10 @@ test('the list loads where no driver is installed', () => {
     const { STORES } = await import(${JSON.stringify(new URL('./registry.ts', import.meta.url).href)});
     console.log(Object.keys(STORES).join());
   `;
-  const said = execFileSync(process.execPath, ['--input-type=module', '--eval', script], {
+  const output = execFileSync(process.execPath, ['--input-type=module', '--eval', script], {
     encoding: 'utf8',
   });
-  assert.equal(said.trim(), Object.keys(STORES).join());
+  assert.equal(output.trim(), Object.keys(STORES).join());
 });
 
 test('every store that work can be moved to has a form of its places, and no other', () => {

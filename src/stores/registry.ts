@@ -1,6 +1,7 @@
 /**
- * Every kind of store. A new one is a folder beside these with a descriptor and a harness for the conformance suite,
- * one line here, and its name in the schema of the configuration. A driver that may not be installed is loaded when its store is opened, not here.
+ * Every kind of store. To add one: a folder beside these with a descriptor and a harness for the conformance suite,
+ * one line here, and its name in the schema of the configuration. A driver that may be missing (`mariadb`) is imported
+ * when its store is opened, not here.
  */
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { StoreDescriptor } from './descriptor.ts';

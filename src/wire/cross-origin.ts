@@ -1,29 +1,21 @@
 /**
- * What a browser must hear before it lets a page of another origin use this server. Letting a page in at the
- * gate is not enough: without these headers the browser keeps the answer from it.
+ * The headers of CORS, without which a browser keeps our answers from pages of other origins, also from those that
+ * the gate lets in.
  */
-const READABLE = [
-  'x-correlation-id',
-  'retry-after',
-  'x-backoff-ms',
-  'x-orchd-job-id',
-  'x-orchd-queue-position',
-  'x-orchd-predicted-start-ms',
-];
+import { ANSWER_HEADERS, CORRELATION_ID, JOB_OPTION_HEADERS, LAST_EVENT_ID } from './headers.ts';
+
+const READABLE = [CORRELATION_ID, ...ANSWER_HEADERS];
 const SENDABLE = [
   'authorization',
   'content-type',
-  'idempotency-key',
-  'last-event-id',
+  LAST_EVENT_ID,
   'openai-beta',
   'openai-organization',
   'openai-project',
   // Some browsers ask for it, others send their own.
   'user-agent',
-  'x-correlation-id',
-  'x-orchd-agent',
-  'x-orchd-priority',
-  'x-orchd-session',
+  CORRELATION_ID,
+  ...JOB_OPTION_HEADERS,
 ];
 const METHODS = ['GET', 'POST', 'PUT', 'DELETE'];
 /** For how long a browser need not ask again, in seconds. */

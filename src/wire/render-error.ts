@@ -1,10 +1,12 @@
 /** The one error renderer: every error that leaves a server of ours goes through here. */
 import type { OrchdError } from '../model/errors.ts';
+import type { ErrorBody } from '../model/http/errors.ts';
+import { BACKOFF_MS, RETRY_AFTER } from './headers.ts';
 
 export interface RenderedError {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Readonly<Record<string, unknown>>;
+  readonly body: ErrorBody;
 }
 
 /** On `/v1` clients of OpenAI ask, and look for its fields beside ours. */
@@ -38,8 +40,8 @@ export function renderError(
   if (retryAfterMs !== undefined) {
     // Headers hold whole numbers of a few digits; the body says it as it is.
     const waitMs = Math.min(Math.max(0, Math.ceil(retryAfterMs)), LONGEST_WAIT_MS);
-    headers['retry-after'] = String(Math.max(1, Math.ceil(waitMs / 1000)));
-    headers['x-backoff-ms'] = String(waitMs);
+    headers[RETRY_AFTER] = String(Math.max(1, Math.ceil(waitMs / 1000)));
+    headers[BACKOFF_MS] = String(waitMs);
   }
   if (error.status === 401) headers['www-authenticate'] = 'Bearer';
   if (error.status !== 429) return { status: error.status, headers, body: { error: described } };

@@ -47,7 +47,7 @@ export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
     allows: ['node:fs'],
     reason: 'removes what a command has left in its own folder',
   },
-  'src/backends/local/command/place.ts': {
+  'src/backends/local/command/token-folder.ts': {
     allows: ['node:fs'],
     reason: 'runs in a supervisor process, outside the brain',
   },

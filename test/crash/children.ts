@@ -50,7 +50,8 @@ export function runChild(command: readonly string[], env: Record<string, string>
     stdio: ['ignore', 'ignore', 'pipe'],
     // A group of its own, so that what runs under strace can be ended with it.
     detached: true,
-    env: { ...process.env, NODE_OPTIONS: '', ...env },
+    // The copied code keeps a compile cache of its own (workload.ts); in that of the test run it would pile up.
+    env: { ...process.env, NODE_OPTIONS: '', NODE_COMPILE_CACHE: undefined, ...env },
   });
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {

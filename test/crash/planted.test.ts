@@ -27,16 +27,25 @@ const scratch = scratchFolder('orchd-planted-');
 after(() => fs.rmSync(scratch, { recursive: true, force: true }));
 
 /** Without what makes a runner inside a runner report to the outer one, and a catcher walk more than it needs to. */
-const { NODE_TEST_CONTEXT: _, NODE_OPTIONS: __, CRASH_ALL: ___, ...ENVIRONMENT } = process.env;
+const { NODE_TEST_CONTEXT: _, NODE_OPTIONS: __, CRASH_ALL: ___, ...INHERITED } = process.env;
+/** Copies are used again for the next bug, so all files but one have been compiled before. */
+const ENVIRONMENT = { ...INHERITED, NODE_COMPILE_CACHE: join(scratch, 'compiled') };
 
-function copySource(name: string): string {
-  const copy = join(scratch, name);
+/** Copies of the source without a bug in them. */
+const copies: string[] = [];
+let copied = 0;
+
+function takeCopy(): string {
+  const free = copies.pop();
+  if (free !== undefined) return free;
+  const copy = join(scratch, `copy-${++copied}`);
   for (const part of COPIED) fs.cpSync(join(ROOT, part), join(copy, part), { recursive: true });
   fs.symlinkSync(fs.realpathSync(join(ROOT, 'node_modules')), join(copy, 'node_modules'));
   return copy;
 }
 
-function plant(copy: string, { name, file, find, replace }: PlantedBug): void {
+/** Returns how to take the bug out again. */
+function plant(copy: string, { name, file, find, replace }: PlantedBug): () => void {
   const path = join(copy, file);
   const text = fs.readFileSync(path, 'utf8');
   assert.equal(text.split(find).length, 2, `"${name}" cannot be planted: ${file} has another text`);
@@ -44,6 +53,7 @@ function plant(copy: string, { name, file, find, replace }: PlantedBug): void {
     path,
     text.replace(find, () => replace),
   );
+  return () => fs.writeFileSync(path, text);
 }
 
 interface Verdict {
@@ -54,12 +64,13 @@ interface Verdict {
 
 async function runCatcher(copy: string, { args, env }: Catcher): Promise<Verdict> {
   const startedAt = performance.now();
+  const leftovers = fs.mkdtempSync(join(scratch, 'run-'));
   const child = spawn(process.execPath, args, {
     cwd: copy,
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: TIMEOUT_MS,
-    // What a failed suite leaves behind goes with the copy.
-    env: { ...ENVIRONMENT, CRASH_SCRATCH: copy, ...env },
+    // A suite that fails leaves its folders behind.
+    env: { ...ENVIRONMENT, CRASH_SCRATCH: leftovers, ...env },
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr])
@@ -67,19 +78,21 @@ async function runCatcher(copy: string, { args, env }: Catcher): Promise<Verdict
       output += text;
     });
   const code = await new Promise((resolve) => child.on('close', resolve));
+  fs.rmSync(leftovers, { recursive: true, force: true });
   return { passed: code === 0, output, seconds: ((performance.now() - startedAt) / 1000).toFixed(1) };
 }
 
 test('every planted bug is caught', async () => {
   const missed: string[] = [];
-  await eachAtOnce([...bugs.entries()], async ([at, bug]) => {
-    const copy = copySource(String(at));
-    plant(copy, bug);
+  await eachAtOnce(bugs, async (bug) => {
+    const copy = takeCopy();
+    const removeBug = plant(copy, bug);
     const { passed, output, seconds } = await runCatcher(copy, CATCHERS[bug.catcher]);
     const caught = !passed && bug.says.test(output);
     console.log(`# ${caught ? 'caught' : 'MISSED'}: ${bug.name}, by ${bug.catcher}, ${seconds} s`);
     if (!caught) missed.push(`${bug.name}: ${passed ? 'passes' : output.slice(0, 3000)}`);
-    fs.rmSync(copy, { recursive: true, force: true });
+    removeBug();
+    copies.push(copy);
   });
   console.log(`# ${bugs.length - missed.length} of ${bugs.length} planted bugs caught`);
   assert.deepEqual(missed, []);

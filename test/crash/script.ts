@@ -4,9 +4,9 @@
  */
 import fs from 'node:fs';
 import { OrchdError } from '../../src/model/errors.ts';
+import type { JobView } from '../../src/model/http/jobs.ts';
 import type { SubmitRequest } from '../../src/model/submit.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
-import type { JobView } from '../../src/runtime/view.ts';
 import { AppendFile, readLines } from './append-file.ts';
 import type { Pace } from './brain.ts';
 import type { Work } from './ledger.ts';

@@ -16,7 +16,7 @@ export async function recover(
   paths: Paths,
   state: State,
   now: number,
-): Promise<journal.ReadFolder> {
+): Promise<journal.RecoveredFolder> {
   const restore = new Restore(state, now);
   const read = await journal.recover(disk, paths, restore);
   restore.finish({ seq: read.end.nextSeq - 1, at: read.end.at, indexedUpTo: 0 });

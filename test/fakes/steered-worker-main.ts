@@ -1,6 +1,7 @@
 /** A worker in a process of its own, whose engine does what its parent orders. Argument: the path of its ledger. */
-import type { Ask } from '../../src/daemons/worker/ask.ts';
+
 import type { Engine, EngineInfo, RunContext } from '../../src/daemons/worker/engine.ts';
+import type { InferenceRequest } from '../../src/daemons/worker/inference-request.ts';
 import { fileLedger } from '../../src/daemons/worker/ledger.ts';
 import { Worker } from '../../src/daemons/worker/worker.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
@@ -18,8 +19,8 @@ class SteeredEngine implements Engine {
     return { model: 'steered', vramBytes: 0, slots: SLOTS, contextLength: 4096, features: ['completions'] };
   }
 
-  run(ask: Ask, context: RunContext): Promise<ExecutionResult> {
-    const run = this.#answer(ask, context);
+  run(request: InferenceRequest, context: RunContext): Promise<ExecutionResult> {
+    const run = this.#answer(request, context);
     this.running.add(run);
     const ended = (): unknown => this.running.delete(run);
     run.then(ended, ended);
@@ -28,7 +29,7 @@ class SteeredEngine implements Engine {
 
   async stop(): Promise<void> {}
 
-  async #answer({ jobId, work }: Ask, { signal, emit }: RunContext): Promise<ExecutionResult> {
+  async #answer({ jobId, work }: InferenceRequest, { signal, emit }: RunContext): Promise<ExecutionResult> {
     const aborted = new Promise<never>((_, reject) => {
       signal.addEventListener('abort', () => reject(new OrchdError('CANCELLED')));
     });

@@ -275,7 +275,18 @@ test('a fault of our own is logged with its place and without what it quotes', a
     random: env.random,
     logger: createLogger({ write: (line) => lines.push(line), now: () => 0, level: 'debug' }),
     gate: { hosts: LOOPBACK_HOSTS, origins: [], tokens: () => [], openWithoutTokens: true },
-    routes: [{ method: 'GET', path: '/', role: 'read', summary: '', answers: {}, handle }],
+    routes: [
+      {
+        operationId: 'fail',
+        tag: 'server',
+        method: 'GET',
+        path: '/',
+        role: 'read',
+        summary: '',
+        answers: {},
+        handle,
+      },
+    ],
   });
   await server.start();
   t.after(() => server.stop());

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Env, Timers } from '../../src/kit/env/env.ts';
-import type { LeaseView } from '../../src/runtime/views.ts';
+import type { LeaseView } from '../../src/model/http/leases.ts';
 import { start } from './flow-kit.ts';
 import { VirtualEnv } from './virtual-env.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { OrchdError } from '../../src/index.ts';
-import type { Submitted } from '../../src/runtime/submissions.ts';
+import type { Submitted } from '../../src/model/http/jobs.ts';
 import { engineOf } from '../fakes/engine-of.ts';
 import { LASTING, onStores, refusalOf, STORES, start, turns } from './flow-kit.ts';
 import { holdable } from './holding.ts';

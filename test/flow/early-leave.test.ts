@@ -10,17 +10,15 @@ test('[ORCH-1072] a follower that leaves while it is let in takes its interactiv
   t.after(() => brain.stop());
   const { orchestrator } = brain;
   await orchestrator.submit({ prompt: 'p', job_id: 'a', priority: 'interactive' });
-  // The second look at the job is that of the follower, which is in its place by then.
+  // The follower is in its place before it reads the job.
   const looked = Promise.withResolvers<void>();
   const left = Promise.withResolvers<void>();
-  const get = orchestrator.get.bind(orchestrator);
-  let looks = 0;
-  orchestrator.get = async (...args) => {
-    if (++looks === 2) {
-      looked.resolve();
-      await left.promise;
-    }
-    return get(...args);
+  const { reads } = orchestrator;
+  const read = reads.jobWithResult.bind(reads);
+  reads.jobWithResult = async (...args) => {
+    looked.resolve();
+    await left.promise;
+    return read(...args);
   };
   const socket = connect(brain.port, '127.0.0.1');
   socket.write('GET /v2/tasks/a/events HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n');

@@ -17,6 +17,7 @@ const BODIES = [
   '{"model":"tiny","messages":[{"role":"user","content":"hi"}],"max_tokens":5,"stream":true,"n":1}',
   '{"model":"tiny","input":["a","b"],"prompt":"c","encoding_format":"base64"}',
   '{"as":"failed","message":"no"}',
+  '{}',
   '{"job_id":"same","payload":1,"deadline_ms":1,"timeout_ms":1,"not_before":1}',
 ];
 const TARGETS = [
@@ -142,7 +143,7 @@ test('20,000 mutated requests: no 5xx, no crash, memory bounded', { timeout: 300
     );
     const failures = [...seen.keys()].filter((status) => status >= 500);
     assert.deepEqual(failures, []);
-    assert.ok((seen.get(202) ?? 0) > 500, 'many of them are good requests');
+    assert.ok((seen.get(202) ?? 0) > 100, 'many of them are good requests');
     assert.ok(growth < MAX_GROWTH_BYTES, `memory grew by ${growth} bytes`);
     assert.equal(brain.orchestrator.failure, undefined);
     const errors = brain.logged.filter((line) => line.includes('"level":"error"'));

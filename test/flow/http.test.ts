@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import { OrchdClient } from '../../src/client/client.ts';
-import type { JobView } from '../../src/runtime/view.ts';
+import type { JobView } from '../../src/model/http/jobs.ts';
 import { type HttpBrain, type HttpBrainOptions, httpBrain } from '../fakes/http-brain.ts';
 import { onStores, placed, STORES } from './flow-kit.ts';
 

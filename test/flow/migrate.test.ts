@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { connector } from '../../src/stores/mariadb/sql.ts';
-import { migrateBetween, type Place } from '../../src/stores/migration/between.ts';
+import { type MigratableStore, migrateBetween } from '../../src/stores/migration/between.ts';
 import { type TestServer, testMariaDb } from '../fakes/mariadb.ts';
 import { linesOf, orchd } from './cli-process.ts';
 import {
@@ -204,7 +204,7 @@ describe('refused in a sentence, with nothing changed', () => {
 });
 
 /** A move that broke off after its first piece. */
-async function halfMade(from: Place, to: Place): Promise<void> {
+async function halfMade(from: MigratableStore, to: MigratableStore): Promise<void> {
   const cut = (): never => {
     throw new Error('cut short');
   };

@@ -16,7 +16,7 @@ import { journalPlace } from '../../src/stores/journal/migration/place.ts';
 import { MariaDbStore } from '../../src/stores/mariadb/mariadb.ts';
 import { tablesPlace } from '../../src/stores/mariadb/migration/place.ts';
 import { connector } from '../../src/stores/mariadb/sql.ts';
-import type { Place } from '../../src/stores/migration/between.ts';
+import type { MigratableStore } from '../../src/stores/migration/between.ts';
 
 const YEAR_MS = 365 * 24 * 3600_000;
 const MIB = 2 ** 20;
@@ -39,7 +39,7 @@ export const tablesOn = (url: string): MariaDbStore =>
   new MariaDbStore(realEnv(), { connect: connector(url) });
 
 export const journal = journalPlace;
-export const tables = (url: string, connect = connector(url)): Place =>
+export const tables = (url: string, connect = connector(url)): MigratableStore =>
   tablesPlace({ connect, label: 'the database of the test', unsafe: false });
 
 /** An engine on the store that leads, as a brain does from its start. */

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import OpenAI from 'openai';
 import { Compile } from 'typebox/compile';
-import type { JobView } from '../../src/runtime/view.ts';
+import type { JobView } from '../../src/model/http/jobs.ts';
 import { writeTinyModel } from '../fakes/gguf.ts';
 import { orchd, type Running, start, until } from './cli-process.ts';
 import { within } from './flow-kit.ts';

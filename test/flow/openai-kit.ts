@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import type { TestContext } from 'node:test';
 import OpenAI from 'openai';
 import type { FunctionContext } from '../../src/backends/local/functions.ts';
+import type { JobView } from '../../src/model/http/jobs.ts';
 import type { ExecutionResult } from '../../src/model/worker-wire.ts';
-import type { JobView } from '../../src/runtime/view.ts';
 import { type HttpBrain, type HttpBrainOptions, httpBrain } from '../fakes/http-brain.ts';
 
 /** What reaches the model: the payload of the job. */

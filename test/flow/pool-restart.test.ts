@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { MARK_VARIABLE, type WorkerRecord } from '../../src/daemons/pool-manager/layout.ts';
+import { MARK_VARIABLE, type ManagedWorkerRecord } from '../../src/daemons/pool-manager/layout.ts';
 import { processesWith, signal } from '../../src/kit/process/identity.ts';
 import type { PoolState } from '../../src/model/pool-wire.ts';
 import { atEnd, CONFIG, livingOf, PoolCaller, poolFolder } from '../fakes/pool-kit.ts';
@@ -52,11 +52,11 @@ function endProcesses(data: string): void {
 }
 
 const recordFile = (data: string, id: string): string => join(data, 'pool', 'workers', `${id}.json`);
-const recordOf = (data: string, id: string): WorkerRecord =>
+const recordOf = (data: string, id: string): ManagedWorkerRecord =>
   JSON.parse(readFileSync(recordFile(data, id), 'utf8'));
-const without = (data: string, id: string, ...keys: (keyof WorkerRecord)[]): void => {
+const without = (data: string, id: string, ...keys: (keyof ManagedWorkerRecord)[]): void => {
   const kept = Object.entries(recordOf(data, id)).filter(
-    ([key]) => !keys.includes(key as keyof WorkerRecord),
+    ([key]) => !keys.includes(key as keyof ManagedWorkerRecord),
   );
   writeFileSync(recordFile(data, id), JSON.stringify(Object.fromEntries(kept)));
 };

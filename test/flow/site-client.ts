@@ -1,6 +1,6 @@
 /** What a client and an operator of a brain see: its answers, and the events of jobs as they come. */
 import assert from 'node:assert/strict';
-import type { JobView } from '../../src/runtime/view.ts';
+import type { JobView } from '../../src/model/http/jobs.ts';
 import { readEvents } from '../../src/wire/sse.ts';
 
 export const MIB = 2 ** 20;

@@ -245,7 +245,7 @@ test('a pool manager is told again and again until it has heard', async (t) => {
   const { port } = server.address() as AddressInfo;
   const words = ['--id', 'w7', '--model-ref', 'demo:1', '--pool-manager', `http://127.0.0.1:${port}`];
   const worker = await startWorker(t, [...words, '--slots', '3'], { env: { ORCHD_WORKER_TOKEN: 's3cret' } });
-  await worker.saw('out', /the pool manager knows/);
+  await worker.saw('out', /the worker is ready/);
   assert.deepEqual(
     heard.map(({ status, path, bearer }) => [status, path, bearer]),
     [500, 500, 200].map((status) => [status, '/v2/internal/workers/ready', 'Bearer s3cret']),

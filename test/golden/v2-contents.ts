@@ -275,9 +275,7 @@ async function assertLimitsAndLeases({ brain }: Opened): Promise<void> {
 async function assertPools({ brain, pools }: Opened): Promise<void> {
   const views = await brain.reads.pools();
   const workers = views.flatMap(({ pool_id, workers: all }) =>
-    (all as { worker_id: string; status: string; active: number; why: string }[]).map(
-      ({ worker_id, status, active, why }) => [pool_id, worker_id, status, active, why],
-    ),
+    all.map(({ worker_id, status, active, why }) => [pool_id, worker_id, status, active, why]),
   );
   assert.deepEqual(workers, [
     ['north', WORKERS.running, 'ready', 0, 'demand'],

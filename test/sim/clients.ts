@@ -3,8 +3,8 @@
  * again only where that is safe.
  */
 import { OrchdError } from '../../src/model/errors.ts';
+import type { JobView } from '../../src/model/http/jobs.ts';
 import type { SubmitRequest } from '../../src/model/submit.ts';
-import type { JobView } from '../../src/runtime/view.ts';
 import type { SeededRandom, World } from '../fakes/world.ts';
 import type { SimBrain } from './brain.ts';
 

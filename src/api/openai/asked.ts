@@ -1,13 +1,15 @@
 /** One request that has become a job: who follows it, and what happens when its caller leaves. */
 import type { Cancel, Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
+import type { Submitted } from '../../model/http/jobs.ts';
 import { uidOf } from '../../model/records.ts';
 import type { SubmitRequest } from '../../model/submit.ts';
 import type { Follower } from '../../relay/follower.ts';
 import { FROM_THE_START } from '../../runtime/following.ts';
 import type { Orchestrator } from '../../runtime/orchestrator.ts';
-import type { Submitted } from '../../runtime/submissions.ts';
+import { JOB_ID_HEADER, PREDICTED_START_MS, QUEUE_POSITION } from '../../wire/headers.ts';
 import type { Call } from '../../wire/route.ts';
+import type { Disconnects } from '../disconnects.ts';
 import { callerOf } from '../tasks.ts';
 import { type JobListener, JobSink } from './job-sink.ts';
 import { tellPlace } from './place.ts';
@@ -16,31 +18,29 @@ export interface AskParts {
   readonly orchestrator: Orchestrator;
   readonly env: Env;
   readonly heartbeatMs: number;
+  readonly disconnects: Disconnects;
 }
 
 export class Asked {
   readonly submitted: Submitted;
   readonly call: Call;
   readonly #parts: AskParts;
-  /** Whether the job is its caller's alone, and ends when that leaves. */
-  readonly #endsWithCaller: boolean;
   #follower: Follower | undefined;
   #listens = true;
 
-  constructor(parts: AskParts, call: Call, request: SubmitRequest, submitted: Submitted) {
+  constructor(parts: AskParts, call: Call, submitted: Submitted) {
     this.#parts = parts;
     this.call = call;
     this.submitted = submitted;
-    this.#endsWithCaller = request.on_disconnect === 'cancel';
   }
 
   get headers(): Readonly<Record<string, string>> {
     const { job_id, status, queue_position, predicted_start_ms } = this.submitted;
     const position = status === 'claimed' ? 0 : queue_position;
     return {
-      'x-orchd-job-id': job_id,
-      ...(position !== undefined && { 'x-orchd-queue-position': String(position) }),
-      ...(predicted_start_ms !== undefined && { 'x-orchd-predicted-start-ms': String(predicted_start_ms) }),
+      [JOB_ID_HEADER]: job_id,
+      ...(position !== undefined && { [QUEUE_POSITION]: String(position) }),
+      ...(predicted_start_ms !== undefined && { [PREDICTED_START_MS]: String(predicted_start_ms) }),
     };
   }
 
@@ -51,7 +51,7 @@ export class Asked {
     this.#parts.orchestrator.follow(job_id, FROM_THE_START, sink, this.call.identity.tenant).then(
       (follower) => {
         this.#follower = follower;
-        if (!this.#listens) follower.close();
+        if (!this.#listens) follower?.close();
       },
       // It has ended and is forgotten already, or the brain is.
       () => sink.end(),
@@ -77,13 +77,8 @@ export class Asked {
 
   /** The caller has left, or cannot be told any more: at once, since nobody can come back to an answer of this kind. */
   abandon(): void {
-    const { orchestrator } = this.#parts;
-    const { tenant, name } = this.call.identity;
-    // Whoever is cut off by the end of the brain has not left.
-    const cancels = this.#endsWithCaller && !orchestrator.following.closed;
     this.close();
-    if (cancels)
-      orchestrator.cancel(this.submitted.job_id, `${name} (disconnected)`, tenant).catch(() => undefined);
+    this.#parts.disconnects.leftForGood(this.submitted.job_id, this.call.identity);
   }
 }
 
@@ -91,7 +86,7 @@ export class Asked {
 export async function ask(parts: AskParts, call: Call, request: SubmitRequest): Promise<Asked> {
   try {
     const submitted = await parts.orchestrator.submit(request, callerOf(call));
-    return new Asked(parts, call, request, submitted);
+    return new Asked(parts, call, submitted);
   } catch (error) {
     if (!(error instanceof OrchdError) || error.code !== 'JOB_CONFLICT') throw error;
     const field = 'Idempotency-Key';

@@ -1,7 +1,8 @@
 /** The models that can be asked for. */
 import { OrchdError } from '../../model/errors.ts';
+import { OpenAiModel, OpenAiModelList } from '../../model/http/openai.ts';
 import type { Orchestrator } from '../../runtime/orchestrator.ts';
-import type { Route } from '../../wire/route.ts';
+import { type Route, route } from '../../wire/route.ts';
 
 export interface ModelName {
   readonly id: string;
@@ -10,12 +11,12 @@ export interface ModelName {
   readonly owned_by: string;
 }
 
-/** Whoever knows which models there are. */
+/** The source of the names of models. */
 export interface ModelNames {
   list(): Promise<readonly ModelName[]>;
 }
 
-/** `since` stands where the catalog does not know when a model came. */
+/** `since` is shown for a model that the catalog does not know: a backend offers it. */
 export function modelNames({ reads }: Orchestrator, since: number): ModelNames {
   const shown = ({ id, createdAt }: { id: string; createdAt: number | undefined }): ModelName => ({
     id,
@@ -35,29 +36,40 @@ async function modelOf(models: ModelNames, name: string): Promise<ModelName> {
 export const noSuchModel = (name: string): OrchdError =>
   new OrchdError('MODEL_NOT_FOUND', `there is no model "${name.slice(0, 200)}"`, { field: 'model' });
 
-export function modelRoutes(models: ModelNames): readonly Route[] {
-  const shown = ({ id, created, owned_by }: ModelName): object => ({
-    id,
-    object: 'model',
-    created,
-    owned_by,
-  });
-  return [
-    {
-      method: 'GET',
-      path: '/v1/models',
-      role: 'read',
-      summary: 'The models that can be asked for, as OpenAI lists them',
-      answers: { 200: 'The models' },
-      handle: async () => ({ status: 200, body: { object: 'list', data: (await models.list()).map(shown) } }),
-    },
-    {
-      method: 'GET',
-      path: '/v1/models/:id',
-      role: 'read',
-      summary: 'One model, as OpenAI shows it',
-      answers: { 200: 'The model', 404: 'No such model' },
-      handle: async ({ params }) => ({ status: 200, body: shown(await modelOf(models, params['id'] ?? '')) }),
-    },
-  ];
-}
+export const modelRoutes = (models: ModelNames): readonly Route[] => [
+  route({
+    operationId: 'listOpenAiModels',
+    tag: 'openai',
+    method: 'GET',
+    path: '/v1/models',
+    role: 'read',
+    summary: 'The models that can be asked for, as OpenAI lists them',
+    ignoresQuery: true,
+    answers: { 200: { description: 'The models', body: OpenAiModelList } },
+    handle: async () => ({
+      status: 200,
+      body: { object: 'list', data: (await models.list()).map(modelView) },
+    }),
+  }),
+  route({
+    operationId: 'getOpenAiModel',
+    tag: 'openai',
+    method: 'GET',
+    path: '/v1/models/:id',
+    role: 'read',
+    summary: 'One model, as OpenAI shows it',
+    ignoresQuery: true,
+    answers: { 200: { description: 'The model', body: OpenAiModel }, 404: 'No such model' },
+    handle: async ({ params }) => ({
+      status: 200,
+      body: modelView(await modelOf(models, params['id'] ?? '')),
+    }),
+  }),
+];
+
+const modelView = ({ id, created, owned_by }: ModelName): OpenAiModel => ({
+  id,
+  object: 'model',
+  created,
+  owned_by,
+});

@@ -1,16 +1,20 @@
 /** The surface for clients of OpenAI: what they ask becomes a job like any other. */
-import type { TSchema } from 'typebox';
 import { OrchdError } from '../../model/errors.ts';
-import { renderError } from '../../wire/render-error.ts';
-import type { Answer, Call, Route, Stream } from '../../wire/route.ts';
+import {
+  ChatCompletion,
+  ChatRequest,
+  CompletionRequest,
+  EmbeddingList,
+  EmbeddingRequest,
+  TextCompletion,
+} from '../../model/http/openai.ts';
+import { AGENT, IDEMPOTENCY_KEY, PRIORITY, SESSION } from '../../wire/headers.ts';
+import { type Answer, type Call, type Failure, type Route, route, type Stream } from '../../wire/route.ts';
 import type { OpenStreams } from '../open-streams.ts';
 import { AnswerStream } from './answer-stream.ts';
 import { type Asked, type AskParts, ask } from './asked.ts';
 import { type ModelNames, modelRoutes } from './models.ts';
 import {
-  ChatRequest,
-  CompletionRequest,
-  EmbeddingRequest,
   jobOf,
   type Wanted,
   type WantedEmbeddings,
@@ -27,45 +31,86 @@ export interface OpenAiParts extends AskParts {
   readonly open: OpenStreams;
 }
 
-export function openAiRoutes(parts: OpenAiParts): readonly Route[] {
-  return [
-    route('/v1/chat/completions', 'Chat as OpenAI does, streamed or not', ChatRequest, (call) =>
-      answer(parts, call, wantedChat(call.body), CHAT),
-    ),
-    route('/v1/completions', 'Complete a text as OpenAI does, streamed or not', CompletionRequest, (call) =>
-      answer(parts, call, wantedCompletion(call.body), COMPLETION),
-    ),
-    route('/v1/embeddings', 'Embed texts as OpenAI does', EmbeddingRequest, (call) =>
-      embed(parts, call, wantedEmbeddings(call.body)),
-    ),
-    ...modelRoutes(parts.models),
-  ];
-}
+const ERRORS = {
+  400: 'The request has not the required form',
+  404: 'No such model',
+  409: 'The Idempotency-Key was used with another request',
+  422: 'The engine cannot do it',
+  429: 'The queue is full, or the caller has too many streams',
+} as const;
 
-const route = (
-  path: string,
-  summary: string,
-  body: TSchema,
-  handle: (call: Call) => Promise<Answer | Stream>,
-): Route => ({
-  method: 'POST',
-  path,
-  role: 'submit',
-  summary,
-  body,
-  answers: {
-    200: 'The answer, or the stream of it',
-    400: 'The request has not the required form',
-    404: 'No such model',
-    409: 'The Idempotency-Key was used with another request',
-    422: 'The engine cannot do it',
-    429: 'The queue is full, or the caller has too many streams',
-  },
-  passedOn: true,
-  handle,
-});
+const JOB_OPTIONS = {
+  [PRIORITY]: '`interactive` (the default here) or `batch`',
+  [SESSION]: 'The `session_id` of the job',
+  [AGENT]: 'The `agent` of the job',
+  [IDEMPOTENCY_KEY]: 'The same key and request of the same caller give the same job and answer',
+};
 
-function answer(parts: OpenAiParts, call: Call, wanted: Wanted, shape: Shape): Promise<Answer | Stream> {
+const STREAMED = 'With `"stream": true`: pieces as `data:` events in OpenAI\'s format, then `data: [DONE]`';
+
+export const openAiRoutes = (parts: OpenAiParts): readonly Route[] => [
+  chatRoute(parts),
+  completionRoute(parts),
+  embeddingRoute(parts),
+  ...modelRoutes(parts.models),
+];
+
+const chatRoute = (parts: OpenAiParts): Route =>
+  route({
+    operationId: 'createChatCompletion',
+    tag: 'openai',
+    method: 'POST',
+    path: '/v1/chat/completions',
+    role: 'submit',
+    summary: 'Chat as OpenAI does, streamed or not',
+    ignoresQuery: true,
+    requestHeaders: JOB_OPTIONS,
+    body: ChatRequest,
+    answers: { 200: { description: 'The answer', body: ChatCompletion, events: STREAMED }, ...ERRORS },
+    passedOn: true,
+    handle: (call) => answer(parts, call, wantedChat(call.body), CHAT),
+  });
+
+const completionRoute = (parts: OpenAiParts): Route =>
+  route({
+    operationId: 'createCompletion',
+    tag: 'openai',
+    method: 'POST',
+    path: '/v1/completions',
+    role: 'submit',
+    summary: 'Complete a text as OpenAI does, streamed or not',
+    ignoresQuery: true,
+    requestHeaders: JOB_OPTIONS,
+    body: CompletionRequest,
+    answers: { 200: { description: 'The answer', body: TextCompletion, events: STREAMED }, ...ERRORS },
+    passedOn: true,
+    handle: (call) => answer(parts, call, wantedCompletion(call.body), COMPLETION),
+  });
+
+const embeddingRoute = (parts: OpenAiParts): Route =>
+  route({
+    operationId: 'createEmbedding',
+    tag: 'openai',
+    method: 'POST',
+    path: '/v1/embeddings',
+    role: 'submit',
+    summary: 'Embed texts as OpenAI does',
+    ignoresQuery: true,
+    requestHeaders: JOB_OPTIONS,
+    body: EmbeddingRequest,
+    answers: { 200: { description: 'The embeddings', body: EmbeddingList }, ...ERRORS },
+    passedOn: true,
+    handle: (call) => embed(parts, call, wantedEmbeddings(call.body)),
+  });
+
+type JobAnswer<B> = Answer<200, B> | Failure;
+
+function answer<B>(
+  parts: OpenAiParts,
+  call: Call,
+  wanted: Wanted,
+  shape: Shape<B>,
+): Promise<JobAnswer<B> | Stream> {
   const created = Math.floor(parts.env.clock.now() / 1000);
   const headOf = ({ submitted }: Asked): Head => ({ jobId: submitted.job_id, created, model: wanted.model });
   if (wanted.stream)
@@ -76,7 +121,7 @@ function answer(parts: OpenAiParts, call: Call, wanted: Wanted, shape: Shape): P
   });
 }
 
-const embed = (parts: OpenAiParts, call: Call, wanted: WantedEmbeddings): Promise<Answer> =>
+const embed = (parts: OpenAiParts, call: Call, wanted: WantedEmbeddings): Promise<JobAnswer<EmbeddingList>> =>
   whole(parts, call, wanted, (_asked, { result }) => {
     const { embeddings, usage } = embeddingsOf(result, wanted);
     return embeddingList(wanted.model, embeddings, wanted.encoding, usage);
@@ -109,21 +154,20 @@ async function streamed(
   }
 }
 
-async function whole(
+async function whole<B>(
   parts: OpenAiParts,
   call: Call,
   wanted: Wanted,
-  bodyOf: (asked: Asked, heard: Heard) => object,
-): Promise<Answer> {
+  bodyOf: (asked: Asked, heard: Heard) => B,
+): Promise<JobAnswer<B>> {
   const { asked, whenGone } = await admit(parts, call, wanted);
   try {
     const body = bodyOf(asked, await wholeAnswer(asked, whenGone));
     return { status: 200, headers: asked.headers, body };
   } catch (error) {
     if (!(error instanceof OrchdError)) throw error;
-    // There is a job by now, and who asked for it is to find it.
-    const { status, headers, body } = renderError(error, call.correlationId, 'openai');
-    return { status, headers: { ...headers, ...asked.headers }, body };
+    // The job exists by now: its id in the headers lets the caller look at it.
+    return { error, headers: asked.headers };
   }
 }
 

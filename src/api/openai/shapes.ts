@@ -1,4 +1,5 @@
 /** Answers in the shapes of OpenAI: whole ones, and the pieces of streams. */
+import type { ChatCompletion, EmbeddingList, TextCompletion } from '../../model/http/openai.ts';
 import type { ToolCall } from '../../model/worker-wire.ts';
 import type { Completed, UsageAnswer } from './result.ts';
 
@@ -20,8 +21,8 @@ export interface Pieces {
   usage(usage: UsageAnswer): string;
 }
 
-export interface Shape {
-  whole(head: Head, text: string, completed: Completed): object;
+export interface Shape<Whole> {
+  whole(head: Head, text: string, completed: Completed): Whole;
   pieces(head: Head, includeUsage: boolean): Pieces;
 }
 
@@ -33,10 +34,10 @@ function around(fields: object, includeUsage: boolean): { readonly before: strin
   return { before, after: `}]${includeUsage ? ',"usage":null' : ''}}\n\n` };
 }
 
-export const CHAT: Shape = {
+export const CHAT: Shape<ChatCompletion> = {
   whole: ({ jobId, created, model }, text, { finishReason, toolCalls, usage }) => {
     const message = {
-      role: 'assistant',
+      role: 'assistant' as const,
       content: text === '' && toolCalls.length > 0 ? null : text,
       refusal: null,
       ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
@@ -66,7 +67,7 @@ export const CHAT: Shape = {
   },
 };
 
-export const COMPLETION: Shape = {
+export const COMPLETION: Shape<TextCompletion> = {
   whole: ({ jobId, created, model }, text, { finishReason, usage }) => ({
     id: `cmpl-${jobId}`,
     object: 'text_completion',
@@ -99,9 +100,9 @@ export function embeddingList(
   embeddings: readonly (readonly number[])[],
   encoding: 'float' | 'base64',
   { prompt_tokens }: UsageAnswer,
-): object {
+): EmbeddingList {
   const data = embeddings.map((embedding, index) => ({
-    object: 'embedding',
+    object: 'embedding' as const,
     index,
     embedding: encoding === 'float' ? embedding : base64Of(embedding),
   }));

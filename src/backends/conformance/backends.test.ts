@@ -1,4 +1,4 @@
-/** Every backend of this repository, and the fake executor of the simulation, on the one suite. */
+/** Runs the conformance suite on every backend of this repository, and on the fake executor of the simulation. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,16 +9,16 @@ import { backendConformance, PROMISES } from './suite.ts';
 
 const HARNESSES = join(import.meta.dirname, '../../../test/backends');
 
-/** Before anything else: a test run ends as soon as all tests have that are known by then. */
+/** Loaded before the first test is declared: a test run ends as soon as all tests declared so far have ended. */
 const loaded: readonly Harnesses[] = await Promise.all(
   readdirSync(HARNESSES).map(async (name) => (await import(join(HARNESSES, name))).harnesses),
 );
 
-/** Class under src/backends → how the suite gets one. */
+/** The class name of each backend under src/backends → its harnesses. */
 const BACKENDS: Harnesses = Object.assign({}, ...loaded);
 for (const source of Object.values(BACKENDS)) after(() => source.stop?.());
 
-/** The classes below a folder that say that they are a backend. */
+/** The names of all classes below a folder that implement Backend. */
 function backendClasses(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts'))

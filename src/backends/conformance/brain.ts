@@ -1,4 +1,4 @@
-/** A brain of the suite: one owner at one epoch, and what it asks of the backend. */
+/** The suite's client of a backend: calls it as one owner at one epoch. */
 
 import assert from 'node:assert/strict';
 import type {
@@ -19,24 +19,28 @@ import { contentsOf, outcomeOf, Reader, textOf } from './reader.ts';
 export class Brain {
   readonly who: Commander;
   readonly #harness: BackendHarness;
-  readonly #ownWay: Backend | undefined;
+  readonly #ownBackend: Backend | undefined;
 
-  constructor(harness: BackendHarness, who = { owner: `brain-${harness.id}`, epoch: 1 }, ownWay?: Backend) {
+  constructor(
+    harness: BackendHarness,
+    who = { owner: `brain-${harness.id}`, epoch: 1 },
+    ownBackend?: Backend,
+  ) {
     this.#harness = harness;
     this.who = who;
-    this.#ownWay = ownWay;
+    this.#ownBackend = ownBackend;
   }
 
   get #backend(): Backend {
-    return this.#ownWay ?? this.#harness.backend;
+    return this.#ownBackend ?? this.#harness.backend;
   }
 
-  /** The next leader of the same store. */
+  /** The next leader of the same store: the same owner with a higher epoch. */
   successor(): Brain {
     return new Brain(this.#harness, { ...this.who, epoch: this.who.epoch + 1 });
   }
 
-  /** A brain with a store of its own. */
+  /** A brain with a store of its own, so another owner. */
   async otherOwner(): Promise<Brain> {
     const who = { owner: `other-${this.#harness.id}`, epoch: 1 };
     return new Brain(this.#harness, who, await this.#harness.connectOther?.());
@@ -57,7 +61,7 @@ export class Brain {
     return this.#harness.execution(token);
   }
 
-  /** Offers a job that is taken, and waits until its work has begun. */
+  /** Offers a job, expects it to be accepted, and waits until its work has begun. */
   async start(job: string): Promise<string> {
     const token = this.token(job);
     assert.deepEqual(await this.offer(token), { is: 'accepted' });
@@ -65,7 +69,7 @@ export class Brain {
     return token;
   }
 
-  /** A job that has run and ended well, without being acknowledged. */
+  /** Runs a job to its successful end, without acknowledging it. */
   async finish(job: string, text = 'done\n'): Promise<string> {
     const token = await this.start(job);
     await this.execution(token).say(text);
@@ -78,7 +82,6 @@ export class Brain {
     return new Reader((on, signal) => this.#backend.follow(token, from, on, this.who, signal));
   }
 
-  /** Reads to the end. */
   async readAll(
     token: string,
     from = 0,

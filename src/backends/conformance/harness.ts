@@ -1,13 +1,13 @@
-/** What a kind of backend gives the suite: a backend, work that the suite steers, and ways to break things. */
+/** What the suite needs for each kind of backend: the backend, work that the suite controls, and ways to break things. */
 import type { Backend } from '../../core/ports/backend.ts';
 
-/** One execution as the suite steers it. Orders that come before its work has begun are carried out then. */
+/** One execution whose work the suite controls. Calls made before the work has begun take effect when it begins. */
 export interface SteeredExecution {
   /** Resolves when the work has begun, with the payload that reached it. */
   readonly begun: Promise<unknown>;
-  /** Makes the work hand a piece of text to its readers, as one event or as several. */
+  /** Makes the work emit a piece of text, as one event or several. */
   say(text: string): Promise<void>;
-  /** Ends the work well. Its result is a JSON object whose `text` is everything that was said. */
+  /** Ends the work successfully. Its result is a JSON object whose `text` is all text emitted by `say`. */
   succeed(): Promise<void>;
   fail(retriable: boolean): Promise<void>;
 }
@@ -18,15 +18,15 @@ export interface UnrunnableWork {
 }
 
 /**
- * A promise that not every kind can give is decided by `backend.info` and by the optional parts below, never by
- * the name of the kind.
+ * Whether a promise applies to a backend is decided by `backend.info` and by the optional members below, never by the
+ * name of its kind.
  */
 export interface BackendHarness {
-  /** Different for every harness: owners and jobs are named after it, since harnesses may share an executor. */
+  /** Unique for every harness. Owners and jobs are named after it, because harnesses may share an executor. */
   readonly id: string;
-  /** The brain's way to the executor; another object after `restartBrain` and `loseMemory`. */
+  /** The backend object of the brain; a new one after `restartBrain` and `loseMemory`. */
   readonly backend: Backend;
-  /** The job type whose work the suite steers. */
+  /** The job type whose work the suite controls. */
   readonly workType: string;
   /** Work that this backend does not run. */
   readonly unrunnable: readonly UnrunnableWork[];
@@ -34,27 +34,27 @@ export interface BackendHarness {
   now(): number;
   /** Called before the token is offered for the first time. */
   execution(token: string): SteeredExecution;
-  /** How often the work of a token has begun, counted outside of the backend. */
+  /** How often the work of a token has begun, counted by the work itself and not by the backend. */
   begun(token: string): number;
-  /** The way of a brain of another owner to the same executor; absent where an executor serves one owner only. */
+  /** A backend object of another owner's brain on the same executor; absent where an executor serves one owner only. */
   connectOther?(): Promise<Backend>;
-  /** Ends the brain's process and starts it again; an executor outside of that process goes on. */
+  /** Restarts the brain's process; an executor outside of that process goes on. */
   restartBrain(): Promise<void>;
-  /** Kills the executor and starts it with the memory it has on disk; absent where it has none on disk. */
+  /** Kills the executor and starts it again with its memory on disk; absent where it has none on disk. */
   restartExecutor?(): Promise<void>;
-  /** Kills the executor and starts it without any memory. */
+  /** Kills the executor and starts it again without any memory. */
   loseMemory(): Promise<void>;
-  /** Fails where a promise does not settle, instead of waiting for ever. */
+  /** Rejects where `promise` does not settle in time. */
   within<T>(promise: Promise<T>): Promise<T>;
   remove(): Promise<void>;
 }
 
-/** Where the suite gets the harnesses of a backend, one for each promise. */
+/** Makes the harnesses of one backend, a new one for each promise. */
 export interface HarnessSource {
   harness(): Promise<BackendHarness>;
-  /** Ends what the harnesses shared. */
+  /** Stops what the harnesses share. */
   stop?(): Promise<void>;
 }
 
-/** What a file of test/backends/ exports: by the class of the backend. */
+/** What a file in test/backends/ exports, by the class name of the backend. */
 export type Harnesses = Readonly<Record<string, HarnessSource>>;

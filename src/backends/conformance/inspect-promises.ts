@@ -1,4 +1,4 @@
-/** Inspection: what is known of tokens, and how far the memory behind the answer reaches. */
+/** Promises about inspections: the state of the tokens, and how far back the executor's memory reaches. */
 import assert from 'node:assert/strict';
 import { Brain } from './brain.ts';
 import type { BackendHarness } from './harness.ts';
@@ -6,18 +6,18 @@ import type { BackendPromise } from './promises.ts';
 
 export const INSPECT_PROMISES: readonly BackendPromise[] = [
   {
-    title: 'an inspection tells what runs, what has ended and how, and nothing of other tokens',
-    show: tells,
+    title: 'an inspection reports running and ended tokens with their outcome, and no others',
+    check: reports,
   },
   {
     title:
-      'an inspection names the memory of the backend, which reaches back before every offer it answers for',
-    show: reachesBack,
+      'an inspection names the registry of the backend, whose memory begins before every offer it has taken',
+    check: reachesBack,
   },
-  { title: 'a question about no token at all is answered too', show: emptyQuestion },
+  { title: 'an inspection of no tokens is answered too', check: noTokens },
 ];
 
-async function tells(harness: BackendHarness): Promise<void> {
+async function reports(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   const ended = await brain.finish('ended');
   const running = await brain.start('running');
@@ -27,8 +27,8 @@ async function tells(harness: BackendHarness): Promise<void> {
   assert.deepEqual([...known.keys()].sort(), [running, ended].sort());
   assert.deepEqual(known.get(running), { is: 'running' });
   assert.deepEqual(known.get(ended), { is: 'ended', outcome });
-  const asked = await brain.inspect(ended);
-  assert.deepEqual([...asked.known.keys()], [ended], 'only of the tokens that were asked about');
+  const one = await brain.inspect(ended);
+  assert.deepEqual([...one.known.keys()], [ended], 'only the tokens that were inspected');
 }
 
 async function reachesBack(harness: BackendHarness): Promise<void> {
@@ -41,11 +41,11 @@ async function reachesBack(harness: BackendHarness): Promise<void> {
   assert.equal(after.registry, harness.backend.info.registry);
   assert.ok(after.rememberedSince <= intendedAt, `${after.rememberedSince} is later than ${intendedAt}`);
   const { registry, rememberedSince } = after;
-  const buried = await brain.kill(brain.token('never'));
-  assert.deepEqual(buried, { is: 'tombstoned', registry, rememberedSince }, 'a kill names the same memory');
+  const killed = await brain.kill(brain.token('never'));
+  assert.deepEqual(killed, { is: 'tombstoned', registry, rememberedSince }, 'a kill names the same memory');
 }
 
-async function emptyQuestion(harness: BackendHarness): Promise<void> {
+async function noTokens(harness: BackendHarness): Promise<void> {
   const { known, registry, rememberedSince } = await new Brain(harness).inspect();
   assert.equal(known.size, 0);
   assert.ok(registry.length > 0);

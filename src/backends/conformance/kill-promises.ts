@@ -1,4 +1,7 @@
-/** Kills: what runs ends, what is not known never runs, and a burial spares what runs. */
+/**
+ * Promises about kills: a running execution ends, an unknown token never runs, and a kill with `bury`, which only asks
+ * for that certainty, leaves a running execution alone (decision 12).
+ */
 import assert from 'node:assert/strict';
 import { Brain } from './brain.ts';
 import type { BackendHarness } from './harness.ts';
@@ -6,23 +9,37 @@ import { type BackendPromise, needsKeptResults } from './promises.ts';
 import { outcomeOf, resultOf } from './reader.ts';
 
 export const KILL_PROMISES: readonly BackendPromise[] = [
-  { title: 'a kill ends what runs; its readers and inspections hear that it was cancelled', show: ends },
-  { title: 'kills of one token at once, and again, do what one does', show: again },
-  { title: 'a kill after the end changes nothing and tells the outcome', show: afterTheEnd },
   {
-    title: 'a kill of a token that is not known leaves a tombstone: a later offer is refused and never runs',
-    show: tombstone,
+    title: 'a kill ends a running execution; readers and inspections report it as cancelled',
+    check: killRunning,
   },
-  { title: 'a tombstone is no execution: inspections and readers know nothing of it', show: noExecution },
-  { title: 'a tombstone outlives a restart of the brain', isNotGiven: needsKeptResults, show: outlives },
+  { title: 'concurrent and repeated kills of one token have the effect of one', check: repeatedKills },
+  { title: 'a kill after the end changes nothing and returns the outcome', check: afterTheEnd },
   {
-    title: 'a burial spares what runs and says that it runs; of what has ended it tells the end',
-    show: spares,
+    title: 'a kill of an unknown token leaves a tombstone: a later offer is refused and never runs',
+    check: tombstone,
   },
-  { title: 'of an offer and a burial at once one wins: it runs, or it never will', show: oneWins },
+  {
+    title: 'a tombstone is not an execution: inspections omit it and readers get `lost`',
+    check: tombstoneIsNoExecution,
+  },
+  {
+    title: 'a tombstone survives a restart of the brain',
+    skipReason: needsKeptResults,
+    check: tombstoneAfterRestart,
+  },
+  {
+    title:
+      'a kill with `bury` leaves a running execution alone and says that it runs; of an ended one it returns the outcome',
+    check: buryRunning,
+  },
+  {
+    title: 'of a concurrent offer and kill with `bury` one wins: the token runs, or it never will',
+    check: concurrentOfferAndBury,
+  },
 ];
 
-async function ends(harness: BackendHarness): Promise<void> {
+async function killRunning(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   const token = await brain.start('job');
   const other = await brain.start('other');
@@ -38,7 +55,7 @@ async function ends(harness: BackendHarness): Promise<void> {
   assert.deepEqual(await brain.status(other), { is: 'running' }, 'no other token is touched');
 }
 
-async function again(harness: BackendHarness): Promise<void> {
+async function repeatedKills(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   const token = await brain.start('job');
   const replies = await Promise.all([brain.kill(token), brain.kill(token), brain.kill(token)]);
@@ -64,13 +81,13 @@ async function tombstone(harness: BackendHarness): Promise<void> {
     const token = brain.token(how);
     for (let time = 0; time < 2; time++) assert.equal((await brain.kill(token, how)).is, 'tombstoned');
     const replies = await Promise.all([brain.offer(token), brain.offer(token)]);
-    for (const { is } of replies) assert.equal(is, 'refused', `after a kill to ${how}`);
+    for (const { is } of replies) assert.equal(is, 'refused', `after a kill with ${how}`);
     assert.equal(harness.begun(token), 0);
     assert.equal((await brain.kill(token, how)).is, 'tombstoned', 'also after the offer');
   }
 }
 
-async function noExecution(harness: BackendHarness): Promise<void> {
+async function tombstoneIsNoExecution(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   const token = brain.token('never');
   await brain.kill(token);
@@ -78,7 +95,7 @@ async function noExecution(harness: BackendHarness): Promise<void> {
   assert.deepEqual(await harness.within(brain.read(token).end), { is: 'lost' });
 }
 
-async function outlives(harness: BackendHarness): Promise<void> {
+async function tombstoneAfterRestart(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   const token = brain.token('never');
   await brain.kill(token);
@@ -87,7 +104,7 @@ async function outlives(harness: BackendHarness): Promise<void> {
   assert.equal(harness.begun(token), 0);
 }
 
-async function spares(harness: BackendHarness): Promise<void> {
+async function buryRunning(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   const token = await brain.start('job');
   assert.deepEqual(await brain.kill(token, 'bury'), { is: 'running' });
@@ -99,18 +116,18 @@ async function spares(harness: BackendHarness): Promise<void> {
   assert.deepEqual(await brain.kill(token, 'bury'), { is: 'ended', outcome });
 }
 
-async function oneWins(harness: BackendHarness): Promise<void> {
+async function concurrentOfferAndBury(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   for (let round = 0; round < 4; round++) {
     const token = brain.token(`job${round}`);
     const offering = brain.offer(token);
-    const [offered, buried] = await Promise.all([offering, brain.kill(token, 'bury')]);
+    const [offered, killed] = await Promise.all([offering, brain.kill(token, 'bury')]);
     if (offered.is === 'accepted') {
-      assert.equal(buried.is, 'running');
+      assert.equal(killed.is, 'running');
       await brain.execution(token).succeed();
       assert.equal((await brain.outcome(token)).ok, true);
     } else {
-      assert.deepEqual([offered.is, buried.is], ['refused', 'tombstoned']);
+      assert.deepEqual([offered.is, killed.is], ['refused', 'tombstoned']);
       assert.equal((await brain.offer(token)).is, 'refused');
     }
     assert.equal(harness.begun(token), offered.is === 'accepted' ? 1 : 0);

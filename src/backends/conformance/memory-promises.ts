@@ -1,4 +1,7 @@
-/** Restarts and lost memory: what was kept is still told, and what was forgotten never looks like what never ran. */
+/**
+ * Promises about restarts and lost memory: kept results are still reported, and a token that was forgotten never looks
+ * like a token that did not run.
+ */
 import assert from 'node:assert/strict';
 import { Brain } from './brain.ts';
 import type { BackendHarness } from './harness.ts';
@@ -8,41 +11,40 @@ import { resultOf } from './reader.ts';
 export const MEMORY_PROMISES: readonly BackendPromise[] = [
   {
     title:
-      'over a restart of the brain results are kept where that is declared; else the memory is another one',
-    show: resultOverRestart,
+      'results survive a restart of the brain where `keepsResults` says so; otherwise the registry changes',
+    check: resultOverRestart,
   },
   {
-    title: 'work goes on over a restart of the brain, and a reader goes on where it was',
-    isNotGiven: needsKeptResults,
-    show: workOverRestart,
+    title: 'work goes on during a restart of the brain, and a reader resumes where it was',
+    skipReason: needsKeptResults,
+    check: workOverRestart,
   },
   {
-    title: 'a copy of an offer that comes after a restart of the brain begins nothing',
-    isNotGiven: needsKeptResults,
-    show: copyAfterRestart,
+    title: 'a copy of an offer after a restart of the brain begins nothing',
+    skipReason: needsKeptResults,
+    check: copyAfterRestart,
   },
   {
-    title:
-      'an executor that died and has its memory tells the results it had, and of what it ran that it ended',
-    isNotGiven: needsDiskMemory,
-    show: executorRestarts,
+    title: 'an executor that restarts with its memory reports its results, and that what it ran has ended',
+    skipReason: needsDiskMemory,
+    check: executorRestarts,
   },
   {
-    title: 'after its memory is lost, silence about a token is never taken for proof that it did not run',
-    show: memoryLost,
+    title: 'after the memory is lost, no answer about a token proves that it did not run',
+    check: memoryLost,
   },
   {
-    title: 'after its memory is lost, an offer that counts on the old one is answered with busy',
-    show: lateCopy,
+    title: 'after the memory is lost, an offer that names the former registry is answered with busy',
+    check: lateCopy,
   },
   {
-    title: 'a reader of an execution whose executor dies hears an end or `lost`',
-    isNotGiven: needsKeptResults,
-    show: readerOfDeadExecutor,
+    title: 'a reader of an execution whose executor dies gets a failed end or `lost`',
+    skipReason: needsKeptResults,
+    check: readerOfDeadExecutor,
   },
 ];
 
-/** What an attempt knows of the executor's memory when it is intended. */
+/** What an attempt records about the executor's memory when it is intended. */
 interface Intent {
   readonly registry: string;
   readonly at: number;
@@ -53,11 +55,11 @@ const intend = async (harness: BackendHarness, brain: Brain): Promise<Intent> =>
   at: harness.now(),
 });
 
-/** The brain's own rule for when silence about a token means that it never ran. */
+/** The brain's rule: only a memory that covers the intent proves, by not knowing the token, that it never ran. */
 const remembers = (memory: { registry: string; rememberedSince: number }, intent: Intent): boolean =>
   memory.registry === intent.registry && memory.rememberedSince <= intent.at;
 
-/** Neither an inspection nor a kill says that this token, which did run, never ran. */
+/** Checks that neither an inspection nor a kill denies that this token ran. */
 async function assertNotDenied(brain: Brain, token: string, intent: Intent): Promise<void> {
   const inspection = await brain.inspect(token);
   const isDenied = !inspection.known.has(token) && remembers(inspection, intent);
@@ -116,17 +118,17 @@ async function executorRestarts(harness: BackendHarness): Promise<void> {
   const intent = await intend(harness, brain);
   const ended = await brain.finish('ended', 'kept\n');
   const running = await brain.start('running');
-  const buried = brain.token('buried');
-  await brain.kill(buried);
+  const killed = brain.token('killed');
+  await brain.kill(killed);
   await harness.restartExecutor?.();
   assert.equal(resultOf(await brain.outcome(ended)), 'kept\n');
   await assertNotDenied(brain, running, intent);
   const status = await brain.status(running);
   assert.ok(status?.is === 'ended' || status?.is === 'forgotten', `it is ${status?.is}`);
-  assert.equal((await brain.offer(buried)).is, 'refused');
+  assert.equal((await brain.offer(killed)).is, 'refused');
   assert.deepEqual(await brain.offer(running), { is: 'accepted' });
   assert.deepEqual(await old.offer(old.token('old')), { is: 'fenced' });
-  assert.deepEqual([harness.begun(running), harness.begun(buried)], [1, 0]);
+  assert.deepEqual([harness.begun(running), harness.begun(killed)], [1, 0]);
 }
 
 async function memoryLost(harness: BackendHarness): Promise<void> {

@@ -1,4 +1,4 @@
-/** Offers: what is begun, how often, and what is turned away. */
+/** Promises about offers: which ones begin work, how often, and which ones are declined. */
 import assert from 'node:assert/strict';
 import { Brain } from './brain.ts';
 import type { BackendHarness } from './harness.ts';
@@ -6,22 +6,28 @@ import type { BackendPromise } from './promises.ts';
 import { resultOf } from './reader.ts';
 
 export const OFFER_PROMISES: readonly BackendPromise[] = [
-  { title: 'an accepted offer begins its work once, with the payload as it was sent', show: begins },
-  { title: 'copies of an offer that come at once are all accepted and begin the work once', show: atOnce },
-  { title: 'a copy of an offer that comes after the end is accepted and begins nothing', show: afterTheEnd },
+  { title: 'an accepted offer begins its work once, with the payload unchanged', check: begins },
   {
-    title: 'a copy of an offer that comes after the acknowledgement begins nothing, whatever it is answered',
-    show: afterAck,
+    title: 'concurrent copies of an offer are all accepted and begin the work once',
+    check: concurrentCopies,
+  },
+  { title: 'a copy of an offer after the end is accepted and begins nothing', check: afterTheEnd },
+  {
+    title: 'a copy of an offer after the acknowledgement is accepted or refused, and begins nothing',
+    check: afterAck,
   },
   {
-    title: 'an offer past its slots is answered with busy and leaves nothing behind',
-    show: pastSlots,
+    title: 'an offer past the slots is answered with busy and leaves nothing behind',
+    check: pastSlots,
   },
-  { title: 'a copy of an offer is accepted while all slots are in use', show: copyWhileFull },
-  { title: 'what it does not run is refused with an error and leaves nothing behind', show: unrunnable },
+  { title: 'a copy of an offer is accepted while all slots are in use', check: copyWhileFull },
   {
-    title: 'an offer that counts on another memory is answered with busy and begins nothing',
-    show: otherMemory,
+    title: 'work that the backend does not run is refused with an error and leaves nothing behind',
+    check: unrunnable,
+  },
+  {
+    title: 'an offer that names another registry is answered with busy and begins nothing',
+    check: otherRegistry,
   },
 ];
 
@@ -36,7 +42,7 @@ async function begins(harness: BackendHarness): Promise<void> {
   assert.equal(harness.begun(token), 1);
 }
 
-async function atOnce(harness: BackendHarness): Promise<void> {
+async function concurrentCopies(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   const token = brain.token('job');
   const replies = await Promise.all(Array.from({ length: 5 }, () => brain.offer(token)));
@@ -66,7 +72,7 @@ async function afterAck(harness: BackendHarness): Promise<void> {
   assert.equal(harness.begun(token), 1);
 }
 
-/** As many executions as there are slots. */
+/** Starts as many executions as there are slots. */
 async function fill(brain: Brain, { backend }: BackendHarness): Promise<string[]> {
   const tokens: string[] = [];
   for (let slot = 0; slot < backend.info.slots; slot++) tokens.push(await brain.start(`slot${slot}`));
@@ -107,13 +113,13 @@ async function unrunnable(harness: BackendHarness): Promise<void> {
     assert.deepEqual([typeof code, typeof message, typeof retriable], ['string', 'string', 'boolean']);
     assert.equal(await brain.status(token), undefined);
     assert.equal(harness.begun(token), 0);
-    // Nothing is left behind: the token can still be buried, and takes up no slot.
+    // Nothing is left behind: a kill still finds the token unknown, and no slot is taken.
     assert.equal((await brain.kill(token, 'bury')).is, 'tombstoned');
   }
   await fill(brain, harness);
 }
 
-async function otherMemory(harness: BackendHarness): Promise<void> {
+async function otherRegistry(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   const token = brain.token('job');
   const { registry } = await brain.inspect();

@@ -1,4 +1,4 @@
-/** The only place of the suite that knows what an offer is made of. */
+/** Builds the suite's offers. It is the only file of the suite that depends on the form of an offer. */
 
 import type { Offer } from '../../core/ports/backend.ts';
 import { type SpecDefaults, specOf } from '../../model/job-spec.ts';
@@ -8,7 +8,7 @@ import type { Commander } from '../../model/worker-wire.ts';
 export interface OfferedWork {
   readonly type: string;
   readonly payloadText: string;
-  /** The executor's memory that the offer counts on. */
+  /** The registry in which the offer expects to find the token's history; undefined: any. */
   readonly registry: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** The suite catches what it is there for: bugs that are planted into a good backend, one at a time. */
+/** Tests the suite itself: each bug planted into a correct backend is caught by the promise about it. */
 
 import assert, { AssertionError } from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -8,11 +8,11 @@ import { within } from '../../../test/fakes/steered-work.ts';
 import type { Backend, ExecutionStatus } from '../../core/ports/backend.ts';
 import type { Commander } from '../../model/worker-wire.ts';
 import type { BackendHarness } from './harness.ts';
-import { PROMISES, showPromise } from './suite.ts';
+import { checkPromise, PROMISES } from './suite.ts';
 
 type Overrides = Partial<Backend>;
 
-/** What a bug changes of a backend. Called once for each harness; what it returns, for each backend of it. */
+/** Called once for each harness; the function it returns gives the changed methods for each backend of that harness. */
 type Bug = () => (backend: Backend) => Overrides;
 
 const NO_BUG: Bug = () => () => ({});
@@ -36,13 +36,13 @@ async function withBug(make: () => Promise<BackendHarness>, bug: Bug): Promise<B
     get backend() {
       return wrapped(harness.backend, overridesOf(harness.backend));
     },
-    // The fake executor has its own time: whoever waits for longer than this waits for ever.
+    // The fake executor runs on fake time: a promise that takes longer than this never settles.
     within: <T>(promise: Promise<T>) => within(promise, bug === NO_BUG ? undefined : 1000),
   };
   return Object.defineProperties({ ...harness }, Object.getOwnPropertyDescriptors(own)) as BackendHarness;
 }
 
-/** A second token of the same job: its work counts as begun once more. */
+/** A second token of the same job, whose work counts as a second start of the first. */
 const secondOf = (token: string): string => `${token}x`;
 
 const runsCopies: Bug = () => {
@@ -68,7 +68,7 @@ const runsAgainAfterAck: Bug = () => {
   });
 };
 
-const buriesWhatIsBusy: Bug = () => (backend) => ({
+const tombstonesOnBusy: Bug = () => (backend) => ({
   async offer(offer) {
     const reply = await backend.offer(offer);
     if (reply.is === 'busy') await backend.kill(offer.token, offer, 'bury');
@@ -76,7 +76,7 @@ const buriesWhatIsBusy: Bug = () => (backend) => ({
   },
 });
 
-const takesOffersOfAnyMemory: Bug = () => (backend) => ({
+const ignoresRegistryOfOffers: Bug = () => (backend) => ({
   offer: (offer) => backend.offer({ ...offer, registry: undefined }),
 });
 
@@ -87,7 +87,7 @@ const forgetsTombstones: Bug = () => (backend) => ({
   },
 });
 
-const killsOnBurial: Bug = () => (backend) => ({ kill: (token, who) => backend.kill(token, who, 'end') });
+const ignoresBury: Bug = () => (backend) => ({ kill: (token, who) => backend.kill(token, who, 'end') });
 
 const ignoresTheFence: Bug = () => (backend) => {
   const anyone = ({ owner }: Commander): Commander => ({ owner, epoch: 1 });
@@ -154,37 +154,37 @@ const keepsItsRegistry: Bug = () => {
   });
 };
 
-/** A bug → the promise that is about it. */
+/** The name of a bug, the bug, and the title of the promise that must catch it. */
 const CAUGHT: readonly (readonly [string, Bug, string])[] = [
   [
     'a token is run twice',
     runsCopies,
-    'copies of an offer that come at once are all accepted and begin the work once',
+    'concurrent copies of an offer are all accepted and begin the work once',
   ],
   [
     'a token is run again after its acknowledgement',
     runsAgainAfterAck,
-    'a copy of an offer that comes after the acknowledgement begins nothing, whatever it is answered',
+    'a copy of an offer after the acknowledgement is accepted or refused, and begins nothing',
   ],
   [
     'an offer that is answered with busy leaves a tombstone',
-    buriesWhatIsBusy,
-    'an offer past its slots is answered with busy and leaves nothing behind',
+    tombstonesOnBusy,
+    'an offer past the slots is answered with busy and leaves nothing behind',
   ],
   [
-    'the registry of an offer is not looked at',
-    takesOffersOfAnyMemory,
-    'an offer that counts on another memory is answered with busy and begins nothing',
+    'the registry of an offer is ignored',
+    ignoresRegistryOfOffers,
+    'an offer that names another registry is answered with busy and begins nothing',
   ],
   [
     'a tombstone is forgotten',
     forgetsTombstones,
-    'a kill of a token that is not known leaves a tombstone: a later offer is refused and never runs',
+    'a kill of an unknown token leaves a tombstone: a later offer is refused and never runs',
   ],
   [
-    'a burial ends what runs',
-    killsOnBurial,
-    'a burial spares what runs and says that it runs; of what has ended it tells the end',
+    'a kill with `bury` ends a running execution',
+    ignoresBury,
+    'a kill with `bury` leaves a running execution alone and says that it runs; of an ended one it returns the outcome',
   ],
   ['the fence is ignored', ignoresTheFence, 'an offer of an older epoch is fenced and begins nothing'],
   [
@@ -195,28 +195,28 @@ const CAUGHT: readonly (readonly [string, Bug, string])[] = [
   [
     'a result is dropped before its acknowledgement',
     dropsWhatWasRead,
-    'a result is kept until it is acknowledged, however often it was told',
+    'a result is kept until it is acknowledged, however often it was read',
   ],
   ['an event is skipped', skipsAnEvent, 'a reader gets every event once, numbered from 1 without gaps'],
   [
-    'an event is told again to a reader that goes on',
+    'an event is sent again to a reader that resumes',
     repeatsAnEvent,
     'after the end a reader gets the events after any number, and the end',
   ],
   [
     'a reader does not stop',
     readsToTheEnd,
-    'a reader that is told to stop hears `lost` and nothing more; the work goes on',
+    'a reader that is stopped gets `lost` and no more events; the work goes on',
   ],
   [
-    'an inspection tells another result',
+    'an inspection reports another result',
     losesResultsInInspections,
-    'readers, inspections and kills tell the same outcome',
+    'readers, inspections and kills report the same outcome',
   ],
   [
-    'the registry is kept over lost memory',
+    'the registry stays the same after the memory is lost',
     keepsItsRegistry,
-    'after its memory is lost, silence about a token is never taken for proof that it did not run',
+    'after the memory is lost, no answer about a token proves that it did not run',
   ],
 ];
 
@@ -226,7 +226,7 @@ describe('a planted bug is caught by the promise about it', () => {
       const promise = PROMISES.find((each) => each.title === title);
       assert.ok(promise, 'there is such a promise');
       await assert.rejects(
-        showPromise(promise, () => withBug(steeredExecutor, bug)),
+        checkPromise(promise, () => withBug(steeredExecutor, bug)),
         AssertionError,
       );
     });
@@ -237,7 +237,7 @@ describe('the same wrapper without a bug keeps every promise', () => {
   for (const [name, make] of Object.entries({ fake: steeredExecutor, functions: steeredFunctions })) {
     for (const promise of PROMISES) {
       test(`${name}: ${promise.title}`, async (t) => {
-        const reason = await showPromise(promise, () => withBug(make, NO_BUG));
+        const reason = await checkPromise(promise, () => withBug(make, NO_BUG));
         if (reason !== undefined) t.skip(reason);
       });
     }

@@ -1,14 +1,15 @@
+/** One promise of the conformance suite, and the reasons for which a backend need not keep it. */
 import type { BackendHarness } from './harness.ts';
 
-/** What every backend promises, and how it is shown. */
 export interface BackendPromise {
   readonly title: string;
-  /** Says why this backend does not give the promise, from what it declares; undefined where it does. */
-  readonly isNotGiven?: (harness: BackendHarness) => string | undefined;
-  readonly show: (harness: BackendHarness) => Promise<void>;
+  /** Why the promise does not apply to this backend, from what the backend declares; undefined where it applies. */
+  readonly skipReason?: (harness: BackendHarness) => string | undefined;
+  /** Rejects where the promise is broken. */
+  readonly check: (harness: BackendHarness) => Promise<void>;
 }
 
-/** For promises about what an executor outside of the brain's process remembers. */
+/** For promises about the memory of an executor outside of the brain's process. */
 export const needsKeptResults = ({ backend }: BackendHarness): string | undefined =>
   backend.info.keepsResults ? undefined : 'it declares that results are not kept over a restart';
 

@@ -1,4 +1,4 @@
-/** Reads one execution and keeps what it heard. */
+/** Follows one execution and keeps its events. */
 
 import assert from 'node:assert/strict';
 import type { ExecutionEvent, ExecutionOutcome, FollowEnd } from '../../core/ports/backend.ts';
@@ -7,18 +7,18 @@ type Follow = (on: (event: ExecutionEvent) => void, signal: AbortSignal) => Prom
 
 export class Reader {
   readonly events: ExecutionEvent[] = [];
-  /** How the reading ended. */
+  /** What `follow` returned. */
   readonly end: Promise<FollowEnd>;
   readonly #stop = new AbortController();
   #watchers: (() => void)[] = [];
 
   constructor(follow: Follow) {
-    this.end = follow((event) => this.#heard(event), this.#stop.signal);
-    // A promise that fails early has nobody left who waits for this reader.
+    this.end = follow((event) => this.#received(event), this.#stop.signal);
+    // A check that fails early no longer awaits this reader; its rejection must not end the process.
     this.end.catch(() => undefined);
   }
 
-  /** The pieces that were heard so far, put together. */
+  /** The text received so far. */
   get text(): string {
     return textOf(this.events);
   }
@@ -27,11 +27,11 @@ export class Reader {
     this.#stop.abort();
   }
 
-  async until(isSo: (reader: Reader) => boolean): Promise<void> {
-    while (!isSo(this)) await new Promise<void>((resolve) => this.#watchers.push(resolve));
+  async until(condition: (reader: Reader) => boolean): Promise<void> {
+    while (!condition(this)) await new Promise<void>((resolve) => this.#watchers.push(resolve));
   }
 
-  #heard(event: ExecutionEvent): void {
+  #received(event: ExecutionEvent): void {
     this.events.push(event);
     for (const wake of this.#watchers.splice(0)) wake();
   }
@@ -40,7 +40,7 @@ export class Reader {
 export const textOf = (events: readonly ExecutionEvent[]): string =>
   events.map(({ type, data }) => (type === 'token' ? (data as { t: string }).t : '')).join('');
 
-/** What two readers of one execution must agree on. */
+/** The part of the events in which all readers of one execution must agree. */
 export const contentsOf = (events: readonly ExecutionEvent[]): unknown[] =>
   events.map(({ n, type, data }) => ({ n, type, data }));
 
@@ -51,7 +51,7 @@ export function assertNumbered(events: readonly ExecutionEvent[], from: number):
 }
 
 export function outcomeOf(end: FollowEnd): ExecutionOutcome {
-  assert.equal(end.is, 'ended', 'the reader is told how the execution ended');
+  assert.equal(end.is, 'ended', 'the reader gets the end of the execution');
   return (end as Extract<FollowEnd, { is: 'ended' }>).outcome;
 }
 

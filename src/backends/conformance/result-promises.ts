@@ -1,4 +1,4 @@
-/** Outcomes: told the same by every way, unharmed, and kept until they are acknowledged. */
+/** Promises about outcomes: every call reports the same one, complete, and it is kept until it is acknowledged. */
 
 import assert from 'node:assert/strict';
 import type { ExecutionOutcome } from '../../core/ports/backend.ts';
@@ -9,16 +9,16 @@ import type { BackendPromise } from './promises.ts';
 import { resultOf } from './reader.ts';
 
 export const RESULT_PROMISES: readonly BackendPromise[] = [
-  { title: 'readers, inspections and kills tell the same outcome', show: sameOutcome },
-  { title: 'a failure has a code of the catalogue and says whether trying again may help', show: failures },
-  { title: 'a large result arrives whole', show: large },
-  { title: 'results and events keep every character', show: characters },
-  { title: 'a result is kept until it is acknowledged, however often it was told', show: kept },
+  { title: 'readers, inspections and kills report the same outcome', check: sameOutcome },
+  { title: 'a failure has a code of the catalogue and is marked as retriable or not', check: failures },
+  { title: 'a large result arrives complete', check: large },
+  { title: 'results and events keep every character', check: characters },
+  { title: 'a result is kept until it is acknowledged, however often it was read', check: kept },
   {
-    title: 'an acknowledgement may come twice, and of a token that is not known, which it leaves as it is',
-    show: ackTwice,
+    title: 'an acknowledgement may be repeated; that of an unknown token changes nothing',
+    check: ackTwice,
   },
-  { title: 'an acknowledgement of what still runs changes nothing', show: ackRunning },
+  { title: 'an acknowledgement of a running execution changes nothing', check: ackRunning },
 ];
 
 async function sameOutcome(harness: BackendHarness): Promise<void> {
@@ -61,15 +61,15 @@ async function large(harness: BackendHarness): Promise<void> {
   await brain.execution(token).say(LARGE);
   await brain.execution(token).succeed();
   const outcome = await brain.outcome(token);
-  assert.ok(resultOf(outcome) === LARGE, 'the result is what was said');
-  assert.ok((await brain.readAll(token)).text === LARGE, 'the events are what was said');
+  assert.ok(resultOf(outcome) === LARGE, 'the result is complete');
+  assert.ok((await brain.readAll(token)).text === LARGE, 'the events are complete');
   assert.deepEqual(await brain.status(token), { is: 'ended', outcome });
 }
 
 async function characters(harness: BackendHarness): Promise<void> {
   const brain = new Brain(harness);
   const token = await brain.start('job');
-  const said = [
+  const pieces = [
     'tab\t ',
     'line\nfeed\r\n',
     'return\r ',
@@ -79,11 +79,11 @@ async function characters(harness: BackendHarness): Promise<void> {
     '"\\ ',
     '\ud7ff\uffff',
   ];
-  for (const piece of said) await brain.execution(token).say(piece);
+  for (const piece of pieces) await brain.execution(token).say(piece);
   await brain.execution(token).succeed();
   const { text, outcome } = await brain.readAll(token);
-  assert.equal(text, said.join(''));
-  assert.equal(resultOf(outcome), said.join(''));
+  assert.equal(text, pieces.join(''));
+  assert.equal(resultOf(outcome), pieces.join(''));
 }
 
 async function kept(harness: BackendHarness): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * What every backend promises, shown on one after another. A backend that is added comes with its
- * harness in test/backends/.
+ * The conformance suite: every promise of the Backend port, checked on each backend. A new backend needs a harness in
+ * test/backends/.
  */
 import { describe, test } from 'node:test';
 import { FENCE_PROMISES } from './fence-promises.ts';
@@ -23,15 +23,15 @@ export const PROMISES: readonly BackendPromise[] = [
   ...MEMORY_PROMISES,
 ];
 
-/** Shows one promise on a backend of its own. Returns why it is not given, throws where it is broken. */
-export async function showPromise(
+/** Checks one promise on a fresh backend: returns why it does not apply, if so, and throws where it is broken. */
+export async function checkPromise(
   promise: BackendPromise,
   make: () => Promise<BackendHarness>,
 ): Promise<string | undefined> {
   const harness = await make();
   try {
-    const reason = promise.isNotGiven?.(harness);
-    if (reason === undefined) await promise.show(harness);
+    const reason = promise.skipReason?.(harness);
+    if (reason === undefined) await promise.check(harness);
     return reason;
   } finally {
     await harness.remove();
@@ -42,7 +42,7 @@ export function backendConformance(name: string, make: () => Promise<BackendHarn
   describe(`the ${name} backend`, () => {
     for (const promise of PROMISES) {
       test(promise.title, async (t) => {
-        const reason = await showPromise(promise, make);
+        const reason = await checkPromise(promise, make);
         if (reason !== undefined) t.skip(reason);
       });
     }

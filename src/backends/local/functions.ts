@@ -1,6 +1,6 @@
 /**
- * Functions of this process as a backend. It says so itself: what runs here dies with the process and results
- * are not kept, so after a restart the outcome of an open attempt is unknown.
+ * A backend that runs jobs as functions in this process. It declares `keepsResults: false`: a call dies with the process
+ * and its result is not kept, so after a restart the outcome of an open attempt is unknown.
  */
 
 import {
@@ -20,7 +20,7 @@ import type { Env } from '../../kit/env/env.ts';
 import { type ErrorCode, type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
 import type { Labels } from '../../model/records.ts';
 import type { Commander, TokenEvent } from '../../model/worker-wire.ts';
-import { Execution } from './execution.ts';
+import { FunctionExecution } from './function-execution.ts';
 import { RecentTokens } from './recent-tokens.ts';
 
 export interface FunctionContext {
@@ -30,7 +30,7 @@ export interface FunctionContext {
   readonly model: string | undefined;
   /** Aborted when the job is cancelled or runs into its timeout. */
   readonly signal: AbortSignal;
-  /** Hands a piece of the answer to whoever follows the job; one that is not text as OpenAI would send it. */
+  /** Sends a piece of the answer to the job's readers. `delta` is for pieces that are not text, in OpenAI's form. */
   emit(text: string, delta?: TokenEvent['delta']): void;
 }
 
@@ -38,24 +38,24 @@ export type JobFunction = (payload: never, context: FunctionContext) => unknown;
 
 export interface FunctionBackendOptions {
   readonly name: string;
-  /** How many run at once. */
+  /** The most calls at the same time; 1 by default. */
   readonly slots?: number;
   readonly types: Readonly<Record<string, JobFunction>>;
   readonly models?: readonly string[];
   readonly labels?: Labels;
 }
 
-/** Refused tokens that are remembered at least; older ones cannot arrive any more within one process. */
+/** The least number of refused tokens to remember; offers for older ones cannot arrive any more within one process. */
 const MIN_REFUSED = 10_000;
 
 export class FunctionBackend implements Backend {
   readonly info: BackendInfo;
   readonly #env: Env;
   readonly #types: Readonly<Record<string, JobFunction>>;
-  readonly #executions = new Map<string, Execution>();
-  /** Tokens that were killed before they came, or have run and were acknowledged. */
+  readonly #executions = new Map<string, FunctionExecution>();
+  /** Tokens that were killed before their offer arrived, or that have run and were acknowledged. */
   readonly #refused = new RecentTokens(MIN_REFUSED);
-  /** Owner → the newest epoch that was heard of it. */
+  /** Owner → the highest epoch received from it. */
   readonly #epochs = new Map<string, number>();
   readonly #since: number;
   readonly #registry: string;
@@ -88,7 +88,7 @@ export class FunctionBackend implements Backend {
     const run = Object.hasOwn(this.#types, ask.spec.type) ? this.#types[ask.spec.type] : undefined;
     if (!run) return refused('WORKER_NOT_FOUND', `"${ask.spec.type}" is not run here`);
     if (this.#running >= this.info.slots) return { is: 'busy' };
-    const execution = new Execution();
+    const execution = new FunctionExecution();
     this.#executions.set(token, execution);
     void this.#run(run, offer, execution);
     return { is: 'accepted' };
@@ -135,7 +135,7 @@ export class FunctionBackend implements Backend {
     this.#refused.add(token);
   }
 
-  async #run(run: JobFunction, offer: Offer, execution: Execution): Promise<void> {
+  async #run(run: JobFunction, offer: Offer, execution: FunctionExecution): Promise<void> {
     const { token, ask } = offer;
     this.#running++;
     execution.emit('started', { job_id: ask.id, model: ask.spec.model, started_at: this.#env.clock.now() });
@@ -146,7 +146,7 @@ export class FunctionBackend implements Backend {
         token,
         attempt: offer.attempt,
         model: ask.spec.model,
-        // Most functions never look at it, and making one costs more than the rest of a call.
+        // Made on first use: most functions never read the signal, and making one costs more than the rest of a call.
         get signal() {
           return execution.signal;
         },
@@ -161,7 +161,7 @@ export class FunctionBackend implements Backend {
     execution.end(outcome);
   }
 
-  /** Whether a newer brain of the same owner has been heard. */
+  /** Whether a higher epoch of the same owner has been received; records this one where it is the highest. */
   #isFenced({ owner, epoch }: Commander): boolean {
     const newest = this.#epochs.get(owner) ?? 0;
     if (epoch > newest) this.#epochs.set(owner, epoch);
@@ -174,7 +174,7 @@ const refused = (code: ErrorCode, message: string): OfferReply => ({
   error: errorInfo(code, message),
 });
 
-/** What was thrown is tried again unless it says that this would not help. */
+/** A thrown error is retriable unless it has `retriable: false`. */
 function failure(thrown: unknown): ExecutionOutcome {
   if (thrown instanceof OrchdError) return withRetryAfter(thrown.info(), thrown.details.retryAfterMs);
   const { message, retriable, retryAfterMs } = (thrown ?? {}) as {

@@ -1,6 +1,6 @@
 /**
- * A set that remembers at least the last `count` tokens that were added, and at most twice as many. Two halves take
- * turns, because removing the oldest entry of one large set for each new one would look past all removed before it.
+ * A set that keeps at least the last `count` tokens added, and at most twice as many. It is two sets that replace each
+ * other: removing the oldest entry of one large set for each new entry would scan past all entries removed before.
  */
 export class RecentTokens {
   readonly #count: number;

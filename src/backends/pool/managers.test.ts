@@ -12,23 +12,26 @@ import { HttpPoolManagers } from './managers.ts';
 const WHO = { owner: 'o', epoch: 1 };
 const ORDER = { id: 'w', pool: 'p', device: 0, modelRef: 'demo:x', vramBytes: 1 };
 
-/** A pool manager that says what it is told to say, and never waits for news. */
-class HastyPool {
+/** A pool manager that answers every poll at once, with the state that its fields describe. */
+class ImmediatePool {
   id = 'p';
   token: string | undefined;
   version = 1;
-  readonly asked: string[] = [];
-  /** Its own connections, and those to the worker that it shows. */
+  /** Method and path of every request received. */
+  readonly requests: string[] = [];
+  /** Open connections with the URL of their last request: to the pool, and to its worker at the same port. */
   readonly open = new Map<Socket, string>();
+  /** The registry of its one worker; undefined: it has none. */
   worker: string | undefined;
   url = '';
 
   async start(t: TestContext): Promise<this> {
     const server = createServer((request, response) => {
-      this.asked.push(`${request.method} ${request.url?.split('?')[0]}`);
-      const mayAsk = this.token === undefined || request.headers.authorization === `Bearer ${this.token}`;
-      response.writeHead(mayAsk ? 200 : 401, { 'content-type': 'application/json' });
-      response.end(JSON.stringify(request.url === '/executions' ? NOTHING : this.#state()));
+      this.requests.push(`${request.method} ${request.url?.split('?')[0]}`);
+      const isAuthorized =
+        this.token === undefined || request.headers.authorization === `Bearer ${this.token}`;
+      response.writeHead(isAuthorized ? 200 : 401, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(request.url === '/executions' ? NO_EXECUTIONS : this.#state()));
       this.open.set(request.socket, request.url ?? '');
     });
     server.on('connection', (socket) => socket.on('close', () => this.open.delete(socket)));
@@ -42,7 +45,7 @@ class HastyPool {
     return this;
   }
 
-  /** A worker of it is at the same place. */
+  /** The worker has the same address as the pool. */
   #state(): object {
     const { id: pool_id, version, worker: registry, url: uri } = this;
     const worker = { id: 'w', model_ref: 'demo:x', gpu: 0, vram_used: 1, started_at: '', status: 'ready' };
@@ -51,9 +54,9 @@ class HastyPool {
   }
 }
 
-const NOTHING = { registry: 'w', remembered_since: 0, executions: [] };
+const NO_EXECUTIONS = { registry: 'w', remembered_since: 0, executions: [] };
 
-/** Which pools are there, and which are waited for. */
+/** Records which pools are up, which are awaited, and the workers of the last report. */
 class Listener implements PoolsListener, BackendListener {
   readonly up = new Set<string>();
   readonly waited = new Set<string>();
@@ -65,7 +68,7 @@ class Listener implements PoolsListener, BackendListener {
   }
 
   gone(): void {
-    throw new Error('whether a worker is gone is for its pool to show');
+    throw new Error('the end of a worker is seen in the report of its pool');
   }
 
   reported({ id }: { readonly id: string }): void {
@@ -83,7 +86,7 @@ class Listener implements PoolsListener, BackendListener {
   }
 }
 
-function start(t: TestContext, ...urls: string[]): { managers: HttpPoolManagers; heard: Listener } {
+function start(t: TestContext, ...urls: string[]): { managers: HttpPoolManagers; listener: Listener } {
   const managers = new HttpPoolManagers({
     env: realEnv(),
     logger: undefined,
@@ -93,21 +96,21 @@ function start(t: TestContext, ...urls: string[]): { managers: HttpPoolManagers;
     allowedHosts: [],
     maxStreams: 4,
   });
-  const heard = new Listener();
-  managers.watch(heard);
-  managers.start(heard);
+  const listener = new Listener();
+  managers.watch(listener);
+  managers.start(listener);
   t.after(() => managers.stop());
-  return { managers, heard };
+  return { managers, listener };
 }
 
-async function until(holds: () => boolean, what: string): Promise<void> {
-  for (let tries = 0; !holds(); tries++) {
-    assert.ok(tries < 500, what);
+async function until(condition: () => boolean, message: string): Promise<void> {
+  for (let tries = 0; !condition(); tries++) {
+    assert.ok(tries < 500, message);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
 
-const refused = (run: () => void): string | undefined => {
+const errorCodeOf = (run: () => void): string | undefined => {
   try {
     run();
     return undefined;
@@ -116,89 +119,92 @@ const refused = (run: () => void): string | undefined => {
   }
 };
 
-test('a pool at the same place with another token is reached again once it has registered', async (t) => {
-  const pool = await new HastyPool().start(t);
+test('a pool whose token has changed is reached again once it has registered', async (t) => {
+  const pool = await new ImmediatePool().start(t);
   pool.token = 'one';
-  const { managers, heard } = start(t);
+  const { managers, listener } = start(t);
   managers.register(pool.url, 'one', 'p');
-  await until(() => heard.up.has('p'), 'it is heard');
+  await until(() => listener.up.has('p'), 'the pool reports');
   managers.register(pool.url, 'wrong', 'p');
-  assert.ok(heard.up.has('p'), 'one that answers is not given up for what somebody says');
+  assert.ok(listener.up.has('p'), 'a registration does not displace a pool that answers');
   pool.token = 'two';
-  await until(() => !heard.up.has('p'), 'it refuses us');
+  await until(() => !listener.up.has('p'), 'it refuses us');
   managers.register(pool.url, 'two', 'p');
-  await until(() => heard.up.has('p'), 'it is heard again');
+  await until(() => listener.up.has('p'), 'the pool reports again');
 });
 
-test('a pool that has another name is no longer ordered about under the former one', async (t) => {
-  const pool = await new HastyPool().start(t);
-  const { managers, heard } = start(t);
+test('a pool that reports a new name no longer gets orders for the former name', async (t) => {
+  const pool = await new ImmediatePool().start(t);
+  const { managers, listener } = start(t);
   managers.register(pool.url, undefined, 'p');
-  await until(() => heard.up.has('p'), 'it is heard');
+  await until(() => listener.up.has('p'), 'the pool reports');
   pool.id = 'q';
   pool.version++;
-  await until(() => heard.up.has('q'), 'it is heard by its new name');
-  assert.deepEqual([...heard.up], ['q']);
+  await until(() => listener.up.has('q'), 'the pool reports its new name');
+  assert.deepEqual([...listener.up], ['q']);
   await assert.rejects(managers.startWorker(ORDER as never, WHO), /cannot be reached/);
 });
 
-test('of two pools with one name the second is refused while the first answers', async (t) => {
-  const [first, second] = [await new HastyPool().start(t), await new HastyPool().start(t)];
-  const { managers, heard } = start(t);
+test('a second pool with the same name is refused while the first answers', async (t) => {
+  const [first, second] = [await new ImmediatePool().start(t), await new ImmediatePool().start(t)];
+  const { managers, listener } = start(t);
   managers.register(first.url, undefined, 'p');
-  await until(() => heard.up.has('p'), 'it is heard');
+  await until(() => listener.up.has('p'), 'the pool reports');
   assert.equal(
-    refused(() => managers.register(second.url, undefined, 'p')),
+    errorCodeOf(() => managers.register(second.url, undefined, 'p')),
     'ILLEGAL_STATE',
   );
-  assert.deepEqual([managers.clientOf('p').url, second.asked], [first.url, []]);
-  // The first is gone: now it can only have moved.
+  assert.deepEqual([managers.clientOf('p').url, second.requests], [first.url, []]);
+  // The first no longer answers: the second is taken for the same pool at a new address.
   first.token = 'nobody knows it';
-  await until(() => !heard.up.has('p'), 'it does not answer');
+  await until(() => !listener.up.has('p'), 'it does not answer');
   managers.register(second.url, undefined, 'p');
-  await until(() => heard.up.has('p'), 'it is heard at its new place');
+  await until(() => listener.up.has('p'), 'the pool reports from its new address');
   assert.equal(managers.clientOf('p').url, second.url);
 });
 
-test('an address that cannot be called takes nothing away', async (t) => {
-  const pool = await new HastyPool().start(t);
-  const { managers, heard } = start(t, pool.url);
-  await until(() => heard.up.has('p'), 'it is heard');
+test('a registration with an invalid address changes nothing', async (t) => {
+  const pool = await new ImmediatePool().start(t);
+  const { managers, listener } = start(t, pool.url);
+  await until(() => listener.up.has('p'), 'the pool reports');
   for (const url of ['http://127.0.0.1:1/?x=1', 'http://a:b@127.0.0.1:1']) {
-    assert.ok(refused(() => managers.register(url, undefined, 'p')));
-    assert.ok(refused(() => managers.register(url, undefined, 'new')));
+    assert.ok(errorCodeOf(() => managers.register(url, undefined, 'p')));
+    assert.ok(errorCodeOf(() => managers.register(url, undefined, 'new')));
   }
-  assert.deepEqual([managers.clientOf('p').url, [...heard.waited]], [pool.url, []]);
+  assert.deepEqual([managers.clientOf('p').url, [...listener.waited]], [pool.url, []]);
 });
 
-test('a pool that is configured under one address and registers under another is waited for once', async (t) => {
-  const pool = await new HastyPool().start(t);
-  const { managers, heard } = start(t, pool.url);
+test('a pool that is configured with one address and registers another is awaited once', async (t) => {
+  const pool = await new ImmediatePool().start(t);
+  const { managers, listener } = start(t, pool.url);
   managers.register(pool.url.replace('127.0.0.1', 'localhost'), undefined, 'p');
-  await until(() => heard.up.has('p') && heard.waited.size === 0, 'nobody waits for it any more');
+  await until(() => listener.up.has('p') && listener.waited.size === 0, 'it is no longer awaited');
 });
 
-test('a pool that does not wait for news is not asked without a pause', async (t) => {
-  const pool = await new HastyPool().start(t);
+test('a pool that ignores wait_ms is polled with a pause', async (t) => {
+  const pool = await new ImmediatePool().start(t);
   start(t, pool.url);
-  await until(() => pool.asked.length > 0, 'it is asked');
-  const [before, since] = [pool.asked.length, performance.now()];
-  await until(() => pool.asked.length >= before + 10, 'it is asked again');
-  assert.ok(performance.now() - since >= 50, 'ten questions take their time');
+  await until(() => pool.requests.length > 0, 'it is polled');
+  const [before, since] = [pool.requests.length, performance.now()];
+  await until(() => pool.requests.length >= before + 10, 'it is polled again');
+  assert.ok(performance.now() - since >= 50, 'ten polls have pauses between them');
 });
 
-test('a way to a worker that another one replaces keeps no connection, and is still one', async (t) => {
-  const pool = await new HastyPool().start(t);
+test('a replaced worker backend keeps no connection, and can still be called', async (t) => {
+  const pool = await new ImmediatePool().start(t);
   pool.worker = 'one';
-  const { heard } = start(t, pool.url);
-  await until(() => heard.workers.length > 0, 'its worker is heard of');
-  const [former] = heard.workers as [Backend];
-  const asks = (): number => [...pool.open.values()].filter((url) => url === '/executions').length;
+  const { listener } = start(t, pool.url);
+  await until(() => listener.workers.length > 0, 'its worker is reported');
+  const [former] = listener.workers as [Backend];
+  const connections = (): number => [...pool.open.values()].filter((url) => url === '/executions').length;
   await former.inspect([], WHO);
-  assert.equal(asks(), 1);
+  assert.equal(connections(), 1);
   pool.worker = 'two';
   pool.version++;
-  await until(() => heard.workers[0] !== former && asks() === 0, 'the former way is given up');
+  await until(
+    () => listener.workers[0] !== former && connections() === 0,
+    'the connection of the former backend is closed',
+  );
   await former.inspect([], WHO);
-  await until(() => asks() === 0, 'nor does it keep another one');
+  await until(() => connections() === 0, 'a later call keeps no connection either');
 });

@@ -1,4 +1,9 @@
-/** The pool managers that are configured, and those that have registered, with the ways to their workers. */
+/**
+ * All pool managers that the brain knows, configured or self-registered, and the backends for their workers.
+ *
+ * M1  A pool name belongs to one address at a time: two managers with one name would receive each other's orders.
+ * M2  A registration never displaces a manager that answers, and never moves a configured pool to another address.
+ */
 
 import type { Backend, BackendInfo, BackendListener } from '../../core/ports/backend.ts';
 import type { PoolManagers, PoolsListener, WorkerOrder } from '../../core/ports/pools.ts';
@@ -15,9 +20,9 @@ import type {
 } from '../../model/pool-wire.ts';
 import type { Commander } from '../../model/worker-wire.ts';
 import { Outbound, type Target } from '../../wire/outbound.ts';
-import { type AskedPool, resolveModel, verifyModel } from './model-questions.ts';
+import { type NamedPool, resolveModel, verifyModel } from './model-queries.ts';
 import { PoolClient } from './pool-client.ts';
-import { type MayReach, reachable, reportOf } from './report.ts';
+import { allowUris, type IsAllowedUri, reportOf } from './report.ts';
 import { WorkerBackend } from './worker-backend.ts';
 
 export interface ManagersOptions {
@@ -26,29 +31,30 @@ export interface ManagersOptions {
   readonly pools: readonly { readonly url: string; readonly secret: string | undefined }[];
   readonly maxAgeMs: number;
   readonly startTimeoutMs: number;
-  /** Hosts beside that of its manager that a worker may be at. */
+  /** Hosts on which workers may be, beside the host of their manager. */
   readonly allowedHosts: readonly string[];
-  /** One stream for each job that a worker runs. */
+  /** The most event streams that are open to one worker: one for each job it runs. */
   readonly maxStreams: number;
 }
 
-/** More have not registered with one brain; a caller that makes names up must not fill its memory. */
+/** The most pools a brain accepts: a caller that registers made-up names must not fill its memory. */
 const MAX_POOLS = 10_000;
 
-interface Known {
+interface PoolEntry {
   readonly client: PoolClient;
   readonly secret: string | undefined;
-  readonly mayReach: MayReach;
-  /** Whoever only registers cannot take its place. */
+  readonly isAllowed: IsAllowedUri;
+  /** Configured pools cannot be moved by a registration. */
   readonly isConfigured: boolean;
+  /** The pool's name; undefined until a configured pool has reported it. */
   id: string | undefined;
 }
 
-interface Added extends Pick<Known, 'secret' | 'id' | 'isConfigured'> {
+interface NewPool extends Pick<PoolEntry, 'secret' | 'id' | 'isConfigured'> {
   readonly url: string;
 }
 
-interface ReachedWorker {
+interface WorkerEntry {
   readonly uri: string;
   readonly secret: string | undefined;
   readonly backend: WorkerBackend;
@@ -58,9 +64,9 @@ export class HttpPoolManagers implements PoolManagers {
   readonly #options: ManagersOptions;
   readonly #outbound: Outbound;
   /** By URL. */
-  readonly #known = new Map<string, Known>();
+  readonly #pools = new Map<string, PoolEntry>();
   /** By the name of the backend. */
-  readonly #reached = new Map<string, ReachedWorker>();
+  readonly #workers = new Map<string, WorkerEntry>();
   #listener: PoolsListener | undefined;
   #backends: BackendListener | undefined;
 
@@ -83,39 +89,39 @@ export class HttpPoolManagers implements PoolManagers {
   async stop(): Promise<void> {
     this.#listener = undefined;
     this.#backends = undefined;
-    await Promise.all([...this.#known.values()].map(({ client }) => client.stop()));
+    await Promise.all([...this.#pools.values()].map(({ client }) => client.stop()));
     this.#outbound.close();
   }
 
-  /** A pool manager has said where it is, and says so again as a sign of life. */
+  /** Called when a pool manager announces its address, which it repeats as a sign of life. */
   register(url: string, secret: string | undefined, id: string): void {
     const base = url.replace(/\/+$/, '');
-    const known = this.#known.get(base);
-    // What answers is known by what it says itself; one that refuses us may have another secret by now.
-    if (known && (known.client.answers || known.secret === secret)) return;
-    const former = this.#placeOf(id);
-    // Of two machines with one name each would be given the orders of the other.
-    if (former !== undefined && former !== base && this.#known.get(former)?.client.answers)
+    const known = this.#pools.get(base);
+    // M2. A manager at this address that does not answer may have a new secret: then it is added again below.
+    if (known && (known.client.isAnswering || known.secret === secret)) return;
+    const former = this.#urlOf(id);
+    // M1: the name belongs to a manager that answers at another address.
+    if (former !== undefined && former !== base && this.#pools.get(former)?.client.isAnswering)
       throw new OrchdError('ILLEGAL_STATE', `another pool manager has the name "${id}", and answers`);
-    if (!known && this.#known.size >= MAX_POOLS)
+    if (!known && this.#pools.size >= MAX_POOLS)
       throw new OrchdError('ADMISSION_REJECT', 'too many pools are registered');
-    if (former !== undefined && this.#known.get(former)?.isConfigured && former !== base)
+    if (former !== undefined && this.#pools.get(former)?.isConfigured && former !== base)
       throw new OrchdError('FORBIDDEN', `the pool "${id}" is configured, at another address`);
-    // Throws where it is no address, before anything has changed.
+    // Throws on an invalid address, so it comes before any change.
     const target = this.#outbound.to(base);
     if (known) this.#drop(base);
-    // It has moved: whoever is at its former address is no longer asked.
+    // The pool has moved: its former address is no longer polled.
     if (former !== undefined && former !== base) this.#drop(former);
     this.#add({ url: base, secret, id, isConfigured: known?.isConfigured ?? false }, target);
   }
 
-  #placeOf(id: string): string | undefined {
-    for (const [url, known] of this.#known) if (known.id === id) return url;
+  #urlOf(id: string): string | undefined {
+    for (const [url, pool] of this.#pools) if (pool.id === id) return url;
     return undefined;
   }
 
   clientOf(pool: string): PoolClient {
-    for (const { id, client } of this.#known.values()) if (id === pool) return client;
+    for (const { id, client } of this.#pools.values()) if (id === pool) return client;
     throw new OrchdError('POOL_UNAVAILABLE', `the pool "${pool}" cannot be reached`);
   }
 
@@ -126,7 +132,7 @@ export class HttpPoolManagers implements PoolManagers {
       model_ref: modelRef,
       gpu_id: device,
       timeout_ms: this.#options.startTimeoutMs,
-      // What was guessed here is guessed there too, and by whoever has the file.
+      // A guessed size is not sent: the pool manager estimates better, from the model file itself.
       ...(!vramGuessed && { vram_bytes: vramBytes }),
       ...(slots !== undefined && { slots }),
       ...(contextLength !== undefined && { context_length: contextLength }),
@@ -143,23 +149,23 @@ export class HttpPoolManagers implements PoolManagers {
   }
 
   resolve(ref: string): Promise<ResolvedModel | undefined> {
-    return resolveModel(this.#asked(), ref);
+    return resolveModel(this.#namedPools(), ref);
   }
 
   verify(
     model: VerifyModel,
     onProgress: (bytes: number, total: number) => void,
   ): Promise<VerifyResult & { readonly pool: string }> {
-    return verifyModel(this.#asked(), model, onProgress);
+    return verifyModel(this.#namedPools(), model, onProgress);
   }
 
-  #asked(): AskedPool[] {
-    const asked: AskedPool[] = [];
-    for (const { id, client } of this.#known.values()) if (id !== undefined) asked.push({ id, client });
-    return asked;
+  #namedPools(): NamedPool[] {
+    const named: NamedPool[] = [];
+    for (const { id, client } of this.#pools.values()) if (id !== undefined) named.push({ id, client });
+    return named;
   }
 
-  #add({ url, secret, id, isConfigured }: Added, target: Target): void {
+  #add({ url, secret, id, isConfigured }: NewPool, target: Target): void {
     const { env, maxAgeMs, allowedHosts } = this.#options;
     const name = id ?? url;
     this.#listener?.awaited(name, true);
@@ -169,75 +175,75 @@ export class HttpPoolManagers implements PoolManagers {
       secret,
       maxAgeMs,
       target,
-      onState: (state) => this.#heard(url, state),
-      onLost: (error) => this.#lost(url, error),
+      onState: (state) => this.#onState(url, state),
+      onLost: (error) => this.#onLost(url, error),
     });
-    this.#known.set(url, { client, secret, mayReach: reachable(url, allowedHosts), isConfigured, id });
+    this.#pools.set(url, { client, secret, isAllowed: allowUris(url, allowedHosts), isConfigured, id });
     void client.start();
   }
 
   #drop(url: string): void {
-    const known = this.#known.get(url);
-    if (!known) return;
-    void known.client.stop();
-    this.#known.delete(url);
-    this.#unname(url, known);
+    const pool = this.#pools.get(url);
+    if (!pool) return;
+    void pool.client.stop();
+    this.#pools.delete(url);
+    this.#clearName(url, pool);
   }
 
-  /** Nobody is to wait for it, or to order it about, under the name that it had. */
-  #unname(url: string, known: Known): void {
-    this.#listener?.awaited(known.id ?? url, false);
-    if (known.id !== undefined) this.#listener?.lost(known.id);
-    known.id = undefined;
+  /** Reports the pool as lost under its former name; no order reaches it by that name any more. */
+  #clearName(url: string, pool: PoolEntry): void {
+    this.#listener?.awaited(pool.id ?? url, false);
+    if (pool.id !== undefined) this.#listener?.lost(pool.id);
+    pool.id = undefined;
   }
 
-  #heard(url: string, state: PoolState): void {
-    const known = this.#known.get(url);
-    if (!known || !this.#listener) return;
-    // Another one is there by now, or it has another name: what was known of the former is not true of it.
-    if (known.id !== state.pool_id) this.#unname(url, known);
-    const holder = this.#placeOf(state.pool_id);
+  #onState(url: string, state: PoolState): void {
+    const pool = this.#pools.get(url);
+    if (!pool || !this.#listener) return;
+    // Another manager is at this address now, or the same one under a new name: the state of the former name is void.
+    if (pool.id !== state.pool_id) this.#clearName(url, pool);
+    const holder = this.#urlOf(state.pool_id);
     if (holder !== undefined && holder !== url) {
-      this.#options.logger?.warn('a pool manager has the name of another one', { reason: state.pool_id });
+      this.#options.logger?.warn('two pool managers have the same name', { reason: state.pool_id });
       return;
     }
-    known.id = state.pool_id;
+    pool.id = state.pool_id;
     this.#listener.awaited(state.pool_id, false);
-    const report = reportOf(state, known.mayReach);
+    const report = reportOf(state, pool.isAllowed);
     for (const [at, worker] of report.workers.entries()) {
-      const said = state.workers[at] as WorkerState;
-      if (worker.unusable !== undefined || said.uri === undefined || worker.registry === '') continue;
-      this.#backends?.present(this.#backendAt(workerInfo(report, worker), said.uri, said.token));
+      const { uri, token } = state.workers[at] as WorkerState;
+      if (worker.unusable !== undefined || uri === undefined || worker.registry === '') continue;
+      this.#backends?.present(this.#backendAt(workerInfo(report, worker), uri, token));
     }
     this.#listener.reported(report);
   }
 
-  /** The same object as long as nothing of it has changed: it may hold streams. */
+  /** Returns the same object while address, secret and registry stay the same: it may hold open streams. */
   #backendAt(info: BackendInfo, uri: string, secret: string | undefined): Backend {
-    const known = this.#reached.get(info.name);
+    const known = this.#workers.get(info.name);
     if (known?.uri === uri && known.secret === secret && known.backend.info.registry === info.registry) {
       return known.backend;
     }
     const { timers } = this.#options.env;
     const backend = new WorkerBackend({ info, secret, timers, target: this.#outbound.to(uri) });
     known?.backend.retire();
-    this.#reached.set(info.name, { uri, secret, backend });
+    this.#workers.set(info.name, { uri, secret, backend });
     return backend;
   }
 
-  /** The pool is gone for good: it is not asked any more, unless it registers again. */
+  /** Stops polling a self-registered pool that is gone for good; it may register again. */
   forgetPool(id: string): void {
-    for (const [url, known] of this.#known) if (known.id === id && !known.isConfigured) this.#drop(url);
+    for (const [url, pool] of this.#pools) if (pool.id === id && !pool.isConfigured) this.#drop(url);
   }
 
-  /** It is not asked for any more: the worker is gone. */
+  /** Closes the connections to a worker that is gone. */
   forget(backend: string): void {
-    void this.#reached.get(backend)?.backend.stop();
-    this.#reached.delete(backend);
+    void this.#workers.get(backend)?.backend.stop();
+    this.#workers.delete(backend);
   }
 
-  #lost(url: string, error: Error): void {
-    const id = this.#known.get(url)?.id;
+  #onLost(url: string, error: Error): void {
+    const id = this.#pools.get(url)?.id;
     this.#options.logger?.warn('a pool manager does not answer', {
       reason: error instanceof OrchdError ? error.code : 'WORKER_PROTOCOL',
     });

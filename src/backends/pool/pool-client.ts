@@ -1,6 +1,6 @@
 /**
- * One pool manager: asked all the time, with a question that waits for news, so that what is known of it is never
- * older than one such wait; ordered about in between.
+ * The HTTP client of one pool manager. It long-polls the manager's state without a break, so that the last known state
+ * is never older than one poll, and sends orders to start, drain and stop workers in between.
  */
 import { checker } from '../../kit/check.ts';
 import type { Env } from '../../kit/env/env.ts';
@@ -17,7 +17,7 @@ export interface PoolClientOptions {
   readonly url: string;
   readonly target: Target;
   readonly secret: string | undefined;
-  /** A manager that has not answered for this long is lost until it does. */
+  /** A manager that has not answered for this long counts as lost until it answers again. */
   readonly maxAgeMs: number;
   readonly onState: (state: PoolState) => void;
   readonly onLost: (error: Error) => void;
@@ -25,15 +25,15 @@ export interface PoolClientOptions {
 
 const checkState = checker(PoolState);
 const MAX_STATE_BYTES = 16 * 2 ** 20;
-/** Between two tries of one that does not answer. */
-const RETRY_MS = 250;
-/** Between two questions, however fast the answers come: one that does not wait must not keep us busy. */
-const PACE_MS = 10;
+/** The pause after a failed poll. */
+const POLL_RETRY_MS = 250;
+/** The pause after an answered poll: a manager that ignores `wait_ms` and answers at once must not cause a busy loop. */
+const MIN_POLL_PAUSE_MS = 10;
 
-/** How it stands with the manager; `version` is the last one that was heard of its state. */
+/** Whether the manager answers; `version` is the last state version it sent. */
 type Contact =
-  | { readonly is: 'answering'; readonly heardAt: number; readonly version: number }
-  /** It did not answer the last question, and was last heard, or first asked, at `since`. */
+  | { readonly is: 'answering'; readonly answeredAt: number; readonly version: number }
+  /** The last poll failed. `since` is the time of the last answer, or of the first poll where none was answered. */
   | { readonly is: 'silent'; readonly since: number; readonly version: number | undefined }
   | { readonly is: 'lost'; readonly version: number | undefined };
 
@@ -41,7 +41,7 @@ export class PoolClient extends Service {
   readonly url: string;
   readonly #options: PoolClientOptions;
   #contact: Contact;
-  #watching: Promise<void> = Promise.resolve();
+  #polling: Promise<void> = Promise.resolve();
 
   constructor(options: PoolClientOptions) {
     super();
@@ -50,18 +50,18 @@ export class PoolClient extends Service {
     this.#contact = { is: 'silent', since: options.env.clock.monotonic(), version: undefined };
   }
 
-  /** Whether it answered when it was last asked. */
-  get answers(): boolean {
+  /** Whether the last poll was answered. */
+  get isAnswering(): boolean {
     return this.#contact.is === 'answering';
   }
 
   protected async onStart(): Promise<void> {
-    this.#watching = this.#watch();
+    this.#polling = this.#poll();
   }
 
   protected async onStop(): Promise<void> {
     this.#options.target.close();
-    await this.#watching;
+    await this.#polling;
   }
 
   startWorker(order: StartWorker, who: Commander): Promise<void> {
@@ -76,13 +76,13 @@ export class PoolClient extends Service {
     return this.#order(`/v2/workers/${encodeURIComponent(worker)}/drain`, who, {});
   }
 
-  /** A question about models. */
-  async ask(path: string, body: unknown, timeoutMs: number): Promise<unknown> {
+  /** Posts a query that changes nothing at the manager, and returns its JSON answer. */
+  async query(path: string, body: unknown, timeoutMs: number): Promise<unknown> {
     const reply = await this.#post(path, this.#headers(), body, timeoutMs);
     return JSON.parse(reply.body.toString());
   }
 
-  /** A question that is answered bit by bit. */
+  /** Posts a query whose answer is a stream of events. */
   async stream(path: string, body: unknown, idleMs: number): Promise<StreamReply> {
     const headers = { ...this.#headers(), 'content-type': 'application/json' };
     const reply = await this.#options.target.stream({
@@ -97,25 +97,25 @@ export class PoolClient extends Service {
     throw new OrchdError('POOL_UNAVAILABLE', `the pool manager answered ${reply.status}`);
   }
 
-  async #watch(): Promise<void> {
+  async #poll(): Promise<void> {
     const { clock, timers } = this.#options.env;
     while (!this.stopSignal.aborted) {
       try {
-        const state = await this.#state();
+        const state = await this.#fetchState();
         if (this.stopSignal.aborted) return;
-        this.#contact = { is: 'answering', heardAt: clock.monotonic(), version: state.version };
+        this.#contact = { is: 'answering', answeredAt: clock.monotonic(), version: state.version };
         this.#options.onState(state);
-        await pause(timers, PACE_MS, this.stopSignal);
+        await pause(timers, MIN_POLL_PAUSE_MS, this.stopSignal);
       } catch (error) {
         if (this.stopSignal.aborted) return;
-        this.#unheard(error as Error);
-        await pause(timers, RETRY_MS, this.stopSignal);
+        this.#notAnswered(error as Error);
+        await pause(timers, POLL_RETRY_MS, this.stopSignal);
       }
     }
   }
 
-  /** Half the age at which it would count as lost: a wait, and time for the answer. */
-  async #state(): Promise<PoolState> {
+  /** The manager may hold the poll for half of `maxAgeMs`; the other half is left for its answer to arrive. */
+  async #fetchState(): Promise<PoolState> {
     const { target, maxAgeMs } = this.#options;
     const { is, version } = this.#contact;
     const waitMs = is === 'lost' || version === undefined ? 0 : Math.floor(maxAgeMs / 2);
@@ -126,16 +126,16 @@ export class PoolClient extends Service {
       timeoutMs: maxAgeMs,
       maxBytes: MAX_STATE_BYTES,
     });
-    if (reply.status !== 200) throw refusalOf(reply);
+    if (reply.status !== 200) throw errorFrom(reply);
     return checkState(JSON.parse(reply.body.toString()));
   }
 
-  #unheard(error: Error): void {
+  #notAnswered(error: Error): void {
     const { env, maxAgeMs, onLost } = this.#options;
     const contact = this.#contact;
     if (contact.is === 'lost') return;
     const { version } = contact;
-    const since = contact.is === 'answering' ? contact.heardAt : contact.since;
+    const since = contact.is === 'answering' ? contact.answeredAt : contact.since;
     const isLost = env.clock.monotonic() - since >= maxAgeMs;
     this.#contact = isLost ? { is: 'lost', version } : { is: 'silent', since, version };
     if (isLost) onLost(error);
@@ -158,7 +158,7 @@ export class PoolClient extends Service {
       body: JSON.stringify(body),
       timeoutMs,
     });
-    if (reply.status >= 300) throw refusalOf(reply);
+    if (reply.status >= 300) throw errorFrom(reply);
     return reply;
   }
 
@@ -168,15 +168,15 @@ export class PoolClient extends Service {
   }
 }
 
-/** What it refuses, in its own words where they are ours. */
-function refusalOf({ status, body }: Reply): OrchdError {
-  let said: { error?: { code?: unknown; message?: unknown; retriable?: unknown } } = {};
+/** The error that the manager sent; POOL_UNAVAILABLE where its code is not in our catalogue. */
+function errorFrom({ status, body }: Reply): OrchdError {
+  let answer: { error?: { code?: unknown; message?: unknown; retriable?: unknown } } = {};
   try {
-    said = JSON.parse(body.toString());
+    answer = JSON.parse(body.toString());
   } catch {
-    // Not one of ours.
+    // The body is not JSON: not an answer of a pool manager.
   }
-  const { code, message, retriable } = said.error ?? {};
+  const { code, message, retriable } = answer.error ?? {};
   if (typeof code !== 'string' || !isErrorCode(code)) {
     return new OrchdError('POOL_UNAVAILABLE', `the pool manager answered ${status}`);
   }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { PoolState } from '../../model/pool-wire.ts';
 import { reportOf } from './report.ts';
 
-test('a code that is none of the catalogue is no error of ours, whatever every object has by that name', () => {
+test('a code outside of the catalogue becomes WORKER_START_FAILED, also the name of an inherited property', () => {
   for (const code of ['constructor', 'toString', '__proto__', 'SOMETHING_ELSE']) {
     const worker = { id: 'w', model_ref: 'demo:x', gpu: 0, vram_used: 1, started_at: '' };
     const error = { code, message: 'why' };

@@ -1,12 +1,15 @@
-/** From what a pool manager says to what the brain reckons with. */
+/**
+ * Translates the state that a pool manager sends (`PoolState`) into the report that the engine takes (`PoolReport`),
+ * and marks workers whose address is not allowed as unusable.
+ */
 import type { PoolReport, ReportedWorker } from '../../core/ports/pools.ts';
 import { type ErrorInfo, errorInfo, isErrorCode } from '../../model/errors.ts';
 import type { DeviceState, PoolState, WorkerState } from '../../model/pool-wire.ts';
 
-/** Which addresses the workers of a pool may have. */
-export type MayReach = (uri: string) => boolean;
+/** Whether a worker of a pool may be called at this URI. */
+export type IsAllowedUri = (uri: string) => boolean;
 
-export function reportOf(state: PoolState, mayReach: MayReach): PoolReport {
+export function reportOf(state: PoolState, isAllowed: IsAllowedUri): PoolReport {
   return {
     id: state.pool_id,
     registry: state.registry,
@@ -14,7 +17,7 @@ export function reportOf(state: PoolState, mayReach: MayReach): PoolReport {
     region: state.region,
     labels: state.labels ?? {},
     devices: state.gpus.map(deviceOf),
-    workers: state.workers.map((worker) => workerOf(worker, mayReach)),
+    workers: state.workers.map((worker) => workerOf(worker, isAllowed)),
   };
 }
 
@@ -26,14 +29,14 @@ const deviceOf = ({ id, total_vram, available_vram, status, reason }: DeviceStat
   reason,
 });
 
-function workerOf(worker: WorkerState, mayReach: MayReach): ReportedWorker {
+function workerOf(worker: WorkerState, isAllowed: IsAllowedUri): ReportedWorker {
   return {
     id: worker.id,
     modelRef: worker.model_ref,
     device: worker.gpu,
     vramBytes: worker.vram_used,
     status: worker.status,
-    unusable: whyUnusable(worker, mayReach),
+    unusable: whyUnusable(worker, isAllowed),
     error: worker.error && errorOf(worker.error),
     slots: Math.max(1, worker.slots ?? 1),
     contextLength: worker.context_length,
@@ -41,9 +44,9 @@ function workerOf(worker: WorkerState, mayReach: MayReach): ReportedWorker {
   };
 }
 
-function whyUnusable({ uri, status }: WorkerState, mayReach: MayReach): string | undefined {
+function whyUnusable({ uri, status }: WorkerState, isAllowed: IsAllowedUri): string | undefined {
   if (uri === undefined) return status === 'ready' || status === 'busy' ? 'it has no address' : undefined;
-  return mayReach(uri) ? undefined : 'its address is outside of what is allowed';
+  return isAllowed(uri) ? undefined : 'its address is outside of what is allowed';
 }
 
 const MAX_MESSAGE_CHARS = 2000;
@@ -53,8 +56,8 @@ function errorOf({ code, message }: { code: string; message: string }): ErrorInf
   return errorInfo(known, message.slice(0, MAX_MESSAGE_CHARS));
 }
 
-/** The hosts of the pool manager itself, and those that the configuration names. */
-export function reachable(poolUrl: string, allowedHosts: readonly string[]): MayReach {
+/** Allows plain http(s) URIs on the host of the pool manager itself and on the configured hosts. */
+export function allowUris(poolUrl: string, allowedHosts: readonly string[]): IsAllowedUri {
   const own = new URL(poolUrl).hostname;
   const hosts = new Set([own, ...allowedHosts]);
   if (LOOPBACK.has(own)) for (const host of LOOPBACK) hosts.add(host);

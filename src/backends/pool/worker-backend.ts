@@ -1,6 +1,7 @@
 /**
- * A worker as the brain sees it: spoken to directly, at the address that its pool manager gave. The stream that
- * answers an offer is kept for the reader that follows, so that a job costs one request.
+ * The backend for one worker of a pool. The brain calls the worker directly, at the address that its pool manager
+ * reported. The worker answers an offer with the stream of the execution's events; that stream is kept for the `follow`
+ * that comes next, so that a job costs one request.
  */
 
 import type {
@@ -38,10 +39,10 @@ import type { Reply, StreamReply, Target } from '../../wire/outbound.ts';
 import type { SseEvent } from '../../wire/sse.ts';
 import { eachEvent } from '../../wire/sse-bytes.ts';
 
-/** An answer that nobody reads is let go. */
-const UNREAD_MS = 5000;
+/** A stream from an offer that no `follow` has taken by then is closed. */
+const UNREAD_STREAM_MS = 5000;
 const MAX_ERROR_BYTES = 64 * 1024;
-/** Results are events too. */
+/** As large as a result, because the `end` event carries the result. */
 const MAX_EVENT_CHARS = 32 * 2 ** 20;
 const MAX_MESSAGE_CHARS = 2000;
 
@@ -54,7 +55,7 @@ const checkError = checker(ErrorEvent);
 export interface WorkerBackendOptions {
   readonly info: BackendInfo;
   readonly target: Target;
-  /** What it wants to be shown. */
+  /** The bearer token that the worker demands. */
   readonly secret: string | undefined;
   readonly timers: Timers;
 }
@@ -64,7 +65,7 @@ export class WorkerBackend implements Backend {
   readonly #target: Target;
   readonly #secret: string | undefined;
   readonly #timers: Timers;
-  /** Answers to offers that wait for their reader. */
+  /** Streams that answered an offer and wait for their `follow`, by the token of the attempt. */
   readonly #unread = new Map<string, StreamReply>();
 
   constructor(options: WorkerBackendOptions) {
@@ -87,7 +88,7 @@ export class WorkerBackend implements Backend {
     headers[TOKEN_HEADER] = offer.token;
     if (offer.registry !== undefined) headers[REGISTRY_HEADER] = offer.registry;
     const reply = await this.#target.stream({ method: 'POST', path: '/execute', headers, body });
-    if (reply.status !== 200) return refusal(await failureOf(reply));
+    if (reply.status !== 200) return refusal(await readError(reply));
     this.#keepUnread(offer.token, reply);
     return { is: 'accepted' };
   }
@@ -118,8 +119,8 @@ export class WorkerBackend implements Backend {
     try {
       return await readExecution(reply, on);
     } catch (error) {
-      if (!isBroken(error)) return { is: 'lost' };
-      // What it says cannot be understood: it must not go on unheard.
+      if (!isProtocolError(error)) return { is: 'lost' };
+      // The events cannot be understood, so the execution is killed: nobody could read the rest of it.
       await this.kill(token, who).catch(() => undefined);
       return { is: 'ended', outcome: { ok: false, error: (error as OrchdError).info() } };
     } finally {
@@ -136,7 +137,8 @@ export class WorkerBackend implements Backend {
     if (is === 'tombstoned') return { is, registry, rememberedSince: remembered_since };
     if (is !== 'ended') return { is };
     if (outcome) return { is, outcome: outcomeOf(outcome) };
-    // It will not run again; that its memory of it is gone must not look like a proof that it never ran.
+    // The execution ended and its outcome is forgotten. The reply must not prove that the token never ran, so the
+    // memory is reported to begin after any intent.
     return { is: 'tombstoned', registry, rememberedSince: Number.MAX_SAFE_INTEGER };
   }
 
@@ -148,7 +150,7 @@ export class WorkerBackend implements Backend {
     this.#target.close();
   }
 
-  /** There is another way to it now; whoever is on this one still comes to an end. */
+  /** Called when another backend object replaces this one: open streams are read to their end, no connection is kept. */
   retire(): void {
     this.#target.retire();
   }
@@ -187,7 +189,7 @@ export class WorkerBackend implements Backend {
   #keepUnread(token: string, reply: StreamReply): void {
     this.#unread.get(token)?.close();
     this.#unread.set(token, reply);
-    this.#timers.after(UNREAD_MS, () => {
+    this.#timers.after(UNREAD_STREAM_MS, () => {
       if (this.#unread.get(token) === reply) this.#takeUnread(token)?.close();
     });
   }
@@ -199,10 +201,14 @@ export class WorkerBackend implements Backend {
   }
 }
 
-/** What the job asks, with what the worker needs to know of it; the caller's fields cannot take the place of ours. */
+/**
+ * The body of POST /execute: the fields of the payload, then `job_id`, `model` and `session_id`. Ours come last because
+ * the last of two equal keys counts, so the caller cannot override them. Undefined: the payload is no object or text.
+ */
 function requestBody({ payloadText, ask }: Offer): string | undefined {
   const text = payloadText.trim();
-  // Conversations of two tenants may have one name; and who has none cannot take that of another.
+  // The session id is prefixed with the tenant: two tenants may use the same one. A job without a session sends '', so
+  // that a `session_id` in the payload cannot select the session of another job.
   const session_id = ask.spec.session_id === undefined ? '' : scoped(ask.tenant, ask.spec.session_id);
   const own = JSON.stringify({ job_id: ask.id, model: ask.spec.model, session_id });
   if (text.startsWith('"')) return `{"prompt":${text},${own.slice(1)}`;
@@ -211,7 +217,7 @@ function requestBody({ payloadText, ask }: Offer): string | undefined {
   return fields === '' ? own : `{${fields},${own.slice(1)}`;
 }
 
-/** Reads to the end of an execution; a stream that ends before it is lost. */
+/** Reads the events of an execution; `lost` where the stream breaks off before the final event. */
 async function readExecution(reply: StreamReply, on: (event: ExecutionEvent) => void): Promise<FollowEnd> {
   let end: FollowEnd = { is: 'lost' };
   await eachEvent(
@@ -226,11 +232,11 @@ async function readExecution(reply: StreamReply, on: (event: ExecutionEvent) => 
   return end;
 }
 
-const TYPES: ReadonlySet<string> = new Set(['started', 'token', 'metrics']);
+const PROGRESS_EVENTS: ReadonlySet<string> = new Set(['started', 'token', 'metrics']);
 
 function executionEvent({ id, event, data }: SseEvent): ExecutionEvent {
   const n = Number(id);
-  if (!TYPES.has(event) || !Number.isSafeInteger(n) || n < 1) {
+  if (!PROGRESS_EVENTS.has(event) || !Number.isSafeInteger(n) || n < 1) {
     throw new OrchdError('WORKER_PROTOCOL', 'an event of the worker has no number or no known type');
   }
   return { n, type: event as 'token', data: parse(data), text: data };
@@ -259,7 +265,7 @@ function outcomeOf(outcome: WorkerOutcome): ExecutionOutcome {
   return { ok: false, error, ...(retry_after_ms !== undefined && { retryAfterMs: retry_after_ms }) };
 }
 
-/** The worker's own words; a code that is not in the catalogue is kept as the reason. */
+/** The worker's error; a code that is not in our catalogue becomes EXECUTION_FAILED with that code as its reason. */
 function infoOf({ code, message, retriable }: ErrorEvent): ErrorInfo {
   const known = isErrorCode(code);
   const base = errorInfo(known ? code : 'EXECUTION_FAILED', message.slice(0, MAX_MESSAGE_CHARS));
@@ -273,8 +279,8 @@ function refusal(error: ErrorInfo & { retryAfterMs?: number }): OfferReply {
   return { is: 'refused', error: info };
 }
 
-/** What it says instead of a stream. Where it is no answer of ours, nothing is known. */
-async function failureOf(reply: StreamReply): Promise<ErrorInfo & { retryAfterMs?: number }> {
+/** The error in the body of a refused offer. Throws where it is not in the agreed form: the worker may run the job. */
+async function readError(reply: StreamReply): Promise<ErrorInfo & { retryAfterMs?: number }> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   await reply.read((piece) => {
@@ -284,8 +290,8 @@ async function failureOf(reply: StreamReply): Promise<ErrorInfo & { retryAfterMs
     pieces.push(piece);
   });
   const { error } = parse(Buffer.concat(pieces).toString()) as { error?: unknown };
-  const { retry_after_ms, ...said } = checked(checkError, error);
-  return { ...infoOf(said), ...(retry_after_ms !== undefined && { retryAfterMs: retry_after_ms }) };
+  const { retry_after_ms, ...fields } = checked(checkError, error);
+  return { ...infoOf(fields), ...(retry_after_ms !== undefined && { retryAfterMs: retry_after_ms }) };
 }
 
 function jsonOf(reply: Reply): unknown {
@@ -312,4 +318,5 @@ function checked<T>(check: (value: unknown) => T, value: unknown): T {
   }
 }
 
-const isBroken = (error: unknown): boolean => error instanceof OrchdError && error.code === 'WORKER_PROTOCOL';
+const isProtocolError = (error: unknown): boolean =>
+  error instanceof OrchdError && error.code === 'WORKER_PROTOCOL';

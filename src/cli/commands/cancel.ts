@@ -1,5 +1,5 @@
 /** `orchd cancel ID…` */
-import type { JobView } from '../../runtime/view.ts';
+import type { JobView } from '../../model/http/jobs.ts';
 import type { Command } from '../command.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
 import { giveToAll } from '../orders.ts';

@@ -1,8 +1,8 @@
 /** `orchd jobs` */
 import type { OrchdClient } from '../../client/client.ts';
+import type { JobView } from '../../model/http/jobs.ts';
 import { JOB_STATES } from '../../model/states.ts';
 import type { ListRequest } from '../../model/submit.ts';
-import type { JobView } from '../../runtime/view.ts';
 import { type Command, EXIT, type Given, type Terminal } from '../command.ts';
 import { flagOf, noWords, oneOf, textOf, wholeOf } from '../given.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';

@@ -2,7 +2,7 @@
 import type { ResolvedConfig } from '../../config/resolve.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { Place } from '../../stores/migration/between.ts';
+import type { MigratableStore } from '../../stores/migration/between.ts';
 import { PLACE_FORMS } from '../../stores/place-forms.ts';
 import { type Command, EXIT, type Given, type Terminal, UsageError } from '../command.ts';
 import { flagOf, noWords, textOf } from '../given.ts';
@@ -54,7 +54,7 @@ ${PLACE_HELP}`,
 
 async function bringUp(config: ResolvedConfig, json: boolean, terminal: Terminal): Promise<number> {
   const { configuredStore, STORES } = await import('../../stores/registry.ts');
-  const { plainly } = await import('../../stores/migration/between.ts');
+  const { migrationFailure } = await import('../../stores/migration/between.ts');
   const { upgrade, title } = configuredStore(config);
   if (!upgrade) {
     const kinds = Object.keys(STORES).filter((kind) => STORES[kind as keyof typeof STORES].upgrade);
@@ -69,14 +69,19 @@ async function bringUp(config: ResolvedConfig, json: boolean, terminal: Terminal
     terminal.print(json ? JSON.stringify({ from, to }) : text);
     return EXIT.ok;
   } catch (error) {
-    throw plainly(error);
+    throw migrationFailure(error);
   }
 }
 
 const tablesText = (from: number, to: number): string =>
   from === 0 ? `Made the tables, version ${to}.` : `Brought the tables from version ${from} to ${to}.`;
 
-async function move(from: Place, to: Place, { values }: Given, terminal: Terminal): Promise<number> {
+async function move(
+  from: MigratableStore,
+  to: MigratableStore,
+  { values }: Given,
+  terminal: Terminal,
+): Promise<number> {
   const { migrateBetween } = await import('../../stores/migration/between.ts');
   const line = new MoveLine(terminal);
   const report = await migrateBetween(realEnv(), from, to, line.show).finally(() => line.clear());

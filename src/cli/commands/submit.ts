@@ -1,5 +1,6 @@
 /** `orchd submit` */
-import type { OrchdClient, SubmittedTask } from '../../client/client.ts';
+import type { OrchdClient } from '../../client/client.ts';
+import type { SubmittedTask } from '../../model/http/jobs.ts';
 import type { SubmitRequest } from '../../model/submit.ts';
 import { type Command, EXIT, type Terminal } from '../command.ts';
 import { type Ended, type FollowHow, follow, followText, tellEnd } from '../follow.ts';

@@ -34,7 +34,7 @@ test('a brain that fails is exit 1, with why and what to do', async () => {
   assert.equal(server.stops, 1);
   assert.match(
     said.join('\n'),
-    /the brain has stopped: the disk is gone\nLook at the disk or the database, then restart/,
+    /the brain has stopped: the disk is gone\nCheck the disk or the database, then restart/,
   );
 });
 

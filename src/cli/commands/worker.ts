@@ -164,7 +164,7 @@ async function runToEnd(
     () => undefined,
   );
   const drained = asked.then(() => started.drain());
-  const failure = await Promise.race([started.failure, started.over, drained]);
+  const failure = await Promise.race([started.failure, started.drained, drained]);
   // A stop that hangs is given up.
   const stopped = within(
     realEnv().timers,

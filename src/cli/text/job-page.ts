@@ -1,5 +1,5 @@
 /** Everything about a job, as `orchd show` prints it. */
-import type { AttemptView, JobView } from '../../runtime/view.ts';
+import type { AttemptView, JobView } from '../../model/http/jobs.ts';
 import type { Terminal } from '../command.ts';
 import { durationText, instantText } from './duration.ts';
 import { adviceFor, nextStep, placeText, resultText, tookText } from './job-text.ts';

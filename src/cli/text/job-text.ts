@@ -1,7 +1,7 @@
 /** A job in words. */
 import { ERRORS, isErrorCode } from '../../model/errors.ts';
+import type { JobView } from '../../model/http/jobs.ts';
 import { isTerminal } from '../../model/states.ts';
-import type { JobView } from '../../runtime/view.ts';
 import { durationText } from './duration.ts';
 import { oneLine } from './screen.ts';
 

@@ -1,7 +1,7 @@
 /** One line on standard error, written over and over, that says how a job gets on until its first words come. */
 import type { OrchdClient } from '../../client/client.ts';
+import type { JobView } from '../../model/http/jobs.ts';
 import { isTerminal } from '../../model/states.ts';
-import type { JobView } from '../../runtime/view.ts';
 import { durationText } from './duration.ts';
 import { backendOf, placeText } from './job-text.ts';
 import { oneLine } from './screen.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { stripVTControlCharacters } from 'node:util';
 import { createLogger } from '../../kit/logger.ts';
-import type { JobView } from '../../runtime/view.ts';
+import type { JobView } from '../../model/http/jobs.ts';
 import type { Terminal } from '../command.ts';
 import { cancelText } from '../commands/cancel.ts';
 import { jobTable } from '../commands/jobs.ts';

@@ -7,7 +7,7 @@ import { OrchdError } from '../../model/errors.ts';
 const FULL = refusal('QUEUE_FULL');
 
 describe('reject', () => {
-  test('the queue takes as many jobs as it may, and one more when one has left', () => {
+  test('the queue accepts queueCapacity jobs, and one more when one has left', () => {
     const kit = new EngineKit({ queueCapacity: 2 });
     kit.submit('a');
     kit.submit('b');
@@ -17,7 +17,7 @@ describe('reject', () => {
     assert.throws(() => kit.submit('d'), FULL);
   });
 
-  test('and as many bytes', () => {
+  test('the queue accepts queueBytes bytes of payload', () => {
     const kit = new EngineKit({ queueBytes: 100 });
     kit.submit('a', { payloadBytes: 60 });
     kit.submit('b', { payloadBytes: 40 });
@@ -27,7 +27,7 @@ describe('reject', () => {
     kit.submit('c', { payloadBytes: 40 });
   });
 
-  test('a refusal says when to come back and by which policy', () => {
+  test('a refusal carries the time to retry and the policy', () => {
     const kit = new EngineKit({ queueCapacity: 1 });
     kit.submit('a');
     const refused = kit.trySubmit('b');
@@ -44,7 +44,7 @@ describe('reject', () => {
     assert.throws(() => kit.submit('c'), FULL);
   });
 
-  test('retries and redrives of admitted work are never refused', () => {
+  test('retries and redrives of admitted jobs are never refused', () => {
     const kit = new EngineKit({ queueCapacity: 1 });
     kit.backend('b');
     kit.submit('a');
@@ -77,7 +77,7 @@ describe('reject', () => {
 describe('drop-lru', () => {
   const SETTINGS = { queuePolicy: 'drop-lru', queueCapacity: 2 } as const;
 
-  test('the oldest batch job gives way and is kept as dead, dropped', () => {
+  test('the oldest batch job is dropped and kept as dead', () => {
     const kit = new EngineKit(SETTINGS);
     for (const id of ['a', 'b', 'c']) kit.submit(id);
     assert.deepEqual(
@@ -87,7 +87,7 @@ describe('drop-lru', () => {
     assert.deepEqual([kit.job('a').job.reason, kit.job('a').job.error?.code], ['dropped', 'QUEUE_FULL']);
   });
 
-  test('batch goes before interactive, also when it is younger', () => {
+  test('a batch job is dropped before an interactive one, also when it is newer', () => {
     const kit = new EngineKit(SETTINGS);
     kit.submit('old', { priority: 'interactive' });
     kit.submit('young');
@@ -97,7 +97,7 @@ describe('drop-lru', () => {
     assert.equal(kit.state('old'), 'dead', 'with no batch work left the oldest interactive job goes');
   });
 
-  test('batch work never displaces interactive work', () => {
+  test('a batch job never displaces an interactive one', () => {
     const kit = new EngineKit(SETTINGS);
     kit.submit('a', { priority: 'interactive' });
     kit.submit('b', { priority: 'interactive' });
@@ -105,7 +105,7 @@ describe('drop-lru', () => {
     assert.deepEqual([kit.state('a'), kit.state('b')], ['queued', 'queued']);
   });
 
-  test('as many go as the bytes need, and none when it would not help', () => {
+  test('as many jobs are dropped as the bytes need, and none if that would not suffice', () => {
     const kit = new EngineKit({ ...SETTINGS, queueCapacity: 10, queueBytes: 100 });
     for (const id of ['a', 'b', 'c']) kit.submit(id, { payloadBytes: 30 });
     assert.throws(() => kit.submit('large', { payloadBytes: 101 }), FULL);
@@ -117,7 +117,7 @@ describe('drop-lru', () => {
     );
   });
 
-  test('what is parked is not dropped', () => {
+  test('parked jobs are not dropped', () => {
     const kit = new EngineKit(SETTINGS);
     kit.submit('a', { not_before: kit.now + 1000 });
     kit.submit('b', { not_before: kit.now + 1000 });
@@ -125,7 +125,7 @@ describe('drop-lru', () => {
   });
 });
 
-test('whatever is submitted, the queue stays within its bounds and counts what it holds', () => {
+test('for any submits the queue stays within its capacity and its counters are right', () => {
   const commands = fc.array(
     fc.record({
       op: fc.constantFrom('submit', 'submit', 'submit', 'cancel', 'backend'),

@@ -1,6 +1,6 @@
 /**
- * The bound of the queue, in jobs and in bytes. It is checked only here, when new work comes in: retries and
- * redrives of admitted work are never refused.
+ * The capacity of the queue, in jobs and in bytes. It is checked only here, when a new job is admitted: retries and
+ * redrives of admitted jobs are never refused.
  */
 
 import { errorInfo, OrchdError } from '../../model/errors.ts';
@@ -10,12 +10,14 @@ import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import type { Submission } from './submission.ts';
 
+/** The retry time of a refusal while no start rate has been measured. */
 const OVER_CAPACITY_RETRY_MS = 1000;
 
+/** Drops waiting jobs if the queue is full and its policy allows it; throws QUEUE_FULL otherwise. */
 export function makeRoom(turn: Turn, submission: Submission): void {
   const bytes = submission.payloadBytes;
   if (!overCapacity(turn, bytes, 0, 0)) return;
-  // Decide before dropping anything: a refusal leaves no trace.
+  // Decide before dropping anything: a refusal must leave no change.
   const classes = droppable(turn, submission.spec.priority);
   const { waiting } = turn.queue;
   const jobs = classes.reduce((sum, jobClass) => sum + waiting[jobClass].jobs, 0);
@@ -30,7 +32,7 @@ function overCapacity(turn: Turn, bytes: number, freedJobs: number, freedBytes: 
   return counts.queued - freedJobs >= queueCapacity || queuedBytes - freedBytes + bytes > queueBytes;
 }
 
-/** Batch before interactive; batch work never displaces interactive work. */
+/** The classes that may be dropped, in order: batch first; a batch job never displaces an interactive one. */
 function droppable(turn: Turn, forClass: JobClass): readonly JobClass[] {
   if (turn.settings.queuePolicy === 'reject') return [];
   return forClass === 'interactive' ? ['batch', 'interactive'] : ['batch'];

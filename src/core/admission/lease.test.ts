@@ -12,7 +12,7 @@ const DEVICES = [
   { index: 1, memoryMb: 3000 },
 ];
 
-class Desk extends EngineKit {
+class LeaseKit extends EngineKit {
   #made = 0;
 
   ask(event: EngineEvent): HeldLease {
@@ -37,11 +37,11 @@ class Desk extends EngineKit {
 
 const notHeld = refusal('LEASE_NOT_HELD');
 
-test('what is left of a full disk is not for orders that add something; those that end something pass', () => {
-  const desk = new Desk({ devices: DEVICES });
-  const [kept, given] = [desk.grant(), desk.grant()];
-  desk.submit('waits');
-  desk.step({ type: 'space', full: true });
+test('on a full disk events that add records are refused, and those that end something pass', () => {
+  const kit = new LeaseKit({ devices: DEVICES });
+  const [kept, given] = [kit.grant(), kit.grant()];
+  kit.submit('waits');
+  kit.step({ type: 'space', full: true });
   const adding: EngineEvent[] = [
     { type: 'lease', request: { token: 'new', tenant: 'default', agent: 'a', minMemoryMb: 0, ttlMs: TTL } },
     { type: 'budget', tenant: 'default', id: 's', tokenBudget: 5 },
@@ -49,141 +49,141 @@ test('what is left of a full disk is not for orders that add something; those th
     { type: 'redrive', uid: 'waits', by: 'op', known: undefined },
   ];
   for (const event of adding) {
-    const { reply, changes } = desk.step(event);
+    const { reply, changes } = kit.step(event);
     assert.ok(reply instanceof OrchdError && reply.code === 'STORE_FULL', event.type);
     assert.deepEqual(changes, []);
   }
-  desk.beat(kept.id);
-  desk.release(given.id);
-  desk.cancel('waits');
-  assert.equal(desk.state('waits'), 'cancelled');
+  kit.beat(kept.id);
+  kit.release(given.id);
+  kit.cancel('waits');
+  assert.equal(kit.state('waits'), 'cancelled');
 });
 
-test('the device with the most memory left is lent, the CPU where none has enough, and fences grow', () => {
-  const desk = new Desk({ devices: DEVICES });
+test('the device with the most free memory is granted, the CPU if none has enough, and fences grow', () => {
+  const kit = new LeaseKit({ devices: DEVICES });
   const memories = [2000, 900, 900, 900, 100, 0, 0];
-  const leases = memories.map((memory) => desk.grant(memory));
+  const leases = memories.map((memory) => kit.grant(memory));
   assert.deepEqual(
     leases.map(({ record }) => record.gpuIndex),
     [1, 0, 1, undefined, 0, 1, 1],
   );
   for (const [at, lease] of leases.entries())
     assert.ok(at === 0 || lease.record.fence > (leases[at - 1] as HeldLease).record.fence);
-  desk.release('t1');
-  assert.equal(desk.grant(2000).record.gpuIndex, 1, 'what was given back is lent again');
+  kit.release('t1');
+  assert.equal(kit.grant(2000).record.gpuIndex, 1, 'what was given back is lent again');
 });
 
-test('asked for twice with one token, it is granted once; the token of another tenant is not shared', () => {
-  const desk = new Desk({ devices: DEVICES });
+test('a repeated request with one token is granted once; the token of another tenant is refused', () => {
+  const kit = new LeaseKit({ devices: DEVICES });
   const request = { token: 'mine', tenant: 'default', agent: 'a', minMemoryMb: 800, ttlMs: TTL };
-  const first = desk.ask({ type: 'lease', request });
-  assert.deepEqual(desk.ask({ type: 'lease', request }), first);
-  assert.equal(desk.engine.state.leases.size, 1);
-  assert.throws(() => desk.ask({ type: 'lease', request: { ...request, tenant: 'other' } }), notHeld);
+  const first = kit.ask({ type: 'lease', request });
+  assert.deepEqual(kit.ask({ type: 'lease', request }), first);
+  assert.equal(kit.engine.state.leases.size, 1);
+  assert.throws(() => kit.ask({ type: 'lease', request: { ...request, tenant: 'other' } }), notHeld);
 });
 
-test('a heartbeat moves the end, is written only now and then, and fails once the time is over', () => {
-  const desk = new Desk();
-  desk.grant();
-  const before = desk.log.length;
-  desk.now += TTL / 3 - 1;
-  assert.equal(desk.beat('t1').until, desk.now + TTL);
-  assert.equal(desk.log.length, before, 'it is kept in memory');
-  desk.now += 1;
-  desk.beat('t1');
+test('a heartbeat extends the lease, is written only after a third of its time, and fails after its expiry', () => {
+  const kit = new LeaseKit();
+  kit.grant();
+  const before = kit.log.length;
+  kit.now += TTL / 3 - 1;
+  assert.equal(kit.beat('t1').until, kit.now + TTL);
+  assert.equal(kit.log.length, before, 'it is kept in memory');
+  kit.now += 1;
+  kit.beat('t1');
   assert.deepEqual(
-    desk.log.slice(before).map(({ change }) => [change.kind, change.cause]),
+    kit.log.slice(before).map(({ change }) => [change.kind, change.cause]),
     [['lease', 'heartbeat']],
   );
-  const end = desk.now + TTL;
-  for (; desk.now < end + 3 * TTL; desk.pass(TTL - 1)) assert.equal(desk.beat('t1').until, desk.now + TTL);
-  desk.pass(TTL - 1);
-  assert.equal(desk.engine.state.leases.size, 0);
-  assert.equal(desk.log.at(-1)?.change.cause, 'expired');
-  assert.throws(() => desk.beat('t1'), notHeld);
+  const end = kit.now + TTL;
+  for (; kit.now < end + 3 * TTL; kit.pass(TTL - 1)) assert.equal(kit.beat('t1').until, kit.now + TTL);
+  kit.pass(TTL - 1);
+  assert.equal(kit.engine.state.leases.size, 0);
+  assert.equal(kit.log.at(-1)?.change.cause, 'expired');
+  assert.throws(() => kit.beat('t1'), notHeld);
 });
 
-test('what time has ended is over before anybody has looked', () => {
-  const desk = new Desk();
-  desk.grant();
-  desk.now += TTL;
-  assert.throws(() => desk.beat('t1'), notHeld);
-  assert.throws(() => desk.release('t1'), notHeld);
+test('an expired lease is not held even before a tick has removed it', () => {
+  const kit = new LeaseKit();
+  kit.grant();
+  kit.now += TTL;
+  assert.throws(() => kit.beat('t1'), notHeld);
+  assert.throws(() => kit.release('t1'), notHeld);
 });
 
-test('tokens that are unknown, given back or of another tenant are not held', () => {
-  const desk = new Desk();
-  desk.grant();
-  assert.throws(() => desk.beat('nobody'), notHeld);
-  assert.throws(() => desk.beat('t1', 'other'), notHeld);
-  assert.throws(() => desk.release('t1', 'other'), notHeld);
-  desk.release('t1');
-  assert.throws(() => desk.beat('t1'), notHeld);
-  assert.throws(() => desk.release('t1'), notHeld);
+test('unknown or released tokens, and those of another tenant, are not held', () => {
+  const kit = new LeaseKit();
+  kit.grant();
+  assert.throws(() => kit.beat('nobody'), notHeld);
+  assert.throws(() => kit.beat('t1', 'other'), notHeld);
+  assert.throws(() => kit.release('t1', 'other'), notHeld);
+  kit.release('t1');
+  assert.throws(() => kit.beat('t1'), notHeld);
+  assert.throws(() => kit.release('t1'), notHeld);
 });
 
-test('after a change of leader each lease has its whole time once more', () => {
-  const desk = new Desk();
-  desk.grant();
-  desk.now += TTL - 1;
-  desk.step({ type: 'open', owner: 'next' });
-  desk.pass(TTL - 1);
-  assert.equal(desk.beat('t1').until, desk.now + TTL);
+test('after a change of leader each lease has its full time again', () => {
+  const kit = new LeaseKit();
+  kit.grant();
+  kit.now += TTL - 1;
+  kit.step({ type: 'open', owner: 'next' });
+  kit.pass(TTL - 1);
+  assert.equal(kit.beat('t1').until, kit.now + TTL);
 });
 
 const HERE = { node: 'here', registry: 'r-here' };
 const THERE = { node: 'there', registry: 'r-there' };
 
-/** A job that runs at the one node, and a new leader at the other. */
-function moved(slots: number): Desk {
-  const desk = new Desk();
-  desk.backend('b', { ...HERE, slots });
-  desk.submit('a');
-  desk.accept('a');
-  desk.step({ type: 'open', owner: 'next' });
-  desk.backend('b', { ...THERE, slots });
-  return desk;
+/** A job that runs at one node, while a new leader starts at another. */
+function moved(slots: number): LeaseKit {
+  const kit = new LeaseKit();
+  kit.backend('b', { ...HERE, slots });
+  kit.submit('a');
+  kit.accept('a');
+  kit.step({ type: 'open', owner: 'next' });
+  kit.backend('b', { ...THERE, slots });
+  return kit;
 }
 
-test('two nodes never make two seats of one: a backend stays where something of it is open', () => {
-  const desk = moved(1);
-  desk.submit('b');
-  assert.deepEqual([desk.state('a'), desk.state('b')], ['stale', 'queued']);
-  const step = desk.step({ type: 'tick' });
+test('two nodes never use one backend at the same time: it stays at its node while an attempt is open on it', () => {
+  const kit = moved(1);
+  kit.submit('b');
+  assert.deepEqual([kit.state('a'), kit.state('b')], ['stale', 'queued']);
+  const step = kit.step({ type: 'tick' });
   assert.deepEqual(
     [step.changes, [...step.touched]],
     [[], []],
     'nothing is asked of an executor that cannot know',
   );
-  desk.order({ type: 'resolve', uid: 'a', by: 'test', how: { as: 'failed' } });
-  desk.step({ type: 'tick' });
-  assert.equal(desk.state('b'), 'claimed', 'settled by hand, it moves to the node that leads');
-  assert.equal(desk.engine.state.leases.get('backend:b')?.record.agent, 'there');
+  kit.order({ type: 'resolve', uid: 'a', by: 'test', how: { as: 'failed' } });
+  kit.step({ type: 'tick' });
+  assert.equal(kit.state('b'), 'claimed', 'settled by hand, it moves to the node that leads');
+  assert.equal(kit.engine.state.leases.get('backend:b')?.record.agent, 'there');
 });
 
-test('no slot of a backend that is at another node is used, however many are free', () => {
-  const desk = moved(4);
-  desk.submit('b');
-  assert.equal(desk.state('b'), 'queued');
-  const why = explain(desk.engine.state, desk.job('b'))?.text;
+test('no slot of a backend at another node is used, however many are free', () => {
+  const kit = moved(4);
+  kit.submit('b');
+  assert.equal(kit.state('b'), 'queued');
+  const why = explain(kit.engine.state, kit.job('b'))?.text;
   assert.equal(why, 'not reachable: "b" (what it runs is at node "here")');
 });
 
-test('when its node leads again, what ran there is taken up again', () => {
-  const desk = moved(1);
-  desk.step({ type: 'open', owner: 'again' });
-  desk.backend('b', { ...HERE, slots: 1 });
-  desk.found('a', { is: 'running' });
-  assert.equal(desk.state('a'), 'running');
+test("when the backend's node leads again, its running attempts are confirmed", () => {
+  const kit = moved(1);
+  kit.step({ type: 'open', owner: 'again' });
+  kit.backend('b', { ...HERE, slots: 1 });
+  kit.found('a', { is: 'running' });
+  assert.equal(kit.state('a'), 'running');
 });
 
-test('nodes of one machine that share their executions are one place', () => {
-  const desk = new Desk();
-  desk.backend('b', HERE);
-  desk.submit('a');
-  desk.accept('a');
-  desk.step({ type: 'open', owner: 'next' });
-  desk.backend('b', { ...HERE, node: 'beside' });
-  desk.found('a', { is: 'running' });
-  assert.equal(desk.state('a'), 'running');
+test('nodes with the same registry share a backend: its attempts are confirmed', () => {
+  const kit = new LeaseKit();
+  kit.backend('b', HERE);
+  kit.submit('a');
+  kit.accept('a');
+  kit.step({ type: 'open', owner: 'next' });
+  kit.backend('b', { ...HERE, node: 'beside' });
+  kit.found('a', { is: 'running' });
+  assert.equal(kit.state('a'), 'running');
 });

@@ -1,4 +1,4 @@
-/** Leases: who gets which device, and for how long. */
+/** Leases: time-limited rights to a device, and the node that a backend belongs to. */
 
 import { OrchdError } from '../../model/errors.ts';
 import type { LeaseRecord } from '../../model/records.ts';
@@ -17,10 +17,10 @@ export interface LeaseRequest {
 }
 
 const MAX_LEASES = 10_000;
-/** Of the time of a lease, after which a heartbeat is written. */
-const WRITTEN_EVERY = 1 / 3;
+/** A heartbeat is written when this share of the lease's time has passed since the last written one. */
+const WRITE_AFTER_SHARE = 1 / 3;
 
-/** The device with the most memory left, if it has enough; else the CPU. */
+/** The device with the most free memory, if it has enough; undefined means the CPU. */
 export function deviceFor(
   devices: readonly LeaseDevice[],
   leases: Leases,
@@ -43,7 +43,7 @@ export function deviceFor(
 export function grant(turn: Turn, request: LeaseRequest): HeldLease {
   const { leases } = turn.state;
   const known = leases.get(request.token);
-  // Asked for twice: the answer to the first was lost.
+  // The same request again: the reply to the first was lost.
   if (known?.record.tenant === request.tenant && known.until > turn.now) return known;
   if (known) throw new OrchdError('LEASE_NOT_HELD');
   if (leases.size >= MAX_LEASES) {
@@ -77,7 +77,7 @@ export function grant(turn: Turn, request: LeaseRequest): HeldLease {
 export interface LeaseOrder {
   readonly lease: string;
   readonly tenant: string;
-  /** Time may end nothing now: one whose time is over is still held. */
+  /** Leases do not expire at present (the clock has jumped): accept one whose time is over. */
   readonly spared?: boolean;
 }
 
@@ -85,10 +85,10 @@ export function heartbeat(turn: Turn, order: LeaseOrder): HeldLease {
   const { leases } = turn.state;
   const { lease: token } = order;
   const { record, ttlMs } = held(turn, order);
-  if (turn.now - record.heartbeatAt >= ttlMs * WRITTEN_EVERY) {
+  if (turn.now - record.heartbeatAt >= ttlMs * WRITE_AFTER_SHARE) {
     const after = { ...record, heartbeatAt: turn.now, expiresAt: turn.now + ttlMs };
     turn.put('lease', token, after, 'heartbeat');
-  } else leases.keep(token, turn.now + ttlMs);
+  } else leases.extend(token, turn.now + ttlMs);
   return leases.get(token) as HeldLease;
 }
 
@@ -106,15 +106,15 @@ function held(turn: Turn, { lease: token, tenant, spared }: LeaseOrder): HeldLea
   const lease = turn.state.leases.get(token);
   const ttlMs = lease?.record.ttlMs;
   if (!lease || ttlMs === undefined || lease.record.tenant !== tenant) throw new OrchdError('LEASE_NOT_HELD');
-  // What time has ended is over, also where nobody has looked yet.
+  // The lease has expired, even if no tick has removed it yet.
   if (lease.until <= turn.now && !spared) throw new OrchdError('LEASE_NOT_HELD');
   return { ...lease, ttlMs };
 }
 
 /**
- * A backend of which there is one for all nodes is at one node at a time. It moves to the node that leads only when
- * nothing of it is open: what runs at the other node can neither be asked nor stopped from here, and a second one
- * beside it would be one too many. Returns whether it is here.
+ * A backend with a `node` is at one node at a time. It moves to the leading node only when no attempt is open on it:
+ * executions at the other node can be neither inspected nor stopped from here, and running more beside them would exceed
+ * its slots. Returns whether the backend is at this node.
  */
 export function claimBackend(turn: Turn, info: BackendInfo): boolean {
   const { name, node, registry } = info;

@@ -1,4 +1,4 @@
-/** What a job becomes by the model that it names: checked against the catalog, and with the name resolved. */
+/** Checks the model of a submission against the catalog and resolves its name. */
 import { OrchdError, type Reason } from '../../model/errors.ts';
 import type { ModelRecord } from '../../model/records.ts';
 import type { State } from '../state/state.ts';
@@ -17,7 +17,7 @@ const notFound = (name: string): OrchdError =>
 const reject = (reason: Reason, message: string): OrchdError =>
   new OrchdError('ADMISSION_REJECT', message, { reason, field: 'model' });
 
-/** What a job becomes by the model that it names: checked, and with the name resolved. */
+/** The submission with its model resolved; throws if the model is unknown, or cannot run the job. */
 export function resolveModel(turn: Turn, submission: Submission): Submission {
   const name = submission.spec.model ?? onlyModel(turn.state, submission);
   if (name === undefined) return submission;
@@ -31,7 +31,7 @@ export function resolveModel(turn: Turn, submission: Submission): Submission {
   checkCapacity(turn, model, submission);
   return {
     ...submission,
-    // One name from here on, whichever it was asked for by: jobs for one model wait in one lane.
+    // The model's id replaces any alias, so that all jobs for a model wait in one lane.
     spec: {
       ...submission.spec,
       model: model.id,
@@ -42,7 +42,7 @@ export function resolveModel(turn: Turn, submission: Submission): Submission {
   };
 }
 
-/** Who names no model means the only one that there is. */
+/** The model of an inference job that names none: the only one in the catalog. */
 function onlyModel({ catalog }: State, { spec: { type, backend } }: Submission): string | undefined {
   if (catalog.size !== 1 || type !== 'inference' || (backend !== undefined && backend !== 'worker'))
     return undefined;
@@ -50,7 +50,7 @@ function onlyModel({ catalog }: State, { spec: { type, backend } }: Submission):
   return model?.state === 'active' ? model.id : undefined;
 }
 
-/** How long the context of a model is that the catalog does not know, nobody can judge. */
+/** For a model outside the catalog the context length is unknown, so it must not constrain the job. */
 const withoutContext = (submission: Submission): Submission =>
   submission.contextTokens === undefined ? submission : { ...submission, contextTokens: undefined };
 
@@ -70,8 +70,8 @@ function checkContext(model: ModelRecord, tokens: number | undefined): void {
 }
 
 /**
- * Where nothing can ever run it, waiting would be for nothing; where no pool can be reached, a person is told at
- * once, and batch work waits.
+ * Refuses a job that no device can ever run. While no pool can be reached, an interactive job is refused at once and a
+ * batch job waits.
  */
 function checkCapacity(turn: Turn, model: ModelRecord, submission: Submission): void {
   const { pools } = turn.state;
@@ -83,11 +83,11 @@ function checkCapacity(turn: Turn, model: ModelRecord, submission: Submission): 
       { retriable: false },
     );
   }
-  if (submission.spec.priority !== 'interactive' || pools.someUp()) return;
+  if (submission.spec.priority !== 'interactive' || pools.isAnyUp()) return;
   throw new OrchdError('POOL_UNAVAILABLE', `no pool that could run "${model.id}" can be reached`);
 }
 
-/** Whether some backend that is known has it. A worker that takes nothing new is as good as none. */
+/** Whether a backend has this model. A worker that takes no new jobs does not count. */
 function isOffered({ fleet }: Turn, name: string): boolean {
   for (const { info, closed } of fleet.backends.values()) {
     if (info.models?.includes(name) && !(info.home && closed)) return true;
@@ -97,7 +97,7 @@ function isOffered({ fleet }: Turn, name: string): boolean {
 
 const SMALLEST_BUCKET = 4096;
 
-/** Rounded up, so that jobs of about the same length wait in one lane. Small ones fit anywhere. */
+/** The context rounded up to a power of two, so that similar jobs share a lane. Small ones fit anywhere. */
 function contextBucket(tokens: number | undefined, longest: number): number | undefined {
   if (tokens === undefined || tokens <= SMALLEST_BUCKET) return undefined;
   let bucket = SMALLEST_BUCKET;

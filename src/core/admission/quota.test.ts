@@ -12,7 +12,7 @@ function limited(...limits: LimitSpec[]): EngineKit {
 }
 
 let made = 0;
-/** 0 where it was taken, else how long to wait; undefined where waiting does not help. */
+/** 0 if the job was admitted, else how long to wait; undefined if waiting does not help. */
 function wait(kit: EngineKit, fields: Fields = {}): number | undefined {
   const reply = kit.trySubmit(`q${made++}`, fields);
   if (!(reply instanceof OrchdError)) return 0;
@@ -21,7 +21,7 @@ function wait(kit: EngineKit, fields: Fields = {}): number | undefined {
 }
 
 describe('what callers may use', () => {
-  test('[ORCH-1132] is limited by token: requests and tokens a second, and says when to come back', () => {
+  test('[ORCH-1132] is limited by token: requests and tokens per second, with the time to retry', () => {
     const kit = limited({ scope: 'token:*', requestsPerSec: 2, tokensPerSec: 1000 });
     const as = (submittedBy: string, tokens = 0): Fields => ({ submittedBy, tokens });
     assert.deepEqual([wait(kit, as('a')), wait(kit, as('a'))], [0, 0]);
@@ -36,7 +36,7 @@ describe('what callers may use', () => {
     assert.equal(wait(kit, as('a')), 0);
   });
 
-  test('is limited by model, by whichever of its names that is asked for', () => {
+  test('is limited by model, whichever of its names a job uses', () => {
     const kit = new PoolKit({}, { limits: [{ scope: 'model:m', requestsPerSec: 1, burstRequests: 1 }] });
     kit.pool('p', [24]);
     const ref = kit.model('m', { aliases: ['also-m'] });
@@ -44,7 +44,7 @@ describe('what callers may use', () => {
     for (const model of ['m', 'also-m', ref]) assert.equal(wait(kit, { type: 'inference', model }), 1000);
   });
 
-  test('all scopes hold at once, and a refusal takes nothing from any', () => {
+  test('is limited by all scopes at once, and a refusal takes nothing from any', () => {
     const kit = limited(
       { scope: 'global', requestsPerSec: 1, burstRequests: 3 },
       { scope: 'agent:default/one', concurrency: 1 },
@@ -55,7 +55,7 @@ describe('what callers may use', () => {
     assert.equal(wait(kit, { agent: 'two' }), 1000);
   });
 
-  test('what was reserved is settled with what was used; what never ran gives it back', () => {
+  test('is reserved, then settled with the real use; a job that never ran returns its reservation', () => {
     const kit = limited({ scope: 'global', tokensPerSec: 1, burstTokens: 1000 });
     kit.submit('a', { tokens: 900 });
     assert.notEqual(wait(kit, { tokens: 500 }), 0);
@@ -72,7 +72,7 @@ describe('what callers may use', () => {
     assert.equal(wait(other, { tokens: 1000 }), 0);
   });
 
-  test('limits are changed while it runs, and those that make no sense change nothing', () => {
+  test('can be changed at run time, and invalid limits change nothing', () => {
     const kit = limited({ scope: 'global', requestsPerSec: 1 });
     assert.equal(wait(kit), 0);
     assert.equal(wait(kit), 1000);
@@ -86,7 +86,7 @@ describe('what callers may use', () => {
     for (let n = 0; n < 500; n++) assert.equal(wait(kit), 0);
   });
 
-  test('budgets outlive a restart, what is still open included; a session that is over is forgotten', () => {
+  test('has budgets that survive a restart, open reservations included; a deleted session is forgotten', () => {
     const budget: LimitSpec = { scope: 'session:*', tokenBudget: 100 };
     const kit = limited(budget);
     const own = { session_id: 's', parallel: true } as const;
@@ -104,7 +104,7 @@ describe('what callers may use', () => {
     assert.equal(kit.engine.state.tables.spent.size, 0);
   });
 
-  test('the first limit that is set counts what was under way before it', () => {
+  test('includes jobs from before the first limit was set', () => {
     const kit = limited();
     kit.submit('before');
     kit.step({ type: 'limits', limits: [{ scope: 'global', concurrency: 2 }], by: 'ops' });
@@ -112,7 +112,7 @@ describe('what callers may use', () => {
     assert.notEqual(wait(kit), 0);
   });
 
-  test('a full queue that refuses a job has not taken its tokens', () => {
+  test('is not charged for a job that a full queue refuses', () => {
     const kit = new EngineKit({
       queueCapacity: 1,
       limits: [{ scope: 'global', tokensPerSec: 1, burstTokens: 100 }],

@@ -1,4 +1,4 @@
-/** What jobs take out of the limits: reserved when they are admitted, settled when it is known what they used. */
+/** Charges jobs to the limits: an estimate is reserved at admission and replaced by the real use at the end. */
 
 import { OrchdError } from '../../model/errors.ts';
 import type { AskRecord, LimitSpec, LimitsRecord } from '../../model/records.ts';
@@ -9,16 +9,17 @@ import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import type { Submission } from './submission.ts';
 
-/** The one record of this kind. */
+/** The id of the only limits record. */
 export const LIMITS_ID = 'limits';
 
-const USUAL_WAIT_MS = 1000;
+/** The retry time of a refusal while no start rate has been measured. */
+const DEFAULT_RETRY_MS = 1000;
 
-/** Those of the configuration, unless others were set since. */
+/** The limits in force: those set at run time, else those of the configuration. */
 export const limitsOf = (turn: Turn): readonly LimitSpec[] =>
   turn.state.tables.limits.get(LIMITS_ID)?.limits ?? turn.settings.limits;
 
-/** From here on these hold. Nothing changes where one makes no sense. */
+/** Replaces all limits; throws, and changes nothing, if one is invalid. */
 export function setLimits(turn: Turn, limits: readonly LimitSpec[], by: string): LimitsRecord {
   apply(turn, limits);
   const record: LimitsRecord = { v: 1, by, at: turn.now, limits };
@@ -26,7 +27,7 @@ export function setLimits(turn: Turn, limits: readonly LimitSpec[], by: string):
   return record;
 }
 
-/** A brain begins: budgets are what they were, rates begin anew, and what live jobs may use is taken from both. */
+/** At the start of a brain: restores budgets, starts rates anew, and reserves the estimates of live jobs. */
 export function openLimits(turn: Turn): void {
   const limits = limitsOf(turn);
   if (limits.length > 0) apply(turn, limits);
@@ -37,16 +38,16 @@ function apply(turn: Turn, limits: readonly LimitSpec[]): void {
   limiter.configure(limits, turn.now);
   for (const [scope, { tokens }] of tables.spent.entries()) limiter.load(scope, tokens, turn.now);
   for (const entry of jobs.values()) {
-    // While nothing is limited nothing is counted: what came before the first limit is taken now.
+    // Without any limit nothing is reserved: jobs admitted before the first limit are charged now.
     if (entry.reservation || isTerminal(entry.job.state)) continue;
     const cost = { requests: 0, tokens: entry.ask.tokens ?? 0 };
     entry.reservation = limiter.restore(scopesOf(turn, entry.ask), cost, turn.now);
   }
 }
 
-type Who = Pick<AskRecord, 'tenant' | 'submittedBy' | 'spec'>;
+type LimitedAsk = Pick<AskRecord, 'tenant' | 'submittedBy' | 'spec'>;
 
-function scopesOf(turn: Turn, { tenant, submittedBy, spec }: Who): string[] {
+function scopesOf(turn: Turn, { tenant, submittedBy, spec }: LimitedAsk): string[] {
   const { agent, session_id, model } = spec;
   const named = [
     scopes.global,
@@ -55,14 +56,14 @@ function scopesOf(turn: Turn, { tenant, submittedBy, spec }: Who): string[] {
     scopes.token(submittedBy),
   ];
   if (session_id !== undefined) named.push(scopes.session(tenant, session_id));
-  // By whichever of its names it was asked for.
+  // The id of the model, if an alias was used.
   if (model !== undefined) named.push(scopes.model(turn.state.catalog.find(model)?.id ?? model));
   return named;
 }
 
 /**
- * Refuses what is over a limit; says which one, and when to come back. What is refused by the check after it has
- * taken nothing.
+ * Reserves the estimate of a submission, or throws with the exceeded limit and when to retry. If `check` throws, the
+ * reservation is released again.
  */
 export function reserve(turn: Turn, submission: Submission, check: () => void): Reservation | undefined {
   const reservation = limitsOf(turn).length === 0 ? undefined : take(turn, submission);
@@ -87,14 +88,14 @@ function take(turn: Turn, submission: Submission): Reservation {
   }
   throw new OrchdError('RATE_LIMITED', `"${scope}" has reached its limit of ${what}`, {
     policyLabel: `${scope} ${what}`,
-    // When a place is free nobody can say; about how often one is, the queue has measured.
-    retryAfterMs: Math.ceil(retryAfterMs ?? turn.queue.startRate.retryAfterMs(turn.now) ?? USUAL_WAIT_MS),
+    // The end of a running job cannot be foreseen; estimate it by the measured rate of starts.
+    retryAfterMs: Math.ceil(retryAfterMs ?? turn.queue.startRate.retryAfterMs(turn.now) ?? DEFAULT_RETRY_MS),
   });
 }
 
 /**
- * The job is over. One that never began has used nothing; of one that did not say, the estimate stands. What it used
- * of a budget is written with its end.
+ * Settles the reservation of an ended job: nothing was used if it never had an attempt, the estimate counts if no use was
+ * reported. The new sums of budgets are written in the same commit as the end.
  */
 export function settle(turn: Turn, entry: JobEntry): void {
   const { limiter } = turn.state;
@@ -108,7 +109,7 @@ export function settle(turn: Turn, entry: JobEntry): void {
   }
 }
 
-/** A session is over: nobody asks again what it has spent. */
+/** Deletes the spent tokens of a session that is being deleted. */
 export function forgetSpent(turn: Turn, tenant: string, session: string): void {
   const scope = scopes.session(tenant, session);
   turn.state.limiter.forget(scope);

@@ -14,7 +14,7 @@ function kitWith(sessionTokenBudget?: number): PoolKit {
   return kit;
 }
 
-test('a session that is in use does not keep those from expiring that came after it', () => {
+test('a session in use does not keep later sessions from expiring', () => {
   const kit = kitWith();
   const use = (id: string, session: string): void => {
     kit.ask(id, 'm', { session_id: session });
@@ -34,7 +34,7 @@ test('a session that is in use does not keep those from expiring that came after
   );
 });
 
-test('after a restart those that were unused for longest are first, however the store kept them', () => {
+test('after a restart the least recently used sessions are first, in whatever order the store returns them', () => {
   const kit = kitWith();
   const restore = new Restore(kit.engine.state, kit.now);
   const session = (id: string, usedAt: number): void => {
@@ -51,7 +51,7 @@ test('after a restart those that were unused for longest are first, however the 
   );
 });
 
-test('every try of its jobs is a turn, also where nothing was counted', () => {
+test('every successful try of a session is a turn, even without reported tokens', () => {
   const kit = kitWith();
   for (const id of ['a', 'b', 'c']) {
     kit.ask(id, 'm', { session_id: 's' });
@@ -62,11 +62,11 @@ test('every try of its jobs is a turn, also where nothing was counted', () => {
   assert.equal(kit.engine.state.sessionOf('default', 's')?.turns, 3);
 });
 
-test('whoever leaves before the end is charged what was estimated: a budget cannot be got round so', () => {
+test('a cancelled try is charged its estimate, so that cancels cannot evade a budget', () => {
   const kit = kitWith(100);
   kit.ask('a', 'm', { session_id: 's', tokens: 90 });
   kit.cancel('a');
-  assert.equal(kit.engine.state.sessionOf('default', 's')?.tokensUsed, 0, 'it had not begun');
+  assert.equal(kit.engine.state.sessionOf('default', 's')?.tokensUsed, 0, 'the job had not started');
   kit.ask('b', 'm', { session_id: 's', tokens: 90 });
   kit.obey();
   kit.accept('b');

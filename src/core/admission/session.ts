@@ -1,4 +1,4 @@
-/** Conversations: how much they have used, how much they may, and where their context is. */
+/** Sessions: their token use, their token budget, and the backend that holds their context. */
 
 import type { Cause } from '../../model/causes.ts';
 import { OrchdError } from '../../model/errors.ts';
@@ -8,20 +8,21 @@ import type { Turn } from '../turn.ts';
 import { forgetSpent } from './quota.ts';
 import type { Submission } from './submission.ts';
 
-/** A session that nobody has used for this long is forgotten. */
-const KEPT_MS = 30 * 86_400_000;
-/** More than this are not kept: the one that was unused for longest goes. */
+/** A session unused for this long is deleted. */
+const UNUSED_TTL_MS = 30 * 86_400_000;
+/** Beyond this number the least recently used sessions are deleted. */
 const MAX_SESSIONS = 100_000;
-const ENDED_AT_ONCE = 5000;
+/** The most sessions deleted in one tick, which bounds its time. */
+const MAX_EXPIRED_PER_TICK = 5000;
 
-/** Refuses a job whose session has used up what it may; what its other jobs may still use counts as used. */
+/** Refuses a job that exceeds the budget of its session; the estimates of the session's live jobs count as used. */
 export function checkBudget(turn: Turn, { tenant, spec, tokens }: Submission): void {
   const { session_id: session } = spec;
   if (session === undefined) return;
   const record = turn.state.sessionOf(tenant, session);
   const budget = record?.tokenBudget ?? turn.settings.pools.sessionTokenBudget;
   if (budget === undefined) return;
-  const used = (record?.tokensUsed ?? 0) + turn.state.roster.reserved(tenant, session);
+  const used = (record?.tokensUsed ?? 0) + turn.state.roster.reservedTokens(tenant, session);
   if (used + (tokens ?? 0) <= budget) return;
   throw new OrchdError(
     'ADMISSION_REJECT',
@@ -34,11 +35,10 @@ export function checkBudget(turn: Turn, { tenant, spec, tokens }: Submission): v
 export function beginSession(turn: Turn, { tenant, spec: { session_id: session } }: Submission): void {
   if (session === undefined) return;
   const known = turn.state.sessionOf(tenant, session);
-  // Written once; what is used is written with the end of each job.
-  if (!known) put(turn, fresh(turn, tenant, session), 'begun');
+  if (!known) put(turn, newSession(turn, tenant, session), 'begun');
 }
 
-const fresh = (turn: Turn, tenant: string, id: string): SessionRecord => ({
+const newSession = (turn: Turn, tenant: string, id: string): SessionRecord => ({
   v: 1,
   tenant,
   id,
@@ -50,7 +50,7 @@ const fresh = (turn: Turn, tenant: string, id: string): SessionRecord => ({
   backend: undefined,
 });
 
-/** A try of one of its jobs has ended: what it used is settled, and its context is there. */
+/** A try of one of the session's jobs has ended: adds its tokens, and records the backend that has its context now. */
 export function noteUsed(turn: Turn, { ask }: JobEntry, backend: string, tokens: number): void {
   if (ask.spec.session_id === undefined) return;
   const known = turn.state.sessionOf(ask.tenant, ask.spec.session_id);
@@ -71,7 +71,7 @@ export function setBudget(
   id: string,
   tokenBudget: number | undefined,
 ): SessionRecord {
-  const after = { ...(turn.state.sessionOf(tenant, id) ?? fresh(turn, tenant, id)), tokenBudget };
+  const after = { ...(turn.state.sessionOf(tenant, id) ?? newSession(turn, tenant, id)), tokenBudget };
   put(turn, after, 'budget');
   return after;
 }
@@ -88,13 +88,13 @@ function put(turn: Turn, record: SessionRecord, cause: Cause): void {
   turn.put('session', scoped(record.tenant, record.id), record, cause);
 }
 
-/** At every tick: those that have not been used for long, a bounded number of them. */
+/** At every tick. Sessions are in the order of their last use, so the loop ends at the first that stays. */
 export function expireSessions(turn: Turn): void {
   const { sessions } = turn.state;
-  let ended = 0;
+  let expired = 0;
   for (const [id, record] of sessions.entries()) {
-    const isOver = turn.now - record.usedAt > KEPT_MS || sessions.size > MAX_SESSIONS;
-    if (!isOver || ended++ >= ENDED_AT_ONCE) return;
+    const isExpired = turn.now - record.usedAt > UNUSED_TTL_MS || sessions.size > MAX_SESSIONS;
+    if (!isExpired || expired++ >= MAX_EXPIRED_PER_TICK) return;
     turn.put('session', id, null, 'expired');
     forgetSpent(turn, record.tenant, record.id);
   }

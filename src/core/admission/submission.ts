@@ -4,8 +4,8 @@ import type { EndedJob } from '../ports/store.ts';
 /** A checked request to run a job, before the engine has decided on it. */
 export interface Submission extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'ancestors'> {
   readonly forceRetry: boolean;
-  /** The body is put away. It is not where a repeat was seen: then the job must not be admitted as new. */
+  /** False if the body was not stored because the request looked like a repeat: then it must not become a new job. */
   readonly bodyStored: boolean;
-  /** What the history knows of this id, where the caller chose it and memory does not. */
+  /** The job with this id from the history, if the caller chose the id and the job is no longer in memory. */
   readonly known: EndedJob | undefined;
 }

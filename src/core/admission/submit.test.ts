@@ -10,7 +10,7 @@ import {
 } from '../../../test/fakes/engine-kit.ts';
 import { errorInfo, OrchdError } from '../../model/errors.ts';
 
-/** A kit whose one backend has taken the job and is about to end it. */
+/** A kit whose only backend has accepted the job and is about to end it. */
 function running(id: string, fields: Parameters<EngineKit['submit']>[1] = {}, settings = {}): EngineKit {
   const kit = new EngineKit(settings);
   kit.backend('b');
@@ -37,7 +37,7 @@ describe('a new job', () => {
     assert.equal(kit.state('b'), 'claimed');
   });
 
-  test('keeps when it was made, its place in the order, and its deadline', () => {
+  test('records its creation time, its place in the order of admission, and its deadline', () => {
     const kit = new EngineKit();
     kit.submit('a', { deadline_ms: 500 });
     const { ask, deadlineAt, seq } = kit.job('a');
@@ -50,7 +50,7 @@ describe('a new job', () => {
     assert.throws(() => kit.submit('b', { payloadBytes: 11 }), refusal('INVALID_PARAMS'));
   });
 
-  test('is refused while the disk is full, and taken again afterwards', () => {
+  test('is refused while the disk is full, and admitted afterwards', () => {
     const kit = new EngineKit();
     kit.step({ type: 'space', full: true });
     assert.throws(() => kit.submit('a'), refusal('STORE_FULL'));
@@ -75,7 +75,7 @@ describe('the same job id', () => {
     assert.throws(() => kit.submit('a', { hash: 'other' }), refusal('JOB_CONFLICT'));
   });
 
-  test('is recognised by what the history knows, once the job has left memory', () => {
+  test('is recognised by the history once the job has left memory', () => {
     const kit = running('a', { hash: 'h' });
     kit.end('a', SUCCESS);
     const { ask, job, seq } = kit.job('a');
@@ -96,7 +96,7 @@ describe('the same job id', () => {
 });
 
 describe('the same key', () => {
-  test('answers with the job that has it, in every state that is not terminal', () => {
+  test('returns the job that has it, in every state that is not terminal', () => {
     const kit = running('a', { key: 'k', on_unknown: 'hold' });
     const holder = (): unknown => {
       const { id, duplicateOf } = kit.submit('b', { key: 'k' });
@@ -135,7 +135,7 @@ describe('the same key', () => {
     assert.equal(kit.submit('b', { key: 'k' }).duplicateOf, undefined);
   });
 
-  test('where the body was not put away because of a repeat that has ended since, nothing is admitted', () => {
+  test('admits no job whose body was not stored because it repeated one that has ended since', () => {
     const kit = new EngineKit();
     assert.throws(() => kit.submit('b', { key: 'k', bodyStored: false }), refusal('STORE_BUSY'));
     assert.equal(kit.engine.state.jobs.size, 0);
@@ -143,7 +143,7 @@ describe('the same key', () => {
 });
 
 describe('the failure cache', () => {
-  test('refuses a key that failed for good until its time is over', () => {
+  test('refuses a key that failed for good until the entry expires', () => {
     const kit = running('a', { key: 'k' }, { failureCacheTtlMs: 1000 });
     kit.end('a', FAILED);
     const refused = kit.trySubmit('b', { key: 'k' });
@@ -159,14 +159,14 @@ describe('the failure cache', () => {
     assert.equal(kit.engine.state.failures.size, 0);
   });
 
-  test('is passed by force_retry, which also forgets the failure', () => {
+  test('is bypassed by force_retry, which also deletes the entry', () => {
     const kit = running('a', { key: 'k' });
     kit.end('a', FAILED);
     assert.equal(kit.submit('b', { key: 'k', forceRetry: true }).status, 'queued');
     assert.equal(kit.engine.state.failures.size, 0);
   });
 
-  test('does not concern jobs without a key, other keys and other tenants', () => {
+  test('does not affect jobs without a key, other keys and other tenants', () => {
     const kit = running('a', { key: 'k' });
     kit.end('a', FAILED);
     kit.submit('b');
@@ -174,7 +174,7 @@ describe('the failure cache', () => {
     kit.submit('d', { key: 'k', tenant: 'acme' });
   });
 
-  test('takes in nothing but final errors of the execution itself', () => {
+  test('records only final errors of the execution itself', () => {
     const nothing: Record<string, (kit: EngineKit) => void> = {
       'a success': (kit) => kit.end('a', SUCCESS),
       'an error that may be tried again, tries used up': (kit) => kit.end('a', FAILED_FOR_NOW),
@@ -203,7 +203,7 @@ describe('the failure cache', () => {
     }
   });
 
-  test('takes in neither a refused start nor a dropped job', () => {
+  test('records neither a refused start nor a dropped job', () => {
     const kit = new EngineKit({ queueCapacity: 1, queuePolicy: 'drop-lru' });
     kit.submit('dropped', { key: 'd' });
     kit.submit('refused', { key: 'r' });
@@ -227,7 +227,7 @@ describe('the failure cache', () => {
     assert.deepEqual([...kit.engine.state.failures.keys()], ['default~k1', 'default~k3']);
   });
 
-  test('is off at a time of 0', () => {
+  test('is off with a TTL of 0', () => {
     const kit = running('a', { key: 'k' }, { failureCacheTtlMs: 0 });
     kit.end('a', FAILED);
     kit.submit('b', { key: 'k' });
@@ -235,7 +235,7 @@ describe('the failure cache', () => {
 });
 
 describe('a parent', () => {
-  test('must be a job that is not over and not being cancelled', () => {
+  test('must be a live job that is not being cancelled', () => {
     const kit = running('p');
     kit.submit('child', { parent_id: 'p' });
     assert.throws(
@@ -253,7 +253,7 @@ describe('a parent', () => {
     assert.throws(() => kit.submit('x', { parent_id: 'p' }), refusal('ADMISSION_REJECT', 'parent_ended'));
   });
 
-  test('is named by its children and theirs', () => {
+  test('is an ancestor of its children and of theirs', () => {
     const kit = new EngineKit();
     kit.submit('a');
     kit.submit('b', { parent_id: 'a' });
@@ -264,7 +264,7 @@ describe('a parent', () => {
     );
   });
 
-  test('may have at most 31 jobs above it', () => {
+  test('may have at most 31 ancestors', () => {
     const kit = new EngineKit();
     for (let n = 0; n < 32; n++) kit.submit(`j${n}`, n === 0 ? {} : { parent_id: `j${n - 1}` });
     assert.throws(() => kit.submit('x', { parent_id: 'j31' }), refusal('INVALID_PARAMS'));

@@ -1,6 +1,7 @@
 /**
- * Admission: accept, refuse, or answer with the job that is already there. In this order:
- * the same id, the same key, the model, what the session may use, a recent failure of the key, the capacity.
+ * Admission: accepts a job, refuses it, or finds the existing job that it repeats. The checks, in this order: the same
+ * id, the same key, the model, the session's budget, the size, the parent, a recent failure of the key, a full disk, the
+ * limits, the capacity of the queue.
  */
 
 import { OrchdError } from '../../model/errors.ts';
@@ -14,25 +15,25 @@ import { reserve } from './quota.ts';
 import { beginSession, checkBudget } from './session.ts';
 import type { Submission } from './submission.ts';
 
-/** A job names all jobs above it. */
+/** The deepest nesting of jobs. Every ask lists all its ancestors, so the bound also limits the size of records. */
 const MAX_ANCESTORS = 32;
 
-/** What became of a submission that was not refused. */
+/** The result of a submission that was not refused. */
 export type Admission =
   | { readonly is: 'admitted'; readonly entry: JobEntry }
-  /** A job of the caller's own name was there before and is in memory. */
+  /** A job with the same id or key exists in memory. */
   | { readonly is: 'duplicate'; readonly entry: JobEntry; readonly of: 'job_id' | 'key' }
-  /** The same, and it has ended and left memory. */
+  /** A job with the same id has ended and left memory. */
   | { readonly is: 'ended'; readonly uid: string; readonly id: string; readonly state: JobState };
 
-export function submit(turn: Turn, asked: Submission): Admission {
-  const uid = uidOf(asked.tenant, asked.id);
-  // Only a caller's own id can be there already: ours are made by chance.
-  const sameId = asked.hash === undefined ? undefined : findSameId(turn, uid, asked);
+export function submit(turn: Turn, requested: Submission): Admission {
+  const uid = uidOf(requested.tenant, requested.id);
+  // Only an id chosen by the caller (it has a `hash`) can exist already: generated ids are random.
+  const sameId = requested.hash === undefined ? undefined : findSameId(turn, uid, requested);
   if (sameId) return sameId;
-  const sameKey = findSameKey(turn, asked);
+  const sameKey = findSameKey(turn, requested);
   if (sameKey) return { is: 'duplicate', entry: sameKey, of: 'key' };
-  const submission = resolveModel(turn, asked);
+  const submission = resolveModel(turn, requested);
   checkBudget(turn, submission);
   checkSize(turn, submission.payloadBytes);
   checkParent(turn, submission);
@@ -91,14 +92,14 @@ function checkParent(turn: Turn, submission: Submission): void {
   );
 }
 
-/** Every job names all that stand above it: without a bound a chain would write more with each link. */
+/** Refuses a job nested deeper than MAX_ANCESTORS. */
 function checkDepth(parent: JobEntry): void {
   if ((parent.ask.ancestors?.length ?? 0) + 1 < MAX_ANCESTORS) return;
   const message = `at most ${MAX_ANCESTORS} jobs may stand below each other`;
   throw new OrchdError('INVALID_PARAMS', message, { field: 'parent_id' });
 }
 
-/** Refuses a key that failed for good; returns the entry of the failure cache that no longer holds. */
+/** Refuses a key that failed for good; returns the id of a failure that has expired or is overridden, to delete it. */
 function findRecentFailure(turn: Turn, submission: Submission): string | undefined {
   if (submission.spec.key === undefined) return undefined;
   const id = scoped(submission.tenant, submission.spec.key);
@@ -114,7 +115,7 @@ function findRecentFailure(turn: Turn, submission: Submission): string | undefin
   );
 }
 
-/** Field by field: copies with spread cost more than the rest of a submit. */
+/** Builds the record field by field: spreading the objects would cost more than the rest of a submit. */
 function askRecord(turn: Turn, from: Submission): AskRecord {
   const { parent_id } = from.spec;
   const parent = parent_id === undefined ? undefined : turn.state.jobs.get(uidOf(from.tenant, parent_id));

@@ -38,7 +38,7 @@ test('a success ends the job with its result and frees the slot for the next in 
   assert.equal(kit.state('next'), 'claimed');
 });
 
-test('an executor that is faster than its own acceptance has succeeded all the same', () => {
+test('an outcome that arrives before the acceptance ends the job as succeeded', () => {
   const kit = new EngineKit();
   kit.backend('b');
   kit.submit('a');
@@ -48,7 +48,7 @@ test('an executor that is faster than its own acceptance has succeeded all the s
 });
 
 describe('a try that failed', () => {
-  test('is made again after a growing wait, until the tries are used up: then the job is dead', () => {
+  test('is retried after a growing delay until the tries are used up: then the job is dead', () => {
     const kit = running({ max_tries: 3 });
     kit.end('a', FAILED_FOR_NOW);
     assert.deepEqual([kit.state('a'), kit.job('a').job.notBefore], ['queued', START + 1000]);
@@ -72,13 +72,13 @@ describe('a try that failed', () => {
     );
   });
 
-  test('for good is not made again', () => {
+  test('with an error that is not retriable is not retried', () => {
     const kit = running({ max_tries: 3 });
     kit.end('a', FAILED);
     assert.deepEqual([kit.state('a'), kit.job('a').job.tries], ['dead', 1]);
   });
 
-  test('waits as long as the backend says, where that is longer', () => {
+  test("waits for the backend's retryAfterMs if that is longer", () => {
     const kit = running();
     kit.end('a', { ...FAILED_FOR_NOW, retryAfterMs: 7000 } as typeof FAILED_FOR_NOW);
     assert.equal(kit.job('a').job.notBefore, START + 7000);
@@ -87,7 +87,7 @@ describe('a try that failed', () => {
     assert.equal(quick.job('a').job.notBefore, START + 1000);
   });
 
-  test('waits within the bounds of the jitter, whatever chance says', () => {
+  test('waits within the bounds of the jitter', () => {
     const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
     fc.assert(
       fc.property(random, fc.double({ min: 0, max: 0.9, noNaN: true }), (chance, jitter) => {
@@ -108,14 +108,14 @@ describe('a try that failed', () => {
 });
 
 describe('a backend that stopped a job', () => {
-  test('on a cancel has cancelled it', () => {
+  test('because of a cancel has cancelled it', () => {
     const kit = running();
     kit.cancel('a');
     kit.end('a', STOPPED);
     assert.deepEqual([kit.state('a'), kit.job('a').job.error?.code], ['cancelled', 'CANCELLED']);
   });
 
-  test('at its deadline has let it expire', () => {
+  test('because of its deadline makes it dead as expired', () => {
     const kit = running({ deadline_ms: 100 });
     kit.pass(100);
     kit.end('a', STOPPED);
@@ -123,7 +123,7 @@ describe('a backend that stopped a job', () => {
     assert.deepEqual([state, reason, error?.code], ['dead', 'expired', 'DEADLINE_EXCEEDED']);
   });
 
-  test('at its timeout has spent a try', () => {
+  test('because of its timeout uses up a try', () => {
     const kit = running({ timeout_ms: 100 });
     kit.pass(100);
     kit.end('a', STOPPED);
@@ -131,7 +131,7 @@ describe('a backend that stopped a job', () => {
     assert.deepEqual([state, tries, error?.code], ['queued', 1, 'WORKER_TIMEOUT']);
   });
 
-  test('of its own accord has failed it', () => {
+  test('without an order makes the try fail', () => {
     const kit = running();
     kit.end('a', STOPPED);
     assert.deepEqual([kit.state('a'), kit.job('a').job.error?.code], ['dead', 'WORKER_UNAVAILABLE']);
@@ -139,7 +139,7 @@ describe('a backend that stopped a job', () => {
   });
 });
 
-test('work that finished although it was to be stopped counts as done', () => {
+test('a job that finishes although its kill was ordered has succeeded', () => {
   for (const order of ['cancel', 'deadline', 'timeout'] as const) {
     const kit = running(order === 'cancel' ? {} : { [`${order}_ms`]: 100 });
     if (order === 'cancel') kit.cancel('a');
@@ -149,14 +149,14 @@ test('work that finished although it was to be stopped counts as done', () => {
   }
 });
 
-test('a failure of a job that was to be cancelled is no reason to try again', () => {
+test('a failed try of a job whose cancel was requested is not retried', () => {
   const kit = running();
   kit.cancel('a');
   kit.end('a', FAILED_FOR_NOW);
   assert.equal(kit.state('a'), 'cancelled');
 });
 
-test('an end that comes after the job is over frees the slot and changes nothing else', () => {
+test('an outcome after the end of the job only frees the slot', () => {
   for (const outcome of [SUCCESS, FAILED, FAILED_FOR_NOW, STOPPED]) {
     const kit = running({ key: 'k' });
     kit.cancel('a');
@@ -171,7 +171,7 @@ test('an end that comes after the job is over frees the slot and changes nothing
   }
 });
 
-test('an outcome that is told twice is heard once', () => {
+test('a repeated outcome changes nothing', () => {
   const kit = running();
   const token = kit.token('a');
   kit.end('a', FAILED_FOR_NOW);

@@ -1,5 +1,5 @@
 /**
- * How a try ends, and what becomes of the job: done, another try, or the dead letter.
+ * The end of a try, and what follows for its job: success, another try, cancellation or the dead letter.
  */
 
 import { backoffMs } from '../../kit/backoff.ts';
@@ -11,9 +11,10 @@ import type { Outcome, UsedTokens } from '../ports/backend.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 
-const LONGEST_WAIT_MS = 24 * 3_600_000;
+/** The longest `retryAfterMs` that a backend may ask for. */
+const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
-/** The backend confirmed the end of an open attempt. */
+/** Closes an open attempt whose end its backend has confirmed. */
 export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void {
   const attempt = entry.open;
   if (!attempt) return;
@@ -23,7 +24,7 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
   const { token } = entry;
   const how = outcome.ok === true ? 'succeeded' : outcome.ok === false ? 'failed' : 'cancelled';
   const error = outcome.ok === false ? outcome.error : undefined;
-  // A success needs the job to have been running: an executor that was faster than its own acceptance.
+  // The outcome arrived before the acceptance. A job can only succeed from `running`, so start it first.
   if (entry.job.state === 'claimed' && outcome.ok === true) {
     turn.put('job', entry.uid, start(entry.job, turn.now), 'started');
   }
@@ -36,7 +37,7 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
   } else endKilled(turn, entry, attempt);
 }
 
-/** An attempt that was killed: what it means depends on who ordered it. */
+/** Ends the job of a killed attempt according to the reason of the kill. */
 function endKilled(turn: Turn, entry: JobEntry, attempt: AttemptRecord): void {
   if (entry.job.cancel) return cancelJob(turn, entry);
   switch (attempt.kill?.why) {
@@ -69,8 +70,8 @@ export function expire(turn: Turn, entry: JobEntry): void {
 }
 
 /**
- * A try is spent. `ownFault` is whether the execution itself said so: only then does a final error enter the
- * failure cache.
+ * A try has failed: the job is retried, or dies. `ownFault` means that the execution itself reported the error: only then
+ * does a final error enter the failure cache.
  */
 export function endBadly(
   turn: Turn,
@@ -93,16 +94,16 @@ export function endBadly(
   if (ownFault && !error.retriable) rememberFailure(turn, entry, error);
 }
 
-/** Whoever reads along has heard the beginning: only where he can be told to forget it may another try follow. */
+/** A client may have streamed output of the failed try: retry only if there was none, or `after_output` allows it. */
 const mayRepeat = (entry: JobEntry): boolean =>
   entry.outputAttempt < entry.job.attempt || afterOutput(entry.ask) === 'retry';
 
 export const afterOutput = (ask: AskRecord): 'fail' | 'retry' =>
   ask.spec.after_output ?? (ask.spec.priority === 'interactive' ? 'fail' : 'retry');
 
-/** A backend may ask for patience, within reason: what it says is not checked anywhere else. */
+/** Bounds the `retryAfterMs` of a backend, which nothing else has checked. */
 export function boundedWait(ms: number | undefined): number {
-  return ms === undefined || Number.isNaN(ms) ? 0 : Math.min(Math.max(0, ms), LONGEST_WAIT_MS);
+  return ms === undefined || Number.isNaN(ms) ? 0 : Math.min(Math.max(0, ms), MAX_RETRY_AFTER_MS);
 }
 
 function rememberFailure(turn: Turn, entry: JobEntry, error: ErrorInfo): void {
@@ -111,7 +112,7 @@ function rememberFailure(turn: Turn, entry: JobEntry, error: ErrorInfo): void {
   turn.put('failure', id, { v: 1, until: turn.now + turn.settings.failureCacheTtlMs, error }, 'failed');
 }
 
-/** How fast a measured speed follows new measurements. */
+/** The share of a new measurement in a backend's decode speed. */
 const SPEED_SMOOTHING = 0.2;
 
 function noteUsage(turn: Turn, entry: JobEntry, name: string, usage: UsedTokens | undefined): void {
@@ -124,10 +125,10 @@ function noteUsage(turn: Turn, entry: JobEntry, name: string, usage: UsedTokens 
   backend.decodeSpeed = known + SPEED_SMOOTHING * (speed - known);
 }
 
-/** What the session of a job pays for one of its tries. */
+/** The tokens that a try is charged to the session of its job. */
 function chargedTokens(entry: JobEntry, attempt: AttemptRecord, outcome: Outcome): number | undefined {
   if (outcome.ok === true) return outcome.usage ? outcome.usage.prompt + outcome.usage.completion : 0;
-  // Who left before the end has heard some of it: the estimate stands.
+  // A cancelled try may have produced output, which was not counted: charge the estimate.
   return entry.job.cancel && attempt.acceptedAt !== undefined ? (entry.ask.tokens ?? 0) : undefined;
 }
 

@@ -18,8 +18,8 @@ function running(fields: Fields = {}): EngineKit {
 
 const killOf = (kit: EngineKit): string | undefined => kit.job('a').open?.kill?.why;
 
-describe('a job that is not to start before its time', () => {
-  test('starts at it', () => {
+describe('a job with a not_before', () => {
+  test('starts at that instant', () => {
     const kit = claimed({ not_before: START + 500 });
     assert.deepEqual([kit.state('a'), kit.job('a').parked], ['queued', 'not_before']);
     kit.pass(499);
@@ -28,7 +28,7 @@ describe('a job that is not to start before its time', () => {
     assert.equal(kit.state('a'), 'claimed');
   });
 
-  test('may never start when its deadline is earlier', () => {
+  test('never starts if its deadline is earlier', () => {
     const kit = claimed({ not_before: START + 500, deadline_ms: 400 });
     kit.pass(400);
     assert.deepEqual([kit.state('a'), kit.job('a').job.reason], ['dead', 'expired']);
@@ -36,7 +36,7 @@ describe('a job that is not to start before its time', () => {
 });
 
 describe('a deadline', () => {
-  test('ends a job that waits, in whatever way it waits', () => {
+  test('ends a waiting job, whatever it waits for', () => {
     const waits: Record<string, Fields> = {
       ready: {},
       'for its time': { not_before: START + 1000 },
@@ -62,7 +62,7 @@ describe('a deadline', () => {
     assert.deepEqual([kit.state('a'), kit.job('a').job.reason], ['dead', 'expired']);
   });
 
-  test('orders the end of what was started, and lets it expire when the backend confirms', () => {
+  test('orders the kill of a started attempt; the job expires when the backend confirms', () => {
     for (const phase of ['claimed', 'running', 'stale']) {
       const kit = claimed({ deadline_ms: 100, on_unknown: 'hold' });
       if (phase !== 'claimed') kit.accept('a');
@@ -74,7 +74,7 @@ describe('a deadline', () => {
     }
   });
 
-  test('is kept for the caller although the backend confirms nothing; the slot stays taken', () => {
+  test('ends the job even if the backend confirms nothing; the slot stays in use', () => {
     for (const phase of ['claimed', 'running', 'stale']) {
       const kit = claimed({ deadline_ms: 100 });
       if (phase !== 'claimed') kit.accept('a');
@@ -85,7 +85,7 @@ describe('a deadline', () => {
     }
   });
 
-  test('is kept also while another order to end the attempt finds no answer', () => {
+  test('ends the job also while another kill order is unanswered', () => {
     const orders: Record<string, (kit: EngineKit) => void> = {
       'a timeout': (kit) => {
         kit.accept('a');
@@ -129,7 +129,7 @@ describe('a timeout', () => {
     assert.deepEqual([kit.state('a'), kit.job('a').open?.state], ['stale', 'unknown']);
   });
 
-  test('holds for every try anew', () => {
+  test('applies to every try separately', () => {
     const kit = running({ timeout_ms: 100 });
     kit.pass(100);
     kit.killed('a', { is: 'ended', outcome: STOPPED });
@@ -142,14 +142,14 @@ describe('a timeout', () => {
   });
 });
 
-test('a backend that said busy is offered work again when its pause is over, with no other event', () => {
+test('a blocked backend is offered jobs again when its block ends, without another event', () => {
   const kit = claimed();
   kit.offered('a', { is: 'busy', retryAfterMs: 250 });
   kit.killed('a', { is: 'tombstoned' });
   assert.equal(kit.engine.nextWake(), START + 250);
 });
 
-test('nothing wakes an engine in which nothing waits for time', () => {
+test('nextWake is never if nothing waits for an instant', () => {
   const kit = running();
   assert.equal(kit.engine.nextWake(), Number.POSITIVE_INFINITY);
   assert.deepEqual(kit.step({ type: 'tick' }).changes, []);

@@ -1,4 +1,4 @@
-/** What time alone brings about: waits that end, deadlines, timeouts, kills that nobody confirmed. */
+/** Handles the timers of jobs: waits that end, deadlines, timeouts, and kills that were not confirmed in time. */
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { cancelJob, expire } from './ending.ts';
@@ -24,7 +24,7 @@ function wake(turn: Turn, entry: JobEntry): void {
   kill(turn, entry, pastDeadline ? 'deadline' : 'timeout');
 }
 
-/** The caller waits no longer; the attempt keeps its slot until its backend confirms the end. */
+/** A kill was not confirmed in time: the job moves on, but the attempt keeps its slot until its end is confirmed. */
 function giveUpWaiting(turn: Turn, entry: JobEntry, pastDeadline: boolean): void {
   if (entry.job.cancel) cancelJob(turn, entry);
   else if (pastDeadline) expire(turn, entry);

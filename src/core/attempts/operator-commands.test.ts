@@ -48,7 +48,7 @@ describe('cancel', () => {
     assert.deepEqual(kit.claims, ['a']);
   });
 
-  test('of a claimed, running or unknown attempt orders its end; the job is cancelled when it is confirmed', () => {
+  test('of a claimed, running or unknown attempt orders a kill; the job is cancelled when it is confirmed', () => {
     const phases: Record<string, (kit: EngineKit) => void> = {
       claimed: () => undefined,
       running: (kit) => void kit.accept('a'),
@@ -74,7 +74,7 @@ describe('cancel', () => {
     }
   });
 
-  test('is done for the caller after the cancel deadline, while the slot stays taken until the backend confirms', () => {
+  test('ends the job after the cancel deadline at the latest, while the slot stays in use until the backend confirms', () => {
     for (const phase of ['claimed', 'running', 'stale']) {
       const kit = new EngineKit();
       kit.backend('b');
@@ -92,7 +92,7 @@ describe('cancel', () => {
     }
   });
 
-  test('goes before another order to end the attempt', () => {
+  test('replaces another kill order of the attempt', () => {
     const kit = running({ timeout_ms: 100 });
     kit.pass(100);
     kit.cancel('a');
@@ -100,7 +100,7 @@ describe('cancel', () => {
     assert.equal(kit.state('a'), 'cancelled');
   });
 
-  test('of a held unknown ends, also when the executor says once more that it has forgotten', () => {
+  test('of a held unknown ends the job, also when the executor answers again that it has forgotten', () => {
     const kit = running({ on_unknown: 'hold' });
     kit.lose('a');
     kit.found('a', { is: 'forgotten' });
@@ -120,7 +120,7 @@ describe('cancel', () => {
     assert.equal(kit.state('a'), 'cancelled');
   });
 
-  test('repeated, or of a job that is over, changes nothing', () => {
+  test('repeated, or of an ended job, changes nothing', () => {
     const kit = running();
     kit.cancel('a');
     assert.deepEqual(kit.step({ type: 'cancel', uid: 'a', by: 'again' }).changes, []);
@@ -129,7 +129,7 @@ describe('cancel', () => {
     assert.throws(() => kit.cancel('nobody'), refusal('NOT_FOUND'));
   });
 
-  test('reaches everything below the job', () => {
+  test('cancels all descendants of the job', () => {
     const kit = new EngineKit();
     kit.submit('a');
     kit.submit('b', { parent_id: 'a' });
@@ -143,7 +143,7 @@ describe('cancel', () => {
     );
   });
 
-  test('reaches everything below the job, also below a child that has ended', () => {
+  test('cancels all descendants of the job, also those of a child that has ended', () => {
     const kit = new EngineKit();
     kit.backend('b', { types: ['quick'] });
     kit.submit('a');
@@ -155,7 +155,7 @@ describe('cancel', () => {
     assert.equal(kit.state('grandchild'), 'cancelled');
   });
 
-  test('of a job that has ended reaches what lives below it, also when it has left memory', () => {
+  test('of an ended job cancels its live descendants, also when it has left memory', () => {
     for (const gone of [false, true]) {
       const kit = running();
       kit.submit('child', { parent_id: 'a' });
@@ -166,7 +166,7 @@ describe('cancel', () => {
     }
   });
 
-  test('reaches ten thousand jobs below one', () => {
+  test('cancels ten thousand descendants', () => {
     const kit = new EngineKit({ queueCapacity: 20_000 });
     kit.submit('j0');
     for (let n = 1; n < 10_000; n++) kit.submit(`j${n}`, { parent_id: `j${Math.floor(n / 10)}` });
@@ -174,7 +174,7 @@ describe('cancel', () => {
     assert.equal(kit.engine.state.counts.cancelled, 10_000);
   });
 
-  test('given up for the caller keeps the next job of the session back until the attempt is over', () => {
+  test('that was not confirmed in time keeps the next job of the session waiting until the attempt closes', () => {
     const kit = new EngineKit();
     kit.backend('b', { slots: 2 });
     kit.submit('a', { session_id: 's' });
@@ -206,7 +206,7 @@ describe('redrive', () => {
     assert.deepEqual([kit.state('a'), kit.job('a').past?.map(({ n }) => n)], ['succeeded', [1, 2]]);
   });
 
-  test('of a job that has left memory brings it back as it was', () => {
+  test('of a job that has left memory restores it with its attempts', () => {
     const kit = dead({ session_id: 's', score: 7 });
     const { ask, job, seq } = kit.job('a');
     kit.step({ type: 'indexed', uids: [{ uid: 'a', seq }] });
@@ -227,7 +227,7 @@ describe('redrive', () => {
     assert.equal(kit.redrive('a').status, 'queued');
   });
 
-  test('takes the key back', () => {
+  test('makes the job the holder of its key again', () => {
     const kit = dead({ key: 'k' });
     kit.redrive('a');
     assert.deepEqual([kit.submit('x', { key: 'k' }).id], ['a']);
@@ -241,7 +241,7 @@ describe('redrive', () => {
     assert.throws(() => kit.redrive('nobody'), refusal('NOT_FOUND'));
   });
 
-  test('waits until the last attempt has given its slot back', () => {
+  test('is refused until the last attempt has freed its slot', () => {
     const kit = running({ deadline_ms: 100 });
     kit.pass(100 + 5000);
     assert.deepEqual([kit.state('a'), used(kit)], ['dead', 1]);
@@ -250,7 +250,7 @@ describe('redrive', () => {
     kit.redrive('a');
   });
 
-  test('gives it as long as it was given at first', () => {
+  test('gives the job its full deadline again', () => {
     const kit = new EngineKit();
     kit.submit('a', { deadline_ms: 100 });
     kit.pass(100);
@@ -279,14 +279,14 @@ describe('resolve', () => {
     return kit;
   }
 
-  test('as retry runs it once more and spends no try', () => {
+  test('as retry runs the job again without using up a try', () => {
     const kit = held();
     resolve(kit, { as: 'retry' });
     const { job, open, past } = kit.job('a');
     assert.deepEqual([job.state, job.tries, open?.n, past?.[0]?.state], ['claimed', 0, 2, 'abandoned']);
   });
 
-  test('as failed ends it, without an entry in the failure cache', () => {
+  test('as failed ends the job, without an entry in the failure cache', () => {
     const kit = held();
     resolve(kit, { as: 'failed', message: 'seen on the bill' });
     const { state, reason, error } = kit.job('a').job;
@@ -297,20 +297,20 @@ describe('resolve', () => {
     assert.deepEqual([kit.engine.state.failures.size, used(kit)], [0, 0]);
   });
 
-  test('as succeeded ends it with the result that is given', () => {
+  test('as succeeded ends the job with the given result', () => {
     const kit = held();
     resolve(kit, { as: 'succeeded', result: '42' });
     assert.deepEqual([kit.state('a'), kit.job('a').job.result, used(kit)], ['succeeded', '42', 0]);
   });
 
-  test('is refused where the outcome is not unknown', () => {
+  test('is refused unless the outcome is unknown', () => {
     const kit = running();
     assert.throws(() => resolve(kit, { as: 'retry' }), refusal('ILLEGAL_STATE'));
     kit.end('a', SUCCESS);
     assert.throws(() => resolve(kit, { as: 'failed' }), refusal('ILLEGAL_STATE'));
   });
 
-  test('of a job that is over frees the slot of an attempt that nobody can confirm, and nothing else', () => {
+  test('of an ended job only frees the slot of its open attempt', () => {
     const kit = held({ session_id: 's' });
     kit.submit('next', { session_id: 's', type: 'other' });
     kit.cancel('a');
@@ -323,13 +323,13 @@ describe('resolve', () => {
     );
   });
 
-  test('does not bring a job back to life whose cancel stands', () => {
+  test('does not retry a job whose cancel was requested', () => {
     const kit = held();
     kit.cancel('a');
     try {
       resolve(kit, { as: 'retry' });
     } catch {
-      // Refusing it is as good.
+      // A refusal is acceptable too.
     }
     kit.pass(10_000);
     assert.deepEqual(kit.claims, ['a']);

@@ -1,4 +1,4 @@
-/** What people order of jobs: cancel, redrive, resolve. */
+/** The commands that people give for jobs: cancel, redrive, resolve. */
 
 import type { Cause } from '../../model/causes.ts';
 import { errorInfo, OrchdError } from '../../model/errors.ts';
@@ -16,14 +16,14 @@ export type ResolveAs =
   | { readonly as: 'failed'; readonly message?: string }
   | { readonly as: 'succeeded'; readonly result: Body };
 
-/** Cancels a job and everything below it, also when it has ended and left memory. Repeating it is harmless. */
+/** Cancels a job and its live descendants, even if the job itself has ended and left memory. Idempotent. */
 export function cancel(turn: Turn, uid: string, by: string): JobEntry | undefined {
   const entry = turn.state.jobs.get(uid);
-  // A copy: what is cancelled leaves the list.
-  const below = [...turn.state.roster.below(uid)];
-  if (!entry && below.length === 0) throw new OrchdError('NOT_FOUND', `there is no job "${uid}"`);
+  // A copy: cancelled jobs leave the index.
+  const descendants = [...turn.state.roster.descendants(uid)];
+  if (!entry && descendants.length === 0) throw new OrchdError('NOT_FOUND', `there is no job "${uid}"`);
   if (entry) cancelOne(turn, entry, by);
-  for (const member of below) cancelOne(turn, member, by);
+  for (const descendant of descendants) cancelOne(turn, descendant, by);
   return entry;
 }
 
@@ -34,7 +34,7 @@ export function cancelOne(turn: Turn, entry: JobEntry, by: string): void {
   else cancelJob(turn, entry);
 }
 
-/** Gives a dead job a new life: tries start anew, attempt numbers go on. */
+/** Queues a dead job again: its tries start at 0, its attempt numbers continue. */
 export function redriveJob(turn: Turn, uid: string, by: string, known: EndedJob | undefined): JobEntry {
   const live = turn.state.jobs.get(uid);
   const job = live?.job ?? known?.job;
@@ -51,7 +51,7 @@ export function redriveJob(turn: Turn, uid: string, by: string, known: EndedJob 
     throw new OrchdError('KEY_CONFLICT', `job "${holder.ask.id}" has the key now`, { jobId: holder.ask.id });
   }
   if (!live) {
-    // It had left memory: its ask and its attempts come back as they were, then the job record.
+    // The job had left memory: put its ask and attempts back unchanged, then move the job record.
     turn.put('ask', uid, ask, 'redrive');
     for (const attempt of known?.attempts ?? []) {
       turn.put('attempt', tokenOf(uid, attempt.n), attempt, 'redrive');
@@ -63,8 +63,8 @@ export function redriveJob(turn: Turn, uid: string, by: string, known: EndedJob 
 }
 
 /**
- * Settles a job whose outcome is unknown by the word of an operator. A job that has ended keeps its state; what
- * is settled is that its last attempt no longer runs.
+ * An operator decides the outcome of a stale job. A job that has already ended keeps its state; only its open attempt is
+ * closed.
  */
 export function resolve(turn: Turn, uid: string, by: string, how: ResolveAs): JobEntry {
   const entry = turn.state.jobs.get(uid);

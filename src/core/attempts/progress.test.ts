@@ -36,7 +36,7 @@ describe('an offer', () => {
     );
   });
 
-  test('that meets a busy backend spends no try and pauses that backend, not the job', () => {
+  test('to a busy backend uses up no try and blocks that backend, not the job', () => {
     const kit = claimed();
     kit.backend('other');
     kit.offered('a', { is: 'busy', retryAfterMs: 300 });
@@ -51,7 +51,7 @@ describe('an offer', () => {
     assert.equal(kit.job('next').open?.backend, 'b');
   });
 
-  test('that meets a busy backend without a time pauses it for the configured one', () => {
+  test('to a backend that is busy without a retryAfterMs blocks it for busyPauseMs', () => {
     const kit = claimed();
     kit.offered('a', { is: 'busy' });
     kit.killed('a', { is: 'tombstoned' });
@@ -62,7 +62,7 @@ describe('an offer', () => {
     assert.equal(kit.job('a').job.tries, 0);
   });
 
-  test('that is refused spends a try once it is certain that no copy of it will run', () => {
+  test('that is refused uses up a try once it is certain that no copy of it will run', () => {
     const kit = claimed();
     kit.offered('a', { is: 'refused', error: errorInfo('POOL_UNAVAILABLE') });
     kit.killed('a', { is: 'tombstoned' });
@@ -75,7 +75,7 @@ describe('an offer', () => {
     assert.equal(used(kit), 0);
   });
 
-  test('without an answer leaves the outcome unknown and the slot taken', () => {
+  test('without an answer leaves the outcome unknown and the slot in use', () => {
     const kit = claimed();
     kit.offered('a', { is: 'unknown' });
     assert.deepEqual([kit.state('a'), kit.job('a').open?.state, used(kit)], ['stale', 'unknown', 1]);
@@ -107,7 +107,7 @@ describe('an attempt whose holder was lost', () => {
     assert.deepEqual([job.state, open?.state, open?.acceptedAt, open?.n], ['running', 'accepted', START, 1]);
   });
 
-  test('and found ended has ended so: done, tried again, or dead', () => {
+  test('and found ended gets that outcome: the job has succeeded, is retried, or is dead', () => {
     const ends = { succeeded: SUCCESS, queued: FAILED_FOR_NOW, dead: FAILED } as const;
     for (const [state, outcome] of Object.entries(ends)) {
       const kit = lost();
@@ -140,7 +140,7 @@ describe('an attempt whose holder was lost', () => {
     assert.equal(kit.state('a'), 'succeeded');
   });
 
-  test('that was absent, has started since and is not wanted any more is not left to run', () => {
+  test('that was absent and has started since is killed if its job was cancelled', () => {
     const kit = claimed();
     kit.offered('a', { is: 'unknown' });
     kit.found('a', { is: 'absent' });
@@ -149,14 +149,14 @@ describe('an attempt whose holder was lost', () => {
     assert.equal(kit.job('a').open?.kill?.why, 'cancel');
   });
 
-  test('that was accepted and is absent now was forgotten, whatever the executor says', () => {
+  test('that was accepted and is absent now counts as forgotten', () => {
     const kit = lost({ on_unknown: 'hold' });
     kit.found('a', { is: 'absent' });
     kit.killed('a', { is: 'tombstoned' });
     assert.deepEqual([kit.state('a'), used(kit)], ['stale', 1]);
   });
 
-  test('and forgotten is held, tried again or failed, as the job says', () => {
+  test("and forgotten is held, retried or failed by the job's on_unknown", () => {
     const expected = { hold: ['stale', 1], retry: ['queued', 0], fail: ['dead', 0] } as const;
     for (const [onUnknown, [state, slots]] of Object.entries(expected)) {
       const kit = lost({ on_unknown: onUnknown as 'hold' });
@@ -170,7 +170,7 @@ describe('an attempt whose holder was lost', () => {
     }
   });
 
-  test('and forgotten is held where it is paid and tried again where it is free, unless the job says otherwise', () => {
+  test('and forgotten is held on a paid backend and retried on a free one if the job has no on_unknown', () => {
     const paid = lost({}, { paid: true });
     paid.found('a', { is: 'forgotten' });
     assert.equal(paid.state('a'), 'stale');
@@ -199,7 +199,7 @@ describe('an attempt whose holder was lost', () => {
   });
 });
 
-test('after a restart the attempt of a former epoch is asked about, and confirmed when it still runs', () => {
+test('after a restart the attempt of an earlier epoch is inspected, and confirmed if it still runs', () => {
   const kit = running();
   kit.step({ type: 'open', owner: 'x' });
   assert.equal(kit.job('a').open?.epoch, 1);
@@ -208,7 +208,7 @@ test('after a restart the attempt of a former epoch is asked about, and confirme
   assert.deepEqual(kit.found('a', { is: 'running' }).changes, [], 'once is enough');
 });
 
-test('reports about attempts that are closed, or were never there, change nothing', () => {
+test('reports about closed or unknown attempts change nothing', () => {
   const kit = running();
   const token = kit.token('a');
   kit.end('a', SUCCESS);
@@ -219,7 +219,7 @@ test('reports about attempts that are closed, or were never there, change nothin
   }
 });
 
-test('a kill that was not ordered is not heard', () => {
+test('the report of a kill that was not ordered changes nothing', () => {
   const kit = running();
   assert.deepEqual(kit.killed('a', { is: 'tombstoned' }).changes, []);
 });

@@ -1,6 +1,6 @@
 /**
- * What executors report of attempts. Reports may be late, repeated or about attempts that are closed: only an
- * open attempt listens.
+ * Handles the reports of executors about attempts. Reports may be late, repeated or about closed attempts: only an open
+ * attempt is changed by them.
  */
 
 import type { Cause, KillWhy } from '../../model/causes.ts';
@@ -21,7 +21,7 @@ export function offered(turn: Turn, entry: JobEntry, answer: OfferAnswer): void 
       return accepted(turn, entry);
     case 'busy':
       turn.fleet.block(attempt.backend, turn.now + busyPause(turn, answer.retryAfterMs));
-      // Busy is an answer to this offer; only a tombstone is an answer to a copy that is still under way.
+      // A copy of the offer may still be under way, and be accepted: only a tombstone rules that out.
       return kill(turn, entry, 'busy');
     case 'refused':
       return kill(turn, entry, 'refused', answer.error);
@@ -43,7 +43,7 @@ function accepted(turn: Turn, entry: JobEntry): void {
     turn.put('job', entry.uid, start(entry.job, turn.now), 'started');
 }
 
-/** Orders the end of an open attempt. An order that stands is not replaced, but by a person's cancel. */
+/** Orders the kill of an open attempt. An existing order is only replaced by a cancel. */
 export function kill(turn: Turn, entry: JobEntry, why: KillWhy, error?: ErrorInfo): void {
   const attempt = entry.open;
   if (!attempt || (attempt.kill && why !== 'cancel')) return;
@@ -56,10 +56,10 @@ export function killed(turn: Turn, entry: JobEntry, answer: KillAnswer): void {
   if (!attempt?.kill) return;
   if (answer.is === 'ended') return endAttempt(turn, entry, answer.outcome);
   if (answer.is === 'running') return mayBeSpared(entry) ? spare(turn, entry) : undefined;
-  // An executor that has accepted a token and now says that it never ran has forgotten, whatever it says.
+  // An executor that accepted the token and now reports it as unknown has lost its memory: that proves nothing.
   const certain = answer.is === 'tombstoned' && attempt.acceptedAt === undefined;
   const { why } = attempt.kill;
-  // Whether it ran decides what comes next only where it may run again.
+  // For these reasons the next step is the same whether the attempt ran or not.
   const settled = why === 'busy' || why === 'refused' || why === 'deadline';
   if (!certain && !entry.job.cancel && !settled && !isTerminal(entry.job.state))
     return forgotten(turn, entry);
@@ -68,18 +68,18 @@ export function killed(turn: Turn, entry: JobEntry, answer: KillAnswer): void {
   if (entry.job.cancel) return cancelJob(turn, entry);
   if (why === 'deadline') return expire(turn, entry);
   if (why === 'refused' && attempt.error) return endBadly(turn, entry, attempt.error, undefined, false);
-  // Nothing ran: a timeout of an attempt that never started spends a try, anything else does not.
+  // A timeout uses up a try; otherwise the job goes back to the queue with the try unused.
   if (why === 'timeout') return endBadly(turn, entry, timeoutError(entry), undefined, false);
   turn.put('job', entry.uid, unclaim(entry.job), certain ? 'not-run' : 'given-up');
 }
 
-/** Whether an order to kill is only there to make sure that nothing runs. */
+/** Whether a kill order only makes sure that nothing runs, so that an attempt found running may continue. */
 export function mayBeSpared({ open, job }: JobEntry): boolean {
   const why = open?.kill?.why;
   return (why === 'lost' || why === 'busy' || why === 'refused') && !job.cancel && !isTerminal(job.state);
 }
 
-/** A start that came late, or a copy of the offer, was faster than the order: killing it now would waste its work. */
+/** The attempt runs after all (a late start, or a copy of the offer): drop the kill order, or its work would be lost. */
 function spare(turn: Turn, entry: JobEntry): void {
   const attempt = entry.open;
   if (!attempt) return;
@@ -91,6 +91,7 @@ function spare(turn: Turn, entry: JobEntry): void {
   }
 }
 
+/** Contact to the executor was lost: the attempt becomes `unknown` and its job `stale`. */
 export function lost(turn: Turn, entry: JobEntry): void {
   const attempt = entry.open;
   if (!attempt || attempt.state === 'unknown') return;
@@ -99,7 +100,7 @@ export function lost(turn: Turn, entry: JobEntry): void {
   if (state === 'claimed' || state === 'running') turn.put('job', entry.uid, lose(entry.job), 'lost');
 }
 
-/** What an executor said when it was asked about an attempt whose fate was not known. */
+/** Handles the result of an inspection. */
 export function found(turn: Turn, entry: JobEntry, finding: Finding): void {
   const attempt = entry.open;
   if (!attempt) return;
@@ -111,10 +112,10 @@ export function found(turn: Turn, entry: JobEntry, finding: Finding): void {
     case 'ended':
       return endAttempt(turn, entry, finding.outcome);
     case 'absent':
-      // Certain so far; the tombstone makes it certain for ever.
+      // The attempt has not run so far; the kill leaves a tombstone, so that it never will.
       return kill(turn, entry, 'lost');
     case 'forgotten':
-      // An order to end it stands, and its own answer decides.
+      // With a kill order, the answer to the kill decides.
       return attempt.kill ? undefined : forgotten(turn, entry);
   }
 }
@@ -125,7 +126,7 @@ function confirmRunning(turn: Turn, entry: JobEntry): void {
   turn.put('attempt', entry.token, confirm(attempt, turn.epoch), 're-attached');
 }
 
-/** The executor cannot say whether it ran: the job's policy decides. */
+/** The executor cannot tell whether the attempt ran: the `on_unknown` policy of the job decides. */
 function forgotten(turn: Turn, entry: JobEntry): void {
   lost(turn, entry);
   confirmUnknown(turn, entry);
@@ -138,7 +139,7 @@ function forgotten(turn: Turn, entry: JobEntry): void {
   endBadly(turn, entry, { ...error, retriable: policy === 'retry' }, undefined, false);
 }
 
-/** The executor has said all that it can: an order to kill has done its work, and asking goes on with pauses. */
+/** Drops the kill order, which the executor has answered, and takes over the attempt into this epoch. */
 function confirmUnknown(turn: Turn, entry: JobEntry): void {
   const attempt = entry.open;
   if (!attempt || (attempt.epoch === turn.epoch && !attempt.kill)) return;
@@ -146,14 +147,15 @@ function confirmUnknown(turn: Turn, entry: JobEntry): void {
   turn.put('attempt', entry.token, after, 'forgotten');
 }
 
+/** The job's own `on_unknown`, else `retry` on free backends and `hold` on paid ones. */
 export function unknownPolicy(turn: Turn, entry: JobEntry): OnUnknown {
   if (entry.ask.spec.on_unknown) return entry.ask.spec.on_unknown;
   const backend = entry.open && turn.fleet.backends.get(entry.open.backend);
-  // A backend that is no longer configured is taken to be paid: the careful answer.
+  // A backend that is no longer configured counts as paid, to be safe.
   return backend && !backend.info.paid ? 'retry' : 'hold';
 }
 
-/** Closes an attempt that will not end by itself; it passes through `unknown` unless nothing was accepted. */
+/** Abandons an open attempt. An accepted one becomes `unknown` first, as the table of moves requires. */
 export function abandonAttempt(turn: Turn, entry: JobEntry, cause: Cause): void {
   let attempt = entry.open;
   if (!attempt) return;

@@ -1,4 +1,4 @@
-/** What executors report of an attempt, as the engine hears it. */
+/** The reports about attempts that the engine receives. */
 import type { ErrorInfo } from '../../model/errors.ts';
 import type { Outcome } from '../ports/backend.ts';
 
@@ -9,8 +9,8 @@ export type OfferAnswer =
   | { readonly is: 'unknown' };
 
 /**
- * What an executor says of a token: `absent` is certain, from a memory that reaches back far enough;
- * `forgotten` is not.
+ * The result of inspecting a token. `absent`: it certainly did not start, because the executor's memory reaches back far
+ * enough. `forgotten`: it may have run.
  */
 export type Finding =
   | { readonly is: 'running' }
@@ -20,9 +20,9 @@ export type Finding =
 
 export type KillAnswer =
   | { readonly is: 'ended'; readonly outcome: Outcome }
-  /** It did not run and never will: the executor refuses the token from now on. */
+  /** The attempt did not run and never will: the executor refuses the token from now on. */
   | { readonly is: 'tombstoned' }
-  /** It will not run from now on, but the executor cannot say whether it did. */
+  /** The attempt will not run from now on, but the executor cannot tell whether it did. */
   | { readonly is: 'forgotten' }
-  /** It runs after all. */
+  /** The attempt runs after all, and was left running. */
   | { readonly is: 'running' };

@@ -1,4 +1,4 @@
-/** Every event that the engine can hear, and what it replies. An area is added by its line here. */
+/** The handlers of all events, and the types of events and replies. A new area is added by a line in HANDLERS. */
 import type { OrchdError } from '../../model/errors.ts';
 import { attempts } from './attempts.ts';
 import { backends } from './backends.ts';
@@ -21,20 +21,20 @@ const HANDLERS = {
   ...brain,
 };
 
-type Table = typeof HANDLERS;
+type HandlerTable = typeof HANDLERS;
 
-export type EventType = keyof Table;
+export type EngineEventType = keyof HandlerTable;
 
-/** What can happen to the engine. Every input from the world is one of these. */
-export type EngineEvent = Parameters<Table[EventType]>[1];
+/** Every input of the engine is one of these events. */
+export type EngineEvent = Parameters<HandlerTable[EngineEventType]>[1];
 
-/** The reply to an event of this type. A refusal is one too. */
-export type ReplyTo<T extends EventType> = ReturnType<Table[T]>;
+/** The reply to an event of this type; a refusal is an OrchdError. */
+export type ReplyTo<T extends EngineEventType> = ReturnType<HandlerTable[T]>;
 
-export type Reply = ReplyTo<EventType>;
+export type Reply = ReplyTo<EngineEventType>;
 
-/** The reply to an event that is answered with a value where it is not refused. */
-export type ValueOf<T extends EventType> = Exclude<ReplyTo<T>, OrchdError>;
+/** The reply to an event of this type when it is not refused. */
+export type ValueOf<T extends EngineEventType> = Exclude<ReplyTo<T>, OrchdError>;
 
 export const handle = (turn: EngineTurn, event: EngineEvent): Reply =>
   (HANDLERS[event.type] as (turn: EngineTurn, event: EngineEvent) => Reply)(turn, event);

@@ -1,4 +1,4 @@
-/** Attempts: what executors report. Reports may be late, repeated, or about attempts that are closed. */
+/** Events of attempts: reports of executors. They may be late, repeated, or about closed attempts. */
 import { endAttempt } from '../attempts/ending.ts';
 import { found, killed, lost, offered } from '../attempts/progress.ts';
 import type { Finding, KillAnswer, OfferAnswer } from '../attempts/reports.ts';
@@ -26,7 +26,7 @@ export const attempts = {
   }),
 } satisfies Handlers<AttemptEvent>;
 
-/** Only an open attempt listens, and only to the node that it is at. */
+/** Ignores reports about closed attempts, and about attempts whose backend is at another node. */
 function ofOpen<E extends { readonly token: string }>(
   handle: (turn: EngineTurn, entry: JobEntry, event: E) => void,
 ): (turn: EngineTurn, event: E) => void {

@@ -1,22 +1,25 @@
-/** The brain itself: its beginning, the passing of time, the state of its disk, and what may leave memory. */
+/** Events of the brain itself: its opening, ticks of the clock, a full disk, and jobs that may leave memory. */
 import { BRAIN_ID } from '../../model/records.ts';
 import { expireLeases } from '../admission/lease.ts';
 import { openLimits } from '../admission/quota.ts';
 import { expireSessions } from '../admission/session.ts';
 import { expireJobs } from '../attempts/expiry.ts';
-import { openDemand } from '../workers/forecast.ts';
+import { loadDemand } from '../workers/forecast.ts';
 import { upkeep } from '../workers/upkeep.ts';
-import { placeAway } from './backends.ts';
+import { reclaimAway } from './backends.ts';
 import type { Handlers } from './handler.ts';
 
 export type BrainEvent =
+  /** A brain starts on this store; `owner` is used only if the store has no owner yet. */
   | { readonly type: 'open'; readonly owner: string }
+  /** Jobs will be purged whose attempt numbers reach up to `attemptFloor`: no such number may be used again. */
   | { readonly type: 'purge'; readonly attemptFloor: number }
   | { readonly type: 'tick' }
+  /** The disk of the store is full, or has room again. */
   | { readonly type: 'space'; readonly full: boolean }
-  /** Nothing new is started from now on. */
+  /** The process shuts down: no job is started from now on. */
   | { readonly type: 'pause' }
-  /** The history has these ended jobs as of these changes. */
+  /** These ended jobs are in the history, in the version of change `seq`. */
   | { readonly type: 'indexed'; readonly uids: readonly { readonly uid: string; readonly seq: number }[] };
 
 export const brain = {
@@ -28,7 +31,7 @@ export const brain = {
     turn.put('brain', BRAIN_ID, after, 'open');
     turn.state.leases.renewAll(turn.now);
     openLimits(turn);
-    openDemand(turn);
+    loadDemand(turn);
   },
   purge: (turn, { attemptFloor }) => {
     const { brain: known } = turn.state;
@@ -40,7 +43,7 @@ export const brain = {
     expireLeases(turn);
     expireSessions(turn);
     upkeep(turn);
-    placeAway(turn);
+    reclaimAway(turn);
   },
   space: ({ state }, { full }) => {
     state.full = full;
@@ -48,7 +51,7 @@ export const brain = {
   pause: ({ state }, _) => {
     state.paused = true;
   },
-  /** Ended jobs leave memory once the history has them as they are now. */
+  /** An ended job leaves memory when the history has its current version. */
   indexed: ({ state }, { uids }) => {
     for (const { uid, seq } of uids) {
       const entry = state.jobs.get(uid);

@@ -31,16 +31,16 @@ const CASES: Case[] = (
   [
     ['a claimed job is offered', 'claimed', 'intended', 'offer', () => undefined],
     ['a running job is followed', 'running', 'accepted', 'follow', (kit) => void kit.accept('a')],
-    ['an unknown one is asked about', 'stale', 'unknown', 'inspect', (kit) => void kit.lose('a')],
+    ['an unknown attempt is inspected', 'stale', 'unknown', 'inspect', (kit) => void kit.lose('a')],
     [
-      'a busy one is killed for certainty',
+      'an attempt that was turned away as busy is killed, to be certain that it never runs',
       'claimed',
       'intended',
       'kill',
       (kit) => void kit.offered('a', { is: 'busy' }),
     ],
     [
-      'a cancelled one that has not stopped is killed',
+      'a running attempt of a cancelled job is killed',
       'running',
       'accepted',
       'kill',
@@ -50,7 +50,7 @@ const CASES: Case[] = (
       },
     ],
     [
-      'one whose caller waits no longer is still killed',
+      'an attempt whose job has already ended as cancelled is still killed',
       'cancelled',
       'accepted',
       'kill',
@@ -61,7 +61,7 @@ const CASES: Case[] = (
       },
     ],
     [
-      'one that ran too long and is unknown now is killed',
+      'an attempt that ran too long and is unknown now is killed',
       'stale',
       'unknown',
       'kill',
@@ -71,7 +71,7 @@ const CASES: Case[] = (
       },
     ],
     [
-      'an absent one is killed: only the tombstone is certain',
+      'an absent attempt is killed: only a tombstone makes certain that it never runs',
       'stale',
       'unknown',
       'kill',
@@ -80,9 +80,9 @@ const CASES: Case[] = (
         kit.found('a', { is: 'absent' });
       },
     ],
-    ['an offer of a former brain is asked about', 'claimed', 'intended', 'inspect', restart],
+    ['an offered attempt of an earlier brain is inspected', 'claimed', 'intended', 'inspect', restart],
     [
-      'so is a run of a former brain',
+      'a running attempt of an earlier brain is inspected',
       'running',
       'accepted',
       'inspect',
@@ -92,7 +92,7 @@ const CASES: Case[] = (
       },
     ],
     [
-      'a kill of a former brain is given again',
+      'a kill of an earlier brain is repeated',
       'running',
       'accepted',
       'kill',
@@ -103,7 +103,7 @@ const CASES: Case[] = (
       },
     ],
     [
-      'a retry that waits needs nothing',
+      'a waiting retry needs nothing',
       'queued',
       undefined,
       undefined,
@@ -112,9 +112,9 @@ const CASES: Case[] = (
         kit.end('a', FAILED_FOR_NOW);
       },
     ],
-    ['nor does what succeeded', 'succeeded', undefined, undefined, (kit) => void kit.end('a', SUCCESS)],
+    ['a succeeded job needs nothing', 'succeeded', undefined, undefined, (kit) => void kit.end('a', SUCCESS)],
     [
-      'nor what was cancelled and has stopped',
+      'a cancelled job whose attempt has ended needs nothing',
       'cancelled',
       undefined,
       undefined,
@@ -123,7 +123,7 @@ const CASES: Case[] = (
         kit.killed('a', { is: 'ended', outcome: STOPPED });
       },
     ],
-    ['nor what is dead', 'dead', undefined, undefined, (kit) => void kit.end('a', STOPPED)],
+    ['a dead job needs nothing', 'dead', undefined, undefined, (kit) => void kit.end('a', STOPPED)],
   ] as [string, JobState, AttemptState | undefined, EffectKind | undefined, (kit: EngineKit) => void][]
 ).map(([what, job, attempt, effect, run]) => [what, job, attempt, effect, make(what, run)]);
 
@@ -142,9 +142,9 @@ for (const [what, job, attempt, kind, kit] of CASES) {
   });
 }
 
-test('the cases above meet every state a job can rest in, and every open state of an attempt', () => {
+test('the cases above cover every state a job can be in after a commit, and every open state of an attempt', () => {
   const jobs = new Set(CASES.map(([, job]) => job));
-  // A failed try goes on to queued or dead in the same commit.
+  // A failed job moves on to queued or dead in the same commit.
   assert.deepEqual(
     JOB_STATES.filter((state) => !jobs.has(state)),
     ['failed'],

@@ -1,6 +1,6 @@
 /**
- * The effect that should be under way for a job, from its records alone. Events are only hints: a sweep over
- * due() repairs any lost one, and start-up and take-over are that same sweep.
+ * The effect that should be under way for a job or a worker, derived from the records alone. Events are only hints: a
+ * sweep over due() repairs a lost one, and start-up and take-over are that same sweep.
  */
 import type { WorkerStatus } from '../../model/pool-wire.ts';
 import type { WorkerRecord } from '../../model/records.ts';
@@ -14,7 +14,7 @@ export interface Effect {
   readonly kind: EffectKind;
   readonly token: string;
   readonly backend: string;
-  /** The sequence that must be durable before anything is done. */
+  /** The sequence number that must be durable before the effect may begin. */
   readonly after: number;
 }
 
@@ -23,7 +23,7 @@ export function dueFor({ state, queue }: EngineView, entry: JobEntry): Effect | 
   if (!open || queue.fleet.isAway(open.backend)) return undefined;
   const effect = (kind: EffectKind): Effect => ({ kind, token, backend: open.backend, after: entry.seq });
   if (open.kill) return effect('kill');
-  // An attempt that an earlier brain left behind may or may not be known to its executor: ask first.
+  // The executor may or may not know an attempt of an earlier brain: inspect it first.
   if (open.epoch !== state.brain?.epoch) return effect('inspect');
   switch (open.state) {
     case 'intended':
@@ -37,14 +37,14 @@ export function dueFor({ state, queue }: EngineView, entry: JobEntry): Effect | 
   }
 }
 
-/** An order to a pool manager that should have been heard. */
+/** An order that a pool manager should receive. */
 export interface WorkerEffect {
   readonly kind: 'start' | 'drain' | 'stop';
   readonly id: string;
   readonly record: WorkerRecord;
 }
 
-/** Only pools that answer are ordered about: what they show says whether they have heard. */
+/** The orders to pools that answer. An order is due until the pool's report shows that it was carried out. */
 export function dueWorkers(state: State): WorkerEffect[] {
   const effects: WorkerEffect[] = [];
   for (const [id, record] of state.workers.entries()) {

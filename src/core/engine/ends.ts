@@ -1,10 +1,10 @@
-/** Hands on what is over to those who keep accounts of it: sessions, limits, and the forecast of demand. */
+/** Passes the ends of jobs and attempts on to sessions, limits and the forecast of demand. */
 import { settle } from '../admission/quota.ts';
 import { noteUsed } from '../admission/session.ts';
 import { noteServed } from '../workers/forecast.ts';
 import type { EngineTurn } from './handler.ts';
 
-export function handOnEnds(turn: EngineTurn): void {
+export function processEnds(turn: EngineTurn): void {
   for (const end of turn.takeEnds()) {
     if (end.is === 'job') {
       settle(turn, end.entry);

@@ -28,7 +28,7 @@ test('E4: a step that refuses leaves no change behind', () => {
   assert.ok(refusals > 100, `only ${refusals} refusals were seen`);
 });
 
-test('a refused submission leaves no change behind, whoever is submitted with it', () => {
+test('a refused submission leaves no change behind, whatever else is submitted with it', () => {
   const kit = new EngineKit({ queueCapacity: 1 });
   const { reply, changes } = kit.step({
     type: 'submit',
@@ -42,7 +42,7 @@ test('a refused submission leaves no change behind, whoever is submitted with it
   );
 });
 
-/** S2 and S3 of state.ts, Q1 and Q2 of queue.ts, and what the sums must be, counted anew. */
+/** Checks S2 and S3 of state.ts, Q1 and Q2 of queue.ts, and the counters against a fresh count. */
 function checkState(kit: EngineKit): void {
   const { state, queue } = kit.engine;
   const jobs = [...state.jobs.values()];
@@ -67,7 +67,7 @@ function checkState(kit: EngineKit): void {
   assert.equal(queue.waiting.batch.jobs + queue.waiting.interactive.jobs, ready.length);
 }
 
-test('whatever happens, the indexes say what the records say', () => {
+test('after any events the indexes agree with the records', () => {
   fc.assert(
     fc.property(walkCommands(150), (commands) => {
       walk(commands, checkState);
@@ -76,7 +76,7 @@ test('whatever happens, the indexes say what the records say', () => {
   );
 });
 
-test('whatever happens, no ready job waits while a backend that could run it is free', () => {
+test('after any events no ready job waits while a backend that could run it is free', () => {
   const check = ({ engine: { state }, now }: EngineKit): void => {
     if (state.full) return;
     for (const entry of state.jobs.values()) {
@@ -115,7 +115,7 @@ test('an attempt number is given once, and only grows', () => {
 test('the same changes applied again give the same state', () => {
   fc.assert(
     fc.property(walkCommands(150), (commands) => {
-      // What has left memory is not in the changes: the history has it, and the store forgets it after a replay.
+      // That a job leaves memory is not a change: after a replay, Restore drops the jobs that are in the history.
       const kit = walk(commands.filter(({ kind }) => kind !== 'indexed'));
       const again = new Engine({ settings: { ...SETTINGS, ...WALK_SETTINGS }, random: () => 0 });
       for (const { change, at } of kit.log) again.state.apply(change, at);
@@ -146,7 +146,7 @@ describe('the brain record', () => {
 });
 
 describe('ended jobs', () => {
-  test('leave memory when the history has them as they are, and not before', () => {
+  test('leave memory when the history has their current version, and not before', () => {
     const kit = new EngineKit();
     kit.submit('a');
     const waiting = kit.job('a').seq;
@@ -175,7 +175,7 @@ describe('ended jobs', () => {
   });
 });
 
-test('the next wake-up is the earliest thing that time brings about', () => {
+test('nextWake is the earliest of timers, unblocks and lease expiries', () => {
   const kit = new EngineKit();
   kit.submit('a', { deadline_ms: 500 });
   kit.submit('b', { not_before: START + 300 });

@@ -2,7 +2,7 @@
  * The engine: step(event, now) decides, applies its changes at once and returns them.
  *
  * E1  No I/O and no waiting: a step is a synchronous function of state, event and instant.
- * E2  Nothing of a step may be seen or done outside before its changes are durable; the shell sees to that.
+ * E2  Nothing of a step may be visible or take effect outside before its changes are durable; runtime/ ensures that.
  * E3  An engine whose changes could not be made durable is discarded, never rolled back.
  * E4  A step that refuses leaves no change behind.
  */
@@ -15,14 +15,14 @@ import { State } from '../state/state.ts';
 import type { EngineView } from '../turn.ts';
 import { plan } from '../workers/plan.ts';
 import { type EngineEvent, handle, type Reply } from './areas.ts';
-import { handOnEnds } from './ends.ts';
+import { processEnds } from './ends.ts';
 import { type EngineContext, EngineTurn } from './handler.ts';
 
 export interface Steps {
   readonly changes: readonly Change[];
   /** Jobs whose due effect may have changed. */
   readonly touched: Iterable<JobEntry>;
-  /** One for each event. */
+  /** One reply per event, in the same order. */
   readonly replies: readonly Reply[];
 }
 
@@ -47,23 +47,23 @@ export class Engine implements EngineView {
     this.#context = { ...parts, state: this.state, queue: this.queue, demands: new Map() };
   }
 
-  /** One event. */
+  /** Handles one event. */
   step(event: EngineEvent, now: number): Step {
     const { changes, touched, replies } = this.steps([event], now);
     return { changes, touched, reply: replies[0] };
   }
 
-  /** Events of one instant, one after the other; what they change is collected. */
+  /** Handles several events at the same instant, one after the other, and collects their changes. */
   steps(events: readonly EngineEvent[], now: number): Steps {
     const turn = new EngineTurn(this.#context, now);
     const replies: Reply[] = [];
     for (const event of events) {
       replies.push(handle(turn, event));
-      handOnEnds(turn);
+      processEnds(turn);
       schedule(turn);
     }
     plan(turn);
-    handOnEnds(turn);
+    processEnds(turn);
     return { changes: turn.changes, touched: turn.touched, replies };
   }
 

@@ -1,6 +1,6 @@
 /**
- * How the engine hears of events: each area has a table with one handler per type of event. An area that is added
- * is a file with its table, and a line in areas.ts.
+ * How the engine handles events: each area is a file with a table of handlers, one per type of event. A new area is such
+ * a file and a line in areas.ts.
  */
 import { OrchdError } from '../../model/errors.ts';
 import { Turn, type TurnContext } from '../turn.ts';
@@ -11,7 +11,7 @@ export interface EngineContext extends TurnContext {
   readonly demands: Map<string, Demand>;
 }
 
-/** A turn with everything that any area needs. */
+/** A turn with everything that the handlers of any area need. */
 export class EngineTurn extends Turn implements WorkerTurn {
   readonly demands: Map<string, Demand>;
 
@@ -21,21 +21,21 @@ export class EngineTurn extends Turn implements WorkerTurn {
   }
 }
 
-/** One handler per type of event. What it returns is the reply to whoever asked. */
+/** One handler per type of event. Its return value is the reply to the sender of the event. */
 export type Handlers<E extends { readonly type: string }> = {
   readonly [T in E['type']]: (turn: EngineTurn, event: Extract<E, { readonly type: T }>) => unknown;
 };
 
 type Handler<E, R> = (turn: EngineTurn, event: E) => R;
 
-/** Refusals are answers; anything else that is thrown is a defect and discards the engine. */
+/** Makes a thrown OrchdError the reply. Any other error is a defect: it passes through, and the engine is discarded. */
 export const mayRefuse =
   <E, R>(handle: Handler<E, R>): Handler<E, R | OrchdError> =>
   (turn, event) =>
     orRefusal(() => handle(turn, event));
 
-/** The same for what is refused on a full disk: what is left there is for cancels and outcomes. */
-export const needsRoom =
+/** Like mayRefuse, for events that are refused while the disk is full: its reserve is for cancels and outcomes. */
+export const needsDiskSpace =
   <E, R>(handle: Handler<E, R>): Handler<E, R | OrchdError> =>
   (turn, event) =>
     turn.state.full ? new OrchdError('STORE_FULL') : orRefusal(() => handle(turn, event));

@@ -1,4 +1,4 @@
-/** Jobs: what callers submit, and what people order of them. */
+/** Events of jobs: submits of callers, and commands of people (cancel, redrive, resolve). */
 
 import type { OrchdError } from '../../model/errors.ts';
 import type { JobState } from '../../model/states.ts';
@@ -9,17 +9,17 @@ import type { EndedJob } from '../ports/store.ts';
 import { jobPosition, predictStartMs } from '../scheduling/predict.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { noteArrival, startHints } from '../workers/forecast.ts';
-import { handOnEnds } from './ends.ts';
-import { type EngineTurn, type Handlers, mayRefuse, needsRoom, orRefusal } from './handler.ts';
+import { processEnds } from './ends.ts';
+import { type EngineTurn, type Handlers, mayRefuse, needsDiskSpace, orRefusal } from './handler.ts';
 
-export type JobEvent =
+export type JobCommandEvent =
   | { readonly type: 'submit'; readonly submissions: readonly Submission[] }
   | { readonly type: 'cancel'; readonly uid: string; readonly by: string }
   | {
       readonly type: 'redrive';
       readonly uid: string;
       readonly by: string;
-      /** What the history knows of the job, where memory does not. */
+      /** The job from the history, if it is no longer in memory. */
       readonly known: EndedJob | undefined;
     }
   | { readonly type: 'resolve'; readonly uid: string; readonly by: string; readonly how: ResolveAs };
@@ -30,7 +30,7 @@ export interface SubmitAnswer {
   readonly status: JobState;
   readonly queuePosition: number | undefined;
   readonly predictedStartMs: number | undefined;
-  /** Which of the caller's names led to a job that was there before. */
+  /** Set when the submit matched an existing job: by its id or by its key. */
   readonly duplicateOf: 'job_id' | 'key' | undefined;
 }
 
@@ -41,14 +41,16 @@ export const jobs = {
     const entry = cancel(turn, uid, by);
     return entry && answer(turn, entry, undefined);
   }),
-  redrive: needsRoom((turn, { uid, by, known }) => answer(turn, redriveJob(turn, uid, by, known), undefined)),
+  redrive: needsDiskSpace((turn, { uid, by, known }) =>
+    answer(turn, redriveJob(turn, uid, by, known), undefined),
+  ),
   resolve: mayRefuse((turn, { uid, by, how }) => answer(turn, resolve(turn, uid, by, how), undefined)),
-} satisfies Handlers<JobEvent>;
+} satisfies Handlers<JobCommandEvent>;
 
 function submitOne(turn: EngineTurn, submission: Submission): SubmitAnswer {
   const admission = submit(turn, submission);
-  // A job that was dropped to make room gives back what it held before the next one asks.
-  handOnEnds(turn);
+  // A job that was dropped to make room returns its reservation before the next submission is checked.
+  processEnds(turn);
   switch (admission.is) {
     case 'admitted':
       noteArrival(turn, admission.entry.ask.spec.model);

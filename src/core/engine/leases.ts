@@ -1,6 +1,6 @@
-/** Leases of devices. */
+/** Events of device leases: grant, heartbeat, release. */
 import { grant, heartbeat, type LeaseOrder, type LeaseRequest, release } from '../admission/lease.ts';
-import { type Handlers, mayRefuse, needsRoom } from './handler.ts';
+import { type Handlers, mayRefuse, needsDiskSpace } from './handler.ts';
 
 export type LeaseEvent =
   | { readonly type: 'lease'; readonly request: LeaseRequest }
@@ -8,7 +8,7 @@ export type LeaseEvent =
   | ({ readonly type: 'release' } & LeaseOrder);
 
 export const leases = {
-  lease: needsRoom((turn, { request }) => grant(turn, request)),
+  lease: needsDiskSpace((turn, { request }) => grant(turn, request)),
   heartbeat: mayRefuse((turn, event) => heartbeat(turn, event)),
   release: mayRefuse((turn, event) => release(turn, event)),
 } satisfies Handlers<LeaseEvent>;

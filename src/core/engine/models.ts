@@ -1,7 +1,7 @@
-/** The catalog of models. */
+/** Events of the model catalog: registration, state, verification. */
 import type { ModelRecord, ModelRegistration, Verification } from '../../model/records.ts';
 import { noteVerified, register, setModelState } from '../workers/catalog.ts';
-import { type Handlers, mayRefuse, needsRoom } from './handler.ts';
+import { type Handlers, mayRefuse, needsDiskSpace } from './handler.ts';
 
 export type ModelEvent =
   | { readonly type: 'register'; readonly model: ModelRegistration }
@@ -9,7 +9,7 @@ export type ModelEvent =
   | { readonly type: 'verified'; readonly id: string; readonly verified: Verification };
 
 export const models = {
-  register: needsRoom((turn, { model }) => register(turn, model)),
-  'model-state': needsRoom((turn, { id, state }) => setModelState(turn, id, state)),
+  register: needsDiskSpace((turn, { model }) => register(turn, model)),
+  'model-state': needsDiskSpace((turn, { id, state }) => setModelState(turn, id, state)),
   verified: mayRefuse((turn, { id, verified }) => noteVerified(turn, id, verified)),
 } satisfies Handlers<ModelEvent>;

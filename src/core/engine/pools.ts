@@ -1,4 +1,4 @@
-/** Pools and their workers: what managers report, and what operators order. */
+/** Events of pools and their workers: reports of pool managers, and commands of operators. */
 import type { ErrorInfo } from '../../model/errors.ts';
 import type { PoolReport } from '../ports/pools.ts';
 import { evictWorker, orderPool, type PoolOrder } from '../workers/operator-commands.ts';
@@ -6,7 +6,7 @@ import { poolLost, poolReported, startFailed } from '../workers/reconcile.ts';
 import { type Handlers, mayRefuse } from './handler.ts';
 
 export type PoolEvent =
-  /** A pool manager is to be asked, and has not answered yet. */
+  /** Whether a pool manager is known that has not reported yet. */
   | { readonly type: 'pool-awaited'; readonly name: string; readonly awaited: boolean }
   | { readonly type: 'pool'; readonly report: PoolReport }
   | { readonly type: 'pool-lost'; readonly id: string }

@@ -1,9 +1,9 @@
-/** Sessions, and the limits that callers share. */
+/** Events of sessions, and of the limits that callers share. */
 import type { LimitSpec } from '../../model/records.ts';
 import { setLimits } from '../admission/quota.ts';
 import { forgetSession, setBudget } from '../admission/session.ts';
 import { cancelOne } from '../attempts/operator-commands.ts';
-import { type Handlers, mayRefuse, needsRoom } from './handler.ts';
+import { type Handlers, mayRefuse, needsDiskSpace } from './handler.ts';
 
 export type SessionEvent =
   | {
@@ -16,12 +16,12 @@ export type SessionEvent =
   | { readonly type: 'limits'; readonly limits: readonly LimitSpec[]; readonly by: string };
 
 export const sessions = {
-  budget: needsRoom((turn, { tenant, id, tokenBudget }) => setBudget(turn, tenant, id, tokenBudget)),
-  /** Ends a conversation with all that is under way in it. */
+  budget: needsDiskSpace((turn, { tenant, id, tokenBudget }) => setBudget(turn, tenant, id, tokenBudget)),
+  /** Deletes a session and cancels its live jobs. */
   'forget-session': mayRefuse((turn, { tenant, id, by }) => {
     const record = forgetSession(turn, tenant, id);
     for (const entry of [...turn.state.roster.inSession(tenant, id)]) cancelOne(turn, entry, by);
     return record;
   }),
-  limits: needsRoom((turn, { limits, by }) => setLimits(turn, limits, by)),
+  limits: needsDiskSpace((turn, { limits, by }) => setLimits(turn, limits, by)),
 } satisfies Handlers<SessionEvent>;

@@ -1,23 +1,24 @@
-/** What one scope has used: its buckets, its open reservations, its budget. */
+/** The use of one scope: its buckets, its open reservations and its token budget. */
 import { Bucket } from './bucket.ts';
 import type { Limit } from './limit.ts';
 
 export interface Cost {
   readonly requests: number;
-  /** An estimate; the real number is known at the end. */
+  /** An estimate; the real number is known when the job has ended. */
   readonly tokens: number;
 }
 
-/** What one reservation holds. */
+/** The cost that one reservation has taken. */
 export interface Hold extends Cost {
+  /** When it was taken. */
   readonly at: number;
 }
 
-export type What = 'requests' | 'tokens' | 'concurrency' | 'budget';
+export type LimitedResource = 'requests' | 'tokens' | 'concurrency' | 'budget';
 
-/** What is missing, and for how long: Infinity where no time brings it. */
+/** The resource that does not suffice. `waitMs` is Infinity if waiting alone does not help. */
 export interface Shortage {
-  readonly what: What;
+  readonly what: LimitedResource;
   readonly waitMs: number;
 }
 
@@ -29,10 +30,11 @@ export class Account {
   limit: Limit | undefined;
   requests: Bucket | undefined;
   tokens: Bucket | undefined;
-  /** Open reservations. */
+  /** The number of open reservations. */
   running = 0;
-  /** Tokens used so far, those that open reservations hold included. */
+  /** Tokens used so far, including those held by open reservations. */
   spent = 0;
+  /** Tokens held by open reservations. */
   #held = 0;
 
   constructor(name: string, limit: Limit | undefined, now: number) {
@@ -40,7 +42,7 @@ export class Account {
     this.#setLimit(limit, now, Number.NEGATIVE_INFINITY);
   }
 
-  /** Tokens used by what is over. */
+  /** Tokens used by ended reservations. */
   get settled(): number {
     return this.spent - this.#held;
   }
@@ -56,11 +58,17 @@ export class Account {
   #setLimit(limit: Limit | undefined, now: number, since: number): void {
     this.limit = limit;
     const { requestsPerSec: perSec, tokensPerSec, burstRequests, burstTokens } = limit ?? {};
-    this.requests = changed(this.requests, perSec, burstRequests ?? Math.max(1, perSec ?? 0), now, since);
-    this.tokens = changed(this.tokens, tokensPerSec, burstTokens ?? tokensPerSec ?? 0, now, since);
+    this.requests = updatedBucket(
+      this.requests,
+      perSec,
+      burstRequests ?? Math.max(1, perSec ?? 0),
+      now,
+      since,
+    );
+    this.tokens = updatedBucket(this.tokens, tokensPerSec, burstTokens ?? tokensPerSec ?? 0, now, since);
   }
 
-  /** The gravest thing missing: a budget never comes back, a known wait can be told, a free place cannot. */
+  /** The most severe shortage: an exhausted budget, then a bucket with a known wait, then the concurrency. */
   shortage(cost: Cost, now: number): Shortage | undefined {
     const budget = this.limit?.tokenBudget;
     if (budget !== undefined && (this.spent >= budget || this.spent + cost.tokens > budget)) return NO_BUDGET;
@@ -85,7 +93,7 @@ export class Account {
     this.#held += cost.tokens;
   }
 
-  /** A reservation has ended: the estimate is replaced by what was really used. */
+  /** Ends a reservation and replaces its estimate by the tokens really used. */
   settle(hold: Hold, realTokens: number, now: number): void {
     this.#end(hold);
     const more = realTokens - hold.tokens;
@@ -95,13 +103,13 @@ export class Account {
     this.tokens?.take(more);
   }
 
-  /** A reservation was not used at all. */
+  /** Ends a reservation whose job never ran. */
   release(hold: Hold, now: number): void {
     this.settle(hold, 0, now);
     giveBack(this.requests, hold.requests, hold, now);
   }
 
-  /** Nothing would be lost if it were made anew. */
+  /** Whether a new account would be in the same state, so that this one can be dropped. */
   isIdle(now: number): boolean {
     if (this.running > 0) return false;
     if (this.spent > 0 && this.limit?.tokenBudget !== undefined) return false;
@@ -129,7 +137,7 @@ function giveBack(bucket: Bucket | undefined, amount: number, hold: Hold, now: n
   bucket.giveBack(amount);
 }
 
-function changed(
+function updatedBucket(
   bucket: Bucket | undefined,
   rate: number | undefined,
   burst: number,

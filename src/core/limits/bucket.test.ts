@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { Bucket } from './bucket.ts';
 
-test('a wait is exact: one millisecond earlier is too early', () => {
+test('waitMs is exact: one millisecond earlier is too early', () => {
   const numbers = fc.record({
     rate: fc.integer({ min: 1, max: 5000 }),
     burst: fc.integer({ min: 1, max: 10_000 }),
@@ -25,7 +25,7 @@ test('a wait is exact: one millisecond earlier is too early', () => {
   );
 });
 
-test('many small refills give what one would, and a clock that steps back gives nothing', () => {
+test('many small refills add up to one large refill, and a clock that steps back adds nothing', () => {
   const small = new Bucket(7, 1000, 0);
   const once = new Bucket(7, 1000, 0);
   small.take(900);
@@ -37,7 +37,7 @@ test('many small refills give what one would, and a clock that steps back gives 
   assert.ok(Math.abs(once.level - 520) < 1e-9);
 });
 
-test('what is larger than the bucket waits until it is full and leaves a debt', () => {
+test('B1: a request larger than the bucket waits until it is full and leaves a debt', () => {
   const bucket = new Bucket(10, 100, 0);
   bucket.take(1);
   assert.equal(bucket.waitMs(500), 100);
@@ -48,7 +48,7 @@ test('what is larger than the bucket waits until it is full and leaves a debt', 
   assert.equal(bucket.waitMs(0), 40_000);
 });
 
-test('a bucket that holds nothing never gives, and one without a rate gives its burst once', () => {
+test('a bucket with a burst of 0 grants nothing, and one with a rate of 0 grants its burst once', () => {
   assert.equal(new Bucket(10, 0, 0).waitMs(1), Number.POSITIVE_INFINITY);
   const once = new Bucket(0, 2, 0);
   assert.equal(once.waitMs(2), 0);

@@ -1,23 +1,23 @@
 /**
  * A token bucket that refills as time passes, without a timer.
  *
- * B1  Whoever asks for more than the bucket holds waits until it is full, and then leaves a debt: nothing is
- *     refused for ever because it is large.
- * B2  In debt nobody gets anything, however little it asks for.
+ * B1  A request for more than `burst` waits until the bucket is full, and then leaves a debt: no request is refused for
+ *     ever because it is large.
+ * B2  While the bucket is in debt, no request is granted, however small.
  */
 
-/** Rounding errors of this share are not worth a wait. */
+/** A shortage below this share is a rounding error and does not cause a wait. */
 const SLACK = 1e-9;
 
 export class Bucket {
   rate: number;
   burst: number;
   level: number;
-  /** What was reserved up to then was not taken from here, and is not given back. */
+  /** Reservations up to this instant were not taken from this bucket, and are not given back to it. */
   readonly since: number;
   #at: number;
 
-  /** Full at first. `rate` is per second. */
+  /** A full bucket. `rate` is per second. */
   constructor(rate: number, burst: number, now: number, since: number = Number.NEGATIVE_INFINITY) {
     this.rate = rate;
     this.burst = burst;
@@ -26,7 +26,7 @@ export class Bucket {
     this.#at = now;
   }
 
-  /** A level above the burst (of reservations that are about to be taken again) is kept as it is. */
+  /** Adds what time has brought, up to `burst`. A level above `burst` is left unchanged. */
   refill(now: number): void {
     if (now <= this.#at) return;
     if (this.level < this.burst) {
@@ -52,12 +52,12 @@ export class Bucket {
     this.level = Math.max(this.level, Math.min(this.burst, this.level + amount));
   }
 
-  /** Full, and without a credit above that. */
+  /** Exactly full: a level above `burst` does not count. */
   isFull(): boolean {
     return this.level === this.burst;
   }
 
-  /** Other numbers from now on: the level stays, clipped to the new burst. */
+  /** Changes rate and burst. The level stays, clipped to the new burst. */
   change(rate: number, burst: number, now: number): void {
     this.refill(now);
     this.rate = rate;

@@ -1,10 +1,10 @@
-/** What limits are made of: scopes, their patterns, and the numbers that hold for each. */
+/** Limits: the names of scopes, their patterns, and the lookup of the limit that applies to a scope. */
 import { OrchdError } from '../../model/errors.ts';
 import type { LimitSpec } from '../../model/records.ts';
 
 export type Limit = LimitSpec;
 
-/** The names of scopes. */
+/** Builds the name of each kind of scope. */
 export const scopes = {
   global: 'global',
   tenant: (tenant: string) => `tenant:${tenant}`,
@@ -29,7 +29,7 @@ const NUMBERS = [
 export class LimitTable {
   readonly #limits = new Map<string, Limit>();
 
-  /** Throws and leaves no table behind when a limit makes no sense. */
+  /** Throws if a limit is invalid. */
   constructor(limits: readonly Limit[]) {
     for (const limit of limits) {
       check(limit);
@@ -38,7 +38,7 @@ export class LimitTable {
     }
   }
 
-  /** The most exact limit: of the scope itself, of its kind within the tenant, of its kind. */
+  /** The most specific limit: of the scope itself, else of `kind:tenant/*`, else of `kind:*`. */
   find(scope: string): Limit | undefined {
     if (this.#limits.size === 0) return undefined;
     const exact = this.#limits.get(scope);

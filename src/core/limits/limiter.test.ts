@@ -21,11 +21,11 @@ function reserved(limiter: Limiter, names: readonly string[], tokens: number, no
   return answer.reservation;
 }
 
-/** What a limiter would say to each scope, at one instant. */
+/** The usage of each scope at one instant. */
 const levels = (limiter: Limiter, names: readonly string[], now: number): unknown =>
   names.map((name) => limiter.usage(name, now));
 
-test('the most exact limit of a scope holds; each scope of a pattern has its own numbers', () => {
+test('the most specific limit applies to a scope; each scope that matches a pattern has its own account', () => {
   const limiter = limiterOf(
     { scope: 'agent:*', concurrency: 1 },
     { scope: 'agent:acme/*', concurrency: 2 },
@@ -40,7 +40,7 @@ test('the most exact limit of a scope holds; each scope of a pattern has its own
   assert.deepEqual(names.map(most), [1, 1, 2, 2, 3]);
 });
 
-test('all scopes hold at once: the refusal names the one that takes longest, and when to come back', () => {
+test('the limits of all scopes apply at once: the refusal names the one with the longest wait, and when to retry', () => {
   const limiter = limiterOf(
     { scope: 'global', requestsPerSec: 1 },
     { scope: 'tenant:*', tokensPerSec: 10, burstTokens: 100 },
@@ -69,7 +69,7 @@ test('all scopes hold at once: the refusal names the one that takes longest, and
   });
 });
 
-test('over any window no more is admitted than rate × time + burst, plus one that is larger than the burst', () => {
+test('over any window at most rate × time + burst is admitted, plus one request that is larger than the burst', () => {
   const steps = fc.array(
     fc.record({ wait: fc.integer({ min: 0, max: 3000 }), tokens: fc.integer({ min: 0, max: 60 }) }),
     { minLength: 1, maxLength: 60, size: 'max' },
@@ -80,7 +80,7 @@ test('over any window no more is admitted than rate × time + burst, plus one th
     requests: fc.double({ min: 0.1, max: 5, noNaN: true }),
   });
   fc.assert(
-    fc.property(rates, steps, ({ rate, burst, requests }, asked) => {
+    fc.property(rates, steps, ({ rate, burst, requests }, arrivals) => {
       const limiter = limiterOf({
         scope: 'agent:*',
         requestsPerSec: requests,
@@ -89,7 +89,7 @@ test('over any window no more is admitted than rate × time + burst, plus one th
       });
       const admitted: { at: number; tokens: number }[] = [];
       let now = 0;
-      for (const { wait, tokens } of asked) {
+      for (const { wait, tokens } of arrivals) {
         now += wait;
         if (limiter.reserve([AGENT], request(tokens), now).ok) admitted.push({ at: now, tokens });
       }
@@ -101,7 +101,7 @@ test('over any window no more is admitted than rate × time + burst, plus one th
           tokens += more;
           count++;
           assert.ok(tokens <= rate * seconds + burst + Math.max(0, 60 - burst) + 1e-6);
-          // The one that is larger goes last: what came before it fits.
+          // The request larger than the burst is the last one: all before it fit.
           assert.ok(tokens - more <= rate * seconds + burst + 1e-6);
           assert.ok(count <= requests * seconds + Math.max(1, requests) + 1e-6);
         }
@@ -130,7 +130,7 @@ const move = fc.record({
   tokens: fc.integer({ min: 0, max: 150 }),
 });
 
-test('a refusal takes nothing anywhere, and an admission the same from every scope', () => {
+test('L1: a refusal takes nothing from any scope, and a reservation takes the same from every scope', () => {
   fc.assert(
     fc.property(fc.array(move, { maxLength: 60, size: 'max' }), (moves) => {
       const limiter = limiterOf(...LIMITS);
@@ -161,7 +161,7 @@ test('a refusal takes nothing anywhere, and an admission the same from every sco
   );
 });
 
-test('a release undoes its reservation, a settlement leaves the real use, and a second end changes nothing', () => {
+test('L2: release undoes a reservation, settle leaves the real use, and a second end changes nothing', () => {
   const used = fc.array(fc.tuple(fc.integer({ min: 0, max: 80 }), fc.integer({ min: 0, max: 200 })), {
     maxLength: 8,
   });
@@ -186,7 +186,7 @@ test('a release undoes its reservation, a settlement leaves the real use, and a 
   );
 });
 
-test('what was used beyond the estimate is a debt that must be refilled first', () => {
+test('use beyond the estimate is a debt that must be refilled first', () => {
   const limiter = limiterOf({ scope: 'global', tokensPerSec: 10, burstTokens: 100 });
   limiter.settle(reserved(limiter, ['global'], 50, 0), 300, 0);
   assert.equal(limiter.usage('global', 0).tokens, -200);
@@ -195,7 +195,7 @@ test('what was used beyond the estimate is a debt that must be refilled first', 
   assert.ok(limiter.reserve(['global'], request(1), 20_100).ok);
 });
 
-test('limits change at run time: levels stay, are clipped, and what runs is counted', () => {
+test('limits change at run time: levels are kept, clipped to the new burst, and running jobs are counted', () => {
   const limiter = limiterOf({ scope: 'agent:*', tokensPerSec: 1, burstTokens: 100 });
   const first = reserved(limiter, [AGENT, 'model:m'], 40, 0);
   limiter.configure(
@@ -217,7 +217,7 @@ test('limits change at run time: levels stay, are clipped, and what runs is coun
   assert.ok(limiter.reserve([AGENT, 'model:m'], request(1e9), 0).ok, 'without limits all is admitted');
 });
 
-test('what was reserved before a limit came is not given back to it', () => {
+test('a reservation from before a limit was set is not given back to its bucket', () => {
   const limiter = limiterOf();
   const before = reserved(limiter, ['global'], 50, 0);
   limiter.configure([{ scope: 'global', requestsPerSec: 1, tokensPerSec: 10, burstTokens: 100 }], 1000);
@@ -237,7 +237,7 @@ test('a scope that is named twice is charged once', () => {
   });
 });
 
-test('a budget that is used up refuses even what says that it costs nothing', () => {
+test('an exhausted budget refuses even a request with an estimate of 0 tokens', () => {
   const limiter = limiterOf({ scope: 'session:*', tokenBudget: 100 });
   limiter.settle(reserved(limiter, ['session:a/1'], 100, 0), 100, 0);
   const answer = limiter.reserve(['session:a/1'], request(0), 1e9);
@@ -245,7 +245,7 @@ test('a budget that is used up refuses even what says that it costs nothing', ()
   assert.ok(limiter.reserve(['session:a/2'], request(100), 0).ok);
 });
 
-test('limits that make no sense are refused and change nothing', () => {
+test('invalid limits are refused and change nothing', () => {
   const limiter = limiterOf({ scope: 'global', concurrency: 0 });
   const bad: Limit[][] = [
     [{ scope: 'nobody' }],
@@ -259,7 +259,7 @@ test('limits that make no sense are refused and change nothing', () => {
   assert.equal(limiter.reserve(['global'], request(), 0).ok, false);
 });
 
-test('over a restart budgets go on where they were, and open jobs hold theirs again', () => {
+test('L5: after a restart budgets continue where they were, and live jobs hold their estimates again', () => {
   const limits: Limit[] = [
     { scope: 'global', tokensPerSec: 10, burstTokens: 100 },
     { scope: 'session:*', tokenBudget: 1000 },
@@ -292,7 +292,7 @@ test('a restored job is never refused', () => {
   assert.equal(limiter.usage('global', 0).tokens, 10);
 });
 
-test('accounts that are full again are dropped while others come', () => {
+test('L3: accounts that are full again are dropped as new ones are added', () => {
   const limiter = limiterOf({ scope: 'agent:*', requestsPerSec: 1 });
   let most = 0;
   for (let n = 0; n < 20_000; n++) {
@@ -302,7 +302,7 @@ test('accounts that are full again are dropped while others come', () => {
   assert.ok(most < 4000, `${most} accounts at once; 1000 are not full at a time`);
 });
 
-test('past the bound newcomers share one account: stricter, never laxer, and only until there is room', () => {
+test('L3: beyond maxAccounts new scopes share one account: stricter, never laxer, and only until there is room', () => {
   const limiter = new Limiter(10);
   limiter.configure(
     [

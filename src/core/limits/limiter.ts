@@ -1,47 +1,47 @@
 /**
- * The one limiter: limits of many scopes that hold at once, and may change while work is under way.
+ * The limiter: limits of many scopes that apply at once, and may change while jobs run.
  *
  * L1  All or nothing: a reservation takes from every scope, a refusal from none.
  * L2  A reservation ends once, settled or released; a second end changes nothing.
- * L3  Memory is bounded. An account that is full and holds nothing is dropped: made anew it would be the same.
- *     Past `maxAccounts` those who have none yet share one account for each pattern that limits them. Sharing
- *     is stricter than a limit each, never laxer; scopes that nothing limits are no longer counted then.
- * L4  A call costs as much as it names scopes, however many accounts there are; only `configure` visits all.
- * L5  Rates begin anew with every brain; budgets do not: whoever keeps what they have spent tells it by `load`.
+ * L3  Memory is bounded. An account that is full and holds nothing is dropped: a new one would be in the same state.
+ *     Beyond `maxAccounts`, new scopes share one account per pattern that limits them. Sharing is stricter than a limit
+ *     each, never laxer; scopes without a limit are not counted then.
+ * L4  The cost of a call grows with the scopes it names, not with the number of accounts; only `configure` visits all.
+ * L5  Rates start anew with every brain. Budgets do not: the caller stores what was spent and restores it with `load`.
  */
-import { Account, type Cost, type Hold, type What } from './account.ts';
+import { Account, type Cost, type Hold, type LimitedResource } from './account.ts';
 import { type Limit, LimitTable } from './limit.ts';
 
-/** What was taken, from whom; a plain value. Ended by `settle` or `release`. */
+/** What was taken and from which accounts. Ended by `settle` or `release`. */
 export interface Reservation extends Hold {
-  /** The accounts that were charged. */
+  /** The names of the charged accounts. */
   readonly accounts: readonly string[];
   ended: boolean;
 }
 
-export type Reserved =
+export type ReserveResult =
   | { readonly ok: true; readonly reservation: Reservation }
   | {
       readonly ok: false;
-      /** The scope that refuses; where several do, the one that takes longest. */
+      /** The scope that refuses; if several do, the one with the most severe shortage. */
       readonly scope: string;
-      readonly what: What;
-      /** When to ask again; undefined where no passing of time alone would help. */
+      readonly what: LimitedResource;
+      /** When to retry; undefined if waiting alone does not help. */
       readonly retryAfterMs: number | undefined;
     };
 
-export interface Usage {
+export interface ScopeUsage {
   readonly running: number;
-  /** Tokens charged to the budget; undefined where there is none. */
+  /** Tokens charged to the budget; undefined without a budget. */
   readonly spent: number | undefined;
-  /** What could be taken now; undefined where it is not limited, below zero where there is a debt. */
+  /** The levels of the buckets: undefined without a limit, negative while in debt. */
   readonly requests: number | undefined;
   readonly tokens: number | undefined;
 }
 
-/** About 20 MB of accounts. */
+/** This many accounts take about 20 MB. */
 const MAX_ACCOUNTS = 100_000;
-/** Old accounts looked at for each scope that is named: they go faster than new ones can come. */
+/** Accounts checked for idleness per scope of a call: more than a call can add, so idle accounts do not pile up. */
 const SWEPT_PER_SCOPE = 2;
 
 export class Limiter {
@@ -64,29 +64,29 @@ export class Limiter {
     for (const account of this.#accounts.values()) account.configure(this.#table.find(account.name), now);
   }
 
-  reserve(scopes: readonly string[], cost: Cost, now: number): Reserved {
+  reserve(scopes: readonly string[], cost: Cost, now: number): ReserveResult {
     const clean = cleanCost(cost);
     const accounts = this.#accountsOf(scopes, now);
-    let refusal: Extract<Reserved, { ok: false }> | undefined;
-    let longest = -1;
+    let refusal: Extract<ReserveResult, { ok: false }> | undefined;
+    let worst = -1;
     for (const account of accounts) {
       const shortage = account.shortage(clean, now);
       if (!shortage) continue;
-      const wait = gravity(shortage.what, shortage.waitMs);
-      if (wait <= longest) continue;
-      longest = wait;
+      const severity = severityOf(shortage.what, shortage.waitMs);
+      if (severity <= worst) continue;
+      worst = severity;
       const retryAfterMs = Number.isFinite(shortage.waitMs) ? shortage.waitMs : undefined;
       refusal = { ok: false, scope: account.name, what: shortage.what, retryAfterMs };
     }
     return refusal ?? { ok: true, reservation: take(accounts, clean, now) };
   }
 
-  /** Takes, without refusing, what a job that is under way holds; `requests: 0` where it was asked for long ago. */
+  /** Takes the cost of a live job without refusing it. `requests: 0` for a job that was admitted earlier. */
   restore(scopes: readonly string[], cost: Cost, now: number): Reservation {
     return take(this.#accountsOf(scopes, now), cleanCost(cost), now);
   }
 
-  /** The job has ended: what it did not use comes back, what it used beyond its estimate becomes a debt. */
+  /** The job has ended: unused tokens are returned, use beyond the estimate becomes a debt. */
   settle(reservation: Reservation, realTokens: number, now: number): void {
     const real = Number.isFinite(realTokens) ? Math.max(0, realTokens) : reservation.tokens;
     this.#end(reservation, (account) => account.settle(reservation, real, now));
@@ -97,13 +97,13 @@ export class Limiter {
     this.#end(reservation, (account) => account.release(reservation, now));
   }
 
-  /** The scope is gone for good, such as a session that was closed: its budget need not be remembered. */
+  /** Drops the account of a scope that is gone for good, such as a deleted session. */
   forget(scope: string): void {
     const account = this.#accounts.get(scope);
     if (account && account.running === 0) this.#accounts.delete(scope);
   }
 
-  usage(scope: string, now: number): Usage {
+  usage(scope: string, now: number): ScopeUsage {
     const account = this.#accounts.get(scope) ?? new Account(scope, this.#table.find(scope), now);
     const { running, requests, tokens } = account;
     const spent = account.limit?.tokenBudget === undefined ? undefined : account.spent;
@@ -112,7 +112,7 @@ export class Limiter {
     return { running, spent, requests: requests?.level, tokens: tokens?.level };
   }
 
-  /** Those of its accounts that have a budget, with what was spent there by jobs that are over. */
+  /** The accounts of a reservation that have a budget, with the tokens spent by ended jobs. */
   *spent({ accounts }: Reservation): Generator<readonly [scope: string, tokens: number]> {
     for (const name of accounts) {
       const account = this.#accounts.get(name);
@@ -120,7 +120,7 @@ export class Limiter {
     }
   }
 
-  /** Call after `configure`. */
+  /** Restores the spent tokens of a budget. Call after `configure`. */
   load(scope: string, spent: number, now: number): void {
     const account = this.#account(scope, now);
     if (account?.name === scope && account.limit) account.settled = spent;
@@ -133,13 +133,13 @@ export class Limiter {
       const account = this.#accounts.get(name);
       if (!account) continue;
       end(account);
-      // Scopes without a limit are counted only while they are busy, for a limit that may come.
+      // A scope without a limit has an account only while it is busy, in case a limit is configured meanwhile.
       if (!account.limit && account.running === 0) this.#accounts.delete(name);
     }
   }
 
   #accountsOf(scopes: readonly string[], now: number): Account[] {
-    // Before any is fetched: one that is about to be charged is still idle.
+    // Sweep first: an account that is fetched but not yet charged looks idle and would be dropped.
     this.#sweepSome(scopes.length * SWEPT_PER_SCOPE, now);
     const accounts: Account[] = [];
     for (const scope of scopes) {
@@ -153,7 +153,7 @@ export class Limiter {
     const known = this.#accounts.get(scope);
     if (known) return known;
     const limit = this.#table.find(scope);
-    // Limits that name their scope are as many as were configured: they always get their own.
+    // A scope that a limit names exactly always gets its own account: there are only as many as were configured.
     if (this.#accounts.size < this.#maxAccounts || limit?.scope === scope)
       return this.#add(scope, limit, now);
     return limit && (this.#accounts.get(limit.scope) ?? this.#add(limit.scope, limit, now));
@@ -181,8 +181,8 @@ function take(accounts: readonly Account[], { requests, tokens }: Cost, now: num
   return reservation;
 }
 
-/** What cannot be waited for first; of two waits the longer one; a place that may be free at any moment last. */
-function gravity(what: What, waitMs: number): number {
+/** Ranks shortages: an exhausted budget is the most severe, then the longer wait; concurrency may end at any moment. */
+function severityOf(what: LimitedResource, waitMs: number): number {
   if (what === 'concurrency') return 0;
   return what === 'budget' ? Number.POSITIVE_INFINITY : Math.min(waitMs, Number.MAX_VALUE);
 }

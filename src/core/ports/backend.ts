@@ -1,46 +1,47 @@
-/** Anything that executes, as the brain sees it. Implementations live outside of core. */
+/** The port to backends: anything that executes jobs. Implementations live outside of core. */
 import type { ErrorInfo } from '../../model/errors.ts';
 import type { AskRecord, Body, Labels } from '../../model/records.ts';
 import type { Commander } from '../../model/worker-wire.ts';
 
-/** What a backend is, as it declares it: differences between backends are data here, never names. */
+/** The declaration of a backend. Backends differ by these fields only; the core never tests their names. */
 export interface BackendInfo {
   readonly name: string;
   readonly kind: string;
   readonly slots: number;
-  /** Job types it runs; undefined means any. */
+  /** The job types that it runs; undefined means any. */
   readonly types: readonly string[] | undefined;
-  /** Models it has; undefined means: jobs that name none. */
+  /** The models that it has; undefined means that it only runs jobs without a model. */
   readonly models: readonly string[] | undefined;
   readonly labels: Labels;
-  /** Whether a second execution would cost money: decides what happens to an unknown outcome by default. */
+  /** Whether a second execution would cost money; if so, a job with an unknown outcome is held by default. */
   readonly paid: boolean;
+  /** Whether running executions and results survive a restart of the brain. */
   readonly keepsResults: boolean;
-  /** The identity of the executor's memory: another one means that it may have forgotten. */
+  /** The identity of the executor's memory: a changed one means that it may have forgotten executions. */
   readonly registry: string;
-  /** The longest context that it can hold, where it has a bound. */
+  /** The longest context in tokens; undefined means unlimited. */
   readonly contextLength?: number | undefined;
-  /** The pool and device of a worker. */
+  /** The pool and device of a worker; undefined for other backends. */
   readonly home?: { readonly pool: string; readonly device: number } | undefined;
-  /** The node it is at, where its executions outlive the brain and cannot be reached from another node. */
+  /** The node that it is at, if its executions survive the brain and cannot be reached from another node. */
   readonly node?: string | undefined;
 }
 
-/** What an execution took, as its executor counted it. */
+/** The tokens of an execution, as counted by its executor. */
 export interface UsedTokens {
   readonly prompt: number;
   readonly completion: number;
-  /** The time in which the answer was made, without the wait for its beginning. */
+  /** The time from the first token of the answer to the last. */
   readonly decodeMs: number;
 }
 
-/** A backend's own account of how an execution ended. */
+/** How an execution ended, as reported by its backend. */
 export type Outcome =
   | { readonly ok: true; readonly result: Body; readonly usage?: UsedTokens }
   | { readonly ok: false; readonly error: ErrorInfo; readonly retryAfterMs?: number }
   | { readonly ok: 'cancelled' };
 
-/** What is sent with an offer. */
+/** An attempt that is offered to a backend. */
 export interface Offer {
   readonly token: string;
   readonly owner: string;
@@ -49,13 +50,13 @@ export interface Offer {
   readonly payloadText: string;
   readonly attempt: number;
   /**
-   * The memory that the intent counted on. An executor with another one turns the offer away as busy: it may be
-   * a copy that comes late, of an attempt that was settled while nobody here remembered it.
+   * The registry of the executor when the attempt was recorded. An executor with another registry answers `busy`: the
+   * offer may be a late copy of an attempt that was settled after the executor had lost its memory.
    */
   readonly registry: string | undefined;
 }
 
-/** Whether an offer counts on this memory; one that says nothing of it is taken. */
+/** Whether an offer is meant for an executor with this registry; an offer without one is meant for any. */
 export const isMeantFor = (registry: string, offer: Offer): boolean =>
   offer.registry === undefined || offer.registry === registry;
 
@@ -73,27 +74,27 @@ export type ExecutionOutcome =
 export type ExecutionStatus =
   | { readonly is: 'running' }
   | { readonly is: 'ended'; readonly outcome: ExecutionOutcome }
-  /** It has ended, and how is no longer known. */
+  /** The execution has ended, but its outcome is no longer known. */
   | { readonly is: 'forgotten' };
 
 export interface Inspection {
   readonly registry: string;
-  /** The executor remembers every token it was offered since then. */
+  /** The executor remembers every token that it was offered since this instant. */
   readonly rememberedSince: number;
   readonly known: ReadonlyMap<string, ExecutionStatus>;
 }
 
 export type KillReply =
   | { readonly is: 'ended'; readonly outcome: ExecutionOutcome }
-  /** The order has arrived; the end will be seen when it comes. */
+  /** The order was received; the end of the execution is reported later. */
   | { readonly is: 'stopping' }
-  /** It was only to be buried, and runs: it was left alone. */
+  /** Only with `bury`: the execution runs, and was left running. */
   | { readonly is: 'running' }
-  /** Not known here; the token is refused from now on. */
+  /** The token is unknown to the executor, which refuses it from now on. */
   | { readonly is: 'tombstoned'; readonly registry: string; readonly rememberedSince: number }
   | { readonly is: 'fenced' };
 
-/** `bury` is for certainty that it does not run: where it does after all, nothing is to happen to it. */
+/** `end` kills the execution. `bury` only makes sure that an unknown token never starts; a running one is left alone. */
 export type KillHow = 'end' | 'bury';
 
 /** One event of an execution, numbered from 1 by the executor itself. */
@@ -101,24 +102,24 @@ export interface ExecutionEvent {
   readonly n: number;
   readonly type: 'started' | 'token' | 'metrics' | 'end' | 'error';
   readonly data: unknown;
-  /** The data as its executor wrote it, where that is at hand: it is passed on without being written again. */
+  /** The data as the executor serialized it, if available: passed on without serializing it again. */
   readonly text?: string;
 }
 
-/** How following an execution came to its end. */
+/** How `follow` ended: the execution has ended, or contact to it was lost. */
 export type FollowEnd =
   | { readonly is: 'ended'; readonly outcome: ExecutionOutcome }
   | { readonly is: 'lost' };
 
 /**
- * Anything that executes. Every call is idempotent by token; a call that throws means: no answer, anything may
- * have happened.
+ * Anything that executes jobs. Every call is idempotent by token. A call that throws has had no answer: it may or may
+ * not have taken effect.
  */
 export interface Backend {
   readonly info: BackendInfo;
   offer(offer: Offer): Promise<OfferReply>;
   inspect(tokens: readonly string[], who: Commander): Promise<Inspection>;
-  /** Hands on the events after `from`, then says how it ended; `lost` when the signal asked it to stop. */
+  /** Passes the events after `from` to `on`, then resolves to how it ended; `lost` when the signal was aborted. */
   follow(
     token: string,
     from: number,
@@ -126,24 +127,24 @@ export interface Backend {
     who: Commander,
     signal?: AbortSignal,
   ): Promise<FollowEnd>;
-  /** A token that is not known here is refused from now on; one that is known ends, unless it was only to be buried. */
+  /** Ends a known token, unless `how` is `bury`; an unknown token is refused from now on. */
   kill(token: string, who: Commander, how?: KillHow): Promise<KillReply>;
-  /** After our commit: the executor may drop the result. */
+  /** Called after the outcome is durable: the executor may drop the result. */
   ack(token: string, who: Commander): Promise<void>;
   start?(): Promise<void>;
   stop?(): Promise<void>;
 }
 
-/** Hears from a source which backends there are. */
+/** Receives the backends of a source. */
 export interface BackendListener {
   /**
-   * A backend is there. Said again with another object where what it declares has changed (its slots, its labels,
-   * its registry): the last word counts.
+   * A backend is present. Called again, with another object, when its declaration has changed (slots, labels,
+   * registry): the last call counts.
    */
   present(backend: Backend): void;
   /**
-   * A backend is gone, and nobody can say what became of what was open on it: `on_unknown` of each job decides. What
-   * is held is asked about again if the backend comes back under its name.
+   * A backend is gone, and the fate of its open attempts is unknown: `on_unknown` of each job decides. Held attempts are
+   * inspected again if the backend comes back under the same name.
    */
   gone(name: string): void;
 }
@@ -152,6 +153,6 @@ export interface BackendListener {
 export interface BackendSource {
   start(listener: BackendListener): void;
   stop(): Promise<void>;
-  /** The brain has let go of a backend, and asks nothing of it any more. */
+  /** The brain has removed a backend and will not call it again. */
   forget(backend: string): void;
 }

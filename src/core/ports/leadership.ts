@@ -1,36 +1,36 @@
-/** Who may be the brain, where several nodes could. Implementations live outside of core. */
+/** The port to leader election: which of several nodes is the brain. Implementations live outside of core. */
 
 /** One node's time as the leader. */
 export interface Term {
   readonly epoch: number;
-  /** Whether it is certain that no other node leads; without that nothing may be done for the brain. */
+  /** Whether it is certain that no other node leads; otherwise this node must not act as the brain. */
   holds(): boolean;
-  /** Resolves when it is over, or may be. */
+  /** Resolves when the term has ended, or may have ended. */
   readonly over: Promise<void>;
 }
 
 export interface Leader {
   readonly epoch: number;
   readonly node: string;
-  /** Where the others reach it. */
+  /** The address at which other nodes reach it. */
   readonly address: string;
-  /** How long its main loop had been silent when it last renewed. */
+  /** How long its main loop had been unresponsive when it last renewed its term. */
   readonly silentMs: number;
 }
 
 /** The right to be the brain, which one node has at a time. */
 export interface Leadership {
-  /** What is locked to shorten the wait for it. */
+  /** The name of the lock that lets a follower notice the end of the leader sooner. */
   readonly lockName: string;
-  /** Who leads, as far as is known here. */
+  /** The leader, as far as this node knows. */
   readonly leader: Leader | undefined;
-  /** Makes the store ready; refuses one that cannot be used. */
+  /** Prepares the store; rejects if it cannot be used. */
   open(self: { readonly node: string; readonly address: string }): Promise<void>;
   /** Resolves when this node leads. */
   win(): Promise<Term>;
-  /** Gives it up, for the next one to take at once. */
+  /** Gives up the lead, so that another node can take it at once. */
   resign(): Promise<void>;
-  /** Called whenever another one leads, or nobody. */
+  /** The listener is called whenever the leader changes, also to none. */
   onChange(listener: () => void): void;
   close(): Promise<void>;
 }

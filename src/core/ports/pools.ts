@@ -1,11 +1,11 @@
-/** Pool managers, as the brain sees them: what they report, and what they can be told to do. */
+/** The port to pool managers: what they report, and the orders that they take. */
 import type { ErrorInfo } from '../../model/errors.ts';
 import type { ResolvedModel, VerifyModel, VerifyResult, WorkerStatus } from '../../model/pool-wire.ts';
 import type { Labels, WorkerRecord } from '../../model/records.ts';
 import type { Commander } from '../../model/worker-wire.ts';
 import type { BackendInfo, BackendSource } from './backend.ts';
 
-/** A device of a pool, as its manager says. */
+/** A device of a pool, as reported by its manager. */
 export interface PoolDevice {
   readonly id: number;
   readonly totalBytes: number;
@@ -20,7 +20,7 @@ export interface ReportedWorker {
   readonly device: number;
   readonly vramBytes: number;
   readonly status: WorkerStatus;
-  /** Why it is not used though its pool shows it: an address outside of what is allowed, say. */
+  /** Why the brain does not use this worker: its address is not allowed, say. */
   readonly unusable: string | undefined;
   readonly error: ErrorInfo | undefined;
   readonly slots: number;
@@ -31,7 +31,7 @@ export interface ReportedWorker {
 export interface PoolReport {
   readonly id: string;
   readonly registry: string;
-  /** Another one means that something has changed. */
+  /** Changes whenever the reported state of the pool changes. */
   readonly version: number;
   readonly region: string | undefined;
   readonly labels: Labels;
@@ -39,25 +39,26 @@ export interface PoolReport {
   readonly workers: readonly ReportedWorker[];
 }
 
-/** A worker that is to be started. */
+/** The order to start a worker. */
 export type WorkerOrder = { readonly id: string } & Pick<
   WorkerRecord,
   'pool' | 'device' | 'modelRef' | 'vramBytes' | 'vramGuessed' | 'slots' | 'contextLength'
 >;
 
-/** Hears what pool managers say. */
+/** Receives the reports of pool managers. */
 export interface PoolsListener {
-  /** Those of its workers that can be talked to were said to be present before. */
+  /** A report has arrived. Its reachable workers were announced as backends before. */
   reported(report: PoolReport): void;
-  /** It has not answered for too long. */
+  /** The pool has not answered for too long. */
   lost(pool: string): void;
+  /** Whether a manager is known that has not reported yet. */
   awaited(name: string, awaited: boolean): void;
 }
 
 /**
- * The pool managers: a source of workers, which the brain also starts and stops. A worker comes into the fleet by the
- * report of its pool, which says whether it is to be used. Every order may be repeated; what is refused is thrown as
- * an OrchdError.
+ * The pool managers: a source of workers, which the brain also starts and stops. A worker enters the fleet through the
+ * report of its pool, which also says whether it can be used. Every order may be repeated; a refusal is thrown as an
+ * OrchdError.
  */
 export interface PoolManagers extends BackendSource {
   /** Call before `start`. */
@@ -65,22 +66,22 @@ export interface PoolManagers extends BackendSource {
   startWorker(order: WorkerOrder, who: Commander): Promise<void>;
   drainWorker(pool: string, worker: string, who: Commander): Promise<void>;
   stopWorker(pool: string, worker: string, who: Commander): Promise<void>;
-  /** One has said where it is, and what it wants to be shown. */
+  /** A manager has announced its address and the secret that it expects. */
   register(url: string, secret: string | undefined, id: string): void;
-  /** A model with its revision and file pinned; undefined where no pool has it. */
+  /** A model with its revision and file pinned; undefined if no pool has it. */
   resolve(ref: string): Promise<ResolvedModel | undefined>;
   verify(
     model: VerifyModel,
     onProgress: (bytes: number, total: number) => void,
   ): Promise<VerifyResult & { readonly pool: string }>;
-  /** A pool is gone for good. */
+  /** Stops polling a pool that is gone for good. */
   forgetPool(id: string): void;
 }
 
-/** A worker as the fleet names it. */
+/** The name of a worker as a backend. */
 export const workerBackend = (pool: string, worker: string): string => `${pool}/${worker}`;
 
-/** What a worker is as a backend. */
+/** The declaration of a worker as a backend. */
 export function workerInfo(report: PoolReport, worker: ReportedWorker): BackendInfo {
   const labels: Record<string, string> = { ...report.labels, pool: report.id };
   if (report.region !== undefined) labels['region'] = report.region;

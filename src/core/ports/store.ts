@@ -1,4 +1,4 @@
-/** What the brain keeps its records in. Implementations live outside of core. */
+/** The port to the store of the brain's records. Implementations live outside of core. */
 
 import type {
   AskRecord,
@@ -12,18 +12,18 @@ import type {
 
 export type Seq = number;
 
-/** A job with everything that belongs to it, as checkpoints and the history keep it. */
+/** A job with its attempts, as checkpoints and the history store it. */
 export interface JobBundle {
   readonly uid: string;
   readonly ask: AskRecord;
   readonly job: JobRecord;
-  /** In order; all of them in the history, only the open one in a checkpoint. */
+  /** In order of their numbers; the last PAST_ATTEMPTS of them and the open one. */
   readonly attempts: readonly AttemptRecord[];
-  /** The last change to any of it. */
+  /** The sequence number of the last change to the job or its attempts. */
   readonly seq: Seq;
 }
 
-/** A job that has left memory, as far as the history was asked for it. */
+/** A job from the history; `attempts` only where they were requested. */
 export type EndedJob = Pick<JobBundle, 'ask' | 'job'> & Partial<Pick<JobBundle, 'attempts'>>;
 
 export interface HistoryQuery {
@@ -33,12 +33,12 @@ export interface HistoryQuery {
   readonly session?: string;
   readonly key?: string;
   readonly principal?: string;
-  /** Only jobs admitted before this place. */
+  /** Only jobs admitted before this sequence number. */
   readonly before?: number;
   readonly limit: number;
 }
 
-/** Whether a job is one of those that are asked for. */
+/** Whether a job matches the query; `limit` aside. */
 export function isAskedFor(query: HistoryQuery, ask: AskRecord, job: JobRecord): boolean {
   if (ask.tenant !== query.tenant) return false;
   if (query.before !== undefined && ask.n >= query.before) return false;
@@ -49,7 +49,7 @@ export function isAskedFor(query: HistoryQuery, ask: AskRecord, job: JobRecord):
   return query.principal === undefined || ask.spec.agent === query.principal;
 }
 
-/** Ended jobs that have left memory; a derived index, apart from the write contract. */
+/** Reads of ended jobs from the history, which is an index derived from the records. */
 export interface HistoryReads {
   get(uid: string): Promise<JobBundle | undefined>;
   /** Newest first. */
@@ -70,64 +70,66 @@ export type LooseRecord = {
   [K in LooseKind]: { readonly kind: K; readonly id: string; readonly after: RecordKinds[K] };
 }[LooseKind];
 
-/** Takes over what a store has kept while it opens: records first, then the changes behind them. */
+/** Receives the content of a store while it opens: records first, then the changes made after them. */
 export interface Recovery {
   /** In any order, each job once. */
   job(bundle: JobBundle): void;
   /** Failures in the order in which they were written, the others in any order. */
   record(record: LooseRecord): void;
-  /** A change that is not in those records yet, with its place in the order of everything. */
+  /** A change that the records do not include yet, with its sequence number. */
   change(change: Change, seq: Seq): void;
 }
 
 export interface Recovered {
-  /** The last durable change. */
+  /** The sequence number of the last durable change. */
   readonly seq: Seq;
-  /** The latest instant that was committed. */
+  /** The latest committed instant. */
   readonly at: number;
   /** Every job that had ended at or before this change is in the history, or was purged from it. */
   readonly indexedUpTo: Seq;
-  /** What the clock of this machine is behind that of the store, where the store has one of its own. */
+  /** How far this machine's clock is behind the store's, if the store has a clock of its own. */
   readonly skewMs?: number;
 }
 
-/** Called by the store, never before what it tells of is so. */
+/** Called by the store; never before the reported fact is true. */
 export interface StoreEvents {
-  /** Everything up to here is on stable storage. */
+  /** Every change up to `seq` is on stable storage. */
   durable(seq: Seq): void;
-  /** The history has these ended jobs as of these changes: they may leave memory. */
+  /** These ended jobs are in the history, in the version of change `seq`: they may leave memory. */
   indexed(jobs: readonly { readonly uid: string; readonly seq: Seq }[]): void;
+  /** The disk has become full, or has room again. */
   space(full: boolean): void;
   /** No write will ever succeed again: discard the engine. */
   failed(error: Error): void;
 }
 
 export interface StoreCapabilities {
-  /** `exclusive`: a second opener is refused. `epoch`: it is let in and the first one is fenced. */
+  /** `exclusive`: a second opener is refused. `epoch`: it is admitted, and the first one is fenced. */
   readonly secondOpener: 'exclusive' | 'epoch';
 }
 
 export interface Store {
   readonly capabilities: StoreCapabilities;
-  /** Hands over everything that is durable, and makes sure that it stays so. */
+  /** Passes all durable content to `into`; whatever is passed on stays durable. */
   open(events: StoreEvents, now: number, into: Recovery): Promise<Recovered>;
-  /** Whether it may still be acted for: false when another one may have opened it since. */
+  /** Whether this process still owns the store: false when another one may have opened it since. */
   holds(): boolean;
-  /** Order is sequence. Synchronous and bounded; fails only for good. */
+  /** Appends changes in order; returns the last sequence number. Synchronous and bounded; a failure is final. */
   append(changes: readonly Change[], now: number): Seq;
-  /** Bytes waiting for the disk: past the store's bound new work is refused. */
+  /** Too many bytes wait for the disk: new jobs are refused. */
   readonly overloaded: boolean;
-  /** Returns when the bytes are durable: before any record that names them. */
+  /** Settles when the text is durable; only then may a record name the blob. */
   putBlob(text: string): Promise<BlobRef>;
   readBlob(ref: BlobRef): Promise<string>;
   readonly history: HistoryReads;
   /**
-   * Hands ended jobs over to the history, once their end is durable. `upTo`: every job that had ended at or before
-   * this change was handed over, now or earlier; the history's watermark never passes it.
+   * Adds ended jobs to the history, once their end is durable. `upTo`: every job that ended at or before this change has
+   * been passed to `index`, now or earlier; the history's watermark never passes it.
    */
   index(ended: readonly JobBundle[], upTo: Seq): void;
-  /** Forgets ended jobs older than `endedBefore`; returns what the brain must remember of them first. */
+  /** What `purge` with the same arguments will delete; the brain must make `attemptFloor` durable first. */
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult>;
+  /** Deletes at most `limit` jobs that ended before `endedBefore`. */
   purge(endedBefore: number, limit: number): Promise<void>;
   checkpoint(): Promise<void>;
   close(): Promise<void>;

@@ -5,7 +5,7 @@ import { makeEntry } from '../../../test/fakes/engine-kit.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { ClassQueue } from './class-queue.ts';
 
-/** The same promises, kept the slow way: lists that are searched from end to end. */
+/** A slow reference implementation of ClassQueue that searches plain lists. */
 class NaiveQueue {
   jobs: JobEntry[] = [];
   readonly vtimes = new Map<string, number>();
@@ -38,7 +38,7 @@ class NaiveQueue {
     this.vnow = 0;
   }
 
-  /** Which of several flows that are level goes first is not promised; that it is one of them is. */
+  /** Any of several flows with the same virtual time may go first. */
   checkTake(taken: JobEntry | undefined): void {
     if (!taken) return assert.equal(this.jobs.length, 0);
     const { agent: principal, weight } = taken.ask.spec;
@@ -62,7 +62,7 @@ const COMMANDS = fc.array(
   { maxLength: 300, size: 'max' },
 );
 
-test('it serves as a queue that keeps its promises the slow way', () => {
+test('ClassQueue serves jobs like the slow reference implementation', () => {
   fc.assert(
     fc.property(COMMANDS, (commands) => {
       const queue = new ClassQueue();
@@ -108,7 +108,7 @@ function takeAll(queue: ClassQueue): string[] {
   return taken;
 }
 
-test('principals that all have work waiting take turns, however much each has', () => {
+test('principals with waiting jobs take turns, however many jobs each has', () => {
   const queue = new ClassQueue();
   let n = 0;
   const add = (principal: string, count: number): void => {
@@ -133,7 +133,7 @@ test('a job of twice the weight costs its principal two turns', () => {
   assert.equal(first.filter((each) => each === 'heavy').length, 20);
 });
 
-test('a principal that was away has saved up nothing', () => {
+test('a principal gets no credit for a time without jobs', () => {
   const queue = new ClassQueue();
   let n = 0;
   for (let i = 0; i < 100; i++) queue.add(makeEntry(++n, { agent: 'steady' }));
@@ -143,7 +143,7 @@ test('a principal that was away has saved up nothing', () => {
   assert.equal(next.filter((each) => each === 'late').length, 10);
 });
 
-test('a principal with one job at a time does not jump the turn by leaving and coming back', () => {
+test('a principal with one job at a time gains nothing by leaving and coming back', () => {
   const queue = new ClassQueue();
   let n = 0;
   for (let i = 0; i < 100; i++) queue.add(makeEntry(++n, { agent: 'steady' }));
@@ -164,7 +164,7 @@ test('with one principal the position is exact', () => {
   for (const [at, entry] of entries.entries()) assert.equal(queue.positionOf(entry), at);
 });
 
-test('how many came before a job is known for those that wait, whoever left meanwhile', () => {
+test('cameBefore counts the waiting jobs only, not those that have left', () => {
   const queue = new ClassQueue();
   assert.equal(queue.cameBefore(1), 0);
   const entries = Array.from({ length: 100 }, (_, at) => makeEntry(at + 1));

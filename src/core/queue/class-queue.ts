@@ -1,6 +1,6 @@
 /**
- * One class of one lane: flows served fairly. Each pick charges its flow with the weight of the job; the flow
- * that was charged least is next, and a flow that was away does not save up.
+ * The waiting jobs of one class in one lane, served fairly by flow. Each pick charges its flow with the weight of the
+ * job; the flow with the lowest charge is next. A flow that was empty gets no credit for that time.
  */
 
 import { IndexedHeap } from '../../kit/indexed-heap.ts';
@@ -9,30 +9,33 @@ import type { JobEntry } from '../state/job-entry.ts';
 import { DecayedRate } from './decayed-rate.ts';
 import { Flow } from './flow.ts';
 
-const FLOW_PLACE = {
+const FLOW_POSITION = {
   get: (flow: Flow) => flow.pos,
   set: (flow: Flow, position: number) => {
     flow.pos = position;
   },
 };
 
-/** Whose turn it is: an agent of a tenant. */
+/** The owner of a flow: an agent of a tenant. */
 const ownerOf = ({ ask }: JobEntry): string => uidOf(ask.tenant, ask.spec.agent);
 
-/** Beyond this many flows a position is estimated without visiting each. */
+/** With more flows than this, a position is estimated without visiting each. */
 const EXACT_FLOWS = 32;
-/** What came in the last few minutes says how fast more will come. */
+/** The time constant of the arrival rate. */
 const ARRIVALS_TAU_MS = 120_000;
 
 export class ClassQueue {
-  /** How fast jobs become ready. */
+  /** The rate at which jobs become ready. */
   readonly rate = new DecayedRate(ARRIVALS_TAU_MS);
   readonly #flows = new Map<string, Flow>();
-  readonly #active = new IndexedHeap<Flow>((a, b) => a.vtime < b.vtime, FLOW_PLACE);
-  /** Entries in order of becoming ready; those that left are skipped when they reach the front. */
+  readonly #active = new IndexedHeap<Flow>((a, b) => a.vtime < b.vtime, FLOW_POSITION);
+  /** Jobs in the order in which they became ready. A job that has left stays until `#compact`, and is skipped. */
   #arrivals: JobEntry[] = [];
+  /** The `readyOrder` of each arrival when it was added: a job that left and came back has another one. */
   #arrivalOrders: number[] = [];
+  /** The index in `#arrivals` at which the search for the oldest job begins. */
   #oldestAt = 0;
+  /** The virtual time of the last pick: a flow that becomes active starts here. */
   #vnow = 0;
   #size = 0;
   #arrived = 0;
@@ -69,7 +72,7 @@ export class ClassQueue {
     if (this.#arrivals.length > 64 && this.#arrivals.length > 2 * this.#size) this.#compact();
   }
 
-  /** The job that is next in this class. */
+  /** The next job of this class. */
   head(): JobEntry | undefined {
     return this.#active.peek()?.head();
   }
@@ -96,7 +99,7 @@ export class ClassQueue {
     return undefined;
   }
 
-  /** About how many jobs of this class go before `entry`. */
+  /** An estimate of how many jobs of this class go before `entry`. */
   positionOf(entry: JobEntry): number {
     const own = this.#flows.get(ownerOf(entry));
     if (!own) return this.#size;
@@ -105,19 +108,19 @@ export class ClassQueue {
     let position = rank;
     for (const flow of this.#active.items()) {
       if (flow === own) continue;
-      // Flows are served in turn: each other flow gets as many picks as ours, one more where it goes first.
+      // Flows are served in turn: each other flow gets as many picks as this one, and one more if it goes first.
       position += Math.min(flow.size, rank + (flow.vtime < own.vtime ? 1 : 0));
     }
     return Math.max(0, Math.min(this.#size - 1, position));
   }
 
-  /** About how many waiting jobs were submitted before the one with number `n`. */
+  /** An estimate of how many waiting jobs were admitted before sequence number `n`. */
   cameBefore(n: number): number {
     let from = this.#oldestAt;
     let to = this.#arrivals.length;
     const all = to - from;
     if (all === 0) return 0;
-    // Nearly in order of submission: only jobs that were parked came out of turn.
+    // Arrivals are nearly in order of admission: only jobs that were parked became ready later.
     while (from < to) {
       const middle = (from + to) >>> 1;
       if ((this.#arrivals[middle] as JobEntry).ask.n < n) from = middle + 1;
@@ -133,16 +136,16 @@ export class ClassQueue {
 
   #retire(flow: Flow): void {
     this.#active.remove(flow);
-    // A flow whose debt is paid carries no memory; one that is ahead keeps it, so that it cannot jump the turn
-    // by leaving and coming back. Debts vanish with the last active flow.
+    // An empty flow whose charge is not above the others is dropped. One with a higher charge is kept, so that it cannot
+    // lose its charge by leaving and coming back. All charges are reset when no flow is active.
     if (flow.vtime <= this.#vnow) this.#flows.delete(flow.owner);
     if (this.#active.size === 0) {
       this.#flows.clear();
       this.#vnow = 0;
-    } else if (this.#flows.size > 64 && this.#flows.size > 2 * this.#active.size) this.#forgiveDebts();
+    } else if (this.#flows.size > 64 && this.#flows.size > 2 * this.#active.size) this.#dropEmptyFlows();
   }
 
-  #forgiveDebts(): void {
+  #dropEmptyFlows(): void {
     for (const flow of this.#flows.values()) {
       if (flow.size === 0 && flow.vtime <= this.#vnow) this.#flows.delete(flow.owner);
     }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DecayedRate } from './decayed-rate.ts';
 
-test('a steady stream is measured as what it is, from the first minutes on', () => {
+test('the rate of a steady stream is right from the first minutes on', () => {
   const rate = new DecayedRate(60_000);
   assert.equal(rate.perMs(0), 0);
   for (let now = 0; now <= 600_000; now += 500) {
@@ -11,7 +11,7 @@ test('a steady stream is measured as what it is, from the first minutes on', () 
   }
 });
 
-test('it fades when nothing comes, and one event alone is no stream', () => {
+test('the rate decays without events, and a single event gives a low rate', () => {
   const rate = new DecayedRate(60_000);
   rate.add(0);
   assert.ok(rate.perMs(0) < 1 / 10_000);
@@ -20,7 +20,7 @@ test('it fades when nothing comes, and one event alone is no stream', () => {
   assert.ok(Math.abs(rate.perMs(660_000) / before - Math.exp(-1)) < 0.01);
 });
 
-test('events that come out of order count, and turn no clock back', () => {
+test('events out of order are counted and do not turn the clock back', () => {
   const rate = new DecayedRate(60_000);
   rate.add(100_000);
   rate.add(40_000);

@@ -1,4 +1,4 @@
-/** How often something happens of late: each event counts for less as it gets older. No timers, three numbers. */
+/** The recent rate of events: the weight of an event decays exponentially with its age. No timers, three numbers. */
 export class DecayedRate {
   readonly tauMs: number;
   #sum = 0;
@@ -19,12 +19,12 @@ export class DecayedRate {
   perMs(now: number): number {
     if (this.#at === undefined || this.#since === undefined) return 0;
     const sum = this.#sum * Math.exp(-Math.max(0, now - this.#at) / this.tauMs);
-    // What was not watched yet cannot have counted; too short a watch says nothing.
-    const watched = Math.max(now - this.#since, this.tauMs / 5);
-    return sum / (this.tauMs * (1 - Math.exp(-watched / this.tauMs)));
+    // Divide by the time observed so far, but at least tau / 5: a rate over a shorter time would be noise.
+    const observed = Math.max(now - this.#since, this.tauMs / 5);
+    return sum / (this.tauMs * (1 - Math.exp(-observed / this.tauMs)));
   }
 
-  /** For a record that outlives the process. */
+  /** The decayed sum, to be persisted and passed to `load` later. */
   sum(now: number): number {
     this.#decay(now);
     return this.#sum;

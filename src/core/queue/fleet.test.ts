@@ -7,7 +7,7 @@ import { Fleet, fits } from './fleet.ts';
 import type { Need, NeedSource } from './lane.ts';
 
 const NEED: Need = { kind: undefined, type: 't', model: undefined, labels: undefined };
-/** A job that asks for no more than its type. */
+/** A job that needs nothing but its type. */
 const ofType = (type: string): NeedSource => makeEntry(1, { type }).ask;
 
 test('a backend fits when it has the kind, the type, the model and every label', () => {
@@ -41,7 +41,7 @@ test('slots in use follow the attempts, also those of a backend that is not regi
   assert.equal(fleet.usedSlots('b'), 0);
 });
 
-test('a backend that is down or said busy gets nothing until it is up, or the pause is over', () => {
+test('a backend that is down or blocked gets no jobs until it is up, or the block ends', () => {
   const fleet = new Fleet();
   fleet.put(backendInfo('b'));
   const { free: atFirst } = fleet.backends.get('b')!;
@@ -59,14 +59,14 @@ test('a backend that is down or said busy gets nothing until it is up, or the pa
   assert.equal(fleet.nextUnblock(), Number.POSITIVE_INFINITY);
 });
 
-test('what concerns a backend nobody knows is ignored', () => {
+test('calls for an unknown backend are ignored', () => {
   const fleet = new Fleet();
   fleet.setUp('x', false);
   fleet.block('x', 5);
   assert.equal(fleet.nextUnblock(), Number.POSITIVE_INFINITY);
 });
 
-test('a lane keeps what was measured while it is empty, and many empty lanes do not pile up', () => {
+test('an empty lane keeps its measurements, and empty lanes do not pile up', () => {
   const fleet = new Fleet();
   fleet.put(backendInfo('b'));
   fleet.laneOf(ofType('t')).measured(7);
@@ -79,7 +79,7 @@ test('a lane keeps what was measured while it is empty, and many empty lanes do 
   assert.equal(fleet.laneOf(ofType('waiting')), full);
 });
 
-/** What the counters of a lane must say, counted anew. */
+/** The expected counters of a lane, from a fresh count. */
 function checkLane(fleet: Fleet, lane: Lane): void {
   const fitting = [...fleet.backends.values()].filter(({ info }) => fits(lane.need, info));
   const free = fitting.filter((backend) => {
@@ -92,7 +92,7 @@ function checkLane(fleet: Fleet, lane: Lane): void {
   assert.equal(fleet.runnable.has(lane), free.length > 0 && lane.size > 0);
 }
 
-test('whatever happens, a lane counts exactly the free backends that fit it, and is runnable accordingly', () => {
+test('after any events a lane counts exactly its free backends, and is runnable accordingly', () => {
   const commands = fc.array(
     fc.record({
       op: fc.constantFrom('put', 'up', 'down', 'block', 'unblock', 'occupy', 'vacate', 'job', 'nojob'),
@@ -130,7 +130,7 @@ test('whatever happens, a lane counts exactly the free backends that fit it, and
             waiting.push(...(last ? [last] : []), entry);
             lane.queueOf('batch').add(entry);
           } else if (last) lane.queueOf('batch').remove(last);
-          fleet.noteLane(lane);
+          fleet.updateLane(lane);
         }
         for (const lane of fleet.lanes.values()) checkLane(fleet, lane);
         for (const [backend, count] of used) assert.equal(fleet.usedSlots(backend), count);

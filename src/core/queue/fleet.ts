@@ -1,6 +1,6 @@
 /**
- * The backends and what they could run. Slots in use follow from the open attempts alone; everything else here
- * is what backends said of themselves since this brain started, and is not persisted.
+ * The backends, and the lanes that each of them can serve. Used slots follow from the open attempts alone; everything
+ * else is what backends have declared since this brain started, and is not persisted.
  */
 import type { JobClass } from '../../model/records.ts';
 import type { BackendInfo } from '../ports/backend.ts';
@@ -8,10 +8,11 @@ import type { JobEntry } from '../state/job-entry.ts';
 import { LaneQueue, laneKey, type Need, type NeedSource, needOf } from './lane.ts';
 import { Running } from './running.ts';
 
+/** Whether a backend can run the jobs of a lane. */
 export function fits(need: Need, info: BackendInfo): boolean {
   if (need.kind !== undefined && need.kind !== info.kind) return false;
   if (info.types !== undefined && !info.types.includes(need.type)) return false;
-  // A worker has one model, and is there for those who ask for that one.
+  // A worker (`home` is set) runs only jobs that name its model.
   if (need.model === undefined ? info.home !== undefined : !hasModel(need, info)) return false;
   if (need.contextTokens !== undefined && need.contextTokens > (info.contextLength ?? Infinity)) return false;
   if (!need.labels) return true;
@@ -26,38 +27,42 @@ function hasModel({ model, modelRef }: Need, { models }: BackendInfo): boolean {
 /** A lane with the backends that can run its jobs. Only the fleet writes `backends` and `freeBackends`. */
 export class Lane extends LaneQueue {
   readonly backends: BackendEntry[] = [];
-  /** How many of them can take a job now. */
+  /** The number of `backends` that can take a job now. */
   freeBackends = 0;
-  /** The `order` of the backend that last had a turn here. */
+  /** The `order` of the backend that last got a job of this lane, for round-robin. */
   lastOrder: number | undefined;
-  /** Why no worker is started for it, where that was looked into. */
+  /** What the jobs of this lane wait for, or why no worker is started for them, as text; set by workers/plan.ts. */
   waitsFor: string | undefined;
 }
 
-/** The lane in which a job waits. Only lanes of a fleet are ever put there. */
+/** The lane in which a job waits. The cast is safe: Queue only ever stores a Lane there. */
 export const laneOf = ({ lane }: JobEntry): Lane | undefined => lane as Lane | undefined;
 
 export class BackendEntry {
   info: BackendInfo;
+  /** The number of slots in use. */
   used = 0;
-  /** Its fixed place among all. */
+  /** The rank of this backend in the order in which backends were added. */
   readonly order: number;
-  /** Since when its slots are in use, as far as that is known. */
+  /** The start times of the running jobs, where known. */
   running = new Running();
+  /** The backend can be reached. */
   up = true;
-  /** It takes nothing new, whether it answers or not: a worker that is to go, or whose pool is silent. */
+  /** The backend takes no new jobs: a worker that drains or stops, or whose pool does not answer. */
   closed = false;
-  /** Its executions are at another node: nothing can be asked of it from here. */
+  /** The backend is at another node: it cannot be called from here. */
   away = false;
-  /** Nothing is offered before this instant: it said that it was busy. */
+  /** The backend has answered `busy`: nothing is offered before this instant. 0 without a block. */
   blockedUntil = 0;
-  /** Order of the last job given, for turns among equals. */
+  /** When the backend last got a job, counted in jobs given to any backend: among equals the lowest is chosen. */
   lastPick = 0;
-  /** How often a job was given, and when it last had nothing to do. */
+  /** How many jobs the backend was given. */
   uses = 0;
+  /** When the last slot was vacated. */
   idleSince = 0;
-  /** Tokens a second of one job, as measured. */
+  /** Measured tokens per second of one job. */
   decodeSpeed: number | undefined;
+  /** The backend can take a job now. */
   free = false;
   readonly lanes: Lane[] = [];
 
@@ -67,21 +72,21 @@ export class BackendEntry {
   }
 }
 
-/** Empty lanes are kept for their measurements up to this many. */
-const LANES_KEPT = 1000;
+/** Empty lanes are kept for their measurements until there are this many lanes. */
+const MAX_LANES = 1000;
 
 export class Fleet {
   readonly backends = new Map<string, BackendEntry>();
   readonly lanes = new Map<string, Lane>();
-  /** Lanes with a ready job and a backend that could take it now. */
+  /** Lanes with a ready job and a free backend. */
   readonly runnable = new Set<Lane>();
-  /** Lanes with a ready job and nobody free to take it. */
+  /** Lanes with a ready job and no free backend. */
   readonly unserved = new Set<Lane>();
-  /** Those of them that have come since somebody last looked. */
+  /** The lanes that have become unserved since the last workers/plan.ts. */
   readonly newlyUnserved = new Set<Lane>();
-  /** Backends that take nothing new and have come to the end of what they had. */
+  /** Names of closed backends whose last job has ended. */
   readonly emptied = new Set<string>();
-  /** Slots in use by backend name, known or not: attempts outlive the registration of their backend. */
+  /** Used slots by backend name. Attempts can be open on a backend that is not registered. */
   readonly #used = new Map<string, number>();
   readonly #running = new Map<string, Running>();
   readonly #blocked = new Set<BackendEntry>();
@@ -92,7 +97,7 @@ export class Fleet {
     const key = laneKey(source);
     let lane = this.lanes.get(key);
     if (!lane) {
-      if (this.lanes.size >= LANES_KEPT) this.#dropEmptyLanes();
+      if (this.lanes.size >= MAX_LANES) this.#dropEmptyLanes();
       lane = new Lane(key, needOf(source));
       this.lanes.set(key, lane);
       for (const backend of this.backends.values()) this.#link(lane, backend);
@@ -100,7 +105,7 @@ export class Fleet {
     return lane;
   }
 
-  /** Adds a backend or replaces what is known of it. */
+  /** Adds a backend or replaces its declaration. */
   put(info: BackendInfo): void {
     const known = this.backends.get(info.name);
     const backend = known ?? new BackendEntry(info, ++this.#orders);
@@ -116,7 +121,7 @@ export class Fleet {
     this.#refresh(backend);
   }
 
-  /** A backend that cannot be reached gets nothing new; its attempts stay its own. */
+  /** A backend that cannot be reached gets no new jobs; its open attempts stay on it. */
   setUp(name: string, up: boolean): void {
     const backend = this.backends.get(name);
     if (!backend) return;
@@ -131,7 +136,7 @@ export class Fleet {
     this.#refresh(backend);
   }
 
-  /** Whether its executions are at another node than the one that leads. */
+  /** Sets whether a backend is at another node than the leader. */
   setAway(name: string, away: boolean): void {
     const backend = this.backends.get(name);
     if (!backend) return;
@@ -151,7 +156,7 @@ export class Fleet {
     this.#refresh(backend);
   }
 
-  /** Frees the backends whose block has ended. */
+  /** Ends the blocks whose time is over. */
   unblock(now: number): void {
     for (const backend of this.#blocked) {
       if (backend.blockedUntil > now) continue;
@@ -167,7 +172,7 @@ export class Fleet {
     return next;
   }
 
-  /** `at` and class of what takes the slot are for estimates. */
+  /** Takes a slot. `at` and `jobClass` are used for estimates only. */
   occupy(name: string, at?: number, jobClass: JobClass = 'batch'): void {
     this.#count(name, 1);
     const backend = this.backends.get(name);
@@ -181,7 +186,7 @@ export class Fleet {
     running.enter(jobClass, at);
   }
 
-  /** With the same `at` and class as when the slot was taken. */
+  /** Frees a slot. `at` and `jobClass` must be those given to `occupy`. */
   vacate(name: string, now = 0, at?: number, jobClass: JobClass = 'batch'): void {
     const backend = this.backends.get(name);
     if (backend) backend.idleSince = now;
@@ -190,7 +195,7 @@ export class Fleet {
     if (!this.#used.has(name)) this.#running.delete(name);
   }
 
-  /** Forgets a backend that is gone for good; what was open on it must be settled before. */
+  /** Removes a backend that is gone for good. The caller settles its open attempts first. */
   remove(name: string): void {
     const backend = this.backends.get(name);
     if (!backend) return;
@@ -204,7 +209,7 @@ export class Fleet {
   }
 
   /** Call after the number of ready jobs in a lane has changed. */
-  noteLane(lane: Lane): void {
+  updateLane(lane: Lane): void {
     if (lane.size === 0) {
       this.runnable.delete(lane);
       this.unserved.delete(lane);
@@ -243,7 +248,7 @@ export class Fleet {
     backend.free = free;
     for (const lane of backend.lanes) {
       lane.freeBackends += free ? 1 : -1;
-      this.noteLane(lane);
+      this.updateLane(lane);
     }
   }
 
@@ -258,7 +263,7 @@ export class Fleet {
     for (const lane of backend.lanes) {
       lane.backends.splice(lane.backends.indexOf(backend), 1);
       if (backend.free) lane.freeBackends--;
-      this.noteLane(lane);
+      this.updateLane(lane);
     }
     backend.lanes.length = 0;
     backend.free = false;

@@ -5,7 +5,7 @@ import { makeEntry } from '../../../test/fakes/engine-kit.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { Flow } from './flow.ts';
 
-/** Best score first, then first come. */
+/** The expected order: highest score first, then first come. */
 const inOrder = (entries: readonly JobEntry[]): JobEntry[] =>
   [...entries].sort((a, b) => b.ask.spec.score - a.ask.spec.score || a.ask.n - b.ask.n);
 
@@ -18,7 +18,7 @@ function drain(flow: Flow): JobEntry[] {
   return entries;
 }
 
-test('the best score goes first, and among equals the one that came first', () => {
+test('the highest score goes first, and among equals the job that was admitted first', () => {
   const scores = fc.array(fc.record({ score: fc.integer({ min: -2, max: 2 }), stays: fc.boolean() }), {
     maxLength: 100,
     size: 'max',
@@ -27,7 +27,7 @@ test('the best score goes first, and among equals the one that came first', () =
     fc.property(scores, fc.boolean(), (jobs, reversed) => {
       const flow = new Flow('someone');
       const entries = jobs.map(({ score }, at) => makeEntry(at + 1, { score }));
-      // The order of arrival in the flow does not matter: jobs come back from parking late.
+      // The order of arrival in the flow does not matter: parked jobs arrive late.
       for (const entry of reversed ? [...entries].reverse() : entries) flow.add(entry);
       const left = entries.filter((entry, at) => {
         if (!jobs[at]!.stays) flow.remove(entry);
@@ -51,7 +51,7 @@ test('the rank is exact up to 64 jobs', () => {
   );
 });
 
-test('beyond that it is an estimate inside the flow that is right when all came in order', () => {
+test('beyond 64 jobs the rank is an estimate, which is right if all jobs arrived in order', () => {
   const flow = new Flow('someone');
   const entries = Array.from({ length: 500 }, (_, at) => makeEntry(at + 1));
   for (const [at, entry] of entries.entries()) {

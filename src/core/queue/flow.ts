@@ -1,11 +1,11 @@
 /**
- * The waiting jobs of one principal in one class of one lane: best score first, then first come.
+ * The waiting jobs of one agent in one class of one lane: highest score first, then first come.
  */
 
 import { IndexedHeap } from '../../kit/indexed-heap.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 
-const QUEUE_PLACE = {
+const QUEUE_POSITION = {
   get: (entry: JobEntry) => entry.queuePos,
   set: (entry: JobEntry, position: number) => {
     entry.queuePos = position;
@@ -17,16 +17,16 @@ function ahead(a: JobEntry, b: JobEntry): boolean {
   return a.ask.n < b.ask.n;
 }
 
-/** Up to this many jobs a rank is counted exactly; beyond, it is estimated from arrivals. */
+/** Up to this many jobs a rank is counted exactly; beyond, it is estimated from the order of arrival. */
 const EXACT_RANK = 64;
 
 export class Flow {
   readonly owner: string;
-  /** Virtual time of fair sharing: the flow with the least is served next. */
+  /** The virtual time of fair queueing: the sum of the weights served. The flow with the lowest is next. */
   vtime = 0;
-  /** Position among the active flows of its class. */
+  /** The index in the heap of active flows; -1 outside. */
   pos = -1;
-  readonly #jobs = new IndexedHeap<JobEntry>(ahead, QUEUE_PLACE);
+  readonly #jobs = new IndexedHeap<JobEntry>(ahead, QUEUE_POSITION);
 
   constructor(owner: string) {
     this.owner = owner;
@@ -48,7 +48,7 @@ export class Flow {
     this.#jobs.remove(entry);
   }
 
-  /** Jobs of this flow that go before `entry`: exact when few, else this flow's part of those that came before. */
+  /** How many jobs of this flow go before `entry`: exact for a short flow, else an estimate by arrival. */
   rankOf(entry: JobEntry, classSize: number): number {
     const jobs = this.#jobs.items();
     if (jobs.length <= EXACT_RANK) {

@@ -29,7 +29,7 @@ test('interactive goes before batch while no batch job has waited too long', () 
   assert.equal(pick(lane, 999), undefined);
 });
 
-test('aged batch gets exactly one pick in ten while interactive work keeps coming', () => {
+test('an aged batch queue gets exactly one pick in ten while interactive jobs keep arriving', () => {
   const lane = new Lane('l', NEED);
   for (let i = 0; i < 100; i++) put(lane, 'batch', 0);
   for (let i = 0; i < 1000; i++) put(lane, 'interactive', 0);
@@ -40,7 +40,7 @@ test('aged batch gets exactly one pick in ten while interactive work keeps comin
   }
 });
 
-test('whatever the arrivals: interactive first but for the share, and aged batch never waits for ten picks', () => {
+test('for any arrivals: interactive first except for the batch share, and aged batch never waits for ten picks', () => {
   const commands = fc.array(
     fc.record({
       op: fc.constantFrom('batch', 'interactive', 'pick', 'pick'),
@@ -118,7 +118,7 @@ describe('the key of a lane', () => {
     );
   });
 
-  test('is another one for every other need', () => {
+  test('differs for every other need', () => {
     const canonical = ({ kind, type, model, labels: all }: Need): string =>
       JSON.stringify([kind ?? '', type, model ?? '', Object.entries(all ?? {}).sort()]);
     fc.assert(

@@ -1,6 +1,6 @@
 /**
- * The jobs that the same backends can run. Interactive before batch; once the oldest batch job has waited
- * `batchMaxWaitMs`, batch gets at least one pick in `batchShare`.
+ * The waiting jobs that the same backends can run. Interactive jobs go before batch jobs; once the oldest batch job has
+ * waited `batchMaxWaitMs`, batch gets at least one pick in `batchShare`.
  */
 import type { PickReason } from '../../model/causes.ts';
 import type { JobSpec } from '../../model/job-spec.ts';
@@ -10,23 +10,23 @@ import type { JobEntry } from '../state/job-entry.ts';
 import { ClassQueue } from './class-queue.ts';
 import { ServiceTimes } from './service-times.ts';
 
-/** What a backend must have to run the jobs of a lane. */
+/** What a backend must offer to run the jobs of a lane. */
 export interface Need {
   readonly kind: string | undefined;
   readonly type: string;
   readonly model: string | undefined;
-  /** What the name of the model stands for, where the catalog knows it. */
+  /** The exact reference of the model, if it is in the catalog. */
   readonly modelRef?: string | undefined;
   readonly contextTokens?: number | undefined;
   readonly labels: Labels | undefined;
 }
 
-/** The part of a job's ask that says which backends can run it. */
+/** The fields of an ask that decide which backends can run the job. */
 export type NeedSource = Pick<AskRecord, 'modelRef' | 'contextTokens'> & {
   readonly spec: Pick<JobSpec, 'type' | 'backend' | 'model' | 'labels'>;
 };
 
-/** A copy, so that a lane does not keep the first job that came to it alive. */
+/** Copies the fields, so that a lane does not keep its first job's ask in memory. */
 export const needOf = ({ spec, modelRef, contextTokens }: NeedSource): Need => ({
   kind: spec.backend,
   type: spec.type,
@@ -36,20 +36,20 @@ export const needOf = ({ spec, modelRef, contextTokens }: NeedSource): Need => (
   labels: spec.labels,
 });
 
-/** Jobs with the same key can be run by the same backends. */
+/** The key of a job's lane: jobs with the same key can be run by the same backends. */
 export function laneKey({ spec, modelRef, contextTokens }: NeedSource): string {
   const { type, backend, model, labels } = spec;
   if (backend === undefined && model === undefined && labels === undefined) return type;
   let key = `${type}\n${backend ?? ''}\n${modelRef ?? model ?? ''}`;
   if (contextTokens !== undefined) key += `\n${contextTokens}`;
   if (labels) {
-    // Values are any text: written so that none can look like another label.
+    // Label values are arbitrary text: as JSON, no value can be mistaken for another label.
     for (const name of Object.keys(labels).sort()) key += `\n${JSON.stringify([name, labels[name]])}`;
   }
   return key;
 }
 
-/** Which class is next, and why. */
+/** The class whose job is picked next, and why. */
 export interface ClassPick {
   readonly class: JobClass;
   readonly reason: PickReason;
@@ -60,18 +60,18 @@ const ONLY_INTERACTIVE: ClassPick = { class: 'interactive', reason: 'only-class'
 const INTERACTIVE_FIRST: ClassPick = { class: 'interactive', reason: 'interactive-first' };
 const BATCH_SHARE: ClassPick = { class: 'batch', reason: 'batch-share' };
 
-/** How fast a measured service time follows new measurements. */
+/** The share of a new measurement in `serviceMs`. */
 const SERVICE_SMOOTHING = 0.2;
 
-/** The waiting jobs of a lane, and how long such jobs took. */
+/** The waiting jobs of a lane, and the measured service times of its ended jobs. */
 export class LaneQueue {
   readonly key: string;
   readonly need: Need;
   readonly interactive = new ClassQueue();
   readonly batch = new ClassQueue();
-  /** Measured time from acceptance to end, smoothed; undefined until one was seen. */
+  /** The smoothed time from acceptance to end; undefined until one was measured. */
   serviceMs: number | undefined;
-  /** The same by class: people and batch work ask for very different things. */
+  /** Service times by class: interactive and batch jobs differ widely. */
   readonly times: Readonly<Record<JobClass, ServiceTimes>> = {
     interactive: new ServiceTimes(),
     batch: new ServiceTimes(),
@@ -103,7 +103,7 @@ export class LaneQueue {
     return oldest !== undefined && now - oldest.readyAt >= policy.batchMaxWaitMs;
   }
 
-  /** Interactive work of another lane took a backend that could have run batch work of this one. */
+  /** An interactive job of another lane took a slot that a batch job of this lane could have had. */
   passedOver(): void {
     if (this.batch.size > 0) this.#picksSinceBatch++;
   }
@@ -114,7 +114,7 @@ export class LaneQueue {
     return this.queueOf(pick.class).take();
   }
 
-  /** About how many ready jobs go before `entry` in this lane. */
+  /** An estimate of how many ready jobs go before `entry` in this lane. */
   positionOf(entry: JobEntry): number {
     const own = this.queueOf(entry.ask.spec.priority).positionOf(entry);
     return entry.ask.spec.priority === 'interactive' ? own : own + this.interactive.size;

@@ -1,9 +1,9 @@
 /**
- * What waits and what could run it: the lanes with their ready jobs, and the fleet of backends. It follows the
- * state and decides nothing.
+ * The ready jobs in their lanes, and the fleet of backends that can run them. The queue follows the state and decides
+ * nothing.
  *
- * Q1  A job is in a lane exactly while the state says that it is ready.
- * Q2  The slots in use of a backend are the attempts open on it.
+ * Q1  A job is in a lane exactly while the state reports it as ready.
+ * Q2  The used slots of a backend are the attempts open on it.
  */
 import type { AttemptRecord, JobClass } from '../../model/records.ts';
 import type { JobEntry } from '../state/job-entry.ts';
@@ -29,7 +29,7 @@ export class Queue implements StateFollower {
     entry.readyAt = readyAt;
     lane.queueOf(entry.ask.spec.priority).add(entry);
     this.#countWaiting(entry, 1);
-    this.fleet.noteLane(lane);
+    this.fleet.updateLane(lane);
   }
 
   unready(entry: JobEntry): void {
@@ -39,7 +39,7 @@ export class Queue implements StateFollower {
     if (entry.queuePos >= 0) lane.queueOf(entry.ask.spec.priority).remove(entry);
     entry.lane = undefined;
     this.#countWaiting(entry, -1);
-    this.fleet.noteLane(lane);
+    this.fleet.updateLane(lane);
   }
 
   attemptOpened(entry: JobEntry, { backend, at }: AttemptRecord): void {

@@ -4,7 +4,7 @@ import { backendInfo } from '../../../test/fakes/engine-kit.ts';
 import { Fleet } from './fleet.ts';
 import { Running } from './running.ts';
 
-test('the mean time that jobs have been running is right whoever comes and goes', () => {
+test('the mean elapsed time is right after any starts and ends', () => {
   const running = new Running();
   assert.equal(running.elapsedMs('batch', 100), 0);
   running.enter('batch', 100);
@@ -19,7 +19,7 @@ test('the mean time that jobs have been running is right whoever comes and goes'
   assert.equal(running.elapsedMs('interactive', 400), 50);
 });
 
-test('a backend that comes after its attempts knows since when they run', () => {
+test('a backend that is added after its attempts has their start times', () => {
   const fleet = new Fleet();
   fleet.occupy('b', 100, 'interactive');
   fleet.put(backendInfo('b', { slots: 2 }));

@@ -1,8 +1,9 @@
-/** What runs at one backend, by class: how many, and since when on average. Sums alone, whoever comes and goes. */
+/** The running jobs of one backend by class: their number and mean start time, kept as sums. */
 import type { JobClass } from '../../model/records.ts';
 
 interface Sum {
   jobs: number;
+  /** The sum of the start times. */
   starts: number;
 }
 
@@ -18,7 +19,7 @@ export class Running {
     sum.starts += at;
   }
 
-  /** `at` as it was given to `enter`. */
+  /** `at` must be the value given to `enter`. */
   leave(jobClass: JobClass, at: number): void {
     const sum = this.#sums[jobClass];
     if (sum.jobs === 0) return;
@@ -30,7 +31,7 @@ export class Running {
     return this.#sums[jobClass].jobs;
   }
 
-  /** How long those that run have been running, on average; 0 where none does. */
+  /** The mean time that the running jobs have been running; 0 if there are none. */
   elapsedMs(jobClass: JobClass, now: number): number {
     const { jobs, starts } = this.#sums[jobClass];
     return jobs === 0 ? 0 : Math.max(0, now - starts / jobs);

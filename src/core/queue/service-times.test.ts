@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServiceTimes } from './service-times.ts';
 
-test('few measurements give a mean and say nothing of the spread', () => {
+test('few measurements give a mean and no spread', () => {
   const times = new ServiceTimes();
   assert.equal(times.meanMs, undefined);
   times.add(100);
@@ -10,7 +10,7 @@ test('few measurements give a mean and say nothing of the spread', () => {
   assert.deepEqual([times.meanMs, times.spread, times.residualMs], [200, 0, 200]);
 });
 
-test('a job that is met while it runs has half its time left where all take the same, more where they differ', () => {
+test('a job with an unknown start has half its time left if all jobs take the same time, more if they differ', () => {
   const same = new ServiceTimes();
   for (let n = 0; n < 20; n++) same.add(100);
   assert.ok(Math.abs(same.residualMs - 50) < 1e-9);
@@ -21,14 +21,14 @@ test('a job that is met while it runs has half its time left where all take the 
   assert.ok(Math.abs(mixed.residualMs - 125) < 1e-9);
 });
 
-test('the mean follows a change within some hundred jobs', () => {
+test('the mean follows a change within a few hundred jobs', () => {
   const times = new ServiceTimes();
   for (let n = 0; n < 1000; n++) times.add(100);
   for (let n = 0; n < 500; n++) times.add(200);
   assert.ok(times.meanMs! > 195);
 });
 
-test('what is left follows from how long it has run: less of it for times alike, more where they differ much', () => {
+test('the remaining time shrinks with the elapsed time if jobs are alike, and less so if they differ much', () => {
   const alike = new ServiceTimes();
   const wild = new ServiceTimes();
   for (let n = 0; n < 400; n++) {
@@ -38,10 +38,13 @@ test('what is left follows from how long it has run: less of it for times alike,
   assert.ok(Math.abs(alike.leftMs(0) - 1000) < 20);
   assert.ok(Math.abs(alike.leftMs(700) - 300) < 30);
   assert.ok(Math.abs(wild.leftMs(0) / wild.meanMs! - 1) < 0.05);
-  assert.ok(wild.leftMs(2 * wild.meanMs!) > wild.meanMs! / 2, 'one that runs long will run on');
+  assert.ok(
+    wild.leftMs(2 * wild.meanMs!) > wild.meanMs! / 2,
+    'a job that has run long is expected to run on',
+  );
   for (const times of [alike, wild]) {
     for (const elapsed of [0, 1, 1e3, 9e3])
       assert.ok(times.leftMs(elapsed) > 0 && times.leftMs(elapsed) < 1e5);
-    assert.equal(times.leftMs(1e6), 1e6, 'what is unlike all others may take as long again');
+    assert.equal(times.leftMs(1e6), 1e6, 'an outlier is expected to take as long again');
   }
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { StartRate } from './start-rate.ts';
 
-test('the time until a place is free is the mean time between starts, within bounds', () => {
+test('retryAfterMs is the mean time between starts, within bounds', () => {
   const drain = new StartRate();
   assert.equal(drain.retryAfterMs(0), undefined);
   drain.started(0);

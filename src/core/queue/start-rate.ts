@@ -1,15 +1,17 @@
 /** How fast the queue empties: the mean time between the last starts of jobs. */
-const REMEMBERED = 64;
+
+/** The number of starts that the mean is taken over. */
+const WINDOW = 64;
 
 export class StartRate {
   readonly #starts: number[] = [];
 
   started(now: number): void {
     this.#starts.push(now);
-    if (this.#starts.length > REMEMBERED) this.#starts.shift();
+    if (this.#starts.length > WINDOW) this.#starts.shift();
   }
 
-  /** About how long until one more place is free; undefined until there is something to measure. */
+  /** The expected time until one more job starts; undefined until two starts were seen. */
   retryAfterMs(now: number): number | undefined {
     const first = this.#starts[0];
     if (first === undefined || this.#starts.length < 2) return undefined;

@@ -15,7 +15,7 @@ function running(fields: Fields = {}): EngineKit {
   return kit;
 }
 
-test('a job that nothing can run names what it needs', () => {
+test('a job without a fitting backend names what it needs', () => {
   const kit = new EngineKit();
   kit.backend('b', { types: ['other'] });
   kit.submit('a', { backend: 'gpu', model: 'm', labels: { site: 'x' } });
@@ -43,7 +43,7 @@ test('every way of waiting has its reason', () => {
   assert.equal(why(kit, 'next'), 'disk_full');
 });
 
-test('so has every way of being on the way', () => {
+test('a claimed, stale or cancelled job has its reason; a running or ended one has none', () => {
   const kit = new EngineKit();
   kit.backend('b');
   kit.submit('a', { on_unknown: 'hold' });
@@ -58,7 +58,7 @@ test('so has every way of being on the way', () => {
   assert.equal(why(kit, 'a'), undefined, 'it is over');
 });
 
-test('a job that waits for a worker says what is done about it', () => {
+test('a job that waits for a worker names the step that is under way', () => {
   const kit = new PoolKit({ minResidentMs: 0, drainAfterMs: 0 });
   kit.pool('p', [24]);
   kit.model('m', { vramBytes: 16 * GB });

@@ -1,27 +1,12 @@
-/** Why a job waits, in words. */
+/** Explains in words why a job waits. */
 
+import type { WaitReason } from '../../model/http/jobs.ts';
 import { isTerminal } from '../../model/states.ts';
 import { laneOf } from '../queue/fleet.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { backendLeaseId } from '../state/leases.ts';
 import type { State } from '../state/state.ts';
 import { jobPosition } from './predict.ts';
-
-export interface WaitReason {
-  readonly code:
-    | 'not_before'
-    | 'session_busy'
-    | 'no_backend'
-    | 'worker_start'
-    | 'backend_down'
-    | 'backend_busy'
-    | 'disk_full'
-    | 'behind'
-    | 'offer'
-    | 'unknown_outcome'
-    | 'cancelling';
-  readonly text: string;
-}
 
 export function explain(state: State, entry: JobEntry): WaitReason | undefined {
   if (isTerminal(entry.job.state)) return undefined;

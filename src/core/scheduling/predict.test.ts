@@ -7,7 +7,7 @@ import { jobPosition, predictStartMs } from './predict.ts';
 const predict = (kit: EngineKit, id: string): number | undefined =>
   predictStartMs(kit.job(id), jobPosition(kit.job(id)), kit.now);
 
-/** A kit that has seen one job run for a second on a backend of that many slots, all taken now. */
+/** A kit with one measured job of a second, and a backend whose slots are all in use. */
 function measured(slots = 1): EngineKit {
   const kit = new EngineKit();
   kit.backend('b', { slots });
@@ -28,7 +28,7 @@ test('the position counts the ready jobs ahead in the lane, batch behind interac
   assert.deepEqual(positions, [0, 1, 2, 0]);
 });
 
-test('a job that does not wait in a lane has no position', () => {
+test('a job that is not in a lane has no position', () => {
   const kit = measured();
   kit.submit('parked', { not_before: kit.now + 1000 });
   assert.equal(jobPosition(kit.job('parked')), undefined);
@@ -51,7 +51,7 @@ test('the predicted start follows from the jobs ahead, the measured time and the
   );
 });
 
-test('nothing is predicted where nothing was measured or nothing can run it', () => {
+test('nothing is predicted without a measurement or without a backend that can run the job', () => {
   const kit = new EngineKit();
   kit.submit('nobody');
   assert.equal(predict(kit, 'nobody'), undefined);
@@ -65,14 +65,14 @@ test('nothing is predicted where nothing was measured or nothing can run it', ()
   assert.equal(predict(down, 'a'), undefined);
 });
 
-test('what is known is told: a time to wait for, a start that is under way', () => {
+test('the prediction is exact for a job with a not_before and for a claimed one', () => {
   const kit = measured();
   kit.submit('parked', { not_before: kit.now + 700 });
   assert.equal(predict(kit, 'parked'), 700);
   assert.equal(predict(kit, 'runs0'), 0);
 });
 
-test('a job for which nobody is there yet starts when somebody could be, if that is known', () => {
+test('a job without a backend starts after the start of a worker, if its duration is known', () => {
   const kit = new EngineKit();
   for (const id of ['a', 'b']) kit.submit(id);
   const cold = (id: string) =>
@@ -89,7 +89,7 @@ test('a job for which nobody is there yet starts when somebody could be, if that
   assert.equal(none, 21_000, 'nor where no backend fits at all any more');
 });
 
-test('jobs of other lanes that go first at the same backend count', () => {
+test('jobs of other lanes that go first on the same backend are counted', () => {
   const kit = measured();
   kit.submit('rival', { type: 'other' });
   kit.submit('a');
@@ -99,10 +99,10 @@ test('jobs of other lanes that go first at the same backend count', () => {
   assert.equal(predict(kit, 'a'), 3000);
 });
 
-test('batch work waits longer the more people come', () => {
+test('a batch job waits longer the more interactive jobs arrive', () => {
   const quiet = measured(4);
   const lively = measured(4);
-  // Thirty people a minute ask for a second each, of four slots.
+  // Thirty interactive jobs a minute of one second each, on four slots.
   for (let n = 0; n < 30; n++) {
     for (const kit of [quiet, lively]) kit.pass(2000);
     const id = `p${n}`;
@@ -113,7 +113,7 @@ test('batch work waits longer the more people come', () => {
   assert.ok(predict(lively, 'b')! > 1.1 * predict(quiet, 'b')!);
 });
 
-test('nothing starts before the backend takes offers again', () => {
+test('no start is predicted before the backend is unblocked', () => {
   const kit = new EngineKit();
   kit.backend('b');
   kit.submit('seen');
@@ -126,7 +126,7 @@ test('nothing starts before the backend takes offers again', () => {
   assert.equal(predict(kit, 'a'), 5000);
 });
 
-test('what has run for most of its time leaves its slot soon', () => {
+test('a job that has run for most of its expected time is predicted to free its slot soon', () => {
   const predicted = (elapsed: number | undefined): number => {
     const fleet = new Fleet();
     fleet.put(backendInfo('b'));

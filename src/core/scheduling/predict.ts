@@ -1,29 +1,29 @@
-/** Estimates told to people who wait. */
+/** Estimates for waiting callers: the position of a job in its lane, and the time until it starts. */
 
 import { type BackendEntry, type Lane, laneOf } from '../queue/fleet.ts';
 import type { ServiceTimes } from '../queue/service-times.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 
-/** What only the caller can know. */
+/** Facts from folders above scheduling/ that the estimate needs. */
 export interface StartHints {
-  /** How long it takes to bring up a backend where there is none. */
+  /** How long it takes to start a worker, if the lane has no backend and one can be started. */
   readonly startMs?: number | undefined;
 }
 
-/** Ready jobs ahead in the lane; undefined for a job that does not wait in one. */
+/** The ready jobs ahead in the lane; undefined for a job that is not in a lane. */
 export function jobPosition(entry: JobEntry): number | undefined {
   return entry.queuePos >= 0 ? laneOf(entry)?.positionOf(entry) : undefined;
 }
 
-/** However many people come, batch work gets a share. */
-const MOST_OVERTAKING = 0.85;
-/** Competing lanes are looked at up to this many, at up to so many backends: an estimate need not be dear. */
-const RIVALS_SEEN = 16;
-const RIVALRY_SEEN = 64;
+/** The largest share of slots that interactive jobs can take from waiting batch jobs: batch has a guaranteed share. */
+const MAX_OVERTAKING = 0.85;
+/** Bounds on the competing lanes visited per backend, and on the backends visited: an estimate must stay cheap. */
+const MAX_RIVAL_LANES = 16;
+const MAX_RIVAL_BACKENDS = 64;
 
 /**
- * About how many milliseconds until the job starts. Undefined where nothing was measured yet or nothing can
- * run it.
+ * The expected milliseconds until the job starts; undefined if no service time was measured yet, or nothing can run the
+ * job.
  */
 export function predictStartMs(
   entry: JobEntry,
@@ -35,21 +35,22 @@ export function predictStartMs(
   if (entry.parked === 'not_before') return entry.waitsUntil - now;
   const lane = laneOf(entry);
   if (position === undefined || !lane) return undefined;
-  const crew = crewOf(lane, now);
-  if (crew.slots === 0) return coldStart(entry, lane, position, hints.startMs);
+  const capacity = capacityOf(lane, now);
+  if (capacity.slots === 0) return coldStart(entry, lane, position, hints.startMs);
   if (lane.freeBackends > 0 && position === 0) return 0;
   const work = workAhead(entry, lane, position);
   if (!work) return undefined;
-  return Math.round(Math.max(typicalWait(entry, lane, work, crew.slots, now), crew.blockedMs));
+  return Math.round(Math.max(typicalWait(entry, lane, work, capacity.slots, now), capacity.blockedMs));
 }
 
-interface Crew {
+interface Capacity {
+  /** The slots of the backends that can serve the lane. */
   readonly slots: number;
-  /** Nothing is offered to any of them for so long. */
+  /** The time until the first of these backends is no longer blocked. */
   readonly blockedMs: number;
 }
 
-function crewOf(lane: Lane, now: number): Crew {
+function capacityOf(lane: Lane, now: number): Capacity {
   let slots = 0;
   let blockedMs = Number.POSITIVE_INFINITY;
   for (const backend of lane.backends) {
@@ -62,7 +63,7 @@ function crewOf(lane: Lane, now: number): Crew {
 
 const canServe = ({ up, closed, away }: BackendEntry): boolean => up && !closed && !away;
 
-/** Nobody is there yet: the first one has to be brought up, and then takes those ahead one after the other. */
+/** No backend serves the lane yet: a worker must start first, and then runs the jobs ahead one after the other. */
 function coldStart(
   entry: JobEntry,
   lane: Lane,
@@ -74,15 +75,15 @@ function coldStart(
   return Math.round(startMs + (work?.aheadMs ?? 0));
 }
 
-interface Work {
-  /** Service time of the jobs ahead. */
+interface WorkAhead {
+  /** The total service time of the jobs ahead. */
   readonly aheadMs: number;
   readonly jobs: number;
-  /** Of the class that fills most of the slots. */
+  /** The service times of the class that occupies most of the slots. */
   readonly running: ServiceTimes;
 }
 
-function workAhead(entry: JobEntry, lane: Lane, position: number): Work | undefined {
+function workAhead(entry: JobEntry, lane: Lane, position: number): WorkAhead | undefined {
   const running = busiest(lane);
   if (!running) return undefined;
   const isBatch = entry.ask.spec.priority === 'batch';
@@ -95,13 +96,13 @@ function workAhead(entry: JobEntry, lane: Lane, position: number): Work | undefi
   return { aheadMs, jobs: position + rivals, running };
 }
 
-/** Where a class was not measured yet, the other one is all there is to go by. */
+/** The mean service time of a class; that of the other class if this one was not measured yet. */
 function meanOf(lane: Lane, jobClass: 'interactive' | 'batch'): number {
   const other = jobClass === 'batch' ? lane.times.interactive : lane.times.batch;
   return lane.times[jobClass].meanMs ?? other.meanMs ?? 0;
 }
 
-/** The class whose jobs are met in the slots more often: it came more often, or it stays longer. */
+/** The service times of the class that has used the most slot time. */
 function busiest({ times }: Lane): ServiceTimes | undefined {
   const people = times.interactive.count * (times.interactive.meanMs ?? 0);
   const batch = times.batch.count * (times.batch.meanMs ?? 0);
@@ -109,15 +110,15 @@ function busiest({ times }: Lane): ServiceTimes | undefined {
   return people > batch ? times.interactive : times.batch;
 }
 
-/** Jobs of other lanes that go first at the same backends: each lane spreads its own over all its backends. */
+/** The jobs of other lanes that go first on this lane's backends. A lane's jobs are spread over all its backends. */
 function rivalJobs(entry: JobEntry, lane: Lane): number {
   const { backends } = lane;
-  const visited = Math.min(backends.length, RIVALRY_SEEN);
+  const visited = Math.min(backends.length, MAX_RIVAL_BACKENDS);
   let jobs = 0;
   for (let n = 0; n < visited; n++) {
     const backend = backends[n]!;
     if (!canServe(backend)) continue;
-    const seen = Math.min(backend.lanes.length, RIVALS_SEEN);
+    const seen = Math.min(backend.lanes.length, MAX_RIVAL_LANES);
     for (let at = 0; at < seen; at++) {
       const rival = backend.lanes[at]!;
       if (rival !== lane && rival.size > 0) jobs += jobsBefore(entry, rival) / rival.backends.length;
@@ -126,23 +127,23 @@ function rivalJobs(entry: JobEntry, lane: Lane): number {
   return visited === 0 ? 0 : (jobs * backends.length) / visited;
 }
 
-/** Lanes take turns by class and then by who came first. */
+/** Lanes are ordered by class, then by the admission of their next job. */
 function jobsBefore({ ask }: JobEntry, rival: Lane): number {
   const sameClass = rival.queueOf(ask.spec.priority).cameBefore(ask.n);
   return ask.spec.priority === 'batch' ? sameClass + rival.interactive.size : sameClass;
 }
 
 /**
- * The work ahead is shared by the slots, and the first of those that run has to end. The middle of what may
- * happen lies below the mean, the more so the fewer jobs there are to even it out.
+ * The median wait: the slots share the remaining work of a running job and the work ahead. The median of skewed times is
+ * below the mean, the more so the fewer jobs average it out.
  */
-function typicalWait(entry: JobEntry, lane: Lane, work: Work, slots: number, now: number): number {
+function typicalWait(entry: JobEntry, lane: Lane, work: WorkAhead, slots: number, now: number): number {
   const mean = (leftMs(lane, work.running, now) + work.aheadMs) / slots;
   const typical = mean / Math.sqrt(1 + work.running.spread / (work.jobs + 1));
   return entry.ask.spec.priority === 'interactive' ? typical : typical / (1 - overtaking(lane, slots, now));
 }
 
-/** What a job that runs has still to do, on average: by how long it has been running, where that is known. */
+/** The mean remaining time of the running jobs, by their elapsed time where that is known. */
 function leftMs(lane: Lane, usual: ServiceTimes, now: number): number {
   let jobs = 0;
   let sum = 0;
@@ -163,8 +164,8 @@ function leftMs(lane: Lane, usual: ServiceTimes, now: number): number {
 
 const CLASSES = ['interactive', 'batch'] as const;
 
-/** Which share of the slots goes to people who come while batch work waits. */
+/** The share of the slots that goes to interactive jobs arriving while a batch job waits. */
 function overtaking(lane: Lane, slots: number, now: number): number {
   const share = (lane.interactive.rate.perMs(now) * meanOf(lane, 'interactive')) / slots;
-  return Math.min(MOST_OVERTAKING, share);
+  return Math.min(MAX_OVERTAKING, share);
 }

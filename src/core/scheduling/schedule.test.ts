@@ -44,7 +44,7 @@ describe('where a job runs', () => {
 });
 
 describe('which job is next', () => {
-  /** One backend for all types; what waits is submitted while it is busy. */
+  /** One backend that runs all types; the waiting jobs are submitted while it is busy. */
   function order(jobs: readonly [id: string, fields: Fields][]): string[] {
     const kit = new EngineKit();
     kit.backend('b');
@@ -60,7 +60,7 @@ describe('which job is next', () => {
     return kit.claims.slice(1);
   }
 
-  test('among lanes that compete for a backend: class before class, then who came first', () => {
+  test('among lanes that compete for a backend: interactive before batch, then first come', () => {
     const claims = order([
       ['a', { type: 't1' }],
       ['b', { type: 't2' }],
@@ -71,7 +71,7 @@ describe('which job is next', () => {
     assert.deepEqual(claims, ['c', 'd', 'a', 'b', 'e']);
   });
 
-  test('within one principal: the best score, then who came first', () => {
+  test('within one principal: the highest score, then first come', () => {
     const claims = order([
       ['a', {}],
       ['b', { score: 5 }],
@@ -81,7 +81,7 @@ describe('which job is next', () => {
     assert.deepEqual(claims, ['b', 'c', 'a', 'd']);
   });
 
-  test('a job that was turned away busy keeps its place', () => {
+  test('a job that was turned away as busy keeps its place', () => {
     const kit = new EngineKit();
     kit.backend('b');
     kit.submit('first');
@@ -116,7 +116,7 @@ test('nothing is started while the disk is full', () => {
 });
 
 describe('attempt numbers', () => {
-  test('of an id that its caller chose go on above those of every purged job', () => {
+  test('of an id chosen by its caller continue above those of every purged job', () => {
     const kit = new EngineKit();
     kit.step({ type: 'purge', attemptFloor: 7 });
     kit.backend('b', { slots: 2 });

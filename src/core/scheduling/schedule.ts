@@ -1,5 +1,6 @@
 /**
- * The one decision: which job is next and where it runs. Pure but for the changes it puts into the turn.
+ * Decides which job runs next and on which backend. Its only effects are the changes that it adds to the turn, and the
+ * job that it takes out of its lane.
  */
 import type { Cause, PickReason } from '../../model/causes.ts';
 import { claim, intend } from '../../model/moves.ts';
@@ -22,7 +23,7 @@ export interface Decision {
   readonly cause: Cause;
 }
 
-/** Claims jobs as long as one is ready that a free backend can run. */
+/** Claims jobs until no ready job has a free backend. */
 export function schedule(turn: Turn): void {
   turn.fleet.unblock(turn.now);
   if (turn.state.full || turn.state.paused) return;
@@ -33,7 +34,7 @@ export function schedule(turn: Turn): void {
   }
 }
 
-/** Takes the next job out of its lane together with the place where it will run. */
+/** Takes the next job out of its lane and chooses its backend. */
 export function decide(view: EngineView, settings: DecideSettings, now: number): Decision | undefined {
   const best = nextLane(view.queue.fleet.runnable, settings, now);
   if (!best) return undefined;
@@ -47,12 +48,12 @@ export function decide(view: EngineView, settings: DecideSettings, now: number):
   return { entry, backend, cause: causeOf(best.pick, placed.reason) };
 }
 
-/** Why this job, and, where it was not the load alone that decided, why there. */
+/** Why this job was picked and, unless the load alone decided, why it was placed there. */
 function causeOf({ reason: pick }: ClassPick, place: string): Cause {
   return place === 'least-loaded' || place === 'only-free' ? BY_LOAD[pick] : { is: 'claim', pick, place };
 }
 
-/** The usual causes, made once: every claim needs one. */
+/** The usual causes, allocated once because every claim needs one. */
 const BY_LOAD: Readonly<Record<PickReason, Cause>> = {
   'only-class': { is: 'claim', pick: 'only-class' },
   'interactive-first': { is: 'claim', pick: 'interactive-first' },
@@ -64,7 +65,7 @@ interface LanePick {
   readonly pick: ClassPick;
 }
 
-/** Among lanes that compete for a backend: class before class, then the job that came first. */
+/** The lane to serve next: interactive before batch, then the job that was admitted first. */
 function nextLane(runnable: Iterable<Lane>, policy: LanePolicy, now: number): LanePick | undefined {
   let best: (LanePick & { n: number }) | undefined;
   for (const lane of runnable) {
@@ -83,12 +84,12 @@ function goesFirst(pick: ClassPick, n: number, best: LanePick & { n: number }): 
   return rank === bestRank ? n < best.n : rank < bestRank;
 }
 
-/** A batch job whose lane owes it a pick counts like an interactive one. */
+/** A batch job that is due by the batch share ranks like an interactive one. */
 function rankOf(pick: ClassPick): number {
   return pick.class === 'interactive' || pick.reason === 'batch-share' ? 0 : 1;
 }
 
-/** Attempt numbers never repeat, not even for an id that was purged and chosen again by its caller. */
+/** Attempt numbers never repeat, even for an id that was purged and then chosen by a caller again. */
 function nextAttempt(state: State, entry: JobEntry): number {
   const floor = entry.ask.hash === undefined ? 0 : (state.brain?.attemptFloor ?? 0);
   return Math.max(entry.job.attempt, floor) + 1;

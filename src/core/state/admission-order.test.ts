@@ -5,7 +5,7 @@ import { makeEntry } from '../../../test/fakes/engine-kit.ts';
 import { AdmissionOrder } from './admission-order.ts';
 import type { JobEntry } from './job-entry.ts';
 
-test('it lists who is here, newest first, whoever came and went and came back', () => {
+test('newestFirst lists the jobs in memory, also after jobs have left and come back', () => {
   const commands = fc.array(
     fc.record({ op: fc.constantFrom('add', 'add', 'leave', 'return'), pick: fc.nat() }),
     {

@@ -2,6 +2,7 @@
 import type { JobEntry } from './job-entry.ts';
 
 export class AdmissionOrder {
+  /** Sorted by `ask.n`. Jobs that have left memory stay until they are more than half of the list. */
   #entries: JobEntry[] = [];
   readonly #isHere: (entry: JobEntry) => boolean;
 
@@ -26,7 +27,7 @@ export class AdmissionOrder {
     }
   }
 
-  /** The first place whose job was admitted at `n` or later. */
+  /** The index of the first job that was admitted at sequence number `n` or later. */
   #firstFrom(n: number): number {
     let low = 0;
     let high = this.#entries.length;

@@ -1,4 +1,4 @@
-/** A job in memory: its records, which follow from changes alone, and what is only remembered about it. */
+/** A job in memory: its persisted records, and the unpersisted fields that other parts of the core keep with it. */
 
 import type { AskRecord, AttemptRecord, JobRecord } from '../../model/records.ts';
 import type { Reservation } from '../limits/limiter.ts';
@@ -7,44 +7,46 @@ import type { JobBundle } from '../ports/store.ts';
 /** Why a queued job is not in its lane. */
 export type Parked = 'not_before' | 'session';
 
-/** The persisted half of a job. Only `State.apply` replaces these fields. */
+/** The persisted fields of a job. Only State replaces them, as it applies changes. */
 export interface JobRecords {
   readonly uid: string;
   readonly ask: AskRecord;
   readonly job: JobRecord;
-  /** The sequence of the last change: what a reader is told waits for it. */
+  /** The sequence number of the job's last change: reads of the job wait until it is durable. */
   readonly seq: number;
   /** The attempt that holds a slot, if any. */
   readonly open: AttemptRecord | undefined;
-  /** Its token: one string for all maps that know it. Empty without an open attempt. */
+  /** The token of the open attempt, one string shared by all maps; empty without an open attempt. */
   readonly token: string;
   /** The last attempts that have ended, oldest first. */
   readonly past: readonly AttemptRecord[] | undefined;
 }
 
-/** The remembered half of a job: lost with the process, and made anew from the records or from what comes in. */
+/** The unpersisted fields of a job. After a restart they are rebuilt from the records or from later reports. */
 export class JobMemory {
-  /** The lane in which the job waits. Written and read by queue/, which alone knows what a lane is. */
+  /** The lane in which the job waits. Written by queue/; `laneOf` gives it its full type. */
   lane: { readonly key: string } | undefined = undefined;
-  /** Its place in the heap of its flow; -1 outside. Written by queue/, like the next two. */
+  /** The job's index in the heap of its flow; -1 outside. Written by queue/, like `readyAt` and `readyOrder`. */
   queuePos = -1;
-  /** Since when it could have run. */
+  /** The instant since which the job could have run. */
   readyAt = 0;
+  /** The job's number in the order in which the jobs of its class became ready in its lane. */
   readyOrder = 0;
-  /** What it waits for outside of its lane. Written by State, like the next two. */
+  /** The reason why a queued job is not in its lane. Written by State, like `timerPos` and `wakeAt`. */
   parked: Parked | undefined = undefined;
-  /** Its place among the timers; -1 outside. */
+  /** The job's index in the heap of timers; -1 outside. */
   timerPos = -1;
+  /** When time alone changes what should happen to the job; see wake.ts. */
   wakeAt = Number.POSITIVE_INFINITY;
-  /** The number of the last attempt that is known to have produced output; its executor says so again. */
+  /** The number of the last attempt known to have produced output. After a restart its executor reports it again. */
   outputAttempt = 0;
-  /** Tokens that its executor counted. */
+  /** The tokens that the job used, as counted by its executor. */
   usedTokens: number | undefined = undefined;
-  /** What it has taken out of the limits. Written by admission/. */
+  /** The job's reservation in the limiter. Written by admission/. */
   reservation: Reservation | undefined = undefined;
 }
 
-/** One object for both halves: there may be a million of them. */
+/** Records and memory in one object: there may be a million jobs, and two objects each would cost more. */
 export class JobEntry extends JobMemory implements JobRecords {
   readonly uid: string;
   readonly ask: AskRecord;
@@ -62,22 +64,22 @@ export class JobEntry extends JobMemory implements JobRecords {
     this.seq = seq;
   }
 
-  /** When the job as a whole must have ended: a redriven one has its whole time once more. */
+  /** When the job as a whole must have ended. A redrive starts the time anew. */
   get deadlineAt(): number | undefined {
     const { deadline_ms } = this.ask.spec;
     return deadline_ms === undefined ? undefined : (this.job.redrivenAt ?? this.ask.createdAt) + deadline_ms;
   }
 
-  /** A queued job waits at least until this instant: set by its caller for the start, by a retry later. */
+  /** The earliest start of a queued job: set by its caller for the first attempt, by a retry for later ones. */
   get waitsUntil(): number {
     return this.job.notBefore ?? (this.job.attempt === 0 ? this.ask.spec.not_before : undefined) ?? 0;
   }
 }
 
-/** An entry as `State`, which replaces its records, and `Restore`, which makes it, see it. */
+/** A JobEntry with writable records, for State, which replaces them, and Restore, which fills them. */
 export type WritableRecords = { -readonly [K in keyof JobRecords]: JobRecords[K] };
 
-/** A job with everything that belongs to it, as the history keeps it. */
+/** The job with its attempts, in the form that the history stores. */
 export function bundleOf(entry: JobRecords): JobBundle {
   const past = entry.past ?? [];
   return {

@@ -1,19 +1,19 @@
 /**
- * The leases that are held. Heartbeats stay in memory: a lease is written again only when a third of its time has
- * passed since it was, and after a restart each gets its whole time once more.
+ * The leases in force. Most heartbeats change memory only: a lease is written again when a third of its time has passed
+ * since the last write. Because of that, a restart gives every lease its full time again.
  */
 import type { LeaseRecord } from '../../model/records.ts';
 
 export interface HeldLease {
   readonly id: string;
   readonly record: LeaseRecord;
-  /** When it ends unless a heartbeat comes. */
+  /** When the lease expires unless a heartbeat comes. */
   readonly until: number;
 }
 
 export class Leases {
   readonly #held = new Map<string, HeldLease>();
-  /** Undefined where it must be looked for. */
+  /** The earliest expiry, cached; undefined means that it must be computed. */
   #next: number | undefined = Number.POSITIVE_INFINITY;
 
   get size(): number {
@@ -34,18 +34,18 @@ export class Leases {
     else this.#held.delete(id);
   }
 
-  /** It is kept until then, whatever was written. */
-  keep(id: string, until: number): void {
+  /** Extends a lease in memory, without a write. */
+  extend(id: string, until: number): void {
     const lease = this.#held.get(id);
     if (!lease) return;
     this.#next = undefined;
     this.#held.set(id, { ...lease, until: Math.max(lease.until, until) });
   }
 
-  /** Those who hold one could not be heard while nobody led. */
+  /** Gives every lease its full time: heartbeats could not arrive while no brain was running. */
   renewAll(now: number): void {
     for (const { id, record } of [...this.#held.values()]) {
-      if (record.ttlMs !== undefined) this.keep(id, now + record.ttlMs);
+      if (record.ttlMs !== undefined) this.extend(id, now + record.ttlMs);
     }
   }
 
@@ -59,5 +59,5 @@ export class Leases {
   }
 }
 
-/** The lease under which the node of a backend is kept. */
+/** The id of the lease that records which node a backend is at. */
 export const backendLeaseId = (backend: string): string => `backend:${backend}`;

@@ -1,28 +1,29 @@
 /**
- * The pools as their managers last described them. Not persisted: a brain that starts knows nothing of devices
- * until it has asked.
+ * The pools as last reported by their managers, and what starts and evictions have shown of models. Not persisted: a
+ * brain that starts has no devices until the first reports arrive.
  */
 import type { ErrorInfo } from '../../model/errors.ts';
 import type { PoolDevice, PoolReport, ReportedWorker } from '../ports/pools.ts';
 
 export class PoolEntry {
   report: PoolReport;
-  /** Whether it has answered of late: what does not gets nothing. */
+  /** Whether the pool answers. One that does not gets no jobs and no orders. */
   up = true;
-  heardAt: number;
+  /** The time of the last report. */
+  reportedAt: number;
   readonly devices = new Map<number, PoolDevice>();
   readonly workers = new Map<string, ReportedWorker>();
 
   constructor(report: PoolReport, now: number) {
     this.report = report;
-    this.heardAt = now;
-    this.heard(report, now);
+    this.reportedAt = now;
+    this.update(report, now);
   }
 
-  heard(report: PoolReport, now: number): void {
+  update(report: PoolReport, now: number): void {
     this.report = report;
     this.up = true;
-    this.heardAt = now;
+    this.reportedAt = now;
     this.devices.clear();
     this.workers.clear();
     for (const device of report.devices) this.devices.set(device.id, device);
@@ -30,39 +31,41 @@ export class PoolEntry {
   }
 }
 
-/** A model whose workers failed to start: how often in a row, and until when none is tried. */
+/** The failed starts of a model's workers. */
 export interface FailedStarts {
+  /** How many starts have failed in a row. */
   readonly tries: number;
+  /** The error of the last one. */
   readonly error: ErrorInfo;
+  /** No start is tried before this instant. */
   readonly until: number;
-  /** The pools that could not start it: others are tried before them. */
+  /** The pools in which a start has failed: other pools are tried before them. */
   readonly where: ReadonlySet<string>;
 }
 
 export class Pools {
   readonly known = new Map<string, PoolEntry>();
-  /** Pools that are configured, or have registered, and have not answered yet. */
+  /** Pools that are configured or have registered, and have not reported yet. */
   readonly awaited = new Set<string>();
-  /** By model. */
+  /** By model ref. */
   readonly failedStarts = new Map<string, FailedStarts>();
-  /** How long a start took when one was last seen, by model. */
+  /** How long the last successful start took, by model ref. */
   readonly startMs = new Map<string, number>();
-  /** When a model last had to make room for another. */
+  /** When a worker of the model was last evicted or drained for another model, by model ref. */
   readonly evictedAt = new Map<string, number>();
-  /** When it was last looked ahead. */
-  lookedAheadAt = 0;
-  /** Something has changed that all waiting lanes should be looked at for. */
+  /** When the demand was last forecast. */
+  forecastAt = 0;
+  /** Set when something has changed that may let a waiting lane be served: the next plan() visits all of them. */
   changed = false;
 
-  /** Whether any of them can be reached. */
-  someUp(): boolean {
+  isAnyUp(): boolean {
     for (const { up } of this.known.values()) if (up) return true;
     return false;
   }
 
   /**
-   * Whether no device of any pool is large enough for a model of this size, and all pools have been heard: one that
-   * has not answered yet may have such a device.
+   * Whether no device of any pool is large enough for a model of this size. False while some pool has not reported yet:
+   * it may have such a device.
    */
   fitsNowhere(vramBytes: number): boolean {
     if (this.known.size === 0 || this.awaited.size > 0) return false;
@@ -72,11 +75,11 @@ export class Pools {
     return true;
   }
 
-  heard(report: PoolReport, now: number): PoolEntry {
+  update(report: PoolReport, now: number): PoolEntry {
     const known = this.known.get(report.id);
     if (!known?.up || known.report.version !== report.version) this.changed = true;
     if (known) {
-      known.heard(report, now);
+      known.update(report, now);
       return known;
     }
     const entry = new PoolEntry(report, now);

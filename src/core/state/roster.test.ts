@@ -4,7 +4,7 @@ import { makeEntry } from '../../../test/fakes/engine-kit.ts';
 import type { JobEntry, WritableRecords } from './job-entry.ts';
 import { Roster } from './roster.ts';
 
-test('a key names its job until that job leaves, and a later holder keeps it', () => {
+test('a key finds its job until that job is removed, and a later holder keeps the key', () => {
   const roster = new Roster();
   const [first, second] = [makeEntry(1, { key: 'k' }), makeEntry(2, { key: 'k' })];
   roster.add(first);
@@ -16,7 +16,7 @@ test('a key names its job until that job leaves, and a later holder keeps it', (
   assert.equal(roster.byKey('default', 'k'), second);
 });
 
-test('the same key of two tenants is two keys, whatever characters it has', () => {
+test('the same key of two tenants is two keys, whatever characters they contain', () => {
   const roster = new Roster();
   const theirs = makeEntry(1, { tenant: 'acme', key: 'k' });
   roster.add(theirs);
@@ -45,7 +45,7 @@ test('jobs of a session run one at a time, in order; those marked parallel do no
   assert.equal(roster.leaveSession(jobs[2]!), undefined);
 });
 
-test('a job that comes back to its session takes the place it had, behind what has begun', () => {
+test('a redriven job regains its place in its session, behind jobs that have begun', () => {
   const roster = new Roster();
   const [first, second, third] = [1, 2, 3].map((n) => makeEntry(n, { session_id: 's' })) as [
     JobEntry,
@@ -62,7 +62,7 @@ test('a job that comes back to its session takes the place it had, behind what h
   assert.deepEqual([roster.mayRun(second), roster.leaveSession(second)], [true, first]);
 });
 
-test('a job that runs already takes the head of its session, and the one that stood there must wait', () => {
+test('a running job becomes the head of its session, and the former head must wait', () => {
   const roster = new Roster();
   const [waiting, running] = [makeEntry(1, { session_id: 's' }), makeEntry(2, { session_id: 's' })];
   (running as WritableRecords).job = { ...running.job, state: 'running' };
@@ -71,16 +71,16 @@ test('a job that runs already takes the head of its session, and the one that st
   assert.deepEqual([roster.mayRun(running), roster.mayRun(waiting)], [true, false]);
 });
 
-test('everything below a job is known by it while it lives, also where those between have ended', () => {
+test('descendants finds the live jobs at any depth, also if the jobs between have ended', () => {
   const roster = new Roster();
   const child = makeEntry(2, { parent_id: 'j1', ancestors: ['j1'] });
   const grandchildren = [3, 4].map((n) => makeEntry(n, { parent_id: 'j2', ancestors: ['j1', 'j2'] }));
   for (const entry of [makeEntry(1), child, ...grandchildren]) roster.add(entry);
-  assert.deepEqual([...roster.below('j1')], [child, ...grandchildren]);
-  assert.deepEqual([...roster.below('j2')], grandchildren);
+  assert.deepEqual([...roster.descendants('j1')], [child, ...grandchildren]);
+  assert.deepEqual([...roster.descendants('j2')], grandchildren);
   roster.remove(child);
-  assert.deepEqual([...roster.below('j1')], grandchildren);
-  assert.deepEqual([...roster.below('j2')], grandchildren, 'although it has ended');
+  assert.deepEqual([...roster.descendants('j1')], grandchildren);
+  assert.deepEqual([...roster.descendants('j2')], grandchildren, 'although it has ended');
   for (const entry of grandchildren) roster.remove(entry);
-  assert.deepEqual([...roster.below('j1'), ...roster.below('j2')], []);
+  assert.deepEqual([...roster.descendants('j1'), ...roster.descendants('j2')], []);
 });

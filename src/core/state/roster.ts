@@ -1,19 +1,19 @@
 /**
- * Who belongs to whom among the jobs that are not terminal: keys, sessions, parents.
+ * Indexes of the live jobs by key, by session and by ancestor. A job is live until its state is terminal.
  */
 import { scoped, uidOf } from '../../model/records.ts';
 import type { JobEntry } from './job-entry.ts';
 
-const NOBODY: readonly string[] = [];
+const NO_IDS: readonly string[] = [];
 
 export class Roster {
   readonly #keys = new Map<string, JobEntry>();
-  /** The jobs of a session that run one at a time, in order of admission; the first may run. */
-  readonly #sessions = new Map<string, JobEntry[]>();
-  /** All live jobs of a session, also those that run beside the others. */
-  readonly #talks = new Map<string, Set<JobEntry>>();
-  /** Everything below a job, however deep, also where those between have ended. */
-  readonly #below = new Map<string, Set<JobEntry>>();
+  /** The jobs of a session that run one at a time, in order of admission: only the first may run. */
+  readonly #sessionQueues = new Map<string, JobEntry[]>();
+  /** All live jobs of a session, those with `parallel` included. */
+  readonly #bySession = new Map<string, Set<JobEntry>>();
+  /** The live descendants of a job at any depth, even if the jobs between have ended. */
+  readonly #descendants = new Map<string, Set<JobEntry>>();
 
   byKey(tenant: string, key: string): JobEntry | undefined {
     return this.#keys.get(scoped(tenant, key));
@@ -21,60 +21,63 @@ export class Roster {
 
   /** The live jobs of a session. */
   inSession(tenant: string, session: string): Iterable<JobEntry> {
-    return this.#talks.get(scoped(tenant, session)) ?? [];
+    return this.#bySession.get(scoped(tenant, session)) ?? [];
   }
 
-  /** The tokens that they may use. */
-  reserved(tenant: string, session: string): number {
+  /** The estimated tokens of the live jobs of a session. */
+  reservedTokens(tenant: string, session: string): number {
     let tokens = 0;
     for (const { ask } of this.inSession(tenant, session)) tokens += ask.tokens ?? 0;
     return tokens;
   }
 
-  /** The live jobs that a cancel of this one takes along. */
-  below(uid: string): Iterable<JobEntry> {
-    return this.#below.get(uid) ?? [];
+  /** The live descendants of a job: a cancel of the job cancels them too. */
+  descendants(uid: string): Iterable<JobEntry> {
+    return this.#descendants.get(uid) ?? [];
   }
 
+  /** Whether the session of a job lets it run; true for a job without a session. */
   mayRun(entry: JobEntry): boolean {
     const session = sessionOf(entry);
-    return session === undefined || this.#sessions.get(session)?.[0] === entry;
+    return session === undefined || this.#sessionQueues.get(session)?.[0] === entry;
   }
 
   /** The job that a parked job of a session waits for. */
   sessionHead(entry: JobEntry): JobEntry | undefined {
     const session = sessionOf(entry);
-    return session === undefined ? undefined : this.#sessions.get(session)?.[0];
+    return session === undefined ? undefined : this.#sessionQueues.get(session)?.[0];
   }
 
-  /** Notes the names of a job that lives. */
+  /** Adds a live job to the indexes; `joinSession` is separate. */
   add(entry: JobEntry): void {
     const { ask } = entry;
     if (ask.spec.key !== undefined) this.#keys.set(scoped(ask.tenant, ask.spec.key), entry);
-    if (ask.spec.session_id !== undefined) join(this.#talks, scoped(ask.tenant, ask.spec.session_id), entry);
-    for (const id of ask.ancestors ?? NOBODY) join(this.#below, uidOf(ask.tenant, id), entry);
+    if (ask.spec.session_id !== undefined)
+      join(this.#bySession, scoped(ask.tenant, ask.spec.session_id), entry);
+    for (const id of ask.ancestors ?? NO_IDS) join(this.#descendants, uidOf(ask.tenant, id), entry);
   }
 
-  /** Takes them back. The session is left apart from this, when nothing of the job runs any more. */
+  /** Removes a job that has ended. `leaveSession` is separate: the job's last attempt may still be running. */
   remove(entry: JobEntry): void {
     const { ask } = entry;
     if (ask.spec.key !== undefined && this.byKey(ask.tenant, ask.spec.key) === entry) {
       this.#keys.delete(scoped(ask.tenant, ask.spec.key));
     }
-    if (ask.spec.session_id !== undefined) leave(this.#talks, scoped(ask.tenant, ask.spec.session_id), entry);
-    for (const id of ask.ancestors ?? NOBODY) leave(this.#below, uidOf(ask.tenant, id), entry);
+    if (ask.spec.session_id !== undefined)
+      leave(this.#bySession, scoped(ask.tenant, ask.spec.session_id), entry);
+    for (const id of ask.ancestors ?? NO_IDS) leave(this.#descendants, uidOf(ask.tenant, id), entry);
   }
 
-  /** Returns the job that must wait now because this one took its place at the head. */
+  /** Queues a job in its session. Returns the job that must wait now because this one has become the head. */
   joinSession(entry: JobEntry): JobEntry | undefined {
     const session = sessionOf(entry);
     if (session === undefined) return undefined;
-    const waiting = this.#sessions.get(session);
+    const waiting = this.#sessionQueues.get(session);
     if (!waiting) {
-      this.#sessions.set(session, [entry]);
+      this.#sessionQueues.set(session, [entry]);
       return undefined;
     }
-    const at = entry.job.state === 'queued' ? placeOf(entry, waiting) : 0;
+    const at = entry.job.state === 'queued' ? indexFor(entry, waiting) : 0;
     waiting.splice(at, 0, entry);
     return at === 0 ? waiting[1] : undefined;
   }
@@ -83,16 +86,16 @@ export class Roster {
   leaveSession(entry: JobEntry): JobEntry | undefined {
     const session = sessionOf(entry);
     if (session === undefined) return undefined;
-    const waiting = this.#sessions.get(session) ?? [];
+    const waiting = this.#sessionQueues.get(session) ?? [];
     const at = waiting.indexOf(entry);
     if (at >= 0) waiting.splice(at, 1);
-    if (waiting.length === 0) this.#sessions.delete(session);
+    if (waiting.length === 0) this.#sessionQueues.delete(session);
     return at === 0 ? waiting[0] : undefined;
   }
 }
 
-/** In order of admission, behind what has begun: a job that is redriven takes the place it had. */
-function placeOf(entry: JobEntry, waiting: readonly JobEntry[]): number {
+/** The index that keeps `waiting` in order of admission, behind jobs that have begun: a redriven job regains its place. */
+function indexFor(entry: JobEntry, waiting: readonly JobEntry[]): number {
   let at = waiting.length;
   for (; at > 0; at--) {
     const before = waiting[at - 1] as JobEntry;

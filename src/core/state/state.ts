@@ -1,11 +1,11 @@
 /**
  * The records in memory with their indexes.
  *
- * S1  apply(change) is the only way in which a record changes, and the indexes follow from the records: a replay of
- *     the same changes gives the same ones. Not from records come `limiter`, `pools`, `full`, `paused`, the
- *     heartbeats of leases, and of each job what `JobMemory` says that others write.
- * S2  The followers are told that a job is ready exactly while it is queued, its `waitsUntil` has passed and its
- *     session lets it run.
+ * S1  apply(change) is the only way in which a record changes, and the indexes follow from the records: a replay of the
+ *     same changes gives the same indexes. Not derived from records: `limiter`, `pools`, `full`, `paused`, the
+ *     heartbeats of leases, and the fields of `JobMemory` that other folders write.
+ * S2  A job is ready for the follower exactly while it is queued, its `waitsUntil` has passed and its session lets it
+ *     run.
  * S3  A key belongs to at most one job that is not terminal.
  */
 
@@ -31,27 +31,27 @@ import { JobEntry, type Parked, type WritableRecords } from './job-entry.ts';
 import { Leases } from './leases.ts';
 import { Pools } from './pools.ts';
 import { Roster } from './roster.ts';
-import { Catalog, RecentTable, Table, type Tables, Workers } from './tables.ts';
+import { Catalog, RecentTable, Table, type Tables, WorkerTable } from './tables.ts';
 import { nextWake } from './wake.ts';
 
-const TIMER_PLACE = {
+const TIMER_POSITION = {
   get: (entry: JobEntry) => entry.timerPos,
   set: (entry: JobEntry, position: number) => {
     entry.timerPos = position;
   },
 };
 
-/** An index above the state. It is told within `apply`, so that it never lags behind the records. */
+/** An index kept by a folder above. State calls it within `apply`, so it never lags behind the records. */
 export interface StateFollower {
-  /** The job may run from now on; `readyAt` is since when it could have. */
+  /** The job can run from now on. `readyAt` is the instant since which it could have run. */
   ready(entry: JobEntry, readyAt: number): void;
-  /** The job no longer waits for a backend. Also told of jobs that did not. */
+  /** The job no longer waits for a backend. Called for jobs that were not ready, too. */
   unready(entry: JobEntry): void;
   attemptOpened(entry: JobEntry, attempt: AttemptRecord): void;
   attemptClosed(entry: JobEntry, attempt: AttemptRecord, now: number): void;
 }
 
-const NOBODY: StateFollower = {
+const NO_FOLLOWER: StateFollower = {
   ready: () => undefined,
   unready: () => undefined,
   attemptOpened: () => undefined,
@@ -59,7 +59,7 @@ const NOBODY: StateFollower = {
 };
 
 export class State {
-  /** The sequence of the last applied change. */
+  /** The sequence number of the last applied change. */
   seq = 0;
   brain: BrainRecord | undefined;
   readonly jobs = new Map<string, JobEntry>();
@@ -68,7 +68,7 @@ export class State {
   readonly failures = new Map<string, FailureRecord>();
   readonly leases = new Leases();
   readonly catalog = new Catalog();
-  readonly workers = new Workers();
+  readonly workers = new WorkerTable();
   readonly sessions = new RecentTable<SessionRecord>();
   readonly tables: Tables = {
     model: this.catalog,
@@ -79,13 +79,13 @@ export class State {
     limits: new Table(),
     spent: new Table(),
   };
-  /** What callers may use. Not persisted, but for what was set at run time; kept by admission/. */
+  /** Written by admission/. Not persisted itself; limits set at run time and spent budgets are records. */
   readonly limiter = new Limiter();
-  /** What pool managers have said. Not persisted; kept by workers/. */
+  /** The reports of pool managers. Not persisted; written by workers/. */
   readonly pools = new Pools();
   readonly roster = new Roster();
-  readonly timers = new IndexedHeap<JobEntry>((a, b) => a.wakeAt < b.wakeAt, TIMER_PLACE);
-  /** Jobs that have ended and wait for the history to take them over. */
+  readonly timers = new IndexedHeap<JobEntry>((a, b) => a.wakeAt < b.wakeAt, TIMER_POSITION);
+  /** Ended jobs that stay in memory until they are in the history. */
   readonly ended = new Set<JobEntry>();
   readonly counts: Record<JobState, number> = {
     queued: 0,
@@ -97,9 +97,9 @@ export class State {
     succeeded: 0,
     cancelled: 0,
   };
-  /** The disk is full: no new work, no new starts. */
+  /** The disk is full: new jobs are refused and none is started. */
   full = false;
-  /** Shutting down: nothing new is started. */
+  /** The process shuts down: no job is started. */
   paused = false;
   /** Payload bytes of the queued jobs. */
   queuedBytes = 0;
@@ -107,12 +107,12 @@ export class State {
   readonly #settings: StateSettings;
   readonly #follower: StateFollower;
 
-  constructor(settings: StateSettings, follower: StateFollower = NOBODY) {
+  constructor(settings: StateSettings, follower: StateFollower = NO_FOLLOWER) {
     this.#settings = settings;
     this.#follower = follower;
   }
 
-  /** Returns the job that the change is about, if any. */
+  /** Applies one change. Returns the job that it belongs to, if any. */
   apply(change: Change, now: number): JobEntry | undefined {
     this.seq++;
     switch (change.kind) {
@@ -143,12 +143,12 @@ export class State {
     return this.tables.session.get(scoped(tenant, session));
   }
 
-  /** A record of a kind that belongs to no job, from a change or from a checkpoint. */
+  /** Stores a record that belongs to no job, from a change or from a checkpoint. */
   keep({ kind, id, after }: Omit<KeptChange, 'cause'>): void {
     this.tables[kind].set(id, after as never);
   }
 
-  /** Restores a job from a checkpoint: what a change would have built, without a change. */
+  /** Adds a job from a checkpoint, with the same indexes as if its changes had been applied. */
   restore(entry: JobEntry, now: number): void {
     this.#addJob(entry, now);
   }
@@ -161,14 +161,14 @@ export class State {
     this.#setFailure(id, failure);
   }
 
-  /** Takes an ended job out of memory: the history has it. */
+  /** Removes an ended job from memory: it is in the history. */
   forget(entry: JobEntry): void {
     this.jobs.delete(entry.uid);
     this.ended.delete(entry);
     this.counts[entry.job.state]--;
   }
 
-  /** Puts a job where its records say that it belongs: into its lane, or parked, and on the right timer. */
+  /** Puts a job where its records say it belongs: into its lane or parked, and on its timer. */
   settle(entry: JobEntry, now: number): void {
     this.#settleQueue(entry, now);
     const wakeAt = nextWake(entry, now, this.#settings.cancelDeadlineMs);
@@ -180,7 +180,7 @@ export class State {
   }
 
   #addJob(entry: JobEntry, now: number): JobEntry {
-    // An id may come back: redriven after it left memory, or chosen again after its purge.
+    // An id can occur again: redriven after it left memory, or chosen by a caller again after its purge.
     const former = this.jobs.get(entry.uid);
     if (former) this.forget(former);
     this.jobs.set(entry.uid, entry);
@@ -261,7 +261,7 @@ export class State {
     this.#follower.attemptOpened(entry, attempt);
   }
 
-  /** An ended job whose attempt still holds its slot keeps its session too, and stays until both are free. */
+  /** An ended job with an open attempt keeps its place in its session, and stays in memory, until that attempt closes. */
   #setEnded(entry: JobEntry, now: number): void {
     if (entry.open) return;
     this.ended.add(entry);
@@ -292,7 +292,7 @@ export class State {
   }
 }
 
-/** The past attempts of a job with one more. The list is its own: it grows in place. */
+/** Adds an attempt to the job's past ones, in place; only the last PAST_ATTEMPTS are kept. */
 function withAttempt(entry: JobEntry, attempt: AttemptRecord): readonly AttemptRecord[] {
   const past = entry.past as AttemptRecord[] | undefined;
   if (!past) return [attempt];
@@ -300,7 +300,7 @@ function withAttempt(entry: JobEntry, attempt: AttemptRecord): readonly AttemptR
   return past;
 }
 
-/** The brain as executors know it. */
+/** The brain's owner and epoch, which every order to an executor carries. */
 export const commanderOf = ({ brain }: State): Commander => ({
   owner: brain?.owner ?? '',
   epoch: brain?.epoch ?? 0,

@@ -26,14 +26,14 @@ export class Table<T> {
   }
 }
 
-/** In the order in which they were last written. */
+/** A table whose records are in the order of their last write, oldest first. */
 export class RecentTable<T> extends Table<T> {
   override set(id: string, record: T | null): void {
     this.records.delete(id);
     super.set(id, record);
   }
 
-  /** Stores give records back in orders of their own. */
+  /** Restores the order after a restart: stores return records in any order. */
   sort(order: (a: T, b: T) => number): void {
     const sorted = [...this.records].sort(([, a], [, b]) => order(a, b));
     this.records.clear();
@@ -41,7 +41,7 @@ export class RecentTable<T> extends Table<T> {
   }
 }
 
-/** The models, found by id, by alias and by what they stand for. */
+/** The models, found by id, by ref and by alias. */
 export class Catalog extends Table<ModelRecord> {
   readonly #byName = new Map<string, ModelRecord>();
 
@@ -50,7 +50,7 @@ export class Catalog extends Table<ModelRecord> {
     super.set(id, record);
     if (former) for (const name of namesOf(former)) this.#byName.delete(name);
     if (record) for (const name of namesOf(record)) this.#byName.set(name, record);
-    // What another model is called too is found again.
+    // A removed name may also be a name of another model, which must be found by it from now on.
     if (former) for (const other of this.records.values()) this.#index(other);
   }
 
@@ -65,8 +65,8 @@ export class Catalog extends Table<ModelRecord> {
 
 const namesOf = ({ id, ref, aliases }: ModelRecord): readonly string[] => [id, ref, ...aliases];
 
-/** The workers that there should be, found by their model and by their device. */
-export class Workers extends Table<WorkerRecord> {
+/** The workers that should exist, indexed by model, by device and by pool. */
+export class WorkerTable extends Table<WorkerRecord> {
   readonly #byModel = new Index();
   readonly #byDevice = new Index();
   readonly #byPool = new Index();
@@ -86,7 +86,7 @@ export class Workers extends Table<WorkerRecord> {
     this.#byPool.add(record.pool, id);
   }
 
-  /** Those that have this model. */
+  /** The workers with this model. */
   of(modelRef: string): [string, WorkerRecord][] {
     return this.#found(this.#byModel.get(modelRef));
   }

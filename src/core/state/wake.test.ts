@@ -20,11 +20,11 @@ function entry(ask: Partial<JobSpec>, job: Partial<JobRecord>, open?: Partial<At
 const cases: [what: string, wakesAt: number, entry: JobEntry][] = [
   ['a ready job without a deadline', NEVER, entry({}, {})],
   ['a ready job at its deadline', 900, entry({ deadline_ms: 900 }, {})],
-  ['a job that waits for its time', 200, entry({ not_before: 200, deadline_ms: 900 }, {})],
-  ['a job whose deadline comes before its time', 150, entry({ not_before: 200, deadline_ms: 150 }, {})],
-  ['a job whose time has come', NEVER, entry({ not_before: 100 }, {})],
+  ['a job with a not_before', 200, entry({ not_before: 200, deadline_ms: 900 }, {})],
+  ['a job whose deadline is before its not_before', 150, entry({ not_before: 200, deadline_ms: 150 }, {})],
+  ['a job whose not_before has passed', NEVER, entry({ not_before: 100 }, {})],
   ['a retry', 300, entry({ not_before: 50 }, { attempt: 1, notBefore: 300 })],
-  ['a job that was claimed', 900, entry({ deadline_ms: 900, timeout_ms: 50 }, { state: 'claimed' }, {})],
+  ['a claimed job', 900, entry({ deadline_ms: 900, timeout_ms: 50 }, { state: 'claimed' }, {})],
   [
     'a running job at its timeout',
     250,
@@ -41,7 +41,7 @@ const cases: [what: string, wakesAt: number, entry: JobEntry][] = [
     entry({ deadline_ms: 900, timeout_ms: 50 }, { state: 'stale', startedAt: 1 }, { state: 'unknown' }),
   ],
   [
-    'a cancel that nobody confirms',
+    'a job with an unconfirmed cancel',
     600,
     entry(
       {},
@@ -50,12 +50,12 @@ const cases: [what: string, wakesAt: number, entry: JobEntry][] = [
     ),
   ],
   [
-    'a timeout that nobody confirms',
+    'a job with an unconfirmed timeout',
     700,
     entry({}, { state: 'running' }, { state: 'accepted', kill: { why: 'timeout', at: 200 } }),
   ],
   [
-    'a deadline that nobody confirms',
+    'a job with an unconfirmed deadline',
     700,
     entry({}, { state: 'stale' }, { state: 'unknown', kill: { why: 'deadline', at: 200 } }),
   ],
@@ -63,7 +63,7 @@ const cases: [what: string, wakesAt: number, entry: JobEntry][] = [
 ];
 
 for (const [what, wakesAt, made] of cases) {
-  test(`time wakes ${what} ${wakesAt === NEVER ? 'never' : `at ${wakesAt}`}`, () => {
+  test(`nextWake of ${what} is ${wakesAt === NEVER ? 'never' : wakesAt}`, () => {
     assert.equal(nextWake(made, 100, PATIENCE), wakesAt);
   });
 }

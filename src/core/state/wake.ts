@@ -1,5 +1,6 @@
 /**
- * When time alone changes what should happen to a job. One instant per job: the earliest of them.
+ * The next instant at which time alone changes what should happen to a job: the end of a wait, the timeout, the
+ * deadline, or the end of the wait for a kill to be confirmed.
  */
 
 import { isTerminal } from '../../model/states.ts';
@@ -14,10 +15,10 @@ export function nextWake(entry: JobEntry, now: number, cancelDeadlineMs: number)
   if (job.state === 'queued') {
     return entry.waitsUntil > now ? Math.min(wakeAt, entry.waitsUntil) : wakeAt;
   }
-  // Once a kill is ordered it is waited for, but not beyond the deadline of the job.
+  // An ordered kill is waited for, but not beyond the deadline of the job.
   if (open?.kill) {
-    const patience = killPatience(entry, cancelDeadlineMs);
-    return job.cancel || open.kill.why === 'deadline' ? patience : Math.min(patience, wakeAt);
+    const killBy = killDeadline(entry, cancelDeadlineMs);
+    return job.cancel || open.kill.why === 'deadline' ? killBy : Math.min(killBy, wakeAt);
   }
   if (job.startedAt !== undefined && ask.spec.timeout_ms !== undefined && job.state === 'running') {
     wakeAt = Math.min(wakeAt, job.startedAt + ask.spec.timeout_ms);
@@ -25,11 +26,11 @@ export function nextWake(entry: JobEntry, now: number, cancelDeadlineMs: number)
   return wakeAt;
 }
 
-function killPatience(entry: JobEntry, cancelDeadlineMs: number): number {
+function killDeadline(entry: JobEntry, cancelDeadlineMs: number): number {
   if (entry.job.cancel) return entry.job.cancel.at + cancelDeadlineMs;
   const { open } = entry;
   if (!open?.kill || (open.state === 'unknown' && open.kill.why !== 'deadline')) return NEVER;
-  // It was turned away: what is missing is only the certainty that no copy of the offer arrives later.
+  // The offer was turned away, so nothing runs: the kill only makes sure that no late copy of the offer is accepted.
   if (open.kill.why === 'busy' || open.kill.why === 'refused') return NEVER;
   return open.kill.at + cancelDeadlineMs;
 }

@@ -48,7 +48,7 @@ describe('before a job is queued', () => {
     assert.equal(refusal(kit, { model: 'm' }), 'taken');
   });
 
-  test('a model whose file is another one is refused only where that is the policy', () => {
+  test('a model whose file failed its verification is refused only with verifyPolicy block', () => {
     const verified = { at: 1, pool: 'p', verdict: 'fail' as const, sha256: '0' };
     for (const [verifyPolicy, expected] of [
       ['warn', 'taken'],
@@ -60,7 +60,7 @@ describe('before a job is queued', () => {
     }
   });
 
-  test('a name stands for one model, by its id, an alias or its reference', () => {
+  test('a name belongs to one model, as its id, an alias or its reference', () => {
     const kit = kitWith();
     const { ref } = kit.engine.state.catalog.get('m')!;
     for (const name of ['m', 'mm', ref]) {
@@ -80,7 +80,7 @@ describe('before a job is queued', () => {
     assert.equal(kit.engine.state.catalog.find('new')?.id, 'm');
   });
 
-  test('a backend that has a model by its id runs it whichever name it was asked for by', () => {
+  test('a backend that declares the id of a model runs jobs that name it by an alias', () => {
     const kit = kitWith();
     kit.backend('own', { types: ['inference'], models: ['m'] });
     for (const name of ['mm', 'm']) {
@@ -91,7 +91,7 @@ describe('before a job is queued', () => {
     }
   });
 
-  test('who names no model means the only one that there is, and never just any worker', () => {
+  test('a job without a model gets the only one of the catalog, and never an arbitrary worker', () => {
     const kit = kitWith();
     kit.submit('a', { type: 'inference' });
     assert.equal(kit.job('a').ask.spec.model, 'm');
@@ -119,7 +119,7 @@ describe('before a job is queued', () => {
 });
 
 describe('a session', () => {
-  test('settles what its jobs really used, and goes back to the worker that has its context', () => {
+  test('is charged what its jobs really used, and returns to the worker that has its context', () => {
     const kit = kitWith();
     kit.model('m', { slots: 4 });
     kit.ask('a', 'm', { session_id: 's', tokens: 500 });
@@ -132,10 +132,10 @@ describe('a session', () => {
       [session()?.tokensUsed, session()?.turns, session()?.backend],
       [30, 1, kit.job('a').job.backend],
     );
-    assert.equal(kit.engine.state.roster.reserved('default', 's'), 0);
+    assert.equal(kit.engine.state.roster.reservedTokens('default', 's'), 0);
   });
 
-  test('is forgotten when it was not used for long, whatever others do', () => {
+  test('is deleted when it was not used for long, whatever other sessions do', () => {
     const kit = kitWith();
     for (const id of ['busy', 'quiet']) kit.ask(id, 'm', { session_id: id });
     kit.pass(20 * 86_400_000);
@@ -150,7 +150,7 @@ describe('a session', () => {
     );
   });
 
-  test('that is deleted takes its jobs with it', () => {
+  test('that is deleted cancels its jobs', () => {
     const kit = kitWith();
     kit.ask('a', 'm', { session_id: 's' });
     kit.ask('b', 'm', { session_id: 's', parallel: true });

@@ -1,10 +1,10 @@
-/** The models that can be asked for, as operators keep them. */
+/** Registers models in the catalog and changes them. */
 import { OrchdError } from '../../model/errors.ts';
 import type { ModelRecord, ModelRegistration, Verification } from '../../model/records.ts';
 import { modelOf } from '../admission/model.ts';
 import type { Turn } from '../turn.ts';
 
-/** Registers a model, or replaces what was said of it; its state stays. */
+/** Registers a model or replaces its registration; its state is kept. */
 export function register(turn: Turn, model: ModelRegistration): ModelRecord {
   const { catalog } = turn.state;
   const known = catalog.get(model.id);
@@ -30,7 +30,7 @@ export function register(turn: Turn, model: ModelRegistration): ModelRecord {
   return record;
 }
 
-/** Catalog files are imported at every start: what says nothing new is not written again. */
+/** Catalog files are imported at every start: an unchanged registration is not written again. */
 const isSame = (known: ModelRecord, model: ModelRegistration): boolean =>
   (Object.keys(model) as (keyof ModelRegistration)[]).every(
     (field) => JSON.stringify(known[field]) === JSON.stringify(model[field]),

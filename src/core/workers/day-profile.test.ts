@@ -11,7 +11,7 @@ const perBin = (profile: DayProfile, at: number): number | undefined => {
   return rate === undefined ? undefined : Math.round(rate * BIN_MS * 100) / 100;
 };
 
-test('nothing is known of hours that were not lived yet', () => {
+test('a time of day that was not observed yet has no rate', () => {
   const profile = new DayProfile();
   profile.advance(MONDAY);
   profile.advance(MONDAY + 8 * BIN_MS);
@@ -20,7 +20,7 @@ test('nothing is known of hours that were not lived yet', () => {
   assert.equal(profile.usualPerMs(MONDAY + 20 * BIN_MS, 'most'), undefined);
 });
 
-test('a quarter of an hour of which half was seen counts for all of it, one of which less was seen not at all', () => {
+test('a bin observed for half of its time is scaled up, one observed for less is not counted', () => {
   for (const [seen, expected] of [
     [0.5, 20],
     [0.25, undefined],
@@ -33,7 +33,7 @@ test('a quarter of an hour of which half was seen counts for all of it, one of w
   }
 });
 
-test('neighbours smooth the pattern; what is usual includes a quarter of an hour early or late', () => {
+test('neighbouring bins smooth the pattern; the usual range includes a quarter of an hour early or late', () => {
   const profile = new DayProfile();
   profile.advance(MONDAY);
   profile.add(MONDAY + 10.5 * BIN_MS, 100);
@@ -45,7 +45,7 @@ test('neighbours smooth the pattern; what is usual includes a quarter of an hour
   assert.equal(profile.usualPerMs(MONDAY + DAY + 10 * BIN_MS, 'least'), 0);
 });
 
-test('the pattern follows a change within days, and a silence of months costs little', () => {
+test('the pattern follows a change within days, and months without a call cost little time', () => {
   const profile = new DayProfile();
   profile.advance(MONDAY);
   for (let bin = 0; bin < 96; bin++) profile.add(MONDAY + (bin + 0.5) * BIN_MS, 90);
@@ -58,7 +58,7 @@ test('the pattern follows a change within days, and a silence of months costs li
   assert.ok(perBin(profile, MONDAY + 1000 * DAY + 40 * BIN_MS)! < 1);
 });
 
-test('a record of another shape teaches nothing', () => {
+test('a record of another shape is ignored', () => {
   const profile = new DayProfile();
   profile.load({ means: [[1, 2]], days: [[1, 1]] });
   assert.equal(profile.perMs(MONDAY), undefined);

@@ -1,17 +1,17 @@
 /**
- * The pattern of a day, learned while it is lived: how many arrivals each quarter of an hour brings, apart for
- * working days and weekends. Fixed size; the day is that of UTC, which only shifts the pattern.
+ * The daily pattern of arrivals: the mean number per quarter of an hour, separately for working days and weekends. It is
+ * learned continuously and has a fixed size. Days are UTC days, which only shifts the pattern.
  */
 
 const DAY_MS = 86_400_000;
 const BINS = 96;
 export const BIN_MS = DAY_MS / BINS;
-/** A new day counts for a third: the pattern follows a change within days and forgets a single odd one. */
+/** The weight of a new day: the pattern follows a change within days, and a single odd day fades. */
 const SMOOTHING = 1 / 3;
-/** A quarter of an hour that was watched for less than half of it says too little. */
-const LEAST_WATCHED = 0.5;
-/** After a longer silence only this much is written as silence. */
-const MOST_CLOSED = 14 * BINS;
+/** A bin observed for a smaller share of its time is not counted. */
+const MIN_OBSERVED = 0.5;
+/** The most empty bins that are closed at once, after a long time without a call. */
+const MAX_EMPTY_BINS = 14 * BINS;
 
 const WORKDAY = 0;
 const WEEKEND = 1;
@@ -22,12 +22,14 @@ export interface ProfileRecord {
 }
 
 export class DayProfile {
-  /** Arrivals for each kind of day and bin, and how many such days were seen. */
+  /** The mean arrivals per bin, and the number of days observed per bin, each by kind of day. */
   readonly #means = [new Float64Array(BINS), new Float64Array(BINS)] as const;
   readonly #days = [new Uint16Array(BINS), new Uint16Array(BINS)] as const;
-  /** The bin that is being counted, numbered from the epoch. */
+  /** The bin that is being counted, numbered from 1970. */
   #bin: number | undefined;
+  /** The arrivals in the current bin. */
   #count = 0;
+  /** Since when the current bin has been observed. */
   #since = 0;
 
   add(now: number, weight: number): void {
@@ -35,7 +37,7 @@ export class DayProfile {
     this.#count += weight;
   }
 
-  /** Closes the bins that have ended; those in which nothing came are closed with nothing. */
+  /** Closes the bins that have ended; those without a call since are closed with 0 arrivals. */
   advance(now: number): void {
     const bin = Math.floor(now / BIN_MS);
     if (this.#bin === undefined) {
@@ -45,18 +47,19 @@ export class DayProfile {
     }
     if (bin <= this.#bin) return;
     this.#close(this.#bin, this.#count, this.#since);
-    for (let at = Math.max(this.#bin + 1, bin - MOST_CLOSED); at < bin; at++) this.#close(at, 0, at * BIN_MS);
+    for (let at = Math.max(this.#bin + 1, bin - MAX_EMPTY_BINS); at < bin; at++)
+      this.#close(at, 0, at * BIN_MS);
     this.#bin = bin;
     this.#count = 0;
     this.#since = bin * BIN_MS;
   }
 
-  /** Arrivals per millisecond at an instant; undefined where no such quarter of an hour was seen yet. */
+  /** The expected arrivals per millisecond at an instant; undefined if this time of day was not observed yet. */
   perMs(at: number): number | undefined {
     const bin = Math.floor(at / BIN_MS);
     let sum = 0;
     let weight = 0;
-    // Neighbours smooth what few days leave ragged, and see an edge a little before it comes.
+    // The neighbouring bins smooth a pattern of few days, and show a change a little before it comes.
     for (const [step, share] of NEIGHBOURS) {
       const mean = this.#mean(bin + step);
       if (mean === undefined) continue;
@@ -67,8 +70,8 @@ export class DayProfile {
   }
 
   /**
-   * The least and the most that is usual around an instant: what comes a quarter of an hour early or late is
-   * still as usual. Undefined where no such time was seen yet.
+   * The lowest or highest usual rate around an instant: arrivals a quarter of an hour early or late still count as
+   * usual. Undefined if this time of day was not observed yet.
    */
   usualPerMs(at: number, bound: 'least' | 'most'): number | undefined {
     const bin = Math.floor(at / BIN_MS);
@@ -88,7 +91,7 @@ export class DayProfile {
     };
   }
 
-  /** A record of another shape teaches nothing. */
+  /** Ignores a record of another shape. */
   load(record: ProfileRecord): void {
     for (const kind of [WORKDAY, WEEKEND] as const) {
       const means = record.means[kind];
@@ -99,7 +102,7 @@ export class DayProfile {
     }
   }
 
-  /** Where no day of this kind was seen yet, the other kind is better than nothing. */
+  /** The mean of a bin; that of the other kind of day if this kind was not observed yet. */
   #mean(bin: number): number | undefined {
     const kind = kindOf(bin);
     const at = ((bin % BINS) + BINS) % BINS;
@@ -110,14 +113,14 @@ export class DayProfile {
   }
 
   #close(bin: number, count: number, since: number): void {
-    const watched = ((bin + 1) * BIN_MS - since) / BIN_MS;
-    if (watched < LEAST_WATCHED) return;
+    const observed = ((bin + 1) * BIN_MS - since) / BIN_MS;
+    if (observed < MIN_OBSERVED) return;
     const kind = kindOf(bin);
     const at = ((bin % BINS) + BINS) % BINS;
     const days = this.#days[kind];
     const means = this.#means[kind];
     if (days[at]! < 0xffff) days[at]!++;
-    means[at]! += Math.max(1 / days[at]!, SMOOTHING) * (count / watched - means[at]!);
+    means[at]! += Math.max(1 / days[at]!, SMOOTHING) * (count / observed - means[at]!);
   }
 }
 
@@ -127,7 +130,7 @@ const NEIGHBOURS = [
   [1, 0.25],
 ] as const;
 
-/** The epoch began on a Thursday. */
+/** 1970-01-01, day 0, was a Thursday, weekday 4. */
 function kindOf(bin: number): typeof WORKDAY | typeof WEEKEND {
   const weekday = (((Math.floor(bin / BINS) + 4) % 7) + 7) % 7;
   return weekday === 0 || weekday === 6 ? WEEKEND : WORKDAY;

@@ -12,7 +12,7 @@ const MONDAY = 4 * DAY;
 const isNear = (value: number, expected: number, share = 0.1): boolean =>
   Math.abs(value - expected) <= share * expected;
 
-/** One request every five minutes from 9 to 17, on so many days. */
+/** One request every five minutes from 9 to 17, on each of the given days. */
 function officeDays(days: number, from = MONDAY): Demand {
   const demand = new Demand();
   demand.forecast(from, HOUR);
@@ -23,7 +23,7 @@ function officeDays(days: number, from = MONDAY): Demand {
   return demand;
 }
 
-test('a steady stream is expected to go on, before any pattern is known', () => {
+test('a steady stream is expected to continue before any pattern was learned', () => {
   const demand = new Demand();
   assert.deepEqual(demand.forecast(MONDAY, HOUR), {
     arrivals: 0,
@@ -36,7 +36,7 @@ test('a steady stream is expected to go on, before any pattern is known', () => 
   assert.ok(isNear(forecast.perSec, 0.5) && isNear(forecast.arrivals, 300), JSON.stringify(forecast));
 });
 
-test('what a day brings is expected of the next one, before its first request', () => {
+test('the pattern of one day is expected on the next, before its first request', () => {
   const demand = officeDays(2);
   const at = (hours: number) => demand.forecast(MONDAY + 2 * DAY + hours * HOUR, 30 * MINUTE);
   assert.ok(at(3).arrivals < 0.05, 'nothing at night');
@@ -44,7 +44,7 @@ test('what a day brings is expected of the next one, before its first request', 
   assert.ok(morning.arrivals > 2.5 && morning.reason === 'pattern', JSON.stringify(morning));
 });
 
-test('a weekend is learned apart, and stands in until the other kind of day was seen', () => {
+test('weekends are learned separately, and are used for working days until one was observed', () => {
   const demand = officeDays(5);
   const saturday = MONDAY + 5 * DAY;
   assert.ok(demand.forecast(saturday + 10 * HOUR, HOUR).arrivals > 5, 'never seen: like any day');
@@ -53,7 +53,7 @@ test('a weekend is learned apart, and stands in until the other kind of day was 
   assert.ok(seen.forecast(saturday + 7 * DAY + 10 * HOUR, HOUR).arrivals < 0.5, 'a quiet Saturday was seen');
 });
 
-test('the last minutes add to the pattern, and less so further ahead', () => {
+test('the departure of the last minutes is added to the pattern, and fades further ahead', () => {
   const demand = officeDays(3);
   const night = MONDAY + 3 * DAY + 2 * HOUR;
   for (let at = 0; at < 10 * MINUTE; at += 5000) demand.arrived(night + at);
@@ -64,7 +64,7 @@ test('the last minutes add to the pattern, and less so further ahead', () => {
   assert.ok(later.perSec < soon.perSec / 3, JSON.stringify(later));
 });
 
-test('a gap in a thin stream means nothing, a silent morning does: that day is not like the others', () => {
+test('a gap in a thin stream changes nothing, a silent morning breaks the pattern', () => {
   const demand = officeDays(4);
   const friday = MONDAY + 4 * DAY;
   const expected = (hours: number) => demand.forecast(friday + hours * HOUR, 10 * MINUTE);
@@ -76,7 +76,7 @@ test('a gap in a thin stream means nothing, a silent morning does: that day is n
   assert.ok(expected(12.05).arrivals > 1, 'the first request brings it back');
 });
 
-test('it survives a restart as a small record, and the time it was away is not taken for silence', () => {
+test('the demand survives a restart as a small record, and the downtime does not count as silence', () => {
   const before = officeDays(4);
   before.served(1234);
   const text = JSON.stringify(before.toRecord(MONDAY + 4 * DAY));
@@ -91,7 +91,7 @@ test('it survives a restart as a small record, and the time it was away is not t
   }
 });
 
-test('whatever comes, and whenever: expectations are numbers from 0 up', () => {
+test('for any arrivals the forecast is made of numbers from 0 up', () => {
   const steps = fc.array(
     fc.tuple(fc.integer({ min: -HOUR, max: 20 * DAY }), fc.integer({ min: 0, max: 50 })),
     {

@@ -1,23 +1,23 @@
 /**
- * What is asked of one model, and what will be: the rate of the last minutes, the pattern of the day, and how
- * long a request takes. Fixed memory, no timers.
+ * The demand for one model and its forecast: the arrival rate of the last minutes, the daily pattern, and the mean
+ * service time. Fixed memory, no timers.
  */
 import { DecayedRate } from '../queue/decayed-rate.ts';
 import { BIN_MS, DayProfile, type ProfileRecord } from './day-profile.ts';
 
 const DAY_MS = 86_400_000;
 const SHORT_TAU_MS = 5 * 60_000;
-/** A departure from the pattern of the day is believed to last about this long. */
+/** The time constant with which a departure from the daily pattern is expected to fade. */
 const TREND_TAU_MS = 15 * 60_000;
 const SERVICE_SMOOTHING = 0.05;
-/** A departure that rests on so few requests is believed by half: in a thin stream a gap means nothing. */
-const FEW = 3;
-/** So many should have come since the last one: today is not a day like the others. */
-const SURPRISE = 5;
-/** A forecast looks at so many instants at most. */
-const MOST_STEPS = 96;
+/** A departure based on this many requests counts half: with few requests a gap means nothing. */
+const FEW_REQUESTS = 3;
+/** If this many usual arrivals have failed to come, today does not follow the daily pattern. */
+const MISSED_ARRIVALS = 5;
+/** The most instants that a forecast samples. */
+const MAX_STEPS = 96;
 
-/** Survives a restart; small and plain. */
+/** The learned demand as it is persisted. */
 export interface DemandPattern {
   readonly v: 1;
   readonly at: number;
@@ -31,7 +31,7 @@ export interface Forecast {
   /** Arrivals expected within the horizon. */
   readonly arrivals: number;
   readonly perSec: number;
-  /** The busiest moment of the horizon. */
+  /** The highest rate within the horizon. */
   readonly peakPerSec: number;
   readonly reason: 'nothing-seen' | 'recent' | 'pattern' | 'pattern+recent' | 'pattern-broken';
 }
@@ -40,10 +40,10 @@ export class Demand {
   readonly #recent = new DecayedRate(SHORT_TAU_MS);
   readonly #profile = new DayProfile();
   #serviceMs: number | undefined;
-  /** The last arrival, or when this began to watch. */
+  /** The last arrival, or the first forecast if there was none. */
   #lastAt: number | undefined;
 
-  /** A record of a later version teaches nothing: it is learned anew. */
+  /** Ignores a record of another version: the demand is learned anew. */
   static fromRecord(record: DemandPattern): Demand {
     const demand = new Demand();
     if (record.v !== 1) return demand;
@@ -53,7 +53,7 @@ export class Demand {
     return demand;
   }
 
-  /** A request came; a heavy one counts for more. */
+  /** Counts an arrival; a heavy one may have a higher weight. */
   arrived(now: number, weight = 1): void {
     this.#recent.add(now, weight);
     this.#profile.add(now, weight);
@@ -68,14 +68,14 @@ export class Demand {
         : this.#serviceMs + SERVICE_SMOOTHING * (serviceMs - this.#serviceMs);
   }
 
-  /** Undefined until one was served. */
+  /** The smoothed service time; undefined until one was measured. */
   get serviceMs(): number | undefined {
     return this.#serviceMs;
   }
 
   /**
-   * The pattern of the day, plus what the last minutes depart from it; the further ahead, the less of that is
-   * left. Without a pattern, or on a day that does not follow it, things go on as they were.
+   * The daily pattern plus the departure of the last minutes from it, which fades with the distance. Without a pattern,
+   * or on a day that does not follow it, the recent rate continues.
    */
   forecast(now: number, horizonMs: number): Forecast {
     this.#profile.advance(now);
@@ -86,7 +86,7 @@ export class Demand {
     let sum = 0;
     let peak = 0;
     for (let step = 0; step < steps; step++) {
-      // The middle of each step, so that a long one counts what it brings on the whole.
+      // Sample the middle of each step, so that a long step is represented fairly.
       const ahead = ((step + 0.5) * horizonMs) / steps;
       const pattern = this.#profile.perMs(now + ahead);
       const rate = pattern === undefined ? recent : pattern + departs * Math.exp(-ahead / TREND_TAU_MS);
@@ -110,17 +110,17 @@ export class Demand {
     };
   }
 
-  /** By how much the last minutes are above or below all that is usual around now. */
+  /** How far the recent rate is above or below the usual range around now. */
   #departure(recent: number, now: number): number {
     const least = this.#profile.usualPerMs(now, 'least');
     const most = this.#profile.usualPerMs(now, 'most');
     if (least === undefined || most === undefined) return 0;
     const beyond = recent - Math.min(most, Math.max(least, recent));
     const requests = Math.max(recent, least) * SHORT_TAU_MS;
-    return beyond * (requests / (requests + FEW));
+    return beyond * (requests / (requests + FEW_REQUESTS));
   }
 
-  /** By the pattern many should have come since the last one: a holiday, or the people are gone. */
+  /** Whether many usual arrivals have failed to come since the last one: on a holiday, say. */
   #isSilent(now: number): boolean {
     this.#lastAt ??= now;
     const from = Math.max(this.#lastAt, now - DAY_MS);
@@ -130,11 +130,11 @@ export class Demand {
       const at = from + ((step + 0.5) * (now - from)) / steps;
       missed += this.#profile.usualPerMs(at, 'least') ?? 0;
     }
-    return (missed * (now - from)) / steps >= SURPRISE;
+    return (missed * (now - from)) / steps >= MISSED_ARRIVALS;
   }
 }
 
-const stepsOf = (ms: number): number => Math.min(MOST_STEPS, Math.max(1, Math.ceil((2 * ms) / BIN_MS)));
+const stepsOf = (ms: number): number => Math.min(MAX_STEPS, Math.max(1, Math.ceil((2 * ms) / BIN_MS)));
 
 const flat = (perMs: number, horizonMs: number, reason: Forecast['reason']): Forecast => ({
   arrivals: perMs * horizonMs,

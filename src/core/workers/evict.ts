@@ -1,99 +1,104 @@
-/** Which workers should go so that another model finds room. A busy one never goes: it is drained first. */
+/** Chooses the workers to evict or drain so that another model fits on a device. A busy worker is never evicted. */
 import type { PoolSettings } from '../settings.ts';
-import { isIdle, isLeaving, type Place, type Resident } from './room.ts';
+import { type DeviceRoom, type DeviceWorker, isIdle, isLeaving } from './room.ts';
 
-interface Picked {
-  readonly victims: readonly Resident[];
-  /** How much the most wanted of them is wanted. */
+interface Victims {
+  readonly victims: readonly DeviceWorker[];
+  /** The recency (lru) or frequency (lfu) of use of the most used victim: the lower, the cheaper the eviction. */
   readonly loss: number;
 }
 
-export type Making =
-  /** These can go now, and then there is room. */
-  | ({ readonly is: 'evict' } & Picked)
-  /** These must finish first. */
-  | ({ readonly is: 'drain' } & Picked)
-  /** It will come by itself: workers are on their way out already. */
+export type EvictionPlan =
+  /** The victims are idle and can be stopped now. */
+  | ({ readonly is: 'evict' } & Victims)
+  /** The victims are busy and must finish their jobs first. */
+  | ({ readonly is: 'drain' } & Victims)
+  /** Nothing to do: workers that are already leaving will free enough memory. */
   | { readonly is: 'coming' }
   | { readonly is: 'none'; readonly why: string };
 
-export interface Asked {
+export interface EvictionRequest {
   readonly settings: PoolSettings;
   readonly now: number;
-  /** Of the one who waits: whether he has waited long enough for others to be drained. */
+  /** The waiting job has waited longer than drainAfterMs, so busy workers may be drained for it. */
   readonly mayDrain: boolean;
-  /** Whether his model was itself sent away a short while ago: then the others have their time first. */
-  readonly isBack: boolean;
+  /** The waiting model was itself evicted within minResidentMs, so workers in use are kept for that long. */
+  readonly wasJustEvicted: boolean;
 }
 
-const IN_USE: Making = { is: 'none', why: 'the workers there are in use' };
-const BY_HAND: Making = { is: 'none', why: 'eviction is left to operators' };
-const TOO_NEW: Making = { is: 'none', why: 'the workers there have just started' };
-const COMING: Making = { is: 'coming' };
+const IN_USE: EvictionPlan = { is: 'none', why: 'the workers there are in use' };
+const BY_HAND: EvictionPlan = { is: 'none', why: 'eviction is left to operators' };
+const TOO_NEW: EvictionPlan = { is: 'none', why: 'the workers there have just started' };
+const COMING: EvictionPlan = { is: 'coming' };
 
-/** What to do on one device so that so many bytes come free. */
-export function makeRoom(asked: Asked, place: Place, needBytes: number): Making {
-  const { settings, now } = asked;
-  const missing = needBytes - place.freeBytes - place.leavingBytes;
+/** Decides which workers on one device to evict or drain to free needBytes. */
+export function planEviction(request: EvictionRequest, room: DeviceRoom, needBytes: number): EvictionPlan {
+  const { settings, now } = request;
+  const missing = needBytes - room.freeBytes - room.leavingBytes;
   if (missing <= 0) return COMING;
   if (settings.eviction === 'manual') return BY_HAND;
-  // The usual answer while all are busy, and quick: it is given for every device to every model that waits.
-  if (place.idleBytes < missing && !asked.mayDrain) return IN_USE;
-  const here = place.residents;
-  const mayGo = (each: Resident): boolean =>
-    isIdle(each) && (!asked.isBack || hasHadItsTime(each, settings, now));
+  // The usual case while all workers are busy; kept cheap, as it runs for every device and every waiting model.
+  if (room.idleBytes < missing && !request.mayDrain) return IN_USE;
+  const here = room.workers;
+  const mayGo = (each: DeviceWorker): boolean =>
+    isIdle(each) && (!request.wasJustEvicted || mayBeEvicted(each, settings, now));
   const evicted = pick(here, mayGo, missing, settings.eviction, now);
   if (evicted) return { is: 'evict', ...evicted };
-  if (!asked.mayDrain) return IN_USE;
-  const isSettled = (each: Resident): boolean => !isLeaving(each.record) && isResident(each, settings, now);
+  if (!request.mayDrain) return IN_USE;
+  const isSettled = (each: DeviceWorker): boolean =>
+    !isLeaving(each.record) && isResident(each, settings, now);
   const drained = pick(here, isSettled, missing, settings.eviction, now);
   return drained ? { is: 'drain', ...drained } : TOO_NEW;
 }
 
-/** The least wanted of those that may go, as many as together have what is missing; undefined where they have not. */
+/** The least used workers that may go, as many as free `missing` bytes; undefined if all of them free too little. */
 function pick(
-  here: readonly Resident[],
-  mayGo: (each: Resident) => boolean,
+  here: readonly DeviceWorker[],
+  mayGo: (each: DeviceWorker) => boolean,
   missing: number,
   policy: PoolSettings['eviction'],
   now: number,
-): Picked | undefined {
+): Victims | undefined {
   let bytes = 0;
   for (const each of here) if (mayGo(each)) bytes += each.record.vramBytes;
-  // Mostly they have not: then nothing needs to be sorted.
+  // Mostly they free too little: then nothing needs to be sorted.
   if (bytes < missing) return undefined;
-  const sorted = here.filter(mayGo).sort(leastWanted(policy, now));
-  const taken: Resident[] = [];
-  for (let freed = 0; freed < missing; freed += (taken.at(-1) as Resident).record.vramBytes) {
-    taken.push(sorted[taken.length] as Resident);
+  const sorted = here.filter(mayGo).sort(byEvictionOrder(policy, now));
+  const taken: DeviceWorker[] = [];
+  for (let freed = 0; freed < missing; freed += (taken.at(-1) as DeviceWorker).record.vramBytes) {
+    taken.push(sorted[taken.length] as DeviceWorker);
   }
-  return { victims: taken, loss: wantedBy(policy, now)(taken.at(-1) as Resident) };
+  return { victims: taken, loss: useBy(policy, now)(taken.at(-1) as DeviceWorker) };
 }
 
-/** One that nobody wants has had it at once; one that is used gets so long. */
-function hasHadItsTime(each: Resident, settings: PoolSettings, now: number): boolean {
+/** An unused worker may be evicted at once; a used one only after minResidentMs. */
+function mayBeEvicted(each: DeviceWorker, settings: PoolSettings, now: number): boolean {
   const isWanted = each.backend?.lanes.some((lane) => lane.size > 0) ?? false;
   const isUsed = isWanted || now - lastUse(each) < settings.minResidentMs;
   return !isUsed || isResident(each, settings, now);
 }
 
-const isResident = ({ record }: Resident, settings: PoolSettings, now: number): boolean =>
+const isResident = ({ record }: DeviceWorker, settings: PoolSettings, now: number): boolean =>
   record.state === 'running' && now - record.at >= settings.minResidentMs;
 
-export const lastUse = ({ record, backend }: Pick<Resident, 'record' | 'backend'>): number =>
+/** When the worker last ended a job; its start if it has had none. */
+export const lastUse = ({ record, backend }: Pick<DeviceWorker, 'record' | 'backend'>): number =>
   backend && backend.uses > 0 ? backend.idleSince : record.at;
 
-/** Who goes first: without work before busy, then by the policy. */
-function leastWanted(policy: PoolSettings['eviction'], now: number): (a: Resident, b: Resident) => number {
-  const wanted = wantedBy(policy, now);
-  return (a, b) => waitingFor(a) - waitingFor(b) || wanted(a) - wanted(b);
+/** The order of eviction: workers with the fewest waiting jobs first, then by the policy. */
+function byEvictionOrder(
+  policy: PoolSettings['eviction'],
+  now: number,
+): (a: DeviceWorker, b: DeviceWorker) => number {
+  const use = useBy(policy, now);
+  return (a, b) => waitingFor(a) - waitingFor(b) || use(a) - use(b);
 }
 
-/** How lately, or how often, it was used. */
-const wantedBy = (policy: PoolSettings['eviction'], now: number): ((each: Resident) => number) =>
+/** How often (lfu) or how recently (lru) a worker was used. */
+const useBy = (policy: PoolSettings['eviction'], now: number): ((each: DeviceWorker) => number) =>
   policy === 'lfu'
     ? ({ record, backend }) => (backend?.uses ?? 0) / (now - record.at + 1)
     : (each) => lastUse(each);
 
-const waitingFor = ({ backend }: Resident): number =>
+const waitingFor = ({ backend }: DeviceWorker): number =>
   backend?.lanes.reduce((sum, lane) => sum + lane.size, 0) ?? 0;

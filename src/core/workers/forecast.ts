@@ -1,4 +1,4 @@
-/** Workers ahead of those who will want them, from when jobs have come so far. */
+/** Starts workers ahead of expected demand, and keeps idle ones that will be needed. Demand is learned from arrivals. */
 
 import type { AskRecord, ModelRecord } from '../../model/records.ts';
 import { workerBackend } from '../ports/pools.ts';
@@ -11,19 +11,19 @@ import { type PoolSize, wantedWorkers } from './prewarm.ts';
 import { roomiest, Survey } from './room.ts';
 import type { WorkerTurn } from './turn.ts';
 
-/** How often it is looked ahead, and how often what was learned is written down. */
 const FORECAST_INTERVAL_MS = 10_000;
-const WRITE_MS = 15 * 60_000;
+/** How often a learned pattern is persisted. */
+const WRITE_INTERVAL_MS = 15 * 60_000;
 const TARGET_UTILISATION = 0.7;
-/** What a start takes where none was seen yet. */
-const START_MS = 20_000;
+/** The assumed time of a start until one was measured. */
+const DEFAULT_START_MS = 20_000;
 
-/** A job for a model of the catalog has come. */
+/** A job was admitted; counted if its model is in the catalog. */
 export function noteArrival(turn: WorkerTurn, model: string | undefined): void {
   demandOf(turn, model)?.arrived(turn.now);
 }
 
-/** A try of such a job has ended. */
+/** A try of a job has ended. */
 export function noteServed(turn: WorkerTurn, model: string | undefined, serviceMs: number): void {
   demandOf(turn, model)?.served(serviceMs);
 }
@@ -39,70 +39,71 @@ function demandOf({ state, demands }: WorkerTurn, name: string | undefined): Dem
   return demand;
 }
 
-/** What an earlier brain has learned. */
-export function openDemand({ state, demands }: WorkerTurn): void {
+/** Loads the patterns that earlier brains have learned. */
+export function loadDemand({ state, demands }: WorkerTurn): void {
   for (const [id, { pattern }] of state.tables.demand.entries()) {
     demands.set(id, Demand.fromRecord(pattern as DemandPattern));
   }
 }
 
-/** Where a worker has to be started first, and somebody could, how long that takes. */
+/** How long the start of a worker takes, for a model of the catalog while some pool is up. */
 export function startHints(state: State, { modelRef }: Pick<AskRecord, 'modelRef'>): StartHints {
-  if (modelRef === undefined || !state.pools.someUp()) return NO_HINTS;
+  if (modelRef === undefined || !state.pools.isAnyUp()) return NO_HINTS;
   return { startMs: startMsOf(state, modelRef) };
 }
 
 const NO_HINTS: StartHints = {};
 
-const startMsOf = (state: State, modelRef: string): number => state.pools.startMs.get(modelRef) ?? START_MS;
+const startMsOf = (state: State, modelRef: string): number =>
+  state.pools.startMs.get(modelRef) ?? DEFAULT_START_MS;
 
-/** At a tick: starts what will be wanted, where there is room without sending anybody away. */
+/** At a tick: starts the workers that are expected to be needed, where they fit without an eviction. */
 export function lookAhead(turn: WorkerTurn): void {
   const { demands } = turn;
   const { pools, catalog } = turn.state;
-  if (!turn.settings.pools.prewarm || turn.now - pools.lookedAheadAt < FORECAST_INTERVAL_MS) return;
-  pools.lookedAheadAt = turn.now;
+  if (!turn.settings.pools.prewarm || turn.now - pools.forecastAt < FORECAST_INTERVAL_MS) return;
+  pools.forecastAt = turn.now;
   const survey = new Survey(turn);
   for (const [id, demand] of demands) {
     const model = catalog.get(id);
     if (!model) demands.delete(id);
-    else if (model.state === 'active') warm(turn, model, demand, survey);
+    else if (model.state === 'active') prewarm(turn, model, demand, survey);
   }
-  writeDown(turn);
+  savePatterns(turn);
 }
 
-function warm(turn: WorkerTurn, model: ModelRecord, demand: Demand, survey: Survey): void {
+function prewarm(turn: WorkerTurn, model: ModelRecord, demand: Demand, survey: Survey): void {
   const { state, settings } = turn;
   const failed = state.pools.failedStarts.get(model.ref);
   if (failed && failed.until > turn.now) return;
-  const workers = crewOf(turn, model);
+  const workers = workersOf(turn, model);
   if (workers.starting > 0) return;
   const { workers: wanted, reason } = sizeOf(turn, model, demand, workers);
   if (wanted <= workers.running) return;
-  const places = survey.for({ labels: undefined, vramBytes: model.vramBytes });
-  const place = roomiest(places, model.vramBytes, settings.pools.region);
-  if (place) start(turn, model, place, { is: 'prewarm', because: reason }, 1);
+  const rooms = survey.for({ labels: undefined, vramBytes: model.vramBytes });
+  const room = roomiest(rooms, model.vramBytes, settings.pools.region);
+  if (room) start(turn, model, room, { is: 'prewarm', because: reason }, 1);
 }
 
-/** Whether an idle worker of this model should stay, though it has been idle for long. */
+/** Whether an idle worker of this model should be kept, because enough demand is expected. */
 export function isExpected(turn: WorkerTurn, modelRef: string): boolean {
   if (!turn.settings.pools.prewarm) return false;
   const model = turn.state.catalog.find(modelRef);
   const demand = model && turn.demands.get(model.id);
   if (!model || !demand) return false;
-  const workers = crewOf(turn, model);
+  const workers = workersOf(turn, model);
   return sizeOf(turn, model, demand, workers).workers >= workers.running;
 }
 
-interface Workforce {
+interface ModelWorkers {
   readonly running: number;
   readonly starting: number;
   readonly slots: number;
-  /** Since when none of them has had anything to do. */
+  /** Since when all of them are idle; undefined while one is busy, or none runs. */
   readonly idleSince: number | undefined;
 }
 
-function crewOf({ state, fleet }: WorkerTurn, model: ModelRecord): Workforce {
+function workersOf({ state, fleet }: WorkerTurn, model: ModelRecord): ModelWorkers {
   let [running, starting, idleSince, isBusy, slots] = [0, 0, 0, false, model.slots ?? 1];
   for (const [id, record] of state.workers.of(model.ref)) {
     if (record.state === 'starting') starting++;
@@ -116,7 +117,7 @@ function crewOf({ state, fleet }: WorkerTurn, model: ModelRecord): Workforce {
   return { running, starting, slots, idleSince: isBusy || running === 0 ? undefined : idleSince };
 }
 
-function sizeOf(turn: WorkerTurn, model: ModelRecord, demand: Demand, workers: Workforce): PoolSize {
+function sizeOf(turn: WorkerTurn, model: ModelRecord, demand: Demand, workers: ModelWorkers): PoolSize {
   const { maxWorkersPerModel, idleUnloadMs } = turn.settings.pools;
   const need = {
     demand,
@@ -132,12 +133,12 @@ function sizeOf(turn: WorkerTurn, model: ModelRecord, demand: Demand, workers: W
   return wantedWorkers(need, turn.now);
 }
 
-/** A pattern of days is worth keeping over a restart. */
-function writeDown(turn: WorkerTurn): void {
+/** Persists the patterns: they take days to learn. */
+function savePatterns(turn: WorkerTurn): void {
   const { state, demands, now } = turn;
   for (const [id, demand] of demands) {
     const written = state.tables.demand.get(id);
-    if (written && now - written.at < WRITE_MS) continue;
+    if (written && now - written.at < WRITE_INTERVAL_MS) continue;
     turn.put('demand', id, { v: 1, at: now, pattern: demand.toRecord(now) }, 'learned');
   }
 }

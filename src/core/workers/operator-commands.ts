@@ -1,4 +1,4 @@
-/** What operators order of pools and workers. */
+/** The commands that operators give for pools and workers. */
 
 import type { WorkerReason } from '../../model/causes.ts';
 import { OrchdError } from '../../model/errors.ts';
@@ -7,15 +7,15 @@ import { modelOf } from '../admission/model.ts';
 import { workerBackend } from '../ports/pools.ts';
 import type { Turn } from '../turn.ts';
 import { drain, stop } from './plan.ts';
-import { gone } from './reconcile.ts';
+import { workerGone } from './reconcile.ts';
 
 export type PoolOrder =
-  /** Takes nothing new; past the time what still runs there is ended. */
+  /** The pool takes no new jobs; after `deadlineMs` its workers are stopped with whatever still runs on them. */
   | { readonly is: 'drain'; readonly deadlineMs: number | undefined }
   | { readonly is: 'undrain' }
-  /** Its workers finish and go, and one with this model takes their place. */
+  /** The pool's workers finish and stop, and a worker with this model replaces them. */
   | { readonly is: 'reload'; readonly model: string }
-  /** An operator's word that it is gone for good, and whatever ran there with it. */
+  /** The operator states that the pool is gone for good, with everything that ran on it. */
   | { readonly is: 'forget' };
 
 export function orderPool(turn: Turn, id: string, order: PoolOrder, by: string): PoolRecord | undefined {
@@ -41,7 +41,7 @@ function drainPool(turn: Turn, id: string, deadlineMs: number | undefined, by: s
   const record: PoolRecord = { v: 1, draining: true, drainBy, reload: undefined, by, at: turn.now };
   turn.put('pool', id, record, { is: 'drain', by });
   for (const [worker, entry] of turn.state.workers.inPool(id))
-    letGo(turn, worker, entry, { is: 'pool-drained', by });
+    drainOrStop(turn, worker, entry, { is: 'pool-drained', by });
   return record;
 }
 
@@ -68,12 +68,12 @@ function reloadPool(turn: Turn, id: string, name: string, by: string): PoolRecor
   };
   turn.put('pool', id, record, { is: 'reload', by });
   for (const [worker, entry] of turn.state.workers.inPool(id)) {
-    if (entry.modelRef !== model.ref) letGo(turn, worker, entry, { is: 'pool-reloaded', by });
+    if (entry.modelRef !== model.ref) drainOrStop(turn, worker, entry, { is: 'pool-reloaded', by });
   }
   return record;
 }
 
-/** Nobody can be asked about what ran there: without this word it would be waited for. */
+/** Removes a pool that does not answer. Without the operator's word its attempts would stay unknown. */
 function forgetPool(turn: Turn, id: string): undefined {
   const { pools, workers, tables } = turn.state;
   if (pools.get(id)?.up) {
@@ -82,34 +82,34 @@ function forgetPool(turn: Turn, id: string): undefined {
       `the pool "${id}" answers: drain it instead, or stop its manager first`,
     );
   }
-  for (const [worker, record] of workers.inPool(id)) gone(turn, worker, record);
+  for (const [worker, record] of workers.inPool(id)) workerGone(turn, worker, record);
   if (tables.pool.get(id)) turn.put('pool', id, null, 'forgotten');
   pools.known.delete(id);
   pools.awaited.delete(id);
 }
 
-/** By an operator's word: one that has work finishes it first, unless it is said to be dead. */
+/** Evicts a worker for an operator: a busy one finishes its jobs first, unless the operator states that it is dead. */
 export function evictWorker(turn: Turn, id: string, by: string, isDead: boolean): WorkerRecord {
   const record = turn.state.workers.get(id);
   if (!record) throw new OrchdError('WORKER_NOT_FOUND', `there is no worker "${id}"`);
   if (isDead) {
-    bury(turn, id, record);
+    removeDeadWorker(turn, id, record);
     return record;
   }
-  letGo(turn, id, record, { is: 'evicted-by', by });
+  drainOrStop(turn, id, record, { is: 'evicted-by', by });
   return turn.state.workers.get(id) ?? record;
 }
 
-/** Its manager has forgotten it, and nobody else can say that its process is gone. */
-function bury(turn: Turn, id: string, record: WorkerRecord): void {
+/** Removes a worker that its pool does not report; only the operator can tell that its process is gone. */
+function removeDeadWorker(turn: Turn, id: string, record: WorkerRecord): void {
   const pool = turn.state.pools.get(record.pool);
   if (pool?.up && pool.workers.has(id)) {
     throw new OrchdError('ILLEGAL_STATE', `its pool shows the worker "${id}": evict it instead`);
   }
-  gone(turn, id, record);
+  workerGone(turn, id, record);
 }
 
-function letGo(turn: Turn, id: string, record: WorkerRecord, why: WorkerReason): void {
+function drainOrStop(turn: Turn, id: string, record: WorkerRecord, why: WorkerReason): void {
   const used = turn.fleet.usedSlots(workerBackend(record.pool, id));
   if (used === 0) stop(turn, { id, record }, why);
   else drain(turn, { id, record }, why);

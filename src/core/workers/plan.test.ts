@@ -37,7 +37,7 @@ describe('a worker that is needed', () => {
     assert.deepEqual([kit.state('a'), kit.workerOf('a')], ['claimed', `large/${order!.id}`]);
   });
 
-  test('is not started again where the one that is there cannot be used; elsewhere it is', () => {
+  test('is not started in a pool whose worker with this model cannot be used, but in another one', () => {
     const kit = new PoolKit({ minResidentMs: 0 });
     kit.pool('p', [24]);
     kit.model('m');
@@ -58,7 +58,7 @@ describe('a worker that is needed', () => {
     assert.match(kit.workerOf('a'), /^q\//);
   });
 
-  test('is started for those who were there before their model was changed, with what they asked for', () => {
+  test('is started with the file that the waiting jobs were admitted for, even if their model has changed since', () => {
     const kit = new PoolKit();
     kit.pool('p', [24]);
     const ref = kit.model('m');
@@ -78,7 +78,7 @@ describe('a worker that is needed', () => {
     );
   });
 
-  test('is started for a lane that those who are there cannot serve: another label, a longer context', () => {
+  test('is started for a lane that the running workers cannot serve: another label, a longer context', () => {
     const kit = new PoolKit();
     kit.pool('us', [24], { region: 'us' });
     kit.pool('eu', [24], { region: 'eu' });
@@ -95,7 +95,7 @@ describe('a worker that is needed', () => {
     assert.equal(kit.state('c'), 'claimed');
   });
 
-  test('is started once where it has less context than the catalog says, and those who wait are told', () => {
+  test('is started only once if it has less context than the catalog says, and the waiting job explains it', () => {
     const kit = new PoolKit();
     kit.pool('p', [200]);
     kit.model('m', { contextLength: 32_768 });
@@ -112,7 +112,7 @@ describe('a worker that is needed', () => {
     assert.equal(waits?.text, 'its worker cannot be used: its context is shorter than the catalog says');
   });
 
-  test('is started elsewhere where one pool cannot; those who wait fail when none of them can', () => {
+  test('is started in another pool if one fails to; the waiting jobs fail when all pools have failed', () => {
     const kit = new PoolKit({ startTries: 2 });
     for (const [at, id] of ['a', 'b', 'c'].entries()) kit.pool(id, [60 - 10 * at]);
     kit.model('m');
@@ -137,7 +137,7 @@ describe('a worker that is needed', () => {
     assert.deepEqual([kit.state('k'), kit.job('k').job.error?.code], ['dead', 'MODEL_NOT_FOUND']);
   });
 
-  test('is started however many of its kind were in pools that are gone', () => {
+  test('is started however many workers of its model are in pools that do not answer', () => {
     const kit = new PoolKit({ maxWorkersPerModel: 2 });
     kit.model('m');
     for (let n = 0; n < 4; n++) {
@@ -150,7 +150,7 @@ describe('a worker that is needed', () => {
     }
   });
 
-  test('is started once for all who wait', () => {
+  test('is started once for all waiting jobs', () => {
     const kit = new PoolKit();
     kit.pool('p', [80]);
     kit.model('m', { slots: 4 });
@@ -171,12 +171,12 @@ describe('a worker that is needed', () => {
     assert.deepEqual([refused.code, refused.retriable], ['INSUFFICIENT_VRAM', false]);
     kit.ask('b', 'fits');
     assert.deepEqual(kit.obey(), ['start fits']);
-    // One that fits, but not beside what is there, waits: room can be made.
+    // A model that fits the device, but not beside the present worker, waits: room can be made.
     kit.ask('c', 'fits', { labels: { pool: 'p' } });
     assert.equal(kit.state('c'), 'queued');
   });
 
-  test('[ORCH-1042] is tried once more when it does not become ready in time; then those who wait fail', () => {
+  test('[ORCH-1042] is started once more when it is not ready in time; then the waiting jobs fail', () => {
     const kit = new PoolKit({ startTimeoutMs: 60_000 });
     kit.pool('p', [80]);
     const ref = kit.model('m');
@@ -191,7 +191,7 @@ describe('a worker that is needed', () => {
     assert.deepEqual([kit.state('a'), kit.state('b')], ['dead', 'dead']);
     assert.equal(kit.job('a').job.error?.code, 'WORKER_START_TIMEOUT');
     assert.equal(kit.job('a').job.error?.retriable, true);
-    // For a while none is tried, then again.
+    // No start is tried during the cooldown; after it, one is.
     kit.ask('c', 'm');
     kit.pass(1000);
     assert.equal(
@@ -205,7 +205,7 @@ describe('a worker that is needed', () => {
     );
   });
 
-  test('that its manager cannot start is cleared away, tried elsewhere, and its reason told', () => {
+  test('that its manager cannot start is stopped and started again; then its job fails with the reason', () => {
     const kit = new PoolKit();
     kit.pool('p', [80]);
     kit.broken.add(kit.model('m'));
@@ -216,7 +216,7 @@ describe('a worker that is needed', () => {
     assert.deepEqual(kit.workers(), []);
   });
 
-  test('[ORCH-1033] or is not to be had: started, refused with POOL_UNAVAILABLE, or waited for', () => {
+  test('[ORCH-1033] but does not exist is started, refused with POOL_UNAVAILABLE, or waited for', () => {
     const kit = new PoolKit();
     kit.model('m');
     const refused = kit.trySubmit('person', { type: 'inference', model: 'm', priority: 'interactive' });
@@ -243,7 +243,7 @@ describe('a worker that is needed', () => {
 });
 
 describe('a worker that is in the way', () => {
-  /** Two models on a device that holds one of them. */
+  /** Two models, and a device that holds one of them. */
   function crowded(eviction: 'lru' | 'lfu' | 'manual', settings = {}): PoolKit {
     const kit = new PoolKit({ eviction, minResidentMs: 10_000, drainAfterMs: 20_000, ...settings });
     kit.pool('p', [24]);
@@ -260,7 +260,7 @@ describe('a worker that is in the way', () => {
     }
   }
 
-  test('[ORCH-1050] is the least recently used, the least frequently used, or none but by order', () => {
+  test('[ORCH-1050] is the least recently used, the least frequently used, or with `manual` none', () => {
     const story = (kit: PoolKit): PoolKit => {
       used(kit, 'a', 1);
       used(kit, 'b', 9);
@@ -284,7 +284,7 @@ describe('a worker that is in the way', () => {
     assert.equal(manual.state('c'), 'claimed');
   });
 
-  test('is the one that is wanted least on any device', () => {
+  test('is the least used one over all devices', () => {
     const kit = new PoolKit({ minResidentMs: 0 });
     kit.pool('p', [12, 12, 12]);
     for (const id of ['a', 'b', 'c', 'd']) kit.model(id);
@@ -293,7 +293,7 @@ describe('a worker that is in the way', () => {
     assert.deepEqual(kit.workers(), ['a running', 'b stopping', 'c running']);
   });
 
-  test('[ORCH-1051] is ordered to stop; its memory counts as free when its manager no longer shows it', () => {
+  test('[ORCH-1051] is ordered to stop; its memory counts as free when its manager no longer reports it', () => {
     const kit = crowded('lru');
     used(kit, 'a', 1);
     used(kit, 'b', 1);
@@ -336,7 +336,7 @@ describe('a worker that is in the way', () => {
     assert.equal(kit.state('ja'), 'running');
   });
 
-  test('stays for a while when it is used: two models do not chase each other', () => {
+  test('stays for minResidentMs when it is used: two models do not keep evicting each other', () => {
     const kit = new PoolKit({ minResidentMs: 10_000 });
     kit.pool('p', [12]);
     kit.model('a');
@@ -357,7 +357,7 @@ describe('a worker that is in the way', () => {
     assert.ok(swaps >= 4 && swaps <= 8, `${swaps} starts in 60 s`);
   });
 
-  test('goes when it has had nothing to do for long, and not before', () => {
+  test('is stopped when it has been idle for idleUnloadMs, and not before', () => {
     const kit = new PoolKit({ idleUnloadMs: 100_000 });
     kit.pool('p', [24]);
     kit.model('a');
@@ -374,8 +374,8 @@ describe('a worker that is in the way', () => {
   });
 });
 
-describe('more of the same', () => {
-  test('another worker is started when those who wait would wait long, and only where there is room', () => {
+describe('a second worker of a model', () => {
+  test('is started when the waiting jobs would wait long, and only where there is room', () => {
     const kit = new PoolKit({ scaleUpWaitMs: 10_000 });
     kit.pool('p', [24]);
     kit.model('a', { vramBytes: 10 * GB });

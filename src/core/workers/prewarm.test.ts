@@ -31,8 +31,8 @@ const need = (demand: Demand, fields: Partial<PoolNeed> = {}): PoolNeed => ({
   ...fields,
 });
 
-test('as many workers as the load of the hour needs, before it comes', () => {
-  // Two a second for ten seconds each are twenty busy slots; two of four are meant to be busy.
+test('wantedWorkers gives the workers that the usual load of the hour needs, ahead of time', () => {
+  // Two requests per second of ten seconds each keep twenty slots busy; of four slots two are meant to be busy.
   const demand = officeDays(500, 10_000);
   const at = (hours: number, fields?: Partial<PoolNeed>) =>
     wantedWorkers(need(demand, fields), THURSDAY + hours * HOUR);
@@ -47,7 +47,7 @@ test('as many workers as the load of the hour needs, before it comes', () => {
   assert.deepEqual(at(27, { min: 2 }), { workers: 2, reason: 'min' });
 });
 
-test('a pool does not shrink by what it would need again within the idle time', () => {
+test('workers that are needed again within idleMs are kept', () => {
   const demand = officeDays(500, 10_000);
   const before = THURSDAY + 8.7 * HOUR;
   const small = wantedWorkers(need(demand), before);
@@ -60,7 +60,7 @@ test('a pool does not shrink by what it would need again within the idle time', 
   assert.deepEqual(idle, { workers: 0, reason: 'nothing-expected' });
 });
 
-test('one worker is kept, or started, when somebody is expected within the idle time', () => {
+test('one worker is kept, or started, when an arrival is expected within idleMs', () => {
   const demand = officeDays(10 * MINUTE, 1000);
   const keep = (hours: number, idleSince?: number) =>
     shouldKeepWarm(demand, THURSDAY + hours * HOUR, idleSince, { idleMs: 10 * MINUTE });
@@ -71,14 +71,14 @@ test('one worker is kept, or started, when somebody is expected within the idle 
   assert.equal(keep(3, justUsed - 2 * MINUTE).keep, false);
 });
 
-test('how much must be expected is a choice', () => {
+test('the threshold of expected arrivals is configurable', () => {
   const demand = officeDays(30 * MINUTE, 1000);
   const now = THURSDAY + 9.25 * HOUR;
   const keep = (threshold: number) => shouldKeepWarm(demand, now, undefined, { threshold }).keep;
   assert.deepEqual([keep(0.05), keep(0.9)], [true, false]);
 });
 
-test('a worker that runs something is never too many', () => {
+test('a busy worker is always kept', () => {
   const demand = new Demand();
   const busy = wantedWorkers(need(demand, { current: 1 }), MONDAY);
   assert.deepEqual(busy, { workers: 1, reason: 'recently-used' });

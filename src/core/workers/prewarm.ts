@@ -1,27 +1,27 @@
-/** How many workers a model should have, ahead of those who will ask for it. */
+/** Computes how many workers a model should have, from the forecast of its demand. */
 import type { Demand } from './demand.ts';
 
-/** Fewer expected arrivals than this are not worth a worker that waits for them. */
-const WORTH_WAITING_FOR = 0.5;
-/** A forecast looks at least so far beyond the start of a worker: one that is ready too late is of no use. */
-const LEAST_LEAD_MS = 60_000;
+/** With fewer expected arrivals than this, no worker is kept ready for them. */
+const MIN_ARRIVALS = 0.5;
+/** A forecast reaches at least this far beyond the start of a worker: one that is ready too late is useless. */
+const MIN_LEAD_MS = 60_000;
 const IDLE_MS = 600_000;
 
 export interface PoolNeed {
   readonly demand: Demand;
   readonly slotsPerWorker: number;
-  /** How long a request takes; what was measured unless given. */
+  /** The service time of a request; the measured one if absent. */
   readonly serviceMs?: number | undefined;
-  /** How long a worker takes to be ready. */
+  /** How long a worker takes from its start until it is ready. */
   readonly startMs: number;
-  /** Which share of the slots should be busy, 0 to 1. */
+  /** The share of slots that should be busy, 0 to 1. */
   readonly targetUtilisation: number;
   readonly min: number;
   readonly max: number;
-  /** How many there are; none are taken away that would be needed again within `idleMs`. */
+  /** The number of running workers; those that are needed again within `idleMs` are kept. */
   readonly current?: number | undefined;
   readonly idleMs?: number | undefined;
-  /** Since when none of them has had anything to do; undefined while one has. */
+  /** Since when all of them are idle; undefined while one is busy. */
   readonly idleSince?: number | undefined;
   readonly threshold?: number | undefined;
 }
@@ -38,10 +38,10 @@ export interface PoolSize {
     | 'max';
 }
 
-/** The size that the pool should have now. */
+/** The number of workers that the model should have now. */
 export function wantedWorkers(need: PoolNeed, now: number): PoolSize {
   const { demand, min, max, current = 0, startMs, idleMs = IDLE_MS } = need;
-  const lead = startMs + Math.max(startMs, LEAST_LEAD_MS);
+  const lead = startMs + Math.max(startMs, MIN_LEAD_MS);
   const soon = workersFor(need, demand.forecast(now, lead).peakPerSec);
   const idleSince = current > 0 ? (need.idleSince ?? now) : undefined;
   const warm = shouldKeepWarm(demand, now, idleSince, need);
@@ -57,41 +57,41 @@ export function wantedWorkers(need: PoolNeed, now: number): PoolSize {
   return size.workers > max ? { workers: max, reason: 'max' } : size;
 }
 
-/** Work per second, over what the slots of one worker are meant to carry. */
+/** The busy slots at this arrival rate, divided by the slots that one worker should have busy. */
 function workersFor(
   { demand, serviceMs, slotsPerWorker, targetUtilisation }: PoolNeed,
   perSec: number,
 ): number {
   const busySlots = (perSec * (serviceMs ?? demand.serviceMs ?? 0)) / 1000;
   const carried = Math.max(1, slotsPerWorker) * Math.min(1, Math.max(0.05, targetUtilisation));
-  // A hair above a whole number is not worth a worker.
+  // A rounding error above a whole number must not add a worker.
   return Math.ceil(busySlots / carried - 1e-6);
 }
 
 export interface WarmPolicy {
-  /** A worker that had nothing to do for so long is stopped, unless something is expected. */
+  /** A worker that has been idle for this long is stopped, unless arrivals are expected. */
   readonly idleMs?: number | undefined;
   readonly startMs?: number | undefined;
-  /** Arrivals that must be expected within the time that a start and an idle wait would take. */
+  /** The arrivals that must be expected within `startMs` + `idleMs` to keep a worker. */
   readonly threshold?: number | undefined;
 }
 
 export interface KeepWarm {
   readonly keep: boolean;
   readonly reason: 'recently-used' | 'arrivals-expected' | 'nothing-expected';
-  /** Expected within the horizon. */
+  /** The arrivals expected within `startMs` + `idleMs`. */
   readonly arrivals: number;
 }
 
 /**
- * Whether at least one worker should be there, kept or started. `idleSince` is the instant since when the last
- * one has had nothing to do; undefined where there is none.
+ * Whether the model should have at least one worker, kept or started. `idleSince` is the instant since which its workers
+ * are idle; undefined if it has none.
  */
 export function shouldKeepWarm(
   demand: Demand,
   now: number,
   idleSince: number | undefined,
-  { idleMs = IDLE_MS, startMs = 0, threshold = WORTH_WAITING_FOR }: WarmPolicy = {},
+  { idleMs = IDLE_MS, startMs = 0, threshold = MIN_ARRIVALS }: WarmPolicy = {},
 ): KeepWarm {
   const { arrivals } = demand.forecast(now, idleMs + startMs);
   if (arrivals >= threshold) return { keep: true, reason: 'arrivals-expected', arrivals };

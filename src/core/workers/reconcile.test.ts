@@ -6,7 +6,7 @@ import { WORKER_STATUSES } from '../../model/pool-wire.ts';
 import type { WorkerRecord } from '../../model/records.ts';
 import { dueWorkers } from '../engine/due.ts';
 
-/** One worker that runs a job. */
+/** A kit with one worker that runs job "j". */
 function running(fields: Parameters<PoolKit['ask']>[2] = {}): { kit: PoolKit; worker: string } {
   const kit = new PoolKit();
   kit.pool('p', [24]);
@@ -17,8 +17,8 @@ function running(fields: Parameters<PoolKit['ask']>[2] = {}): { kit: PoolKit; wo
   return { kit, worker: [...kit.engine.state.workers.entries()][0]![0] };
 }
 
-describe('a worker that its manager no longer shows', () => {
-  test('is dead: its job is tried again, once, by another', () => {
+describe('a worker that its manager no longer reports', () => {
+  test('is dead: its job is retried, once, on another worker', () => {
     const { kit, worker } = running();
     kit.dies('p', worker);
     assert.deepEqual([kit.state('j'), kit.job('j').job.tries], ['queued', 1]);
@@ -29,7 +29,7 @@ describe('a worker that its manager no longer shows', () => {
     assert.notEqual(kit.workerOf('j'), `p/${worker}`);
   });
 
-  test('is not taken for dead where the manager has another memory: its job is not run twice', () => {
+  test('is not taken for dead if the manager has another registry: its job is not run twice', () => {
     const { kit, worker } = running();
     const pool = kit.pools.get('p')!;
     pool.registry = 'another memory';
@@ -40,7 +40,7 @@ describe('a worker that its manager no longer shows', () => {
     assert.equal(kit.claims.length, 1);
   });
 
-  test('is not taken for dead then either where it is to go, or where the brain has begun anew', () => {
+  test('with another registry is not taken for dead while it is stopping, or after a restart of the brain', () => {
     const forgets = (kit: PoolKit, worker: string): void => {
       const pool = kit.pools.get('p')!;
       pool.registry = 'another memory';
@@ -55,7 +55,7 @@ describe('a worker that its manager no longer shows', () => {
     assert.equal(kit.job('j').open?.state, 'accepted');
     kit.end('j', SUCCESS);
     kit.report('p');
-    assert.deepEqual(kit.workers(), [], 'nothing is open on it, and nobody can tell it to go');
+    assert.deepEqual(kit.workers(), [], 'nothing is open on it, so it need not be waited for');
 
     const before = running();
     before.kit.model('big', { vramBytes: 20 * GB });
@@ -66,7 +66,7 @@ describe('a worker that its manager no longer shows', () => {
     assert.deepEqual([after.workers(), after.job('j').open?.state], [['m running'], 'accepted']);
   });
 
-  test('is dead where an operator says so', () => {
+  test('is dead if an operator says so', () => {
     const { kit, worker } = running();
     const bury = (): unknown => kit.step({ type: 'evict', worker, by: 'ops', isDead: true }).reply;
     assert.equal((bury() as { code?: string }).code, 'ILLEGAL_STATE', 'its pool shows it');
@@ -79,25 +79,25 @@ describe('a worker that its manager no longer shows', () => {
     assert.equal(kit.state('j'), 'queued');
   });
 
-  test('took the job of somebody who has heard its beginning with it, unless he can be told to forget it', () => {
-    const spoken = (fields: Parameters<PoolKit['ask']>[2]): string => {
+  test('fails a job that has produced output, unless after_output allows a retry', () => {
+    const afterDeath = (fields: Parameters<PoolKit['ask']>[2]): string => {
       const { kit, worker } = running(fields);
       kit.step({ type: 'output', token: kit.token('j') });
       kit.dies('p', worker);
       return `${kit.state('j')} ${kit.job('j').job.error?.code ?? ''}`;
     };
-    assert.equal(spoken({ priority: 'interactive' }), 'dead WORKER_UNAVAILABLE');
-    assert.equal(spoken({ priority: 'interactive', after_output: 'retry' }), 'queued WORKER_UNAVAILABLE');
-    assert.equal(spoken({ priority: 'batch' }), 'queued WORKER_UNAVAILABLE');
-    assert.equal(spoken({ priority: 'batch', after_output: 'fail' }), 'dead WORKER_UNAVAILABLE');
+    assert.equal(afterDeath({ priority: 'interactive' }), 'dead WORKER_UNAVAILABLE');
+    assert.equal(afterDeath({ priority: 'interactive', after_output: 'retry' }), 'queued WORKER_UNAVAILABLE');
+    assert.equal(afterDeath({ priority: 'batch' }), 'queued WORKER_UNAVAILABLE');
+    assert.equal(afterDeath({ priority: 'batch', after_output: 'fail' }), 'dead WORKER_UNAVAILABLE');
     const { kit, worker } = running({ priority: 'interactive' });
     kit.dies('p', worker);
-    assert.equal(kit.state('j'), 'queued', 'it had not said anything');
+    assert.equal(kit.state('j'), 'queued', 'it had produced no output');
   });
 });
 
 describe('a pool that does not answer', () => {
-  test('is declared gone by an operator only: then its jobs are tried elsewhere', () => {
+  test('is declared gone by an operator only: then its jobs are retried elsewhere', () => {
     const { kit } = running();
     const forget = (): unknown =>
       kit.step({ type: 'pool-order', id: 'p', order: { is: 'forget' }, by: 'ops' }).reply;
@@ -113,7 +113,7 @@ describe('a pool that does not answer', () => {
     assert.equal((forget() as { code?: string }).code, 'NOT_FOUND');
   });
 
-  test('gets nothing, and what runs there is not run again', () => {
+  test('gets no jobs, and the jobs that run there are not run again', () => {
     const { kit } = running();
     kit.ask('k', 'm');
     kit.step({ type: 'pool-lost', id: 'p' });
@@ -126,7 +126,7 @@ describe('a pool that does not answer', () => {
     assert.equal(kit.state('k'), 'claimed');
   });
 
-  test('[ORCH-1030] is not decided upon before it has said how it is', () => {
+  test('[ORCH-1030] is not used in decisions before its first report', () => {
     const kit = new PoolKit();
     kit.model('m');
     kit.ask('j', 'm');
@@ -150,9 +150,9 @@ describe('a pool that does not answer', () => {
   });
 });
 
-test('[ORCH-1004] every status of a worker is known, and only a ready or busy one is given jobs', () => {
+test('[ORCH-1004] every status of a worker is handled, and only a ready or busy one is given jobs', () => {
   assert.deepEqual([...WORKER_STATUSES], ['starting', 'ready', 'busy', 'draining', 'failed']);
-  /** Whether a job is given to a worker that shows this. */
+  /** Whether a job is given to a worker that reports this status. */
   const isUsed = (status: (typeof WORKER_STATUSES)[number]): boolean => {
     const { kit, worker } = running();
     kit.end('j', SUCCESS);
@@ -164,7 +164,7 @@ test('[ORCH-1004] every status of a worker is known, and only a ready or busy on
   assert.deepEqual(WORKER_STATUSES.map(isUsed), [false, true, true, false, false]);
 });
 
-test('[ORCH-1004] a worker moves from status to status, and what it should be follows', () => {
+test('[ORCH-1004] a worker moves from status to status, and its record follows', () => {
   type Status = (typeof WORKER_STATUSES)[number];
   const paths: readonly [path: readonly Status[], becomes: string | undefined][] = [
     [['starting'], 'starting'],
@@ -195,7 +195,7 @@ test('[ORCH-1004] a worker moves from status to status, and what it should be fo
   }
 });
 
-test('[ORCH-1004] a worker that its manager has drained is not given jobs again, whatever it reports then', () => {
+test('[ORCH-1004] a worker that its manager has drained is not given jobs again, whatever it reports later', () => {
   const { kit, worker } = running();
   kit.set('p', worker, { status: 'draining' });
   kit.report('p');
@@ -209,7 +209,7 @@ test('[ORCH-1004] a worker that its manager has drained is not given jobs again,
   assert.equal(kit.engine.state.workers.get(worker)?.state, 'stopping', 'it goes once it is idle');
 });
 
-test('a worker at an address that is not allowed is shown, and not used', () => {
+test('a worker at an address that is not allowed is listed but not used', () => {
   const { kit, worker } = running();
   kit.end('j', SUCCESS);
   kit.set('p', worker, { unusable: 'its address is outside of what is allowed' });
@@ -218,7 +218,7 @@ test('a worker at an address that is not allowed is shown, and not used', () => 
   assert.equal(kit.state('k'), 'queued');
 });
 
-test('a worker that nobody has ordered is used like any other', () => {
+test('a worker that the brain has not ordered is used like any other', () => {
   const kit = new PoolKit();
   kit.pool('p', [24]);
   const ref = kit.model('m');
@@ -242,7 +242,7 @@ test('a worker that nobody has ordered is used like any other', () => {
   assert.equal(kit.workerOf('j'), 'p/stranger');
 });
 
-test('a worker of one pool that another one shows too is left alone, and goes along where a pool is renamed', () => {
+test('a worker that two pools report stays with the first, and moves with its pool when that is renamed', () => {
   const { kit, worker } = running();
   const shown = kit.pools.get('p')!.workers.get(worker)!;
   kit.pool('copy', [24]);
@@ -262,7 +262,7 @@ test('a worker of one pool that another one shows too is left alone, and goes al
   assert.equal(kit.state('k'), 'queued', 'its worker has died, and that is seen');
 });
 
-test('what a model takes is learned from its workers where it was only guessed', () => {
+test('the guessed memory of a model is corrected by what its workers report', () => {
   for (const [vramGuessed, learned] of [
     [true, 15],
     [undefined, 10],
@@ -279,7 +279,7 @@ test('what a model takes is learned from its workers where it was only guessed',
   }
 });
 
-test('a reload is over when its worker is ready: one that is sent away then does not come back', () => {
+test('a reload ends when its worker is ready: a worker that is evicted after that is not started again', () => {
   const kit = new PoolKit();
   kit.pool('p', [24]);
   kit.model('m');

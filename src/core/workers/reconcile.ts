@@ -1,9 +1,9 @@
 /**
- * What a pool manager says, brought together with the workers that there should be.
+ * Reconciles the reports of pool managers with the worker records.
  *
- * R1  A worker that its manager no longer shows is dead, and so is what ran on it: that is certain, because a
- *     manager shows every worker until its process is gone. It is not where the manager has another memory.
- * R2  A pool that does not answer has lost nothing: its workers get nothing new, and what runs there stays theirs.
+ * R1  A worker that its manager no longer reports is dead, and so is what ran on it: a manager reports every worker until
+ *     its process is gone. This does not hold if the manager has another registry, that is, has lost its memory.
+ * R2  A pool that does not answer has lost nothing: its workers get no new jobs, and keep the jobs that they run.
  */
 
 import type { Cause } from '../../model/causes.ts';
@@ -21,7 +21,7 @@ import { drain, stop } from './plan.ts';
 import { Survey } from './room.ts';
 
 export function poolReported(turn: Turn, report: PoolReport): void {
-  const pool = turn.state.pools.heard(report, turn.now);
+  const pool = turn.state.pools.update(report, turn.now);
   for (const worker of report.workers) noteWorker(turn, pool, worker);
   for (const [id, record] of turn.state.workers.inPool(report.id)) {
     if (!pool.workers.has(id)) noteMissing(turn, pool, id, record);
@@ -42,20 +42,20 @@ function noteWorker(turn: Turn, pool: PoolEntry, worker: ReportedWorker): void {
   const isReady = worker.status === 'ready' || worker.status === 'busy';
   if (isReady && record.state === 'starting') ready(turn, pool, worker, record);
   if (worker.status === 'failed') failed(turn, worker, record);
-  // It goes, whatever it says of itself later: what drained it once would not expect jobs on it again.
+  // A draining worker stays so in its record, even if it reports `ready` later: its operator expects no new jobs on it.
   if (worker.status === 'draining') drain(turn, { id: worker.id, record }, { is: 'drained-by-manager' });
-  if (worker.registry !== '') show(turn, pool, worker);
+  if (worker.registry !== '') addToFleet(turn, pool, worker);
   const isOpen = isReady && worker.unusable === undefined && isWanted(turn, worker.id);
   turn.fleet.setClosed(workerBackend(pool.report.id, worker.id), !isOpen);
 }
 
-/** Undefined where the worker is that of another pool: one of the two is a copy, and says nothing of the other. */
+/** The record of a reported worker. Undefined if another pool that answers has the worker: one report is of a copy. */
 function recordOf(turn: Turn, pool: PoolEntry, worker: ReportedWorker): WorkerRecord | undefined {
   const { workers, pools } = turn.state;
   const known = workers.get(worker.id);
   if (known?.pool === pool.report.id) return known;
   if (known && pools.get(known.pool)?.up) return undefined;
-  // Its pool has another name by now. What is open under the former one is asked about there.
+  // The pool was renamed. Attempts that are open under its former name are inspected there.
   if (known) turn.put('worker', worker.id, null, { is: 'worker-moved', pool: pool.report.id });
   return adopt(turn, pool, worker);
 }
@@ -65,7 +65,7 @@ const isWanted = (turn: Turn, id: string): boolean => {
   return state === 'running' || state === 'starting';
 };
 
-/** One that this brain has not ordered, or has forgotten: it is used like any other. */
+/** Creates a record for a worker that this brain has not ordered, or whose record is gone: it is used like any other. */
 function adopt(turn: Turn, pool: PoolEntry, worker: ReportedWorker): WorkerRecord {
   const { device, modelRef, vramBytes, slots, contextLength } = worker;
   const { id, registry } = pool.report;
@@ -84,42 +84,42 @@ function ready(turn: Turn, pool: PoolEntry, { id, vramBytes }: ReportedWorker, r
   turn.put('worker', id, workerReady(record, turn.now, pool.report.registry), 'ready');
 }
 
-/** What its pool was reloaded for is there: whatever becomes of it now is another matter. */
+/** Clears the pool's reload order once a worker with the new model is ready. */
 function endReload(turn: Turn, { pool, modelRef }: WorkerRecord): void {
   const order = turn.state.tables.pool.get(pool);
   if (order?.reload === undefined || turn.state.catalog.find(order.reload)?.ref !== modelRef) return;
   turn.put('pool', pool, order.draining ? { ...order, reload: undefined } : null, 'reloaded');
 }
 
-/** A guess that was too low would send the next one where there is no room for it. */
+/** Raises a guessed size that was too low: the next worker would be placed where it does not fit. */
 function learnSize(turn: Turn, { modelRef }: WorkerRecord, vramBytes: number): void {
   const model = turn.state.catalog.find(modelRef);
   if (!model?.vramGuessed || vramBytes <= model.vramBytes) return;
   turn.put('model', model.id, { ...model, vramBytes, updatedAt: turn.now }, 'measured');
 }
 
-/** The fleet knows it as long as something may be open on it. */
-function show(turn: Turn, pool: PoolEntry, worker: ReportedWorker): void {
+/** Adds the worker to the fleet, or replaces its declaration. It stays there while attempts may be open on it. */
+function addToFleet(turn: Turn, pool: PoolEntry, worker: ReportedWorker): void {
   const { fleet } = turn;
   const info = workerInfo(pool.report, worker);
   const known = fleet.backends.get(info.name);
-  if (!known || isOther(known.info, info)) fleet.put(info);
+  if (!known || isChanged(known.info, info)) fleet.put(info);
 }
 
-const isOther = (a: BackendInfo, b: BackendInfo): boolean =>
+const isChanged = (a: BackendInfo, b: BackendInfo): boolean =>
   a.slots !== b.slots ||
   a.registry !== b.registry ||
   a.contextLength !== b.contextLength ||
   JSON.stringify(a.labels) !== JSON.stringify(b.labels);
 
-/** It failed, or could not be started: its manager is told to clear it away, and those who wait may be told too. */
+/** A worker reports `failed`: it is stopped, and a failed start may fail the jobs that wait for it. */
 function failed(turn: Turn, { id, error }: ReportedWorker, record: WorkerRecord): void {
   const cause = error ?? errorInfo('WORKER_START_FAILED');
   if (record.state === 'starting') startFailed(turn, id, cause);
   else stop(turn, { id, record }, { is: 'failed', code: cause.code });
 }
 
-/** A start has failed: tried again as often as is allowed, then those who wait for it hear of it. */
+/** Handles a failed start: it is retried `startTries` times and in other pools, then the waiting jobs fail. */
 export function startFailed(turn: Turn, id: string, error: ErrorInfo): void {
   const record = turn.state.workers.get(id);
   if (record?.state !== 'starting') return;
@@ -129,7 +129,7 @@ export function startFailed(turn: Turn, id: string, error: ErrorInfo): void {
   pools.changed = true;
   const before = pools.failedStarts.get(record.modelRef)?.where ?? NOWHERE;
   const where = new Set([...before, record.pool]);
-  if (record.tries < startTries || (!before.has(record.pool) && mayElsewhere(turn, record, where))) {
+  if (record.tries < startTries || (!before.has(record.pool) && canStartElsewhere(turn, record, where))) {
     pools.failedStarts.set(record.modelRef, { tries: record.tries, error, until: 0, where });
     return;
   }
@@ -140,11 +140,11 @@ export function startFailed(turn: Turn, id: string, error: ErrorInfo): void {
 
 const NOWHERE: ReadonlySet<string> = new Set();
 
-/** Whether a pool that has not failed yet could hold it: the file may lie there. */
-const mayElsewhere = (turn: Turn, { vramBytes }: WorkerRecord, where: ReadonlySet<string>): boolean =>
+/** Whether a pool without a failed start has a large enough device: the model's file may be there. */
+const canStartElsewhere = (turn: Turn, { vramBytes }: WorkerRecord, where: ReadonlySet<string>): boolean =>
   new Survey(turn).for({ labels: undefined, vramBytes }).some(({ pool }) => !where.has(pool.report.id));
 
-/** All who waited for this start; nobody else can serve them, or they would not wait. */
+/** Fails all jobs that wait for this model and have no other backend. */
 function failWaiting(turn: Turn, modelRef: string, error: ErrorInfo): void {
   for (const lane of [...turn.fleet.unserved]) {
     if (lane.need.modelRef !== modelRef) continue;
@@ -157,23 +157,23 @@ function failWaiting(turn: Turn, modelRef: string, error: ErrorInfo): void {
   }
 }
 
-/** Its manager no longer shows it. */
+/** Handles a worker that its manager does not report. */
 function noteMissing(turn: Turn, pool: PoolEntry, id: string, record: WorkerRecord): void {
-  // Ordered, and not begun yet.
+  // The start was ordered and has not begun yet.
   if (record.state === 'starting' && record.registry === undefined) return;
   const isCertain = record.registry === undefined || record.registry === pool.report.registry;
   const name = workerBackend(record.pool, id);
-  // One that is to go and has nothing open need not be waited for: nobody can tell it so any more.
+  // A stopping worker without open attempts need not be waited for.
   const isDone = record.state === 'stopping' && turn.fleet.usedSlots(name) === 0;
   if (!isCertain && !isDone) {
     turn.fleet.setClosed(name, true);
     return;
   }
-  gone(turn, id, record);
+  workerGone(turn, id, record);
 }
 
-/** Its process is dead: what ran on it has ended, and whether it may run again is decided like any other failure. */
-export function gone(turn: Turn, id: string, record: WorkerRecord): void {
+/** The worker's process is dead: its attempts end as retriable failures, and its record is deleted. */
+export function workerGone(turn: Turn, id: string, record: WorkerRecord): void {
   const name = workerBackend(record.pool, id);
   const error = { ...errorInfo('WORKER_UNAVAILABLE', 'its worker has died'), retriable: true };
   for (const entry of [...turn.state.open.values()]) {

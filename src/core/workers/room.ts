@@ -1,4 +1,4 @@
-/** Where a worker with a model could be started: hard constraints first, then what is preferred. */
+/** Finds the devices on which a worker with a model could be started, and the memory that is free on them. */
 
 import type { ModelRecord, WorkerRecord } from '../../model/records.ts';
 import type { PoolDevice } from '../ports/pools.ts';
@@ -8,24 +8,24 @@ import type { Need } from '../queue/lane.ts';
 import type { PoolEntry } from '../state/pools.ts';
 import type { EngineView } from '../turn.ts';
 
-/** A worker, with what the fleet knows of it. */
-export interface Resident {
+/** A worker on a device, with its backend in the fleet. */
+export interface DeviceWorker {
   readonly id: string;
   readonly record: WorkerRecord;
   readonly backend: BackendEntry | undefined;
-  /** What is open on it, also where the fleet does not know it any more. */
+  /** The slots in use, also if the worker is no longer in the fleet. */
   readonly used: number;
 }
 
-/** What a pool or a device must have, whatever is on it now. */
+/** What a pool and a device must offer for a worker, regardless of what runs on them now. */
 export type WorkerNeed = Pick<Need, 'labels'> & Pick<ModelRecord, 'vramBytes'>;
 
-/** A device that can be used, and what is on it. Looked at once for all who ask in the same step. */
-export class Place {
+/** A usable device and its workers. The sums are computed once and shared by all lanes planned in the same step. */
+export class DeviceRoom {
   readonly pool: PoolEntry;
   readonly device: PoolDevice;
   readonly #view: EngineView;
-  #residents: Resident[] | undefined;
+  #workers: DeviceWorker[] | undefined;
   #sums: Sums | undefined;
 
   constructor(view: EngineView, pool: PoolEntry, device: PoolDevice) {
@@ -34,49 +34,49 @@ export class Place {
     this.device = device;
   }
 
-  get residents(): readonly Resident[] {
+  get workers(): readonly DeviceWorker[] {
     const { fleet } = this.#view.queue;
     const { workers } = this.#view.state;
     const pool = this.pool.report.id;
-    this.#residents ??= workers.on(pool, this.device.id).map(([id, record]) => {
+    this.#workers ??= workers.on(pool, this.device.id).map(([id, record]) => {
       const name = workerBackend(pool, id);
       return { id, record, backend: fleet.backends.get(name), used: fleet.usedSlots(name) };
     });
-    return this.#residents;
+    return this.#workers;
   }
 
-  /** What is free there, without what was promised to workers that its manager does not show yet. */
+  /** The free memory, less that of ordered workers that the manager does not report yet. */
   get freeBytes(): number {
     this.#sums ??= this.#add();
     return this.#sums.free;
   }
 
-  /** What workers have that are on their way out. */
+  /** The memory of workers that drain or stop. */
   get leavingBytes(): number {
     this.#sums ??= this.#add();
     return this.#sums.leaving;
   }
 
-  /** What workers have that do nothing. */
+  /** The memory of idle workers. */
   get idleBytes(): number {
     this.#sums ??= this.#add();
     return this.#sums.idle;
   }
 
-  /** Something was decided about it. */
+  /** Call after a worker was ordered, drained or stopped here. */
   changed(): void {
-    this.#residents = undefined;
+    this.#workers = undefined;
     this.#sums = undefined;
   }
 
   #add(): Sums {
     const sums = { free: this.device.availableBytes, leaving: 0, idle: 0 };
-    for (const resident of this.residents) {
-      const { id, record } = resident;
-      // Ordered, and not seen yet; or given up, and perhaps on its way all the same.
+    for (const worker of this.workers) {
+      const { id, record } = worker;
+      // Ordered and not reported yet; or given up, but it may still be starting.
       if (!this.pool.workers.has(id)) sums.free -= record.vramBytes;
       if (isLeaving(record)) sums.leaving += record.vramBytes;
-      else if (isIdle(resident)) sums.idle += record.vramBytes;
+      else if (isIdle(worker)) sums.idle += record.vramBytes;
     }
     return sums;
   }
@@ -90,52 +90,52 @@ interface Sums {
 
 export const isLeaving = ({ state }: WorkerRecord): boolean => state === 'stopping' || state === 'draining';
 
-export const isIdle = ({ record, used }: Resident): boolean => record.state === 'running' && used === 0;
+export const isIdle = ({ record, used }: DeviceWorker): boolean => record.state === 'running' && used === 0;
 
 /** The devices of all pools that answer and are not drained. */
 export class Survey {
   readonly #view: EngineView;
-  #places: readonly Place[] | undefined;
-  /** For models without labels, by what they need: many ask for the same. */
-  readonly #found = new Map<number, readonly Place[]>();
+  #rooms: readonly DeviceRoom[] | undefined;
+  /** The result of `for` without labels, by vramBytes: many lanes need the same. */
+  readonly #found = new Map<number, readonly DeviceRoom[]>();
   #mostFree: number | undefined;
 
   constructor(view: EngineView) {
     this.#view = view;
   }
 
-  /** No device has more room; it only becomes less while it is given out. */
+  /** The most free memory of any device at the first call. It can only shrink within a step, so it is an upper bound. */
   get mostFree(): number {
     this.#mostFree ??= Math.max(0, ...this.#all().map(({ freeBytes }) => freeBytes));
     return this.#mostFree;
   }
 
-  /** Those on which it would fit if they were empty. */
-  for({ labels, vramBytes }: WorkerNeed): readonly Place[] {
+  /** The devices on which the worker would fit if they were empty. */
+  for({ labels, vramBytes }: WorkerNeed): readonly DeviceRoom[] {
     const known = labels ? undefined : this.#found.get(vramBytes);
     if (known) return known;
-    const places = this.#all().filter(
+    const rooms = this.#all().filter(
       ({ pool, device }) => device.totalBytes >= vramBytes && hasLabels(pool, labels),
     );
-    if (!labels) this.#found.set(vramBytes, places);
-    return places;
+    if (!labels) this.#found.set(vramBytes, rooms);
+    return rooms;
   }
 
-  #all(): readonly Place[] {
-    this.#places ??= this.#look();
-    return this.#places;
+  #all(): readonly DeviceRoom[] {
+    this.#rooms ??= this.#findRooms();
+    return this.#rooms;
   }
 
-  #look(): Place[] {
-    const places: Place[] = [];
+  #findRooms(): DeviceRoom[] {
+    const rooms: DeviceRoom[] = [];
     const { state } = this.#view;
     for (const [id, pool] of state.pools.known) {
       if (!pool.up || state.tables.pool.get(id)?.draining) continue;
       for (const device of pool.devices.values()) {
-        if (device.ok) places.push(new Place(this.#view, pool, device));
+        if (device.ok) rooms.push(new DeviceRoom(this.#view, pool, device));
       }
     }
-    return places;
+    return rooms;
   }
 }
 
@@ -149,29 +149,34 @@ function labelOf({ report }: PoolEntry, name: string): string | undefined {
   return report.labels[name];
 }
 
-export const distanceTo = ({ pool }: Place, region: string | undefined): number =>
+export const distanceTo = ({ pool }: DeviceRoom, region: string | undefined): number =>
   region === undefined || pool.report.region === region ? 0 : 1;
 
-/** Of those with so much room the nearest, and of these the one with the most. */
+/** The device with enough free memory that is nearest and, among equals, has the most of it. */
 export function roomiest(
-  places: readonly Place[],
+  rooms: readonly DeviceRoom[],
   needBytes: number,
   region: string | undefined,
-  /** Pools that are taken only where no other has room. */
+  /** Pools that are chosen only if no other has room. */
   last: ReadonlySet<string> = NONE,
-): Place | undefined {
-  let best: Place | undefined;
-  for (const place of places) {
-    if (place.freeBytes < needBytes) continue;
-    if (!best || isBetter(place, best, region, last)) best = place;
+): DeviceRoom | undefined {
+  let best: DeviceRoom | undefined;
+  for (const room of rooms) {
+    if (room.freeBytes < needBytes) continue;
+    if (!best || isBetter(room, best, region, last)) best = room;
   }
   return best;
 }
 
 const NONE: ReadonlySet<string> = new Set();
 
-function isBetter(a: Place, b: Place, region: string | undefined, last: ReadonlySet<string>): boolean {
-  const isLast = (place: Place): boolean => last.has(place.pool.report.id);
+function isBetter(
+  a: DeviceRoom,
+  b: DeviceRoom,
+  region: string | undefined,
+  last: ReadonlySet<string>,
+): boolean {
+  const isLast = (room: DeviceRoom): boolean => last.has(room.pool.report.id);
   if (isLast(a) !== isLast(b)) return isLast(b);
   const nearer = distanceTo(a, region) - distanceTo(b, region);
   return nearer === 0 ? a.freeBytes > b.freeBytes : nearer < 0;

@@ -1,7 +1,8 @@
-/** A turn as the life of workers needs it: with what was learned of when jobs come, by model. */
+/** A turn with the learned demand of each model. */
 import type { Turn } from '../turn.ts';
 import type { Demand } from './demand.ts';
 
 export interface WorkerTurn extends Turn {
+  /** By the id of the model. */
   readonly demands: Map<string, Demand>;
 }

@@ -1,4 +1,4 @@
-/** What time alone brings about among workers: starts that take too long, drains that are over, idleness. */
+/** The periodic work on workers: starts that take too long, drains that are done, idle workers, reloads, forecasts. */
 
 import { errorInfo } from '../../model/errors.ts';
 import type { PoolRecord, WorkerRecord } from '../../model/records.ts';
@@ -7,73 +7,73 @@ import { lastUse } from './evict.ts';
 import { isExpected, lookAhead } from './forecast.ts';
 import { drain, start, stop } from './plan.ts';
 import { startFailed } from './reconcile.ts';
-import { type Resident, roomiest, Survey } from './room.ts';
+import { type DeviceWorker, roomiest, Survey } from './room.ts';
 import type { WorkerTurn } from './turn.ts';
 
-/** A manager gives up on a start by itself; one that is silent is given a little more. */
+/** A manager gives up on a start by itself; the brain waits a little longer before it does. */
 const START_TIMEOUT_FACTOR = 1.25;
 
 export function upkeep(turn: WorkerTurn): void {
   const { state } = turn;
   for (const [id, record] of [...state.workers.entries()]) {
-    if (state.pools.get(record.pool)?.up) tend(turn, residentOf(turn, id, record));
-    else if (record.state === 'starting') giveUpLate(turn, id, record);
+    if (state.pools.get(record.pool)?.up) maintain(turn, deviceWorkerOf(turn, id, record));
+    else if (record.state === 'starting') checkStartTimeout(turn, id, record);
   }
   for (const [id, order] of [...state.tables.pool.entries()]) if (order.reload) reload(turn, id, order);
   lookAhead(turn);
-  // Those who wait may by now have waited long enough for others to make room.
+  // Waiting jobs may have waited long enough by now for other workers to be drained.
   if (turn.fleet.unserved.size > 0) state.pools.changed = true;
 }
 
-const residentOf = (turn: WorkerTurn, id: string, record: WorkerRecord): Resident => ({
+const deviceWorkerOf = (turn: WorkerTurn, id: string, record: WorkerRecord): DeviceWorker => ({
   id,
   record,
   backend: turn.fleet.backends.get(workerBackend(record.pool, id)),
   used: turn.fleet.usedSlots(workerBackend(record.pool, id)),
 });
 
-function tend(turn: WorkerTurn, victim: Resident): void {
-  const { id, record } = victim;
+function maintain(turn: WorkerTurn, worker: DeviceWorker): void {
+  const { id, record } = worker;
   const order = turn.state.tables.pool.get(record.pool);
-  if (order?.draining && record.state !== 'stopping') return drainFor(turn, victim, order);
+  if (order?.draining && record.state !== 'stopping') return drainFor(turn, worker, order);
   switch (record.state) {
     case 'starting':
-      return giveUpLate(turn, id, record);
+      return checkStartTimeout(turn, id, record);
     case 'draining':
-      return stopWhenIdle(turn, victim);
+      return stopWhenIdle(turn, worker);
     case 'running':
-      return unloadIdle(turn, victim);
+      return unloadIdle(turn, worker);
     case 'stopping':
       return;
   }
 }
 
-function giveUpLate(turn: WorkerTurn, id: string, record: WorkerRecord): void {
+function checkStartTimeout(turn: WorkerTurn, id: string, record: WorkerRecord): void {
   if (turn.now - record.at < turn.settings.pools.startTimeoutMs * START_TIMEOUT_FACTOR) return;
   startFailed(turn, id, errorInfo('WORKER_START_TIMEOUT'));
 }
 
-/** Past its time what still runs is ended with its worker. */
-function drainFor(turn: WorkerTurn, victim: Resident, order: PoolRecord): void {
+/** Drains a worker of a drained pool; after `drainBy` it is stopped with whatever still runs on it. */
+function drainFor(turn: WorkerTurn, worker: DeviceWorker, order: PoolRecord): void {
   const isLate = order.drainBy !== undefined && turn.now >= order.drainBy;
-  if (isLate || victim.used === 0) return stop(turn, victim, { is: 'pool-drained', by: order.by });
-  drain(turn, victim, { is: 'pool-drained', by: order.by });
+  if (isLate || worker.used === 0) return stop(turn, worker, { is: 'pool-drained', by: order.by });
+  drain(turn, worker, { is: 'pool-drained', by: order.by });
 }
 
-function stopWhenIdle(turn: WorkerTurn, victim: Resident): void {
-  if (victim.record.state === 'draining' && victim.used === 0) stop(turn, victim, victim.record.why);
+function stopWhenIdle(turn: WorkerTurn, worker: DeviceWorker): void {
+  if (worker.record.state === 'draining' && worker.used === 0) stop(turn, worker, worker.record.why);
 }
 
-function unloadIdle(turn: WorkerTurn, victim: Resident): void {
+function unloadIdle(turn: WorkerTurn, worker: DeviceWorker): void {
   const { eviction, idleUnloadMs } = turn.settings.pools;
-  const { backend } = victim;
-  if (eviction === 'manual' || !backend || victim.used > 0) return;
-  if (turn.now - Math.max(lastUse(victim), victim.record.at) < idleUnloadMs) return;
-  if (backend.lanes.some((lane) => lane.size > 0) || isExpected(turn, victim.record.modelRef)) return;
-  stop(turn, victim, { is: 'idle' });
+  const { backend } = worker;
+  if (eviction === 'manual' || !backend || worker.used > 0) return;
+  if (turn.now - Math.max(lastUse(worker), worker.record.at) < idleUnloadMs) return;
+  if (backend.lanes.some((lane) => lane.size > 0) || isExpected(turn, worker.record.modelRef)) return;
+  stop(turn, worker, { is: 'idle' });
 }
 
-/** A pool that was reloaded gets its new model as soon as there is room. */
+/** Starts the new model of a reloaded pool as soon as there is room. */
 function reload(turn: WorkerTurn, id: string, order: PoolRecord): void {
   const { state } = turn;
   const model = order.reload === undefined ? undefined : state.catalog.find(order.reload);
@@ -84,7 +84,7 @@ function reload(turn: WorkerTurn, id: string, order: PoolRecord): void {
   }
   const failed = state.pools.failedStarts.get(model.ref);
   if (here.some(([, { state }]) => state === 'starting') || (failed && failed.until > turn.now)) return;
-  const places = new Survey(turn).for({ labels: { pool: id }, vramBytes: model.vramBytes });
-  const place = roomiest(places, model.vramBytes, undefined);
-  if (place) start(turn, model, place, { is: 'reload', by: order.by }, 1);
+  const rooms = new Survey(turn).for({ labels: { pool: id }, vramBytes: model.vramBytes });
+  const room = roomiest(rooms, model.vramBytes, undefined);
+  if (room) start(turn, model, room, { is: 'reload', by: order.by }, 1);
 }

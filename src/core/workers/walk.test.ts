@@ -83,7 +83,7 @@ class Walk {
     this.kit.end(entry.uid, is === 'fail' ? { ok: false, error } : SUCCESS);
   }
 
-  /** Managers that answer do what is due; nothing is asked of the others. */
+  /** Managers that answer carry out the due orders; the others get none. */
   #obey(): void {
     for (const { kind, id, record } of dueWorkers(this.kit.engine.state)) {
       assert.ok(!this.#silent.has(record.pool), 'nothing is ordered of a pool that is silent');
@@ -119,10 +119,10 @@ class Walk {
   check(): void {
     this.#checkMemory();
     this.#checkStarts();
-    this.#checkPlaces();
+    this.#checkPlacement();
   }
 
-  /** No device is promised more than it has. */
+  /** The workers on a device never need more memory than it has. */
   #checkMemory(): void {
     for (const [pool, { devices }] of this.kit.pools) {
       for (const [device, total] of devices) {
@@ -133,7 +133,7 @@ class Walk {
     }
   }
 
-  /** One start at a time serves all who wait for a model. */
+  /** L1 of plan.ts: at most one start of a model is under way. */
   #checkStarts(): void {
     for (const id of Object.keys(MODELS)) {
       const starting = this.kit.engine.state.workers
@@ -143,8 +143,8 @@ class Walk {
     }
   }
 
-  /** What is open is where it may be; what takes nothing new is free for nobody. */
-  #checkPlaces(): void {
+  /** Open attempts are on backends that fit them; a closed backend is never free. */
+  #checkPlacement(): void {
     const { state, queue } = this.kit.engine;
     const { fleet } = queue;
     for (const { ask, open, job } of state.open.values()) {
@@ -158,13 +158,13 @@ class Walk {
       if (record.state !== 'draining' && record.state !== 'stopping') continue;
       assert.ok(
         fleet.backends.get(workerBackend(record.pool, id))?.closed ?? true,
-        `${id} is to go, and open`,
+        `${id} is leaving, and not closed`,
       );
     }
   }
 }
 
-test('whatever happens to pools, workers and jobs: no memory is promised twice, no start is doubled, nothing is misplaced', () => {
+test('after any events of pools, workers and jobs: no memory is given twice, no start is doubled, no job is misplaced', () => {
   const busyStops = (kit: PoolKit): string[] => {
     const used = new Map<string, number>();
     const stopped: string[] = [];
@@ -192,7 +192,7 @@ test('whatever happens to pools, workers and jobs: no memory is promised twice, 
         walk.take(each);
         walk.check();
       }
-      assert.deepEqual(busyStops(walk.kit), [], 'a worker with work was stopped');
+      assert.deepEqual(busyStops(walk.kit), [], 'a busy worker was stopped');
     }),
     { numRuns: 400 },
   );

@@ -3,14 +3,14 @@ import { test } from 'node:test';
 import { parsePoolConfig } from './config.ts';
 import { allowsUri, settingsOf } from './settings.ts';
 
-test('a file says what differs from the defaults', () => {
+test('settings that the file leaves out have their defaults', () => {
   const config = parsePoolConfig(
     'pool_id: box\nhost: 0.0.0.0\nadvertise: gpu-box\nengines: [{match: "a*", engine: x}]',
     'f',
   );
   const settings = settingsOf(config, { HF_HOME: '/cache' });
   assert.deepEqual(
-    [settings.poolId, settings.port, settings.reachedAt, settings.workerHost, settings.isLocal],
+    [settings.poolId, settings.port, settings.advertisedHost, settings.workerHost, settings.isLocal],
     ['box', 9200, 'gpu-box', 'gpu-box', false],
   );
   assert.equal(settings.hubCache, '/cache/hub');
@@ -19,7 +19,7 @@ test('a file says what differs from the defaults', () => {
   assert.deepEqual(parsePoolConfig('', 'f'), {});
 });
 
-test('a fault is named with its place, and no value is repeated', () => {
+test('an error names its position in the file, and repeats no value', () => {
   for (const [text, says] of [
     ['pool_id: "../x"', /^f:1:10: "pool_id" must match/],
     ['port: 1\nslots: 0', /^f:2:8: "slots" must be >= 1/],
@@ -41,7 +41,7 @@ test('a fault is named with its place, and no value is repeated', () => {
   }
 });
 
-test('a worker is reached at the top of a server of a host that is allowed, and nowhere else', () => {
+test('a worker URI must be plain HTTP on an allowed host, without a path', () => {
   const { workerHosts } = settingsOf({ host: '10.0.0.5', allowed_worker_hosts: ['fd00::1'] }, {});
   for (const uri of [
     'http://127.0.0.1:1',

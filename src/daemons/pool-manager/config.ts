@@ -1,4 +1,4 @@
-/** What a pool manager can be told in a file; flags of the command line go before it. */
+/** The configuration file of a pool manager: its schema, check and defaults. Command line flags override it. */
 import { type Static, Type } from 'typebox';
 import { isHttpUrl, splitList } from '../../config/address.ts';
 import { failOnIssues } from '../../config/issues.ts';
@@ -14,11 +14,11 @@ const Names = Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxIte
 const closed = <P extends Parameters<typeof Type.Object>[0]>(properties: P) =>
   Type.Object(properties, { additionalProperties: false });
 
-/** Which engine runs a model. A pattern that ends in `*` is the beginning of a model_ref. */
+/** Which engine runs a model. A `match` that ends in `*` matches every model_ref with that prefix. */
 export const EngineRule = closed({
   match: Type.String({ minLength: 1, maxLength: 1024 }),
   engine: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$' }),
-  /** Added to the command line of the worker. */
+  /** Arguments added to the command line of the worker. */
   args: optional(Names),
 });
 export type EngineRule = Static<typeof EngineRule>;
@@ -33,7 +33,7 @@ export const PoolConfig = closed({
   region: optional(Type.String({ maxLength: 64 })),
   labels: optional(Type.Record(Type.String({ maxLength: 64 }), Type.String({ maxLength: 256 }))),
   allowed_hosts: optional(Type.Array(Host)),
-  /** A file with the token that the brain shows; made where it is not there. */
+  /** A file with the token that the brain must send; created with a new token where it does not exist. */
   token_file: optional(Type.String({ minLength: 1 })),
   brain: optional(Type.Union([Type.String(), Type.Array(Type.String())])),
   brain_token_file: optional(Type.String({ minLength: 1 })),
@@ -41,20 +41,20 @@ export const PoolConfig = closed({
   models: optional(Names),
   hf_cache: optional(Type.String({ minLength: 1 })),
   hf_endpoint: optional(Type.String({ minLength: 1, maxLength: 1024 })),
-  /** Hosts, with their ports, that the endpoint may send a download on to. */
+  /** Hosts, with their ports, to which the endpoint may redirect a download. */
   hf_redirect_hosts: optional(Names),
-  /** Bytes, or a share of the memory of the machine where it is at most 1. 0: no such device. */
+  /** Memory of the CPU device: bytes, or a share of the machine's memory if at most 1. 0: no CPU device. */
   cpu_memory: optional(Type.Number({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
   device_poll_ms: optional(Ms),
   engines: optional(Type.Array(EngineRule, { maxItems: 1000 })),
-  /** A program and its arguments, with {id}, {engine}, {file}, … in them. */
+  /** The command line of a worker, with placeholders like {id}, {engine} and {file}. */
   worker_command: optional(Type.Array(Type.String({ maxLength: 4096 }), { minItems: 1, maxItems: 1000 })),
-  /** Added to the command line of every worker, before the arguments of its engine. */
+  /** Arguments added to the command line of every worker, before the arguments of its engine. */
   worker_args: optional(Names),
-  /** Where workers listen. */
+  /** The address on which workers listen. */
   worker_host: optional(Host),
   allowed_worker_hosts: optional(Type.Array(Host)),
-  /** Variables of the manager that its workers get as well. */
+  /** Names of the manager's environment variables that are passed to its workers. */
   pass_env: optional(Names),
   slots: optional(Type.Integer({ minimum: 1, maximum: 1024 })),
   context_length: optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
@@ -69,7 +69,7 @@ export type PoolConfig = Static<typeof PoolConfig>;
 
 const check = checker(PoolConfig);
 
-/** Throws CONFIG_INVALID with the place of the fault. */
+/** Throws CONFIG_INVALID with the position of the error in the file. */
 export function parsePoolConfig(text: string, label: string): PoolConfig {
   const { root, locate, issues } = text.trim() === '' ? NO_FILE : parseConfig(text, label);
   failOnIssues(issues);
@@ -97,18 +97,18 @@ export function checkedPoolConfig(value: unknown): PoolConfig {
   return config;
 }
 
-/** What it is where nothing is said. */
+/** Defaults of the settings that a configuration leaves out. */
 export const POOL_DEFAULTS = {
-  /** Where the machine has no name that would do. */
+  /** Used where the machine's host name is not a valid pool name. */
   pool_id: 'pool',
   host: '127.0.0.1',
   port: 9200,
   register_ms: 5000,
   device_poll_ms: 5000,
-  /** Of the memory, where there is no other device. */
+  /** The share of the machine's memory that the CPU device gets where there is no other device. */
   cpu_share: 0.5,
   slots: 4,
-  /** At most: a model may have been made for far more than the device can hold. */
+  /** A limit, because a model may support a far longer context than the device can hold. */
   context_length: 4096,
   max_workers: 64,
   start_timeout_ms: 60_000,

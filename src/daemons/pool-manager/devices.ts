@@ -1,17 +1,20 @@
-/** The devices of this machine: asked for again and again, since others use them too, and they break. */
+/**
+ * The devices of this machine, probed repeatedly with nvidia-smi, because other programs use them too and because they
+ * can fail. The CPU counts as a device where it is configured, or where there is no other.
+ */
 import { totalmem } from 'node:os';
 import type { Cancel, Env } from '../../kit/env/env.ts';
 import { every } from '../../kit/every.ts';
 import { Service } from '../../kit/service.ts';
 import { POOL_DEFAULTS } from './config.ts';
-import { type FoundDevice, NVIDIA_ARGV, parseNvidia } from './nvidia.ts';
+import { type DetectedDevice, NVIDIA_ARGV, parseNvidia } from './nvidia.ts';
 import { runProgram } from './program.ts';
 
-const TIMEOUT_MS = 10_000;
+const PROBE_TIMEOUT_MS = 10_000;
 
 export interface DevicesOptions {
   readonly env: Env;
-  /** Bytes, or a share where it is at most 1; by default only where there is nothing else. */
+  /** The memory of the CPU device: bytes, or a share of the machine's memory if at most 1. */
   readonly cpuMemory?: number | undefined;
   readonly pollMs: number;
   readonly onChange: () => void;
@@ -19,11 +22,10 @@ export interface DevicesOptions {
 
 export class Devices extends Service {
   readonly #options: DevicesOptions;
-  #found: readonly FoundDevice[] = [];
-  /** When what is known now was asked for. */
-  #askedAt = Number.NEGATIVE_INFINITY;
-  #asking: Promise<void> | undefined;
-  #cpu: readonly FoundDevice[] | undefined;
+  #devices: readonly DetectedDevice[] = [];
+  #probedAt = Number.NEGATIVE_INFINITY;
+  #probing: Promise<void> | undefined;
+  #cpu: readonly DetectedDevice[] | undefined;
   #problem: string | undefined;
   #stopPolling: Cancel | undefined;
 
@@ -32,18 +34,18 @@ export class Devices extends Service {
     this.#options = options;
   }
 
-  get all(): readonly FoundDevice[] {
-    return this.#found;
+  get all(): readonly DetectedDevice[] {
+    return this.#devices;
   }
 
-  /** Why they could not be asked, the last time. */
+  /** Why the last probe failed; undefined where it did not. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** By the clock that only grows: what was used by then is not free in what is known. */
-  get askedAt(): number {
-    return this.#askedAt;
+  /** When the last probe began, by the monotonic clock. Memory in use by then is not in `freeBytes`. */
+  get probedAt(): number {
+    return this.#probedAt;
   }
 
   protected async onStart(): Promise<void> {
@@ -56,53 +58,58 @@ export class Devices extends Service {
     this.#stopPolling?.();
   }
 
-  /** Those who ask while it is being asked get the same answer. */
+  /** Probes the devices; concurrent calls share one probe. */
   refresh(): Promise<void> {
-    this.#asking ??= this.#ask().finally(() => {
-      this.#asking = undefined;
+    this.#probing ??= this.#probe().finally(() => {
+      this.#probing = undefined;
     });
-    return this.#asking;
+    return this.#probing;
   }
 
-  async #ask(): Promise<void> {
-    const askedAt = this.#options.env.clock.monotonic();
-    const said = await runProgram(NVIDIA_ARGV, TIMEOUT_MS);
-    const known = this.#found.filter(({ kind }) => kind === 'nvidia');
+  async #probe(): Promise<void> {
+    const probedAt = this.#options.env.clock.monotonic();
+    const result = await runProgram(NVIDIA_ARGV, PROBE_TIMEOUT_MS);
+    const known = this.#devices.filter(({ kind }) => kind === 'nvidia');
     const nvidia =
-      said.is === 'said'
-        ? withLost(parseNvidia(said.text), known)
-        : known.map((device) => faulty(device, said.is === 'failed' ? said.why : 'is not there any more'));
-    // Once decided it stays: workers are told apart by the number of their device.
-    if (said.is !== 'failed' || nvidia.length > 0 || this.#options.cpuMemory !== undefined) {
+      result.is === 'succeeded'
+        ? withLost(parseNvidia(result.output), known)
+        : known.map((device) =>
+            faulty(device, result.is === 'failed' ? result.why : 'is not there any more'),
+          );
+    // The CPU device is decided once and keeps its id, because the records of workers refer to devices by id.
+    if (result.is !== 'failed' || nvidia.length > 0 || this.#options.cpuMemory !== undefined) {
       this.#cpu ??= this.#cpuBeside(nvidia);
     }
     const cpu = this.#cpu ?? [];
-    const found = [...nvidia.filter(({ id }) => id !== cpu[0]?.id), ...cpu];
-    const isNew = JSON.stringify(found) !== JSON.stringify(this.#found);
-    this.#found = found;
-    this.#askedAt = askedAt;
-    this.#problem = said.is === 'failed' ? `nvidia-smi ${said.why}` : undefined;
-    if (isNew) this.#options.onChange();
+    const devices = [...nvidia.filter(({ id }) => id !== cpu[0]?.id), ...cpu];
+    const isChanged = JSON.stringify(devices) !== JSON.stringify(this.#devices);
+    this.#devices = devices;
+    this.#probedAt = probedAt;
+    this.#problem = result.is === 'failed' ? `nvidia-smi ${result.why}` : undefined;
+    if (isChanged) this.#options.onChange();
   }
 
-  #cpuBeside(others: readonly FoundDevice[]): FoundDevice[] {
-    const given = this.#options.cpuMemory ?? (others.length > 0 ? 0 : POOL_DEFAULTS.cpu_share);
-    const totalBytes = Math.floor(given <= 1 ? given * totalmem() : Math.min(given, totalmem()));
+  /** The CPU as a device. By default half of the machine's memory where there are no other devices, else none. */
+  #cpuBeside(others: readonly DetectedDevice[]): DetectedDevice[] {
+    const configured = this.#options.cpuMemory ?? (others.length > 0 ? 0 : POOL_DEFAULTS.cpu_share);
+    const totalBytes = Math.floor(
+      configured <= 1 ? configured * totalmem() : Math.min(configured, totalmem()),
+    );
     if (totalBytes === 0) return [];
     const id = others.length === 0 ? 0 : Math.max(...others.map((device) => device.id)) + 1;
     return [{ id, kind: 'cpu', name: 'cpu', totalBytes, freeBytes: undefined }];
   }
 }
 
-/** One that was there and is named no more has fallen off the bus: its workers are still on it. */
-function withLost(now: readonly FoundDevice[], before: readonly FoundDevice[]): FoundDevice[] {
+/** Adds the devices that nvidia-smi no longer lists, as faulty: they have fallen off the bus with their workers. */
+function withLost(now: readonly DetectedDevice[], before: readonly DetectedDevice[]): DetectedDevice[] {
   const gone = before.filter(({ id }) => !now.some((device) => device.id === id));
   return [...now, ...gone.map((device) => faulty(device, 'does not name it any more'))].sort(
     (a, b) => a.id - b.id,
   );
 }
 
-const faulty = (device: FoundDevice, why: string): FoundDevice => ({
+const faulty = (device: DetectedDevice, why: string): DetectedDevice => ({
   ...device,
   freeBytes: 0,
   fault: `nvidia-smi ${why}`,

@@ -1,4 +1,4 @@
-/** One file of the hub on its way to the disk: whole, checked and durable, or not there. */
+/** Downloads one file of the hub. The blob appears under its name only when it is complete, checked and synced. */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { type DiskFile, diskErrorCode, type Env } from '../../kit/env/env.ts';
@@ -13,18 +13,18 @@ export interface DownloadOptions {
   readonly registry: string;
 }
 
-/** What is said of the file before it comes. */
-interface Announced {
+/** Size and checksum of the file as the response headers announce them. */
+interface AnnouncedFile {
   readonly bytes: number | undefined;
   readonly etag: string | undefined;
 }
 
 const SHA256 = /^[0-9a-f]{64}$/;
 const BLOB_NAME = /^[0-9a-f]{40,64}$/;
-/** More than any file of a model. */
-const MAX_BYTES = 2 ** 41;
-/** What may wait for the disk before the sender has to. */
-const MAX_WAITING_BYTES = 8 * 2 ** 20;
+/** Larger than any model file. */
+const MAX_FILE_BYTES = 2 ** 41;
+/** The download is paused while more bytes than this wait to be written. */
+const MAX_UNWRITTEN_BYTES = 8 * 2 ** 20;
 
 export class Download {
   readonly #options: DownloadOptions;
@@ -36,13 +36,13 @@ export class Download {
     this.#target = target;
   }
 
-  /** How far it is. */
+  /** The bytes received so far. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** The path of the blob. */
-  async to(blobs: string, path: string): Promise<string> {
+  /** Downloads the file at `path` of the hub into the folder `blobs`; returns the path of the blob. */
+  async save(blobs: string, path: string): Promise<string> {
     const { disk } = this.#options.env;
     const { reply, announced, close } = await this.#open(path);
     const temporary = join(blobs, `${announced.etag ?? 'file'}.${this.#options.registry}.incomplete`);
@@ -62,14 +62,14 @@ export class Download {
     }
   }
 
-  async #open(path: string): Promise<{ reply: StreamReply; announced: Announced; close: () => void }> {
+  async #open(path: string): Promise<{ reply: StreamReply; announced: AnnouncedFile; close: () => void }> {
     const first = await this.#target.stream({ path, returnsRedirects: true });
     const announced = announcedBy(first);
     if (first.status === 200) return { reply: first, announced, close: () => first.close() };
     first.close();
     if (first.status < 300 || first.status >= 400)
       throw refused(`the hub answered ${first.status} for the file`);
-    const { target, path: next } = this.#sentOnTo(first.headers.location, path);
+    const { target, path: next } = this.#redirectTarget(first.headers.location, path);
     const close = (reply?: StreamReply): void => {
       reply?.close();
       target.close();
@@ -77,8 +77,7 @@ export class Download {
     try {
       const second = await target.stream({ path: next });
       if (second.status !== 200) throw refused(`the file was answered with ${second.status}`);
-      const said = announcedBy(second);
-      const bytes = announced.bytes ?? said.bytes;
+      const bytes = announced.bytes ?? announcedBy(second).bytes;
       return { reply: second, announced: { bytes, etag: announced.etag }, close: () => close(second) };
     } catch (error) {
       close();
@@ -86,8 +85,8 @@ export class Download {
     }
   }
 
-  /** One step further at most, to the endpoint itself or to a host that was named for it. */
-  #sentOnTo(location: string | undefined, path: string): { target: Target; path: string } {
+  /** Follows one redirect, and only to the endpoint's own host or to a host in `hf_redirect_hosts`. */
+  #redirectTarget(location: string | undefined, path: string): { target: Target; path: string } {
     const { endpoint, redirectHosts, outbound } = this.#options;
     const url = location === undefined ? null : URL.parse(location, new URL(path, endpoint));
     if (url === null || !/^https?:$/.test(url.protocol))
@@ -98,10 +97,10 @@ export class Download {
     return { target: outbound.to(url.origin), path: url.pathname + url.search };
   }
 
-  async #receive(reply: StreamReply, announced: Announced, path: string): Promise<string> {
+  async #receive(reply: StreamReply, announced: AnnouncedFile, path: string): Promise<string> {
     const file = await this.#options.env.disk.open(path, 'create');
     try {
-      const sha256 = await this.#write(reply, file, announced.bytes ?? MAX_BYTES);
+      const sha256 = await this.#write(reply, file, announced.bytes ?? MAX_FILE_BYTES);
       if (announced.bytes !== undefined && announced.bytes !== this.#bytes) {
         throw unverified(`${this.#bytes} bytes came, ${announced.bytes} were announced`);
       }
@@ -117,7 +116,7 @@ export class Download {
 
   async #write(reply: StreamReply, file: DiskFile, maxBytes: number): Promise<string> {
     const hash = createHash('sha256');
-    let waiting = 0;
+    let unwritten = 0;
     let failure: unknown;
     let written: Promise<void> = Promise.resolve();
     await reply.read((piece) => {
@@ -126,16 +125,16 @@ export class Download {
       this.#bytes += piece.length;
       if (this.#bytes > maxBytes) throw unverified('more came than was announced');
       hash.update(piece);
-      waiting += piece.length;
-      if (waiting > MAX_WAITING_BYTES) reply.pause();
+      unwritten += piece.length;
+      if (unwritten > MAX_UNWRITTEN_BYTES) reply.pause();
       written = written
         .then(() => file.write(at, piece))
         .catch((error: unknown) => {
           failure ??= error;
         })
         .then(() => {
-          waiting -= piece.length;
-          if (waiting <= MAX_WAITING_BYTES) reply.resume();
+          unwritten -= piece.length;
+          if (unwritten <= MAX_UNWRITTEN_BYTES) reply.resume();
         });
     });
     await written;
@@ -144,8 +143,8 @@ export class Download {
   }
 }
 
-/** A file that is stored apart says its own size and sum, not those of the answer. */
-function announcedBy({ headers, status }: StreamReply): Announced {
+/** The x-linked headers describe the file itself where the response is a redirect or a pointer to it. */
+function announcedBy({ headers, status }: StreamReply): AnnouncedFile {
   const size = headers['x-linked-size'] ?? (status === 200 ? headers['content-length'] : undefined);
   const tag = headers['x-linked-etag'] ?? headers.etag;
   const etag = (Array.isArray(tag) ? tag[0] : tag)?.replace(/^W\//, '').replaceAll('"', '');

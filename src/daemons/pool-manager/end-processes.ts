@@ -1,16 +1,16 @@
-/** Ends everything of a worker: with SIGTERM first, and after its grace with SIGKILL, again and again. */
+/** Ends all processes of a worker: SIGTERM first, after the grace period SIGKILL, repeated until none is left. */
 import { pause } from '../../kit/pause.ts';
 import type { ProcessIdentity } from '../../kit/process/identity.ts';
 import { isAnyAlive, type Mark, signalMarked } from '../../kit/process/marked.ts';
-import type { WorkerParts } from './worker-parts.ts';
+import type { WorkerContext } from './worker-context.ts';
 
-/** Between two looks at whether a signal has ended the processes. */
+/** How often the processes are checked to be alive. */
 const EXIT_POLL_MS = 50;
-const KILL_AGAIN_MS = 1000;
+const SIGKILL_INTERVAL_MS = 1000;
 
-/** Settles when nothing of it lives any more, or with false when it is not wanted any more. */
+/** Settles with true when no process is alive, and with false when `isWanted` returns false before. */
 export async function endProcesses(
-  { env, times }: Pick<WorkerParts, 'env' | 'times'>,
+  { env, times }: Pick<WorkerContext, 'env' | 'times'>,
   mark: Mark,
   leader: ProcessIdentity | undefined,
   isWanted: () => boolean,
@@ -21,7 +21,7 @@ export async function endProcesses(
     const now = env.clock.monotonic();
     if (now >= nextAt) {
       signalMarked(mark, leader, name);
-      nextAt = now + (name === 'SIGTERM' ? times.graceMs : KILL_AGAIN_MS);
+      nextAt = now + (name === 'SIGTERM' ? times.graceMs : SIGKILL_INTERVAL_MS);
       name = 'SIGKILL';
     }
     await pause(env.timers, EXIT_POLL_MS);

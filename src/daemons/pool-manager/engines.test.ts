@@ -17,7 +17,7 @@ const values: Placeholders = {
   pool_manager: 'http://127.0.0.1:9200',
 };
 
-test('the command line of a worker has what is known, and no option without its value', () => {
+test('the command line of a worker has all known values, and no option without its value', () => {
   const [node, main, ...words] = argvOf(ownWorkerCommand(), values, ['--extra']);
   assert.equal(node, process.execPath);
   assert.match(main!, /cli\/main\.ts$/);
@@ -28,7 +28,7 @@ test('the command line of a worker has what is known, and no option without its 
   ]);
 });
 
-test('a template may hold a placeholder inside of a word, and braces that mean nothing', () => {
+test('a template may have a placeholder inside a word, and unknown braces stay as they are', () => {
   assert.deepEqual(argvOf(['run', '--name=x-{id}', '{unknown}', '{context}', 'end'], values, []), [
     'run',
     '--name=x-w1',
@@ -37,7 +37,7 @@ test('a template may hold a placeholder inside of a word, and braces that mean n
   ]);
 });
 
-test('rules come before names and files, and what nobody runs is said', () => {
+test('rules come before names and files, and a model without an engine is refused', () => {
   const rules = [
     { match: 'openai:*', engine: 'openai', args: ['--url', 'http://x'] },
     { match: 'demo:special', engine: 'other' },

@@ -1,21 +1,24 @@
-/** Which engine runs a model, and the command line of the worker that does. */
+/** Chooses the engine that runs a model, and builds the command line of its worker. */
 import { fileURLToPath } from 'node:url';
 import { OrchdError } from '../../model/errors.ts';
 import type { ModelRef } from '../../model/model-ref.ts';
 import type { EngineRule } from './config.ts';
 
-export interface Engine {
+export interface EngineChoice {
   readonly name: string;
   readonly args: readonly string[];
 }
 
-/** What the configuration says first, then what the name says; `named` is that of a model whose file is known. */
+/**
+ * Chooses by the configured rules first, then by the reference itself. `named` is the reference with its file pinned,
+ * where the model has a file.
+ */
 export function engineFor(
   text: string,
   ref: ModelRef,
   named: string | undefined,
   rules: readonly EngineRule[],
-): Engine {
+): EngineChoice {
   const rule = rules.find(({ match }) => matches(match, text));
   if (rule) return { name: rule.engine, args: rule.args ?? [] };
   if (ref.kind === 'engine' && ref.scheme === 'demo') return { name: 'demo', args: [] };
@@ -46,17 +49,17 @@ export const PLACEHOLDERS = [
   'pool_manager',
 ] as const;
 
-/** A value that is undefined takes its option with it. */
+/** The values for a command line template. Where a value is undefined, its `--option` is left out too. */
 export type Placeholders = Readonly<Record<(typeof PLACEHOLDERS)[number], string | undefined>>;
 
-const WORDS =
+const WORKER_ARGS =
   'worker --id {id} --engine {engine} --model {model} --model-ref {model_ref} --host {host} --port 0 --slots {slots} --context {context} --gpu {gpu} --grace {grace} --pool-manager {pool_manager}';
 
-/** This program, with the words that make a worker of it. */
+/** The default worker command: this program with the `worker` subcommand. */
 export function ownWorkerCommand(): string[] {
   // The published build has .js files beside each other just as the source has .ts files.
   const main = import.meta.url.endsWith('.ts') ? '../../cli/main.ts' : '../../cli/main.js';
-  return [process.execPath, fileURLToPath(new URL(main, import.meta.url)), ...WORDS.split(' ')];
+  return [process.execPath, fileURLToPath(new URL(main, import.meta.url)), ...WORKER_ARGS.split(' ')];
 }
 
 export function argvOf(template: readonly string[], values: Placeholders, args: readonly string[]): string[] {

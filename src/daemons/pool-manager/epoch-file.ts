@@ -1,4 +1,4 @@
-/** Who has commanded, on disk: a manager that starts again does not listen to a brain that was replaced. */
+/** The highest epoch of each owner, on disk: a restarted manager must not obey a brain that was replaced. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Env } from '../../kit/env/env.ts';
 import { isObject, RecordFile, readRecord } from '../../kit/record-file.ts';
@@ -6,7 +6,7 @@ import type { Commander } from '../../model/worker-wire.ts';
 import { Epochs } from '../../wire/epochs.ts';
 import type { PoolLayout } from './layout.ts';
 
-/** Owner → the highest epoch that was heard of it. */
+/** Owner → the highest epoch received from it. */
 type KnownEpochs = Readonly<Record<string, number>>;
 
 export class EpochFile {
@@ -26,7 +26,7 @@ export class EpochFile {
     return new EpochFile(new RecordFile(env, layout.epochs, Object.fromEntries(known) as KnownEpochs));
   }
 
-  /** Settles when whatever is new of it is on stable storage. */
+  /** Throws FENCED for an epoch below the highest; settles when a new highest epoch is on stable storage. */
   async check(headers: IncomingHttpHeaders): Promise<Commander> {
     const who = this.#epochs.check(headers);
     await this.#file.settled();

@@ -15,7 +15,7 @@ const LLAMA = {
   'tokenizer.ggml.tokens': ['a', 'b', 'c'],
 };
 
-test('the context and what a token of it takes', () => {
+test('context length and cache bytes per token are read', () => {
   assert.deepEqual(readGguf(ggufHeader(LLAMA)), {
     architecture: 'llama',
     contextLength: 4096,
@@ -25,7 +25,7 @@ test('the context and what a token of it takes', () => {
   assert.equal(readGguf(ggufHeader(layers))?.kvBytesPerToken, 32 * 8 * 256 * 2);
 });
 
-test('what was found before the bytes end counts, and what is no GGUF says nothing', () => {
+test('entries before the end of the bytes count, and a file that is not GGUF gives nothing', () => {
   const whole = ggufHeader(LLAMA);
   assert.equal(readGguf(whole.subarray(0, whole.length - 20))?.contextLength, 4096);
   assert.equal(readGguf(Buffer.from('GGUX')), undefined);
@@ -45,7 +45,7 @@ test('hostile bytes end the reading and nothing else', () => {
     }),
     { numRuns: 500 },
   );
-  // A list that says it has more items than there are bytes in the world, of lists.
+  // An array of arrays with an absurd length.
   const endless = Buffer.concat([
     whole.subarray(0, 24),
     Buffer.from('0100000000000000610900000009000000ffffffffffffff7f', 'hex'),

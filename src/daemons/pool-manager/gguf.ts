@@ -1,22 +1,22 @@
 /**
- * What the header of a GGUF file says of its model: a few numbers out of the metadata. Pure over the first bytes of
- * the file, which may be anything: whatever does not fit ends the reading, and what was found by then counts.
+ * Reads a few numbers from the metadata of a GGUF file, given its first bytes. The bytes are not trusted: reading ends
+ * at the first invalid entry, and the entries before it count.
  */
 
 export interface GgufFacts {
   readonly architecture?: string;
   readonly contextLength?: number;
-  /** Of the memory of attention, for every token of the context, at 16 bits a number. */
+  /** Bytes of the attention cache for each token of context, at 16 bits per number. */
   readonly kvBytesPerToken?: number;
 }
 
 const MAGIC = 'GGUF';
 const MAX_ENTRIES = 100_000;
 const MAX_KEY_BYTES = 65_535;
-/** Larger numbers than any model has; a header that says more is not believed. */
+/** Larger than any number of a real model; larger ones are ignored. */
 const MAX_NUMBER = 2 ** 31;
-/** Bytes of the fixed types, by their numbers in the format; 8 is a text and 9 a list. */
-const SIZES: Readonly<Record<number, number>> = {
+/** The sizes of the fixed-size value types by their number in the format; 8 is a string and 9 an array. */
+const VALUE_BYTES: Readonly<Record<number, number>> = {
   0: 1,
   1: 1,
   2: 2,
@@ -29,8 +29,8 @@ const SIZES: Readonly<Record<number, number>> = {
   11: 8,
   12: 8,
 };
-const TEXT = 8;
-const LIST = 9;
+const STRING_TYPE = 8;
+const ARRAY_TYPE = 9;
 
 export const isGguf = (bytes: Buffer): boolean => bytes.subarray(0, 4).toString('latin1') === MAGIC;
 
@@ -38,22 +38,22 @@ export function readGguf(bytes: Buffer): GgufFacts | undefined {
   if (!isGguf(bytes)) return undefined;
   const found = new Map<string, number | string>();
   try {
-    collect(new Cursor(bytes), found);
+    collect(new ByteReader(bytes), found);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
   }
   return factsOf(found);
 }
 
-function collect(cursor: Cursor, found: Map<string, number | string>): void {
-  cursor.skip(MAGIC.length);
-  const version = cursor.u32();
+function collect(reader: ByteReader, found: Map<string, number | string>): void {
+  reader.skip(MAGIC.length);
+  const version = reader.u32();
   if (version < 2 || version > 3) return;
-  cursor.skip(8);
-  const entries = Math.min(cursor.u64(), MAX_ENTRIES);
+  reader.skip(8);
+  const entries = Math.min(reader.u64(), MAX_ENTRIES);
   for (let entry = 0; entry < entries; entry++) {
-    const key = cursor.text(MAX_KEY_BYTES);
-    const value = cursor.value(cursor.u32());
+    const key = reader.text(MAX_KEY_BYTES);
+    const value = reader.value(reader.u32());
     if (value !== undefined) found.set(key, value);
   }
 }
@@ -82,8 +82,8 @@ function factsOf(found: ReadonlyMap<string, number | string>): GgufFacts {
   };
 }
 
-/** Throws RangeError past the end. */
-class Cursor {
+/** Reads values one after another; throws RangeError past the end of the bytes. */
+class ByteReader {
   readonly #bytes: Buffer;
   #at = 0;
 
@@ -116,19 +116,19 @@ class Cursor {
     return this.#bytes.toString('utf8', start, this.#at);
   }
 
-  /** Of a list the largest number: where layers differ it is an upper bound. */
+  /** For an array its largest number: an upper bound where the layers of a model differ. */
   value(type: number): number | string | undefined {
-    if (type === TEXT) return this.text(this.#bytes.length);
-    if (type === LIST) return this.#list();
+    if (type === STRING_TYPE) return this.text(this.#bytes.length);
+    if (type === ARRAY_TYPE) return this.#list();
     return this.#fixed(type);
   }
 
   #list(): number | undefined {
     const type = this.u32();
     const length = this.u64();
-    const size = SIZES[type];
-    // A list has no bound of its own; the bytes that are there are one.
-    if (type !== TEXT && size === undefined) throw new RangeError('a list of something else');
+    const size = VALUE_BYTES[type];
+    // The format has no limit for arrays; the number of bytes at hand is one.
+    if (type !== STRING_TYPE && size === undefined) throw new RangeError('a list of something else');
     if (length > this.#bytes.length) throw new RangeError('past the end');
     let largest: number | undefined;
     for (let item = 0; item < length; item++) {
@@ -139,7 +139,7 @@ class Cursor {
   }
 
   #fixed(type: number): number | undefined {
-    const size = SIZES[type];
+    const size = VALUE_BYTES[type];
     if (size === undefined) throw new RangeError('no such type');
     const start = this.#at;
     this.skip(size);

@@ -5,7 +5,7 @@ import { chooseFile } from './hub-cache.ts';
 
 const ref: HfRef = { kind: 'hf', org: 'o', repo: 'r' };
 
-test('the choice does not depend on the order, and is a model by itself', () => {
+test('the choice does not depend on the order of the files, and is a complete model', () => {
   const files = ['README.md', 'mmproj-f16.gguf', 'x-Q8_0.gguf', 'x-q4_k_m.gguf', 'a-00002-of-00002.gguf'];
   assert.equal(chooseFile(files, ref), 'x-q4_k_m.gguf');
   assert.equal(chooseFile(files.toReversed(), ref), 'x-q4_k_m.gguf');

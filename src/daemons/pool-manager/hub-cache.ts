@@ -1,6 +1,6 @@
 /**
- * The cache of the Hugging Face tools, as it lies on the disk: `models--org--repo` with `refs/<name>` that hold a
- * commit, `snapshots/<commit>/…` with links, and `blobs` that they lead to.
+ * Reads the cache folder of the Hugging Face tools: `models--org--repo` with `refs/<branch>` files that contain a
+ * commit, `snapshots/<commit>/…` with links, and `blobs` with the files that the links point to.
  */
 import { join } from 'node:path';
 import type { Disk } from '../../kit/env/env.ts';
@@ -10,14 +10,14 @@ import type { HfRef } from '../../model/model-ref.ts';
 
 export const COMMIT = /^[0-9a-f]{40}$/;
 const MAX_REF_BYTES = 100;
-/** Of one snapshot; a repository that has more is looked at no further. */
+/** The most files of a snapshot that are listed. */
 const MAX_FILES = 10_000;
 const MAX_DEPTH = 8;
 
 export const repoFolder = (cache: string, { org, repo }: HfRef): string =>
   join(cache, `models--${org}--${repo}`);
 
-/** The commit that a revision means here; undefined where it was never fetched. */
+/** The commit of a revision in this cache; undefined where the revision was never fetched. */
 export async function cachedCommit(disk: Disk, cache: string, ref: HfRef): Promise<string | undefined> {
   const rev = ref.rev ?? 'main';
   if (COMMIT.test(rev)) return rev;
@@ -42,7 +42,7 @@ export async function cachedFiles(disk: Disk, cache: string, ref: HfRef, commit:
   return found;
 }
 
-/** The same of the same files: a middle quantization where there is one, else the first by name. */
+/** The file named in `ref`; otherwise a Q4_K_M quantization, or the first .gguf file by name. Deterministic. */
 export function chooseFile(files: readonly string[], ref: HfRef): string {
   if (ref.file !== undefined) {
     if (files.includes(ref.file)) return ref.file;
@@ -54,7 +54,7 @@ export function chooseFile(files: readonly string[], ref: HfRef): string {
   return chosen;
 }
 
-/** Of one in parts the first stands for all; a projector is no model by itself. */
+/** Whether the file is a model: of a split model only the first part counts, and an mmproj file is no model by itself. */
 function isModel(path: string): boolean {
   const name = path.slice(path.lastIndexOf('/') + 1).toLowerCase();
   const part = /-(\d{5})-of-\d{5}\.gguf$/.exec(name);

@@ -1,6 +1,6 @@
 /**
- * Fetches models from a hub into the cache: asks which commit and files a revision means, and downloads one file.
- * Off unless an endpoint is configured.
+ * Fetches models from a Hugging Face hub into the cache: resolves a revision to its commit and files, and downloads one
+ * file. Off unless `hf_endpoint` is configured.
  */
 import { dirname, join } from 'node:path';
 import { type Static, Type } from 'typebox';
@@ -22,13 +22,13 @@ export interface HubOptions {
   readonly outbound: Outbound;
   readonly logger: Logger;
   readonly endpoint: string;
-  /** Hosts, with their ports, that a download may be sent on to. */
+  /** Hosts, with their ports, to which the hub may redirect a download. */
   readonly redirectHosts: readonly string[];
-  /** For the names of unfinished files: two managers may share a cache. */
+  /** Part of the names of unfinished files, because two managers may share a cache. */
   readonly registry: string;
 }
 
-export interface Fetched {
+export interface FetchedModel {
   readonly commit: string;
   readonly file: string;
 }
@@ -45,27 +45,27 @@ const Revision = Type.Object(
 const checkRevision = checker(Revision);
 
 const MAX_FETCHES = 4;
-/** A caller is told to come again after this; the fetch goes on meanwhile. */
-const WAIT_MS = 20_000;
-const COME_AGAIN_MS = 5000;
+/** How long a caller waits for a fetch. After that it is told to retry; the fetch goes on meanwhile. */
+const CALLER_WAIT_MS = 20_000;
+const RETRY_AFTER_MS = 5000;
 
 export class Hub {
   readonly #options: HubOptions;
   readonly #target: Target;
-  readonly #fetches = new Map<string, { done: Promise<Fetched>; download: Download }>();
+  readonly #fetches = new Map<string, { done: Promise<FetchedModel>; download: Download }>();
 
   constructor(options: HubOptions) {
     this.#options = options;
     this.#target = options.outbound.to(options.endpoint);
   }
 
-  /** Those who want the same wait for the same fetch. */
-  async fetch(ref: HfRef, cache: string): Promise<Fetched> {
+  /** Concurrent calls for the same model share one fetch. */
+  async fetch(ref: HfRef, cache: string): Promise<FetchedModel> {
     const key = JSON.stringify([ref.org, ref.repo, ref.rev, ref.file]);
     let fetch = this.#fetches.get(key);
     if (!fetch) {
       if (this.#fetches.size >= MAX_FETCHES) {
-        throw comeAgain(`${MAX_FETCHES} models are being fetched already`);
+        throw retryLater(`${MAX_FETCHES} models are being fetched already`);
       }
       const download = new Download(this.#options, this.#target);
       const done = this.#fetch(ref, cache, download).finally(() => this.#fetches.delete(key));
@@ -73,12 +73,12 @@ export class Hub {
       fetch = { done, download };
       this.#fetches.set(key, fetch);
     }
-    const fetched = await within(this.#options.env.timers, WAIT_MS, fetch.done, 'late');
+    const fetched = await within(this.#options.env.timers, CALLER_WAIT_MS, fetch.done, 'late');
     if (fetched !== 'late') return fetched;
-    throw comeAgain(`the model is being fetched, ${fetch.download.bytes} bytes so far`);
+    throw retryLater(`the model is being fetched, ${fetch.download.bytes} bytes so far`);
   }
 
-  async #fetch(ref: HfRef, cache: string, download: Download): Promise<Fetched> {
+  async #fetch(ref: HfRef, cache: string, download: Download): Promise<FetchedModel> {
     const { sha, siblings } = await this.#revision(ref);
     const file = chooseFile(safeNames(siblings), ref);
     const folder = repoFolder(cache, ref);
@@ -87,10 +87,10 @@ export class Hub {
     const link = join(folder, 'snapshots', sha, file);
     for (const each of [blobs, dirname(link)]) await disk.makeFolder(each);
     const path = `/${ref.org}/${ref.repo}/resolve/${sha}/${file.split('/').map(encodeURIComponent).join('/')}`;
-    const blob = await download.to(blobs, path);
+    const blob = await download.save(blobs, path);
     await linkTo(blob, link);
     await disk.syncFolder(dirname(link));
-    await this.#remember(folder, ref, sha);
+    await this.#writeRef(folder, ref, sha);
     this.#options.logger.info('a model was fetched', { bytes: download.bytes });
     return { commit: sha, file };
   }
@@ -108,8 +108,8 @@ export class Hub {
     }
   }
 
-  /** A name of a branch leads to its commit; last, when everything it leads to is there. */
-  async #remember(folder: string, ref: HfRef, sha: string): Promise<void> {
+  /** Writes the `refs` file that maps a branch to its commit. It comes last, when the commit's files are in place. */
+  async #writeRef(folder: string, ref: HfRef, sha: string): Promise<void> {
     const rev = ref.rev ?? 'main';
     if (COMMIT.test(rev)) return;
     const { disk } = this.#options.env;
@@ -120,7 +120,7 @@ export class Hub {
   }
 }
 
-/** Names become paths here: those that could lead elsewhere are left out. */
+/** The file names of a repository that are safe as paths; the others are left out. */
 function safeNames(siblings: readonly { readonly rfilename: string }[]): string[] {
   return siblings
     .map(({ rfilename }) => rfilename)
@@ -133,5 +133,5 @@ function safeNames(siblings: readonly { readonly rfilename: string }[]): string[
     });
 }
 
-const comeAgain = (what: string): OrchdError =>
-  new OrchdError('POOL_UNAVAILABLE', what, { retryAfterMs: COME_AGAIN_MS, reason: 'fetching' });
+const retryLater = (what: string): OrchdError =>
+  new OrchdError('POOL_UNAVAILABLE', what, { retryAfterMs: RETRY_AFTER_MS, reason: 'fetching' });

@@ -1,4 +1,4 @@
-/** Makes of an order the command line, the environment and the need of a worker. */
+/** Turns a start order into the command line, environment and memory need of a worker process. */
 import type { Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ModelRef } from '../../model/model-ref.ts';
@@ -20,23 +20,23 @@ export interface LaunchesOptions {
   readonly models: ModelFiles;
   readonly rules: readonly EngineRule[];
   readonly command: readonly string[];
-  /** Added to the command line of every worker. */
+  /** Arguments added to the command line of every worker. */
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /** Where workers listen. */
+  /** The address on which workers listen. */
   readonly workerHost: string;
   readonly slots: number;
-  /** At most. */
+  /** The longest context that a worker gets unless its order asks for more. */
   readonly contextLength: number;
-  /** Between the order to end and the end by force. */
+  /** The time between SIGTERM and SIGKILL. */
   readonly graceMs: number;
-  /** Where a worker calls when it is ready. */
+  /** The URL of this manager, where a worker reports that it is ready. */
   readonly ownUrl: () => string;
 }
 
 const SECRET_BYTES = 32;
-/** Of that time, what the process needs to end after what it had in hand. */
-const END_MS = 2000;
+/** The part of graceMs that is left for the process to exit after its executions have ended. */
+const EXIT_MARGIN_MS = 2000;
 
 export class Launches {
   readonly #options: LaunchesOptions;
@@ -48,7 +48,7 @@ export class Launches {
   async prepare(id: string, order: StartWorker, ref: ModelRef, kind: DeviceState['kind']): Promise<Launch> {
     const { env, rules, command, args, environment, workerHost, ownUrl, graceMs } = this.#options;
     const model = await this.#model(order.model_ref, ref);
-    // By its name, not by where links lead: the cache of the hub keeps files without their endings.
+    // The engine is chosen by the model's name, not by its resolved path: the hub cache stores files without extension.
     const engine = engineFor(order.model_ref, ref, model?.ref, rules);
     const context = this.#context(order, model);
     const slots = order.slots ?? this.#options.slots;
@@ -63,7 +63,7 @@ export class Launches {
       slots: String(slots),
       context: context === undefined ? undefined : String(context),
       gpu: kind === 'cpu' ? 'off' : 'auto',
-      grace: String(Math.max(0, graceMs - END_MS)),
+      grace: String(Math.max(0, graceMs - EXIT_MARGIN_MS)),
       pool_manager: ownUrl(),
     };
     const { sizeBytes = 0, facts } = model ?? {};
@@ -73,7 +73,7 @@ export class Launches {
       argv: argvOf(command, values, [...args, ...engine.args]),
       env: {
         ...environment,
-        // The numbers of nvidia-smi are those of the bus; other programs count in another order unless told.
+        // nvidia-smi numbers devices by PCI bus; CUDA programs use another order unless this is set.
         CUDA_DEVICE_ORDER: 'PCI_BUS_ID',
         CUDA_VISIBLE_DEVICES: kind === 'cpu' ? '' : String(order.gpu_id),
         ORCHD_WORKER_TOKEN: secret,
@@ -83,7 +83,7 @@ export class Launches {
     };
   }
 
-  /** The same model with its revision and file pinned, as it lies here. */
+  /** The model as this pool has it, with its revision and file pinned. */
   async resolve(text: string, ref: ModelRef): Promise<ResolvedModel> {
     const model = await this.#model(text, ref);
     const { contextLength: context, kvBytesPerToken: perToken } = model?.facts ?? {};
@@ -103,14 +103,14 @@ export class Launches {
     throw new OrchdError('MODEL_NOT_FOUND', `this pool does not know "${text}"`);
   }
 
-  /** A model may have been made for less than what is usual here; nothing is said where it is not known. */
+  /** The context length for a worker; undefined where the order has none and the model's own is unknown. */
   #context(order: StartWorker, model: LocatedModel | undefined): number | undefined {
     if (order.context_length !== undefined) return order.context_length;
-    const made = model?.facts.contextLength;
-    return made === undefined ? undefined : Math.min(made, this.#options.contextLength);
+    const longest = model?.facts.contextLength;
+    return longest === undefined ? undefined : Math.min(longest, this.#options.contextLength);
   }
 }
 
-/** What an engine without a file of ours knows it by. */
+/** The name by which an engine that needs no file knows the model. */
 const nameOf = (ref: ModelRef): string | undefined =>
   ref.kind === 'engine' || ref.kind === 'alias' ? ref.name : undefined;

@@ -1,11 +1,11 @@
 /**
- * What is where in the folder of a pool manager.
+ * The files in the folder of a pool manager.
  *
- * P1  `workers/<id>.json` is on stable storage before the process of the worker is started, and is removed after
- *     the process is gone: whoever finds no file has no process to look for.
- * P2  Every process of a worker carries its mark in its environment, so that one whose pid was never written down
- *     is found again.
- * P3  One manager at a time has the folder; the lock dies with its process.
+ * P1  `workers/<id>.json` is on stable storage before the worker's process is started, and is removed after the process
+ *     has ended: without a file there is no process to look for.
+ * P2  Every process of a worker has the worker's mark in its environment, so that a process whose pid was never written
+ *     is found by it.
+ * P3  One manager at a time has the folder; the lock is released when its process dies.
  */
 import { join } from 'node:path';
 import type { ProcessIdentity } from '../../kit/process/identity.ts';
@@ -28,33 +28,36 @@ export type PoolLayout = ReturnType<typeof layoutOf>;
 export const recordPath = ({ workers }: PoolLayout, id: string): string => join(workers, `${id}.json`);
 export const logPath = ({ logs }: PoolLayout, id: string): string => join(logs, `${id}.log`);
 
-/** The variable by which the processes of a worker are found again, whoever their parent is by then. */
+/** The environment variable by which all processes of a worker are found, also when their parent has died. */
 export const MARK_VARIABLE = 'ORCHD_WORKER_MARK';
 export const markOf = (registry: string, id: string): Mark => ({
   variable: MARK_VARIABLE,
   value: `${registry}/${id}`,
 });
 
-/** How far a worker was brought, on disk. */
-export interface WorkerRecord {
+/** `workers/<id>.json`: the start order of a worker and how far it was carried out. */
+export interface ManagedWorkerRecord {
   readonly id: string;
   readonly order: StartWorker;
   readonly vramBytes: number;
-  /** What the worker shows to us, and its callers to it. */
+  /** The bearer token that the worker sends to us, and that its callers send to the worker. */
   readonly secret: string;
-  /** Of the command line; what was started is told from what would be started now. */
+  /** A hash of the command line, to compare a running worker with what would be started now. */
   readonly argvHash: string;
   readonly startedAt: number;
   readonly process?: ProcessIdentity;
   readonly readyAt?: number;
   readonly ready?: Omit<WorkerReady, 'worker_id' | 'model_ref'>;
   readonly drain?: { readonly deadlineAt?: number; readonly by?: Commander };
-  /** It was told to go, and its file goes with it. */
+  /** The worker was ordered to stop; its record is removed when its processes have ended. */
   readonly stopped?: true;
   readonly error?: Pick<ErrorInfo, 'code' | 'message'>;
 }
 
-export function isWorkerRecord(value: Partial<WorkerRecord> | undefined, id: string): value is WorkerRecord {
+export function isManagedWorkerRecord(
+  value: Partial<ManagedWorkerRecord> | undefined,
+  id: string,
+): value is ManagedWorkerRecord {
   return (
     value?.id === id &&
     typeof value.order?.model_ref === 'string' &&

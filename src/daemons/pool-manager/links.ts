@@ -1,14 +1,14 @@
-/** Where paths really lead, and the links of the cache: what the disk of the env does not know of. */
+/** Symbolic links, which the Disk of kit/env has no functions for: resolves them safely, and makes those of the cache. */
 import fs from 'node:fs';
 import { dirname, relative, sep } from 'node:path';
 
 export interface PlainFile {
-  /** Without any link in it. */
+  /** The real path, with all links resolved. */
   readonly path: string;
   readonly size: number;
 }
 
-/** The file itself where it lies inside of one of the folders; undefined where it does not, or is no plain file. */
+/** The real file behind `path` if it is a plain file inside one of the `roots`; otherwise undefined. */
 export async function fileInside(path: string, roots: readonly string[]): Promise<PlainFile | undefined> {
   const real = await realPath(path);
   if (real === undefined) return undefined;
@@ -25,7 +25,7 @@ async function realPath(path: string): Promise<string | undefined> {
   return fs.promises.realpath(path).catch(() => undefined);
 }
 
-/** A relative link, as the tools of the hub make them; one that is there already is replaced. */
+/** Makes or replaces a relative link, as the Hugging Face tools do. */
 export async function linkTo(target: string, link: string): Promise<void> {
   await fs.promises.rm(link, { force: true });
   await fs.promises.symlink(relative(dirname(link), target), link);

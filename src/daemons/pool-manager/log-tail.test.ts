@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { reasonIn } from './log-tail.ts';
 
-test('the last lines, without secrets, folders, stacks and colours', () => {
+test('the reason is the last lines, without secrets, folders, stack traces and colours', () => {
   const log = [
     ...Array.from({ length: 50 }, (_, at) => `line ${at}`),
     '\u001b[31mcannot open /srv/models/big.gguf\u001b[0m: token s3cret is wrong\u0007',
@@ -17,17 +17,17 @@ test('the last lines, without secrets, folders, stacks and colours', () => {
   assert.ok(reason.endsWith('cannot open big.gguf: token [redacted] is wrong'));
 });
 
-test('where a worker listened is left out', () => {
+test('the line about the address of the worker is left out', () => {
   const log =
     'orchd worker w-1 listens on http://127.0.0.1:4000\norchd worker: there is no such model file\n';
   assert.equal(reasonIn(Buffer.from(log), []), 'orchd worker: there is no such model file');
 });
 
-test('a log of JSON lines alone is better than nothing', () => {
+test('JSON lines are used where the log has nothing else', () => {
   assert.equal(reasonIn(Buffer.from('{"a":1}\n'), []), '{"a":1}');
 });
 
-test('however much was said it is short, and bytes that are no text do no harm', () => {
+test('the reason is short however long the log is, and invalid UTF-8 does no harm', () => {
   assert.ok(reasonIn(Buffer.alloc(100_000, 'x'), []).length <= 1000);
   assert.equal(reasonIn(Buffer.alloc(0), ['a']), '');
   assert.ok(reasonIn(Buffer.from([0xff, 0xfe, 0x41]), []).endsWith('A'));

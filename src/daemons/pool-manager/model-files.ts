@@ -1,4 +1,4 @@
-/** Where the files of models lie. Only folders that were named in the configuration are ever looked into. */
+/** Finds model files: `file:` references in the configured folders, `hf:` references in the hub cache. No other folder is read. */
 import { join } from 'node:path';
 import type { Env } from '../../kit/env/env.ts';
 import { readWholeFile } from '../../kit/whole-file.ts';
@@ -11,22 +11,22 @@ import { fileInside, type PlainFile } from './links.ts';
 
 export interface ModelFilesOptions {
   readonly env: Env;
-  /** Folders in which `file:` may point to something. */
+  /** The folders in which a `file:` reference may point to a file. */
   readonly roots: readonly string[];
   readonly hubCache: string | undefined;
-  /** Where what is not in the cache comes from; nowhere by default. */
+  /** Fetches models that are not in the cache; by default nothing is fetched. */
   readonly hub?: Hub | undefined;
 }
 
 export interface LocatedModel {
-  /** With its revision and file pinned. */
+  /** The model reference with its revision and file pinned. */
   readonly ref: string;
   readonly file: string;
   readonly sizeBytes: number;
   readonly facts: GgufFacts;
 }
 
-/** Metadata comes first, and the numbers that count come before the words of the tokenizer. */
+/** Enough for the metadata that is read: it comes before the long list of the tokenizer's words. */
 const HEADER_BYTES = 4 * 2 ** 20;
 
 export class ModelFiles {
@@ -44,7 +44,7 @@ export class ModelFiles {
 
   async #inRoots(path: string): Promise<PlainFile> {
     const file = await fileInside(path, this.#options.roots);
-    // Whether there is such a file elsewhere is nobody's business.
+    // The same error whether or not the file exists elsewhere, so that callers cannot probe the disk.
     if (!file)
       throw new OrchdError('MODEL_NOT_FOUND', 'there is no such file in the folders for models of this pool');
     return file;
@@ -66,7 +66,7 @@ export class ModelFiles {
 
   async #pinned(ref: HfRef, commit: string, file: string, cache: string): Promise<LocatedModel> {
     const path = join(repoFolder(cache, ref), 'snapshots', commit, file);
-    // Links lead from snapshots to blobs, and may lead nowhere else.
+    // A snapshot is a link to a blob; a link that leads out of the cache is refused.
     const found = await fileInside(path, [cache]);
     if (!found) throw new OrchdError('MODEL_NOT_FOUND', 'the cache has this model, but not its file');
     return this.#located({ ...ref, rev: commit, file }, found);

@@ -5,17 +5,17 @@ import { parseNvidia } from './nvidia.ts';
 
 const MIB = 2 ** 20;
 
-test('devices with their memory, in the order of their numbers', () => {
-  const said = '1, NVIDIA H200, 143771, 3, 142000\r\n0, NVIDIA A100, PCIe, 81920, 1024, 80000\n\n';
-  assert.deepEqual(parseNvidia(said), [
+test('devices are listed with their memory, in the order of their ids', () => {
+  const output = '1, NVIDIA H200, 143771, 3, 142000\r\n0, NVIDIA A100, PCIe, 81920, 1024, 80000\n\n';
+  assert.deepEqual(parseNvidia(output), [
     { id: 0, kind: 'nvidia', name: 'NVIDIA A100, PCIe', totalBytes: 81920 * MIB, freeBytes: 80000 * MIB },
     { id: 1, kind: 'nvidia', name: 'NVIDIA H200', totalBytes: 143771 * MIB, freeBytes: 142000 * MIB },
   ]);
 });
 
-test('a device that does not say what it has is there, and says why it cannot be used', () => {
-  for (const said of ['[N/A]', 'ERR!', '[Unknown Error]', '[GPU is lost]', '-5', '1e9', '']) {
-    const [device] = parseNvidia(`0, NVIDIA T4, ${said}, ${said}, ${said}`);
+test('a device whose memory cannot be read is listed with a fault', () => {
+  for (const output of ['[N/A]', 'ERR!', '[Unknown Error]', '[GPU is lost]', '-5', '1e9', '']) {
+    const [device] = parseNvidia(`0, NVIDIA T4, ${output}, ${output}, ${output}`);
     assert.match(device?.fault ?? '', /its memory is reported as/);
     assert.equal(device?.freeBytes, 0);
   }
@@ -25,7 +25,7 @@ test('a device that does not say what it has is there, and says why it cannot be
   assert.equal(known?.freeBytes, 15000 * MIB);
 });
 
-test('what is not about a device is no device, and no text harms', () => {
+test('lines that are not about a device are skipped, and any text can be parsed', () => {
   const noise =
     'Failed to initialize NVML: Driver/library version mismatch\nNo devices were found\n,,,,\n99999,a,1,1,1';
   assert.deepEqual(parseNvidia(noise), []);

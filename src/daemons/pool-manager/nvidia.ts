@@ -1,4 +1,4 @@
-/** What `nvidia-smi` says of its devices. Whatever it says, this makes devices or errors of it. */
+/** Parses the output of `nvidia-smi`. A device whose numbers cannot be read gets a `fault` instead of being left out. */
 
 const MIB = 2 ** 20;
 const FIELDS = ['index', 'name', 'memory.total', 'memory.used', 'memory.free'] as const;
@@ -9,23 +9,23 @@ export const NVIDIA_ARGV: readonly string[] = [
   '--format=csv,noheader,nounits',
 ];
 
-export interface FoundDevice {
+export interface DetectedDevice {
   readonly id: number;
   readonly kind: 'nvidia' | 'cpu';
   readonly name: string;
   readonly totalBytes: number;
-  /** What is free of it, whoever uses the rest; undefined where only our own use counts. */
+  /** Free memory as the driver reports it, all programs considered; undefined for the CPU, where it is not measured. */
   readonly freeBytes: number | undefined;
-  /** Why it cannot be used. */
+  /** Why the device cannot be used. */
   readonly fault?: string;
 }
 
 const MAX_DEVICES = 64;
 const MAX_ID = 1023;
 
-/** Lines that begin with no index are not about a device and are left out. */
-export function parseNvidia(text: string): FoundDevice[] {
-  const devices = new Map<number, FoundDevice>();
+/** Lines that do not begin with an index are not about a device and are skipped. */
+export function parseNvidia(text: string): DetectedDevice[] {
+  const devices = new Map<number, DetectedDevice>();
   for (const line of text.split(/\r?\n/)) {
     const device = deviceOf(line);
     if (device && !devices.has(device.id) && devices.size < MAX_DEVICES) devices.set(device.id, device);
@@ -33,29 +33,29 @@ export function parseNvidia(text: string): FoundDevice[] {
   return [...devices.values()].sort((a, b) => a.id - b.id);
 }
 
-function deviceOf(line: string): FoundDevice | undefined {
+function deviceOf(line: string): DetectedDevice | undefined {
   const cells = line.split(',').map((cell) => cell.trim());
   const [index = '', ...rest] = cells;
   if (!/^\d{1,4}$/.test(index) || Number(index) > MAX_ID || rest.length < FIELDS.length - 1) return undefined;
-  // A name may hold a comma; the numbers are counted from the end.
+  // The numbers are taken from the end of the line, because a name may contain a comma.
   const [total, used, free] = rest.slice(-3).map(mebibytes);
   const name = printable(rest.slice(0, -3).join(', ')) || 'NVIDIA';
   const base = { id: Number(index), kind: 'nvidia', name } as const;
   if (total === undefined || total === 0) return broken(base, rest.at(-3));
   if (used === undefined && free === undefined) return { ...broken(base, rest.at(-2)), totalBytes: total };
-  // Some of it belongs to the driver, and is neither used nor free.
+  // The smaller of both: memory that the driver keeps for itself is neither used nor free.
   const left = Math.min(free ?? total, used === undefined ? total : Math.max(0, total - used));
   return { ...base, totalBytes: total, freeBytes: left };
 }
 
 const broken = (
   base: { readonly id: number; readonly kind: 'nvidia'; readonly name: string },
-  said: string | undefined,
-): FoundDevice => ({
+  reported: string | undefined,
+): DetectedDevice => ({
   ...base,
   totalBytes: 0,
   freeBytes: 0,
-  fault: `its memory is reported as "${printable(said ?? '')}"`,
+  fault: `its memory is reported as "${printable(reported ?? '')}"`,
 });
 
 function mebibytes(cell: string): number | undefined {

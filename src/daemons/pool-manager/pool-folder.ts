@@ -1,4 +1,4 @@
-/** The folder of a pool manager: held by one of them at a time, with what it remembers of itself. */
+/** The data folder of a pool manager: locked by one manager at a time, with its registry id, port and token. */
 import type { Env } from '../../kit/env/env.ts';
 import { isObject, RecordFile, readRecord } from '../../kit/record-file.ts';
 import { readWholeFile, writeWholeFile } from '../../kit/whole-file.ts';
@@ -6,28 +6,33 @@ import { OrchdError } from '../../model/errors.ts';
 import { makeToken } from '../../wire/tokens.ts';
 import { layoutOf, type PoolLayout } from './layout.ts';
 
-interface Remembered {
+/** `registry.json` */
+interface PoolRegistryRecord {
   readonly id: string;
-  /** Where it listened the last time: workers that are starting call there. */
+  /** The last port: workers that are starting report to it. */
   readonly port?: number;
-  /** No version of the state is as high as this. */
+  /** All state versions below this one are reserved. */
   readonly versions: number;
 }
 
-/** Written ahead of their use, many at a time, so that a restart never goes back. */
-const VERSIONS = 1000;
+/** State versions are reserved on disk in blocks before they are used, so that a restart never goes back to a used one. */
+const VERSION_BLOCK = 1000;
 
 export class PoolFolder {
   readonly layout: PoolLayout;
-  /** Above all that an earlier manager has used. */
+  /** The first state version: above all that an earlier manager has used. */
   readonly firstVersion: number;
-  readonly #file: RecordFile<Remembered>;
+  readonly #file: RecordFile<PoolRegistryRecord>;
   readonly #release: () => Promise<void>;
 
-  private constructor(layout: PoolLayout, file: RecordFile<Remembered>, release: () => Promise<void>) {
+  private constructor(
+    layout: PoolLayout,
+    file: RecordFile<PoolRegistryRecord>,
+    release: () => Promise<void>,
+  ) {
     this.layout = layout;
     this.#file = file;
-    this.firstVersion = file.value.versions - VERSIONS;
+    this.firstVersion = file.value.versions - VERSION_BLOCK;
     this.#release = release;
   }
 
@@ -37,10 +42,11 @@ export class PoolFolder {
     const lock = await env.disk.lock(layout.lock);
     if (!lock) throw new OrchdError('STORE_LOCKED', 'another pool manager has this folder');
     try {
-      const known: Partial<Remembered> = (await readRecord(env.disk, layout.registry, isObject)) ?? {};
+      const known: Partial<PoolRegistryRecord> =
+        (await readRecord(env.disk, layout.registry, isObject)) ?? {};
       const first = Number.isSafeInteger(known.versions) ? (known.versions as number) : 1;
       const id = typeof known.id === 'string' && known.id !== '' ? known.id : env.random.hex(8);
-      const file = new RecordFile(env, layout.registry, { ...known, id, versions: first + VERSIONS });
+      const file = new RecordFile(env, layout.registry, { ...known, id, versions: first + VERSION_BLOCK });
       await file.keep({});
       return new PoolFolder(layout, file, () => lock.release());
     } catch (error) {
@@ -49,7 +55,7 @@ export class PoolFolder {
     }
   }
 
-  /** The identity of its memory. */
+  /** The identity of this folder; a new one means that all workers were forgotten. */
   get registry(): string {
     return this.#file.value.id;
   }
@@ -62,11 +68,11 @@ export class PoolFolder {
     if (port !== this.#file.value.port) await this.#file.keep({ port });
   }
 
-  /** Sees to it that there are versions above this one. */
+  /** Reserves the next block of versions in time. */
   reserve(version: number): void {
     const { versions } = this.#file.value;
-    if (version + VERSIONS / 2 < versions) return;
-    this.#file.keep({ versions: versions + VERSIONS }).catch(() => undefined);
+    if (version + VERSION_BLOCK / 2 < versions) return;
+    this.#file.keep({ versions: versions + VERSION_BLOCK }).catch(() => undefined);
   }
 
   async close(): Promise<void> {
@@ -82,8 +88,8 @@ export async function readToken(env: Env, path: string): Promise<string | undefi
   return (await readWholeFile(env.disk, path, MAX_TOKEN_BYTES))?.toString('utf8').trim();
 }
 
-/** The token in a file, which is made where it is not there. */
-export async function keptToken(env: Env, path: string): Promise<string> {
+/** The token in a file; makes a token and writes the file where it does not exist or is empty. */
+export async function readOrMakeToken(env: Env, path: string): Promise<string> {
   const known = await readToken(env, path);
   if (known !== undefined && known !== '') return known;
   const { token } = makeToken(env.random, env.clock.now(), 'brain', 'operate');

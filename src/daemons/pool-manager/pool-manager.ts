@@ -1,6 +1,6 @@
 /**
- * The pool manager: starts, drains and stops workers as it is told, and says what there is. It never chooses, starts
- * again or evicts anything by itself.
+ * The pool manager: starts, drains and stops workers by order of a brain, and reports devices and workers. It decides
+ * nothing: it never chooses, restarts or evicts a worker by itself.
  */
 
 import type { Env } from '../../kit/env/env.ts';
@@ -20,11 +20,11 @@ import { EpochFile } from './epoch-file.ts';
 import { Hub } from './hub.ts';
 import { Launches } from './launches.ts';
 import { ModelFiles } from './model-files.ts';
-import { keptToken, PoolFolder } from './pool-folder.ts';
+import { PoolFolder, readOrMakeToken } from './pool-folder.ts';
 import { workerEnvironment } from './processes.ts';
 import { Registration } from './registration.ts';
 import { poolRoutes } from './routes.ts';
-import { allowsUri, inUrl, isEverywhere, type PoolSettings, settingsOf } from './settings.ts';
+import { allowsUri, isWildcardHost, type PoolManagerSettings, settingsOf, urlHost } from './settings.ts';
 import { StateFeed } from './state-feed.ts';
 import { Workers } from './workers.ts';
 
@@ -32,11 +32,11 @@ export interface PoolOptions {
   readonly config: PoolConfig;
   readonly logger: Logger;
   readonly env?: Env;
-  /** What the brain shows here; of the form that `orchd token create` makes. */
+  /** The token that the brain must send, in the form that `orchd token create` makes. */
   readonly token?: string | undefined;
-  /** What is shown to the brain. */
+  /** The token that this manager sends to the brain. */
   readonly brainToken?: string | undefined;
-  /** Ends its workers when it stops in order; by default they go on, for the manager that comes after it. */
+  /** Whether an orderly stop ends the workers; by default they go on, for the next manager. */
   readonly endWorkers?: boolean;
 }
 
@@ -44,7 +44,7 @@ const MAX_BODY_BYTES = 256 * 1024;
 
 export class PoolManager extends Service {
   readonly #options: PoolOptions;
-  readonly #settings: PoolSettings;
+  readonly #settings: PoolManagerSettings;
   readonly #env: Env;
   readonly #outbound: Outbound;
   readonly #feed: StateFeed;
@@ -71,21 +71,21 @@ export class PoolManager extends Service {
     this.#registration = this.#registrationOf(options);
   }
 
-  /** Where it is reached; known once it has started. */
+  /** The URL for the brain; valid once the manager has started. */
   get url(): string {
-    return `http://${inUrl(this.#settings.reachedAt)}:${this.#port()}`;
+    return `http://${urlHost(this.#settings.advertisedHost)}:${this.#port()}`;
   }
 
-  /** What its callers must show; undefined where it is open to this machine. */
+  /** The token that callers must send; undefined where every caller on this machine is accepted. */
   get token(): string | undefined {
     return this.#token;
   }
 
-  get settings(): PoolSettings {
+  get settings(): PoolManagerSettings {
     return this.#settings;
   }
 
-  /** How many workers there are with a process. */
+  /** The number of workers that have a process. */
   get workerCount(): number {
     return this.#workers?.count ?? 0;
   }
@@ -99,7 +99,7 @@ export class PoolManager extends Service {
       ...(region !== undefined && { region }),
       ...(labels !== undefined && { labels }),
       gpus: this.#workers?.devices() ?? [],
-      // Whoever may ask for the state at all may command the workers in it.
+      // The workers' tokens are included: the route for the state needs the role that may command the workers.
       workers: this.#workers?.views(true) ?? [],
     };
   }
@@ -108,17 +108,17 @@ export class PoolManager extends Service {
     const { logger } = this.#options;
     const folder = await PoolFolder.open(this.#env, this.#settings.data);
     this.#folder = folder;
-    this.#feed.begin(folder.firstVersion);
+    this.#feed.startAt(folder.firstVersion);
     const tokens = await this.#tokens(folder);
     await this.#devices.start();
     const { problem } = this.#devices;
-    if (problem !== undefined) logger.warn('the devices could not be asked for', { reason: problem });
+    if (problem !== undefined) logger.warn('the devices cannot be read', { reason: problem });
     const epochs = await EpochFile.open(this.#env, folder.layout);
     const models = this.#models(folder.registry);
     const launches = this.#launches(models);
     const workers = this.#workersOf(folder, launches);
     this.#workers = workers;
-    // What there is must be known before anybody can ask.
+    // The workers are taken over before the server listens, so that the first state sent is complete.
     await workers.start();
     const routes = poolRoutes({
       ...{ env: this.#env, workers, epochs, models, launches, feed: this.#feed },
@@ -138,11 +138,12 @@ export class PoolManager extends Service {
     await this.#folder?.close();
   }
 
-  /** One that others can reach is never open: without a token it makes one. */
+  /** The accepted token. A manager that other machines can reach is never open: it makes a token where it has none. */
   async #tokens(folder: PoolFolder): Promise<TokenEntry[]> {
     const { token_file } = this.#options.config;
     const kept = token_file ?? (this.#settings.isLocal ? undefined : folder.layout.token);
-    this.#token = this.#options.token ?? (kept === undefined ? undefined : await keptToken(this.#env, kept));
+    this.#token =
+      this.#options.token ?? (kept === undefined ? undefined : await readOrMakeToken(this.#env, kept));
     if (this.#token === undefined) return [];
     const entry = entryOf(this.#token, 'brain', 'operate');
     if (entry) return [entry];
@@ -185,7 +186,7 @@ export class PoolManager extends Service {
   #workersOf(folder: PoolFolder, launches: Launches): Workers {
     const { workerHosts, maxWorkers, times } = this.#settings;
     return new Workers({
-      parts: {
+      context: {
         env: this.#env,
         layout: folder.layout,
         registry: folder.registry,
@@ -202,17 +203,17 @@ export class PoolManager extends Service {
     });
   }
 
-  /** As its workers reach it. */
+  /** The URL for the workers of this machine. */
   #ownUrl(): string {
     const { host } = this.#settings;
-    return `http://${isEverywhere(host) ? '127.0.0.1' : inUrl(host)}:${this.#port()}`;
+    return `http://${isWildcardHost(host) ? '127.0.0.1' : urlHost(host)}:${this.#port()}`;
   }
 
   #port(): number {
     return this.#http?.port ?? 0;
   }
 
-  /** Any port means the one of the last time, where it is free: workers that are starting call there. */
+  /** Listens. Port 0 prefers the last port if it is free, because workers that are starting report to it. */
   async #listen(folder: PoolFolder, routes: Route[], tokens: readonly TokenEntry[]): Promise<void> {
     const { port } = this.#settings;
     const wanted = port === 0 ? (folder.lastPort ?? 0) : port;
@@ -259,13 +260,13 @@ export class PoolManager extends Service {
   }
 }
 
-function listenFailure(error: unknown, { host, port }: PoolSettings): unknown {
+function listenFailure(error: unknown, { host, port }: PoolManagerSettings): unknown {
   const code = diskErrorCode(error);
   if (!['EADDRINUSE', 'EACCES', 'EADDRNOTAVAIL'].includes(code ?? '')) return error;
   return new OrchdError('CONFIG_INVALID', `cannot listen on ${host}:${port} (${code})`);
 }
 
-/** Starts one in this process. */
+/** Starts a pool manager in this process. */
 export async function startPool(options: PoolOptions): Promise<PoolManager> {
   const manager = new PoolManager(options);
   await manager.start();

@@ -1,4 +1,4 @@
-/** Starts the processes of workers so that they outlive us, and keeps their logs short. */
+/** Starts worker processes so that they outlive the manager, and keeps their logs short. */
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import { plainEnvironment } from '../../kit/process/environment.ts';
@@ -13,30 +13,30 @@ export interface SpawnSpec {
   readonly cwd: string;
 }
 
-export interface Ending {
+export interface ProcessExit {
   readonly code: number | null;
   readonly signal: string | null;
 }
 
-export type Spawned =
+export type SpawnResult =
   | { readonly is: 'started'; readonly process: ProcessIdentity }
   | { readonly is: 'failed'; readonly why: string };
 
-/** Drivers and their libraries are found by these, and workers of our own are told things. */
-const PASSED_ON =
+/** Variables passed to workers: those by which drivers and libraries are found, and those of our own workers. */
+const PASSED_VARIABLES =
   /^(LD_LIBRARY_PATH|CUDA_\w+|NVIDIA_\w+|GGML_\w+|LLAMA_\w+|HF_HOME|ORCHD_(UPSTREAM_KEY|LOG_LEVEL|WORKER_LEDGER))$/;
 
-/** Nothing of our own environment but what programs need to be found and to run. */
+/** The environment of a worker: the plain one, PASSED_VARIABLES, and the configured names in `passed`. */
 export function workerEnvironment(passed: readonly string[]): Record<string, string> {
   const env = plainEnvironment();
   for (const [name, value] of Object.entries(process.env)) {
-    if (value !== undefined && (PASSED_ON.test(name) || passed.includes(name))) env[name] = value;
+    if (value !== undefined && (PASSED_VARIABLES.test(name) || passed.includes(name))) env[name] = value;
   }
   return env;
 }
 
-/** In a session of its own, so that neither our end nor a Ctrl-C of ours reaches it. */
-export function spawnWorker(spec: SpawnSpec, onExit: (ending: Ending) => void): Promise<Spawned> {
+/** Starts the process in a session of its own, so that neither our end nor a Ctrl-C reaches it. */
+export function spawnWorker(spec: SpawnSpec, onExit: (exit: ProcessExit) => void): Promise<SpawnResult> {
   const [program = '', ...args] = spec.argv;
   return new Promise((resolve) => {
     let log: number;
@@ -58,7 +58,7 @@ export function spawnWorker(spec: SpawnSpec, onExit: (ending: Ending) => void): 
       if (child.pid === undefined) resolve({ is: 'failed', why: error.code ?? 'no reason given' });
     });
     child.on('exit', (code, name) => {
-      // What it has started goes with it: while any of them lives the number of the group is not given away.
+      // Kills the rest of its process group. The group's id is not reused while a member of the group is alive.
       if (child.pid !== undefined) signal(-child.pid, 'SIGKILL');
       onExit({ code, signal: name });
     });
@@ -69,7 +69,7 @@ export function spawnWorker(spec: SpawnSpec, onExit: (ending: Ending) => void): 
 const MAX_LOG_BYTES = 4 * 2 ** 20;
 const KEPT_LOG_BYTES = 64 * 1024;
 
-/** The end of what a worker has said. */
+/** The last bytes of a file; empty where it cannot be read. */
 export function lastBytes(path: string, bytes: number): Buffer {
   try {
     const fd = fs.openSync(path, 'r');
@@ -86,7 +86,7 @@ export function lastBytes(path: string, bytes: number): Buffer {
   }
 }
 
-/** Cuts a log that has grown too long to its end. The worker appends, so what it says next comes after that. */
+/** Cuts a log that is too long down to its last bytes. The worker opened it to append, so its next line follows them. */
 export function trimLog(path: string): void {
   try {
     if (fs.statSync(path).size <= MAX_LOG_BYTES) return;
@@ -94,6 +94,6 @@ export function trimLog(path: string): void {
     fs.truncateSync(path, 0);
     fs.appendFileSync(path, end);
   } catch {
-    // Gone, or full: there will be another time.
+    // The log is gone, or the disk is full: the next call tries again.
   }
 }

@@ -1,28 +1,28 @@
-/** Whether a worker that says that it is ready is what was ordered. */
+/** Checks that a worker's ready report matches its start order. */
 import type { WorkerReady } from '../../model/pool-wire.ts';
-import type { WorkerRecord } from './layout.ts';
-import type { WorkerParts } from './worker-parts.ts';
+import type { ManagedWorkerRecord } from './layout.ts';
+import type { WorkerContext } from './worker-context.ts';
 
 export interface Mismatch {
   readonly why: string;
-  /** Of what it says. */
+  /** The field of the ready report that does not match. */
   readonly field: string;
 }
 
 export function mismatchOf(
-  said: WorkerReady,
-  { order, vramBytes }: WorkerRecord,
-  { hasRoom, allowsUri }: Pick<WorkerParts, 'hasRoom' | 'allowsUri'>,
+  report: WorkerReady,
+  { order, vramBytes }: ManagedWorkerRecord,
+  { hasRoom, allowsUri }: Pick<WorkerContext, 'hasRoom' | 'allowsUri'>,
 ): Mismatch | undefined {
-  if (said.model_ref !== order.model_ref)
+  if (report.model_ref !== order.model_ref)
     return { why: 'it has another model than it was started for', field: 'model_ref' };
-  const more = said.vram_bytes - vramBytes;
-  // What was only guessed may turn out to be more, where there is more.
+  const more = report.vram_bytes - vramBytes;
+  // An estimated need may turn out larger, if the device has room for it.
   const wasGuessed = order.vram_bytes === undefined;
   if (more > 0 && !(wasGuessed && hasRoom(order.gpu_id, more))) {
-    const why = `it needs ${said.vram_bytes} bytes of the device, ${vramBytes} were promised`;
+    const why = `it needs ${report.vram_bytes} bytes of the device, ${vramBytes} were promised`;
     return { why, field: 'vram_bytes' };
   }
-  if (!allowsUri(said.uri)) return { why: 'it is reached at a place that is not allowed', field: 'uri' };
+  if (!allowsUri(report.uri)) return { why: 'it is reached at a place that is not allowed', field: 'uri' };
   return undefined;
 }

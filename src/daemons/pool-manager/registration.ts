@@ -1,4 +1,4 @@
-/** Tells the brains that this pool is here, and again and again that it still is. What they answer harms nothing. */
+/** Registers this pool with the brains, and repeats it as a sign of life. A failed registration is logged and retried. */
 import { backoffMs } from '../../kit/backoff.ts';
 import type { Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
@@ -8,9 +8,9 @@ import { OrchdError } from '../../model/errors.ts';
 import type { RegisterPool } from '../../model/pool-wire.ts';
 import type { Outbound, Target } from '../../wire/outbound.ts';
 
-const TIMEOUT_MS = 5000;
+const REQUEST_TIMEOUT_MS = 5000;
 const MAX_ANSWER_BYTES = 64 * 1024;
-const MOST_BETWEEN_MS = 30_000;
+const MAX_RETRY_DELAY_MS = 30_000;
 
 export interface RegistrationOptions {
   readonly env: Env;
@@ -25,7 +25,7 @@ export interface RegistrationOptions {
 export class Registration extends Service {
   readonly #options: RegistrationOptions;
   readonly #targets: readonly Target[];
-  #told: Promise<unknown> = Promise.resolve();
+  #registering: Promise<unknown> = Promise.resolve();
 
   constructor(options: RegistrationOptions) {
     super();
@@ -34,32 +34,31 @@ export class Registration extends Service {
   }
 
   protected async onStart(): Promise<void> {
-    this.#told = Promise.all(this.#targets.map((target) => this.#tellAgainAndAgain(target)));
+    this.#registering = Promise.all(this.#targets.map((target) => this.#registerRepeatedly(target)));
   }
 
   protected async onStop(): Promise<void> {
     for (const target of this.#targets) target.close();
-    await this.#told;
+    await this.#registering;
   }
 
-  /** A brain that cannot be reached is asked less and less often. */
-  async #tellAgainAndAgain(target: Target): Promise<void> {
+  /** Retries a brain that cannot be reached with growing delays. */
+  async #registerRepeatedly(target: Target): Promise<void> {
     const { logger, env, everyMs } = this.#options;
-    const policy = { baseDelayMs: everyMs, maxDelayMs: Math.max(everyMs, MOST_BETWEEN_MS), jitter: 0.2 };
+    const policy = { baseDelayMs: everyMs, maxDelayMs: Math.max(everyMs, MAX_RETRY_DELAY_MS), jitter: 0.2 };
     for (let failures = 0; !this.stopSignal.aborted; ) {
       const why = await this.#register(target);
       if (this.stopSignal.aborted) return;
-      if (why === undefined && failures > 0) logger.info('the brain knows this pool again');
-      // Said once: it may be away for hours.
-      if (why !== undefined && failures === 0)
-        logger.warn('the brain was not told of this pool', { reason: why });
+      if (why === undefined && failures > 0) logger.info('registered with the brain again');
+      // Logged once: a brain may be away for hours.
+      if (why !== undefined && failures === 0) logger.warn('cannot register with the brain', { reason: why });
       failures = why === undefined ? 0 : failures + 1;
       const ms = why === undefined ? everyMs : backoffMs(policy, failures, env.random.next());
       await pause(env.timers, ms, this.stopSignal);
     }
   }
 
-  /** Why it does not know; undefined where it does. */
+  /** Returns why the registration failed; undefined where it did not. */
   async #register(target: Target): Promise<string | undefined> {
     const { token, body } = this.#options;
     try {
@@ -71,7 +70,7 @@ export class Registration extends Service {
           ...(token !== undefined && { authorization: `Bearer ${token}` }),
         },
         body: JSON.stringify(body()),
-        timeoutMs: TIMEOUT_MS,
+        timeoutMs: REQUEST_TIMEOUT_MS,
         maxBytes: MAX_ANSWER_BYTES,
       });
       return status < 300 ? undefined : `it answered ${status}`;

@@ -1,4 +1,4 @@
-/** The configuration of a pool manager with everything that was left out. */
+/** Resolves the configuration of a pool manager: fills in defaults and derives addresses. */
 import { homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { isLoopbackHost, splitList } from '../../config/address.ts';
@@ -6,16 +6,18 @@ import { POOL_NAME } from '../../model/pool-wire.ts';
 import { LOOPBACK_HOSTS } from '../../wire/gate.ts';
 import { type EngineRule, POOL_DEFAULTS, type PoolConfig } from './config.ts';
 import { ownWorkerCommand } from './engines.ts';
-import type { WorkerTimes } from './worker-parts.ts';
+import type { WorkerTimes } from './worker-context.ts';
 
-export interface PoolSettings {
+export interface PoolManagerSettings {
   readonly poolId: string;
   readonly data: string;
   readonly host: string;
   readonly port: number;
-  /** By which others reach this machine. */
-  readonly reachedAt: string;
+  /** The host name or address by which the brain reaches this machine. */
+  readonly advertisedHost: string;
+  /** Whether the manager listens on a loopback address only. */
   readonly isLocal: boolean;
+  /** The accepted values of the Host header. */
   readonly gateHosts: readonly string[];
   readonly brains: readonly string[];
   readonly registerMs: number;
@@ -24,7 +26,9 @@ export interface PoolSettings {
   readonly engines: readonly EngineRule[];
   readonly workerCommand: readonly string[];
   readonly workerArgs: readonly string[];
+  /** The address on which workers listen. */
   readonly workerHost: string;
+  /** The hosts on which a worker may say that it is reached. */
   readonly workerHosts: readonly string[];
   readonly passEnv: readonly string[];
   readonly slots: number;
@@ -34,14 +38,14 @@ export interface PoolSettings {
   readonly times: WorkerTimes;
 }
 
-/** Not an address, but all of them. */
-export const isEverywhere = (host: string): boolean => host === '0.0.0.0' || host === '::';
+/** Whether a host means all addresses of the machine, so that it cannot be called. */
+export const isWildcardHost = (host: string): boolean => host === '0.0.0.0' || host === '::';
 
-/** An IPv6 address stands in brackets. */
-export const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
+/** The host as it is written in a URL: an IPv6 address gets brackets. */
+export const urlHost = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
-/** Two machines must not have one name: whatever can be used of its own. */
-function ownName(): string {
+/** The default name of the pool: the machine's host name, because two pools must not have the same name. */
+function defaultPoolId(): string {
   const name = hostname()
     .replace(/[^A-Za-z0-9._-]/g, '-')
     .slice(0, 64);
@@ -51,18 +55,18 @@ function ownName(): string {
 export function settingsOf(
   config: PoolConfig,
   environment: Readonly<Record<string, string | undefined>>,
-): PoolSettings {
+): PoolManagerSettings {
   const host = config.host ?? POOL_DEFAULTS.host;
-  const reachedAt = config.advertise ?? (isEverywhere(host) ? '127.0.0.1' : host);
-  const workerHost = config.worker_host ?? reachedAt;
+  const advertisedHost = config.advertise ?? (isWildcardHost(host) ? '127.0.0.1' : host);
+  const workerHost = config.worker_host ?? advertisedHost;
   return {
-    poolId: config.pool_id ?? ownName(),
+    poolId: config.pool_id ?? defaultPoolId(),
     data: resolve(config.data ?? 'data/pool'),
     host,
     port: config.port ?? POOL_DEFAULTS.port,
-    reachedAt,
+    advertisedHost,
     isLocal: isLoopbackHost(host),
-    gateHosts: [...LOOPBACK_HOSTS, inUrl(host), inUrl(reachedAt), ...(config.allowed_hosts ?? [])],
+    gateHosts: [...LOOPBACK_HOSTS, urlHost(host), urlHost(advertisedHost), ...(config.allowed_hosts ?? [])],
     brains: splitList(config.brain ?? []),
     registerMs: config.register_ms ?? POOL_DEFAULTS.register_ms,
     modelRoots: (config.models ?? []).map((path) => resolve(path)),
@@ -73,7 +77,7 @@ export function settingsOf(
     workerHost,
     workerHosts: [
       ...LOOPBACK_HOSTS,
-      ...[workerHost, reachedAt, ...(config.allowed_worker_hosts ?? [])].map(inUrl),
+      ...[workerHost, advertisedHost, ...(config.allowed_worker_hosts ?? [])].map(urlHost),
     ],
     passEnv: config.pass_env ?? [],
     slots: config.slots ?? POOL_DEFAULTS.slots,
@@ -90,13 +94,13 @@ export function settingsOf(
   };
 }
 
-/** Where the tools of the hub keep it. */
+/** The cache folder: configured, or where the Hugging Face tools have it. */
 function hubCacheOf(config: PoolConfig, environment: Readonly<Record<string, string | undefined>>): string {
   const home = environment['HF_HOME'] || join(homedir(), '.cache', 'huggingface');
   return resolve(config.hf_cache ?? environment['HF_HUB_CACHE'] ?? join(home, 'hub'));
 }
 
-/** Whether a worker may say that it is reached there: by HTTP, at the top of a server of an allowed host. */
+/** Whether a worker may report this URI: plain HTTP, an allowed host, no path. */
 export function allowsUri(uri: string, hosts: readonly string[]): boolean {
   const url = URL.parse(uri);
   if (url === null || url.protocol !== 'http:' || url.username !== '' || url.password !== '') return false;

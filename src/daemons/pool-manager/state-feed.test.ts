@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MAX_WAIT_MS, StateFeed } from './state-feed.ts';
 
-/** Timers that run when the test says so. */
-function handTimers() {
+/** Timers that the test fires by hand. */
+function manualTimers() {
   const waiting = new Set<{ ms: number; run: () => void }>();
   return {
     waiting,
@@ -16,34 +16,38 @@ function handTimers() {
   };
 }
 
-test('one who waits for the version there is hears of the next, of the end of the time, or of the close', async () => {
-  const timers = handTimers();
+test('a wait for the current version ends with the next version, with its timeout, or with close', async () => {
+  const timers = manualTimers();
   const seen: number[] = [];
   const feed = new StateFeed(timers, (version) => seen.push(version));
-  feed.begin(7);
-  const next = feed.past(7, 1000);
+  feed.startAt(7);
+  const next = feed.waitForChange(7, 1000);
   assert.equal(timers.waiting.size, 1);
   feed.changed();
   await next;
   assert.deepEqual([feed.version, seen, timers.waiting.size], [8, [8], 0]);
-  const late = feed.past(8, 10 * MAX_WAIT_MS);
+  const late = feed.waitForChange(8, 10 * MAX_WAIT_MS);
   const [timer] = timers.waiting;
   assert.equal(timer?.ms, MAX_WAIT_MS);
   timer?.run();
   await late;
-  const closing = feed.past(8, 1000);
+  const closing = feed.waitForChange(8, 1000);
   feed.close();
   await closing;
-  await feed.past(8, 1000);
+  await feed.waitForChange(8, 1000);
 });
 
-test('who has another version, has no time or is one too many is answered at once', async () => {
-  const timers = handTimers();
+test('a wait for another version, without a timeout, or beyond the limit returns at once', async () => {
+  const timers = manualTimers();
   const feed = new StateFeed(timers, () => undefined);
-  feed.begin(7);
-  await Promise.all([feed.past(6, 1000), feed.past(undefined, 1000), feed.past(7, 0)]);
+  feed.startAt(7);
+  await Promise.all([
+    feed.waitForChange(6, 1000),
+    feed.waitForChange(undefined, 1000),
+    feed.waitForChange(7, 0),
+  ]);
   assert.equal(timers.waiting.size, 0);
-  const many = Array.from({ length: 300 }, () => feed.past(7, 1000));
+  const many = Array.from({ length: 300 }, () => feed.waitForChange(7, 1000));
   assert.equal(timers.waiting.size, 256);
   feed.changed();
   await Promise.all(many);

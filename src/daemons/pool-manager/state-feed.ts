@@ -1,7 +1,7 @@
-/** The version of what can be seen, and those who wait for the next one. */
+/** The version of the pool's state, and the long polls that wait for the next one. */
 import type { Timers } from '../../kit/env/env.ts';
 
-/** Whoever comes when as many wait already is answered at once. */
+/** The most long polls that wait at a time; further ones are answered at once. */
 const MAX_WAITERS = 256;
 export const MAX_WAIT_MS = 30_000;
 
@@ -17,8 +17,8 @@ export class StateFeed {
     this.#onVersion = onVersion;
   }
 
-  /** Where an earlier manager of the same memory has ended: versions only grow. */
-  begin(version: number): void {
+  /** Sets the first version, above all versions of an earlier manager with the same registry: versions only grow. */
+  startAt(version: number): void {
     this.#version = version;
   }
 
@@ -32,8 +32,8 @@ export class StateFeed {
     this.#wake();
   }
 
-  /** Settles when the version is another one, or when the time is over. */
-  async past(version: number | undefined, waitMs: number): Promise<void> {
+  /** Settles when the version differs from `version`, or after `waitMs`. */
+  async waitForChange(version: number | undefined, waitMs: number): Promise<void> {
     const full = this.#waiters.size >= MAX_WAITERS;
     if (version !== this.#version || waitMs <= 0 || full || this.#closed) return;
     await new Promise<void>((resolve) => {

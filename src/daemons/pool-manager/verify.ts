@@ -1,13 +1,13 @@
-/** Whether a file is the one that was registered: its checksum, and a signature of it. */
+/** Compares a model file with its registered SHA-256 checksum and with an Ed25519 signature of that checksum. */
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import type { Disk } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { VerifyModel, VerifyResult } from '../../model/pool-wire.ts';
 
-/** Read and hashed at a time: a few milliseconds, between which others have their turn. */
+/** Read and hashed at a time: takes a few milliseconds, so that the event loop is not blocked for long. */
 const PIECE_BYTES = 2 ** 20;
 
-/** Reads the whole file; gives up when nobody wants it any more. */
+/** Hashes the whole file; throws CANCELLED when `isWanted` returns false. */
 export async function hashFile(
   disk: Disk,
   path: string,
@@ -34,14 +34,14 @@ export async function hashFile(
 }
 
 /** Throws where a signature comes without its key, or a key without its signature. */
-export function checkAsked({ signature, public_key }: VerifyModel): void {
+export function checkSignatureFields({ signature, public_key }: VerifyModel): void {
   if ((signature === undefined) === (public_key === undefined)) return;
   const field = signature === undefined ? 'signature' : 'public_key';
   throw new OrchdError('INVALID_PARAMS', '"signature" and "public_key" come together', { field });
 }
 
-export function verdictOf(sha256: string, bytes: number, asked: VerifyModel): VerifyResult {
-  const { sha256: expected, signature, public_key } = asked;
+export function verdictOf(sha256: string, bytes: number, request: VerifyModel): VerifyResult {
+  const { sha256: expected, signature, public_key } = request;
   return {
     sha256,
     size_bytes: bytes,
@@ -61,7 +61,7 @@ function isSigned(sha256: string, signature: string, publicKey: string): boolean
     const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
     return verify(null, Buffer.from(sha256, 'hex'), key, Buffer.from(signature, 'base64'));
   } catch {
-    // No point of the curve, or no signature at all.
+    // The key is not a point of the curve, or the signature is malformed.
     return false;
   }
 }

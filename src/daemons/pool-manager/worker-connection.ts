@@ -1,4 +1,4 @@
-/** The way to a worker that is ready: asks again and again how it is, and tells it to take nothing new. */
+/** The manager's connection to a ready worker: checks its health repeatedly, and passes on the order to drain. */
 
 import { checker } from '../../kit/check.ts';
 import type { Cancel } from '../../kit/env/env.ts';
@@ -9,41 +9,47 @@ import { type Commander, WorkerHealth } from '../../model/worker-wire.ts';
 import { commanderHeaders } from '../../wire/epochs.ts';
 import { parseJsonBody } from '../../wire/json-body.ts';
 import type { Target } from '../../wire/outbound.ts';
-import type { WorkerParts } from './worker-parts.ts';
+import type { WorkerContext } from './worker-context.ts';
 
 const MAX_ANSWER_BYTES = 64 * 1024;
 const checkHealth = checker(WorkerHealth);
 
-export interface WorkerNews {
-  /** How many executions it has in hand. */
+export interface WorkerHealthListener {
+  /** Called after each successful check with the number of running executions. */
   onActive(active: number): void;
   onLost(why: string): void;
 }
 
 export class WorkerConnection extends Service {
-  readonly #parts: WorkerParts;
+  readonly #context: WorkerContext;
   readonly #target: Target;
   readonly #secret: string;
   readonly #id: string;
-  readonly #news: WorkerNews;
+  readonly #listener: WorkerHealthListener;
   #misses = 0;
-  #isAsking = false;
+  #isChecking = false;
   #stopPolling: Cancel | undefined;
 
-  constructor(parts: WorkerParts, uri: string, secret: string, id: string, news: WorkerNews) {
+  constructor(
+    context: WorkerContext,
+    uri: string,
+    secret: string,
+    id: string,
+    listener: WorkerHealthListener,
+  ) {
     super();
-    this.#parts = parts;
-    this.#target = parts.outbound.to(uri);
+    this.#context = context;
+    this.#target = context.outbound.to(uri);
     this.#secret = secret;
     this.#id = id;
-    this.#news = news;
+    this.#listener = listener;
   }
 
-  /** Settles when it was asked for the first time. */
+  /** Settles after the first health check. */
   protected async onStart(): Promise<void> {
-    const { env, times } = this.#parts;
-    this.#stopPolling = every(env.timers, times.healthIntervalMs, () => void this.#ask());
-    await this.#ask();
+    const { env, times } = this.#context;
+    this.#stopPolling = every(env.timers, times.healthIntervalMs, () => void this.#check());
+    await this.#check();
   }
 
   protected async onStop(): Promise<void> {
@@ -51,7 +57,7 @@ export class WorkerConnection extends Service {
     this.#target.close();
   }
 
-  /** A worker that does not know this request drains by getting nothing new. */
+  /** Sends the order to drain. A worker without this route (404) drains because the brain sends it no new work. */
   async drain(by: Commander | undefined): Promise<void> {
     try {
       const { status } = await this.#target.request({
@@ -59,54 +65,55 @@ export class WorkerConnection extends Service {
         path: '/drain',
         headers: { ...this.#headers(), ...(by && commanderHeaders(by)), 'content-type': 'application/json' },
         body: '{}',
-        timeoutMs: this.#parts.times.healthTimeoutMs,
+        timeoutMs: this.#context.times.healthTimeoutMs,
         maxBytes: MAX_ANSWER_BYTES,
       });
       if (status < 300 || status === 404) return;
-      this.#parts.logger.warn('a worker refused to drain', { worker_id: this.#id, count: status });
+      this.#context.logger.warn('a worker refused to drain', { worker_id: this.#id, count: status });
     } catch (error) {
       const code = error instanceof OrchdError ? error.code : 'INTERNAL';
-      this.#parts.logger.warn('a worker could not be told to drain', {
+      this.#context.logger.warn('the order to drain did not reach a worker', {
         worker_id: this.#id,
         error_code: code,
       });
     }
   }
 
-  async #ask(): Promise<void> {
-    if (this.#isAsking || this.stopSignal.aborted) return;
-    this.#isAsking = true;
+  async #check(): Promise<void> {
+    if (this.#isChecking || this.stopSignal.aborted) return;
+    this.#isChecking = true;
     const why = await this.#health().catch((error: unknown) =>
       error instanceof OrchdError ? error.message : 'it answered with something else',
     );
-    this.#isAsking = false;
+    this.#isChecking = false;
     if (this.stopSignal.aborted) return;
     if (why === undefined) {
       this.#misses = 0;
       return;
     }
-    const { healthMisses } = this.#parts.times;
-    if (++this.#misses >= healthMisses) this.#news.onLost(`it missed ${healthMisses} health checks: ${why}`);
+    const { healthMisses } = this.#context.times;
+    if (++this.#misses >= healthMisses)
+      this.#listener.onLost(`it missed ${healthMisses} health checks: ${why}`);
   }
 
-  /** Why it does not count as well; undefined where it is. */
+  /** Returns why the worker is not healthy; undefined where it is, or where its failure was reported. */
   async #health(): Promise<string | undefined> {
     const { status, body } = await this.#target.request({
       path: '/health',
       headers: this.#headers(),
-      timeoutMs: this.#parts.times.healthTimeoutMs,
+      timeoutMs: this.#context.times.healthTimeoutMs,
       maxBytes: MAX_ANSWER_BYTES,
       signal: this.stopSignal,
     });
     const health = checkHealth(parseJsonBody(body));
-    // Another process may have got its port.
+    // Another process may have taken over the port.
     if (health.worker_id !== this.#id) return 'another worker answers there';
     if (health.status === 'failed') {
-      if (!this.stopSignal.aborted) this.#news.onLost('it says that it has failed');
+      if (!this.stopSignal.aborted) this.#listener.onLost('it says that it has failed');
       return undefined;
     }
     if (status !== 200) return `it answered ${status}`;
-    if (!this.stopSignal.aborted) this.#news.onActive(health.active);
+    if (!this.stopSignal.aborted) this.#listener.onActive(health.active);
     return undefined;
   }
 

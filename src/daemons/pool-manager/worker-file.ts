@@ -1,37 +1,37 @@
-/** The record of one worker on disk, with its log beside it. */
+/** The record of one worker on disk, which is removed together with the worker's log. Disk errors become OrchdErrors. */
 import { diskErrorCode, type Env } from '../../kit/env/env.ts';
 import { RecordFile } from '../../kit/record-file.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { logPath, type PoolLayout, recordPath, type WorkerRecord } from './layout.ts';
+import { logPath, type ManagedWorkerRecord, type PoolLayout, recordPath } from './layout.ts';
 
 export class WorkerFile {
   readonly #env: Env;
   readonly #log: string;
-  readonly #file: RecordFile<WorkerRecord>;
+  readonly #file: RecordFile<ManagedWorkerRecord>;
 
-  constructor(env: Env, layout: PoolLayout, record: WorkerRecord) {
+  constructor(env: Env, layout: PoolLayout, record: ManagedWorkerRecord) {
     this.#env = env;
     this.#log = logPath(layout, record.id);
     this.#file = new RecordFile(env, recordPath(layout, record.id), record);
   }
 
-  get record(): WorkerRecord {
+  get record(): ManagedWorkerRecord {
     return this.#file.value;
   }
 
-  /** Counts at once, and is taken back where it cannot be written; settles when it is on stable storage. */
-  save(changes: Partial<WorkerRecord>): Promise<void> {
-    return this.#file.save(changes).catch(refuse);
+  /** Changes the record at once, and undoes it where the write fails; settles when it is on stable storage. */
+  save(changes: Partial<ManagedWorkerRecord>): Promise<void> {
+    return this.#file.save(changes).catch(throwStoreError);
   }
 
-  /** Counts whether or not it can be written: what it says has happened already. */
-  keep(changes: Partial<WorkerRecord>): Promise<void> {
-    return this.#file.keep(changes).catch(refuse);
+  /** Changes the record for good, even where the write fails: for facts that have happened already. */
+  keep(changes: Partial<ManagedWorkerRecord>): Promise<void> {
+    return this.#file.keep(changes).catch(throwStoreError);
   }
 
-  /** Settles when what counts now is on stable storage. */
+  /** Settles when the current record is on stable storage. */
   settled(): Promise<void> {
-    return this.#file.settled().catch(refuse);
+    return this.#file.settled().catch(throwStoreError);
   }
 
   async remove(): Promise<void> {
@@ -40,7 +40,7 @@ export class WorkerFile {
   }
 }
 
-function refuse(error: unknown): never {
+function throwStoreError(error: unknown): never {
   const full = diskErrorCode(error) === 'ENOSPC';
   throw new OrchdError(full ? 'STORE_FULL' : 'STORE_FAILED', undefined, {}, { cause: error });
 }

@@ -1,19 +1,19 @@
 /**
- * What a manager does about a worker, with the timers and the connection that it has for it meanwhile:
+ * What the manager currently does with a worker. Each phase owns its timers and its connection:
  *
  *   new → beginning → starting → serving → ending → gone → removing → removed
  *
- * A worker that an earlier manager has started is adopted into the phase that it is in. Each of the first four may be
- * followed by ending, and a worker that was stopped goes on from there to removing. Any may be followed by closed.
+ * A worker of an earlier manager is adopted directly into the phase that fits. Each of the first four phases may go to
+ * ending; a stopped worker goes from ending to removing. Any phase may go to closed.
  */
 import type { Cancel } from '../../kit/env/env.ts';
 import type { WorkerConnection } from './worker-connection.ts';
 
 export type WorkerPhase =
   | { readonly is: 'new' }
-  /** Its order is written down, and its process started. */
+  /** The record is being written and the process started. */
   | { readonly is: 'beginning' }
-  /** Its process runs, and has not said yet that it is ready. */
+  /** The process runs and has not reported that it is ready. */
   | {
       readonly is: 'starting';
       readonly startDeadline: Cancel;
@@ -23,17 +23,17 @@ export type WorkerPhase =
   | {
       readonly is: 'serving';
       readonly connection: WorkerConnection;
-      /** How many executions it has in hand. */
+      /** The number of running executions at the last health check. */
       readonly active: number;
       readonly watch: Cancel;
       readonly drainDeadline: Cancel;
     }
-  /** Its processes are being ended; `done` settles when they are, and with `removes` when it is removed too. */
+  /** The processes are being ended; `done` settles when they have ended, and with `removes` when the record is removed too. */
   | { readonly is: 'ending'; readonly removes: boolean; readonly done: Promise<void> }
-  /** It has failed, and nothing of it lives; its record stays until it is stopped. */
+  /** The worker has failed and none of its processes is alive; its record stays until it is stopped. */
   | { readonly is: 'gone' }
-  /** It was stopped, and nothing of it lives. */
+  /** The worker was stopped and none of its processes is alive; its record is being removed. */
   | { readonly is: 'removing'; readonly done: Promise<void> }
   | { readonly is: 'removed' }
-  /** This manager has let go of it; its process goes on. */
+  /** This manager has stopped managing the worker; its process goes on. */
   | { readonly is: 'closed' };

@@ -1,8 +1,12 @@
-/** A worker as the brain sees it. */
+/** The state of a worker in the form that the pool manager sends to the brain. */
 import type { WorkerState, WorkerStatus } from '../../model/pool-wire.ts';
-import type { WorkerRecord } from './layout.ts';
+import type { ManagedWorkerRecord } from './layout.ts';
 
-export function workerView(record: WorkerRecord, status: WorkerStatus, withToken: boolean): WorkerState {
+export function workerView(
+  record: ManagedWorkerRecord,
+  status: WorkerStatus,
+  withToken: boolean,
+): WorkerState {
   const { id, order, vramBytes, startedAt, ready, readyAt, error, secret } = record;
   return {
     id,

@@ -1,4 +1,4 @@
-/** One worker with real processes, a disk that can fail, and timers that are counted. */
+/** Tests one ManagedWorker with real processes, a disk that can be made to fail, and counted timers. */
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,9 +11,9 @@ import { createLogger } from '../../kit/logger.ts';
 import { signalMarked } from '../../kit/process/marked.ts';
 import type { WorkerReady } from '../../model/pool-wire.ts';
 import { Outbound } from '../../wire/outbound.ts';
-import { layoutOf, markOf, recordPath, type WorkerRecord } from './layout.ts';
+import { layoutOf, type ManagedWorkerRecord, markOf, recordPath } from './layout.ts';
 import { ManagedWorker } from './worker.ts';
-import type { WorkerParts } from './worker-parts.ts';
+import type { WorkerContext } from './worker-context.ts';
 
 const WHO = { owner: 'brain', epoch: 1 };
 const STARTED_AT = 1;
@@ -30,7 +30,7 @@ class FailingDisk extends RealDisk {
 class Kit {
   readonly disk = new FailingDisk();
   readonly layout = layoutOf(fs.mkdtempSync(join(tmpdir(), 'orchd-worker-')));
-  /** Those that wait. */
+  /** The number of pending timers. */
   timers = 0;
   #onChange: () => void = () => undefined;
   readonly #outbound: Outbound;
@@ -40,17 +40,17 @@ class Kit {
     const real = realEnv();
     const after = (ms: number, run: () => void): (() => void) => {
       this.timers++;
-      let waits = true;
-      const over = (): void => {
-        if (waits) this.timers--;
-        waits = false;
+      let isPending = true;
+      const done = (): void => {
+        if (isPending) this.timers--;
+        isPending = false;
       };
       const cancel = real.timers.after(ms, () => {
-        over();
+        done();
         run();
       });
       return () => {
-        over();
+        done();
         cancel();
       };
     };
@@ -65,7 +65,7 @@ class Kit {
     });
   }
 
-  worker(more: Partial<WorkerRecord> = {}): ManagedWorker {
+  worker(more: Partial<ManagedWorkerRecord> = {}): ManagedWorker {
     const order = { model_ref: 'demo:a', gpu_id: 0 };
     const record = {
       id: 'w',
@@ -76,23 +76,23 @@ class Kit {
       startedAt: STARTED_AT,
       ...more,
     };
-    return new ManagedWorker(this.#parts(), record);
+    return new ManagedWorker(this.#context(), record);
   }
 
-  onDisk(): WorkerRecord | undefined {
+  onDisk(): ManagedWorkerRecord | undefined {
     const path = recordPath(this.layout, 'w');
     return fs.existsSync(path) ? JSON.parse(fs.readFileSync(path, 'utf8')) : undefined;
   }
 
-  async until(holds: () => boolean): Promise<void> {
-    while (!holds()) {
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#onChange = resolve;
       await promise;
     }
   }
 
-  #parts(): WorkerParts {
+  #context(): WorkerContext {
     return {
       env: this.#env,
       layout: this.layout,
@@ -120,40 +120,36 @@ const READY = {
   uri: 'http://127.0.0.1:1',
   vram_bytes: 1,
 } as WorkerReady;
-const SOON = { timeout: 20_000 };
+const TEST_TIMEOUT = { timeout: 20_000 };
 
-test(
-  'a worker that is stopped goes with its process, its record and its timers, in every phase',
-  SOON,
-  async (t) => {
-    const phases: Record<string, (worker: ManagedWorker) => Promise<void> | void> = {
-      'while it begins': () => undefined,
-      'before it is ready': (worker) => worker.begun,
-      'while it drains': async (worker) => {
-        await worker.begun;
-        await worker.drain(60_000, WHO);
-      },
-      'when it is ready': async (worker) => {
-        await worker.begun;
-        await worker.ready(READY);
-      },
-    };
-    for (const [when, reach] of Object.entries(phases)) {
-      const kit = new Kit(t);
-      const worker = kit.worker();
-      void worker.begin(SLEEP);
-      await reach(worker);
-      await worker.end();
-      assert.deepEqual(
-        [worker.gone, worker.removed, kit.onDisk(), kit.timers],
-        [true, true, undefined, 0],
-        when,
-      );
-    }
-  },
-);
+test('a worker that is ended leaves no process, record or timer, in every phase', TEST_TIMEOUT, async (t) => {
+  const phases: Record<string, (worker: ManagedWorker) => Promise<void> | void> = {
+    'while it begins': () => undefined,
+    'before it is ready': (worker) => worker.begun,
+    'while it drains': async (worker) => {
+      await worker.begun;
+      await worker.drain(60_000, WHO);
+    },
+    'when it is ready': async (worker) => {
+      await worker.begun;
+      await worker.ready(READY);
+    },
+  };
+  for (const [when, reach] of Object.entries(phases)) {
+    const kit = new Kit(t);
+    const worker = kit.worker();
+    void worker.begin(SLEEP);
+    await reach(worker);
+    await worker.end();
+    assert.deepEqual(
+      [worker.gone, worker.removed, kit.onDisk(), kit.timers],
+      [true, true, undefined, 0],
+      when,
+    );
+  }
+});
 
-test('a failure that cannot be written is a failure all the same', SOON, async (t) => {
+test('a failure that cannot be written to disk still ends the worker', TEST_TIMEOUT, async (t) => {
   const kit = new Kit(t);
   const worker = kit.worker();
   await worker.begin(SLEEP);
@@ -171,35 +167,35 @@ test('a failure that cannot be written is a failure all the same', SOON, async (
   assert.equal(kit.onDisk(), undefined);
 });
 
-test('a stop that cannot be written changes nothing; an end goes through without it', SOON, async (t) => {
-  const kit = new Kit(t);
-  const worker = kit.worker();
-  await worker.begin(SLEEP);
-  await worker.ready(READY);
-  kit.disk.fails = true;
-  await assert.rejects(worker.stop(), { code: 'STORE_FULL' });
-  assert.deepEqual([worker.status, worker.gone], ['ready', false]);
-  await worker.end();
-  assert.deepEqual([worker.gone, worker.removed, kit.timers], [true, true, 0]);
-});
-
 test(
-  'a closed worker leaves its process to the next manager, which finds it and goes on',
-  SOON,
+  'a stop that cannot be written to disk changes nothing; end works all the same',
+  TEST_TIMEOUT,
   async (t) => {
     const kit = new Kit(t);
-    const first = kit.worker();
-    await first.begin(SLEEP);
-    await first.close();
-    assert.equal(kit.timers, 0);
-    const second = kit.worker(kit.onDisk());
-    await second.adopt();
-    assert.deepEqual([second.status, second.gone], ['starting', false]);
-    await second.ready(READY);
-    assert.equal(second.status, 'ready');
-    await second.end();
-    const third = kit.worker({ ready: READY });
-    await third.adopt();
-    assert.deepEqual([third.status, third.gone], ['failed', true]);
+    const worker = kit.worker();
+    await worker.begin(SLEEP);
+    await worker.ready(READY);
+    kit.disk.fails = true;
+    await assert.rejects(worker.stop(), { code: 'STORE_FULL' });
+    assert.deepEqual([worker.status, worker.gone], ['ready', false]);
+    await worker.end();
+    assert.deepEqual([worker.gone, worker.removed, kit.timers], [true, true, 0]);
   },
 );
+
+test('a closed worker leaves its process to the next manager, which adopts it', TEST_TIMEOUT, async (t) => {
+  const kit = new Kit(t);
+  const first = kit.worker();
+  await first.begin(SLEEP);
+  await first.close();
+  assert.equal(kit.timers, 0);
+  const second = kit.worker(kit.onDisk());
+  await second.adopt();
+  assert.deepEqual([second.status, second.gone], ['starting', false]);
+  await second.ready(READY);
+  assert.equal(second.status, 'ready');
+  await second.end();
+  const third = kit.worker({ ready: READY });
+  await third.adopt();
+  assert.deepEqual([third.status, third.gone], ['failed', true]);
+});

@@ -1,72 +1,72 @@
 /**
- * One worker: its process, what is known of it, and how it ends.
+ * One worker of a pool manager: its process, its record on disk, and its end.
  *
- * W1  Every step is on disk before it has an effect: the intent before the process is started, the end before it is
- *     killed. A manager that takes over goes on from there.
- * W2  What was promised of the device is held until no process of the worker lives any more.
- * W3  It is started once and never again: what has failed stays failed.
+ * W1  Every step is on disk before it has an effect: the record before the process is started, the error or stop before
+ *     the process is killed. The next manager continues from the record.
+ * W2  The worker's device memory stays reserved until none of its processes is alive.
+ * W3  A worker is started once: a failed one stays failed.
  *
- * What lasts of it is in its record; what this process does about it is in its phase.
+ * The record (WorkerFile) survives the manager; the phase (WorkerPhase) is what this process does with the worker.
  */
 import type { Cancel } from '../../kit/env/env.ts';
 import { every } from '../../kit/every.ts';
 import { stableHash } from '../../kit/hash.ts';
 import { isAlive, type ProcessIdentity } from '../../kit/process/identity.ts';
 import { findLeader, isAnyAlive, type Mark } from '../../kit/process/marked.ts';
-import { placeOf } from '../../kit/redact.ts';
+import { describeThrown } from '../../kit/redact.ts';
 import { type ErrorCode, OrchdError } from '../../model/errors.ts';
 import type { WorkerReady, WorkerState, WorkerStatus } from '../../model/pool-wire.ts';
 import type { Commander } from '../../model/worker-wire.ts';
-import type { Holder } from './accounts.ts';
+import type { MemoryReservation } from './device-memory.ts';
 import { endProcesses } from './end-processes.ts';
-import { logPath, markOf, type WorkerRecord } from './layout.ts';
+import { logPath, type ManagedWorkerRecord, markOf } from './layout.ts';
 import { reasonIn } from './log-tail.ts';
-import type { Ending, SpawnSpec } from './processes.ts';
+import type { ProcessExit, SpawnSpec } from './processes.ts';
 import { lastBytes, spawnWorker, trimLog } from './processes.ts';
 import { mismatchOf } from './ready-check.ts';
 import { WorkerConnection } from './worker-connection.ts';
+import type { WorkerContext } from './worker-context.ts';
 import { WorkerFile } from './worker-file.ts';
-import type { WorkerParts } from './worker-parts.ts';
 import type { WorkerPhase } from './worker-phase.ts';
 import { workerView } from './worker-view.ts';
 
-/** Between two looks at whether an adopted process lives, and whether a log has to be cut. */
+/** How often the log is trimmed, and an adopted process checked to be alive. */
 const PROCESS_POLL_MS = 1000;
 const LOG_TAIL_BYTES = 16 * 1024;
 
-const GONE: readonly WorkerPhase['is'][] = ['gone', 'removing', 'removed'];
+const GONE_PHASES: readonly WorkerPhase['is'][] = ['gone', 'removing', 'removed'];
 const GIVEN_UP = 'this worker was given up';
 const NO_TIMER: Cancel = () => undefined;
 
 export class ManagedWorker {
   readonly id: string;
-  readonly #parts: WorkerParts;
+  readonly #context: WorkerContext;
   readonly #file: WorkerFile;
   readonly #mark: Mark;
   #phase: WorkerPhase = { is: 'new' };
   #begun: Promise<void> = Promise.resolve();
-  /** By the clock that only grows; undefined as long as it was never ready. */
-  #hasMemorySince: number | undefined;
+  /** Since when the worker uses its device memory, by the monotonic clock; undefined until it was ready. */
+  #usesMemorySince: number | undefined;
 
-  constructor(parts: WorkerParts, record: WorkerRecord) {
+  constructor(context: WorkerContext, record: ManagedWorkerRecord) {
     this.id = record.id;
-    this.#parts = parts;
-    this.#file = new WorkerFile(parts.env, parts.layout, record);
-    this.#mark = markOf(parts.registry, record.id);
+    this.#context = context;
+    this.#file = new WorkerFile(context.env, context.layout, record);
+    this.#mark = markOf(context.registry, record.id);
   }
 
-  get record(): WorkerRecord {
+  get record(): ManagedWorkerRecord {
     return this.#file.record;
   }
 
-  /** Settles when its order is on disk and carried out. */
+  /** Settles when the start order is on disk and carried out. */
   get begun(): Promise<void> {
     return this.#begun;
   }
 
-  /** Nothing of it lives any more. */
+  /** No process of the worker is alive. */
   get gone(): boolean {
-    return GONE.includes(this.#phase.is);
+    return GONE_PHASES.includes(this.#phase.is);
   }
 
   get removed(): boolean {
@@ -81,16 +81,16 @@ export class ManagedWorker {
     return this.#phase.is === 'serving' && this.#phase.active > 0 ? 'busy' : 'ready';
   }
 
-  get holder(): Holder {
+  get reservation(): MemoryReservation {
     const { order, vramBytes } = this.record;
-    return { id: this.id, gpu: order.gpu_id, vramBytes, hasItSince: this.#hasMemorySince };
+    return { workerId: this.id, gpu: order.gpu_id, vramBytes, usedSince: this.#usesMemorySince };
   }
 
   view(withToken: boolean): WorkerState {
     return workerView(this.record, this.status, withToken);
   }
 
-  /** Starts the process; settles when the intent is on disk and it runs, or has failed. */
+  /** Starts the process; settles when the record is on disk and the process runs or could not be started. */
   begin(spec: Omit<SpawnSpec, 'mark' | 'log' | 'cwd'>): Promise<void> {
     this.#phase = { is: 'beginning' };
     this.#begun = this.#begin(spec);
@@ -98,7 +98,7 @@ export class ManagedWorker {
   }
 
   async #begin(spec: Omit<SpawnSpec, 'mark' | 'log' | 'cwd'>): Promise<void> {
-    const { layout } = this.#parts;
+    const { layout } = this.#context;
     await this.#file.save({});
     if (this.record.stopped) return;
     const log = logPath(layout, this.id);
@@ -110,20 +110,22 @@ export class ManagedWorker {
       return;
     }
     if (this.#phase.is === 'beginning') this.#awaitReady(this.#watch());
-    // Not written, it is found again by its mark.
-    await this.#file.keep({ process: spawned.process }).catch((error: unknown) => this.#complain(error));
+    // Where this write fails, the process is found again by its mark (P2 of layout.ts).
+    await this.#file
+      .keep({ process: spawned.process })
+      .catch((error: unknown) => this.#logWriteFailure(error));
   }
 
-  /** Takes over what an earlier manager has started. */
+  /** Takes over the process of a worker that an earlier manager has started. */
   async adopt(): Promise<void> {
     const { process: known, error, stopped, ready } = this.record;
     const found = known ?? findLeader(this.#mark);
     const lives = found !== undefined && isAlive(found);
     if (found && !known) await this.#file.save({ process: found });
-    if (ready) this.#hasMemorySince = Number.NEGATIVE_INFINITY;
-    // The first thing that is said of it must be right: what nobody has is free.
+    if (ready) this.#usesMemorySince = Number.NEGATIVE_INFINITY;
+    // The phase must be right before the first state is sent: a dead worker reserves no memory.
     if (!lives && !isAnyAlive(this.#mark, found)) this.#phase = { is: 'gone' };
-    if (stopped) return void this.#leave();
+    if (stopped) return void this.#endAndRemove();
     if (error) return void this.#end();
     if (!lives) {
       if (ready) this.#fail('WORKER_UNAVAILABLE', 'its process ended while no manager watched it');
@@ -135,43 +137,43 @@ export class ManagedWorker {
     else this.#awaitReady(this.#watch(found));
   }
 
-  /** The worker says that it can be used. */
+  /** Called when the worker's process reports that it can be used. */
   async ready(body: WorkerReady): Promise<void> {
-    const { worker_id: _, model_ref: _model, ...said } = body;
+    const { worker_id: _, model_ref: _model, ...report } = body;
     const { vramBytes, error, stopped, ready } = this.record;
     if (error || stopped) {
-      // It lives although it was given up.
+      // A process of the worker is alive although the worker has failed or was stopped.
       if (this.#phase.is === 'gone') void this.#end();
       else if (this.gone) void this.#endProcesses();
       throw new OrchdError('ILLEGAL_STATE', GIVEN_UP);
     }
     if (ready) {
-      if (stableHash(ready) === stableHash(said)) return this.#file.settled();
+      if (stableHash(ready) === stableHash(report)) return this.#file.settled();
       throw new OrchdError('ILLEGAL_STATE', 'this worker is ready already, and was another one');
     }
-    const mismatch = mismatchOf(body, this.record, this.#parts);
+    const mismatch = mismatchOf(body, this.record, this.#context);
     if (mismatch) {
       this.#fail('WORKER_START_FAILED', mismatch.why);
       throw new OrchdError('INVALID_PARAMS', mismatch.why, { field: mismatch.field });
     }
     await this.#file.save({
-      ready: said,
-      readyAt: this.#parts.env.clock.now(),
-      vramBytes: Math.max(vramBytes, said.vram_bytes),
+      ready: report,
+      readyAt: this.#context.env.clock.now(),
+      vramBytes: Math.max(vramBytes, report.vram_bytes),
     });
     const phase = this.#phase;
     if (phase.is !== 'starting') throw new OrchdError('ILLEGAL_STATE', GIVEN_UP);
     phase.startDeadline();
-    this.#hasMemorySince = this.#parts.env.clock.monotonic();
-    void this.#serve(said.uri, phase.watch, phase.drainDeadline);
-    this.#parts.onChange('ready');
+    this.#usesMemorySince = this.#context.env.clock.monotonic();
+    void this.#serve(report.uri, phase.watch, phase.drainDeadline);
+    this.#context.onChange('ready');
     this.#log('a worker is ready');
   }
 
   async drain(deadlineMs: number | undefined, by: Commander): Promise<void> {
     if (this.record.error) throw new OrchdError('ILLEGAL_STATE', 'this worker has failed');
     if (this.record.stopped) return;
-    const { now } = this.#parts.env.clock;
+    const { now } = this.#context.env.clock;
     const deadline = deadlineMs === undefined ? {} : { deadlineAt: now() + deadlineMs };
     await this.#file.save({ drain: { ...deadline, by } });
     const phase = this.#phase;
@@ -179,33 +181,33 @@ export class ManagedWorker {
       phase.drainDeadline();
       this.#phase = { ...phase, drainDeadline: this.#drainDeadline() };
     }
-    this.#parts.onChange('status');
+    this.#context.onChange('status');
     if (phase.is === 'serving') await phase.connection.drain(by);
   }
 
   async stop(): Promise<void> {
-    if (this.#isLeaving()) return this.#file.settled();
+    if (this.#isBeingRemoved()) return this.#file.settled();
     await this.#file.save({ stopped: true });
-    if (this.#isLeaving()) return;
+    if (this.#isBeingRemoved()) return;
     this.#log('a worker is stopped');
-    this.#parts.onChange('status');
-    void this.#leave();
+    this.#context.onChange('status');
+    void this.#endAndRemove();
   }
 
-  /** Lets go of it; its process goes on. */
+  /** Stops managing the worker; its process goes on, for the next manager. */
   async close(): Promise<void> {
     this.#enter({ is: 'closed' });
     await this.#begun.catch(() => undefined);
     await this.#file.settled().catch(() => undefined);
   }
 
-  /** Settles when everything of it is gone, whether or not that can be written down. */
+  /** Stops the worker even where the disk fails; settles when its processes are gone and its record is removed. */
   async end(): Promise<void> {
-    await this.stop().catch((error: unknown) => this.#complain(error));
-    await this.#leave();
+    await this.stop().catch((error: unknown) => this.#logWriteFailure(error));
+    await this.#endAndRemove();
   }
 
-  /** Stops the timers and the connection of the phase before. */
+  /** Changes the phase, and stops the timers and the connection of the former phase. */
   #enter(phase: WorkerPhase): void {
     const former = this.#phase;
     this.#phase = phase;
@@ -221,10 +223,10 @@ export class ManagedWorker {
     this.#enter({ is: 'starting', startDeadline, watch, drainDeadline: this.#drainDeadline() });
   }
 
-  /** Takes over the timers of the phase before; settles when the worker was asked for the first time how it is. */
+  /** Takes over the timers of the former phase; settles after the first health check. */
   async #serve(uri: string, watch: Cancel, drainDeadline: Cancel): Promise<void> {
-    const connection = new WorkerConnection(this.#parts, uri, this.record.secret, this.id, {
-      onActive: (active) => this.#hasInHand(active),
+    const connection = new WorkerConnection(this.#context, uri, this.record.secret, this.id, {
+      onActive: (active) => this.#setActive(active),
       onLost: (why) => this.#fail('WORKER_UNAVAILABLE', why),
     });
     this.#phase = { is: 'serving', connection, active: 0, watch, drainDeadline };
@@ -232,14 +234,14 @@ export class ManagedWorker {
     await Promise.all([connection.start(), drain && connection.drain(drain.by)]);
   }
 
-  #hasInHand(active: number): void {
+  #setActive(active: number): void {
     const phase = this.#phase;
     if (phase.is !== 'serving') return;
     this.#phase = { ...phase, active };
-    if (active > 0 !== phase.active > 0) this.#parts.onChange('status');
+    if (active > 0 !== phase.active > 0) this.#context.onChange('status');
   }
 
-  #exited({ code, signal }: Ending): void {
+  #exited({ code, signal }: ProcessExit): void {
     const how = signal === null ? `code ${code}` : `signal ${signal}`;
     if (this.record.ready) this.#fail('WORKER_UNAVAILABLE', `its process ended with ${how}`);
     else
@@ -250,29 +252,33 @@ export class ManagedWorker {
   }
 
   #withReason(what: string): string {
-    const log = lastBytes(logPath(this.#parts.layout, this.id), LOG_TAIL_BYTES);
+    const log = lastBytes(logPath(this.#context.layout, this.id), LOG_TAIL_BYTES);
     const reason = reasonIn(log, [this.record.secret]);
     return reason === '' ? what : `${what}: ${reason}`;
   }
 
   #fail(code: ErrorCode, message: string): void {
     if (this.record.error || this.record.stopped || this.#phase.is === 'closed') return;
-    // On disk before the process is ended (W1); where the disk fails it has failed, and is ended, all the same.
+    // The error is on disk before the process is ended (W1). Where the disk fails, the worker is ended all the same.
     const written = this.#file
       .keep({ error: { code, message } })
-      .catch((error: unknown) => this.#complain(error));
-    this.#parts.logger.warn('a worker has failed', { worker_id: this.id, error_code: code, reason: message });
+      .catch((error: unknown) => this.#logWriteFailure(error));
+    this.#context.logger.warn('a worker has failed', {
+      worker_id: this.id,
+      error_code: code,
+      reason: message,
+    });
     void this.#end(written);
-    this.#parts.onChange('status');
+    this.#context.onChange('status');
   }
 
-  #isLeaving(): boolean {
+  #isBeingRemoved(): boolean {
     const phase = this.#phase;
     return phase.is === 'removing' || phase.is === 'removed' || (phase.is === 'ending' && phase.removes);
   }
 
-  /** Ends it where it lives, and removes it then; settles when both are done. */
-  #leave(): Promise<void> {
+  /** Ends the processes of the worker, then removes its record; settles when both are done. */
+  #endAndRemove(): Promise<void> {
     const phase = this.#phase;
     if (phase.is === 'removed' || phase.is === 'closed') return Promise.resolve();
     if (phase.is === 'removing') return phase.done;
@@ -282,7 +288,7 @@ export class ManagedWorker {
     return done;
   }
 
-  /** Ends its processes, once `written` has settled. One that is gone stays so unless something of it is found alive. */
+  /** Ends the processes once `written` has settled. A worker in phase `gone` stays there unless a process is found alive. */
   #end(written: Promise<void> = Promise.resolve()): Promise<void> {
     if (this.#phase.is === 'ending') return this.#phase.done;
     const done = written.then(() => this.#endAll());
@@ -297,32 +303,32 @@ export class ManagedWorker {
     const phase = this.#phase;
     if (phase.is === 'ending' && phase.removes) return this.#remove();
     if (phase.is === 'ending') this.#phase = { is: 'gone' };
-    this.#parts.onChange('gone');
+    this.#context.onChange('gone');
   }
 
-  /** False when this manager has let go of it before. */
+  /** False when the worker was closed before its processes had ended. */
   #endProcesses(): Promise<boolean> {
-    return endProcesses(this.#parts, this.#mark, this.record.process, () => this.#phase.is !== 'closed');
+    return endProcesses(this.#context, this.#mark, this.record.process, () => this.#phase.is !== 'closed');
   }
 
   #remove(): Promise<void> {
     const done = this.#removeFile();
     this.#phase = { is: 'removing', done };
-    this.#parts.onChange('gone');
+    this.#context.onChange('gone');
     return done;
   }
 
   async #removeFile(): Promise<void> {
-    await this.#file.remove().catch((error: unknown) => this.#complain(error));
+    await this.#file.remove().catch((error: unknown) => this.#logWriteFailure(error));
     if (this.#phase.is === 'removing') this.#phase = { is: 'removed' };
-    this.#parts.onChange('gone');
+    this.#context.onChange('gone');
   }
 
   #startDeadline(): Cancel {
-    const { env, times } = this.#parts;
+    const { env, times } = this.#context;
     const { startedAt, order } = this.record;
     const ms = order.timeout_ms ?? times.startTimeoutMs;
-    // A clock that was set back must not make it longer.
+    // A wall clock that was set back must not lengthen the wait.
     const left = Math.min(ms, startedAt + ms - env.clock.now());
     return env.timers.after(Math.max(0, left), () =>
       this.#fail('WORKER_START_TIMEOUT', this.#withReason(`it was not ready within ${ms} ms`)),
@@ -330,7 +336,7 @@ export class ManagedWorker {
   }
 
   #drainDeadline(): Cancel {
-    const { clock, timers } = this.#parts.env;
+    const { clock, timers } = this.#context.env;
     const at = this.record.drain?.deadlineAt;
     if (at === undefined) return NO_TIMER;
     return timers.after(Math.max(0, at - clock.now()), () =>
@@ -338,10 +344,10 @@ export class ManagedWorker {
     );
   }
 
-  /** Our own child says by itself that it has ended; an adopted process is looked at. */
+  /** Trims the log, and checks an adopted process; the end of our own child is reported by its `exit` event. */
   #watch(adopted?: ProcessIdentity): Cancel {
-    return every(this.#parts.env.timers, PROCESS_POLL_MS, () => {
-      trimLog(logPath(this.#parts.layout, this.id));
+    return every(this.#context.env.timers, PROCESS_POLL_MS, () => {
+      trimLog(logPath(this.#context.layout, this.id));
       if (!adopted || isAlive(adopted)) return;
       if (this.record.ready) this.#fail('WORKER_UNAVAILABLE', 'its process has ended');
       else this.#fail('WORKER_START_FAILED', this.#withReason('its process ended before it was ready'));
@@ -349,13 +355,13 @@ export class ManagedWorker {
   }
 
   #log(message: string): void {
-    this.#parts.logger.info(message, { worker_id: this.id, model_ref: this.record.order.model_ref });
+    this.#context.logger.info(message, { worker_id: this.id, model_ref: this.record.order.model_ref });
   }
 
-  #complain(error: unknown): void {
-    this.#parts.logger.error('the record of a worker could not be written', {
+  #logWriteFailure(error: unknown): void {
+    this.#context.logger.error('the record of a worker could not be written', {
       worker_id: this.id,
-      reason: placeOf(error),
+      reason: describeThrown(error),
     });
   }
 }

@@ -1,4 +1,4 @@
-/** All workers of a pool: takes orders about them, and keeps count of what was promised to them. */
+/** All workers of a pool: carries out the brain's orders to start, drain and stop them, and reserves their memory. */
 import { timingSafeEqual } from 'node:crypto';
 import { stableHash } from '../../kit/hash.ts';
 import { signalMarked } from '../../kit/process/marked.ts';
@@ -15,39 +15,39 @@ import type {
 } from '../../model/pool-wire.ts';
 import { WORKER_NAME } from '../../model/pool-wire.ts';
 import type { Commander } from '../../model/worker-wire.ts';
-import { deviceState } from './accounts.ts';
+import { deviceState } from './device-memory.ts';
 import type { Devices } from './devices.ts';
 import type { Launch, Launches } from './launches.ts';
-import { isWorkerRecord, markOf, recordPath, type WorkerRecord } from './layout.ts';
+import { isManagedWorkerRecord, type ManagedWorkerRecord, markOf, recordPath } from './layout.ts';
 import { ManagedWorker } from './worker.ts';
-import type { WorkerParts } from './worker-parts.ts';
+import type { WorkerContext } from './worker-context.ts';
 
-/** Failed ones that nobody has stopped; the oldest are forgotten beyond it. */
+/** The most failed workers that are kept until somebody stops them; beyond it the oldest are removed. */
 const MAX_FAILED = 100;
-/** Ids of workers that were stopped: an order that was late on its way starts none of them again. */
+/** The most ids of stopped workers that are kept: a start order that arrives late must not start them again. */
 const MAX_STOPPED = 1000;
 
 export interface WorkersOptions {
-  readonly parts: Omit<WorkerParts, 'onChange' | 'hasRoom'>;
+  readonly context: Omit<WorkerContext, 'onChange' | 'hasRoom'>;
   readonly devices: Devices;
   readonly launches: Launches;
   readonly maxWorkers: number;
-  /** Ends them when it stops; otherwise their processes go on, for the manager that comes after it. */
+  /** Whether stopping this service ends the workers; otherwise their processes go on, for the next manager. */
   readonly endsWorkers: boolean;
   readonly onChange: () => void;
 }
 
 export class Workers extends Service {
   readonly #options: WorkersOptions;
-  readonly #parts: WorkerParts;
+  readonly #context: WorkerContext;
   readonly #workers = new Map<string, ManagedWorker>();
   readonly #stopped = new Set<string>();
 
   constructor(options: WorkersOptions) {
     super();
     this.#options = options;
-    this.#parts = {
-      ...options.parts,
+    this.#context = {
+      ...options.context,
       hasRoom: (gpu, bytes) => (this.devices().find(({ id }) => id === gpu)?.available_vram ?? 0) >= bytes,
       onChange: (what) => this.#changed(what),
     };
@@ -59,30 +59,30 @@ export class Workers extends Service {
 
   devices(): DeviceState[] {
     const { devices } = this.#options;
-    const holders = this.#living().map(({ holder }) => holder);
-    return devices.all.map((device) => deviceState(device, holders, devices.askedAt));
+    const reservations = this.#living().map(({ reservation }) => reservation);
+    return devices.all.map((device) => deviceState(device, reservations, devices.probedAt));
   }
 
   views(withToken: boolean): WorkerState[] {
     return [...this.#workers.values()].map((worker) => worker.view(withToken));
   }
 
-  /** Takes over what is on disk; nothing may be answered before. */
+  /** Takes over the workers on disk. No request may be answered before that. */
   protected async onStart(): Promise<void> {
-    const { env, layout, logger, registry } = this.#parts;
+    const { env, layout, logger, registry } = this.#context;
     const names = (await env.disk.list(layout.workers)).filter((name) => name.endsWith('.json'));
     const adopted: Promise<void>[] = [];
     for (const name of names) {
       const id = name.slice(0, -'.json'.length);
       const record = await readRecord(env.disk, recordPath(layout, id), isObject);
-      if (!new RegExp(WORKER_NAME).test(id) || !isWorkerRecord(record, id)) {
-        // What cannot be read cannot be managed: what it may have started is ended.
+      if (!new RegExp(WORKER_NAME).test(id) || !isManagedWorkerRecord(record, id)) {
+        // A worker whose record cannot be read cannot be managed, so its processes are killed.
         signalMarked(markOf(registry, id), undefined, 'SIGKILL');
         logger.error('the record of a worker cannot be read; its processes were ended', { worker_id: id });
         await env.disk.remove(recordPath(layout, id));
         continue;
       }
-      const worker = new ManagedWorker(this.#parts, record);
+      const worker = new ManagedWorker(this.#context, record);
       this.#workers.set(id, worker);
       adopted.push(worker.adopt());
     }
@@ -96,18 +96,18 @@ export class Workers extends Service {
     await Promise.all(all.map((worker) => worker.close()));
   }
 
-  /** The same order again is the same worker. */
+  /** Idempotent: the same order again returns the same worker. */
   async startWorker(order: StartWorker): Promise<WorkerOrdered> {
-    const { env } = this.#parts;
+    const { env } = this.#context;
     const id = order.worker_id ?? `w-${env.random.hex(8)}`;
     const ref = parseModelRef(order.model_ref);
-    if (this.#workers.has(id)) return this.#same(id, order);
+    if (this.#workers.has(id)) return this.#sameWorker(id, order);
     this.#checkDevice(order.gpu_id);
     const launch = await this.#options.launches.prepare(id, order, ref, this.#device(order.gpu_id).kind);
-    if (this.#workers.has(id)) return this.#same(id, order);
-    // From here to where it is counted there is no wait: two orders cannot be promised the same memory.
+    if (this.#workers.has(id)) return this.#sameWorker(id, order);
+    // No await between this check and `#workers.set`, so that two orders cannot reserve the same memory.
     this.#checkRoom(id, order.gpu_id, launch.vramBytes);
-    const worker = new ManagedWorker(this.#parts, recordOf(id, order, launch, env.clock.now()));
+    const worker = new ManagedWorker(this.#context, recordOf(id, order, launch, env.clock.now()));
     this.#workers.set(id, worker);
     try {
       await worker.begin(launch);
@@ -120,18 +120,18 @@ export class Workers extends Service {
   }
 
   async stopWorker(id: string): Promise<WorkerOrdered> {
-    const worker = this.#known(id);
+    const worker = this.#worker(id);
     await worker.stop();
     return { worker_id: id, status: worker.status };
   }
 
   async drainWorker(id: string, deadlineMs: number | undefined, by: Commander): Promise<WorkerOrdered> {
-    const worker = this.#known(id);
+    const worker = this.#worker(id);
     await worker.drain(deadlineMs, by);
     return { worker_id: id, status: worker.status };
   }
 
-  /** Tells neither by its answer nor by its time whether it is the id or the secret that is wrong. */
+  /** Neither the error nor the response time reveals whether the id or the secret is wrong. */
   async ready(body: WorkerReady, secret: string): Promise<void> {
     const worker = this.#workers.get(body.worker_id);
     const expected = Buffer.from(worker?.record.secret ?? '');
@@ -146,14 +146,15 @@ export class Workers extends Service {
     return [...this.#workers.values()].filter(({ gone }) => !gone);
   }
 
-  #known(id: string): ManagedWorker {
+  #worker(id: string): ManagedWorker {
     const worker = this.#workers.get(id);
     if (!worker) throw new OrchdError('WORKER_NOT_FOUND');
     return worker;
   }
 
-  async #same(id: string, order: StartWorker): Promise<WorkerOrdered> {
-    const worker = this.#known(id);
+  /** The reply to a repeated start order; throws where the order differs from the first. */
+  async #sameWorker(id: string, order: StartWorker): Promise<WorkerOrdered> {
+    const worker = this.#worker(id);
     if (stableHash({ ...worker.record.order, worker_id: id }) !== stableHash({ ...order, worker_id: id })) {
       throw new OrchdError('ILLEGAL_STATE', `the worker "${id}" was started with another order`);
     }
@@ -198,7 +199,7 @@ export class Workers extends Service {
     for (const worker of failed.slice(0, Math.max(0, failed.length - MAX_FAILED)))
       worker.stop().catch(() => undefined);
     this.#options.onChange();
-    // Memory was taken, or given back.
+    // Device memory was taken or given back.
     if (what !== 'status') void this.#options.devices.refresh();
   }
 
@@ -210,7 +211,7 @@ export class Workers extends Service {
   }
 }
 
-const recordOf = (id: string, order: StartWorker, launch: Launch, now: number): WorkerRecord => ({
+const recordOf = (id: string, order: StartWorker, launch: Launch, now: number): ManagedWorkerRecord => ({
   id,
   order,
   vramBytes: launch.vramBytes,

@@ -1,19 +1,19 @@
-/** An engine without a model: it says so, repeats what it heard, and never tires. */
+/** An engine without a model, for tests and first steps: it answers with a fixed sentence and the prompt. */
 import { createHash } from 'node:crypto';
 import type { Env } from '../../kit/env/env.ts';
 import { pause } from '../../kit/pause.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
-import type { Ask, Work } from './ask.ts';
 import type { Engine, EngineInfo, RunContext } from './engine.ts';
+import type { InferenceRequest, Work } from './inference-request.ts';
 
 export interface DemoOptions {
   readonly env: Env;
   readonly model: string;
   readonly slots: number;
-  /** In words. */
+  /** Counted in words. */
   readonly contextLength: number;
-  /** Before every word. */
+  /** The pause before every word. */
   readonly delayMs: number;
 }
 
@@ -33,51 +33,56 @@ export class DemoEngine implements Engine {
     return { model, vramBytes: 0, slots, contextLength, features: ['chat', 'completions', 'embeddings'] };
   }
 
-  async run(ask: Ask, context: RunContext): Promise<ExecutionResult> {
-    const { work } = ask;
+  async run(request: InferenceRequest, context: RunContext): Promise<ExecutionResult> {
+    const { work } = request;
     if (work.kind === 'embeddings') {
       const usage = { prompt_tokens: count(work.texts), completion_tokens: 0 };
       return { embeddings: work.texts.map(embed), usage };
     }
-    if (ask.format !== 'any') throw new OrchdError('UNSUPPORTED', 'the demo engine cannot answer in a form');
-    if (ask.toolChoice === 'required' || typeof ask.toolChoice === 'object') {
+    if (request.format !== 'any')
+      throw new OrchdError('UNSUPPORTED', 'the demo engine cannot answer in a form');
+    if (request.toolChoice === 'required' || typeof request.toolChoice === 'object') {
       throw new OrchdError('UNSUPPORTED', 'the demo engine cannot call tools');
     }
-    return this.#answer(ask, work, context);
+    return this.#answer(request, work, context);
   }
 
   async stop(): Promise<void> {}
 
-  async #answer(ask: Ask, work: Work, { signal, emit }: RunContext): Promise<ExecutionResult> {
-    const heard = heardIn(work);
-    const promptTokens = count([heard]);
+  async #answer(
+    request: InferenceRequest,
+    work: Work,
+    { signal, emit }: RunContext,
+  ): Promise<ExecutionResult> {
+    const prompt = promptOf(work);
+    const promptTokens = count([prompt]);
     const { env, contextLength, delayMs } = this.#options;
     const room = contextLength - promptTokens;
-    if ((ask.maxTokens ?? 1) > room) {
+    if ((request.maxTokens ?? 1) > room) {
       throw new OrchdError('CONTEXT_TOO_LONG', `the context has ${contextLength} words`);
     }
-    const words = wordsOf(cutAt(ABOUT + heard, ask.stop));
-    const said = words.slice(0, Math.min(ask.maxTokens ?? room, room));
-    for (const text of said) {
+    const words = wordsOf(cutAt(ABOUT + prompt, request.stop));
+    const answer = words.slice(0, Math.min(request.maxTokens ?? room, room));
+    for (const text of answer) {
       await pause(env.timers, delayMs, signal);
       if (signal.aborted) throw new OrchdError('CANCELLED');
       emit({ text });
     }
     return {
-      text: said.join(''),
-      finish_reason: said.length < words.length ? 'length' : 'stop',
-      usage: { prompt_tokens: promptTokens, completion_tokens: said.length },
+      text: answer.join(''),
+      finish_reason: answer.length < words.length ? 'length' : 'stop',
+      usage: { prompt_tokens: promptTokens, completion_tokens: answer.length },
     };
   }
 }
 
-/** Of a conversation, what was said last. */
-function heardIn(work: Work): string {
+/** The prompt, or the text of the last message. */
+function promptOf(work: Work): string {
   if (work.kind === 'completion') return work.prompt;
   return work.kind === 'chat' ? (work.messages.at(-1)?.text ?? '') : '';
 }
 
-/** With the space that follows. */
+/** Each word with the space after it. */
 const wordsOf = (text: string): string[] => text.match(/\S+\s*/g) ?? [];
 
 const count = (texts: readonly string[]): number =>
@@ -88,7 +93,7 @@ function cutAt(text: string, stops: readonly string[]): string {
   return text.slice(0, Math.min(text.length, ...found));
 }
 
-/** Texts with words in common come out close to each other. */
+/** The normalized sum of a hash vector for each word, so that texts with common words are close to each other. */
 function embed(text: string): number[] {
   const sum = new Array<number>(DIMENSIONS).fill(0);
   for (const word of wordsOf(text.toLowerCase())) {

@@ -4,7 +4,7 @@ import { EventLog } from './event-log.ts';
 
 const numbers = (log: EventLog, from = 0, chars = 1e9): number[] => log.after(from, chars).map(({ n }) => n);
 
-test('events are numbered from 1 and handed on after any number', () => {
+test('events are numbered from 1 and can be read after any number', () => {
   const log = new EventLog(10_000);
   log.append('started', { job_id: 'a' });
   log.append('token', { t: 'x', i: 0 });
@@ -25,7 +25,7 @@ test('nothing comes after the last event', () => {
   assert.ok(log.closed);
 });
 
-test('past its bytes the oldest events go, and the newest stays however large it is', () => {
+test('beyond maxBytes the oldest events are dropped, and the newest is kept however large it is', () => {
   const log = new EventLog(2000);
   for (let i = 0; i < 1000; i++) log.append('token', { t: 'word ', i });
   const kept = numbers(log);
@@ -35,12 +35,12 @@ test('past its bytes the oldest events go, and the newest stays however large it
   assert.deepEqual(numbers(log), [1001]);
 });
 
-test('who watches hears of everything until it stops', () => {
+test('a watcher is called for every event until it is removed', () => {
   const log = new EventLog(1000);
-  let heard = 0;
-  const stop = log.watch(() => heard++);
+  let calls = 0;
+  const stop = log.watch(() => calls++);
   log.append('started', {});
   stop();
   log.append('end', {});
-  assert.equal(heard, 1);
+  assert.equal(calls, 1);
 });

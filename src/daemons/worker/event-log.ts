@@ -1,6 +1,6 @@
 /**
- * The events of one execution, numbered from 1 and kept as they are sent. Past its bytes the oldest go: a reader
- * that is behind them sees a gap in the numbers. The newest always stays, so the end of an execution does.
+ * The events of one execution, numbered from 1 and kept in their SSE form. Beyond `maxBytes` the oldest events are
+ * dropped: a reader that is behind them sees a gap in the numbers. The newest event is always kept, so the end is too.
  */
 import { formatEvent } from '../../wire/sse.ts';
 
@@ -8,7 +8,7 @@ export type EventType = 'started' | 'token' | 'metrics' | 'end' | 'error';
 
 export interface LoggedEvent {
   readonly n: number;
-  /** As it goes over the wire. */
+  /** The event in its SSE form. */
   readonly text: string;
   readonly isLast: boolean;
 }
@@ -29,7 +29,7 @@ export class EventLog {
     return this.#bytes;
   }
 
-  /** Whether the last event is in it. */
+  /** Whether the last event (`end` or `error`) has been appended. */
   get closed(): boolean {
     return this.#closed;
   }
@@ -45,7 +45,7 @@ export class EventLog {
     for (const wake of [...this.#readers]) wake();
   }
 
-  /** The events after `n`, at most about so many characters of them, at least one where there is one. */
+  /** The events after number `n`, up to about `maxChars` characters, but at least one if there is one. */
   after(n: number, maxChars: number): readonly LoggedEvent[] {
     let from = this.#events.length;
     while (from > 0 && (this.#events[from - 1] as LoggedEvent).n > n) from--;
@@ -56,13 +56,13 @@ export class EventLog {
     return this.#events.slice(from, to);
   }
 
-  /** Calls whenever there is something new, until the returned function is called. */
+  /** Calls `wake` after every new event, until the returned function is called. */
   watch(wake: () => void): () => void {
     this.#readers.add(wake);
     return () => this.#readers.delete(wake);
   }
 
-  /** To half of what it may have: one by one would move the whole array for every token. */
+  /** Trims to half of `maxBytes`: dropping events one by one would move the whole array for every token. */
   #trim(): void {
     let from = 0;
     while (this.#bytes > this.#maxBytes / 2 && from < this.#events.length - 1) {

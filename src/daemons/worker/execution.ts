@@ -1,11 +1,11 @@
-/** One execution: its events, how it is told to stop, and how it ended. */
+/** One execution on a worker: its event log, its abort signal and its outcome. */
 import type { Clock } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ErrorEvent, ExecutionResult, WorkerOutcome } from '../../model/worker-wire.ts';
-import type { Piece } from './engine.ts';
+import type { AnswerPiece } from './engine.ts';
 import { EventLog } from './event-log.ts';
 
-export interface ExecutionParts {
+export interface ExecutionOptions {
   readonly owner: string;
   readonly token: string;
   readonly jobId: string;
@@ -14,9 +14,9 @@ export interface ExecutionParts {
   readonly maxLogBytes: number;
 }
 
-/** Between two events that say how fast it goes. */
-const METRICS_MS = 2000;
-/** Of a result as JSON: it travels as one event, and readers of events have a bound too. */
+/** The least time between two `metrics` events. */
+const METRICS_INTERVAL_MS = 2000;
+/** The largest result as JSON: it is sent as one event, and readers limit the size of an event. */
 const MAX_RESULT_CHARS = 32 * 2 ** 20;
 
 export class Execution {
@@ -26,25 +26,25 @@ export class Execution {
   readonly log: EventLog;
   readonly #clock: Clock;
   readonly #abort = new AbortController();
-  readonly #begun: number;
-  #firstPiece: number | undefined;
-  #saidMetrics: number;
+  readonly #startedAt: number;
+  #firstPieceAt: number | undefined;
+  #metricsAt: number;
   #pieces = 0;
   #outcome: WorkerOutcome | undefined;
   #outcomeChars = 0;
 
-  constructor(parts: ExecutionParts) {
-    this.owner = parts.owner;
-    this.token = parts.token;
-    this.jobId = parts.jobId;
-    this.#clock = parts.clock;
-    this.#begun = parts.clock.monotonic();
-    this.#saidMetrics = this.#begun;
-    this.log = new EventLog(parts.maxLogBytes);
+  constructor(options: ExecutionOptions) {
+    this.owner = options.owner;
+    this.token = options.token;
+    this.jobId = options.jobId;
+    this.#clock = options.clock;
+    this.#startedAt = options.clock.monotonic();
+    this.#metricsAt = this.#startedAt;
+    this.log = new EventLog(options.maxLogBytes);
     this.log.append('started', {
-      job_id: parts.jobId,
-      model: parts.model,
-      started_at: parts.clock.now(),
+      job_id: options.jobId,
+      model: options.model,
+      started_at: options.clock.now(),
     });
   }
 
@@ -56,7 +56,7 @@ export class Execution {
     return this.#outcome;
   }
 
-  /** What it holds in memory; the result is there twice, as an event and as an outcome. */
+  /** About how much memory it takes; a result counts twice, as an event and as the outcome. */
   get bytes(): number {
     return this.log.bytes + this.#outcomeChars;
   }
@@ -65,17 +65,17 @@ export class Execution {
     if (!this.#outcome) this.#abort.abort();
   }
 
-  emit(piece: Piece): void {
+  emit(piece: AnswerPiece): void {
     const now = this.#clock.monotonic();
-    this.#firstPiece ??= now;
+    this.#firstPieceAt ??= now;
     const i = this.#pieces++;
     this.log.append(
       'token',
       'text' in piece ? { t: piece.text, i } : { t: '', i, delta: { tool_calls: piece.toolCalls } },
     );
-    if (now - this.#saidMetrics < METRICS_MS) return;
-    this.#saidMetrics = now;
-    const seconds = Math.max(now - this.#firstPiece, 1) / 1000;
+    if (now - this.#metricsAt < METRICS_INTERVAL_MS) return;
+    this.#metricsAt = now;
+    const seconds = Math.max(now - this.#firstPieceAt, 1) / 1000;
     this.log.append('metrics', {
       tokens_out: this.#pieces,
       tokens_per_second: Math.round((this.#pieces / seconds) * 10) / 10,
@@ -90,21 +90,23 @@ export class Execution {
       return;
     }
     const now = this.#clock.monotonic();
-    const decode_time_ms = Math.round(now - (this.#firstPiece ?? now));
+    const decode_time_ms = Math.round(now - (this.#firstPieceAt ?? now));
     this.#outcome = { ok: true, result, decode_time_ms };
     this.log.append('end', {
       tokens_out: result.usage?.completion_tokens ?? this.#pieces,
       decode_time_ms,
-      ...(this.#firstPiece !== undefined && { first_token_ms: Math.round(this.#firstPiece - this.#begun) }),
+      ...(this.#firstPieceAt !== undefined && {
+        first_token_ms: Math.round(this.#firstPieceAt - this.#startedAt),
+      }),
       result,
     });
   }
 
-  /** By whatever was thrown; one that was told to stop has been cancelled. */
+  /** Ends the execution with what the engine threw: as cancelled where it was cancelled before, else as failed. */
   fail(thrown: unknown): void {
-    const ours =
+    const failure =
       thrown instanceof OrchdError ? thrown : new OrchdError('EXECUTION_FAILED', 'the engine failed');
-    const error = this.signal.aborted ? new OrchdError('CANCELLED') : ours;
+    const error = this.signal.aborted ? new OrchdError('CANCELLED') : failure;
     const event = errorEvent(error);
     this.#outcome = this.signal.aborted ? { ok: 'cancelled' } : { ok: false, error: event };
     this.log.append('error', event);

@@ -1,103 +1,109 @@
-/** Takes offers, runs them on the engine, ends them when told to; knows nothing of HTTP. */
+/** Accepts offers, runs them on the engine and cancels them by order. The HTTP routes are in routes.ts. */
 import type { Cancel, Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
-import { placeOf } from '../../kit/redact.ts';
+import { describeThrown } from '../../kit/redact.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { CancelReply, Commander } from '../../model/worker-wire.ts';
-import type { Ask } from './ask.ts';
 import type { Engine, EngineInfo } from './engine.ts';
 import { Execution } from './execution.ts';
+import type { InferenceRequest } from './inference-request.ts';
 import type { Ledger } from './ledger.ts';
-import type { Memory } from './memory.ts';
+import type { TokenMemory } from './token-memory.ts';
 
-export interface ExecutionsParts {
+export interface ExecutionsOptions {
   readonly env: Env;
   readonly logger: Logger;
   readonly engine: Engine;
-  readonly memory: Memory;
-  /** The name under which the model is told of. */
+  readonly memory: TokenMemory;
+  /** The model as `started` events name it. */
   readonly modelRef: string;
   readonly maxLogBytes: number;
   readonly ledger: Ledger;
 }
 
-export interface OfferedWork {
+export interface ExecutionOffer {
   readonly who: Commander;
   readonly token: string;
-  /** The memory that it counts on. */
+  /** The registry of the memory that the brain expects (decision 9); undefined: any. */
   readonly registry: string | undefined;
-  readonly ask: Ask;
+  readonly request: InferenceRequest;
 }
 
 export interface DrainTimes {
-  /** How long what runs may go on; then it is cancelled. */
+  /** How long running executions may go on before they are cancelled. */
   readonly graceMs: number;
-  /** How long results may wait to be collected after that. */
+  /** How long to wait after that for results to be acknowledged. */
   readonly collectMs: number;
 }
 
 const LOADING_RETRY_MS = 1000;
 const BUSY_RETRY_MS = 250;
-/** A worker that drains, or is another one than was meant, will not take it soon. */
-const ELSEWHERE_RETRY_MS = 5000;
-/** For the engine to stop what was cancelled. */
-const STOP_MS = 5000;
+/** For offers that this worker will not accept soon: it drains, or the offer expects another registry. */
+const NOT_SOON_RETRY_MS = 5000;
+/** How long the engine may take to stop a cancelled execution. */
+const CANCEL_TIMEOUT_MS = 5000;
 
 export class Executions {
-  readonly #parts: ExecutionsParts;
+  readonly #options: ExecutionsOptions;
   readonly #waiters = new Set<() => void>();
   #info: EngineInfo | undefined;
   #draining = false;
 
-  constructor(parts: ExecutionsParts) {
-    this.#parts = parts;
+  constructor(options: ExecutionsOptions) {
+    this.#options = options;
   }
 
   get draining(): boolean {
     return this.#draining;
   }
 
-  /** The model is loaded. */
+  /** Accepts offers from now on: the model is loaded. */
   open(info: EngineInfo): void {
     this.#info = info;
   }
 
-  /** The execution of a token, begun now or before; everything up to the return happens in one turn. */
-  begin({ who, token, registry, ask }: OfferedWork): Execution {
-    const { memory, env, modelRef, maxLogBytes, ledger } = this.#parts;
+  /**
+   * Returns the execution of a token, which is begun now unless it was before. Synchronous, so that two offers of one
+   * token cannot both begin it.
+   */
+  begin({ who, token, registry, request }: ExecutionOffer): Execution {
+    const { memory, env, modelRef, maxLogBytes, ledger } = this.#options;
     if (registry !== undefined && registry !== memory.registry) {
-      throw busy('this worker has another memory than the offer counts on', ELSEWHERE_RETRY_MS);
+      throw busy('this worker has another memory than the offer counts on', NOT_SOON_RETRY_MS);
     }
     const known = memory.find(who.owner, token);
     if (known?.is === 'execution') return known.execution;
     if (known?.is === 'tombstone') throw new OrchdError('TOMBSTONED');
     if (known) throw new OrchdError('UNKNOWN_OUTCOME', 'this token has run here; its result is gone');
     this.#refuseWhereFull();
-    ledger(token, ask.jobId);
+    ledger(token, request.jobId);
     const execution = new Execution({
       owner: who.owner,
       token,
-      jobId: ask.jobId,
+      jobId: request.jobId,
       model: modelRef,
       clock: env.clock,
       maxLogBytes,
     });
     memory.add(execution);
-    void this.#run(execution, ask);
+    void this.#run(execution, request);
     return execution;
   }
 
-  /** One token: it ends, or is left alone where it was only to be buried; what is not known is buried. */
+  /**
+   * Cancels the execution of a token; with `bury` a running one is left alone (decision 12). A token that is not known
+   * gets a tombstone.
+   */
   cancel(
     { owner }: Commander,
     token: string,
     how: 'end' | 'bury',
   ): Omit<CancelReply, 'registry' | 'remembered_since'> {
-    const { memory } = this.#parts;
+    const { memory } = this.#options;
     const known = memory.find(owner, token);
     if (known?.is === 'forgotten') return { is: 'ended' };
     if (known?.is !== 'execution') {
-      if (!known) memory.bury(owner, token);
+      if (!known) memory.addTombstone(owner, token);
       return { is: 'tombstoned' };
     }
     if (how === 'end') known.execution.cancel();
@@ -106,9 +112,9 @@ export class Executions {
     return { is: how === 'end' ? 'stopping' : 'running' };
   }
 
-  /** All executions of a job. */
+  /** Cancels all executions of a job; the reply is that of one that has not ended, if there is one. */
   cancelJob(who: Commander, jobId: string, how: 'end' | 'bury'): ReturnType<Executions['cancel']> {
-    const replies = this.#parts.memory
+    const replies = this.#options.memory
       .ofJob(who.owner, jobId)
       .map(({ token }) => this.cancel(who, token, how));
     const last = replies.find(({ is }) => is !== 'ended') ?? replies.at(-1);
@@ -120,7 +126,7 @@ export class Executions {
   }
 
   acknowledge({ owner }: Commander, token: string): void {
-    const { memory } = this.#parts;
+    const { memory } = this.#options;
     const known = memory.find(owner, token);
     if (known?.is === 'execution' && !known.execution.outcome) {
       throw new OrchdError('ILLEGAL_STATE', 'this execution has not ended');
@@ -129,43 +135,43 @@ export class Executions {
     this.#wake();
   }
 
-  /** Takes nothing new; returns when nothing runs and the results were collected, or the times are over. */
+  /** Accepts no new offers; returns when nothing runs and all results are acknowledged, or when the times are over. */
   async drain({ graceMs, collectMs }: DrainTimes): Promise<void> {
-    const { memory } = this.#parts;
+    const { memory } = this.#options;
     this.#draining = true;
     if (!(await this.#until(() => memory.running === 0, graceMs))) {
       for (const execution of memory.allRunning()) execution.cancel();
-      await this.#until(() => memory.running === 0, STOP_MS);
+      await this.#until(() => memory.running === 0, CANCEL_TIMEOUT_MS);
     }
-    await this.#until(() => memory.waiting === 0, collectMs);
+    await this.#until(() => memory.unacknowledged === 0, collectMs);
   }
 
   #refuseWhereFull(): void {
-    if (this.#draining) throw busy('this worker takes nothing new', ELSEWHERE_RETRY_MS);
+    if (this.#draining) throw busy('this worker takes nothing new', NOT_SOON_RETRY_MS);
     if (!this.#info) throw busy('the model is being loaded', LOADING_RETRY_MS);
-    if (this.#parts.memory.running >= this.#info.slots) throw busy('all slots are in use', BUSY_RETRY_MS);
+    if (this.#options.memory.running >= this.#info.slots) throw busy('all slots are in use', BUSY_RETRY_MS);
   }
 
-  async #run(execution: Execution, ask: Ask): Promise<void> {
-    const { engine, memory, logger, env } = this.#parts;
-    const begun = env.clock.monotonic();
-    const fields = { job_id: ask.jobId, token_id: execution.token };
+  async #run(execution: Execution, request: InferenceRequest): Promise<void> {
+    const { engine, memory, logger, env } = this.#options;
+    const startedAt = env.clock.monotonic();
+    const fields = { job_id: request.jobId, token_id: execution.token };
     logger.info('an execution begins', fields);
     try {
       const { signal } = execution;
-      execution.succeed(await engine.run(ask, { signal, emit: (piece) => execution.emit(piece) }));
+      execution.succeed(await engine.run(request, { signal, emit: (piece) => execution.emit(piece) }));
     } catch (error) {
       execution.fail(error);
-      // What is not ours says nothing to the caller, so it must say it here.
+      // The caller gets no details of an error that is not an OrchdError, so they are logged here.
       if (!(error instanceof OrchdError) && !execution.signal.aborted) {
-        logger.error('the engine failed', { ...fields, reason: placeOf(error) });
+        logger.error('the engine failed', { ...fields, reason: describeThrown(error) });
       }
     }
     memory.ended(execution);
     const { outcome } = execution;
     logger.info('an execution ended', {
       ...fields,
-      execution_latency_ms: Math.round(env.clock.monotonic() - begun),
+      execution_latency_ms: Math.round(env.clock.monotonic() - startedAt),
       ...(outcome?.ok === false && { error_code: outcome.error.code }),
       ...(outcome?.ok === 'cancelled' && { error_code: 'CANCELLED' }),
     });
@@ -173,23 +179,23 @@ export class Executions {
   }
 
   #wake(): void {
-    for (const look of [...this.#waiters]) look();
+    for (const check of [...this.#waiters]) check();
   }
 
-  /** Whether it came to hold within the time. */
-  #until(holds: () => boolean, ms: number): Promise<boolean> {
-    if (holds()) return Promise.resolve(true);
+  /** Returns whether the condition became true within the time. */
+  #until(condition: () => boolean, ms: number): Promise<boolean> {
+    if (condition()) return Promise.resolve(true);
     return new Promise((resolve) => {
-      const settle = (held: boolean): void => {
-        this.#waiters.delete(look);
+      const settle = (isMet: boolean): void => {
+        this.#waiters.delete(check);
         cancel();
-        resolve(held);
+        resolve(isMet);
       };
-      const look = (): void => {
-        if (holds()) settle(true);
+      const check = (): void => {
+        if (condition()) settle(true);
       };
-      const cancel: Cancel = this.#parts.env.timers.after(ms, () => settle(false));
-      this.#waiters.add(look);
+      const cancel: Cancel = this.#options.env.timers.after(ms, () => settle(false));
+      this.#waiters.add(check);
     });
   }
 }

@@ -1,4 +1,4 @@
-/** The events of an execution over HTTP. A reader that goes away takes nothing with it. */
+/** Streams the events of an execution over HTTP. A reader that disconnects does not affect the execution. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import type { Timers } from '../../kit/env/env.ts';
@@ -7,10 +7,10 @@ import type { Stream } from '../../wire/route.ts';
 import type { EventLog } from './event-log.ts';
 
 const HEARTBEAT_MS = 15_000;
-/** What is handed to a socket at once; the rest waits in the log, where it has a bound. */
-const PUMP_CHARS = 64 * 1024;
+/** Written to a socket at a time; the rest stays in the event log, which is bounded. */
+const WRITE_CHARS = 64 * 1024;
 
-/** The events after `from`, then the end. */
+/** Streams the events after number `from` up to the last one. */
 export const followLog = (log: EventLog, from: number, timers: Timers): Stream => ({
   stream: (request, response) => follow(log, from, timers, request, response),
 });
@@ -26,7 +26,7 @@ function follow(
   let ended = false;
   const pump = (): void => {
     while (!ended && !out.writableNeedDrain) {
-      const events = log.after(last, PUMP_CHARS);
+      const events = log.after(last, WRITE_CHARS);
       const newest = events.at(-1);
       if (newest) {
         last = newest.n;
@@ -47,7 +47,7 @@ function follow(
     response,
     timers,
     heartbeatMs: HEARTBEAT_MS,
-    // The brain comes with the next job at once.
+    // The brain sends its next job on the same connection.
     keepsConnection: true,
     onDrain: pump,
     onClose: () => {

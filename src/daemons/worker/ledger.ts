@@ -1,12 +1,12 @@
 /**
- * The engine's own ledger: one line for every execution that was begun in it, `<token> <job id>`, for whoever
- * wants to check that nothing ran twice. Several workers may append to one file.
+ * The ledger: a file with one line `<token> <job id>` for every execution begun, with which tests check that nothing
+ * ran twice. Several workers may append to one file.
  */
 import { appendFileSync } from 'node:fs';
 
 export type Ledger = (token: string, jobId: string) => void;
 
-/** Written before the engine hears of it, and at once: a line that is missing would say that nothing ran. */
+/** Writes synchronously before the engine is called: a missing line would mean that nothing ran. */
 export const fileLedger =
   (path: string): Ledger =>
   (token, jobId) =>

@@ -1,4 +1,4 @@
-/** Texts as rows of numbers. The context for it is made with the first text: few models are used for both. */
+/** Makes embeddings. Its context is created at the first call, because few models are used for chat and embeddings. */
 
 import type { LlamaEmbeddingContext } from 'node-llama-cpp';
 import { OrchdError } from '../../model/errors.ts';
@@ -6,8 +6,8 @@ import type { ExecutionResult } from '../../model/worker-wire.ts';
 import { loadFailure } from './llama-load.ts';
 import type { LoadedModel } from './llama-loaded.ts';
 
-/** Of one text: it is read in one go, which no cancel interrupts. */
-const MAX_TOKENS = 2048;
+/** The longest text: a text is evaluated in one call, which a cancel cannot interrupt. */
+const MAX_TEXT_TOKENS = 2048;
 
 export class LlamaEmbedder {
   readonly #loaded: LoadedModel;
@@ -19,13 +19,13 @@ export class LlamaEmbedder {
 
   async run(texts: readonly string[], signal: AbortSignal): Promise<ExecutionResult> {
     const { model, contextLength } = this.#loaded;
-    const most = Math.min(contextLength, MAX_TOKENS);
+    const maxTokens = Math.min(contextLength, MAX_TEXT_TOKENS);
     const tokens = texts.map((text) => model.tokenize(text));
-    const long = tokens.findIndex(({ length }) => length >= most - 1);
-    if (long >= 0) {
-      throw new OrchdError('CONTEXT_TOO_LONG', `text ${long} has more than ${most - 2} tokens`);
+    const tooLong = tokens.findIndex(({ length }) => length >= maxTokens - 1);
+    if (tooLong >= 0) {
+      throw new OrchdError('CONTEXT_TOO_LONG', `text ${tooLong} has more than ${maxTokens - 2} tokens`);
     }
-    const context = await this.#open(most);
+    const context = await this.#open(maxTokens);
     const embeddings: number[][] = [];
     for (const each of tokens) {
       signal.throwIfAborted();
@@ -39,7 +39,7 @@ export class LlamaEmbedder {
     const { model, threads, package: found } = this.#loaded;
     const options = { contextSize, ...(threads !== undefined && { threads }) };
     this.#context ??= model.createEmbeddingContext(options).catch((error: unknown) => {
-      // Memory may be free at the next try.
+      // A failure is not kept: memory may be free at the next call.
       this.#context = undefined;
       throw loadFailure(error, found);
     });

@@ -1,10 +1,10 @@
-/** A GGUF model in this process. */
+/** The engine that runs a GGUF model in this process, with node-llama-cpp. */
 import type { Llama, LlamaContext, LlamaModel } from 'node-llama-cpp';
 import type { Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
-import type { Ask } from './ask.ts';
 import type { Engine, EngineInfo, RunContext } from './engine.ts';
+import type { InferenceRequest } from './inference-request.ts';
 import { LlamaEmbedder } from './llama-embedder.ts';
 import { generate } from './llama-generate.ts';
 import { loadFailure, loadPackage, openLlama } from './llama-load.ts';
@@ -15,10 +15,10 @@ export interface LlamaOptions {
   readonly env: Env;
   readonly path: string;
   readonly slots: number;
-  /** What fits into memory where it is not given. */
+  /** Undefined: as long as fits into memory. */
   readonly contextLength: number | undefined;
   readonly gpu: 'auto' | 'off';
-  /** Of the processor; all of it where it is not given, which is slow beside others who use it. */
+  /** CPU threads. Undefined: all of them, which is slow where other programs use the CPU too. */
   readonly threads: number | undefined;
 }
 
@@ -58,15 +58,15 @@ export class LlamaEngine implements Engine {
     }
   }
 
-  async run(ask: Ask, context: RunContext): Promise<ExecutionResult> {
+  async run(request: InferenceRequest, context: RunContext): Promise<ExecutionResult> {
     const [loaded, slots, embedder] = [this.#loaded, this.#slots, this.#embedder];
     if (!loaded || !slots || !embedder) throw new OrchdError('WORKER_BUSY', 'the model is not loaded');
-    if (ask.work.kind === 'embeddings') return embedder.run(ask.work.texts, context.signal);
-    const slot = slots.take(ask.sessionId);
+    if (request.work.kind === 'embeddings') return embedder.run(request.work.texts, context.signal);
+    const slot = slots.take(request.sessionId);
     try {
-      return await generate(loaded, slot.sequence, ask, context);
+      return await generate(loaded, slot.sequence, request, context);
     } finally {
-      slots.give(slot);
+      slots.release(slot);
     }
   }
 
@@ -89,7 +89,7 @@ export class LlamaEngine implements Engine {
   }
 }
 
-/** On a machine without a device for it, the memory of the machine is what the model takes. */
+/** `vramBytes` is the machine's memory that the model takes where there is no GPU. */
 async function infoOf({ llama, model }: LoadedModel, context: LlamaContext): Promise<EngineInfo> {
   const { gpuLayers, fileInsights } = model;
   const ofModel = await fileInsights.estimateModelResourceRequirements({ gpuLayers });
@@ -99,10 +99,10 @@ async function infoOf({ llama, model }: LoadedModel, context: LlamaContext): Pro
     sequences: context.totalSequences,
     batchSize: context.batchSize,
   });
-  const where = llama.gpu === false ? 'cpuRam' : 'gpuVram';
+  const memoryKind = llama.gpu === false ? 'cpuRam' : 'gpuVram';
   return {
     model: model.filename ?? 'model',
-    vramBytes: Math.ceil(ofModel[where] + ofContext[where]),
+    vramBytes: Math.ceil(ofModel[memoryKind] + ofContext[memoryKind]),
     slots: context.totalSequences,
     contextLength: context.contextSize,
     features: ['chat', 'completions', 'embeddings', 'tools', 'json_schema'],

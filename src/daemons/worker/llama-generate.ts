@@ -1,6 +1,6 @@
 /**
- * One answer of a GGUF model. The prompt is read piece by piece before the engine's own generation begins, which
- * then finds it done: that one could not be interrupted while it reads.
+ * Generates one answer of a GGUF model. The prompt is evaluated in pieces before the generation of node-llama-cpp
+ * begins, which then finds it evaluated: node-llama-cpp itself cannot be interrupted while it evaluates a prompt.
  */
 
 import type {
@@ -13,26 +13,27 @@ import type {
 } from 'node-llama-cpp';
 import { OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult, ToolCall } from '../../model/worker-wire.ts';
-import type { Ask, Tool } from './ask.ts';
 import type { RunContext } from './engine.ts';
+import type { InferenceRequest, Tool } from './inference-request.ts';
 import { callGrammar, callInstruction, checkSchema, grammarOf } from './llama-grammar.ts';
 import { functionsOf, historyOf } from './llama-history.ts';
 import type { LoadedModel } from './llama-loaded.ts';
 
-/** Where the caller says nothing of it; as llama.cpp has it. */
-const TEMPERATURE = 0.8;
-/** A piece of the prompt should take about this long: a cancel waits for the one that is being read. */
-const PIECE_MS = 500;
-const FIRST_PIECE = 64;
+/** The default of llama.cpp. */
+const DEFAULT_TEMPERATURE = 0.8;
+/** How long the evaluation of one piece of the prompt should take: a cancel has to wait for it. */
+const PIECE_TARGET_MS = 500;
+/** The tokens of the first piece; later ones adapt to PIECE_TARGET_MS. */
+const FIRST_PIECE_TOKENS = 64;
 
-/** Everything that one generation needs. */
+/** The model, the sequence and the request of one generation. */
 interface Generation extends LoadedModel {
   readonly sequence: LlamaContextSequence;
-  readonly ask: Ask;
+  readonly request: InferenceRequest;
   readonly run: RunContext;
 }
 
-interface Said {
+interface GeneratedAnswer {
   readonly text: string;
   readonly stopReason: string;
   readonly calls: readonly ToolCall[];
@@ -41,46 +42,46 @@ interface Said {
 export async function generate(
   loaded: LoadedModel,
   sequence: LlamaContextSequence,
-  ask: Ask,
+  request: InferenceRequest,
   run: RunContext,
 ): Promise<ExecutionResult> {
-  const generation = { ...loaded, sequence, ask, run };
-  const { work } = ask;
+  const generation = { ...loaded, sequence, request, run };
+  const { work } = request;
   const before = sequence.tokenMeter.getState();
   const prompt = work.kind === 'completion' ? completionTokens(generation, work.prompt) : undefined;
-  const { tokens, said } = prompt
-    ? { tokens: prompt, said: await complete(generation, prompt) }
-    : await answer(generation);
+  const { tokens, answer } = prompt
+    ? { tokens: prompt, answer: await complete(generation, prompt) }
+    : await respondToChat(generation);
   const { usedOutputTokens } = sequence.tokenMeter.diff(before);
   return {
-    text: said.text,
-    finish_reason: finishOf(said),
-    ...(said.calls.length > 0 && { tool_calls: [...said.calls] }),
+    text: answer.text,
+    finish_reason: finishOf(answer),
+    ...(answer.calls.length > 0 && { tool_calls: [...answer.calls] }),
     usage: { prompt_tokens: tokens.length, completion_tokens: usedOutputTokens },
   };
 }
 
-function finishOf({ stopReason, calls }: Said): NonNullable<ExecutionResult['finish_reason']> {
+function finishOf({ stopReason, calls }: GeneratedAnswer): NonNullable<ExecutionResult['finish_reason']> {
   if (calls.length > 0) return 'tool_calls';
   return stopReason === 'maxTokens' ? 'length' : 'stop';
 }
 
-/** As the engine itself will make them of the same text. */
+/** The tokens of a prompt exactly as node-llama-cpp will make them, so that it finds them evaluated. */
 function completionTokens({ model }: Generation, prompt: string): Token[] {
   const { bos, shouldPrependBosToken } = model.tokens;
   if (bos === null || !shouldPrependBosToken) return model.tokenize(prompt);
   return [bos, ...model.tokenize(prompt, false, 'trimLeadingSpace')];
 }
 
-async function complete(generation: Generation, tokens: Token[]): Promise<Said> {
-  const { sequence, ask, run, llama, package: found } = generation;
-  const maxTokens = roomFor(generation, tokens.length);
-  const grammar = await grammarOf(llama, ask.format);
-  await readPrompt(generation, tokens);
+async function complete(generation: Generation, tokens: Token[]): Promise<GeneratedAnswer> {
+  const { sequence, request, run, llama, package: found } = generation;
+  const maxTokens = maxAnswerTokens(generation, tokens.length);
+  const grammar = await grammarOf(llama, request.format);
+  await evaluatePrompt(generation, tokens);
   const completion = new found.LlamaCompletion({ contextSequence: sequence });
   try {
     const { response, metadata } = await completion.generateCompletionWithMeta(
-      ask.work.kind === 'completion' ? ask.work.prompt : '',
+      request.work.kind === 'completion' ? request.work.prompt : '',
       {
         ...samplingOf(generation),
         maxTokens,
@@ -96,10 +97,10 @@ async function complete(generation: Generation, tokens: Token[]): Promise<Said> 
   }
 }
 
-async function answer(generation: Generation): Promise<{ tokens: Token[]; said: Said }> {
-  const { ask, llama } = generation;
-  const { toolChoice, tools } = ask;
-  const messages = ask.work.kind === 'chat' ? ask.work.messages : [];
+async function respondToChat(generation: Generation): Promise<{ tokens: Token[]; answer: GeneratedAnswer }> {
+  const { request, llama } = generation;
+  const { toolChoice, tools } = request;
+  const messages = request.work.kind === 'chat' ? request.work.messages : [];
   if (toolChoice === 'required' || typeof toolChoice === 'object') {
     const wanted =
       typeof toolChoice === 'object' ? tools.filter(({ name }) => name === toolChoice.name) : tools;
@@ -107,13 +108,14 @@ async function answer(generation: Generation): Promise<{ tokens: Token[]; said: 
     return forcedCall(generation, historyOf(messages, callInstruction(wanted)), grammar);
   }
   const history = historyOf(messages);
-  const grammar = await grammarOf(llama, ask.format);
-  const functions = toolChoice === 'auto' && !grammar ? usable(generation, history, tools) : undefined;
+  const grammar = await grammarOf(llama, request.format);
+  const functions =
+    toolChoice === 'auto' && !grammar ? supportedFunctions(generation, history, tools) : undefined;
   return respond(generation, history, { grammar, functions, stream: true });
 }
 
-/** The tools, where the template of the model has a way to tell it of them. */
-function usable(
+/** The tools in the engine's form; undefined where the model's chat template does not support tools. */
+function supportedFunctions(
   { wrapper }: Generation,
   chatHistory: ChatHistoryItem[],
   tools: readonly Tool[],
@@ -132,41 +134,41 @@ async function forcedCall(
   generation: Generation,
   history: ChatHistoryItem[],
   grammar: LlamaGrammar,
-): Promise<{ tokens: Token[]; said: Said }> {
-  const { tokens, said } = await respond(generation, history, {
+): Promise<{ tokens: Token[]; answer: GeneratedAnswer }> {
+  const { tokens, answer } = await respond(generation, history, {
     grammar,
     functions: undefined,
     stream: false,
   });
-  const call = callIn(said.text);
+  const call = callIn(answer.text);
   if (!call) {
     throw new OrchdError('EXECUTION_FAILED', 'the call did not come to its end within max_tokens');
   }
   const calls = [callOf(generation, call.name, call.arguments)];
   emitCalls(generation, calls, 0);
-  return { tokens, said: { ...said, text: '', calls } };
+  return { tokens, answer: { ...answer, text: '', calls } };
 }
 
-interface How {
+interface ResponseOptions {
   readonly grammar: LlamaGrammar | undefined;
   readonly functions: ChatModelFunctions | undefined;
-  /** Whether the text is for the caller as it comes. */
+  /** Whether text is streamed to the caller while it is generated. */
   readonly stream: boolean;
 }
 
 async function respond(
   generation: Generation,
   history: ChatHistoryItem[],
-  { grammar, functions, stream }: How,
-): Promise<{ tokens: Token[]; said: Said }> {
+  { grammar, functions, stream }: ResponseOptions,
+): Promise<{ tokens: Token[]; answer: GeneratedAnswer }> {
   const { sequence, wrapper, model, run, package: found } = generation;
   const state = wrapper.generateContextState({
     chatHistory: history,
     ...(functions && { availableFunctions: functions }),
   });
   const tokens = state.contextText.tokenize(model.tokenizer);
-  const maxTokens = roomFor(generation, tokens.length);
-  await readPrompt(generation, tokens);
+  const maxTokens = maxAnswerTokens(generation, tokens.length);
+  await evaluatePrompt(generation, tokens);
   const chat = new found.LlamaChat({ contextSequence: sequence, chatWrapper: wrapper });
   const calls: ToolCall[] = [];
   const options = {
@@ -185,48 +187,51 @@ async function respond(
   } as LLamaChatGenerateResponseOptions<ChatModelFunctions>;
   try {
     const { response, metadata } = await chat.generateResponse(history, options);
-    return { tokens, said: { text: response, stopReason: metadata.stopReason, calls } };
+    return { tokens, answer: { text: response, stopReason: metadata.stopReason, calls } };
   } finally {
     chat.dispose({ disposeSequence: false });
   }
 }
 
-/** How much may be said; less than the context by one, or the engine would begin to forget the prompt. */
-function roomFor({ contextLength, ask }: Generation, promptTokens: number): number {
+/** The most tokens of the answer: one less than fits, or the engine would shift the prompt out of the context. */
+function maxAnswerTokens({ contextLength, request }: Generation, promptTokens: number): number {
   const room = contextLength - promptTokens - 1;
-  if (room < 1 || promptTokens + (ask.maxTokens ?? 1) > contextLength) {
-    const wanted = ask.maxTokens === undefined ? '' : ` and ${ask.maxTokens} are wanted`;
+  if (room < 1 || promptTokens + (request.maxTokens ?? 1) > contextLength) {
+    const wanted = request.maxTokens === undefined ? '' : ` and ${request.maxTokens} are wanted`;
     const message = `the prompt has ${promptTokens} tokens${wanted}; the context has ${contextLength}`;
     throw new OrchdError('CONTEXT_TOO_LONG', message);
   }
-  return Math.min(ask.maxTokens ?? room, room);
+  return Math.min(request.maxTokens ?? room, room);
 }
 
-function samplingOf({ ask, env, run }: Generation) {
+function samplingOf({ request, env, run }: Generation) {
   return {
     signal: run.signal,
-    temperature: ask.temperature ?? TEMPERATURE,
-    topP: ask.topP ?? 1,
-    seed: (ask.seed ?? Math.floor(env.random.next() * 2 ** 32)) >>> 0,
+    temperature: request.temperature ?? DEFAULT_TEMPERATURE,
+    topP: request.topP ?? 1,
+    seed: (request.seed ?? Math.floor(env.random.next() * 2 ** 32)) >>> 0,
     repeatPenalty: false as const,
-    customStopTriggers: ask.stop,
+    customStopTriggers: request.stop,
   };
 }
 
-/** All but the last token, of which the generation starts; what the sequence has of it already is left. */
-async function readPrompt({ sequence, run, env }: Generation, tokens: Token[]): Promise<void> {
+/**
+ * Evaluates the prompt except its last token, with which the generation begins. Tokens that the sequence holds already
+ * from an earlier request are not evaluated again.
+ */
+async function evaluatePrompt({ sequence, run, env }: Generation, tokens: Token[]): Promise<void> {
   run.signal.throwIfAborted();
   await sequence.adaptStateToTokens(tokens.slice(0, -1), false);
-  let size = FIRST_PIECE;
+  let size = FIRST_PIECE_TOKENS;
   for (let at = sequence.nextTokenIndex; at < tokens.length - 1; ) {
     run.signal.throwIfAborted();
-    const begun = env.clock.monotonic();
+    const startedAt = env.clock.monotonic();
     const piece = tokens.slice(at, Math.min(at + size, tokens.length - 1));
     await sequence.evaluateWithoutGeneratingNewTokens(piece);
     at += piece.length;
-    const took = env.clock.monotonic() - begun;
-    if (took < PIECE_MS / 2) size = Math.min(size * 2, sequence.context.batchSize);
-    else if (took > PIECE_MS) size = Math.max(1, Math.floor(size / 2));
+    const took = env.clock.monotonic() - startedAt;
+    if (took < PIECE_TARGET_MS / 2) size = Math.min(size * 2, sequence.context.batchSize);
+    else if (took > PIECE_TARGET_MS) size = Math.max(1, Math.floor(size / 2));
   }
   run.signal.throwIfAborted();
 }

@@ -1,14 +1,14 @@
-/** Forms that an answer must have, as grammars that the engine samples by. */
+/** Grammars that force an answer into a form: JSON, a JSON schema, or a tool call. */
 import type { Llama, LlamaGrammar } from 'node-llama-cpp';
 import { OrchdError } from '../../model/errors.ts';
-import type { Format, Tool } from './ask.ts';
+import type { AnswerFormat, Tool } from './inference-request.ts';
 
-type Schema = Readonly<Record<string, unknown>>;
+type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** A grammar grows with its schema, and with every repetition that is counted out. */
+/** Limits because a grammar grows with its schema, and with every repetition in it. */
 const MAX_SCHEMA_CHARS = 64 * 1024;
 const MAX_COUNT = 4096;
-const COUNTS: ReadonlySet<string> = new Set([
+const COUNT_KEYWORDS: ReadonlySet<string> = new Set([
   'minLength',
   'maxLength',
   'minItems',
@@ -17,23 +17,23 @@ const COUNTS: ReadonlySet<string> = new Set([
   'maxProperties',
 ]);
 
-export function grammarOf(llama: Llama, format: Format): Promise<LlamaGrammar> | undefined {
+export function grammarOf(llama: Llama, format: AnswerFormat): Promise<LlamaGrammar> | undefined {
   if (format === 'any') return undefined;
   return format === 'json'
     ? llama.getGrammarFor('json')
     : fromSchema(llama, format.schema, 'response_format');
 }
 
-/** One call of one of these. */
+/** A grammar for exactly one call of one of the tools. */
 export function callGrammar(llama: Llama, tools: readonly Tool[]): Promise<LlamaGrammar> {
   const calls = tools.map(({ name, parameters }) => ({
     type: 'object',
     properties: { name: { const: name }, arguments: parameters ?? { type: 'object', properties: {} } },
   }));
-  return fromSchema(llama, calls.length === 1 ? (calls[0] as Schema) : { oneOf: calls }, 'tools');
+  return fromSchema(llama, calls.length === 1 ? (calls[0] as JsonSchema) : { oneOf: calls }, 'tools');
 }
 
-/** What a model without tools of its own is told of them. */
+/** A system message that describes the tools, which works for models without tool support too. */
 export function callInstruction(tools: readonly Tool[]): string {
   const list = tools.map(({ name, description, parameters }) =>
     JSON.stringify({ name, ...(description !== undefined && { description }), parameters: parameters ?? {} }),
@@ -41,9 +41,9 @@ export function callInstruction(tools: readonly Tool[]): string {
   return `Answer with one call of a function, as JSON with "name" and "arguments". The functions are:\n${list.join('\n')}`;
 }
 
-export function checkSchema(schema: Schema, field: string): void {
+export function checkSchema(schema: JsonSchema, field: string): void {
   const text = JSON.stringify(schema, (key, value: unknown) => {
-    if (COUNTS.has(key) && typeof value === 'number' && value > MAX_COUNT) {
+    if (COUNT_KEYWORDS.has(key) && typeof value === 'number' && value > MAX_COUNT) {
       throw new OrchdError('UNSUPPORTED', `"${key}" in "${field}" may be ${MAX_COUNT} at most`, { field });
     }
     return value;
@@ -52,7 +52,7 @@ export function checkSchema(schema: Schema, field: string): void {
   throw new OrchdError('UNSUPPORTED', `the schema in "${field}" is too large`, { field });
 }
 
-async function fromSchema(llama: Llama, schema: Schema, field: string): Promise<LlamaGrammar> {
+async function fromSchema(llama: Llama, schema: JsonSchema, field: string): Promise<LlamaGrammar> {
   checkSchema(schema, field);
   try {
     return await llama.createGrammarForJsonSchema(schema as never);

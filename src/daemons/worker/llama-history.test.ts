@@ -5,7 +5,7 @@ import { functionsOf, historyOf } from './llama-history.ts';
 
 const plain = { calls: [], callId: undefined };
 
-test('a conversation ends with the answer that is to come', () => {
+test('a history ends with an empty model item for the answer', () => {
   const history = historyOf([
     { ...plain, role: 'system', text: 'rules' },
     { ...plain, role: 'user', text: 'Hello' },
@@ -18,7 +18,7 @@ test('a conversation ends with the answer that is to come', () => {
   assert.equal(historyOf([{ ...plain, role: 'user', text: 'Hello' }], 'tools')[0]?.type, 'system');
 });
 
-test('the result of a tool is put to its call, and the model goes on from there', () => {
+test('a tool result is stored in its call, and the model continues the same answer', () => {
   const call = { id: 'c1', name: 'look', arguments: '{"far":true}' };
   const history = historyOf([
     { ...plain, role: 'user', text: 'How far?' },
@@ -38,12 +38,12 @@ test('the result of a tool is put to its call, and the model goes on from there'
   assert.equal(history.length, 2);
 });
 
-test('tools are told by name with their parameters', () => {
+test('tools are keyed by name with their parameters', () => {
   const functions = functionsOf([{ name: 'look', description: undefined, parameters: { type: 'object' } }]);
   assert.deepEqual(functions, { look: { params: { type: 'object' } } });
 });
 
-test('a schema whose grammar would be too large is not made into one', () => {
+test('a schema whose grammar would be too large is refused', () => {
   checkSchema({ type: 'string', maxLength: 4096 }, 'x');
   assert.throws(
     () => checkSchema({ properties: { a: { maxItems: 5000 } } }, 'x'),

@@ -1,14 +1,14 @@
-/** A conversation as OpenAI tells it, as the engine wants it. */
+/** Converts a conversation from OpenAI's form to that of node-llama-cpp. */
 import type {
   ChatHistoryItem,
   ChatModelFunctionCall,
   ChatModelFunctions,
   GbnfJsonSchema,
 } from 'node-llama-cpp';
-import type { Message, Tool } from './ask.ts';
+import type { ChatMessage, Tool } from './inference-request.ts';
 
-/** Ends with the answer that is to come. */
-export function historyOf(messages: readonly Message[], instruction?: string): ChatHistoryItem[] {
+/** The history ends with a model item, to which the generated answer is added. */
+export function historyOf(messages: readonly ChatMessage[], instruction?: string): ChatHistoryItem[] {
   const calls = new Map<string, ChatModelFunctionCall>();
   const history = messages.flatMap((message) => itemsOf(message, calls));
   if (instruction !== undefined) history.unshift({ type: 'system', text: instruction });
@@ -27,11 +27,11 @@ export const functionsOf = (tools: readonly Tool[]): ChatModelFunctions =>
     ]),
   );
 
-function itemsOf(message: Message, calls: Map<string, ChatModelFunctionCall>): ChatHistoryItem[] {
+function itemsOf(message: ChatMessage, calls: Map<string, ChatModelFunctionCall>): ChatHistoryItem[] {
   const { role, text, callId } = message;
   if (role === 'system' || role === 'user') return [{ type: role, text }];
   if (role === 'tool') {
-    // The result belongs to the call; one of a call that nobody made says nothing.
+    // The result is stored in its call; a result without a matching call is ignored.
     const call = calls.get(callId ?? '');
     if (call) call.result = text;
     return [];
@@ -44,7 +44,7 @@ function itemsOf(message: Message, calls: Map<string, ChatModelFunctionCall>): C
   return [{ type: 'model', response: text === '' ? made : [text, ...made] }];
 }
 
-/** Two answers in a row are one: after results of tools the model goes on. */
+/** Merges consecutive model items: after tool results the model continues its answer. */
 function merged(history: readonly ChatHistoryItem[]): ChatHistoryItem[] {
   const items: ChatHistoryItem[] = [];
   for (const item of history) {

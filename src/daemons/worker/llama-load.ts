@@ -1,4 +1,4 @@
-/** The package that runs GGUF models, which orchd does not bring, and what it says when a model cannot be loaded. */
+/** Loads the optional package node-llama-cpp, which runs GGUF models, and translates its load errors. */
 import type { Llama } from 'node-llama-cpp';
 import { OrchdError } from '../../model/errors.ts';
 
@@ -13,7 +13,7 @@ export async function loadPackage(): Promise<LlamaPackage> {
   }
 }
 
-/** With the binaries that are there: nothing is downloaded or compiled. */
+/** Uses the installed binaries only: nothing is downloaded or compiled. */
 export async function openLlama(
   { getLlama, LlamaLogLevel }: LlamaPackage,
   gpu: 'auto' | 'off',
@@ -25,7 +25,7 @@ export async function openLlama(
       skipDownload: true,
       progressLogs: false,
       logLevel: LlamaLogLevel.error,
-      // Standard output belongs to the log of the worker.
+      // The package must not write to standard output, which is the log of the worker.
       logger: () => undefined,
     });
   } catch (error) {
@@ -34,7 +34,7 @@ export async function openLlama(
   }
 }
 
-/** What went wrong, without the words of the package, which may name paths. */
+/** The error for a failed load, without the message of the package, which may contain paths. */
 export function loadFailure(error: unknown, { InsufficientMemoryError }: LlamaPackage): OrchdError {
   if (error instanceof OrchdError) return error;
   const cause = { cause: error };

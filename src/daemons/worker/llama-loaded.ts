@@ -2,7 +2,7 @@ import type { ChatWrapper, Llama, LlamaModel } from 'node-llama-cpp';
 import type { Env } from '../../kit/env/env.ts';
 import type { LlamaPackage } from './llama-load.ts';
 
-/** What the llama engine has once its model is loaded, as its generator and its embedder use it. */
+/** The loaded model of the llama engine, which its generator and its embedder share. */
 export interface LoadedModel {
   readonly env: Env;
   readonly package: LlamaPackage;

@@ -1,21 +1,21 @@
-/** The parallel sequences of one context. A conversation finds the one that holds what it said before. */
+/** The parallel sequences of one context. A session gets the sequence that still holds its earlier messages. */
 import type { LlamaContextSequence } from 'node-llama-cpp';
 
 export interface Slot {
   readonly sequence: LlamaContextSequence;
-  /** Whose words are in it. */
+  /** The session whose messages the sequence holds. */
   session: string | undefined;
 }
 
 export class Slots {
-  /** The one that was given back first is the first: its words are the least likely to be wanted again. */
+  /** Ordered by release time, the longest unused first: it is the least likely to be used by its session again. */
   readonly #free: Slot[];
 
   constructor(sequences: readonly LlamaContextSequence[]) {
     this.#free = sequences.map((sequence) => ({ sequence, session: undefined }));
   }
 
-  /** There is one: no more run at once than there are. */
+  /** Never empty when called, because at most as many executions run as there are slots. */
   take(session: string | undefined): Slot {
     const known = session === undefined ? -1 : this.#free.findIndex((slot) => slot.session === session);
     const unused = this.#free.findIndex((slot) => slot.session === undefined);
@@ -25,7 +25,7 @@ export class Slots {
     return slot;
   }
 
-  give(slot: Slot): void {
+  release(slot: Slot): void {
     this.#free.push(slot);
   }
 }

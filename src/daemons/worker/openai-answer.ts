@@ -1,13 +1,13 @@
-/** Gathers an answer of an OpenAI-compatible server from the pieces in which it is streamed. */
+/** Assembles the answer of an OpenAI-compatible server from the chunks of its stream. */
 import type { ExecutionResult, ToolCall, Usage } from '../../model/worker-wire.ts';
-import type { Piece } from './engine.ts';
-import { errorIn, protocolError } from './openai-errors.ts';
+import type { AnswerPiece } from './engine.ts';
+import { protocolError, streamError } from './openai-errors.ts';
 
-/** Of a whole answer: one that never ends must not fill the memory. */
-const MAX_CHARS = 16 * 2 ** 20;
+/** The longest answer: one that never ends must not fill the memory. */
+const MAX_ANSWER_CHARS = 16 * 2 ** 20;
 const MAX_CALLS = 128;
 
-const FINISHES: ReadonlyMap<string, NonNullable<ExecutionResult['finish_reason']>> = new Map([
+const FINISH_REASONS: ReadonlyMap<string, NonNullable<ExecutionResult['finish_reason']>> = new Map([
   ['stop', 'stop'],
   ['length', 'length'],
   ['tool_calls', 'tool_calls'],
@@ -15,45 +15,45 @@ const FINISHES: ReadonlyMap<string, NonNullable<ExecutionResult['finish_reason']
   ['content_filter', 'content_filter'],
 ]);
 
-interface Call {
+interface PartialToolCall {
   id: string;
   name: string;
   arguments: string;
 }
 
-type Loose = Readonly<Record<string, unknown>>;
+type JsonObject = Readonly<Record<string, unknown>>;
 
-export class Answer {
-  readonly #emit: (piece: Piece) => void;
-  readonly #calls: Call[] = [];
+export class StreamedAnswer {
+  readonly #emit: (piece: AnswerPiece) => void;
+  readonly #calls: PartialToolCall[] = [];
   #text = '';
   #chars = 0;
   #finish: ExecutionResult['finish_reason'];
   #usage: Usage | undefined;
 
-  constructor(emit: (piece: Piece) => void) {
+  constructor(emit: (piece: AnswerPiece) => void) {
     this.#emit = emit;
   }
 
-  /** Whether it has said why it ends. */
+  /** Whether a chunk with a finish reason has come. */
   get finished(): boolean {
     return this.#finish !== undefined;
   }
 
-  /** One `data` of the stream. */
-  take(data: string): void {
+  /** Adds the `data` of one server-sent event. */
+  addChunk(data: string): void {
     const chunk = objectOf(data);
-    if (chunk['error'] !== undefined && chunk['error'] !== null) throw errorIn(chunk['error']);
+    if (chunk['error'] !== undefined && chunk['error'] !== null) throw streamError(chunk['error']);
     this.#usage = usageOf(chunk['usage']) ?? this.#usage;
     const { choices } = chunk;
     if (!Array.isArray(choices)) throw protocolError('sent a piece without choices');
-    const choice = choices[0] as Loose | undefined;
+    const choice = choices[0] as JsonObject | undefined;
     if (!choice) return;
-    const delta = (choice['delta'] ?? {}) as Loose;
-    this.#takeText(choice['text'] ?? delta['content']);
-    this.#takeCalls(delta['tool_calls']);
+    const delta = (choice['delta'] ?? {}) as JsonObject;
+    this.#addText(choice['text'] ?? delta['content']);
+    this.#addCalls(delta['tool_calls']);
     const reason = choice['finish_reason'];
-    if (typeof reason === 'string') this.#finish = FINISHES.get(reason) ?? 'stop';
+    if (typeof reason === 'string') this.#finish = FINISH_REASONS.get(reason) ?? 'stop';
   }
 
   result(): ExecutionResult {
@@ -70,7 +70,7 @@ export class Answer {
     };
   }
 
-  #takeText(text: unknown): void {
+  #addText(text: unknown): void {
     if (text === undefined || text === null || text === '') return;
     if (typeof text !== 'string') throw protocolError('sent something else than text');
     this.#grow(text.length);
@@ -78,19 +78,19 @@ export class Answer {
     this.#emit({ text });
   }
 
-  #takeCalls(deltas: unknown): void {
+  #addCalls(deltas: unknown): void {
     if (deltas === undefined || deltas === null) return;
     if (!Array.isArray(deltas)) throw protocolError('sent calls that are no list');
-    for (const delta of deltas) this.#takeCall((delta ?? {}) as Loose);
+    for (const delta of deltas) this.#addCall((delta ?? {}) as JsonObject);
     if (deltas.length > 0) this.#emit({ toolCalls: deltas });
   }
 
-  #takeCall(delta: Loose): void {
+  #addCall(delta: JsonObject): void {
     const index = Number(delta['index'] ?? 0);
     if (!Number.isInteger(index) || index < 0 || index > this.#calls.length || index >= MAX_CALLS) {
       throw protocolError('sent a call out of its place');
     }
-    const called = (delta['function'] ?? {}) as Loose;
+    const called = (delta['function'] ?? {}) as JsonObject;
     const call = this.#calls[index] ?? { id: '', name: '', arguments: '' };
     this.#calls[index] = call;
     call.id ||= textOr(delta['id']);
@@ -101,25 +101,25 @@ export class Answer {
 
   #grow(chars: number): void {
     this.#chars += chars;
-    if (this.#chars > MAX_CHARS) throw protocolError('sent an answer that is too long');
+    if (this.#chars > MAX_ANSWER_CHARS) throw protocolError('sent an answer that is too long');
   }
 }
 
 const textOr = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-export function objectOf(text: string): Loose {
+export function objectOf(text: string): JsonObject {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
     throw protocolError('sent something that is no JSON');
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Loose;
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
   throw protocolError('sent something that is no object');
 }
 
 export function usageOf(value: unknown): Usage | undefined {
-  const { prompt_tokens: prompt, completion_tokens: completion } = (value ?? {}) as Loose;
+  const { prompt_tokens: prompt, completion_tokens: completion } = (value ?? {}) as JsonObject;
   if (!isCount(prompt)) return undefined;
   return { prompt_tokens: prompt, completion_tokens: isCount(completion) ? completion : 0 };
 }

@@ -1,4 +1,4 @@
-/** In front of any server that speaks OpenAI's language, which the worker may have started itself. */
+/** The engine that passes requests to a server with an OpenAI-compatible API, which it can start itself. */
 
 import type { Env } from '../../kit/env/env.ts';
 import type { Secret } from '../../kit/secret.ts';
@@ -6,35 +6,35 @@ import { OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
 import { Outbound, type StreamReply, type Target } from '../../wire/outbound.ts';
 import { eachEvent } from '../../wire/sse-bytes.ts';
-import type { Ask } from './ask.ts';
 import type { Engine, EngineInfo, RunContext } from './engine.ts';
-import { Answer, objectOf, usageOf } from './openai-answer.ts';
-import { protocolError, refusalOf } from './openai-errors.ts';
+import type { InferenceRequest } from './inference-request.ts';
+import { objectOf, StreamedAnswer, usageOf } from './openai-answer.ts';
+import { errorFromReply, protocolError } from './openai-errors.ts';
 import { awaitHealth, contextOf } from './openai-health.ts';
 import { Upstream } from './openai-upstream.ts';
 
 export interface OpenAiOptions {
   readonly env: Env;
-  /** What the server calls the model. */
+  /** The server's name of the model. */
   readonly model: string;
-  /** Up to and without `/v1`. */
+  /** The base URL without `/v1`. */
   readonly url: string | undefined;
-  /** Starts the server; `{port}` and `{model}` are filled in. */
+  /** The command that starts the server, in which `{port}` and `{model}` are filled in. */
   readonly command: readonly string[] | undefined;
   readonly key: Secret | undefined;
   readonly slots: number;
   readonly contextLength: number | undefined;
 }
 
-/** A server may keep a request waiting while others run, and read a long prompt before its first byte. */
-const HEAD_MS = 600_000;
-const IDLE_MS = 300_000;
+/** Long, because a server may queue a request behind others and evaluates the prompt before its first byte. */
+const RESPONSE_TIMEOUT_MS = 600_000;
+const IDLE_TIMEOUT_MS = 300_000;
 const MAX_EVENT_CHARS = 4 * 2 ** 20;
-const MAX_REFUSAL_BYTES = 64 * 1024;
+const MAX_ERROR_BYTES = 64 * 1024;
 const MAX_EMBEDDINGS_BYTES = 64 * 2 ** 20;
 
-/** What is handed on of a job; the rest is between the brain and its callers. */
-const PASSED_ON = [
+/** The fields of a request that are passed on; the others are not for the server. */
+const PASSED_FIELDS = [
   'prompt',
   'messages',
   'input',
@@ -56,13 +56,13 @@ const PASSED_ON = [
   'reasoning_effort',
 ] as const;
 
-/** The stream has said all it has to say. */
-const DONE = Symbol('done');
+/** Thrown to stop reading a stream of which nothing more is needed. */
+const STOP_READING = Symbol('stop reading');
 
 export class OpenAiEngine implements Engine {
   readonly #options: OpenAiOptions;
   readonly #outbound: Outbound;
-  readonly #gone = Promise.withResolvers<OrchdError>();
+  readonly #ended = Promise.withResolvers<OrchdError>();
   #target: Target | undefined;
   #upstream: Upstream | undefined;
   #stopping = false;
@@ -72,21 +72,21 @@ export class OpenAiEngine implements Engine {
     this.#outbound = new Outbound({ timers: options.env.timers });
   }
 
-  get gone(): Promise<OrchdError> {
-    return this.#gone.promise;
+  get ended(): Promise<OrchdError> {
+    return this.#ended.promise;
   }
 
   async load(signal: AbortSignal): Promise<EngineInfo> {
     const { env, model, url, command, slots, contextLength } = this.#options;
     if (command) {
       this.#upstream = await Upstream.start(env, command, model);
-      void this.#upstream.gone.then((error) => this.#stopping || this.#gone.resolve(error));
+      void this.#upstream.ended.then((error) => this.#stopping || this.#ended.resolve(error));
     }
     const port = this.#upstream?.port;
-    const where = url ?? `http://127.0.0.1:${port}`;
-    this.#target = this.#outbound.to(where.replaceAll('{port}', String(port)));
+    const base = url ?? `http://127.0.0.1:${port}`;
+    this.#target = this.#outbound.to(base.replaceAll('{port}', String(port)));
     const target = this.#target;
-    await awaitHealth({ env, target, headers: this.#headers(), gone: this.#upstream?.gone, signal });
+    await awaitHealth({ env, target, headers: this.#headers(), ended: this.#upstream?.ended, signal });
     const found = await contextOf(target, this.#headers(), model);
     return {
       model,
@@ -97,8 +97,10 @@ export class OpenAiEngine implements Engine {
     };
   }
 
-  run(ask: Ask, context: RunContext): Promise<ExecutionResult> {
-    return ask.work.kind === 'embeddings' ? this.#embed(ask, context) : this.#stream(ask, context);
+  run(request: InferenceRequest, context: RunContext): Promise<ExecutionResult> {
+    return request.work.kind === 'embeddings'
+      ? this.#embed(request, context)
+      : this.#stream(request, context);
   }
 
   async stop(): Promise<void> {
@@ -107,45 +109,45 @@ export class OpenAiEngine implements Engine {
     await this.#upstream?.stop();
   }
 
-  async #stream(ask: Ask, { signal, emit }: RunContext): Promise<ExecutionResult> {
-    const reply = await this.#reach().stream({
+  async #stream(request: InferenceRequest, { signal, emit }: RunContext): Promise<ExecutionResult> {
+    const reply = await this.#server().stream({
       method: 'POST',
-      path: ask.work.kind === 'chat' ? '/v1/chat/completions' : '/v1/completions',
+      path: request.work.kind === 'chat' ? '/v1/chat/completions' : '/v1/completions',
       headers: this.#headers(),
-      body: this.#body(ask, { stream: true, stream_options: { include_usage: true } }),
-      timeoutMs: HEAD_MS,
-      idleMs: IDLE_MS,
+      body: this.#body(request, { stream: true, stream_options: { include_usage: true } }),
+      timeoutMs: RESPONSE_TIMEOUT_MS,
+      idleMs: IDLE_TIMEOUT_MS,
       signal,
     });
-    if (reply.status !== 200) throw refusalOf(reply.status, reply.headers, await refusalIn(reply));
+    if (reply.status !== 200) throw errorFromReply(reply.status, reply.headers, await readErrorBody(reply));
     if (!reply.headers['content-type']?.startsWith('text/event-stream')) {
       reply.close();
       throw protocolError('answered with something else than a stream');
     }
-    const answer = new Answer(emit);
+    const answer = new StreamedAnswer(emit);
     const ended = await readToEnd(reply, answer);
     if (!ended && !answer.finished) throw protocolError('ended its stream without an end');
     return answer.result();
   }
 
-  async #embed(ask: Ask, { signal }: RunContext): Promise<ExecutionResult> {
-    const { status, headers, body } = await this.#reach().request({
+  async #embed(request: InferenceRequest, { signal }: RunContext): Promise<ExecutionResult> {
+    const { status, headers, body } = await this.#server().request({
       method: 'POST',
       path: '/v1/embeddings',
       headers: this.#headers(),
-      body: this.#body(ask, { encoding_format: 'float' }),
-      timeoutMs: HEAD_MS,
+      body: this.#body(request, { encoding_format: 'float' }),
+      timeoutMs: RESPONSE_TIMEOUT_MS,
       maxBytes: MAX_EMBEDDINGS_BYTES,
       signal,
     });
-    if (status !== 200) throw refusalOf(status, headers, body.subarray(0, MAX_REFUSAL_BYTES));
+    if (status !== 200) throw errorFromReply(status, headers, body.subarray(0, MAX_ERROR_BYTES));
     const answer = objectOf(body.toString());
-    const texts = ask.work.kind === 'embeddings' ? ask.work.texts : [];
+    const texts = request.work.kind === 'embeddings' ? request.work.texts : [];
     const usage = usageOf(answer['usage']);
     return { embeddings: rowsOf(answer['data'], texts.length), ...(usage && { usage }) };
   }
 
-  #reach(): Target {
+  #server(): Target {
     if (this.#target) return this.#target;
     throw new OrchdError('WORKER_BUSY', 'the upstream is not ready');
   }
@@ -158,45 +160,45 @@ export class OpenAiEngine implements Engine {
     };
   }
 
-  #body({ body }: Ask, more: object): string {
-    const given = body as Readonly<Record<string, unknown>>;
-    const passed = PASSED_ON.flatMap((name) => {
-      const value = given[name];
+  #body({ body }: InferenceRequest, more: object): string {
+    const fields = body as Readonly<Record<string, unknown>>;
+    const passed = PASSED_FIELDS.flatMap((name) => {
+      const value = fields[name];
       return value === undefined || value === null ? [] : [[name, value] as const];
     });
     return JSON.stringify({ ...Object.fromEntries(passed), model: this.#options.model, ...more });
   }
 }
 
-/** Whether it said that this was all. What comes after that is not read. */
-async function readToEnd(reply: StreamReply, answer: Answer): Promise<boolean> {
+/** Reads up to `[DONE]`, and returns whether it came. */
+async function readToEnd(reply: StreamReply, answer: StreamedAnswer): Promise<boolean> {
   try {
     await eachEvent(
       reply,
       ({ data }) => {
-        if (data === '[DONE]') throw DONE;
-        answer.take(data);
+        if (data === '[DONE]') throw STOP_READING;
+        answer.addChunk(data);
       },
       MAX_EVENT_CHARS,
     );
     return false;
   } catch (error) {
-    if (error === DONE) return true;
+    if (error === STOP_READING) return true;
     throw error;
   }
 }
 
-async function refusalIn(reply: StreamReply): Promise<Buffer> {
+async function readErrorBody(reply: StreamReply): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   try {
     await reply.read((piece) => {
       pieces.push(piece);
       bytes += piece.length;
-      if (bytes > MAX_REFUSAL_BYTES) throw DONE;
+      if (bytes > MAX_ERROR_BYTES) throw STOP_READING;
     });
   } catch (error) {
-    if (error !== DONE) return Buffer.alloc(0);
+    if (error !== STOP_READING) return Buffer.alloc(0);
   }
   return Buffer.concat(pieces);
 }

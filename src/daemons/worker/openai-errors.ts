@@ -1,42 +1,43 @@
-/** What an OpenAI-compatible server says when it refuses, as an error of ours. */
+/** Translates the errors of an OpenAI-compatible server into OrchdErrors. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { type ErrorDetails, OrchdError } from '../../model/errors.ts';
 
-const MAX_CHARS = 500;
-const MAX_WAIT_MS = 3_600_000;
+const MAX_MESSAGE_CHARS = 500;
+const MAX_RETRY_AFTER_MS = 3_600_000;
 const TOO_LONG =
   /context_length_exceeded|exceed_context_size|maximum context length|context (size|window|length)/i;
 
-export function refusalOf(status: number, headers: IncomingHttpHeaders, body: Buffer): OrchdError {
-  const said = saidIn(body);
-  const text = said === '' ? `the upstream answered ${status}` : `the upstream answered ${status}: ${said}`;
-  const wait = waitOf(headers);
-  if (status === 429) return new OrchdError('RATE_LIMITED', text, { ...wait, policyLabel: 'upstream' });
-  if (status === 503) return new OrchdError('WORKER_BUSY', text, wait);
+export function errorFromReply(status: number, headers: IncomingHttpHeaders, body: Buffer): OrchdError {
+  const detail = messageIn(body);
+  const text =
+    detail === '' ? `the upstream answered ${status}` : `the upstream answered ${status}: ${detail}`;
+  const retryAfter = retryAfterOf(headers);
+  if (status === 429) return new OrchdError('RATE_LIMITED', text, { ...retryAfter, policyLabel: 'upstream' });
+  if (status === 503) return new OrchdError('WORKER_BUSY', text, retryAfter);
   if (status === 401 || status === 403) {
     return new OrchdError(
       'EXECUTION_FAILED',
       `the upstream does not accept the key of this worker (${status})`,
     );
   }
-  if ((status === 400 || status === 413 || status === 422) && TOO_LONG.test(said)) {
+  if ((status === 400 || status === 413 || status === 422) && TOO_LONG.test(detail)) {
     return new OrchdError('CONTEXT_TOO_LONG', text);
   }
   return new OrchdError('EXECUTION_FAILED', text, { retriable: status >= 500 || status === 408 });
 }
 
-/** An error in the middle of a stream that began well. */
-export function errorIn(error: unknown): OrchdError {
-  const said = messageOf(error);
-  return TOO_LONG.test(said)
-    ? new OrchdError('CONTEXT_TOO_LONG', said)
-    : new OrchdError('EXECUTION_FAILED', `the upstream failed: ${said}`, { retriable: true });
+/** The error for an error object in the middle of a stream. */
+export function streamError(error: unknown): OrchdError {
+  const message = messageOf(error);
+  return TOO_LONG.test(message)
+    ? new OrchdError('CONTEXT_TOO_LONG', message)
+    : new OrchdError('EXECUTION_FAILED', `the upstream failed: ${message}`, { retriable: true });
 }
 
 export const protocolError = (what: string): OrchdError =>
   new OrchdError('WORKER_PROTOCOL', `the upstream ${what}`);
 
-function saidIn(body: Buffer): string {
+function messageIn(body: Buffer): string {
   try {
     const value = JSON.parse(body.toString()) as { error?: unknown; message?: unknown };
     return messageOf(value.error ?? value);
@@ -46,14 +47,14 @@ function saidIn(body: Buffer): string {
 }
 
 function messageOf(error: unknown): string {
-  if (typeof error === 'string') return error.slice(0, MAX_CHARS);
+  if (typeof error === 'string') return error.slice(0, MAX_MESSAGE_CHARS);
   const { code, type, message } = (error ?? {}) as Record<string, unknown>;
   const words = [code ?? type, message].filter((word) => typeof word === 'string');
-  return words.join(': ').slice(0, MAX_CHARS);
+  return words.join(': ').slice(0, MAX_MESSAGE_CHARS);
 }
 
-function waitOf(headers: IncomingHttpHeaders): ErrorDetails {
+function retryAfterOf(headers: IncomingHttpHeaders): ErrorDetails {
   const seconds = Number(headers['retry-after']);
   if (!Number.isFinite(seconds) || seconds <= 0) return {};
-  return { retryAfterMs: Math.min(Math.ceil(seconds * 1000), MAX_WAIT_MS) };
+  return { retryAfterMs: Math.min(Math.ceil(seconds * 1000), MAX_RETRY_AFTER_MS) };
 }

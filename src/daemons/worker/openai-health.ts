@@ -1,51 +1,52 @@
-/** Waits until an OpenAI-compatible server answers, and finds out what its model can hold. */
+/** Waits until an OpenAI-compatible server answers, and reads the context length of its model. */
 import type { Env } from '../../kit/env/env.ts';
 import { pause } from '../../kit/pause.ts';
 import { OrchdError, toOrchdError } from '../../model/errors.ts';
 import type { Target } from '../../wire/outbound.ts';
 
-export interface HealthParts {
+export interface HealthWaitOptions {
   readonly env: Env;
   readonly target: Target;
   readonly headers: Readonly<Record<string, string>>;
-  /** Settles when there is nothing to wait for any more. */
-  readonly gone: Promise<OrchdError> | undefined;
+  /** Settles when the server has ended; undefined for a server that the worker did not start. */
+  readonly ended: Promise<OrchdError> | undefined;
   readonly signal: AbortSignal;
 }
 
 const HEALTH_POLL_MS = 250;
-const TRY_MS = 10_000;
-/** The largest models take long to load. */
-const LOAD_MS = 30 * 60_000;
-/** For the list of models. */
-const MAX_BYTES = 4 * 2 ** 20;
+const REQUEST_TIMEOUT_MS = 10_000;
+/** Long, because the largest models take minutes to load. */
+const LOAD_TIMEOUT_MS = 30 * 60_000;
+/** Enough for the list of models. */
+const MAX_RESPONSE_BYTES = 4 * 2 ** 20;
 
-export async function awaitHealth(parts: HealthParts): Promise<void> {
-  const { env, gone, signal } = parts;
-  const begun = env.clock.monotonic();
-  let ended: OrchdError | undefined;
-  void gone?.then((error) => {
-    ended = error;
+export async function awaitHealth(options: HealthWaitOptions): Promise<void> {
+  const { env, ended, signal } = options;
+  const startedAt = env.clock.monotonic();
+  let hasEnded = false;
+  void ended?.then(() => {
+    hasEnded = true;
   });
   for (;;) {
-    const failure = await look(parts);
+    const failure = await checkHealth(options);
     if (!failure) return;
-    if (ended) throw new OrchdError('WORKER_START_FAILED', 'the upstream server ended before it answered');
+    if (hasEnded) throw new OrchdError('WORKER_START_FAILED', 'the upstream server ended before it answered');
     if (signal.aborted) throw new OrchdError('CANCELLED');
-    if (env.clock.monotonic() - begun > LOAD_MS) throw new OrchdError('WORKER_START_TIMEOUT', failure);
+    if (env.clock.monotonic() - startedAt > LOAD_TIMEOUT_MS)
+      throw new OrchdError('WORKER_START_TIMEOUT', failure);
     await pause(env.timers, HEALTH_POLL_MS);
   }
 }
 
-/** Servers without `/health` have `/v1/models`. Returns what is wrong. */
-async function look({ target, headers, signal }: HealthParts): Promise<string | undefined> {
+/** Tries `/health`, and `/v1/models` for servers without it. Returns what is wrong; undefined where nothing is. */
+async function checkHealth({ target, headers, signal }: HealthWaitOptions): Promise<string | undefined> {
   try {
     for (const path of ['/health', '/v1/models']) {
       const { status } = await target.request({
         path,
         headers,
-        timeoutMs: TRY_MS,
-        maxBytes: MAX_BYTES,
+        timeoutMs: REQUEST_TIMEOUT_MS,
+        maxBytes: MAX_RESPONSE_BYTES,
         signal,
       });
       if (status === 200) return undefined;
@@ -57,7 +58,7 @@ async function look({ target, headers, signal }: HealthParts): Promise<string | 
   }
 }
 
-/** As far as the server says it; servers do so in different words. */
+/** The context length of the model, if the server reports it; servers use different fields for it. */
 export async function contextOf(
   target: Target,
   headers: Readonly<Record<string, string>>,
@@ -67,8 +68,8 @@ export async function contextOf(
     const { status, body } = await target.request({
       path: '/v1/models',
       headers,
-      timeoutMs: TRY_MS,
-      maxBytes: MAX_BYTES,
+      timeoutMs: REQUEST_TIMEOUT_MS,
+      maxBytes: MAX_RESPONSE_BYTES,
     });
     if (status !== 200) return undefined;
     const { data } = JSON.parse(body.toString()) as { data: Record<string, unknown>[] };

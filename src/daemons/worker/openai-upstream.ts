@@ -1,6 +1,6 @@
 /**
- * A server that the worker starts for itself. It lives in a process group of its own, which ends with the worker
- * however that ends: a shell beside it holds a pipe from us, and takes the group along when the pipe breaks.
+ * An OpenAI-compatible server that the worker starts itself, in its own process group. The group ends with the worker,
+ * even if the worker is killed: a shell in the group reads a pipe from the worker and ends the group when it closes.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,20 +10,21 @@ import { poll } from '../../kit/poll.ts';
 import { signal } from '../../kit/process/identity.ts';
 import { OrchdError } from '../../model/errors.ts';
 
-/** It outlasts the order to end, so that it can take along what the server has left behind. */
-const WATCH = `exec 3<&0 </dev/null
+/** Runs the server in a group that it kills at the end. The shell itself ignores SIGTERM, so that it can do that. */
+const WATCHDOG_SCRIPT = `exec 3<&0 </dev/null
 trap : TERM
 (cat <&3 >/dev/null; trap '' TERM; kill -TERM 0; sleep 5; kill -KILL 0) &
 "$@" 3<&-
 kill -KILL 0`;
 
-const TERM_MS = 5000;
+/** The time between SIGTERM and SIGKILL. */
+const GRACE_MS = 5000;
 const EXIT_POLL_MS = 25;
 
 export class Upstream {
   readonly port: number;
-  /** Settles when it has ended, whoever ended it. */
-  readonly gone: Promise<OrchdError>;
+  /** Settles when the server has ended, for whatever reason. */
+  readonly ended: Promise<OrchdError>;
   readonly #env: Env;
   readonly #child: ChildProcess;
 
@@ -31,44 +32,44 @@ export class Upstream {
     this.#env = env;
     this.#child = child;
     this.port = port;
-    this.gone = new Promise((resolve) => {
-      const ended = (): void =>
+    this.ended = new Promise((resolve) => {
+      const onEnd = (): void =>
         resolve(new OrchdError('WORKER_UNAVAILABLE', 'the upstream server has ended'));
-      child.on('exit', ended).on('error', ended);
+      child.on('exit', onEnd).on('error', onEnd);
     });
     child.stdin?.on('error', () => undefined);
   }
 
-  /** With `{port}` and `{model}` filled in. */
+  /** Starts the server on a free port, which replaces `{port}` in the command; `{model}` is filled in too. */
   static async start(env: Env, command: readonly string[], model: string): Promise<Upstream> {
     const port = await freePort();
-    const words = command.map((word) => word.replaceAll('{port}', String(port)).replaceAll('{model}', model));
-    // Standard output belongs to the log of the worker.
-    const child = spawn('/bin/sh', ['-c', WATCH, 'upstream', ...words], {
+    const argv = command.map((word) => word.replaceAll('{port}', String(port)).replaceAll('{model}', model));
+    // The server's output goes to standard error, because standard output is the log of the worker.
+    const child = spawn('/bin/sh', ['-c', WATCHDOG_SCRIPT, 'upstream', ...argv], {
       detached: true,
       stdio: ['pipe', 2, 2],
-      env: foreignEnvironment(),
+      env: upstreamEnvironment(),
     });
     return new Upstream(env, child, port);
   }
 
-  /** Asks all of it to end, and makes it where it does not. */
+  /** Sends SIGTERM to the process group, and SIGKILL to what is left after GRACE_MS. */
   async stop(): Promise<void> {
     this.#signal('SIGTERM');
-    const times = { everyMs: EXIT_POLL_MS, atMostMs: TERM_MS };
+    const times = { everyMs: EXIT_POLL_MS, atMostMs: GRACE_MS };
     await poll(this.#env, times, () => !this.#signal(0) || undefined);
     this.#signal('SIGKILL');
   }
 
-  /** False when nothing of the group is left. */
+  /** Returns false when no process of the group is left. */
   #signal(name: NodeJS.Signals | 0): boolean {
     const { pid } = this.#child;
     return pid !== undefined && signal(-pid, name);
   }
 }
 
-/** What is ours is none of its business, secrets least of all. */
-function foreignEnvironment(): NodeJS.ProcessEnv {
+/** Our environment without the ORCHD_ variables, some of which are secrets. */
+function upstreamEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('ORCHD_')));
 }
 

@@ -1,208 +1,246 @@
-/** The surface of a worker, as data. Every order and every read of executions names the brain it comes from. */
+/** The HTTP routes of a worker. All but /health require the headers that name the owner and epoch of the brain. */
 import { Type } from 'typebox';
-import { checker } from '../../kit/check.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import {
+  CancelReply,
   CancelRequest,
   ExecuteRequest,
-  type ExecutionList,
-  type ExecutionState,
+  ExecutionList,
+  ExecutionState,
   REGISTRY_HEADER,
   ShutdownRequest,
   TOKEN_HEADER,
-  type WorkerHealth,
+  WorkerHealth,
 } from '../../model/worker-wire.ts';
 import type { Epochs } from '../../wire/epochs.ts';
-import type { Answer, Call, Route, Stream } from '../../wire/route.ts';
-import { readAsk } from './ask.ts';
+import { type Call, type Route, route, type Stream } from '../../wire/route.ts';
 import type { Executions } from './executions.ts';
 import { followLog } from './follow.ts';
-import type { Memory, Remembered } from './memory.ts';
+import { readInferenceRequest } from './inference-request.ts';
+import type { TokenMemory, TokenRecord } from './token-memory.ts';
 
-export interface RouteParts {
+export interface WorkerRouteContext {
   readonly executions: Executions;
-  readonly memory: Memory;
+  readonly memory: TokenMemory;
   readonly epochs: Epochs;
   readonly timers: Timers;
   readonly health: () => WorkerHealth;
-  /** Begins to stop; the answer does not wait for the end. */
+  /** Begins the shutdown; the response does not wait for its end. */
   readonly shutdown: (graceMs: number | undefined) => void;
 }
+
+const EVENTS = '`started`, `token`, `metrics`, then `end` or `error`; the id of each is its number';
+const Draining = Type.Object({ status: Type.Literal('draining') });
 
 const TOKEN = /^[!-~]{1,300}$/;
 const FENCED = 'A newer brain has taken over, or the execution is not in a state for it';
 
-const checkCancel = checker(CancelRequest);
-const checkShutdown = checker(ShutdownRequest);
+const EventsQuery = Type.Object(
+  { from: Type.Optional(Type.String({ pattern: '^[0-9]{1,15}$' })) },
+  { additionalProperties: true },
+);
 
-export function workerRoutes(parts: RouteParts): readonly Route[] {
-  return [healthRoute(parts), ...orderRoutes(parts), ...readRoutes(parts)];
+export function workerRoutes(context: WorkerRouteContext): readonly Route[] {
+  return [healthRoute(context), ...orderRoutes(context), ...readRoutes(context)];
 }
 
-const healthRoute = ({ health }: RouteParts): Route => ({
-  method: 'GET',
-  path: '/health',
-  role: 'public',
-  summary: 'What this worker is and does',
-  answers: { 200: 'Its state' },
-  handle: () => ({ status: 200, body: health() }),
-});
+const healthRoute = ({ health }: WorkerRouteContext): Route =>
+  route({
+    operationId: 'getHealth',
+    tag: 'worker',
+    method: 'GET',
+    path: '/health',
+    role: 'public',
+    summary: 'The state of the worker',
+    ignoresQuery: true,
+    answers: { 200: { description: 'Status, model and load', body: WorkerHealth } },
+    handle: () => ({ status: 200, body: health() }),
+  });
 
-function orderRoutes(parts: RouteParts): Route[] {
-  const { epochs, executions, memory, shutdown } = parts;
-  return [
-    {
-      method: 'POST',
-      path: '/execute',
-      role: 'operate',
-      summary: 'Run a job; the same token again is the same execution',
-      body: ExecuteRequest,
-      streams: true,
-      answers: {
-        200: 'Its events, from the first',
-        400: 'Not what can be run',
-        409: FENCED,
-        410: 'This token was cancelled before it came',
-        503: 'No slot is free, or another worker was meant',
-      },
-      handle: (call) => execute(parts, call),
+const executeRoute = (context: WorkerRouteContext): Route =>
+  route({
+    operationId: 'execute',
+    tag: 'worker',
+    method: 'POST',
+    path: '/execute',
+    role: 'operate',
+    summary: 'Run a job; the same token again returns the same execution',
+    body: ExecuteRequest,
+    streams: true,
+    answers: {
+      200: { description: 'The events of the execution, from the first', events: EVENTS },
+      400: 'The request cannot be run',
+      409: FENCED,
+      410: 'The token was cancelled before this offer arrived',
+      503: 'No slot is free, or the offer expects another registry',
     },
-    {
+    handle: (call) => execute(context, call),
+  });
+
+function orderRoutes(context: WorkerRouteContext): Route[] {
+  const { epochs, executions, memory, shutdown } = context;
+  return [
+    executeRoute(context),
+    route({
+      operationId: 'cancel',
+      tag: 'worker',
       method: 'POST',
       path: '/cancel',
       role: 'operate',
       summary: 'End an execution, or make sure that it never begins',
       body: CancelRequest,
-      answers: { 202: 'What was found', 404: 'Nothing of the job is known', 409: FENCED },
+      answers: {
+        202: { description: 'The state of the execution', body: CancelReply },
+        404: 'The job is not known here',
+        409: FENCED,
+      },
       handle(call) {
         const who = epochs.check(call.headers);
-        const { job_id: jobId, token, how = 'end' } = checkCancel(call.body);
+        const { job_id: jobId, token, how = 'end' } = call.body;
         const reply =
           token === undefined
             ? executions.cancelJob(who, jobId, how)
             : executions.cancel(who, checkToken(token), how);
         return { status: 202, body: { ...memoryOf(memory), ...reply } };
       },
-    },
-    {
+    }),
+    route({
+      operationId: 'acknowledge',
+      tag: 'worker',
       method: 'POST',
       path: '/executions/:token/ack',
       role: 'operate',
-      summary: 'The result was taken over and may be dropped',
-      answers: { 204: 'It is dropped, or was not here', 409: FENCED },
+      summary: 'Acknowledge a result, which may then be dropped',
+      answers: { 204: 'The result is dropped, or was not known', 409: FENCED },
       handle(call) {
         executions.acknowledge(epochs.check(call.headers), tokenOf(call));
         return { status: 204 };
       },
-    },
-    {
+    }),
+    route({
+      operationId: 'shutdown',
+      tag: 'worker',
       method: 'POST',
       path: '/shutdown',
       role: 'operate',
-      summary: 'Take nothing new, finish what runs, exit',
+      summary: 'Accept no new work, finish running executions, exit',
       body: ShutdownRequest,
-      answers: { 202: 'It begins', 409: FENCED },
+      answers: { 202: { description: 'The shutdown begins', body: Draining }, 409: FENCED },
       handle(call) {
         epochs.check(call.headers);
-        const { grace_ms: graceMs } = checkShutdown(call.body ?? {});
+        const { grace_ms: graceMs } = call.body;
         shutdown(graceMs);
         return { status: 202, body: { status: 'draining' } };
       },
-    },
+    }),
   ];
 }
 
-function readRoutes({ epochs, memory, timers }: RouteParts): Route[] {
+function readRoutes({ epochs, memory, timers }: WorkerRouteContext): Route[] {
   return [
-    {
+    route({
+      operationId: 'listExecutions',
+      tag: 'worker',
       method: 'GET',
       path: '/executions',
       role: 'read',
-      summary: 'What runs, and what has ended and was not acknowledged',
-      answers: { 200: 'The executions of the brain that asks', 409: FENCED },
-      handle(call): Answer {
-        const { owner } = epochs.check(call.headers);
-        const executions = memory.list(owner).map(({ token, what }) => summaryOf(token, what));
-        return { status: 200, body: { ...memoryOf(memory), executions } satisfies ExecutionList };
+      summary: 'List running executions, and ended ones that are not acknowledged',
+      answers: {
+        200: { description: 'The executions of the calling owner', body: ExecutionList },
+        409: FENCED,
       },
-    },
-    {
+      handle(call) {
+        const { owner } = epochs.check(call.headers);
+        const executions = memory.list(owner).map(({ token, record }) => summaryOf(token, record));
+        return { status: 200, body: { ...memoryOf(memory), executions } };
+      },
+    }),
+    route({
+      operationId: 'getExecution',
+      tag: 'worker',
       method: 'GET',
       path: '/executions/:token',
       role: 'read',
       summary: 'One execution, with its outcome',
-      answers: { 200: 'Its state', 404: 'It has not run here', 409: FENCED },
-      handle(call): Answer {
+      answers: {
+        200: { description: 'Its state', body: ExecutionState },
+        404: 'The token has not run here',
+        409: FENCED,
+      },
+      handle(call) {
         const { owner } = epochs.check(call.headers);
         const token = tokenOf(call);
-        const what = known(memory, owner, token);
-        const outcome = what.is === 'execution' ? what.execution.outcome : undefined;
-        const state: ExecutionState = { ...summaryOf(token, what), ...(outcome && { outcome }) };
+        const record = findRun(memory, owner, token);
+        const outcome = record.is === 'execution' ? record.execution.outcome : undefined;
+        const state: ExecutionState = { ...summaryOf(token, record), ...(outcome && { outcome }) };
         return { status: 200, body: state };
       },
-    },
-    {
+    }),
+    route({
+      operationId: 'followExecution',
+      tag: 'worker',
       method: 'GET',
       path: '/executions/:token/events',
       role: 'read',
       summary: 'The events after a number',
       query: EventsQuery,
       streams: true,
-      answers: { 200: 'The stream', 404: 'It has not run here', 409: 'Its events are gone' },
-      handle(call): Stream {
+      answers: {
+        200: { description: 'The stream', events: EVENTS },
+        404: 'The token has not run here',
+        409: 'Its events are gone',
+      },
+      handle(call) {
         const { owner } = epochs.check(call.headers);
         const token = tokenOf(call);
-        const { from = '0' } = checkQuery(call.query ?? {});
+        const { from = '0' } = call.query;
         const execution = memory.readable(owner, token);
         if (execution) return followLog(execution.log, Number(from), timers);
-        known(memory, owner, token);
+        findRun(memory, owner, token);
         throw new OrchdError('UNKNOWN_OUTCOME', 'this token has run here; its events are gone');
       },
-    },
+    }),
   ];
 }
 
-const EventsQuery = Type.Object(
-  { from: Type.Optional(Type.String({ pattern: '^[0-9]{1,15}$' })) },
-  { additionalProperties: true },
-);
-const checkQuery = checker(EventsQuery);
-
-function execute({ executions, epochs, timers }: RouteParts, call: Call): Stream {
+function execute({ executions, epochs, timers }: WorkerRouteContext, call: Call<ExecuteRequest>): Stream {
   const who = epochs.check(call.headers);
   const token = checkToken(call.headers[TOKEN_HEADER]);
   const registry = call.headers[REGISTRY_HEADER];
-  const ask = readAsk(call.body);
+  const request = readInferenceRequest(call.body);
   const execution = executions.begin({
     who,
     token,
     registry: typeof registry === 'string' ? registry : undefined,
-    ask,
+    request,
   });
   return followLog(execution.log, 0, timers);
 }
 
-type Run = Exclude<Remembered, { readonly is: 'tombstone' }>;
+type RunRecord = Exclude<TokenRecord, { readonly is: 'tombstone' }>;
 
-/** A tombstone says that it has not run. */
-function known(memory: Memory, owner: string, token: string): Run {
-  const what = memory.find(owner, token);
-  if (what && what.is !== 'tombstone') return what;
+/** The record of a token that has run; NOT_FOUND for an unknown token, and for a tombstone, which has not run. */
+function findRun(memory: TokenMemory, owner: string, token: string): RunRecord {
+  const record = memory.find(owner, token);
+  if (record && record.is !== 'tombstone') return record;
   throw new OrchdError('NOT_FOUND', 'this token has not run here');
 }
 
-function summaryOf(token: string, what: Remembered): ExecutionList['executions'][number] {
-  if (what.is === 'execution') {
-    const { jobId, outcome } = what.execution;
+function summaryOf(token: string, record: TokenRecord): ExecutionList['executions'][number] {
+  if (record.is === 'execution') {
+    const { jobId, outcome } = record.execution;
     return { token, job_id: jobId, state: outcome ? 'ended' : 'running' };
   }
-  return { token, job_id: what.is === 'forgotten' ? what.jobId : '', state: 'ended' };
+  return { token, job_id: record.is === 'forgotten' ? record.jobId : '', state: 'ended' };
 }
 
-const memoryOf = ({ registry, rememberedSince }: Memory) => ({ registry, remembered_since: rememberedSince });
+const memoryOf = ({ registry, rememberedSince }: TokenMemory) => ({
+  registry,
+  remembered_since: rememberedSince,
+});
 
-const tokenOf = (call: Call): string => checkToken(call.params['token']);
+const tokenOf = ({ params }: Pick<Call, 'params'>): string => checkToken(params['token']);
 
 function checkToken(token: unknown): string {
   if (typeof token === 'string' && TOKEN.test(token)) return token;

@@ -1,6 +1,6 @@
 /**
- * A process with one model loaded. It listens first, so that whoever started it can see it start; then it loads
- * the model; then it tells the pool manager.
+ * The worker: a process that runs jobs on one model. It listens first, so that its health can be checked while it
+ * starts; then it loads the model; then it reports to the pool manager that it is ready.
  */
 import { isLoopbackHost } from '../../config/address.ts';
 import type { Cancel, Env } from '../../kit/env/env.ts';
@@ -16,9 +16,9 @@ import { HttpServer } from '../../wire/http-server.ts';
 import type { Engine, EngineInfo } from './engine.ts';
 import { Executions } from './executions.ts';
 import type { Ledger } from './ledger.ts';
-import { Memory, type MemoryLimits } from './memory.ts';
-import { sayReady } from './ready.ts';
+import { reportReady } from './ready-report.ts';
 import { workerRoutes } from './routes.ts';
+import { TokenMemory, type TokenMemoryLimits } from './token-memory.ts';
 
 export interface WorkerOptions {
   readonly env: Env;
@@ -28,17 +28,19 @@ export interface WorkerOptions {
   readonly modelRef: string;
   readonly host: string;
   readonly port: number;
-  /** Where others reach it, from host and port where it is not given; `{port}` is filled in. */
+  /** The URL for callers, in which `{port}` is filled in; made of host and port by default. */
   readonly uri?: string | undefined;
-  /** What callers show. Without it only this machine may call. */
+  /** The token that callers must send. Without it only callers on this machine are accepted. */
   readonly token?: Secret | undefined;
+  /** The URL of the pool manager; undefined: no ready report is sent. */
   readonly poolManager?: string | undefined;
   readonly ledger?: Ledger | undefined;
-  /** How long what runs may go on after the worker was told to stop. */
+  /** How long running executions may go on after the order to stop. */
   readonly graceMs?: number | undefined;
+  /** How long the worker waits after that for its results to be acknowledged. */
   readonly collectMs?: number | undefined;
   readonly maxLogBytes?: number | undefined;
-  readonly memory?: Partial<MemoryLimits> | undefined;
+  readonly memory?: Partial<TokenMemoryLimits> | undefined;
 }
 
 const GRACE_MS = 30_000;
@@ -46,24 +48,25 @@ const COLLECT_MS = 5000;
 const MAX_LOG_BYTES = 4 * 2 ** 20;
 const MAX_BODY_BYTES = 33 * 2 ** 20;
 const MAX_CONNECTIONS = 1024;
-const MAKE_ROOM_MS = 60_000;
+const MEMORY_SWEEP_MS = 60_000;
 
 type ModelPhase =
   | { readonly is: 'loading' }
   | { readonly is: 'loaded'; readonly info: EngineInfo }
-  /** `info` where it was loaded before. */
+  /** `info` where the model was loaded before it failed. */
   | { readonly is: 'failed'; readonly info?: EngineInfo };
 
-/** An IPv6 address stands in brackets. */
-const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
+/** The host as it is written in a URL: an IPv6 address gets brackets. */
+const urlHost = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
 export class Worker extends Service {
   readonly #options: WorkerOptions;
-  readonly #memory: Memory;
+  readonly #memory: TokenMemory;
   readonly #executions: Executions;
   readonly #http: HttpServer;
-  readonly #begun: number;
-  readonly #over = Promise.withResolvers<void>();
+  /** By the monotonic clock. */
+  readonly #startedAt: number;
+  readonly #drained = Promise.withResolvers<void>();
   readonly #loaded = Promise.withResolvers<EngineInfo>();
   readonly #failure = Promise.withResolvers<unknown>();
   #model: ModelPhase = { is: 'loading' };
@@ -87,8 +90,8 @@ export class Worker extends Service {
       );
     }
     this.#options = options;
-    this.#begun = env.clock.monotonic();
-    this.#memory = new Memory(env.random.hex(8), env.clock, options.memory);
+    this.#startedAt = env.clock.monotonic();
+    this.#memory = new TokenMemory(env.random.hex(8), env.clock, options.memory);
     this.#executions = new Executions({
       env,
       logger,
@@ -99,42 +102,42 @@ export class Worker extends Service {
       ledger: options.ledger ?? (() => undefined),
     });
     this.#http = this.#server();
-    // Whoever waits hears of it; nobody has to.
+    // A rejection that nobody awaits must not end the process: `failure` reports it too.
     this.#loaded.promise.catch(() => undefined);
   }
 
-  /** Where it is reached, once it has started. */
+  /** The URL for callers; valid once the worker has started. */
   get url(): string {
     return this.#url;
   }
 
-  /** Settles when the model is loaded, or cannot be. */
+  /** Settles when the model is loaded; rejects when it cannot be. */
   get loaded(): Promise<EngineInfo> {
     return this.#loaded.promise;
   }
 
-  /** Settles with the error when the model cannot be loaded, or is gone. */
+  /** Settles with the error when the model cannot be loaded, or the engine has ended. */
   get failure(): Promise<unknown> {
     return this.#failure.promise;
   }
 
-  /** Settles when it was told to stop, or nobody wants it, and has drained. */
-  get over(): Promise<void> {
-    return this.#over.promise;
+  /** Settles when the worker was ordered to stop, or cannot reach its pool manager, and has drained. */
+  get drained(): Promise<void> {
+    return this.#drained.promise;
   }
 
   get registry(): string {
     return this.#memory.registry;
   }
 
-  /** Takes nothing new, finishes what runs within the time, and is over. */
+  /** Accepts no new work and lets running executions end within `graceMs`; then `drained` settles. */
   drain(graceMs?: number): Promise<void> {
-    const { logger, graceMs: usual = GRACE_MS, collectMs = COLLECT_MS } = this.#options;
+    const { logger, graceMs: defaultMs = GRACE_MS, collectMs = COLLECT_MS } = this.#options;
     if (!this.#draining) {
       logger.info('the worker drains');
       this.#draining = this.#executions
-        .drain({ graceMs: graceMs ?? usual, collectMs })
-        .then(() => this.#over.resolve());
+        .drain({ graceMs: graceMs ?? defaultMs, collectMs })
+        .then(() => this.#drained.resolve());
     }
     return this.#draining;
   }
@@ -143,9 +146,9 @@ export class Worker extends Service {
     await this.#http.start();
     const { host } = this.#options;
     const { port } = this.#http;
-    const url = this.#options.uri ?? `http://${inUrl(host)}:{port}`;
+    const url = this.#options.uri ?? `http://${urlHost(host)}:{port}`;
     this.#url = url.replaceAll('{port}', String(port));
-    this.#stopSweep = every(this.#options.env.timers, MAKE_ROOM_MS, () => this.#memory.makeRoom());
+    this.#stopSweep = every(this.#options.env.timers, MEMORY_SWEEP_MS, () => this.#memory.makeRoom());
     void this.#load();
   }
 
@@ -154,7 +157,7 @@ export class Worker extends Service {
     await this.#executions.drain({ graceMs: 0, collectMs: 0 });
     await this.#http.stop();
     await this.#options.engine.stop();
-    this.#over.resolve();
+    this.#drained.resolve();
   }
 
   async #load(): Promise<void> {
@@ -168,25 +171,25 @@ export class Worker extends Service {
       return;
     }
     this.#model = { is: 'loaded', info };
-    void engine.gone?.then((error) => this.#fail(error));
+    void engine.ended?.then((error) => this.#fail(error));
     this.#executions.open(info);
     logger.info('the model is loaded', {
-      duration_ms: Math.round(env.clock.monotonic() - this.#begun),
+      duration_ms: Math.round(env.clock.monotonic() - this.#startedAt),
       bytes: info.vramBytes,
       count: info.slots,
     });
     this.#loaded.resolve(info);
-    await this.#tell(info);
+    await this.#reportReady(info);
   }
 
-  /** What has ended may still be collected before the process goes. */
+  /** Gives the brain `collectMs` to collect results before `failure` settles and the process exits. */
   #fail(error: unknown): void {
     this.#model = { ...this.#model, is: 'failed' };
     const { collectMs = COLLECT_MS } = this.#options;
     void this.#executions.drain({ graceMs: 0, collectMs }).then(() => this.#failure.resolve(error));
   }
 
-  async #tell({ vramBytes, slots, contextLength, features }: EngineInfo): Promise<void> {
+  async #reportReady({ vramBytes, slots, contextLength, features }: EngineInfo): Promise<void> {
     const { env, logger, poolManager, token, id, modelRef } = this.#options;
     if (poolManager === undefined) return;
     const body = {
@@ -200,8 +203,8 @@ export class Worker extends Service {
       features: [...features],
     };
     try {
-      await sayReady({ env, logger, url: poolManager, token, body, signal: this.stopSignal });
-      logger.info('the pool manager knows that this worker is ready');
+      await reportReady({ env, logger, url: poolManager, token, body, signal: this.stopSignal });
+      logger.info('the worker is ready');
     } catch {
       logger.error('the pool manager cannot be reached; the worker stops');
       await this.drain(0);
@@ -210,7 +213,7 @@ export class Worker extends Service {
 
   #server(): HttpServer {
     const { env, logger, host, port, token, uri } = this.#options;
-    const reached = uri === undefined ? [] : [new URL(uri.replaceAll('{port}', '1')).hostname];
+    const uriHosts = uri === undefined ? [] : [new URL(uri.replaceAll('{port}', '1')).hostname];
     return new HttpServer({
       host,
       port,
@@ -218,7 +221,7 @@ export class Worker extends Service {
       logger,
       limits: { maxBodyBytes: MAX_BODY_BYTES, maxConnections: MAX_CONNECTIONS },
       gate: {
-        hosts: [...LOOPBACK_HOSTS, inUrl(host), ...reached],
+        hosts: [...LOOPBACK_HOSTS, urlHost(host), ...uriHosts],
         origins: [],
         tokens: () => [],
         openWithoutTokens: token === undefined,
@@ -230,7 +233,7 @@ export class Worker extends Service {
         epochs: new Epochs(),
         timers: env.timers,
         health: () => this.#health(),
-        // After the answer is on its way: where nothing runs the end comes at once.
+        // Deferred so that the response is sent first: an idle worker ends at once.
         shutdown: (graceMs) => env.timers.soon(() => void this.drain(graceMs)),
       }),
     });
@@ -244,7 +247,7 @@ export class Worker extends Service {
       worker_id: id,
       model: modelRef,
       vram_bytes: info?.vramBytes ?? 0,
-      uptime_seconds: Math.round(env.clock.monotonic() - this.#begun) / 1000,
+      uptime_seconds: Math.round(env.clock.monotonic() - this.#startedAt) / 1000,
       slots: info?.slots ?? 0,
       active: this.#memory.running,
       context_length: info?.contextLength ?? 0,

@@ -1,13 +1,13 @@
 /**
- * The seam to the world. Everything above it takes time, chance and disk from an Env, so that the same code
- * runs on a real machine and in a deterministic simulation.
+ * The interfaces to the outside world. All other code takes time, timers, randomness and the disk from an Env, so that
+ * the same code runs on a real machine and in a deterministic simulation.
  */
 export interface Clock {
-  /** Wall time in ms since 1970; may jump. */
+  /** Wall-clock time in ms since 1970; may jump in either direction. */
   now(): number;
   /** Milliseconds that only grow, for waits and durations. */
   monotonic(): number;
-  /** Its time is made up: that of other clocks means nothing beside it. */
+  /** Set on the clock of a simulation or a test: comparing it with a real clock (a database's, say) is meaningless. */
   readonly isMadeUp?: true;
 }
 
@@ -15,24 +15,24 @@ export type Cancel = () => void;
 
 export interface Timers {
   after(ms: number, run: () => void): Cancel;
-  /** Runs after the events that are already waiting: one turn of the loop later. */
+  /** Runs `run` in the next turn of the event loop, after the events that are already queued. */
   soon(run: () => void): void;
 }
 
 export interface Random {
   /** A number in [0, 1). */
   next(): number;
-  /** Hexadecimal digits of that many random bytes. */
+  /** `bytes` random bytes as hexadecimal digits. */
   hex(bytes: number): string;
 }
 
 export interface DiskFile {
-  /** Writes all of it or throws; a short write is continued. */
+  /** Writes all of `data` or throws; a short write is continued. */
   write(position: number, data: Uint8Array): Promise<void>;
-  /** As many bytes as there are, up to `length`. */
+  /** Reads up to `length` bytes; fewer only at the end of the file. */
   read(position: number, length: number): Promise<Buffer>;
   size(): Promise<number>;
-  /** Returns when what was written is on stable storage. */
+  /** Settles when everything written so far is on stable storage. */
   datasync(): Promise<void>;
   truncate(size: number): Promise<void>;
   close(): Promise<void>;
@@ -56,7 +56,7 @@ export interface Disk {
   makeFolder(path: string): Promise<void>;
   /** Makes creations, renames and removals in a folder durable. */
   syncFolder(path: string): Promise<void>;
-  /** Takes an exclusive lock that dies with the process; undefined when another one holds it. */
+  /** Takes an exclusive lock that is released when the process ends; undefined when it is already held. */
   lock(path: string): Promise<{ release(): Promise<void> } | undefined>;
 }
 

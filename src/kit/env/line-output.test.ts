@@ -20,7 +20,7 @@ test('lines arrive whole and in order', async (t) => {
   assert.equal(fs.readFileSync(path, 'utf8'), lines.join(''));
 });
 
-/** Logs 64 MB into a pipe that nobody reads, says so on the other one, and ends. */
+/** Logs 64 MB into a pipe that nobody reads, reports that on stderr, and ends. */
 const FLOOD = `
 import { LineOutput } from ${JSON.stringify(new URL('./line-output.ts', import.meta.url).href)};
 const output = new LineOutput(1);
@@ -37,7 +37,7 @@ process.stdin.once('data', async () => {
 });
 `;
 
-test('a reader that stalls holds up nobody; what was dropped is counted once it reads on', async () => {
+test('a stalled reader does not block the writer; the dropped lines are counted once it reads on', async () => {
   const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', FLOOD]);
   await new Promise((resolve) => child.stderr.once('data', resolve));
   child.stdin.write('go');
@@ -52,7 +52,7 @@ test('a reader that stalls holds up nobody; what was dropped is counted once it 
   assert.equal(lines.length - notes.length + dropped, 64_001, 'every line is there or counted');
 });
 
-test('what is left at the last moment is written at once', (t) => {
+test('flushNow writes the waiting lines synchronously', (t) => {
   const folder = fs.mkdtempSync(join(tmpdir(), 'orchd-lines-'));
   t.after(() => fs.rmSync(folder, { recursive: true }));
   const path = join(folder, 'log');
@@ -62,8 +62,8 @@ test('what is left at the last moment is written at once', (t) => {
   assert.equal(fs.readFileSync(path, 'utf8'), 'a\n');
 });
 
-/** Logs more than a pipe holds and ends: at once, or as soon as the pipe is full. */
-const LAST_WORDS = `
+/** Logs more than a pipe holds and exits: at once, or as soon as the pipe is full. */
+const LOG_AND_EXIT = `
 import fs from 'node:fs';
 import { LineOutput } from ${JSON.stringify(new URL('./line-output.ts', import.meta.url).href)};
 // As the command does; from here on the pipe does not block.
@@ -82,9 +82,9 @@ fs.write = (...args) => {
 };
 `;
 
-test('what a pipe has no room for at the last moment waits for its reader', async () => {
+test('flushNow waits for the reader of a full pipe', async () => {
   for (const how of ['at once', 'when it is full']) {
-    const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', LAST_WORDS, how]);
+    const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', LOG_AND_EXIT, how]);
     let text = '';
     for await (const chunk of child.stdout) text += chunk;
     const numbers = text

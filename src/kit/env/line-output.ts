@@ -1,15 +1,16 @@
 /**
- * Lines on their way to a file descriptor, many at a time and off the event loop. A reader of the log that stalls
- * stops no work: beyond a bound lines are dropped and counted.
+ * Writes log lines to a file descriptor, many lines per write and off the event loop. A stalled reader of the log holds
+ * up no work: when more than MAX_WAITING_CHARS wait, further lines are dropped and counted.
  */
 import fs from 'node:fs';
 
 const MAX_WAITING_CHARS = 8 * 2 ** 20;
-/** A line that comes soon after others waits this long for more: a write costs as much as a hundred lines. */
+/** The pause between two writes, in which lines collect: one write costs as much as formatting a hundred lines. */
 const GATHER_MS = 10;
-const AGAIN_MS = 10;
-/** How long the end of the process waits for a reader that is slow. */
-const LAST_MS = 2000;
+/** The pause before a write to a full pipe is retried. */
+const RETRY_MS = 10;
+/** The longest that the end of the process waits for a slow reader. */
+const FINAL_FLUSH_MS = 2000;
 
 export class LineOutput {
   readonly #fd: number;
@@ -17,8 +18,8 @@ export class LineOutput {
   #chars = 0;
   #dropped = 0;
   #writing: Promise<void> | undefined;
-  /** What a full pipe has not taken, while no write of it is under way. */
-  #left: Buffer | undefined;
+  /** The bytes that a full pipe has not accepted, set while the write waits to be retried. */
+  #unwritten: Buffer | undefined;
 
   constructor(fd: number) {
     this.#fd = fd;
@@ -34,16 +35,16 @@ export class LineOutput {
     this.#writing ??= this.#writeAll();
   }
 
-  /** Resolves when everything is out, or cannot be. */
+  /** Resolves when every line was written, or cannot be written. */
   async flush(): Promise<void> {
     await this.#writing;
   }
 
-  /** For the last moment of the process, when nothing asynchronous runs any more. */
+  /** Writes synchronously, for the exit handler of the process, where nothing asynchronous runs any more. */
   flushNow(): void {
-    const bytes = Buffer.concat([this.#left ?? Buffer.alloc(0), Buffer.from(this.#take())]);
-    const until = performance.now() + LAST_MS;
-    // A pipe takes what it has room for, and no more.
+    const bytes = Buffer.concat([this.#unwritten ?? Buffer.alloc(0), Buffer.from(this.#take())]);
+    const until = performance.now() + FINAL_FLUSH_MS;
+    // A pipe accepts only as many bytes as it has room for.
     for (let at = 0; at < bytes.length && performance.now() < until; ) at += this.#writeNow(bytes, at);
   }
 
@@ -51,15 +52,15 @@ export class LineOutput {
     try {
       return fs.writeSync(this.#fd, bytes, at);
     } catch (error) {
-      // The reader is gone, and so are we.
+      // The reader is gone: report the rest as written, which ends the loop.
       if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return bytes.length - at;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, AGAIN_MS);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
       return 0;
     }
   }
 
   async #writeAll(): Promise<void> {
-    // What is said in the same turn goes out together.
+    // Lines logged in the same turn of the event loop go out in one write.
     await new Promise((resolve) => setImmediate(resolve));
     while (this.#waiting.length > 0) {
       const bytes = Buffer.from(this.#take());
@@ -80,22 +81,22 @@ export class LineOutput {
     return `${text}${JSON.stringify(note)}\n`;
   }
 
-  /** A log that nobody can read is no reason to stop: what cannot be written counts as written. */
+  /** Bytes that cannot be written count as written: a broken log is no reason to stop the process. */
   #writeSome(bytes: Buffer, at: number): Promise<number> {
     return new Promise((resolve) => {
       fs.write(this.#fd, bytes, at, bytes.length - at, null, (error, written) => {
         if (!error) resolve(written);
-        else if (error.code === 'EAGAIN') void this.#again(bytes.subarray(at)).then(resolve);
+        else if (error.code === 'EAGAIN') void this.#waitForRoom(bytes.subarray(at)).then(resolve);
         else resolve(bytes.length - at);
       });
     });
   }
 
-  /** Waits for room; resolves to nothing written. */
-  async #again(left: Buffer): Promise<number> {
-    this.#left = left;
-    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
-    this.#left = undefined;
+  /** Waits for the pipe to drain a little; resolves to 0 bytes written, so that the caller retries. */
+  async #waitForRoom(unwritten: Buffer): Promise<number> {
+    this.#unwritten = unwritten;
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    this.#unwritten = undefined;
     return 0;
   }
 }

@@ -7,7 +7,7 @@ import { RealDisk } from './real-disk.ts';
 
 const disk = new RealDisk();
 
-test('a folder is made with all above it, for its owner alone; one that is there stays', async (t) => {
+test('makeFolder makes the parents too, for their owner only, and leaves an existing folder alone', async (t) => {
   const root = fs.mkdtempSync(join(tmpdir(), 'orchd-disk-'));
   t.after(() => fs.rmSync(root, { recursive: true }));
   const deep = join(root, 'a', 'b', 'c');
@@ -16,7 +16,7 @@ test('a folder is made with all above it, for its owner alone; one that is there
   for (const path of [join(root, 'a'), deep]) assert.equal(fs.statSync(path).mode & 0o777, 0o700);
 });
 
-test('where no folder can be made that is an error', { timeout: 5000 }, async (t) => {
+test('makeFolder fails where the system refuses the folder', { timeout: 5000 }, async (t) => {
   const root = fs.mkdtempSync(join(tmpdir(), 'orchd-disk-'));
   t.after(() => fs.rmSync(root, { recursive: true }));
   const file = join(root, 'file');

@@ -1,4 +1,4 @@
-/** The real disk: thin over node:fs, one promise per call. */
+/** The Disk of a real machine: a thin layer over node:fs, one promise per call. */
 import fs from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -6,7 +6,7 @@ import type { Disk, DiskFile, DiskStat, OpenMode } from './env.ts';
 
 const FLAGS: Record<OpenMode, string> = { read: 'r', write: 'r+', create: 'w+' };
 
-/** Only the owner reads data folders: they hold prompts. */
+/** Files and folders are readable by their owner only: they hold prompts. */
 const FILE_MODE = 0o600;
 const FOLDER_MODE = 0o700;
 
@@ -106,7 +106,10 @@ export class RealDisk implements Disk {
     return fs.promises.rm(path, { force: true });
   }
 
-  /** Step by step: where the system takes no folder, as below /proc, Node's own recursion never ends. */
+  /**
+   * Creates missing parents itself: Node's `recursive: true` never ends where the system refuses a folder, as below
+   * /proc.
+   */
   async makeFolder(path: string): Promise<void> {
     const failure = await this.#makeOne(path);
     if (failure === undefined) return;
@@ -117,12 +120,12 @@ export class RealDisk implements Disk {
     if (second) throw second;
   }
 
-  /** Why there is no such folder now. */
+  /** Makes one folder; returns the error if the folder does not exist afterwards. */
   async #makeOne(path: string): Promise<NodeJS.ErrnoException | undefined> {
     try {
       await fs.promises.mkdir(path, { mode: FOLDER_MODE });
     } catch (error) {
-      // One that is there may be refused for many reasons: a disk that is read-only, say.
+      // mkdir of an existing folder fails with other codes than EEXIST too: EROFS on a read-only disk, say.
       const found = await fs.promises.stat(path).catch(() => undefined);
       if (!found?.isDirectory()) return error as NodeJS.ErrnoException;
     }

@@ -1,4 +1,4 @@
-/** The real world. */
+/** The Env of a real machine: system clock, Node timers, random bytes of the operating system, real disk. */
 import { randomFillSync } from 'node:crypto';
 import type { Env, Random } from './env.ts';
 import { RealDisk } from './real-disk.ts';
@@ -17,7 +17,7 @@ class PooledRandom implements Random {
     return this.#pool.toString('hex', start, start + bytes);
   }
 
-  /** Where so many unused bytes begin. */
+  /** Reserves `bytes` unused bytes of the pool, refilling it if needed, and returns where they begin. */
   #take(bytes: number): number {
     if (this.#used + bytes > this.#pool.length) {
       randomFillSync(this.#pool);
@@ -34,7 +34,7 @@ export function realEnv(): Env {
     clock: { now: () => Date.now(), monotonic: () => performance.now() },
     timers: {
       after(ms, run) {
-        // Node turns a longer delay into 1 ms.
+        // Node fires a timer with a delay over 2^31 - 1 ms after 1 ms.
         const timer = setTimeout(run, Math.min(ms, 2 ** 31 - 1));
         return () => clearTimeout(timer);
       },

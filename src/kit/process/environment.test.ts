@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { plainEnvironment } from './environment.ts';
 
-test('nothing is handed on but what programs need to be found and to run', (t) => {
+test('only the variables that programs need to be found and to run are passed on', (t) => {
   const { LANG } = process.env;
   t.after(() => {
     if (LANG === undefined) delete process.env['LANG'];

@@ -1,6 +1,6 @@
-/** What of our own environment any program that we start may see. */
+/** The environment variables that orchd passes on to the programs it starts. */
 
-/** Programs need these to be found and to run; everything else may hold secrets. */
+/** The variables that programs need to be found and to run; any other variable may hold a secret. */
 const PASSED_ON = ['PATH', 'HOME', 'LANG', 'TMPDIR'];
 
 export function plainEnvironment(): Record<string, string> {

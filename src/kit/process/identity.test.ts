@@ -15,7 +15,7 @@ function sleeper(
 
 const pidOf = (child: ChildProcess): number => child.pid as number;
 
-test('a process is alive until it ends; then its number alone does not bring it back', async (t) => {
+test('a process is alive until it ends; its pid with another start time is another process', async (t) => {
   const child = sleeper(t);
   const identity = identityOf(pidOf(child));
   assert.equal(isAlive(identity), true);
@@ -26,12 +26,12 @@ test('a process is alive until it ends; then its number alone does not bring it 
   assert.equal(isAlive(identity), false);
 });
 
-test('numbers that would mean a group, everything or the first process are never alive', () => {
+test('pids that mean a group, all processes or init are never alive', () => {
   const { boot } = identityOf(process.pid);
   for (const pid of [-1, 0, 1, 1.5, Number.NaN]) assert.equal(isAlive({ pid, start: '', boot }), false);
 });
 
-test('processes are found by a variable that they were started with', (t) => {
+test('processes are found by an environment variable that they were started with', (t) => {
   const value = `value ${process.pid}`;
   const child = sleeper(t, { env: { ...process.env, ORCHD_TEST_MARK: value } });
   assert.deepEqual(processesWith('ORCHD_TEST_MARK', value), [pidOf(child)]);
@@ -44,7 +44,7 @@ test('only a process in a group of its own leads it', (t) => {
   assert.equal(leadsGroup(pidOf(sleeper(t))), false);
 });
 
-test('a signal says whether there was anybody to get it', async (t) => {
+test('signal returns whether the process exists', async (t) => {
   const child = sleeper(t, { detached: true });
   const pid = pidOf(child);
   assert.equal(signal(-pid, 0), true);
@@ -53,7 +53,7 @@ test('a signal says whether there was anybody to get it', async (t) => {
   assert.equal(signal(-pid, 0), false);
 });
 
-test('what was read from a file is an identity only with all of its parts', () => {
+test('a value is a ProcessIdentity only with all of its fields', () => {
   assert.equal(isProcessIdentity(identityOf(process.pid)), true);
   for (const value of [null, 7, {}, { pid: '7', start: '1', boot: 'b' }, { pid: 7, start: '1' }])
     assert.equal(isProcessIdentity(value), false);

@@ -1,13 +1,14 @@
 /**
- * Which process is meant. A pid alone is reused; together with the time it started and the boot it belongs to
- * it never is. Where there is no /proc only the pid is known, and that has to do.
+ * Identifies a process. The system reuses pids, but never a pid together with its start time and boot id. Where there
+ * is no /proc, only the pid is known, and a reused pid goes unnoticed.
  */
 import fs from 'node:fs';
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Clock ticks since the boot, as text. */
+  /** The start time in clock ticks since the boot, as text. */
   readonly start: string;
+  /** The kernel's boot id. */
   readonly boot: string;
 }
 
@@ -16,30 +17,30 @@ export function isProcessIdentity(value: unknown): value is ProcessIdentity {
   return Number.isSafeInteger(pid) && typeof start === 'string' && typeof boot === 'string';
 }
 
-/** Where start and boot are not known. */
+/** The value of `start` and `boot` where there is no /proc. */
 const UNKNOWN = '';
 
 export function identityOf(pid: number): ProcessIdentity {
   return { pid, start: statOf(pid)?.start ?? UNKNOWN, boot: bootId() };
 }
 
-/** Whether that very process is still there; one that only waits to be reaped is not. */
+/** Whether exactly this process is still alive; a zombie is not. */
 export function isAlive({ pid, start, boot }: ProcessIdentity): boolean {
   return isThisBoot(boot) && isPresent(pid, start);
 }
 
 export const isThisBoot = (boot: string): boolean => boot === bootId();
 
-/** The same, where the process is known to be of this boot. */
+/** Like isAlive, for a process that is known to be of this boot. */
 export function isPresent(pid: number, start: string): boolean {
-  // 0, 1 and what is below never are a supervisor, and a signal to them would reach far more than one process.
+  // A pid of 1 or less is never a process of ours, and a signal to it would reach far more than one process.
   if (!Number.isSafeInteger(pid) || pid <= 1) return false;
   if (start === UNKNOWN) return answers(pid);
   const stat = statOf(pid);
   return stat !== undefined && stat.start === start && !/[ZXx]/.test(stat.state);
 }
 
-/** Living processes that were started with this value of this variable. */
+/** The pids of the processes that were started with this environment variable set to this value. */
 export function processesWith(variable: string, value: string): number[] {
   const wanted = Buffer.from(`\0${variable}=${value}\0`);
   const own = String(process.pid);
@@ -49,10 +50,13 @@ export function processesWith(variable: string, value: string): number[] {
     .map(Number);
 }
 
-/** Whether a process leads its group, which has its number then. */
+/** Whether a process is the leader of its process group. */
 export const leadsGroup = (pid: number): boolean => statOf(pid)?.group === pid;
 
-/** Sends a signal to a process, or to a group when the number is negative; false when there is none. 0 only asks. */
+/**
+ * Sends a signal to a process, or to a group when `pid` is negative; signal 0 only checks. False when the call fails:
+ * there is no such process, or it may not be signalled.
+ */
 export function signal(pid: number, name: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, name);
@@ -64,7 +68,7 @@ export function signal(pid: number, name: NodeJS.Signals | 0): boolean {
 function statOf(pid: number): { state: string; group: number; start: string } | undefined {
   const text = read(`/proc/${pid}/stat`)?.toString('latin1');
   if (text === undefined) return undefined;
-  // The name of the program stands in brackets and may hold spaces and brackets itself.
+  // The second field is the program's name in brackets; the name itself may contain spaces and brackets.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return { state: fields[0] ?? 'X', group: Number(fields[2]), start: fields[19] ?? UNKNOWN };
 }

@@ -7,7 +7,7 @@ import { findLeader, isAnyAlive, type Mark, markVariable, signalMarked } from '.
 
 let marks = 0;
 
-/** A shell that leads a group, with a child in another group; it has started its child once this returns. */
+/** Starts a shell that leads a process group and has a child in another group; the child runs when this resolves. */
 async function family(
   t: TestContext,
 ): Promise<{ mark: Mark; leader: ProcessIdentity; ended: Promise<unknown> }> {
@@ -28,14 +28,14 @@ async function gone(mark: Mark): Promise<void> {
   while (isAnyAlive(mark, undefined)) await new Promise(setImmediate);
 }
 
-test('the first of a family is found again by its mark alone', async (t) => {
+test('the leader is found by the mark alone', async (t) => {
   const { mark, leader } = await family(t);
-  // The child leads a group of its own once it has begun; the one that was started first has the lower number.
+  // The child leads a group of its own too; the leader has the lower pid, having been started first.
   assert.deepEqual(findLeader(mark), leader);
   assert.equal(findLeader({ ...mark, value: 'nobody' }), undefined);
 });
 
-test('SIGTERM is for the leader alone; whoever it leaves behind is still found and ended', async (t) => {
+test('SIGTERM goes to the leader only; a child it leaves behind is still found and signalled', async (t) => {
   const { mark, leader, ended } = await family(t);
   assert.equal(signalMarked(mark, leader, 'SIGTERM'), true);
   assert.deepEqual(await ended, [7, null]);
@@ -45,7 +45,7 @@ test('SIGTERM is for the leader alone; whoever it leaves behind is still found a
   assert.equal(signalMarked(mark, leader, 'SIGTERM'), false);
 });
 
-test('SIGKILL ends all of them, the leader and what is in another group', async (t) => {
+test('SIGKILL ends the leader and the child in another group', async (t) => {
   const { mark, leader, ended } = await family(t);
   assert.equal(signalMarked(mark, leader, 'SIGKILL'), true);
   assert.deepEqual(await ended, [null, 'SIGKILL']);

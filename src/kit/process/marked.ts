@@ -1,6 +1,6 @@
 /**
- * A process with everything that it has started. All of them carry the same mark in their environment, so that they are
- * found again whoever their parent is by then, and where their pid was never written down.
+ * A process and all its descendants. They carry the same mark, an environment variable, so they can be found even when
+ * their parent has changed or their pid was never recorded. The leader is the process that was started first.
  */
 import { identityOf, isAlive, leadsGroup, type ProcessIdentity, processesWith, signal } from './identity.ts';
 
@@ -9,19 +9,20 @@ export interface Mark {
   readonly value: string;
 }
 
-/** The variable that a process is started with to carry the mark. */
+/** The environment variable to start a process with so that it carries the mark. */
 export const markVariable = ({ variable, value }: Mark): Record<string, string> => ({ [variable]: value });
 
 const markedProcesses = ({ variable, value }: Mark): number[] => processesWith(variable, value);
 
-/** Whether any of them is alive; `leader` is the first of them, where it is known. */
+/** Whether any process with this mark is alive. `leader` is undefined where it is not known. */
 export function isAnyAlive(mark: Mark, leader: ProcessIdentity | undefined): boolean {
   return (leader !== undefined && isAlive(leader)) || markedProcesses(mark).length > 0;
 }
 
 /**
- * SIGTERM is for the leader alone: what it has started is its own to end. SIGKILL is for its group, and for whatever
- * else carries the mark. Without a living leader all get either. False when there was nobody to get it.
+ * Sends SIGTERM to the leader only, which is to end its own children, or SIGKILL to the leader's group and to every
+ * other process with the mark. Without a living leader, either signal goes to all processes with the mark. False when
+ * there was no process to signal.
  */
 export function signalMarked(
   mark: Mark,
@@ -36,7 +37,7 @@ export function signalMarked(
   return leads || marked.length > 0;
 }
 
-/** One of them that leads a process group: the first of them, unless what it has started leads groups too. */
+/** A process with this mark that leads a process group. That is the leader, unless a child has made its own group. */
 export function findLeader(mark: Mark): ProcessIdentity | undefined {
   const leader = markedProcesses(mark).find(leadsGroup);
   return leader === undefined ? undefined : identityOf(leader);

@@ -1,14 +1,14 @@
-/** Large bodies. */
+/** Promises about blobs: large payloads and results, stored outside the records. */
 import assert from 'node:assert/strict';
 import type { BlobRef } from '../../model/records.ts';
 import { Opened, reopen, type StoreFixture } from './opened.ts';
-import type { Promised } from './promises.ts';
+import type { StorePromise } from './promises.ts';
 
-export const BLOB_PROMISES: readonly Promised[] = [
-  ['a blob comes back as it was, whatever is in it, also after a restart', roundTrip],
-  ['blobs that are put at once do not mix', atOnce],
-  ['a reference survives JSON, which is how records keep it', throughJson],
-  ['a blob that is not there is an error, never another text', notThere],
+export const BLOB_PROMISES: readonly StorePromise[] = [
+  ['a blob is read back unchanged, whatever it contains, also after a restart', roundTrip],
+  ['blobs that are put concurrently do not mix', concurrent],
+  ['a reference survives JSON, which is how records store it', throughJson],
+  ['reading a missing blob is an error, never another text', missing],
 ];
 
 const MIB = 2 ** 20;
@@ -32,18 +32,18 @@ async function roundTrip(fixture: StoreFixture): Promise<void> {
       const read = await opened.store.readBlob(refs[at] as BlobRef);
       assert.ok(
         read === text,
-        `${round}: text ${at} of ${text.length} characters came back as ${read.length}`,
+        `${round}: text ${at} of ${text.length} characters was read as ${read.length}`,
       );
     }
     opened = await reopen(fixture, opened);
   }
   const later = await opened.store.putBlob('later');
   assert.equal(await opened.store.readBlob(later), 'later');
-  assert.equal(await opened.store.readBlob(refs[1] as BlobRef), 'x', 'later blobs are not written over it');
+  assert.equal(await opened.store.readBlob(refs[1] as BlobRef), 'x', 'later blobs do not overwrite it');
   await opened.close();
 }
 
-async function atOnce(fixture: StoreFixture): Promise<void> {
+async function concurrent(fixture: StoreFixture): Promise<void> {
   const opened = await Opened.on(fixture);
   const texts = Array.from({ length: 300 }, (_, n) => `${n}:${'🦊é'.repeat(n % 17)}`);
   const refs = await Promise.all(texts.map((text) => opened.store.putBlob(text)));
@@ -64,7 +64,7 @@ async function throughJson(fixture: StoreFixture): Promise<void> {
   await opened.close();
 }
 
-async function notThere(fixture: StoreFixture): Promise<void> {
+async function missing(fixture: StoreFixture): Promise<void> {
   const opened = await Opened.on(fixture);
   const ref = await opened.store.putBlob('something');
   await assert.rejects(opened.store.readBlob(fixture.lost(ref)), { code: 'STORE_CORRUPT' });

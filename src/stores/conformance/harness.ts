@@ -1,21 +1,21 @@
-/** What the harness.ts of a store is made of: it opens its store for the one suite. */
+/** The types of a store's harness.ts, which opens that store for the conformance suite. */
 import type { Env } from '../../kit/env/env.ts';
 import type { StoreFixture } from './opened.ts';
 
-/** What a harness gets from the suite. */
+/** The means that the suite gives to a harness. */
 export interface HarnessKit extends Pick<StoreFixture, 'turns' | 'within'> {
-  /** The real one, with timers that keep no process alive. */
+  /** The real environment, except that its timers keep no process alive. */
   readonly env: Env;
-  /** A new folder, and how to remove it. */
+  /** Makes an empty folder. */
   folder(): { readonly path: string; remove(): Promise<void> };
-  /** The address of a new database. */
+  /** Makes an empty database and returns its address. */
   database(): Promise<string>;
 }
 
-/** By the name under which the suite shows them: a store may be opened in several ways. */
+/** Keyed by the title in the test report; a store that can be opened in several ways has several. */
 export type Harnesses = Readonly<Record<string, (kit: HarnessKit) => Promise<StoreFixture>>>;
 
-/** Lets everything through until it is held. */
+/** Delays writes for a test: pass() resolves at once, or after hold() once the function it returned is called. */
 export class Gate {
   #open: Promise<void> = Promise.resolve();
 

@@ -1,21 +1,24 @@
-/** Ended jobs: handed over to the history, found there, and purged. */
+/** Promises about the history: ended jobs are handed over to it, found in it, and purged from it. */
 
 import assert from 'node:assert/strict';
 import type { HistoryQuery } from '../../core/ports/store.ts';
 import { bundleOf } from '../../core/state/job-entry.ts';
 import { NOW, Opened, reopen, type StoreFixture } from './opened.ts';
-import type { Promised } from './promises.ts';
+import type { StorePromise } from './promises.ts';
 
-export const HISTORY_PROMISES: readonly Promised[] = [
-  ['an ended job is handed over as it was and leaves memory, for good', handedOver],
-  ['nothing is handed over before its end is durable', onlyDurable],
-  ['an ended job is in memory or in the history, also when the hand-over was cut short', cutShort],
-  ['many that are asked for at once are each found, with their own attempts, or not', manyAtOnce],
-  ['every filter finds the jobs it should, newest first, and no others', filters],
-  ['a cursor leads through all of them, without a gap and without a repeat', cursor],
-  ['a job that lives again and ends again is there once, as it is now', redriven],
-  ['a job that was never offered to the history is not taken for one that is there', notOffered],
-  ['a purge forgets what ended before, and says what must be remembered of it', purged],
+export const HISTORY_PROMISES: readonly StorePromise[] = [
+  ['an ended job is handed over unchanged and leaves memory for good', handedOver],
+  ['no job is handed over before its end is durable', onlyDurable],
+  ['an ended job is in memory or in the history, also when close interrupts the hand-over', cutShort],
+  ['many concurrent lookups each find their own job with its attempts, or none', manyAtOnce],
+  ['every filter finds the matching jobs, newest first, and no others', filters],
+  ['a cursor pages through all jobs, without a gap and without a repeat', cursor],
+  ['a job that was redriven and ended again is in the history once, with its last end', redriven],
+  ['a job that was never handed over is not treated as indexed', notOffered],
+  [
+    'a purge deletes jobs that ended before an instant, and its plan returns their highest attempt number',
+    purged,
+  ],
 ];
 
 async function handedOver(fixture: StoreFixture): Promise<void> {
@@ -42,10 +45,10 @@ async function manyAtOnce(fixture: StoreFixture): Promise<void> {
   const bundles = ['a', 'b', 'c'].map((id) => bundleOf(opened.finish(id)));
   opened.submit('waits');
   await opened.handedOver();
-  // More than are asked for in one statement.
+  // More ids than a store looks up in one statement.
   const others = Array.from({ length: 1200 }, (_, n) => `other-${n}`);
-  const asked = ['c', 'waits', ...others, 'a', 'b', 'a'];
-  const found = await Promise.all(asked.map((uid) => opened.store.history.get(uid)));
+  const uids = ['c', 'waits', ...others, 'a', 'b', 'a'];
+  const found = await Promise.all(uids.map((uid) => opened.store.history.get(uid)));
   const [a, b, c] = bundles;
   assert.deepEqual(found, [c, undefined, ...others.map(() => undefined), a, b, a]);
   await opened.close();
@@ -86,7 +89,7 @@ async function cutShort(fixture: StoreFixture): Promise<void> {
   let opened = await Opened.on(fixture);
   for (let round = 0; round < 5; round++) {
     const bundle = bundleOf(opened.finish(`j${round}`));
-    // Nobody waits for the hand-over, or even for the flush.
+    // The test waits neither for the hand-over nor for the flush.
     await opened.store.close();
     opened = await Opened.on(fixture);
     const here = opened.engine.state.jobs.get(bundle.uid);
@@ -98,7 +101,7 @@ async function cutShort(fixture: StoreFixture): Promise<void> {
   await opened.close();
 }
 
-/** Jobs that differ in everything that can be asked for. */
+/** Jobs that differ in every field that a HistoryQuery can filter by. */
 async function variety(fixture: StoreFixture): Promise<Opened> {
   const opened = await Opened.on(fixture);
   opened.finish('j1', { type: 'run', session_id: 's1', key: 'k1', agent: 'p1' });
@@ -191,7 +194,7 @@ async function purged(fixture: StoreFixture): Promise<void> {
   const opened = await Opened.on(fixture);
   for (let n = 1; n <= 10; n++) {
     opened.now = NOW + n * 1000;
-    // Only an id that its caller chose can come back: its attempts must not be counted anew.
+    // Only a job whose caller chose the id (`hash` is set) raises attemptFloor: its id may be submitted again.
     opened.finish(`j${n}`, n === 3 ? { hash: 'chosen' } : {});
   }
   await opened.handedOver();
@@ -211,6 +214,6 @@ async function purged(fixture: StoreFixture): Promise<void> {
   );
   const again = await reopen(fixture, opened);
   assert.equal(await again.store.history.get('j3'), undefined);
-  assert.equal(again.engine.state.jobs.size, 0, 'what was purged does not come back');
+  assert.equal(again.engine.state.jobs.size, 0, 'purged jobs are not recovered');
   await again.close();
 }

@@ -1,13 +1,13 @@
-/** Records that belong to no job: models, sessions, pools, workers, what was learned of demand, limits and what was spent of them. */
+/** Promises about the kinds of records in KEPT_KINDS, which belong to no job: models, sessions, workers, limits and others. */
 
 import assert from 'node:assert/strict';
 import type { ModelRegistration } from '../../model/records.ts';
 import { KEPT_KINDS } from '../../model/records.ts';
 import { Opened, reopen, type StoreFixture } from './opened.ts';
-import type { Promised } from './promises.ts';
+import type { StorePromise } from './promises.ts';
 
-export const KEPT_PROMISES: readonly Promised[] = [
-  ['models, sessions, workers and limits outlive restarts and checkpoints as they were', outliving],
+export const KEPT_PROMISES: readonly StorePromise[] = [
+  ['models, sessions, workers and limits survive restarts and checkpoints unchanged', survive],
 ];
 
 const model = (id: string, aliases: readonly string[]): ModelRegistration => ({
@@ -27,7 +27,7 @@ const model = (id: string, aliases: readonly string[]): ModelRegistration => ({
 
 const device = { id: 0, totalBytes: 1e9, availableBytes: 1e9, ok: true, reason: undefined };
 
-function pool(opened: Opened, version: number): void {
+function reportPool(opened: Opened, version: number): void {
   const report = {
     id: 'p',
     registry: 'r',
@@ -43,10 +43,10 @@ function pool(opened: Opened, version: number): void {
 const kept = ({ engine }: Opened): unknown =>
   Object.fromEntries(KEPT_KINDS.map((kind) => [kind, [...engine.state.tables[kind].entries()].sort()]));
 
-async function outliving(fixture: StoreFixture): Promise<void> {
+async function survive(fixture: StoreFixture): Promise<void> {
   let opened = await Opened.on(fixture);
   for (let round = 0; round < 3; round++) {
-    pool(opened, round + 1);
+    reportPool(opened, round + 1);
     opened.step({ type: 'register', model: model(`m${round}`, [`alias ${round}`]) });
     opened.step({ type: 'model-state', id: 'm0', state: round % 2 ? 'active' : 'retired' });
     opened.step({ type: 'budget', tenant: 'default', id: `s${round}`, tokenBudget: 100 + round });

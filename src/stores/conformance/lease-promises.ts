@@ -1,10 +1,10 @@
-/** Leases are records like any other. */
+/** Promises about leases. */
 import assert from 'node:assert/strict';
 import { Opened, reopen, type StoreFixture } from './opened.ts';
-import type { Promised } from './promises.ts';
+import type { StorePromise } from './promises.ts';
 
-export const LEASE_PROMISES: readonly Promised[] = [
-  ['leases outlive restarts and checkpoints as they were, and what was given back stays so', outliving],
+export const LEASE_PROMISES: readonly StorePromise[] = [
+  ['leases survive restarts and checkpoints unchanged, and a released one stays released', survive],
 ];
 
 const TTL_MS = 60_000;
@@ -17,7 +17,7 @@ function grant(opened: Opened, token: string, agent: string): void {
 const held = ({ engine }: Opened): unknown[] =>
   [...engine.state.leases.all()].map(({ id, record }) => [id, record]).sort();
 
-async function outliving(fixture: StoreFixture): Promise<void> {
+async function survive(fixture: StoreFixture): Promise<void> {
   const settings = { devices: [{ index: 3, memoryMb: 1000 }] };
   let opened = await Opened.on(fixture, settings);
   for (const [at, agent] of ['agent', 'Agent', 'agent ', '🦊'].entries()) grant(opened, `t${at}`, agent);

@@ -1,20 +1,20 @@
-/** Appending and coming back. */
+/** Promises about appended changes: their numbers, when they are reported durable, and what a restart recovers. */
 import assert from 'node:assert/strict';
 import type { EngineSettings } from '../../core/settings.ts';
 import type { State } from '../../core/state/state.ts';
 import { stableHash } from '../../kit/hash.ts';
-import { NOW, Opened, reopen, type StoreFixture, type Story } from './opened.ts';
-import type { Promised } from './promises.ts';
+import { NOW, Opened, type RecordedEvents, reopen, type StoreFixture } from './opened.ts';
+import type { StorePromise } from './promises.ts';
 
-export const LOG_PROMISES: readonly Promised[] = [
+export const LOG_PROMISES: readonly StorePromise[] = [
   ['appends are numbered in order, from 1, without a gap', numbered],
-  ['nothing is told durable before it is, nor more than was appended', neverEarly],
-  ['a store that was closed has everything that was appended, and goes on behind it', goesOn],
-  ['a checkpoint, and another, change nothing of what comes back', checkpoints],
+  ['no change is reported durable before it is, nor before it was appended', neverEarly],
+  ['close waits for every appended change, and the next opening continues after it', continues],
+  ['checkpoints do not change what is recovered', checkpoints],
   ['the owner stays the same and the epoch grows by one at each opening', epochs],
-  ['an opening tells the latest instant that was committed', latestInstant],
-  ['closing twice does no harm', closesTwice],
-  ['the failure cache keeps its size and its order, also over checkpoints', failureOrder],
+  ['open returns the latest instant that was committed', latestInstant],
+  ['close can be called twice', closesTwice],
+  ['the failure cache keeps its size and its order, also across checkpoints', failureOrder],
 ];
 
 async function numbered(fixture: StoreFixture): Promise<void> {
@@ -50,11 +50,11 @@ async function neverEarly(fixture: StoreFixture): Promise<void> {
   await opened.close();
 }
 
-async function goesOn(fixture: StoreFixture): Promise<void> {
+async function continues(fixture: StoreFixture): Promise<void> {
   let opened = await Opened.on(fixture);
   for (let round = 1; round <= 5; round++) {
     opened.submit(`j${round}`);
-    // Nobody waits for the flush: closing does.
+    // The test does not wait for the flush: close must.
     await opened.store.close();
     opened = await Opened.on(fixture);
     assert.equal(opened.engine.state.seq, round);
@@ -135,16 +135,16 @@ async function failureOrder(fixture: StoreFixture): Promise<void> {
   await opened.close();
 }
 
-/** What happened once to an engine, told again on a store: it recovers the state that was durable. */
-export async function showStory(
+/** Replays recorded events on a store, with checkpoints and restarts: each restart recovers the state before it. */
+export async function replays(
   fixture: StoreFixture,
-  story: Story,
+  recording: RecordedEvents,
   settings: Partial<EngineSettings>,
 ): Promise<void> {
   let opened = await Opened.on(fixture, settings);
-  for (const [at, { event, now }] of story.entries()) {
+  for (const [at, { event, now }] of recording.entries()) {
     opened.step(event, now);
-    // Ended jobs leave memory by themselves; a checkpoint and a restart may come at any time.
+    // The intervals differ, so that checkpoints and restarts meet many states.
     if (at % 40 === 39) await opened.settled();
     if (at % 80 === 79) await opened.store.checkpoint();
     if (at % 120 !== 119) continue;
@@ -162,7 +162,7 @@ export async function showStory(
   await opened.close();
 }
 
-/** Everything the records say, in the order that counts: which failure is forgotten first, which job is newest. */
+/** All records as one text. Failures and jobs keep their order, since it decides which failure is dropped first and which job is newest. */
 function recordsText(state: State): string {
   const jobs = [...state.newestFirst()].map(({ uid, ask, job, open, past, seq }) => {
     return stableHash([uid, ask, job, open ?? null, past ?? [], seq]);

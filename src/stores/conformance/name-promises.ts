@@ -1,14 +1,14 @@
-/** Names that look alike, or like something else, are different names. */
+/** Promises about keys, ids and texts chosen by callers: stores must not fold case, trim, normalize or escape them. */
 import assert from 'node:assert/strict';
 import { Opened, reopen, type StoreFixture } from './opened.ts';
-import type { Promised } from './promises.ts';
+import type { StorePromise } from './promises.ts';
 
-export const NAME_PROMISES: readonly Promised[] = [
+export const NAME_PROMISES: readonly StorePromise[] = [
   ['keys that look alike are different keys, in memory and after a restart', liveKeys],
   ['keys that look alike are different keys in the history', endedKeys],
   ['keys that look alike are different keys in the failure cache, also after checkpoints', failedKeys],
   ['ids that differ in case are different jobs', caseTwins],
-  ['texts of callers come back unchanged, whatever characters they have', freeTexts],
+  ['texts of callers are read back unchanged, whatever characters they contain', freeTexts],
 ];
 
 const KEYS = [

@@ -1,4 +1,7 @@
-/** An engine on an opened store, with the least of a shell around it: what a store must work with. */
+/**
+ * `Opened`: an engine on an open store, with a minimal replacement for the runtime around it. Tests drive the engine and
+ * observe what the store reports.
+ */
 
 import assert from 'node:assert/strict';
 import type { Submission } from '../../core/admission/submission.ts';
@@ -11,28 +14,28 @@ import { type GivenSpec, type SpecDefaults, specOf } from '../../model/job-spec.
 import { type BlobRef, tokenOf } from '../../model/records.ts';
 import { openInto } from '../../runtime/open-store.ts';
 
-/** What a store is tested on: everything that differs from store to store. */
+/** The means that differ from store to store, or that only the test file has. */
 export interface StoreFixture {
-  /** A store over the same medium as those before it, not opened yet. */
+  /** Constructs a store, not opened yet, over the same data as the ones before it. */
   make(): Store;
   /** Keeps writes from becoming durable until the returned function is called. */
   hold(): () => void;
-  /** From now on no write succeeds. */
+  /** Makes every later write fail. */
   breakWrites(): Promise<void>;
-  /** A reference like this one, to a blob that is not there. */
+  /** Changes a reference so that it names a blob that does not exist. */
   lost(ref: BlobRef): BlobRef;
-  /** Lets everything happen that is already waiting to happen. */
+  /** Waits for `count` turns of the event loop. */
   turns(count: number): Promise<void>;
-  /** Fails where a promise is never kept, instead of waiting for ever. */
+  /** Awaits the promise, and fails the test where it does not settle in time. */
   within(promise: Promise<unknown>): Promise<void>;
   remove(): Promise<void>;
 }
 
-/** Fields of a submission and of its spec, side by side. */
-export type Fields = Partial<Omit<Submission, 'spec'>> & GivenSpec;
+/** Fields of a submission and of its spec in one object. */
+export type SubmissionFields = Partial<Omit<Submission, 'spec'>> & GivenSpec;
 
-/** Events as they were given to an engine once. */
-export type Story = readonly { readonly event: EngineEvent; readonly now: number }[];
+/** The events of an earlier run of an engine, with their instants. */
+export type RecordedEvents = readonly { readonly event: EngineEvent; readonly now: number }[];
 
 export const NOW = 1_800_000_000_000;
 
@@ -57,14 +60,16 @@ const SETTINGS: EngineSettings = {
 export class Opened {
   readonly store: Store;
   readonly engine: Engine;
-  /** What the store returned: the latest instant that was committed before. */
+  /** The latest committed instant, as `store.open` returned it. */
   committedAt = 0;
   now = NOW;
   durable = 0;
+  /** Every value that the store has reported as durable, in order. */
   readonly durables: Seq[] = [];
+  /** The jobs that the store has reported as indexed, as of which change. */
   readonly indexed = new Map<string, Seq>();
   failure: Error | undefined;
-  /** Whether it still hands ended jobs on: a brain that has stopped does not. */
+  /** Set to false to stop handing ended jobs to the history, as a stopped brain does. */
   offers = true;
   readonly #offered = new Map<string, Seq>();
   #watchers: (() => void)[] = [];
@@ -87,7 +92,7 @@ export class Opened {
     this.#offer(state.seq);
   }
 
-  /** One step; its changes go to the store. */
+  /** Runs one step of the engine and appends its changes to the store. */
   step(event: EngineEvent, now = this.now): Step {
     this.now = now;
     const step = this.engine.step(event, now);
@@ -98,7 +103,7 @@ export class Opened {
     return step;
   }
 
-  submit(id: string, fields: Fields = {}): JobEntry {
+  submit(id: string, fields: SubmissionFields = {}): JobEntry {
     this.step({
       type: 'submit',
       submissions: [{ ...NO_FIELDS, id, ...fields, spec: specOf(fields, { ...SPEC }) }],
@@ -110,8 +115,8 @@ export class Opened {
     return this.engine.state.jobs.get(tenant === 'default' ? id : `${tenant}~${id}`) as JobEntry;
   }
 
-  /** A job that has run and ended. */
-  finish(id: string, fields: Fields = {}, result = '"done"'): JobEntry {
+  /** Submits a job and lets it succeed. */
+  finish(id: string, fields: SubmissionFields = {}, result = '"done"'): JobEntry {
     if (!this.engine.queue.fleet.backends.has('b')) this.step({ type: 'backend', info: BACKEND });
     const entry = this.submit(id, fields);
     const token = tokenOf(entry.uid, entry.open?.n ?? 0);
@@ -119,27 +124,28 @@ export class Opened {
     return entry;
   }
 
-  /** A job that has failed for good. */
-  fail(id: string, fields: Fields = {}): void {
+  /** Submits a job and lets it fail without a retry. */
+  fail(id: string, fields: SubmissionFields = {}): void {
     if (!this.engine.queue.fleet.backends.has('b')) this.step({ type: 'backend', info: BACKEND });
     const { uid, open } = this.submit(id, fields);
     const error = { code: 'EXECUTION_FAILED', message: 'no', retriable: false } as const;
     this.step({ type: 'outcome', token: tokenOf(uid, open?.n ?? 0), outcome: { ok: false, error } });
   }
 
-  /** Resolves as soon as it is so. */
-  async until(isSo: () => boolean): Promise<void> {
-    while (!isSo()) {
+  /** Resolves once the condition holds; rejects once the store has failed. */
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) {
       if (this.failure) throw this.failure;
       await new Promise<void>((resolve) => this.#watchers.push(resolve));
     }
   }
 
+  /** Resolves once every change is durable. */
   async settled(): Promise<void> {
     await this.until(() => this.durable === this.engine.state.seq);
   }
 
-  /** Every ended job is in the history, and out of memory. */
+  /** Resolves once every change is durable and every ended job has left memory for the history. */
   async handedOver(): Promise<void> {
     await this.until(() => this.durable === this.engine.state.seq && this.engine.state.ended.size === 0);
   }
@@ -170,7 +176,7 @@ export class Opened {
     };
   }
 
-  /** Hands over what has ended by a change, each end once. */
+  /** Hands the jobs that have ended at or before `upTo` to the history, each end once. */
   #offer(upTo: Seq): void {
     const ended = [...this.engine.state.ended].filter(
       ({ uid, seq }) => seq <= upTo && this.#offered.get(uid) !== seq,
@@ -222,7 +228,7 @@ const NO_FIELDS: Submission = {
   known: undefined,
 };
 
-/** Closes a store and opens the next one over the same medium. */
+/** Closes a store and opens another one over the same data. */
 export async function reopen(
   fixture: StoreFixture,
   opened: Opened,

@@ -1,16 +1,16 @@
-/** Who may write, and what happens when nothing can be written any more. */
+/** Promises about exclusive writing, and about a store whose writes fail. */
 import assert from 'node:assert/strict';
 import { OrchdError } from '../../model/errors.ts';
 import { Opened, type StoreFixture } from './opened.ts';
-import type { Promised } from './promises.ts';
+import type { StorePromise } from './promises.ts';
 
-export const OPENING_PROMISES: readonly Promised[] = [
+export const OPENING_PROMISES: readonly StorePromise[] = [
   ['of two openers only one writes', oneWriter],
-  ['a store that was closed lets the next one in', nextOneIn],
-  ['after a failure every append throws, and nothing more is told durable', failed],
+  ['after close the store can be opened again', reopens],
+  ['after a failure every append throws, and nothing more is reported durable', failed],
   ['a store that failed can be closed', closesAfterFailure],
-  ['a store that fails while it is closed can be closed', closesWhileFailing],
-  ['a store that failed while a checkpoint was wanted can be closed', closesAfterCheckpoint],
+  ['a store whose last write fails during close still closes', closesWhileFailing],
+  ['a store that failed closes while a checkpoint is requested', closesAfterCheckpoint],
 ];
 
 async function oneWriter(fixture: StoreFixture): Promise<void> {
@@ -38,7 +38,7 @@ async function oneWriter(fixture: StoreFixture): Promise<void> {
   await third.close();
 }
 
-async function nextOneIn(fixture: StoreFixture): Promise<void> {
+async function reopens(fixture: StoreFixture): Promise<void> {
   for (let round = 0; round < 3; round++) {
     const opened = await Opened.on(fixture);
     opened.submit(`j${round}`);

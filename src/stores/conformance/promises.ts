@@ -1,4 +1,4 @@
 import type { StoreFixture } from './opened.ts';
 
-/** What every store promises, and how it is shown. */
-export type Promised = readonly [title: string, show: (fixture: StoreFixture) => Promise<void>];
+/** A promise of every store: its text, which is the title of a test, and the code that tests it. */
+export type StorePromise = readonly [title: string, show: (fixture: StoreFixture) => Promise<void>];

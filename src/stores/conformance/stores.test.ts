@@ -1,4 +1,4 @@
-/** Every store of the registry, opened by its own harness for the one suite. */
+/** Runs the conformance suite on every store of the registry. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,17 +11,17 @@ import type { Timers } from '../../kit/env/env.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import { STORES } from '../registry.ts';
 import type { Harnesses, HarnessKit } from './harness.ts';
-import type { Story } from './opened.ts';
-import { type Stories, storeConformance } from './suite.ts';
+import type { RecordedEvents } from './opened.ts';
+import { type Recordings, storeConformance } from './suite.ts';
 
-/** Before anything else: a test run ends as soon as all tests have that are known by then. */
+/** Loaded before the first test is declared: the runner finishes once all tests that it has seen so far are done. */
 const loaded: readonly Harnesses[] = await Promise.all(
   Object.keys(STORES).map(async (name) => (await import(`../${name}/harness.ts`)).harnesses),
 );
 
-const PATIENCE_MS = 5000;
+const PROMISE_TIMEOUT_MS = 5000;
 
-/** Timers that keep no process alive: a store that could not be closed must not hold up the others. */
+/** Timers that keep no process alive, so that a store that could not be closed does not block the test run. */
 const timers: Timers = {
   after: (ms, run) => {
     const timer = setTimeout(run, ms).unref();
@@ -30,7 +30,7 @@ const timers: Timers = {
   soon: (run) => void setImmediate(run),
 };
 
-/** One server for all, started with the first that needs it. */
+/** One database server for all stores, started when the first store needs it. */
 let server: Promise<TestServer> | undefined;
 after(async () => (await server)?.stop());
 
@@ -49,7 +49,7 @@ const kit: HarnessKit = {
   },
   within: async (promise) => {
     const { promise: tooLong, reject } = Promise.withResolvers<never>();
-    const timer = setTimeout(() => reject(new Error('it waits for ever')), PATIENCE_MS);
+    const timer = setTimeout(() => reject(new Error('the promise never settles')), PROMISE_TIMEOUT_MS);
     await Promise.race([promise, tooLong]).finally(() => clearTimeout(timer));
   },
 };
@@ -62,18 +62,18 @@ test('[NEWS-14] every store of this repository is in the list: embedded or a rea
   assert.deepEqual(stores.map(({ name }) => name).sort(), Object.keys(STORES).sort());
 });
 
-/** Walks of an engine as they were, to be told again on each store. */
-function recordedStories(): Stories {
-  const stories: Story[] = [];
+/** Records the events of random walks of an engine, to be replayed on each store. */
+function recordWalks(): Recordings {
+  const runs: RecordedEvents[] = [];
   for (const commands of fc.sample(walkCommands(400), { numRuns: 4, seed: 11 })) {
-    // What leaves memory is the store's own matter.
+    // Indexed events come from the store under test itself.
     const walked = walk(commands.filter(({ kind }) => kind !== 'indexed'));
-    stories.push(walked.events);
+    runs.push(walked.events);
   }
-  return { settings: WALK_SETTINGS, stories };
+  return { settings: WALK_SETTINGS, runs };
 }
 
-const stories = recordedStories();
+const recordings = recordWalks();
 for (const harnesses of loaded) {
-  for (const [title, make] of Object.entries(harnesses)) storeConformance(title, () => make(kit), stories);
+  for (const [title, make] of Object.entries(harnesses)) storeConformance(title, () => make(kit), recordings);
 }

@@ -1,5 +1,6 @@
 /**
- * What every store promises, shown on one after another. A store that is added comes with a harness.ts; differences that are allowed are capability data of the store.
+ * The tests that every store must pass. A new store comes with a harness.ts; where stores may differ, the tests read
+ * `store.capabilities`.
  */
 import { describe, test } from 'node:test';
 import type { EngineSettings } from '../../core/settings.ts';
@@ -7,9 +8,9 @@ import { BLOB_PROMISES } from './blob-promises.ts';
 import { HISTORY_PROMISES } from './history-promises.ts';
 import { KEPT_PROMISES } from './kept-promises.ts';
 import { LEASE_PROMISES } from './lease-promises.ts';
-import { LOG_PROMISES, showStory } from './log-promises.ts';
+import { LOG_PROMISES, replays } from './log-promises.ts';
 import { NAME_PROMISES } from './name-promises.ts';
-import type { StoreFixture, Story } from './opened.ts';
+import type { RecordedEvents, StoreFixture } from './opened.ts';
 import { OPENING_PROMISES } from './opening-promises.ts';
 
 const PROMISES = [
@@ -22,12 +23,16 @@ const PROMISES = [
   ...OPENING_PROMISES,
 ];
 
-export interface Stories {
+export interface Recordings {
   readonly settings: Partial<EngineSettings>;
-  readonly stories: readonly Story[];
+  readonly runs: readonly RecordedEvents[];
 }
 
-export function storeConformance(name: string, make: () => Promise<StoreFixture>, stories: Stories): void {
+export function storeConformance(
+  name: string,
+  make: () => Promise<StoreFixture>,
+  recordings: Recordings,
+): void {
   const show = async (run: (fixture: StoreFixture) => Promise<void>): Promise<void> => {
     const fixture = await make();
     try {
@@ -38,9 +43,9 @@ export function storeConformance(name: string, make: () => Promise<StoreFixture>
   };
   describe(`the ${name} store`, () => {
     for (const [title, run] of PROMISES) test(title, () => show(run));
-    for (const [n, story] of stories.stories.entries()) {
-      const title = `what was durable comes back, restart after restart (story ${n + 1}, ${story.length} events)`;
-      test(title, () => show((fixture) => showStory(fixture, story, stories.settings)));
+    for (const [n, recording] of recordings.runs.entries()) {
+      const title = `every restart recovers the durable state (recorded run ${n + 1}, ${recording.length} events)`;
+      test(title, () => show((fixture) => replays(fixture, recording, recordings.settings)));
     }
   });
 }

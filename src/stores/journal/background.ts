@@ -1,6 +1,6 @@
 /**
- * The work that must not hold up the event loop: merging checkpoints and writing the history. It runs on a
- * thread of its own, or inline where every disk call must be seen in order (simulation, crash tests).
+ * The work that must not block the event loop: merging checkpoints and writing the history. ThreadBackground runs it on
+ * a thread; InlineBackground runs it in place, for that thread and for tests that need every disk call in order.
  */
 import type { HistoryReads, PurgeResult } from '../../core/ports/store.ts';
 import type { Disk } from '../../kit/env/env.ts';
@@ -12,10 +12,11 @@ import type { Paths } from './layout.ts';
 export interface Background {
   open(): Promise<HistoryOpened>;
   merge(order: MergeOrder): Promise<Manifest>;
-  /** Rows of ended jobs, joined: one string crosses to a thread much faster than objects. */
+  /** `rows` are the joined rows of ended jobs: one string crosses to a thread much faster than objects. */
   index(rows: string, watermark: number): Promise<void>;
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult>;
   purge(endedBefore: number, limit: number): Promise<void>;
+  /** True where an ended job in the history may reference this blob file. */
   usesBlobFile(file: number): Promise<boolean>;
   readonly reads: HistoryReads;
   close(): Promise<void>;

@@ -1,4 +1,4 @@
-/** A blob file stays for as long as a job that is live or remembered names it, whatever has happened in between. */
+/** A blob file stays for as long as a job in memory or in the history references it, whatever happened in between. */
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -37,7 +37,7 @@ const attempt = (uid: string, state: AttemptRecord['state']): Change => ({
   cause: 'submit',
 });
 
-/** An account to which these changes have happened, from change 1 on. */
+/** A BlobUse that has seen these changes, numbered from 1. */
 function after(changes: readonly Change[], indexedUpTo = 0): BlobUse {
   const use = new BlobUse();
   for (const [at, change] of changes.entries()) use.changed(change, at + 1);
@@ -45,27 +45,27 @@ function after(changes: readonly Change[], indexedUpTo = 0): BlobUse {
   return use;
 }
 
-test('payloads and results count, each until another one takes its place', () => {
+test('a payload and a result each count until they are replaced', () => {
   const use = after([ask('a', 1), job('a', { state: 'succeeded', result: inFile(2) }), ask('b', 2)]);
   assert.deepEqual([use.has(1), use.has(2), use.has(3)], [true, true, false]);
   use.changed(job('a', { state: 'queued' }), 4);
-  assert.ok(use.has(2), 'b names it too');
+  assert.ok(use.has(2), 'b references it too');
   use.changed(ask('b'), 5);
   assert.deepEqual([use.has(1), use.has(2)], [true, false]);
 });
 
-test('an ended job counts until the brain has certainly forgotten it', () => {
+test('an ended job counts until it has certainly left the memory of the brain', () => {
   const use = after([ask('a', 1), job('a', { state: 'dead' })]);
   use.sweep();
   use.sweep();
   use.indexed([{ uid: 'a', seq: 2 }]);
   use.sweep();
-  assert.ok(use.has(1), 'what it was told may still be on its way');
+  assert.ok(use.has(1), 'the brain may not have handled the report yet');
   use.sweep();
   assert.ok(!use.has(1));
 });
 
-test('a job that was redriven before the brain heard that it is indexed counts on', () => {
+test('a job that was redriven before the brain handled the report that it is indexed still counts', () => {
   const use = after([ask('a', 1), job('a', { state: 'dead' })]);
   use.indexed([{ uid: 'a', seq: 2 }]);
   use.changed(job('a', { state: 'queued', redrivenAt: 1 }), 3);
@@ -74,10 +74,10 @@ test('a job that was redriven before the brain heard that it is indexed counts o
   use.changed(job('a', { state: 'dead' }), 4);
   use.indexed([{ uid: 'a', seq: 2 }]);
   for (let sweep = 0; sweep < 4; sweep++) use.sweep();
-  assert.ok(use.has(1), 'the history has an older end of it');
+  assert.ok(use.has(1), 'the history holds an earlier end of the job');
 });
 
-test('a job that comes back from the history counts anew', () => {
+test('a job that was redriven out of the history counts again', () => {
   const use = after([ask('a', 1), job('a', { state: 'dead' })]);
   use.indexed([{ uid: 'a', seq: 2 }]);
   use.changed(ask('a', 1), 3);
@@ -86,15 +86,15 @@ test('a job that comes back from the history counts anew', () => {
   assert.ok(use.has(1));
 });
 
-test('of what was recovered, the ended jobs that the history has do not count', () => {
+test('a recovered job does not count where it has ended and the history holds it', () => {
   const ended = [ask('a', 1), job('a', { state: 'dead' })];
   assert.ok(!after(ended, 2).has(1));
-  assert.ok(after(ended, 1).has(1), 'the history has not got that far');
+  assert.ok(after(ended, 1).has(1), 'the history does not hold this end yet');
   assert.ok(after([ask('a', 1), job('a', { state: 'running' })], 9).has(1), 'it is live');
   const held = [ask('a', 1), attempt('a', 'accepted'), job('a', { state: 'cancelled' })];
   assert.ok(after(held, 9).has(1), 'its attempt holds a slot');
   assert.ok(!after([...held, attempt('a', 'ended')], 9).has(1));
-  // The result is the first body that it names: its attempt was seen before.
+  // The job references its first blob only after its attempt was seen.
   const resolved = [ask('b'), attempt('b', 'unknown'), job('b', { state: 'succeeded', result: inFile(2) })];
   assert.ok(after(resolved, 9).has(2));
   assert.ok(!after([...resolved, attempt('b', 'abandoned')], 9).has(2));
@@ -102,7 +102,7 @@ test('of what was recovered, the ended jobs that the history has do not count', 
 
 class Kit {
   readonly folder: string;
-  /** Moves past the time in which no file is touched. */
+  /** The monotonic clock. */
   monotonic = 0;
   readonly #env: Env;
   readonly #t: TestContext;
@@ -130,7 +130,7 @@ class Kit {
     return opened;
   }
 
-  /** As the brain does it again and again: long after everything was written. */
+  /** Purges several times, as the brain does, after the grace period of new blob files. */
   async purge({ store }: Opened, endedBefore: number): Promise<void> {
     this.monotonic += 3_600_000;
     for (let round = 0; round < 4; round++) await store.purge(endedBefore, 100);
@@ -148,7 +148,7 @@ async function kit(t: TestContext): Promise<Kit> {
 }
 
 for (const when of ['before', 'after'] as const) {
-  test(`a body outlives the purge of the end before its redrive, which came ${when} the job left memory`, async (t) => {
+  test(`a body survives the purge of the job's earlier end, with a redrive ${when} the job left memory`, async (t) => {
     const made = await kit(t);
     let opened = await made.open();
     const payload = await opened.store.putBlob('the payload');
@@ -170,14 +170,14 @@ for (const when of ['before', 'after'] as const) {
     opened.step({ type: 'cancel', uid: 'a', by: 'test' });
     await opened.handedOver();
     await made.purge(opened, 0);
-    assert.deepEqual(made.blobFiles, [1], 'the history names it');
+    assert.deepEqual(made.blobFiles, [1], 'the history references it');
     await made.purge(opened, NOW + 1e9);
-    assert.deepEqual(made.blobFiles, [], 'nothing names it any more');
+    assert.deepEqual(made.blobFiles, [], 'nothing references it any more');
     await opened.close();
   });
 }
 
-test('what a stopped brain has left behind goes after the next start', async (t) => {
+test('a purge after a restart deletes the blob files of the run before it', async (t) => {
   const made = await kit(t);
   let opened = await made.open();
   const result = await opened.store.putBlob('the result');

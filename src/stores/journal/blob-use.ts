@@ -1,45 +1,49 @@
 /**
- * Which blob files the jobs in memory name. The store never asks the brain: it sees every record that it recovers,
- * every change that is appended, and knows which ended jobs it has told to be in the history.
+ * Counts which blob files the jobs in the brain's memory reference. The store never asks the brain: it derives this
+ * from the records it recovers, the changes appended to it, and the ended jobs it has reported as indexed.
  *
- * B1  A file counts as used for as long as the brain may have a job in memory that names it.
+ * B1  A file counts as used for as long as the brain may have a job in memory that references it.
  */
 import type { JobBundle, Seq } from '../../core/ports/store.ts';
 import type { Body, Change } from '../../model/records.ts';
 import { isOpen, isTerminal } from '../../model/states.ts';
 import { fileOf } from './blobs.ts';
 
-interface NamedFiles {
+interface JobBlobFiles {
+  /** The blob file of the payload. */
   payload: number | undefined;
+  /** The blob file of the result. */
   result: number | undefined;
   isTerminal: boolean;
   /** The last change of the job. */
   seq: Seq;
-  /** The number of the sweep before which the brain was told that the history has the job. */
+  /** The number of the first sweep after the job was reported as indexed; undefined where it was not. */
   indexedBefore: number | undefined;
 }
 
 export class BlobUse {
-  /** Only jobs that name a file: most have small bodies. */
-  readonly #jobs = new Map<string, NamedFiles>();
+  /** By uid. Jobs without a blob file, which are most, are left out. */
+  readonly #jobs = new Map<string, JobBlobFiles>();
+  /** The number of references to each blob file. */
   readonly #counts = new Map<number, number>();
-  /** While recovering: jobs with an open attempt, which stay in memory even when they are over. */
+  /** Jobs with an open attempt, which stay in memory even in a terminal state; needed only until opened(). */
   #open: Set<string> | undefined = new Set();
   #sweeps = 0;
-  #leaving: string[] = [];
+  /** Jobs that were reported as indexed and are still counted. */
+  #indexed: string[] = [];
 
   has(file: number): boolean {
     return this.#counts.has(file);
   }
 
-  /** A job as a checkpoint has it. */
+  /** Adds a job from a checkpoint. */
   recovered({ uid, ask, job, attempts, seq }: JobBundle): void {
     if (attempts.some(({ state }) => isOpen(state))) this.#open?.add(uid);
     this.#setPayload(uid, ask.payload, seq);
     this.#setJob(uid, job.result, isTerminal(job.state), seq);
   }
 
-  /** A change that was recovered from the log, or was appended to it. */
+  /** Takes a change that was recovered from the log or appended to it. */
   changed(change: Change, seq: Seq): void {
     if (!change.after) return;
     switch (change.kind) {
@@ -61,7 +65,7 @@ export class BlobUse {
     }
   }
 
-  /** Everything is recovered: the brain forgets the ended jobs that the history has. */
+  /** Recovery is complete: drops the ended jobs that the history holds, as the brain does. */
   opened(indexedUpTo: Seq): void {
     for (const [uid, files] of this.#jobs) {
       if (files.isTerminal && files.seq <= indexedUpTo && !this.#open?.has(uid)) this.#drop(uid);
@@ -69,31 +73,32 @@ export class BlobUse {
     this.#open = undefined;
   }
 
-  /** The brain is told that the history has these jobs: it forgets each that no change has touched since. */
+  /** These jobs are reported to the brain as indexed; it drops each of them that has not changed since. */
   indexed(jobs: readonly { readonly uid: string; readonly seq: Seq }[]): void {
     if (this.#jobs.size === 0) return;
     for (const { uid, seq } of jobs) {
       const files = this.#jobs.get(uid);
       if (files?.seq !== seq) continue;
       files.indexedBefore = this.#sweeps + 1;
-      this.#leaving.push(uid);
+      this.#indexed.push(uid);
     }
   }
 
   /**
-   * Called before unused files are looked for. What the brain was told before the last sweep it has acted on by now;
-   * what it was told since may still be on its way, and a redrive may have come before it.
+   * Called before unused files are looked for. A job that was reported as indexed before the last sweep has left the
+   * brain's memory by now. One reported since is still counted: the brain may not have handled the report yet, and a
+   * redrive may come before it.
    */
   sweep(): void {
     this.#sweeps++;
-    const later: string[] = [];
-    for (const uid of this.#leaving) {
-      const told = this.#jobs.get(uid)?.indexedBefore;
-      if (told === undefined) continue;
-      if (told < this.#sweeps) this.#drop(uid);
-      else later.push(uid);
+    const remaining: string[] = [];
+    for (const uid of this.#indexed) {
+      const indexedBefore = this.#jobs.get(uid)?.indexedBefore;
+      if (indexedBefore === undefined) continue;
+      if (indexedBefore < this.#sweeps) this.#drop(uid);
+      else remaining.push(uid);
     }
-    this.#leaving = later;
+    this.#indexed = remaining;
   }
 
   #setPayload(uid: string, payload: Body, seq: Seq): void {

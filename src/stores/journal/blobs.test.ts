@@ -4,7 +4,7 @@ import { MemoryDisk } from '../../../test/fakes/memory-disk.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import { Blobs } from './blobs.ts';
 
-test('a body that is being written when the store is closed is written first', async () => {
+test('close waits for a body that is being written', async () => {
   const { clock } = realEnv();
   const disk = new MemoryDisk();
   await disk.makeFolder('/blobs');

@@ -1,6 +1,7 @@
 /**
- * Large bodies, outside the log: appended to numbered files, never changed, dropped by whole files. A file is
- * continued only by the process that began it, so no tail ever has to be judged.
+ * The blob files, which hold large payloads and results outside the log. Bodies are appended to numbered files, never
+ * changed, and deleted by whole files. Only the process that began a file appends to it, so a torn end of a file is
+ * never written over and needs no recovery.
  */
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
@@ -11,18 +12,18 @@ import { isFull } from '../disk-failure.ts';
 import { blobName, blobNumber } from './layout.ts';
 
 const MAX_FILE_BYTES = 64 * 2 ** 20;
-/** No submission takes this long from its body to its record. */
-const YOUNG_MS = 600_000;
+/** A file is kept at least this long after its last write: a body is written before the record that references it. */
+const UNREFERENCED_GRACE_MS = 600_000;
 const MAX_PENDING_BYTES = 64 * 2 ** 20;
 
-/** Where a body lies. */
+/** A reference to a body in a blob file. */
 export interface FileRef extends BlobRef {
   readonly file: number;
   readonly offset: number;
   readonly crc: number;
 }
 
-/** The blob file that a body is in; none where it travels inside its record. */
+/** The blob file that holds a body; undefined where the body is inside its record. */
 export const fileOf = (body: Body | undefined): number | undefined =>
   typeof body === 'object' ? (body as FileRef).file : undefined;
 
@@ -43,6 +44,7 @@ export class Blobs {
   #number = 0;
   #size = 0;
   #isOpen = false;
+  /** When each file was last written, in monotonic time. */
   readonly #writtenAt = new Map<number, number>();
   #failure: Error | undefined;
 
@@ -66,18 +68,20 @@ export class Blobs {
     this.#isOpen = true;
   }
 
-  /** Whether a body of the file may still be on its way into a record: then nobody names it yet. */
-  isYoung(file: number): boolean {
+  /** True where the file may hold a body whose record is not appended yet, so that no reference to it is known. */
+  isInGracePeriod(file: number): boolean {
     const current = this.#file ? this.#number : this.#number + 1;
     const written = this.#writtenAt.get(file);
-    return file >= current || (written !== undefined && this.#clock.monotonic() - written < YOUNG_MS);
+    return (
+      file >= current || (written !== undefined && this.#clock.monotonic() - written < UNREFERENCED_GRACE_MS)
+    );
   }
 
   put(text: string): Promise<FileRef> {
     if (this.#failure) {
       return Promise.reject(new OrchdError('STORE_FAILED', undefined, {}, { cause: this.#failure }));
     }
-    // Outside of that the folder is not held: another one may write to it.
+    // While this store is not open, another process may hold the folder and write to it.
     if (!this.#isOpen) return Promise.reject(new OrchdError('SHUTTING_DOWN'));
     const bytes = Buffer.from(text, 'utf8');
     if (this.#pendingBytes + bytes.length > MAX_PENDING_BYTES && this.#pending.length > 0) {
@@ -111,7 +115,7 @@ export class Blobs {
     return numbers.filter((number) => number !== undefined);
   }
 
-  /** What is being written is written first: once the folder is let go another one may write to it. */
+  /** Waits for the writes under way: once the folder's lock is released another process may write to it. */
   async close(): Promise<void> {
     this.#isOpen = false;
     await this.#working;
@@ -119,7 +123,7 @@ export class Blobs {
     this.#file = undefined;
   }
 
-  /** Opened for each read: bodies are read once or twice in their life, and open files are scarce. */
+  /** Opens the file for each read: a body is read once or twice in its life, and file descriptors are scarce. */
   async #readBytes(ref: FileRef): Promise<Buffer | undefined> {
     const path = join(this.#folder, blobName(ref.file));
     if (!(await this.#disk.stat(path))) return undefined;
@@ -141,16 +145,16 @@ export class Blobs {
           blob.done(refs[at] as FileRef);
         });
       } catch (error) {
-        const known = this.#judge(error as Error);
-        for (const blob of batch) blob.fail(known);
+        const failure = this.#failureOf(error as Error);
+        for (const blob of batch) blob.fail(failure);
       }
       for (const { bytes } of batch) this.#pendingBytes -= bytes.length;
     }
     this.#working = undefined;
   }
 
-  /** A full disk refuses these bodies only; any other failure ends the writer, since a sync is never retried. */
-  #judge(error: Error): Error {
+  /** A full disk fails only these bodies; any other failure stops the writer for good, since a sync is never retried. */
+  #failureOf(error: Error): Error {
     if (isFull(error)) return new OrchdError('STORE_FULL', undefined, {}, { cause: error });
     this.#failure = error;
     this.#onFailed(error);

@@ -1,4 +1,4 @@
-/** The journal, as the rest of the program knows it. */
+/** The descriptor of the journal: its options from the configuration, and the syntax of its location. */
 import { resolve } from 'node:path';
 import type { StoreDescriptor } from '../descriptor.ts';
 import { PLACE_FORMS } from '../place-forms.ts';

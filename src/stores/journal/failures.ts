@@ -1,4 +1,4 @@
-/** Makes a clear refusal of whatever went wrong with a folder. */
+/** Translates errors that occur while a data folder is opened into error codes of orchd. */
 import { diskErrorCode } from '../../kit/env/env.ts';
 import { type ErrorCode, OrchdError } from '../../model/errors.ts';
 import { isFull } from '../disk-failure.ts';
@@ -8,7 +8,7 @@ const BY_DISK_CODE: Record<string, ErrorCode> = {
   EPERM: 'STORE_UNWRITABLE',
   EROFS: 'STORE_UNWRITABLE',
   ENOTDIR: 'STORE_UNWRITABLE',
-  // What making a folder on a read-only disk answers.
+  // A recursive mkdir on a read-only disk fails with ENOENT.
   ENOENT: 'STORE_UNWRITABLE',
   EEXIST: 'STORE_UNWRITABLE',
   ENOSPC: 'STORE_FULL',

@@ -1,4 +1,4 @@
-/** Opens the journal for the conformance suite, on a disk that can be held and broken. */
+/** Opens the journal for the conformance suite, on a disk whose syncs can be delayed or made to fail. */
 import { join } from 'node:path';
 import type { Disk, DiskFile, Env } from '../../kit/env/env.ts';
 import type { BlobRef } from '../../model/records.ts';
@@ -47,7 +47,7 @@ async function journal(
   const { turns, within } = kit;
   const folder = kit.folder();
   const fixtureDisk = new FixtureDisk(kit.env.disk);
-  // A clock that stands still: nothing expires while it is compared.
+  // The clock stands still, so that nothing expires between two comparisons.
   const env = { ...kit.env, disk: fixtureDisk.disk, clock: { now: () => 0, monotonic: () => 0 } };
   const options = {
     folder: join(folder.path, 'data'),
@@ -74,7 +74,7 @@ async function journal(
 const inline = (env: Env, paths: Paths): Background =>
   new InlineBackground(env.disk, paths, new SqliteHistory(paths.history, 'write'));
 
-/** Segments that fill up within a test. */
+/** Limits small enough for segments to fill up within a test. */
 const SMALL: LogLimits = {
   minSegmentBytes: 16 * 1024,
   maxSegmentBytes: 64 * 1024,

@@ -2,8 +2,8 @@
  * The embedded store: a log with group commit, checkpoints, blobs and a history index, in one folder.
  *
  * J1  A sequence is reported durable only after the fdatasync that covers it (log/writer W1).
- * J2  What recovery read is synced before anyone acts on it.
- * J3  A segment or part is removed only when two checkpoint generations and the history no longer need it.
+ * J2  The log that recovery read is synced before open() returns, so nothing acts on changes that a crash could still undo.
+ * J3  A segment or part is removed only when neither of the two kept checkpoints nor the history needs it any more.
  */
 
 import { dirname } from 'node:path';
@@ -31,7 +31,7 @@ import { rebuildHistory } from './history/rebuild.ts';
 import { type Paths, paths } from './layout.ts';
 import { encodeChange } from './log/codec.ts';
 import { LOG_LIMITS, type LogLimits, LogWriter } from './log/writer.ts';
-import { recover, settleTail } from './recover.ts';
+import { recover, truncateAndSyncTail } from './recover.ts';
 import { BlobRetention, type RetentionLimits } from './retention.ts';
 import { refuseUnfinished } from './unfinished.ts';
 
@@ -48,7 +48,7 @@ interface Lock {
   release(): Promise<void>;
 }
 
-/** What there is only while the folder is held. */
+/** The parts that exist only while the store is open. */
 interface OpenJournal {
   readonly lock: Lock;
   readonly events: StoreEvents;
@@ -104,7 +104,7 @@ export class JournalStore implements Store {
     }
   }
 
-  /** The folder is locked for as long as this process lives. */
+  /** Always true: the lock on the folder cannot be lost while this process lives. */
   holds(): boolean {
     return true;
   }
@@ -112,14 +112,14 @@ export class JournalStore implements Store {
   append(changes: readonly Change[], now: number): Seq {
     const journal = this.#journal();
     let text = '';
-    let asks = 0;
+    let batchAsks = 0;
     for (const change of changes) {
       text += encodeChange(change);
-      if (change.kind === 'ask' && change.after?.spec.priority === 'batch') asks++;
+      if (change.kind === 'ask' && change.after?.spec.priority === 'batch') batchAsks++;
       if (change.kind === 'brain' && change.after) journal.epoch = change.after.epoch;
     }
     const count = changes.length;
-    const unit = { text, count, asks: asks === count ? asks : 0, at: now };
+    const unit = { text, count, batchAsks: batchAsks === count ? batchAsks : 0, at: now };
     const last = journal.writer.append(unit, journal.epoch);
     let seq = last - count;
     for (const change of changes) journal.blobUse.changed(change, ++seq);
@@ -134,7 +134,7 @@ export class JournalStore implements Store {
     return this.#blobs.read(ref);
   }
 
-  /** While it closes the last flush still brings ends: the next opening finds them. */
+  /** Ignored once the store is closing: the next opening hands these jobs over again. */
   index(ended: readonly JobBundle[], upTo: Seq): void {
     this.#opened?.indexer.add(ended, upTo);
   }
@@ -164,9 +164,9 @@ export class JournalStore implements Store {
     const { disk, timers } = this.#env;
     await refuseUnfinished(disk, this.#paths);
     const blobUse = new BlobUse();
-    const { manifest, end, fallback } = await recover(disk, this.#paths, watched(into, blobUse));
+    const { manifest, end, fallback } = await recover(disk, this.#paths, countingBlobs(into, blobUse));
     if (fallback) this.#options.onWarning?.(`the newest checkpoint was not used: ${fallback}`);
-    await settleTail(disk, this.#paths, end);
+    await truncateAndSyncTail(disk, this.#paths, end);
     await this.#blobs.open();
     const seq = end.nextSeq - 1;
     const indexedUpTo = await this.#openHistory(now, seq);
@@ -210,7 +210,7 @@ export class JournalStore implements Store {
     await disk.syncFolder(dirname(folder));
   }
 
-  /** Returns the change up to which the history has all ended jobs. */
+  /** Returns the change up to which the history holds all ended jobs. */
   async #openHistory(now: number, lastSeq: Seq): Promise<Seq> {
     const { watermark, fresh } = await this.#background.open();
     if (!fresh) return Math.min(watermark, lastSeq);
@@ -218,7 +218,7 @@ export class JournalStore implements Store {
       const keptSince = now - this.#options.historyMs;
       return rebuildHistory(this.#env.disk, this.#paths, this.#background, keptSince);
     }
-    // A new folder has nothing to index; saying so keeps the next opening from looking for it.
+    // A new folder has nothing to index. Writing the watermark keeps the next opening from rebuilding the index.
     await this.#background.index('', 0);
     return 0;
   }
@@ -246,8 +246,8 @@ export class JournalStore implements Store {
   }
 }
 
-/** Everything that is handed on counts for the blob files too. */
-const watched = (into: Recovery, use: BlobUse): Recovery => ({
+/** Passes recovered records on to `into`, and records in `use` which blob files they reference. */
+const countingBlobs = (into: Recovery, use: BlobUse): Recovery => ({
   job: (bundle) => {
     use.recovered(bundle);
     into.job(bundle);

@@ -1,6 +1,7 @@
-/** Names inside a data folder. */
+/** The names of the files and folders inside a data folder. */
 import { join } from 'node:path';
 
+/** The version of this layout, written into every checkpoint manifest. */
 export const FORMAT = 1;
 
 export const paths = (folder: string) => ({
@@ -26,7 +27,7 @@ const DIGITS = 16;
 
 export const segmentName = (firstSeq: number): string => `${String(firstSeq).padStart(DIGITS, '0')}.log`;
 
-/** The first sequence of a segment, or undefined where the name is not one. */
+/** The first sequence of a segment; undefined where the name is not that of a segment. */
 export function segmentStart(name: string): number | undefined {
   return /^\d{16}\.log$/.test(name) ? Number(name.slice(0, DIGITS)) : undefined;
 }

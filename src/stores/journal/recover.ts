@@ -1,5 +1,5 @@
 /**
- * Reads what a data folder holds: the newest checkpoint that is whole, then the log behind it.
+ * Recovers the records of a data folder: the newest checkpoint that is undamaged, then the log after it.
  */
 
 import { join } from 'node:path';
@@ -8,22 +8,22 @@ import type { Disk } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { Change } from '../../model/records.ts';
 import { Records } from '../records.ts';
-import { type Contents, readLines } from './checkpoint/line.ts';
+import { type CheckpointContents, readLines } from './checkpoint/line.ts';
 import { type Manifest, NO_CHECKPOINT, readManifest } from './checkpoint/manifest.ts';
 import { readPart } from './checkpoint/merge.ts';
 import type { Paths } from './layout.ts';
 import { decodeChanges } from './log/codec.ts';
 import { corruptAt, type LogEnd, type LogFrame, readLog } from './log/segments.ts';
 
-/** What was read, and where the log goes on. */
-export interface ReadFolder {
+export interface RecoveredFolder {
+  /** The checkpoint that was used; NO_CHECKPOINT where there is none. */
   readonly manifest: Manifest;
   readonly end: LogEnd;
-  /** Set where the newest checkpoint was damaged and the one before it was used. */
+  /** Why the newest checkpoint was not used; undefined where it was. */
   readonly fallback: string | undefined;
 }
 
-export async function recover(disk: Disk, paths: Paths, into: Recovery): Promise<ReadFolder> {
+export async function recover(disk: Disk, paths: Paths, into: Recovery): Promise<RecoveredFolder> {
   const { manifest, fallback } = await recoverCheckpoint(disk, paths, into);
   const start = { nextSeq: manifest.seq + 1, chain: manifest.seq === 0 ? 0 : manifest.chain };
   const takeFrame = (frame: LogFrame): void => {
@@ -39,23 +39,27 @@ export async function recover(disk: Disk, paths: Paths, into: Recovery): Promise
   return { manifest, end, fallback };
 }
 
-/** Apart from the rest, so that nothing of what was read is kept for longer than it takes to hand it on. */
-async function recoverCheckpoint(disk: Disk, paths: Paths, into: Recovery): Promise<Omit<ReadFolder, 'end'>> {
+/** A function of its own, so that the loaded records can be collected as garbage while the log is read. */
+async function recoverCheckpoint(
+  disk: Disk,
+  paths: Paths,
+  into: Recovery,
+): Promise<Omit<RecoveredFolder, 'end'>> {
   const { manifest, loaded, fallback } = await loadCheckpoint(disk, paths);
   for (const bundle of loaded.bundles) into.job(bundle);
   for (const record of loaded.records) into.record(record);
   return { manifest, fallback };
 }
 
-/** All records of a folder, for those who want nothing else of it. */
-export async function readRecords(disk: Disk, paths: Paths): Promise<ReadFolder & { records: Records }> {
+/** Recovers a folder into plain records, for code that runs no brain on it. */
+export async function readRecords(disk: Disk, paths: Paths): Promise<RecoveredFolder & { records: Records }> {
   const records = new Records();
   const read = await recover(disk, paths, records);
   records.seq = read.end.nextSeq - 1;
   return { ...read, records };
 }
 
-/** A change that cannot be understood is named by its place. */
+/** Adds the position of the frame to the error of a change that cannot be decoded. */
 function changesOf({ header, payload, segment, position }: LogFrame): Change[] {
   try {
     return decodeChanges(payload, header.count);
@@ -68,7 +72,7 @@ function changesOf({ header, payload, segment, position }: LogFrame): Change[] {
 async function loadCheckpoint(
   disk: Disk,
   paths: Paths,
-): Promise<{ manifest: Manifest; loaded: Contents; fallback: string | undefined }> {
+): Promise<{ manifest: Manifest; loaded: CheckpointContents; fallback: string | undefined }> {
   let damage: OrchdError | undefined;
   for (const path of [paths.manifest, paths.previousManifest]) {
     try {
@@ -89,15 +93,15 @@ async function loadCheckpoint(
   return { manifest: NO_CHECKPOINT, loaded: { bundles: [], records: [] }, fallback: undefined };
 }
 
-/** Nothing is handed on before all of it is read: another part may turn out to be damaged. */
-async function loadParts(disk: Disk, paths: Paths, manifest: Manifest): Promise<Contents> {
-  const loaded: Contents = { bundles: [], records: [] };
+/** Reads all parts before any record is passed on, since a later part may turn out to be damaged. */
+async function loadParts(disk: Disk, paths: Paths, manifest: Manifest): Promise<CheckpointContents> {
+  const loaded: CheckpointContents = { bundles: [], records: [] };
   for (const part of manifest.parts) readLines(await readPart(disk, paths, part), loaded);
   return loaded;
 }
 
-/** Cuts what a crash left behind the last whole frame, and makes sure that what was read stays. */
-export async function settleTail(disk: Disk, paths: Paths, end: LogEnd): Promise<void> {
+/** Truncates the last segment after its last whole frame, and syncs what was read (J2 in journal.ts). */
+export async function truncateAndSyncTail(disk: Disk, paths: Paths, end: LogEnd): Promise<void> {
   if (!end.segment) return;
   const file = await disk.open(join(paths.log, end.segment.name), 'write');
   try {

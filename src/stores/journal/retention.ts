@@ -1,4 +1,4 @@
-/** What may be deleted, and when. */
+/** Deletes files that nothing needs any more: checkpoint parts, log segments and blob files. */
 import { join } from 'node:path';
 import type { Env } from '../../kit/env/env.ts';
 import type { Background } from './background.ts';
@@ -10,12 +10,16 @@ import { readHeader } from './log/frame.ts';
 import { listSegments, type Segment } from './log/segments.ts';
 
 export interface RetentionLimits {
-  /** Sealed segments are the audit trail: kept this long, and not beyond this size. */
+  /** How long sealed segments are kept: they are the audit trail. */
   readonly auditMs: number;
+  /** Above this size of the log the oldest sealed segments are deleted early. */
   readonly auditBytes: number;
 }
 
-/** Removes checkpoint parts and log segments that nothing needs any more. */
+/**
+ * Deletes the checkpoint parts that no kept manifest lists, and the log segments that lie before both checkpoints and
+ * before `indexedUpTo` and are beyond the limits of the audit trail.
+ */
 export async function dropOldFiles(
   env: Env,
   paths: Paths,
@@ -39,16 +43,16 @@ async function removable(env: Env, paths: Paths, upTo: number, limits: Retention
     segments.map(async ({ name }) => (await env.disk.stat(join(paths.log, name)))?.size ?? 0),
   );
   let total = sizes.reduce((sum, size) => sum + size, 0);
-  const doomed: Segment[] = [];
+  const expired: Segment[] = [];
   for (const [at, segment] of segments.entries()) {
     const next = segments[at + 1];
     if (!next || next.firstSeq - 1 > upTo) break;
     const tooOld = (await startedAt(env, paths, next)) < env.clock.now() - limits.auditMs;
     if (!tooOld && total <= limits.auditBytes) break;
-    doomed.push(segment);
+    expired.push(segment);
     total -= sizes[at] as number;
   }
-  return doomed;
+  return expired;
 }
 
 async function startedAt(env: Env, paths: Paths, segment: Segment): Promise<number> {
@@ -60,12 +64,12 @@ async function startedAt(env: Env, paths: Paths, segment: Segment): Promise<numb
   }
 }
 
-/** Removes blob files that no job names any more, neither one in memory nor one in the history. */
+/** Deletes blob files that no job references any more, neither in memory nor in the history. */
 export class BlobRetention {
   readonly #blobs: Blobs;
   readonly #background: Background;
   readonly #use: BlobUse;
-  /** Found by the last sweep: a file goes when it is found twice, since a body is durable before its record. */
+  /** Files that the last sweep found unused. A file is deleted when two sweeps in a row find it unused. */
   #unused: ReadonlySet<number> = new Set();
 
   constructor(blobs: Blobs, background: Background, use: BlobUse) {
@@ -86,6 +90,6 @@ export class BlobRetention {
   }
 
   async #isUsed(file: number): Promise<boolean> {
-    return this.#blobs.isYoung(file) || this.#use.has(file) || this.#background.usesBlobFile(file);
+    return this.#blobs.isInGracePeriod(file) || this.#use.has(file) || this.#background.usesBlobFile(file);
   }
 }

@@ -1,4 +1,4 @@
-/** Runs on the background thread: one call at a time, in order. */
+/** The main program of the background thread: executes the calls of ThreadBackground one at a time, in order. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { diskErrorCode } from '../../kit/env/env.ts';
 import { RealDisk } from '../../kit/env/real-disk.ts';

@@ -9,7 +9,7 @@ import { NO_CHECKPOINT } from './checkpoint/manifest.ts';
 import { paths } from './layout.ts';
 import { ThreadBackground } from './thread.ts';
 
-test('what the disk said on the thread is still known on this side of it', async (t) => {
+test('the code of a disk error on the thread reaches the caller', async (t) => {
   const folder = fs.mkdtempSync(join(tmpdir(), 'orchd-thread-'));
   t.after(() => fs.rmSync(folder, { recursive: true }));
   const where = paths(folder);
@@ -17,7 +17,7 @@ test('what the disk said on the thread is still known on this side of it', async
   t.after(() => background.close());
   fs.mkdirSync(where.log);
   const order = { base: NO_CHECKPOINT, upTo: 0, indexedUpTo: 0, at: 0 };
-  // There is no folder for its parts.
+  // The folder of the checkpoint's parts does not exist.
   const failure = await background.merge(order).catch((error: unknown) => error);
   assert.equal(diskErrorCode(failure), 'ENOENT');
   assert.match(diskFailure(failure, 'no checkpoint').message, /\(ENOENT\)$/);

@@ -1,4 +1,4 @@
-/** The background on a thread: calls go over as messages and come back in order. */
+/** Runs the Background on a worker thread: calls and replies are messages, and calls are executed in order. */
 
 import { Worker } from 'node:worker_threads';
 import type { HistoryReads, PurgeResult } from '../../core/ports/store.ts';
@@ -18,9 +18,10 @@ export interface ThreadRequest {
   readonly args: readonly unknown[];
 }
 
-/** Its code is one of the catalogue, or that of the system: what a failure means is told by it. */
+/** An error that crosses the thread boundary. */
 export interface ThreadError {
   readonly message: string;
+  /** A code of orchd's catalogue or of the operating system; it decides how the failure is handled. */
   readonly code: string | undefined;
 }
 
@@ -30,21 +31,21 @@ export interface ThreadReply {
   readonly error?: ThreadError;
 }
 
-interface Waiter {
+interface PendingCall {
   readonly resolve: (value: never) => void;
   readonly reject: (error: Error) => void;
 }
 
 export class ThreadBackground implements Background {
   readonly #worker: Worker;
-  readonly #waiters = new Map<number, Waiter>();
+  readonly #pending = new Map<number, PendingCall>();
   readonly #reader: SqliteHistory;
   readonly reads: HistoryReads;
   #calls = 0;
-  #dead: Error | undefined;
+  #failure: Error | undefined;
 
   constructor(paths: Paths) {
-    // The published build has .js files beside each other just as the source has .ts files.
+    // The published build has .js files in the same places as the .ts files of the source.
     const script = new URL(
       import.meta.url.endsWith('.ts') ? './thread-main.ts' : './thread-main.js',
       import.meta.url,
@@ -52,12 +53,12 @@ export class ThreadBackground implements Background {
     this.#worker = new Worker(script, {
       workerData: { folder: paths.folder },
       name: 'orchd-journal',
-      // Flags that made sense for the program need not make sense for a thread of ours.
+      // Flags of the main program need not be valid for this thread.
       execArgv: [],
     });
     this.#worker.on('message', (reply: ThreadReply) => this.#settle(reply));
-    this.#worker.on('error', (error: Error) => this.#die(error));
-    this.#worker.on('exit', () => this.#die(new Error('the background thread ended')));
+    this.#worker.on('error', (error: Error) => this.#fail(error));
+    this.#worker.on('exit', () => this.#fail(new Error('the background thread ended')));
     this.#worker.unref();
     this.#reader = new SqliteHistory(paths.history, 'read');
     this.reads = readsOf(this.#reader);
@@ -90,39 +91,39 @@ export class ThreadBackground implements Background {
   }
 
   async close(): Promise<void> {
-    // The writer goes last: only then does SQLite tidy up.
+    // The writer is closed last: SQLite removes its -wal and -shm files when the last connection closes.
     this.#reader.close();
-    if (!this.#dead) await this.#call('close').catch(() => undefined);
+    if (!this.#failure) await this.#call('close').catch(() => undefined);
     await this.#worker.terminate();
   }
 
   #call<T>(call: ThreadCall, ...args: readonly unknown[]): Promise<T> {
-    if (this.#dead) return Promise.reject(this.#dead);
+    if (this.#failure) return Promise.reject(this.#failure);
     const id = ++this.#calls;
-    // Nothing is left running while the program waits for an answer, and nothing keeps it alive without one.
-    if (this.#waiters.size === 0) this.#worker.ref();
+    // The thread keeps the process alive only while a call is pending.
+    if (this.#pending.size === 0) this.#worker.ref();
     return new Promise<T>((resolve, reject) => {
-      this.#waiters.set(id, { resolve: resolve as (value: never) => void, reject });
+      this.#pending.set(id, { resolve: resolve as (value: never) => void, reject });
       this.#worker.postMessage({ id, call, args } satisfies ThreadRequest);
     });
   }
 
   #settle(reply: ThreadReply): void {
-    const waiter = this.#waiters.get(reply.id);
-    this.#waiters.delete(reply.id);
-    if (this.#waiters.size === 0) this.#worker.unref();
-    if (reply.error) waiter?.reject(revive(reply.error));
-    else waiter?.resolve(reply.value as never);
+    const call = this.#pending.get(reply.id);
+    this.#pending.delete(reply.id);
+    if (this.#pending.size === 0) this.#worker.unref();
+    if (reply.error) call?.reject(toError(reply.error));
+    else call?.resolve(reply.value as never);
   }
 
-  #die(error: Error): void {
-    this.#dead ??= error;
-    for (const waiter of this.#waiters.values()) waiter.reject(error);
-    this.#waiters.clear();
+  #fail(error: Error): void {
+    this.#failure ??= error;
+    for (const call of this.#pending.values()) call.reject(error);
+    this.#pending.clear();
   }
 }
 
-function revive({ message, code }: ThreadError): Error {
+function toError({ message, code }: ThreadError): Error {
   if (code === undefined) return new Error(message);
   return isErrorCode(code) ? new OrchdError(code, message) : Object.assign(new Error(message), { code });
 }

@@ -1,4 +1,4 @@
-/** A folder that a move writes to carries a mark until it is whole. */
+/** The mark on a data folder that is the target of an unfinished migration; see ../migration/mark.ts. */
 import type { Disk } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { Paths } from './layout.ts';

@@ -1,27 +1,10 @@
-/** One commit: the fence first, then the after-images of everything that changed, and the trail. */
-
+/** One commit: the fence first, then the after-images of everything that changed, and the audit rows. */
 import { FRESH_JOB } from '../../model/moves.ts';
-import { type AskRecord, type Change, type JobRecord, keptName } from '../../model/records.ts';
-import {
-  ASK_COLUMNS,
-  askValues,
-  attemptValues,
-  auditValues,
-  FRESH_TEXT,
-  JOB_COLUMNS,
-  jobValues,
-  leaseValues,
-  textOf,
-} from './rows.ts';
+import { type Batch, freshRow, Images, movedRow, moveRow } from './images.ts';
+import { ASK_COLUMNS, auditValues, FRESH_TEXT, JOB_COLUMNS, jobValues } from './rows.ts';
 import { type Sql, transaction, type Value } from './sql.ts';
 
-/** Changes that become durable together. */
-export interface Batch {
-  readonly changes: readonly Change[];
-  /** The sequence before the first of them. */
-  readonly after: number;
-  readonly now: number;
-}
+export type { Batch };
 
 export const lastOf = ({ after, changes }: Batch): number => after + changes.length;
 
@@ -32,6 +15,13 @@ const replaced = (names: readonly string[]): string =>
 
 const ALL_COLUMNS = [...ASK_COLUMNS, ...JOB_COLUMNS];
 export const PUT_JOB = `INSERT INTO orchestrator_jobs (${list(ALL_COLUMNS)}) VALUES (${marks(ALL_COLUMNS.length)})
+  ON DUPLICATE KEY UPDATE ${replaced(ALL_COLUMNS.slice(1))}`;
+/** Columns that a bulk submit need not send: they are the same for every job to which nothing has happened yet. */
+const FRESH_LITERALS = jobValues(FRESH_JOB, FRESH_TEXT, 0)
+  .slice(1)
+  .map((value) => (typeof value === 'string' ? `'${value}'` : String(value)));
+const PUT_FRESH_JOB = `INSERT INTO orchestrator_jobs (${list(ALL_COLUMNS)})
+  VALUES (${marks(ASK_COLUMNS.length + 1)}, ${list(FRESH_LITERALS)})
   ON DUPLICATE KEY UPDATE ${replaced(ALL_COLUMNS.slice(1))}`;
 const MOVE_JOB = `UPDATE orchestrator_jobs SET ${JOB_COLUMNS.map((name) => `${name} = ?`).join(', ')} WHERE uid = ?`;
 const TOUCH_JOB = 'UPDATE orchestrator_jobs SET seq = ? WHERE uid = ?';
@@ -53,111 +43,15 @@ const PUT_AUDIT = `INSERT INTO orchestrator_audit (id, event_type, details, epoc
 const FENCE = `UPDATE orchestrator_epoch SET last_seq = ?, last_at = ?, brain = COALESCE(?, brain)
   WHERE id = 1 AND epoch = ? AND last_seq = ?`;
 
-/** What has become of a job: its record, as an object and as a text. */
-interface Move {
-  readonly job: JobRecord;
-  readonly text: string;
-  readonly seq: number;
-}
-
-/** What a batch comes to, record by record: only the last image of each counts. */
-class Images {
-  readonly asks = new Map<string, { values: Value[]; move: Move }>();
-  readonly jobs = new Map<string, Move>();
-  readonly touched = new Map<string, number>();
-  /** Jobs whose former attempts no longer count. */
-  readonly renewed: Value[][] = [];
-  readonly attempts = new Map<string, Value[]>();
-  readonly failures = new Map<string, Value[] | null>();
-  readonly leases = new Map<string, Value[] | null>();
-  /** Of the kept kinds; without its text where it is removed. */
-  readonly kept = new Map<string, { kind: string; id: string; text: string | undefined }>();
-  readonly audit: Value[][] = [];
-  brain: string | null = null;
-
-  constructor({ changes, after, now }: Batch, epoch: number) {
-    let seq = after;
-    for (const change of changes) {
-      const text = textOf(change);
-      this.#note(change, text, ++seq);
-      this.audit.push(auditValues(change, text, seq, epoch, now));
-    }
-  }
-
-  #note(change: Change, text: string, seq: number): void {
-    const { id } = change;
-    switch (change.kind) {
-      case 'ask':
-        if (change.after) this.#noteAsk(id, change.after, text, seq);
-        return;
-      case 'job':
-        if (change.after) this.#noteJob(id, { job: change.after, text, seq });
-        return;
-      case 'attempt':
-        if (!change.after) return;
-        this.attempts.set(id, attemptValues(id, change.after, text));
-        this.#touch(change.after.job, seq);
-        return;
-      case 'failure':
-        this.failures.delete(id);
-        this.failures.set(id, change.after && [id, seq, change.after.until, text]);
-        return;
-      case 'brain':
-        if (change.after) this.brain = text;
-        return;
-      case 'lease':
-        this.leases.set(id, change.after && leaseValues(id, change.after, text));
-        return;
-      default:
-        this.kept.set(keptName(change.kind, id), {
-          kind: change.kind,
-          id,
-          text: change.after ? text : undefined,
-        });
-    }
-  }
-
-  /** An id may come back, redriven or chosen again: what was noted of its former life is over. */
-  #noteAsk(uid: string, ask: AskRecord, text: string, seq: number): void {
-    // Ids of our own come back only by a redrive, which brings their attempts again.
-    if (ask.hash !== undefined || ask.n !== seq) this.#renew(uid);
-    const move = { job: FRESH_JOB, text: FRESH_TEXT, seq };
-    this.asks.set(uid, { values: askValues(uid, ask, text), move });
-  }
-
-  #renew(uid: string): void {
-    this.renewed.push([uid]);
-    const isNoted = this.asks.has(uid) || this.jobs.has(uid) || this.touched.has(uid);
-    if (!isNoted) return;
-    this.jobs.delete(uid);
-    this.touched.delete(uid);
-    for (const [token, values] of this.attempts) if (values[1] === uid) this.attempts.delete(token);
-  }
-
-  #noteJob(uid: string, move: Move): void {
-    const asked = this.asks.get(uid);
-    if (asked) asked.move = move;
-    else this.jobs.set(uid, move);
-  }
-
-  #touch(uid: string, seq: number): void {
-    const asked = this.asks.get(uid);
-    const moved = this.jobs.get(uid);
-    if (asked) asked.move = { ...asked.move, seq };
-    else if (moved) this.jobs.set(uid, { ...moved, seq });
-    else this.touched.set(uid, seq);
-  }
-}
-
 const NOT_HELD = new Error('the fence did not hold');
 
-/** False where the fence did not hold: nothing of the batch is written then. */
+/** Returns false where the fence did not hold: nothing of the batch is written then. */
 export async function commitBatch(sql: Sql, batch: Batch, epoch: number): Promise<boolean> {
-  const images = new Images(batch, epoch);
+  const images = new Images(batch);
   try {
     await transaction(sql, async () => {
       const fence = sql.run(FENCE, [lastOf(batch), batch.now, images.brain, epoch, batch.after]);
-      await held(fence, writeImages(sql, images));
+      await held(fence, [...writeImages(sql, images), ...writeAudit(sql, images, epoch, batch.now)]);
     });
     return true;
   } catch (error) {
@@ -178,31 +72,55 @@ async function held(fence: Promise<{ rows: number }>, writes: readonly Promise<v
   for (const other of others) if (other.status === 'rejected') throw other.reason;
 }
 
-const moveValues = ({ job, text, seq }: Move): Value[] => jobValues(job, text, seq);
+/**
+ * Rows of one statement, at most. The server inserts the rows of one statement while the next one is encoded here, so
+ * that large batches are sent as several; a statement of few rows would cost more than that saves.
+ */
+const STATEMENT_ROWS = 128;
 
-/** Of these any may happen before any other, except where one waits. */
+function inStatements<T>(
+  sql: Sql,
+  text: string,
+  items: readonly T[],
+  rowOf: (item: T) => Value[],
+): Promise<void>[] {
+  const sent: Promise<void>[] = [];
+  for (let from = 0; from < items.length; from += STATEMENT_ROWS) {
+    sent.push(sql.batch(text, items.slice(from, from + STATEMENT_ROWS).map(rowOf)));
+  }
+  return sent;
+}
+
+/** The order of these statements does not matter, except where one waits for another. */
 function writeImages(sql: Sql, images: Images): Promise<void>[] {
-  const touched = [...images.touched].filter(([uid]) => !images.jobs.has(uid));
+  const fresh = [];
+  const moved = [];
+  for (const image of images.asks.values()) {
+    if (image.moved) moved.push(movedRow(image.asked, image.moved, image.seq));
+    else fresh.push(image);
+  }
   return [
-    sql.batch(
-      PUT_JOB,
-      [...images.asks.values()].map(({ values, move }) => [...values, ...moveValues(move)]),
-    ),
+    ...inStatements(sql, PUT_FRESH_JOB, fresh, freshRow),
+    sql.batch(PUT_JOB, moved),
     sql.batch(
       MOVE_JOB,
-      [...images.jobs].map(([uid, move]) => [...moveValues(move), uid]),
+      [...images.moves].map(([uid, move]) => moveRow(uid, move)),
     ),
     sql.batch(
       TOUCH_JOB,
-      touched.map(([uid, seq]) => [seq, uid]),
+      [...images.touched].map(([uid, seq]) => [seq, uid]),
     ),
     writeAttempts(sql, images),
     ...putOrDrop(sql, images.failures, PUT_FAILURE, DROP_FAILURE),
     ...putOrDrop(sql, images.leases, PUT_LEASE, DROP_LEASE),
     ...writeKept(sql, images),
-    sql.batch(PUT_AUDIT, images.audit),
   ];
 }
+
+const writeAudit = (sql: Sql, { numbered }: Images, epoch: number, now: number): Promise<void>[] =>
+  inStatements(sql, PUT_AUDIT, numbered, ({ change, text, seq }) =>
+    auditValues(change, text, seq, epoch, now),
+  );
 
 async function writeAttempts(sql: Sql, { renewed, attempts }: Images): Promise<void> {
   if (renewed.length > 0) await sql.batch(DROP_ATTEMPTS, renewed);

@@ -62,8 +62,8 @@ export const textOf = ({ kind, after }: Change): string =>
 
 export function askText(ask: AskRecord): string {
   if (typeof ask.payload !== 'string') return JSON.stringify(ask);
-  const { payload: _, ...rest } = ask;
-  return JSON.stringify(rest);
+  // An undefined field is left out of the text, and a copy made this way is cheaper than one of all other fields.
+  return JSON.stringify({ ...ask, payload: undefined });
 }
 
 export function askValues(uid: string, ask: AskRecord, text: string): Value[] {

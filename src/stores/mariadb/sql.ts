@@ -105,6 +105,11 @@ class DriverSql implements Sql {
   /** Calls that were not answered: the driver forgets some of them when the server dies. */
   readonly #unanswered = new Set<(error: Error) => void>();
   #broken: Error | undefined;
+  /** Whether the server commits every statement by itself now. */
+  #autocommit = true;
+  #inTransaction = false;
+  /** A statement that ends a transaction or turns autocommit on, while it is under way. */
+  #switching: Promise<void> | undefined;
 
   /**
    * The socket is ours: the driver's own way to end a connection with a call under way is to open another one and
@@ -119,36 +124,54 @@ class DriverSql implements Sql {
   }
 
   query<T>(sql: string, values: readonly Value[] = []): Promise<T[]> {
-    return this.#call(() => this.#connection.query(sql, [...values]));
+    return this.#send(() => this.#connection.query(sql, [...values]));
   }
 
   async run(sql: string, values: readonly Value[] = []) {
-    const { affectedRows, insertId } = await this.#call(() => this.#connection.query(sql, [...values]));
+    const { affectedRows, insertId } = await this.#send(() => this.#connection.query(sql, [...values]));
     return { rows: Number(affectedRows), id: Number(insertId) };
   }
 
   async batch(sql: string, rows: readonly (readonly Value[])[]): Promise<void> {
-    if (rows.length > 0) await this.#call(() => this.#connection.batch(sql, rows as Value[][]));
+    if (rows.length > 0) await this.#send(() => this.#connection.batch(sql, rows as Value[][]));
   }
 
   /**
-   * A deadlock ends a transaction in its middle. What was sent behind it without waiting must not be committed by
-   * itself then, as it would be after a START TRANSACTION.
+   * Transactions begin by `autocommit = 0`, not by START TRANSACTION: a deadlock ends a transaction in its middle, and
+   * statements that were sent behind the deadlock without waiting would then be committed one by one. The setting
+   * stays for the next transaction, which needs no round trip to begin; a statement outside of a transaction turns
+   * autocommit on again first.
    */
   async begin(): Promise<void> {
-    await this.run('SET autocommit = 0');
+    while (this.#switching !== undefined) await this.#switching;
+    if (this.#autocommit) {
+      await this.run('SET autocommit = 0');
+      this.#autocommit = false;
+    }
+    this.#inTransaction = true;
   }
 
   commit(): Promise<void> {
     return this.#end('COMMIT');
   }
 
-  rollback(): Promise<void> {
-    return this.#end('ROLLBACK');
+  async rollback(): Promise<void> {
+    try {
+      await this.#end('ROLLBACK');
+    } catch (error) {
+      // The transaction may still be open. The server rolls it back when the connection ends, so it ends now.
+      this.destroy();
+      throw error;
+    }
   }
 
   async #end(how: 'COMMIT' | 'ROLLBACK'): Promise<void> {
-    await Promise.all([this.run(how), this.run('SET autocommit = 1')]);
+    const ended = this.#call(() => this.#connection.query(how)).then(() => {
+      this.#inTransaction = false;
+    });
+    // Others on this connection wait for the end of the transaction; its failure is told only to who ends it.
+    this.#switch(ended.catch(() => undefined));
+    await ended;
   }
 
   async close(): Promise<void> {
@@ -162,6 +185,28 @@ class DriverSql implements Sql {
 
   destroy(): void {
     this.#break(lostLine());
+  }
+
+  /** Sends at once, or after a switch of autocommit that is under way or needed; statements keep their order. */
+  async #send<T>(ask: () => Promise<T>): Promise<T> {
+    for (;;) {
+      if (!this.#switching && !this.#autocommit && !this.#inTransaction) this.#switch(this.#turnOn());
+      if (!this.#switching) return this.#call(ask);
+      await this.#switching;
+    }
+  }
+
+  async #turnOn(): Promise<void> {
+    await this.#call(() => this.#connection.query('SET autocommit = 1'));
+    this.#autocommit = true;
+  }
+
+  #switch(over: Promise<void>): void {
+    const switching = over.finally(() => {
+      if (this.#switching === switching) this.#switching = undefined;
+    });
+    switching.catch(() => undefined);
+    this.#switching = switching;
   }
 
   #call<T>(ask: () => Promise<T>): Promise<T> {

@@ -1,3 +1,4 @@
+/** The descriptor of the store in memory. */
 import type { StoreDescriptor } from '../descriptor.ts';
 import { MemoryStore } from './memory.ts';
 

@@ -13,7 +13,7 @@ async function memory({ env, turns, within }: HarnessKit): Promise<StoreFixture>
   return {
     make,
     hold: () => gate.hold(),
-    // The only way it can fail: another one has opened what it writes to.
+    // A memory store fails only when another one has opened the same medium.
     breakWrites: () => new Opened(make()).open(),
     lost: (ref) => ({ ...ref, at: 1000 }) as BlobRef,
     turns,

@@ -1,6 +1,6 @@
 /**
- * The reference store: everything in a Medium that outlives its openings, as a disk would. Used by tests and by
- * programs that want no persistence. It shows what the port means with nothing else in the way.
+ * The reference store: everything is in a Medium, which outlives the stores opened on it as a disk would. For tests,
+ * and for programs that need no persistence. It is the shortest complete implementation of the Store port.
  */
 import type {
   HistoryReads,
@@ -19,16 +19,19 @@ import type { BlobRef, Change } from '../../model/records.ts';
 import { EndedJobs } from '../ended-jobs.ts';
 
 interface MemoryRef extends BlobRef {
+  /** Index in Medium.blobs. */
   readonly at: number;
 }
 
+/** The stored data; pass the same Medium to a second MemoryStore to reopen it. */
 export class Medium {
   readonly changes: Change[] = [];
   readonly blobs: string[] = [];
   readonly history = new EndedJobs();
   indexedUpTo = 0;
+  /** The instant of the last commit. */
   lastAt = 0;
-  /** Grows with every opening; a store that is not the last to open it is fenced. */
+  /** Number of stores that have opened this medium; every store but the last of them is fenced. */
   openings = 0;
 }
 
@@ -37,6 +40,7 @@ export class MemoryStore implements Store {
   readonly overloaded = false;
   readonly #medium: Medium;
   readonly #timers: Timers;
+  /** The value of Medium.openings when this store opened it. */
   #opening = 0;
   #events: StoreEvents | undefined;
   #seq = 0;
@@ -45,7 +49,7 @@ export class MemoryStore implements Store {
   #flushing = false;
   #closed = false;
   #failure: Error | undefined;
-  #idle: (() => void)[] = [];
+  #whenFlushed: (() => void)[] = [];
 
   constructor(timers: Timers, medium = new Medium()) {
     this.#timers = timers;
@@ -89,7 +93,7 @@ export class MemoryStore implements Store {
   }
 
   async putBlob(text: string): Promise<BlobRef> {
-    this.#check();
+    this.#assertNotFenced();
     const ref: MemoryRef = { bytes: Buffer.byteLength(text), at: this.#medium.blobs.push(text) - 1 };
     return ref;
   }
@@ -118,28 +122,28 @@ export class MemoryStore implements Store {
   async checkpoint(): Promise<void> {}
 
   async close(): Promise<void> {
-    if (this.#flushing) await new Promise<void>((done) => this.#idle.push(done));
+    if (this.#flushing) await new Promise<void>((done) => this.#whenFlushed.push(done));
     this.#closed = true;
   }
 
   #flush(): void {
     this.#flushing = false;
     try {
-      this.#check();
+      this.#assertNotFenced();
     } catch (error) {
       this.#failure = error as Error;
       this.#events?.failed(this.#failure);
-      for (const done of this.#idle.splice(0)) done();
+      for (const done of this.#whenFlushed.splice(0)) done();
       return;
     }
     this.#medium.lastAt = this.#lastAt;
     for (const change of this.#pending) this.#medium.changes.push(change);
     this.#pending = [];
     this.#events?.durable(this.#medium.changes.length);
-    for (const done of this.#idle.splice(0)) done();
+    for (const done of this.#whenFlushed.splice(0)) done();
   }
 
-  #check(): void {
+  #assertNotFenced(): void {
     if (this.#opening !== this.#medium.openings) throw new OrchdError('FENCED');
   }
 }

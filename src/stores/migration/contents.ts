@@ -1,70 +1,74 @@
-/** What is moved, and the two ends of a move. */
+/** The two sides of a migration: the contents of the source, and the target they are written to. */
 import type { JobBundle } from '../../core/ports/store.ts';
 import type { BlobRef, BrainRecord } from '../../model/records.ts';
 import type { OtherRecord } from '../records.ts';
-import type { Mark } from './mark.ts';
+import type { MigrationMark } from './mark.ts';
 
-/** Jobs that are read at a time. */
-export const PAGE = 200;
+/** Number of jobs that are read at once. */
+export const JOBS_PER_PAGE = 200;
 
-export interface Head {
+/** The state of a store as a whole, beside its records. */
+export interface StoreHead {
+  /** The number of the last change. */
   readonly seq: number;
   /** The latest instant that was committed. */
   readonly at: number;
-  /** No brain of this store has led with a higher one. */
+  /** The highest epoch that any brain of this store has had. */
   readonly epoch: number;
   readonly brain: BrainRecord;
 }
 
-/** A job with its large bodies in hand: each store names them in its own way. */
+/** A job and the text of its large bodies, since a body's reference is valid in its own store only. */
 export interface LoadedJob {
   readonly bundle: JobBundle;
-  /** Set where the record holds a reference only. */
+  /** Set where the record holds a reference instead of the payload itself. */
   readonly payload: string | undefined;
+  /** Set where the record holds a reference instead of the result itself. */
   readonly result: string | undefined;
 }
 
-/** All that a store holds. */
-export interface Contents {
-  /** Where it is, in words; never with a password. */
+/** Everything that a store holds. */
+export interface StoreContents {
+  /** The store's location in texts for people; never with a password. */
   readonly place: string;
-  readonly head: Head;
+  readonly head: StoreHead;
   readonly others: readonly OtherRecord[];
   readonly jobCount: number;
-  /** Every job once, in any order, piece by piece. */
+  /** Yields every job once, in any order, page by page. */
   jobs(): AsyncIterable<readonly JobBundle[]>;
   readBody(ref: BlobRef): Promise<string>;
-  /** The same, as it is from now on: nobody else can write to it until this is closed. */
-  hold(): Promise<Contents>;
-  /** Throws where somebody else has written meanwhile. */
+  /** Keeps everybody else from writing to the store until close(), and returns its contents as of now. */
+  hold(): Promise<StoreContents>;
+  /** Throws where somebody else has written to the store since hold(). */
   assertHeld(): Promise<void>;
   close(): Promise<void>;
 }
 
-export type Found =
+export type TargetState =
   | { readonly is: 'empty' }
-  /** A move into it was begun. */
-  | { readonly is: 'unfinished'; readonly mark: Mark }
+  /** An earlier migration to this target was not finished. */
+  | { readonly is: 'unfinished'; readonly mark: MigrationMark }
+  /** The target holds records and carries no mark. */
   | { readonly is: 'work' };
 
-export interface Target {
+export interface MigrationTarget {
   readonly place: string;
-  look(): Promise<Found>;
+  inspect(): Promise<TargetState>;
   /**
-   * Marks it as unfinished. With `keep`, the jobs that are there were written by the same move and stay;
-   * everything else goes.
+   * Marks the target as unfinished. With `keep`, its jobs stay, since an earlier run of the same migration wrote them;
+   * everything else is deleted.
    */
-  begin(mark: Mark, head: Head, keep: boolean): Promise<void>;
-  /** Those of these jobs that it holds already, whole. */
+  begin(mark: MigrationMark, head: StoreHead, keep: boolean): Promise<void>;
+  /** The subset of these jobs that the target holds already, each complete. */
   has(uids: readonly string[]): Promise<ReadonlySet<string>>;
   put(jobs: readonly LoadedJob[]): Promise<void>;
-  /** Writes what is left, all but the last step. */
+  /** Writes all remaining records; only the mark stays. */
   seal(others: readonly OtherRecord[]): Promise<void>;
-  /** Reads it back as it would be read by a brain. */
-  contents(): Promise<Contents>;
-  /** The last step: from here on it is whole. */
+  /** Reads the target back as a brain would. */
+  contents(): Promise<StoreContents>;
+  /** Removes the mark: from here on a brain can open the target. */
   finish(): Promise<void>;
-  /** What it holds is not to be built upon: the next try begins anew. */
-  spoil(): Promise<void>;
+  /** Changes the mark so that the next run keeps nothing of what was written. */
+  invalidate(): Promise<void>;
   close(): Promise<void>;
 }

@@ -20,7 +20,7 @@ const small = (id: string, fields?: Partial<JobBundle>): LoadedJob => ({
   payload: undefined,
   result: undefined,
 });
-/** A job whose payload lies at some place of a store. */
+/** A job whose payload is in the blob file `file`. */
 const large = (payload: string, file: number): LoadedJob => {
   const ask = askOf('large', 4, { payload: { file, bytes: 1 } as BlobRef });
   return { bundle: bundle('large', { ask }), payload, result: undefined };
@@ -32,14 +32,14 @@ function totals(...jobs: LoadedJob[]): Totals {
   return digest.totals();
 }
 
-test('the order of reading and the place of a body make no difference', () => {
+test('the order of reading and the location of a body do not change the digest', () => {
   const one = totals(small('a'), small('b'), large('"x"', 1));
   const other = totals(large('"x"', 99), small('b'), small('a'));
   assert.equal(difference(one, other), undefined);
   assert.deepEqual([one.live, one.ended, one.bodies, one.bodyBytes], [3, 0, 1, 3]);
 });
 
-test('everything else makes one', () => {
+test('any other difference changes the digest', () => {
   const plain = totals(small('a'), small('b'));
   const others = {
     'another id': totals(small('a'), small('B')),
@@ -52,11 +52,11 @@ test('everything else makes one', () => {
   }
   assert.match(difference(totals(large('"x"', 1)), totals(large('"y"', 1))) ?? '', /^hash/);
   assert.equal(difference(plain, totals(small('a'))), 'live 1 instead of 2');
-  // A sum, not a toggle: what is there twice does not vanish.
+  // The digest is a sum, not an XOR: two equal records do not cancel each other out.
   assert.notEqual(totals(small('a'), small('a')).hash, totals().hash);
 });
 
-test('of the brain only the epoch may differ', () => {
+test('of the brain record, only the epoch does not count', () => {
   const hashOf = (owner: string, epoch: number, attemptFloor: number): string => {
     const digest = new Digest();
     digest.addBrain({ v: 1, owner, epoch, attemptFloor });

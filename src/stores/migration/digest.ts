@@ -1,6 +1,6 @@
 /**
- * One value for everything a store holds, whichever store it is and in whatever order it is read: the sum of the
- * hashes of its records. Bodies count by what they are, not by where they lie.
+ * A hash of everything a store holds: the sum of the hashes of its records, so that it depends neither on the kind of
+ * store nor on the order of reading. A large body enters by its size and SHA-256, not by its reference.
  */
 import { createHash } from 'node:crypto';
 import { stableHash } from '../../kit/hash.ts';
@@ -32,11 +32,11 @@ export class Digest {
 
   addJob({ bundle, payload, result }: LoadedJob): void {
     const { uid, seq, ask, job, attempts } = bundle;
-    const told = {
+    const records = {
       ask: payload === undefined ? ask : { ...ask, payload: this.#body(payload) },
       job: result === undefined ? job : { ...job, result: this.#body(result) },
     };
-    this.#add(['job', uid, seq, told.ask, told.job, attempts]);
+    this.#add(['job', uid, seq, records.ask, records.job, attempts]);
     if (isTerminal(job.state)) this.#ended++;
     else this.#live++;
     this.#attempts += attempts.length;
@@ -47,7 +47,7 @@ export class Digest {
     this.#others++;
   }
 
-  /** Its epoch grows with the move itself. */
+  /** The epoch is left out, since the migration itself raises it. */
   addBrain(brain: BrainRecord): void {
     this.#add(['brain', { ...brain, epoch: 0 }]);
   }
@@ -80,10 +80,10 @@ export class Digest {
   }
 }
 
-/** The first thing in which two differ, in words; undefined where they are equal. */
-export function difference(wanted: Totals, found: Totals): string | undefined {
-  for (const name of Object.keys(wanted) as (keyof Totals)[]) {
-    if (wanted[name] !== found[name]) return `${name} ${found[name]} instead of ${wanted[name]}`;
+/** Describes the first total that differs; undefined where all are equal. */
+export function difference(expected: Totals, actual: Totals): string | undefined {
+  for (const name of Object.keys(expected) as (keyof Totals)[]) {
+    if (expected[name] !== actual[name]) return `${name} ${actual[name]} instead of ${expected[name]}`;
   }
   return undefined;
 }

@@ -4,7 +4,7 @@ import { askOf } from '../../../test/fakes/folder-maker.ts';
 import type { JobBundle } from '../../core/ports/store.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
 import type { BlobRef } from '../../model/records.ts';
-import { piecesOf, renamed } from './load-bodies.ts';
+import { piecesOf, withBodies } from './load-bodies.ts';
 
 const ref = (bytes: number): BlobRef => ({ bytes });
 const bundle = (bytes: number, n = 1): JobBundle => ({
@@ -25,7 +25,7 @@ test('pieces hold as many bodies as fit together, in order, and every job once',
   assert.deepEqual(sizes([0, 0, 0]), [[0, 0, 0]]);
   assert.deepEqual(sizes([4, 6, 1]), [[4, 6], [1]]);
   assert.deepEqual(sizes([4, 7, 3, 0]), [[4], [7, 3, 0]]);
-  assert.deepEqual(sizes([11, 50, 0, 1]), [[11], [50], [0, 1]], 'one that is too large goes alone');
+  assert.deepEqual(sizes([11, 50, 0, 1]), [[11], [50], [0, 1]], 'a job over the limit is a piece of its own');
 });
 
 test('a result counts as a payload does', () => {
@@ -33,9 +33,9 @@ test('a result counts as a payload does', () => {
   assert.equal(piecesOf([both, bundle(1)], 12).length, 2);
 });
 
-test('a job takes the references of the other store, and keeps what it holds itself', () => {
+test('a job takes the references of the target and keeps the bodies inside its records', () => {
   const job = bundle(5);
-  assert.deepEqual(renamed(job, ref(9), undefined).ask.payload, ref(9));
-  assert.deepEqual(renamed(job, undefined, undefined), job);
-  assert.deepEqual(renamed(job, undefined, ref(3)).job.result, ref(3));
+  assert.deepEqual(withBodies(job, ref(9), undefined).ask.payload, ref(9));
+  assert.deepEqual(withBodies(job, undefined, undefined), job);
+  assert.deepEqual(withBodies(job, undefined, ref(3)).job.result, ref(3));
 });

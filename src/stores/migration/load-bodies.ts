@@ -1,14 +1,15 @@
-/** Reads the large bodies of jobs, no more of them at a time than memory should hold. */
+/** Reads jobs together with their large bodies, in pieces small enough for memory. */
 import type { JobBundle } from '../../core/ports/store.ts';
 import type { Body } from '../../model/records.ts';
-import type { Contents, LoadedJob } from './contents.ts';
+import type { LoadedJob, StoreContents } from './contents.ts';
 
-const BODY_BYTES = 8 * 2 ** 20;
+/** A piece holds at most this many bytes of bodies, unless a single job has more. */
+const PIECE_BODY_BYTES = 8 * 2 ** 20;
 
 const storedBytes = (body: Body | undefined): number => (typeof body === 'object' ? body.bytes : 0);
 
-/** Cuts a page so that the bodies of each piece fit together; a job is never cut. */
-export function piecesOf(page: readonly JobBundle[], bodyBytes = BODY_BYTES): JobBundle[][] {
+/** Splits a page between jobs so that the bodies of a piece have at most `bodyBytes` together. */
+export function piecesOf(page: readonly JobBundle[], bodyBytes = PIECE_BODY_BYTES): JobBundle[][] {
   const pieces: JobBundle[][] = [];
   let left = 0;
   for (const bundle of page) {
@@ -21,7 +22,7 @@ export function piecesOf(page: readonly JobBundle[], bodyBytes = BODY_BYTES): Jo
   return pieces;
 }
 
-export async function* loadedJobs(contents: Contents): AsyncGenerator<readonly LoadedJob[]> {
+export async function* loadedJobs(contents: StoreContents): AsyncGenerator<readonly LoadedJob[]> {
   for await (const page of contents.jobs()) {
     for (const piece of piecesOf(page)) {
       const loaded: LoadedJob[] = [];
@@ -31,7 +32,7 @@ export async function* loadedJobs(contents: Contents): AsyncGenerator<readonly L
   }
 }
 
-async function load(contents: Contents, bundle: JobBundle): Promise<LoadedJob> {
+async function load(contents: StoreContents, bundle: JobBundle): Promise<LoadedJob> {
   const { payload } = bundle.ask;
   const { result } = bundle.job;
   return {
@@ -41,8 +42,12 @@ async function load(contents: Contents, bundle: JobBundle): Promise<LoadedJob> {
   };
 }
 
-/** The job with the references of another store. */
-export function renamed(bundle: JobBundle, payload: Body | undefined, result: Body | undefined): JobBundle {
+/** The job with its bodies replaced by those given, which are references of the target; undefined keeps a body. */
+export function withBodies(
+  bundle: JobBundle,
+  payload: Body | undefined,
+  result: Body | undefined,
+): JobBundle {
   const { ask, job } = bundle;
   return {
     ...bundle,

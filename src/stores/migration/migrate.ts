@@ -1,18 +1,18 @@
 /**
  * Migrates everything from one store to another.
  *
- * V1  The target is marked before the first record is written, and the mark goes only after everything was read
- *     back and found equal: whoever opens it in between is refused.
- * V2  A job that the target holds was written whole, so that a second try leaves it out.
- * V3  What was written from an older state of the source is never built upon.
+ * V1  The target is marked before the first record is written, and the mark is removed only after everything was read
+ *     back and found equal. A brain refuses to open a marked store.
+ * V2  A job that the target holds is complete, so a second run skips it.
+ * V3  Nothing that was written from an older state of the source is kept.
  */
 import { OrchdError } from '../../model/errors.ts';
-import type { Contents, Head, LoadedJob, Target } from './contents.ts';
+import type { LoadedJob, MigrationTarget, StoreContents, StoreHead } from './contents.ts';
 import { Digest, difference, type Totals } from './digest.ts';
 import { loadedJobs } from './load-bodies.ts';
-import { judge, type Mark, markOf } from './mark.ts';
+import { compareMarks, type MigrationMark, markOf } from './mark.ts';
 
-/** A brain that is started on the source once more, and again, must stay behind the new one. */
+/** Added to the epoch at the target, so that a brain started on the source by mistake, even often, has a lower one. */
 const EPOCH_LEAP = 1000;
 
 export interface MigrationProgress {
@@ -28,80 +28,81 @@ export interface MigrationReport extends Totals {
   readonly to: string;
   readonly seq: number;
   readonly epoch: number;
-  /** It had been done before: nothing was written now. */
+  /** True where the target held the result already, so that nothing was written. */
   readonly already: boolean;
 }
 
 export async function migrate(
-  from: Contents,
-  target: Target,
+  from: StoreContents,
+  target: MigrationTarget,
   onProgress: OnProgress,
 ): Promise<MigrationReport> {
-  const found = await target.look();
-  if (found.is === 'work') return compare(from, target, onProgress);
+  const found = await target.inspect();
+  if (found.is === 'work') return acceptOrRefuse(from, target, onProgress);
   const source = await from.hold();
   const mark = markOf(source.place, source.head.brain, source.head.seq);
   const keep = found.is === 'unfinished' && mayContinue(target, found.mark, mark);
   const { head } = source;
   const epoch = head.epoch + EPOCH_LEAP;
   await target.begin(mark, { ...head, epoch, brain: { ...head.brain, epoch } }, keep);
-  const wanted = await copy(source, target, onProgress);
+  const copied = await copy(source, target, onProgress);
   await source.assertHeld();
   await target.seal(source.others);
-  await verify(source, wanted, target, onProgress);
+  await verify(source, copied, target, onProgress);
   await target.finish();
-  return { from: source.place, to: target.place, seq: head.seq, epoch, already: false, ...wanted };
+  return { from: source.place, to: target.place, seq: head.seq, epoch, already: false, ...copied };
 }
 
-function mayContinue({ place }: Target, found: Mark, mark: Mark): boolean {
-  const verdict = judge(found, mark);
+function mayContinue({ place }: MigrationTarget, found: MigrationMark, mark: MigrationMark): boolean {
+  const verdict = compareMarks(found, mark);
   if (verdict !== 'foreign') return verdict === 'continue';
-  const message = `${place} holds an unfinished move of another brain, from ${found.from}; finish that, or empty it`;
+  const message = `${place} holds an unfinished move of another brain, from ${found.from}; finish that move, or empty the target`;
   throw new OrchdError('STORE_UNFINISHED', message);
 }
 
-async function copy(source: Contents, target: Target, onProgress: OnProgress): Promise<Totals> {
+async function copy(source: StoreContents, target: MigrationTarget, onProgress: OnProgress): Promise<Totals> {
   const digest = new Digest();
-  const tell = (): void => onProgress({ doing: 'copy', jobs: digest.jobs, of: source.jobCount });
   for await (const jobs of loadedJobs(source)) {
     await target.put(await missing(target, jobs));
     for (const job of jobs) digest.addJob(job);
-    tell();
+    onProgress({ doing: 'copy', jobs: digest.jobs, of: source.jobCount });
   }
-  return closed(digest, source);
+  return completed(digest, source);
 }
 
-async function missing(target: Target, jobs: readonly LoadedJob[]): Promise<LoadedJob[]> {
-  const there = await target.has(jobs.map(({ bundle }) => bundle.uid));
-  return jobs.filter(({ bundle }) => !there.has(bundle.uid));
+async function missing(target: MigrationTarget, jobs: readonly LoadedJob[]): Promise<LoadedJob[]> {
+  const present = await target.has(jobs.map(({ bundle }) => bundle.uid));
+  return jobs.filter(({ bundle }) => !present.has(bundle.uid));
 }
 
-function closed(digest: Digest, { others, head }: Contents): Totals {
+/** Adds the records that belong to no job. */
+function completed(digest: Digest, { others, head }: StoreContents): Totals {
   for (const record of others) digest.addOther(record);
   digest.addBrain(head.brain);
   return digest.totals();
 }
 
-async function totalsOf(contents: Contents, onProgress: OnProgress): Promise<Totals> {
+async function totalsOf(contents: StoreContents, onProgress: OnProgress): Promise<Totals> {
   const digest = new Digest();
   for await (const jobs of loadedJobs(contents)) {
     for (const job of jobs) digest.addJob(job);
     onProgress({ doing: 'verify', jobs: digest.jobs, of: contents.jobCount });
   }
-  return closed(digest, contents);
+  return completed(digest, contents);
 }
 
 async function verify(
-  source: Contents,
-  wanted: Totals,
-  target: Target,
+  source: StoreContents,
+  copied: Totals,
+  target: MigrationTarget,
   onProgress: OnProgress,
 ): Promise<void> {
   const contents = await target.contents();
   try {
-    const why = difference(wanted, await totalsOf(contents, onProgress)) ?? lag(source.head, contents.head);
+    const why =
+      difference(copied, await totalsOf(contents, onProgress)) ?? headFault(source.head, contents.head);
     if (why === undefined) return;
-    await target.spoil();
+    await target.invalidate();
     const message = `${target.place} does not hold what ${source.place} holds (${why}); it stays unfinished`;
     throw new OrchdError('STORE_UNFINISHED', message);
   } finally {
@@ -109,31 +110,36 @@ async function verify(
   }
 }
 
-function lag(source: Head, target: Head): string | undefined {
+/** The target must have every change of the source, and a higher epoch. */
+function headFault(source: StoreHead, target: StoreHead): string | undefined {
   if (target.seq < source.seq) return `change ${target.seq} instead of ${source.seq}`;
   return target.epoch > source.epoch ? undefined : `epoch ${target.epoch}, not above ${source.epoch}`;
 }
 
-/** A target with work in it is left as it is; where that work is the result of this very move, all is done. */
-async function compare(source: Contents, target: Target, onProgress: OnProgress): Promise<MigrationReport> {
-  const report = await asMoved(source, target, onProgress);
+/** A target that holds work is never changed: it is accepted as the result of this same migration, or refused. */
+async function acceptOrRefuse(
+  source: StoreContents,
+  target: MigrationTarget,
+  onProgress: OnProgress,
+): Promise<MigrationReport> {
+  const report = await reportIfEqual(source, target, onProgress);
   if (report) return report;
-  const message = `${target.place} holds work already; nothing was changed. Name a place that is empty`;
+  const message = `${target.place} holds work already; nothing was changed. Choose an empty target`;
   throw new OrchdError('INVALID_PARAMS', message);
 }
 
-async function asMoved(
-  source: Contents,
-  target: Target,
+async function reportIfEqual(
+  source: StoreContents,
+  target: MigrationTarget,
   onProgress: OnProgress,
 ): Promise<MigrationReport | undefined> {
   const contents = await target.contents();
   try {
     const { seq, epoch, brain } = contents.head;
-    if (brain.owner !== source.head.brain.owner || lag(source.head, contents.head)) return undefined;
-    const wanted = await totalsOf(source, onProgress);
-    if (difference(wanted, await totalsOf(contents, onProgress))) return undefined;
-    return { from: source.place, to: target.place, seq, epoch, already: true, ...wanted };
+    if (brain.owner !== source.head.brain.owner || headFault(source.head, contents.head)) return undefined;
+    const totals = await totalsOf(source, onProgress);
+    if (difference(totals, await totalsOf(contents, onProgress))) return undefined;
+    return { from: source.place, to: target.place, seq, epoch, already: true, ...totals };
   } finally {
     await contents.close();
   }

@@ -45,7 +45,7 @@ describe('a command', () => {
     assert.equal(events.length, 1);
   });
 
-  test('is heard while it runs', async (t) => {
+  test('streams its output while it runs', async (t) => {
     const kit = new CommandKit(t);
     const go = join(kit.root, 'go');
     const backend = kit.backend(sh(`echo one; until [ -e ${go} ]; do sleep 0.02; done; echo two`));
@@ -62,25 +62,25 @@ describe('a command', () => {
     );
   });
 
-  test('that splits by space is heard word by word', async (t) => {
+  test('with `split: space` streams its output word by word', async (t) => {
     const kit = new CommandKit(t);
     const { events } = await run(kit.backend(sh('printf "a bc  d\\ne"', { split: 'space' })), 'job:1');
     const pieces = events.slice(1).map(({ data }) => (data as { t: string }).t);
     assert.deepEqual(pieces, ['a ', 'bc ', ' ', 'd\n', 'e']);
   });
 
-  test('a reader that is told to stop gets nothing more', async (t) => {
+  test('a reader whose signal is aborted gets no more events', async (t) => {
     const kit = new CommandKit(t);
     const backend = kit.backend(sh('echo a; echo b; sleep 60'));
     await backend.offer(offerOf('job:1'));
     const abort = new AbortController();
-    const heard: number[] = [];
+    const received: number[] = [];
     const on = ({ n }: ExecutionEvent): void => {
-      heard.push(n);
+      received.push(n);
       if (n === 2) abort.abort();
     };
     assert.deepEqual(await backend.follow('job:1', 0, on, WHO, abort.signal), { is: 'lost' });
-    assert.deepEqual(heard, [1, 2]);
+    assert.deepEqual(received, [1, 2]);
   });
 
   test('stopping the backend ends its readers and not the command', async (t) => {
@@ -104,20 +104,20 @@ describe('how a command ends', () => {
     { code: 79, retriable: true },
   ];
   for (const { code, retriable } of CASES) {
-    test(`exit code ${code} can${retriable ? '' : 'not'} be tried again`, async (t) => {
+    test(`exit code ${code} is ${retriable ? '' : 'not '}retriable`, async (t) => {
       const kit = new CommandKit(t);
       const error = errorOf((await run(kit.backend(sh(`echo why >&2; exit ${code}`)), 'job:1')).outcome);
       assert.deepEqual(error, { code: 'EXECUTION_FAILED', message: `exit code ${code}: why`, retriable });
     });
   }
 
-  test('a signal that nobody ordered can be tried again', async (t) => {
+  test('a signal that no brain ordered is retriable', async (t) => {
     const kit = new CommandKit(t);
     const error = errorOf((await run(kit.backend(sh('kill -9 $$')), 'job:1')).outcome);
     assert.deepEqual(error, { code: 'EXECUTION_FAILED', message: 'ended by SIGKILL', retriable: true });
   });
 
-  test('the end of a long complaint is kept', async (t) => {
+  test('the last bytes of a long stderr are kept', async (t) => {
     const kit = new CommandKit(t);
     const backend = kit.backend(
       js(`process.stderr.write('🙂'.repeat(50000) + 'the last word'); process.exitCode = 1`),
@@ -129,7 +129,7 @@ describe('how a command ends', () => {
     assert.ok(Buffer.byteLength(stderr_tail) <= 8 * 1024 + 9);
   });
 
-  test('a program that is not there is not tried again, and is not a crash', async (t) => {
+  test('a program that does not exist fails the job for good, with an outcome', async (t) => {
     const kit = new CommandKit(t);
     const cases = [
       { type: { argv: ['no-such-program-of-orchd'] }, says: /"no-such-program-of-orchd" does not start/ },
@@ -162,7 +162,7 @@ describe('how a command ends', () => {
     assert.equal(text, '123456789\n'.repeat(10_001).slice(0, 100_005));
   });
 
-  test('of a long answer all is heard, and the result says that it is cut', async (t) => {
+  test('a long output is complete in the events, and marked as truncated in the result', async (t) => {
     const kit = new CommandKit(t);
     const backend = kit.backend(js(`process.stdout.write('ab🙂'.repeat(200000))`));
     const { outcome, text, events } = await run(backend, 'job:1');
@@ -171,17 +171,17 @@ describe('how a command ends', () => {
     const result = JSON.parse(outcome.resultText);
     assert.equal(result.truncated, true);
     assert.ok(text.startsWith(result.text) && Buffer.byteLength(result.text) > 2 ** 20 - 6);
-    // A reader that comes back need not begin at the start, and a new one does; both hear the same.
+    // The first backend has milestones and need not read from the start, the second has none; both read the same.
     for (const from of [1, 15, 16, 17, 18, 50, 70]) {
       for (const reader of [backend, kit.backend(sh('true'))])
         assert.deepEqual((await hear(reader, 'job:1', from)).events, events.slice(from));
     }
   });
 
-  test('the backstop ends what nobody ordered to end', async (t) => {
+  test('the supervisor stops a command after its timeout where no brain does', async (t) => {
     const kit = new CommandKit(t);
     const backend = kit.backend(sh('sleep 600'));
-    // The backstop lies five seconds behind the timeout of the job.
+    // The supervisor stops it five seconds after the timeout of the job.
     await backend.offer(offerOf('job:1', { timeout_ms: -4900 }));
     assert.equal(errorOf((await hear(backend, 'job:1')).outcome).code, 'WORKER_TIMEOUT');
   });
@@ -196,7 +196,7 @@ describe('how a command ends', () => {
 });
 
 describe('offers', () => {
-  test('the same token runs once, at once or later, also by another brain', async (t) => {
+  test('of the same token run it once, concurrent or later, also from another brain', async (t) => {
     const kit = new CommandKit(t);
     const type = sh(`echo ran >> ${kit.ledger}; sleep 0.2`);
     const [one, two] = [kit.backend(type), kit.backend(type)];
@@ -211,7 +211,7 @@ describe('offers', () => {
     assert.deepEqual(kit.runs(), ['ran']);
   });
 
-  test('more than it has slots for are busy, also after a restart, until one ends', async (t) => {
+  test('past the slots are answered with busy, also after a restart, until one ends', async (t) => {
     const kit = new CommandKit(t);
     const type = sh('sleep 600');
     const one = kit.backend(type, { slots: 2 });
@@ -251,7 +251,7 @@ describe('offers', () => {
     assert.equal((await two.kill('job:1', { owner: 'brain', epoch: 3 })).is, 'stopping');
   });
 
-  test('a spare supervisor that somebody has killed is no loss', async (t) => {
+  test('are carried out also when the spare supervisor was killed', async (t) => {
     const kit = new CommandKit(t);
     const backend = kit.backend(sh('echo fine'));
     await backend.start();

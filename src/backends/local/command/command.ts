@@ -1,10 +1,10 @@
 /**
- * Commands of this machine as a backend. Each runs under a supervisor process that outlives the brain; its
- * folder holds its output and its end, and is all that the brain knows of it.
+ * A backend that runs jobs as commands on this machine. Each command runs under a supervisor process that outlives the
+ * brain. The token's folder holds the output and the end of the execution, and is all that the brain knows of it.
  *
- * C1  A token runs at most once: its folder is taken before its command is started, by a supervisor or by a
- *     tombstone, and whoever comes second finds it taken.
- * C2  An end is reported only when nothing of the execution runs any more.
+ * C1  A token runs at most once: its folder is created before its command is started, by a supervisor or with a
+ *     tombstone, and a second one that tries to create it fails.
+ * C2  An end is reported only when no process of the execution runs any more.
  */
 
 import { resolve } from 'node:path';
@@ -30,8 +30,8 @@ import { readRecord, writeRecord } from '../../../kit/record-file.ts';
 import { Service } from '../../../kit/service.ts';
 import { type ErrorInfo, errorInfo } from '../../../model/errors.ts';
 import type { Commander } from '../../../model/worker-wire.ts';
-import { forbidStart, type Look, lookAt, settle } from './executions.ts';
-import { Keeper } from './keeper.ts';
+import { Cleaner } from './cleaner.ts';
+import { endOrphan, forbidStart, readTokenState, type TokenState } from './executions.ts';
 import { Launcher } from './launcher.ts';
 import {
   type ExitRecord,
@@ -42,34 +42,34 @@ import {
   markOf,
   type OwnerRecord,
   pathsOf,
-  type Spec,
+  type SupervisorSpec,
   type TokenPaths,
 } from './layout.ts';
 import { type CommandBackendOptions, type CommandType, checkOptions } from './options.ts';
 import { outcomeOf } from './outcome.ts';
 import { type Milestone, readEvents } from './reader.ts';
-import { Registry } from './registry.ts';
+import { CommandRegistry } from './registry.ts';
 
 const KEEP_ACKED_MS = 10 * 60_000;
-/** Only other hands in the folder make one look not enough. */
-const MAX_LOOKS = 10;
+/** How often `kill` reads a token's state: more than twice only while other processes change the folder. */
+const MAX_STATE_READS = 10;
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
-/** A supervisor that has not carried out a kill by then is killed itself, and what it ran with it. */
-const STUCK_MS = 10_000;
-/** Executions whose milestones are remembered. */
-const MAX_MILESTONED = 1000;
+/** A supervisor that has not carried out a kill after this time is killed itself, and its command after it. */
+const STUCK_SUPERVISOR_MS = 10_000;
+/** The most executions whose milestones are kept. */
+const MAX_MILESTONE_LISTS = 1000;
 
 export class CommandBackend extends Service implements Backend {
   readonly #env: Env;
   readonly #options: CommandBackendOptions;
   readonly #layout: Layout;
-  readonly #registry: Registry;
+  readonly #registry: CommandRegistry;
   readonly #launcher: Launcher;
-  readonly #keeper: Keeper;
-  /** Tokens that were running when last seen, for counting slots. */
+  readonly #cleaner: Cleaner;
+  /** Tokens that were running when their folder was last read; the count of used slots. */
   readonly #running = new Set<string>();
   readonly #offers = new Map<string, Promise<OfferReply>>();
-  readonly #settling = new Map<string, Promise<boolean>>();
+  readonly #endingOrphans = new Map<string, Promise<boolean>>();
   readonly #kills = new Map<string, { readonly at: number; readonly recorded: Promise<void> }>();
   readonly #milestones = new Map<string, Milestone[]>();
   #opened: Promise<void> | undefined;
@@ -80,19 +80,19 @@ export class CommandBackend extends Service implements Backend {
     this.#env = env;
     this.#options = options;
     this.#layout = layoutOf(resolve(options.folder));
-    this.#registry = new Registry(env, this.#layout);
+    this.#registry = new CommandRegistry(env, this.#layout);
     this.#launcher = new Launcher(env, this.#layout.folder, this.stopSignal);
-    this.#keeper = new Keeper({
+    this.#cleaner = new Cleaner({
       env,
       layout: this.#layout,
       registry: this.#registry,
       keepAckedMs: options.keepAckedMs ?? KEEP_ACKED_MS,
-      onOpen: (paths, look) => this.#adopt(paths, look),
+      onOpen: (paths, state) => this.#adopt(paths, state),
       onRemoved: (name) => this.#milestones.delete(name),
     });
   }
 
-  /** The registry is known once it is started. */
+  /** `registry` is empty until the backend is started. */
   get info(): BackendInfo {
     const { name, slots, types, models, labels, paid, node } = this.#options;
     return {
@@ -111,14 +111,14 @@ export class CommandBackend extends Service implements Backend {
 
   protected async onStart(): Promise<void> {
     await this.#open();
-    // Started before the folder is gone through: both take a while.
+    // The spare supervisor is started before the folder is scanned, because both take a while.
     this.#launcher.prepare();
-    await this.#keeper.start();
+    await this.#cleaner.start();
   }
 
-  /** Executions go on without us. */
+  /** Leaves the executions running. */
   protected async onStop(): Promise<void> {
-    await this.#keeper.stop();
+    await this.#cleaner.stop();
   }
 
   async offer(offer: Offer): Promise<OfferReply> {
@@ -155,10 +155,11 @@ export class CommandBackend extends Service implements Backend {
     const paths = this.#paths(token);
     const owner = await readRecord(this.#env.disk, paths.owner, isOwnerRecord);
     if (!owner) return { is: 'lost' };
-    const ended = (closer: boolean): Promise<ExitRecord | undefined> => this.#exitOf(token, paths, closer);
-    const parts = { env: this.#env, paths, owner, milestones: this.#milestonesOf(paths.name), ended };
+    const readExit = (checkAlive: boolean): Promise<ExitRecord | undefined> =>
+      this.#exitOf(token, paths, checkAlive);
+    const execution = { env: this.#env, paths, owner, milestones: this.#milestonesOf(paths.name), readExit };
     const stop = signal ? AbortSignal.any([signal, this.stopSignal]) : this.stopSignal;
-    const exit = await readEvents(parts, from, on, stop);
+    const exit = await readEvents(execution, from, on, stop);
     if (!exit) return { is: 'lost' };
     return { is: 'ended', outcome: await this.#outcome(token, paths, exit) };
   }
@@ -168,39 +169,39 @@ export class CommandBackend extends Service implements Backend {
     if (await this.#registry.isFenced(who)) return { is: 'fenced' };
     const { id: registry, since: rememberedSince } = this.#registry;
     const paths = this.#paths(token);
-    for (let looks = 0; looks < MAX_LOOKS; looks++) {
-      const look = await lookAt(this.#env.disk, paths);
-      switch (look.is) {
+    for (let reads = 0; reads < MAX_STATE_READS; reads++) {
+      const state = await readTokenState(this.#env.disk, paths);
+      switch (state.is) {
         case 'absent':
-          // Somebody may take it in this moment; then it is there at the next look.
+          // A supervisor may create the folder in the meantime; then the next read finds it.
           if (await forbidStart(this.#env, this.#layout, paths))
-            this.#keeper.startForbidden(paths.name, this.#env.clock.now());
+            this.#cleaner.startForbidden(paths.name, this.#env.clock.now());
           continue;
         case 'tombstone':
           return { is: 'tombstoned', registry, rememberedSince };
         case 'ended':
-          return { is: 'ended', outcome: await this.#outcome(token, paths, look.exit) };
+          return { is: 'ended', outcome: await this.#outcome(token, paths, state.exit) };
         case 'orphaned':
-          if (!(await this.#settle(paths, look.owner))) return { is: 'stopping' };
+          if (!(await this.#endOrphan(paths, state.owner))) return { is: 'stopping' };
           continue;
         case 'running':
           if (how === 'bury') return { is: 'running' };
-          await this.#order(paths, look.owner);
+          await this.#stopSupervisor(paths, state.owner);
           return { is: 'stopping' };
       }
     }
-    throw new Error(`the folder of ${token} does not stay as it is`);
+    throw new Error(`the folder of ${token} keeps changing`);
   }
 
   async ack(token: string, who: Commander): Promise<void> {
     await this.#open();
     if (await this.#registry.isFenced(who)) return;
     const paths = this.#paths(token);
-    const look = await lookAt(this.#env.disk, paths);
-    if (look.is !== 'ended') return;
+    const state = await readTokenState(this.#env.disk, paths);
+    if (state.is !== 'ended') return;
     const at = this.#env.clock.now();
     await writeRecord(this.#env, paths.acked, { at }, 'visible');
-    this.#keeper.acknowledged(paths.name, at);
+    this.#cleaner.acknowledged(paths.name, at);
   }
 
   #paths(token: string): TokenPaths {
@@ -208,7 +209,7 @@ export class CommandBackend extends Service implements Backend {
   }
 
   #open(): Promise<void> {
-    // What failed for want of space or rights may work the next time.
+    // A failure is not kept: a missing permission or a full disk may be fixed by the next call.
     this.#opened ??= this.#makeFolders().catch((error) => {
       this.#opened = undefined;
       throw error;
@@ -222,41 +223,41 @@ export class CommandBackend extends Service implements Backend {
     await this.#registry.open();
   }
 
-  /** Found at start: it counts, and what its supervisor left behind is ended. */
-  async #adopt(paths: TokenPaths, look: Look): Promise<void> {
-    if (look.is === 'running') this.#running.add(look.owner.token);
-    else if (look.is === 'orphaned') await this.#settle(paths, look.owner);
+  /** Takes over an execution found in the folder: a running one takes up a slot, an orphan is ended. */
+  async #adopt(paths: TokenPaths, state: TokenState): Promise<void> {
+    if (state.is === 'running') this.#running.add(state.owner.token);
+    else if (state.is === 'orphaned') await this.#endOrphan(paths, state.owner);
   }
 
   async #offer(offer: Offer): Promise<OfferReply> {
     const { token } = offer;
     const paths = this.#paths(token);
-    const known = await this.#knownAs(paths);
-    if (known) return known;
+    const former = await this.#formerReply(paths);
+    if (former) return former;
     const { types, slots = 1 } = this.#options;
     const type = Object.hasOwn(types, offer.ask.spec.type) ? types[offer.ask.spec.type] : undefined;
     if (!type) return refused(`"${offer.ask.spec.type}" is not run here`);
     if (this.#running.size >= slots) await this.#recount();
     if (this.#running.size >= slots) return { is: 'busy' };
-    // Counted from here on, so that two offers at once do not take the same slot.
+    // The slot is taken before the launch, so that two concurrent offers do not take the same one.
     this.#running.add(token);
     const reply = await this.#launcher.launch(this.#spec(offer, type, paths));
     if (reply.is === 'accepted') return reply;
     this.#running.delete(token);
-    const taken = await this.#knownAs(paths);
-    if (taken) return taken;
+    const concurrent = await this.#formerReply(paths);
+    if (concurrent) return concurrent;
     const message = reply.is === 'failed' ? reply.message : 'its folder is gone';
     return { is: 'refused', error: { ...errorInfo('WORKER_START_FAILED', message), retriable: true } };
   }
 
-  /** The answer to an offer that came before, if one did. */
-  async #knownAs(paths: TokenPaths): Promise<OfferReply | undefined> {
-    const look = await lookAt(this.#env.disk, paths);
-    if (look.is === 'absent') return undefined;
-    return look.is === 'tombstone' ? refused('the token was withdrawn') : { is: 'accepted' };
+  /** The reply to an offer whose token's folder exists already; undefined where it does not. */
+  async #formerReply(paths: TokenPaths): Promise<OfferReply | undefined> {
+    const state = await readTokenState(this.#env.disk, paths);
+    if (state.is === 'absent') return undefined;
+    return state.is === 'tombstone' ? refused('the token was withdrawn') : { is: 'accepted' };
   }
 
-  #spec({ token, ask, payloadText }: Offer, type: CommandType, { name }: TokenPaths): Spec {
+  #spec({ token, ask, payloadText }: Offer, type: CommandType, { name }: TokenPaths): SupervisorSpec {
     const { maxOutputBytes } = this.#options;
     return {
       folder: this.#layout.folder,
@@ -279,70 +280,72 @@ export class CommandBackend extends Service implements Backend {
     };
   }
 
-  /** Forgets of the running what has ended meanwhile; an offer that is under way keeps its slot. */
+  /** Frees the slots of executions that have ended meanwhile; an offer that is under way keeps its slot. */
   async #recount(): Promise<void> {
     for (const token of this.#running) if (!this.#offers.has(token)) await this.#status(token);
   }
 
   async #status(token: string): Promise<ExecutionStatus | undefined> {
     const paths = this.#paths(token);
-    let look = await lookAt(this.#env.disk, paths);
-    if (look.is === 'orphaned' && (await this.#settle(paths, look.owner)))
-      look = await lookAt(this.#env.disk, paths);
-    if (look.is === 'ended') return { is: 'ended', outcome: await this.#outcome(token, paths, look.exit) };
-    if (look.is === 'running' || look.is === 'orphaned') return { is: 'running' };
+    let state = await readTokenState(this.#env.disk, paths);
+    if (state.is === 'orphaned' && (await this.#endOrphan(paths, state.owner)))
+      state = await readTokenState(this.#env.disk, paths);
+    if (state.is === 'ended') return { is: 'ended', outcome: await this.#outcome(token, paths, state.exit) };
+    if (state.is === 'running' || state.is === 'orphaned') return { is: 'running' };
     this.#running.delete(token);
     return undefined;
   }
 
-  /** Every way to an end leads through here: it gives the slot back. */
+  /** Reads the outcome of an ended execution and frees its slot. Every caller that finds an end comes through here. */
   #outcome(token: string, paths: TokenPaths, exit: ExitRecord): Promise<ExecutionOutcome> {
     this.#running.delete(token);
     this.#kills.delete(paths.name);
     return outcomeOf(this.#env.disk, paths.stdout, exit);
   }
 
-  async #exitOf(token: string, paths: TokenPaths, closer: boolean): Promise<ExitRecord | undefined> {
-    if (!closer) return readRecord(this.#env.disk, paths.exit, isExitRecord);
-    const look = await lookAt(this.#env.disk, paths);
-    if (look.is === 'orphaned') await this.#settle(paths, look.owner);
-    else if (look.is === 'absent') throw new Error(`the folder of ${token} is gone`);
-    return look.is === 'ended' ? look.exit : undefined;
+  async #exitOf(token: string, paths: TokenPaths, checkAlive: boolean): Promise<ExitRecord | undefined> {
+    if (!checkAlive) return readRecord(this.#env.disk, paths.exit, isExitRecord);
+    const state = await readTokenState(this.#env.disk, paths);
+    if (state.is === 'orphaned') await this.#endOrphan(paths, state.owner);
+    else if (state.is === 'absent') throw new Error(`the folder of ${token} is gone`);
+    return state.is === 'ended' ? state.exit : undefined;
   }
 
-  /** Once at a time for each. */
-  #settle(paths: TokenPaths, owner: OwnerRecord | undefined): Promise<boolean> {
-    let settling = this.#settling.get(paths.name);
-    if (!settling) {
+  /** Concurrent calls for one token share one run. */
+  #endOrphan(paths: TokenPaths, owner: OwnerRecord | undefined): Promise<boolean> {
+    let ending = this.#endingOrphans.get(paths.name);
+    if (!ending) {
       const mark = markOf(this.#registry.id, paths.name);
-      settling = settle(this.#env, paths, mark, owner).finally(() => this.#settling.delete(paths.name));
-      this.#settling.set(paths.name, settling);
+      ending = endOrphan(this.#env, paths, mark, owner).finally(() => this.#endingOrphans.delete(paths.name));
+      this.#endingOrphans.set(paths.name, ending);
     }
-    return settling;
+    return ending;
   }
 
-  async #order({ name, kill }: TokenPaths, { pid }: OwnerRecord): Promise<void> {
+  async #stopSupervisor({ name, kill }: TokenPaths, { pid }: OwnerRecord): Promise<void> {
     const now = this.#env.clock.monotonic();
     let order = this.#kills.get(name);
     if (!order) {
-      // Without it the end is told less well, and a full disk must not keep anything running.
+      // A failed write is ignored: a full disk must not keep a command running. Without the `kill` file the end is
+      // reported as `terminated` instead of `killed`.
       const at = this.#env.clock.now();
       const recorded = writeRecord(this.#env, kill, { at }, 'visible').catch(() => undefined);
       order = { at: now, recorded };
       this.#kills.set(name, order);
     }
-    const isStuck = now - order.at > STUCK_MS;
-    // A second kill waits too: a supervisor that is stopped before the record is there reports a stranger's signal.
+    const isStuck = now - order.at > STUCK_SUPERVISOR_MS;
+    // A second kill waits too: a supervisor that gets SIGTERM before the `kill` file exists reports `terminated`.
     if (!isStuck) await order.recorded;
     sendSignal(pid, isStuck ? 'SIGKILL' : 'SIGTERM');
   }
 
   #milestonesOf(name: string): Milestone[] {
     const known = this.#milestones.get(name) ?? [];
+    // Deleted and set again, so that the map is in the order of use and the least recently used list goes first.
     this.#milestones.delete(name);
     this.#milestones.set(name, known);
     const oldest = this.#milestones.keys().next().value;
-    if (this.#milestones.size > MAX_MILESTONED && oldest !== undefined) this.#milestones.delete(oldest);
+    if (this.#milestones.size > MAX_MILESTONE_LISTS && oldest !== undefined) this.#milestones.delete(oldest);
     return known;
   }
 }

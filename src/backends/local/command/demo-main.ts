@@ -1,10 +1,10 @@
-/** The built-in demo: reads a job's payload, answers word by word, and says what it is. */
+/** The program of the demo backend: reads a job's payload and writes a fixed answer word by word. */
 
-const WORD_MS = 30;
+const WORD_PAUSE_MS = 30;
 const ECHOED_WORDS = 12;
 const MAX_INPUT_BYTES = 64 * 1024 * 1024;
 
-interface Message {
+interface PayloadMessage {
   readonly content?: unknown;
 }
 
@@ -12,7 +12,7 @@ interface Message {
 function promptOf(payload: unknown): string {
   const { prompt, messages } = (payload ?? {}) as { prompt?: unknown; messages?: unknown };
   if (typeof prompt === 'string') return prompt;
-  const last = Array.isArray(messages) ? (messages.at(-1) as Message | undefined)?.content : undefined;
+  const last = Array.isArray(messages) ? (messages.at(-1) as PayloadMessage | undefined)?.content : undefined;
   if (typeof last === 'string') return last;
   const parts = Array.isArray(last) ? (last as { text?: unknown }[]) : [];
   return parts.map((part) => (typeof part?.text === 'string' ? part.text : '')).join(' ');
@@ -21,10 +21,10 @@ function promptOf(payload: unknown): string {
 function answerTo(prompt: string): string {
   const words = prompt.split(/\s+/).filter((word) => word !== '');
   const echo = words.slice(0, ECHOED_WORDS).join(' ') + (words.length > ECHOED_WORDS ? ' …' : '');
-  const asked = echo === '' ? 'You sent no prompt.' : `You wrote: "${echo}"`;
+  const echoLine = echo === '' ? 'You sent no prompt.' : `You wrote: "${echo}"`;
   return [
     "This is orchd's built-in demo model. It is not an LLM: it only repeats the first words it was given.",
-    asked,
+    echoLine,
     'For real answers start it with a model: `orchd up --model FILE.gguf`, or connect one; the docs say how.',
   ].join('\n');
 }
@@ -53,6 +53,6 @@ function payloadOf(text: string): unknown {
 const answer = answerTo(promptOf(payloadOf(await inputText())));
 for (const word of answer.match(/\S*\s?/g) ?? []) {
   process.stdout.write(word);
-  await new Promise((resolve) => setTimeout(resolve, WORD_MS));
+  await new Promise((resolve) => setTimeout(resolve, WORD_PAUSE_MS));
 }
 process.stdout.write('\n');

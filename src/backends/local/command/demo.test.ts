@@ -4,10 +4,10 @@ import { CommandKit, hear, offerOf, sh } from '../../../../test/fakes/command-ki
 import { fits } from '../../../core/queue/fleet.ts';
 import { demoBackendOptions } from './demo.ts';
 
-test('the demo answers word by word and says what it is', async (t) => {
+test('the demo answers word by word, and its answer says that it is no LLM', async (t) => {
   const kit = new CommandKit(t);
   const backend = kit.backend(sh('true'), demoBackendOptions(kit.folder));
-  const asked = [
+  const payloads = [
     { prompt: 'Why is the sky blue today?' },
     {
       messages: [
@@ -17,13 +17,13 @@ test('the demo answers word by word and says what it is', async (t) => {
     },
     { messages: [{ role: 'user', content: [{ type: 'text', text: 'Why is the sky blue today?' }] }] },
   ];
-  const heard = await Promise.all(
-    asked.map(async (payload, at) => {
+  const answers = await Promise.all(
+    payloads.map(async (payload, at) => {
       await backend.offer(offerOf(`job${at}:1`, { type: 'inference' }, payload));
       return hear(backend, `job${at}:1`);
     }),
   );
-  for (const { text, events, outcome } of heard) {
+  for (const { text, events, outcome } of answers) {
     assert.match(text, /not an LLM/);
     assert.match(text, /"Why is the sky blue today\?"/);
     assert.match(text, /--model FILE.gguf/);
@@ -32,7 +32,7 @@ test('the demo answers word by word and says what it is', async (t) => {
   }
 });
 
-test('the demo refuses what is no JSON for good', async (t) => {
+test('the demo fails a payload that is not JSON for good', async (t) => {
   const kit = new CommandKit(t);
   const backend = kit.backend(sh('true'), demoBackendOptions(kit.folder));
   await backend.offer({ ...offerOf('job:1', { type: 'inference' }), payloadText: '{' });

@@ -1,4 +1,4 @@
-/** A backend that answers without any model, so that a first job can be seen to run. */
+/** The options of the built-in demo backend, which answers without a model, so that a first job can run at once. */
 import { fileURLToPath } from 'node:url';
 import type { CommandBackendOptions } from './options.ts';
 

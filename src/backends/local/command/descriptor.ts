@@ -1,20 +1,20 @@
-/** Commands and the demo, as the rest of the program knows them. */
+/** The two kinds of backend that run commands: `backends.commands` and the built-in `backends.demo`. */
 import type { CommandConfig } from '../../../config/backends.ts';
 import type { ResolvedConfig } from '../../../config/resolve.ts';
 import type { BackendKind } from '../../descriptor.ts';
 import { CommandBackend } from './command.ts';
 import { demoBackendOptions } from './demo.ts';
 
-type Asked = ResolvedConfig['backends'];
+type BackendsConfig = ResolvedConfig['backends'];
 
-export const commands: BackendKind<Asked['commands']> = (asked) =>
-  asked.map((command) => ({
+export const commands: BackendKind<BackendsConfig['commands']> = (configured) =>
+  configured.map((command) => ({
     name: command.name,
     make: ({ env, folder, node }) => new CommandBackend(env, { ...(command as CommandConfig), folder, node }),
   }));
 
-export const demo: BackendKind<Asked['demo']> = (isWanted) =>
-  isWanted
+export const demo: BackendKind<BackendsConfig['demo']> = (isEnabled) =>
+  isEnabled
     ? [
         {
           name: 'demo',

@@ -1,6 +1,6 @@
 /**
- * What became of a token, read from its folder each time it is asked: there is no second account of it in
- * memory that could be wrong.
+ * The state of a token, read from its folder on every call. Nothing of it is kept in memory, so that the files are the
+ * only truth. Also writes the two ends that the brain itself may write: a tombstone, and the end of an orphan.
  */
 import { dirname, join } from 'node:path';
 import { type Disk, diskErrorCode, type Env } from '../../../kit/env/env.ts';
@@ -11,40 +11,40 @@ import { readRecord, writeRecord } from '../../../kit/record-file.ts';
 import {
   type ExitRecord,
   filesIn,
-  isDated,
   isExitRecord,
   isOwnerRecord,
+  isTimestampRecord,
   type Layout,
   type OwnerRecord,
   type TokenPaths,
 } from './layout.ts';
 import { removeFolder } from './remove.ts';
 
-export type Look =
+export type TokenState =
   | { readonly is: 'absent' }
   | { readonly is: 'tombstone'; readonly at: number }
   | { readonly is: 'running'; readonly owner: OwnerRecord }
   | { readonly is: 'ended'; readonly exit: ExitRecord; readonly owner: OwnerRecord | undefined }
-  /** Its supervisor is dead and has not written an end: the command may run. */
+  /** The supervisor is dead and has not written `exit.json`: the command may still run. */
   | { readonly is: 'orphaned'; readonly owner: OwnerRecord | undefined };
 
 const isTaken = (error: unknown): boolean =>
   ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(diskErrorCode(error) ?? '');
 
-export async function lookAt(disk: Disk, paths: TokenPaths): Promise<Look> {
+export async function readTokenState(disk: Disk, paths: TokenPaths): Promise<TokenState> {
   const owner = await readRecord(disk, paths.owner, isOwnerRecord);
-  // Asked before its end is looked for: whoever is dead by now has written all it ever will.
+  // Checked before `exit.json` is read: a supervisor that is dead by now has written all it ever will.
   const alive = owner !== undefined && isAlive(owner);
   const exit = await readRecord(disk, paths.exit, isExitRecord);
   if (exit) return { is: 'ended', exit, owner };
   if (alive) return { is: 'running', owner };
   if (owner) return { is: 'orphaned', owner };
-  const tombstone = await readRecord(disk, paths.tombstone, isDated);
+  const tombstone = await readRecord(disk, paths.tombstone, isTimestampRecord);
   if (tombstone) return { is: 'tombstone', at: tombstone.at };
   return (await disk.stat(paths.folder)) ? { is: 'orphaned', owner: undefined } : { is: 'absent' };
 }
 
-/** Takes the token's place for good, as L1 of the layout demands; false when it is taken. */
+/** Puts a tombstone in the token's place, as L1 of layout.ts demands; false when the token's folder exists already. */
 export async function forbidStart(env: Env, layout: Layout, paths: TokenPaths): Promise<boolean> {
   const { clock, disk, random } = env;
   const staging = join(layout.staging, `b-${random.hex(8)}`);
@@ -62,35 +62,35 @@ export async function forbidStart(env: Env, layout: Layout, paths: TokenPaths): 
   return true;
 }
 
-const SETTLE_TRIES = 20;
-const SETTLE_PAUSE_MS = 50;
+const KILL_TRIES = 20;
+const KILL_PAUSE_MS = 50;
 
 /**
- * Ends what a dead supervisor left behind and writes its end. False when something of it does not die; it is
- * tried again when somebody asks again.
+ * Kills the processes that a dead supervisor left behind and writes `exit.json` for it. False when a process does not
+ * die; the next call tries again.
  */
-export async function settle(
+export async function endOrphan(
   env: Env,
   paths: TokenPaths,
   mark: Mark,
   owner: OwnerRecord | undefined,
 ): Promise<boolean> {
-  // Nothing outlives a boot.
-  let quiet = owner && !isThisBoot(owner.boot) ? 1 : 0;
-  for (let tries = 0; tries < SETTLE_TRIES; tries++) {
-    quiet = (await killLeftovers(env.disk, paths, mark)) ? 0 : quiet + 1;
-    // Twice, with a pause: a process that was just being started has its mark by then.
-    if (quiet === 2) {
+  // A process of an earlier boot cannot be alive: one search is enough then.
+  let emptySearches = owner && !isThisBoot(owner.boot) ? 1 : 0;
+  for (let tries = 0; tries < KILL_TRIES; tries++) {
+    emptySearches = (await killLeftovers(env.disk, paths, mark)) ? 0 : emptySearches + 1;
+    // Two searches with a pause between: a process that is just being started has its mark by the second.
+    if (emptySearches === 2) {
       const ordered = (await env.disk.stat(paths.kill)) !== undefined;
       await writeRecord(env, paths.exit, lostRecord(env.clock.now(), ordered));
       return true;
     }
-    await pause(env.timers, SETTLE_PAUSE_MS);
+    await pause(env.timers, KILL_PAUSE_MS);
   }
   return false;
 }
 
-/** Whether there was anything to kill. */
+/** Returns whether there was anything to kill. */
 async function killLeftovers(disk: Disk, paths: TokenPaths, mark: Mark): Promise<boolean> {
   const child = await readRecord(disk, paths.child, isProcessIdentity);
   return signalMarked(mark, child, 'SIGKILL');
@@ -104,7 +104,7 @@ const lostRecord = (now: number, ordered: boolean): ExitRecord => ({
   ended_at: now,
 });
 
-/** Whether the maker of a staging folder may still be at it. */
+/** Whether the supervisor that is named in a staging folder's name still runs, and so may still fill it. */
 export function isBeingMade(name: string): boolean {
   const match = /^s-(\d+)-(\d*)$/.exec(name);
   return match !== null && isPresent(Number(match[1]), match[2] as string);

@@ -18,7 +18,7 @@ import { isAlive, type ProcessIdentity } from '../../../kit/process/identity.ts'
 import type { OwnerRecord } from './layout.ts';
 
 describe('a kill', () => {
-  test('ends a command that is willing, and the end is cancelled', async (t) => {
+  test('ends a command that obeys SIGTERM; its outcome is cancelled', async (t) => {
     const kit = new CommandKit(t);
     const backend = kit.backend(sh('echo here; exec sleep 600'));
     await backend.offer(offerOf('job:1'));
@@ -28,16 +28,16 @@ describe('a kill', () => {
     assert.deepEqual(await backend.kill('job:1', WHO), { is: 'ended', outcome });
   });
 
-  test('that comes a second time does not stop the command before the first has written that it was ours', async (t) => {
+  test('that is repeated sends no signal before the first has written the `kill` file', async (t) => {
     const kit = new CommandKit(t);
-    const { disk, reached, release } = heldAt(kit.paths('job:1').kill);
+    const { disk, reached, release } = diskHeldAt(kit.paths('job:1').kill);
     const backend = kit.backend(sh('exec sleep 600'), {}, { ...realEnv(), disk });
     await backend.offer(offerOf('job:1'));
     const first = backend.kill('job:1', WHO);
     await reached;
     const second = backend.kill('job:1', WHO);
-    // Long enough for a command that is stopped to end.
-    for (let look = 0; look < 200; look++) {
+    // 200 inspections take longer than a stopped command needs to end.
+    for (let inspections = 0; inspections < 200; inspections++) {
       const { known } = await backend.inspect(['job:1'], WHO);
       assert.deepEqual(known.get('job:1'), { is: 'running' });
     }
@@ -46,9 +46,9 @@ describe('a kill', () => {
     assert.deepEqual((await hear(backend, 'job:1')).outcome, { ok: 'cancelled' });
   });
 
-  test('ends a whole group that ignores the asking, within the grace', async (t) => {
+  test('ends a process group that ignores SIGTERM, after the grace period', async (t) => {
     const kit = new CommandKit(t);
-    // Children and grandchildren, none of which listens.
+    // Children and grandchildren, all of which ignore SIGTERM.
     const script = `
       trap '' TERM
       (trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & while :; do sleep 1; done) &
@@ -67,7 +67,7 @@ describe('a kill', () => {
     await until(() => members(group).length === 0);
   });
 
-  test('lets a command that listens take its leave', async (t) => {
+  test('lets a command that handles SIGTERM finish its output', async (t) => {
     const kit = new CommandKit(t);
     const backend = kit.backend(sh(`trap 'echo bye; exit 0' TERM; echo hi; while :; do sleep 0.05; done`));
     await backend.offer(offerOf('job:1'));
@@ -78,7 +78,7 @@ describe('a kill', () => {
     assert.equal(text, 'hi\nbye\n');
   });
 
-  test('of an unknown token is remembered: it never runs, here or after a restart', async (t) => {
+  test('of an unknown token leaves a tombstone: the token never runs, also after a restart', async (t) => {
     const kit = new CommandKit(t);
     const type = sh(`echo ran >> ${kit.ledger}`);
     const one = kit.backend(type);
@@ -94,7 +94,7 @@ describe('a kill', () => {
     assert.deepEqual(kit.runs(), []);
   });
 
-  test('beside an offer that is under way: either it ends, or it never ran', async (t) => {
+  test('concurrent with an offer: the command ends, or it never ran', async (t) => {
     const kit = new CommandKit(t);
     const type = sh(`echo ran >> ${kit.ledger}; exec sleep 600`);
     for (const [at, delayMs] of [0, 1, 3, 10, 30, 100, 200].entries()) {
@@ -114,14 +114,14 @@ describe('a kill', () => {
     }
   });
 
-  test('of a command that has ended tells its own end', async (t) => {
+  test('of a command that has ended returns its outcome', async (t) => {
     const kit = new CommandKit(t);
     const backend = kit.backend(sh('echo done'));
     const { outcome } = await run(backend, 'job:1');
     assert.deepEqual(await backend.kill('job:1', WHO), { is: 'ended', outcome });
   });
 
-  test('gets past a supervisor that hangs', async (t) => {
+  test('ends a command whose supervisor hangs', async (t) => {
     const kit = new CommandKit(t);
     let later = 0;
     const real = realEnv();
@@ -138,7 +138,7 @@ describe('a kill', () => {
   });
 });
 
-test('a supervisor that somebody else stops says so: the job is not cancelled, and may run again', async (t) => {
+test('a supervisor that gets a SIGTERM from elsewhere reports a retriable failure, not a cancel', async (t) => {
   const kit = new CommandKit(t);
   const backend = kit.backend(js('setInterval(() => {}, 1000)'));
   await backend.offer(offerOf('job:1'));
@@ -168,7 +168,7 @@ function childOf(kit: CommandKit): ProcessIdentity | undefined {
   return fs.existsSync(path) ? kit.record<ProcessIdentity>(path) : undefined;
 }
 
-/** Living processes of a group. */
+/** The pids of a process group, without zombies. */
 function members(group: number): string[] {
   return fs.readdirSync('/proc').filter((name) => {
     if (!/^\d+$/.test(name)) return false;
@@ -182,8 +182,8 @@ function members(group: number): string[] {
   });
 }
 
-/** A disk on which the file of this name, and what is written to become it, is not opened until it is released. */
-function heldAt(path: string): { disk: Disk; reached: Promise<void>; release: () => void } {
+/** A disk that does not open the temporary file of `path` until `release` is called. */
+function diskHeldAt(path: string): { disk: Disk; reached: Promise<void>; release: () => void } {
   const { disk } = realEnv();
   const reached = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();

@@ -1,16 +1,16 @@
 /**
- * Starts supervisors. One is kept waiting for its spec, so that an offer does not wait for a process to start;
- * it ends by itself when the brain does.
+ * Starts supervisor processes. A spare one is kept waiting for its spec, so that an offer does not wait for a process to
+ * start; the spare ends by itself when the brain does, because its standard input closes.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Env } from '../../../kit/env/env.ts';
 import { plainEnvironment } from '../../../kit/process/environment.ts';
 import { within } from '../../../kit/within.ts';
-import type { Spec, SupervisorReply } from './layout.ts';
+import type { SupervisorReply, SupervisorSpec } from './layout.ts';
 
-/** Longer than a process takes to start on a machine that is far too busy. */
-const REPLY_MS = 30_000;
+/** Longer than a process takes to start, even on an overloaded machine. */
+const REPLY_TIMEOUT_MS = 30_000;
 const MAX_REPLY_CHARS = 10_000;
 
 export class Launcher {
@@ -19,7 +19,7 @@ export class Launcher {
   readonly #stopSignal: AbortSignal;
   #spare: ChildProcess | undefined;
 
-  /** Once the signal is aborted none is kept waiting. */
+  /** Once `stopSignal` is aborted, no spare supervisor is kept. */
   constructor(env: Env, folder: string, stopSignal: AbortSignal) {
     this.#env = env;
     this.#folder = folder;
@@ -30,18 +30,18 @@ export class Launcher {
     });
   }
 
-  /** Keeps one supervisor waiting. */
+  /** Starts the spare supervisor unless there is one. */
   prepare(): void {
     if (this.#stopSignal.aborted || this.#spare) return;
     let spare: ChildProcess;
     try {
       spare = this.#spawn();
     } catch {
-      // It is only a convenience: whoever needs one hears why there is none.
+      // The spare only saves time. `launch` starts a supervisor itself, and reports why that fails.
       return;
     }
     this.#spare = spare;
-    hold(spare, false);
+    keepsProcessAlive(spare, false);
     const gone = (): void => {
       if (this.#spare === spare) this.#spare = undefined;
     };
@@ -49,13 +49,14 @@ export class Launcher {
     spare.on('exit', gone);
   }
 
-  /** Throws when there is no answer: anything may have happened. */
-  async launch(spec: Spec): Promise<SupervisorReply> {
+  /** Throws when no answer comes in time: the command may have been started or not. */
+  async launch(spec: SupervisorSpec): Promise<SupervisorReply> {
     const spare = this.#spare;
     this.#spare = undefined;
-    let reply = await this.#hand(spare ?? this.#spawn(), spec);
-    // One that has waited for long may have been ended by anybody; whatever it did, it holds the token then.
-    if (spare && reply === undefined) reply = await this.#hand(this.#spawn(), spec);
+    let reply = await this.#sendSpec(spare ?? this.#spawn(), spec);
+    // The spare may have been killed while it waited. A second supervisor is safe: where the spare did start the
+    // command, it holds the token's folder and the second one answers `taken`.
+    if (spare && reply === undefined) reply = await this.#sendSpec(this.#spawn(), spec);
     this.prepare();
     return reply ?? { is: 'failed', message: 'the supervisor ended without an answer' };
   }
@@ -65,34 +66,34 @@ export class Launcher {
     const script = import.meta.url.endsWith('.ts') ? './supervisor-main.ts' : './supervisor-main.js';
     const child = spawn(process.execPath, [fileURLToPath(new URL(script, import.meta.url))], {
       cwd: this.#folder,
-      // No variable but those that a command gets as well.
+      // The supervisor gets only the variables that a command gets as well, so no secret of the brain.
       env: plainEnvironment(),
       detached: true,
       stdio: ['pipe', 'pipe', 'ignore'],
     });
-    // Said by its exit as well.
+    // A failed start is also seen as the missing reply.
     child.on('error', () => undefined);
     child.stdin?.on('error', () => undefined);
     return child;
   }
 
-  /** What it says, or undefined when it ends without a word. */
-  async #hand(child: ChildProcess, spec: Spec): Promise<SupervisorReply | undefined> {
-    hold(child, true);
+  /** The supervisor's reply; undefined when it ends without one. */
+  async #sendSpec(child: ChildProcess, spec: SupervisorSpec): Promise<SupervisorReply | undefined> {
+    keepsProcessAlive(child, true);
     try {
       const reply = replyOf(child);
       child.stdin?.end(JSON.stringify(spec));
-      const heard = await within(this.#env.timers, REPLY_MS, reply, 'late');
-      if (heard === 'late') throw new Error('no answer in time');
-      return heard;
+      const answer = await within(this.#env.timers, REPLY_TIMEOUT_MS, reply, 'late');
+      if (answer === 'late') throw new Error('no answer in time');
+      return answer;
     } finally {
       child.stdout?.destroy();
-      hold(child, false);
+      keepsProcessAlive(child, false);
     }
   }
 }
 
-/** The first line that it says, or undefined when it ends without one. */
+/** The first line of the supervisor's output; undefined when it ends without one. */
 function replyOf(child: ChildProcess): Promise<SupervisorReply | undefined> {
   return new Promise((resolve) => {
     let text = '';
@@ -103,15 +104,15 @@ function replyOf(child: ChildProcess): Promise<SupervisorReply | undefined> {
       else if (text.length > MAX_REPLY_CHARS) resolve(undefined);
     });
     child.on('error', () => resolve(undefined));
-    // Not at `exit`: what it said may still be on its way.
+    // Not on `exit`: output may still arrive after it.
     child.on('close', () => resolve(undefined));
   });
 }
 
-/** Whether this process stays for a child's sake. */
-function hold(child: ChildProcess, held: boolean): void {
+/** Sets whether the child and its pipes keep this process from exiting. */
+function keepsProcessAlive(child: ChildProcess, keeps: boolean): void {
   for (const part of [child, child.stdin, child.stdout] as ({ ref(): void; unref(): void } | null)[]) {
-    if (held) part?.ref();
+    if (keeps) part?.ref();
     else part?.unref();
   }
 }

@@ -1,11 +1,10 @@
 /**
- * What is where in a command backend's folder, and what is written there. The brain and the supervisors share
- * nothing else.
+ * The files in a command backend's folder and their records. The brain and the supervisors share nothing else.
  *
- * L1  A token's folder comes into being whole, by a rename: with an `owner.json`, or with a `tombstone`. Both
- *     make it non-empty, and a rename onto a folder that is not empty fails, so each token is taken once.
+ * L1  A token's folder is created complete, by a rename: with an `owner.json`, or with a `tombstone`. Both make it
+ *     non-empty, and a rename onto a folder that is not empty fails, so each token's folder is created once.
  * L2  `owner.json` is on stable storage before the command is started.
- * L3  `exit.json` appears after everything in `stdout` is on stable storage, and nothing is appended later.
+ * L3  `exit.json` is written after all of `stdout` is on stable storage, and nothing is appended to `stdout` later.
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
@@ -15,14 +14,14 @@ import type { Mark } from '../../../kit/process/marked.ts';
 /** Where a command's output is cut into events. */
 export type Split = 'line' | 'space';
 
-/** What a supervisor is told on its standard input. Secrets in `env` are written nowhere. */
-export interface Spec {
+/** What a supervisor reads from its standard input. It is never written to a file: `env` may contain secrets. */
+export interface SupervisorSpec {
   readonly folder: string;
   readonly token: string;
   readonly jobId: string;
   readonly model: string | undefined;
   readonly argv: readonly string[];
-  /** Undefined: an empty folder of its own. */
+  /** Undefined: the empty `work` folder of the token. */
   readonly cwd: string | undefined;
   readonly env: Readonly<Record<string, string>>;
   readonly payload: string;
@@ -32,13 +31,13 @@ export interface Spec {
   readonly offeredAt: number;
 }
 
-/** What a supervisor says on its standard output, once. */
+/** The one line that a supervisor writes to its standard output. */
 export type SupervisorReply =
   | { readonly is: 'accepted' }
   | { readonly is: 'taken' }
   | { readonly is: 'failed'; readonly message: string };
 
-/** `owner.json`: whose execution it is, and what its first event says. */
+/** `owner.json`: the process of the supervisor, and the content of the `started` event. */
 export interface OwnerRecord extends ProcessIdentity {
   readonly token: string;
   readonly job_id: string;
@@ -48,9 +47,9 @@ export interface OwnerRecord extends ProcessIdentity {
 }
 
 /**
- * How an execution ended: by itself; killed by our order; told to stop by somebody else; at the backstop of its
- * timeout; by too much output; because its output could not be written; because it could not be started; or
- * found dead together with its supervisor.
+ * Why an execution ended. `exit`: by itself. `killed`: by order of a brain. `terminated`: its supervisor got a SIGTERM
+ * that no brain ordered. `timeout`: the supervisor's backstop behind the job's timeout. `output`: too much output.
+ * `disk`: the output could not be written. `start`: the command could not be started. `lost`: the supervisor died.
  */
 export type ExitWhy = 'exit' | 'killed' | 'terminated' | 'timeout' | 'output' | 'disk' | 'start' | 'lost';
 
@@ -59,7 +58,7 @@ export interface ExitRecord {
   readonly code: number | null;
   readonly signal: string | null;
   readonly why: ExitWhy;
-  /** What went wrong where the command itself did not say. */
+  /** What went wrong, where the supervisor ended the command or could not start it. */
   readonly message?: string;
   /** The error code of a failed start. */
   readonly errno?: string;
@@ -67,8 +66,8 @@ export interface ExitRecord {
   readonly ended_at: number;
 }
 
-/** `tombstone` and `acked` */
-export interface Dated {
+/** `tombstone`, `kill` and `acked` */
+export interface TimestampRecord {
   readonly at: number;
 }
 
@@ -80,8 +79,8 @@ export function isExitRecord(value: unknown): value is ExitRecord {
   return typeof why === 'string' && typeof ended_at === 'number';
 }
 
-export const isDated = (value: unknown): value is Dated =>
-  typeof (value as Partial<Dated> | null)?.at === 'number';
+export const isTimestampRecord = (value: unknown): value is TimestampRecord =>
+  typeof (value as Partial<TimestampRecord> | null)?.at === 'number';
 
 export interface TokenPaths {
   readonly name: string;
@@ -92,7 +91,7 @@ export interface TokenPaths {
   readonly stdout: string;
   readonly work: string;
   readonly tombstone: string;
-  /** Made by the brain before it sends SIGTERM: tells our order from anybody else's. */
+  /** Written by the brain before it sends SIGTERM to the supervisor, so that a signal from elsewhere can be told apart. */
   readonly kill: string;
   readonly acked: string;
 }
@@ -102,7 +101,7 @@ export interface Layout {
   readonly registry: string;
   readonly epochs: string;
   readonly executions: string;
-  /** Folders that are being made; the same file system, so that a rename puts them in place. */
+  /** Token folders that are being filled, on the same file system, so that a rename puts them in place. */
   readonly staging: string;
   readonly trash: string;
 }
@@ -134,17 +133,14 @@ export const filesIn = (folder: string): Omit<TokenPaths, 'name' | 'folder'> => 
   acked: join(folder, 'acked'),
 });
 
-/** File names have at most 255 bytes; this leaves room for endings. */
+/** File names have at most 255 bytes; this leaves room for suffixes. */
 const MAX_NAME = 200;
 
-/**
- * The name of a token's folder: different for every token, also where the file system ignores case, and never
- * a path.
- */
+/** The name of a token's folder: unique for every token even where the file system ignores case, and never a path. */
 export function folderName(token: string): string {
   const plain = token.isWellFormed() ? `t-${escaped(token)}` : '';
   if (plain !== '' && plain.length <= MAX_NAME) return plain;
-  // UTF-16, because half a surrogate pair has no UTF-8 of its own.
+  // Hashed as UTF-16, because UTF-8 maps all lone surrogates to the same bytes.
   return `h-${createHash('sha256').update(Buffer.from(token, 'utf16le')).digest('hex')}`;
 }
 
@@ -154,7 +150,7 @@ export function escaped(text: string): string {
   );
 }
 
-/** The variable by which every process of an execution can be found again, whoever its parent is by then. */
+/** The environment variable by which all processes of an execution are found, also when their parent has died. */
 const MARK_VARIABLE = 'JOB_EXECUTION';
 
 export const markOf = (registry: string, name: string): Mark => ({

@@ -1,35 +1,35 @@
-/** What a command backend is told. */
+/** The options of a command backend, and their check. */
 import { OrchdError } from '../../../model/errors.ts';
 import type { Labels } from '../../../model/records.ts';
 import type { Split } from './layout.ts';
 
 export interface CommandType {
-  /** The program and its arguments as they are; no shell reads them. */
+  /** The program and its arguments, passed without a shell. */
   readonly argv: readonly string[];
-  /** Where it runs; without one, in an empty folder of its own that goes with the execution. */
+  /** The working directory. By default an empty folder of its own, removed with the execution. */
   readonly cwd?: string;
-  /** Added to PATH, HOME, LANG and TMPDIR, which are all it gets of ours. */
+  /** Environment variables, added to PATH, HOME, LANG and TMPDIR, the only ones passed on from our environment. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Where its output is cut into events; `line` where nothing is said. */
+  /** Where the output is cut into events; `line` by default. */
   readonly split?: Split;
 }
 
 export interface CommandBackendOptions {
-  /** The node of a cluster whose machine it runs on. */
+  /** The cluster node on whose machine the commands run. */
   readonly node?: string | undefined;
   readonly name: string;
-  /** Kept between starts, for this backend alone. */
+  /** The backend's own data folder; it survives restarts. */
   readonly folder: string;
-  /** How many run at once; 1 where nothing is said. */
+  /** The most commands at the same time; 1 by default. */
   readonly slots?: number;
   readonly types: Readonly<Record<string, CommandType>>;
   readonly labels?: Labels;
   readonly models?: readonly string[];
   /** Whether a second execution would cost money. */
   readonly paid?: boolean;
-  /** How long the events of an acknowledged execution can be read again. */
+  /** How long the events of an acknowledged execution stay readable; 10 minutes by default. */
   readonly keepAckedMs?: number;
-  /** A command that writes more is stopped. */
+  /** A command that writes more is stopped; 16 MiB by default. */
   readonly maxOutputBytes?: number;
 }
 

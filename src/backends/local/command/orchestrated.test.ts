@@ -8,9 +8,9 @@ import { CommandKit, sh, until } from '../../../../test/fakes/command-kit.ts';
 import { createOrchestrator } from '../../../app/library.ts';
 import type { JobEvent } from '../../../runtime/job-events.ts';
 
-const OTHER = join(import.meta.dirname, '../../../../test/fakes/command-orchestrator.ts');
+const OTHER_BRAIN = join(import.meta.dirname, '../../../../test/fakes/command-orchestrator.ts');
 
-test('a job whose brain was killed in the middle of the answer ends once, with all of it', async (t) => {
+test('a job whose brain is killed in the middle of the output runs once and gets its whole result', async (t) => {
   const kit = new CommandKit(t);
   const go = join(kit.root, 'go');
   const data = join(kit.root, 'data');
@@ -18,13 +18,13 @@ test('a job whose brain was killed in the middle of the answer ends once, with a
     `echo ran >> ${kit.ledger}; echo a; echo b; until [ -e ${go} ]; do sleep 0.02; done; echo c`,
   );
   const options = JSON.stringify({ name: 'local', folder: kit.folder, types: { work } });
-  const brain = spawn(process.execPath, [OTHER, data, options, 'job'], {
+  const brain = spawn(process.execPath, [OTHER_BRAIN, data, options, 'job'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   t.after(() => brain.kill('SIGKILL'));
-  const said: string[] = [];
-  createInterface({ input: brain.stdout }).on('line', (line) => said.push(line));
-  await until(() => said.includes('event 1.3'));
+  const lines: string[] = [];
+  createInterface({ input: brain.stdout }).on('line', (line) => lines.push(line));
+  await until(() => lines.includes('event 1.3'));
   brain.kill('SIGKILL');
   await until(() => brain.signalCode);
 
@@ -37,12 +37,12 @@ test('a job whose brain was killed in the middle of the answer ends once, with a
   assert.equal(job.attempts.length, 1);
   assert.deepEqual(kit.runs(), ['ran']);
 
-  // A client that had heard up to the kill goes on behind it, and one that comes new hears all.
+  // A client that resumes gets the rest, and a new one gets all events.
   const tokens = async (after?: string): Promise<unknown[]> => {
-    const heard: JobEvent[] = [];
+    const received: JobEvent[] = [];
     for await (const event of orchestrator.events('job', after === undefined ? {} : { after }))
-      heard.push(event);
-    return heard.filter(({ type }) => type === 'token').map(({ data: text }) => text);
+      received.push(event);
+    return received.filter(({ type }) => type === 'token').map(({ data: text }) => text);
   };
   const whole = await tokens();
   assert.equal(whole.length, 3);
@@ -50,7 +50,7 @@ test('a job whose brain was killed in the middle of the answer ends once, with a
   assert.deepEqual(await tokens('1.3'), whole.slice(2));
 });
 
-test('a job that is cancelled, or runs into its timeout, stops its command', async (t) => {
+test('a cancel and a timeout stop the command', async (t) => {
   const kit = new CommandKit(t);
   const backend = kit.backend(sh('echo here; exec sleep 600'));
   const orchestrator = await createOrchestrator({ data: join(kit.root, 'data'), backends: [backend] });

@@ -1,21 +1,21 @@
-/** What an execution's files say of its end, in the brain's words. The same files always say the same. */
+/** Translates `exit.json` and `stdout` into an outcome. The same files always give the same outcome. */
 import type { ExecutionOutcome } from '../../../core/ports/backend.ts';
 import type { Disk } from '../../../kit/env/env.ts';
 import { type ErrorCode, type ErrorInfo, errorInfo } from '../../../model/errors.ts';
 import type { ExitRecord } from './layout.ts';
 import { characterEnd } from './splitter.ts';
 
-/** Of a longer answer only this much is the result; the whole of it went out as events. */
+/** A longer output is cut to this size in the result; the events contain all of it. */
 export const MAX_RESULT_BYTES = 1024 * 1024;
 const MAX_MESSAGE_CHARS = 2000;
 
-/** sysexits.h: EX_USAGE to EX_CONFIG say that the input is wrong, but for EX_TEMPFAIL, which says try again. */
+/** The exit codes of sysexits.h. A retry does not help with them, except with EX_TEMPFAIL. */
 const FIRST_SYSEXIT = 64;
 const LAST_SYSEXIT = 78;
-const TEMPORARY = 75;
+const EX_TEMPFAIL = 75;
 
-/** Starting it again would help: what was missing is not the program. */
-const PASSING = ['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE', 'ENOSPC', 'EDQUOT', 'EIO', 'ETXTBSY'];
+/** Start errors that may pass, so that a retry can help. */
+const TRANSIENT_ERRNOS = ['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE', 'ENOSPC', 'EDQUOT', 'EIO', 'ETXTBSY'];
 
 export async function outcomeOf(disk: Disk, stdout: string, exit: ExitRecord): Promise<ExecutionOutcome> {
   switch (exit.why) {
@@ -33,7 +33,7 @@ export async function outcomeOf(disk: Disk, stdout: string, exit: ExitRecord): P
       return failed(
         'WORKER_START_FAILED',
         exit.message ?? 'the command does not start',
-        PASSING.includes(exit.errno ?? ''),
+        TRANSIENT_ERRNOS.includes(exit.errno ?? ''),
       );
     case 'terminated':
       return failed('WORKER_UNAVAILABLE', 'its supervisor was told to stop, and not by orchd', true);
@@ -44,10 +44,10 @@ export async function outcomeOf(disk: Disk, stdout: string, exit: ExitRecord): P
 
 function exited({ code, signal, stderr_tail }: ExitRecord): ExecutionOutcome {
   const how = code === null ? `ended by ${signal ?? 'a signal'}` : `exit code ${code}`;
-  const said = stderr_tail.trim();
-  const tail = said.slice(-(MAX_MESSAGE_CHARS - how.length - 2)).toWellFormed();
-  const wrongInput = code !== null && code >= FIRST_SYSEXIT && code <= LAST_SYSEXIT && code !== TEMPORARY;
-  return failed('EXECUTION_FAILED', said === '' ? how : `${how}: ${tail}`, !wrongInput);
+  const stderr = stderr_tail.trim();
+  const tail = stderr.slice(-(MAX_MESSAGE_CHARS - how.length - 2)).toWellFormed();
+  const wrongInput = code !== null && code >= FIRST_SYSEXIT && code <= LAST_SYSEXIT && code !== EX_TEMPFAIL;
+  return failed('EXECUTION_FAILED', stderr === '' ? how : `${how}: ${tail}`, !wrongInput);
 }
 
 function failed(code: ErrorCode, message: string, retriable: boolean): ExecutionOutcome {

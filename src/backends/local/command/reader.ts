@@ -1,7 +1,7 @@
 /**
- * Reads an execution's events out of its files. The first says that it has started; every further one is a
- * piece of its output. Numbers and pieces follow from the bytes alone, so they are the same for every reader,
- * at any time, before and after any restart.
+ * Reads an execution's events from its files. Event 1 is `started`; every further event is a piece of the output.
+ * Numbers and pieces depend on the bytes of the files alone, so they are the same for every reader, before and after
+ * any restart.
  */
 import type { ExecutionEvent } from '../../../core/ports/backend.ts';
 import type { DiskFile, Env } from '../../../kit/env/env.ts';
@@ -11,44 +11,45 @@ import { Splitter } from './splitter.ts';
 
 const CHUNK_BYTES = 64 * 1024;
 
-/** Where a piece begins, so that a reader who comes late need not count from the start. */
+/** The byte offset of an event, so that a late reader need not count events from the start of the file. */
 export interface Milestone {
-  /** Events before it. */
+  /** The number of events before `offset`. */
   readonly n: number;
   readonly offset: number;
 }
 
+/** The least distance between two milestones. */
 const MILESTONE_BYTES = 256 * 1024;
 const FIRST_MILESTONE: Milestone = { n: 1, offset: 0 };
 
-export interface ReadParts {
+export interface ReadableExecution {
   readonly env: Env;
   readonly paths: TokenPaths;
   readonly owner: OwnerRecord;
-  /** Added to while reading; ascending. */
+  /** In ascending order; the reader appends to it. */
   readonly milestones: Milestone[];
-  /** Its end, when that is written. `closer`: nothing has come for a while, so see whether it still lives. */
-  readonly ended: (closer: boolean) => Promise<ExitRecord | undefined>;
+  /** Reads `exit.json`. `checkAlive`: no event has come for a while, so also check that the supervisor lives. */
+  readonly readExit: (checkAlive: boolean) => Promise<ExitRecord | undefined>;
 }
 
-/** Hands on the events after `from`; returns the end, or undefined when the signal came first. */
+/** Passes on the events after `from`; returns the exit record, or undefined when the signal stopped it first. */
 export async function readEvents(
-  parts: ReadParts,
+  execution: ReadableExecution,
   from: number,
   on: (event: ExecutionEvent) => void,
   signal: AbortSignal,
 ): Promise<ExitRecord | undefined> {
-  const { env, paths, owner } = parts;
+  const { env, paths, owner } = execution;
   const file = await env.disk.open(paths.stdout, 'read');
-  // Watched before the first look, so that nothing falls between the two.
+  // The watch begins before the first read, so that no change falls between the two.
   const watch = new FolderWatch(env.timers, paths.folder);
   try {
-    const cursor = new Cursor(parts, file, from);
+    const cursor = new OutputCursor(execution, file, from);
     if (from < 1 && !signal.aborted) on({ n: 1, type: 'started', data: startedOf(owner) });
     let why: 'changed' | 'later' = 'changed';
     while (!signal.aborted) {
-      // Its end is looked for first: what is read after that is everything.
-      const exit = await parts.ended(why === 'later');
+      // `exit.json` is read before the output: by L3 of layout.ts the output read after it is complete.
+      const exit = await execution.readExit(why === 'later');
       await cursor.read(on, signal, exit !== undefined);
       if (exit) return signal.aborted ? undefined : exit;
       why = await watch.wait(signal);
@@ -62,7 +63,7 @@ export async function readEvents(
 
 const startedOf = ({ job_id, model, started_at }: OwnerRecord): object => ({ job_id, model, started_at });
 
-class Cursor {
+class OutputCursor {
   readonly #file: DiskFile;
   readonly #from: number;
   readonly #splitter: Splitter;
@@ -70,7 +71,7 @@ class Cursor {
   #n: number;
   #offset: number;
 
-  constructor({ owner, milestones }: ReadParts, file: DiskFile, from: number) {
+  constructor({ owner, milestones }: ReadableExecution, file: DiskFile, from: number) {
     this.#file = file;
     this.#from = from;
     this.#splitter = new Splitter(owner.split);
@@ -80,19 +81,19 @@ class Cursor {
     this.#offset = start.offset;
   }
 
-  /** Everything there is; with `last` also what stands at the end without being complete. */
+  /** Passes on all complete pieces; with `last` also the incomplete piece at the end. */
   async read(on: (event: ExecutionEvent) => void, signal: AbortSignal, last: boolean): Promise<void> {
     while (!signal.aborted) {
       const bytes = await this.#file.read(this.#offset, CHUNK_BYTES);
       this.#offset += bytes.length;
-      this.#hand(this.#splitter.push(bytes), on, signal);
-      this.#note();
+      this.#emit(this.#splitter.push(bytes), on, signal);
+      this.#addMilestone();
       if (bytes.length < CHUNK_BYTES) break;
     }
-    if (last) this.#hand(this.#splitter.end(), on, signal);
+    if (last) this.#emit(this.#splitter.end(), on, signal);
   }
 
-  #hand(pieces: readonly Buffer[], on: (event: ExecutionEvent) => void, signal: AbortSignal): void {
+  #emit(pieces: readonly Buffer[], on: (event: ExecutionEvent) => void, signal: AbortSignal): void {
     for (const piece of pieces) {
       if (signal.aborted) return;
       const n = ++this.#n;
@@ -100,7 +101,7 @@ class Cursor {
     }
   }
 
-  #note(): void {
+  #addMilestone(): void {
     const offset = this.#offset - this.#splitter.pending;
     const newest = this.#milestones.at(-1) ?? FIRST_MILESTONE;
     if (offset >= newest.offset + MILESTONE_BYTES) this.#milestones.push({ n: this.#n, offset });

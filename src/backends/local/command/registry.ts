@@ -1,4 +1,7 @@
-/** What a command backend remembers of itself: its identity, since when it remembers, and who commands it. */
+/**
+ * The durable identity of a command backend's memory: `registry.json` with its id and the time since which it remembers
+ * every token, and the highest epoch of each owner.
+ */
 
 import { join } from 'node:path';
 import type { Env } from '../../../kit/env/env.ts';
@@ -16,7 +19,7 @@ const isRegistryRecord = (value: unknown): value is RegistryRecord => {
   return typeof id === 'string' && typeof since === 'number';
 };
 
-export class Registry {
+export class CommandRegistry {
   readonly #env: Env;
   readonly #layout: Layout;
   #record: RegistryRecord = { id: '', since: Number.POSITIVE_INFINITY };
@@ -38,7 +41,7 @@ export class Registry {
     const { clock, random } = this.#env;
     if (await this.#load()) return;
     await this.#put({ id: random.hex(8), since: clock.now() });
-    // Another one may have done the same at once.
+    // Read back: another process may have written its own at the same time, and the last write counts.
     await this.#load();
   }
 
@@ -49,27 +52,27 @@ export class Registry {
     return true;
   }
 
-  /** Something that nobody had acknowledged is about to be forgotten. */
+  /** Called before an unacknowledged execution is removed: tokens offered before `at` are not remembered any more. */
   async forgetBefore(at: number): Promise<void> {
     if (at > this.#record.since) await this.#put({ id: this.#record.id, since: at });
   }
 
   /**
-   * Whether somebody newer has been heard. Every epoch is a file of its own: two brains that write at once
-   * cannot take each other's back.
+   * Whether a higher epoch of the same owner has been received; records this one where it is the highest. Every epoch
+   * is a file of its own, so that two brains that write at the same time cannot lower each other's epoch.
    */
   async isFenced({ owner, epoch }: Commander): Promise<boolean> {
     const { disk } = this.#env;
     const { epochs } = this.#layout;
     const prefix = `${escaped(owner)}+`;
-    const heard = (await disk.list(epochs)).filter((name) => name.startsWith(prefix));
-    const highest = Math.max(0, ...heard.map((name) => Number(name.slice(prefix.length)) || 0));
+    const recorded = (await disk.list(epochs)).filter((name) => name.startsWith(prefix));
+    const highest = Math.max(0, ...recorded.map((name) => Number(name.slice(prefix.length)) || 0));
     if (epoch < highest) return true;
     if (epoch === highest) return false;
     const file = await disk.open(join(epochs, `${prefix}${epoch}`), 'create');
     await file.close();
     await disk.syncFolder(epochs);
-    for (const name of heard) await disk.remove(join(epochs, name));
+    for (const name of recorded) await disk.remove(join(epochs, name));
     return false;
   }
 

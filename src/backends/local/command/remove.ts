@@ -1,4 +1,4 @@
-/** Removes a folder with everything in it, whatever a command has put there; links are not followed. */
+/** Removes a folder with everything that a command has put into it; links are not followed. */
 import fs from 'node:fs';
 
 export function removeFolder(path: string): Promise<void> {

@@ -12,22 +12,22 @@ import type { CommandType } from './options.ts';
 
 const BRAIN = join(import.meta.dirname, '../../../../test/fakes/command-brain.ts');
 
-/** A brain in a process of its own, and a promise for each thing it says. */
+/** A brain in a process of its own, which prints a line for each step. */
 class OtherBrain {
   readonly #child: ChildProcess;
-  readonly #said: string[] = [];
+  readonly #lines: string[] = [];
 
   constructor(t: TestContext, kit: CommandKit, work: CommandType) {
     const options = JSON.stringify({ name: 'local', folder: kit.folder, slots: 4, types: { work } });
     this.#child = spawn(process.execPath, [BRAIN, options, 'job:1'], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
-    createInterface({ input: this.#child.stdout! }).on('line', (line) => this.#said.push(line));
+    createInterface({ input: this.#child.stdout! }).on('line', (line) => this.#lines.push(line));
     t.after(() => this.kill());
   }
 
-  says(line: string): Promise<boolean> {
-    return until(() => this.#said.includes(line));
+  printed(line: string): Promise<boolean> {
+    return until(() => this.#lines.includes(line));
   }
 
   async kill(): Promise<void> {
@@ -38,8 +38,8 @@ class OtherBrain {
 
 const ownerOf = (kit: CommandKit): OwnerRecord => kit.record(kit.paths('job:1').owner);
 
-/** A command that waits for a file before it says the rest. */
-function waiting(kit: CommandKit): { type: CommandType; go: () => void } {
+/** A command that waits for a file before it writes the rest of its output. */
+function waitingCommand(kit: CommandKit): { type: CommandType; go: () => void } {
   const file = join(kit.root, 'go');
   const script = `echo ran >> ${kit.ledger}; echo a; echo b; until [ -e ${file} ]; do sleep 0.02; done; printf 'c\\nrest'`;
   return { type: sh(script), go: () => fs.writeFileSync(file, '') };
@@ -60,18 +60,18 @@ async function assertSameFromEverywhere(backend: CommandBackend): Promise<void> 
 }
 
 describe('when the brain is killed', () => {
-  test('right after the acceptance, the command goes on and is found running', async (t) => {
+  test('right after an offer is accepted, the command goes on and is found running', async (t) => {
     const kit = new CommandKit(t);
-    const { type, go } = waiting(kit);
+    const { type, go } = waitingCommand(kit);
     const brain = new OtherBrain(t, kit, type);
-    await brain.says('accepted');
+    await brain.printed('accepted');
     await brain.kill();
     const backend = kit.backend(type);
     await backend.start();
     assert.deepEqual([...(await backend.inspect(['job:1'], WHO)).known], [['job:1', { is: 'running' }]]);
-    const heard = hear(backend, 'job:1');
+    const read = hear(backend, 'job:1');
     go();
-    assert.deepEqual((await heard).outcome, {
+    assert.deepEqual((await read).outcome, {
       ok: true,
       resultText: JSON.stringify({ text: 'a\nb\nc\nrest', exit_code: 0 }),
     });
@@ -79,27 +79,27 @@ describe('when the brain is killed', () => {
     assert.deepEqual(kit.runs(), ['ran']);
   });
 
-  test('in the middle of the output, the next one hears the rest and the same', async (t) => {
+  test('in the middle of the output, the next brain reads the same events and the rest', async (t) => {
     const kit = new CommandKit(t);
-    const { type, go } = waiting(kit);
+    const { type, go } = waitingCommand(kit);
     const brain = new OtherBrain(t, kit, type);
-    await brain.says('event 3');
+    await brain.printed('event 3');
     await brain.kill();
     const backend = kit.backend(type);
     const rest = hear(backend, 'job:1', 2);
     go();
     assert.equal((await rest).text, 'b\nc\nrest');
     await assertSameFromEverywhere(backend);
-    // And so does one that comes when all is over.
+    // A backend that is started after the end reads the same.
     await assertSameFromEverywhere(kit.backend(type));
     assert.deepEqual(kit.runs(), ['ran']);
   });
 
-  test('while nobody is there the command ends, and its end is kept', async (t) => {
+  test('and the command ends before the next brain starts, its end is kept', async (t) => {
     const kit = new CommandKit(t);
-    const { type, go } = waiting(kit);
+    const { type, go } = waitingCommand(kit);
     const brain = new OtherBrain(t, kit, type);
-    await brain.says('accepted');
+    await brain.printed('accepted');
     await brain.kill();
     go();
     await until(() => fs.existsSync(kit.paths('job:1').exit));
@@ -110,11 +110,11 @@ describe('when the brain is killed', () => {
   });
 
   for (const delayMs of [0, 2, 8, 20, 60]) {
-    test(`before the acceptance, ${delayMs} ms into the offer: it runs once or never`, async (t) => {
+    test(`${delayMs} ms into an offer, the command runs once or never`, async (t) => {
       const kit = new CommandKit(t);
       const type = sh(`echo ran >> ${kit.ledger}`);
       const brain = new OtherBrain(t, kit, type);
-      await brain.says('offering');
+      await brain.printed('offering');
       await new Promise((resolve) => setTimeout(resolve, delayMs));
       await brain.kill();
       const backend = kit.backend(type);
@@ -122,7 +122,7 @@ describe('when the brain is killed', () => {
         const answer = await backend.kill('job:1', WHO);
         return answer.is === 'stopping' ? undefined : answer;
       });
-      // Supervisors that were still to start have found the tombstone, or never got a whole spec.
+      // A supervisor that starts late finds the tombstone, or got only half of its spec.
       await until(() => kit.processes().length === 0);
       assert.ok(kit.runs().length <= (reply.is === 'tombstoned' ? 0 : 1));
       assert.deepEqual(fs.readdirSync(join(kit.folder, 'staging')), []);
@@ -131,26 +131,26 @@ describe('when the brain is killed', () => {
 });
 
 describe('a supervisor that is killed', () => {
-  test('while the command runs: the command is killed, and it may run again', async (t) => {
+  test('while the command runs: the command is killed, and the failure is retriable', async (t) => {
     const kit = new CommandKit(t);
     const backend = kit.backend(sh('echo a; trap "" TERM; while :; do sleep 1; done'));
     await backend.offer(offerOf('job:1'));
-    const heard = hear(backend, 'job:1');
+    const read = hear(backend, 'job:1');
     await until(() => fs.existsSync(kit.paths('job:1').child));
     const child = kit.record<ProcessIdentity>(kit.paths('job:1').child);
     kill(ownerOf(kit).pid, 'SIGKILL');
-    const { outcome } = await heard;
+    const { outcome } = await read;
     assert.partialDeepStrictEqual(outcome, {
       ok: false,
       error: { code: 'WORKER_UNAVAILABLE', retriable: true },
     });
     assert.equal(isAlive(child), false);
     assert.deepEqual(kit.commands(), []);
-    // The same for everybody who asks later.
+    // A later reader gets the same outcome.
     assert.deepEqual((await hear(kit.backend(sh('true')), 'job:1')).outcome, outcome);
   });
 
-  test('before it wrote down which process it started: that one is found by its mark', async (t) => {
+  test('before it wrote child.json: the command is found by the mark in its environment', async (t) => {
     const kit = new CommandKit(t);
     const backend = kit.backend(sh('setsid sleep 600 & exec sleep 600'));
     await backend.offer(offerOf('job:1'));
@@ -163,7 +163,7 @@ describe('a supervisor that is killed', () => {
     assert.deepEqual(kit.commands(), []);
   });
 
-  test('while nobody was there: the next start ends what it left', async (t) => {
+  test('while no brain was running: the next start kills the command', async (t) => {
     const kit = new CommandKit(t);
     const one = kit.backend(sh('exec sleep 600'));
     await one.offer(offerOf('job:1'));
@@ -179,8 +179,8 @@ describe('a supervisor that is killed', () => {
   });
 });
 
-describe('a pid that is used again', () => {
-  /** An execution whose supervisor is said to be another process that lives. */
+describe('a reused pid', () => {
+  /** A backend over an execution whose supervisor is dead and whose owner.json has been changed. */
   async function withOwner(kit: CommandKit, change: Partial<OwnerRecord>): Promise<CommandBackend> {
     const backend = kit.backend(sh('exec sleep 600'));
     await backend.offer(offerOf('job:1'));
@@ -196,7 +196,7 @@ describe('a pid that is used again', () => {
     const kit = new CommandKit(t);
     const bystander = spawn('sleep', ['600'], { detached: true });
     t.after(() => bystander.kill('SIGKILL'));
-    // Not begun in the same moment: a start is told apart by its hundredth of a second.
+    // The start time differs: a process is identified by its pid and its start in hundredths of a second.
     const backend = await withOwner(kit, { pid: bystander.pid!, start: '1' });
     const { pid, ...rest } = ownerOf(kit);
     fs.writeFileSync(kit.paths('job:1').child, JSON.stringify({ pid, start: '1', boot: rest.boot }));
@@ -209,13 +209,13 @@ describe('a pid that is used again', () => {
     assert.ok(fs.existsSync(`/proc/${bystander.pid}`));
   });
 
-  test('is not taken for one of an earlier boot', async (t) => {
+  test('is not taken for a process of an earlier boot', async (t) => {
     const kit = new CommandKit(t);
     const backend = await withOwner(kit, { ...identityOf(process.pid), boot: 'another' });
     assert.equal((await backend.inspect(['job:1'], WHO)).known.get('job:1')?.is, 'ended');
   });
 
-  test('numbers that are no process are never signalled', async (t) => {
+  test('invalid pids are never signalled', async (t) => {
     const kit = new CommandKit(t);
     for (const pid of [-1, 0, 1, 1.5, Number.NaN]) {
       assert.equal(isAlive({ pid, start: '', boot: ownBoot() }), false);
@@ -227,7 +227,7 @@ describe('a pid that is used again', () => {
 
 const ownBoot = (): string => fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
 
-test('a folder whose owner cannot be read is ended, and holds nobody up', async (t) => {
+test('an execution whose owner.json cannot be read is ended at the next start', async (t) => {
   const kit = new CommandKit(t);
   const one = kit.backend(sh('exec sleep 600'));
   await one.offer(offerOf('job:1'));

@@ -39,7 +39,7 @@ describe('names', () => {
     assert.notEqual(folderName('Job:1').toLowerCase(), folderName('job:1').toLowerCase());
   });
 
-  test('hostile tokens are executed, killed and asked for like any other', async (t) => {
+  test('hostile tokens are executed, killed and inspected like any other', async (t) => {
     const kit = new CommandKit(t);
     const backend = kit.backend(sh('cat'));
     for (const [at, token] of HOSTILE.entries()) {
@@ -53,7 +53,7 @@ describe('names', () => {
 });
 
 describe('arguments', () => {
-  test('are handed over as they are; no shell reads them', async (t) => {
+  test('are passed unchanged, without a shell', async (t) => {
     const kit = new CommandKit(t);
     const rest = ['$(touch pwned)', '; touch pwned', '`id`', '*', '', 'a b', '--eval', 'é\n"'];
     const script = 'process.stdout.write(JSON.stringify(process.argv.slice(1)))';
@@ -70,7 +70,7 @@ describe('arguments', () => {
     assert.equal(fs.existsSync(kit.ledger), false);
   });
 
-  test('that cannot be arguments are refused at once', (t) => {
+  test('that are invalid are refused when the backend is made', (t) => {
     const kit = new CommandKit(t);
     for (const argv of [[], [''], ['a\0b'], ['a', 7 as never], 'sh' as never]) {
       assert.throws(() => kit.backend({ argv }), { code: 'CONFIG_INVALID' });
@@ -80,7 +80,7 @@ describe('arguments', () => {
 });
 
 describe('secrets', () => {
-  test('the command and its supervisor get nothing of our environment but what is listed', async (t) => {
+  test('the command and its supervisor get only the listed variables of our environment', async (t) => {
     const kit = new CommandKit(t);
     process.env['ORCHD_TEST_SECRET'] = 'swordfish';
     process.env['NODE_OPTIONS'] = '--no-deprecation';
@@ -88,7 +88,7 @@ describe('secrets', () => {
       delete process.env['ORCHD_TEST_SECRET'];
       delete process.env['NODE_OPTIONS'];
     });
-    // The parent's as well: whoever runs as the same user can read that.
+    // The environment of the supervisor too: a process of the same user can read it.
     const script = `
       const parent = require('fs').readFileSync('/proc/' + process.ppid + '/environ', 'utf8');
       console.log(JSON.stringify({ own: process.env, parent }));`;
@@ -106,7 +106,7 @@ describe('secrets', () => {
     assert.ok(!parent.includes('swordfish') && !parent.includes('configured') && !parent.includes('NODE_'));
   });
 
-  test('neither the payload nor configured variables are left on the disk, and only the owner may look', async (t) => {
+  test('neither payload nor configured variables are on the disk, and only the owner may read the files', async (t) => {
     const kit = new CommandKit(t);
     const go = join(kit.root, 'go');
     const backend = kit.backend(

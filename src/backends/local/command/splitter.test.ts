@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { MAX_PIECE_BYTES, Splitter } from './splitter.ts';
 
-/** The pieces of some bytes that arrive in chunks of these sizes, over and over. */
+/** The pieces of `bytes` when they arrive in chunks of these sizes, repeated. */
 function pieces(
   bytes: Buffer,
   split: 'line' | 'space' = 'line',
@@ -24,12 +24,12 @@ function pieces(
 const texts = (found: readonly Buffer[]): string[] => found.map((piece) => piece.toString());
 
 describe('lines', () => {
-  test('keep their newline; what is left at the end is the last one', () => {
+  test('keep their newline; the rest at the end is the last piece', () => {
     assert.deepEqual(texts(pieces(Buffer.from('a\n\nb\r\nc'))), ['a\n', '\n', 'b\r\n', 'c']);
     assert.deepEqual(pieces(Buffer.from('')), []);
   });
 
-  test('of exactly the longest size are one piece', () => {
+  test('of exactly MAX_PIECE_BYTES are one piece', () => {
     const line = `${'x'.repeat(MAX_PIECE_BYTES - 1)}\n`;
     assert.deepEqual(texts(pieces(Buffer.from(`${line}y`))), [line, 'y']);
   });
@@ -45,7 +45,7 @@ describe('lines', () => {
     assert.deepEqual(texts(pieces(Buffer.from(`${head}tail`))), [head, 'tail']);
   });
 
-  test('that are no UTF-8 are cut at the limit', () => {
+  test('that are not UTF-8 are cut at the limit', () => {
     const found = pieces(Buffer.alloc(2 * MAX_PIECE_BYTES + 5, 0x80));
     assert.deepEqual(
       found.map(({ length }) => length),
@@ -54,11 +54,11 @@ describe('lines', () => {
   });
 });
 
-test('words keep the space behind them', () => {
+test('words keep the space after them', () => {
   assert.deepEqual(texts(pieces(Buffer.from('a b  c\nd'), 'space')), ['a ', 'b ', ' ', 'c\n', 'd']);
 });
 
-/** Bytes with everything that makes cutting hard: long runs, many-byte characters, halves of them, newlines. */
+/** Bytes that are hard to cut: long runs, multi-byte characters, halves of them, newlines. */
 const part = fc.oneof(
   fc.constantFrom('\n', ' ', 'a', '🙂', 'é', '€').map((text) => Buffer.from(text)),
   fc.uint8Array({ maxLength: 8 }).map((bytes) => Buffer.from(bytes)),
@@ -71,7 +71,7 @@ const stream = fc.array(part, { maxLength: 20 }).map((parts) => Buffer.concat(pa
 const split = fc.constantFrom('line' as const, 'space' as const);
 const sizes = fc.array(fc.integer({ min: 1, max: 20_000 }), { minLength: 1, maxLength: 5 });
 
-test('pieces do not depend on how the bytes arrive, and decoded one by one they are the whole', () => {
+test('pieces do not depend on the chunks, and decoded one by one they give the whole text', () => {
   fc.assert(
     fc.property(stream, split, sizes, (bytes, how, chunks) => {
       const found = pieces(bytes, how);

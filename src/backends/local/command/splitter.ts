@@ -1,7 +1,7 @@
 /**
- * Cuts a stream of bytes into pieces: after each newline (or space), and where a piece would be longer than
- * 16 KiB. Where it cuts depends on the bytes alone, never on how they arrived, and never inside a UTF-8
- * character: the pieces decoded one by one are the whole decoded.
+ * Cuts a stream of bytes into pieces: after each newline (or space), and where a piece would be longer than 16 KiB. The
+ * cuts depend on the bytes alone, not on the chunks in which they arrive, and are never inside a UTF-8 character: the
+ * pieces decoded one by one give the same text as all bytes decoded at once.
  */
 import type { Split } from './layout.ts';
 
@@ -19,12 +19,12 @@ export class Splitter {
     this.#split = split;
   }
 
-  /** Bytes that belong to no piece yet; less than the longest piece. */
+  /** The number of bytes that belong to no piece yet; fewer than MAX_PIECE_BYTES. */
   get pending(): number {
     return this.#rest.length;
   }
 
-  /** The pieces that are complete with these bytes. */
+  /** Returns the pieces that are complete with these bytes. */
   push(bytes: Buffer): Buffer[] {
     const all = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
     const pieces: Buffer[] = [];
@@ -38,7 +38,7 @@ export class Splitter {
     return pieces;
   }
 
-  /** What is left when nothing more comes. */
+  /** Returns the rest as the last piece, when no more bytes come. */
   end(): Buffer[] {
     const last = this.#rest;
     this.#rest = EMPTY;
@@ -63,8 +63,8 @@ export class Splitter {
 }
 
 /**
- * The last place at or before `limit` that is not inside a character. Judged by the bytes before it alone;
- * cutting before a lead byte is always right, also where the bytes are no UTF-8.
+ * The last offset at or before `limit` that is not inside a UTF-8 character, found from the bytes before it alone. Bytes
+ * that are not UTF-8 are cut at `limit` or before a lead byte.
  */
 export function characterEnd(bytes: Buffer, limit: number): number {
   for (let back = 1; back <= 3 && back <= limit; back++) {

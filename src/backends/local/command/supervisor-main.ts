@@ -1,15 +1,15 @@
 /**
- * The program that stands between the brain and one command. Its spec comes on standard input; it takes the
- * token's folder, says so on standard output, and needs the brain no more.
+ * The supervisor program, one process for each command. It reads its spec from standard input, creates the token's
+ * folder, replies on standard output, and does not depend on the brain after that.
  */
-import type { Spec, SupervisorReply, TokenPaths } from './layout.ts';
-import { takePlace } from './place.ts';
+import type { SupervisorReply, SupervisorSpec, TokenPaths } from './layout.ts';
 import { Supervisor } from './supervisor.ts';
+import { createTokenFolder } from './token-folder.ts';
 
-/** Larger than any payload that is let in. */
+/** Larger than any payload that is admitted. */
 const MAX_SPEC_BYTES = 600 * 1024 * 1024;
-/** A spec that lay around for longer is not carried out: by then the brain has long given it up. */
-const LATE_MS = 5 * 60_000;
+/** A spec that is older is not carried out: by then the brain has long given it up. */
+const MAX_SPEC_AGE_MS = 5 * 60_000;
 
 let supervisor: Supervisor | undefined;
 
@@ -18,7 +18,7 @@ process.on('SIGTERM', () => {
   else process.exit(0);
 });
 for (const name of ['SIGHUP', 'SIGINT'] as const) process.on(name, () => undefined);
-// The brain may be gone when it is answered.
+// The brain may be gone before the reply is written.
 process.stdout.on('error', () => undefined);
 
 const chunks: Buffer[] = [];
@@ -35,34 +35,34 @@ process.stdin.on('end', () => {
   if (spec) begin(spec);
 });
 
-/** Half a spec is no JSON: its sender died, and nothing is begun. */
-function parse(text: string): Spec | undefined {
+/** Undefined for a spec that was cut off because the brain died while it wrote: nothing is started then. */
+function parse(text: string): SupervisorSpec | undefined {
   try {
-    return JSON.parse(text) as Spec;
+    return JSON.parse(text) as SupervisorSpec;
   } catch {
     return undefined;
   }
 }
 
-function begin(spec: Spec): void {
+function begin(spec: SupervisorSpec): void {
   let paths: TokenPaths | 'taken';
   try {
-    if (Date.now() - spec.offeredAt > LATE_MS) throw new Error('it came too late');
-    paths = takePlace(spec, Date.now());
+    if (Date.now() - spec.offeredAt > MAX_SPEC_AGE_MS) throw new Error('it came too late');
+    paths = createTokenFolder(spec, Date.now());
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    // What the system says names folders of this machine.
-    return say({
+    // The message of a system error contains paths of this machine, so only its code is passed on.
+    return reply({
       is: 'failed',
       message: code === undefined ? message : `no place could be made for it (${code})`,
     });
   }
-  if (paths === 'taken') return say({ is: 'taken' });
-  say({ is: 'accepted' });
+  if (paths === 'taken') return reply({ is: 'taken' });
+  reply({ is: 'accepted' });
   supervisor = new Supervisor(spec, paths);
   supervisor.run();
 }
 
-function say(reply: SupervisorReply): void {
-  process.stdout.write(`${JSON.stringify(reply)}\n`);
+function reply(message: SupervisorReply): void {
+  process.stdout.write(`${JSON.stringify(message)}\n`);
 }

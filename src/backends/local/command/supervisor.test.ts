@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import { test } from 'node:test';
 import { CommandKit } from '../../../../test/fakes/command-kit.ts';
 
-/** A supervisor whose time passes as told, and which says when it would stop its command; it ends with its process. */
+/** Runs a supervisor on mocked timers and prints when it would have stopped its command. */
 const SCRIPT = `
   import { readFileSync } from 'node:fs';
   import { mock } from 'node:test';
@@ -16,7 +16,7 @@ const SCRIPT = `
   const stops = [];
   supervisor.stop = (why) => stops.push(why);
   supervisor.run();
-  // As far as a single timer goes at most: what is set within a tick counts from its end.
+  // At most one longest timer per tick: a timer that is set within a tick counts from the end of that tick.
   for (const ms of [2 ** 31 - 1, 2 ** 31 - 1, 2]) mock.timers.tick(ms);
   stops.push('the timeout is over');
   mock.timers.tick(10_000);
@@ -25,7 +25,7 @@ const SCRIPT = `
   process.exit(0);
 `;
 
-test('a time to stop that is longer than any timer comes neither at once nor early', (t) => {
+test('a timeout longer than the longest timer stops the command neither at once nor early', (t) => {
   const paths = new CommandKit(t).paths('job:1');
   fs.mkdirSync(paths.work, { recursive: true });
   const words = ['--input-type=module', '--eval', SCRIPT, JSON.stringify(paths)];

@@ -1,66 +1,69 @@
 /**
- * Runs one command to its end and writes down what came of it. It lives in a process of its own, so that
- * neither the command nor its answer depends on the brain.
+ * Runs one command to its end, and records its output and its end in the token's folder. It runs in a process of its
+ * own, so that neither the command nor its output depends on the brain.
  *
- * S1  Nothing of the command's process group outlives `exit.json`.
- * S2  The first reason to stop it counts; a command that has ended by itself is not stopped.
+ * S1  No process of the command's process group is alive when `exit.json` is written.
+ * S2  The first reason to stop the command counts; a command that has ended by itself is not stopped.
  */
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import { basename } from 'node:path';
 import { identityOf, signal } from '../../../kit/process/identity.ts';
-import type { ExitRecord, ExitWhy, Spec, TokenPaths } from './layout.ts';
-import { inputOf, syncFolder, writeAll, writeWhole } from './place.ts';
+import type { ExitRecord, ExitWhy, SupervisorSpec, TokenPaths } from './layout.ts';
+import { openPayload, syncFolder, writeAll, writeJson } from './token-folder.ts';
 
-/** Between asking a command to stop and making it. */
+/** The time between SIGTERM and SIGKILL. */
 const GRACE_MS = 2000;
-/** The brain orders kills at the timeout itself; this is for when there is none. */
-const BACKSTOP_MS = 5000;
-/** How long children that a command leaves behind may go on writing. */
+/**
+ * How long after the job's timeout the supervisor stops the command itself. The brain orders the kill at the timeout;
+ * this is for when no brain is running.
+ */
+const TIMEOUT_BACKSTOP_MS = 5000;
+/** How long processes that the command has left behind may go on writing output. */
 const DRAIN_MS = 500;
 const STDERR_TAIL_BYTES = 8 * 1024;
-/** A full disk: an end that cannot be written is tried again for an hour. */
-const WRITE_AGAIN_MS = 1000;
+/** An `exit.json` that cannot be written, on a full disk say, is tried again for an hour. */
+const WRITE_RETRY_MS = 1000;
 const WRITE_TRIES = 3600;
-/** Between two looks at whether its folder is still there. */
+/** How often the supervisor checks that its folder still exists. */
 const FOLDER_POLL_MS = 5000;
 /** Node turns a longer delay into 1 ms. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-type StopWhy = 'ordered' | 'timeout' | 'output' | 'disk';
+type StopReason = 'ordered' | 'timeout' | 'output' | 'disk';
 
-interface Stop {
-  readonly why: StopWhy;
+interface StopRequest {
+  readonly why: StopReason;
   readonly message: string | undefined;
 }
 
-type Ending = Pick<ExitRecord, 'code' | 'signal' | 'message' | 'errno'>;
+type CommandEnd = Pick<ExitRecord, 'code' | 'signal' | 'message' | 'errno'>;
 
-type Phase =
+type SupervisorPhase =
   | { readonly is: 'new' }
   | { readonly is: 'running'; readonly pid: number }
-  /** Told to stop; without a pid that was before its command was started. */
-  | { readonly is: 'stopping'; readonly pid: number | undefined; readonly stop: Stop }
-  /** The command itself is gone; its output may still be held open by what it has started. */
+  /** `pid` is undefined where the stop came before the command was started. */
+  | { readonly is: 'stopping'; readonly pid: number | undefined; readonly stop: StopRequest }
+  /** The command has exited; processes that it has started may still hold its output open. */
   | {
       readonly is: 'ended';
       readonly pid: number;
-      readonly ending: Ending;
-      /** Where it was stopped. */
-      readonly stop: Stop | undefined;
+      readonly ending: CommandEnd;
+      /** Undefined where the command ended by itself. */
+      readonly stop: StopRequest | undefined;
     }
-  /** Its end is being written down. */
+  /** `exit.json` is being written. */
   | { readonly is: 'finished' };
 
 export class Supervisor {
-  readonly #spec: Spec;
+  readonly #spec: SupervisorSpec;
   readonly #paths: TokenPaths;
   readonly #output: number;
-  #phase: Phase = { is: 'new' };
+  #phase: SupervisorPhase = { is: 'new' };
   #outputBytes = 0;
   #stderr: Buffer = Buffer.alloc(0);
 
-  constructor(spec: Spec, paths: TokenPaths) {
+  constructor(spec: SupervisorSpec, paths: TokenPaths) {
     this.#spec = spec;
     this.#paths = paths;
     this.#output = fs.openSync(paths.stdout, 'a');
@@ -71,14 +74,14 @@ export class Supervisor {
     try {
       this.#start();
     } catch (error) {
-      // What has no process by now gets none: a part of the arguments is not allowed, or there is no space.
+      // Without a process by now there will be none: an argument is not allowed, or the disk is full.
       if (this.#phase.is === 'new') this.#failStart(error as NodeJS.ErrnoException);
       else this.stop('disk', (error as Error).message);
     }
   }
 
-  /** SIGTERM to everything it started, SIGKILL to what is left after the grace. */
-  stop(why: StopWhy, message?: string): void {
+  /** Sends SIGTERM to the command's process group, and SIGKILL after GRACE_MS. */
+  stop(why: StopReason, message?: string): void {
     const phase = this.#phase;
     if (phase.is !== 'new' && phase.is !== 'running') return;
     const pid = phase.is === 'running' ? phase.pid : undefined;
@@ -90,8 +93,8 @@ export class Supervisor {
 
   #start(): void {
     const { argv, env, cwd, payload, timeoutMs } = this.#spec;
-    const input = inputOf(this.#paths.folder, payload);
-    // Detached: a session and a process group of its own, to be stopped as one.
+    const input = openPayload(this.#paths.folder, payload);
+    // Detached: the command gets its own session and process group, which is signalled as one.
     const child = spawn(argv[0] as string, argv.slice(1), {
       cwd: cwd ?? this.#paths.work,
       env,
@@ -110,9 +113,9 @@ export class Supervisor {
     if (pid === undefined) return;
     child.on('exit', (code, name) => this.#ended(pid, { code, signal: name }));
     child.on('close', () => this.#phase.is === 'ended' && this.#finish(this.#phase.ending));
-    setInterval(() => this.#lookForFolder(), FOLDER_POLL_MS);
-    if (timeoutMs !== undefined) this.#stopAfter(timeoutMs + BACKSTOP_MS);
-    writeWhole(this.#paths.child, identityOf(pid), 'visible');
+    setInterval(() => this.#checkFolder(), FOLDER_POLL_MS);
+    if (timeoutMs !== undefined) this.#stopAfter(timeoutMs + TIMEOUT_BACKSTOP_MS);
+    writeJson(this.#paths.child, identityOf(pid), 'visible');
   }
 
   #stopAfter(ms: number): void {
@@ -123,15 +126,15 @@ export class Supervisor {
     }, step);
   }
 
-  /** Whoever removes the folder wants no answer, and could not end the command any other way. */
-  #lookForFolder(): void {
+  /** Stops the command when its folder was removed: nobody can read its output then, and no brain can find it to kill it. */
+  #checkFolder(): void {
     if (!fs.existsSync(this.#paths.owner)) this.stop('ordered');
   }
 
   #failStart(error: NodeJS.ErrnoException): void {
     const { argv, cwd } = this.#spec;
     const noFolder = cwd !== undefined && !fs.existsSync(cwd);
-    // Callers see this: nothing of where things lie on this machine.
+    // The caller of the job sees this message, so it contains no paths of this machine.
     const message = noFolder
       ? 'there is no folder for it to run in: see cwd in the configuration'
       : `the program "${basename(argv[0] ?? '')}" does not start (${error.code ?? 'no reason given'}): see argv in the configuration`;
@@ -140,8 +143,8 @@ export class Supervisor {
   }
 
   #write(bytes: Buffer): void {
-    // Nothing after a gap: what is kept is the beginning of what was said.
-    const stopped = this.#stopped()?.why;
+    // Output after a gap is dropped, so that the file is always a prefix of what the command wrote.
+    const stopped = this.#stopRequest()?.why;
     if (stopped === 'output' || stopped === 'disk' || this.#phase.is === 'finished') return;
     const room = this.#spec.maxOutputBytes - this.#outputBytes;
     try {
@@ -158,9 +161,9 @@ export class Supervisor {
     this.#stderr = all.length > STDERR_TAIL_BYTES ? Buffer.from(all.subarray(-STDERR_TAIL_BYTES)) : all;
   }
 
-  /** The command is gone; what it left behind holds its output open for a moment and no longer. */
-  #ended(pid: number, ending: Ending): void {
-    const stop = this.#stopped();
+  /** The command has exited. Processes that it left behind may write for a moment, then they are killed. */
+  #ended(pid: number, ending: CommandEnd): void {
+    const stop = this.#stopRequest();
     this.#phase = { is: 'ended', pid, ending, stop };
     const waitMs = stop ? GRACE_MS : DRAIN_MS;
     setTimeout(() => {
@@ -169,10 +172,10 @@ export class Supervisor {
     }, waitMs);
   }
 
-  #finish(ending: Ending, why: ExitWhy = this.#why()): void {
+  #finish(ending: CommandEnd, why: ExitWhy = this.#why()): void {
     if (this.#phase.is === 'finished') return;
     this.#signalGroup('SIGKILL');
-    const message = ending.message ?? this.#stopped()?.message;
+    const message = ending.message ?? this.#stopRequest()?.message;
     this.#phase = { is: 'finished' };
     const record: ExitRecord = {
       ...ending,
@@ -187,23 +190,23 @@ export class Supervisor {
   #record(record: ExitRecord, tries: number): void {
     try {
       fs.fsyncSync(this.#output);
-      writeWhole(this.#paths.exit, record, 'durable');
+      writeJson(this.#paths.exit, record, 'durable');
       syncFolder(this.#paths.folder);
     } catch {
-      const wanted = tries < WRITE_TRIES && fs.existsSync(this.#paths.owner);
-      if (wanted) setTimeout(() => this.#record(record, tries + 1), WRITE_AGAIN_MS);
+      const mayRetry = tries < WRITE_TRIES && fs.existsSync(this.#paths.owner);
+      if (mayRetry) setTimeout(() => this.#record(record, tries + 1), WRITE_RETRY_MS);
       else process.exit(1);
       return;
     }
     process.exit(0);
   }
 
-  #stopped(): Stop | undefined {
+  #stopRequest(): StopRequest | undefined {
     return 'stop' in this.#phase ? this.#phase.stop : undefined;
   }
 
   #why(): ExitWhy {
-    const why = this.#stopped()?.why ?? 'exit';
+    const why = this.#stopRequest()?.why ?? 'exit';
     if (why === 'ordered') return fs.existsSync(this.#paths.kill) ? 'killed' : 'terminated';
     return why;
   }

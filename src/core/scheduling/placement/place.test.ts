@@ -32,7 +32,7 @@ function three(settings: Partial<PoolSettings> = {}, slots = 2): PoolKit {
   return kit;
 }
 
-/** Where so many jobs go, one after the other, without ending. */
+/** The backends that the given number of jobs are placed on, one after the other, none of them ending. */
 function places(kit: PoolKit, count: number, fields = {}): string {
   let went = '';
   for (let n = 0; n < count; n++) {
@@ -95,7 +95,7 @@ describe('a worker is chosen', () => {
     assert.ok(predicted(1) > late, 'jobs take longer than they did, so those behind them wait longer');
   });
 
-  test('near before far, and far when near is full or silent', () => {
+  test('in the near region first, and in a far one when the near one is full or does not answer', () => {
     const kit = three({ region: 'near' });
     assert.equal(places(kit, 6), 'ababcc');
     const silent = three({ region: 'near' });
@@ -104,7 +104,7 @@ describe('a worker is chosen', () => {
     assert.equal(
       places(three({ region: 'near' }), 1, { region: 'far' }),
       'c',
-      'where the job wants to be goes first',
+      'the region of the job goes first',
     );
   });
 
@@ -114,7 +114,7 @@ describe('a worker is chosen', () => {
     assert.equal(places(kit, 1, { labels: { disk: 'slow' } }), '-');
   });
 
-  test('the one that has the context of the session, while it is free', () => {
+  test('by the context of the session, while the worker that holds it is free', () => {
     const kit = three();
     const first = kit.ask('s1', 'm', { session_id: 's' });
     const home = kit.workerOf(first);

@@ -1,17 +1,22 @@
-/** Which of the free backends of a lane gets a job, by the configured algorithm. */
+/** Chooses the free backend of a lane that gets a job, by the configured algorithm. */
 
 import type { BackendEntry, Lane } from '../../queue/fleet.ts';
 import type { PoolSettings } from '../../settings.ts';
 import type { JobEntry } from '../../state/job-entry.ts';
 import type { State } from '../../state/state.ts';
-import { type Candidate, choose } from './score.ts';
+import { choose, type PlacementCandidate } from './score.ts';
 
-export interface Placed {
+export interface Placement {
   readonly backend: BackendEntry;
   readonly reason: string;
 }
 
-export function place(state: State, settings: PoolSettings, lane: Lane, entry: JobEntry): Placed | undefined {
+export function place(
+  state: State,
+  settings: PoolSettings,
+  lane: Lane,
+  entry: JobEntry,
+): Placement | undefined {
   if (isPlain(settings, lane, entry)) {
     const backend = leastLoaded(lane);
     return backend && { backend, reason: 'least-loaded' };
@@ -27,7 +32,7 @@ export function place(state: State, settings: PoolSettings, lane: Lane, entry: J
   return { backend, reason: choice.reason };
 }
 
-/** Nothing but the load could decide: the usual case, without a list of candidates. */
+/** Whether only the load can decide: the usual case, which needs no list of candidates. */
 function isPlain(settings: PoolSettings, lane: Lane, { ask }: JobEntry): boolean {
   if (lane.freeBackends === 1) return true;
   const isNear = ask.spec.region === undefined && settings.region === undefined;
@@ -37,7 +42,7 @@ function isPlain(settings: PoolSettings, lane: Lane, { ask }: JobEntry): boolean
 const contextOf = (state: State, { ask }: JobEntry): string | undefined =>
   ask.spec.session_id === undefined ? undefined : state.sessionOf(ask.tenant, ask.spec.session_id)?.backend;
 
-function candidateOf(state: State, backend: BackendEntry, context: string | undefined): Candidate {
+function candidateOf(state: State, backend: BackendEntry, context: string | undefined): PlacementCandidate {
   const { info, used, lastPick, order, decodeSpeed } = backend;
   const device = info.home && state.pools.device(info.home.pool, info.home.device);
   return {
@@ -54,7 +59,7 @@ function candidateOf(state: State, backend: BackendEntry, context: string | unde
   };
 }
 
-/** The free backend with the smallest share of its slots in use; among equals the one that waited longest. */
+/** The free backend with the smallest share of used slots; among equals the one that got a job least recently. */
 export function leastLoaded(lane: Lane): BackendEntry | undefined {
   let best: BackendEntry | undefined;
   for (const backend of lane.backends) {

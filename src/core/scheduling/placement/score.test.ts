@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { PlacementAlgorithm } from '../../settings.ts';
-import { type Candidate, choose, EVEN_WEIGHTS, type PlacementOptions } from './score.ts';
+import { choose, EVEN_WEIGHTS, type PlacementCandidate, type PlacementOptions } from './score.ts';
 
 const ALGORITHMS: readonly PlacementAlgorithm[] = [
   'least-loaded',
@@ -11,7 +11,7 @@ const ALGORITHMS: readonly PlacementAlgorithm[] = [
   'multi-objective',
 ];
 
-const PLAIN: Candidate = {
+const PLAIN: PlacementCandidate = {
   name: 'w',
   used: 0,
   slots: 4,
@@ -24,7 +24,7 @@ const PLAIN: Candidate = {
   holdsContext: false,
 };
 
-const among = (...fields: Partial<Candidate>[]): Candidate[] =>
+const among = (...fields: Partial<PlacementCandidate>[]): PlacementCandidate[] =>
   fields.map((given, at) => ({ ...PLAIN, name: `w${at}`, order: at, ...given }));
 
 const small = (max: number) => fc.integer({ min: 0, max });
@@ -52,9 +52,9 @@ const anyOptions: fc.Arbitrary<PlacementOptions> = fc.record({
 });
 const anyAlgorithm = fc.constantFrom(...ALGORITHMS);
 
-const isFree = ({ used, slots }: Candidate): boolean => used < slots;
+const isFree = ({ used, slots }: PlacementCandidate): boolean => used < slots;
 
-test('free before full, context before all, the nearest region before the algorithm, whatever the rest says', () => {
+test('P1–P3: only free candidates, the holder of the context first, then the nearest region, then the algorithm', () => {
   fc.assert(
     fc.property(anyAlgorithm, anyCandidates, anyOptions, (algorithm, candidates, options) => {
       const choice = choose(algorithm, candidates, options);
@@ -73,7 +73,7 @@ test('free before full, context before all, the nearest region before the algori
   );
 });
 
-test('the same candidates in any order give the same choice, and the same one every time', () => {
+test('the choice does not depend on the order of the candidates', () => {
   const shuffled = anyCandidates.chain((candidates) =>
     fc.tuple(
       fc.constant(candidates),
@@ -92,7 +92,7 @@ test('the same candidates in any order give the same choice, and the same one ev
   );
 });
 
-test('what is chosen is best by the algorithm among those that the rules leave', () => {
+test('the chosen candidate is the best by the algorithm among the eligible ones', () => {
   fc.assert(
     fc.property(anyCandidates, (candidates) => {
       const equals = candidates.map((one) => ({ ...one, holdsContext: false }));
@@ -106,7 +106,7 @@ test('what is chosen is best by the algorithm among those that the rules leave',
   );
 });
 
-test('in turns each gets one, in order, and then it starts over', () => {
+test('round-robin chooses each candidate once, in order, and then starts over', () => {
   const candidates = among({}, {}, { used: 4 }, {}, {});
   const names: string[] = [];
   let cursor: number | undefined;
@@ -118,14 +118,14 @@ test('in turns each gets one, in order, and then it starts over', () => {
   assert.deepEqual(names, ['w0', 'w1', 'w3', 'w4', 'w0', 'w1', 'w3', 'w4', 'w0']);
 });
 
-test('among equals the one that waited longest', () => {
+test('among equals the candidate that got a job least recently is chosen', () => {
   const candidates = among({ lastPick: 3 }, { lastPick: 1 }, { lastPick: 2 });
   for (const algorithm of ['least-loaded', 'most-vram-free', 'multi-objective'] as const) {
     assert.deepEqual(choose(algorithm, candidates), { index: 1, reason: algorithm });
   }
 });
 
-test('each objective counts for as much as it is weighed', () => {
+test('each objective counts by its weight', () => {
   const candidates = among(
     { decodeTokensPerSec: 100, used: 1, vramFree: 10 },
     { decodeTokensPerSec: 20, used: 1, vramFree: 70 },
@@ -140,9 +140,9 @@ test('each objective counts for as much as it is weighed', () => {
   assert.equal(choose('multi-objective', candidates, { weights: EVEN_WEIGHTS })!.index, 1);
 });
 
-test('a slow worker gets less than a fast one with the same load, one that was never measured is tried', () => {
+test('at the same load a fast worker is preferred to a slow one, and a worker without a measurement is tried', () => {
   const weights = { latency: 1, vram: 0, balance: 0 };
-  const pick = (...fields: Partial<Candidate>[]) =>
+  const pick = (...fields: Partial<PlacementCandidate>[]) =>
     choose('multi-objective', among(...fields), { weights })!.index;
   assert.equal(pick({ decodeTokensPerSec: 30 }, { decodeTokensPerSec: 60 }), 1);
   assert.equal(pick({ decodeTokensPerSec: 30 }, { decodeTokensPerSec: 60, used: 3 }), 1);
@@ -150,7 +150,7 @@ test('a slow worker gets less than a fast one with the same load, one that was n
   assert.equal(pick({ decodeTokensPerSec: 60, lastPick: 1 }, {}), 1);
 });
 
-test('another region is taken when the own one is full, the nearest of them first', () => {
+test('when the preferred region is full, the nearest other one is chosen', () => {
   const candidates = among(
     { region: 'east', used: 4 },
     { region: 'west', rttMs: 80 },
@@ -161,9 +161,9 @@ test('another region is taken when the own one is full, the nearest of them firs
   assert.deepEqual(choice, { index: 2, reason: 'region+least-loaded' });
 });
 
-test('how fast those are that cannot be chosen changes nothing', () => {
-  const far: Partial<Candidate> = { region: 'west', rttMs: 100, decodeTokensPerSec: 1000 };
-  const near: Partial<Candidate>[] = [
+test('the speed of ineligible candidates changes nothing', () => {
+  const far: Partial<PlacementCandidate> = { region: 'west', rttMs: 100, decodeTokensPerSec: 1000 };
+  const near: Partial<PlacementCandidate>[] = [
     { region: 'east', lastPick: 5 },
     { region: 'east', lastPick: 1, decodeTokensPerSec: 60 },
   ];

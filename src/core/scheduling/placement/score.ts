@@ -1,30 +1,30 @@
 /**
- * Which of the candidates gets the job. Plain numbers in, one index out; the same for any order of the list.
+ * Chooses one of several candidates for a job. The result does not depend on the order of the list.
  *
  * P1  A candidate without a free slot is never chosen.
- * P2  Who holds the context of the session is chosen before all who do not.
- * P3  Then the nearest region, then the algorithm, then the one that waited longest.
+ * P2  A candidate that holds the session's context comes before all that do not.
+ * P3  Then the nearest region decides, then the algorithm, then which candidate got a job least recently.
  */
 import type { PlacementAlgorithm } from '../../settings.ts';
 
-export interface Candidate {
+export interface PlacementCandidate {
   readonly name: string;
   readonly used: number;
   readonly slots: number;
   readonly vramFree: number;
   readonly vramTotal: number;
-  /** Grows with every job given: the smallest waited longest. */
+  /** When the candidate last got a job, as a growing number: the smallest is the least recent. */
   readonly lastPick: number;
-  /** Its fixed place among all; no two have the same. */
+  /** The candidate's fixed rank; no two candidates share one. */
   readonly order: number;
-  /** Measured; undefined until it was. */
+  /** The measured decode speed; undefined until one was measured. */
   readonly decodeTokensPerSec: number | undefined;
   readonly region: string | undefined;
   readonly holdsContext: boolean;
   readonly rttMs?: number | undefined;
 }
 
-/** How much each objective counts; only their proportion matters. */
+/** The weight of each objective; only their proportion matters. */
 export interface Weights {
   readonly latency: number;
   readonly vram: number;
@@ -34,10 +34,10 @@ export interface Weights {
 export const EVEN_WEIGHTS: Weights = { latency: 1, vram: 1, balance: 1 };
 
 export interface PlacementOptions {
-  /** Where the work comes from; undefined where nearness does not matter. */
+  /** The region to prefer; undefined if the region does not matter. */
   readonly region?: string | undefined;
   readonly weights?: Weights | undefined;
-  /** The `order` of the last one chosen in turn. */
+  /** The `order` of the candidate chosen last, for round-robin. */
   readonly cursor?: number | undefined;
 }
 
@@ -46,78 +46,82 @@ export interface Choice {
   readonly reason: 'only-free' | 'context' | PlacementAlgorithm | `region+${PlacementAlgorithm}`;
 }
 
-/** Differences of a way that nobody notices: within one step the algorithm decides. */
+/** Round-trip times are compared in steps: within one step the algorithm decides. */
 const RTT_STEP_MS = 20;
 
-/** Undefined where no candidate has a free slot. */
+/** The chosen candidate; undefined if no candidate has a free slot. */
 export function choose(
   algorithm: PlacementAlgorithm,
-  candidates: readonly Candidate[],
+  candidates: readonly PlacementCandidate[],
   options: PlacementOptions = {},
 ): Choice | undefined {
-  const field = survey(candidates, options.region);
-  if (field.eligible === 0) return undefined;
+  const eligible = findEligible(candidates, options.region);
+  if (eligible.count === 0) return undefined;
   let best = -1;
   for (let at = 0; at < candidates.length; at++) {
     const candidate = candidates[at]!;
-    if (!isIn(field, candidate, options.region)) continue;
-    if (best < 0 || goesBefore(algorithm, candidate, candidates[best]!, field, options)) best = at;
+    if (!isEligible(eligible, candidate, options.region)) continue;
+    if (best < 0 || goesBefore(algorithm, candidate, candidates[best]!, eligible, options)) best = at;
   }
-  return { index: best, reason: reasonOf(field, algorithm) };
+  return { index: best, reason: reasonOf(eligible, algorithm) };
 }
 
-/** What must be known of all before any two can be compared. */
-interface Field {
+/** The eligible candidates: those with a free slot that are best by context, then by distance. */
+interface Eligible {
+  /** Candidates with a free slot. */
   free: number;
-  eligible: number;
+  /** How many of these are eligible. */
+  count: number;
+  /** Whether the eligible candidates hold the session's context. */
   context: boolean;
+  /** The distance of the eligible candidates. */
   distance: number;
-  /** The best decode speed among the eligible. */
+  /** The highest decode speed of an eligible candidate. */
   speed: number;
 }
 
-function survey(candidates: readonly Candidate[], region: string | undefined): Field {
-  const field: Field = { free: 0, eligible: 0, context: false, distance: 0, speed: 0 };
+function findEligible(candidates: readonly PlacementCandidate[], region: string | undefined): Eligible {
+  const eligible: Eligible = { free: 0, count: 0, context: false, distance: 0, speed: 0 };
   for (const candidate of candidates) {
     if (!isFree(candidate)) continue;
-    field.free++;
+    eligible.free++;
     const distance = distanceOf(candidate, region);
-    if (field.eligible > 0) {
-      if (candidate.holdsContext !== field.context) {
-        if (field.context) continue;
-        field.eligible = 0;
-      } else if (distance !== field.distance) {
-        if (distance > field.distance) continue;
-        field.eligible = 0;
+    if (eligible.count > 0) {
+      if (candidate.holdsContext !== eligible.context) {
+        if (eligible.context) continue;
+        eligible.count = 0;
+      } else if (distance !== eligible.distance) {
+        if (distance > eligible.distance) continue;
+        eligible.count = 0;
       }
     }
-    if (field.eligible === 0) field.speed = 0;
-    field.context = candidate.holdsContext;
-    field.distance = distance;
-    field.eligible++;
-    field.speed = Math.max(field.speed, candidate.decodeTokensPerSec ?? 0);
+    if (eligible.count === 0) eligible.speed = 0;
+    eligible.context = candidate.holdsContext;
+    eligible.distance = distance;
+    eligible.count++;
+    eligible.speed = Math.max(eligible.speed, candidate.decodeTokensPerSec ?? 0);
   }
-  return field;
+  return eligible;
 }
 
-const isFree = ({ used, slots }: Candidate): boolean => used < slots;
+const isFree = ({ used, slots }: PlacementCandidate): boolean => used < slots;
 
-/** The same region is nearest; then by the way, and one whose way nobody knows last. */
-function distanceOf({ region, rttMs }: Candidate, from: string | undefined): number {
+/** The same region is nearest, then by round-trip time; an unknown round-trip time is farthest. */
+function distanceOf({ region, rttMs }: PlacementCandidate, from: string | undefined): number {
   if (from === undefined || region === from) return 0;
   return rttMs === undefined ? Number.POSITIVE_INFINITY : 1 + Math.floor(Math.max(0, rttMs) / RTT_STEP_MS);
 }
 
-const isIn = (field: Field, candidate: Candidate, region: string | undefined): boolean =>
+const isEligible = (eligible: Eligible, candidate: PlacementCandidate, region: string | undefined): boolean =>
   isFree(candidate) &&
-  candidate.holdsContext === field.context &&
-  distanceOf(candidate, region) === field.distance;
+  candidate.holdsContext === eligible.context &&
+  distanceOf(candidate, region) === eligible.distance;
 
 function goesBefore(
   algorithm: PlacementAlgorithm,
-  a: Candidate,
-  b: Candidate,
-  field: Field,
+  a: PlacementCandidate,
+  b: PlacementCandidate,
+  eligible: Eligible,
   { weights = EVEN_WEIGHTS, cursor }: PlacementOptions,
 ): boolean {
   let difference = 0;
@@ -129,44 +133,48 @@ function goesBefore(
       difference = b.vramFree - a.vramFree;
       break;
     case 'multi-objective':
-      difference = costOf(a, weights, field) - costOf(b, weights, field);
+      difference = costOf(a, weights, eligible) - costOf(b, weights, eligible);
       break;
     case 'round-robin':
-      return turnOf(a, cursor) === turnOf(b, cursor)
+      return roundOf(a, cursor) === roundOf(b, cursor)
         ? a.order < b.order
-        : turnOf(a, cursor) < turnOf(b, cursor);
+        : roundOf(a, cursor) < roundOf(b, cursor);
   }
   if (difference !== 0) return difference < 0;
   return a.lastPick === b.lastPick ? a.order < b.order : a.lastPick < b.lastPick;
 }
 
-const loadOf = ({ used, slots }: Candidate): number => used / slots;
+const loadOf = ({ used, slots }: PlacementCandidate): number => used / slots;
 
-/** Those behind the last one chosen come first; then it starts over. */
-const turnOf = ({ order }: Candidate, cursor: number | undefined): number =>
+/** Round-robin: candidates after the last chosen one are in round 0, the others in round 1. */
+const roundOf = ({ order }: PlacementCandidate, cursor: number | undefined): number =>
   cursor === undefined || order > cursor ? 0 : 1;
 
-/** Each objective from 0, the best there could be, to 1. */
-function costOf(candidate: Candidate, { latency, vram, balance }: Weights, { speed }: Field): number {
+/** The weighted sum of the objectives, each from 0 (best) to 1. */
+function costOf(
+  candidate: PlacementCandidate,
+  { latency, vram, balance }: Weights,
+  { speed }: Eligible,
+): number {
   const load = loadOf(candidate);
-  // One that was not measured counts as the fastest: otherwise it would never be tried.
+  // A candidate without a measurement counts as the fastest; otherwise it might never get a job.
   const own = candidate.decodeTokensPerSec || speed;
   const pace = speed === 0 ? 1 : own / speed;
-  // The slots of a worker share its speed: the more are taken, the slower each gets.
+  // The slots of a worker share its speed: the more are used, the slower each is.
   const slowness = 1 - pace / (1 + load);
   const filled = candidate.vramTotal > 0 ? 1 - candidate.vramFree / candidate.vramTotal : 1;
   return latency * slowness + vram * filled + balance * load;
 }
 
-const NEAR = {
+const BY_REGION = {
   'least-loaded': 'region+least-loaded',
   'most-vram-free': 'region+most-vram-free',
   'round-robin': 'region+round-robin',
   'multi-objective': 'region+multi-objective',
 } as const;
 
-function reasonOf(field: Field, algorithm: PlacementAlgorithm): Choice['reason'] {
-  if (field.context) return 'context';
-  if (field.free === 1) return 'only-free';
-  return field.eligible < field.free ? NEAR[algorithm] : algorithm;
+function reasonOf(eligible: Eligible, algorithm: PlacementAlgorithm): Choice['reason'] {
+  if (eligible.context) return 'context';
+  if (eligible.free === 1) return 'only-free';
+  return eligible.count < eligible.free ? BY_REGION[algorithm] : algorithm;
 }

@@ -1,4 +1,4 @@
-/** Makes checkpoints: when asked, and by itself whenever the log has grown enough. */
+/** Makes checkpoints: on request, and at every interval at which the log has grown enough. */
 import { crashpoint } from '../../../kit/crashpoint.ts';
 import type { Cancel, Env } from '../../../kit/env/env.ts';
 import { diskFailure } from '../../disk-failure.ts';
@@ -9,7 +9,7 @@ import type { LogWriter } from '../log/writer.ts';
 import { dropOldFiles, type RetentionLimits } from '../retention.ts';
 import { type Manifest, writeManifest } from './manifest.ts';
 
-/** Below this much log a checkpoint is not worth its writes. */
+/** With less log than this since the last checkpoint, a new one is not worth its writes. */
 const MIN_LOG_BYTES = 2 ** 20;
 
 export interface CheckpointParts {
@@ -26,7 +26,7 @@ export interface CheckpointParts {
 /** The checkpoint that the folder was opened with. */
 export interface CheckpointBase {
   readonly manifest: Manifest;
-  /** False where the newest one could not be used: then the one before it stays. */
+  /** False where recovery fell back to the previous checkpoint: the next one then replaces the damaged newest one. */
   readonly isNewest: boolean;
 }
 
@@ -41,15 +41,15 @@ export class Checkpoints {
   readonly #parts: CheckpointParts;
   #base: CheckpointBase;
   #phase: Phase = IDLE;
-  #nextLook: Cancel;
+  #timer: Cancel;
 
   constructor(parts: CheckpointParts, base: CheckpointBase) {
     this.#parts = parts;
     this.#base = base;
-    this.#nextLook = this.#lookLater();
+    this.#timer = this.#scheduleCheck();
   }
 
-  /** One at a time: whoever asks while one is made gets that one. */
+  /** Makes a checkpoint. A call while one is being made returns the promise of that one. */
   make(): Promise<void> {
     const phase = this.#phase;
     if (phase.is === 'closed') return Promise.resolve();
@@ -68,21 +68,21 @@ export class Checkpoints {
   async close(): Promise<void> {
     const phase = this.#phase;
     this.#phase = { is: 'closed' };
-    this.#nextLook();
+    this.#timer();
     if (phase.is === 'writing') await phase.done.catch(() => undefined);
   }
 
-  #lookLater(): Cancel {
+  #scheduleCheck(): Cancel {
     const { env, intervalMs, onWarning } = this.#parts;
     return env.timers.after(intervalMs, () => {
-      this.#nextLook = this.#lookLater();
+      this.#timer = this.#scheduleCheck();
       if (!this.#isDue()) return;
-      // A checkpoint that cannot be written costs nothing but a longer log; the log itself reports a bad disk.
+      // A failed checkpoint only leaves the log longer, so a warning is enough; the log itself reports a bad disk.
       this.make().catch((error: Error) => onWarning?.(`no checkpoint: ${error.message}`));
     });
   }
 
-  /** The log has grown by half of the last checkpoint. */
+  /** The log since the last checkpoint is larger than half of that checkpoint. */
   #isDue(): boolean {
     const last = this.#base.manifest.parts.reduce((sum, part) => sum + part.bytes, 0);
     return this.#parts.writer.logBytes >= Math.max(MIN_LOG_BYTES, last / 2);

@@ -1,4 +1,7 @@
-/** What the log says about each record since the last checkpoint: the last after-image of every one. */
+/**
+ * The changes of the log since the last checkpoint (the base), reduced to the last after-image of every record; merge.ts
+ * combines them with the base.
+ */
 import type { JobBundle } from '../../../core/ports/store.ts';
 import { FRESH_JOB } from '../../../model/moves.ts';
 import type {
@@ -16,36 +19,43 @@ import { isOpen, isTerminal } from '../../../model/states.ts';
 import { lastAttempts } from '../../records.ts';
 
 interface JobDelta {
-  /** Set when the log holds the job from its admission on: nothing older counts. */
+  /** Set where this log contains the job's admission; the base's version of the job is then obsolete. */
   ask: AskRecord | undefined;
   job: JobRecord | undefined;
   readonly attempts: Map<number, AttemptRecord>;
   seq: number;
-  /** An older checkpoint may know a former life of it. */
-  former: boolean;
+  /** The base may hold an earlier version of this job, or an earlier job with the same uid. */
+  mayBeInBase: boolean;
 }
 
 export class Delta {
   readonly jobs = new Map<string, JobDelta>();
   readonly failures = new Map<string, FailureRecord | null>();
   readonly leases = new Map<string, LeaseRecord | null>();
-  /** Records of the kept kinds, by their one name. */
+  /** Records of the KEPT_KINDS, keyed by keptName(). */
   readonly kept = new Map<string, KeptChange['after']>();
   brain: BrainRecord | undefined;
-  readonly #olderFailures = new Map<string, FailureRecord>();
-  readonly #since: number;
+  /** The failure cache of the base. */
+  readonly #baseFailures = new Map<string, FailureRecord>();
+  readonly #baseSeq: number;
 
-  /** `since` is the change up to which an older checkpoint may know the same jobs. */
-  constructor(since: number) {
-    this.#since = since;
+  /** `baseSeq` is the last change that the base contains; 0 without a base. */
+  constructor(baseSeq: number) {
+    this.#baseSeq = baseSeq;
   }
 
   add(change: Change, seq: number): void {
     switch (change.kind) {
       case 'ask':
         if (change.after) {
-          const former = this.jobs.has(change.id) || change.after.n <= this.#since;
-          this.jobs.set(change.id, { ask: change.after, job: FRESH_JOB, attempts: new Map(), seq, former });
+          const mayBeInBase = this.jobs.has(change.id) || change.after.n <= this.#baseSeq;
+          this.jobs.set(change.id, {
+            ask: change.after,
+            job: FRESH_JOB,
+            attempts: new Map(),
+            seq,
+            mayBeInBase,
+          });
         }
         return;
       case 'job': {
@@ -71,27 +81,27 @@ export class Delta {
     }
   }
 
-  /** An entry of the older checkpoint. */
   keepFailure(id: string, failure: FailureRecord): void {
-    this.#olderFailures.set(id, failure);
+    this.#baseFailures.set(id, failure);
   }
 
-  /** Oldest first: those of the older checkpoint on which the log has no other word, then those of the log. */
+  /** Oldest first: the entries of the base that the log does not change, then those of the log. */
   *allFailures(): Generator<[string, FailureRecord]> {
-    for (const [id, failure] of this.#olderFailures) if (!this.failures.has(id)) yield [id, failure];
+    for (const [id, failure] of this.#baseFailures) if (!this.failures.has(id)) yield [id, failure];
     for (const [id, failure] of this.failures) if (failure) yield [id, failure];
   }
 
-  /** An entry of the older checkpoint: the log has the last word. */
+  /** Adds a lease of the base, unless the log has changed it. */
   keepLease(id: string, lease: LeaseRecord): void {
     if (!this.leases.has(id)) this.leases.set(id, lease);
   }
 
+  /** Adds a record of the base, unless the log has changed it. */
   keepRecord(name: string, record: KeptChange['after']): void {
     if (!this.kept.has(name)) this.kept.set(name, record);
   }
 
-  /** The job as it is now, given what an older checkpoint knew of it; undefined where neither knows its ask. */
+  /** The current job, merged from the base's version and the log; undefined where neither contains its admission. */
   bundle(uid: string, base: JobBundle | undefined): JobBundle | undefined {
     const delta = this.jobs.get(uid);
     if (!delta) return base;
@@ -105,13 +115,13 @@ export class Delta {
   }
 
   /**
-   * Lets go of a job that began and ended in this log and is in the history: a busy log holds far more of those
-   * than there are live jobs. A dead one is kept: it may come back to life further on. So is one that had a life
-   * before: the older checkpoint may know that one.
+   * Removes and returns a job that began and ended in this log and is in the history: a busy log holds far more of
+   * these than there are live jobs. Two kinds stay: a dead job, since a redrive may follow later in the log, and a job
+   * that may be in the base, since the merge must replace the base's version.
    */
   dropEnded(uid: string, indexedUpTo: number): JobBundle | undefined {
     const delta = this.jobs.get(uid);
-    if (!delta?.ask || !delta.job || delta.seq > indexedUpTo || delta.former) return undefined;
+    if (!delta?.ask || !delta.job || delta.seq > indexedUpTo || delta.mayBeInBase) return undefined;
     if (!isTerminal(delta.job.state) || delta.job.state === 'dead') return undefined;
     for (const attempt of delta.attempts.values()) if (isOpen(attempt.state)) return undefined;
     const bundle = this.bundle(uid, undefined);
@@ -122,7 +132,7 @@ export class Delta {
   #of(uid: string, seq: number): JobDelta {
     let delta = this.jobs.get(uid);
     if (!delta) {
-      delta = { ask: undefined, job: undefined, attempts: new Map(), seq, former: true };
+      delta = { ask: undefined, job: undefined, attempts: new Map(), seq, mayBeInBase: true };
       this.jobs.set(uid, delta);
     }
     delta.seq = seq;

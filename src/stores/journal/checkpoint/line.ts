@@ -1,12 +1,12 @@
 /**
- * One job of a checkpoint as a line of text. What the merge must know of a job it does not change stands before
- * the JSON, so that most lines are copied without being parsed.
+ * The lines of a checkpoint part, one per job or other record. The fields that a merge needs for an unchanged job stand
+ * before the JSON, so that most lines are copied without being parsed.
  *
  *   L|E  uid TAB seq TAB json      a live job; a job that has ended but was not in the history yet
  *   F    id  TAB 0   TAB json      an entry of the failure cache; its id is a JSON string, since keys are any text
  *   B    id  TAB 0   TAB json      the brain
- *   H    id  TAB 0   TAB json      a lease that is held
- *   K    id  TAB 0   TAB json      a kept record; its id is its kind and its name, as a JSON string
+ *   H    id  TAB 0   TAB json      a held lease
+ *   K    id  TAB 0   TAB json      a record of the KEPT_KINDS; its id is `<kind>/<name>` as a JSON string
  */
 
 import type { JobBundle, LooseRecord } from '../../../core/ports/store.ts';
@@ -30,7 +30,7 @@ export interface Line {
   readonly json: string;
 }
 
-/** Of these the id is any text. */
+/** The ids of these records are free text, so they are written as JSON strings. */
 const isQuoted = (tag: LineTag): boolean => tag === 'F' || tag === 'K';
 
 export function writeLine(tag: LineTag, id: string, seq: number, value: unknown): string {
@@ -42,7 +42,7 @@ export function bundleLine(bundle: JobBundle): string {
   return writeLine(isEnded(bundle) ? 'E' : 'L', bundle.uid, bundle.seq, { ask, job, attempts });
 }
 
-/** With or without its line end. */
+/** Parses a line, with or without its line feed. */
 export function readLine(text: string): Line {
   const idEnd = text.indexOf('\t');
   const seqEnd = text.indexOf('\t', idEnd + 1);
@@ -67,7 +67,7 @@ export function readBundle(line: Line): JobBundle {
   };
 }
 
-/** A line that is no job. */
+/** Parses the record of a line that holds no job. */
 export function readLoose({ tag, id, json }: Line): LooseRecord {
   const stored = JSON.parse(json);
   if (tag === 'F') return { kind: 'failure', id, after: upcast('failure', stored) };
@@ -81,14 +81,14 @@ export function readLoose({ tag, id, json }: Line): LooseRecord {
   return { kind, id: id.slice(at + 1), after: upcast(kind, stored) } as LooseRecord;
 }
 
-/** What a checkpoint holds. */
-export interface Contents {
+/** The parsed records of a checkpoint. */
+export interface CheckpointContents {
   readonly bundles: JobBundle[];
   readonly records: LooseRecord[];
 }
 
-/** Takes the lines of a part apart; returns how many there are. */
-export function readLines(part: Buffer, into: Contents): number {
+/** Parses all lines of a part into `into`; returns their number. */
+export function readLines(part: Buffer, into: CheckpointContents): number {
   let count = 0;
   for (const text of linesOf(part)) {
     const line = readLine(text);

@@ -27,7 +27,7 @@ test('a manifest is read back as it was written, and the one before it is kept',
   assert.equal(await disk.stat(where.temporaryManifest), undefined);
 });
 
-test('where there is no manifest there is no checkpoint', async () => {
+test('a missing manifest is read as undefined', async () => {
   const disk = await written(manifest(10));
   assert.equal(await readManifest(disk, where.previousManifest), undefined);
 });
@@ -55,14 +55,14 @@ test('a manifest that is cut at any byte is refused', async () => {
   }
 });
 
-test('a manifest of a newer format is told from a damaged one', async () => {
+test('a manifest of a newer format is not reported as damaged', async () => {
   const disk = await written(manifest(10, 2));
   await assert.rejects(readManifest(disk, where.manifest), { code: 'STORE_TOO_NEW' });
 });
 
 test('a crash between the two renames leaves the previous manifest to start from', async () => {
   const disk = await written(manifest(10), manifest(20));
-  // The present one has been moved away, the new one has not taken its place yet.
+  // The current manifest is renamed already, the new one is not yet.
   await disk.rename(where.manifest, where.previousManifest);
   assert.equal(await readManifest(disk, where.manifest), undefined);
   assert.deepEqual(await readManifest(disk, where.previousManifest), manifest(20));

@@ -1,6 +1,7 @@
 /**
- * checkpoint.json: which parts make up the state as of a sequence. Two generations are kept; a new one replaces
- * the old by rename, and the folder is synced after each rename.
+ * The manifest of a checkpoint (checkpoint.json): the list of part files that hold all records as of one sequence. The
+ * current and the previous manifest are kept; a new one takes its place by rename, and the folder is synced after each
+ * rename.
  */
 import { crc32 } from 'node:zlib';
 import type { Disk } from '../../../kit/env/env.ts';
@@ -9,6 +10,7 @@ import { OrchdError } from '../../../model/errors.ts';
 import { FORMAT, type Paths } from '../layout.ts';
 import { readWhole } from '../log/segments.ts';
 
+/** One part file. */
 export interface Part {
   readonly name: string;
   readonly bytes: number;
@@ -18,9 +20,9 @@ export interface Part {
 
 export interface Manifest {
   readonly format: number;
-  /** The state is as of this change. */
+  /** The last change that the checkpoint contains. */
   readonly seq: number;
-  /** The chain value of the log at that point. */
+  /** The payload checksum of the log's frame that ends with that change. */
   readonly chain: number;
   readonly at: number;
   readonly parts: readonly Part[];
@@ -55,7 +57,7 @@ function parse(text: string): Manifest | undefined {
   }
 }
 
-/** `keepCurrent` is false where the current one could not be used: then the one before it stays. */
+/** With `keepCurrent` false the current manifest is damaged: it is overwritten, and the previous one stays. */
 export async function writeManifest(
   disk: Disk,
   paths: Paths,

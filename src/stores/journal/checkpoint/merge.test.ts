@@ -12,7 +12,7 @@ import { BRAIN_ID, type Change } from '../../../model/records.ts';
 import { isTerminal } from '../../../model/states.ts';
 import { NO_CHECKPOINT } from './manifest.ts';
 
-/** What a brain would hold after the same history: everything applied, ended jobs gone that the history has. */
+/** Drops the ended jobs that the history holds, as a brain does. */
 function forgetIndexed(state: State, indexedUpTo: number): State {
   for (const entry of [...state.ended]) if (entry.seq <= indexedUpTo) state.forget(entry);
   return state;
@@ -31,7 +31,7 @@ const failure = (id: string, until: number | null): Change =>
     until === null ? null : { v: 1, until, error: errorInfo('EXECUTION_FAILED', `${id} ${until}`) },
   );
 
-/** Random histories: commands name a job by number and do the next legal thing of that kind to it. */
+/** Executes random commands: each names a job by number and makes the next legal move of its kind on that job. */
 class History {
   readonly maker: FolderMaker;
   readonly all = newState();
@@ -59,7 +59,7 @@ class History {
         this.indexedUpTo = this.maker.next - 1;
         return;
       case 'failure':
-        // One entry in three is taken away, one in three has run out already.
+        // One entry in three is a removal, one in three has expired already.
         return this.add(
           failure(`key-${job % 4}`, [null, NOW - 1 - value, NOW + 1 + value][value % 3] ?? null),
         );
@@ -82,7 +82,7 @@ class History {
     }
     const gone = known.endedAt !== undefined && known.endedAt <= this.indexedUpTo;
     if (kind === 'reuse' && gone) {
-      // The history has forgotten it, and its caller chooses the id again.
+      // The job was purged from the history, and its caller submits the same id again.
       known.n = this.maker.next;
       await this.add(...known.script.ask(known.n, { hash: 'h' }));
     } else await this.add(...this.#step(kind, known.script, known.n, gone));
@@ -117,7 +117,7 @@ const kinds = [
   'reuse',
 ];
 
-test('checkpoint and log give what the log alone gives, whatever happened and whenever it was made', async () => {
+test('a checkpoint and the log after it give the same state as the log alone, whatever happened and whenever the checkpoint was made', async () => {
   const commands = fc.array(fc.tuple(fc.constantFrom(...kinds), fc.nat(1), fc.nat(8)), {
     minLength: 20,
     maxLength: 120,
@@ -128,17 +128,17 @@ test('checkpoint and log give what the log alone gives, whatever happened and wh
       for (const [kind, job, value] of sequence) await history.run(kind, job, value);
       const scope = { failuresAt: NOW };
       const { maker, indexedUpTo } = history;
-      const wanted = stateHash(forgetIndexed(history.all, indexedUpTo), scope);
-      assert.equal(stateHash(await recovered(maker, indexedUpTo), scope), wanted);
-      // And once more from a checkpoint of everything.
+      const expected = stateHash(forgetIndexed(history.all, indexedUpTo), scope);
+      assert.equal(stateHash(await recovered(maker, indexedUpTo), scope), expected);
+      // The same again with a checkpoint of everything.
       await maker.checkpoint(indexedUpTo);
-      assert.equal(stateHash(await recovered(maker, indexedUpTo), scope), wanted);
+      assert.equal(stateHash(await recovered(maker, indexedUpTo), scope), expected);
     }),
     { numRuns: 300 },
   );
 });
 
-test('a redriven job that had left memory is in the checkpoint as it is now', async () => {
+test('a job redriven out of the history is in the checkpoint with its current state', async () => {
   const maker = await FolderMaker.make();
   const job = new JobScript('a');
   const n = maker.next;
@@ -151,10 +151,10 @@ test('a redriven job that had left memory is in the checkpoint as it is now', as
   await maker.checkpoint(indexedUpTo);
   const entry = (await recovered(maker, indexedUpTo)).jobs.get('a');
   assert.deepEqual([entry?.job.state, entry?.job.attempt, entry?.open?.n], ['running', 3, 3]);
-  assert.equal(entry?.past, undefined, 'attempts of its former life are not its own');
+  assert.equal(entry?.past, undefined, 'attempts from before the redrive are not kept');
 });
 
-test('a redriven job that has ended again does not come back as it was before', async () => {
+test('a redriven job that has ended again is not recovered in an earlier state', async () => {
   const maker = await FolderMaker.make();
   const job = new JobScript('a');
   const n = maker.next;
@@ -167,13 +167,13 @@ test('a redriven job that has ended again does not come back as it was before', 
   assert.equal((await recovered(maker, indexedUpTo)).jobs.get('a'), undefined);
 });
 
-test('a job whose id was purged and used again does not come back as it was before', async () => {
+test('a job whose id was purged and used again is not recovered in the state of the purged job', async () => {
   const maker = await FolderMaker.make();
   const first = new JobScript('a');
   await maker.add(...first.ask(maker.next, { hash: 'h' }));
   await maker.checkpoint();
   await maker.add(...first.cancel());
-  // The history has taken it over and forgotten it; its caller chooses the same id again.
+  // The first job was purged from the history; its caller submits the same id again.
   const second = new JobScript('a');
   await maker.add(...second.ask(maker.next, { hash: 'h' }));
   await maker.add(...second.claim(), ...second.start(), ...second.succeed());
@@ -198,7 +198,7 @@ test('an ended job stays in the checkpoint until the history has it', async () =
   );
 });
 
-test('the failure cache comes back with its oldest entry first', async () => {
+test('the failure cache is recovered with its oldest entry first', async () => {
   const maker = await FolderMaker.make();
   await maker.add(failure('first', NOW + 1), failure('second', NOW + 1));
   await maker.checkpoint();
@@ -207,7 +207,7 @@ test('the failure cache comes back with its oldest entry first', async () => {
   assert.deepEqual([...(await recovered(maker)).failures.keys()], ['second', 'third', 'first']);
 });
 
-test('the failure cache comes back no larger than it may be', async () => {
+test('the failure cache is recovered within its configured size', async () => {
   const maker = await FolderMaker.make();
   await maker.add(...['a', 'b', 'c', 'd'].map((id) => failure(id, NOW + 1)));
   await maker.checkpoint();
@@ -216,7 +216,7 @@ test('the failure cache comes back no larger than it may be', async () => {
   assert.deepEqual([...state.failures.keys()], ['b', 'c', 'd']);
 });
 
-/** Counts what is opened for writing. */
+/** Records the paths of the files that are created. */
 class WatchedDisk extends MemoryDisk {
   created: string[] = [];
 
@@ -226,7 +226,7 @@ class WatchedDisk extends MemoryDisk {
   }
 }
 
-/** Enough jobs for a part that is large enough to be kept. */
+/** A folder with a part large enough to be reused by the next checkpoint. */
 async function largeFolder(): Promise<{ maker: FolderMaker; disk: WatchedDisk; jobs: JobScript[] }> {
   const disk = new WatchedDisk();
   const maker = await FolderMaker.make(disk);
@@ -238,7 +238,7 @@ async function largeFolder(): Promise<{ maker: FolderMaker; disk: WatchedDisk; j
   return { maker, disk, jobs };
 }
 
-test('a large part of which nothing changed is not written again', async () => {
+test('a large part in which nothing changed is not rewritten', async () => {
   const { maker, disk } = await largeFolder();
   const [large] = maker.manifest.parts;
   const before = disk.files.get(join(maker.paths.parts, large?.name ?? ''));
@@ -253,7 +253,7 @@ test('a large part of which nothing changed is not written again', async () => {
   assert.equal((await recovered(maker)).jobs.size, 1501);
 });
 
-test('a large part is written again when a job in it changed', async () => {
+test('a large part is rewritten when a job in it changed', async () => {
   const { maker, jobs } = await largeFolder();
   const [large] = maker.manifest.parts;
   await maker.add(...(jobs[700] as JobScript).cancel());
@@ -263,7 +263,7 @@ test('a large part is written again when a job in it changed', async () => {
   assert.deepEqual([state.jobs.size, state.jobs.get('job-700')?.job.state], [1500, 'cancelled']);
 });
 
-test('an empty store has no checkpoint and recovers to nothing', async () => {
+test('an empty store has no checkpoint and recovers an empty state', async () => {
   const maker = await FolderMaker.make();
   await maker.disk.remove(maker.segment);
   const state = newState();

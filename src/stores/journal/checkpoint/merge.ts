@@ -1,6 +1,6 @@
 /**
- * Makes a checkpoint from the last one and the sealed log since: a merge of files that needs nothing of the
- * state in memory, so it can run on another thread. Parts of which nothing changed are kept as they are.
+ * Makes a checkpoint from the last one and the sealed log since. It merges files and needs nothing of the state in
+ * memory, so it can run on another thread. Large parts in which no record changed are reused without being rewritten.
  */
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
@@ -17,16 +17,18 @@ import { bundleLine, type Line, linesOf, readBundle, readLine, writeLine } from 
 import type { Manifest, Part } from './manifest.ts';
 
 export interface MergeOrder {
+  /** The last checkpoint. */
   readonly base: Manifest;
   /** The last change of the sealed log. */
   readonly upTo: number;
   /** Every job that ended at or before this change is in the history. */
   readonly indexedUpTo: number;
+  /** The current instant: failure cache entries that have expired by then are left out. */
   readonly at: number;
 }
 
 const PART_BYTES = 16 * 2 ** 20;
-/** Smaller parts are merged with what comes after them. */
+/** Parts smaller than this are always rewritten, so that small parts do not pile up. */
 const SMALL_PART_BYTES = 4 * 2 ** 20;
 const WRITE_CHARS = 2 ** 20;
 
@@ -56,11 +58,11 @@ async function mergeParts(
     if (part.bytes >= SMALL_PART_BYTES && isUntouched(bytes, delta, order)) kept.push(part);
     else await copyPart(bytes, delta, order, writer);
   }
-  await writeNew(delta, order, writer);
+  await writeRest(delta, order, writer);
   return { kept, written: await writer.finish() };
 }
 
-/** Returns the chain and the instant of the last frame. */
+/** Reads the log into `delta`; returns the payload checksum and the instant of its last frame. */
 async function readDelta(
   disk: Disk,
   paths: Paths,
@@ -96,19 +98,21 @@ export async function readPart(disk: Disk, paths: Paths, part: Part): Promise<Bu
   return bytes;
 }
 
-/** Lines of records that belong to no job. */
+/** The tags of lines that hold no job (see line.ts). */
 const LOOSE_TAGS: ReadonlySet<string> = new Set(['F', 'B', 'H', 'K']);
 
 function isUntouched(bytes: Buffer, delta: Delta, order: MergeOrder): boolean {
   for (const text of linesOf(bytes)) {
     const line = readLine(text);
     if (LOOSE_TAGS.has(line.tag)) return false;
-    if (delta.jobs.has(line.id) || isDone(line, order)) return false;
+    if (delta.jobs.has(line.id) || isIndexed(line, order)) return false;
   }
   return true;
 }
 
-const isDone = (line: Line, order: MergeOrder): boolean => line.tag === 'E' && line.seq <= order.indexedUpTo;
+/** An ended job that the history holds needs no line any more. */
+const isIndexed = (line: Line, order: MergeOrder): boolean =>
+  line.tag === 'E' && line.seq <= order.indexedUpTo;
 
 async function copyPart(bytes: Buffer, delta: Delta, order: MergeOrder, writer: PartWriter): Promise<void> {
   for (const text of linesOf(bytes)) {
@@ -125,20 +129,21 @@ async function copyPart(bytes: Buffer, delta: Delta, order: MergeOrder, writer: 
       const bundle = delta.bundle(line.id, readBundle(line));
       delta.jobs.delete(line.id);
       if (bundle && !(isEnded(bundle) && bundle.seq <= order.indexedUpTo)) writer.add(bundleLine(bundle));
-    } else if (!isDone(line, order)) {
+    } else if (!isIndexed(line, order)) {
       writer.add(`${text}\n`);
     }
-    if (writer.due) await writer.drain();
+    if (writer.needsDrain) await writer.drain();
   }
 }
 
-async function writeNew(delta: Delta, order: MergeOrder, writer: PartWriter): Promise<void> {
+/** Writes the jobs of the log that no part of the base contained, then the records that belong to no job. */
+async function writeRest(delta: Delta, order: MergeOrder, writer: PartWriter): Promise<void> {
   for (const uid of delta.jobs.keys()) {
     const bundle = delta.bundle(uid, undefined);
     if (bundle && !(isEnded(bundle) && bundle.seq <= order.indexedUpTo)) writer.add(bundleLine(bundle));
-    if (writer.due) await writer.drain();
+    if (writer.needsDrain) await writer.drain();
   }
-  // These change often: a part of their own spares the large ones.
+  // These records change often: in a part of their own they do not cause a large part to be rewritten.
   await writer.nextPart();
   for (const [id, failure] of delta.allFailures()) {
     if (failure.until > order.at) writer.add(writeLine('F', id, 0, failure));
@@ -166,7 +171,8 @@ export class PartWriter {
     this.#seq = seq;
   }
 
-  get due(): boolean {
+  /** Enough text is buffered for drain() to be called. */
+  get needsDrain(): boolean {
     return this.#text.length >= WRITE_CHARS;
   }
 
@@ -175,6 +181,7 @@ export class PartWriter {
     this.#records++;
   }
 
+  /** Writes the buffered lines to the current part. */
   async drain(): Promise<void> {
     if (this.#text === '') return;
     const bytes = Buffer.from(this.#text, 'utf8');
@@ -196,7 +203,7 @@ export class PartWriter {
     return this.#parts;
   }
 
-  /** Lets go of a part that was not finished. */
+  /** Closes the file of an unfinished part, after a failure. */
   async close(): Promise<void> {
     await this.#file?.close();
     this.#file = undefined;

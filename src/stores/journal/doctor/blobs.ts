@@ -1,4 +1,4 @@
-/** Checks that the bodies which jobs name are there and are what was written. */
+/** Checks that the bodies which jobs reference exist and match their checksums. */
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { type Disk, type DiskFile, diskErrorCode } from '../../../kit/env/env.ts';
@@ -23,13 +23,13 @@ export class BlobCheck {
     this.#report = report;
   }
 
-  /** `absent`: how bad it is when a body is gone, as opposed to changed. */
-  async job(uid: string, ask: AskRecord, job: JobRecord, absent: Exclude<Verdict, 'ok'>): Promise<void> {
-    await this.#body(`the payload of "${uid}"`, ask.payload, absent);
-    if (job.result !== undefined) await this.#body(`the result of "${uid}"`, job.result, absent);
+  /** `ifMissing` is the verdict for a missing body; one that does not match its checksum is always bad. */
+  async job(uid: string, ask: AskRecord, job: JobRecord, ifMissing: Exclude<Verdict, 'ok'>): Promise<void> {
+    await this.#body(`the payload of "${uid}"`, ask.payload, ifMissing);
+    if (job.result !== undefined) await this.#body(`the result of "${uid}"`, job.result, ifMissing);
   }
 
-  /** Files of which no job that was looked at names a part. */
+  /** Files that no job passed to job() references. */
   async unused(): Promise<string[]> {
     const names = await this.#disk.list(this.#folder);
     return names.filter((name) => !this.#used.has(blobNumber(name) ?? Number.NaN));
@@ -40,20 +40,20 @@ export class BlobCheck {
     this.#file = undefined;
   }
 
-  async #body(what: string, body: Body, absent: Exclude<Verdict, 'ok'>): Promise<void> {
+  async #body(what: string, body: Body, ifMissing: Exclude<Verdict, 'ok'>): Promise<void> {
     if (typeof body === 'string') return;
     const ref = body as FileRef;
     const position = `blobs/${blobName(ref.file)}:${ref.offset}`;
     this.#used.add(ref.file);
     const bytes = await this.#read(ref);
     if (!bytes || bytes.length < ref.bytes) {
-      this.#report[absent]('blobs', `${what} is not there`, position);
+      this.#report[ifMissing]('blobs', `${what} is missing`, position);
     } else if (crc32(bytes) !== ref.crc) {
       this.#report.bad('blobs', `${what} does not match its checksum`, position);
     } else this.checked++;
   }
 
-  /** Jobs name blobs in the order in which they were written, so that one open file is nearly always enough. */
+  /** Keeps one file open: jobs reference blobs nearly in the order in which they were written. */
   async #read(ref: FileRef): Promise<Buffer | undefined> {
     if (this.#missing.has(ref.file)) return undefined;
     if (!this.#file || this.#number !== ref.file) {

@@ -1,7 +1,7 @@
-/** Examines the two checkpoint generations: manifest, parts, and every record in them. */
+/** Examines the current and the previous checkpoint: the manifest, its parts, and every record in them. */
 import { type Disk, diskErrorCode } from '../../../kit/env/env.ts';
 import { OrchdError } from '../../../model/errors.ts';
-import { type Contents, readLines } from '../checkpoint/line.ts';
+import { type CheckpointContents, readLines } from '../checkpoint/line.ts';
 import { type Manifest, type Part, readManifest } from '../checkpoint/manifest.ts';
 import { readPart } from '../checkpoint/merge.ts';
 import type { Paths } from '../layout.ts';
@@ -9,14 +9,15 @@ import type { Report } from './report.ts';
 
 export type GenerationCheck = 'checkpoint' | 'checkpoint.previous';
 
+/** One of the two checkpoints, with a readable manifest. */
 export interface Generation {
   readonly check: GenerationCheck;
   readonly manifest: Manifest;
-  /** Set where the manifest and every part is whole. */
-  readonly contents: Contents | undefined;
+  /** Undefined where a part is damaged or missing. */
+  readonly contents: CheckpointContents | undefined;
 }
 
-/** Undefined where there is no such generation, or its manifest cannot be read. */
+/** Reads one checkpoint and reports its faults; undefined where it does not exist or its manifest is unreadable. */
 export async function examineGeneration(
   disk: Disk,
   paths: Paths,
@@ -53,8 +54,8 @@ async function readContents(
   manifest: Manifest,
   check: GenerationCheck,
   report: Report,
-): Promise<Contents | undefined> {
-  const contents: Contents = { bundles: [], records: [] };
+): Promise<CheckpointContents | undefined> {
+  const contents: CheckpointContents = { bundles: [], records: [] };
   let whole = true;
   for (const part of manifest.parts) {
     try {
@@ -62,16 +63,16 @@ async function readContents(
       if (records !== part.records) throw new Error(`it holds ${records} records, not ${part.records}`);
     } catch (error) {
       whole = false;
-      blame(error, part, check, report);
+      reportFault(error, part, check, report);
     }
   }
   return whole ? contents : undefined;
 }
 
-function blame(error: unknown, part: Part, check: GenerationCheck, report: Report): void {
+function reportFault(error: unknown, part: Part, check: GenerationCheck, report: Report): void {
   const file = `checkpoints/${part.name}`;
   if (diskErrorCode(error) === 'ENOENT') {
-    report.bad(check, `${file} is missing, which ${fileOf(check)} names`, file);
+    report.bad(check, `${file} is missing, although ${fileOf(check)} lists it`, file);
   } else if (error instanceof OrchdError) {
     const verdict = error.code === 'STORE_TOO_NEW' ? 'format' : check;
     report.bad(verdict, error.message, error.details.position ?? file);

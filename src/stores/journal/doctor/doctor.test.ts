@@ -23,7 +23,7 @@ interface Folder {
 
 const BODY = JSON.stringify('x'.repeat(5000));
 
-/** Two checkpoints and a log behind them, with a job in every state that rests, and one blob. */
+/** Two checkpoints and a log after them, with jobs in several states, and one blob. */
 async function makeFolder(): Promise<Folder> {
   const maker = await FolderMaker.make();
   const disk = maker.disk as MemoryDisk;
@@ -61,7 +61,7 @@ const badOnes = ({ findings }: Diagnosis): string[] => [
   ...new Set(findings.filter(({ verdict }) => verdict === 'bad').map(({ check }) => check)),
 ];
 
-/** The damage is found under this check, with this sentence and place. */
+/** Asserts that this check reports damage with this sentence and position. */
 async function finds(
   folder: Folder,
   check: CheckId,
@@ -79,7 +79,7 @@ async function finds(
 
 const bytesOf = ({ disk }: Folder, path: string): Buffer => {
   const bytes = disk.files.get(path);
-  assert.ok(bytes, `${path} is not there`);
+  assert.ok(bytes, `${path} is missing`);
   return bytes;
 };
 
@@ -101,7 +101,7 @@ test('a healthy folder is found healthy by every check', async () => {
 });
 
 describe('the folder itself', () => {
-  test('a folder that is not there, a file and a foreign folder are told apart', async () => {
+  test('a missing folder, a file and a folder of something else get different sentences', async () => {
     const { maker, disk } = await makeFolder();
     await disk.makeFolder('/other');
     for (const [path, sentence] of [
@@ -143,7 +143,7 @@ describe('the folder itself', () => {
     assert.equal(salvage, undefined);
   });
 
-  test('a folder that is in use is said to be, and is examined all the same', async () => {
+  test('a folder in use is reported as such and is still examined', async () => {
     const folder = await makeFolder();
     const lock = await folder.disk.lock(folder.maker.paths.lock);
     const diagnosis = await look(folder);
@@ -182,7 +182,7 @@ describe('the folder itself', () => {
   });
 });
 
-/** The sequence in the name of the present segment. */
+/** The sequence in the name of the current segment. */
 const segmentOf = (maker: FolderMaker): number => Number(/(\d+)\.log$/.exec(maker.segment)?.[1]);
 
 describe('checkpoints', () => {
@@ -216,7 +216,7 @@ describe('checkpoints', () => {
   test('a missing part', async () => {
     const folder = await makeFolder();
     await folder.disk.remove(await partOf(folder, folder.maker.paths.manifest));
-    await finds(folder, 'checkpoint', /is missing, which checkpoint.json names/);
+    await finds(folder, 'checkpoint', /is missing, although checkpoint.json lists it/);
   });
 
   test('a previous generation that could not be used', async () => {
@@ -227,7 +227,7 @@ describe('checkpoints', () => {
     const other = await makeFolder();
     const { seq } = (await readManifest(other.disk, other.maker.paths.previousManifest)) ?? { seq: 0 };
     flip(bytesOf(other, join(other.maker.paths.log, segmentName(seq + 1))), 60);
-    await finds(other, 'checkpoint.previous', /the log behind it is damaged/);
+    await finds(other, 'checkpoint.previous', /the log after it is damaged/);
   });
 
   test('both generations: orchd would not start, and the log from its beginning is offered', async () => {
@@ -239,7 +239,7 @@ describe('checkpoints', () => {
     assert.equal(diagnosis.salvage?.upTo, folder.maker.next - 1);
   });
 
-  test('a checkpoint whose records are not what the log says', async () => {
+  test('a checkpoint whose records differ from the log', async () => {
     const folder = await makeFolder();
     const { paths, manifest } = folder.maker;
     const [part] = manifest.parts;
@@ -257,7 +257,7 @@ describe('checkpoints', () => {
   });
 });
 
-test('entries of the failure cache that ran out before a checkpoint are not missed, others are compared', async () => {
+test('failure cache entries that expired before a checkpoint are ignored, others are compared', async () => {
   const until = (at: number) => ({ v: 1 as const, until: at, error: errorInfo('EXECUTION_FAILED') });
   const folder = await makeFolder();
   const { maker } = folder;
@@ -286,7 +286,7 @@ const sentencesOf = ({ findings }: Diagnosis, check: CheckId): string =>
     .join('; ');
 
 describe('the log', () => {
-  test('a flipped bit, with what lies behind it', async () => {
+  test('a flipped bit, with the readable changes after it', async () => {
     const folder = await makeFolder();
     const { maker } = folder;
     flip(bytesOf(folder, maker.segment), 60);
@@ -294,7 +294,7 @@ describe('the log', () => {
     const { salvage } = await finds(folder, 'log.frames', /does not match its checksum/, `log/${name}:0`);
     assert.deepEqual([salvage?.base, salvage?.upTo], ['checkpoint', maker.manifest.seq]);
     assert.equal(salvage?.position, `log/${name}:0`);
-    assert.ok((salvage?.lost.changes ?? 0) >= 4, 'two frames behind it can still be read');
+    assert.ok((salvage?.lost.changes ?? 0) >= 4, 'two frames after it can still be read');
   });
 
   test('a hole', async () => {
@@ -333,7 +333,7 @@ describe('the log', () => {
     await finds(other, 'start', /is missing/);
   });
 
-  test('segments under each other’s names', async () => {
+  test('two segments with swapped names', async () => {
     const folder = await makeFolder();
     const { disk, maker } = folder;
     const first = join(maker.paths.log, segmentName(1));
@@ -373,7 +373,7 @@ describe('the log', () => {
   });
 });
 
-describe('what the changes say', () => {
+describe('the changes', () => {
   const move = (script: JobScript, fields: Partial<JobRecord>) =>
     change('job', script.uid, { ...script.job, ...fields });
 
@@ -445,7 +445,7 @@ describe('what the changes say', () => {
     const [claimed, intended] = ghost.claim();
     assert.ok(claimed && intended);
     await folder.maker.add(intended);
-    await finds(folder, 'jobs', /attempt 1 belongs to "ghost", which is not there/);
+    await finds(folder, 'jobs', /attempt 1 belongs to "ghost", which does not exist/);
     await folder.maker.add(claimed);
     await finds(folder, 'jobs', /a change to "ghost", which does not exist/);
   });
@@ -492,7 +492,7 @@ describe('what the changes say', () => {
   });
 });
 
-/** The place of the last frame. */
+/** The position of the last frame. */
 const placeOf = (maker: FolderMaker): string =>
   `log/${segmentName(segmentOf(maker))}:${maker.position - SECTOR_BYTES}`;
 
@@ -506,13 +506,13 @@ describe('bodies', () => {
     assert.deepEqual(badOnes(diagnosis), ['blobs'], 'and nothing else is wrong');
   });
 
-  test('a blob that is not there, or not all of it', async () => {
+  test('a blob that is missing or too short', async () => {
     const folder = await makeFolder();
     const path = join(folder.maker.paths.blobs, blobName(1));
     folder.disk.files.set(path, bytesOf(folder, path).subarray(0, 100));
-    await finds(folder, 'blobs', /the payload of "retried" is not there/);
+    await finds(folder, 'blobs', /the payload of "retried" is missing/);
     await folder.disk.remove(path);
-    await finds(folder, 'blobs', /the payload of "retried" is not there/);
+    await finds(folder, 'blobs', /the payload of "retried" is missing/);
   });
 });
 

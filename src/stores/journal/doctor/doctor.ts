@@ -1,10 +1,11 @@
 /**
- * The doctor: looks at a data folder from the outside and says what is intact, what is not, and what can be saved.
+ * The doctor: examines a data folder without opening it as a store, and reports what is intact, what is damaged, and
+ * what can be saved.
  *
- * D1  Nothing is written and no lock is kept. Whether the folder is held is asked of the one who calls; without an
- *     answer from there it is locked for an instant, which a disk may do by writing a file beside the lock.
- * D2  The file `lock` is never opened otherwise: closing it would drop the lock of a brain in the same process.
- * D3  Verdicts on damage come from the readers that recovery uses; the doctor only goes on where recovery stops.
+ * D1  Nothing is written and no lock is kept. Whether a process holds the folder is determined by `options.isHeld`;
+ *     without it the folder is locked for an instant, for which a disk may write a file beside the lock.
+ * D2  The file `lock` is never opened in any other way: closing it would drop the lock of a brain in the same process.
+ * D3  Damage is detected by the same readers that recovery uses; the doctor only continues where recovery stops.
  */
 import { type Disk, diskErrorCode } from '../../../kit/env/env.ts';
 import { OrchdError } from '../../../model/errors.ts';
@@ -15,30 +16,31 @@ import { type SalvagePlan, writePrefix } from './salvage.ts';
 
 export type { Diagnosis, DoctorFinding, ExamineOptions, FolderFacts, SalvagePlan, Verdict };
 
-/** A running brain moves files while they are read: then the look is repeated, this often at most. */
-const LOOKS = 3;
+/** A running brain replaces files while they are read; the examination is then repeated, up to this many in all. */
+const MAX_EXAMINATIONS = 3;
 
 export async function examine(disk: Disk, folder: string, options: ExamineOptions = {}): Promise<Diagnosis> {
-  for (let look = 1; ; look++) {
+  for (let count = 1; ; count++) {
     const examination = new Examination(disk, paths(folder), options);
-    const before = await checkpointSeen(disk, folder);
+    const before = await fileNames(disk, folder);
     try {
       const diagnosis = await examination.run();
-      const isCalm = !diagnosis.inUse || diagnosis.verdict !== 'bad';
-      if (isCalm || look === LOOKS || (await checkpointSeen(disk, folder)) === before) return diagnosis;
+      const isCertain = !diagnosis.inUse || diagnosis.verdict !== 'bad';
+      if (isCertain || count === MAX_EXAMINATIONS || (await fileNames(disk, folder)) === before)
+        return diagnosis;
     } catch (error) {
-      if (look === LOOKS || diskErrorCode(error) !== 'ENOENT' || !examination.inUse) throw error;
+      if (count === MAX_EXAMINATIONS || diskErrorCode(error) !== 'ENOENT' || !examination.inUse) throw error;
     }
   }
 }
 
-/** Changes whenever files may have been removed. */
-async function checkpointSeen(disk: Disk, folder: string): Promise<string> {
+/** The names of all checkpoint parts and segments; they differ where a file was removed in between. */
+async function fileNames(disk: Disk, folder: string): Promise<string> {
   const where = paths(folder);
   return [...(await disk.list(where.parts)), ...(await disk.list(where.log))].join();
 }
 
-/** Writes what is intact to a new folder and says what that is. The original is only read. */
+/** Writes everything that is intact to a new folder and returns what that is. The original is only read. */
 export async function salvage(
   disk: Disk,
   from: string,

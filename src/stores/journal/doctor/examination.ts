@@ -1,5 +1,5 @@
 /**
- * One look at a data folder, check by check (doctor.ts says what holds for all of them).
+ * One examination of a data folder, check by check; the rules for all checks are in doctor.ts.
  */
 import type { JobBundle } from '../../../core/ports/store.ts';
 import { type Disk, diskErrorCode } from '../../../kit/env/env.ts';
@@ -26,26 +26,26 @@ import {
   Report,
   type Verdict,
 } from './report.ts';
-import { findPrefix, type Prefix, type SalvagePlan, viewOf } from './salvage.ts';
+import { findPrefix, type SalvagePlan, type SalvagePrefix, viewOf } from './salvage.ts';
 import { stateHash } from './state-hash.ts';
-import { type Base, rebuild } from './view.ts';
+import { type RecoveryBase, recoverFrom } from './view.ts';
 
 export interface Diagnosis {
   readonly folder: string;
   /** The worst of the findings. */
   readonly verdict: Verdict;
-  /** False where there is no data folder at all: then there is nothing but that to say. */
+  /** False where the path is no data folder; that is then the only finding. */
   readonly isDataFolder: boolean;
-  /** A brain is running: what is said of the tail of the log may be a write in flight. */
+  /** A process holds the folder, so a fault at the end of the log may be a write in flight. */
   readonly inUse: boolean;
   readonly findings: readonly DoctorFinding[];
   readonly facts: FolderFacts;
-  /** What could be saved to a new folder; undefined where nothing could. */
+  /** What `salvage` would write to a new folder; undefined where nothing can be saved. */
   readonly salvage: SalvagePlan | undefined;
 }
 
 export interface ExamineOptions {
-  /** Whether a process holds the folder that has this lock. */
+  /** Determines whether a process holds the lock at this path. */
   readonly isHeld?: (lock: string) => Promise<boolean>;
 }
 
@@ -55,8 +55,8 @@ async function isLockedNow(disk: Disk, lock: string): Promise<boolean> {
   return held === undefined;
 }
 
-/** What can be said of a folder whose records are newer than this program. */
-const UNDERSTOOD_ALWAYS: readonly CheckId[] = [
+/** The checks that need no record to be decoded; only these are made where records are newer than this program. */
+const CHECKS_OF_NEWER_RECORDS: readonly CheckId[] = [
   'folder',
   'lock',
   'log.order',
@@ -71,8 +71,8 @@ export class Examination {
   readonly #isHeld: (lock: string) => Promise<boolean>;
   readonly #report = new Report();
   inUse = false;
-  /** What could be saved, once found. */
-  prefix: Prefix | undefined;
+  /** The intact prefix of the folder; set by run() where there is one. */
+  prefix: SalvagePrefix | undefined;
   #records: Records | undefined;
   #plan: SalvagePlan | undefined;
   #generations: Generation[] = [];
@@ -92,8 +92,8 @@ export class Examination {
     const isKnown = !this.#report.has('format');
     if (isKnown) this.prefix = findPrefix(this.#generations, this.#surveys);
     await this.#checkStart();
-    // Half-understood records are not judged, and nothing of them is saved.
-    if (!isKnown) return this.#diagnosis(UNDERSTOOD_ALWAYS);
+    // Records of a newer version can be neither checked nor saved.
+    if (!isKnown) return this.#diagnosis(CHECKS_OF_NEWER_RECORDS);
     await this.#checkReplay();
     await this.#checkBodies();
     return this.#diagnosis(Object.keys(CHECKS) as CheckId[]);
@@ -117,11 +117,14 @@ export class Examination {
     try {
       this.inUse = await this.#isHeld(lock);
     } catch (error) {
-      this.#report.warn('lock', `it cannot be said whether a process holds it: ${(error as Error).message}`);
+      this.#report.warn(
+        'lock',
+        `whether a process holds it could not be determined: ${(error as Error).message}`,
+      );
       return;
     }
     if (this.inUse) {
-      const sentence = 'a process holds it: what is said of the end of the log may be a write in flight';
+      const sentence = 'a process holds it: a fault at the end of the log may be a write in flight';
       this.#report.warn('lock', sentence, 'lock');
     }
   }
@@ -132,7 +135,7 @@ export class Examination {
       if (generation) this.#generations.push(generation);
     }
     if (this.#generations[0]?.check === 'checkpoint.previous' && !this.#report.has('checkpoint')) {
-      this.#report.fine('checkpoint', 'a new one was not finished: the previous one counts');
+      this.#report.fine('checkpoint', 'the last checkpoint was not finished: orchd uses the previous one');
     }
     this.#report.fine('format', `format ${this.#generations[0]?.manifest.format ?? FORMAT}`);
   }
@@ -141,14 +144,14 @@ export class Examination {
     const first = (await listSegments(this.#disk, this.#paths.log))[0];
     const replay = new Replay(this.#report, this.#generations, first?.firstSeq === 1);
     this.#surveys = await surveyLog(this.#disk, this.#paths, replay);
-    for (const survey of this.#surveys) this.#judge(survey);
+    for (const survey of this.#surveys) this.#reportSurvey(survey);
     replay.finish(this.#isWhole);
     this.#report.fine('log.frames', `${replay.frames} frames match their checksums`);
     this.#report.fine('records', `${replay.changes} changes can be read`);
-    for (const generation of this.#generations) this.#checkGoesOn(generation);
+    for (const generation of this.#generations) this.#checkLogAfter(generation);
   }
 
-  #judge(survey: SegmentSurvey): void {
+  #reportSurvey(survey: SegmentSurvey): void {
     const { name, fault, linkFault } = survey;
     if (linkFault) this.#report.bad(linkFault.check, linkFault.why, `log/${name}:${linkFault.position}`);
     if (!fault) return;
@@ -167,19 +170,19 @@ export class Examination {
     }
   }
 
-  /** A checkpoint is of use only with the log that follows it. */
-  #checkGoesOn({ check, manifest }: Generation): void {
+  /** A checkpoint is usable only together with the log after it. */
+  #checkLogAfter({ check, manifest }: Generation): void {
     const { upTo, taken } = reachFrom(this.#surveys, manifest.seq, manifest.chain);
     if (taken.length === 0) {
-      const sentence = `the log after change ${manifest.seq} is missing, so that this checkpoint cannot be used`;
+      const sentence = `the log after change ${manifest.seq} is missing, so this checkpoint cannot be used`;
       this.#report.bad(check === 'checkpoint' ? 'log.order' : check, sentence, 'log');
     } else if (check === 'checkpoint.previous' && upTo < this.#reach) {
-      const sentence = `the log behind it is damaged: it leads to change ${upTo} only`;
+      const sentence = `the log after it is damaged: it reaches change ${upTo} only`;
       this.#report.bad(check, sentence, `log/${taken.at(-1)?.name}`);
     }
   }
 
-  /** The last change that any whole checkpoint, or the log alone, leads to. */
+  /** The last change that can be recovered, from whichever base. */
   get #reach(): number {
     const reaches = this.#generations
       .filter(({ contents }) => contents)
@@ -206,14 +209,14 @@ export class Examination {
     if (this.prefix) await this.#makePlan(this.prefix);
   }
 
-  async #makePlan({ base, upTo, position, lost }: Prefix): Promise<void> {
-    const view = viewOf(this.#disk, this.#paths, this.prefix as Prefix);
-    const records = this.#records ?? (await rebuild(view, this.#paths, base));
+  async #makePlan({ base, upTo, position, lost }: SalvagePrefix): Promise<void> {
+    const view = viewOf(this.#disk, this.#paths, this.prefix as SalvagePrefix);
+    const records = this.#records ?? (await recoverFrom(view, this.#paths, base));
     this.#records = records;
     this.#plan = { base, upTo, position, jobs: countJobs(records), lost: { ...lost, ended: 0 } };
   }
 
-  /** The same state must come out of the log whichever checkpoint it is replayed from. */
+  /** Recovery must give the same state from every base, and a second time from the same one. */
   async #checkReplay(): Promise<void> {
     if (this.inUse) {
       this.#report.note('replay', 'not compared while a process writes to the log');
@@ -228,20 +231,23 @@ export class Examination {
     if (stateHash(again) !== stateHash(recovered)) {
       this.#report.bad('replay', 'recovering twice gives two different states');
     }
-    const origins = this.#origins();
-    if (origins.length < 2) return;
-    for (const base of origins) {
-      const other = await rebuild(this.#disk, this.#paths, base);
-      if (sameLife(recovered, other)) continue;
-      const from = base === 'log' ? 'the log from its beginning' : `${base} and the log behind it`;
-      this.#report.bad('replay', `${from} gives another state than the one orchd starts with`);
+    const bases = this.#completeBases();
+    if (bases.length < 2) return;
+    for (const base of bases) {
+      const other = await recoverFrom(this.#disk, this.#paths, base);
+      if (agreeOnLiveRecords(recovered, other)) continue;
+      const from = base === 'log' ? 'the log from its beginning' : `${base} and the log after it`;
+      this.#report.bad(
+        'replay',
+        `recovering from ${from} gives another state than the one orchd starts with`,
+      );
     }
   }
 
-  /** Everything that leads to the end of the log. */
-  #origins(): Base[] {
+  /** The bases from which recovery reaches the end of the log. */
+  #completeBases(): RecoveryBase[] {
     const whole = this.#generations.filter(({ contents }) => contents);
-    const bases: { base: Base; seq: number; chain: number }[] = whole.map(({ check, manifest }) => ({
+    const bases: { base: RecoveryBase; seq: number; chain: number }[] = whole.map(({ check, manifest }) => ({
       base: check,
       ...manifest,
     }));
@@ -256,7 +262,7 @@ export class Examination {
     try {
       for (const bundle of this.#records?.jobs.values() ?? []) {
         const ended = isEnded(bundle);
-        // The index speaks for the ended jobs that it was given: it may have forgotten them on purpose.
+        // Jobs up to the watermark are checked through the index, from which they may have been purged.
         if (ended && history && bundle.seq <= history.watermark) continue;
         await blobs.job(bundle.uid, bundle.ask, bundle.job, ended && !history ? 'warn' : 'bad');
       }
@@ -270,7 +276,7 @@ export class Examination {
     }
   }
 
-  /** Jobs that have left memory: the index has them, or will have when it is made from the log. */
+  /** Checks the bodies of jobs that have left memory: those in the index, or without an index those in the log. */
   async #checkEnded(view: Disk, history: OpenHistory | undefined, blobs: BlobCheck): Promise<void> {
     if (!history) {
       await endedInLog(view, this.#paths, async (bundles) => {
@@ -301,8 +307,8 @@ export class Examination {
     );
   }
 
-  #diagnosis(reached: readonly CheckId[], isDataFolder = true): Diagnosis {
-    const findings = this.#report.findings(reached);
+  #diagnosis(performed: readonly CheckId[], isDataFolder = true): Diagnosis {
+    const findings = this.#report.findings(performed);
     const worst = (['bad', 'warn'] as const).find((each) => findings.some(({ verdict }) => verdict === each));
     return {
       folder: this.#paths.folder,
@@ -329,10 +335,10 @@ export class Examination {
 }
 
 /**
- * Whether two recoveries of one folder agree. Ended jobs and entries of the failure cache leave with a checkpoint
- * when their time has come, which the folder does not tell: the older base may know more of them.
+ * True where two recoveries of one folder agree. A checkpoint drops indexed ended jobs and expired failures, and the
+ * folder does not record when it did, so the recovery from the older base may contain more of these.
  */
-function sameLife(records: Records, older: Records): boolean {
+function agreeOnLiveRecords(records: Records, older: Records): boolean {
   const scope = { withoutEnded: true, failuresAt: Number.POSITIVE_INFINITY };
   if (stateHash(records, scope) !== stateHash(older, scope)) return false;
   return [...records.ofKind('failure')].every(

@@ -1,4 +1,4 @@
-/** Lists what lies in a data folder without being needed: no harm, but worth knowing when space is short. */
+/** Lists the files of a data folder that nothing needs: they do no harm, but take space. */
 import { basename, join } from 'node:path';
 import type { Disk } from '../../../kit/env/env.ts';
 import { type Paths, SPARE, segmentStart } from '../layout.ts';
@@ -18,13 +18,13 @@ export async function listOrphans(
   };
   const needed = new Set(generations.flatMap(({ manifest }) => manifest.parts.map(({ name }) => name)));
   for (const name of await disk.list(paths.parts)) {
-    if (!needed.has(name)) await note(`checkpoints/${name}`, 'no checkpoint names this part');
+    if (!needed.has(name)) await note(`checkpoints/${name}`, 'no checkpoint lists this part');
   }
   for (const name of await disk.list(paths.log)) {
     if (name === SPARE) await note(`log/${name}`, 'the reserve for the next segment');
     else if (segmentStart(name) === undefined) await note(`log/${name}`, 'this is no log segment');
   }
-  for (const name of unusedBlobs) await note(`blobs/${name}`, 'no job that is left names a body in it');
+  for (const name of unusedBlobs) await note(`blobs/${name}`, 'no job references a body in it');
   const known = knownNames(paths);
   for (const name of await disk.list(paths.folder)) {
     if (name === basename(paths.temporaryManifest)) await note(name, 'a checkpoint that was not finished');
@@ -32,12 +32,12 @@ export async function listOrphans(
   }
 }
 
-/** What the server keeps in the same folder. */
-const BESIDE = ['executions', 'tokens.json', 'tokens.lock'];
+/** Files that the server keeps in the data folder beside the store. */
+const SERVER_FILES = ['executions', 'tokens.json', 'tokens.lock'];
 
 function knownNames(paths: Paths): Set<string> {
   const { lock, manifest, previousManifest, parts, log, blobs, history, moving } = paths;
   const files = [lock, manifest, previousManifest, parts, log, blobs, moving].map((path) => basename(path));
   const index = ['', '-wal', '-shm'].map((suffix) => basename(history) + suffix);
-  return new Set([...files, `${basename(lock)}-journal`, ...index, ...BESIDE]);
+  return new Set([...files, `${basename(lock)}-journal`, ...index, ...SERVER_FILES]);
 }

@@ -1,4 +1,4 @@
-/** The doctor beside real brains: the index of ended jobs, and a folder that is being written. */
+/** The doctor on folders of real brains: the index of ended jobs, and a folder that is being written. */
 
 import assert from 'node:assert/strict';
 import {
@@ -78,7 +78,7 @@ async function finds(folder: string, verdict: string, sentence: RegExp): Promise
 }
 
 function contents(folder: string): Map<string, string> {
-  // The folder itself too: a file that came and went would show in its time.
+  // The folder itself is included: its mtime shows a file that was created and removed in between.
   const names = ['.', ...readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()];
   return new Map(
     names.map((name) => {
@@ -89,14 +89,14 @@ function contents(folder: string): Map<string, string> {
   );
 }
 
-/** Changes the index by hand. */
+/** Runs SQL on the index. */
 function edit(folder: string, sql: string): void {
   const database = new DatabaseSync(join(folder, 'history.sqlite'));
   database.exec(sql);
   database.close();
 }
 
-test('the index agrees with the log, and looking changes not a byte and not a time', async () => {
+test('the index agrees with the log, and the examination changes no byte and no mtime', async () => {
   const folder = copy();
   const earlier = contents(folder);
   const diagnosis = await look(folder);
@@ -105,7 +105,7 @@ test('the index agrees with the log, and looking changes not a byte and not a ti
   assert.deepEqual(contents(folder), earlier);
 });
 
-test('an index whose own log was folded in is read the same way', async () => {
+test('an index without a write-ahead log is read the same way', async () => {
   const folder = copy();
   edit(folder, 'PRAGMA wal_checkpoint(TRUNCATE)');
   for (const suffix of ['-wal', '-shm']) rmSync(join(folder, `history.sqlite${suffix}`), { force: true });
@@ -114,7 +114,7 @@ test('an index whose own log was folded in is read the same way', async () => {
   assert.deepEqual(contents(folder), earlier);
 });
 
-test('an index that would have to be written to be read is left alone', async () => {
+test('an index that SQLite could not read without writing is left alone', async () => {
   const folder = copy();
   writeFileSync(join(folder, 'history.sqlite-wal'), 'x'.repeat(100));
   rmSync(join(folder, 'history.sqlite-shm'), { force: true });
@@ -123,28 +123,28 @@ test('an index that would have to be written to be read is left alone', async ()
   assert.deepEqual(contents(folder), earlier);
 });
 
-test('an index that is no database is found', async () => {
+test('an index that is not a database is reported', async () => {
   const folder = copy();
   for (const suffix of ['-wal', '-shm']) rmSync(join(folder, `history.sqlite${suffix}`), { force: true });
   writeFileSync(join(folder, 'history.sqlite'), 'this is no database at all'.repeat(100));
   await finds(folder, 'bad', /cannot be read/);
 });
 
-test('an index without which the folder is as healthy', async () => {
+test('a folder without an index is healthy', async () => {
   const folder = copy();
   for (const suffix of ['', '-wal', '-shm']) rmSync(join(folder, `history.sqlite${suffix}`), { force: true });
-  await finds(folder, 'ok', /there is none/);
+  await finds(folder, 'ok', /there is no index/);
 });
 
-test('an entry that is not what the log says is found', async () => {
+test('an entry that differs from the log is reported', async () => {
   const folder = copy();
   edit(folder, `UPDATE jobs SET line = line || ' '`);
-  assert.equal((await look(folder)).verdict, 'ok', 'a space behind the text changes nothing');
+  assert.equal((await look(folder)).verdict, 'ok', 'a trailing space changes nothing');
   edit(folder, `UPDATE jobs SET line = replace(line, '"tries":1', '"tries":2') WHERE state = 'dead'`);
-  await finds(folder, 'bad', /otherwise than the log/);
+  await finds(folder, 'bad', /the index and the log differ/);
 });
 
-test('an entry as of another change is found', async () => {
+test('an entry with another change number than the log is reported', async () => {
   const folder = copy();
   const database = new DatabaseSync(join(folder, 'history.sqlite'));
   const { n, line } = database.prepare('SELECT n, line FROM jobs LIMIT 1').get() as {
@@ -156,18 +156,18 @@ test('an entry as of another change is found', async () => {
   await finds(folder, 'bad', /as of change \d+, the log as of \d+/);
 });
 
-test('a log that has lost its end is found by what the index knows', async () => {
+test('a log that has lost its end is detected by the watermark of the index', async () => {
   const folder = copy();
   const log = join(folder, 'log');
   const segment = join(log, readdirSync(log).sort().at(-1) ?? '');
-  // All whole frames, yet not all of them: nothing in the log itself can show it.
+  // Only whole frames are left, so nothing in the log itself shows that some are missing.
   truncateSync(segment, 10 * 512);
   await finds(folder, 'bad', /the end of the log is missing/);
   for (const name of readdirSync(log)) rmSync(join(log, name));
   await finds(folder, 'bad', /the end of the log is missing/);
 });
 
-test('a body that an ended job names is looked for', async () => {
+test('a missing body of an ended job is reported', async () => {
   const folder = copy();
   const [name] = readdirSync(join(folder, 'blobs'));
   rmSync(join(folder, 'blobs', name ?? ''));
@@ -176,7 +176,7 @@ test('a body that an ended job names is looked for', async () => {
   assert.equal(missing.length, 3, JSON.stringify(findings));
 });
 
-test('a folder that is written to at full speed is never called damaged', async () => {
+test('a folder that is written to at full speed is never reported as damaged', async () => {
   const folder = copy();
   const brain = await start(folder);
   let on = true;

@@ -1,6 +1,6 @@
 /**
- * Compares the index of ended jobs with the log. The index is derived: where the two differ the log is right, and
- * what only the index has is what the log's retention let go of.
+ * Compares the index of ended jobs with the log. The index is derived: where the two differ, the log is right. Jobs that
+ * are only in the index ended in segments that retention has deleted.
  */
 
 import { pathToFileURL } from 'node:url';
@@ -20,9 +20,9 @@ export interface OpenHistory {
 }
 
 const FILE = 'history.sqlite';
-const PAGE = 1000;
+const JOBS_PER_PAGE = 1000;
 
-/** Opens the index without writing a byte, which SQLite does by itself when it is not told otherwise. */
+/** Opens the index with the URI options that keep SQLite from writing any file. */
 export async function openHistory(
   disk: Disk,
   paths: Paths,
@@ -30,52 +30,53 @@ export async function openHistory(
   inUse: boolean,
 ): Promise<OpenHistory | undefined> {
   if (!(await disk.stat(paths.history))) {
-    report.fine('history', 'there is none; it is made from the log at the next start');
+    report.fine('history', 'there is no index of ended jobs; the next start makes it from the log');
     return undefined;
   }
-  const ownLog = (await disk.stat(`${paths.history}-wal`))?.size ?? 0;
-  const memory = await disk.stat(`${paths.history}-shm`);
-  if ((ownLog > 0 || inUse) && !memory) {
+  const walBytes = (await disk.stat(`${paths.history}-wal`))?.size ?? 0;
+  const shm = await disk.stat(`${paths.history}-shm`);
+  if ((walBytes > 0 || inUse) && !shm) {
     report.warn(
       'history',
-      'it cannot be read without writing to it; orchd settles that at its next start',
+      'the index was not checked: SQLite could not read it without writing; the next start of orchd repairs that',
       FILE,
     );
     return undefined;
   }
-  const how = ownLog > 0 || inUse ? 'readonly_shm=1' : 'immutable=1';
-  const index = new SqliteHistory(`${pathToFileURL(paths.history)}?${how}`, 'read');
+  const options = walBytes > 0 || inUse ? 'readonly_shm=1' : 'immutable=1';
+  const index = new SqliteHistory(`${pathToFileURL(paths.history)}?${options}`, 'read');
   try {
     return { index, watermark: index.open().watermark };
   } catch (error) {
-    unreadable(error, report);
+    reportUnreadable(error, report);
     index.close();
     return undefined;
   }
 }
 
-function unreadable(error: unknown, report: Report): void {
+/** Reports a damaged index; any other error is thrown again. */
+function reportUnreadable(error: unknown, report: Report): void {
   if (diskErrorCode(error) !== 'ERR_SQLITE_ERROR' && !(error instanceof SyntaxError)) throw error;
   const { message } = error as Error;
-  report.bad('history', `it cannot be read (${message}); orchd makes a new one from the log`, FILE);
+  report.bad('history', `the index cannot be read (${message}); orchd makes a new one from the log`, FILE);
 }
 
-/** The index learns of a change after the log does: one that knows more shows that the log has lost its end. */
+/** A job is indexed only after its end is in the log, so a watermark above the log's end shows that the log lost its end. */
 export function checkWatermark({ watermark }: OpenHistory, lastSeq: number, report: Report): void {
   if (watermark <= lastSeq) return;
-  const sentence = `it has seen change ${watermark}, yet the log ends with ${lastSeq}: the end of the log is missing`;
+  const sentence = `the index is complete up to change ${watermark}, but the log ends with ${lastSeq}: the end of the log is missing`;
   report.bad('history', sentence, FILE);
 }
 
 export interface HistoryScope {
-  /** Entries as of later changes are not judged: the log was read before them. */
+  /** Entries with a later change are not compared: they were written after the log was read. */
   readonly lastSeq: number;
   readonly tenants: Iterable<string>;
-  /** Called with every entry. */
+  /** Called with every job in the index. */
   readonly onEntry: (bundle: JobBundle) => Promise<void>;
 }
 
-/** Returns how many ended jobs only the index has. */
+/** Compares every job in the index with the log; returns the number of jobs that only the index holds. */
 export async function compareHistory(
   disk: Disk,
   paths: Paths,
@@ -88,31 +89,35 @@ export async function compareHistory(
     for (const bundle of bundles) ended.set(bundle.uid, bundle);
   });
   let both = 0;
-  let onlyHere = 0;
+  let onlyInIndex = 0;
   try {
     for await (const bundle of entriesOf(index, [...scope.tenants, ...tenantsOf(ended)])) {
       const logged = ended.get(bundle.uid);
-      if (!logged) onlyHere++;
+      if (!logged) onlyInIndex++;
       else if (bundle.seq > scope.lastSeq || agree(bundle, logged, watermark, report)) both++;
       await scope.onEntry(bundle);
     }
     report.fine('history', `${index.count()} ended jobs, ${both} of them compared with the log`);
   } catch (error) {
-    unreadable(error, report);
+    reportUnreadable(error, report);
   }
-  return onlyHere;
+  return onlyInIndex;
 }
 
 function agree(bundle: JobBundle, logged: JobBundle, watermark: number, report: Report): boolean {
   const { uid } = bundle;
   if (bundle.seq !== logged.seq) {
-    // It may lag behind, by what it has not been given yet.
+    // An end above the watermark may not have been written to the index yet.
     if (bundle.seq < logged.seq && logged.seq > watermark) return true;
-    report.bad('history', `it has "${uid}" as of change ${bundle.seq}, the log as of ${logged.seq}`, FILE);
+    report.bad(
+      'history',
+      `the index has "${uid}" as of change ${bundle.seq}, the log as of ${logged.seq}`,
+      FILE,
+    );
     return false;
   }
   if (hashOf(bundle) === hashOf(logged)) return true;
-  report.bad('history', `it has "${uid}" otherwise than the log`, FILE);
+  report.bad('history', `the index and the log differ on "${uid}"`, FILE);
   return false;
 }
 
@@ -124,10 +129,10 @@ const tenantsOf = (ended: ReadonlyMap<string, JobBundle>): Set<string> =>
 async function* entriesOf(index: HistoryIndex, tenants: readonly string[]): AsyncGenerator<JobBundle> {
   for (const tenant of new Set([DEFAULT_TENANT, ...tenants])) {
     for (let before = Number.MAX_SAFE_INTEGER; ; ) {
-      const page = index.list({ tenant, before, limit: PAGE });
+      const page = index.list({ tenant, before, limit: JOBS_PER_PAGE });
       yield* page;
       const last = page.at(-1);
-      if (!last || page.length < PAGE) break;
+      if (!last || page.length < JOBS_PER_PAGE) break;
       before = last.ask.n;
     }
   }

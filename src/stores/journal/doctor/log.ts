@@ -1,6 +1,6 @@
 /**
- * Reads a whole log without stopping at damage: every segment is judged by itself, then by how it follows the one
- * before. Recovery stops at the first fault; a person wants to know what lies behind it too.
+ * Reads a whole log without stopping at damage: every segment is checked by itself, then against the segment before it.
+ * Recovery stops at the first fault; the doctor also reports what lies after it.
  */
 import { join } from 'node:path';
 import type { Disk } from '../../../kit/env/env.ts';
@@ -12,46 +12,47 @@ import { type FrameHeader, findFrameAfter, readFrame } from '../log/frame.ts';
 import { type LogFrame, listSegments, readWhole, type Segment } from '../log/segments.ts';
 import type { CheckId } from './report.ts';
 
-/** Where reading a segment had to stop, or why it does not follow the one before. */
+/** A fault that ended the reading of a segment, or that separates the segment from the one before it. */
 export interface LogFault {
   readonly check: CheckId;
   readonly why: string;
   readonly position: number;
-  /** A frame that a crash cut short: fine at the very end, damage anywhere else. */
+  /** A crash interrupted the write of this frame: harmless at the end of the log, damage anywhere else. */
   readonly torn: boolean;
 }
 
 export interface SegmentSurvey extends Segment {
   readonly fileBytes: number;
-  /** The bytes that hold whole frames, from the start. */
+  /** The bytes at the start of the file that hold whole frames. */
   readonly goodBytes: number;
   readonly frames: number;
-  /** Of the first frame: what it says of the frame before it. */
+  /** The `chain` field of the first frame, which must be the payload checksum of the frame before it. */
   readonly firstChain: number | undefined;
   readonly nextSeq: number;
-  /** Of the last good frame; what came in from before where there is none. */
+  /** The payload checksum of the last whole frame; without a frame here, of the last one before this segment. */
   readonly chain: number | undefined;
   readonly epoch: number;
   readonly at: number;
   readonly fault: LogFault | undefined;
   /** Set where the segment does not follow the one before it. */
   readonly linkFault: LogFault | undefined;
-  /** Whole frames behind the fault, and the changes in them. */
+  /** The number of whole frames after the fault, and of the changes in them. */
   readonly beyond: { readonly frames: number; readonly changes: number };
 }
 
 export interface LogConsumer {
-  /** A frame that follows the last one that was handed on. */
+  /** Takes the next frame. */
   frame(frame: LogFrame, changes: readonly Change[]): void;
-  /** The next frame does not follow the last one: something between them is missing. */
+  /** The next frame does not follow the last one: frames between them are missing. */
   gap(): void;
 }
 
-/** What is known of the log just before a segment. */
-type Before = Pick<SegmentSurvey, 'nextSeq' | 'chain' | 'epoch' | 'at'>;
+/** The state of the log just before a segment, against which its first frame is checked. */
+type LogPoint = Pick<SegmentSurvey, 'nextSeq' | 'chain' | 'epoch' | 'at'>;
 
-const BEGINNING: Before = { nextSeq: 1, chain: 0, epoch: 0, at: 0 };
+const BEGINNING: LogPoint = { nextSeq: 1, chain: 0, epoch: 0, at: 0 };
 
+/** Reads all segments, passes every whole frame to `consumer`, and returns a survey of each segment. */
 export async function surveyLog(disk: Disk, paths: Paths, consumer: LogConsumer): Promise<SegmentSurvey[]> {
   const surveys: SegmentSurvey[] = [];
   for (const segment of await listSegments(disk, paths.log)) {
@@ -67,7 +68,7 @@ export async function surveyLog(disk: Disk, paths: Paths, consumer: LogConsumer)
 }
 
 function missingBefore(former: SegmentSurvey, segment: Segment): LogFault | undefined {
-  // Behind a fault nothing is expected to connect; the fault itself is reported.
+  // The fault in the segment before is reported already.
   if (former.fault) return undefined;
   const { nextSeq } = former;
   const why =
@@ -80,7 +81,7 @@ function missingBefore(former: SegmentSurvey, segment: Segment): LogFault | unde
 class SegmentReader {
   readonly #log: Buffer;
   readonly #segment: Segment;
-  readonly #before: Before | undefined;
+  readonly #before: LogPoint | undefined;
   readonly #consumer: LogConsumer;
   #position = 0;
   #frames = 0;
@@ -91,7 +92,7 @@ class SegmentReader {
   #firstChain: number | undefined;
   #linkFault: LogFault | undefined;
 
-  constructor(log: Buffer, segment: Segment, before: Before | undefined, consumer: LogConsumer) {
+  constructor(log: Buffer, segment: Segment, before: LogPoint | undefined, consumer: LogConsumer) {
     this.#log = log;
     this.#segment = segment;
     this.#before = before;
@@ -127,7 +128,7 @@ class SegmentReader {
       if (read.is === 'torn') return this.#torn(read.why);
       if (read.is === 'corrupt') return this.#fault('log.frames', read.why);
       const { header, payload } = read;
-      const fault = this.#checkOrder(header) ?? this.#handOn(header, payload);
+      const fault = this.#checkOrder(header) ?? this.#passOn(header, payload);
       if (fault) return fault;
       this.#frames++;
       this.#nextSeq += header.count;
@@ -153,7 +154,7 @@ class SegmentReader {
     if (isFirst) this.#firstChain = header.chain;
     const fault = this.#checkLink(header);
     if (!fault || !isFirst) return fault;
-    // The segment is whole in itself: what is wrong is its place.
+    // The segment itself is undamaged; it only does not follow the segment before it.
     if (!this.#linkFault) this.#consumer.gap();
     this.#linkFault = fault;
     return undefined;
@@ -171,7 +172,7 @@ class SegmentReader {
     );
   }
 
-  #handOn(header: FrameHeader, payload: Buffer): LogFault | undefined {
+  #passOn(header: FrameHeader, payload: Buffer): LogFault | undefined {
     let changes: Change[];
     try {
       changes = decodeChanges(payload, header.count);
@@ -203,7 +204,10 @@ class SegmentReader {
   }
 }
 
-/** How far the log leads on from a change, following only what is whole and connected. */
+/**
+ * The last change that can be reached from change `seq`, whose frame has the checksum `chain`, and the segments on the
+ * way: only whole frames that follow each other count.
+ */
 export function reachFrom(
   surveys: readonly SegmentSurvey[],
   seq: number,

@@ -1,11 +1,11 @@
 /**
- * Follows every change that the log still has and checks that each was allowed.
+ * Replays every change that is still in the log and checks that each was allowed.
  *
  * R1  A job or an attempt changes its state only along the transition tables; a closed one does not change at all.
  * R2  Attempt numbers only grow, for one job id for ever; one attempt is open at a time; a token has one backend.
  * R3  A key belongs to one live job of a tenant at a time.
- * R4  A change is about a job that exists. Known only where the log has everything since its beginning or since a
- *     checkpoint; before that the first word on a job is believed.
+ * R4  A change refers to a job that exists. This can be checked only once the replay knows all jobs (#complete): from
+ *     the beginning of the log or from a checkpoint on. Before that, the first change to a job is accepted.
  */
 import type { JobBundle } from '../../../core/ports/store.ts';
 import { FRESH_JOB } from '../../../model/moves.ts';
@@ -25,10 +25,11 @@ import type { Generation } from './checkpoint.ts';
 import type { LogConsumer } from './log.ts';
 import type { CheckId, Report } from './report.ts';
 
-interface Known {
+/** A job in its state after the changes replayed so far. */
+interface KnownJob {
   ask: AskRecord | undefined;
   job: JobRecord | undefined;
-  /** The last attempt of this life of the job. */
+  /** The last attempt since the job's admission or redrive. */
   last: AttemptRecord | undefined;
   /** The highest attempt number ever seen under this id. */
   highest: number;
@@ -37,10 +38,11 @@ interface Known {
 export class Replay implements LogConsumer {
   readonly #report: Report;
   /** Checkpoints that the replay has not reached yet, oldest first. */
-  readonly #ahead: Generation[];
-  #jobs = new Map<string, Known>();
+  readonly #checkpointsAhead: Generation[];
+  #jobs = new Map<string, KnownJob>();
   #liveKeys = new Map<string, string>();
   #brain: BrainRecord | undefined;
+  /** Every existing job is in #jobs; see R4. */
   #complete: boolean;
   #seq: number | undefined;
   #chain: number | undefined;
@@ -50,7 +52,7 @@ export class Replay implements LogConsumer {
 
   constructor(report: Report, generations: readonly Generation[], fromTheBeginning: boolean) {
     this.#report = report;
-    this.#ahead = generations
+    this.#checkpointsAhead = generations
       .filter(({ contents }) => contents !== undefined)
       .sort((a, b) => a.manifest.seq - b.manifest.seq);
     this.#complete = fromTheBeginning;
@@ -60,7 +62,7 @@ export class Replay implements LogConsumer {
   frame({ header, segment, position }: LogFrame, changes: readonly Change[]): void {
     this.#position = `log/${segment}:${position}`;
     this.#seq ??= header.firstSeq - 1;
-    this.#meetCheckpoints(header.chain);
+    this.#compareWithCheckpoints(header.chain);
     for (const change of changes) this.#apply(change);
     if (this.#brain && header.epoch < this.#brain.epoch) {
       this.#bad('log.epoch', `a frame of epoch ${header.epoch}, yet the brain was at ${this.#brain.epoch}`);
@@ -72,7 +74,7 @@ export class Replay implements LogConsumer {
   }
 
   gap(): void {
-    // Nothing that was known before can be held against what comes now.
+    // The missing changes may have altered any job, so everything known is dropped.
     this.#jobs = new Map();
     this.#liveKeys = new Map();
     this.#complete = false;
@@ -80,11 +82,11 @@ export class Replay implements LogConsumer {
     this.#chain = undefined;
   }
 
-  /** What must hold once everything was applied; `whole` is false where the end of the log is not known. */
+  /** Checks the final state of all jobs; with `whole` false the log is damaged and its final state is not known. */
   finish(whole: boolean): void {
-    // A log that holds no change says nothing against the newest checkpoint.
-    this.#seq ??= this.#ahead.at(-1)?.manifest.seq;
-    this.#meetCheckpoints(undefined);
+    // A log without any change agrees with the newest checkpoint.
+    this.#seq ??= this.#checkpointsAhead.at(-1)?.manifest.seq;
+    this.#compareWithCheckpoints(undefined);
     if (!whole) return;
     this.#position = '';
     for (const [uid, { job, last }] of this.#jobs) {
@@ -93,7 +95,7 @@ export class Replay implements LogConsumer {
       if (job.state === 'queued' && open) {
         this.#bad('jobs', `"${uid}" is queued while its attempt ${open.n} is still open`);
       } else if (job.state === 'failed') {
-        this.#bad('jobs', `"${uid}" rests in "failed", which no commit leaves behind`);
+        this.#bad('jobs', `"${uid}" is left in "failed", a state that a job must leave in the same commit`);
       } else if (!isTerminal(job.state) && job.state !== 'queued' && !open && this.#complete) {
         this.#bad('jobs', `"${uid}" is ${job.state} without an open attempt`);
       }
@@ -176,7 +178,7 @@ export class Replay implements LogConsumer {
     let known = this.#jobs.get(uid);
     if (!known) {
       if (this.#complete)
-        return this.#bad('jobs', `attempt ${after.n} belongs to "${uid}", which is not there`);
+        return this.#bad('jobs', `attempt ${after.n} belongs to "${uid}", which does not exist`);
       known = { ask: undefined, job: undefined, last: undefined, highest: after.n };
       this.#jobs.set(uid, known);
     } else if (known.last?.n === after.n) {
@@ -197,12 +199,12 @@ export class Replay implements LogConsumer {
     this.#bad('moves', `${token} moved from ${before.state} to ${after.state}`);
   }
 
-  #checkNewAttempt(token: string, known: Known, after: AttemptRecord): void {
+  #checkNewAttempt(token: string, known: KnownJob, after: AttemptRecord): void {
     const { last, job, highest } = known;
     if (last && isOpen(last.state)) {
       this.#bad('attempts', `${token} began while attempt ${last.n} was open`);
     }
-    // The claim of the job comes first and has this number already.
+    // The job's own record was claimed first, so `highest` already includes this attempt's number.
     if (after.n < highest || after.n <= (last?.n ?? 0)) {
       this.#bad('attempts', `${token} came after attempt ${highest}`);
     } else if (job && job.attempt !== after.n) {
@@ -238,30 +240,30 @@ export class Replay implements LogConsumer {
     if (this.#liveKeys.get(key) === uid) this.#liveKeys.delete(key);
   }
 
-  /** Compares what the log led to with the checkpoints made at this point, and knows everything from here on. */
-  #meetCheckpoints(nextChain: number | undefined): void {
-    for (let next = this.#ahead[0]; next; next = this.#ahead[0]) {
+  /** Compares the replayed state with the checkpoints made at this change; from a checkpoint on, all jobs are known. */
+  #compareWithCheckpoints(nextChain: number | undefined): void {
+    for (let next = this.#checkpointsAhead[0]; next; next = this.#checkpointsAhead[0]) {
       const { seq, chain } = next.manifest;
       if (this.#seq === undefined || seq > this.#seq) return;
-      this.#ahead.shift();
+      this.#checkpointsAhead.shift();
       if (seq < this.#seq) continue;
       if ((this.#chain ?? nextChain ?? chain) !== chain) {
         this.#bad('log.chain', `the checkpoint of change ${seq} does not belong to this log`);
       }
-      this.#meet(next);
+      this.#compareWithCheckpoint(next);
     }
   }
 
-  #meet({ manifest, contents }: Generation): void {
+  #compareWithCheckpoint({ manifest, contents }: Generation): void {
     const bundles = contents?.bundles ?? [];
-    const here = new Set<string>();
+    const inCheckpoint = new Set<string>();
     for (const bundle of bundles) {
-      here.add(bundle.uid);
-      this.#compare(bundle, manifest.seq);
+      inCheckpoint.add(bundle.uid);
+      this.#compareJob(bundle, manifest.seq);
     }
     for (const [uid, { job, last }] of this.#jobs) {
       const ended = job && isTerminal(job.state) && !(last && isOpen(last.state));
-      if (job && !ended && !here.has(uid)) {
+      if (job && !ended && !inCheckpoint.has(uid)) {
         this.#bad(
           'replay',
           `"${uid}" is ${job.state}, yet the checkpoint of change ${manifest.seq} lacks it`,
@@ -273,7 +275,7 @@ export class Replay implements LogConsumer {
     this.#complete = true;
   }
 
-  #compare(bundle: JobBundle, seq: number): void {
+  #compareJob(bundle: JobBundle, seq: number): void {
     const known = this.#jobs.get(bundle.uid);
     if (!known?.job) {
       if (this.#complete && !isEnded(bundle)) {

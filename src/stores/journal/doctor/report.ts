@@ -1,10 +1,10 @@
-/** What the doctor says: one finding per check at least, each with a verdict, a sentence and a place. */
+/** The doctor's report: at least one finding per check, each with a verdict, a sentence and a position. */
 import type { JobState } from '../../../model/states.ts';
 
-/** `ok`: as it should be. `warn`: worth knowing, nothing is damaged. `bad`: damaged, or not what was written. */
+/** `ok`: nothing is wrong. `warn`: worth knowing, but nothing is damaged. `bad`: damaged or inconsistent. */
 export type Verdict = 'ok' | 'warn' | 'bad';
 
-/** Every check, in the order in which it is reported, with what is said when nothing is wrong. */
+/** Every check, in the order of the report, with its sentence where nothing is wrong. */
 export const CHECKS = {
   folder: 'it is a data folder',
   format: 'its format is known',
@@ -20,9 +20,9 @@ export const CHECKS = {
   moves: 'every move of a job and an attempt is legal',
   attempts: 'attempt numbers only grow, one attempt is open at a time, and a token has one backend',
   keys: 'a key belongs to one live job at a time',
-  jobs: 'jobs and attempts belong together, and ended jobs have an end time',
+  jobs: 'jobs and attempts match, and exactly the ended jobs have an end time',
   replay: 'checkpoint and log agree, and recovering twice gives the same state',
-  blobs: 'every body that a job names is there and matches its checksum',
+  blobs: 'every body that a job references exists and matches its checksum',
   history: 'the index of ended jobs agrees with the log',
   files: 'there is no file that nothing needs',
   start: 'orchd starts from this folder',
@@ -38,7 +38,7 @@ export interface DoctorFinding {
   readonly position: string | undefined;
 }
 
-/** What is in the folder, for a person who wants to know that it is the right one. */
+/** Figures by which a person recognizes the folder. */
 export interface FolderFacts {
   readonly owner: string | undefined;
   readonly epoch: number | undefined;
@@ -49,8 +49,8 @@ export interface FolderFacts {
   readonly jobs: Readonly<Record<JobState, number>> | undefined;
 }
 
-/** Findings of one kind are counted beyond this many, not listed: damage can repeat a million times. */
-const LISTED = 20;
+/** At most this many findings of one check and verdict are listed, the rest is counted: damage can repeat a million times. */
+const MAX_LISTED = 20;
 
 export class Report {
   readonly #findings: DoctorFinding[] = [];
@@ -65,12 +65,12 @@ export class Report {
     this.#add(check, 'warn', sentence, position);
   }
 
-  /** Says more than the standard sentence of a check that found nothing wrong. */
+  /** Replaces the standard sentence of a check; it is used only where the check has no finding. */
   fine(check: CheckId, sentence: string): void {
     this.#summaries.set(check, sentence);
   }
 
-  /** Something to list that is neither good nor bad. */
+  /** Adds a finding with the verdict `ok`. */
   note(check: CheckId, sentence: string, position?: string): void {
     this.#add(check, 'ok', sentence, position);
   }
@@ -79,13 +79,13 @@ export class Report {
     return this.#listed.has(`${check} ${verdict}`);
   }
 
-  /** `reached`: the checks that were made; one that was not made says nothing. */
-  findings(reached: readonly CheckId[]): DoctorFinding[] {
+  /** All findings. A check without one is reported as ok where it is in `performed`, and left out otherwise. */
+  findings(performed: readonly CheckId[]): DoctorFinding[] {
     return (Object.keys(CHECKS) as CheckId[]).flatMap((check) => {
       const found = this.#findings.filter((finding) => finding.check === check);
       const more = (['bad', 'warn', 'ok'] as const).flatMap((verdict) => this.#unlisted(check, verdict));
       if (found.length > 0) return [...found, ...more];
-      if (!reached.includes(check)) return [];
+      if (!performed.includes(check)) return [];
       const sentence = this.#summaries.get(check) ?? CHECKS[check];
       return [{ check, verdict: 'ok', sentence, position: undefined }];
     });
@@ -94,11 +94,11 @@ export class Report {
   #add(check: CheckId, verdict: Verdict, sentence: string, position: string | undefined): void {
     const listed = (this.#listed.get(`${check} ${verdict}`) ?? 0) + 1;
     this.#listed.set(`${check} ${verdict}`, listed);
-    if (listed <= LISTED) this.#findings.push({ check, verdict, sentence, position });
+    if (listed <= MAX_LISTED) this.#findings.push({ check, verdict, sentence, position });
   }
 
   #unlisted(check: CheckId, verdict: Verdict): DoctorFinding[] {
-    const more = (this.#listed.get(`${check} ${verdict}`) ?? 0) - LISTED;
+    const more = (this.#listed.get(`${check} ${verdict}`) ?? 0) - MAX_LISTED;
     return more > 0
       ? [{ check, verdict, sentence: `and ${more} more of this kind`, position: undefined }]
       : [];

@@ -16,9 +16,9 @@ import { examine, salvage } from './doctor.ts';
 interface Folder {
   readonly maker: FolderMaker;
   readonly disk: MemoryDisk;
-  /** The state after each change that ended a frame. */
+  /** The hash of the state after each frame, by the last change of the frame. */
   readonly hashes: Map<number, string>;
-  /** Where the frames of the last segment begin. */
+  /** The positions of the frames of the last segment. */
   readonly frames: number[];
 }
 
@@ -61,7 +61,7 @@ function flip(disk: MemoryDisk, path: string, at: number): void {
   bytes[at] = (bytes[at] as number) ^ 4;
 }
 
-test('what is whole up to the damage is written to a new folder, and the original is not touched', async () => {
+test('everything before the damage is written to a new folder, and the original is not touched', async () => {
   const { maker, disk, hashes, frames } = await makeFolder();
   const damaged = frames[3] as number;
   flip(disk, maker.segment, damaged + 100);
@@ -79,7 +79,7 @@ test('what is whole up to the damage is written to a new folder, and the origina
   assert.deepEqual(await disk.list('/'), ['data', 'saved'], 'nothing else was left behind');
 });
 
-test('a healthy folder is saved whole', async () => {
+test('a healthy folder is saved completely', async () => {
   const { disk, maker, hashes } = await makeFolder();
   const plan = await salvage(disk, '/data', '/saved');
   assert.deepEqual([plan.upTo, plan.position], [maker.next - 1, undefined]);
@@ -105,7 +105,7 @@ test('with both checkpoints gone the log alone is saved', async () => {
   assert.equal(stateHash(await stateOf(disk, '/saved')), hashes.get(plan.upTo));
 });
 
-test('with the log behind the checkpoint gone the checkpoint is saved', async () => {
+test('with the log after the checkpoint gone, the checkpoint is saved', async () => {
   const { disk, maker, hashes } = await makeFolder();
   await disk.remove(maker.segment);
   await assert.rejects(stateOf(disk, '/data'), { code: 'STORE_CORRUPT' });
@@ -114,7 +114,7 @@ test('with the log behind the checkpoint gone the checkpoint is saved', async ()
   assert.equal(stateHash(await stateOf(disk, '/saved')), hashes.get(plan.upTo));
 });
 
-test('every flipped bit of the last segment costs what lies behind it and nothing before it', async () => {
+test('a flipped bit in the last segment costs the frames from there on and nothing before them', async () => {
   const { disk, maker, hashes, frames } = await makeFolder();
   for (let bit = 0; bit < maker.position * 8; bit += 911) {
     const copy = disk.copy();
@@ -144,7 +144,7 @@ test('a folder that is in use, a target that is not empty and nothing to save ar
   assert.equal(await disk.stat('/saved'), undefined);
 });
 
-test('a brain starts from the saved folder and goes on', async () => {
+test('a brain starts from the saved folder and runs new jobs', async () => {
   const root = mkdtempSync(join(tmpdir(), 'orchd-salvage-'));
   try {
     const data = join(root, 'data');

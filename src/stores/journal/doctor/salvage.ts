@@ -1,6 +1,6 @@
 /**
- * What can be saved of a damaged folder, and the saving: a new folder with the prefix that is whole. The original
- * is only read.
+ * Finds the longest intact prefix of a damaged folder's changes, and writes it to a new folder. The original is only
+ * read.
  */
 import { dirname, join, relative } from 'node:path';
 import type { Disk, DiskFile } from '../../../kit/env/env.ts';
@@ -11,68 +11,73 @@ import { blobNumber, type Paths, paths, segmentName } from '../layout.ts';
 import type { Generation } from './checkpoint.ts';
 import { reachFrom, type SegmentSurvey } from './log.ts';
 import { stateHash } from './state-hash.ts';
-import { type Base, type Cut, CutDisk, rebuild } from './view.ts';
+import { CutDisk, type LogCut, type RecoveryBase, recoverFrom } from './view.ts';
 
 export interface SalvagePlan {
-  /** Where the saved state starts from. */
-  readonly base: Base;
+  /** The checkpoint that the saved state starts from, or the log from its beginning. */
+  readonly base: RecoveryBase;
   /** The last change that is saved. */
   readonly upTo: number;
-  /** Where the damage begins that ends it; undefined where the log is whole to its end. */
+  /** The position of the damage that ends the intact prefix; undefined where the log is intact to its end. */
   readonly position: string | undefined;
   readonly jobs: Readonly<Record<JobState, number>>;
   readonly lost: {
-    /** Changes that can still be read behind the damage; those inside it cannot be counted. */
+    /** The number of readable changes after the damage; those inside it cannot be counted. */
     readonly changes: number;
     /** Bytes of log from the damage on. */
     readonly bytes: number;
-    /** Ended jobs that only the index of the original has: the new one is made from the log. */
+    /** The number of ended jobs that are only in the original's index; the new index is made from the log. */
     readonly ended: number;
   };
 }
 
-export interface Prefix {
-  readonly base: Base;
+/** The intact prefix: a checkpoint and the part of the log after it that is to be copied. */
+export interface SalvagePrefix {
+  readonly base: RecoveryBase;
   readonly manifest: Manifest | undefined;
   readonly upTo: number;
-  readonly cut: Cut;
+  readonly cut: LogCut;
   readonly position: string | undefined;
   readonly lost: { readonly changes: number; readonly bytes: number };
 }
 
-/** The longest prefix that is whole, whichever checkpoint it starts from; undefined where there is none. */
+/** The longest intact prefix over all bases; undefined where there is none. */
 export function findPrefix(
   generations: readonly Generation[],
   surveys: readonly SegmentSurvey[],
-): Prefix | undefined {
-  const bases: { base: Base; manifest: Manifest | undefined }[] = generations
+): SalvagePrefix | undefined {
+  const bases: { base: RecoveryBase; manifest: Manifest | undefined }[] = generations
     .filter(({ contents }) => contents !== undefined)
     .map(({ check, manifest }) => ({ base: check, manifest }));
   if (surveys[0]?.firstSeq === 1) bases.push({ base: 'log', manifest: undefined });
-  let best: Prefix | undefined;
+  let best: SalvagePrefix | undefined;
   for (const { base, manifest } of bases) {
     const prefix = prefixFrom(base, manifest, surveys);
-    // The newest checkpoint comes first: an older one must reach further to be better.
+    // The newest checkpoint comes first; another base is preferred only where it reaches further.
     if (!best || prefix.upTo > best.upTo) best = prefix;
   }
   return best;
 }
 
-function prefixFrom(base: Base, manifest: Manifest | undefined, surveys: readonly SegmentSurvey[]): Prefix {
+function prefixFrom(
+  base: RecoveryBase,
+  manifest: Manifest | undefined,
+  surveys: readonly SegmentSurvey[],
+): SalvagePrefix {
   const seq = manifest?.seq ?? 0;
   const { upTo, taken } = reachFrom(surveys, seq, manifest?.chain ?? 0);
   const last = taken.at(-1);
   const cut = new Map(
-    [...trailBefore(surveys, seq), ...taken].map(({ name, goodBytes }) => [name, goodBytes]),
+    [...segmentsBefore(surveys, seq), ...taken].map(({ name, goodBytes }) => [name, goodBytes]),
   );
-  // Recovery wants the segment after a checkpoint to be there, be it empty.
+  // Recovery requires a segment after the checkpoint, even an empty one.
   if (taken.length === 0 && seq > 0) cut.set(segmentName(seq + 1), 0);
   const beyond = surveys.filter(({ firstSeq }) => firstSeq > Math.max(upTo, last?.firstSeq ?? seq));
   return { base, manifest, upTo, cut, position: damageAt(upTo, last, beyond), lost: lossOf(last, beyond) };
 }
 
-/** The whole segments that lead up to a change without a gap: ended jobs are found in them. */
-function trailBefore(surveys: readonly SegmentSurvey[], seq: number): SegmentSurvey[] {
+/** The undamaged segments before change `seq` without a gap; they are copied because the ended jobs are in them. */
+function segmentsBefore(surveys: readonly SegmentSurvey[], seq: number): SegmentSurvey[] {
   const trail: SegmentSurvey[] = [];
   let next = seq + 1;
   for (const survey of surveys.filter(({ firstSeq }) => firstSeq <= seq).reverse()) {
@@ -100,7 +105,7 @@ function lossOf(
   beyond: readonly SegmentSurvey[],
 ): { changes: number; bytes: number } {
   let changes = last?.beyond.changes ?? 0;
-  // Zeros behind the last frame are no loss.
+  // The zeros after the last frame are not counted.
   let bytes = last?.fault && !last.fault.torn ? last.fileBytes - last.goodBytes : 0;
   for (const survey of beyond) {
     changes += survey.nextSeq - survey.firstSeq + survey.beyond.changes;
@@ -109,14 +114,14 @@ function lossOf(
   return { changes, bytes };
 }
 
-/** The folder as it would be saved. */
-export const viewOf = (disk: Disk, where: Paths, prefix: Prefix): Disk =>
+/** A view of the folder that shows only the prefix. */
+export const viewOf = (disk: Disk, where: Paths, prefix: SalvagePrefix): Disk =>
   new CutDisk(disk, where.log, prefix.cut);
 
 /** Writes a prefix to a new folder; `to` must not exist, or be empty. */
-export async function writePrefix(disk: Disk, from: Paths, prefix: Prefix, to: string): Promise<void> {
+export async function writePrefix(disk: Disk, from: Paths, prefix: SalvagePrefix, to: string): Promise<void> {
   await checkTarget(disk, from.folder, to);
-  // Under another name until it is whole: half a copy must not pass for a data folder.
+  // The copy has another name until it is complete, so that half a copy is not taken for a data folder.
   const unfinished = paths(`${to}.unfinished`);
   if (await disk.stat(unfinished.folder)) {
     throw new OrchdError('INVALID_PARAMS', `${unfinished.folder} is in the way; remove it first`);
@@ -150,11 +155,11 @@ async function checkTarget(disk: Disk, from: string, to: string): Promise<void> 
   }
 }
 
-/** What was written must recover to what was read. */
-async function verify(disk: Disk, from: Paths, prefix: Prefix, written: Paths): Promise<void> {
-  const wanted = stateHash(await rebuild(viewOf(disk, from, prefix), from, prefix.base));
+/** Throws where the copy does not recover to the same records as the view of the original. */
+async function verify(disk: Disk, from: Paths, prefix: SalvagePrefix, written: Paths): Promise<void> {
+  const expected = stateHash(await recoverFrom(viewOf(disk, from, prefix), from, prefix.base));
   const base = prefix.manifest ? 'checkpoint' : 'log';
-  if (stateHash(await rebuild(disk, written, base)) === wanted) return;
+  if (stateHash(await recoverFrom(disk, written, base)) === expected) return;
   throw new OrchdError('STORE_FAILED', 'the copy does not recover to the same state; try another disk');
 }
 

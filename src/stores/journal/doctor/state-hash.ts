@@ -1,13 +1,13 @@
-/** One value for everything that records say: equal for equal records, however they came about. */
+/** A hash of recovered records: equal for equal records, in whatever way they were recovered. */
 import { createHash } from 'node:crypto';
 import { stableHash } from '../../../kit/hash.ts';
 import { KEPT_KINDS } from '../../../model/records.ts';
 import { isEnded, type OtherRecord, type Records } from '../../records.ts';
 
 export interface HashScope {
-  /** Leave out jobs that have ended: a checkpoint lets go of those that the history has. */
+  /** Leaves out ended jobs, since a checkpoint drops those that the history holds. */
   readonly withoutEnded?: boolean;
-  /** Leave out entries of the failure cache that no longer hold at this instant: a checkpoint drops them. */
+  /** Leaves out failure cache entries that have expired at this instant, since a checkpoint drops them. */
   readonly failuresAt?: number;
 }
 
@@ -23,8 +23,8 @@ export function stateHash(records: Records, scope: HashScope = {}): string {
     if (after.until > failuresAt) hash.update(stableHash([id, after]));
   }
   for (const kind of ['lease', ...KEPT_KINDS] as const) {
-    const some = byId<OtherRecord>(records.ofKind(kind));
-    if (some.length > 0) hash.update(stableHash([kind, some.map(({ id, after }) => [id, after])]));
+    const sorted = byId<OtherRecord>(records.ofKind(kind));
+    if (sorted.length > 0) hash.update(stableHash([kind, sorted.map(({ id, after }) => [id, after])]));
   }
   return hash.update(stableHash([records.seq, records.brain ?? null])).digest('hex');
 }

@@ -1,6 +1,6 @@
 /**
- * A data folder seen as if its log ended at a cut: what recovery makes of that view is what can be saved. Nothing
- * can be written through it.
+ * A read-only view of a data folder in which the log ends where the intact part of it ends. What recovery reads through
+ * this view is what can be saved.
  */
 import { basename, dirname } from 'node:path';
 import type { Disk, DiskFile, DiskStat, OpenMode } from '../../../kit/env/env.ts';
@@ -8,15 +8,15 @@ import type { Records } from '../../records.ts';
 import type { Paths } from '../layout.ts';
 import { readRecords } from '../recover.ts';
 
-/** The segments to be seen, with the bytes of each; one of none need not exist. */
-export type Cut = ReadonlyMap<string, number>;
+/** The segments in the view by name, with the visible bytes of each. A segment with 0 bytes need not exist. */
+export type LogCut = ReadonlyMap<string, number>;
 
 export class CutDisk implements Disk {
   readonly #disk: Disk;
   readonly #log: string;
-  readonly #cut: Cut;
+  readonly #cut: LogCut;
 
-  constructor(disk: Disk, log: string, cut: Cut) {
+  constructor(disk: Disk, log: string, cut: LogCut) {
     this.#disk = disk;
     this.#log = log;
     this.#cut = cut;
@@ -60,7 +60,7 @@ export class CutDisk implements Disk {
   }
 }
 
-const readOnly = (): Error => Object.assign(new Error('a view is not written'), { code: 'EROFS' });
+const readOnly = (): Error => Object.assign(new Error('the view is read-only'), { code: 'EROFS' });
 
 function clipped(file: DiskFile, bytes: number): DiskFile {
   return {
@@ -90,16 +90,16 @@ const NO_BYTES: DiskFile = {
   ...NO_WRITES,
 };
 
-/** Which checkpoint a recovery starts from. */
-export type Base = 'checkpoint' | 'checkpoint.previous' | 'log';
+/** The checkpoint that a recovery starts from, or `log` for the log from its beginning. */
+export type RecoveryBase = 'checkpoint' | 'checkpoint.previous' | 'log';
 
-/** Names under which the wanted checkpoint is found first and the others are not found at all. */
-export function seenFrom(paths: Paths, base: Base): Paths {
+/** Paths with which recovery finds only the manifest of this base. */
+export function pathsFrom(paths: Paths, base: RecoveryBase): Paths {
   const absent = `${paths.temporaryManifest}.none`;
   const manifest = base === 'checkpoint' ? paths.manifest : base === 'log' ? absent : paths.previousManifest;
   return { ...paths, manifest, previousManifest: absent };
 }
 
-/** What recovery itself makes of a folder from that base on; throws where it would refuse. */
-export const rebuild = async (disk: Disk, paths: Paths, base: Base): Promise<Records> =>
-  (await readRecords(disk, seenFrom(paths, base))).records;
+/** Recovers a folder from this base, with the code that a start uses; throws where a start would refuse. */
+export const recoverFrom = async (disk: Disk, paths: Paths, base: RecoveryBase): Promise<Records> =>
+  (await readRecords(disk, pathsFrom(paths, base))).records;

@@ -1,4 +1,4 @@
-/** What both kinds of index must do alike beyond what the stores show of them. */
+/** Behaviour that both kinds of index share and that the conformance suite cannot reach through a store. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ const KINDS: Readonly<Record<string, () => HistoryIndex>> = {
 };
 
 for (const [kind, make] of Object.entries(KINDS)) {
-  test(`all ended jobs of all tenants are gone through in order, page by page (${kind})`, () => {
+  test(`after() pages through the ended jobs of all tenants in order of admission (${kind})`, () => {
     const history = make();
     history.open();
     const places = [5, 3, 11, 2, 8];

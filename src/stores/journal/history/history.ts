@@ -1,6 +1,6 @@
 /**
- * The index of ended jobs: derived from the log, kept so that memory need not hold them. Every entry is there
- * as of a sequence; the watermark says up to where all of them are.
+ * The history: an index of ended jobs, derived from the log, so that memory need not hold them. The watermark is the
+ * change up to which every ended job is in the index.
  */
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
 import { callerChoseId } from '../../ended-jobs.ts';
@@ -10,14 +10,11 @@ import { bundleLine } from '../checkpoint/line.ts';
 export interface HistoryOpened {
   /** Every job that ended at or before this change is in the index. */
   readonly watermark: number;
-  /** Newly made: what the log still holds must be put in again. */
+  /** True for a newly made index, which must be filled from the log and the checkpoint. */
   readonly fresh: boolean;
 }
 
-/**
- * An ended job on its way into the index: its columns as a JSON array, a separator that JSON never contains, and
- * its checkpoint line. The writer then need not take the line apart.
- */
+/** Separates the columns from the line in a row; JSON text never contains this character. */
 export const COLUMNS_END = '\u001f';
 
 export type HistoryColumns = readonly [
@@ -35,6 +32,10 @@ export type HistoryColumns = readonly [
   blobHigh: number | null,
 ];
 
+/**
+ * The text in which an ended job is sent to the index: its columns as a JSON array, COLUMNS_END, and its checkpoint
+ * line, which the index stores without parsing it.
+ */
 export function historyRow(bundle: JobBundle): string {
   const { ask, job, uid } = bundle;
   const range = blobRange(bundle);
@@ -55,7 +56,7 @@ export function historyRow(bundle: JobBundle): string {
   return JSON.stringify(columns) + COLUMNS_END + bundleLine(bundle);
 }
 
-/** The columns and the line of a row. */
+/** Splits the text made by historyRow(). */
 export function readRow(row: string): { readonly columns: HistoryColumns; readonly line: string } {
   const at = row.indexOf(COLUMNS_END);
   return { columns: JSON.parse(row.slice(0, at)) as HistoryColumns, line: row.slice(at + 1) };
@@ -67,15 +68,16 @@ export interface HistoryIndex {
   get(uid: string): JobBundle | undefined;
   list(query: HistoryQuery): JobBundle[];
   count(): number;
-  /** Of all tenants, those admitted after this place, oldest first. */
+  /** Jobs of all tenants whose admission number is above `n`, oldest first. */
   after(n: number, limit: number): JobBundle[];
   planPurge(endedBefore: number, limit: number): PurgeResult;
   purge(endedBefore: number, limit: number): void;
+  /** True where a job's blobRange() includes this file; it may then reference the file. */
   usesBlobFile(file: number): boolean;
   close(): void;
 }
 
-/** The lowest and highest blob file that a job names. */
+/** The lowest and highest blob file that a job references. */
 export function blobRange(bundle: JobBundle): { low: number; high: number } | undefined {
   const files = [fileOf(bundle.ask.payload), fileOf(bundle.job.result)].filter((file) => file !== undefined);
   return files.length === 0 ? undefined : { low: Math.min(...files), high: Math.max(...files) };

@@ -1,8 +1,8 @@
 /**
- * Takes ended jobs over into the history, some at a time and beside everything else.
+ * Writes ended jobs to the history in batches, in the background.
  *
- * I1  The watermark never passes a job that was not put in: it rises to what the brain has handed over completely,
- *     and only with the last of what waits.
+ * I1  The watermark never passes an ended job that is not in the index: it rises to #handedOverUpTo, and only when no
+ *     job is waiting any more.
  */
 import type { JobBundle, Seq } from '../../../core/ports/store.ts';
 import type { Cancel, Timers } from '../../../kit/env/env.ts';
@@ -10,13 +10,14 @@ import { isFull } from '../../disk-failure.ts';
 import type { Background } from '../background.ts';
 import { historyRow } from './history.ts';
 
-/** Ended jobs that may wait for the history before new work is refused. */
-const MAX_WAITING = 200_000;
-/** Jobs handed to the history at a time, and how long they may gather: each batch costs the disk a sync. */
-const BATCH = 5000;
-const PAUSE_MS = 250;
+/** With more ended jobs than this waiting for the history, new work is refused. */
+const MAX_WAITING_JOBS = 200_000;
+const MAX_BATCH_JOBS = 5000;
+/** How long ended jobs gather before a batch is written: each batch costs a disk sync. */
+const GATHER_MS = 250;
 
-interface Waiting {
+/** An ended job that waits to be written. */
+interface WaitingJob {
   readonly uid: string;
   readonly seq: Seq;
   readonly row: string;
@@ -31,7 +32,7 @@ type Phase =
   | { readonly is: 'idle' }
   | { readonly is: 'gathering'; readonly cancel: Cancel }
   | { readonly is: 'writing'; readonly done: Promise<void> }
-  /** Closed, or failed for good. */
+  /** Closed, or failed permanently. */
   | { readonly is: 'stopped' };
 
 const IDLE: Phase = { is: 'idle' };
@@ -42,9 +43,10 @@ export class Indexer {
   readonly #background: Background;
   readonly #events: IndexerEvents;
   #phase: Phase = IDLE;
-  #waiting: Waiting[] = [];
-  /** Every job that had ended up to here was handed over; up to there the history has them. */
+  #waiting: WaitingJob[] = [];
+  /** Every job that ended at or before this change was passed to add(). */
   #handedOverUpTo: Seq;
+  /** Every job that ended at or before this change is in the history. */
   #indexedUpTo: Seq;
 
   constructor(timers: Timers, background: Background, indexedUpTo: Seq, events: IndexerEvents) {
@@ -60,7 +62,7 @@ export class Indexer {
   }
 
   get overloaded(): boolean {
-    return this.#waiting.length > MAX_WAITING;
+    return this.#waiting.length > MAX_WAITING_JOBS;
   }
 
   add(ended: readonly JobBundle[], upTo: Seq): void {
@@ -71,7 +73,10 @@ export class Indexer {
     this.#start();
   }
 
-  /** Where no ended job waits the history has them all: unsaid, nothing of the log could ever go. */
+  /**
+   * Raises the watermark where no ended job is waiting. Without it, a log in which no job ends would never raise the
+   * watermark, and its old segments could not be deleted.
+   */
   async noteComplete(): Promise<void> {
     const upTo = this.#handedOverUpTo;
     if (this.#phase.is !== 'idle' || upTo <= this.#indexedUpTo) return;
@@ -79,7 +84,7 @@ export class Indexer {
     this.#indexedUpTo = Math.max(this.#indexedUpTo, upTo);
   }
 
-  /** What waits stays out of the history: the next brain hands it over again. */
+  /** Jobs that still wait are not written: the next brain hands them over again. */
   async close(): Promise<void> {
     const phase = this.#phase;
     this.#phase = STOPPED;
@@ -89,7 +94,7 @@ export class Indexer {
 
   #start(): void {
     if (this.#phase.is !== 'idle' || this.#waiting.length === 0) return;
-    const cancel = this.#timers.after(PAUSE_MS, () => {
+    const cancel = this.#timers.after(GATHER_MS, () => {
       const done = this.#writeAll().then(
         () => this.#written(),
         (error: Error) => {
@@ -110,15 +115,15 @@ export class Indexer {
 
   async #writeAll(): Promise<void> {
     while (this.#waiting.length > 0 && this.#phase.is !== 'stopped') {
-      const batch = this.#waiting.slice(0, BATCH);
+      const batch = this.#waiting.slice(0, MAX_BATCH_JOBS);
       this.#waiting = this.#waiting.slice(batch.length);
-      // Only when nothing is left over does the index hold everything that was handed over.
+      // I1: the watermark rises only with the last batch.
       const watermark = this.#waiting.length === 0 ? this.#handedOverUpTo : this.#indexedUpTo;
       try {
         await this.#background.index(batch.map(({ row }) => row).join(''), watermark);
       } catch (error) {
         if (!isFull(error)) throw error;
-        // They stay in memory, which is where they are; the next batch tries again.
+        // The disk is full: the jobs stay in the brain's memory and are tried again with the next batch.
         this.#waiting = [...batch, ...this.#waiting];
         return;
       }

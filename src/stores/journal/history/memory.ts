@@ -1,4 +1,4 @@
-/** The history in memory: for the simulation, whose disk SQLite cannot write to. Always fresh after a start. */
+/** A history in memory, for simulations whose disk SQLite cannot write to. It is empty, hence `fresh`, after each start. */
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
 import { EndedJobs } from '../../ended-jobs.ts';
 import { readBundle, readLine } from '../checkpoint/line.ts';

@@ -1,4 +1,4 @@
-/** Makes the index of ended jobs anew, from what the log and the checkpoint still hold. */
+/** Rebuilds the index of ended jobs from the log and the checkpoint. */
 import type { JobBundle, Seq } from '../../../core/ports/store.ts';
 import type { Disk } from '../../../kit/env/env.ts';
 import { isEnded } from '../../records.ts';
@@ -10,19 +10,19 @@ import { listSegments, readLog } from '../log/segments.ts';
 import { readRecords } from '../recover.ts';
 import { historyRow } from './history.ts';
 
-/** Returns the change up to which all ended jobs are in the index now. */
+/** Indexes all ended jobs that are still in the folder; returns the change up to which the index is complete. */
 export async function rebuildHistory(
   disk: Disk,
   paths: Paths,
   background: Background,
   keptSince: number,
 ): Promise<Seq> {
-  // Read a second time: what the brain has of it cannot be asked, and this happens once in the life of an index.
+  // The folder is read a second time, because the store cannot read the brain's memory; a rebuild is rare.
   const { records } = await readRecords(disk, paths);
   const ended = [...records.jobs.values()].filter(isEnded);
   for (const { uid } of ended) records.jobs.delete(uid);
   await endedInLog(disk, paths, async (bundles) => {
-    // A job of the same name may live again.
+    // A job with the same uid may be live again.
     const kept = bundles.filter(({ uid, job }) => (job.endedAt ?? 0) >= keptSince && !records.jobs.has(uid));
     await background.index(kept.map(historyRow).join(''), 0);
   });
@@ -30,7 +30,7 @@ export async function rebuildHistory(
   return records.seq;
 }
 
-/** Every job that the log saw from its admission to its end, for an index that must be made anew. */
+/** Calls `onBundles` with every job that the log contains from its admission to its end. */
 export async function endedInLog(
   disk: Disk,
   paths: Paths,

@@ -1,4 +1,4 @@
-/** The history in SQLite: one writer on the background thread, readers beside it. */
+/** The history in SQLite: one writer on the background thread, and read-only connections elsewhere. */
 
 import { renameSync, rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
@@ -6,7 +6,7 @@ import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/s
 import { readBundle, readLine } from '../checkpoint/line.ts';
 import { type HistoryIndex, type HistoryOpened, readRow } from './history.ts';
 
-/** Another layout makes a new file: everything in it can be derived again. */
+/** The version of SCHEMA. A file with another version is set aside and rebuilt from the log. */
 const LAYOUT = 1;
 
 const SCHEMA = `
@@ -40,10 +40,10 @@ class OtherLayout extends Error {}
 const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
 
-/** No fault of the moment, such as a lock or a full disk. */
+/** True where the file itself is unusable; false for a passing fault such as a lock or a full disk. */
 function isDamaged(error: unknown): boolean {
   const { errcode = 0 } = error as { errcode?: number };
-  // The lowest byte is the kind; above it stands the detail.
+  // The lowest byte of an extended SQLite error code is the primary code.
   return error instanceof OtherLayout || [SQLITE_CORRUPT, SQLITE_NOTADB].includes(errcode & 0xff);
 }
 
@@ -74,7 +74,7 @@ export class SqliteHistory implements HistoryIndex {
     }
   }
 
-  /** It is only an index: a damaged one is made anew from what the log still holds. It is kept for who wants it. */
+  /** Renames a damaged index to `<name>.damaged`, for inspection; a new one is rebuilt from the log. */
   #setAside(): void {
     this.#database?.close();
     this.#database = undefined;
@@ -111,7 +111,7 @@ export class SqliteHistory implements HistoryIndex {
         this.#setFact?.run('watermark', watermark);
       });
     } catch (error) {
-      // The next opening makes another one; with this one every opening would fail again.
+      // Set aside, so that the next opening makes a new index instead of failing again.
       if (isDamaged(error)) this.#setAside();
       throw error;
     }
@@ -151,10 +151,10 @@ export class SqliteHistory implements HistoryIndex {
   }
 
   planPurge(endedBefore: number, limit: number): PurgeResult {
-    const doomed = 'SELECT n, caller_attempts FROM jobs WHERE ended_at < ? ORDER BY ended_at LIMIT ?';
-    const jobs = this.#number(`SELECT count(*) AS value FROM (${doomed})`, endedBefore, limit) ?? 0;
+    const purgeable = 'SELECT n, caller_attempts FROM jobs WHERE ended_at < ? ORDER BY ended_at LIMIT ?';
+    const jobs = this.#number(`SELECT count(*) AS value FROM (${purgeable})`, endedBefore, limit) ?? 0;
     const attemptFloor =
-      this.#number(`SELECT max(caller_attempts) AS value FROM (${doomed})`, endedBefore, limit) ?? 0;
+      this.#number(`SELECT max(caller_attempts) AS value FROM (${purgeable})`, endedBefore, limit) ?? 0;
     return { jobs, attemptFloor };
   }
 
@@ -182,7 +182,7 @@ export class SqliteHistory implements HistoryIndex {
       run();
       this.#database?.exec('COMMIT');
     } catch (error) {
-      // A full disk has rolled it back already.
+      // On a full disk SQLite has rolled the transaction back already.
       if (this.#database?.isTransaction) this.#database.exec('ROLLBACK');
       throw error;
     }

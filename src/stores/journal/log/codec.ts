@@ -1,4 +1,4 @@
-/** Changes as text: one JSON line each. */
+/** The text of changes in the log: one JSON line each. */
 import { readCause } from '../../../model/causes.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import type { Change, RecordKind } from '../../../model/records.ts';

@@ -6,7 +6,7 @@ import { encodeFrame, findFrameAfter, frameBytes, readFrame, readHeader, SECTOR_
 const make = (text: string, firstSeq = 7): Buffer =>
   encodeFrame({ firstSeq, count: 3, epoch: 2, at: 1_800_000_000_000, chain: 99, text }).frame;
 
-/** The frame as it lies in a segment that was made of zeros. */
+/** The frame at the start of a segment that was filled with zeros. */
 const inZeros = (frame: Buffer, sectors = 4): Buffer =>
   Buffer.concat([frame, Buffer.alloc(sectors * SECTOR_BYTES)]);
 
@@ -46,7 +46,7 @@ test('a frame fills whole sectors, so that the next one touches none of its byte
   }
 });
 
-test('where nothing was written the log ends', () => {
+test('zeros, and the end of the file, are read as the end of the log', () => {
   assert.deepEqual(readFrame(Buffer.alloc(0), 0), { is: 'end' });
   assert.deepEqual(readFrame(Buffer.alloc(5000), 0), { is: 'end' });
   assert.deepEqual(readFrame(inZeros(SHORT), SHORT.length), { is: 'end' });
@@ -95,7 +95,7 @@ test('a frame with any set of its sectors missing is torn', () => {
   }
 });
 
-test('a frame behind a position is found by its header, wherever it is', () => {
+test('the next frame after a position is found by its header, wherever it is', () => {
   const log = Buffer.concat([LONG, Buffer.alloc(3 * SECTOR_BYTES), SHORT]);
   const at = log.length - SHORT.length;
   assert.equal(findFrameAfter(log, 0), at);
@@ -104,7 +104,7 @@ test('a frame behind a position is found by its header, wherever it is', () => {
   assert.equal(readHeader(log, at + 1), undefined);
 });
 
-test('a payload cannot pass for a frame: the mark of a header is in no text', () => {
+test('a payload cannot be mistaken for a frame: no UTF-8 text contains the magic bytes', () => {
   const hostile = Buffer.from(SHORT.toString('latin1'), 'utf8').toString('utf8');
   const log = make(' '.repeat(SECTOR_BYTES - 44) + hostile.repeat(3));
   assert.equal(findFrameAfter(log, 0), undefined);

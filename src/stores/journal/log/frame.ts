@@ -1,13 +1,13 @@
 /**
- * The frame: what one flush writes. It starts on a sector of its own, so that writing it never touches bytes
- * that are durable already.
+ * The format of a frame, which is what one flush writes. A frame starts on a sector of its own, so that writing it never
+ * touches bytes that are durable already.
  *
- *   0  magic        4  not part of any UTF-8 text, so no payload contains it
- *   4  bytes        4  of the payload
+ *   0  magic        4  not valid UTF-8, so no payload contains it
+ *   4  size         4  of the payload, in bytes
  *   8  first seq    8  double
  *  16  changes      4
  *  20  epoch        4
- *  24  time         8  double, brain time of the batch
+ *  24  time         8  double, brain time of the last append in the frame
  *  32  payload crc  4
  *  36  chain        4  the payload crc of the frame before
  *  40  header crc   4  over the 40 bytes before
@@ -66,7 +66,7 @@ export function encodeFrame(input: FrameInput): { readonly frame: Buffer; readon
   return { frame, payloadCrc };
 }
 
-/** The header at a position, if there is a whole and valid one. */
+/** The header at a position; undefined where there is no complete and valid one. */
 export function readHeader(log: Buffer, at: number): FrameHeader | undefined {
   if (at + HEADER_BYTES > log.length) return undefined;
   if (log.compare(MAGIC, 0, MAGIC.length, at, at + MAGIC.length) !== 0) return undefined;
@@ -84,9 +84,9 @@ export function readHeader(log: Buffer, at: number): FrameHeader | undefined {
 
 export type FrameRead =
   | { readonly is: 'frame'; readonly header: FrameHeader; readonly payload: Buffer; readonly end: number }
-  /** Nothing was written here. */
+  /** From here on the file holds only zeros, or nothing. */
   | { readonly is: 'end' }
-  /** A frame that the crash cut short: it was never acknowledged. */
+  /** A crash interrupted the write of this frame, so it was never acknowledged. */
   | { readonly is: 'torn'; readonly why: string }
   | { readonly is: 'corrupt'; readonly why: string };
 
@@ -95,11 +95,11 @@ const isZero = (log: Buffer, from: number, to: number): boolean => {
   return true;
 };
 
-/** Reads the frame at a position, judging by its own bytes alone; whether more may follow is the reader's matter. */
+/** Reads the frame at a position. Only the frame's own bytes count; its place in the log is checked by the caller. */
 export function readFrame(log: Buffer, at: number): FrameRead {
   if (isZero(log, at, log.length)) return { is: 'end' };
   const header = readHeader(log, at);
-  if (!header) return judgeHeader(log, at);
+  if (!header) return classifyBadHeader(log, at);
   const payloadAt = at + HEADER_BYTES;
   const payloadEnd = payloadAt + header.payloadBytes;
   const end = at + frameBytes(header.payloadBytes);
@@ -107,7 +107,7 @@ export function readFrame(log: Buffer, at: number): FrameRead {
   const payload = log.subarray(payloadAt, payloadEnd);
   const markOk = log.compare(END_MARK, 0, END_MARK.length, payloadEnd, payloadEnd + END_MARK.length) === 0;
   if (!markOk || crc32(payload) !== header.payloadCrc) {
-    return judgeBody(log, at, Math.min(end, log.length), payloadEnd);
+    return classifyBadBody(log, at, Math.min(end, log.length), payloadEnd);
   }
   if (!isZero(log, payloadEnd + END_MARK.length, Math.min(end, log.length))) {
     return { is: 'corrupt', why: 'bytes after the end mark' };
@@ -115,7 +115,7 @@ export function readFrame(log: Buffer, at: number): FrameRead {
   return { is: 'frame', header, payload, end };
 }
 
-function judgeHeader(log: Buffer, at: number): FrameRead {
+function classifyBadHeader(log: Buffer, at: number): FrameRead {
   if (at + HEADER_BYTES > log.length) {
     const present = log.subarray(at, Math.min(at + MAGIC.length, log.length));
     const fits = present.compare(MAGIC.subarray(0, present.length)) === 0;
@@ -132,7 +132,7 @@ function judgeHeader(log: Buffer, at: number): FrameRead {
   return { is: 'corrupt', why: 'the frame header does not match its checksum' };
 }
 
-function judgeBody(log: Buffer, at: number, end: number, payloadEnd: number): FrameRead {
+function classifyBadBody(log: Buffer, at: number, end: number, payloadEnd: number): FrameRead {
   for (let sector = at; sector < end; sector += SECTOR_BYTES) {
     if (isZero(log, sector, Math.min(sector + SECTOR_BYTES, end))) {
       return { is: 'torn', why: 'a sector of the frame was not written' };
@@ -142,7 +142,7 @@ function judgeBody(log: Buffer, at: number, end: number, payloadEnd: number): Fr
   return { is: 'corrupt', why: 'the frame does not match its checksum' };
 }
 
-/** Whether a whole frame header stands anywhere behind a position: then what is before it was not the tail. */
+/** The position of the next valid frame header; where there is one, what lies before it was not the end of the log. */
 export function findFrameAfter(log: Buffer, at: number): number | undefined {
   for (let sector = alignUp(at + 1); sector < log.length; sector += SECTOR_BYTES) {
     if (readHeader(log, sector)) return sector;

@@ -14,7 +14,7 @@ const failure = (n: number) =>
     error: { code: 'INTERNAL', message: '', retriable: false },
   });
 
-/** Three segments of three frames with two changes each; the first change of all is the brain's. */
+/** Three segments of three frames with two changes each; the first segment begins with one more, the brain's. */
 async function threeSegments(): Promise<FolderMaker> {
   const maker = await FolderMaker.make();
   for (let segment = 0; segment < 3; segment++) {
@@ -90,7 +90,7 @@ test('the zeros behind the last frame are not part of the log', async () => {
   assert.deepEqual([end.goodBytes, end.fileBytes], [maker.position, maker.position + 10_000]);
 });
 
-test('a torn frame is cut at the very end of everything only', async () => {
+test('a torn frame is accepted only at the end of the last segment', async () => {
   const maker = await threeSegments();
   const last = bytesOf(maker, 14);
   last.fill(0, last.length - SECTOR_BYTES + 100);
@@ -116,7 +116,7 @@ describe('what is refused, with its position', () => {
     }
   });
 
-  test('segments under each other’s names', async () => {
+  test('two segments with swapped names', async () => {
     const maker = await threeSegments();
     const at = (seq: number): string => join(maker.paths.log, segmentName(seq));
     await maker.disk.rename(at(8), `${at(8)}.x`);
@@ -125,7 +125,7 @@ describe('what is refused, with its position', () => {
     await refused(read(maker), `log/${segmentName(8)}:0`, /change 8 was expected/);
   });
 
-  test('a frame that follows another one than the one before it', async () => {
+  test('a frame whose chain value is not the checksum of the frame before it', async () => {
     const maker = await threeSegments();
     maker.chain ^= 1;
     await maker.add(failure(1));
@@ -156,7 +156,7 @@ describe('what is refused, with its position', () => {
     }
   });
 
-  test('a hole with a frame behind it', async () => {
+  test('a hole with a frame after it', async () => {
     const maker = await threeSegments();
     bytesOf(maker, 14).fill(0, SECTOR_BYTES, 2 * SECTOR_BYTES);
     await refused(read(maker), `log/${segmentName(14)}:${SECTOR_BYTES}`, /yet a frame follows/);

@@ -1,5 +1,6 @@
 /**
- * Reads the log back. A torn frame is accepted in one place only: at the very end of everything.
+ * Reads the log back, segment by segment. A torn frame is accepted only at the very end of the last segment; anywhere
+ * else it is corruption.
  */
 import { join } from 'node:path';
 import type { Disk } from '../../../kit/env/env.ts';
@@ -19,16 +20,21 @@ export interface LogFrame {
   readonly position: number;
 }
 
-/** Where the log ends: the segment, the bytes of it that are good, and what comes next. */
+/** The end of the log, and the values that the next frame continues. */
 export interface LogEnd {
+  /** The last segment; undefined where none was read. */
   readonly segment: Segment | undefined;
+  /** The bytes of that segment that hold whole frames. */
   readonly goodBytes: number;
   readonly fileBytes: number;
   readonly nextSeq: number;
+  /** The payload checksum of the last frame. */
   readonly chain: number;
+  /** The epoch of the last frame. */
   readonly epoch: number;
+  /** The instant of the last frame. */
   readonly at: number;
-  /** Set where a frame was cut off. */
+  /** The reason why the frame after the last one counts as torn; undefined where there is no such frame. */
   readonly torn: string | undefined;
 }
 
@@ -58,11 +64,14 @@ export function corruptAt(segment: string, position: number, why: string): Orchd
 
 export interface LogStart {
   readonly nextSeq: number;
-  /** The chain value of the last frame before, or undefined where it is not known. */
+  /** The payload checksum of the frame before `nextSeq`; undefined where it is not known and not checked. */
   readonly chain: number | undefined;
 }
 
-/** Hands on every frame of the segments from `start` to `upTo`, in order, and says where they end. Throws at damage. */
+/**
+ * Calls `onFrame` with every frame of the segments that begin between `start.nextSeq` and `upTo`, in order, and returns
+ * their end. Throws STORE_CORRUPT at the first damage.
+ */
 export async function readLog(
   disk: Disk,
   folder: string,

@@ -1,6 +1,6 @@
 /**
- * The segment that is made ahead of need: zeros, synced, under a name of its own until it is taken. It is also the
- * reserve: when no new one can be made the disk counts as full.
+ * The spare segment: the next segment of the log, written ahead of need as a synced file of zeros named `spare`. It is
+ * also the reserve: while no new spare can be made, the disk counts as full.
  */
 import type { Cancel, Disk, DiskFile, Env } from '../../../kit/env/env.ts';
 import { isFull } from '../../disk-failure.ts';
@@ -15,7 +15,7 @@ type Phase =
   | { readonly is: 'none' }
   | { readonly is: 'making'; readonly done: Promise<void> }
   | { readonly is: 'ready'; readonly bytes: number }
-  /** The disk was full; it is tried again when the timer ends. */
+  /** The disk was full; the spare is tried again when the timer ends. */
   | { readonly is: 'waiting'; readonly cancel: Cancel }
   | { readonly is: 'closed' };
 
@@ -40,7 +40,7 @@ export class SpareSegment {
     this.#events = events;
   }
 
-  /** Begins to make the next one, beside everything else. */
+  /** Starts making the next spare in the background. */
   prepare(bytes: number): void {
     if (this.#phase.is === 'closed') return;
     this.#make(bytes).then(
@@ -49,7 +49,7 @@ export class SpareSegment {
     );
   }
 
-  /** Resolves to whether one of at least so many bytes is ready: it is not where the disk is full. */
+  /** Resolves to true once a spare of at least `bytes` is ready, and to false where the disk is full. */
   async ensure(bytes: number): Promise<boolean> {
     if (this.#phase.is === 'making') await this.#phase.done;
     if (this.#phase.is === 'ready' && this.#phase.bytes >= bytes) return true;
@@ -58,7 +58,7 @@ export class SpareSegment {
     return this.#isReady();
   }
 
-  /** Gives the spare its name as a segment, durably; an empty one of that name gives way. Returns its bytes. */
+  /** Renames the spare to `path`, durably, replacing an empty segment of that name. Returns its size. */
   async take(path: string): Promise<number> {
     if (this.#phase.is !== 'ready') throw new Error('there is no spare segment to take');
     const { bytes } = this.#phase;
@@ -68,12 +68,12 @@ export class SpareSegment {
     return bytes;
   }
 
-  /** A frame found no room on the disk. */
+  /** A write of a frame failed because the disk is full. */
   noteFull(): void {
     this.#setFull(true);
   }
 
-  /** A frame was written: there is space again, once the reserve is whole too. */
+  /** A frame was written. The disk no longer counts as full, provided that a spare is ready too. */
   noteWritten(): void {
     if (this.#full && this.#isReady()) this.#setFull(false);
   }

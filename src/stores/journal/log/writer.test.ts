@@ -1,4 +1,4 @@
-/** When a frame waits for those who were just told. Time is virtual: what waits, waits for ever unless it passes. */
+/** When a frame waits for more batch jobs. Time is virtual: a wait never ends unless the test lets time pass. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MemoryDisk } from '../../../../test/fakes/memory-disk.ts';
@@ -35,9 +35,9 @@ class Log {
     return log;
   }
 
-  /** Changes of which all or none are batch jobs; returns what is durable once nothing goes on any more. */
+  /** Appends changes of which all or none are batch jobs; returns the durable sequence once nothing moves any more. */
   async append(count: number, what: 'batch jobs' | 'anything else'): Promise<number> {
-    this.#writer.append({ text: 'x', count, asks: what === 'batch jobs' ? count : 0, at: 0 }, 1);
+    this.#writer.append({ text: 'x', count, batchAsks: what === 'batch jobs' ? count : 0, at: 0 }, 1);
     await turns();
     return this.durable;
   }
@@ -47,14 +47,14 @@ class Log {
   }
 }
 
-test('after many were told the next waits for as many, and then goes at once', async () => {
+test('after a frame with many batch jobs the next one waits for as many, and is then written at once', async () => {
   const log = await Log.open();
-  assert.equal(await log.append(20, 'batch jobs'), 20, 'the first wait for nobody');
+  assert.equal(await log.append(20, 'batch jobs'), 20, 'the first frame does not wait');
   assert.equal(await log.append(19, 'batch jobs'), 20);
   assert.equal(await log.append(1, 'batch jobs'), 40);
 });
 
-test('or for a moment', async () => {
+test('where fewer batch jobs arrive the next frame waits for 2 ms', async () => {
   const log = await Log.open();
   await log.append(20, 'batch jobs');
   assert.equal(await log.append(3, 'batch jobs'), 20);
@@ -62,14 +62,14 @@ test('or for a moment', async () => {
   assert.equal(log.durable, 23);
 });
 
-test('whatever else comes waits for nobody, and takes along what waits', async () => {
+test('any other change is written at once, together with the batch jobs that wait', async () => {
   const log = await Log.open();
   await log.append(20, 'batch jobs');
   await log.append(3, 'batch jobs');
   assert.equal(await log.append(2, 'anything else'), 25);
 });
 
-test('a log that is closed waits for nobody', async () => {
+test('close does not wait for more batch jobs', async () => {
   const log = await Log.open();
   await log.append(20, 'batch jobs');
   await log.append(3, 'batch jobs');

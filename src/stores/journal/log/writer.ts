@@ -1,12 +1,12 @@
 /**
- * The group commit. Everything that arrived during one flush goes into the next; a frame is written only after
- * the last fdatasync has returned.
+ * The group commit of the log. Everything that is appended during one flush goes into the next; a frame is written only
+ * after the last fdatasync has returned.
  *
- * W1  `durable` is told a sequence only after the fdatasync that covers it.
+ * W1  `events.durable` is called with a sequence only after the fdatasync that covers it.
  * W2  A failed fdatasync, or a failed write for any reason but a full disk, stops the writer for good.
- * W3  A segment is made of zeros, synced and named durably before the first frame goes into it.
- * W4  The spare segment is the reserve: when no new spare can be made the disk counts as full, and what is left
- *     of the present segment is for cancels and outcomes.
+ * W3  A segment is filled with zeros, synced and renamed durably before the first frame is written to it.
+ * W4  The spare segment is the reserve: while no new spare can be made the disk counts as full, so that new work is
+ *     refused and the rest of the current segment is left for cancels and outcomes.
  */
 import { join } from 'node:path';
 import type { DiskFile, Env } from '../../../kit/env/env.ts';
@@ -14,7 +14,7 @@ import { pause } from '../../../kit/pause.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import { isFull } from '../../disk-failure.ts';
 import { type Paths, segmentName } from '../layout.ts';
-import { Callers } from './callers.ts';
+import { CommitDelay } from './commit-delay.ts';
 import { encodeFrame } from './frame.ts';
 import { RETRY_WHEN_FULL_MS, SpareSegment } from './spare.ts';
 
@@ -38,23 +38,24 @@ export const LOG_LIMITS: LogLimits = {
   maxPendingBytes: 64 * 2 ** 20,
 };
 
-/** A segment that filled faster than this makes the next one larger. */
+/** After a segment that filled faster than this, the next one is twice as large. */
 const BUSY_SEGMENT_MS = 5000;
 
-export interface Unit {
+/** The changes of one append; they always go into the same frame. */
+export interface AppendedChanges {
+  /** The encoded changes. */
   readonly text: string;
   readonly count: number;
-  /** How many jobs were asked for, where that is all that has changed and none of them is in a hurry; else 0. */
-  readonly asks: number;
+  /** The number of admitted jobs, where every change admits a job of class `batch`; else 0. */
+  readonly batchAsks: number;
   readonly at: number;
 }
 
-/** What a writer is made of. */
 export interface WriterParts {
   readonly env: Env;
   readonly paths: Paths;
   readonly events: LogEvents;
-  /** Where the log goes on. */
+  /** The end of the recovered log, which the first frame continues. */
   readonly end: { readonly nextSeq: number; readonly chain: number };
   readonly limits: LogLimits;
 }
@@ -69,13 +70,13 @@ interface OpenSegment {
 type Phase =
   | { readonly is: 'idle' }
   | Flushing
-  /** For good. */
+  /** Final: see W2. */
   | { readonly is: 'failed'; readonly error: Error };
 
 interface Flushing {
   readonly is: 'flushing';
   done: Promise<void>;
-  /** Ends the wait for more callers, where the next frame waits for them. */
+  /** Ends the wait for more batch jobs; set while the next frame waits for them. */
   stopGathering: (() => void) | undefined;
 }
 
@@ -87,20 +88,21 @@ export class LogWriter {
   readonly #events: LogEvents;
   readonly #limits: LogLimits;
   readonly #spare: SpareSegment;
-  readonly #callers = new Callers();
+  readonly #delay = new CommitDelay();
   #phase: Phase = IDLE;
   #closing = false;
   #segment: OpenSegment;
-  #pending: Unit[] = [];
+  #pending: AppendedChanges[] = [];
   #pendingBytes = 0;
-  /** Something is pending that waits for nobody. */
-  #hurried = false;
+  /** Something other than batch jobs is pending, so the next frame is written without a wait. */
+  #hasUrgent = false;
   #seq: number;
   #durableSeq: number;
   #chain: number;
   #epoch = 0;
-  readonly #rollers: { readonly done: (seq: number) => void; readonly fail: (error: Error) => void }[] = [];
-  /** Bytes of frames written since the last roll point, for the checkpoint policy. */
+  readonly #rollRequests: { readonly done: (seq: number) => void; readonly fail: (error: Error) => void }[] =
+    [];
+  /** Bytes of frames written since the last roll(); they decide when a checkpoint is due. */
   logBytes = 0;
 
   private constructor(parts: WriterParts, spare: SpareSegment, segment: OpenSegment) {
@@ -116,7 +118,7 @@ export class LogWriter {
     this.#chain = end.chain;
   }
 
-  /** Prepares the first segment. */
+  /** Opens a new segment after the recovered log; the segments before it are never written again. */
   static async open(parts: WriterParts): Promise<LogWriter> {
     const { env, paths, events, end, limits } = parts;
     const { minSegmentBytes } = limits;
@@ -136,26 +138,26 @@ export class LogWriter {
     return this.#pendingBytes > this.#limits.maxPendingBytes;
   }
 
-  append(unit: Unit, epoch: number): number {
+  append(unit: AppendedChanges, epoch: number): number {
     const phase = this.#phase;
     if (phase.is === 'failed') throw new OrchdError('STORE_FAILED', undefined, {}, { cause: phase.error });
     this.#seq += unit.count;
     this.#epoch = epoch;
     this.#pending.push(unit);
     this.#pendingBytes += unit.text.length;
-    this.#callers.came(unit.asks);
-    this.#hurried ||= unit.asks === 0;
+    this.#delay.appended(unit.batchAsks);
+    this.#hasUrgent ||= unit.batchAsks === 0;
     if (phase.is === 'idle') this.#start();
     else if (phase.stopGathering && this.#waitMs() === 0) phase.stopGathering();
     return this.#seq;
   }
 
-  /** Seals the present segment as soon as everything appended so far is in it; resolves to its last sequence. */
+  /** Seals the current segment once everything appended so far is in it; resolves to its last sequence. */
   roll(): Promise<number> {
     const phase = this.#phase;
     if (phase.is === 'failed') return Promise.reject(phase.error);
     return new Promise((done, fail) => {
-      this.#rollers.push({ done, fail });
+      this.#rollRequests.push({ done, fail });
       if (phase.is === 'idle') this.#start();
     });
   }
@@ -175,19 +177,19 @@ export class LogWriter {
   }
 
   async #flushAll(phase: Flushing): Promise<void> {
-    while (this.#phase === phase && (this.#pending.length > 0 || this.#rollers.length > 0)) {
+    while (this.#phase === phase && (this.#pending.length > 0 || this.#rollRequests.length > 0)) {
       while (this.#pending.length > 0 && this.#phase === phase) {
         if (this.#waitMs() > 0) await this.#gather(phase);
         await this.#flush();
-        if (this.#pending.length > 0) await this.#listen();
+        if (this.#pending.length > 0) await this.#awaitFollowUps();
       }
-      if (this.#rollers.length > 0) await this.#rollNow();
+      if (this.#rollRequests.length > 0) await this.#rollNow();
     }
     if (this.#phase === phase) this.#phase = IDLE;
   }
 
   async #flush(): Promise<void> {
-    const { text, count, asks, at } = this.#takeBatch();
+    const { text, count, batchAsks, at } = this.#takeBatch();
     const firstSeq = this.#durableSeq + 1;
     const { frame, payloadCrc } = encodeFrame({
       firstSeq,
@@ -206,13 +208,14 @@ export class LogWriter {
     this.#durableSeq += count;
     this.#pendingBytes -= text.length;
     this.#events.durable(this.#durableSeq);
-    // After this turn, in which they are told.
-    if (asks > 0) this.#env.timers.soon(() => this.#callers.told(asks, this.#env.clock.monotonic()));
+    // Called after this turn of the event loop, in which the callers are answered.
+    if (batchAsks > 0)
+      this.#env.timers.soon(() => this.#delay.committed(batchAsks, this.#env.clock.monotonic()));
   }
 
   #waitMs(): number {
-    if (this.#hurried || this.#closing) return 0;
-    return this.#callers.waitMs(this.#env.clock.monotonic());
+    if (this.#hasUrgent || this.#closing) return 0;
+    return this.#delay.waitMs(this.#env.clock.monotonic());
   }
 
   #gather(phase: Flushing): Promise<void> {
@@ -227,39 +230,40 @@ export class LogWriter {
   }
 
   /**
-   * Those who were just told usually answer with more. Their answers are in after two turns of the loop: one for
-   * them to be heard, one for what they led to; then the next frame holds it all.
+   * What has just become durable usually leads to further changes (the next submit, the next claim). They are appended
+   * within two turns of the event loop: one to receive the event, one for its consequences. Waiting for them puts all
+   * of them into the next frame.
    */
-  async #listen(): Promise<void> {
+  async #awaitFollowUps(): Promise<void> {
     for (let turns = 0; turns < 2; turns++)
       await new Promise<void>((resolve) => this.#env.timers.soon(resolve));
   }
 
-  #takeBatch(): Unit {
+  #takeBatch(): AppendedChanges {
     const units = this.#pending;
     let chars = 0;
     let taken = 0;
     while (taken < units.length) {
-      const next = (units[taken] as Unit).text.length;
+      const next = (units[taken] as AppendedChanges).text.length;
       if (taken > 0 && chars + next > this.#limits.maxFrameBytes) break;
       chars += next;
       taken++;
     }
     const batch = taken === units.length ? units : units.slice(0, taken);
     this.#pending = taken === units.length ? [] : units.slice(taken);
-    this.#hurried = this.#pending.some((unit) => unit.asks === 0);
+    this.#hasUrgent = this.#pending.some((unit) => unit.batchAsks === 0);
     let text = '';
     let count = 0;
-    let asks = 0;
+    let batchAsks = 0;
     for (const unit of batch) {
       text += unit.text;
       count += unit.count;
-      asks += unit.asks;
+      batchAsks += unit.batchAsks;
     }
-    return { text, count, asks, at: (batch[batch.length - 1] as Unit).at };
+    return { text, count, batchAsks, at: (batch[batch.length - 1] as AppendedChanges).at };
   }
 
-  /** Nothing of an unsynced frame was acknowledged, so it may be written again over itself. */
+  /** After a full disk the frame is written again at the same position: nothing of an unsynced frame was acknowledged. */
   async #writeFrame(segment: OpenSegment, frame: Buffer): Promise<void> {
     for (;;) {
       try {
@@ -294,10 +298,10 @@ export class LogWriter {
   }
 
   async #rollNow(): Promise<void> {
-    const count = this.#rollers.length;
+    const count = this.#rollRequests.length;
     if (this.#segment.position > 0) await this.#nextSegment(1);
     this.logBytes = 0;
-    for (const { done } of this.#rollers.splice(0, count)) done(this.#durableSeq);
+    for (const { done } of this.#rollRequests.splice(0, count)) done(this.#durableSeq);
   }
 
   #pause(): Promise<void> {
@@ -309,12 +313,12 @@ export class LogWriter {
     if (this.#phase.is === 'failed') return;
     this.#phase = { is: 'failed', error };
     void this.#spare.close();
-    for (const roller of this.#rollers.splice(0)) roller.fail(error);
+    for (const roller of this.#rollRequests.splice(0)) roller.fail(error);
     this.#events.failed(error);
   }
 }
 
-/** Turns the spare into the segment that starts with this change. */
+/** Turns the spare into the segment that starts with change `firstSeq`. */
 async function takeSpare(
   { disk, clock }: Env,
   paths: Paths,

@@ -1,11 +1,11 @@
-/** Reads a data folder without writing to it. */
+/** A data folder as the source of a migration, or as a target that is read back. Nothing is written to it. */
 
 import { pathToFileURL } from 'node:url';
 import type { JobBundle } from '../../../core/ports/store.ts';
 import type { Disk, Env } from '../../../kit/env/env.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import type { BlobRef } from '../../../model/records.ts';
-import { type Contents, type Head, PAGE } from '../../migration/contents.ts';
+import { JOBS_PER_PAGE, type StoreContents, type StoreHead } from '../../migration/contents.ts';
 import type { OtherRecord, Records } from '../../records.ts';
 import { Blobs } from '../blobs.ts';
 import { openFailure } from '../failures.ts';
@@ -20,9 +20,9 @@ interface Lock {
   release(): Promise<void>;
 }
 
-export class JournalContents implements Contents {
+export class JournalContents implements StoreContents {
   readonly place: string;
-  readonly head: Head;
+  readonly head: StoreHead;
   readonly others: readonly OtherRecord[];
   readonly jobCount: number;
   readonly #records: Records;
@@ -41,7 +41,7 @@ export class JournalContents implements Contents {
     this.jobCount = read.history.count() + read.records.jobs.size;
   }
 
-  /** Takes the lock of the folder: no brain can start on it. */
+  /** Opens a folder as a source. It is locked until close(), so no brain can start on it. */
   static async open(env: Env, folder: string): Promise<JournalContents> {
     const where = paths(folder);
     if (!(await env.disk.stat(where.log))) throw nothingIn(folder);
@@ -58,7 +58,7 @@ export class JournalContents implements Contents {
     }
   }
 
-  /** For whoever holds the folder already. */
+  /** Reads a folder that the caller has locked already; a `lock` given here is released by close(). */
   static async read(env: Env, folder: string, lock?: Lock): Promise<JournalContents> {
     const where = paths(folder);
     const read = await readJournal(env.disk, where);
@@ -68,23 +68,24 @@ export class JournalContents implements Contents {
 
   async *jobs(): AsyncGenerator<readonly JobBundle[]> {
     for (let n = 0; ; ) {
-      const page = this.#history.after(n, PAGE);
+      const page = this.#history.after(n, JOBS_PER_PAGE);
       const last = page.at(-1);
       if (!last) break;
       n = last.ask.n;
-      // A job that lives again is among the records as it is now.
+      // A job that was redriven is left out here: the records hold its current state.
       yield page.filter(({ uid }) => !this.#records.jobs.has(uid));
     }
     const others = [...this.#records.jobs.values()];
-    for (let from = 0; from < others.length; from += PAGE) yield others.slice(from, from + PAGE);
+    for (let from = 0; from < others.length; from += JOBS_PER_PAGE)
+      yield others.slice(from, from + JOBS_PER_PAGE);
   }
 
   readBody(ref: BlobRef): Promise<string> {
     return this.#blobs.read(ref);
   }
 
-  /** The lock sees to it. */
-  async hold(): Promise<Contents> {
+  /** The lock of the folder already keeps others from writing. */
+  async hold(): Promise<StoreContents> {
     return this;
   }
 
@@ -97,7 +98,7 @@ export class JournalContents implements Contents {
 }
 
 interface ReadJournal {
-  readonly head: Head;
+  readonly head: StoreHead;
   readonly records: Records;
   readonly history: SqliteHistory;
 }
@@ -121,17 +122,20 @@ async function readJournal(disk: Disk, where: Paths): Promise<ReadJournal> {
   return { head, records, history };
 }
 
-/** The index as it lies there: SQLite would write beside it where it is not told otherwise. */
+/**
+ * Opens the index read-only. The URI options keep SQLite from creating files beside it, except for a `-wal` without its
+ * `-shm`, which cannot be read without making one.
+ */
 async function openHistory(disk: Disk, { folder, history }: Paths): Promise<SqliteHistory> {
   if (!(await disk.stat(history))) throw unindexed(folder);
-  const hasLog = ((await disk.stat(`${history}-wal`))?.size ?? 0) > 0;
-  const hasMemory = (await disk.stat(`${history}-shm`)) !== undefined;
-  const how = hasLog ? (hasMemory ? '?readonly_shm=1' : '') : '?immutable=1';
-  return new SqliteHistory(`${pathToFileURL(history)}${how}`, 'read');
+  const hasWal = ((await disk.stat(`${history}-wal`))?.size ?? 0) > 0;
+  const hasShm = (await disk.stat(`${history}-shm`)) !== undefined;
+  const options = hasWal ? (hasShm ? '?readonly_shm=1' : '') : '?immutable=1';
+  return new SqliteHistory(`${pathToFileURL(history)}${options}`, 'read');
 }
 
 const unindexed = (folder: string): OrchdError =>
   new OrchdError(
     'STORE_CORRUPT',
-    `the index of ended jobs in ${folder} is missing: start orchd on it once, which makes it anew, and stop it`,
+    `the index of ended jobs in ${folder} is missing: start orchd on it once, which rebuilds the index, then stop it`,
   );

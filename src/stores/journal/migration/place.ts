@@ -1,9 +1,9 @@
-import type { Place } from '../../migration/between.ts';
+/** A data folder as the source or the target of a migration. */
+import type { MigratableStore } from '../../migration/between.ts';
 import { JournalContents, placeName } from './contents.ts';
 import { JournalTarget } from './target.ts';
 
-/** A data folder to migrate from or to. */
-export const journalPlace = (folder: string): Place => ({
+export const journalPlace = (folder: string): MigratableStore => ({
   label: placeName(folder),
   folder,
   contents: (env) => JournalContents.open(env, folder),

@@ -1,14 +1,20 @@
 /**
- * Writes a data folder: ended jobs into the index, the others into a checkpoint, and the rest as the first frames
- * of the log behind it.
+ * A data folder as the target of a migration. Ended jobs are written to the history index, all other jobs to a
+ * checkpoint, and the records that belong to no job to the first frames of the log after it.
  */
 import { dirname, join } from 'node:path';
 import type { Env } from '../../../kit/env/env.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import { type Body, BRAIN_ID, type Change } from '../../../model/records.ts';
-import type { Contents, Found, Head, LoadedJob, Target } from '../../migration/contents.ts';
-import { renamed } from '../../migration/load-bodies.ts';
-import { type Mark, spoilt } from '../../migration/mark.ts';
+import type {
+  LoadedJob,
+  MigrationTarget,
+  StoreContents,
+  StoreHead,
+  TargetState,
+} from '../../migration/contents.ts';
+import { withBodies } from '../../migration/load-bodies.ts';
+import { invalidated, type MigrationMark } from '../../migration/mark.ts';
 import { isEnded, type OtherRecord } from '../../records.ts';
 import { Blobs } from '../blobs.ts';
 import { bundleLine } from '../checkpoint/line.ts';
@@ -24,9 +30,9 @@ import { readWhole } from '../log/segments.ts';
 import { isUnfinished } from '../unfinished.ts';
 import { JournalContents, placeName } from './contents.ts';
 
-const FRAME_CHANGES = 1000;
+const CHANGES_PER_FRAME = 1000;
 
-export class JournalTarget implements Target {
+export class JournalTarget implements MigrationTarget {
   readonly place: string;
   readonly #env: Env;
   readonly #paths: Paths;
@@ -35,8 +41,8 @@ export class JournalTarget implements Target {
   readonly #history: SqliteHistory;
   #parts: PartWriter | undefined;
   #failure: Error | undefined;
-  #mark: Mark | undefined;
-  #head: Head | undefined;
+  #mark: MigrationMark | undefined;
+  #head: StoreHead | undefined;
 
   constructor(env: Env, folder: string, lock: { release(): Promise<void> }) {
     this.#env = env;
@@ -60,7 +66,7 @@ export class JournalTarget implements Target {
     throw new OrchdError('STORE_LOCKED', `a running orchd holds ${folder}: name another folder`);
   }
 
-  async look(): Promise<Found> {
+  async inspect(): Promise<TargetState> {
     const { disk } = this.#env;
     const { moving, manifest, previousManifest, history, log, blobs } = this.#paths;
     if (await isUnfinished(disk, this.#paths)) {
@@ -73,16 +79,16 @@ export class JournalTarget implements Target {
     return { is: 'empty' };
   }
 
-  async begin(mark: Mark, head: Head, keep: boolean): Promise<void> {
+  async begin(mark: MigrationMark, head: StoreHead, keep: boolean): Promise<void> {
     const { log, parts, blobs, manifest, previousManifest, history } = this.#paths;
     const { disk } = this.#env;
-    if (!keep) await this.#write(spoilt(mark));
+    if (!keep) await this.#writeMark(invalidated(mark));
     for (const folder of [log, parts, blobs]) await disk.makeFolder(folder);
     for (const path of [manifest, previousManifest]) await disk.remove(path);
     for (const folder of keep ? [log, parts] : [log, parts, blobs]) await this.#clear(folder);
     if (!keep) for (const suffix of ['', '-wal', '-shm']) await disk.remove(`${history}${suffix}`);
     await disk.syncFolder(this.#paths.folder);
-    await this.#write(mark);
+    await this.#writeMark(mark);
     this.#mark = mark;
     this.#head = head;
     await this.#blobs.open();
@@ -99,14 +105,14 @@ export class JournalTarget implements Target {
       text === undefined ? undefined : this.#blobs.put(text);
     const bundles = await Promise.all(
       jobs.map(async ({ bundle, payload, result }) =>
-        renamed(bundle, ...(await Promise.all([store(payload), store(result)]))),
+        withBodies(bundle, ...(await Promise.all([store(payload), store(result)]))),
       ),
     );
     if (this.#failure) throw this.#failure;
     const parts = this.#parts as PartWriter;
     for (const bundle of bundles) if (!isEnded(bundle)) parts.add(bundleLine(bundle));
-    if (parts.due) await parts.drain();
-    // Nothing counts as indexed before all of it is there.
+    if (parts.needsDrain) await parts.drain();
+    // The watermark stays 0 until seal(): nothing counts as indexed before all jobs are written.
     this.#history.put(
       bundles.filter(isEnded).map((bundle) => historyRow(bundle).trimEnd()),
       0,
@@ -115,7 +121,7 @@ export class JournalTarget implements Target {
 
   async seal(others: readonly OtherRecord[]): Promise<void> {
     const { disk } = this.#env;
-    const { seq, at, brain } = this.#head as Head;
+    const { seq, at, brain } = this.#head as StoreHead;
     const parts = await (this.#parts as PartWriter).finish();
     await disk.syncFolder(this.#paths.parts);
     this.#history.put([], seq);
@@ -126,7 +132,7 @@ export class JournalTarget implements Target {
     await writeManifest(disk, this.#paths, { format: FORMAT, seq, chain: 0, at, parts });
   }
 
-  contents(): Promise<Contents> {
+  contents(): Promise<StoreContents> {
     return JournalContents.read(this.#env, this.#paths.folder);
   }
 
@@ -139,8 +145,8 @@ export class JournalTarget implements Target {
     await disk.syncFolder(folder);
   }
 
-  async spoil(): Promise<void> {
-    await this.#write(spoilt(this.#mark as Mark));
+  async invalidate(): Promise<void> {
+    await this.#writeMark(invalidated(this.#mark as MigrationMark));
   }
 
   async close(): Promise<void> {
@@ -158,16 +164,16 @@ export class JournalTarget implements Target {
 
   async #writeLog(changes: readonly Change[]): Promise<void> {
     const { disk } = this.#env;
-    const { seq, at, epoch } = this.#head as Head;
+    const { seq, at, epoch } = this.#head as StoreHead;
     const file = await disk.open(join(this.#paths.log, segmentName(seq + 1)), 'create');
     try {
       let position = 0;
       let chain = 0;
-      for (let from = 0; from < changes.length; from += FRAME_CHANGES) {
-        const some = changes.slice(from, from + FRAME_CHANGES);
-        const text = some.map(encodeChange).join('');
-        const place = { firstSeq: seq + 1 + from, count: some.length, epoch, at, chain };
-        const { frame, payloadCrc } = encodeFrame({ ...place, text });
+      for (let from = 0; from < changes.length; from += CHANGES_PER_FRAME) {
+        const batch = changes.slice(from, from + CHANGES_PER_FRAME);
+        const text = batch.map(encodeChange).join('');
+        const header = { firstSeq: seq + 1 + from, count: batch.length, epoch, at, chain };
+        const { frame, payloadCrc } = encodeFrame({ ...header, text });
         await file.write(position, frame);
         position += frame.length;
         chain = payloadCrc;
@@ -179,8 +185,8 @@ export class JournalTarget implements Target {
     await disk.syncFolder(this.#paths.log);
   }
 
-  /** Whole or not at all: a mark that cannot be read would be in everybody's way. */
-  async #write(mark: Mark): Promise<void> {
+  /** Replaces the mark by a rename, since neither a brain nor a migration could go on with half a mark. */
+  async #writeMark(mark: MigrationMark): Promise<void> {
     const { disk } = this.#env;
     const { folder, moving, temporaryMoving } = this.#paths;
     const file = await disk.open(temporaryMoving, 'create');
@@ -195,11 +201,12 @@ export class JournalTarget implements Target {
   }
 }
 
-function readMark(bytes: Buffer): Mark {
+function readMark(bytes: Buffer): MigrationMark {
   try {
-    return (JSON.parse(bytes.toString('utf8')) as { moving: Mark }).moving;
+    return (JSON.parse(bytes.toString('utf8')) as { moving: MigrationMark }).moving;
   } catch (error) {
-    const message = 'the mark of the move is damaged: remove the folder, and move anew';
+    const message =
+      'the mark of the move (moving.json) is damaged: remove the folder, then run the move again';
     throw new OrchdError('STORE_CORRUPT', message, {}, { cause: error });
   }
 }

@@ -2,7 +2,7 @@
 import type { JobBundle } from '../../../core/ports/store.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import type { BlobRef, BrainRecord } from '../../../model/records.ts';
-import { type Contents, type Head, PAGE } from '../../migration/contents.ts';
+import { JOBS_PER_PAGE, type StoreContents, type StoreHead } from '../../migration/contents.ts';
 import { type OtherRecord, Records } from '../../records.ts';
 import { readBlob } from '../blobs.ts';
 import { bundles, JOB_ROW } from '../history.ts';
@@ -15,11 +15,11 @@ import { readMarked, refuseUnfinished } from '../unfinished.ts';
 
 export const EPOCH_ROW = 'SELECT epoch, last_seq, last_at, brain FROM orchestrator_epoch WHERE id = 1';
 // In the order of the primary key: no index has all jobs by their place.
-const NEXT_JOBS = `SELECT ${JOB_ROW} FROM orchestrator_jobs WHERE uid > ? ORDER BY uid LIMIT ${PAGE}`;
+const NEXT_JOBS = `SELECT ${JOB_ROW} FROM orchestrator_jobs WHERE uid > ? ORDER BY uid LIMIT ${JOBS_PER_PAGE}`;
 
-export class MariaDbContents implements Contents {
+export class MariaDbContents implements StoreContents {
   readonly place: string;
-  readonly head: Head;
+  readonly head: StoreHead;
   readonly others: readonly OtherRecord[];
   readonly jobCount: number;
   readonly #sql: Sql;
@@ -85,7 +85,7 @@ export class MariaDbContents implements Contents {
 
 interface ReadTables {
   readonly row: EpochRow;
-  readonly head: Head;
+  readonly head: StoreHead;
   readonly others: readonly OtherRecord[];
   readonly jobCount: number;
 }

@@ -1,6 +1,6 @@
 /** A database to migrate from or to. */
 import { OrchdError } from '../../../model/errors.ts';
-import type { Place } from '../../migration/between.ts';
+import type { MigratableStore } from '../../migration/between.ts';
 import { type Connect, isLost, type Sql } from '../sql.ts';
 import { MariaDbContents } from './contents.ts';
 import { MariaDbTarget } from './target.ts';
@@ -15,7 +15,7 @@ export const labelOf = ({ host, pathname, searchParams }: URL): string =>
   `the database ${pathname.slice(1)} at ${searchParams.get('socket') ?? host}`;
 
 /** `unsafe` takes a server that may lose what it has answered. */
-export const tablesPlace = (database: Database & { readonly unsafe: boolean }): Place => {
+export const tablesPlace = (database: Database & { readonly unsafe: boolean }): MigratableStore => {
   const { label, unsafe } = database;
   return {
     label,

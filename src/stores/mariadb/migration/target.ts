@@ -1,9 +1,15 @@
 /** Writes the tables: jobs as rows, the rest as one commit after another, each behind the fence. */
 import { OrchdError } from '../../../model/errors.ts';
 import { type Body, BRAIN_ID, type Change, tokenOf } from '../../../model/records.ts';
-import type { Contents, Found, Head, LoadedJob, Target } from '../../migration/contents.ts';
-import { renamed } from '../../migration/load-bodies.ts';
-import { type Mark, spoilt } from '../../migration/mark.ts';
+import type {
+  LoadedJob,
+  MigrationTarget,
+  StoreContents,
+  StoreHead,
+  TargetState,
+} from '../../migration/contents.ts';
+import { withBodies } from '../../migration/load-bodies.ts';
+import { invalidated, type MigrationMark } from '../../migration/mark.ts';
 import type { OtherRecord } from '../../records.ts';
 import { putBlob } from '../blobs.ts';
 import { commitBatch, PUT_ATTEMPT, PUT_JOB } from '../commit.ts';
@@ -27,13 +33,13 @@ const KEPT_JOBS = [
   'orchestrator_blob_parts',
 ];
 
-export class MariaDbTarget implements Target {
+export class MariaDbTarget implements MigrationTarget {
   readonly place: string;
   readonly #sql: Sql;
   #epoch = 0;
   #seq = 0;
-  #mark: Mark | undefined;
-  #head: Head | undefined;
+  #mark: MigrationMark | undefined;
+  #head: StoreHead | undefined;
 
   constructor(sql: Sql, place: string) {
     this.#sql = sql;
@@ -46,18 +52,18 @@ export class MariaDbTarget implements Target {
     return new MariaDbTarget(sql, place);
   }
 
-  async look(): Promise<Found> {
+  async inspect(): Promise<TargetState> {
     if (!(await hasTables(this.#sql))) return { is: 'empty' };
     const [row] = await this.#sql.query<EpochRow>(EPOCH_ROW);
     return found(row);
   }
 
-  async begin(mark: Mark, head: Head, keep: boolean): Promise<void> {
+  async begin(mark: MigrationMark, head: StoreHead, keep: boolean): Promise<void> {
     const sql = this.#sql;
     await bringUp(sql);
     this.#mark = mark;
     this.#head = head;
-    await this.#takeOver(keep ? mark : spoilt(mark), head);
+    await this.#takeOver(keep ? mark : invalidated(mark), head);
     const kept = keep ? [...KEPT_ALWAYS, ...KEPT_JOBS] : KEPT_ALWAYS;
     for (const table of await ownTables(sql)) if (!kept.includes(table)) await empty(sql, table);
     await this.#setMark(mark);
@@ -78,7 +84,7 @@ export class MariaDbTarget implements Target {
       if (fence.rows !== 1) throw this.#fenced();
       const bundles = [];
       for (const { bundle, payload, result } of jobs) {
-        bundles.push(renamed(bundle, await this.#store(payload), await this.#store(result)));
+        bundles.push(withBodies(bundle, await this.#store(payload), await this.#store(result)));
       }
       await sql.batch(
         PUT_JOB,
@@ -103,18 +109,18 @@ export class MariaDbTarget implements Target {
     }
   }
 
-  contents(): Promise<Contents> {
+  contents(): Promise<StoreContents> {
     return MariaDbContents.read(this.#sql, this.place);
   }
 
   /** The record of the brain takes the place of the mark. */
   async finish(): Promise<void> {
-    const { brain } = this.#head as Head;
+    const { brain } = this.#head as StoreHead;
     await this.#commit([{ kind: 'brain', id: BRAIN_ID, after: brain, cause: 'moved' }]);
   }
 
-  async spoil(): Promise<void> {
-    await this.#setMark(spoilt(this.#mark as Mark));
+  async invalidate(): Promise<void> {
+    await this.#setMark(invalidated(this.#mark as MigrationMark));
   }
 
   close(): Promise<void> {
@@ -122,7 +128,7 @@ export class MariaDbTarget implements Target {
   }
 
   /** Raises the epoch and marks the tables at once, where they still are what was found. */
-  async #takeOver(mark: Mark, head: Head): Promise<void> {
+  async #takeOver(mark: MigrationMark, head: StoreHead): Promise<void> {
     const sql = this.#sql;
     await transaction(sql, async () => {
       const [row] = await sql.query<EpochRow>(`${EPOCH_ROW} FOR UPDATE`);
@@ -138,8 +144,8 @@ export class MariaDbTarget implements Target {
     });
   }
 
-  async #setMark(mark: Mark): Promise<void> {
-    const { brain } = this.#head as Head;
+  async #setMark(mark: MigrationMark): Promise<void> {
+    const { brain } = this.#head as StoreHead;
     const { rows } = await this.#sql.run(
       'UPDATE orchestrator_epoch SET brain = ? WHERE id = 1 AND epoch = ?',
       [markedBrain(mark, brain), this.#epoch],
@@ -148,7 +154,7 @@ export class MariaDbTarget implements Target {
   }
 
   async #commit(changes: readonly Change[]): Promise<void> {
-    const { at } = this.#head as Head;
+    const { at } = this.#head as StoreHead;
     const batch = { changes, after: this.#seq, now: at };
     if (!(await commitBatch(this.#sql, batch, this.#epoch))) throw this.#fenced();
     this.#seq += changes.length;
@@ -165,8 +171,8 @@ export class MariaDbTarget implements Target {
 }
 
 /** A brain that has only looked at the tables has left nothing in them. */
-function found(row: EpochRow | undefined): Found {
-  const marked = readMarked<Mark>(row?.brain ?? null);
+function found(row: EpochRow | undefined): TargetState {
+  const marked = readMarked<MigrationMark>(row?.brain ?? null);
   if (marked) return { is: 'unfinished', mark: marked.moving };
   return !row || (row.last_seq === 0 && row.brain === null) ? { is: 'empty' } : { is: 'work' };
 }

@@ -1,0 +1,85 @@
+/** Verifies the file of a model at the pool that has it, with progress as server-sent events where those are accepted. */
+
+import type { PoolManagers } from '../core/ports/pools.ts';
+import type { Env } from '../kit/env/env.ts';
+import { OrchdError } from '../model/errors.ts';
+import type { VerificationView } from '../model/http/catalog.ts';
+import type { VerifyResult } from '../model/pool-wire.ts';
+import type { ModelRecord } from '../model/records.ts';
+import type { Orchestrator } from '../runtime/orchestrator.ts';
+import { openEventStream } from '../wire/event-stream.ts';
+import type { Stream } from '../wire/route.ts';
+import { formatEvent } from '../wire/sse.ts';
+
+export interface VerificationOptions {
+  readonly env: Env;
+  readonly heartbeatMs: number;
+  readonly files: Pick<PoolManagers, 'verify'> | undefined;
+  readonly verifyPolicy: 'warn' | 'block';
+}
+
+/** Compares the file of one model with its checksum and signature, once. */
+export class ModelVerification {
+  readonly #catalog: Orchestrator['catalog'];
+  readonly #options: VerificationOptions;
+  readonly #model: ModelRecord;
+
+  constructor(catalog: Orchestrator['catalog'], options: VerificationOptions, model: ModelRecord) {
+    this.#catalog = catalog;
+    this.#options = options;
+    this.#model = model;
+  }
+
+  async run(onProgress: (bytes: number, total: number) => void): Promise<VerificationView> {
+    const { files, verifyPolicy, env } = this.#options;
+    if (!files) throw new OrchdError('POOL_UNAVAILABLE', 'no pool manager is configured');
+    const { id, ref, sha256, signature, publicKey } = this.#model;
+    const expected = {
+      model_ref: ref,
+      ...(sha256 !== undefined && { sha256 }),
+      ...(signature !== undefined && { signature }),
+      ...(publicKey !== undefined && { public_key: publicKey }),
+    };
+    const result = await files.verify(expected, onProgress);
+    const verdict = verdictOf(result, verifyPolicy);
+    const verified = { at: env.clock.now(), pool: result.pool, verdict, sha256: result.sha256 };
+    const model = await this.#catalog.verified(id, verified);
+    return { verdict, ...result, model };
+  }
+
+  stream(): Stream {
+    const { env, heartbeatMs } = this.#options;
+    return {
+      stream: (request, response) => {
+        const nothing = (): void => undefined;
+        const parts = {
+          request,
+          response,
+          timers: env.timers,
+          heartbeatMs,
+          onDrain: nothing,
+          onClose: nothing,
+        };
+        const out = openEventStream(parts);
+        const say = (event: string, data: object): void => {
+          out.write(formatEvent({ event, data: JSON.stringify(data) }));
+        };
+        this.run((bytes, total) => say('progress', { bytes, total }))
+          .then(
+            (verdict) => say('end', verdict),
+            (error) => say('error', error instanceof OrchdError ? error.info() : { code: 'INTERNAL' }),
+          )
+          .finally(() => out.end());
+      },
+    };
+  }
+}
+
+/** What does not match is a warning, unless it is the policy that it blocks; so is having nothing to compare. */
+function verdictOf(
+  { checksum, signature }: VerifyResult,
+  policy: 'warn' | 'block',
+): 'pass' | 'warn' | 'fail' {
+  if (checksum === 'fail' || signature === 'fail') return policy === 'block' ? 'fail' : 'warn';
+  return checksum === 'pass' || signature === 'pass' ? 'pass' : 'warn';
+}

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { CommandKit, hear, offerOf, run, sh, WHO } from '../../../../test/fakes/command-kit.ts';
+import type { Env } from '../../../kit/env/env.ts';
+import { realEnv } from '../../../kit/env/real.ts';
+
+const DAY_MS = 24 * 3_600_000;
+
+/** The real environment with its wall clock set forward. */
+function later(ms: number): Env {
+  const real = realEnv();
+  return { ...real, clock: { ...real.clock, now: () => real.clock.now() + ms } };
+}
+
+const names = (kit: CommandKit): string[] => fs.readdirSync(join(kit.folder, 'executions'));
+
+describe('retention', () => {
+  test('an acknowledged execution stays readable for a while, then nothing of it is left', async (t) => {
+    const kit = new CommandKit(t);
+    // Files in the command's own folder are removed too; what a link there points to stays.
+    const outside = join(kit.root, 'outside');
+    fs.mkdirSync(outside);
+    const one = kit.backend(sh(`mkdir -p deep/er; ln -s ${outside} link; echo x > deep/er/file; echo out`));
+    const { events } = await run(one, 'job:1');
+    await one.ack('job:1', WHO);
+    const two = kit.backend(sh('true'), {}, later(9 * 60_000));
+    await two.start();
+    assert.deepEqual((await hear(two, 'job:1')).events, events);
+    const three = kit.backend(sh('true'), {}, later(11 * 60_000));
+    await three.start();
+    assert.deepEqual(names(kit), []);
+    assert.deepEqual(fs.readdirSync(join(kit.folder, 'trash')), []);
+    assert.ok(fs.existsSync(outside));
+    assert.equal((await hear(three, 'job:1')).outcome, 'lost');
+  });
+
+  test('an offer that names a lost registry is answered with busy: it may be a late copy of a settled attempt', async (t) => {
+    const kit = new CommandKit(t);
+    const before = kit.backend(sh('true'));
+    await before.start();
+    const offer = { ...offerOf('job:1'), registry: before.info.registry };
+    fs.rmSync(kit.folder, { recursive: true });
+    const after = kit.backend(sh('true'));
+    assert.deepEqual(await after.offer(offer), { is: 'busy' });
+    assert.deepEqual(names(kit), []);
+    assert.equal((await after.offer({ ...offer, registry: after.info.registry })).is, 'accepted');
+  });
+
+  test('keepAckedMs sets how long acknowledged executions are kept', async (t) => {
+    const kit = new CommandKit(t);
+    const one = kit.backend(sh('true'));
+    await run(one, 'job:1');
+    await one.ack('job:1', WHO);
+    const two = kit.backend(sh('true'), { keepAckedMs: 0 }, later(1));
+    await two.start();
+    assert.deepEqual(names(kit), []);
+  });
+
+  test('an acknowledgement of a running, tombstoned or unknown token changes nothing', async (t) => {
+    const kit = new CommandKit(t);
+    const backend = kit.backend(sh('exec sleep 600'), { keepAckedMs: 0 });
+    await backend.offer(offerOf('running:1'));
+    await backend.kill('killed:1', WHO);
+    for (const token of ['running:1', 'killed:1', 'unknown:1']) await backend.ack(token, WHO);
+    await kit.backend(sh('true'), { keepAckedMs: 0 }, later(1)).start();
+    assert.deepEqual(names(kit), ['t-killed%3a1', 't-running%3a1']);
+  });
+
+  test('an unacknowledged end is kept for a week; after that rememberedSince is later', async (t) => {
+    const kit = new CommandKit(t);
+    const one = kit.backend(sh('true'));
+    await run(one, 'job:1');
+    const before = await one.inspect([], WHO);
+    const two = kit.backend(sh('true'), {}, later(6 * DAY_MS));
+    await two.start();
+    const kept = await two.inspect(['job:1'], WHO);
+    assert.equal(kept.known.get('job:1')?.is, 'ended');
+    assert.equal(kept.rememberedSince, before.rememberedSince);
+    const three = kit.backend(sh('true'), {}, later(8 * DAY_MS));
+    await three.start();
+    const after = await three.inspect(['job:1'], WHO);
+    assert.equal(after.known.size, 0);
+    assert.equal(after.registry, before.registry);
+    assert.ok(after.rememberedSince > before.rememberedSince);
+    assert.ok(after.rememberedSince < Date.now() + 8 * DAY_MS - 60_000);
+  });
+
+  test('a tombstone outlives every offer that could still be under way', async (t) => {
+    const kit = new CommandKit(t);
+    await kit.backend(sh('true')).kill('job:1', WHO);
+    await kit.backend(sh('true'), {}, later(DAY_MS / 2)).start();
+    assert.deepEqual(names(kit), ['t-job%3a1']);
+    await kit.backend(sh('true'), {}, later(2 * DAY_MS)).start();
+    assert.deepEqual(names(kit), []);
+  });
+
+  test('an offer that reaches its supervisor too late is not carried out', async (t) => {
+    const kit = new CommandKit(t);
+    const backend = kit.backend(sh(`echo ran >> ${kit.ledger}`), {}, later(-6 * 60_000));
+    const reply = await backend.offer(offerOf('job:1'));
+    assert.partialDeepStrictEqual(reply, { is: 'refused', error: { retriable: true } });
+    assert.deepEqual(names(kit), []);
+    assert.deepEqual(kit.runs(), []);
+  });
+
+  test('folders that a dead process left half made are removed', async (t) => {
+    const kit = new CommandKit(t);
+    await kit.backend(sh('true')).inspect([], WHO);
+    for (const name of ['s-999999999-1', 'b-0011', 's-2-nonsense'])
+      fs.mkdirSync(join(kit.folder, 'staging', name, 'work'), { recursive: true });
+    fs.mkdirSync(join(kit.folder, 'trash', 'x', 'y'), { recursive: true });
+    await kit.backend(sh('true')).start();
+    for (const name of ['staging', 'trash']) assert.deepEqual(fs.readdirSync(join(kit.folder, name)), []);
+  });
+
+  test('the registry id survives restarts, and changes when its file is lost', async (t) => {
+    const kit = new CommandKit(t);
+    const one = kit.backend(sh('true'));
+    await one.start();
+    const two = kit.backend(sh('true'), {}, later(DAY_MS));
+    await two.start();
+    assert.match(one.info.registry, /^[0-9a-f]{16}$/);
+    assert.equal(two.info.registry, one.info.registry);
+    fs.writeFileSync(join(kit.folder, 'registry.json'), '');
+    const three = kit.backend(sh('true'));
+    await three.start();
+    assert.notEqual(three.info.registry, one.info.registry);
+  });
+});

@@ -1,0 +1,77 @@
+/** One call of a function: its numbered events, of which the last MAX_EVENTS are kept, and its outcome. */
+import type { ExecutionEvent, ExecutionOutcome, ExecutionStatus } from '../../core/ports/backend.ts';
+import type { TokenEvent } from '../../model/worker-wire.ts';
+
+/** The most events kept for late readers; a reader that is further behind sees a gap in the numbers. */
+const MAX_EVENTS = 1000;
+
+export class FunctionExecution {
+  #abort: AbortController | undefined;
+  #events: ExecutionEvent[] = [];
+  #count = 0;
+  #tokens = 0;
+  #outcome: ExecutionOutcome | undefined;
+  readonly #readers = new Set<(event: ExecutionEvent) => void>();
+  readonly #ended: Promise<ExecutionOutcome>;
+  #end!: (outcome: ExecutionOutcome) => void;
+
+  constructor() {
+    this.#ended = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+  }
+
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController();
+    return this.#abort.signal;
+  }
+
+  abort(): void {
+    this.#abort ??= new AbortController();
+    this.#abort.abort();
+  }
+
+  status(): Exclude<ExecutionStatus, { is: 'forgotten' }> {
+    return this.#outcome ? { is: 'ended', outcome: this.#outcome } : { is: 'running' };
+  }
+
+  emit(type: ExecutionEvent['type'], data: unknown): void {
+    const event = { n: ++this.#count, type, data };
+    if (this.#events.push(event) > MAX_EVENTS) this.#events = this.#events.slice(MAX_EVENTS / 2);
+    for (const reader of this.#readers) reader(event);
+  }
+
+  token(text: string, delta?: TokenEvent['delta']): void {
+    if (this.#outcome) return;
+    const i = this.#tokens++;
+    this.emit('token', delta === undefined ? { t: text, i } : { t: text, i, delta });
+  }
+
+  end(outcome: ExecutionOutcome): void {
+    this.#outcome = outcome;
+    this.#end(outcome);
+  }
+
+  /** Passes on the events after `from` and returns the outcome; undefined when the signal stopped the reader first. */
+  async follow(
+    from: number,
+    on: (event: ExecutionEvent) => void,
+    signal?: AbortSignal,
+  ): Promise<ExecutionOutcome | undefined> {
+    for (const event of this.#events) if (event.n > from && !signal?.aborted) on(event);
+    if (signal?.aborted) return undefined;
+    if (this.#outcome) return this.#outcome;
+    this.#readers.add(on);
+    try {
+      return await (signal ? Promise.race([this.#ended, aborted(signal)]) : this.#ended);
+    } finally {
+      this.#readers.delete(on);
+    }
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<undefined> {
+  return new Promise((resolve) => {
+    signal.addEventListener('abort', () => resolve(undefined), { once: true });
+  });
+}

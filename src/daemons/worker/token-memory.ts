@@ -1,0 +1,218 @@
+/**
+ * The tokens that a worker was offered, with their results.
+ *
+ * M1  A token is begun at most once: it stays known, whatever became of it, until the memory is full.
+ * M2  A result is kept until it is acknowledged or room is needed; after that only the fact that it ended is known.
+ * M3  Removing a token moves `rememberedSince` past it, so that its absence does not prove that it never ran.
+ * M4  A running execution is never removed.
+ * M5  Events stay readable for a while after the acknowledgement, for readers that reconnect for the last of them.
+ *
+ * Tokens belong to an owner: brains of two owners may choose the same token.
+ */
+import type { Clock } from '../../kit/env/env.ts';
+import type { Execution } from './execution.ts';
+
+export interface TokenMemoryLimits {
+  /** Limits of ended executions that are not acknowledged: their number, their bytes together, and their age. */
+  readonly maxEnded: number;
+  readonly maxEndedBytes: number;
+  readonly maxEndedMs: number;
+  /** Limits of acknowledged executions, which are kept for readers only. */
+  readonly maxAcked: number;
+  readonly maxAckedBytes: number;
+  readonly maxAckedMs: number;
+  /** The most tokens that are known, tombstones included. */
+  readonly maxTokens: number;
+}
+
+export const TOKEN_MEMORY_LIMITS: TokenMemoryLimits = {
+  maxEnded: 2000,
+  maxEndedBytes: 256 * 2 ** 20,
+  maxEndedMs: 24 * 3_600_000,
+  maxAcked: 1000,
+  maxAckedBytes: 32 * 2 ** 20,
+  maxAckedMs: 60_000,
+  maxTokens: 20_000,
+};
+
+/** What is known of a token. */
+export type TokenRecord =
+  | { readonly is: 'execution'; readonly execution: Execution }
+  /** The execution has ended, and its outcome is no longer kept. */
+  | { readonly is: 'forgotten'; readonly jobId: string; readonly acknowledged: boolean }
+  | { readonly is: 'tombstone' };
+
+interface Entry {
+  readonly owner: string;
+  readonly token: string;
+  /** The wall clock when the token was added. */
+  readonly at: number;
+  record: TokenRecord;
+}
+
+interface EndedExecution {
+  readonly entry: Entry;
+  readonly bytes: number;
+  readonly at: number;
+}
+
+interface AckedExecution {
+  readonly execution: Execution;
+  readonly bytes: number;
+  readonly at: number;
+}
+
+export class TokenMemory {
+  readonly registry: string;
+  readonly #clock: Clock;
+  readonly #limits: TokenMemoryLimits;
+  /** In the order in which the tokens were added. */
+  readonly #entries = new Map<string, Entry>();
+  /** In the order in which the executions ended. */
+  readonly #ended = new Map<string, EndedExecution>();
+  #endedBytes = 0;
+  /** In the order of the acknowledgements. */
+  readonly #acked = new Map<string, AckedExecution>();
+  #ackedBytes = 0;
+  #running = 0;
+  #since: number;
+  #latest: number;
+
+  constructor(registry: string, clock: Clock, limits: Partial<TokenMemoryLimits> = {}) {
+    this.registry = registry;
+    this.#clock = clock;
+    this.#limits = { ...TOKEN_MEMORY_LIMITS, ...limits };
+    this.#since = clock.now();
+    this.#latest = this.#since;
+  }
+
+  /** Every token that was accepted or killed since then is known. */
+  get rememberedSince(): number {
+    return this.#since;
+  }
+
+  get running(): number {
+    return this.#running;
+  }
+
+  /** The number of executions that have ended and are not acknowledged. */
+  get unacknowledged(): number {
+    return this.#ended.size;
+  }
+
+  find(owner: string, token: string): TokenRecord | undefined {
+    return this.#entries.get(keyOf(owner, token))?.record;
+  }
+
+  /** The execution of a token if its events can be read, also after the acknowledgement (M5). */
+  readable(owner: string, token: string): Execution | undefined {
+    const key = keyOf(owner, token);
+    const record = this.#entries.get(key)?.record;
+    return record?.is === 'execution' ? record.execution : this.#acked.get(key)?.execution;
+  }
+
+  /** The tokens of an owner that run, or have ended and are not acknowledged. */
+  list(owner: string): { readonly token: string; readonly record: TokenRecord }[] {
+    return [...this.#entries.values()].filter(({ owner: entryOwner, record }) => {
+      const isOpen = record.is === 'execution' || (record.is === 'forgotten' && !record.acknowledged);
+      return isOpen && entryOwner === owner;
+    });
+  }
+
+  ofJob(owner: string, jobId: string): Execution[] {
+    return [...this.#entries.values()].flatMap(({ owner: entryOwner, record }) =>
+      entryOwner === owner && record.is === 'execution' && record.execution.jobId === jobId
+        ? [record.execution]
+        : [],
+    );
+  }
+
+  allRunning(): Execution[] {
+    return [...this.#entries.values()].flatMap(({ record }) =>
+      record.is === 'execution' && !record.execution.outcome ? [record.execution] : [],
+    );
+  }
+
+  /** Adds an execution that is about to begin. */
+  add(execution: Execution): void {
+    this.#running++;
+    this.#enter(execution.owner, execution.token, { is: 'execution', execution });
+  }
+
+  addTombstone(owner: string, token: string): void {
+    this.#enter(owner, token, { is: 'tombstone' });
+  }
+
+  /** Called when an execution has its outcome. */
+  ended(execution: Execution): void {
+    const key = keyOf(execution.owner, execution.token);
+    const entry = this.#entries.get(key);
+    if (entry?.record.is !== 'execution' || this.#ended.has(key)) return;
+    this.#running--;
+    const { bytes } = execution;
+    this.#ended.set(key, { entry, bytes, at: this.#clock.monotonic() });
+    this.#endedBytes += bytes;
+    this.makeRoom();
+  }
+
+  /** Drops the result of an ended execution; its events stay readable for a while. */
+  acknowledge(owner: string, token: string): void {
+    const key = keyOf(owner, token);
+    const ended = this.#ended.get(key);
+    if (ended?.entry.record.is !== 'execution') return;
+    const { execution } = ended.entry.record;
+    this.#drop(key, true);
+    this.#acked.set(key, { execution, bytes: ended.bytes, at: this.#clock.monotonic() });
+    this.#ackedBytes += ended.bytes;
+    this.makeRoom();
+  }
+
+  /** Drops ended and acknowledged executions that exceed a limit, the oldest first. */
+  makeRoom(): void {
+    this.#dropEnded();
+    this.#dropAcked();
+  }
+
+  #dropAcked(): void {
+    const { maxAcked, maxAckedBytes, maxAckedMs } = this.#limits;
+    const latest = this.#clock.monotonic() - maxAckedMs;
+    for (const [key, { at, bytes }] of this.#acked) {
+      if (at > latest && this.#acked.size <= maxAcked && this.#ackedBytes <= maxAckedBytes) break;
+      this.#acked.delete(key);
+      this.#ackedBytes -= bytes;
+    }
+  }
+
+  #dropEnded(): void {
+    const { maxEnded, maxEndedBytes, maxEndedMs } = this.#limits;
+    const latest = this.#clock.monotonic() - maxEndedMs;
+    for (const [key, { at }] of this.#ended) {
+      if (at > latest && this.#ended.size <= maxEnded && this.#endedBytes <= maxEndedBytes) break;
+      this.#drop(key, false);
+    }
+  }
+
+  #drop(key: string, acknowledged: boolean): void {
+    const ended = this.#ended.get(key);
+    if (ended?.entry.record.is !== 'execution') return;
+    this.#ended.delete(key);
+    this.#endedBytes -= ended.bytes;
+    ended.entry.record = { is: 'forgotten', jobId: ended.entry.record.execution.jobId, acknowledged };
+  }
+
+  #enter(owner: string, token: string, record: TokenRecord): void {
+    // A wall clock that is set back must not make a later token look older.
+    this.#latest = Math.max(this.#latest, this.#clock.now());
+    this.#entries.set(keyOf(owner, token), { owner, token, at: this.#latest, record });
+    if (this.#entries.size <= this.#limits.maxTokens) return;
+    for (const [key, entry] of this.#entries) {
+      if (entry.record.is === 'execution') continue;
+      this.#entries.delete(key);
+      this.#since = Math.max(this.#since, entry.at + 1);
+      return;
+    }
+  }
+}
+
+/** Unambiguous because the names of owners contain no slash. */
+const keyOf = (owner: string, token: string): string => `${owner}/${token}`;

@@ -1,0 +1,31 @@
+/** Answers what is no HTTP request, or never becomes a whole one: on the bare socket, which is closed then. */
+import { type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type ErrorCode, OrchdError } from '../model/errors.ts';
+import { renderError } from './render-error.ts';
+
+export function rejectSocket(error: Error & { code?: string }, socket: Duplex): void {
+  if (error.code === 'ECONNRESET' || !socket.writable || owesAnswer(socket)) {
+    socket.destroy();
+    return;
+  }
+  const { status, body } = renderError(new OrchdError(codeOf(error)), 'none');
+  const text = JSON.stringify(body);
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n`;
+  socket.end(head + text);
+}
+
+function codeOf(error: { code?: string }): ErrorCode {
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'REQUEST_TIMEOUT';
+  return error.code === 'HPE_HEADER_OVERFLOW' ? 'TOO_LARGE' : 'INVALID_PARAMS';
+}
+
+/**
+ * Whether the socket still owes the answer to an earlier request: what is written now would be read as a part of
+ * that answer, or in its place.
+ */
+function owesAnswer(socket: Duplex): boolean {
+  // Node looks at the same field before it writes; of several pipelined requests it holds the first.
+  const { _httpMessage: answer } = socket as { _httpMessage?: ServerResponse | null };
+  return answer ? answer.headersSent || answer.req.complete : false;
+}
