@@ -2,7 +2,10 @@
 import { type Static, Type } from 'typebox';
 import { section } from './section.ts';
 
-const Name = Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$' });
+const Name = Type.String({
+  pattern: '^[A-Za-z0-9._-]{1,64}$',
+  expected: 'a name of letters, digits and ._-',
+});
 const Labels = Type.Record(Type.String(), Type.String());
 
 /** A backend that runs a command per job: the payload as JSON on standard input, the answer line by line. */
@@ -15,11 +18,12 @@ const CommandSchema = section({
   types: Type.Record(
     Type.String({ pattern: '^[A-Za-z0-9._:/@-]{1,128}$' }),
     section({
-      argv: Type.Array(Type.String(), { minItems: 1 }),
+      argv: Type.Array(Type.String(), { minItems: 1, expected: 'a list of words, the program first' }),
       cwd: Type.Optional(Type.String({ minLength: 1 })),
       env: Type.Optional(Labels),
       split: Type.Optional(Type.Enum(['line', 'space'])),
     }),
+    { expected: 'job types of letters, digits and ._:/@- with an argv each' },
   ),
 });
 

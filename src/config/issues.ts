@@ -3,7 +3,7 @@ import { OrchdError } from '../model/errors.ts';
 import type { Path } from './leaves.ts';
 
 export interface Issue {
-  /** Key path inside the configuration; empty when the issue is about the file as a whole. */
+  /** Key path inside the configuration, `[n]` for the nth of a list; empty when the issue is about the whole file. */
   readonly path: Path;
   readonly message: string;
   /** Unknown keys are shown at the key, wrong values at the value. */

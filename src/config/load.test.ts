@@ -82,10 +82,39 @@ test('a wrong value is refused at the value and says what is expected', () => {
     ['orchestrator: { pool_managers: [ftp://a] }\n', /a list of http or https URLs/],
     ['orchestrator: { pool_managers: [1] }\n', /a list of http or https URLs/],
     ['orchestrator: { queue: { capacity_bytes: -1 } }\n', /a whole number of at least 1, found -1/],
-    ['limits: [{ scope: global, requests_per_sec: 1e-9 }]\n', /a list of limits/],
+    [
+      'limits: [{ scope: global, requests_per_sec: 1e-9 }]\n',
+      /^config\.yaml:1:45: limits\[0\]\.requests_per_sec: .*, found 1e-9$/,
+    ],
     ['pool: { url: "http://me:hunter2@a" }\n', /without user name and password, found another text$/],
   ];
   for (const [text, expected] of cases) assert.match(messageOf(text), expected, text);
+});
+
+test('what is wrong inside of a list is named at its own place', () => {
+  const commands = (...lines: string[]): string =>
+    ['backends:', '  commands:', ...lines.map((line) => `    ${line}`), ''].join('\n');
+  const cases: [text: string, expected: string][] = [
+    [commands('- name: a', '  types: {t: {cwd: x}}'), '4:18: backends.commands[0].types.t: missing `argv`'],
+    [commands('- {name: a, types: {}}', '- types: {}'), '4:7: backends.commands[1]: missing `name`'],
+    [
+      commands('- {name: a, types: {}, slots: 0}'),
+      '3:35: backends.commands[0].slots: expected a whole number from 1 to 10000, found 0',
+    ],
+    [
+      commands('- {name: a b, types: {}}'),
+      '3:14: backends.commands[0].name: expected a name of letters, digits and ._-, found another text',
+    ],
+    [
+      commands('- {name: a, types: {t: {argv: []}}}'),
+      '3:35: backends.commands[0].types.t.argv: expected a list of words, the program first, found an empty list',
+    ],
+    ['leases: {gpus: [{index: 0}]}\n', '1:17: leases.gpus[0]: missing `memory_mb`'],
+  ];
+  for (const [text, expected] of cases) assert.equal(messageOf(text), `config.yaml:${expected}`);
+  assert.throws(() => loadConfig({ env: { ORCHD_LEASES_GPUS: '[{"index": 0}]' } }), {
+    message: 'ORCHD_LEASES_GPUS: leases.gpus[0]: missing `memory_mb`',
+  });
 });
 
 test('every fault of a file is reported, not only the first', () => {

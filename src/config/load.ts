@@ -34,9 +34,11 @@ export function loadConfig({ text, label = 'config', env = {} }: ConfigSource = 
 export const defaultConfig = (): ResolvedConfig => loadConfig();
 
 function placed(issue: Issue, parsed: Parsed, setBy: ReadonlyMap<string, string>): PlacedIssue {
-  const field = issue.path.join('.');
-  const position = setBy.get(field) ?? parsed.locate(issue.path, issue.at);
-  return { position, field, message: issue.message };
+  const { path, at, message } = issue;
+  // A variable sets a list as a whole, whatever in it the issue is about.
+  const variable = path.map((_, last) => setBy.get(path.slice(0, last + 1).join('.'))).find(Boolean);
+  const field = path.join('.').replaceAll('.[', '[');
+  return { position: variable ?? parsed.locate(path, at), field, message };
 }
 
 /** A YAML alias makes two sections one object; each must be filled in by itself. */

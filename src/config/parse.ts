@@ -1,5 +1,14 @@
 /** Phase 1: YAML text to plain values, keeping where each of them stands. */
-import { type Document, type ErrorCode, isAlias, isMap, LineCounter, type Pair, parseDocument } from 'yaml';
+import {
+  type Document,
+  type ErrorCode,
+  isAlias,
+  isMap,
+  isSeq,
+  LineCounter,
+  type Pair,
+  parseDocument,
+} from 'yaml';
 import type { PlacedIssue } from './issues.ts';
 import { isSection, type Path } from './leaves.ts';
 
@@ -63,6 +72,11 @@ function offsetOf(document: Document, path: Path, at: 'key' | 'value'): number {
   let offset = 0;
   for (const [depth, key] of path.entries()) {
     const container = isAlias(node) ? node.resolve(document) : node;
+    if (isSeq(container)) {
+      node = container.items[Number(key.slice(1, -1))];
+      offset = startOf(node) ?? offset;
+      continue;
+    }
     if (!isMap(container)) return offset;
     const pair = container.items.find((item) => keyText(item) === key);
     if (pair === undefined) return offset;

@@ -1,5 +1,5 @@
 /** Phase 4: refuses unknown keys and wrong values; reports all of them, not the first. */
-import { IsObject, type TObject, type TSchema } from 'typebox';
+import { IsArray, IsObject, IsOptional, IsRecord, type TObject, type TSchema } from 'typebox';
 import { Check } from 'typebox/value';
 import { nearest } from '../kit/nearest.ts';
 import type { Issue } from './issues.ts';
@@ -27,15 +27,39 @@ function sectionIssues(schema: TObject, value: unknown, path: Path): Issue[] {
   const unknown = Object.keys(value).filter((key) => !known.includes(key));
   return [
     ...unknown.map((key) => unknownKey([...path, key], known)),
-    ...known.flatMap((key) => valueIssues(schema.properties[key]!, value[key], [...path, key])),
+    ...known.flatMap((key) => keyIssues(schema.properties[key]!, value, [...path, key])),
   ];
+}
+
+/** Keys with a default are filled in by now: what is missing has none. */
+function keyIssues(schema: TSchema, section: Record<string, unknown>, path: Path): Issue[] {
+  const key = path.at(-1)!;
+  if (section[key] !== undefined || key in section) return valueIssues(schema, section[key], path);
+  if (IsOptional(schema)) return [];
+  return [wrong(path.slice(0, -1), `missing \`${key}\``)];
 }
 
 function valueIssues(schema: TSchema, value: unknown, path: Path): Issue[] {
   if (IsObject(schema)) return sectionIssues(schema, value, path);
   if (Check(schema, value)) return [];
+  const inside = insideIssues(schema, value, path);
+  if (inside.length > 0) return inside;
   return [wrong(path, `expected ${describe(schema)}, found ${kindOf(value)}${choiceHint(schema, value)}`)];
 }
+
+/** What is wrong with the sections inside of a list or a map, each at its own place. */
+function insideIssues(schema: TSchema, value: unknown, path: Path): Issue[] {
+  if (IsArray(schema) && Array.isArray(value))
+    return value.flatMap((each, at) => sectionIn(schema.items, each, [...path, `[${at}]`]));
+  if (!IsRecord(schema) || !isSection(value)) return [];
+  const [inner] = Object.values(schema.patternProperties);
+  return Object.entries(value).flatMap(([key, each]) =>
+    inner ? sectionIn(inner, each, [...path, key]) : [],
+  );
+}
+
+const sectionIn = (schema: TSchema, value: unknown, path: Path): Issue[] =>
+  IsObject(schema) ? sectionIssues(schema, value, path) : [];
 
 const wrong = (path: Path, message: string): Issue => ({ path, message, at: 'value' });
 
@@ -74,6 +98,9 @@ function describe(schema: TSchema): string {
   if (facts.expected !== undefined) return facts.expected;
   if (facts.enum !== undefined) return `one of ${facts.enum.join(', ')}`;
   if (facts.type === 'boolean') return 'true or false';
+  if (facts.type === 'string') return 'a text';
+  if (facts.type === 'array') return 'a list';
+  if (facts.type === 'object') return 'a section of keys';
   const noun = facts.type === 'integer' ? 'a whole number' : 'a number';
   if (facts.maximum === Number.MAX_SAFE_INTEGER) return `${noun} of at least ${facts.minimum}`;
   return `${noun} from ${facts.minimum} to ${facts.maximum}`;
@@ -89,7 +116,7 @@ function choiceHint(schema: TSchema, value: unknown): string {
 /** Numbers are shown; texts are not, since a secret may have been pasted into the wrong line. */
 function kindOf(value: unknown): string {
   if (value === null || value === undefined) return 'nothing';
-  if (Array.isArray(value)) return 'a list';
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
   if (typeof value === 'string') return value === '' ? 'an empty text' : 'another text';
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   return 'a section';

@@ -215,6 +215,20 @@ test('a line of the log for a person: the time, what is not as usual, what happe
     event: { to: 'dead' },
   });
   assert.equal(text, '03:04:05 warn It moved. (job_id j1, count 0, backend b)\n');
+  const moved = (to: string, more: object = {}): string => {
+    const event = { type: 'state_transition', from: 'queued', to };
+    logger.info('A sentence.', { job_id: 'j1', correlation_id: 'c.2', backend: 'gpu/w-5', event, ...more });
+    return text.slice('03:04:05 '.length, -1);
+  };
+  assert.equal(moved('claimed', { reason: 'claim:only-class' }), 'j1 claimed by gpu/w-5 (attempt 2)');
+  assert.equal(moved('running'), 'j1 running on gpu/w-5');
+  assert.equal(moved('succeeded', { execution_latency_ms: 1500 }), 'j1 succeeded on gpu/w-5 after 1.5 s');
+  assert.equal(moved('dead', { error_code: 'TIMEOUT' }), 'j1 dead on gpu/w-5: TIMEOUT');
+  assert.equal(moved('queued', { reason: 'retry', queue_position: 3 }), 'j1 queued again: retry (3 ahead)');
+  assert.equal(moved('stale'), 'j1 outcome unknown on gpu/w-5');
+  const admission = { type: 'admission', to: 'queued' };
+  logger.info('The job was admitted.', { job_id: 'j1', queue_position: 0, event: admission });
+  assert.equal(text, '03:04:05 j1 admitted\n');
   logger.error('refused', { reason: 'a\nb \u001b[2J', prompt: 'hunter2' } as object);
   assert.equal(text, '03:04:05 error refused (reason a b \u241b[2J)\n');
 });

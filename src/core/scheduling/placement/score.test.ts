@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { PlacementAlgorithm } from '../../settings.ts';
-import { choose, EVEN_WEIGHTS, type PlacementCandidate, type PlacementOptions } from './score.ts';
+import { choose, type PlacementCandidate, type PlacementOptions } from './score.ts';
 
 const ALGORITHMS: readonly PlacementAlgorithm[] = [
   'least-loaded',
@@ -41,13 +41,11 @@ const anyField = fc.record({
   ),
   region: fc.constantFrom(undefined, 'east', 'west'),
   holdsContext: fc.integer({ min: 0, max: 5 }).map((n) => n === 0),
-  rttMs: fc.option(small(100), { nil: undefined }),
 });
 
 const anyCandidates = fc.array(anyField, { maxLength: 12 }).map((fields) => among(...fields));
 const anyOptions: fc.Arbitrary<PlacementOptions> = fc.record({
   region: fc.constantFrom(undefined, 'east', 'west', 'south'),
-  weights: fc.record({ latency: small(3), vram: small(3), balance: small(3) }),
   cursor: fc.option(small(12), { nil: undefined }),
 });
 const anyAlgorithm = fc.constantFrom(...ALGORITHMS);
@@ -125,44 +123,36 @@ test('among equals the candidate that got a job least recently is chosen', () =>
   }
 });
 
-test('each objective counts by its weight', () => {
-  const candidates = among(
-    { decodeTokensPerSec: 100, used: 1, vramFree: 10 },
-    { decodeTokensPerSec: 20, used: 1, vramFree: 70 },
-    { decodeTokensPerSec: 20, used: 0, vramFree: 10 },
-  );
-  const none = { latency: 0, vram: 0, balance: 0 };
-  const chosen = (...names: (keyof typeof none)[]) =>
-    choose('multi-objective', candidates, {
-      weights: { ...none, ...Object.fromEntries(names.map((name) => [name, 1])) },
-    })!.index;
-  assert.deepEqual([chosen('latency'), chosen('vram'), chosen('balance')], [0, 1, 2]);
-  assert.equal(choose('multi-objective', candidates, { weights: EVEN_WEIGHTS })!.index, 1);
+test('each of the three objectives decides where the other two are the same', () => {
+  const pick = (...fields: Partial<PlacementCandidate>[]) =>
+    choose('multi-objective', among(...fields), {})!.index;
+  assert.equal(pick({ decodeTokensPerSec: 20 }, { decodeTokensPerSec: 100 }), 1, 'speed');
+  assert.equal(pick({ vramFree: 10 }, { vramFree: 70 }), 1, 'memory');
+  assert.equal(pick({ used: 1 }, { used: 0 }), 1, 'load');
 });
 
-test('at the same load a fast worker is preferred to a slow one, and a worker without a measurement is tried', () => {
-  const weights = { latency: 1, vram: 0, balance: 0 };
+test('a much lower load makes up for a little less speed, and a worker without a measurement is tried', () => {
   const pick = (...fields: Partial<PlacementCandidate>[]) =>
-    choose('multi-objective', among(...fields), { weights })!.index;
-  assert.equal(pick({ decodeTokensPerSec: 30 }, { decodeTokensPerSec: 60 }), 1);
-  assert.equal(pick({ decodeTokensPerSec: 30 }, { decodeTokensPerSec: 60, used: 3 }), 1);
+    choose('multi-objective', among(...fields), {})!.index;
   assert.equal(pick({ decodeTokensPerSec: 50 }, { decodeTokensPerSec: 60, used: 3 }), 0);
   assert.equal(pick({ decodeTokensPerSec: 60, lastPick: 1 }, {}), 1);
 });
 
-test('when the preferred region is full, the nearest other one is chosen', () => {
+test('when the preferred region is full, the algorithm chooses among all others', () => {
   const candidates = among(
     { region: 'east', used: 4 },
-    { region: 'west', rttMs: 80 },
-    { region: 'south', rttMs: 30, used: 2 },
+    { region: 'west', used: 1 },
+    { region: 'south', used: 2 },
     { region: 'north' },
   );
-  const choice = choose('least-loaded', candidates, { region: 'east' });
-  assert.deepEqual(choice, { index: 2, reason: 'region+least-loaded' });
+  assert.deepEqual(choose('least-loaded', candidates, { region: 'east' }), {
+    index: 3,
+    reason: 'least-loaded',
+  });
 });
 
 test('the speed of ineligible candidates changes nothing', () => {
-  const far: Partial<PlacementCandidate> = { region: 'west', rttMs: 100, decodeTokensPerSec: 1000 };
+  const far: Partial<PlacementCandidate> = { region: 'west', decodeTokensPerSec: 1000 };
   const near: Partial<PlacementCandidate>[] = [
     { region: 'east', lastPick: 5 },
     { region: 'east', lastPick: 1, decodeTokensPerSec: 60 },
@@ -181,7 +171,6 @@ test('a thousand candidates are compared in well under 0.2 ms', (t) => {
       lastPick: (at * 7919) % 1000,
       decodeTokensPerSec: 20 + (at % 50),
       region: at % 3 === 0 ? 'east' : 'west',
-      rttMs: at % 90,
     })),
   );
   for (const algorithm of ALGORITHMS) {

@@ -3,7 +3,7 @@
  *
  * P1  A candidate without a free slot is never chosen.
  * P2  A candidate that holds the session's context comes before all that do not.
- * P3  Then the nearest region decides, then the algorithm, then which candidate got a job least recently.
+ * P3  Then a candidate of the preferred region comes before all others, then the algorithm, then which candidate got a job least recently.
  */
 import type { PlacementAlgorithm } from '../../settings.ts';
 
@@ -21,22 +21,11 @@ export interface PlacementCandidate {
   readonly decodeTokensPerSec: number | undefined;
   readonly region: string | undefined;
   readonly holdsContext: boolean;
-  readonly rttMs?: number | undefined;
 }
-
-/** The weight of each objective; only their proportion matters. */
-export interface Weights {
-  readonly latency: number;
-  readonly vram: number;
-  readonly balance: number;
-}
-
-export const EVEN_WEIGHTS: Weights = { latency: 1, vram: 1, balance: 1 };
 
 export interface PlacementOptions {
   /** The region to prefer; undefined if the region does not matter. */
   readonly region?: string | undefined;
-  readonly weights?: Weights | undefined;
   /** The `order` of the candidate chosen last, for round-robin. */
   readonly cursor?: number | undefined;
 }
@@ -45,9 +34,6 @@ export interface Choice {
   readonly index: number;
   readonly reason: 'only-free' | 'context' | PlacementAlgorithm | `region+${PlacementAlgorithm}`;
 }
-
-/** Round-trip times are compared in steps: within one step the algorithm decides. */
-const RTT_STEP_MS = 20;
 
 /** The chosen candidate; undefined if no candidate has a free slot. */
 export function choose(
@@ -106,11 +92,9 @@ function findEligible(candidates: readonly PlacementCandidate[], region: string 
 
 const isFree = ({ used, slots }: PlacementCandidate): boolean => used < slots;
 
-/** The same region is nearest, then by round-trip time; an unknown round-trip time is farthest. */
-function distanceOf({ region, rttMs }: PlacementCandidate, from: string | undefined): number {
-  if (from === undefined || region === from) return 0;
-  return rttMs === undefined ? Number.POSITIVE_INFINITY : 1 + Math.floor(Math.max(0, rttMs) / RTT_STEP_MS);
-}
+/** 0 in the preferred region, or where none is preferred; every other region is equally far. */
+const distanceOf = ({ region }: PlacementCandidate, from: string | undefined): number =>
+  from === undefined || region === from ? 0 : 1;
 
 const isEligible = (eligible: Eligible, candidate: PlacementCandidate, region: string | undefined): boolean =>
   isFree(candidate) &&
@@ -122,7 +106,7 @@ function goesBefore(
   a: PlacementCandidate,
   b: PlacementCandidate,
   eligible: Eligible,
-  { weights = EVEN_WEIGHTS, cursor }: PlacementOptions,
+  { cursor }: PlacementOptions,
 ): boolean {
   let difference = 0;
   switch (algorithm) {
@@ -133,7 +117,7 @@ function goesBefore(
       difference = b.vramFree - a.vramFree;
       break;
     case 'multi-objective':
-      difference = costOf(a, weights, eligible) - costOf(b, weights, eligible);
+      difference = costOf(a, eligible) - costOf(b, eligible);
       break;
     case 'round-robin':
       return roundOf(a, cursor) === roundOf(b, cursor)
@@ -150,12 +134,8 @@ const loadOf = ({ used, slots }: PlacementCandidate): number => used / slots;
 const roundOf = ({ order }: PlacementCandidate, cursor: number | undefined): number =>
   cursor === undefined || order > cursor ? 0 : 1;
 
-/** The weighted sum of the objectives, each from 0 (best) to 1. */
-function costOf(
-  candidate: PlacementCandidate,
-  { latency, vram, balance }: Weights,
-  { speed }: Eligible,
-): number {
+/** The sum of three objectives that count the same, each from 0 (best) to 1: slowness, full memory and load. */
+function costOf(candidate: PlacementCandidate, { speed }: Eligible): number {
   const load = loadOf(candidate);
   // A candidate without a measurement counts as the fastest; otherwise it might never get a job.
   const own = candidate.decodeTokensPerSec || speed;
@@ -163,7 +143,7 @@ function costOf(
   // The slots of a worker share its speed: the more are used, the slower each is.
   const slowness = 1 - pace / (1 + load);
   const filled = candidate.vramTotal > 0 ? 1 - candidate.vramFree / candidate.vramTotal : 1;
-  return latency * slowness + vram * filled + balance * load;
+  return slowness + filled + load;
 }
 
 const BY_REGION = {
