@@ -80,6 +80,8 @@ test('after a kill -9 its workers are taken over as they were, and none is there
   }
   for (const id of ['ready', 'dies', 'drains']) await first.caller.becomes(id, 'ready');
   await first.caller.becomes('fails', 'failed');
+  // A failure is shown before it is written: the kill must not come between the two.
+  await until(() => recordOf(data, 'fails').error !== undefined);
   await first.caller.drain('drains');
   const before = await first.caller.state();
   await first.kill();
