@@ -4,7 +4,7 @@ import { OrchdError } from '../../model/errors.ts';
 import type { StoreDescriptor } from '../descriptor.ts';
 import { MariaDbLeadership } from './leadership.ts';
 import { MariaDbStore } from './mariadb.ts';
-import { labelOf, lineTo, tablesPlace } from './migration/place.ts';
+import { connectTo, labelOf, tablesPlace } from './migration/place.ts';
 import { connector } from './sql.ts';
 import { migrate } from './tables.ts';
 
@@ -49,7 +49,7 @@ export const mariadb: StoreDescriptor = {
   },
   upgrade: async (config) => {
     const url = urlOf(config);
-    const sql = await lineTo({ connect: connector(url), label: labelOf(new URL(url)) });
+    const sql = await connectTo({ connect: connector(url), label: labelOf(new URL(url)) });
     return migrate(sql).finally(() => sql.close());
   },
 };
