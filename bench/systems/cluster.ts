@@ -1,6 +1,6 @@
 /** A cluster of three nodes on one database, and the executor that they share. */
 import { join } from 'node:path';
-import { Lines } from '../../src/stores/mariadb/lines.ts';
+import { SharedConnection } from '../../src/stores/mariadb/shared-connection.ts';
 import { connector } from '../../src/stores/mariadb/sql.ts';
 import { type BackgroundProcess, startProcess } from '../kit/background-process.ts';
 import { sleep } from '../kit/numbers.ts';
@@ -14,11 +14,11 @@ export class Cluster implements AsyncDisposable {
   readonly executor = new Executor();
   readonly #args: Omit<NodeArgs, 'name'>;
   readonly #nodes = new Map<string, BackgroundProcess<string>>();
-  readonly #lines: Lines;
+  readonly #connection: SharedConnection;
 
   private constructor(args: Omit<NodeArgs, 'name'>) {
     this.#args = args;
-    this.#lines = new Lines(connector(args.database));
+    this.#connection = new SharedConnection(connector(args.database));
   }
 
   static async start(folder: string, database: string, slots: number): Promise<Cluster> {
@@ -59,7 +59,7 @@ export class Cluster implements AsyncDisposable {
   /** The epoch of the election, read from the database, since a recovering node is too busy to answer. */
   async epoch(): Promise<number> {
     const select = 'SELECT epoch FROM orchestrator_epoch WHERE id = 1';
-    const [row] = await this.#lines.read((sql) => sql.query<{ epoch: number }>(select));
+    const [row] = await this.#connection.read((sql) => sql.query<{ epoch: number }>(select));
     return row?.epoch ?? 0;
   }
 
@@ -69,14 +69,14 @@ export class Cluster implements AsyncDisposable {
 
   async liveJobs(): Promise<number> {
     const count = 'SELECT COUNT(*) AS jobs FROM orchestrator_jobs WHERE is_terminal = 0';
-    const [row] = await this.#lines.read((sql) => sql.query<{ jobs: number }>(count));
+    const [row] = await this.#connection.read((sql) => sql.query<{ jobs: number }>(count));
     return row?.jobs ?? 0;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const node of this.#nodes.values()) await node[Symbol.asyncDispose]();
     this.executor.close();
-    await this.#lines.close();
+    await this.#connection.close();
   }
 
   #node(name: string): BackgroundProcess<string> {

@@ -1,6 +1,6 @@
 /**
- * Large bodies, in pieces that every server takes: a statement may not be larger than its `max_allowed_packet`, and a
- * larger one ends the connection.
+ * Large bodies, written in pieces that every server accepts: a statement that is larger than `max_allowed_packet` ends
+ * the connection.
  */
 import { crc32 } from 'node:zlib';
 import { OrchdError } from '../../model/errors.ts';
@@ -14,11 +14,11 @@ export interface RowRef extends BlobRef {
   readonly crc: number;
 }
 
-/** The row that a body is in; none where it travels inside its record. */
+/** The id of the row that holds a body; null where the body is inside its record. */
 export const rowOf = (body: Body | undefined): number | null =>
   typeof body === 'object' ? (body as RowRef).file : null;
 
-/** A default server takes 16 MiB, a small one may take four. */
+/** Well below max_allowed_packet, which is 16 MiB by default and may be set to 4 MiB on a small server. */
 const PIECE_BYTES = 2 ** 20;
 
 const PUT = 'INSERT INTO orchestrator_blobs (body) VALUES (?)';

@@ -1,4 +1,4 @@
-/** What is sent behind the fence before it is answered must not land by itself. */
+/** Statements that are sent before the fence is answered must not be committed where the fence does not hold. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type TestServer, testMariaDb } from '../../../test/fakes/mariadb.ts';

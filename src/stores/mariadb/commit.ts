@@ -1,4 +1,4 @@
-/** One commit: the fence first, then the after-images of everything that changed, and the audit rows (docs/decisions/0008). */
+/** Writes one commit: the fence first, then the after-images of everything that changed, and the audit rows (docs/decisions/0008). */
 import { FRESH_JOB } from '../../model/moves.ts';
 import { nameBodies } from './blobs.ts';
 import { type Batch, freshRow, Images, movedRow, moveRow, namedBodies } from './images.ts';
@@ -62,11 +62,11 @@ export async function commitBatch(sql: Sql, batch: Batch, epoch: number): Promis
 }
 
 /**
- * The rows are sent behind the fence before it is answered: a wait for each would cost more than the rows. What was
- * written behind a fence that did not hold is rolled back, and whatever else went wrong with it is no matter.
+ * Rows are sent behind the fence statement before the server has answered it: a wait for each statement would cost
+ * more than the rows. Where the fence did not hold, the transaction is rolled back, and errors of its rows are ignored.
  */
 async function held(fence: Promise<{ rows: number }>, writes: readonly Promise<void>[]): Promise<void> {
-  // All of them are over before the transaction ends, also where one has failed.
+  // Every statement is answered before the transaction ends, also where one has failed.
   const [first, ...others] = await Promise.allSettled([fence, ...writes]);
   if (first.status === 'rejected') throw first.reason;
   if (first.value.rows !== 1) throw NOT_HELD;

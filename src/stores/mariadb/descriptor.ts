@@ -5,7 +5,7 @@ import type { StoreDescriptor } from '../descriptor.ts';
 import { PLACE_FORMS } from '../place-forms.ts';
 import { MariaDbLeadership } from './leadership.ts';
 import { MariaDbStore } from './mariadb.ts';
-import { labelOf, lineTo, tablesPlace } from './migration/place.ts';
+import { connectTo, labelOf, tablesPlace } from './migration/place.ts';
 import { connector } from './sql.ts';
 import { migrate } from './tables.ts';
 
@@ -50,7 +50,7 @@ export const mariadb: StoreDescriptor = {
   },
   upgrade: async (config) => {
     const url = urlOf(config);
-    const sql = await lineTo({ connect: connector(url), label: labelOf(new URL(url)) });
+    const sql = await connectTo({ connect: connector(url), label: labelOf(new URL(url)) });
     return migrate(sql).finally(() => sql.close());
   },
 };

@@ -1,4 +1,4 @@
-/** Who leads, on a real server: one at a time, in the time of the database, and nobody for long. */
+/** The election on a real server: one node leads at a time, by the clock of the database, and a dead leader is replaced. */
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
 import { type TestServer, testMariaDb } from '../../../test/fakes/mariadb.ts';

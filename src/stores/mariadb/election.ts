@@ -1,13 +1,14 @@
 /**
- * Who leads is a row: an epoch, its node, and until when by the clock of the database. The lock only shortens the
- * wait after a leader has died; it decides nothing by itself (docs/decisions/0011).
+ * The statements of the election. The row of orchestrator_epoch says who leads: the epoch, the node, and until when by
+ * the clock of the database. The lock only shortens the wait after a leader has died; it decides nothing by itself
+ * (docs/decisions/0011).
  */
 import type { Leader } from '../../core/ports/leadership.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { MIGRATIONS } from './schema.ts';
 import { type Sql, transaction } from './sql.ts';
 
-/** Of one database: a server may hold several, and the lock is the server's. */
+/** The lock has the name of the database, because a lock is the server's and a server may hold several databases. */
 export const lockNameOf = (database: string): string => `gpu_orchestrator_leader.${database}`.slice(0, 64);
 
 export interface Candidate {
@@ -31,13 +32,13 @@ const SELECT = `SELECT epoch, node, address, has_lock, silent_ms,
   (SELECT version FROM orchestrator_schema WHERE id = 1) AS version FROM orchestrator_epoch WHERE id = 1`;
 
 /**
- * An expired row is free for all. The lock proves that its last holder is gone, and where that one is the leader
- * the row need not expire; a leader that never had the lock may be well without it.
+ * An expired row is free for every node. Who gets the lock knows that its last holder is gone: where that was the
+ * leader, its row need not expire. A leader that never had the lock may be alive without it.
  */
 export const mayLead = (row: { expired: boolean; hasLock: boolean }, gotLock: boolean): boolean =>
   row.expired || (gotLock && row.hasLock);
 
-/** The leader, as long as its time has not run out. */
+/** The leader, or undefined where its time has run out. */
 export async function leaderOf(sql: Sql): Promise<Leader | undefined> {
   const [row] = await sql.query<LeaderRow>(SELECT);
   if (!row || row.expired === 1 || row.node === null) return undefined;
@@ -46,9 +47,9 @@ export async function leaderOf(sql: Sql): Promise<Leader | undefined> {
 
 const UNTIL = 'NOW(6) + INTERVAL ? MICROSECOND';
 
-/** Takes the lead where that may be; returns the new epoch. */
+/** Takes the lead where mayLead allows it; returns the new epoch. */
 export async function contend(sql: Sql, self: Candidate, gotLock: boolean): Promise<number | undefined> {
-  // Looked at first without a lock: the leader's commits need the row.
+  // The row is read first without locking it: the leader's commits need it.
   if (!isFree(await sql.query<LeaderRow>(SELECT), gotLock)) return undefined;
   return transaction(sql, async () => {
     const rows = await sql.query<LeaderRow>(`${SELECT} FOR UPDATE`);
@@ -65,12 +66,12 @@ export async function contend(sql: Sql, self: Candidate, gotLock: boolean): Prom
 
 function isFree([row]: readonly LeaderRow[], gotLock: boolean): boolean {
   if (!row) throw new OrchdError('STORE_CORRUPT', 'the row of the epoch is missing');
-  // A newer node has changed the tables meanwhile: what this one does not know it must not write.
+  // A newer node has migrated the tables meanwhile: this one does not know them and must not write to them.
   if (row.version > MIGRATIONS.length) return false;
   return mayLead({ expired: row.expired === 1, hasLock: row.has_lock === 1 }, gotLock);
 }
 
-/** False where another one leads. */
+/** Returns false where another node leads. */
 export async function renew(
   sql: Sql,
   epoch: number,
@@ -84,12 +85,12 @@ export async function renew(
   return rows === 1;
 }
 
-/** For the next one to take it at once. */
+/** Ends the lead, so that another node can take it at once. */
 export async function giveUp(sql: Sql, epoch: number): Promise<void> {
   await sql.run('UPDATE orchestrator_epoch SET expires_at = NULL WHERE id = 1 AND epoch = ?', [epoch]);
 }
 
-/** Waits for the lock; null is an answer of the server too. */
+/** Waits for the lock; the server answers null where the wait was interrupted. */
 export async function getLock(sql: Sql, name: string, waitSec: number): Promise<boolean> {
   const [row] = await sql.query<{ got: number | null }>('SELECT GET_LOCK(?, ?) AS got', [name, waitSec]);
   return row?.got === 1;
@@ -99,7 +100,7 @@ export async function releaseLock(sql: Sql, name: string): Promise<void> {
   await sql.query('SELECT RELEASE_LOCK(?)', [name]);
 }
 
-/** The secret by which nodes know each other: made once, by whoever comes first. */
+/** The secret by which nodes know each other; the first node that opens the database makes it. */
 export async function clusterSecret(sql: Sql, fresh: string): Promise<string> {
   await sql.run('UPDATE orchestrator_epoch SET secret = ? WHERE id = 1 AND secret IS NULL', [fresh]);
   const [row] = await sql.query<{ secret: string }>('SELECT secret FROM orchestrator_epoch WHERE id = 1');

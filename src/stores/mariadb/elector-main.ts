@@ -1,11 +1,11 @@
-/** The thread on which a node takes part in the election. */
+/** Entry point of the thread on which a node takes part in the election. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { realEnv } from '../../kit/env/real.ts';
 import type { Candidate } from './election.ts';
 import { Elector } from './elector.ts';
 import { connector } from './sql.ts';
 
-/** What is told: to stand for the lead, or to leave. */
+/** Orders of the main thread: stand for the lead, or give it up and end. */
 export type ElectorOrder = 'stand' | 'close';
 
 export interface ElectorData {

@@ -1,17 +1,17 @@
 /**
- * One node's part in the election: it listens for who leads, stands for it when it is told to, and once it leads
- * renews in time. It runs on a thread of its own, so that a busy brain does not lose the lead by being busy; one
- * that is stuck does, since nothing is renewed for it.
+ * One node's part in the election: it watches who leads, stands for the lead when it is told to, and renews the lead
+ * while it has it. It runs on a thread of its own, so that a main loop that is busy does not lose the lead; for a main
+ * loop that is stuck nothing is renewed.
  *
- * E1  The lead is held until a time that was counted from before the renewal was sent, so it ends here first.
- * E2  After a term is over nothing is stood for until the brain has said that it has stopped.
+ * E1  The time of a lead is counted from before its renewal was sent, so a lead ends here before it ends in the row.
+ * E2  After a term is over this node does not stand again until the main loop has stopped its engine and says so.
  */
 import type { Leader } from '../../core/ports/leadership.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import { type Candidate, contend, getLock, giveUp, leaderOf, releaseLock, renew } from './election.ts';
 import type { Connect, Sql } from './sql.ts';
 
-export type ElectorSays =
+export type ElectorMessage =
   | { readonly is: 'leader'; readonly leader: Leader | undefined }
   | { readonly is: 'won'; readonly epoch: number }
   | { readonly is: 'over'; readonly why: string }
@@ -24,17 +24,18 @@ export interface ElectorParts {
   readonly timers: Timers;
   /** Milliseconds on a clock that goes on while the process is stopped. */
   readonly now: () => number;
-  /** When the main loop was last seen alive. */
+  /** When the main loop was last alive. */
   readonly lastBeat: () => number;
   readonly setHeldUntil: (at: number) => void;
-  readonly say: (what: ElectorSays) => void;
+  readonly say: (what: ElectorMessage) => void;
 }
 
-/** A loop that is silent for this many terms is stuck. */
+/** A main loop that has given no sign of life for this many terms is stuck. */
 const STUCK_TERMS = 3;
 const LOCK_WAIT_SEC = 1;
-/** Of a term, between two renewals; and the part of it that is not counted on. */
+/** Renewals in one term. */
 const RENEWALS = 5;
+/** The last part of a term in which this node no longer acts as the leader. */
 const MARGIN = 0.1;
 const LEADER_POLL_MS = 500;
 const RECONNECT_MS = 200;
@@ -42,7 +43,7 @@ const RECONNECT_MS = 200;
 export class Elector {
   readonly #parts: ElectorParts;
   #mode: 'watch' | 'stand' | 'lead' = 'watch';
-  #line: Sql | undefined;
+  #connection: Sql | undefined;
   #hasLock = false;
   #epoch = 0;
   #heldUntil = 0;
@@ -65,13 +66,13 @@ export class Elector {
     this.#wake?.();
   }
 
-  /** Until it is closed. */
+  /** Takes part in the election until it is closed. */
   async run(): Promise<void> {
     while (!this.#closed) {
       try {
         await this.#turn(await this.#connected());
       } catch {
-        // With the line goes the lock, and whoever gets that may lead at once.
+        // The lock is lost with the connection, and the node that gets it may lead at once.
         if (this.#hasLock) this.#parts.setHeldUntil(0);
         this.#drop();
         await this.#pause(RECONNECT_MS);
@@ -83,16 +84,16 @@ export class Elector {
   }
 
   async #connected(): Promise<Sql> {
-    if (this.#line) return this.#line;
-    const line = this.#parts.connect();
+    if (this.#connection) return this.#connection;
+    const connection = this.#parts.connect();
     try {
-      this.#line = await this.#inTime(line);
+      this.#connection = await this.#inTime(connection);
     } catch (error) {
-      // It may come yet.
-      line.then((sql) => sql.destroy()).catch(() => undefined);
+      // The connection may still be made after this: it is closed then.
+      connection.then((sql) => sql.destroy()).catch(() => undefined);
       throw error;
     }
-    return this.#line;
+    return this.#connection;
   }
 
   #turn(sql: Sql): Promise<void> {
@@ -114,7 +115,7 @@ export class Elector {
     if (epoch !== undefined) return this.#lead(epoch, start);
     await this.#look(sql);
     if (!this.#hasLock) return;
-    // Whoever leads is to have it.
+    // The lock is for the leader.
     this.#hasLock = false;
     await this.#inTime(releaseLock(sql, lockName));
     await this.#pause(LEADER_POLL_MS);
@@ -150,17 +151,17 @@ export class Elector {
     this.#mode = 'watch';
     this.#parts.setHeldUntil(0);
     this.#parts.say({ is: 'over', why });
-    // The lock goes with the line: whoever leads now is to have it.
+    // The lock is given back with the connection: it is for the node that leads now.
     this.#drop();
   }
 
   async #leave(): Promise<void> {
     try {
-      const line = this.#line;
-      if (line && this.#mode === 'lead') await this.#inTime(giveUp(line, this.#epoch));
-      if (line) await this.#inTime(line.close());
+      const connection = this.#connection;
+      if (connection && this.#mode === 'lead') await this.#inTime(giveUp(connection, this.#epoch));
+      if (connection) await this.#inTime(connection.close());
     } catch {
-      // It expires by itself.
+      // The lead expires by itself.
     }
     this.#drop();
   }
@@ -174,17 +175,17 @@ export class Elector {
   }
 
   #drop(): void {
-    this.#line?.destroy();
-    this.#line = undefined;
+    this.#connection?.destroy();
+    this.#connection = undefined;
     this.#hasLock = false;
   }
 
-  /** A server that does not answer is as good as none: packets may be dropped without a word. */
+  /** Fails a call that is not answered in time: a network may drop packets without any error. */
   #inTime<T>(call: Promise<T>): Promise<T> {
     const { timers, self, now } = this.#parts;
     return new Promise((resolve, reject) => {
       const patience = Math.max(self.ttlMs / 2, 2 * LOCK_WAIT_SEC * 1000);
-      // A lead is not waited for beyond its own end.
+      // A leader waits for an answer no longer than its lead lasts.
       const ms = this.#mode === 'lead' ? Math.min(patience, this.#heldUntil - now()) : patience;
       const cancel = timers.after(Math.max(1, ms), () => reject(new Error('no answer')));
       call.then(resolve, reject).finally(cancel);

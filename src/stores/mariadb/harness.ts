@@ -19,7 +19,7 @@ async function mariadb({ env, database, turns, within }: HarnessKit): Promise<St
   return {
     make,
     hold: () => gate.hold(),
-    // Another one leads.
+    // Another store takes the lead, so that every write of this one fails.
     breakWrites: async () => {
       const other = new Opened(make());
       await other.open();

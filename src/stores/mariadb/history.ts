@@ -1,18 +1,18 @@
-/** Ended jobs, read from the tables themselves: nothing is copied, so nothing can lag. */
+/** Reads ended jobs from the tables of all jobs: there is no copy that could lag behind. */
 import type { HistoryQuery, HistoryReads, JobBundle, PurgeResult } from '../../core/ports/store.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { dropBlobs } from './blobs.ts';
-import type { Lines } from './lines.ts';
 import { type AttemptRow, bundleOfRow, type JobRow, statusesOf } from './rows.ts';
+import type { SharedConnection } from './shared-connection.ts';
 import { type Sql, transaction, type Value } from './sql.ts';
 
 export const JOB_ROW = 'uid, seq, payload, ask, job';
-/** Over, and nothing of it runs any more. */
+/** Conditions for an ended job of which no attempt runs any more. */
 const ENDED = `is_terminal = 1 AND NOT EXISTS
   (SELECT 1 FROM orchestrator_attempts a WHERE a.uid = orchestrator_jobs.uid AND a.is_open = 1)`;
 const UIDS_PER_QUERY = 500;
 
-/** The rows of many jobs, asked for some at a time. */
+/** Selects the rows of many jobs, UIDS_PER_QUERY at a time. */
 async function rowsOf<Row>(
   sql: Sql,
   uids: readonly string[],
@@ -26,7 +26,7 @@ async function rowsOf<Row>(
   return rows;
 }
 
-/** The attempts of jobs, in order, by job. */
+/** The attempts of jobs in the order they were made, by uid. */
 export async function attemptsOf(
   sql: Sql,
   uids: readonly string[],
@@ -53,7 +53,7 @@ export async function bundles(sql: Sql, rows: readonly JobRow[]): Promise<JobBun
   return rows.map((row) => bundleOfRow(row, attempts.get(row.uid) ?? []));
 }
 
-/** Lookups that are sent together. */
+/** Lookups of one turn of the event loop, which are sent as one query. */
 interface Asked {
   readonly uids: string[];
   readonly found: Promise<ReadonlyMap<string, JobBundle>>;
@@ -70,14 +70,14 @@ async function endedJobs(sql: Sql, uids: readonly string[]): Promise<ReadonlyMap
 }
 
 export class TableHistory implements HistoryReads {
-  readonly #lines: Lines;
+  readonly #connection: SharedConnection;
   #asked: Asked | undefined;
 
-  constructor(lines: Lines) {
-    this.#lines = lines;
+  constructor(connection: SharedConnection) {
+    this.#connection = connection;
   }
 
-  /** All that are asked for in one turn go to the server as one question. */
+  /** All jobs that are looked up in one turn of the event loop are read by one query. */
   async get(uid: string): Promise<JobBundle | undefined> {
     this.#asked ??= this.#ask();
     this.#asked.uids.push(uid);
@@ -88,7 +88,7 @@ export class TableHistory implements HistoryReads {
     const uids: string[] = [];
     const found = Promise.resolve().then(() => {
       this.#asked = undefined;
-      return this.#lines.read((sql) => endedJobs(sql, uids));
+      return this.#connection.read((sql) => endedJobs(sql, uids));
     });
     return { uids, found };
   }
@@ -111,41 +111,41 @@ export class TableHistory implements HistoryReads {
     if (query.principal !== undefined) and('principal = ?', query.principal);
     const select = `SELECT ${JOB_ROW} FROM orchestrator_jobs WHERE ${where.join(' AND ')} ORDER BY n DESC LIMIT ?`;
     values.push(query.limit);
-    return this.#lines.read(async (sql) => bundles(sql, await sql.query<JobRow>(select, values)));
+    return this.#connection.read(async (sql) => bundles(sql, await sql.query<JobRow>(select, values)));
   }
 
   async count(): Promise<number> {
     const select = `SELECT COUNT(*) AS value FROM orchestrator_jobs WHERE ${ENDED}`;
-    const [row] = await this.#lines.read((sql) => sql.query<{ value: number }>(select));
+    const [row] = await this.#connection.read((sql) => sql.query<{ value: number }>(select));
     return row?.value ?? 0;
   }
 }
 
-const DOOMED = `SELECT uid, attempts, caller_chose_id, payload_blob, result_blob FROM orchestrator_jobs
+const PURGEABLE = `SELECT uid, attempts, caller_chose_id, payload_blob, result_blob FROM orchestrator_jobs
   WHERE ended_ms < ? AND ${ENDED} ORDER BY ended_ms LIMIT ?`;
 
 export async function planPurge(sql: Sql, endedBefore: number, limit: number): Promise<PurgeResult> {
   const [row] = await sql.query<{ jobs: number; floor: number | null }>(
-    `SELECT COUNT(*) AS jobs, MAX(IF(caller_chose_id = 1, attempts, 0)) AS floor FROM (${DOOMED}) AS doomed`,
+    `SELECT COUNT(*) AS jobs, MAX(IF(caller_chose_id = 1, attempts, 0)) AS floor FROM (${PURGEABLE}) AS doomed`,
     [endedBefore, limit],
   );
   return { jobs: row?.jobs ?? 0, attemptFloor: Number(row?.floor ?? 0) };
 }
 
 const PURGE_ROWS = 500;
-/** Changes nothing, and fails where another one leads. */
+/** Locks the fence row and changes nothing; it finds no row where another node leads. */
 export const HOLD_FENCE = 'UPDATE orchestrator_epoch SET epoch = epoch WHERE id = 1 AND epoch = ?';
 
-interface Doomed {
+interface PurgeableRow {
   readonly uid: string;
   readonly payload_blob: number | null;
   readonly result_blob: number | null;
 }
 
-/** In small pieces, each behind the fence: commits of the brain wait for the same row. */
+/** Purges in small transactions, each behind the fence: commits of the engine wait for the same row. */
 export async function purge(sql: Sql, epoch: number, endedBefore: number, limit: number): Promise<void> {
   for (let left = limit; left > 0; left -= PURGE_ROWS) {
-    const rows = await sql.query<Doomed>(DOOMED, [endedBefore, Math.min(left, PURGE_ROWS)]);
+    const rows = await sql.query<PurgeableRow>(PURGEABLE, [endedBefore, Math.min(left, PURGE_ROWS)]);
     if (rows.length === 0) return;
     await transaction(sql, async () => {
       const fence = await sql.run(HOLD_FENCE, [epoch]);
@@ -156,7 +156,7 @@ export async function purge(sql: Sql, epoch: number, endedBefore: number, limit:
   }
 }
 
-async function drop(sql: Sql, rows: readonly Doomed[]): Promise<void> {
+async function drop(sql: Sql, rows: readonly PurgeableRow[]): Promise<void> {
   const uids = rows.map(({ uid }) => [uid]);
   const blobs = rows.flatMap(({ payload_blob, result_blob }) => [payload_blob, result_blob]);
   await sql.batch('DELETE FROM orchestrator_attempts WHERE uid = ?', uids);

@@ -46,7 +46,7 @@ interface MoveImage {
   seq: number;
 }
 
-/** A record that is written, or removed where there are no values. */
+/** The values of a record that is written; null where the record is removed. */
 type Values = Value[] | null;
 
 export class Images {

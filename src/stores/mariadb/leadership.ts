@@ -1,11 +1,11 @@
-/** The brain's side of the election: a thread stands for this node and keeps the lead; here it is told and asked. */
+/** The main thread's side of the election: starts the elector's thread, gives it orders and receives its messages. */
 
 import { Worker } from 'node:worker_threads';
 import type { Leader, Leadership, Term } from '../../core/ports/leadership.ts';
 import type { Cancel, Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { type Candidate, clusterSecret, lockNameOf } from './election.ts';
-import type { ElectorSays } from './elector.ts';
+import type { ElectorMessage } from './elector.ts';
 import { type ElectorData, type ElectorOrder, HELD_UNTIL, LAST_BEAT } from './elector-main.ts';
 import { openFailure } from './mariadb.ts';
 import { connector } from './sql.ts';
@@ -14,7 +14,7 @@ import { checkDurable, migrate } from './tables.ts';
 export interface LeadershipOptions {
   readonly url: string;
   readonly unsafe: boolean;
-  /** How long a lead lasts without being renewed. */
+  /** A lead ends this long after its last renewal. */
   readonly ttlMs: number;
 }
 
@@ -45,7 +45,7 @@ export class MariaDbLeadership implements Leadership {
     this.lockName = lockNameOf(decodeURIComponent(new URL(options.url).pathname.slice(1)));
   }
 
-  /** By which the nodes of this database know each other. */
+  /** The nodes of this database know each other by this secret. */
   get secret(): string {
     return this.#secret;
   }
@@ -71,7 +71,7 @@ export class MariaDbLeadership implements Leadership {
   win(): Promise<Term> {
     if (this.#closed) return Promise.reject(new OrchdError('SHUTTING_DOWN'));
     this.#won ??= Promise.withResolvers<Term>();
-    // A thread that died in the last term is followed by another.
+    // A thread that died in the last term is replaced.
     this.#worker ??= this.#start();
     this.#order('stand');
     return this.#won.promise;
@@ -81,7 +81,7 @@ export class MariaDbLeadership implements Leadership {
     this.#listeners.push(listener);
   }
 
-  /** The thread leaves; a new one begins with the next term. */
+  /** Gives up the lead: the thread ends, and a new one is started for the next term. */
   async resign(): Promise<void> {
     if (!this.#worker) return;
     await this.#leave();
@@ -127,20 +127,20 @@ export class MariaDbLeadership implements Leadership {
       name: 'orchd-election',
       execArgv: [],
     });
-    worker.on('message', (said: ElectorSays) => this.#hear(said));
+    worker.on('message', (said: ElectorMessage) => this.#hear(said));
     worker.on('error', (error) => this.#lost(worker, error as Error));
     worker.on('exit', () => this.#lost(worker, new Error('the thread of the election has ended')));
     return worker;
   }
 
-  #hear(said: ElectorSays): void {
+  #hear(said: ElectorMessage): void {
     if (said.is === 'won') this.#lead(said.epoch);
     else if (said.is === 'over') this.#end();
     else if (said.is === 'closed') this.#resigned?.();
     else this.#setLeader(said.leader);
   }
 
-  /** Without the thread nothing is renewed: the lead is over, and nobody stands for the next. */
+  /** The thread has died: nothing is renewed, so the lead is over, and this node does not stand for the next one. */
   #lost(worker: Worker, error: Error): void {
     if (this.#worker !== worker) return;
     this.#worker = undefined;
@@ -174,7 +174,7 @@ export class MariaDbLeadership implements Leadership {
     for (const listener of this.#listeners) listener();
   }
 
-  /** For the thread to see that the main loop is alive. */
+  /** Tells the thread that the main loop is alive. */
   #beat(): void {
     Atomics.store(this.#instants, LAST_BEAT, nowMs());
     this.#stopBeat = this.#env.timers.after(BEAT_MS, () => this.#beat());

@@ -1,4 +1,4 @@
-/** What only this store can go wrong with: a server that dies, lines that break, answers that are lost. */
+/** Failures that only this store knows: a server that dies, connections that break, answers that are lost. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type OwnServer, ownMariaDb } from '../../../test/fakes/mariadb.ts';

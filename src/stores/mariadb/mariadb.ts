@@ -1,9 +1,9 @@
 /**
- * The store of a cluster: the same records as rows, the same changes as a trail, one leader at a time.
+ * The store of a cluster: records are rows, every change is a row of the audit table, and one leader writes at a time.
  *
- * M1  A commit begins with the fence: epoch and sequence must be the ones this store has written last.
+ * M1  A commit begins with the fence: epoch and sequence number must be the ones this store has written last.
  * M2  A commit whose answer is lost is settled by the fence row: it has happened, or it is made again.
- * M3  A sequence is told durable only after its commit was answered, or found done.
+ * M3  A sequence number is reported durable only after its commit was answered, or found done.
  */
 
 import type { Term } from '../../core/ports/leadership.ts';
@@ -26,29 +26,29 @@ import { type BlobRef, BRAIN_ID, type Change } from '../../model/records.ts';
 import { putBlob, readBlob } from './blobs.ts';
 import { type Batch, commitBatch, lastOf } from './commit.ts';
 import { planPurge, purge, TableHistory } from './history.ts';
-import { Lines } from './lines.ts';
-import { brainOf, type EpochRow, recoverJobs, recoverOthers, takeOver, takeUp } from './recover.ts';
+import { brainOf, confirmLead, type EpochRow, recoverJobs, recoverOthers, takeOver } from './recover.ts';
 import { dropUnnamedBodies, trimAudit } from './retention.ts';
+import { SharedConnection } from './shared-connection.ts';
 import { type Connect, isConflict, isDiskFull, isLost, type Sql } from './sql.ts';
 import { checkDurable, migrate } from './tables.ts';
 
 export interface MariaDbOptions {
   readonly connect: Connect;
-  /** Take a server that may lose what it has answered. */
+  /** Accepts a server that may lose commits it has answered. */
   readonly unsafe?: boolean;
-  /** How long rows of the trail are kept, and how much of them. */
+  /** Audit rows that are older than auditMs are removed, and the oldest ones beyond auditBytes. */
   readonly auditMs?: number;
   readonly auditBytes?: number;
-  /** The lead that an election has given; without one it is taken from whoever has it. */
+  /** The lead that the election has given to this node; without a term the store takes the lead by force. */
   readonly term?: Term;
 }
 
-/** Changes of one commit, at most: it must not hold its locks for long. */
+/** Changes of one commit, at most: a commit must not hold its locks for long. */
 const MAX_BATCH = 2000;
 const MAX_PENDING = 200_000;
 const RETRY_MS = 100;
 const COMMIT_TIMEOUT_MS = 15_000;
-/** Rows of the trail that go at a time: they come in as fast. */
+/** Audit rows that one purge removes, at most: as many may have been added since the last one. */
 const MAX_TRIMMED = 100_000;
 
 interface Unit {
@@ -61,10 +61,10 @@ export class MariaDbStore implements Store {
   readonly history: HistoryReads;
   readonly #env: Env;
   readonly #options: MariaDbOptions;
-  readonly #writes: Lines;
-  readonly #reads: Lines;
-  /** For what takes long and has transactions of its own. */
-  readonly #chores: Lines;
+  readonly #writes: SharedConnection;
+  readonly #reads: SharedConnection;
+  /** The connection for retention, which takes long and has transactions of its own. */
+  readonly #chores: SharedConnection;
   #events: StoreEvents | undefined;
   #epoch = 0;
   #seq = 0;
@@ -74,21 +74,21 @@ export class MariaDbStore implements Store {
   #unindexed: { uid: string; seq: Seq }[] = [];
   #flushing: Promise<void> | undefined;
   #full = false;
-  /** Nodes take turns, and their clocks need not agree: times are those of the database. */
+  /** Clock of the database minus ours. Nodes lead in turns and their clocks need not agree, so times are the database's. */
   #skewMs = 0;
-  /** A commit was tried and not answered: it may have happened. */
+  /** The last try of a commit was not answered: it may have happened. */
   #doubtful = false;
   #failure: Error | undefined;
   #closed = false;
-  /** How far bodies have been looked at that nothing may name. */
+  /** Bodies up to this id have been checked for a job that names them; the next purge goes on from here. */
   #tidiedTo = 0;
 
   constructor(env: Env, options: MariaDbOptions) {
     this.#env = env;
     this.#options = options;
-    this.#writes = new Lines(options.connect);
-    this.#reads = new Lines(options.connect);
-    this.#chores = new Lines(options.connect);
+    this.#writes = new SharedConnection(options.connect);
+    this.#reads = new SharedConnection(options.connect);
+    this.#chores = new SharedConnection(options.connect);
     this.history = new TableHistory(this.#reads);
   }
 
@@ -101,10 +101,10 @@ export class MariaDbStore implements Store {
     this.#events = events;
     void term?.over.then(() => this.#depose());
     try {
-      const sql = await this.#writes.line();
+      const sql = await this.#writes.get();
       await checkDurable(sql, unsafe);
       await migrate(sql);
-      const row = term ? await takeUp(sql, term.epoch) : await takeOver(sql);
+      const row = term ? await confirmLead(sql, term.epoch) : await takeOver(sql);
       if (!this.#env.clock.isMadeUp) this.#skewMs = await this.#skew(sql);
       await recoverJobs(sql, into);
       await recoverOthers(sql, into);
@@ -116,7 +116,7 @@ export class MariaDbStore implements Store {
       // Jobs that are over are never handed over: the tables are their history.
       return { seq: row.last_seq, at: row.last_at, indexedUpTo: row.last_seq, skewMs: this.#skewMs };
     } catch (error) {
-      await this.#hangUp();
+      await this.#closeConnections();
       throw openFailure(error);
     }
   }
@@ -146,7 +146,7 @@ export class MariaDbStore implements Store {
     return this.#reads.read((sql) => readBlob(sql, ref));
   }
 
-  /** The tables have these jobs already: they may leave memory as soon as what was written last is durable. */
+  /** Ended jobs are in the tables already: they may leave memory as soon as their last change is durable. */
   index(ended: readonly JobBundle[]): void {
     if (ended.length === 0) return;
     for (const { uid, seq } of ended) this.#unindexed.push({ uid, seq });
@@ -164,7 +164,7 @@ export class MariaDbStore implements Store {
     });
   }
 
-  /** What nothing names any more, and rows of the trail past their time; a piece of it each time. */
+  /** Removes some of the bodies that no job names, and audit rows past their time. */
   async #tidy(sql: Sql): Promise<void> {
     this.#tidiedTo = await dropUnnamedBodies(sql, this.#epoch, this.#tidiedTo);
     const { auditMs = Number.POSITIVE_INFINITY, auditBytes = Number.POSITIVE_INFINITY } = this.#options;
@@ -173,7 +173,7 @@ export class MariaDbStore implements Store {
     await trimAudit(sql, this.#epoch, { before, bytes: auditBytes }, MAX_TRIMMED);
   }
 
-  /** Rows are always up to date. */
+  /** There is nothing to do: rows are always up to date. */
   async checkpoint(): Promise<void> {}
 
   async close(): Promise<void> {
@@ -181,7 +181,7 @@ export class MariaDbStore implements Store {
       this.#closed = true;
       await this.#flushing;
     }
-    await this.#hangUp();
+    await this.#closeConnections();
   }
 
   async #skew(sql: Sql): Promise<number> {
@@ -189,19 +189,19 @@ export class MariaDbStore implements Store {
     return Math.round(Number(row?.now) - this.#env.clock.now());
   }
 
-  async #hangUp(): Promise<void> {
-    for (const lines of this.#allLines()) await lines.close();
+  async #closeConnections(): Promise<void> {
+    for (const connection of this.#connections()) await connection.close();
   }
 
-  #allLines(): readonly Lines[] {
+  #connections(): readonly SharedConnection[] {
     return [this.#writes, this.#reads, this.#chores];
   }
 
-  /** Another one may lead. The server may not answer any more, so what is under way is not waited for. */
+  /** Another node may lead now. The server may not answer any more, so calls under way are not waited for. */
   #depose(): void {
     if (this.#closed) return;
     this.#fail(new OrchdError('FENCED'));
-    for (const lines of this.#allLines()) lines.destroy();
+    for (const connection of this.#connections()) connection.destroy();
   }
 
   #tellIndexed(): void {
@@ -214,7 +214,7 @@ export class MariaDbStore implements Store {
 
   async #flushAll(): Promise<void> {
     try {
-      // What the same turn of the loop appends goes into the same commit.
+      // Changes that the same turn of the event loop appends go into the same commit.
       await new Promise<void>((resolve) => this.#env.timers.soon(resolve));
       while (this.#pending.length > 0) await this.#flush(this.#take());
       this.#flushing = undefined;
@@ -223,7 +223,7 @@ export class MariaDbStore implements Store {
     }
   }
 
-  /** Whole units: what a turn decided becomes durable together. */
+  /** Takes whole units of pending changes: what one turn of the engine decided becomes durable together. */
   #take(): Batch {
     const changes: Change[] = [];
     let now = 0;
@@ -242,9 +242,9 @@ export class MariaDbStore implements Store {
     const since = this.#env.clock.monotonic();
     while (!(await this.#commit(batch))) {
       if (this.#failure) throw this.#failure;
-      // It leads and can write nothing: another node may have better luck.
-      const isUseless = this.#options.term && this.#env.clock.monotonic() - since > COMMIT_TIMEOUT_MS;
-      if (isUseless && !this.#full)
+      // This node leads and can write nothing: it gives up the lead, because another node may reach the database.
+      const isTooLate = this.#options.term && this.#env.clock.monotonic() - since > COMMIT_TIMEOUT_MS;
+      if (isTooLate && !this.#full)
         throw new OrchdError('FENCED', 'the database takes no commits from this node');
       await this.#pause();
     }
@@ -257,7 +257,7 @@ export class MariaDbStore implements Store {
     this.#tellIndexed();
   }
 
-  /** Whether the batch is durable now; where it is not, it may be tried again. */
+  /** Returns whether the batch is durable now; where it is not, the commit may be tried again. */
   async #commit(batch: Batch): Promise<boolean> {
     try {
       await this.#writes.once((sql) => this.#commitOn(sql, batch));
@@ -271,8 +271,8 @@ export class MariaDbStore implements Store {
   }
 
   /**
-   * Where an answer was lost the fence row is asked first. The lost commit may still be under way then: it holds
-   * the row, and ours finds the fence moved on by the very same batch.
+   * Where the answer of an earlier try was lost, the fence row is read first. That try may still be under way: then it
+   * holds the lock of the row, and this one finds that the same batch has moved the fence on.
    */
   async #commitOn(sql: Sql, batch: Batch): Promise<void> {
     if (this.#doubtful && (await this.#isDone(sql, batch))) return;

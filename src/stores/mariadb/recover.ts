@@ -15,7 +15,7 @@ export interface EpochRow {
 }
 
 const LIVE = `SELECT ${JOB_ROW}, attempts FROM orchestrator_jobs WHERE is_terminal = 0`;
-/** Over, while an attempt still holds a slot. */
+/** Ended jobs of which an attempt still holds a slot. */
 const HELD = `SELECT ${JOB_ROW}, attempts FROM orchestrator_jobs
   WHERE is_terminal = 1 AND uid IN (SELECT uid FROM orchestrator_attempts WHERE is_open = 1)`;
 
@@ -25,7 +25,7 @@ interface LiveRow extends JobRow {
 
 const ROW = 'SELECT epoch, last_seq, last_at, brain FROM orchestrator_epoch WHERE id = 1';
 
-/** Raises the epoch without asking anybody: whoever led before can write nothing from here on. */
+/** Takes the lead by force: raises the epoch, so that the former leader can write nothing from here on. */
 export async function takeOver(sql: Sql): Promise<EpochRow> {
   return transaction(sql, async () => {
     const row = only(await sql.query<EpochRow>(`${ROW} FOR UPDATE`));
@@ -37,8 +37,8 @@ export async function takeOver(sql: Sql): Promise<EpochRow> {
   });
 }
 
-/** What the election has given us, unless another one has it by now. */
-export async function takeUp(sql: Sql, epoch: number): Promise<EpochRow> {
+/** Returns the fence row of the lead that this node has won, unless another node leads by now. */
+export async function confirmLead(sql: Sql, epoch: number): Promise<EpochRow> {
   const row = only(await sql.query<EpochRow>(ROW));
   if (row.epoch !== epoch) throw new OrchdError('FENCED');
   return row;
@@ -54,13 +54,13 @@ function only(rows: readonly EpochRow[]): EpochRow {
 export async function recoverJobs(sql: Sql, into: Recovery): Promise<void> {
   const rows = await sql.query<LiveRow>(LIVE);
   for (const row of await sql.query<LiveRow>(HELD)) rows.push(row);
-  // Most jobs that wait were never tried: nothing needs to be asked of them.
+  // Most waiting jobs were never tried: their attempts need not be selected.
   const tried = rows.filter(({ attempts }) => attempts > 0).map(({ uid }) => uid);
   const attempts = await attemptsOf(sql, tried);
   for (const row of rows) into.job(bundleOfRow(row, attempts.get(row.uid) ?? []));
 }
 
-/** The records that belong to no job; that of the brain is in the row of the epoch. */
+/** Reads the records that belong to no job, except the brain record, which is a column of orchestrator_epoch. */
 export async function recoverOthers(sql: Sql, into: Recovery): Promise<void> {
   const failures = await sql.query<{ id: string; record: string }>(
     'SELECT id, record FROM orchestrator_failures ORDER BY seq',

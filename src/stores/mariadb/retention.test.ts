@@ -1,4 +1,4 @@
-/** What retention removes from the tables, what it leaves, and who may do it. */
+/** Retention removes bodies that no job names and old audit rows, leaves the rest, and works only for the leader. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type TestServer, testMariaDb } from '../../../test/fakes/mariadb.ts';

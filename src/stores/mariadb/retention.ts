@@ -1,16 +1,16 @@
 /**
- * Removes what nothing needs any more, in small pieces, each behind the fence: commits of the brain wait for the
- * same row.
+ * Removes bodies that no job names and old audit rows, in small transactions, each behind the fence: commits of the
+ * engine wait for the same row.
  */
 import { OrchdError } from '../../model/errors.ts';
 import { dropBlobs } from './blobs.ts';
 import { HOLD_FENCE } from './history.ts';
 import { type Sql, transaction, type Value } from './sql.ts';
 
-/** No submission takes this long from its body to its record. */
+/** A body is written before its record; no submission takes this long from one to the other. */
 const YOUNG_SEC = 600;
 const PIECE_ROWS = 500;
-/** Bodies that are looked at in one go: most of them are named, and stay. */
+/** Bodies that one call checks, at most: most of them are named by a job and stay. */
 const LOOK_ROWS = 5000;
 
 async function behindFence<T>(sql: Sql, epoch: number, run: () => Promise<T>): Promise<T> {
@@ -44,7 +44,7 @@ export async function dropUnnamedBodies(sql: Sql, epoch: number, from = 0): Prom
   for (const ids of piecesOf(unnamed.map(({ id }) => id))) {
     const marks = ids.map(() => '?').join(',');
     await behindFence(sql, epoch, async () => {
-      // Asked again under the fence, where no commit can name one of them meanwhile.
+      // Checked again behind the fence, where no commit can name one of them meanwhile.
       const still = await sql.query<{ id: number }>(
         `SELECT b.id FROM orchestrator_blobs b WHERE b.id IN (${marks}) AND ${UNNAMED} FOR UPDATE`,
         ids,
@@ -59,13 +59,13 @@ export async function dropUnnamedBodies(sql: Sql, epoch: number, from = 0): Prom
 }
 
 export interface AuditLimits {
-  /** Rows of earlier instants go. */
+  /** Audit rows of earlier times are removed. */
   readonly before: number;
-  /** What the trail may take; the oldest rows beyond it go. */
+  /** The size that the audit table may have; the oldest rows beyond it are removed. */
   readonly bytes: number;
 }
 
-/** Removes up to `limit` rows of the trail, oldest first; returns how many. */
+/** Removes up to `limit` audit rows, oldest first; returns how many. */
 export async function trimAudit(
   sql: Sql,
   epoch: number,
@@ -127,7 +127,7 @@ const SAMPLE_ROWS = 64;
 const ROW_BYTES = 100;
 const ROW_SIZE = `OCTET_LENGTH(details) + OCTET_LENGTH(event_type) + 2 * OCTET_LENGTH(subject) + ${ROW_BYTES}`;
 
-/** An estimate: to sum up the trail would mean to read all of it. There is a row for every change, without gaps. */
+/** The id of the last row beyond `bytes`, estimated from samples: the exact size would take reading the whole table. */
 async function lastBeyond(sql: Sql, bytes: number, { first, last }: Ends): Promise<number> {
   const rows = Math.floor(bytes / (await averageBytes(sql, first, last)));
   return Math.max(0, last - rows);

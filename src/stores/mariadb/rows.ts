@@ -1,4 +1,4 @@
-/** Between records and the columns of the tables. */
+/** Turns records into the columns of the tables, and rows back into records. */
 import type { JobBundle } from '../../core/ports/store.ts';
 import { causeText } from '../../model/causes.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
@@ -9,7 +9,7 @@ import { rowOf } from './blobs.ts';
 import { CHARS } from './schema.ts';
 import type { Value } from './sql.ts';
 
-/** The words of the first users of these tables, and ours where they had none. */
+/** Column `status` of each state. The first users of these tables chose these words; the other states keep our name. */
 const STATUS: Record<JobState, string> = {
   queued: 'pending',
   claimed: 'claimed',
@@ -21,7 +21,7 @@ const STATUS: Record<JobState, string> = {
   cancelled: 'cancelled',
 };
 
-/** States as they stand in the table. */
+/** The values of column `status` for states. */
 export const statusesOf = (states: readonly string[]): string[] =>
   states.map((state) => STATUS[state as JobState] ?? state);
 
@@ -56,7 +56,7 @@ export const JOB_COLUMNS = [
   'job',
 ] as const;
 
-/** A small payload has a column of its own; the rest of the ask is one text, as every other record is. */
+/** The JSON text of a record. An ask is written without its inline payload, which has a column of its own. */
 export const textOf = ({ kind, after }: Change): string =>
   kind === 'ask' && after ? askText(after) : JSON.stringify(after);
 
@@ -122,7 +122,7 @@ export function leaseValues(token: string, lease: LeaseRecord, text: string): Va
   ];
 }
 
-/** A row of the trail, with the text that the row of the record gets too: it is made once. */
+/** An audit row; `text` is the text of the record, which the caller makes once for both rows. */
 export function auditValues(change: Change, text: string, seq: number, epoch: number, now: number): Value[] {
   const { kind, id, cause } = change;
   const details = `{"cause":${JSON.stringify(cause)},"after":${text}}`;
@@ -152,7 +152,7 @@ export function bundleOfRow(row: JobRow, attempts: readonly AttemptRow[]): JobBu
     uid: row.uid,
     seq: row.seq,
     ask: upcast('ask', ask as never),
-    // Nearly all jobs that wait: they share one image here as they do in the brain.
+    // Nearly all waiting jobs have this record: they share one object, as they do in the engine's state.
     job: row.job === FRESH_TEXT ? FRESH_JOB : upcast('job', JSON.parse(row.job) as never),
     attempts: attempts.map(({ record }) => upcast('attempt', JSON.parse(record) as never)),
   };

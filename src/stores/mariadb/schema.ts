@@ -1,14 +1,14 @@
 /**
- * The tables, as a list of steps that only grows. Every step may be cut short and run again.
+ * The tables, as a list of migration steps that only grows. A step may be cut short at any statement and run again.
  *
- * Texts that name things are compared byte by byte and without padding: `key` and `KEY ` are two keys. Instants of
- * the brain are milliseconds; those the database notes by itself are UTC with microseconds.
+ * Texts that name things are compared byte by byte and without padding: `key` and `KEY ` are two keys. Times that the
+ * engine sets are milliseconds; times that the database sets by itself are UTC with microseconds.
  */
 const NAME = (chars: number): string => `VARCHAR(${chars}) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`;
 const TABLE = 'ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_nopad_bin';
 const NOW = 'TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)';
 
-/** Longest texts of the columns that are searched. */
+/** Lengths of the text columns that are searched, in characters. */
 export const CHARS = {
   uid: 200,
   id: 128,
@@ -100,7 +100,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
     ) ${TABLE}`,
   ],
   [
-    // Who leads, as of its last renewal, and the secret by which nodes know each other.
+    // has_lock and silent_ms are set by the leader's last renewal; nodes know each other by the secret.
     `ALTER TABLE orchestrator_epoch
       ADD COLUMN IF NOT EXISTS has_lock TINYINT NOT NULL DEFAULT 0,
       ADD COLUMN IF NOT EXISTS silent_ms INT UNSIGNED NOT NULL DEFAULT 0,
@@ -138,7 +138,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
     ) ${TABLE}`,
   ],
   [
-    // Models, sessions, pools, workers and the like: few, and read only when a node begins to lead.
+    // Models, sessions, pools, workers and other kinds of which there are few; read only when a node begins to lead.
     `CREATE TABLE IF NOT EXISTS orchestrator_records (
       kind VARCHAR(32) NOT NULL,
       id ${NAME(CHARS.record)} NOT NULL,

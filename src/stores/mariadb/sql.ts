@@ -1,4 +1,4 @@
-/** The little of a database client that the store uses; the driver is loaded only when it is. */
+/** The part of a database client that the store uses; the driver is loaded when the first connection is made. */
 import { connect, type NetConnectOpts, type Socket } from 'node:net';
 import type { Connection, ConnectionConfig } from 'mariadb';
 import { OrchdError } from '../../model/errors.ts';
@@ -7,26 +7,26 @@ export type Value = string | number | null | Buffer;
 export type Row = Readonly<Record<string, never>>;
 
 /**
- * A call may be made before others are answered. It then happens after every query and run that was called before
- * it; a batch may be overtaken by others while its statement is prepared.
+ * One connection. A call may be made before earlier calls are answered: the server executes it after every query and
+ * run that was called before it, but a batch may be overtaken while its statement is prepared.
  */
 export interface Sql {
   query<T = Row>(sql: string, values?: readonly Value[]): Promise<T[]>;
-  /** Returns how many rows were changed or found. */
+  /** `rows` is how many rows the statement found or changed, `id` the AUTO_INCREMENT value it has made. */
   run(sql: string, values?: readonly Value[]): Promise<{ readonly rows: number; readonly id: number }>;
-  /** One statement for many rows. */
+  /** Executes one statement for many rows of values. */
   batch(sql: string, rows: readonly (readonly Value[])[]): Promise<void>;
   begin(): Promise<void>;
   commit(): Promise<void>;
   rollback(): Promise<void>;
   close(): Promise<void>;
-  /** Ends it at once, without a word to a server that may not hear it; what is under way fails. */
+  /** Closes the socket at once, without telling a server that may not answer; calls under way fail. */
   destroy(): void;
 }
 
 export type Connect = () => Promise<Sql>;
 
-/** All of it or nothing; a line is never left with a transaction open. */
+/** Runs all of it or nothing; a connection is never left with a transaction open. */
 export async function transaction<T>(sql: Sql, run: () => Promise<T>): Promise<T> {
   await sql.begin();
   try {
@@ -40,8 +40,8 @@ export async function transaction<T>(sql: Sql, run: () => Promise<T>): Promise<T
 }
 
 /**
- * What does not fit is an error: a text that was cut would be another text. And a client that falls silent within a
- * transaction, stopped or cut off, must not keep the others from the rows it has locked.
+ * Settings of every session. STRICT_ALL_TABLES: a text that does not fit its column is an error, not a shorter text.
+ * idle_transaction_timeout: a client that is stopped or cut off within a transaction must not keep its locks.
  */
 const SESSION =
   "SET SESSION sql_mode='STRICT_ALL_TABLES', time_zone='+00:00', innodb_lock_wait_timeout=10, idle_transaction_timeout=2";
@@ -85,7 +85,7 @@ function settingsOf(url: string): ConnectionConfig {
     bigIntAsNumber: true,
     insertIdAsNumber: true,
     foundRows: true,
-    // An error says the statement, never what was written with it: that is what callers entrusted to us.
+    // Errors show the statement, never its values: these are the data of callers.
     logParam: false,
     initSql: SESSION,
   };
@@ -102,18 +102,18 @@ async function loadDriver(): Promise<typeof import('mariadb')> {
 
 class DriverSql implements Sql {
   readonly #connection: Connection;
-  /** Calls that were not answered: the driver forgets some of them when the server dies. */
+  /** Calls without an answer so far: the driver forgets some of them when the server dies, so they are rejected here. */
   readonly #unanswered = new Set<(error: Error) => void>();
   #broken: Error | undefined;
-  /** Whether the server commits every statement by itself now. */
+  /** True while the server commits every statement by itself. */
   #autocommit = true;
   #inTransaction = false;
   /** A statement that ends a transaction or turns autocommit on, while it is under way. */
   #switching: Promise<void> | undefined;
 
   /**
-   * The socket is ours: the driver's own way to end a connection with a call under way is to open another one and
-   * to kill the thread by its number, which may be another's by then, and to fail where nobody hears it.
+   * The socket is made here and not by the driver. To end a connection with a call under way, the driver would open
+   * another connection and kill the server thread by its number, which may belong to another client by then.
    */
   readonly #socket: Socket;
 
@@ -169,7 +169,7 @@ class DriverSql implements Sql {
     const ended = this.#call(() => this.#connection.query(how)).then(() => {
       this.#inTransaction = false;
     });
-    // Others on this connection wait for the end of the transaction; its failure is told only to who ends it.
+    // Later statements on this connection wait for the end of the transaction; only the caller of #end gets its error.
     this.#switch(ended.catch(() => undefined));
     await ended;
   }
@@ -178,13 +178,13 @@ class DriverSql implements Sql {
     try {
       await this.#call(() => this.#connection.end());
     } catch {
-      // It was broken already.
+      // The connection was broken already.
     }
     this.#break(new OrchdError('SHUTTING_DOWN'));
   }
 
   destroy(): void {
-    this.#break(lostLine());
+    this.#break(connectionLost());
   }
 
   /** Sends at once, or after a switch of autocommit that is under way or needed; statements keep their order. */
@@ -210,7 +210,7 @@ class DriverSql implements Sql {
   }
 
   #call<T>(ask: () => Promise<T>): Promise<T> {
-    // The driver would not answer at all.
+    // The driver would never answer a call on a broken connection.
     if (this.#broken) return Promise.reject(this.#broken);
     return new Promise<T>((resolve, reject) => {
       this.#unanswered.add(reject);
@@ -228,33 +228,33 @@ class DriverSql implements Sql {
     });
   }
 
-  /** One call has found the line dead: so it is for all. */
+  /** A call has found the connection dead: all calls without an answer fail. */
   #break(error: Error): void {
-    this.#broken ??= isLost(error) ? error : lostLine();
+    this.#broken ??= isLost(error) ? error : connectionLost();
     this.#socket.destroy(this.#broken);
     for (const reject of [...this.#unanswered]) reject(error);
     this.#unanswered.clear();
   }
 }
 
-/** As the driver tells of a line that is gone. */
-const lostLine = (): Error => Object.assign(new Error('the line was given up'), { fatal: true });
+/** An error as the driver makes it for a connection that is gone. */
+const connectionLost = (): Error => Object.assign(new Error('the connection was given up'), { fatal: true });
 
 const DEADLOCK = 1213;
 const LOCK_WAIT = 1205;
-/** Somebody ended the statement, not the line. */
+/** KILL QUERY: somebody ended the statement, not the connection. */
 const INTERRUPTED = 1317;
 const DISK_FULL = new Set([1021, 1041, 1114, 28]);
 
 const errno = (error: unknown): number | undefined => (error as { errno?: number } | undefined)?.errno;
 
-/** Another transaction was in the way: nothing of ours has happened, and the same may be tried again. */
+/** Another transaction was in the way: nothing of this one was written, and it may be tried again. */
 export const isConflict = (error: unknown): boolean =>
   [DEADLOCK, LOCK_WAIT, INTERRUPTED].includes(errno(error) ?? 0);
 
 export const isDiskFull = (error: unknown): boolean => DISK_FULL.has(errno(error) ?? 0);
 
-/** The connection is gone: what was under way may or may not have happened. */
+/** The connection is gone: a statement that was under way may or may not have been executed. */
 export function isLost(error: unknown): boolean {
   const { fatal, code } = (error ?? {}) as { fatal?: boolean; code?: string };
   return fatal === true || code === 'ECONNREFUSED' || code === 'ENOENT' || code === 'ECONNRESET';

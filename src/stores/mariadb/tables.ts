@@ -1,23 +1,23 @@
-/** Brings the tables to the version this program knows, one node at a time, from wherever a former try stopped. */
+/** Migrates the tables to the version this program knows, one node at a time, going on where an earlier try stopped. */
 import { OrchdError } from '../../model/errors.ts';
 import { MIGRATIONS } from './schema.ts';
 import type { Sql } from './sql.ts';
 import { refuseUnfinished } from './unfinished.ts';
 
-/** Of this database: the lock is the server's, which may hold several. */
+/** The lock has the name of the database, because a lock is the server's and a server may hold several databases. */
 const LOCK = "LEFT(CONCAT('orchd_migrate.', DATABASE()), 64)";
 const LOCK_WAIT_SEC = 60;
 
 const VERSIONS = `CREATE TABLE IF NOT EXISTS orchestrator_schema (
   id TINYINT NOT NULL PRIMARY KEY, version INT UNSIGNED NOT NULL) ENGINE=InnoDB`;
 
-/** What the tables were, and what they are now; 0 where there were none. */
+/** The versions of the tables before and after; `from` is 0 where there were no tables. */
 export interface Migrated {
   readonly from: number;
   readonly to: number;
 }
 
-/** For whoever works on the tables; refuses those that a move has not finished. */
+/** Migrates the tables and refuses those that a move has not finished. */
 export async function migrate(sql: Sql): Promise<Migrated> {
   const migrated = await bringUp(sql);
   await refuseUnfinished(sql);
@@ -53,13 +53,13 @@ export async function versionOf(sql: Sql): Promise<number> {
   return version;
 }
 
-/** What the server must be set to for a commit to survive a power cut. */
+/** Settings of the server without which a commit may not survive a power cut. */
 const DURABLE: Readonly<Record<string, string>> = {
   innodb_flush_log_at_trx_commit: '1',
   sync_binlog: '1',
 };
 
-/** Refuses a server that would answer before it has written. */
+/** Refuses a server that would answer a commit before it is on disk. */
 export async function checkDurable(sql: Sql, unsafe: boolean): Promise<void> {
   const rows = await sql.query<{ Variable_name: string; Value: string }>(
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit','sync_binlog','log_bin','wsrep_on')",

@@ -1,7 +1,7 @@
 /**
- * Tables that a move writes to carry its mark where the record of the brain belongs, in the row of the fence: it
- * comes and goes with a single statement, and a program that knows nothing of marks finds a record of no version
- * it knows.
+ * While a move writes to the tables, column `brain` of the fence row holds the mark of the move instead of the brain
+ * record. A single statement sets or removes it, and a program that knows no marks finds a record of an unknown
+ * version there and refuses it.
  */
 import { OrchdError } from '../../model/errors.ts';
 import type { BrainRecord } from '../../model/records.ts';
@@ -10,7 +10,7 @@ import type { Sql } from './sql.ts';
 export interface MarkedBrain<M> {
   readonly v: 'moving';
   readonly moving: M;
-  /** What will stand here in the end. */
+  /** The brain record that takes the place of the mark when the move is finished. */
   readonly brain: BrainRecord;
 }
 

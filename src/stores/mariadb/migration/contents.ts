@@ -1,4 +1,4 @@
-/** Reads the tables: every job with all its attempts, and the rest as a brain would recover it. */
+/** Reads the tables for a move: every job with all its attempts, and the other records as an opening store reads them. */
 import type { JobBundle } from '../../../core/ports/store.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import type { BlobRef, BrainRecord } from '../../../model/records.ts';
@@ -14,7 +14,7 @@ import { versionOf } from '../tables.ts';
 import { readMarked, refuseUnfinished } from '../unfinished.ts';
 
 export const EPOCH_ROW = 'SELECT epoch, last_seq, last_at, brain FROM orchestrator_epoch WHERE id = 1';
-// In the order of the primary key: no index has all jobs by their place.
+// In the order of the primary key: no index has all jobs in the order they were admitted.
 const NEXT_JOBS = `SELECT ${JOB_ROW} FROM orchestrator_jobs WHERE uid > ? ORDER BY uid LIMIT ${JOBS_PER_PAGE}`;
 
 export class MariaDbContents implements StoreContents {
@@ -24,30 +24,30 @@ export class MariaDbContents implements StoreContents {
   readonly jobCount: number;
   readonly #sql: Sql;
   readonly #epoch: number;
-  readonly #ownsLine: boolean;
+  readonly #ownsConnection: boolean;
 
-  constructor(place: string, sql: Sql, read: ReadTables, ownsLine = false) {
+  constructor(place: string, sql: Sql, read: ReadTables, ownsConnection = false) {
     this.place = place;
     this.head = read.head;
     this.others = read.others;
     this.jobCount = read.jobCount;
     this.#sql = sql;
     this.#epoch = read.row.epoch;
-    this.#ownsLine = ownsLine;
+    this.#ownsConnection = ownsConnection;
   }
 
-  /** As a source, which has the line from here on; tables that a move has not finished are none. */
+  /** Opens the tables as the source of a move; owns the connection, and refuses tables of an unfinished move. */
   static async open(sql: Sql, place: string): Promise<MariaDbContents> {
     await refuseOther(sql, place);
     return new MariaDbContents(place, sql, await readTables(sql, place, await epochRow(sql)), true);
   }
 
-  /** Over a line that somebody else has. */
+  /** Reads over a connection that the caller closes. */
   static async read(sql: Sql, place: string): Promise<MariaDbContents> {
     return new MariaDbContents(place, sql, await readTables(sql, place, await epochRow(sql)));
   }
 
-  /** Raises the epoch first: whoever leads can write nothing from here on. */
+  /** Raises the epoch first, so that the leader can write nothing from here on. */
   async hold(): Promise<MariaDbContents> {
     const sql = this.#sql;
     const row = await transaction(sql, async () => {
@@ -79,7 +79,7 @@ export class MariaDbContents implements StoreContents {
   }
 
   async close(): Promise<void> {
-    if (this.#ownsLine) await this.#sql.close();
+    if (this.#ownsConnection) await this.#sql.close();
   }
 }
 
@@ -129,5 +129,5 @@ async function readTables(sql: Sql, place: string, row: EpochRow): Promise<ReadT
   };
 }
 
-/** Of tables that a move has not finished, the brain that will be there. */
+/** The brain record; for tables of an unfinished move, the record that finishes it. */
 const futureBrain = (row: EpochRow): BrainRecord | undefined => readMarked(row.brain)?.brain ?? brainOf(row);

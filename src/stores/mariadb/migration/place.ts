@@ -7,26 +7,26 @@ import { MariaDbTarget } from './target.ts';
 
 export interface Database {
   readonly connect: Connect;
-  /** Names it without its password. */
+  /** Names the database without its password. */
   readonly label: string;
 }
 
 export const labelOf = ({ host, pathname, searchParams }: URL): string =>
   `the database ${pathname.slice(1)} at ${searchParams.get('socket') ?? host}`;
 
-/** `unsafe` takes a server that may lose what it has answered. */
+/** `unsafe` accepts a server that may lose commits it has answered. */
 export const tablesPlace = (database: Database & { readonly unsafe: boolean }): MigratableStore => {
   const { label, unsafe } = database;
   return {
     label,
-    contents: () => onLine(database, (sql) => MariaDbContents.open(sql, label)),
-    target: () => onLine(database, (sql) => MariaDbTarget.open(sql, label, unsafe)),
+    contents: () => withConnection(database, (sql) => MariaDbContents.open(sql, label)),
+    target: () => withConnection(database, (sql) => MariaDbTarget.open(sql, label, unsafe)),
   };
 };
 
-/** What is opened has the line from here on, and closes it. */
-async function onLine<T>(database: Database, open: (sql: Sql) => Promise<T>): Promise<T> {
-  const sql = await lineTo(database);
+/** Connects and opens; what was opened owns the connection and closes it. */
+async function withConnection<T>(database: Database, open: (sql: Sql) => Promise<T>): Promise<T> {
+  const sql = await connectTo(database);
   try {
     return await open(sql);
   } catch (error) {
@@ -35,8 +35,8 @@ async function onLine<T>(database: Database, open: (sql: Sql) => Promise<T>): Pr
   }
 }
 
-/** A server that is not there has no message of its own: where it was looked for is what helps. */
-export async function lineTo({ connect, label }: Database): Promise<Sql> {
+/** Connects; where nothing answers, the error names the address, since there is no message of a server. */
+export async function connectTo({ connect, label }: Database): Promise<Sql> {
   try {
     return await connect();
   } catch (error) {

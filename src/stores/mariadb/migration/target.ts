@@ -1,4 +1,4 @@
-/** Writes the tables: jobs as rows, the rest as one commit after another, each behind the fence. */
+/** Writes the tables for a move: jobs as rows, other records as commits, all of it behind the fence. */
 import { OrchdError } from '../../../model/errors.ts';
 import { type Body, BRAIN_ID, type Change, tokenOf } from '../../../model/records.ts';
 import type {
@@ -23,9 +23,9 @@ import { EPOCH_ROW, hasTables, MariaDbContents } from './contents.ts';
 
 /** Changes of one commit. */
 const BATCH = 1000;
-/** Tables that say where the others stand. */
+/** Tables with the version and the fence, which are never emptied. */
 const KEPT_ALWAYS = ['orchestrator_schema', 'orchestrator_epoch'];
-/** Of the jobs that an earlier try has written. */
+/** Tables with the jobs that an earlier try of the same move has written. */
 const KEPT_JOBS = [
   'orchestrator_jobs',
   'orchestrator_attempts',
@@ -46,7 +46,7 @@ export class MariaDbTarget implements MigrationTarget {
     this.place = place;
   }
 
-  /** The target has the line from here on. */
+  /** The target owns the connection and closes it. */
   static async open(sql: Sql, place: string, unsafe: boolean): Promise<MariaDbTarget> {
     await checkDurable(sql, unsafe);
     return new MariaDbTarget(sql, place);
@@ -117,7 +117,7 @@ export class MariaDbTarget implements MigrationTarget {
     return MariaDbContents.read(this.#sql, this.place);
   }
 
-  /** The record of the brain takes the place of the mark. */
+  /** Writes the brain record in the place of the mark. */
   async finish(): Promise<void> {
     const { brain } = this.#head as StoreHead;
     await this.#commit([{ kind: 'brain', id: BRAIN_ID, after: brain, cause: 'moved' }]);
@@ -131,7 +131,7 @@ export class MariaDbTarget implements MigrationTarget {
     return this.#sql.close();
   }
 
-  /** Raises the epoch and marks the tables at once, where they still are what was found. */
+  /** Raises the epoch and marks the tables in one transaction, unless they have changed since inspect(). */
   async #takeOver(mark: MigrationMark, head: StoreHead): Promise<void> {
     const sql = this.#sql;
     await transaction(sql, async () => {
@@ -174,7 +174,7 @@ export class MariaDbTarget implements MigrationTarget {
   }
 }
 
-/** A brain that has only looked at the tables has left nothing in them. */
+/** Tables that were only opened, without any commit, count as empty. */
 function found(row: EpochRow | undefined): TargetState {
   const marked = readMarked<MigrationMark>(row?.brain ?? null);
   if (marked) return { is: 'unfinished', mark: marked.moving };
@@ -188,7 +188,7 @@ async function ownTables(sql: Sql): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** Truncating takes more rights than writing does: it is not asked for where there is nothing to remove. */
+/** Truncates a table that has rows: truncating needs more rights than writing, so an empty table is left alone. */
 async function empty(sql: Sql, table: string): Promise<void> {
   const rows = await sql.query(`SELECT 1 FROM ${table} LIMIT 1`);
   if (rows.length > 0) await sql.run(`TRUNCATE ${table}`);
