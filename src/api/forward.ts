@@ -256,7 +256,7 @@ export class Forwarder {
   }
 }
 
-/** Names the job id that this node gave to a submit which was sent but not answered: repeating it with that id is safe. */
+/** Names the job id that this node gave to a submit that was sent but not answered: repeating it with the id is safe. */
 function noLeader(wasSent: boolean, given: Call, sent: Call): OrchdError {
   const { job_id } = (sent.body ?? {}) as { job_id?: unknown };
   const isOurs =

@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { OrchdError } from '../model/errors.ts';
 import { JOB_HEADERS, pickHeaders } from '../wire/headers.ts';
 import type { StreamReply } from '../wire/outbound.ts';
-import { WholeEvents } from '../wire/whole-events.ts';
+import { WholeEventBuffer } from '../wire/whole-event-buffer.ts';
 import { failureText, isComplete } from './stream-end.ts';
 
 const PROXIED_HEADERS = ['content-type', 'content-length', ...JOB_HEADERS];
@@ -46,7 +46,7 @@ async function proxyEvents(
   write: (piece: Uint8Array | string) => void,
 ): Promise<void> {
   let tail = '';
-  const events = new WholeEvents((piece) => {
+  const events = new WholeEventBuffer((piece) => {
     tail = piece.toString('latin1', Math.max(0, piece.length - TAIL_BYTES));
     write(piece);
   });

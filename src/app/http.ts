@@ -3,7 +3,7 @@ import type { ApiOptions } from '../api/api.ts';
 import { isLoopbackHost } from '../config/address.ts';
 import { Service } from '../kit/service.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
-import { LOOPBACK_HOSTS } from '../wire/gate.ts';
+import { LOOPBACK_HOSTS } from '../wire/access-gate.ts';
 import { HttpServer } from '../wire/http-server.ts';
 import type { Route } from '../wire/route.ts';
 import type { ServerParts } from './parts.ts';
@@ -34,11 +34,11 @@ export function httpServer(
       maxBodyBytes: queue.maxPayloadBytes + BODY_MARGIN_BYTES,
     },
     gate: {
-      hosts: [...LOOPBACK_HOSTS, inUrl(host), ...server.allowedHosts, ...(node?.hosts ?? [])],
-      origins: server.allowedOrigins,
+      allowedHosts: [...LOOPBACK_HOSTS, inUrl(host), ...server.allowedHosts, ...(node?.hosts ?? [])],
+      allowedOrigins: server.allowedOrigins,
       tokens: () => tokens.entries,
       openWithoutTokens: isLoopbackHost(host),
-      ...(node && { nodeSecret: node.secret }),
+      ...(node && { clusterSecret: node.secret }),
     },
     routes,
   });

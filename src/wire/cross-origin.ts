@@ -1,6 +1,6 @@
 /**
- * The headers of CORS, without which a browser keeps our answers from pages of other origins, also from those that
- * the gate lets in.
+ * The CORS headers. Without them a browser keeps our answers from pages of other origins, even from those that the
+ * access gate accepts.
  */
 import { ANSWER_HEADERS, CORRELATION_ID, JOB_OPTION_HEADERS, LAST_EVENT_ID } from './headers.ts';
 
@@ -12,14 +12,14 @@ const SENDABLE = [
   'openai-beta',
   'openai-organization',
   'openai-project',
-  // Some browsers ask for it, others send their own.
+  // Some browsers list it in their preflight request, others set it themselves.
   'user-agent',
   CORRELATION_ID,
   ...JOB_OPTION_HEADERS,
 ];
 const METHODS = ['GET', 'POST', 'PUT', 'DELETE'];
-/** For how long a browser need not ask again, in seconds. */
-const REMEMBER_SEC = 600;
+/** How long a browser may cache the answer to a preflight request. */
+const MAX_AGE_SEC = 600;
 
 export function crossOriginHeaders(
   origin: string | undefined,
@@ -34,17 +34,20 @@ export function crossOriginHeaders(
   };
 }
 
-/** What OpenAI's client says of itself; there are more of them with every version, and nothing here reads them. */
-const OF_THE_CLIENT = /^x-stainless-[a-z0-9-]{1,64}$/;
-const MAX_ASKED = 64;
+/**
+ * Headers by which OpenAI's client describes itself. Each version adds some and nothing here reads them: all are
+ * allowed.
+ */
+const OPENAI_CLIENT_HEADER = /^x-stainless-[a-z0-9-]{1,64}$/;
+const MAX_REQUESTED = 64;
 
-/** The answer to a browser that asks first whether a page may do what it is about to do. */
-export function preflightHeaders(asked: string | undefined): Readonly<Record<string, string>> {
-  const names = (asked ?? '').split(',', MAX_ASKED).map((name) => name.trim().toLowerCase());
-  const headers = [...SENDABLE, ...names.filter((name) => OF_THE_CLIENT.test(name))];
+/** The headers that answer a preflight request. `requestedHeaders` is its `access-control-request-headers`. */
+export function preflightHeaders(requestedHeaders: string | undefined): Readonly<Record<string, string>> {
+  const names = (requestedHeaders ?? '').split(',', MAX_REQUESTED).map((name) => name.trim().toLowerCase());
+  const headers = [...SENDABLE, ...names.filter((name) => OPENAI_CLIENT_HEADER.test(name))];
   return {
     'access-control-allow-methods': METHODS.join(', '),
     'access-control-allow-headers': headers.join(', '),
-    'access-control-max-age': String(REMEMBER_SEC),
+    'access-control-max-age': String(MAX_AGE_SEC),
   };
 }

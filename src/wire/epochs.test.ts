@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { commanderHeaders, Epochs } from './epochs.ts';
 
-test('of an owner only the newest epoch that was heard may command; others are apart', () => {
+test('for each owner only the highest epoch seen so far may command', () => {
   const raised: unknown[] = [];
   const epochs = new Epochs([['a', 3]], (owner, epoch) => raised.push([owner, epoch]));
   const order = (owner: string, epoch: number) => epochs.check(commanderHeaders({ owner, epoch }));
@@ -17,7 +17,7 @@ test('of an owner only the newest epoch that was heard may command; others are a
   ]);
 });
 
-test('an order that does not say who commands is refused', () => {
+test('a command without a valid owner and epoch is refused', () => {
   const epochs = new Epochs();
   for (const headers of [{}, { 'x-orchd-owner': 'a' }, commanderHeaders({ owner: '', epoch: 1 })]) {
     assert.throws(() => epochs.check(headers), { code: 'INVALID_PARAMS' });

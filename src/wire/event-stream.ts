@@ -1,4 +1,4 @@
-/** A response that is a stream of server-sent events, for as long as its reader takes them. */
+/** Opens a response as a stream of server-sent events, with heartbeats, and closes it when its client stops reading. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import type { Timers } from '../kit/env/env.ts';
@@ -12,17 +12,21 @@ export interface EventStreamParts {
   readonly heartbeatMs: number;
   readonly onDrain: () => void;
   readonly onClose: () => void;
-  /** The reader asks again and again: its connection outlives the stream, and every write has a frame around it. */
+  /**
+   * Set for a client that sends more requests on the same connection: it stays open after the stream, so each write
+   * has to be framed as a chunk.
+   */
   readonly keepsConnection?: boolean;
 }
 
-/** A reader that takes nothing for this long is gone. */
+/** A client that reads nothing for this long is disconnected. */
 const MAX_STUCK_MS = 600_000;
 
-/** Sends the head and keeps the stream alive; events are written to what is returned. */
+/** Sends the head and starts the heartbeats. The caller writes events to the returned stream. */
 export function openEventStream(parts: EventStreamParts): Writable {
   const { request, response, keepsConnection = false } = parts;
-  // The end of the connection is the end of the stream: frames around every token would cost more than the token.
+  // Without chunked encoding the stream ends with the connection: a chunk frame around each token would cost more than
+  // the token.
   if (!keepsConnection) response.useChunkedEncodingByDefault = false;
   response.writeHead(200, {
     'content-type': 'text/event-stream; charset=utf-8',
@@ -31,10 +35,11 @@ export function openEventStream(parts: EventStreamParts): Writable {
   });
   response.flushHeaders();
   request.socket.setNoDelay(true);
-  // The beats look after it: a timer of the socket's own would be set anew for every token.
+  // The heartbeats detect a stuck client: the socket's own timer would be restarted for every token.
   request.socket.setTimeout(0);
-  // Nothing is around the events, so they need not pass the response, which costs as much as the rest of the way.
-  // It has no socket yet where an earlier answer on the same connection is not sent.
+  // Without chunk frames the events need not pass through the response, which would cost as much as the rest of the
+  // path.
+  // The response has no socket yet if an earlier answer on the same connection is still being sent.
   const out: Writable = keepsConnection ? response : (response.socket ?? response);
   keepAlive(out, parts);
   return out;

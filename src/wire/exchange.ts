@@ -1,6 +1,7 @@
 /**
- * One request on its way out and its answer on the way in, with everything that can go wrong between. It ends
- * once: read to its end, failed or closed; from then on nothing of it is left running.
+ * One outbound HTTP request and its answer, with timeouts, one retry on a dead pooled connection, and aborts. An
+ * exchange ends exactly once: read to its end, failed or closed. Afterwards none of its timers, listeners or requests
+ * is left.
  */
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -8,7 +9,7 @@ import type { Cancel, Timers } from '../kit/env/env.ts';
 import { type ErrorCode, OrchdError, type Reason } from '../model/errors.ts';
 import { BrokenBody, ResponseBody } from './response-body.ts';
 
-/** Why a request failed. After the first two, the other side has certainly not heard it. */
+/** Why a request failed. With `unreachable` and `busy` the other side has certainly not received it. */
 export type OutboundReason = Extract<
   Reason,
   | 'unreachable'
@@ -34,50 +35,53 @@ const CODES: Record<OutboundReason, ErrorCode> = {
   aborted: 'CANCELLED',
 };
 
-/** Whether it is certain that the other side has not heard the request. */
+/** Whether the other side has certainly not received the request, so that sending it elsewhere is safe. */
 export function wasNotSent(error: unknown): boolean {
   const reason = error instanceof OrchdError ? error.details.reason : undefined;
   return reason === 'unreachable' || reason === 'busy';
 }
 
-/** `to` is a method and an origin: paths, queries, headers and bodies may hold secrets. */
+/** `to` is the method and origin only: paths, queries, headers and bodies may contain secrets. */
 export function outboundError(reason: OutboundReason, to: string, what: string): OrchdError {
   const retriable = reason === 'unreachable' || reason === 'busy';
   return new OrchdError(CODES[reason], `${to}: ${what}`, { reason, ...(retriable && { retriable }) });
 }
 
 export interface ExchangeParts {
-  /** Finds out where the request goes. */
+  /** Resolves the host name of the target. */
   readonly ready: () => Promise<void>;
-  /** Makes the request; on a new connection where the pooled one proved dead. */
+  /**
+   * Sends the request: on a pooled connection if there is one (`any`), or on a `new` one after the pooled one proved
+   * dead.
+   */
   readonly send: (connection: 'any' | 'new') => ClientRequest;
   readonly body: string | Uint8Array | undefined;
-  /** Method and origin, for messages. */
+  /** Method and origin, for error messages. */
   readonly to: string;
-  /** Sending it twice is the same as sending it once. */
+  /** Sending the request twice has the same effect as sending it once. */
   readonly repeatable: boolean;
   readonly timers: Timers;
   readonly connectMs: number;
-  /** For the whole answer, or with `idleMs` for its head only. */
+  /** Timeout for the whole answer, or with `idleMs` for its head only. */
   readonly timeoutMs: number;
-  /** Between two pieces of a stream; it is noticed up to a quarter later. */
+  /** How long a stream may be silent; silence is noticed up to a quarter of this later. */
   readonly idleMs?: number | undefined;
-  /** A redirect is an answer like any other, and the caller's to judge. */
+  /** Returns a redirect to the caller like any other answer, instead of failing. */
   readonly returnsRedirects?: boolean | undefined;
   readonly signal: AbortSignal | undefined;
   readonly onEnd: (exchange: Exchange) => void;
 }
 
-/** A request is sent once more where the pooled connection that it was sent on proved dead. */
+/** A request is sent a second time if the pooled connection of the first attempt proved dead. */
 type Attempt =
   | { readonly is: 'first'; readonly connectDeadline: Cancel }
-  /** Its first sending may have been heard: a failure from here on cannot say that it was not. */
+  /** The first attempt may have reached the server, so a later failure must not claim that nothing was sent. */
   | { readonly is: 'repeat' };
 
-/** `deadline` ends the wait for the whole answer, or with `idleMs` for its head. */
+/** `deadline` limits the wait for the whole answer, or with `idleMs` for its head. */
 type Phase =
   | { readonly is: 'new' }
-  /** Finds out where the request goes. */
+  /** Waits for `ready`, which resolves the host name. */
   | { readonly is: 'resolving'; readonly deadline: Cancel; readonly attempt: Attempt }
   | {
       readonly is: 'connecting';
@@ -85,7 +89,7 @@ type Phase =
       readonly attempt: Attempt;
       readonly request: ClientRequest;
     }
-  /** Connected; the head of the answer has not come yet. */
+  /** Connected; the head of the answer has not arrived yet. */
   | {
       readonly is: 'waiting';
       readonly deadline: Cancel;
@@ -94,12 +98,12 @@ type Phase =
     }
   | {
       readonly is: 'answering';
-      /** Undefined for a stream, whose silence is watched instead while it is read. */
+      /** Undefined for a stream: its silence is watched while it is read. */
       readonly deadline: Cancel | undefined;
       readonly request: ClientRequest;
       readonly body: ResponseBody;
     }
-  /** Without a failure it was read to its end. */
+  /** `failure` is undefined if the answer was read to its end. */
   | { readonly is: 'ended'; readonly failure: OrchdError | undefined };
 
 export class Exchange {
@@ -110,11 +114,11 @@ export class Exchange {
 
   constructor(parts: ExchangeParts) {
     this.#parts = parts;
-    // Whoever waits hears of it; nobody has to.
+    // Callers of `head` get the rejection; without a caller it must not count as unhandled.
     this.#head.promise.catch(() => undefined);
   }
 
-  /** Sends the request and returns the head of the answer. */
+  /** Sends the request and resolves to the head of the answer. */
   head(): Promise<IncomingMessage> {
     const { timers, timeoutMs, connectMs, signal } = this.#parts;
     if (this.#phase.is !== 'new') return this.#head.promise;
@@ -122,7 +126,7 @@ export class Exchange {
     else {
       signal?.addEventListener('abort', this.#onAbort);
       const late = (): void =>
-        this.#fail(this.#mayBeHeard() ? 'timeout' : 'unreachable', 'no answer in time');
+        this.#fail(this.#mayHaveArrived() ? 'timeout' : 'unreachable', 'no answer in time');
       const slow = (): void => this.#fail('unreachable', 'no connection in time');
       const deadline = timers.after(timeoutMs, late);
       void this.#send(deadline, { is: 'first', connectDeadline: timers.after(connectMs, slow) });
@@ -130,24 +134,24 @@ export class Exchange {
     return this.#head.promise;
   }
 
-  /** Hands on the body as it comes, after the head, until its end. */
+  /** Passes the pieces of the body to `on` as they arrive, until the end. Call it after `head`. */
   async read(on: (piece: Buffer) => void): Promise<void> {
     const { idleMs } = this.#parts;
     const phase = this.#phase;
-    if (phase.is !== 'answering') throw this.#failure() ?? this.#broken(undefined);
+    if (phase.is !== 'answering') throw this.#failure() ?? this.#connectionError(undefined);
     try {
       await phase.body.read(
         on,
         idleMs === undefined ? undefined : { ms: idleMs, onIdle: () => this.#idle() },
       );
     } catch (error) {
-      throw this.#failure() ?? (error instanceof BrokenBody ? this.#broken(error.cause) : error);
+      throw this.#failure() ?? (error instanceof BrokenBody ? this.#connectionError(error.cause) : error);
     } finally {
       this.close();
     }
   }
 
-  /** Reads no more until it is told to go on: the sender has to wait. */
+  /** Stops reading until `resume`; TCP flow control makes the sender wait. */
   pause(): void {
     if (this.#phase.is === 'answering') this.#phase.body.pause();
   }
@@ -156,7 +160,7 @@ export class Exchange {
     if (this.#phase.is === 'answering') this.#phase.body.resume();
   }
 
-  async whole(maxBytes: number): Promise<Buffer> {
+  async readAll(maxBytes: number): Promise<Buffer> {
     const pieces: Buffer[] = [];
     let bytes = 0;
     await this.read((piece) => {
@@ -168,10 +172,10 @@ export class Exchange {
   }
 
   abort(): void {
-    this.#fail('aborted', 'given up before the answer was there');
+    this.#fail('aborted', 'aborted before the answer was complete');
   }
 
-  /** Lets go of the connection; one whose answer was read to its end goes back to the others. */
+  /** Releases the connection: to the pool if the answer was read to its end, otherwise it is closed. */
   close(): void {
     if (this.#phase.is === 'answering' && this.#phase.body.isWhole) this.#end(undefined);
     else this.abort();
@@ -193,7 +197,7 @@ export class Exchange {
     request.on('error', (error) => this.#onError(error, request));
     request.on('response', (response) => this.#onResponse(response, request));
     request.on('socket', (socket) => this.#onSocket(socket, request));
-    request.on('upgrade', () => this.#fail('malformed', 'it changed the protocol'));
+    request.on('upgrade', () => this.#fail('malformed', 'the server switched protocols'));
     request.end(this.#parts.body);
   }
 
@@ -229,27 +233,31 @@ export class Exchange {
   #onError(error: Error, request: ClientRequest): void {
     const phase = this.#phase;
     if (!('request' in phase) || phase.request !== request) return;
-    // The server has closed an idle connection just as it was taken up.
+    // The server closed an idle pooled connection just as this request was sent on it.
     const isFirst = phase.is === 'waiting' && phase.attempt === 'first';
     if (isFirst && request.reusedSocket && this.#parts.repeatable)
       void this.#send(phase.deadline, { is: 'repeat' });
-    else this.#end(this.#broken(error));
+    else this.#end(this.#connectionError(error));
   }
 
-  /** Whether the other side can have heard the request. */
-  #mayBeHeard(): boolean {
+  /** Whether the other side may have received the request. */
+  #mayHaveArrived(): boolean {
     const phase = this.#phase;
     if (phase.is === 'resolving' || phase.is === 'connecting') return phase.attempt.is === 'repeat';
     return phase.is !== 'new';
   }
 
-  #broken(error: unknown): OrchdError {
+  #connectionError(error: unknown): OrchdError {
     const { to } = this.#parts;
     const code = (error as { code?: unknown } | undefined)?.code;
     const named = typeof code === 'string' ? ` (${code})` : '';
-    if (!this.#mayBeHeard()) return outboundError('unreachable', to, `no connection${named}`);
-    if (named.includes('HPE_')) return outboundError('malformed', to, `the answer is no HTTP${named}`);
-    return outboundError('connection_lost', to, `the connection broke before the answer was whole${named}`);
+    if (!this.#mayHaveArrived()) return outboundError('unreachable', to, `no connection${named}`);
+    if (named.includes('HPE_')) return outboundError('malformed', to, `the answer is not valid HTTP${named}`);
+    return outboundError(
+      'connection_lost',
+      to,
+      `the connection broke before the answer was complete${named}`,
+    );
   }
 
   #failure(): OrchdError | undefined {
@@ -257,7 +265,7 @@ export class Exchange {
   }
 
   #idle(): void {
-    this.#fail('idle', `nothing came for ${this.#parts.idleMs} ms`);
+    this.#fail('idle', `no data for ${this.#parts.idleMs} ms`);
   }
 
   #fail(reason: OutboundReason, what: string): void {

@@ -1,4 +1,7 @@
-/** The names of the HTTP headers that orchd defines, and which of them a node passes on to or from another. */
+/**
+ * The names of the HTTP headers that orchd reads and sends, and which of them a node forwards between client and
+ * leader.
+ */
 
 export const CORRELATION_ID = 'x-correlation-id';
 export const LAST_EVENT_ID = 'last-event-id';
@@ -6,33 +9,33 @@ export const IDEMPOTENCY_KEY = 'idempotency-key';
 export const RETRY_AFTER = 'retry-after';
 export const BACKOFF_MS = 'x-backoff-ms';
 
-/** Answers to requests that became a job name the job and its place in the queue. */
+/** Response headers with the id, queue position and predicted start of the job that a request became. */
 export const JOB_ID_HEADER = 'x-orchd-job-id';
 export const QUEUE_POSITION = 'x-orchd-queue-position';
 export const PREDICTED_START_MS = 'x-orchd-predicted-start-ms';
 
-/** Requests in OpenAI's format set options of their job by these. */
+/** Request headers that set options of a job submitted in OpenAI's format. */
 export const AGENT = 'x-orchd-agent';
 export const PRIORITY = 'x-orchd-priority';
 export const SESSION = 'x-orchd-session';
 
-/** Request headers that set options of the job; a follower forwards them to the leader. */
+/** Request headers that set options of the job; a node that does not lead forwards them to the leader. */
 export const JOB_OPTION_HEADERS = [IDEMPOTENCY_KEY, AGENT, PRIORITY, SESSION] as const;
 
 export const JOB_HEADERS = [JOB_ID_HEADER, QUEUE_POSITION, PREDICTED_START_MS] as const;
 
-/** Response headers that a follower copies from the leader's answer, and that pages of other origins may read. */
+/** Response headers that a node copies from the leader's answer, and that web pages of other origins may read. */
 export const ANSWER_HEADERS = [RETRY_AFTER, BACKOFF_MS, ...JOB_HEADERS] as const;
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** A header that was sent once and is not empty. */
+/** The value of a header; undefined if it is empty, missing or repeated. */
 export function headerOf(headers: Headers, name: string): string | undefined {
   const value = headers[name];
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** The named headers that are there, for a request or an answer that passes them on. */
+/** The named headers that have a value, to be forwarded. */
 export function pickHeaders(headers: Headers, names: readonly string[]): Record<string, string> {
   const picked: Record<string, string> = {};
   for (const name of names) {

@@ -1,10 +1,10 @@
 /**
- * The HTTP server of every daemon: limits, correlation ids, the gate and the one error renderer around a table of
+ * The HTTP server of every daemon: limits, correlation ids, the access gate and the error renderer around a table of
  * routes, on node:http (docs/decisions/0019).
  *
  * H1  The gate decides before a byte of the body is read.
  * H2  Every response carries a correlation id and the security headers; every failure is an error of the catalogue.
- * H3  Whatever a handler throws ends its own request only.
+ * H3  An error thrown by a handler ends its own request only.
  */
 import { channel } from 'node:diagnostics_channel';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -14,8 +14,8 @@ import type { Logger } from '../kit/logger.ts';
 import { describeThrown } from '../kit/redact.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError, toOrchdError } from '../model/errors.ts';
+import { AccessGate, type AccessGateOptions, type Credentials } from './access-gate.ts';
 import { crossOriginHeaders, preflightHeaders } from './cross-origin.ts';
-import { type Credentials, Gate, type GateOptions } from './gate.ts';
 import { CORRELATION_ID } from './headers.ts';
 import { ON_BEHALF_OF } from './nodes.ts';
 import { rejectSocket } from './reject-socket.ts';
@@ -28,11 +28,11 @@ import { type PathMatch, Router } from './router.ts';
 export interface HttpLimits {
   readonly maxBodyBytes: number;
   readonly maxHeaderBytes: number;
-  /** The whole request must arrive within this time, and its headers within `headersTimeoutMs`. */
+  /** Timeout for receiving a whole request; its headers must arrive within `headersTimeoutMs`. */
   readonly requestTimeoutMs: number;
   readonly headersTimeoutMs: number;
   readonly keepAliveMs: number;
-  /** A connection on which nothing moves is closed after this; streams have STREAM_IDLE_MS. */
+  /** A connection without traffic is closed after this time; streams have STREAM_IDLE_MS instead. */
   readonly idleMs: number;
   readonly maxConnections: number;
 }
@@ -51,13 +51,13 @@ export interface HttpServerOptions {
   readonly host: string;
   readonly port: number;
   readonly routes: readonly Route[];
-  readonly gate: GateOptions;
+  readonly gate: AccessGateOptions;
   readonly random: Random;
   readonly logger: Logger;
   readonly limits?: Partial<HttpLimits>;
 }
 
-/** One answer as its handler made it, with its route: tests compare it with the schema that OpenAPI shows. */
+/** An answer and its route, published on ANSWER_CHANNEL: tests compare the answer with the schema in OpenAPI. */
 export interface AnswerMessage {
   readonly route: Route;
   readonly answer: Answer;
@@ -67,20 +67,20 @@ export const ANSWER_CHANNEL = 'orchd:http:answer';
 
 const answers = channel(ANSWER_CHANNEL);
 
-const CORRELATION = /^[A-Za-z0-9._:-]{1,128}$/;
+const CORRELATION_FORM = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** Heartbeats keep a stream alive; a reader that takes none of them for this long is gone. */
+/** Idle timeout of a stream's connection; openEventStream replaces it by its heartbeats. */
 const STREAM_IDLE_MS = 600_000;
 
-/** A caller that waits for a long answer sends nothing: TCP probes find out whether it is still there. */
-const PROBE_MS = 30_000;
+/** Interval of TCP probes for a caller that waits for a long answer and sends nothing: they detect that it is gone. */
+const KEEP_ALIVE_PROBE_MS = 30_000;
 
 const SLOW_REQUEST_CHECK_MS = 1000;
 
 export class HttpServer extends Service {
   readonly #options: HttpServerOptions;
   readonly #limits: HttpLimits;
-  readonly #gate: Gate;
+  readonly #gate: AccessGate;
   readonly #router: Router;
   readonly #server: Server;
 
@@ -88,12 +88,12 @@ export class HttpServer extends Service {
     super();
     this.#options = options;
     this.#limits = { ...HTTP_LIMITS, ...options.limits };
-    this.#gate = new Gate(options.gate);
+    this.#gate = new AccessGate(options.gate);
     this.#router = new Router(options.routes);
     this.#server = this.#build(this.#limits);
   }
 
-  /** The port it listens on: the one it was given by the system, once it has started. */
+  /** The port it listens on; with `port: 0` in the options, the one that the system chose at the start. */
   get port(): number {
     const address = this.#server.address();
     return typeof address === 'object' && address ? address.port : this.#options.port;
@@ -166,12 +166,13 @@ export class HttpServer extends Service {
   #exchangeOf(request: IncomingMessage, response: ServerResponse): HttpExchange {
     const { origin } = request.headers;
     const given = request.headers[CORRELATION_ID];
-    const isGiven = typeof given === 'string' && CORRELATION.test(given);
+    const isGiven = typeof given === 'string' && CORRELATION_FORM.test(given);
     return {
       request,
       response,
       correlationId: isGiven ? given : this.#options.random.hex(8),
-      crossOrigin: origin === undefined ? undefined : crossOriginHeaders(origin, this.#options.gate.origins),
+      crossOrigin:
+        origin === undefined ? undefined : crossOriginHeaders(origin, this.#options.gate.allowedOrigins),
     };
   }
 
@@ -202,7 +203,7 @@ export class HttpServer extends Service {
     else sendError(error, exchange, headers);
   }
 
-  /** Answers preflights, wrong methods and unknown paths; the gate checks Host and Origin for them too. */
+  /** Answers preflight requests, wrong methods and unknown paths; the gate checks their Host and Origin too. */
   #unrouted(match: PathMatch | undefined, exchange: HttpExchange): void {
     const { request, crossOrigin } = exchange;
     const headers: Record<string, string> = match ? { allow: [...match.routes.keys()].join(', ') } : {};
@@ -210,8 +211,11 @@ export class HttpServer extends Service {
       this.#gate.admit(credentialsOf(request), 'public');
       const isAllowedOrigin = crossOrigin !== undefined && 'access-control-allow-origin' in crossOrigin;
       if (match && request.method === 'OPTIONS' && isAllowedOrigin) {
-        const asked = request.headers['access-control-request-headers'];
-        return sendAnswer({ status: 204, headers: { ...headers, ...preflightHeaders(asked) } }, exchange);
+        const requestedHeaders = request.headers['access-control-request-headers'];
+        return sendAnswer(
+          { status: 204, headers: { ...headers, ...preflightHeaders(requestedHeaders) } },
+          exchange,
+        );
       }
       throw match
         ? new OrchdError('METHOD_NOT_ALLOWED')
@@ -231,7 +235,7 @@ function credentialsOf({ headers }: IncomingMessage): Credentials {
 function onDisconnect({ request, response }: HttpExchange, run: () => void): void {
   const { socket } = request;
   socket.setTimeout(0);
-  socket.setKeepAlive(true, PROBE_MS);
+  socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS);
   if (socket.destroyed) run();
   else
     response.once('close', () => {

@@ -1,11 +1,11 @@
-/** Reads a JSON body strictly: valid UTF-8, not too deep, not too many values, no key that reaches into prototypes. */
+/** Parses a JSON body strictly: valid UTF-8, limited depth and number of values, no key `__proto__`. */
 import { isAscii } from 'node:buffer';
 import { excessOf, MAX_DEPTH, MAX_VALUES } from '../kit/depth.ts';
 import { OrchdError } from '../model/errors.ts';
 
 const strict = new TextDecoder('utf-8', { fatal: true });
-/** The key, or an escape that could spell it. */
-const SUSPICIOUS = /__proto__|\\u/;
+/** Finds the key `__proto__`, or an escape that could spell it. */
+const MAY_HOLD_PROTO = /__proto__|\\u/;
 
 export function parseJsonBody(bytes: Buffer): unknown {
   const text = decode(bytes);
@@ -13,8 +13,8 @@ export function parseJsonBody(bytes: Buffer): unknown {
   const excess = excessOf(value);
   if (excess === 'too deep') throw bad(`the body is nested deeper than ${MAX_DEPTH} levels`);
   if (excess) throw new OrchdError('TOO_LARGE', `the body holds more than ${MAX_VALUES} values`);
-  // Looking at every key is worth it only where it might find something.
-  if (SUSPICIOUS.test(text) && hasPrototypeKey(value)) throw bad('the key "__proto__" is not allowed');
+  // Walking all keys is worth its cost only for a text that may contain the key.
+  if (MAY_HOLD_PROTO.test(text) && hasPrototypeKey(value)) throw bad('the key "__proto__" is not allowed');
   return value;
 }
 
@@ -35,7 +35,10 @@ function parse(text: string): unknown {
   }
 }
 
-/** Not by the parser's own way to look at keys, which takes ten times as long. The value is not deep. */
+/**
+ * A walk over the parsed value, because a reviver for JSON.parse takes ten times as long. excessOf has limited the
+ * depth.
+ */
 function hasPrototypeKey(value: unknown): boolean {
   if (value === null || typeof value !== 'object') return false;
   if (Array.isArray(value)) return value.some(hasPrototypeKey);

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Gate } from './gate.ts';
+import { AccessGate } from './access-gate.ts';
 import { nodeHeaders, ON_BEHALF_OF } from './nodes.ts';
 
 const SECRET = 'a'.repeat(64);
 const CALLER = { name: 'ünïcode ☃', role: 'read', tenant: 'acme' } as const;
 
-const gateWith = (nodeSecret?: () => string): Gate =>
-  new Gate({
-    hosts: ['localhost'],
-    origins: [],
+const gateWith = (clusterSecret?: () => string): AccessGate =>
+  new AccessGate({
+    allowedHosts: ['localhost'],
+    allowedOrigins: [],
     tokens: () => [],
     openWithoutTokens: true,
-    ...(nodeSecret && { nodeSecret }),
+    ...(clusterSecret && { clusterSecret }),
   });
 
 function credentialsOf(headers: Record<string, string>) {
@@ -20,14 +20,14 @@ function credentialsOf(headers: Record<string, string>) {
   return { host: 'localhost', origin: undefined, authorization, onBehalfOf: headers[ON_BEHALF_OF] };
 }
 
-test('a node asks in the name of its caller, with no more rights than that one has', () => {
+test('a node forwards a request with the rights of its caller and no more', () => {
   const gate = gateWith(() => SECRET);
   const given = credentialsOf(nodeHeaders(SECRET, CALLER));
   assert.deepEqual(gate.admit(given, 'read'), { ...CALLER, fromNode: true });
   assert.throws(() => gate.admit(given, 'submit'), { code: 'FORBIDDEN' });
 });
 
-test('whoever does not have the secret is no node, also where everything is open', () => {
+test('without the secret a request is not accepted as from a node, even on a server without tokens', () => {
   const good = nodeHeaders(SECRET, CALLER);
   const bad = [
     [gateWith(() => SECRET), { ...good, authorization: `Node ${SECRET.slice(1)}b` }],
@@ -46,7 +46,7 @@ test('whoever does not have the secret is no node, also where everything is open
     );
 });
 
-test('to say whom one asks for is of no use without the secret', () => {
+test('the header with the identity of the caller is ignored without the secret', () => {
   const gate = gateWith(() => SECRET);
   const { [ON_BEHALF_OF]: onBehalfOf } = nodeHeaders(SECRET, { ...CALLER, tenant: 'other' });
   const identity = gate.admit(

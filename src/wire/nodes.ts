@@ -1,6 +1,6 @@
 /**
- * How the nodes of a cluster know each other: by a secret that lies in their database. A node has let the caller in
- * by its own tokens, and says whom it asks for.
+ * How the nodes of a cluster authenticate to each other: by a secret stored in their common database. The node that
+ * received the request has authenticated the caller, and forwards the caller's identity in a header.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { OrchdError } from '../model/errors.ts';
@@ -9,13 +9,13 @@ import { type Identity, ROLES, type Role } from './tokens.ts';
 export const NODE_SCHEME = 'Node ';
 export const ON_BEHALF_OF = 'x-orchd-on-behalf-of';
 
-/** The headers of a request that one node sends to another. */
+/** The headers of a request that one node forwards to another. */
 export const nodeHeaders = (
   secret: string,
   { name, role, tenant, unproven }: Identity,
 ): Record<string, string> => ({
   authorization: `${NODE_SCHEME}${secret}`,
-  // Names may hold any character.
+  // Encoded because names may contain characters that a header cannot.
   [ON_BEHALF_OF]: Buffer.from(JSON.stringify({ name, role, tenant, unproven })).toString('base64url'),
 });
 
@@ -33,16 +33,16 @@ export function identityFromNode(
 ): Identity {
   if (!isNode(authorization, secret)) throw new OrchdError('UNAUTHORIZED');
   const identity = parse(onBehalfOf ?? '');
-  if (!identity) throw new OrchdError('UNAUTHORIZED', 'a node did not say whom it asks for');
+  if (!identity) throw new OrchdError('UNAUTHORIZED', 'the forwarding node did not name the caller');
   return { ...identity, fromNode: true };
 }
 
 function parse(text: string): Identity | undefined {
   try {
-    const said = JSON.parse(Buffer.from(text, 'base64url').toString()) as Identity;
-    const { name, role, tenant, unproven } = said;
-    const isGood = typeof name === 'string' && typeof tenant === 'string' && ROLES.includes(role as Role);
-    if (!isGood) return undefined;
+    const identity = JSON.parse(Buffer.from(text, 'base64url').toString()) as Identity;
+    const { name, role, tenant, unproven } = identity;
+    const isValid = typeof name === 'string' && typeof tenant === 'string' && ROLES.includes(role as Role);
+    if (!isValid) return undefined;
     return unproven ? { name, role, tenant, unproven: true } : { name, role, tenant };
   } catch {
     return undefined;

@@ -1,14 +1,14 @@
 /**
- * The way out: every request of ours to a worker, pool manager, gateway or webhook goes through here.
+ * The HTTP client for all outbound requests: to workers, pool managers, gateways, webhooks and other nodes.
  *
- * O1  A target is made of a URL of the configuration, or of an authenticated pool, and of nothing else. Its name
- *     is resolved once: whoever controls the name later cannot lead us elsewhere.
- * O2  Nothing is followed: a redirect is an error, or is handed to a caller who asked for it and has a list of where
- *     it may lead.
- * O3  Everything has a bound: connections, waits, bytes. There is no queue here; a target whose connections are
- *     all in use refuses, because waiting is the brain's own business.
- * O4  What is said of a failure names the method and the origin, never a credential, a path, a query or a body.
- *     Its `reason` tells apart whether the other side can have heard the request.
+ * O1  A target is built only from a URL of the configuration or of an authenticated peer. Its host name is resolved
+ *     once, so that a later change of the DNS entry cannot redirect requests elsewhere.
+ * O2  Redirects are not followed: a redirect is an error, or is returned to a caller that set `returnsRedirects` and
+ *     checks the destination against its own list.
+ * O3  Connections, waiting times and bytes are limited. There is no queue: a target whose connections are all in use
+ *     refuses the request, because only the brain queues work.
+ * O4  An error names the method and the origin, never a credential, path, query or body. Its `reason` shows whether
+ *     the other side may have received the request.
  */
 import { promises as dns } from 'node:dns';
 import http, { type ClientRequest, type IncomingHttpHeaders } from 'node:http';
@@ -25,20 +25,20 @@ export interface Address {
 
 export interface OutboundOptions {
   readonly timers: Timers;
-  /** The addresses of a name; the resolver of the system by default. */
+  /** Resolves a host name; the system's resolver by default. */
   readonly resolve?: (host: string) => Promise<readonly Address[]>;
   readonly limits?: Partial<OutboundLimits>;
 }
 
 export interface OutboundLimits {
   readonly connectMs: number;
-  /** For a whole answer; of a stream, for its head. */
+  /** Timeout for a whole answer, or for the head of a stream. */
   readonly timeoutMs: number;
-  /** A stream on which nothing comes for this long is given up; its heartbeats count. */
+  /** A stream that is silent for this long is closed; heartbeats count as traffic. */
   readonly idleMs: number;
-  /** Of the body of an answer. A stream is not gathered, so it may be of any length. */
+  /** Limit of the body of an answer; streams have none, because they are not buffered. */
   readonly maxBytes: number;
-  /** Of each target. Streams have their own, so that they never keep a cancel waiting. */
+  /** Connections per target. Streams have connections of their own, so that they never keep a cancel waiting. */
   readonly maxCalls: number;
   readonly maxStreams: number;
 }
@@ -52,12 +52,12 @@ export const OUTBOUND_LIMITS: OutboundLimits = {
   maxStreams: 1024,
 };
 
-/** Idle connections that are kept for the next request. */
+/** Idle connections kept for the next request. */
 const MAX_FREE_SOCKETS = 8;
 
 export interface OutboundRequest {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** Below the URL of the target; may have a query. */
+  /** Path below the URL of the target, with its query if there is one. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
@@ -68,7 +68,7 @@ export interface OutboundRequest {
 
 export interface OutboundStreamRequest extends Omit<OutboundRequest, 'maxBytes'> {
   readonly idleMs?: number;
-  /** Answers with a redirect as it is, instead of failing. */
+  /** Returns a redirect like any other answer, instead of failing. */
   readonly returnsRedirects?: boolean;
 }
 
@@ -81,9 +81,9 @@ export interface OutboundReply {
 export interface StreamReply {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** Hands on the body as it comes. Read it once, or close it: until then it holds a connection. */
+  /** Passes the body to `on` as it arrives. Holds a connection until the body was read or `close` was called. */
   read(on: (piece: Buffer) => void): Promise<void>;
-  /** Lets the sender wait until `resume`. */
+  /** Stops reading until `resume`, so that the sender has to wait. */
   pause(): void;
   resume(): void;
   close(): void;
@@ -97,20 +97,20 @@ export class Outbound {
     this.#options = options;
   }
 
-  /** A new target each time: the only way to have a name resolved again. */
+  /** Makes a new target on each call: only a new target resolves the host name again. */
   to(url: string): Target {
     const target = new Target(parseBase(url), this.#options, () => this.#targets.delete(target));
     this.#targets.add(target);
     return target;
   }
 
-  /** Ends all connections; what is under way fails. */
+  /** Closes all connections; requests in flight fail. */
   close(): void {
     for (const target of [...this.#targets]) target.close();
   }
 }
 
-/** One server that we talk to. */
+/** One server, with its resolved addresses and connections. */
 export class Target {
   readonly origin: string;
   readonly #base: URL;
@@ -136,17 +136,20 @@ export class Target {
     this.#streams = connections(base, this.#limits.maxStreams);
   }
 
-  /** The whole answer, whatever its status says. */
-  async request(ask: OutboundRequest): Promise<OutboundReply> {
-    const exchange = this.#exchange(ask, this.#calls);
+  /** Sends a request and resolves to the whole answer, whatever its status. */
+  async request(request: OutboundRequest): Promise<OutboundReply> {
+    const exchange = this.#exchange(request, this.#calls);
     const { statusCode, headers } = await exchange.head();
-    const body = await exchange.whole(ask.maxBytes ?? this.#limits.maxBytes);
+    const body = await exchange.readAll(request.maxBytes ?? this.#limits.maxBytes);
     return { status: statusCode as number, headers, body };
   }
 
-  /** The head of an answer, and its body as it comes: `eachEvent(reply, …)` for server-sent events. */
-  async stream(ask: OutboundStreamRequest): Promise<StreamReply> {
-    const exchange = this.#exchange(ask, this.#streams, ask.idleMs ?? this.#limits.idleMs);
+  /**
+   * Sends a request and resolves to the head of the answer; its body is read as it arrives, server-sent events with
+   * `eachEvent`.
+   */
+  async stream(request: OutboundStreamRequest): Promise<StreamReply> {
+    const exchange = this.#exchange(request, this.#streams, request.idleMs ?? this.#limits.idleMs);
     const { statusCode, headers } = await exchange.head();
     return {
       status: statusCode as number,
@@ -158,7 +161,7 @@ export class Target {
     };
   }
 
-  /** Ends its connections: what is under way fails, and nothing can be asked any more. */
+  /** Closes the connections: requests in flight fail, new ones are refused. */
   close(): void {
     this.#closed = true;
     for (const { agent, open } of [this.#calls, this.#streams]) {
@@ -168,7 +171,7 @@ export class Target {
     this.#onClose();
   }
 
-  /** Another one has taken its place: what is under way goes on, and no connection outlives it. */
+  /** Another target has replaced this one: requests in flight are completed, and no connection is kept afterwards. */
   retire(): void {
     this.#retired = true;
     for (const { agent } of [this.#calls, this.#streams]) {
@@ -176,55 +179,59 @@ export class Target {
       for (const sockets of Object.values(agent.freeSockets))
         for (const socket of sockets ?? []) socket.destroy();
     }
-    this.#leaveWhenIdle();
+    this.#closeWhenIdle();
   }
 
-  #leaveWhenIdle(): void {
+  #closeWhenIdle(): void {
     if (this.#retired && this.#calls.open.size + this.#streams.open.size === 0) this.#onClose();
   }
 
-  #exchange(ask: OutboundRequest | OutboundStreamRequest, through: Connections, idleMs?: number): Exchange {
+  #exchange(
+    request: OutboundRequest | OutboundStreamRequest,
+    connections: Connections,
+    idleMs?: number,
+  ): Exchange {
     const { connectMs, timeoutMs } = this.#limits;
-    const method = ask.method ?? 'GET';
+    const method = request.method ?? 'GET';
     const to = `${method} ${this.origin}`;
     if (this.#closed) throw outboundError('busy', to, 'this target was closed');
-    if (through.open.size >= through.max)
-      throw outboundError('busy', to, `all ${through.max} connections are in use`);
+    if (connections.open.size >= connections.max)
+      throw outboundError('busy', to, `all ${connections.max} connections are in use`);
     const exchange = new Exchange({
       ready: () => this.#resolve(to),
-      send: (connection) => this.#send(ask, method, to, connection === 'any' ? through.agent : false),
-      body: ask.body,
+      send: (connection) => this.#send(request, method, to, connection === 'any' ? connections.agent : false),
+      body: request.body,
       to,
       repeatable: method === 'GET',
       timers: this.#options.timers,
       connectMs,
-      timeoutMs: ask.timeoutMs ?? timeoutMs,
+      timeoutMs: request.timeoutMs ?? timeoutMs,
       idleMs,
-      signal: ask.signal,
-      returnsRedirects: 'returnsRedirects' in ask && ask.returnsRedirects,
+      signal: request.signal,
+      returnsRedirects: 'returnsRedirects' in request && request.returnsRedirects,
       onEnd: (ended) => {
-        through.open.delete(ended);
-        this.#leaveWhenIdle();
+        connections.open.delete(ended);
+        this.#closeWhenIdle();
       },
     });
-    through.open.add(exchange);
+    connections.open.add(exchange);
     return exchange;
   }
 
   #send(
-    ask: OutboundRequest | OutboundStreamRequest,
+    request: OutboundRequest | OutboundStreamRequest,
     method: string,
     to: string,
     agent: http.Agent | false,
   ): ClientRequest {
     const { protocol, port, pathname } = this.#base;
-    const path = pathname.replace(/\/$/, '') + ask.path;
+    const path = pathname.replace(/\/$/, '') + request.path;
     const lookup = pinned(this.#addresses ?? []);
-    const options = { agent, method, host: this.#host, port, path, headers: ask.headers, lookup };
+    const options = { agent, method, host: this.#host, port, path, headers: request.headers, lookup };
     try {
       return protocol === 'https:' ? https.request(options) : http.request(options);
     } catch {
-      // What the platform says of it would quote it.
+      // Node's own error would quote the header or path.
       throw new OrchdError(
         'INVALID_PARAMS',
         `${to}: a header or the path has characters that cannot be sent`,
@@ -232,7 +239,7 @@ export class Target {
     }
   }
 
-  /** A name that could not be resolved may be asked for again; one that was is never (O1). */
+  /** Resolves the host name once (O1); only a failed lookup is repeated by the next request. */
   async #resolve(to: string): Promise<void> {
     if (this.#addresses || isIP(this.#host)) return;
     this.#resolving ??= this.#lookUp().finally(() => {
@@ -262,7 +269,7 @@ function connections({ protocol }: URL, max: number): Connections {
 
 const systemResolve = (host: string): Promise<readonly Address[]> => dns.lookup(host, { all: true });
 
-/** Answers with the addresses that are known, whatever the name means by now. */
+/** A lookup function that returns the pinned addresses, without asking DNS again. */
 const pinned =
   (addresses: readonly Address[]): LookupFunction =>
   (_host, options, done) => {
@@ -273,11 +280,11 @@ const pinned =
 
 function parseBase(text: string): URL {
   const refused = (what: string): OrchdError => new OrchdError('CONFIG_INVALID', `a URL to call ${what}`);
-  // Its own error would quote the text, with a password that may be in it.
-  if (!URL.canParse(text)) throw refused('is not one');
+  // The error of `new URL` would quote the text, which may contain a password.
+  if (!URL.canParse(text)) throw refused('is not valid');
   const url = new URL(text);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') throw refused('must begin with http or https');
-  if (url.username !== '' || url.password !== '') throw refused('may not hold a name or a password');
-  if (url.search !== '' || url.hash !== '') throw refused('may not hold a query or a fragment');
+  if (url.username !== '' || url.password !== '') throw refused('may not contain a user name or password');
+  if (url.search !== '' || url.hash !== '') throw refused('may not contain a query or fragment');
   return url;
 }

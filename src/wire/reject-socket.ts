@@ -1,4 +1,4 @@
-/** Answers what is no HTTP request, or never becomes a whole one: on the bare socket, which is closed then. */
+/** Answers a malformed or incomplete HTTP request with an error, directly on its socket, and closes the socket. */
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, OrchdError } from '../model/errors.ts';
@@ -21,11 +21,11 @@ function codeOf(error: { code?: string }): ErrorCode {
 }
 
 /**
- * Whether the socket still owes the answer to an earlier request: what is written now would be read as a part of
- * that answer, or in its place.
+ * Whether the answer to an earlier request is still due on this socket: the client would read an error written now as
+ * part of that answer, or in its place.
  */
 function owesAnswer(socket: Duplex): boolean {
-  // Node looks at the same field before it writes; of several pipelined requests it holds the first.
+  // Node checks the same field before it writes; with pipelined requests it holds the answer to the first of them.
   const { _httpMessage: answer } = socket as { _httpMessage?: ServerResponse | null };
   return answer ? answer.headersSent || answer.req.complete : false;
 }

@@ -8,7 +8,7 @@ const headersFor = (retryAfterMs: number): readonly (string | undefined)[] => {
   return [headers['retry-after'], headers['x-backoff-ms']];
 };
 
-test('how long to wait is a whole number of at most a day, however long it is', () => {
+test('the headers give the time to wait as a whole number, at most one day', () => {
   assert.deepEqual(headersFor(1500), ['2', '1500']);
   assert.deepEqual(headersFor(0.25), ['1', '1']);
   assert.deepEqual(headersFor(0), ['1', '0']);

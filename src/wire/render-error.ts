@@ -1,4 +1,4 @@
-/** The one error renderer: every error that leaves a server of ours goes through here. */
+/** Renders errors as HTTP answers; every error that a server of ours sends goes through here. */
 import type { OrchdError } from '../model/errors.ts';
 import type { ErrorBody } from '../model/http/errors.ts';
 import { BACKOFF_MS, RETRY_AFTER } from './headers.ts';
@@ -9,13 +9,13 @@ export interface RenderedError {
   readonly body: ErrorBody;
 }
 
-/** On `/v1` clients of OpenAI ask, and look for its fields beside ours. */
+/** The error format: under `/v1` errors carry the fields of OpenAI's format in addition to ours. */
 export type ErrorShape = 'orchd' | 'openai';
 
 export const errorShapeOf = (url: string): ErrorShape => (/^\/v1(?:[/?]|$)/.test(url) ? 'openai' : 'orchd');
 
-/** Whoever has to wait longer may ask again meanwhile. */
-const LONGEST_WAIT_MS = 24 * 3_600_000;
+/** Upper limit of the Retry-After header; a caller may retry once a day however long it has to wait. */
+const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
 export function renderError(
   error: OrchdError,
@@ -38,8 +38,8 @@ export function renderError(
   };
   const headers: Record<string, string> = {};
   if (retryAfterMs !== undefined) {
-    // Headers hold whole numbers of a few digits; the body says it as it is.
-    const waitMs = Math.min(Math.max(0, Math.ceil(retryAfterMs)), LONGEST_WAIT_MS);
+    // The headers hold whole, limited numbers; `retry_after_ms` in the body is exact.
+    const waitMs = Math.min(Math.max(0, Math.ceil(retryAfterMs)), MAX_RETRY_AFTER_MS);
     headers[RETRY_AFTER] = String(Math.max(1, Math.ceil(waitMs / 1000)));
     headers[BACKOFF_MS] = String(waitMs);
   }

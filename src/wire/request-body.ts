@@ -1,15 +1,15 @@
-/** Reads the body of a request: JSON, of a bounded size, neither compressed nor of another type. */
+/** Reads the body of a request: uncompressed JSON of limited size. */
 import type { IncomingMessage } from 'node:http';
 import { OrchdError } from '../model/errors.ts';
 import { parseJsonBody } from './json-body.ts';
 
-/** `curl -d` sends this type unless it is given another; the examples of OpenAI rely on that. */
+/** The content type that `curl -d` sends by default; the examples of OpenAI rely on it. */
 const CURL_TYPE = 'application/x-www-form-urlencoded';
 
-/** Thrown when the caller disconnects before its body has arrived: nobody is left to be answered. */
+/** Thrown when the caller disconnects before its body has arrived: there is nobody to answer. */
 export class CallerDisconnected extends Error {}
 
-/** Resolves to the value of the body; to undefined where there is none. `takesCurlType` allows CURL_TYPE for JSON. */
+/** Resolves to the parsed body, or undefined if there is none. `takesCurlType` accepts CURL_TYPE as JSON. */
 export function readBody(
   request: IncomingMessage,
   maxBytes: number,
@@ -49,7 +49,8 @@ function hasNoBody(headers: IncomingMessage['headers']): boolean {
 
 function checkType(given: string | undefined, takesCurlType: boolean): void {
   const type = given?.split(';', 1)[0]?.trim().toLowerCase();
-  // A page of another origin can send CURL_TYPE without a preflight; the gate has refused it by its Origin before.
+  // A page of another origin can send CURL_TYPE without a preflight request, but the gate has already refused its
+  // Origin.
   if (type === 'application/json' || (takesCurlType && type === CURL_TYPE)) return;
   throw new OrchdError('UNSUPPORTED_MEDIA_TYPE');
 }
@@ -61,9 +62,9 @@ function parsedBody(pieces: readonly Buffer[], encoding: string | undefined): un
   return parseJsonBody(pieces.length === 1 ? first : Buffer.concat(pieces));
 }
 
-/** Nothing is decompressed: a few bytes could become more than any limit allows. */
+/** Refuses compressed bodies: a few bytes could decompress to more than any limit allows. */
 function checkEncoding(encoding: string | undefined): void {
   if (encoding === undefined || /^(?:identity)?$/i.test(encoding.trim())) return;
-  const message = 'the body has a Content-Encoding: send it as it is, without one';
+  const message = 'the body has a Content-Encoding: send it uncompressed, without one';
   throw new OrchdError('UNSUPPORTED_MEDIA_TYPE', message);
 }

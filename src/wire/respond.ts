@@ -10,7 +10,7 @@ export interface HttpExchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly correlationId: string;
-  /** Headers that let a page of an allowed origin read the answer; most callers are no pages and have none. */
+  /** CORS headers that let a page of an allowed origin read the answer; undefined for requests without an Origin. */
   readonly crossOrigin: Readonly<Record<string, string>> | undefined;
 }
 
@@ -30,7 +30,7 @@ export function sendAnswer(answer: Answer, exchange: HttpExchange): void {
   const { response, correlationId, crossOrigin } = exchange;
   const content = contentOf(answer);
   if (content !== undefined && !answer.headers && !answer.text && !crossOrigin) {
-    // Nearly all answers are JSON and nothing else: one flat list of headers spares Node a table of them.
+    // Nearly all answers are plain JSON: one flat list of headers saves Node from building a header table.
     const length = String(Buffer.byteLength(content));
     response.writeHead(answer.status, [...JSON_LIST, correlationId, 'content-length', length]);
     response.end(content);
@@ -53,7 +53,7 @@ export function sendError(error: OrchdError, exchange: HttpExchange, extra: Answ
   sendAnswer({ status, headers: { ...headers, ...extra }, body }, exchange);
 }
 
-/** For a response whose head is written elsewhere: the headers that `sendAnswer` would have sent. */
+/** Sets the headers that `sendAnswer` would have sent, on a response whose head is written elsewhere. */
 export function setCommonHeaders({ response, correlationId, crossOrigin }: HttpExchange): void {
   for (const [name, value] of Object.entries({ ...SECURITY_HEADERS, ...crossOrigin }))
     response.setHeader(name, value);

@@ -1,30 +1,30 @@
 /**
- * The body of an answer as it comes in. By listeners, not by iterating: waiting for every piece costs more than a
- * token does.
+ * Reads the body of an answer as it arrives. It uses listeners instead of async iteration: awaiting each piece would
+ * cost more than the token in it.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Cancel, Timers } from '../kit/env/env.ts';
 import { every } from '../kit/every.ts';
 
-/** The body broke off before its end. */
+/** The connection was lost before the end of the body. */
 export class BrokenBody extends Error {}
 
-/** Looks within the time that a body may be silent; one more look decides. */
-export const IDLE_LOOKS = 4;
+/** Number of checks within the time that a body may be silent; the body is idle if one more check finds it silent. */
+export const IDLE_CHECKS = 4;
 
-/** A sender that floods is read many times in one turn of the loop: after so much, others get their turn first. */
+/** Bytes read from one body before other callbacks of the event loop get a turn: a fast sender must not block them. */
 const BYTES_PER_TURN = 64 * 1024;
 
 export class ResponseBody {
   readonly #response: IncomingMessage;
   readonly #timers: Timers;
-  #isHeld = false;
+  #isPaused = false;
   #idle: IdleWatch | undefined;
 
   constructor(response: IncomingMessage, timers: Timers) {
     this.#response = response;
     this.#timers = timers;
-    // Heard again by whoever reads.
+    // `read` reports the error; without a reader it must not crash the process.
     response.on('error', () => undefined);
   }
 
@@ -32,14 +32,14 @@ export class ResponseBody {
     return this.#response.readableEnded;
   }
 
-  /** Hands on the pieces until the end; rejects where there is none, and where `on` throws to have no more. */
+  /** Passes the pieces to `on` until the end. Rejects if the body breaks off, or with what `on` throws. */
   async read(on: (piece: Buffer) => void, idle?: { readonly ms: number; onIdle(): void }): Promise<void> {
     const watch = idle && new IdleWatch(this.#timers, idle.ms, idle.onIdle);
     this.#idle = watch;
-    if (this.#isHeld) watch?.stop();
+    if (this.#isPaused) watch?.stop();
     try {
-      await this.#pieces((piece) => {
-        watch?.heard();
+      await this.#readPieces((piece) => {
+        watch?.received();
         on(piece);
       });
     } finally {
@@ -48,16 +48,16 @@ export class ResponseBody {
     }
   }
 
-  /** Reads no more until it is told to go on: the sender has to wait, and its silence does not count. */
+  /** Stops reading until `resume`. The sender has to wait, and its silence does not count as idle. */
   pause(): void {
-    this.#isHeld = true;
+    this.#isPaused = true;
     this.#response.pause();
     this.#idle?.stop();
   }
 
   resume(): void {
-    if (!this.#isHeld) return;
-    this.#isHeld = false;
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
     this.#idle?.begin();
     this.#response.resume();
   }
@@ -66,11 +66,11 @@ export class ResponseBody {
     this.#response.destroy(error);
   }
 
-  #pieces(on: (piece: Buffer) => void): Promise<void> {
+  #readPieces(on: (piece: Buffer) => void): Promise<void> {
     const response = this.#response;
     return new Promise((resolve, reject) => {
       const broken = (error?: Error): void => {
-        // It closes after its end too: an error that nobody would hear is not made, it costs as much as a token.
+        // `close` follows a complete body too. No error is created then: that would cost as much as a token.
         if (!response.readableEnded) reject(new BrokenBody('', { cause: error }));
       };
       if (response.destroyed) return reject(new BrokenBody());
@@ -88,18 +88,18 @@ export class ResponseBody {
         if (thisTurn < BYTES_PER_TURN) return;
         thisTurn = 0;
         response.pause();
-        this.#timers.soon(() => this.#isHeld || response.resume());
+        this.#timers.soon(() => this.#isPaused || response.resume());
       });
     });
   }
 }
 
-/** Notices silence by looking now and then: a timer for every piece would cost more than the piece. */
+/** Detects silence by periodic checks: a timer per piece would cost more than the piece. */
 class IdleWatch {
   readonly #timers: Timers;
   readonly #ms: number;
   readonly #onIdle: () => void;
-  #quietLooks = 0;
+  #silentChecks = 0;
   #stop: Cancel = () => undefined;
 
   constructor(timers: Timers, ms: number, onIdle: () => void) {
@@ -109,15 +109,15 @@ class IdleWatch {
     this.begin();
   }
 
-  heard(): void {
-    this.#quietLooks = 0;
+  received(): void {
+    this.#silentChecks = 0;
   }
 
   begin(): void {
     this.#stop();
-    this.#quietLooks = 0;
-    this.#stop = every(this.#timers, this.#ms / IDLE_LOOKS, () => {
-      if (++this.#quietLooks > IDLE_LOOKS) this.#onIdle();
+    this.#silentChecks = 0;
+    this.#stop = every(this.#timers, this.#ms / IDLE_CHECKS, () => {
+      if (++this.#silentChecks > IDLE_CHECKS) this.#onIdle();
     });
   }
 

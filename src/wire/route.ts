@@ -1,6 +1,6 @@
 /**
- * A route as data: what it takes, what it answers, who may call it. The server checks requests by it, OpenAPI shows
- * it, and tests check the answers by it.
+ * A route as data: its request, its answers, and the role it requires. The server checks requests against it, OpenAPI
+ * is generated from it, and tests check answers against it.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Static, TSchema } from 'typebox';
@@ -14,11 +14,14 @@ export interface Call<Body = unknown, Query = unknown> {
   readonly query: Query;
   readonly body: Body;
   readonly headers: IncomingMessage['headers'];
-  /** The path with its query, as it was sent. */
+  /** The path with its query, unchanged. */
   readonly url: string;
   readonly identity: Identity;
   readonly correlationId: string;
-  /** Runs the callback when the caller leaves before its answer; the connection is kept open however long that takes. */
+  /**
+   * Registers a callback for a caller that disconnects before its answer. It also disables the idle timeout of the
+   * connection, so that an answer may take any time.
+   */
   readonly onDisconnect: (run: () => void) => void;
 }
 
@@ -26,18 +29,18 @@ export interface Answer<Status extends number = number, Body = unknown> {
   readonly status: Status;
   readonly body?: Body;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The body as JSON text, instead of `body`: what is stored as text is not parsed to be written again. */
+  /** The body as JSON text, instead of `body`: a stored text need not be parsed only to be serialised again. */
   readonly json?: string;
-  /** Sent unchanged instead of a JSON body. */
+  /** A body that is not JSON, instead of `body`; sent unchanged. */
   readonly text?: { readonly type: string; readonly content: string };
 }
 
-/** The answer is a stream: the handler takes the connection over. */
+/** An answer that is streamed: the handler takes over the connection. */
 export interface Stream {
   readonly stream: (request: IncomingMessage, response: ServerResponse) => void;
 }
 
-/** An error as an answer, where it has headers of its own; an error without them is thrown. */
+/** An error with response headers of its own. An error without them is thrown. */
 export interface ErrorAnswer {
   readonly error: OrchdError;
   readonly headers: Readonly<Record<string, string>>;
@@ -45,17 +48,20 @@ export interface ErrorAnswer {
 
 export type HandlerResult = Answer | ErrorAnswer | Stream;
 
-/** What one status means, and the body that comes with it. */
+/** The description and body of the answer with one status, for OpenAPI. */
 export interface AnswerFormat {
   readonly description: string;
   readonly body?: TSchema;
   /** The media type of an answer that is not JSON. */
   readonly type?: string;
-  /** Describes the server-sent events that are, or may be, the answer instead of `body`. */
+  /** Describes the server-sent events that the route sends, always or on request, instead of `body`. */
   readonly events?: string;
 }
 
-/** A bare text describes an answer without a body, or an error in the format of all errors. */
+/**
+ * The answers of a route by status. A string describes an answer without a body, or an error in the common error
+ * format.
+ */
 export type Answers = Readonly<Record<number, string | AnswerFormat>>;
 
 export type Tag =
@@ -74,26 +80,29 @@ interface RouteFacts {
   readonly operationId: string;
   readonly tag: Tag;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** With `:name` for parameters. */
+  /** Path with `:name` for each parameter. */
   readonly path: string;
   readonly role: Role | 'public';
   readonly summary: string;
-  /** Request headers that the handler reads, each with what it means: for OpenAPI. */
+  /** Request headers that the handler reads, each with its description for OpenAPI. */
   readonly requestHeaders?: Readonly<Record<string, string>>;
-  /** Query parameters that are not in `query` are ignored: clients of other services send their own. */
+  /** Accepts query parameters that are not in `query`: clients of other services send their own. */
   readonly ignoresQuery?: true;
-  /** The handler checks the body by the same schema: each element of an array has an answer of its own. */
+  /**
+   * The handler checks the body itself, with the same schema, because each element of an array gets an answer of its
+   * own.
+   */
   readonly checksBody?: 'handler';
   /**
-   * For a follower, which sends the request on: a body that may arrive twice, since an answer may be lost. Without
-   * it only a GET is sent again.
+   * Returns a body that is safe to send twice, with generated ids filled in for example. A node that forwards the
+   * request may then repeat it if the answer is lost. Without this function only a GET is repeated.
    */
   readonly repeatable?: (call: Call) => unknown;
-  /** The answer is server-sent events, which are resumed by their ids. */
+  /** The answer is a stream of server-sent events that a client can resume by event id. */
   readonly streams?: true;
   /**
-   * For a follower: the leader's answer is passed on as it comes, and so is the leaving of the caller. The request
-   * is not sent again once the leader has received it.
+   * A node that does not lead copies the leader's answer as it arrives, and disconnects from the leader when the
+   * caller disconnects. The request is not repeated once the leader has received it.
    */
   readonly isProxied?: true;
 }
@@ -107,7 +116,7 @@ export interface Route extends RouteFacts {
 
 type BodyOf<F> = F extends { readonly body: infer S extends TSchema } ? Shape<S> : undefined;
 
-/** The answers that a handler may give: each status with the body that is declared for it. */
+/** The answers that a handler may return: each status with the body declared for it. */
 type AnswerTo<A extends Answers> = { [S in keyof A & number]: Answer<S, BodyOf<A[S]>> }[keyof A & number];
 
 type HandlerResultOf<A extends Answers> = AnswerTo<A> | ErrorAnswer | Stream;
@@ -124,7 +133,10 @@ interface RouteDefinition<
   handle(call: Call<Static<B>, Static<Q>>): Promise<R> | R;
 }
 
-/** A route whose handler gets a body and a query that match their schemas; anything else is refused before it. */
+/**
+ * Defines a route. Its handler receives a body and a query that match their schemas; any other request is refused
+ * first.
+ */
 export function route<
   B extends TSchema,
   Q extends TSchema,
@@ -152,7 +164,7 @@ function hasBody(body: unknown): unknown {
   return body;
 }
 
-/** A request without a body is checked as an empty object; it is refused only where something must be in it. */
+/** A missing body counts as an empty object if all properties of the schema are optional; otherwise it is refused. */
 function bodyCheck(schema: TSchema | undefined): Check {
   const check = lazily(() => checker(schema ?? Nothing));
   return isRequired(schema) ? (body) => check(hasBody(body)) : (body) => check(body ?? {});
@@ -169,7 +181,7 @@ function queryCheck(schema: TSchema | undefined, ignoresQuery: boolean): Check {
     check(numbers.length === 0 ? { ...(query as object) } : withNumbers(query as object, numbers));
 }
 
-/** The values of a query are texts: those that the schema wants as numbers are read as such. */
+/** Query values are strings: those that the schema declares as integers are converted. */
 function withNumbers(query: object, names: readonly string[]): object {
   const fields: Record<string, unknown> = { ...query };
   for (const name of names) {
@@ -184,7 +196,9 @@ function numberFields(schema: TSchema | undefined): readonly string[] {
   return Object.keys(properties).filter((name) => properties[name]?.type === 'integer');
 }
 
-/** Compiling the schemas of all routes would delay the start of a process that uses few of them. */
+/**
+ * Compiles a schema at its first use: compiling those of all routes would delay the start of a process that uses few.
+ */
 function lazily(make: () => Check): Check {
   let made: Check | undefined;
   return (value) => {

@@ -1,16 +1,16 @@
 /**
- * Finds the route of a request by its path: fixed paths by one look-up, paths with parameters segment by segment.
- * Segments are compared decoded, so that `%74asks` is `tasks`.
+ * Finds the route of a request by its path: a fixed path with one lookup, a path with parameters segment by segment.
+ * Segments are decoded before they are compared, so that `%74asks` matches `tasks`.
  */
 import { OrchdError } from '../model/errors.ts';
 import type { Route } from './route.ts';
 
-/** A parameter that is longer names nothing of ours. */
+/** A path with a longer parameter matches no route: no id of ours is that long. */
 const MAX_PARAMETER_CHARS = 300;
 
 export type PathParameters = Readonly<Record<string, string>>;
 
-/** The routes of one path, by method, and the values of its parameters. */
+/** The routes of one path by method, and the values of its parameters. */
 export interface PathMatch {
   readonly routes: ReadonlyMap<string, Route>;
   readonly params: PathParameters;
@@ -31,7 +31,7 @@ export class Router {
     for (const route of routes) this.#routesOf(route.path).set(route.method, route);
   }
 
-  /** The routes of a path without its query; undefined where there is no such path. */
+  /** The routes of a path (without query); undefined if no route has this path. */
   find(path: string): PathMatch | undefined {
     const fixed = this.#fixed.get(path);
     if (fixed) return fixed;
@@ -77,6 +77,6 @@ function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
-    throw new OrchdError('INVALID_PARAMS', 'the path has a percent sign that encodes no character');
+    throw new OrchdError('INVALID_PARAMS', 'the path has an invalid percent-encoding');
   }
 }

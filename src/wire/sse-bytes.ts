@@ -1,13 +1,16 @@
-/** The events of a stream of bytes, for Node: its decoder is the quickest for the small pieces of a token stream. */
+/**
+ * Parses server-sent events from bytes, in Node only: its StringDecoder is the fastest for the small pieces of a token
+ * stream.
+ */
 import { StringDecoder } from 'node:string_decoder';
 import { MAX_EVENT_CHARS, type SseEvent, SseReader } from './sse.ts';
 
-/** Bytes that are handed on as they come, until they end. */
+/** A source that passes its bytes to `on` as they arrive and resolves at their end. */
 export interface ByteSource {
   read(on: (piece: Buffer) => void): Promise<void>;
 }
 
-/** Hands on the events of a stream of bytes as they become whole, without a wait between two. */
+/** Passes each event to `on` as soon as it is complete, synchronously for all events of one piece. */
 export function eachEvent(
   source: ByteSource,
   on: (event: SseEvent) => void,

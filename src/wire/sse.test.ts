@@ -45,7 +45,7 @@ test('characters that are cut between two chunks of bytes stay whole', async () 
   assert.deepEqual(events, EVENTS);
 });
 
-test('what is written is read again', () => {
+test('formatted events are parsed back unchanged', () => {
   const events = [
     { id: '3.14', event: 'token', data: '{"t":"x"}' },
     { event: 'queued', data: '{}' },
@@ -66,5 +66,5 @@ test('an event that never ends is refused, in one line or in many', () => {
   assert.throws(() => read(lines, 500), { code: 'WORKER_PROTOCOL' });
   assert.throws(() => read(['data: ', ...lines.map(() => '0123456789')], 500), { code: 'WORKER_PROTOCOL' });
   const whole = lines.map((line) => `${line}\n`);
-  assert.equal(read(whole, 500).length, 100, 'many events are not one');
+  assert.equal(read(whole, 500).length, 100, 'the limit holds for each event, not for all of them');
 });

@@ -1,4 +1,4 @@
-/** Server-sent events, both ways. Runs in browsers too, which have no decoder of Node. */
+/** Formats and parses server-sent events. Runs in browsers too, so it uses no decoder of Node. */
 import { OrchdError } from '../model/errors.ts';
 
 export interface SseEvent {
@@ -7,7 +7,7 @@ export interface SseEvent {
   readonly data: string;
 }
 
-/** `data` must be a single line, as JSON is. */
+/** `data` must be a single line, such as JSON. */
 export function formatEvent({ id, event, data }: SseEvent): string {
   return id === undefined
     ? `event: ${event}\ndata: ${data}\n\n`
@@ -16,15 +16,17 @@ export function formatEvent({ id, event, data }: SseEvent): string {
 
 export const HEARTBEAT = ': keep-alive\n\n';
 
-/** Of an event that is not whole yet: a stream that never ends one must not fill the memory. Results are events. */
+/**
+ * Limit of one event, so that a stream which never ends an event cannot fill the memory. Job results are events too.
+ */
 export const MAX_EVENT_CHARS = 64 * 2 ** 20;
 
 const ANY_LINE_END = /\r\n|\n|\r/;
 
-/** Takes text as it arrives, in pieces of any size, and hands on whole events. */
+/** Parses text that arrives in pieces of any size, and passes each complete event to `on`. */
 export class SseReader {
   #rest = '';
-  /** The last piece ended in a carriage return: a line feed that comes first now belongs to it. */
+  /** The last piece ended with `\r`: a `\n` at the start of the next piece belongs to the same line end. */
   #afterReturn = false;
   #id: string | undefined;
   #event = '';
@@ -48,7 +50,7 @@ export class SseReader {
       throw new OrchdError('WORKER_PROTOCOL', 'an event of the stream is too long');
   }
 
-  /** Only what is new is looked at: a long line comes in many pieces. */
+  /** Splits only the new text: a long line arrives in many pieces and must not be searched again for each. */
   #lines(text: string): string[] {
     const lines = text.split(ANY_LINE_END);
     lines[0] = this.#rest + lines[0];
@@ -56,7 +58,7 @@ export class SseReader {
     return lines;
   }
 
-  /** The usual case, which happens for every token. */
+  /** The fast path for text without `\r`, which runs for every token. */
   #pushUnix(text: string): void {
     let from = 0;
     for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', from)) {
@@ -93,7 +95,7 @@ export class SseReader {
   }
 }
 
-/** The events of a stream of bytes, as they become whole; what is cut off at the end is no event. */
+/** Yields the events of a stream of bytes as they become complete; an incomplete event at the end is dropped. */
 export async function* readEvents(
   chunks: AsyncIterable<Uint8Array>,
   maxEventChars = MAX_EVENT_CHARS,

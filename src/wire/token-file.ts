@@ -1,4 +1,4 @@
-/** The tokens of a data folder: a file of hashes that a running server notices when it changes. */
+/** Reads and writes the file of token hashes in a data folder; a running server polls it for changes. */
 import type { Cancel, Disk, Env } from '../kit/env/env.ts';
 import { every } from '../kit/every.ts';
 import { Service } from '../kit/service.ts';
@@ -6,7 +6,7 @@ import { readWholeFile, writeWholeFile } from '../kit/whole-file.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { TokenEntry } from './tokens.ts';
 
-/** Its name in the data folder. */
+/** Name of the file in the data folder. */
 export const TOKEN_FILE = 'tokens.json';
 
 const FILE_POLL_MS = 2000;
@@ -30,7 +30,7 @@ export class TokenFile extends Service {
   protected async onStart(): Promise<void> {
     this.#entries = await readTokens(this.#env.disk, this.#path);
     this.#stopPolling = every(this.#env.timers, FILE_POLL_MS, () => {
-      this.#look().catch(() => undefined);
+      this.#reload().catch(() => undefined);
     });
   }
 
@@ -38,8 +38,11 @@ export class TokenFile extends Service {
     this.#stopPolling?.();
   }
 
-  /** A file that is gone or cannot be read opens no door: the tokens that were known stay. */
-  async #look(): Promise<void> {
+  /**
+   * If the file is missing or cannot be read, the current tokens stay: an empty list could open the server to
+   * everybody.
+   */
+  async #reload(): Promise<void> {
     if (await this.#env.disk.stat(this.#path)) this.#entries = await readTokens(this.#env.disk, this.#path);
   }
 }
@@ -49,10 +52,10 @@ export async function readTokens(disk: Disk, path: string): Promise<readonly Tok
     const bytes = await readWholeFile(disk, path);
     if (!bytes) return [];
     const { tokens } = JSON.parse(bytes.toString('utf8')) as { tokens: TokenEntry[] };
-    if (!Array.isArray(tokens)) throw new Error('no list');
+    if (!Array.isArray(tokens)) throw new Error('not a list');
     return tokens;
   } catch {
-    throw new OrchdError('CONFIG_INVALID', 'the file of tokens cannot be read');
+    throw new OrchdError('CONFIG_INVALID', 'the token file cannot be read');
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Bearer tokens: 256 random bits, of which only the hash is kept. A token is `orchd_<id>_<secret>`; the id finds
- * the entry, the comparison of hashes takes the same time whatever is wrong.
+ * Bearer tokens: `orchd_<id>_<secret>` with a secret of 256 random bits, of which only the hash is stored. The id
+ * selects the entry; the hashes are compared in constant time.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Random } from '../kit/env/env.ts';
@@ -9,7 +9,7 @@ import { DEFAULT_TENANT } from '../model/records.ts';
 export const ROLES = ['read', 'submit', 'operate', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
 
-/** What a role may do beside itself. */
+/** The roles that each role includes. */
 const GRANTS: Record<Role, readonly Role[]> = {
   read: ['read'],
   submit: ['submit', 'read'],
@@ -17,7 +17,7 @@ const GRANTS: Record<Role, readonly Role[]> = {
   admin: ['admin', 'operate', 'submit', 'read'],
 };
 
-export const grants = (role: Role, wanted: Role): boolean => GRANTS[role].includes(wanted);
+export const grants = (role: Role, required: Role): boolean => GRANTS[role].includes(required);
 
 export interface TokenEntry {
   readonly id: string;
@@ -33,9 +33,9 @@ export interface Identity {
   readonly name: string;
   readonly role: Role;
   readonly tenant: string;
-  /** Let in without a token, where there are none. */
+  /** The caller was accepted without a token, because there are none. */
   readonly unproven?: true;
-  /** Another node asks for it, and waits for the answer: it is not sent on again. */
+  /** Another node forwarded the request and waits for the answer: it must not be forwarded again. */
   readonly fromNode?: true;
 }
 
@@ -56,8 +56,8 @@ export function makeToken(
 
 const FORM = /^orchd_([0-9a-f]{8})_([0-9a-f]{64})$/;
 
-/** The entry of a token that was made elsewhere; undefined for anything that has not the form of one. */
-export function entryOf(token: string, name: string, role: Role): TokenEntry | undefined {
+/** The entry for a token that was made elsewhere; undefined if it does not have the form of a token. */
+export function tokenEntryOf(token: string, name: string, role: Role): TokenEntry | undefined {
   const [, id, secret] = FORM.exec(token) ?? [];
   if (id === undefined || secret === undefined) return undefined;
   return { id, name, role, tenant: DEFAULT_TENANT, hash: hashOf(secret).toString('hex'), created_at: 0 };
@@ -65,7 +65,7 @@ export function entryOf(token: string, name: string, role: Role): TokenEntry | u
 
 const NO_HASH = Buffer.alloc(32);
 
-/** Who a token belongs to; undefined for anything that is not exactly a known token. */
+/** The identity that a token belongs to; undefined unless it is exactly a known token. */
 export function identify(token: string, entries: readonly TokenEntry[]): Identity | undefined {
   const match = FORM.exec(token);
   const entry = match ? entries.find(({ id }) => id === match[1]) : undefined;

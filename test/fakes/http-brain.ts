@@ -13,7 +13,7 @@ import { configuredStore } from '../../src/stores/registry.ts';
 import { Narrator } from '../../src/telemetry/narrator.ts';
 import { observers } from '../../src/telemetry/observers.ts';
 import { Tally } from '../../src/telemetry/tally.ts';
-import { LOOPBACK_HOSTS } from '../../src/wire/gate.ts';
+import { LOOPBACK_HOSTS } from '../../src/wire/access-gate.ts';
 import { type HttpLimits, HttpServer } from '../../src/wire/http-server.ts';
 import type { Route } from '../../src/wire/route.ts';
 import type { TokenEntry } from '../../src/wire/tokens.ts';
@@ -90,8 +90,8 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     logger,
     ...(options.limits && { limits: options.limits }),
     gate: {
-      hosts: LOOPBACK_HOSTS,
-      origins: options.origins ?? [],
+      allowedHosts: LOOPBACK_HOSTS,
+      allowedOrigins: options.origins ?? [],
       tokens: () => options.tokens ?? [],
       openWithoutTokens: true,
     },

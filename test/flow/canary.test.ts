@@ -10,7 +10,7 @@ import { OrchdClient } from '../../src/client/client.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
 import type { SubmitRequest } from '../../src/model/submit.ts';
-import { LOOPBACK_HOSTS } from '../../src/wire/gate.ts';
+import { LOOPBACK_HOSTS } from '../../src/wire/access-gate.ts';
 import { HttpServer } from '../../src/wire/http-server.ts';
 import { jsonLines, orchd, type Ran, until } from './cli-process.ts';
 import { type ServerProcess, serve, testFolder } from './server-process.ts';
@@ -274,7 +274,7 @@ test('a fault of our own is logged with its place and without what it quotes', a
     port: 0,
     random: env.random,
     logger: createLogger({ write: (line) => lines.push(line), now: () => 0, level: 'debug' }),
-    gate: { hosts: LOOPBACK_HOSTS, origins: [], tokens: () => [], openWithoutTokens: true },
+    gate: { allowedHosts: LOOPBACK_HOSTS, allowedOrigins: [], tokens: () => [], openWithoutTokens: true },
     routes: [
       {
         operationId: 'fail',

@@ -13,7 +13,7 @@ import type { PoolState } from '../../model/pool-wire.ts';
 import { HttpServer } from '../../wire/http-server.ts';
 import { Outbound } from '../../wire/outbound.ts';
 import type { Route } from '../../wire/route.ts';
-import { entryOf, type TokenEntry } from '../../wire/tokens.ts';
+import { type TokenEntry, tokenEntryOf } from '../../wire/tokens.ts';
 import { checkedPoolConfig, type PoolConfig } from './config.ts';
 import { Devices } from './devices.ts';
 import { EpochFile } from './epoch-file.ts';
@@ -145,7 +145,7 @@ export class PoolManager extends Service {
     this.#token =
       this.#options.token ?? (kept === undefined ? undefined : await readOrMakeToken(this.#env, kept));
     if (this.#token === undefined) return [];
-    const entry = entryOf(this.#token, 'brain', 'operate');
+    const entry = tokenEntryOf(this.#token, 'brain', 'operate');
     if (entry) return [entry];
     throw new OrchdError(
       'CONFIG_INVALID',
@@ -236,7 +236,7 @@ export class PoolManager extends Service {
       random: this.#env.random,
       logger: this.#options.logger,
       limits: { maxBodyBytes: MAX_BODY_BYTES },
-      gate: { hosts: gateHosts, origins: [], tokens: () => tokens, openWithoutTokens: isLocal },
+      gate: { allowedHosts: gateHosts, allowedOrigins: [], tokens: () => tokens, openWithoutTokens: isLocal },
     });
     await http.start();
     this.#http = http;

@@ -3,7 +3,7 @@ import { homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { isLoopbackHost, splitList } from '../../config/address.ts';
 import { POOL_NAME } from '../../model/pool-wire.ts';
-import { LOOPBACK_HOSTS } from '../../wire/gate.ts';
+import { LOOPBACK_HOSTS } from '../../wire/access-gate.ts';
 import { type EngineRule, POOL_DEFAULTS, type PoolConfig } from './config.ts';
 import { ownWorkerCommand } from './engines.ts';
 import type { WorkerTimes } from './worker-context.ts';

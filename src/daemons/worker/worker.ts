@@ -10,8 +10,8 @@ import type { Secret } from '../../kit/secret.ts';
 import { Service } from '../../kit/service.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { WorkerHealth } from '../../model/worker-wire.ts';
+import { LOOPBACK_HOSTS } from '../../wire/access-gate.ts';
 import { Epochs } from '../../wire/epochs.ts';
-import { LOOPBACK_HOSTS } from '../../wire/gate.ts';
 import { HttpServer } from '../../wire/http-server.ts';
 import type { Engine, EngineInfo } from './engine.ts';
 import { Executions } from './executions.ts';
@@ -221,11 +221,11 @@ export class Worker extends Service {
       logger,
       limits: { maxBodyBytes: MAX_BODY_BYTES, maxConnections: MAX_CONNECTIONS },
       gate: {
-        hosts: [...LOOPBACK_HOSTS, urlHost(host), ...uriHosts],
-        origins: [],
+        allowedHosts: [...LOOPBACK_HOSTS, urlHost(host), ...uriHosts],
+        allowedOrigins: [],
         tokens: () => [],
         openWithoutTokens: token === undefined,
-        ...(token && { secret: token }),
+        ...(token && { adminSecret: token }),
       },
       routes: workerRoutes({
         executions: this.#executions,

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { WholeEvents } from './whole-events.ts';
+import { WholeEventBuffer } from './whole-event-buffer.ts';
 
 const TEXT = 'data: {"a":1}\n\n: note\n\ndata: one\ndata: two\n\ndata: Zürich 🦊\n\n';
 
-test('however a stream is cut, only whole events are passed on, and all of them', () => {
+test('all events are passed on, and only complete ones, however the stream is cut', () => {
   const bytes = Buffer.from(TEXT);
   for (let size = 1; size <= bytes.length; size++) {
     const passed: Buffer[] = [];
-    const events = new WholeEvents((piece) => passed.push(piece));
+    const events = new WholeEventBuffer((piece) => passed.push(piece));
     for (let at = 0; at < bytes.length; at += size) {
       events.push(bytes.subarray(at, at + size));
       const text = Buffer.concat(passed).toString();
@@ -18,9 +18,9 @@ test('however a stream is cut, only whole events are passed on, and all of them'
   }
 });
 
-test('what is cut off at the end is held back', () => {
+test('an incomplete event at the end is not passed on', () => {
   const passed: string[] = [];
-  const events = new WholeEvents((piece) => passed.push(piece.toString()));
+  const events = new WholeEventBuffer((piece) => passed.push(piece.toString()));
   events.push(Buffer.from('data: 1\n\ndata: {"ha'));
   events.push(Buffer.from('lf\n'));
   assert.deepEqual(passed, ['data: 1\n\n']);

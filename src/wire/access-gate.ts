@@ -1,0 +1,126 @@
+/**
+ * Decides which callers a server accepts, and with which role. A request from loopback is not trusted for that alone:
+ * a web page in a browser on the same machine can send one too, so Host and Origin are checked before anything else.
+ * Whatever fails a check is refused; there is no default identity to fall back to.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Secret } from '../kit/secret.ts';
+import { OrchdError } from '../model/errors.ts';
+import { DEFAULT_TENANT } from '../model/records.ts';
+import { identityFromNode, isNode, NODE_SCHEME } from './nodes.ts';
+import { grants, type Identity, identify, type Role, type TokenEntry } from './tokens.ts';
+
+export interface AccessGateOptions {
+  /** Host names under which clients may address this server, without port. */
+  readonly allowedHosts: readonly string[];
+  readonly allowedOrigins: readonly string[];
+  readonly tokens: () => readonly TokenEntry[];
+  /**
+   * While there are no tokens at all, every caller is accepted as an admin. Only for servers that listen on loopback.
+   */
+  readonly openWithoutTokens: boolean;
+  /** A single shared secret: a caller that presents it as its bearer token is accepted as an admin. */
+  readonly adminSecret?: Secret;
+  /** The secret by which the nodes of a cluster recognise each other; empty if there is none. */
+  readonly clusterSecret?: () => string;
+}
+
+export interface Credentials {
+  readonly host: string | undefined;
+  readonly origin: string | undefined;
+  readonly authorization: string | undefined;
+  /** The identity of the caller for which another node forwards the request, as `nodeHeaders` encoded it. */
+  readonly onBehalfOf?: string | undefined;
+}
+
+export const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'] as const;
+
+const LOCAL: Identity = { name: 'local', role: 'admin', tenant: DEFAULT_TENANT, unproven: true };
+const SECRET_HOLDER: Identity = { name: 'holder', role: 'admin', tenant: DEFAULT_TENANT };
+const ANONYMOUS: Identity = { name: 'anonymous', role: 'read', tenant: DEFAULT_TENANT };
+
+/** Hashed because timingSafeEqual compares only buffers of equal length. */
+const hashOf = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+export class AccessGate {
+  readonly #options: AccessGateOptions;
+  /** The last accepted Host header: nearly all requests carry the same one, so it is parsed only once. */
+  #lastHost: string | undefined;
+
+  constructor(options: AccessGateOptions) {
+    this.#options = options;
+  }
+
+  admit(credentials: Credentials, required: Role | 'public'): Identity {
+    this.#checkHost(credentials.host);
+    this.#checkOrigin(credentials.origin, credentials.host);
+    if (required === 'public')
+      return this.#isNode(credentials) ? { ...ANONYMOUS, fromNode: true } : ANONYMOUS;
+    const identity = this.#identify(credentials);
+    if (!grants(identity.role, required)) {
+      throw new OrchdError(
+        'FORBIDDEN',
+        `this needs the role "${required}"; the token has "${identity.role}"`,
+      );
+    }
+    return identity;
+  }
+
+  #isNode({ authorization }: Credentials): boolean {
+    return isNode(authorization ?? '', this.#options.clusterSecret?.() ?? '');
+  }
+
+  #identify({ authorization, onBehalfOf }: Credentials): Identity {
+    if (authorization?.startsWith(NODE_SCHEME)) {
+      const identity = identityFromNode(authorization, onBehalfOf, this.#options.clusterSecret?.() ?? '');
+      if (!identity.unproven || this.#isOpen()) return identity;
+      throw new OrchdError('UNAUTHORIZED', 'the node that forwarded the request has no tokens; this one has');
+    }
+    const tokens = this.#options.tokens();
+    if (this.#isOpen() && !claimsToken(authorization)) return LOCAL;
+    const token = /^Bearer ([!-~]{1,200})$/i.exec(authorization ?? '')?.[1];
+    if (token !== undefined && this.#isAdminSecret(token)) return SECRET_HOLDER;
+    const identity = token === undefined ? undefined : identify(token, tokens);
+    if (!identity) throw new OrchdError('UNAUTHORIZED');
+    return identity;
+  }
+
+  #isAdminSecret(token: string): boolean {
+    const { adminSecret } = this.#options;
+    return adminSecret !== undefined && timingSafeEqual(hashOf(token), hashOf(adminSecret.reveal()));
+  }
+
+  #isOpen(): boolean {
+    return this.#options.openWithoutTokens && this.#options.tokens().length === 0;
+  }
+
+  #checkHost(host: string | undefined): void {
+    if (host !== undefined && host === this.#lastHost) return;
+    const name = host === undefined ? undefined : hostName(host);
+    if (name !== undefined && this.#options.allowedHosts.includes(name)) {
+      this.#lastHost = host;
+      return;
+    }
+    throw new OrchdError('FORBIDDEN', 'the Host header does not name this server');
+  }
+
+  #checkOrigin(origin: string | undefined, host: string | undefined): void {
+    if (origin === undefined || this.#options.allowedOrigins.includes(origin)) return;
+    if (origin === `http://${host}` || origin === `https://${host}`) return;
+    throw new OrchdError('FORBIDDEN', 'pages of other origins may not call this server');
+  }
+}
+
+/**
+ * Clients of other services cannot be configured to send no API key. While there are no tokens, a foreign key is
+ * ignored. A key with our prefix `orchd_`, or any other scheme, is checked and refused: its caller expects to be
+ * identified.
+ */
+const claimsToken = (authorization: string | undefined): boolean =>
+  authorization !== undefined && !/^Bearer (?!orchd_)[!-~]{1,200}$/i.test(authorization);
+
+/** The host name of `host[:port]` in lower case; undefined if it is neither a name nor an address. */
+function hostName(host: string): string | undefined {
+  const match = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?$/i.exec(host);
+  return match?.[1]?.toLowerCase();
+}
