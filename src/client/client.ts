@@ -1,6 +1,6 @@
 /**
- * The TypeScript client: what the command line, the dashboard and users share. It talks HTTP and nothing else,
- * and runs in browsers too.
+ * The TypeScript client that the command line, the dashboard and users share. It uses HTTP only, and runs in browsers
+ * too.
  */
 import { ERRORS, OrchdError } from '../model/errors.ts';
 import type { BulkAnswer, JobPage, JobView, SubmittedTask } from '../model/http/jobs.ts';
@@ -11,16 +11,16 @@ import { type ReadError, readError } from '../wire/read-error.ts';
 import { readEvents, type SseEvent } from '../wire/sse.ts';
 
 export interface ClientOptions {
-  /** Where the brain listens; `http://127.0.0.1:8080` by default. */
+  /** URL of the brain; `http://127.0.0.1:8080` by default. */
   readonly url?: string;
   readonly token?: string;
   readonly fetch?: typeof fetch;
 }
 
-/** An answer that is no success, or none: the code is stable, the message is for people. */
+/** An unsuccessful answer, or no answer at all. `code` is stable; `message` is for people. */
 export class ClientError extends Error {
   readonly code: string;
-  /** Of HTTP; 0 where nothing answered. */
+  /** HTTP status; 0 if there was no answer. */
   readonly status: number;
   readonly retriable: boolean;
   readonly next: string | undefined;
@@ -44,17 +44,17 @@ export interface TaskEvent {
 }
 
 export interface FollowOptions {
-  /** The id of the last event that the caller has. */
+  /** The id of the last event that the caller has received; the stream goes on after it. */
   readonly after?: string;
   readonly signal?: AbortSignal;
-  /** How long to go on trying when the brain does not answer. */
+  /** How long to keep reconnecting while the brain cannot be reached. */
   readonly patienceMs?: number;
   readonly onReconnect?: (error: Error) => void;
 }
 
 const DEFAULT_URL = 'http://127.0.0.1:8080';
-const RECONNECT_MS = 250;
-const PATIENCE_MS = 60_000;
+const RECONNECT_DELAY_MS = 250;
+const DEFAULT_PATIENCE_MS = 60_000;
 const CALL_TIMEOUT_MS = 30_000;
 
 export class OrchdClient {
@@ -72,7 +72,7 @@ export class OrchdClient {
     return this.#call('POST', '/v2/tasks', request);
   }
 
-  /** Up to 1,000 at once, in one commit; an answer each. */
+  /** Submits up to 1,000 jobs at once, in one commit; returns an answer for each. */
   async submitMany(requests: readonly SubmitRequest[]): Promise<readonly BulkAnswer[]> {
     const { answers } = await this.#call<{ answers: BulkAnswer[] }>('POST', '/v2/tasks', requests);
     return answers;
@@ -97,8 +97,8 @@ export class OrchdClient {
     return this.#call('POST', `/v2/tasks/${encodeURIComponent(jobId)}/redrive`);
   }
 
-  resolve(jobId: string, how: ResolveRequest): Promise<JobView> {
-    return this.#call('POST', `/v2/tasks/${encodeURIComponent(jobId)}/resolve`, how);
+  resolve(jobId: string, request: ResolveRequest): Promise<JobView> {
+    return this.#call('POST', `/v2/tasks/${encodeURIComponent(jobId)}/resolve`, request);
   }
 
   health(): Promise<Health> {
@@ -110,8 +110,8 @@ export class OrchdClient {
   }
 
   /**
-   * The events of a job to its end. A lost connection is taken up again where it broke, over restarts of the
-   * brain too; what was handed on is never repeated.
+   * Yields the events of a job until its end. After a lost connection, or a restart of the brain, the stream is
+   * resumed after the last event; no event is yielded twice.
    */
   async *events(jobId: string, options: FollowOptions = {}): AsyncGenerator<TaskEvent> {
     let after = options.after;
@@ -127,14 +127,14 @@ export class OrchdClient {
         }
       } catch (error) {
         if (options.signal?.aborted) return;
-        // What is wrong with the request or in the stream itself is there again the next time.
+        // A refused request or a malformed stream would fail in the same way again.
         if ((error instanceof ClientError || error instanceof OrchdError) && !error.retriable) throw error;
         failingSince ??= Date.now();
-        if (Date.now() - failingSince > (options.patienceMs ?? PATIENCE_MS)) throw error;
+        if (Date.now() - failingSince > (options.patienceMs ?? DEFAULT_PATIENCE_MS)) throw error;
         options.onReconnect?.(error as Error);
       }
       if (after?.endsWith('.end')) return;
-      await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
+      await new Promise((resolve) => setTimeout(resolve, RECONNECT_DELAY_MS));
     }
   }
 
@@ -147,7 +147,7 @@ export class OrchdClient {
     const headers = this.#headers();
     if (after !== undefined) headers[LAST_EVENT_ID] = after;
     const path = `/v2/tasks/${encodeURIComponent(jobId)}/events`;
-    const response = await this.#reach(path, { headers, ...(signal && { signal }) });
+    const response = await this.#send(path, { headers, ...(signal && { signal }) });
     onOpen();
     if (!response.body || response.status === 204) return;
     yield* readEvents(response.body);
@@ -156,24 +156,24 @@ export class OrchdClient {
   async #call<T>(method: string, path: string, body?: unknown): Promise<T> {
     const headers = this.#headers();
     if (body !== undefined) headers['content-type'] = 'application/json';
-    const response = await this.#reach(path, {
+    const response = await this.#send(path, {
       method,
       headers,
       signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     return (await response.json().catch((error: Error) => {
-      throw noAnswer(this.#base, error);
+      throw noAnswerError(this.#base, error);
     })) as T;
   }
 
-  /** The answer of a brain, if it is a success. */
-  async #reach(path: string, init: RequestInit): Promise<Response> {
+  /** Sends a request; throws unless a brain answers it with success. */
+  async #send(path: string, init: RequestInit): Promise<Response> {
     const response = await this.#fetch(this.#base + path, { ...init, redirect: 'error' }).catch((error) => {
-      throw noAnswer(this.#base, error);
+      throw noAnswerError(this.#base, error);
     });
-    if (!isFromBrain(response)) throw stranger(this.#base, response.status);
-    if (!response.ok) throw await failure(response);
+    if (!isOrchdAnswer(response)) throw notOrchdError(this.#base, response.status);
+    if (!response.ok) throw await errorOf(response);
     return response;
   }
 
@@ -182,7 +182,7 @@ export class OrchdClient {
   }
 }
 
-/** What is not JSON is not from a brain, and would be the same the next time. */
+/** An event that is not JSON does not come from a brain; a retry would receive the same. */
 function dataOf({ data }: SseEvent): unknown {
   try {
     return JSON.parse(data);
@@ -191,13 +191,13 @@ function dataOf({ data }: SseEvent): unknown {
   }
 }
 
-function isFromBrain({ status, headers }: Response): boolean {
+function isOrchdAnswer({ status, headers }: Response): boolean {
   const type = headers.get('content-type') ?? '';
   return status === 204 || /^(application\/json|text\/event-stream)/.test(type);
 }
 
-function noAnswer(base: string, error: Error): ClientError {
-  return unreachable(0, noAnswerText(shown(base), error), true, { cause: error });
+function noAnswerError(base: string, error: Error): ClientError {
+  return unreachableError(0, noAnswerText(withoutCredentials(base), error), true, { cause: error });
 }
 
 function noAnswerText(url: string, error: Error): string {
@@ -210,24 +210,35 @@ function noAnswerText(url: string, error: Error): string {
     case 'EAI_AGAIN':
       return `there is no host "${new URL(url).hostname}"`;
     default:
-      // What a browser says of it holds nothing that helps.
+      // A browser gives no cause that would help.
       return `${url} cannot be reached${cause ? ` (${cause.code ?? cause.message})` : ''}`;
   }
 }
 
-/** A proxy says so too while there is no brain behind it. */
-const stranger = (base: string, status: number): ClientError =>
-  unreachable(status, `what answers at ${shown(base)} is not orchd (HTTP ${status})`, status >= 500);
+/**
+ * An answer that is not from orchd. With a 5xx it is retriable: a proxy answers so while the brain behind it is down.
+ */
+const notOrchdError = (base: string, status: number): ClientError =>
+  unreachableError(
+    status,
+    `what answers at ${withoutCredentials(base)} is not orchd (HTTP ${status})`,
+    status >= 500,
+  );
 
-function unreachable(status: number, message: string, retriable: boolean, how?: ErrorOptions): ClientError {
+function unreachableError(
+  status: number,
+  message: string,
+  retriable: boolean,
+  options?: ErrorOptions,
+): ClientError {
   const { next } = ERRORS.UNREACHABLE;
-  return new ClientError(status, { code: 'UNREACHABLE', message, retriable, next }, how);
+  return new ClientError(status, { code: 'UNREACHABLE', message, retriable, next }, options);
 }
 
-/** Without a name and a password. */
-const shown = (url: string): string => url.replace(/\/\/[^/]*@/, '//');
+/** The URL without user name and password. */
+const withoutCredentials = (url: string): string => url.replace(/\/\/[^/]*@/, '//');
 
-async function failure(response: Response): Promise<ClientError> {
+async function errorOf(response: Response): Promise<ClientError> {
   const text = await response.text().catch(() => '');
   return new ClientError(response.status, readError(text) ?? { code: 'INTERNAL' });
 }

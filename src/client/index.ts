@@ -1,4 +1,4 @@
-/** `orchd/client` */
+/** The public exports of `orchd/client`. */
 export type { BulkAnswer, JobPage, JobView, SubmittedTask } from '../model/http/jobs.ts';
 export {
   ClientError,
