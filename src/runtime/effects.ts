@@ -61,7 +61,8 @@ export class Effects {
   readonly #outcomes: Outcomes;
   /** The attempts whose offer was sent, until the answer to it is durable. */
   readonly #offering = new Map<JobEntry, string>();
-  readonly #following = new Map<JobEntry, string>();
+  /** The token of each attempt whose events are being read, until its end is durable. */
+  readonly #readers = new Map<JobEntry, string>();
 
   constructor(parts: EffectsParts) {
     this.#parts = parts;
@@ -73,11 +74,11 @@ export class Effects {
   update(entry: JobEntry): void {
     const effect = dueFor(this.#parts.engine, entry);
     if (effect?.kind !== 'offer') this.#offering.delete(entry);
-    if (!entry.open) this.#following.delete(entry);
+    if (!entry.open) this.#readers.delete(entry);
     if (effect) this.#begin(effect);
   }
 
-  /** Finds everything that should be under way and is not. */
+  /** Starts every effect that is due and not under way. */
   sweep(durableSeq: number): void {
     for (const effect of due(this.#parts.engine)) {
       if (effect.after <= durableSeq) this.#begin(effect);
@@ -92,24 +93,24 @@ export class Effects {
     if (!backend) return;
     let isAsked = false;
     this.#runner.run(`probe ${name}`, {
-      // Once: the next sweep asks again.
+      // One try: the next sweep probes again.
       isDue: () => !isAsked,
       attempt: async () => {
         isAsked = true;
         const { registry } = await backend.inspect([], this.#who());
-        this.#heard(backend, registry);
+        this.#answeredBy(backend, registry);
         return true;
       },
     });
   }
 
-  /** Executors may let go of the attempts whose end is among these changes, which are durable. */
+  /** Acknowledges the attempts whose end is among these durable changes: their executors may drop them. */
   acknowledge(changes: readonly Change[]): void {
     if (this.#runner.stopped) return;
     for (const { kind, id, after } of changes) {
       if (kind !== 'attempt' || after?.state !== 'ended') continue;
       crashpoint('effect:before-ack');
-      // Lost acknowledgements do no harm: executors drop what is old by themselves.
+      // A lost acknowledgement does no harm: executors drop old executions by themselves.
       this.#parts.backends.get(after.backend)?.ack(id, this.#who()).catch(ignore);
     }
   }
@@ -140,11 +141,11 @@ export class Effects {
         if (kind === 'inspect' && silentMs >= this.#parts.holderLostMs) this.#unanswered(token);
       },
     };
-    // A kill is sent beside an offer that has not been answered.
+    // The name contains the kind, so that a kill does not wait for an inspection.
     this.#runner.run(`${kind} ${token}`, effect, () => this.#again(token, kind));
   }
 
-  /** The same may be due again after a detour; anything else began when its cause was durable. */
+  /** Starts an effect of the same kind if one is due again; one of another kind was started by `update`. */
   #again(token: string, kind: EffectKind): void {
     const entry = this.#parts.engine.state.open.get(token);
     if (entry && this.#isDue(token, kind))
@@ -156,7 +157,7 @@ export class Effects {
     return !this.#runner.stopped && entry !== undefined && dueFor(this.#parts.engine, entry)?.kind === kind;
   }
 
-  /** Once: an offer that gets no answer makes the attempt unknown, and then it is asked about. */
+  /** Sent once: an offer without an answer makes the attempt unknown, and the attempt is then inspected. */
   #offer(token: string, backend: Backend): void {
     const entry = this.#parts.engine.state.open.get(token);
     if (!entry || this.#offering.get(entry) === token) return;
@@ -185,7 +186,7 @@ export class Effects {
   }
 
   #send(token: string, entry: JobEntry, payloadText: string, backend: Backend): void {
-    // Its body took a while: the attempt may be settled by now, and another one open.
+    // Reading the body took a while: this attempt may have ended since, and another one be open.
     if (this.#runner.stopped || !entry.open || entry.token !== token) return;
     const { n: attempt, registry } = entry.open;
     crashpoint('effect:before-offer');
@@ -200,20 +201,20 @@ export class Effects {
     if (this.#runner.stopped) return;
     if (answer.is === 'fenced') return this.#parts.loop.fail(new OrchdError('FENCED'));
     this.#parts.loop.post({ type: 'offered', token, answer });
-    // Reading needs no commit of ours, and an answer that is quick then shares its flush.
+    // Followed before the acceptance is durable: a quick outcome is then written in the same flush.
     if (answer.is === 'accepted') this.#follow(token, backend);
   }
 
   async #inspect(token: string, backend: Backend): Promise<boolean> {
     const inspection = await backend.inspect([token], this.#who());
-    this.#heard(backend, inspection.registry);
+    this.#answeredBy(backend, inspection.registry);
     const attempt = this.#parts.engine.state.open.get(token)?.open;
     if (!attempt) return true;
     const finding = await this.#finding(token, attempt, inspection);
     const held =
       finding.is === 'forgotten' && attempt.state === 'unknown' && attempt.epoch === this.#who().epoch;
     await this.#parts.loop.ask({ type: 'found', token, finding });
-    // A held unknown stays due: the executor may remember after all, and asking costs little.
+    // An unknown attempt that is held stays due: the executor may still find it, and asking costs little.
     return !held;
   }
 
@@ -221,7 +222,7 @@ export class Effects {
     const status = inspection.known.get(token);
     if (status?.is === 'running' || status?.is === 'forgotten') return status;
     if (status) return { is: 'ended', outcome: await this.#outcomes.recorded(status.outcome) };
-    // Of a token that it had accepted, silence means that it has forgotten, whatever it says of its memory.
+    // An executor that accepted the token and no longer lists it has forgotten it, however far its memory reaches back.
     const neverHadIt = remembers(inspection, attempt) && attempt.acceptedAt === undefined;
     return neverHadIt ? { is: 'absent' } : { is: 'forgotten' };
   }
@@ -234,9 +235,9 @@ export class Effects {
     const attempt = this.#parts.engine.state.open.get(token)?.open;
     if (!attempt) return true;
     if (reply.is === 'fenced') throw new OrchdError('FENCED');
-    if (reply.is === 'tombstoned') this.#heard(backend, reply.registry);
+    if (reply.is === 'tombstoned') this.#answeredBy(backend, reply.registry);
     if (reply.is === 'stopping') {
-      // Its end is seen by the reader, or by asking again.
+      // The reader receives the end, or the next try does.
       this.#follow(token, backend);
       return false;
     }
@@ -255,8 +256,8 @@ export class Effects {
 
   #follow(token: string, backend: Backend): void {
     const entry = this.#parts.engine.state.open.get(token);
-    if (!entry || this.#following.get(entry) === token || this.#runner.stopped) return;
-    this.#following.set(entry, token);
+    if (!entry || this.#readers.get(entry) === token || this.#runner.stopped) return;
+    this.#readers.set(entry, token);
     this.#read({
       entry,
       token,
@@ -268,7 +269,7 @@ export class Effects {
     });
   }
 
-  /** Reads until the end; a reader that loses its executor tries again for a while, then says so. */
+  /** Reads to the end of the execution. A reader that loses its executor tries again for holderLostMs, then posts `lost`. */
   #read(reading: Reading): void {
     const { entry, token, backend } = reading;
     const { env, onEvent } = this.#parts;
@@ -285,7 +286,7 @@ export class Effects {
     );
   }
 
-  /** Worth telling only where it decides whether another try may follow. */
+  /** Posted only for jobs that must not be retried after output. */
   #noteOutput(reading: Reading): void {
     reading.hasOutput = true;
     const { entry, token } = reading;
@@ -298,14 +299,14 @@ export class Effects {
     const isOver = this.#runner.stopped || entry.token !== token;
     const isLost = env.clock.monotonic() - reading.since >= holderLostMs;
     if (isOver || isLost) {
-      if (this.#following.get(entry) === token) this.#following.delete(entry);
+      if (this.#readers.get(entry) === token) this.#readers.delete(entry);
       if (!isOver) loop.post({ type: 'lost', token });
       return;
     }
     env.timers.after(this.#runner.pauseMs(reading.tries++), () => this.#read(reading));
   }
 
-  /** Its reader counts as there until the end is durable: nobody is to read it a second time. */
+  /** The entry in #readers stays until the end is durable, so that no second reader starts. */
   #ended(token: string, outcome: ExecutionOutcome): void {
     if (this.#runner.stopped) return;
     const recorded = this.#outcomes.recorded(outcome);
@@ -317,17 +318,17 @@ export class Effects {
     );
   }
 
-  /** It answers; and where its memory is another one by now, later attempts must be judged by that one. */
-  #heard(backend: Backend, registry: string): void {
+  /** Records that a backend has answered, and its registry, by which later attempts are judged. */
+  #answeredBy(backend: Backend, registry: string): void {
     const known = this.#parts.engine.queue.fleet.backends.get(backend.info.name);
-    // A worker that has gone since it was asked must not come back by what it said before.
+    // A worker that was removed since the call must not come back by its late answer.
     if (!known) return;
     if (known.info.registry !== registry) {
       this.#parts.loop.post({ type: 'backend', info: { ...backend.info, registry } });
     } else if (!known.up) this.#parts.loop.post({ type: 'reachable', name: backend.info.name, up: true });
   }
 
-  /** No answer for too long: the attempt is unknown, and the backend gets nothing new until it answers. */
+  /** After too long without an answer the attempt is unknown, and the backend gets no new work until it answers. */
   #unanswered(token: string): void {
     const attempt = this.#parts.engine.state.open.get(token)?.open;
     if (!attempt) return;

@@ -17,7 +17,7 @@ import type { Loop } from './loop.ts';
 /** The report of a pool shows a carried-out order within this time; until then the order is not repeated. */
 const REPORT_MS = 1000;
 
-/** Refusals after which the same start cannot succeed. */
+/** Whether a start that was refused with this code can never succeed. */
 const isFinal = (code: string): boolean => code !== 'POOL_UNAVAILABLE' && !TRANSIENT.has(code);
 const TRANSIENT: ReadonlySet<string> = new Set([
   'WORKER_UNAVAILABLE',
@@ -41,10 +41,10 @@ export interface ProvisioningParts {
 
 export class Provisioning implements PoolsListener {
   readonly #parts: ProvisioningParts;
-  /** Those that the fleet has known: one that it does not know yet is about to come. */
-  readonly #shown = new Set<string>();
-  /** What each pool has said last, and whether the engine has heard it. */
-  readonly #said = new Map<string, { readonly report: PoolReport; heard: boolean }>();
+  /** Workers that were in the fleet. One that was not may still enter it with a report that is being handled. */
+  readonly #wasInFleet = new Set<string>();
+  /** The last report of each pool, and whether the engine has handled it. */
+  readonly #lastReports = new Map<string, { readonly report: PoolReport; handled: boolean }>();
 
   constructor(parts: ProvisioningParts) {
     this.#parts = parts;
@@ -56,7 +56,7 @@ export class Provisioning implements PoolsListener {
 
   reported(report: PoolReport): void {
     if (this.#parts.runner.stopped) return;
-    this.#said.set(report.id, { report, heard: false });
+    this.#lastReports.set(report.id, { report, handled: false });
     this.#parts.loop.post({ type: 'pool', report });
   }
 
@@ -68,7 +68,7 @@ export class Provisioning implements PoolsListener {
     if (!this.#parts.runner.stopped) this.#parts.loop.post({ type: 'pool-awaited', name, awaited });
   }
 
-  /** These changes are durable: what they ask for may be done. */
+  /** These changes are durable, so the orders they ask for may be given. */
   changed(changes: readonly Change[]): void {
     if (changes.some(({ kind }) => kind === 'worker')) this.sweep();
   }
@@ -109,30 +109,33 @@ export class Provisioning implements PoolsListener {
 
   #forgetGone(): void {
     const { fleet } = this.#parts.engine.queue;
-    this.#noteHeard();
+    this.#noteHandled();
     for (const { info } of [...this.#parts.backends.values()]) {
       const { name, home } = info;
       if (home === undefined) continue;
-      if (fleet.backends.has(name)) this.#shown.add(name);
-      else if (this.#shown.delete(name) || this.#isPassed(name, home.pool)) this.#forget(name);
+      if (fleet.backends.has(name)) this.#wasInFleet.add(name);
+      else if (this.#wasInFleet.delete(name) || this.#isPassed(name, home.pool)) this.#forget(name);
     }
   }
 
-  #noteHeard(): void {
+  #noteHandled(): void {
     const { pools } = this.#parts.engine.state;
-    for (const [id, said] of this.#said) {
+    for (const [id, last] of this.#lastReports) {
       const known = pools.get(id);
-      if (known?.report === said.report) said.heard = true;
-      // The pool itself was forgotten.
-      else if (!known && said.heard) this.#said.delete(id);
+      if (known?.report === last.report) last.handled = true;
+      // An operator removed the pool.
+      else if (!known && last.handled) this.#lastReports.delete(id);
     }
   }
 
-  /** It came and went unseen, or never was its pool's to show: nothing is left to be heard that could show it. */
+  /**
+   * Whether a worker that is not in the fleet will never enter it: the engine has handled the last report of its pool,
+   * and the worker is not in it; or the pool is unknown.
+   */
   #isPassed(name: string, pool: string): boolean {
-    const said = this.#said.get(pool);
-    if (!said) return true;
-    return said.heard && !said.report.workers.some(({ id }) => workerBackend(pool, id) === name);
+    const last = this.#lastReports.get(pool);
+    if (!last) return true;
+    return last.handled && !last.report.workers.some(({ id }) => workerBackend(pool, id) === name);
   }
 
   #forget(name: string): void {
