@@ -23,6 +23,7 @@ const MODEL: ModelRegistration = {
 /** All reads that wait until the state they have seen is durable. */
 const WAITING: { readonly [K in keyof Reads]?: (reads: Reads) => Promise<unknown> } = {
   job: (reads) => reads.job('j'),
+  jobWithResult: (reads) => reads.jobWithResult('j'),
   jobs: (reads) => reads.jobs(),
   model: (reads) => reads.model('m'),
   modelRecord: (reads) => reads.modelRecord('m'),
