@@ -51,7 +51,7 @@ export class ClusterNode extends Service implements RunningServer {
       leadership,
       self: this.#identity,
       logger,
-      make: (term) => {
+      makeBrain: (term) => {
         const brain = new Brain(parts, { term, node: this.#identity.node });
         this.#leading = routeTable(this.#routesOf(brain.orchestrator, () => false));
         return brain;

@@ -1,6 +1,6 @@
 /**
- * The backends that can be talked to, by name: those that were given at the start, and those that sources bring.
- * Each is guarded once; a backend of the same name that comes later takes the place of the first.
+ * The backends that the brain can call, by name: those given at the start and those that sources add. Each is wrapped
+ * in a guard once; a later backend of the same name replaces the earlier one.
  */
 import type { Backend } from '../core/ports/backend.ts';
 

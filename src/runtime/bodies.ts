@@ -1,4 +1,4 @@
-/** Bodies go inline while small, behind the store when large. */
+/** Stores and reads bodies (payloads, results): a small body is kept inline in its record, a large one as a blob. */
 import type { Store } from '../core/ports/store.ts';
 import { OrchdError } from '../model/errors.ts';
 import { type Body, INLINE_BODY_BYTES } from '../model/records.ts';
@@ -21,13 +21,16 @@ export class Bodies {
     }
   }
 
-  /** The body itself where it needs no blob. */
+  /** The body itself if it is small enough to be kept inline. */
   inline(text: string): Body | undefined {
     const fits = text.length <= INLINE_BODY_BYTES && Buffer.byteLength(text) <= INLINE_BODY_BYTES;
     return fits ? text : undefined;
   }
 
-  /** Fails for good only where the body is damaged or gone; anything else may pass. */
+  /**
+   * Throws a permanent error only if the blob is damaged or missing; any other failure is STORE_BUSY, which is
+   * retriable.
+   */
   async read(body: Body): Promise<string> {
     if (typeof body === 'string') return body;
     try {

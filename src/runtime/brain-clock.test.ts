@@ -3,26 +3,26 @@ import { test } from 'node:test';
 import type { Clock } from '../kit/env/env.ts';
 import { BrainClock } from './brain-clock.ts';
 
-class SetClock implements Clock {
+class ManualClock implements Clock {
   wall = Date.UTC(2026, 0, 1);
-  since = 0;
+  monotonicMs = 0;
 
   now(): number {
     return this.wall;
   }
 
   monotonic(): number {
-    return this.since;
+    return this.monotonicMs;
   }
 
   pass(ms: number): void {
     this.wall += ms;
-    this.since += ms;
+    this.monotonicMs += ms;
   }
 }
 
-test('after a step of the wall clock nothing expires for a minute, also where nobody has read it since', () => {
-  const clock = new SetClock();
+test('after a step of the wall clock nothing expires for a minute, even if the clock was not read since', () => {
+  const clock = new ManualClock();
   const brain = new BrainClock(clock);
   clock.pass(1000);
   assert.equal(brain.mayExpire(), true);

@@ -1,23 +1,23 @@
 /**
- * Brain time: the instant that records carry. It is the wall clock, read once per batch and never earlier than
- * what was committed before. A wall clock that is a little behind is waited for; one that is far behind is left
- * alone, and brain time goes on by itself. When the wall clock is stepped by more than a minute nothing expires
- * for a while: leases and deadlines were set on the other side of the step.
+ * Brain time, which all records carry: the wall clock, read once per batch, but never earlier than the last committed
+ * instant. If the wall clock is less than a minute behind that, brain time stands still until it has caught up; if it
+ * is further behind, brain time advances by the monotonic clock. After a step of the wall clock of more than a minute
+ * nothing expires for a minute: leases and deadlines were set before the step.
  */
 import type { Clock } from '../kit/env/env.ts';
 
 const STEP_MS = 60_000;
-const HOLD_AFTER_STEP_MS = 60_000;
+const NO_EXPIRY_AFTER_STEP_MS = 60_000;
 
 export class BrainClock {
   readonly #clock: Clock;
   #last: number;
-  /** What the wall clock of this machine is behind that of the store. */
+  /** Added to the wall clock of this machine to get that of the store. */
   #skewMs = 0;
   #wall: number;
   #monotonic: number;
-  #heldUntil = Number.NEGATIVE_INFINITY;
-  /** Called with the size of a step. */
+  #noExpiryUntil = Number.NEGATIVE_INFINITY;
+  /** Called with the size of a step of the wall clock. */
   onStep: ((byMs: number) => void) | undefined;
 
   constructor(clock: Clock) {
@@ -35,7 +35,7 @@ export class BrainClock {
     this.#wall = wall;
     this.#monotonic = monotonic;
     if (Math.abs(step) > STEP_MS) {
-      this.#heldUntil = monotonic + HOLD_AFTER_STEP_MS;
+      this.#noExpiryUntil = monotonic + NO_EXPIRY_AFTER_STEP_MS;
       this.onStep?.(step);
     }
     const behind = this.#last - wall;
@@ -44,16 +44,21 @@ export class BrainClock {
     return Math.floor(this.#last);
   }
 
-  /** Recovered records carry instants up to this one, by the clock of the store. */
+  /**
+   * Continues after `committed`, the latest instant in the recovered records. `skewMs`: the store's clock minus ours.
+   */
   startAt(committed: number, skewMs = 0): void {
     this.#skewMs = skewMs;
     this.#wall += skewMs;
     this.#last = Math.max(this.#last + skewMs, committed);
   }
 
-  /** Whether time may end things now. Reads the clock: a step that nobody has seen yet counts too. */
+  /**
+   * Whether leases and deadlines may expire now. Reads the clock, so that a step is noticed even if nothing else read
+   * it.
+   */
   mayExpire(): boolean {
     this.now();
-    return this.#clock.monotonic() >= this.#heldUntil;
+    return this.#clock.monotonic() >= this.#noExpiryUntil;
   }
 }

@@ -1,4 +1,4 @@
-/** What can be ordered of models, sessions, pools, limits and leases. What is answered is durable. */
+/** Commands to models, sessions, pools, limits and leases. Each resolves once its change is durable. */
 import type { EngineEvent, ValueOf } from '../core/engine/areas.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import type { PoolOrder } from '../core/workers/operator-commands.ts';
@@ -27,7 +27,7 @@ class Commands {
     this.engine = engine;
   }
 
-  /** The reply to an order; a refusal is thrown. */
+  /** Sends an event to the engine and returns the reply; throws if the reply is an error. */
   protected async order<E extends EngineEvent>(event: E): Promise<ValueOf<E['type']>> {
     const reply = await this.loop.ask(event);
     if (reply instanceof OrchdError) throw reply;
@@ -55,7 +55,7 @@ export class SessionCommands extends Commands {
     return sessionView(this.engine.state, record);
   }
 
-  /** Ends it, with all that is under way in it. */
+  /** Ends the session and cancels its jobs. */
   async remove(tenant: string, id: string, by: string): Promise<void> {
     await this.order({ type: 'forget-session', tenant, id, by });
   }
@@ -66,7 +66,7 @@ export class PoolCommands extends Commands {
     await this.order({ type: 'pool-order', id, order, by });
   }
 
-  /** Declares it gone for good, with all that ran there. */
+  /** Declares the pool gone for good, with everything that ran there. */
   async forget(id: string, by: string): Promise<void> {
     await this.order({ type: 'pool-order', id, order: { is: 'forget' }, by });
   }
@@ -82,11 +82,11 @@ export class LimitCommands extends Commands {
   }
 }
 
-export interface LeaseAsk {
+export interface LeaseGrantRequest {
   readonly agent: string;
   readonly minMemoryMb: number;
   readonly ttlMs: number;
-  /** Made up where it is not given. */
+  /** Generated if it is not given. */
   readonly token?: string;
 }
 
@@ -104,13 +104,13 @@ export class LeaseCommands extends Commands {
     this.#random = random;
   }
 
-  async grant(ask: LeaseAsk, tenant: string): Promise<LeaseView> {
-    const token = ask.token ?? this.#random.hex(TOKEN_BYTES);
-    return leaseView(await this.order({ type: 'lease', request: { ...ask, token, tenant } }));
+  async grant(request: LeaseGrantRequest, tenant: string): Promise<LeaseView> {
+    const token = request.token ?? this.#random.hex(TOKEN_BYTES);
+    return leaseView(await this.order({ type: 'lease', request: { ...request, token, tenant } }));
   }
 
   async heartbeat(lease: string, tenant: string): Promise<LeaseView> {
-    // A heartbeat may stay in memory, where no fence would stop a brain that was replaced.
+    // A heartbeat may change memory only. No fenced write would then stop a brain that was replaced, so check here.
     if (!this.#mayAct()) throw new OrchdError('FENCED');
     const spared = !this.#clock.mayExpire();
     return leaseView(await this.order({ type: 'heartbeat', lease, tenant, spared }));

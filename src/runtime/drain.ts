@@ -1,15 +1,15 @@
-/** The end of a brain in good order. */
+/** Drains a brain before it stops. */
 import type { Env } from '../kit/env/env.ts';
 import { pause } from '../kit/pause.ts';
 import { within } from '../kit/within.ts';
 import type { BackendDirectory } from './backend-directory.ts';
 import type { Loop } from './loop.ts';
 
-const POLL_MS = 10;
+const POLL_INTERVAL_MS = 10;
 
 /**
- * Starts nothing new, and waits a while for what would be lost with this process; executors that keep results are
- * left to their work.
+ * Pauses the start of new work, then waits up to `atMostMs` for work whose result would be lost with this process.
+ * Executors that keep results are left running.
  */
 export async function drain(
   env: Env,
@@ -19,16 +19,17 @@ export async function drain(
 ): Promise<void> {
   if (loop.failure) return;
   const end = env.clock.monotonic() + atMostMs;
-  const left = (): number => Math.max(POLL_MS, end - env.clock.monotonic());
-  // A disk that is full, or gone, makes nothing durable; what it has not taken was not acknowledged either.
+  const left = (): number => Math.max(POLL_INTERVAL_MS, end - env.clock.monotonic());
+  // Limited, because a full or failed disk makes nothing durable. Nothing is lost: what is not durable was not
+  // acknowledged.
   await atMost(env, left(), loop.ask({ type: 'pause' }));
-  while (holdsFragileWork(loop, backends) && env.clock.monotonic() < end && !loop.failure) {
-    await pause(env.timers, POLL_MS);
+  while (hasLosableWork(loop, backends) && env.clock.monotonic() < end && !loop.failure) {
+    await pause(env.timers, POLL_INTERVAL_MS);
   }
   await atMost(env, left(), loop.durable(loop.engine.state.seq));
 }
 
-/** Waits for a promise, however it ends, but not for ever. */
+/** Waits until the promise settles, but at most `ms`. */
 const atMost = (env: Env, ms: number, promise: Promise<unknown>): Promise<unknown> =>
   within(
     env.timers,
@@ -37,10 +38,10 @@ const atMost = (env: Env, ms: number, promise: Promise<unknown>): Promise<unknow
     undefined,
   );
 
-function holdsFragileWork({ engine }: Loop, backends: BackendDirectory): boolean {
+function hasLosableWork({ engine }: Loop, backends: BackendDirectory): boolean {
   for (const { open } of engine.state.open.values()) {
     const backend = open && backends.get(open.backend);
-    // Of an unknown one nothing more will be heard.
+    // No outcome will arrive for an attempt in state unknown, so waiting for it is useless.
     if (backend && !backend.info.keepsResults && open?.state !== 'unknown') return true;
   }
   return false;

@@ -1,4 +1,4 @@
-/** Tells the end of a job, once it is durable, to those who follow it and to those who wait for it. */
+/** Reports the end of a job, once it is durable, to its followers and to the callers of `wait`. */
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { Logger } from '../kit/logger.ts';
 import { describeThrown } from '../kit/redact.ts';
@@ -22,37 +22,37 @@ export class EndNotices {
     this.#parts = parts;
   }
 
-  /** Resolves with the job when it has ended. */
+  /** Resolves to the job when it has ended. */
   wait(uid: string): Promise<JobView> {
     return this.#waiters.wait(uid);
   }
 
-  /** Nobody will be told anything any more. */
+  /** Rejects all waiting callers: the brain has stopped. */
   fail(error: Error): void {
     this.#waiters.rejectAll(error);
   }
 
-  tell(entry: JobEntry): void {
+  notify(entry: JobEntry): void {
     const { reads, following, logger } = this.#parts;
     const { uid } = entry;
     if (following.followersOf(uid) === 0 && !this.#waiters.has(uid)) return following.forget(uid);
     const { result } = entry.job;
-    // At once where the result is at hand: those who wait then share the flush of what they do next.
+    // Reported synchronously if the result is inline: what the waiting callers submit next then shares a flush.
     if (result === undefined || typeof result === 'string') {
-      return this.#tell(uid, { job: reads.entryNow(entry), resultText: result });
+      return this.#notify(uid, { job: reads.entryNow(entry), resultText: result });
     }
     reads.entry(entry).then(
-      (seen) => this.#tell(uid, seen),
+      (seen) => this.#notify(uid, seen),
       (error: Error) => {
-        logger?.error('an end could not be told', { job_id: uid, reason: describeThrown(error) });
+        logger?.error('the end of a job could not be read', { job_id: uid, reason: describeThrown(error) });
         this.#waiters.reject(uid, error);
         following.close(uid);
       },
     );
   }
 
-  #tell(uid: string, seen: JobWithResult): void {
+  #notify(uid: string, seen: JobWithResult): void {
     this.#parts.following.ended(uid, seen);
-    if (this.#waiters.has(uid)) this.#waiters.tell(uid, jobValue(seen));
+    if (this.#waiters.has(uid)) this.#waiters.resolve(uid, jobValue(seen));
   }
 }

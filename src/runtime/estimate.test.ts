@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { MAX_TOKENS } from '../model/submit.ts';
 import { estimateTokens } from './estimate.ts';
 
-test('prompts, messages and inputs are counted by their text; what is no inference is not counted', () => {
+test('the texts of prompts, messages and inputs are counted; other payloads are not', () => {
   const text = 'x'.repeat(400);
   assert.deepEqual(estimateTokens({ prompt: text, max_tokens: 50 }), { contextTokens: 150, tokens: 150 });
   assert.deepEqual(estimateTokens(text), { contextTokens: 101, tokens: 356 });
@@ -13,13 +13,13 @@ test('prompts, messages and inputs are counted by their text; what is no inferen
   for (const payload of [null, 7, {}, { argv: ['x'] }]) assert.equal(estimateTokens(payload), undefined);
 });
 
-test('an answer is never shorter than nothing', () => {
+test('an invalid max_tokens counts as none', () => {
   const usual = estimateTokens({ prompt: 'x' });
   for (const max_tokens of [-1, -1_000_000, 0.5, Number.NaN])
     assert.deepEqual(estimateTokens({ prompt: 'x', max_tokens }), usual);
 });
 
-test('an answer is never longer than any model could make it, however much is asked for', () => {
+test('max_tokens counts as MAX_TOKENS at most', () => {
   const most = estimateTokens({ prompt: 'x', max_tokens: MAX_TOKENS });
   for (const max_tokens of [MAX_TOKENS + 1, 1e15, 1e300])
     assert.deepEqual(estimateTokens({ prompt: 'x', max_tokens }), most);

@@ -1,46 +1,53 @@
-/** How many tokens an inference may take, from its text alone: enough to reserve by, and to refuse what cannot fit. */
+/**
+ * Estimates the tokens of an inference from its text, to reserve budget for it and to refuse what exceeds the context.
+ */
 
 import { MAX_TOKENS } from '../model/submit.ts';
 
-export interface Estimate {
-  /** The least context that it needs. */
+export interface TokenEstimate {
+  /** The smallest context that the job can run in. */
   readonly contextTokens: number;
-  /** What it may use in all. */
+  /** Tokens to reserve for input and answer together. */
   readonly tokens: number;
 }
 
-/** Of usual text in usual vocabularies; the engine counts for itself. */
+/** An average for common text and vocabularies; the engine counts exactly. */
 const CHARS_PER_TOKEN = 4;
-/** What stands around every message. */
+/** Tokens that the chat template adds to each message. */
 const TOKENS_PER_MESSAGE = 4;
-/** Of an answer whose length nobody has bounded. */
-const USUAL_ANSWER = 256;
+/** Reserved for an answer without `max_tokens`. */
+const DEFAULT_ANSWER_TOKENS = 256;
 
-interface Inference {
+interface InferencePayload {
   readonly prompt?: unknown;
   readonly messages?: unknown;
   readonly input?: unknown;
   readonly max_tokens?: unknown;
 }
 
-/** Undefined where there is no text to count. */
-export function estimateTokens(payload: unknown): Estimate | undefined {
+/** Undefined if the payload has no text to count. */
+export function estimateTokens(payload: unknown): TokenEstimate | undefined {
   if (typeof payload === 'string') return estimateTokens({ prompt: payload });
   if (typeof payload !== 'object' || payload === null) return undefined;
-  const { prompt, messages, input, max_tokens } = payload as Inference;
+  const { prompt, messages, input, max_tokens } = payload as InferencePayload;
   if (prompt === undefined && messages === undefined && input === undefined) return undefined;
   const chars = charsOf(prompt) + charsOf(input) + charsOf(messages);
-  const around = Array.isArray(messages) ? messages.length * TOKENS_PER_MESSAGE : 0;
-  const asked = Math.ceil(chars / CHARS_PER_TOKEN) + around;
-  // Embedding makes no answer.
-  if (input !== undefined) return { contextTokens: asked, tokens: asked };
-  // Less than nothing would be a credit for the other jobs of a session.
-  const isBound = typeof max_tokens === 'number' && Number.isInteger(max_tokens) && max_tokens >= 0;
-  const most = isBound ? Math.min(max_tokens, MAX_TOKENS) : undefined;
-  return { contextTokens: asked + (most ?? 1), tokens: asked + (most ?? USUAL_ANSWER) };
+  const messageTokens = Array.isArray(messages) ? messages.length * TOKENS_PER_MESSAGE : 0;
+  const inputTokens = Math.ceil(chars / CHARS_PER_TOKEN) + messageTokens;
+  // An embedding has no answer.
+  if (input !== undefined) return { contextTokens: inputTokens, tokens: inputTokens };
+  // A negative max_tokens would add to the budget of a session instead of using it.
+  const isValidMax = typeof max_tokens === 'number' && Number.isInteger(max_tokens) && max_tokens >= 0;
+  const maxTokens = isValidMax ? Math.min(max_tokens, MAX_TOKENS) : undefined;
+  return {
+    contextTokens: inputTokens + (maxTokens ?? 1),
+    tokens: inputTokens + (maxTokens ?? DEFAULT_ANSWER_TOKENS),
+  };
 }
 
-/** Of all texts in it: content may be a text, or parts of which some are texts. */
+/**
+ * Number of characters in all texts of the value: content may be a text, or an array of parts of which some have text.
+ */
 function charsOf(value: unknown): number {
   if (typeof value === 'string') return value.length;
   if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + charsOf(item), 0);

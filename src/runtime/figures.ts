@@ -1,4 +1,4 @@
-/** Numbers about what the brain has in hand, as plain data. */
+/** Counts of jobs, backends, workers and pools at one instant, as plain data for metrics. */
 
 import type { PoolDevice } from '../core/ports/pools.ts';
 import { workerBackend } from '../core/ports/pools.ts';
@@ -11,16 +11,16 @@ export interface Figures {
   readonly jobs: Readonly<Record<JobState, number>>;
   /** Jobs that are ready to run, by class. */
   readonly ready: Readonly<Record<JobClass, number>>;
-  /** Admitted jobs that were dropped to make room since this brain started. */
+  /** Admitted jobs that were dropped to make room, since this brain started. */
   readonly dropped: number;
   readonly backends: readonly {
     readonly name: string;
-    /** A worker by its own id, without its pool; any other backend by its name. */
+    /** The worker's own id without its pool; for any other backend its name. */
     readonly workerId: string;
     readonly used: number;
     readonly slots: number;
   }[];
-  /** Workers of pools, as they should be. */
+  /** The workers of all pools, with the state that the brain has decided for them. */
   readonly workers: readonly { readonly pool: string; readonly modelRef: string; readonly state: string }[];
   readonly pools: readonly {
     readonly id: string;
@@ -41,10 +41,10 @@ export function figuresOf({ state, queue }: EngineView): Figures {
       used,
       slots: info.slots,
     })),
-    workers: Array.from(state.workers.values(), ({ pool, modelRef, state: wanted }) => ({
+    workers: Array.from(state.workers.values(), ({ pool, modelRef, state: decided }) => ({
       pool,
       modelRef,
-      state: wanted,
+      state: decided,
     })),
     pools: Array.from(state.pools.known, ([id, { up, report }]) => ({ id, up, devices: report.devices })),
   };

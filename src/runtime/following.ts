@@ -1,4 +1,7 @@
-/** Joins jobs and the relay: who follows a job hears its executor, and its end once that is durable. */
+/**
+ * Connects jobs with the relay: a follower of a job receives the events of its executor, and its end once that is
+ * durable.
+ */
 
 import type { ExecutionEvent } from '../core/ports/backend.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
@@ -13,23 +16,25 @@ import { Relay } from '../relay/relay.ts';
 import type { BackendDirectory } from './backend-directory.ts';
 import { type JobWithResult, withMember } from './job-text.ts';
 
-/** Remembered of each running attempt, for followers that come late or fall behind. */
+/** Size of the log that is kept of each running attempt, for followers that join late or fall behind. */
 const MAX_LOG_BYTES = 256 * 1024;
 
 export const FROM_THE_START: Cursor = { attempt: 0, n: 0 };
 
-/** The id of a terminal event: a reader that comes back with it has heard everything. */
+/** The id of a job's last event. A reader that resumes with it has received everything. */
 export const endId = (attempt: number): string => `${attempt}.end`;
 
-/** The reader has received the end of the job, which came with this attempt. */
+/** The reader has received the end of the job, whose last attempt then was number `ended`. */
 interface ReadToEnd {
   readonly ended: number;
 }
 
-/** Where a reader goes on: behind an event, or nowhere unless the job has a new life since its end. */
+/**
+ * Where a reader resumes: after an event, or after the end, which leaves nothing to read unless the job was redriven.
+ */
 export type ReaderPosition = Cursor | ReadToEnd;
 
-/** Where a reader stopped, from the id of the last event it had. */
+/** The position after the event with this id; undefined if it is not an event id. */
 export function cursorOf(id: string): ReaderPosition | undefined {
   const end = /^(\d{1,9})\.end$/.exec(id);
   if (end) return { ended: Number(end[1]) };
@@ -53,7 +58,9 @@ export class Following {
     this.#relay = new Relay({ soon: (run) => parts.env.timers.soon(run), maxLogBytes: MAX_LOG_BYTES });
   }
 
-  /** The brain stops: whoever is cut off now has not left. */
+  /**
+   * Whether the brain has closed all streams because it stops. A client cut off by that has not disconnected itself.
+   */
   get closed(): boolean {
     return this.#closed;
   }
@@ -71,8 +78,8 @@ export class Following {
   }
 
   /**
-   * Undefined where the reader has received the end already. `view` is asked for after the follower is in place, so
-   * that no end falls between the two.
+   * Adds a follower. Resolves to undefined if the reader has received the end already. `view` is read after the
+   * follower was added, so that no end is missed between the two.
    */
   async follow(
     uid: string,
@@ -93,7 +100,7 @@ export class Following {
     }
     job = seen.job;
     const attempt = job.attempts.at(-1)?.attempt ?? 0;
-    // The end of an earlier life of a redriven job is not the end.
+    // After a redrive the job has later attempts: its former end is not its last event.
     if ('ended' in position && isTerminal(job.state) && position.ended >= attempt) {
       follower.close();
       return undefined;
@@ -111,12 +118,12 @@ export class Following {
     this.#relay.forget(uid);
   }
 
-  /** Nobody follows it: only its logs are dropped. */
+  /** Drops the logs of a job without followers. */
   forget(uid: string): void {
     this.#relay.forget(uid);
   }
 
-  /** Its end cannot be told now: who follows it may ask again. */
+  /** Closes the streams of a job whose end cannot be read now; its followers may reconnect. */
   close(uid: string): void {
     this.#relay.close(uid);
   }
@@ -141,7 +148,7 @@ export class Following {
   }
 }
 
-/** Over for its callers, while its last attempt has not been confirmed to be. */
+/** The job has ended for its callers, but its last attempt was not confirmed to have ended. */
 const stillRuns = (job: JobView): boolean => {
   const last = job.attempts.at(-1);
   return last !== undefined && isOpen(last.state);

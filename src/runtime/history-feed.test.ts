@@ -1,4 +1,4 @@
-/** What the history is told: every durable end once, and never that it has all of them when it does not. */
+/** The history receives each durable end once, and `upTo` never claims ends that it has not received. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,21 +12,21 @@ import { HistoryFeed } from './history-feed.ts';
 const entry = (uid: string, seq: Seq, job: Partial<JobRecord>): JobEntry =>
   new JobEntry(uid, askOf(uid, 1), { ...FRESH_JOB, ...job }, seq);
 
-function feed(): { feed: HistoryFeed; told: [uids: string[], upTo: Seq][] } {
-  const told: [string[], Seq][] = [];
+function feed(): { feed: HistoryFeed; indexed: [uids: string[], upTo: Seq][] } {
+  const indexed: [string[], Seq][] = [];
   const index = (ended: readonly JobBundle[], upTo: Seq): void => {
-    told.push([ended.map(({ uid }) => uid), upTo]);
+    indexed.push([ended.map(({ uid }) => uid), upTo]);
   };
-  return { feed: new HistoryFeed({ index }), told };
+  return { feed: new HistoryFeed({ index }), indexed };
 }
 
-test('what a flush brought to its end is handed over with it, and what recovery found at the beginning', () => {
-  const { feed: history, told } = feed();
+test('jobs found by recovery are passed on at the start, jobs ended by a flush with that flush', () => {
+  const { feed: history, indexed } = feed();
   history.begin([entry('old', 3, { state: 'dead' })], 7);
   history.ended(entry('a', 8, { state: 'succeeded' }));
   history.flushed(9);
   history.flushed(11);
-  assert.deepEqual(told, [
+  assert.deepEqual(indexed, [
     [['old'], 7],
     [['a'], 9],
     [[], 11],
@@ -34,25 +34,25 @@ test('what a flush brought to its end is handed over with it, and what recovery 
 });
 
 test('an end that a redrive overtook holds the watermark back until the redrive is durable', () => {
-  const { feed: history, told } = feed();
+  const { feed: history, indexed } = feed();
   history.begin([], 0);
-  // Its end was change 4; it was redriven with change 9 before 4 was durable.
+  // The job ended with change 4 and was redriven with change 9 before 4 was durable.
   history.movedOn(entry('redriven', 9, { state: 'queued', redrivenAt: 1 }));
   history.flushed(5);
   history.ended(entry('other', 6, { state: 'succeeded' }));
   history.flushed(7);
   history.flushed(9);
-  assert.deepEqual(told.slice(1), [
+  assert.deepEqual(indexed.slice(1), [
     [[], 0],
     [['other'], 0],
     [[], 9],
   ]);
 });
 
-test('a job that goes on without having ended holds nothing back', () => {
-  const { feed: history, told } = feed();
+test('a job that changes without having ended does not hold the watermark back', () => {
+  const { feed: history, indexed } = feed();
   history.begin([], 0);
   history.movedOn(entry('running', 9, { state: 'running' }));
   history.flushed(5);
-  assert.deepEqual(told.at(-1), [[], 5]);
+  assert.deepEqual(indexed.at(-1), [[], 5]);
 });

@@ -1,8 +1,8 @@
 /**
- * Hands jobs that have ended over to the history of the store, flush by flush.
+ * Passes ended jobs to the history of the store, flush by flush.
  *
- * H1  A job is handed over only when its end is durable.
- * H2  `upTo` passes a change only when every job that had ended by then was handed over.
+ * H1  A job is passed on only when its end is durable.
+ * H2  `upTo` passes a change only when all jobs that had ended by then were passed on.
  */
 
 import type { JobBundle, Seq, Store } from '../core/ports/store.ts';
@@ -12,7 +12,7 @@ export class HistoryFeed {
   readonly #store: Pick<Store, 'index'>;
   #ended: JobBundle[] = [];
   #upTo: Seq = 0;
-  #heldUntil: Seq = 0;
+  #waitsForSeq: Seq = 0;
 
   constructor(store: Pick<Store, 'index'>) {
     this.#store = store;
@@ -24,22 +24,25 @@ export class HistoryFeed {
     this.#store.index(Array.from(ended, bundleOf), seq);
   }
 
-  /** The end of the job is durable. */
+  /** Called when the end of a job is durable. */
   ended(entry: JobEntry): void {
     this.#ended.push(bundleOf(entry));
   }
 
   /**
-   * The job has moved on in a change that is not durable yet. Only a redriven job can have ended before that: its
-   * former end is no longer in memory, so `upTo` waits until the later change is durable.
+   * Called for a job that has changed again before an earlier change became durable. If it was redriven, the earlier
+   * change may have been its end, which is no longer in memory: `upTo` then waits until the later change is durable.
    */
   movedOn({ job, seq }: JobEntry): void {
-    if (job.redrivenAt !== undefined) this.#heldUntil = Math.max(this.#heldUntil, seq);
+    if (job.redrivenAt !== undefined) this.#waitsForSeq = Math.max(this.#waitsForSeq, seq);
   }
 
-  /** Everything up to `seq` is durable, and every job that this touched was looked at. */
+  /**
+   * Called when everything up to `seq` is durable, after `ended` or `movedOn` was called for all jobs changed until
+   * then.
+   */
   flushed(seq: Seq): void {
-    if (seq >= this.#heldUntil) this.#upTo = seq;
+    if (seq >= this.#waitsForSeq) this.#upTo = seq;
     const ended = this.#ended;
     this.#ended = [];
     this.#store.index(ended, this.#upTo);

@@ -16,9 +16,9 @@ const backend = (): FunctionBackend =>
     },
   });
 
-test('an end is told once, after it is durable, and a redriven job ends again', async (t) => {
+test('an end is reported once, after it is durable; a redriven job ends again', async (t) => {
   const { orchestrator, medium } = await memoryBrain(t, { backends: [backend()] });
-  const told: JobEnd[] = [];
+  const reported: JobEnd[] = [];
   const stop = orchestrator.ends.subscribe((end) => {
     const last = medium.changes.findLast(({ kind, id }) => kind === 'job' && id === end.uid);
     assert.equal(
@@ -26,11 +26,11 @@ test('an end is told once, after it is durable, and a redriven job ends again', 
       end.state,
       'the end is on the medium',
     );
-    told.push(end);
+    reported.push(end);
   });
-  // One that throws harms neither the commit nor the others.
+  // A listener that throws affects neither the commit nor other listeners.
   orchestrator.ends.subscribe(() => {
-    throw new Error('a defect of its own');
+    throw new Error('a defect of the listener');
   });
   await orchestrator.submit({ job_id: 'a', type: 'work' });
   await orchestrator.wait('a');
@@ -39,19 +39,19 @@ test('an end is told once, after it is durable, and a redriven job ends again', 
   await orchestrator.submit({ job_id: 'c', type: 'nobody' });
   await orchestrator.cancel('c');
   assert.deepEqual(
-    told.map(({ uid, state, reason }) => [uid, state, reason]),
+    reported.map(({ uid, state, reason }) => [uid, state, reason]),
     [
       ['a', 'succeeded', undefined],
       ['b', 'dead', 'failed'],
       ['c', 'cancelled', undefined],
     ],
   );
-  assert.ok(told.every(({ endedAt }) => endedAt > 0));
+  assert.ok(reported.every(({ endedAt }) => endedAt > 0));
   await orchestrator.redrive('b');
   await orchestrator.wait('b');
-  assert.equal(told.filter(({ uid }) => uid === 'b').length, 2);
+  assert.equal(reported.filter(({ uid }) => uid === 'b').length, 2);
   stop();
   await orchestrator.submit({ job_id: 'd', type: 'work' });
   await orchestrator.wait('d');
-  assert.equal(told.at(-1)?.uid, 'b', 'who has left hears nothing');
+  assert.equal(reported.at(-1)?.uid, 'b', 'a cancelled subscription receives nothing');
 });

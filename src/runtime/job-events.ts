@@ -1,16 +1,19 @@
-/** The events of a job as values, for programs that embed the brain. */
+/** The events of a job as an async iterator, for programs that embed the brain. */
 import type { RelayedEvent } from '../relay/execution-log.ts';
 import type { Follower, Sink } from '../relay/follower.ts';
 
 export interface JobEvent {
   readonly type: 'queued' | 'started' | 'token' | 'metrics' | 'reset' | 'end' | 'error';
-  /** `<attempt>.<n>`: where to go on after a break; the brain's own events have none. */
+  /**
+   * `<attempt>.<n>`, or `<attempt>.end`: where to resume. Events made by the brain itself, such as `queued`, have
+   * none.
+   */
   readonly id?: string;
   readonly data: unknown;
 }
 
-/** So many events may wait for a consumer; the relay keeps the rest. */
-const HIGH_WATER = 256;
+/** Events that may wait for the consumer before the follower pauses; the relay keeps the later ones. */
+const MAX_WAITING_EVENTS = 256;
 
 export class EventQueue implements Sink {
   #events: JobEvent[] = [];
@@ -24,7 +27,7 @@ export class EventQueue implements Sink {
       this.#events.push({ type, data: JSON.parse(data), ...(id !== undefined && { id }) });
     }
     this.#wake?.();
-    return this.#events.length < HIGH_WATER;
+    return this.#events.length < MAX_WAITING_EVENTS;
   }
 
   end(): void {

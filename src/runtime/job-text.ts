@@ -1,14 +1,14 @@
-/** A job with its result as JSON text: a result is stored as text and leaves as text, and is not parsed on its way. */
+/** A job with its result as JSON text: results are stored and sent as text, and are not parsed in between. */
 import type { JobView } from '../model/http/jobs.ts';
 
 export interface JobWithResult {
-  /** Without `result`. */
+  /** The job without `result`. */
   readonly job: JobView;
-  /** Undefined where the job has no result. */
+  /** Undefined if the job has no result. */
   readonly resultText: string | undefined;
 }
 
-/** The text of an object with one more member, whose value is JSON text; unchanged without a value. */
+/** Adds a member, whose value is JSON text, to the JSON text of an object; without a value the text stays the same. */
 export function withMember(object: string, name: string, value: string | undefined): string {
   if (value === undefined) return object;
   const separator = object === '{}' ? '' : ',';
@@ -18,6 +18,6 @@ export function withMember(object: string, name: string, value: string | undefin
 export const jobText = ({ job, resultText }: JobWithResult): string =>
   withMember(JSON.stringify(job), 'result', resultText);
 
-/** The job with its result as a value. */
+/** The job with its result parsed. */
 export const jobValue = ({ job, resultText }: JobWithResult): JobView =>
   resultText === undefined ? job : { ...job, result: JSON.parse(resultText) };

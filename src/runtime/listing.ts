@@ -1,4 +1,4 @@
-/** Lists jobs, newest first: those in memory and those in the history, as one sequence. */
+/** Lists jobs, newest first, from memory and history as one sequence. */
 
 import { type HistoryQuery, type HistoryReads, isAskedFor, type JobBundle } from '../core/ports/store.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
@@ -21,7 +21,7 @@ export async function listJobs(
   const limit = request.limit ?? DEFAULT_LIMIT;
   const query = queryOf(request, tenant, limit + 1);
   const live = liveMatches(state, query);
-  // Before the history is asked: what leaves memory meanwhile is shown as it was, and once.
+  // Views are built before the history is read: a job that leaves memory meanwhile is listed once, from memory.
   const found: { n: number; view: JobView }[] = live.map((entry) => ({
     n: entry.ask.n,
     view: viewOf(state, entry, now),
@@ -55,14 +55,18 @@ function statesOf(text: string): JobState[] {
   const states = text.split(',').map((state) => state.trim());
   const wrong = states.find((state) => !(JOB_STATES as string[]).includes(state));
   if (wrong !== undefined) {
-    throw new OrchdError('INVALID_PARAMS', `"${wrong}" is no job state; there are ${JOB_STATES.join(', ')}`, {
-      field: 'state',
-    });
+    throw new OrchdError(
+      'INVALID_PARAMS',
+      `"${wrong}" is not a job state; use one of ${JOB_STATES.join(', ')}`,
+      {
+        field: 'state',
+      },
+    );
   }
   return states as JobState[];
 }
 
-/** The history may hold former lives of jobs that live again: they are passed over, not counted. */
+/** The history may hold the former end of a redriven job that is in memory again: it is skipped and does not count. */
 async function endedMatches(state: State, history: HistoryReads, query: HistoryQuery): Promise<JobBundle[]> {
   const found: JobBundle[] = [];
   let { before } = query;
@@ -74,7 +78,7 @@ async function endedMatches(state: State, history: HistoryReads, query: HistoryQ
   }
 }
 
-/** The newest live jobs that match; keeps only as many as are asked for. */
+/** The newest jobs in memory that match, at most `query.limit`. */
 function liveMatches(state: State, query: HistoryQuery): JobEntry[] {
   const matching: JobEntry[] = [];
   for (const entry of state.newestFirst(query.before)) {

@@ -1,10 +1,12 @@
 /**
- * The shell around the engine: events in, changes to the store, and nothing told or done before it is durable.
+ * The loop around the engine: takes events, appends the engine's changes to the store, and sends no reply and starts
+ * no effect before they are durable.
  *
- * L1  One turn takes what has arrived, steps through it and appends all changes as one unit.
+ * L1  One turn takes all waiting events (submits up to a limit), steps through them and appends all changes as one
+ *     unit.
  * L2  A reply or an effect of a step waits until everything applied up to that step is durable.
- * L3  Reports of executors and orders of people go before new submissions.
- * L4  When the store fails, or the engine throws, the loop stops for good and every waiting caller is told.
+ * L3  Executor reports and operator commands are handled before new submits.
+ * L4  When the store fails or the engine throws, the loop stops for good and all waiting callers get the error.
  */
 
 import type { EngineEvent, Reply, ReplyTo } from '../core/engine/areas.ts';
@@ -18,20 +20,20 @@ import type { Change } from '../model/records.ts';
 import type { BrainClock } from './brain-clock.ts';
 import { type Waiter, Watermark } from './watermark.ts';
 
-/** Submissions taken in one turn: a flood must not keep the loop from its other work. */
+/** Submits taken in one turn: a flood of them must not delay other events. */
 const SUBMITS_PER_TURN = 1024;
 const MAX_TIMER_MS = 60_000;
-/** What was due when the clock was stepped stays due: it is not asked for without a pause. */
-const HELD_POLL_MS = 1000;
+/** After a clock step, due timers may not fire yet (BrainClock.mayExpire). This is how often the loop checks again. */
+const EXPIRY_POLL_MS = 1000;
 
-interface Posted {
+interface QueuedEvent {
   readonly event: EngineEvent;
   readonly resolve: ((reply: Reply) => void) | undefined;
   readonly reject: ((error: Error) => void) | undefined;
 }
 
 export interface LoopListener {
-  /** A change of a job is durable now; the job itself may have gone on since. */
+  /** A change of this job is durable; the job may have changed again since. */
   settled(entry: JobEntry): void;
   changed(changes: readonly Change[], now: number): void;
   failed(error: Error): void;
@@ -44,8 +46,8 @@ export class Loop {
   readonly #clock: BrainClock;
   readonly #listener: LoopListener;
   #watermark = new Watermark(0);
-  #urgent: Posted[] = [];
-  #submits: Posted[] = [];
+  #urgent: QueuedEvent[] = [];
+  #submits: QueuedEvent[] = [];
   #scheduled = false;
   #timer: Cancel | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
@@ -60,12 +62,12 @@ export class Loop {
     this.#listener = listener;
   }
 
-  /** Call once the store is open: what it recovered counts as durable. */
+  /** Call once the store is open: everything it recovered counts as durable. */
   begin(): void {
     this.#watermark = new Watermark(this.engine.state.seq);
   }
 
-  /** Everything up to here is on stable storage. */
+  /** All changes up to this one are on stable storage. */
   get durableSeq(): number {
     return this.#watermark.durable;
   }
@@ -74,7 +76,7 @@ export class Loop {
     return this.#failure;
   }
 
-  /** Resolves when it has failed, or was stopped. */
+  /** Resolves when the loop has failed or was stopped. */
   get failed(): Promise<Error> {
     return this.#failed.promise;
   }
@@ -83,7 +85,7 @@ export class Loop {
     this.#enqueue({ event, resolve: undefined, reject: undefined });
   }
 
-  /** The reply to an event, once it is durable. A refusal is a reply. */
+  /** Resolves to the engine's reply once that is durable. A refusal is a reply too, not a rejection. */
   ask<E extends EngineEvent>(event: E): Promise<ReplyTo<E['type']>> {
     if (this.#failure) return Promise.reject(this.#failure);
     return new Promise((resolve, reject) =>
@@ -91,7 +93,7 @@ export class Loop {
     );
   }
 
-  /** Resolves when this sequence is durable: what a reader is told must not be taken back. */
+  /** Resolves when this sequence is durable, so that a reader never sees something that is lost in a crash. */
   durable(seq: number): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure);
     if (seq <= this.#watermark.durable) return Promise.resolve();
@@ -124,10 +126,10 @@ export class Loop {
     this.fail(new OrchdError('SHUTTING_DOWN'));
   }
 
-  #enqueue(posted: Posted): void {
+  #enqueue(queued: QueuedEvent): void {
     if (this.#failure) return;
-    if (posted.event.type === 'submit') this.#submits.push(posted);
-    else this.#urgent.push(posted);
+    if (queued.event.type === 'submit') this.#submits.push(queued);
+    else this.#urgent.push(queued);
     this.#schedule();
   }
 
@@ -154,14 +156,14 @@ export class Loop {
       this.#run(batch);
     } catch (error) {
       const failure = toOrchdError(error);
-      // They are in no list any more: nobody else would tell them.
+      // These events were taken off the queues, so `fail` would not reject them.
       for (const { reject } of batch) reject?.(failure);
       throw failure;
     }
     if (this.#submits.length > 0 || this.#urgent.length > 0) this.#schedule();
   }
 
-  #run(batch: readonly Posted[]): void {
+  #run(batch: readonly QueuedEvent[]): void {
     const now = this.#clock.now();
     const steps = this.engine.steps(
       batch.map(({ event }) => event),
@@ -174,11 +176,11 @@ export class Loop {
       if (appended !== seq) throw new Error(`the store counts ${appended}, the engine ${seq}`);
       crashpoint('loop:after-append');
     }
-    this.#watermark.after(seq, new Committed(this.#listener, batch, steps, now));
+    this.#watermark.after(seq, new PendingCommit(this.#listener, batch, steps, now));
     this.#setTimer(now);
   }
 
-  #take(): Posted[] {
+  #take(): QueuedEvent[] {
     const urgent = this.#urgent;
     this.#urgent = [];
     if (this.#submits.length <= SUBMITS_PER_TURN) {
@@ -202,8 +204,8 @@ export class Loop {
 
   #tickAfter(ms: number): void {
     this.#timer = this.#env.timers.after(ms, () => {
-      // While time may not end things, look again later.
-      if (!this.#clock.mayExpire()) return this.#tickAfter(HELD_POLL_MS);
+      // Nothing may expire after a clock step: check again later.
+      if (!this.#clock.mayExpire()) return this.#tickAfter(EXPIRY_POLL_MS);
       this.#timer = undefined;
       this.#timerAt = Number.POSITIVE_INFINITY;
       this.post({ type: 'tick' });
@@ -211,14 +213,14 @@ export class Loop {
   }
 }
 
-/** One turn on its way to the disk: what is told and begun once all of it is durable. */
-class Committed implements Waiter {
+/** One turn that is being committed: sends its replies and reports its jobs once all of it is durable. */
+class PendingCommit implements Waiter {
   readonly #listener: LoopListener;
-  readonly #batch: readonly Posted[];
+  readonly #batch: readonly QueuedEvent[];
   readonly #steps: Steps;
   readonly #now: number;
 
-  constructor(listener: LoopListener, batch: readonly Posted[], steps: Steps, now: number) {
+  constructor(listener: LoopListener, batch: readonly QueuedEvent[], steps: Steps, now: number) {
     this.#listener = listener;
     this.#batch = batch;
     this.#steps = steps;
@@ -228,8 +230,8 @@ class Committed implements Waiter {
   done(): void {
     const { changes, touched, replies } = this.#steps;
     if (changes.length > 0) this.#listener.changed(changes, this.#now);
-    for (let at = 0; at < replies.length; at++) (this.#batch[at] as Posted).resolve?.(replies[at]);
-    // A job may be touched by several steps of a turn: what it has come to is seen once.
+    for (let at = 0; at < replies.length; at++) (this.#batch[at] as QueuedEvent).resolve?.(replies[at]);
+    // Several steps of a turn may touch the same job; it is reported once.
     for (const entry of touched) this.#listener.settled(entry);
   }
 

@@ -14,7 +14,7 @@ function termOf(epoch: number): HeldTerm {
   return { epoch, holds: () => true, over: over.promise, end: over.resolve };
 }
 
-test('a brain that was still starting when its term ended is not taken for that of the next term', async (t) => {
+test('a brain that was still starting when its term ended is not used in the next term', async (t) => {
   const terms = [termOf(1), termOf(2)];
   const won = [...terms];
   const never = new Promise<never>(() => undefined);
@@ -33,7 +33,7 @@ test('a brain that was still starting when its term ended is not taken for that 
     leadership,
     self: { node: 'n', address: '' },
     logger: createLogger({ write: () => undefined, now: () => 0 }),
-    make: ({ epoch }) => {
+    makeBrain: ({ epoch }) => {
       const started = starts[epoch - 1]!.promise;
       const brain = { start: () => started, stop: () => started, failed: never };
       made.push(brain);

@@ -1,6 +1,6 @@
 /**
- * A node of a cluster: it stands for the lead, runs a brain while it has it, and stands again when the brain was
- * replaced. A brain that fails for any other reason takes the node with it.
+ * A node of a cluster: it runs for leader, runs a brain while it leads, and runs again after its brain was replaced. A
+ * brain that fails for any other reason stops the node.
  */
 import type { Leader, Leadership, Term } from '../core/ports/leadership.ts';
 import type { Env } from '../kit/env/env.ts';
@@ -9,11 +9,11 @@ import { describeThrown } from '../kit/redact.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError } from '../model/errors.ts';
 
-/** What a node runs while it leads. */
+/** The service that a node runs while it leads. */
 export interface Brain {
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Resolves when it has stopped by itself. */
+  /** Resolves when the brain has stopped by itself. */
   readonly failed: Promise<Error>;
 }
 
@@ -21,13 +21,13 @@ export interface MemberParts<B extends Brain> {
   readonly env: Env;
   readonly leadership: Leadership;
   readonly self: { readonly node: string; readonly address: string };
-  /** A brain for one term; it is not started. */
-  readonly make: (term: Term) => B;
+  /** Makes a brain for one term, without starting it. */
+  readonly makeBrain: (term: Term) => B;
   readonly logger: Logger;
 }
 
-/** For others to take the lead that this node could not use. */
-const PAUSE_MS = 500;
+/** Pause after resigning, so that another node can take the lead. */
+const RESIGN_PAUSE_MS = 500;
 
 export class Member<B extends Brain> extends Service {
   readonly #parts: MemberParts<B>;
@@ -42,15 +42,15 @@ export class Member<B extends Brain> extends Service {
   constructor(parts: MemberParts<B>) {
     super();
     this.#parts = parts;
-    parts.leadership.onChange(() => this.#tell());
+    parts.leadership.onChange(() => this.#notifyWaiters());
   }
 
-  /** The brain, while this node leads and the brain has recovered. */
+  /** The brain of this node; undefined unless the node leads and the brain has recovered. */
   get brain(): B | undefined {
     return this.#term?.holds() ? this.#brain : undefined;
   }
 
-  /** The epoch in which this node leads, or takes the lead. */
+  /** The epoch in which this node leads or is taking the lead. */
   get epoch(): number | undefined {
     return this.#term?.epoch;
   }
@@ -59,7 +59,7 @@ export class Member<B extends Brain> extends Service {
     return this.#parts.leadership.leader;
   }
 
-  /** Resolves at the next change of who leads, or after that time. */
+  /** Resolves at the next change of leader, or after `atMostMs`. */
   changed(atMostMs: number): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
@@ -80,7 +80,7 @@ export class Member<B extends Brain> extends Service {
 
   protected async onStop(): Promise<void> {
     this.#stopping = true;
-    this.#tell();
+    this.#notifyWaiters();
     await this.#endTerm?.();
     await this.#parts.leadership.close();
     await this.#running;
@@ -103,11 +103,11 @@ export class Member<B extends Brain> extends Service {
   async #serve(term: Term): Promise<void> {
     this.#term = term;
     const { leadership, logger } = this.#parts;
-    const brain = this.#parts.make(term);
-    const asked = Promise.withResolvers<void>();
+    const brain = this.#parts.makeBrain(term);
+    const stopRequested = Promise.withResolvers<void>();
     const stopped = Promise.withResolvers<void>();
     this.#endTerm = () => {
-      asked.resolve();
+      stopRequested.resolve();
       return stopped.promise;
     };
     let isOver = false;
@@ -116,46 +116,48 @@ export class Member<B extends Brain> extends Service {
     });
     logger.info('this node takes the lead', { epoch: term.epoch });
     try {
-      const over = Promise.race([term.over, asked.promise]).then(() => undefined);
+      const over = Promise.race([term.over, stopRequested.promise]).then(() => undefined);
       const failure = await Promise.race([brain.start().then(() => this.#lead(brain, term, over)), over]);
       if (failure && !isReplaced(failure)) throw failure;
     } catch (error) {
-      if (!isReplaced(error) && !isPassing(error)) throw error;
+      if (!isReplaced(error) && !isTransient(error)) throw error;
     } finally {
       this.#brain = undefined;
       this.#term = undefined;
-      this.#tell();
+      this.#notifyWaiters();
       await brain
         .stop()
         .catch((error: unknown) => logger.warn('a brain did not stop', { reason: describeThrown(error) }));
       this.#endTerm = undefined;
-      // A brain may fail while its node still has the lead.
+      // The brain failed or stopped while this node still has the lead.
       if (!isOver && !this.#stopping) {
         await leadership.resign();
-        await this.changed(PAUSE_MS);
+        await this.changed(RESIGN_PAUSE_MS);
       }
       logger.info('this node has given up the lead', { epoch: term.epoch });
       stopped.resolve();
     }
   }
 
-  /** Until the term is over, or the brain fails. A brain whose start took longer than its term never leads. */
+  /**
+   * Resolves when the term is over or the brain fails. A brain that started only after its term had ended never leads.
+   */
   #lead(brain: B, term: Term, over: Promise<undefined>): Promise<Error | undefined> {
     if (this.#term !== term) return over;
     this.#brain = brain;
-    this.#tell();
+    this.#notifyWaiters();
     return Promise.race([brain.failed, over]);
   }
 
-  #tell(): void {
+  #notifyWaiters(): void {
     for (const waiter of [...this.#waiters]) waiter();
   }
 }
 
-/** Whether a brain could not begin for a reason that may be gone soon. */
-const isPassing = (error: unknown): boolean => error instanceof OrchdError && error.retriable;
+/** Whether the error of a brain that could not start may be gone soon. */
+const isTransient = (error: unknown): boolean => error instanceof OrchdError && error.retriable;
 
-/** Whether a brain ended because another one leads. */
+/** Whether the brain ended because another one leads. */
 function isReplaced(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
     if (at instanceof OrchdError && at.code === 'FENCED') return true;

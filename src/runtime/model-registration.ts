@@ -1,4 +1,4 @@
-/** From a request to the record of a model: what the request leaves out is read from the file of the model. */
+/** Builds the registration of a model from a request; what the request leaves out is read from the model file. */
 import type { PoolManagers } from '../core/ports/pools.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { RegisterModel } from '../model/http/catalog.ts';
@@ -6,13 +6,16 @@ import { formatModelRef, parseModelRef } from '../model/model-ref.ts';
 import type { ModelRegistration } from '../model/records.ts';
 import { estimateVram } from '../model/vram.ts';
 
-/** Used where neither the request nor the file says. */
+/** Used if neither the request nor the file gives a context length. */
 const DEFAULT_CONTEXT_LENGTH = 4096;
 const DEFAULT_SLOTS = 4;
-/** Most files allow a far longer context than devices can hold: more than this is used only where context_length asks for it. */
+/**
+ * Cap for a context length read from the file: most files allow more than devices can hold. Only the request can
+ * exceed it.
+ */
 const MAX_DEFAULT_CONTEXT_LENGTH = 8192;
 
-/** Fills in a registration from the file of the model where a pool has it; else the request must say how large it is. */
+/** Completes the registration from the model file, if a pool has it; otherwise the request must give `size_bytes`. */
 export async function registrationOf(
   request: RegisterModel,
   files: Pick<PoolManagers, 'resolve'> | undefined,

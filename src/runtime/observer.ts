@@ -1,47 +1,49 @@
-/** Those who watch the brain: they hear of changes once these are durable, and are never asked anything. */
+/**
+ * Observers of the brain (metrics, narration): they are notified of durable changes and never take part in a decision.
+ */
 import type { Engine } from '../core/engine/engine.ts';
 import { jobPosition } from '../core/scheduling/predict.ts';
 import type { OrchdError } from '../model/errors.ts';
 import type { AskRecord, AttemptRecord, Change, JobRecord, WorkerRecord } from '../model/records.ts';
 
-/** A job as an observer sees it. It may have gone on since the change that is told of. */
+/** A job as an observer sees it. It may have changed since the change that is reported. */
 export interface ObservedJob {
   readonly uid: string;
   readonly ask: AskRecord;
   readonly job: JobRecord;
   readonly open: AttemptRecord | undefined;
   readonly past: readonly AttemptRecord[] | undefined;
-  /** Since when it could have run, the last time that it waited. */
+  /** When the job became ready to run, the last time it waited. */
   readonly readyAt: number;
 }
 
-/** What an observer may look up. */
-export interface Observed {
+/** The state that an observer may look up. */
+export interface ObservedState {
   job(uid: string): ObservedJob | undefined;
-  /** The ready jobs ahead of a job in its lane; undefined for one that is in none. */
+  /** Number of ready jobs ahead of this one in its lane; undefined if it is in no lane. */
   position(uid: string): number | undefined;
   hasBackend(name: string): boolean;
   workers(): Iterable<readonly [id: string, record: WorkerRecord]>;
 }
 
-/** What an observer is told of the answer to a submit. */
+/** The answer to a submit, as reported to an observer. */
 export interface ObservedSubmit {
-  /** Set when the job was there before: by which of the caller's names. */
+  /** Set for a duplicate: whether its job id or its key existed already. */
   readonly duplicate_of?: 'job_id' | 'key';
   readonly predicted_start_ms?: number;
 }
 
 export interface Observer {
-  /** A brain begins, with these jobs. */
+  /** A brain has started, with the recovered jobs. */
   recovered(jobs: Iterable<ObservedJob>): void;
-  changed(changes: readonly Change[], now: number, observed: Observed): void;
-  /** A submit was answered with a job, new or known already. The job is durable, and may have moved on since. */
-  submitted?(answer: ObservedSubmit, uid: string, observed: Observed): void;
+  changed(changes: readonly Change[], now: number, observed: ObservedState): void;
+  /** A submit was answered with a job, new or existing. The job is durable, and may have changed since. */
+  submitted?(answer: ObservedSubmit, uid: string, observed: ObservedState): void;
   /** A submit was answered with an error. */
   refused?(error: OrchdError): void;
 }
 
-export function observedIn({ state, queue }: Engine): Observed {
+export function observedStateOf({ state, queue }: Engine): ObservedState {
   return {
     job: (uid) => state.jobs.get(uid),
     position: (uid) => {

@@ -1,4 +1,4 @@
-/** Opens a store and fills a state from it. */
+/** Opens a store and restores the engine's state from it. */
 import type { Recovered, Store, StoreEvents } from '../core/ports/store.ts';
 import { Restore } from '../core/restore.ts';
 import type { State } from '../core/state/state.ts';

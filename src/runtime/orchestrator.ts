@@ -1,6 +1,4 @@
-/**
- * The brain as a service: engine, loop, store and effects put together, and the calls that callers make.
- */
+/** The brain as a service: assembles engine, loop, store and effects, and offers the methods that callers use. */
 
 import type { ResolveAs } from '../core/attempts/operator-commands.ts';
 import type { EngineEvent, Reply } from '../core/engine/areas.ts';
@@ -35,7 +33,7 @@ import { JobEnds } from './job-ends.ts';
 import { EventQueue, type JobEvent } from './job-events.ts';
 import { type JobWithResult, jobText } from './job-text.ts';
 import { Loop } from './loop.ts';
-import { type Observed, type Observer, observedIn } from './observer.ts';
+import { type ObservedState, type Observer, observedStateOf } from './observer.ts';
 import { openInto } from './open-store.ts';
 import type { OrchestratorParts, RuntimeSettings } from './parts.ts';
 import { type Caller, jsonText, uidFor } from './prepare.ts';
@@ -65,17 +63,17 @@ export class Orchestrator extends Service {
   readonly #following: Following;
   readonly #history: HistoryFeed;
   readonly #endNotices: EndNotices;
-  readonly #observed: Observed;
-  /** Every question about what the brain knows. */
+  readonly #observed: ObservedState;
+  /** All reads of the brain's state. */
   readonly reads: Reads;
-  /** Says when jobs have ended, after that is durable. */
+  /** Notifies subscribers of ended jobs, once that is durable. */
   readonly ends: JobEnds;
   readonly leases: LeaseCommands;
   readonly catalog: CatalogCommands;
   readonly sessions: SessionCommands;
   readonly pools: PoolCommands;
   readonly limits: LimitCommands;
-  /** Recovered, and able to commit. */
+  /** The state was recovered, and the loop can commit. */
   #begun = false;
   readonly #timers: Cancel[] = [];
 
@@ -92,7 +90,7 @@ export class Orchestrator extends Service {
     this.#clock.onStep = (byMs) =>
       parts.logger?.warn('the wall clock was stepped', { duration_ms: Math.round(byMs) });
     this.ends = new JobEnds((error) =>
-      parts.logger?.error('a listener of ends has failed', { reason: describeThrown(error) }),
+      parts.logger?.error('a job-end listener failed', { reason: describeThrown(error) }),
     );
     this.#bodies = new Bodies(store);
     this.#history = new HistoryFeed(store);
@@ -107,7 +105,7 @@ export class Orchestrator extends Service {
       failed: (error) => this.#failed(error),
     });
     this.#purge = new Purge(this.#loop, store, this.#clock, settings.historyMs);
-    this.#observed = observedIn(this.#engine);
+    this.#observed = observedStateOf(this.#engine);
     const shared = {
       env,
       store,
@@ -157,7 +155,7 @@ export class Orchestrator extends Service {
     return this.#loop.failed;
   }
 
-  /** For tests of what is inside: nothing else looks past `reads`. */
+  /** For tests of the engine inside; everything else uses `reads`. */
   static engineOf(orchestrator: Orchestrator): Engine {
     return orchestrator.#engine;
   }
@@ -167,10 +165,10 @@ export class Orchestrator extends Service {
     const { state } = this.#engine;
     const recovered = await openInto(state, store, this.#storeEvents(), this.#clock.now());
     this.#clock.startAt(recovered.at, recovered.skewMs);
-    // Only now: the store's lock says that nobody else drives the same backends.
+    // After opening the store: its lock guarantees that no other brain drives the same backends.
     for (const backend of this.#backends.values()) await backend.start?.();
     this.#loop.begin();
-    // Not before: what the history says of them is an event, and no event may come before the brain has begun.
+    // After `loop.begin`: the history answers with events, and the loop takes none before.
     this.#history.begin(state.ended, recovered.seq);
     this.#begun = true;
     this.#parts.observer?.recovered(this.#engine.state.jobs.values());
@@ -180,7 +178,8 @@ export class Orchestrator extends Service {
     this.#timers.push(every(env.timers, this.#parts.settings.purgeIntervalMs, () => this.#purgeNow()));
     this.#provisioning?.start();
     this.#sources.start();
-    // Nothing is asked of them before: which of them are at this node is known only then.
+    // Backends are swept only after the engine has registered them: only then it is known which of them are on this
+    // node.
     Promise.all(known).then(() => this.#sweep(), ignore);
   }
 
@@ -202,7 +201,7 @@ export class Orchestrator extends Service {
     return Promise.reject(closed);
   }
 
-  /** One answer per request, in one commit. */
+  /** Submits jobs in one commit; returns an answer for each. */
   async submitMany(
     requests: readonly SubmitRequest[],
     caller: Caller = {},
@@ -218,7 +217,7 @@ export class Orchestrator extends Service {
     return this.reads.job(jobId, tenant);
   }
 
-  /** The same as JSON text. */
+  /** The job as JSON text. */
   async getJson(jobId: string, tenant = DEFAULT_TENANT): Promise<string> {
     this.#assertOpen();
     return jobText(await this.reads.jobWithResult(jobId, tenant));
@@ -229,7 +228,7 @@ export class Orchestrator extends Service {
     return this.reads.jobs(request, tenant);
   }
 
-  /** The job when it has ended. */
+  /** Resolves to the job when it has ended. */
   async wait(jobId: string, tenant = DEFAULT_TENANT): Promise<JobView> {
     this.#assertOpen();
     const uid = uidFor(tenant, jobId);
@@ -238,11 +237,11 @@ export class Orchestrator extends Service {
     return this.get(jobId, tenant);
   }
 
-  /** What happens to a job, to its end; `after` is the id of the last event that the caller has. */
+  /** Yields the events of a job until its end; `after` is the id of the last event that the caller has received. */
   async *events(jobId: string, options: { tenant?: string; after?: string } = {}): AsyncGenerator<JobEvent> {
     const position = options.after === undefined ? FROM_THE_START : cursorOf(options.after);
     if (!position)
-      throw new OrchdError('INVALID_PARAMS', `"${options.after}" is no event id`, { field: 'after' });
+      throw new OrchdError('INVALID_PARAMS', `"${options.after}" is not an event id`, { field: 'after' });
     const queue = new EventQueue();
     const follower = await this.follow(jobId, position, queue, options.tenant);
     if (!follower) return;
@@ -254,7 +253,7 @@ export class Orchestrator extends Service {
     }
   }
 
-  /** Lets a sink follow a job; undefined where the reader has received its end already. */
+  /** Adds a follower that writes to `sink`; resolves to undefined if the reader has received the end already. */
   async follow(
     jobId: string,
     position: ReaderPosition,
@@ -282,7 +281,7 @@ export class Orchestrator extends Service {
   }
 
   async redrive(jobId: string, by = 'operator', tenant = DEFAULT_TENANT): Promise<JobView> {
-    const known = await this.#submissions.known(uidFor(tenant, jobId));
+    const known = await this.#submissions.findEvicted(uidFor(tenant, jobId));
     return this.#order(jobId, tenant, (uid) => ({ type: 'redrive', uid, by, known }));
   }
 
@@ -312,10 +311,10 @@ export class Orchestrator extends Service {
     const reply = await this.#loop.ask(order);
     const job = await this.#afterOrder(reply, jobId, tenant);
     if (job) return job;
-    // Ended and gone from memory: a cancel has nothing to do, anything else does not fit its state.
+    // The job has ended and left memory: a cancel has no effect, and any other command is illegal in its state.
     const ended = await this.get(jobId, tenant);
     if (order.type === 'cancel') return ended;
-    // It left memory between the look into the history and the order: now the history has it.
+    // The job left memory after `findEvicted` looked: repeat the redrive, which finds it in the history now.
     if (order.type === 'redrive' && ended.state === 'dead') return this.redrive(jobId, order.by, tenant);
     throw new OrchdError('ILLEGAL_STATE', `"${jobId}" is ${ended.state}`);
   }
@@ -344,18 +343,21 @@ export class Orchestrator extends Service {
     };
   }
 
-  /** The records of a job are durable: start what is due, hand it on when it has ended, tell its followers. */
+  /**
+   * Called when a change of a job is durable: starts its due effects, passes an ended job to the history, reports its
+   * end.
+   */
   #settled(entry: JobEntry): void {
-    // It has gone on since, and that is not durable yet: the turn that moved it will say so when it is.
+    // The job has changed again, which is not durable yet: this is called again when it is.
     if (entry.seq > this.#loop.durableSeq) {
       this.#history.movedOn(entry);
       return;
     }
     this.#effects.update(entry);
-    // Between two tries nobody reads on: what the last one said need not be kept.
+    // Between two attempts, the log of the last one is not needed if nobody follows the job.
     if (!entry.open && this.#following.followersOf(entry.uid) === 0) this.#following.forget(entry.uid);
     if (this.#engine.state.ended.has(entry)) this.#history.ended(entry);
-    if (isTerminal(entry.job.state)) this.#endNotices.tell(entry);
+    if (isTerminal(entry.job.state)) this.#endNotices.notify(entry);
   }
 
   #sweep(): void {
@@ -370,7 +372,9 @@ export class Orchestrator extends Service {
   #purgeNow(): void {
     this.#purge
       .run()
-      .catch((error: Error) => this.#parts.logger?.warn('no purge', { reason: describeThrown(error) }));
+      .catch((error: Error) =>
+        this.#parts.logger?.warn('the purge failed', { reason: describeThrown(error) }),
+      );
   }
 
   #failed(error: Error): void {

@@ -1,4 +1,4 @@
-/** What an orchestrator is made of. */
+/** The parts and settings from which an orchestrator is built. */
 
 import type { Backend, BackendSource } from '../core/ports/backend.ts';
 import type { PoolManagers } from '../core/ports/pools.ts';
@@ -22,9 +22,9 @@ export interface OrchestratorParts {
   readonly env: Env;
   readonly store: Store;
   readonly backends: readonly Backend[];
-  /** Where further backends come from. */
+  /** Sources that add and remove further backends. */
   readonly sources?: readonly BackendSource[];
-  /** A source too, of workers that can be started and stopped. */
+  /** The pool managers: a source of workers that the brain can also start and stop. */
   readonly managers?: PoolManagers;
   readonly settings: RuntimeSettings;
   readonly logger?: Logger;

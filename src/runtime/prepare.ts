@@ -1,4 +1,4 @@
-/** From a request to a checked submission: everything that can be decided without the state. */
+/** Turns a request into a checked submission: does everything that does not need the engine's state. */
 import type { Submission } from '../core/admission/submission.ts';
 import { checker } from '../kit/check.ts';
 import { excessOf, MAX_DEPTH, MAX_VALUES } from '../kit/depth.ts';
@@ -11,16 +11,16 @@ import { estimateTokens } from './estimate.ts';
 
 export interface Caller {
   readonly tenant?: string;
-  /** The agent that asks unless the request names one. */
+  /** The agent of the job, unless the request names one. */
   readonly principal?: string;
   readonly submittedBy?: string;
   readonly correlationId?: string;
-  /** The size and depth of the request were checked when it was parsed: they are not looked at again. */
+  /** The size and depth of the request were already checked when it was parsed. */
   readonly isMeasured?: boolean;
 }
 
-/** A submission in the making: its body and what is known of its id are still to come. */
-export type Prepared = { -readonly [K in keyof Submission]: Submission[K] };
+/** A submission whose payload and `known` fields are still to be filled in. */
+export type DraftSubmission = { -readonly [K in keyof Submission]: Submission[K] };
 
 const check = checker(SubmitRequest);
 const PAYLOAD_FIELDS = ['prompt', 'messages', 'max_tokens', 'temperature', 'seed'] as const;
@@ -30,14 +30,14 @@ export function prepare(
   caller: Caller,
   newId: () => string,
   maxTries: number,
-): { readonly submission: Prepared; readonly payloadText: string } {
+): { readonly submission: DraftSubmission; readonly payloadText: string } {
   if (!caller.isMeasured) checkShape(value);
   const request = check(value);
   const payloadText = payloadOf(request);
   const isInference = request.type === undefined || request.type === 'inference';
   const estimate = isInference ? estimateTokens(request.payload ?? request) : undefined;
   checkKey(request.key);
-  const submission: Prepared = {
+  const submission: DraftSubmission = {
     id: request.job_id ?? newId(),
     tenant: checkTenant(caller.tenant ?? DEFAULT_TENANT),
     submittedBy: caller.submittedBy ?? caller.principal ?? 'anonymous',
@@ -52,7 +52,7 @@ export function prepare(
     payload: 'null',
     payloadBytes: Buffer.byteLength(payloadText),
     modelRef: undefined,
-    // Without a model there is no context to judge it by.
+    // Without a model there is no context length to compare it with.
     contextTokens: request.model === undefined ? undefined : estimate?.contextTokens,
     tokens: estimate?.tokens,
     hash: request.job_id === undefined ? undefined : bodyHash(request),
@@ -69,12 +69,12 @@ function checkShape(value: unknown): void {
   if (excess === 'too deep') {
     throw new OrchdError('INVALID_PARAMS', `the request is nested deeper than ${MAX_DEPTH} levels`);
   }
-  if (excess) throw new OrchdError('TOO_LARGE', `the request holds more than ${MAX_VALUES} values`);
+  if (excess) throw new OrchdError('TOO_LARGE', `the request has more than ${MAX_VALUES} values`);
 }
 
-/** `payload` is undefined where it was not worth storing: the job will be refused or is there already. */
+/** `payload` is undefined if it was not stored, because the job will be refused or exists already. */
 export function withPayload(
-  submission: Prepared,
+  submission: DraftSubmission,
   payload: Body | undefined,
   known: Submission['known'],
 ): Submission {
@@ -99,7 +99,7 @@ function inferenceOf(request: SubmitRequest): object {
   return payload;
 }
 
-/** A value as JSON text; `field` names it where it cannot be written so. */
+/** Serialises a value as JSON; `field` is named in the error if that is impossible. */
 export function jsonText(value: unknown, field: string): string {
   try {
     return JSON.stringify(value) ?? 'null';
@@ -108,25 +108,29 @@ export function jsonText(value: unknown, field: string): string {
   }
 }
 
-/** Half a character is written as the same sign by every database: two such keys would become one. */
+/** A lone surrogate is stored as the same replacement character by every database: two such keys would become one. */
 function checkKey(key: string | undefined): void {
   if (key === undefined || key.isWellFormed()) return;
-  throw new OrchdError('INVALID_PARAMS', '"key" must be text of whole characters', { field: 'key' });
+  throw new OrchdError('INVALID_PARAMS', '"key" must be well-formed Unicode', { field: 'key' });
 }
 
 const isTenant = new RegExp(TENANT);
 
-/** The name of a tenant, checked: it stands in tokens and in the names of jobs. */
+/** Checks the name of a tenant, which is part of tokens and job uids. */
 export function checkTenant(tenant: string): string {
   if (tenant === DEFAULT_TENANT || isTenant.test(tenant)) return tenant;
-  throw new OrchdError('INVALID_PARAMS', 'a tenant has a name of small letters, digits, - and _', {
-    field: 'tenant',
-  });
+  throw new OrchdError(
+    'INVALID_PARAMS',
+    'the name of a tenant has only lower-case letters, digits, - and _',
+    {
+      field: 'tenant',
+    },
+  );
 }
 
 const isJobId = new RegExp(JOB_ID);
 
-/** The name of a job inside the system, from what a caller gave. What cannot be an id names no job. */
+/** The uid of a job from the id that a caller gave; throws NOT_FOUND for a text that cannot be a job id. */
 export function uidFor(tenant: string, jobId: string): string {
   if (!isJobId.test(jobId)) throw new OrchdError('NOT_FOUND', 'there is no such job');
   return uidOf(checkTenant(tenant), jobId);

@@ -1,10 +1,10 @@
-/** Forgets jobs that ended long ago. */
+/** Deletes jobs from the history that ended longer ago than `historyMs`. */
 import type { Store } from '../core/ports/store.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { Loop } from './loop.ts';
 
-/** At a time: what is removed at once holds up the store. */
-const BATCH = 5000;
+/** Jobs deleted in one call of the store, which is blocked meanwhile. */
+const BATCH_JOBS = 5000;
 
 export class Purge {
   readonly #loop: Loop;
@@ -20,24 +20,25 @@ export class Purge {
     this.#historyMs = historyMs;
   }
 
-  /** Of two at once, one would remove what only the other has looked through. */
+  /** Only one purge runs at a time: a second would delete jobs that only the first has planned for. */
   async run(): Promise<void> {
     if (this.#running || !this.#clock.mayExpire()) return;
     this.#running = true;
     try {
-      await this.#forget(this.#clock.now() - this.#historyMs);
+      await this.#deleteEndedBefore(this.#clock.now() - this.#historyMs);
     } finally {
       this.#running = false;
     }
   }
 
-  async #forget(endedBefore: number): Promise<void> {
+  async #deleteEndedBefore(endedBefore: number): Promise<void> {
     while (!this.#loop.failure) {
-      const plan = await this.#store.planPurge(endedBefore, BATCH);
-      // The floor is durable before the attempts that it stands for are forgotten.
+      const plan = await this.#store.planPurge(endedBefore, BATCH_JOBS);
+      // The attempt floor must be durable before the attempts below it are deleted, so that no attempt number is used
+      // again.
       await this.#loop.ask({ type: 'purge', attemptFloor: plan.attemptFloor });
-      await this.#store.purge(endedBefore, BATCH);
-      if (plan.jobs < BATCH) return;
+      await this.#store.purge(endedBefore, BATCH_JOBS);
+      if (plan.jobs < BATCH_JOBS) return;
     }
   }
 }

@@ -20,9 +20,10 @@ const MODEL: ModelRegistration = {
   publicKey: undefined,
 };
 
-/** Every read that waits for what it has seen. */
+/** All reads that wait until the state they have seen is durable. */
 const WAITING: { readonly [K in keyof Reads]?: (reads: Reads) => Promise<unknown> } = {
   job: (reads) => reads.job('j'),
+  jobWithResult: (reads) => reads.jobWithResult('j'),
   jobs: (reads) => reads.jobs(),
   model: (reads) => reads.model('m'),
   modelRecord: (reads) => reads.modelRecord('m'),
@@ -40,7 +41,7 @@ const turns = async (): Promise<void> => {
 };
 
 for (const [name, read] of Object.entries(WAITING)) {
-  test(`${name}: what is seen is told when it is durable, and not before`, async (t) => {
+  test(`${name}: resolves once the state it has seen is durable, and not before`, async (t) => {
     const { orchestrator, hold } = await memoryBrain(t, {});
     const release = hold();
     const ordered = Promise.all([
@@ -49,20 +50,20 @@ for (const [name, read] of Object.entries(WAITING)) {
       orchestrator.limits.set([{ scope: 'global', concurrency: 5 }], 'test'),
     ]);
     await turns();
-    let told = false;
+    let resolved = false;
     const answer = read(orchestrator.reads).then((value) => {
-      told = true;
+      resolved = true;
       return value;
     });
     await turns();
-    assert.equal(told, false);
+    assert.equal(resolved, false);
     release();
     await ordered;
     assert.notEqual(await answer, undefined);
   });
 }
 
-test('every read of a record is among those above, or answers at once', async (t) => {
+test('every read of a record waits, or is listed as synchronous', async (t) => {
   const { orchestrator } = await memoryBrain(t, {});
   const atOnce = [
     'spec',
@@ -75,13 +76,13 @@ test('every read of a record is among those above, or answers at once', async (t
     'paused',
     'epoch',
   ];
-  /** A pool is known only to a brain with pool managers; `pools` waits in the same way. */
+  /** `pool` needs a brain with pool managers; `pools` waits in the same way. The others are no reads of callers. */
   const others = ['constructor', 'entry', 'entryNow', 'pool'];
   const all = Object.getOwnPropertyNames(Object.getPrototypeOf(orchestrator.reads));
   assert.deepEqual(all.sort(), [...Object.keys(WAITING), ...atOnce, ...others].sort());
 });
 
-test('what answers at once tells nothing of a job that is not durable', async (t) => {
+test('a synchronous read returns nothing of a job that is not durable', async (t) => {
   const { orchestrator, hold } = await memoryBrain(t, {});
   const { reads } = orchestrator;
   const release = hold();
@@ -97,7 +98,7 @@ test('what answers at once tells nothing of a job that is not durable', async (t
   assert.equal(reads.queuePosition('j')?.position, 0);
 });
 
-test('waits are told by the time of the brain, which is ahead of a wall clock that was set back', async (t) => {
+test('waiting times are in brain time, which is ahead of a wall clock that was set back', async (t) => {
   const medium = new Medium();
   const HOUR_MS = 3_600_000;
   medium.lastAt = Date.now() + HOUR_MS;

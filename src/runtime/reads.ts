@@ -1,10 +1,10 @@
 /**
- * The only way to read what the brain knows; nobody outside of runtime/ sees the engine.
+ * The only way to read the brain's state; nothing outside of runtime/ sees the engine.
  *
- * R1  What is told was durable when it was told: a read is made at one instant and answered once everything it
- *     saw is on stable storage. The few reads that answer at once say so: of jobs they tell only what is durable
- *     already, beside that only what is no record.
- * R2  Instants and waits are in brain time, never in that of the wall clock.
+ * R1  A read returns durable state only: it reads at one instant and resolves once everything it has seen is on stable
+ *     storage. The synchronous reads say so in their comments; they return only jobs that are durable already, and
+ *     state that is not stored in records.
+ * R2  Instants and waiting times are in brain time, not wall-clock time.
  */
 
 import { modelOf } from '../core/admission/model.ts';
@@ -53,7 +53,7 @@ export interface ReadsParts {
   readonly clock: BrainClock;
 }
 
-/** Where a job stands that waits for a backend. */
+/** The queue position and predicted start of a waiting job. */
 export interface QueuePosition {
   readonly position: number | undefined;
   readonly predictedStartMs: number | undefined;
@@ -66,12 +66,12 @@ export class Reads {
     this.#parts = parts;
   }
 
-  /** A job with its result, in memory or in the history. */
+  /** A job with its result, from memory or history. */
   async job(jobId: string, tenant = DEFAULT_TENANT): Promise<JobView> {
     return jobValue(await this.jobWithResult(jobId, tenant));
   }
 
-  /** The same with its result as text, for answers that are text. */
+  /** A job with its result as text, for answers that are sent as text. */
   async jobWithResult(jobId: string, tenant = DEFAULT_TENANT): Promise<JobWithResult> {
     const uid = uidFor(tenant, jobId);
     const entry = this.#parts.engine.state.jobs.get(uid);
@@ -81,7 +81,7 @@ export class Reads {
     return { job: viewOfBundle(bundle), resultText: await this.#resultText(bundle.job.result) };
   }
 
-  /** For runtime/ alone: a job in memory, as it was when it was read. */
+  /** For runtime/ only: a job in memory, as it is now, once that is durable. */
   async entry(entry: JobEntry): Promise<JobWithResult> {
     const job = this.entryNow(entry);
     const { seq } = entry;
@@ -90,7 +90,7 @@ export class Reads {
     return { job, resultText: await this.#resultText(result) };
   }
 
-  /** For runtime/ alone: the same at once, without its result, of a job whose last change is durable. */
+  /** For runtime/ only. Synchronous: the view of a job whose last change is durable, without its result. */
   entryNow(entry: JobEntry): JobView {
     return viewOf(this.#parts.engine.state, entry, this.#parts.clock.now());
   }
@@ -98,21 +98,21 @@ export class Reads {
   async jobs(request: ListRequest = {}, tenant = DEFAULT_TENANT): Promise<JobPage> {
     checkTenant(tenant);
     const { engine, store, clock } = this.#parts;
-    return this.#seen(listJobs(engine.state, store.history, checkList(request), tenant, clock.now()));
+    return this.#whenDurable(listJobs(engine.state, store.history, checkList(request), tenant, clock.now()));
   }
 
-  /** At once: what was asked of a job that is in memory. An ask never changes, and counts once it is durable. */
+  /** Synchronous: the spec of a job in memory, once it is durable; a spec never changes. */
   spec(uid: string): JobSpec | undefined {
     const ask = this.#parts.engine.state.jobs.get(uid)?.ask;
     return ask && ask.n <= this.#parts.loop.durableSeq ? ask.spec : undefined;
   }
 
-  /** At once: whether a job waits to be run; false where its last move is not durable. */
+  /** Synchronous: whether a job waits to run; false if its last change is not durable. */
   isWaiting(uid: string): boolean {
     return this.#waiting(uid) !== undefined;
   }
 
-  /** At once: where a waiting job stands; undefined for one that does not wait, or whose last move is not durable. */
+  /** Synchronous: the queue position of a job; undefined if it does not wait or its last change is not durable. */
   queuePosition(uid: string): QueuePosition | undefined {
     const { engine, clock } = this.#parts;
     const entry = this.#waiting(uid);
@@ -123,102 +123,102 @@ export class Reads {
   }
 
   model(id: string): Promise<ModelView> {
-    return this.#seen(modelView(modelOf(this.#parts.engine.state, id)));
+    return this.#whenDurable(modelView(modelOf(this.#parts.engine.state, id)));
   }
 
-  /** The record behind a name, for those who go on to change it. */
+  /** The record of a model by any of its names, for callers that go on to change it. */
   modelRecord(name: string): Promise<ModelRecord | undefined> {
-    return this.#seen(this.#parts.engine.state.catalog.find(name));
+    return this.#whenDurable(this.#parts.engine.state.catalog.find(name));
   }
 
-  /** By their ids: the order must not depend on how they came here. */
+  /** Sorted by id: the order must not depend on the order of registration. */
   models(): Promise<ModelView[]> {
     const models = [...this.#parts.engine.state.catalog.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
-    return this.#seen(models.map(modelView));
+    return this.#whenDurable(models.map(modelView));
   }
 
-  /** Every name by which a model can be asked for now, those of backends that the catalog does not know included. */
+  /** All names that a request may use for a model now, including models that only a backend offers. */
   modelNames(): Promise<ModelName[]> {
-    return this.#seen(modelNames(this.#parts.engine));
+    return this.#whenDurable(modelNames(this.#parts.engine));
   }
 
   session(tenant: string, id: string): Promise<SessionView> {
     const { state } = this.#parts.engine;
     const record = state.sessionOf(tenant, id);
     if (!record) throw new OrchdError('NOT_FOUND', `there is no session "${id}"`);
-    return this.#seen(sessionView(state, record));
+    return this.#whenDurable(sessionView(state, record));
   }
 
   pools(): Promise<PoolView[]> {
     const { engine } = this.#parts;
-    return this.#seen([...engine.state.pools.known.values()].map((pool) => poolView(engine, pool)));
+    return this.#whenDurable([...engine.state.pools.known.values()].map((pool) => poolView(engine, pool)));
   }
 
   pool(id: string): Promise<PoolView> {
     const { engine } = this.#parts;
     const pool = engine.state.pools.get(id);
     if (!pool) throw new OrchdError('NOT_FOUND', `there is no pool "${id}"`);
-    return this.#seen(poolView(engine, pool));
+    return this.#whenDurable(poolView(engine, pool));
   }
 
-  /** At once: whether a pool manager has answered of late. That is not a record, and waits for no commit. */
+  /** Synchronous: whether the pool manager answered recently. This is not stored, so it waits for no commit. */
   isPoolUp(id: string): boolean {
     return this.#parts.engine.state.pools.get(id)?.up ?? false;
   }
 
   limits(): Promise<readonly LimitSpec[]> {
     const { state, settings } = this.#parts.engine;
-    return this.#seen(state.tables.limits.get(LIMITS_ID)?.limits ?? settings.limits);
+    return this.#whenDurable(state.tables.limits.get(LIMITS_ID)?.limits ?? settings.limits);
   }
 
-  /** The leases of a tenant; those that say at which node a backend is are not lent to anybody. */
+  /** The leases of a tenant, without the internal ones (no ttlMs) that record on which node a backend is. */
   leases(tenant: string): Promise<LeaseView[]> {
     const held = [...this.#parts.engine.state.leases.all()].filter(
       ({ record }) => record.tenant === tenant && record.ttlMs !== undefined,
     );
-    return this.#seen(held.map(leaseView));
+    return this.#whenDurable(held.map(leaseView));
   }
 
-  /** At once: what backends say of themselves is no record. */
+  /** Synchronous: the backends describe themselves, which is not stored. */
   backends(): BackendView[] {
     return [...this.#parts.engine.queue.fleet.backends.values()].map(backendView);
   }
 
   /**
-   * At once: numbers about everything at one instant, for metrics. They may be a flush ahead of what is durable: who
-   * watches a brain that can commit nothing must not wait for its commit.
+   * Synchronous: counts of everything at one instant, for metrics. They may be ahead of what is durable: metrics of a
+   * brain that cannot commit must not wait for its commit.
    */
   figures(): Figures {
     return figuresOf(this.#parts.engine);
   }
 
-  /** At once: the disk is full, and new work is refused. */
+  /** Synchronous: the disk is full, and new work is refused. */
   get full(): boolean {
     return this.#parts.engine.state.full;
   }
 
-  /** At once: nothing new is started, because the brain stops. */
+  /** Synchronous: no new work is started, because the brain is stopping. */
   get paused(): boolean {
     return this.#parts.engine.state.paused;
   }
 
-  /** At once: the epoch of this brain; undefined until it has begun. */
+  /** Synchronous: the epoch of this brain; undefined until it has started. */
   get epoch(): number | undefined {
     return this.#parts.engine.state.brain?.epoch;
   }
 
   #waiting(uid: string): JobEntry | undefined {
     const entry = this.#parts.engine.state.jobs.get(uid);
-    const isTold = entry?.job.state === 'queued' && entry.seq <= this.#parts.loop.durableSeq;
-    return isTold ? entry : undefined;
+    const isDurablyQueued = entry?.job.state === 'queued' && entry.seq <= this.#parts.loop.durableSeq;
+    return isDurablyQueued ? entry : undefined;
   }
 
-  /** What is seen now, told when all of it is durable. */
-  async #seen<T>(value: T | Promise<T>): Promise<T> {
+  /** Resolves to the value once the state it was read from is durable. */
+  async #whenDurable<T>(value: T | Promise<T>): Promise<T> {
     const { engine, loop } = this.#parts;
     const { seq } = engine.state;
-    const [told] = await Promise.all([value, loop.durable(seq)]);
-    return told;
+    const [result] = await Promise.all([value, loop.durable(seq)]);
+    return result;
   }
 
   async #resultText(body: Body | undefined): Promise<string | undefined> {

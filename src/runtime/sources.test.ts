@@ -24,7 +24,7 @@ class FakeSource implements BackendSource {
   }
 }
 
-/** Says when it runs, and runs until it is let go. */
+/** Jobs that report when they run, and run until they are released. */
 class HeldWork {
   readonly running = new Set<string>();
   readonly #releases: (() => void)[] = [];
@@ -49,7 +49,7 @@ const until = async (holds: () => boolean | Promise<boolean>, what: string): Pro
 
 const slotsOf = ({ reads }: Orchestrator): number[] => reads.backends().map(({ slots }) => slots);
 
-test('a backend of a source takes jobs while it is there, with as many slots as it last said', async (t) => {
+test('a backend of a source runs jobs while it is present, with the slots it reported last', async (t) => {
   const source = new FakeSource();
   const work = new HeldWork();
   const { orchestrator } = await memoryBrain(t, { sources: [source] });
@@ -58,15 +58,15 @@ test('a backend of a source takes jobs while it is there, with as many slots as 
   source.listener?.present(work.backend('seat', 1));
   await until(() => work.running.has('a'), 'the first job runs');
   assert.deepEqual([work.running.size, slotsOf(orchestrator)], [1, [1]]);
-  // Another object under the same name: what the former one runs stays where it is.
+  // Another backend object under the same name: jobs that the former one runs stay there.
   source.listener?.present(work.backend('seat', 2));
-  await until(() => work.running.has('b'), 'so does the second');
+  await until(() => work.running.has('b'), 'the second job runs');
   assert.deepEqual(slotsOf(orchestrator), [2]);
   work.release();
   assert.equal((await orchestrator.wait('b')).result, 'seat');
 });
 
-test('what was open on a backend that is gone is unknown, and nothing is asked of it any more', async (t) => {
+test('an attempt on a backend that is gone is unknown, and the backend is not called any more', async (t) => {
   const source = new FakeSource();
   const work = new HeldWork();
   const { orchestrator } = await memoryBrain(t, { sources: [source] });
@@ -81,7 +81,7 @@ test('what was open on a backend that is gone is unknown, and nothing is asked o
   assert.equal((await orchestrator.resolve('a', { as: 'failed' })).state, 'dead');
 });
 
-test('where a job may run again, it does so on another backend', async (t) => {
+test('a job with on_unknown: retry runs again on another backend', async (t) => {
   const source = new FakeSource();
   const work = new HeldWork();
   const { orchestrator } = await memoryBrain(t, { sources: [source] });
@@ -106,7 +106,7 @@ test('where a job may run again, it does so on another backend', async (t) => {
   );
 });
 
-test('a cancel is over when the backend that was to carry it out is gone', async (t) => {
+test('a cancel is complete when the backend that had to carry it out is gone', async (t) => {
   const source = new FakeSource();
   const { orchestrator } = await memoryBrain(t, { sources: [source] });
   const stubborn = async (): Promise<never> => new Promise(() => undefined);
@@ -125,7 +125,7 @@ test('a cancel is over when the backend that was to carry it out is gone', async
   assert.equal(attempts.length, 1);
 });
 
-test('a source that does not stop in order keeps nobody else from stopping', async (t) => {
+test('a source that fails to stop does not prevent others from stopping', async (t) => {
   const broken: BackendSource = {
     ...new FakeSource(),
     start: () => undefined,
@@ -138,7 +138,7 @@ test('a source that does not stop in order keeps nobody else from stopping', asy
   assert.equal(source.listener, undefined);
 });
 
-test('a source is heard no more once the brain stops', async (t) => {
+test('a source is ignored once the brain stops', async (t) => {
   const source = new FakeSource();
   const { orchestrator } = await memoryBrain(t, { sources: [source] });
   const { listener } = source;

@@ -1,4 +1,4 @@
-/** Brings what sources say into the directory of backends, and to the engine. */
+/** Passes the backends that sources add and remove to the directory and to the engine. */
 import type { Backend, BackendListener, BackendSource } from '../core/ports/backend.ts';
 import type { BackendDirectory } from './backend-directory.ts';
 import type { Loop } from './loop.ts';
@@ -23,7 +23,7 @@ export class Sources {
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    // One that does not stop in order must not keep the others, and the store, from being let go.
+    // A source that fails to stop must not prevent the others and the store from being closed.
     await Promise.allSettled(this.#parts.sources.map((source) => source.stop()));
   }
 
@@ -33,7 +33,7 @@ export class Sources {
       present: (backend: Backend) => {
         if (this.#stopped) return;
         backends.put(backend);
-        // A worker of a pool comes into the fleet by the report of its pool.
+        // A pool worker is added to the fleet by the report of its pool instead.
         if (backend.info.home === undefined) loop.post({ type: 'backend', info: backend.info });
       },
       gone: (name: string) => {

@@ -1,4 +1,7 @@
-/** From requests to admitted jobs: checks, bodies and the look into the history before the engine decides. */
+/**
+ * Turns requests into admitted jobs: checks them, stores large bodies and looks up the history before the engine
+ * decides.
+ */
 
 import type { Submission } from '../core/admission/submission.ts';
 import type { Engine } from '../core/engine/engine.ts';
@@ -13,13 +16,16 @@ import { type Body, DEFAULT_TENANT, uidOf } from '../model/records.ts';
 import type { SubmitRequest } from '../model/submit.ts';
 import type { Bodies } from './bodies.ts';
 import type { Loop } from './loop.ts';
-import type { Observed, Observer } from './observer.ts';
-import { type Caller, type Prepared, prepare, withPayload } from './prepare.ts';
+import type { ObservedState, Observer } from './observer.ts';
+import { type Caller, type DraftSubmission, prepare, withPayload } from './prepare.ts';
 
 export type SubmitOutcome = Submitted | OrchdError;
 
-/** Characters of the bodies of one bulk that are on their way to the store: it refuses what is too much. */
-const BODIES_AT_ONCE = 16 * 2 ** 20;
+/**
+ * Characters of one bulk's bodies that may be on their way to the store at once: the store refuses more than it can
+ * take.
+ */
+const MAX_BODY_CHARS_IN_FLIGHT = 16 * 2 ** 20;
 
 export interface SubmissionsParts {
   readonly env: Env;
@@ -29,21 +35,21 @@ export interface SubmissionsParts {
   readonly bodies: Bodies;
   readonly maxTries: number;
   readonly maxPayloadBytes: number;
-  /** Is told the answer to every submit, whoever made it. */
+  /** Receives the answer to each submit. */
   readonly observer: Observer | undefined;
-  readonly observed: Observed;
+  readonly observed: ObservedState;
 }
 
-/** A submission, and what had left memory when the history was asked about it. */
-interface Looked {
-  readonly submission: Prepared;
+/** A submission, with the number of evictions at the time when the history was read for it. */
+interface CheckedSubmission {
+  readonly submission: DraftSubmission;
   readonly uid: string;
   evictions: number;
 }
 
 export class Submissions {
   readonly #parts: SubmissionsParts;
-  /** Grows when ended jobs leave memory: a look into the history that began before must be repeated. */
+  /** Counts evictions of ended jobs from memory: a history lookup that began before the last one must be repeated. */
   #evictions = 0;
 
   readonly #ids: IdMaker;
@@ -60,10 +66,10 @@ export class Submissions {
   submitOne(request: SubmitRequest, caller: Caller): Promise<Submitted> {
     const submitting = this.#submitOne(request, caller);
     if (!this.#parts.observer) return submitting;
-    // Without `await`, which costs as much as the rest of what happens here.
+    // Uses `then` because `await` would cost as much as the rest of this function, on the hot path of each submit.
     return submitting.then(
       (answer) => {
-        this.#tell(answer, caller);
+        this.#notifyObserver(answer, caller);
         return answer;
       },
       (error: unknown) => {
@@ -73,11 +79,11 @@ export class Submissions {
     );
   }
 
-  /** One answer per request, in one commit. */
+  /** Submits jobs in one commit; returns an answer for each. */
   async submit(requests: readonly SubmitRequest[], caller: Caller): Promise<readonly SubmitOutcome[]> {
     try {
       const answers = await this.#submit(requests, caller);
-      for (const answer of answers) this.#tell(answer, caller);
+      for (const answer of answers) this.#notifyObserver(answer, caller);
       return answers;
     } catch (error) {
       for (const _ of requests) this.noteRefusal(error);
@@ -85,37 +91,38 @@ export class Submissions {
     }
   }
 
-  /** Tells the observer of a refused submit, also of one that was refused before it came here. */
+  /** Reports a refused submit to the observer; also called for submits that were refused before they came here. */
   noteRefusal(error: unknown): void {
     if (error instanceof OrchdError) this.#parts.observer?.refused?.(error);
   }
 
-  #tell(answer: SubmitOutcome, caller: Caller): void {
+  #notifyObserver(answer: SubmitOutcome, caller: Caller): void {
     const { observer, observed } = this.#parts;
     if (answer instanceof OrchdError) this.noteRefusal(answer);
     else observer?.submitted?.(answer, uidOf(caller.tenant ?? DEFAULT_TENANT, answer.job_id), observed);
   }
 
-  /** The common case without a detour: one small job whose id is ours. */
+  /** Submits one job; synchronous up to the engine for a small job whose id is generated, which is the common case. */
   #submitOne(request: SubmitRequest, caller: Caller): Promise<Submitted> {
     try {
       if (this.#parts.store.overloaded) throw new OrchdError('STORE_BUSY');
-      const ready = this.#ready(request, caller);
-      if (!(ready instanceof Promise)) return this.#ask(ready, request, caller);
-      return ready.then(async (looked) => {
-        await this.#lookAgain([looked]);
-        return this.#ask(looked.submission, request, caller);
+      const ready = this.#prepare(request, caller);
+      if (!(ready instanceof Promise)) return this.#send(ready, request, caller);
+      return ready.then(async (checked) => {
+        await this.#recheckHistory([checked]);
+        return this.#send(checked.submission, request, caller);
       });
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
-  #ask(submission: Submission, request: SubmitRequest, caller: Caller): Promise<Submitted> {
+  #send(submission: Submission, request: SubmitRequest, caller: Caller): Promise<Submitted> {
     return this.#parts.loop.ask({ type: 'submit', submissions: [submission] }).then((reply) => {
       const [answer] = reply as readonly [SubmitAnswer | OrchdError];
-      if (!(answer instanceof OrchdError)) return submitted(answer);
-      // What it repeated was seen in memory and left it meanwhile: now the history has it.
+      if (!(answer instanceof OrchdError)) return submittedOf(answer);
+      // The job was a duplicate of one in memory that was evicted meanwhile: repeat the submit, which finds it in the
+      // history.
       if (answer.code === 'STORE_BUSY' && !submission.bodyStored) return this.#submitOne(request, caller);
       throw answer;
     });
@@ -124,27 +131,27 @@ export class Submissions {
   async #submit(requests: readonly SubmitRequest[], caller: Caller): Promise<readonly SubmitOutcome[]> {
     if (this.#parts.store.overloaded) throw new OrchdError('STORE_BUSY');
     const submissions: Submission[] = [];
-    const looked: Looked[] = [];
+    const checked: CheckedSubmission[] = [];
     const answers: (SubmitOutcome | undefined)[] = [];
-    // All at once: a store that is asked about many in one turn looks for them together.
-    const bytes = new Budget(BODIES_AT_ONCE);
+    // All lookups start in one turn: the store then combines them into one query.
+    const bytes = new Budget(MAX_BODY_CHARS_IN_FLIGHT);
     const begun = requests.map((request) =>
-      orRefused<Submission | Looked>(() => this.#ready(request, caller, bytes)),
+      orRefusal<Submission | CheckedSubmission>(() => this.#prepare(request, caller, bytes)),
     );
     for (const ready of await Promise.all(begun)) {
       const isRefused = ready instanceof OrchdError;
       answers.push(isRefused ? ready : undefined);
       if (isRefused) continue;
-      if ('submission' in ready) looked.push(ready);
+      if ('submission' in ready) checked.push(ready);
       submissions.push('submission' in ready ? ready.submission : ready);
     }
-    await this.#lookAgain(looked);
+    await this.#recheckHistory(checked);
     if (submissions.length > 0) await this.#admit(submissions, answers);
     return answers as SubmitOutcome[];
   }
 
-  /** An ended job that has left memory; asked again when one left while we looked. */
-  async known(uid: string): Promise<EndedJob | undefined> {
+  /** Finds an ended job that was evicted from memory; repeats the lookup if another eviction happened meanwhile. */
+  async findEvicted(uid: string): Promise<EndedJob | undefined> {
     for (;;) {
       if (this.#parts.engine.state.jobs.has(uid)) return undefined;
       const evictions = this.#evictions;
@@ -154,26 +161,31 @@ export class Submissions {
     }
   }
 
-  /** `bytes` bounds what is put away at once. */
-  #ready(request: SubmitRequest, caller: Caller, bytes?: Budget): Submission | Promise<Looked> {
+  /** `bytes` limits the bodies that are being stored at once. */
+  #prepare(request: SubmitRequest, caller: Caller, bytes?: Budget): Submission | Promise<CheckedSubmission> {
     const { env, bodies, maxTries, engine } = this.#parts;
     const makeId = (): string => this.#ids.next(env.clock.now());
     const { submission, payloadText } = prepare(request, caller, makeId, maxTries);
     const inline = bodies.inline(payloadText);
     const callerChoseId = submission.hash !== undefined;
-    // What cannot be there already is refused without the store, whose last room is for what is.
+    // On a full disk a job that cannot be a duplicate is refused without a lookup: the space left is for jobs that
+    // exist.
     if (engine.state.full && !callerChoseId && submission.spec.key === undefined)
       throw new OrchdError('STORE_FULL');
     if (inline !== undefined && !callerChoseId) return withPayload(submission, inline, undefined);
-    return this.#readySlowly(submission, payloadText, bytes);
+    return this.#checkAndStore(submission, payloadText, bytes);
   }
 
-  /** With a look into the history, or a body to put away first; neither for a job that is there already. */
-  async #readySlowly(submission: Prepared, payloadText: string, bytes?: Budget): Promise<Looked> {
+  /** Looks up the history and stores the body first, unless the job exists already or will be refused. */
+  async #checkAndStore(
+    submission: DraftSubmission,
+    payloadText: string,
+    bytes?: Budget,
+  ): Promise<CheckedSubmission> {
     const { engine, bodies, maxPayloadBytes } = this.#parts;
     const uid = uidOf(submission.tenant, submission.id);
     const evictions = this.#evictions;
-    const known = submission.hash === undefined ? undefined : await this.known(uid);
+    const known = submission.hash === undefined ? undefined : await this.findEvicted(uid);
     const { state } = engine;
     const isDuplicate =
       known !== undefined ||
@@ -188,23 +200,24 @@ export class Submissions {
   }
 
   /**
-   * What the history said holds only while nothing has left memory: a job of the same id may have come, run and
-   * gone since. Returns in the turn in which all of it holds.
+   * A history lookup is valid only while nothing is evicted: since then, a job of the same id may have been submitted,
+   * run and evicted. Returns in a turn in which all lookups are valid.
    */
-  async #lookAgain(looked: readonly Looked[]): Promise<void> {
-    const isStale = ({ submission, evictions }: Looked): boolean =>
+  async #recheckHistory(checked: readonly CheckedSubmission[]): Promise<void> {
+    const isStale = ({ submission, evictions }: CheckedSubmission): boolean =>
       submission.hash !== undefined && evictions !== this.#evictions;
-    // Together: one after the other, more would have left memory before the last was looked at.
-    for (let stale = looked.filter(isStale); stale.length > 0; stale = looked.filter(isStale)) {
+    // All stale lookups are repeated together: one after the other, evictions would make the first stale again.
+    for (let stale = checked.filter(isStale); stale.length > 0; stale = checked.filter(isStale)) {
       await Promise.all(
-        stale.map(async (look) => {
-          look.evictions = this.#evictions;
-          look.submission.known = await this.known(look.uid);
+        stale.map(async (each) => {
+          each.evictions = this.#evictions;
+          each.submission.known = await this.findEvicted(each.uid);
         }),
       );
     }
-    // Here now, and perhaps gone when the engine decides: then it must not be taken for a new one.
-    for (const { submission, uid } of looked) {
+    // This job is in memory now. If it is evicted before the engine decides, the engine must not take the submit for a
+    // new job.
+    for (const { submission, uid } of checked) {
       if (this.#parts.engine.state.jobs.has(uid)) submission.bodyStored = false;
     }
   }
@@ -216,13 +229,13 @@ export class Submissions {
     for (const [at, answer] of answers.entries()) {
       if (answer !== undefined) continue;
       const decided = replies[next++] as SubmitAnswer | OrchdError;
-      answers[at] = decided instanceof OrchdError ? decided : submitted(decided);
+      answers[at] = decided instanceof OrchdError ? decided : submittedOf(decided);
     }
   }
 }
 
-/** What it returns; or the error by which it refuses, as a value. */
-async function orRefused<T>(run: () => T | Promise<T>): Promise<T | OrchdError> {
+/** The result of `run`, or the OrchdError that it throws, as a value. */
+async function orRefusal<T>(run: () => T | Promise<T>): Promise<T | OrchdError> {
   try {
     return await run();
   } catch (error) {
@@ -231,13 +244,13 @@ async function orRefused<T>(run: () => T | Promise<T>): Promise<T | OrchdError> 
   }
 }
 
-function submitted(answer: SubmitAnswer): Submitted {
-  const told: { -readonly [K in keyof Submitted]: Submitted[K] } = {
+function submittedOf(answer: SubmitAnswer): Submitted {
+  const view: { -readonly [K in keyof Submitted]: Submitted[K] } = {
     job_id: answer.id,
     status: answer.status,
   };
-  if (answer.queuePosition !== undefined) told.queue_position = answer.queuePosition;
-  if (answer.predictedStartMs !== undefined) told.predicted_start_ms = answer.predictedStartMs;
-  if (answer.duplicateOf !== undefined) told.duplicate_of = answer.duplicateOf;
-  return told;
+  if (answer.queuePosition !== undefined) view.queue_position = answer.queuePosition;
+  if (answer.predictedStartMs !== undefined) view.predicted_start_ms = answer.predictedStartMs;
+  if (answer.duplicateOf !== undefined) view.duplicate_of = answer.duplicateOf;
+  return view;
 }

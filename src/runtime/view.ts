@@ -1,4 +1,4 @@
-/** The view of a job, from its records: one shape for library, HTTP and command line. */
+/** Builds the view of a job from its records, the same for library, HTTP and command line. */
 
 import type { JobBundle } from '../core/ports/store.ts';
 import { explain } from '../core/scheduling/explain.ts';
@@ -12,7 +12,7 @@ import { isTerminal } from '../model/states.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** An absent field is absent: set one by one, since deleting from an object makes it slow. */
+/** Optional fields are set one by one: deleting absent ones from an object would make it slow. */
 export function viewOf(state: State, entry: JobEntry, now: number): JobView {
   const past = entry.past ?? [];
   const view = base(entry.ask, entry.job, entry.open ? [...past, entry.open] : past);

@@ -1,4 +1,4 @@
-/** Models, sessions, pools, backends and leases in the words of the HTTP surface. */
+/** Builds the views of models, sessions, pools, backends and leases for the HTTP API. */
 
 import type { ReportedWorker } from '../core/ports/pools.ts';
 import { workerBackend } from '../core/ports/pools.ts';
@@ -72,24 +72,24 @@ export function poolView(view: EngineView, pool: PoolEntry): PoolView {
 function statusOf(pool: PoolEntry, draining: boolean): PoolView['status'] {
   if (!pool.up) return 'unreachable';
   if (draining) return 'draining';
-  const isHurt =
+  const isDegraded =
     pool.report.devices.some(({ ok }) => !ok) ||
     pool.report.workers.some(({ status }) => status === 'failed');
-  return isHurt ? 'degraded' : 'ok';
+  return isDegraded ? 'degraded' : 'ok';
 }
 
-/** Its status as the brain sees it: one that is to go is draining, whatever its pool says yet. */
+/** A worker with the status that the brain has decided: `draining` even if its pool does not report that yet. */
 function workerView({ state, queue }: EngineView, pool: string, worker: ReportedWorker): PoolWorker {
   const record = state.workers.get(worker.id);
   const active = queue.fleet.usedSlots(workerBackend(pool, worker.id));
-  const isLeaving = record?.state === 'draining' || record?.state === 'stopping';
+  const isDraining = record?.state === 'draining' || record?.state === 'stopping';
   const isReady = worker.status === 'ready' || worker.status === 'busy';
   return {
     worker_id: worker.id,
     model_ref: worker.modelRef,
     gpu: worker.device,
     vram_used: worker.vramBytes,
-    status: isReady ? (isLeaving ? 'draining' : active > 0 ? 'busy' : 'ready') : worker.status,
+    status: isReady ? (isDraining ? 'draining' : active > 0 ? 'busy' : 'ready') : worker.status,
     active,
     slots: worker.slots,
     why: record ? workerReasonText(record.why) : null,
@@ -112,7 +112,7 @@ export const backendView = ({ info, up, used }: BackendEntry): BackendView => ({
 
 export interface ModelName {
   readonly id: string;
-  /** When it was registered; undefined for a model of a backend that the catalog does not know. */
+  /** When the model was registered; undefined for one that only a backend offers. */
   readonly createdAt: number | undefined;
 }
 

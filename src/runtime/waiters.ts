@@ -1,13 +1,13 @@
-/** Callers that wait for the end of a job. */
+/** The callers that wait for the end of a job. */
 import type { JobView } from '../model/http/jobs.ts';
 
-interface Waiting {
+interface JobWaiter {
   readonly resolve: (job: JobView) => void;
   readonly reject: (error: Error) => void;
 }
 
 export class Waiters {
-  readonly #byJob = new Map<string, Waiting[]>();
+  readonly #byJob = new Map<string, JobWaiter[]>();
 
   wait(uid: string): Promise<JobView> {
     return new Promise((resolve, reject) => {
@@ -21,7 +21,7 @@ export class Waiters {
     return this.#byJob.has(uid);
   }
 
-  tell(uid: string, job: JobView): void {
+  resolve(uid: string, job: JobView): void {
     const waiting = this.#byJob.get(uid) ?? [];
     this.#byJob.delete(uid);
     for (const { resolve } of waiting) resolve(job);

@@ -1,19 +1,19 @@
-/** Runs what waits for a sequence to be durable, in order. */
+/** Calls its waiters, in order, when the sequence that they wait for is durable. */
 export interface Waiter {
-  /** The sequence is durable. */
+  /** Called when the sequence is durable. */
   done(): void;
-  /** It never will be. */
+  /** Called when the sequence will never be durable. */
   fail(error: Error): void;
 }
 
-interface Waiting {
+interface PendingWaiter {
   readonly seq: number;
   readonly waiter: Waiter;
 }
 
 export class Watermark {
   #durable: number;
-  #waiting: Waiting[] = [];
+  #waiting: PendingWaiter[] = [];
   #next = 0;
 
   constructor(durable: number) {
@@ -24,7 +24,7 @@ export class Watermark {
     return this.#durable;
   }
 
-  /** Sequences must not go down from call to call: later steps depend on later changes. */
+  /** `seq` must not decrease from call to call: later waiters depend on later changes. */
   after(seq: number, waiter: Waiter): void {
     if (seq <= this.#durable && this.#next === this.#waiting.length) waiter.done();
     else this.#waiting.push({ seq, waiter });
@@ -33,7 +33,7 @@ export class Watermark {
   rise(durable: number): void {
     this.#durable = durable;
     while (this.#next < this.#waiting.length) {
-      const { seq, waiter } = this.#waiting[this.#next] as Waiting;
+      const { seq, waiter } = this.#waiting[this.#next] as PendingWaiter;
       if (seq > durable) break;
       this.#next++;
       waiter.done();

@@ -6,7 +6,7 @@ import { FAILED, FAILED_FOR_NOW, SETTINGS, SUCCESS } from '../../test/fakes/engi
 import { GB } from '../../test/fakes/pool-engine.ts';
 import { WatchedPools } from '../../test/fakes/watched-pools.ts';
 import { OrchdError } from '../model/errors.ts';
-import { observedIn } from '../runtime/observer.ts';
+import { observedStateOf } from '../runtime/observer.ts';
 import { Metrics } from './metrics.ts';
 import { Tally } from './tally.ts';
 
@@ -22,7 +22,7 @@ class Counted extends WatchedPools {
     const { predictedStartMs } = this.submit(id, { type: 'inference', model, ...(tenant && { tenant }) });
     const predicted = predictedStartMs !== undefined && { predicted_start_ms: predictedStartMs };
     const uid = tenant === undefined ? id : `${tenant}~${id}`;
-    this.tally.submitted({ ...predicted }, uid, observedIn(this.engine));
+    this.tally.submitted({ ...predicted }, uid, observedStateOf(this.engine));
   }
 
   run(id: string, ms: number): void {
@@ -199,7 +199,7 @@ test('predictions of jobs that wait are kept up to a bound', () => {
   kit.backend('here', { types: ['t'], slots: 0 });
   kit.submit('waiting');
   const waiting = kit.engine.state.jobs.get('waiting');
-  const observed = { ...observedIn(kit.engine), job: () => waiting };
+  const observed = { ...observedStateOf(kit.engine), job: () => waiting };
   for (let n = 0; n < 5000; n++) kit.tally.submitted({ predicted_start_ms: 10 }, `j${n}`, observed);
   kit.asks('j4999', 'a');
   kit.asks('j5', 'a');
@@ -219,7 +219,7 @@ test('however many models there are, what is counted by model has a bound', asyn
     kit.tally.changed(
       [{ kind: 'worker', id: `w${n}`, after, cause: { is: 'start', why: { is: 'demand' } } }],
       kit.now,
-      observedIn(kit.engine),
+      observedStateOf(kit.engine),
     );
   }
   const starts = await kit.series('orchd_worker_starts_total');

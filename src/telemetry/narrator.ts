@@ -7,7 +7,7 @@ import type { LogFields, Logger } from '../kit/logger.ts';
 import { type Cause, causeName, causeText, workerReasonText } from '../model/causes.ts';
 import type { Change, JobRecord, WorkerRecord } from '../model/records.ts';
 import { isTerminal, type JobState } from '../model/states.ts';
-import type { Observed, ObservedJob } from '../runtime/observer.ts';
+import type { ObservedJob, ObservedState } from '../runtime/observer.ts';
 import { executionMs, schedulingMs } from './latency.ts';
 import { WorkerBook, type WorkerMove, type WorkerWhat } from './worker-book.ts';
 
@@ -59,7 +59,7 @@ export class Narrator {
     this.#workers.forget();
   }
 
-  changed(changes: readonly Change[], now: number, observed: Observed): void {
+  changed(changes: readonly Change[], now: number, observed: ObservedState): void {
     this.#workers.read(observed);
     for (const { kind, id, after, cause } of changes) {
       if (kind === 'worker') this.#workerMoved(id, after, cause, now);
@@ -74,7 +74,7 @@ export class Narrator {
     }
   }
 
-  #admitted(entry: ObservedJob, observed: Observed): void {
+  #admitted(entry: ObservedJob, observed: ObservedState): void {
     if (!this.#logger.writes('info')) return;
     const fields = about(entry, 0);
     fields.event = ADMISSION;
@@ -82,7 +82,7 @@ export class Narrator {
     this.#logger.info(ADMITTED, fields);
   }
 
-  #moved(entry: ObservedJob, job: JobRecord, cause: Cause, now: number, observed: Observed): void {
+  #moved(entry: ObservedJob, job: JobRecord, cause: Cause, now: number, observed: ObservedState): void {
     const from = this.#told.get(entry.uid) ?? (isRedrive(cause) ? 'dead' : 'queued');
     if (from === job.state) return;
     this.#note(entry.uid, job.state);
@@ -136,7 +136,7 @@ const startedFor = ({ before }: WorkerMove, now: number): number | undefined =>
   before?.state === 'starting' ? now - before.at : undefined;
 
 /** The jobs ahead; none of one that was taken before this could be said, nothing of one that is parked. */
-function positionOf({ uid, job }: ObservedJob, observed: Observed): number | undefined {
+function positionOf({ uid, job }: ObservedJob, observed: ObservedState): number | undefined {
   return job.state === 'queued' ? observed.position(uid) : 0;
 }
 

@@ -6,7 +6,7 @@
 import type { OrchdError } from '../model/errors.ts';
 import type { AttemptRecord, Change, JobRecord } from '../model/records.ts';
 import { isOpen, isTerminal } from '../model/states.ts';
-import type { Observed, ObservedJob, ObservedSubmit, Observer } from '../runtime/observer.ts';
+import type { ObservedJob, ObservedState, ObservedSubmit, Observer } from '../runtime/observer.ts';
 import { Buckets } from './buckets.ts';
 import { schedulingMs } from './latency.ts';
 import { PredictionError } from './prediction-error.ts';
@@ -62,7 +62,7 @@ export class Tally implements Observer {
     this.algorithm = algorithm;
   }
 
-  submitted(answer: ObservedSubmit, uid: string, observed: Observed): void {
+  submitted(answer: ObservedSubmit, uid: string, observed: ObservedState): void {
     if (answer.duplicate_of) this.duplicate++;
     else {
       this.accepted++;
@@ -75,7 +75,7 @@ export class Tally implements Observer {
   }
 
   /** Keeps the predicted start of a job to compare it with the real one. */
-  #predict(uid: string, startMs: number, observed: Observed): void {
+  #predict(uid: string, startMs: number, observed: ObservedState): void {
     const entry = observed.job(uid);
     // The claim of a job that waits no longer may have been seen before this; `not_before` is no prediction of ours.
     if (entry?.job.state !== 'queued' || entry.ask.spec.not_before !== undefined) return;
@@ -89,7 +89,7 @@ export class Tally implements Observer {
     this.dispatched.clear();
   }
 
-  changed(changes: readonly Change[], now: number, observed: Observed): void {
+  changed(changes: readonly Change[], now: number, observed: ObservedState): void {
     this.#book.read(observed);
     for (const { kind, id, after, cause } of changes) {
       if (kind === 'worker') {
@@ -102,7 +102,7 @@ export class Tally implements Observer {
     }
   }
 
-  #jobMoved(uid: string, job: JobRecord, now: number, observed: Observed): void {
+  #jobMoved(uid: string, job: JobRecord, now: number, observed: ObservedState): void {
     // The wish to cancel a claimed job is written with the same state.
     if (job.state === 'claimed' && !job.cancel) {
       const entry = observed.job(uid);
@@ -129,7 +129,7 @@ export class Tally implements Observer {
   }
 
   /** Workers come and go without end. */
-  #dropGone(observed: Observed): void {
+  #dropGone(observed: ObservedState): void {
     for (const name of this.dispatched.keys()) if (!observed.hasBackend(name)) this.dispatched.delete(name);
   }
 

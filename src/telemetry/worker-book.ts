@@ -5,7 +5,7 @@
 import { workerBackend } from '../core/ports/pools.ts';
 import type { Cause, WorkerReason } from '../model/causes.ts';
 import type { WorkerRecord } from '../model/records.ts';
-import type { Observed } from '../runtime/observer.ts';
+import type { ObservedState } from '../runtime/observer.ts';
 
 export type WorkerWhat =
   | 'ordered'
@@ -38,7 +38,7 @@ export class WorkerBook {
     this.#isRead = false;
   }
 
-  read(observed: Observed): void {
+  read(observed: ObservedState): void {
     if (this.#isRead) return;
     this.#isRead = true;
     for (const [id, record] of observed.workers()) this.#records.set(id, record);

@@ -2,7 +2,7 @@
 
 import type { EngineEvent } from '../../src/core/engine/areas.ts';
 import type { Step } from '../../src/core/engine/engine.ts';
-import { type Observer, observedIn } from '../../src/runtime/observer.ts';
+import { type Observer, observedStateOf } from '../../src/runtime/observer.ts';
 import { Reads, type ReadsParts } from '../../src/runtime/reads.ts';
 import { PoolKit } from './pool-engine.ts';
 
@@ -17,7 +17,7 @@ export class WatchedPools extends PoolKit {
 
   override step(event: EngineEvent): Step {
     const step = super.step(event);
-    this.observer?.changed(step.changes, this.now, observedIn(this.engine));
+    this.observer?.changed(step.changes, this.now, observedStateOf(this.engine));
     return step;
   }
 
