@@ -13,6 +13,10 @@ export interface BackendSettings {
 /** A backend that is configured, but not made yet. */
 export interface ConfiguredBackend {
   readonly name: string;
+  /** A model that it answers without any set-up; `orchd up` shows how to ask it. */
+  readonly exampleModel?: string;
+  /** The program of each job type, where it runs one; `orchd up` says which are missing. */
+  readonly programs?: Readonly<Record<string, string | undefined>>;
   make(settings: BackendSettings): Backend;
 }
 

@@ -88,7 +88,15 @@ class FileReads {
     }
   }
 
-  /** Sections that are handed on as a whole: spread, passed to a call, put into an object, looked into by a variable. */
+  /** Sections that are read by the name in a variable, `backends[key]`, which reads all of their leaves. */
+  *lookedInto(): Generator<string> {
+    for (const { node } of this.#nodes) {
+      const section = node.type === 'MemberExpression' && node.computed && this.#sectionOf(node.object);
+      if (section) yield section;
+    }
+  }
+
+  /** Sections that are handed on as a whole: spread, passed to a call, or put into an object. */
   *handedOn(): Generator<string> {
     for (const { node, parent } of this.#nodes) {
       const section = this.#sectionOf(node);
@@ -98,8 +106,7 @@ class FileReads {
       if (
         parent.type === 'SpreadElement' ||
         (isArgument && parent.callee !== node) ||
-        (isValue && this.#parents.get(parent)?.type === 'ObjectExpression') ||
-        (parent.type === 'MemberExpression' && parent.computed && parent.object === node)
+        (isValue && this.#parents.get(parent)?.type === 'ObjectExpression')
       )
         yield section;
     }
@@ -111,12 +118,14 @@ function unread(sources: readonly Source[]): string[] {
   const files = outside.map((source) => new FileReads(source));
   const anywhere = new Set(files.flatMap((file) => [...file.names()]));
   const read = new Set(files.flatMap((file) => [...file.leaves()]));
+  const lookedInto = new Set(files.flatMap((file) => [...file.lookedInto()]));
   const handedOn = new Set(files.flatMap((file) => [...file.handedOn()]));
   return leaves().filter((path) => {
     const [section = '', leaf] = path.split('.');
     if (leaf === undefined) return !handedOn.has(section);
     // A section that is handed on as a whole has another name where its leaves are read.
-    return !read.has(path) && !(handedOn.has(section) && anywhere.has(leaf));
+    const isPassed = handedOn.has(section) && anywhere.has(leaf);
+    return !read.has(path) && !isPassed && !lookedInto.has(section);
   });
 }
 

@@ -65,7 +65,7 @@ const BANNER = {
   hasBackends: true,
   missing: [],
   models: [],
-  hasDemo: true,
+  exampleModel: 'demo',
   command: 'orchd',
   isDefaultUrl: true,
 };
@@ -84,7 +84,7 @@ test('the banner names what to try, and only what is needed for it', () => {
     url: 'http://h:1',
     needsToken: true,
     hasBackends: false,
-    hasDemo: false,
+    exampleModel: undefined,
     isDefaultUrl: false,
   });
   assert.match(other, /submit --follow --url http:\/\/h:1 "Hello"/);

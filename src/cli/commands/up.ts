@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import type { RunningServer, ServerOptions } from '../../app/parts.ts';
-import type { CommandConfig } from '../../config/backends.ts';
+import type { ConfiguredBackend } from '../../backends/descriptor.ts';
 import type { ResolvedConfig } from '../../config/resolve.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import type { Logger } from '../../kit/logger.ts';
@@ -147,27 +147,28 @@ async function start(
 
 async function banner(server: RunningServer, config: ResolvedConfig, data: string): Promise<string> {
   const { configuredBackends } = await import('../../backends/registry.ts');
+  const configured = configuredBackends(config);
   const tokens = new TokenStore(realEnv(), data);
   return bannerText({
     version: packageVersion(),
     url: server.url,
     data,
     needsToken: (await tokens.list()).length > 0,
-    hasBackends: configuredBackends(config).length > 0,
-    missing: missingPrograms(config),
+    hasBackends: configured.length > 0,
+    missing: missingPrograms(configured),
     models: server.models ?? [],
-    hasDemo: config.backends.demo,
+    exampleModel: configured.find(({ exampleModel }) => exampleModel)?.exampleModel,
     command: ownCommand(process.argv[1]),
     isDefaultUrl: server.url === DEFAULT_URL,
   });
 }
 
 /** Names without a folder are looked up when they are run, and relative ones from the folder they run in. */
-function missingPrograms({ backends }: ResolvedConfig): BannerParts['missing'] {
+function missingPrograms(configured: readonly ConfiguredBackend[]): BannerParts['missing'] {
   const isMissing = (program = ''): boolean => isAbsolute(program) && !existsSync(program);
-  return (backends.commands as readonly CommandConfig[]).flatMap(({ name, types }) =>
-    Object.keys(types)
-      .filter((type) => isMissing(types[type]?.argv[0]))
+  return configured.flatMap(({ name, programs = {} }) =>
+    Object.keys(programs)
+      .filter((type) => isMissing(programs[type]))
       .map((type) => ({ backend: name, type })),
   );
 }

@@ -11,7 +11,8 @@ export interface BannerParts {
   readonly missing: readonly { readonly backend: string; readonly type: string }[];
   /** Those that were asked for on the command line. */
   readonly models: readonly string[];
-  readonly hasDemo: boolean;
+  /** A model that a configured backend answers without any set-up. */
+  readonly exampleModel: string | undefined;
   /** How the command is called here: `orchd`, or through npm in a checkout. */
   readonly command: string;
   /** Whether a client finds it without being told where. */
@@ -22,14 +23,14 @@ export interface BannerParts {
 const MAX_CURL_CHARS = 160;
 
 export function bannerText(parts: BannerParts): string {
-  const { version, url, data, needsToken, models, hasDemo, command, isDefaultUrl } = parts;
+  const { version, url, data, needsToken, models, exampleModel, command, isDefaultUrl } = parts;
   const [model] = models;
   const where = isDefaultUrl ? '' : ` --url ${url}`;
   const which = model === undefined ? '' : ` --model ${model}`;
   const bearer = needsToken ? ` -H "authorization: Bearer $ORCHD_TOKEN"` : '';
   const task = JSON.stringify({ ...(model !== undefined && { model }), prompt: 'Hello' });
   const curl = `curl ${url}/v2/tasks${bearer} -H 'content-type: application/json' -d '${spaced(task)}'`;
-  const asked = model ?? (hasDemo ? 'demo' : undefined);
+  const asked = model ?? exampleModel;
   const chat = asked === undefined ? '' : chatCurl(`${url}/v1/chat/completions${bearer}`, asked);
   return [
     `orchd ${version} listens on ${url}`,

@@ -10,6 +10,9 @@ type BackendsConfig = ResolvedConfig['backends'];
 export const commands: BackendKind<BackendsConfig['commands']> = (configured) =>
   configured.map((command) => ({
     name: command.name,
+    programs: Object.fromEntries(
+      Object.entries((command as CommandConfig).types).map(([type, { argv }]) => [type, argv[0]]),
+    ),
     make: ({ env, folder, node }) => new CommandBackend(env, { ...(command as CommandConfig), folder, node }),
   }));
 
@@ -18,6 +21,7 @@ export const demo: BackendKind<BackendsConfig['demo']> = (isEnabled) =>
     ? [
         {
           name: 'demo',
+          exampleModel: 'demo',
           make: ({ env, folder, node }) => new CommandBackend(env, { ...demoBackendOptions(folder), node }),
         },
       ]
