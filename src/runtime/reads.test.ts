@@ -27,7 +27,6 @@ const WAITING: { readonly [K in keyof Reads]?: (reads: Reads) => Promise<unknown
   jobs: (reads) => reads.jobs(),
   model: (reads) => reads.model('m'),
   modelRecord: (reads) => reads.modelRecord('m'),
-  jobWithResult: (reads) => reads.jobWithResult('j'),
   models: (reads) => reads.models(),
   modelNames: (reads) => reads.modelNames(),
   session: (reads) => reads.session('default', 's'),
