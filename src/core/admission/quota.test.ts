@@ -86,22 +86,30 @@ describe('what callers may use', () => {
     for (let n = 0; n < 500; n++) assert.equal(wait(kit), 0);
   });
 
-  test('has budgets that survive a restart, open reservations included; a deleted session is forgotten', () => {
-    const budget: LimitSpec = { scope: 'session:*', tokenBudget: 100 };
+  test('has budgets that survive a restart, open reservations included', () => {
+    const budget: LimitSpec = { scope: 'agent:*', tokenBudget: 100 };
     const kit = limited(budget);
+    kit.submit('ended', { tokens: 50 });
+    kit.accept('ended');
+    kit.end('ended', { ok: true, result: '1', usage: { prompt: 10, completion: 20, decodeMs: 1 } });
+    kit.submit('open', { tokens: 40 });
+    const reopened = limited(budget);
+    for (const { change, at } of kit.log) reopened.engine.state.apply(change, at);
+    reopened.step({ type: 'open', owner: 'x' });
+    assert.equal(wait(reopened, { tokens: 31 }), undefined, '30 are spent and 40 are held');
+    assert.equal(wait(reopened, { tokens: 30 }), 0);
+  });
+
+  test('a session has one budget: its own, else that of the limit for its scope; the session alone counts its tokens', () => {
+    const kit = limited({ scope: 'session:*', tokenBudget: 100 });
     const own = { session_id: 's', parallel: true } as const;
     kit.submit('ended', { ...own, tokens: 50 });
     kit.accept('ended');
     kit.end('ended', { ok: true, result: '1', usage: { prompt: 10, completion: 20, decodeMs: 1 } });
-    kit.submit('open', { ...own, tokens: 40 });
-    const reopened = limited(budget);
-    for (const { change, at } of kit.log) reopened.engine.state.apply(change, at);
-    reopened.step({ type: 'open', owner: 'x' });
-    assert.equal(wait(reopened, { ...own, tokens: 31 }), undefined, '30 are spent and 40 are held');
-    assert.equal(wait(reopened, { ...own, tokens: 30 }), 0);
-    kit.cancel('open');
-    kit.step({ type: 'forget-session', tenant: 'default', id: 's', by: 'test' });
     assert.equal(kit.engine.state.tables.spent.size, 0);
+    assert.equal(wait(kit, { ...own, tokens: 71 }), undefined, '30 of 100 are used');
+    kit.step({ type: 'budget', tenant: 'default', id: 's', tokenBudget: 1000 });
+    assert.equal(wait(kit, { ...own, tokens: 71 }), 0);
   });
 
   test('includes jobs from before the first limit was set', () => {

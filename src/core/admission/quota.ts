@@ -3,7 +3,7 @@
 import { OrchdError } from '../../model/errors.ts';
 import type { AskRecord, LimitSpec, LimitsRecord } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
-import { scopes } from '../limits/limit.ts';
+import { LimitTable, scopes } from '../limits/limit.ts';
 import type { Reservation } from '../limits/limiter.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
@@ -35,7 +35,12 @@ export function openLimits(turn: Turn): void {
 
 function apply(turn: Turn, limits: readonly LimitSpec[]): void {
   const { limiter, tables, jobs } = turn.state;
-  limiter.configure(limits, turn.now);
+  // The tokens of a session are counted in its record alone: see checkBudget.
+  const isSession = ({ scope }: LimitSpec): boolean => scope.startsWith('session:');
+  limiter.configure(
+    limits.map((limit) => (isSession(limit) ? { ...limit, tokenBudget: undefined } : limit)),
+    turn.now,
+  );
   for (const [scope, { tokens }] of tables.spent.entries()) limiter.load(scope, tokens, turn.now);
   for (const entry of jobs.values()) {
     // Without any limit nothing is reserved: jobs admitted before the first limit are charged now.
@@ -43,6 +48,17 @@ function apply(turn: Turn, limits: readonly LimitSpec[]): void {
     const cost = { requests: 0, tokens: entry.ask.tokens ?? 0 };
     entry.reservation = limiter.restore(scopesOf(turn, entry.ask), cost, turn.now);
   }
+}
+
+/** The table of each list of limits: lists are replaced as a whole, and seldom. */
+const tables = new WeakMap<readonly LimitSpec[], LimitTable>();
+
+/** The token budget that the limits give a session. */
+export function sessionBudget(turn: Turn, tenant: string, session: string): number | undefined {
+  const limits = limitsOf(turn);
+  const table = tables.get(limits) ?? new LimitTable(limits);
+  tables.set(limits, table);
+  return table.find(scopes.session(tenant, session))?.tokenBudget;
 }
 
 type LimitedAsk = Pick<AskRecord, 'tenant' | 'submittedBy' | 'spec'>;
@@ -109,7 +125,7 @@ export function settle(turn: Turn, entry: JobEntry): void {
   }
 }
 
-/** Deletes the spent tokens of a session that is being deleted. */
+/** Drops the account of a deleted session, and the tokens that a former version counted for it. */
 export function forgetSpent(turn: Turn, tenant: string, session: string): void {
   const scope = scopes.session(tenant, session);
   turn.state.limiter.forget(scope);

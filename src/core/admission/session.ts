@@ -5,7 +5,7 @@ import { OrchdError } from '../../model/errors.ts';
 import { type SessionRecord, scoped } from '../../model/records.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
-import { forgetSpent } from './quota.ts';
+import { forgetSpent, sessionBudget } from './quota.ts';
 import type { Submission } from './submission.ts';
 
 /** A session unused for this long is deleted. */
@@ -15,12 +15,16 @@ const MAX_SESSIONS = 100_000;
 /** The most sessions deleted in one tick, which bounds its time. */
 const MAX_EXPIRED_PER_TICK = 5000;
 
-/** Refuses a job that exceeds the budget of its session; the estimates of the session's live jobs count as used. */
+/**
+ * Refuses a job that exceeds the token budget of its session: the session's own budget, else that of the limit for its
+ * scope, else `sessions.token_budget`. The estimates of the session's live jobs count as used.
+ */
 export function checkBudget(turn: Turn, { tenant, spec, tokens }: Submission): void {
   const { session_id: session } = spec;
   if (session === undefined) return;
   const record = turn.state.sessionOf(tenant, session);
-  const budget = record?.tokenBudget ?? turn.settings.pools.sessionTokenBudget;
+  const budget =
+    record?.tokenBudget ?? sessionBudget(turn, tenant, session) ?? turn.settings.pools.sessionTokenBudget;
   if (budget === undefined) return;
   const used = (record?.tokensUsed ?? 0) + turn.state.roster.reservedTokens(tenant, session);
   if (used + (tokens ?? 0) <= budget) return;

@@ -60,18 +60,13 @@ const ONLY_INTERACTIVE: ClassPick = { class: 'interactive', reason: 'only-class'
 const INTERACTIVE_FIRST: ClassPick = { class: 'interactive', reason: 'interactive-first' };
 const BATCH_SHARE: ClassPick = { class: 'batch', reason: 'batch-share' };
 
-/** The share of a new measurement in `serviceMs`. */
-const SERVICE_SMOOTHING = 0.2;
-
 /** The waiting jobs of a lane, and the measured service times of its ended jobs. */
 export class LaneQueue {
   readonly key: string;
   readonly need: Need;
   readonly interactive = new ClassQueue();
   readonly batch = new ClassQueue();
-  /** The smoothed time from acceptance to end; undefined until one was measured. */
-  serviceMs: number | undefined;
-  /** Service times by class: interactive and batch jobs differ widely. */
+  /** The times from acceptance to end, by class: interactive and batch jobs differ widely. */
   readonly times: Readonly<Record<JobClass, ServiceTimes>> = {
     interactive: new ServiceTimes(),
     batch: new ServiceTimes(),
@@ -122,9 +117,13 @@ export class LaneQueue {
 
   measured(serviceMs: number, jobClass: JobClass = 'batch'): void {
     this.times[jobClass].add(serviceMs);
-    this.serviceMs =
-      this.serviceMs === undefined
-        ? serviceMs
-        : this.serviceMs + SERVICE_SMOOTHING * (serviceMs - this.serviceMs);
+  }
+
+  /** The mean service time of both classes together; undefined until one was measured. */
+  get serviceMs(): number | undefined {
+    const { interactive, batch } = this.times;
+    const count = interactive.count + batch.count;
+    if (count === 0) return undefined;
+    return (interactive.count * (interactive.meanMs ?? 0) + batch.count * (batch.meanMs ?? 0)) / count;
   }
 }
