@@ -11,6 +11,7 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
+import { memoryFolder } from '../test/crash/folders.ts';
 import { GIVEN, type OwnServer, ownMariaDb } from '../test/fakes/mariadb.ts';
 
 const OLDEST_NODE = 24;
@@ -56,7 +57,7 @@ function testFiles(filters: readonly string[], onlyFast: boolean): string[] {
   );
 }
 
-/** Where tests keep data in a database; one server for all of them. */
+/** Where tests keep data in a database; one server for all of them, in memory: none of them cuts its power. */
 const ON_MARIADB = ['src/stores/', 'test/flow/', 'test/crash/'];
 
 async function sharedServer(files: readonly string[]): Promise<OwnServer | undefined> {
@@ -65,7 +66,7 @@ async function sharedServer(files: readonly string[]): Promise<OwnServer | undef
   );
   if (!isNeeded || process.env[GIVEN] !== undefined) return undefined;
   try {
-    return await ownMariaDb();
+    return await ownMariaDb(memoryFolder());
   } catch (error) {
     // Those who need it will say the same when they fail; the others go on.
     console.error((error as Error).message);

@@ -1,13 +1,14 @@
 /**
  * Loaded into the process of every test file, before it. Once the tests of the file are over, its process has to
- * end by itself: a timer, socket, server or child that is left open is a leak, of the test or of the product.
- * A process that goes on for EXIT_TIMEOUT_MS fails its file, and says what keeps it alive.
+ * clean up and end by itself: a timer, socket, server or child that is left open is a leak, of the test or of the
+ * product. A process that goes on for EXIT_TIMEOUT_MS fails its file, and says what keeps it alive.
  */
 import { relative } from 'node:path';
 import { after } from 'node:test';
 import { isMainThread } from 'node:worker_threads';
 
-const EXIT_TIMEOUT_MS = 10_000;
+/** Clean-up in `after` hooks counts, and takes seconds where many tests share the processor. */
+const EXIT_TIMEOUT_MS = 60_000;
 
 /** Standard output and error are pipes to the test runner, and keep no process alive. */
 const PIPES_TO_RUNNER = 2;

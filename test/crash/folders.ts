@@ -31,12 +31,15 @@ export function makeFolders(folders: Folders): Folders {
 
 /** A kill leaves what was written in memory, so its tests need no disk; the real ones say so themselves. */
 export function scratchFolder(prefix: string): string {
-  const given = process.env['CRASH_SCRATCH'];
-  if (given !== undefined) return fs.mkdtempSync(join(given, prefix));
+  return fs.mkdtempSync(join(process.env['CRASH_SCRATCH'] ?? memoryFolder(), prefix));
+}
+
+/** A folder in memory, where a sync costs nothing; on disk where memory is short. */
+export function memoryFolder(): string {
   const memory = '/dev/shm';
   const usable =
     fs.existsSync(memory) && fs.statfsSync(memory).bavail * fs.statfsSync(memory).bsize > 2 ** 30;
-  return fs.mkdtempSync(join(usable ? memory : tmpdir(), prefix));
+  return usable ? memory : tmpdir();
 }
 
 /** Keeps a log segment that is about to be removed. */
