@@ -4,7 +4,9 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { promisesOf } from '../scripts/docs/requirements.ts';
 import { PAGES, renderErrors } from '../scripts/docs.ts';
+import { COMMANDS } from '../src/cli/commands.ts';
 import { ERRORS, REASONS } from '../src/model/errors.ts';
+import { LAYOUT } from './architecture/layout.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -78,10 +80,29 @@ test('source files that pages name exist; a name may leave out the folders befor
   );
 });
 
+test('paths from the root that pages name exist; of the layout also folders that are still empty', () => {
+  const planned = LAYOUT.folders.order.map((folder) => `src/${folder}`);
+  assert.deepEqual(
+    missing(
+      /`((?:src|test|docs|scripts|bench)\/[\w./-]+)`/g,
+      (path) => existsSync(join(root, path)) || planned.includes(path),
+    ),
+    [],
+  );
+});
+
 test('npm scripts that pages call exist', () => {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   assert.deepEqual(
     missing(/npm run ([\w:]+)/g, (name) => Object.hasOwn(scripts, name)),
+    [],
+  );
+});
+
+test('commands of orchd that pages call exist', () => {
+  const CALL = /(?:^orchd|`orchd|npm run orchd --) ([a-z]+)/gm;
+  assert.deepEqual(
+    missing(CALL, (word) => COMMANDS.some(({ name }) => name === word)),
     [],
   );
 });

@@ -1,7 +1,8 @@
 /**
  * The options of a job that a caller may set. The schema of these fields is also the type of `AskRecord.spec`, with the
- * names of the HTTP API: a field added here is validated, stored and returned without further code. It only needs the
- * code that acts on it and a line in docs/http-api.md (docs/decisions/0016).
+ * names of the HTTP API: a field added here is validated, stored and shown by OpenAPI without further code. It only needs
+ * the code that acts on it, and a line in runtime/view.ts and model/http/jobs.ts if the job shows it
+ * (docs/decisions/0016).
  */
 import { type Static, Type } from 'typebox';
 
