@@ -88,11 +88,8 @@ interface RouteFacts {
   readonly requestHeaders?: Readonly<Record<string, string>>;
   /** Accepts query parameters that are not in `query`: clients of other services send their own. */
   readonly ignoresQuery?: true;
-<<<<<<< HEAD
   /** Throws for callers that this route itself must refuse; runs before the body is checked. */
   readonly authorize?: (headers: Call['headers']) => void;
-=======
->>>>>>> words-surface
   /**
    * The handler checks the body itself, with the same schema, because each element of an array gets an answer of its
    * own.
