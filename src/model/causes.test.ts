@@ -23,14 +23,14 @@ const CAUSES: readonly [cause: Cause, text: string][] = [
   [{ is: 'worker-moved', pool: 'q' }, 'moved to q'],
 ];
 
-test('every cause has a text, and is read back as it was stored', () => {
+test('each listed cause has its text, and is read back as it was stored', () => {
   for (const [cause, text] of CAUSES) {
     assert.equal(causeText(cause), text);
     assert.deepEqual(readCause(JSON.parse(JSON.stringify(cause))), cause);
   }
 });
 
-test('a cause that an earlier version wrote as a text keeps that text', () => {
+test('a cause that an earlier version wrote as a text keeps that text; a plain one is read as itself', () => {
   assert.deepEqual(readCause('claim:only-class'), { is: 'text', text: 'claim:only-class' });
   assert.equal(causeText(readCause('claim:only-class')), 'claim:only-class');
   assert.equal(readCause('submit'), 'submit');
@@ -40,7 +40,7 @@ test('a redrive has the same name with and without an operator', () => {
   assert.equal(causeName('redrive'), causeName({ is: 'redrive', by: 'ada' }));
 });
 
-test('every reason of a worker has a text', () => {
+test('each listed reason of a worker has its text', () => {
   const reasons: readonly [WorkerReason, string][] = [
     [{ is: 'idle' }, 'idle'],
     [{ is: 'prewarm', because: 'load' }, 'prewarm (load)'],

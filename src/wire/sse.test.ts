@@ -35,7 +35,7 @@ test('a stream gives the same events however it is cut into pieces', () => {
   }
 });
 
-test('characters that are cut between two chunks of bytes stay whole', async () => {
+test('a stream that arrives byte by byte gives the same events, with characters of several bytes whole', async () => {
   const bytes = Buffer.from(STREAM);
   async function* chunks(): AsyncGenerator<Uint8Array> {
     for (let at = 0; at < bytes.length; at++) yield bytes.subarray(at, at + 1);
@@ -45,7 +45,7 @@ test('characters that are cut between two chunks of bytes stay whole', async () 
   assert.deepEqual(events, EVENTS);
 });
 
-test('formatted events are parsed back unchanged', () => {
+test('events that formatEvent writes are read back unchanged', () => {
   const events = [
     { id: '3.14', event: 'token', data: '{"t":"x"}' },
     { event: 'queued', data: '{}' },
@@ -53,7 +53,7 @@ test('formatted events are parsed back unchanged', () => {
   assert.deepEqual(read([events.map(formatEvent).join('')]), events);
 });
 
-test('an event of many megabytes is read from small pieces', () => {
+test('an event of 8 MiB that arrives in pieces of 1 KiB is read at full length', () => {
   const data = 'x'.repeat(8 * 2 ** 20);
   const pieces: string[] = ['data: '];
   for (let at = 0; at < data.length; at += 1024) pieces.push(data.slice(at, at + 1024));
@@ -61,7 +61,7 @@ test('an event of many megabytes is read from small pieces', () => {
   assert.equal(event?.data.length, data.length);
 });
 
-test('an event that never ends is refused, in one line or in many', () => {
+test('an event over the limit is refused, in one line or in many; the limit holds for each event alone', () => {
   const lines = Array.from({ length: 100 }, () => 'data: 0123456789\n');
   assert.throws(() => read(lines, 500), { code: 'WORKER_PROTOCOL' });
   assert.throws(() => read(['data: ', ...lines.map(() => '0123456789')], 500), { code: 'WORKER_PROTOCOL' });

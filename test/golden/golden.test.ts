@@ -202,7 +202,7 @@ async function addChange(folder: string, change: readonly unknown[]): Promise<vo
   const where = paths(folder);
   const end = await readLog(env.disk, where.log, { nextSeq: 1, chain: 0 }, () => undefined);
   const text = `${JSON.stringify(change)}\n`;
-  const { nextSeq: firstSeq, epoch, at, chain } = end;
+  const { nextSeq: firstSeq, epoch, at, chain = 0 } = end;
   const { frame } = encodeFrame({ firstSeq, count: 1, epoch, at, chain, text });
   const file = await env.disk.open(join(where.log, end.segment?.name ?? ''), 'write');
   await file.write(end.goodBytes, frame);

@@ -34,7 +34,7 @@ test('a session in use does not keep later sessions from expiring', () => {
   );
 });
 
-test('after a restart the least recently used sessions are first, in whatever order the store returns them', () => {
+test('after a restart an old session expires, even if the store returns it after a newer one', () => {
   const kit = kitWith();
   const restore = new Restore(kit.engine.state, kit.now);
   const session = (id: string, usedAt: number): void => {

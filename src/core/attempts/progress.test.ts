@@ -91,7 +91,7 @@ describe('an offer', () => {
   });
 });
 
-describe('an attempt whose holder was lost', () => {
+describe('an attempt whose backend was lost', () => {
   function lost(fields: Fields = {}, backend: Partial<BackendInfo> = {}): EngineKit {
     const kit = running(fields, backend);
     kit.lose('a');
@@ -116,7 +116,7 @@ describe('an attempt whose holder was lost', () => {
     }
   });
 
-  test('that was never accepted and is absent goes back to the queue, once the tombstone is set', () => {
+  test('that was never accepted and is absent is retried at once as attempt 2, without using up a try, after the tombstone is set', () => {
     const kit = claimed();
     kit.offered('a', { is: 'unknown' });
     kit.found('a', { is: 'absent' });

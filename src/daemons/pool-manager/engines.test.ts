@@ -37,7 +37,7 @@ test('a template may have a placeholder inside a word, and unknown braces stay a
   ]);
 });
 
-test('rules come before names and files, and a model without an engine is refused', () => {
+test('a configured rule wins over the scheme and the file extension, and a model without an engine is refused', () => {
   const rules = [
     { match: 'openai:*', engine: 'openai', args: ['--url', 'http://x'] },
     { match: 'demo:special', engine: 'other' },

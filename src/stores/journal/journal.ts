@@ -180,7 +180,13 @@ export class JournalStore implements Store {
       failed: (error) => events.failed(error),
     });
     const limits = this.#options.limits ?? LOG_LIMITS;
-    const writer = await LogWriter.open({ env: this.#env, paths: this.#paths, events, end, limits });
+    const logEvents = {
+      durable: (seq: number) => events.durable(seq),
+      diskFull: (isFull: boolean) => events.space(isFull),
+      failed: (error: Error) => events.failed(error),
+    };
+    const parts = { env: this.#env, paths: this.#paths, events: logEvents, end, limits };
+    const writer = await LogWriter.open(parts);
     const base = { manifest, isNewest: fallback === undefined };
     const checkpoints = new Checkpoints(this.#checkpointParts(writer, indexer), base);
     const blobFiles = new BlobRetention(this.#blobs, this.#background, blobUse);

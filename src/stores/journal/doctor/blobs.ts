@@ -14,7 +14,9 @@ export class BlobCheck {
   readonly #missing = new Set<number>();
   readonly #used = new Set<number>();
   #file: DiskFile | undefined;
-  #number = 0;
+  /** The number of the blob file that is open as #file. */
+  #fileNumber = 0;
+  /** Number of bodies that match their checksums. */
   checked = 0;
 
   constructor(disk: Disk, folder: string, report: Report) {
@@ -24,14 +26,20 @@ export class BlobCheck {
   }
 
   /** `ifMissing` is the verdict for a missing body; one that does not match its checksum is always bad. */
-  async job(uid: string, ask: AskRecord, job: JobRecord, ifMissing: Exclude<Verdict, 'ok'>): Promise<void> {
-    await this.#body(`the payload of "${uid}"`, ask.payload, ifMissing);
-    if (job.result !== undefined) await this.#body(`the result of "${uid}"`, job.result, ifMissing);
+  async checkJob(
+    uid: string,
+    ask: AskRecord,
+    job: JobRecord,
+    ifMissing: Exclude<Verdict, 'ok'>,
+  ): Promise<void> {
+    await this.#checkBody(`the payload of "${uid}"`, ask.payload, ifMissing);
+    if (job.result !== undefined) await this.#checkBody(`the result of "${uid}"`, job.result, ifMissing);
   }
 
-  /** Files that no job passed to job() references. */
-  async unused(): Promise<string[]> {
+  /** Names of the files that no job passed to checkJob() refers to. */
+  async unusedFiles(): Promise<string[]> {
     const names = await this.#disk.list(this.#folder);
+    // A name that is no blob's has no number; NaN is never in #used, so that the file counts as unused.
     return names.filter((name) => !this.#used.has(blobNumber(name) ?? Number.NaN));
   }
 
@@ -40,12 +48,13 @@ export class BlobCheck {
     this.#file = undefined;
   }
 
-  async #body(what: string, body: Body, ifMissing: Exclude<Verdict, 'ok'>): Promise<void> {
+  async #checkBody(what: string, body: Body, ifMissing: Exclude<Verdict, 'ok'>): Promise<void> {
     if (typeof body === 'string') return;
     const ref = body as FileRef;
     const position = `blobs/${blobName(ref.file)}:${ref.offset}`;
     this.#used.add(ref.file);
     const bytes = await this.#read(ref);
+    // A read beyond the end of the file returns fewer bytes: the file was truncated, and the body is not in it.
     if (!bytes || bytes.length < ref.bytes) {
       this.#report[ifMissing]('blobs', `${what} is missing`, position);
     } else if (crc32(bytes) !== ref.crc) {
@@ -56,11 +65,11 @@ export class BlobCheck {
   /** Keeps one file open: jobs reference blobs nearly in the order in which they were written. */
   async #read(ref: FileRef): Promise<Buffer | undefined> {
     if (this.#missing.has(ref.file)) return undefined;
-    if (!this.#file || this.#number !== ref.file) {
+    if (!this.#file || this.#fileNumber !== ref.file) {
       await this.close();
       try {
         this.#file = await this.#disk.open(join(this.#folder, blobName(ref.file)), 'read');
-        this.#number = ref.file;
+        this.#fileNumber = ref.file;
       } catch (error) {
         if (diskErrorCode(error) !== 'ENOENT') throw error;
         this.#missing.add(ref.file);

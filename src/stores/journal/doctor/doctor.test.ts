@@ -404,7 +404,7 @@ describe('the changes', () => {
     const folder = await makeFolder();
     await folder.maker.add(...folder.running.fail('retry'));
     await folder.maker.add(...folder.running.claim(1));
-    await finds(folder, 'attempts', /claimed for attempt 1 after 1/);
+    await finds(folder, 'attempts', /claimed as attempt 1, but attempt 1 already exists/);
 
     const other = await makeFolder();
     await other.maker.add(...other.running.fail('retry'));
@@ -453,10 +453,10 @@ describe('the changes', () => {
   test('an ended job without an end time, and a live one with one', async () => {
     const folder = await makeFolder();
     await folder.maker.add(move(folder.waiting, { state: 'cancelled' }));
-    await finds(folder, 'jobs', /"waiting" is cancelled and has no end time/);
+    await finds(folder, 'jobs', /"waiting" is cancelled, but has no end time/);
     const other = await makeFolder();
     await other.maker.add(move(other.waiting, { endedAt: NOW }));
-    await finds(other, 'jobs', /"waiting" is queued and has an end time/);
+    await finds(other, 'jobs', /"waiting" is queued, but has an end time/);
   });
 
   test('a job that waits while its attempt is open, and one that runs without any', async () => {
@@ -474,7 +474,7 @@ describe('the changes', () => {
     await finds(other, 'jobs', /"running" is running without an open attempt/);
   });
 
-  test('the same faults are found where the log no longer reaches back to its beginning', async () => {
+  test('an illegal move is found even if the first log segment is gone', async () => {
     const folder = await makeFolder();
     await folder.disk.remove(join(folder.maker.paths.log, segmentName(1)));
     assert.equal((await look(folder)).verdict, 'ok');
@@ -516,7 +516,7 @@ describe('bodies', () => {
   });
 });
 
-test('the doctor agrees with recovery on every flipped bit of a log: bad exactly when orchd would not start', async () => {
+test('every sampled bit flip in the log is reported as bad, and as a reason why orchd would not start', async () => {
   const folder = await makeFolder();
   const path = folder.maker.segment;
   const whole = await readWhole(folder.disk, path);

@@ -2,9 +2,10 @@
  * The doctor: examines a data folder without opening it as a store, and reports what is intact, what is damaged, and
  * what can be saved.
  *
- * D1  Nothing is written and no lock is kept. Whether a process holds the folder is determined by `options.isHeld`;
- *     without it the folder is locked for an instant, for which a disk may write a file beside the lock.
- * D2  The file `lock` is never opened in any other way: closing it would drop the lock of a brain in the same process.
+ * D1  The doctor writes nothing and keeps no lock. `options.isHeld` finds out whether a process holds the folder.
+ *     Without `isHeld` the doctor takes the lock and releases it at once; Disk.lock may write a file beside the lock.
+ * D2  Apart from that the doctor never opens the file `lock`: POSIX drops all locks of a process on a file when the
+ *     process closes it once, so a brain in the same process would lose its lock.
  * D3  Damage is detected by the same readers that recovery uses; the doctor only continues where recovery stops.
  */
 import { type Disk, diskErrorCode } from '../../../kit/env/env.ts';
@@ -16,7 +17,7 @@ import { type SalvagePlan, writePrefix } from './salvage.ts';
 
 export type { Diagnosis, DoctorFinding, ExamineOptions, FolderFacts, SalvagePlan, Verdict };
 
-/** A running brain replaces files while they are read; the examination is then repeated, up to this many in all. */
+/** A running brain replaces files while they are read. The examination is then repeated; this is the maximum in all. */
 const MAX_EXAMINATIONS = 3;
 
 export async function examine(disk: Disk, folder: string, options: ExamineOptions = {}): Promise<Diagnosis> {

@@ -264,12 +264,12 @@ export class Examination {
         const ended = isEnded(bundle);
         // Jobs up to the watermark are checked through the index, from which they may have been purged.
         if (ended && history && bundle.seq <= history.watermark) continue;
-        await blobs.job(bundle.uid, bundle.ask, bundle.job, ended && !history ? 'warn' : 'bad');
+        await blobs.checkJob(bundle.uid, bundle.ask, bundle.job, ended && !history ? 'warn' : 'bad');
       }
       if (history && !this.inUse && this.#isWhole) checkWatermark(history, this.#lastSeq, this.#report);
       if (this.prefix) await this.#checkEnded(viewOf(this.#disk, this.#paths, this.prefix), history, blobs);
       this.#report.fine('blobs', `${blobs.checked} bodies match their checksums`);
-      await listOrphans(this.#disk, this.#paths, this.#generations, await blobs.unused(), this.#report);
+      await listOrphans(this.#disk, this.#paths, this.#generations, await blobs.unusedFiles(), this.#report);
     } finally {
       await blobs.close();
       history?.index.close();
@@ -281,7 +281,7 @@ export class Examination {
     if (!history) {
       await endedInLog(view, this.#paths, async (bundles) => {
         for (const { uid, ask, job } of bundles) {
-          if (!this.#records?.jobs.has(uid)) await blobs.job(uid, ask, job, 'warn');
+          if (!this.#records?.jobs.has(uid)) await blobs.checkJob(uid, ask, job, 'warn');
         }
       });
       return;
@@ -289,7 +289,7 @@ export class Examination {
     const scope = {
       lastSeq: this.#lastSeq,
       tenants: new Set([...(this.#records?.jobs.values() ?? [])].map(({ ask }) => ask.tenant)),
-      onEntry: ({ uid, ask, job }: JobBundle) => blobs.job(uid, ask, job, 'bad'),
+      onEntry: ({ uid, ask, job }: JobBundle) => blobs.checkJob(uid, ask, job, 'bad'),
     };
     const ended = await compareHistory(view, this.#paths, history, scope, this.#report);
     if (this.#plan) this.#plan = { ...this.#plan, lost: { ...this.#plan.lost, ended } };

@@ -144,16 +144,36 @@ test('an entry that differs from the log is reported', async () => {
   await finds(folder, 'bad', /the index and the log differ/);
 });
 
-test('an entry with another change number than the log is reported', async () => {
-  const folder = copy();
+/** Changes the sequence number of one entry of the index, in the line that holds the whole job. */
+function setSeq(folder: string, seq: number): void {
   const database = new DatabaseSync(join(folder, 'history.sqlite'));
   const { n, line } = database.prepare('SELECT n, line FROM jobs LIMIT 1').get() as {
     n: number;
     line: string;
   };
-  database.prepare('UPDATE jobs SET line = ? WHERE n = ?').run(line.replace(/\t\d+\t/, '\t1\t'), n);
+  database.prepare('UPDATE jobs SET line = ? WHERE n = ?').run(line.replace(/\t\d+\t/, `\t${seq}\t`), n);
   database.close();
+}
+
+test('an entry with another change number than the log is reported', async () => {
+  const folder = copy();
+  setSeq(folder, 1);
   await finds(folder, 'bad', /as of change \d+, the log as of \d+/);
+});
+
+test('an entry that is newer than the log as it was read is not compared, and not counted as compared', async () => {
+  const folder = copy();
+  setSeq(folder, 1_000_000);
+  assert.equal((await look(folder)).verdict, 'ok');
+  await finds(folder, 'ok', /^20 ended jobs, 19 of them compared/);
+});
+
+test('an entry whose later end is above the watermark is not compared, and not counted as compared', async () => {
+  const folder = copy();
+  setSeq(folder, 1);
+  edit(folder, `UPDATE facts SET value = 0 WHERE name = 'watermark'`);
+  assert.equal((await look(folder)).verdict, 'ok');
+  await finds(folder, 'ok', /^20 ended jobs, 19 of them compared/);
 });
 
 test('a log that has lost its end is detected by the watermark of the index', async () => {

@@ -88,37 +88,45 @@ export async function compareHistory(
   await endedInLog(disk, paths, async (bundles) => {
     for (const bundle of bundles) ended.set(bundle.uid, bundle);
   });
-  let both = 0;
+  let compared = 0;
   let onlyInIndex = 0;
   try {
     for await (const bundle of entriesOf(index, [...scope.tenants, ...tenantsOf(ended)])) {
       const logged = ended.get(bundle.uid);
       if (!logged) onlyInIndex++;
-      else if (bundle.seq > scope.lastSeq || agree(bundle, logged, watermark, report)) both++;
+      else if (isComparable(bundle, logged, scope.lastSeq, watermark)) {
+        checkEntry(bundle, logged, report);
+        compared++;
+      }
       await scope.onEntry(bundle);
     }
-    report.fine('history', `${index.count()} ended jobs, ${both} of them compared with the log`);
+    report.fine('history', `${index.count()} ended jobs, ${compared} of them compared with the log`);
   } catch (error) {
     reportUnreadable(error, report);
   }
   return onlyInIndex;
 }
 
-function agree(bundle: JobBundle, logged: JobBundle, watermark: number, report: Report): boolean {
-  const { uid } = bundle;
-  if (bundle.seq !== logged.seq) {
-    // An end above the watermark may not have been written to the index yet.
-    if (bundle.seq < logged.seq && logged.seq > watermark) return true;
+/** False where one of the two was written later than the other, as a brain that runs may do at any time. */
+function isComparable(entry: JobBundle, logged: JobBundle, lastSeq: number, watermark: number): boolean {
+  if (entry.seq > lastSeq) return false;
+  // An end above the watermark may not have been written to the index yet.
+  const isNotIndexedYet = entry.seq < logged.seq && logged.seq > watermark;
+  return !isNotIndexedYet;
+}
+
+/** Reports an entry of the index that differs from the log. */
+function checkEntry(entry: JobBundle, logged: JobBundle, report: Report): void {
+  const { uid } = entry;
+  if (entry.seq !== logged.seq) {
     report.bad(
       'history',
-      `the index has "${uid}" as of change ${bundle.seq}, the log as of ${logged.seq}`,
+      `the index has "${uid}" as of change ${entry.seq}, the log as of ${logged.seq}`,
       FILE,
     );
-    return false;
+  } else if (hashOf(entry) !== hashOf(logged)) {
+    report.bad('history', `the index and the log differ on "${uid}"`, FILE);
   }
-  if (hashOf(bundle) === hashOf(logged)) return true;
-  report.bad('history', `the index and the log differ on "${uid}"`, FILE);
-  return false;
 }
 
 const hashOf = ({ ask, job, attempts }: JobBundle): string => stableHash([ask, job, attempts]);

@@ -25,6 +25,8 @@ import type { Generation } from './checkpoint.ts';
 import type { LogConsumer } from './log.ts';
 import type { CheckId, Report } from './report.ts';
 
+const existing = (attempt: number): string => `attempt ${attempt} already exists`;
+
 /** A job in its state after the changes replayed so far. */
 interface KnownJob {
   ask: AskRecord | undefined;
@@ -44,8 +46,11 @@ export class Replay implements LogConsumer {
   #brain: BrainRecord | undefined;
   /** Every existing job is in #jobs; see R4. */
   #complete: boolean;
+  /** The last replayed change; undefined at the start and after a gap, until the next frame says it. */
   #seq: number | undefined;
+  /** The payload checksum of the last frame, which the manifest of a checkpoint repeats; undefined where #seq is not known. */
   #chain: number | undefined;
+  /** The position of the frame that is replayed, for findings; empty after the last one. */
   #position = '';
   frames = 0;
   changes = 0;
@@ -65,7 +70,10 @@ export class Replay implements LogConsumer {
     this.#compareWithCheckpoints(header.chain);
     for (const change of changes) this.#apply(change);
     if (this.#brain && header.epoch < this.#brain.epoch) {
-      this.#bad('log.epoch', `a frame of epoch ${header.epoch}, yet the brain was at ${this.#brain.epoch}`);
+      this.#bad(
+        'log.epoch',
+        `a frame has epoch ${header.epoch}, but the brain was at epoch ${this.#brain.epoch}`,
+      );
     }
     this.#seq = header.firstSeq + header.count - 1;
     this.#chain = header.payloadCrc;
@@ -105,13 +113,13 @@ export class Replay implements LogConsumer {
   #apply(change: Change): void {
     switch (change.kind) {
       case 'ask':
-        if (change.after) this.#ask(change.id, change.after);
+        if (change.after) this.#applyAsk(change.id, change.after);
         return;
       case 'job':
-        if (change.after) this.#job(change.id, change.after);
+        if (change.after) this.#applyJob(change.id, change.after);
         return;
       case 'attempt':
-        if (change.after) this.#attempt(change.id, change.after);
+        if (change.after) this.#applyAttempt(change.id, change.after);
         return;
       case 'brain':
         if (change.after) this.#setBrain(change.after);
@@ -121,7 +129,7 @@ export class Replay implements LogConsumer {
     }
   }
 
-  #ask(uid: string, ask: AskRecord): void {
+  #applyAsk(uid: string, ask: AskRecord): void {
     const former = this.#jobs.get(uid);
     if (former?.job && !isTerminal(former.job.state)) {
       this.#bad('moves', `"${uid}" was admitted again while it was ${former.job.state}`);
@@ -134,14 +142,17 @@ export class Replay implements LogConsumer {
     this.#takeKey(uid, ask);
   }
 
-  #job(uid: string, after: JobRecord): void {
+  #applyJob(uid: string, after: JobRecord): void {
     const known = this.#jobs.get(uid);
     if (!known && this.#complete) return this.#bad('jobs', `a change to "${uid}", which does not exist`);
     if (known?.job) this.#checkMove(uid, known.job, after);
     this.#checkEnd(uid, after);
     const isClaim = after.state === 'claimed' && known?.job?.state !== 'claimed';
     if (isClaim && known && after.attempt <= known.highest) {
-      this.#bad('attempts', `"${uid}" was claimed for attempt ${after.attempt} after ${known.highest}`);
+      this.#bad(
+        'attempts',
+        `"${uid}" was claimed as attempt ${after.attempt}, but ${existing(known.highest)}`,
+      );
     }
     const wasLive = known?.job !== undefined && !isTerminal(known.job.state);
     const next = known ?? { ask: undefined, job: undefined, last: undefined, highest: 0 };
@@ -166,11 +177,11 @@ export class Replay implements LogConsumer {
     if (isTerminal(state) === (endedAt !== undefined)) return;
     this.#bad(
       'jobs',
-      `"${uid}" is ${state} and has ${endedAt === undefined ? 'no end time' : 'an end time'}`,
+      `"${uid}" is ${state}, but has ${endedAt === undefined ? 'no end time' : 'an end time'}`,
     );
   }
 
-  #attempt(token: string, after: AttemptRecord): void {
+  #applyAttempt(token: string, after: AttemptRecord): void {
     const uid = after.job;
     if (token !== tokenOf(uid, after.n)) {
       this.#bad('attempts', `attempt ${after.n} of "${uid}" is filed under "${token}"`);
@@ -206,9 +217,9 @@ export class Replay implements LogConsumer {
     }
     // The job's own record was claimed first, so `highest` already includes this attempt's number.
     if (after.n < highest || after.n <= (last?.n ?? 0)) {
-      this.#bad('attempts', `${token} came after attempt ${highest}`);
+      this.#bad('attempts', `${token} began, but ${existing(highest)}`);
     } else if (job && job.attempt !== after.n) {
-      this.#bad('attempts', `${token} began, yet its job is at attempt ${job.attempt}`);
+      this.#bad('attempts', `${token} began, but its job is at attempt ${job.attempt}`);
     }
     if (this.#complete && after.state !== 'intended') this.#bad('moves', `${token} began as ${after.state}`);
   }
@@ -266,7 +277,7 @@ export class Replay implements LogConsumer {
       if (job && !ended && !inCheckpoint.has(uid)) {
         this.#bad(
           'replay',
-          `"${uid}" is ${job.state}, yet the checkpoint of change ${manifest.seq} lacks it`,
+          `"${uid}" is ${job.state}, but is not in the checkpoint of change ${manifest.seq}`,
         );
       }
     }

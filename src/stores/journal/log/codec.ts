@@ -4,6 +4,8 @@ import { OrchdError } from '../../../model/errors.ts';
 import type { Change, RecordKind } from '../../../model/records.ts';
 import { upcast } from '../../../model/upcast.ts';
 
+const NEWLINE = 0x0a;
+
 export function encodeChange(change: Change): string {
   return `${JSON.stringify([change.kind, change.id, change.after, change.cause])}\n`;
 }
@@ -12,13 +14,14 @@ export function decodeChanges(payload: Buffer, count: number): Change[] {
   const changes: Change[] = [];
   let from = 0;
   while (from < payload.length) {
-    const to = payload.indexOf(10, from);
+    const to = payload.indexOf(NEWLINE, from);
     if (to < 0) break;
     changes.push(decodeChange(payload.toString('utf8', from, to)));
     from = to + 1;
   }
   if (changes.length !== count || from !== payload.length) {
-    throw new OrchdError('STORE_CORRUPT', `a frame of ${count} changes holds ${changes.length}`);
+    const message = `the frame header says ${count} changes, its payload has ${changes.length}`;
+    throw new OrchdError('STORE_CORRUPT', message);
   }
   return changes;
 }
@@ -28,7 +31,7 @@ function decodeChange(line: string): Change {
     return readChange(line);
   } catch (error) {
     if (error instanceof OrchdError) throw error;
-    throw new OrchdError('STORE_CORRUPT', 'a change is not JSON', {}, { cause: error });
+    throw new OrchdError('STORE_CORRUPT', 'a change cannot be decoded', {}, { cause: error });
   }
 }
 

@@ -1,19 +1,20 @@
 /**
  * The format of a frame, which is what one flush writes. A frame starts on a sector of its own, so that writing it never
- * touches bytes that are durable already (docs/decisions/0006).
+ * touches bytes that are durable already (docs/decisions/0006). Numbers are little-endian.
  *
- *   0  magic        4  not valid UTF-8, so no payload contains it
- *   4  size         4  of the payload, in bytes
- *   8  first seq    8  double
- *  16  changes      4
- *  20  epoch        4
- *  24  time         8  double, brain time of the last append in the frame
- *  32  payload crc  4
- *  36  chain        4  the payload crc of the frame before
- *  40  header crc   4  over the 40 bytes before
- *  44  payload         one JSON line per change
- *   …  end mark     4  no byte of it is zero
- *   …  zeros to the end of the sector
+ *  offset  field         bytes  type    contents
+ *       0  MAGIC             4          not valid UTF-8, so no payload contains it
+ *       4  payloadBytes      4  uint32  the size of the payload
+ *       8  firstSeq          8  double  the sequence number of the first change
+ *      16  count             4  uint32  the number of changes
+ *      20  epoch             4  uint32  the epoch of the brain that wrote the frame
+ *      24  at                8  double  the brain time of the last append in the frame
+ *      32  payloadCrc        4  uint32  CRC-32 of the payload
+ *      36  chain             4  uint32  payloadCrc of the frame before
+ *      40  header CRC        4  uint32  CRC-32 of bytes 0 to 39
+ *      44  payload           …          one JSON line per change
+ *       …  END_MARK          4          no byte of it is zero
+ *       …  zeros             …          up to the end of the sector
  */
 import { crc32 } from 'node:zlib';
 
@@ -26,6 +27,7 @@ export interface FrameHeader {
   readonly firstSeq: number;
   readonly count: number;
   readonly epoch: number;
+  /** The brain time of the last append in the frame. */
   readonly at: number;
   readonly payloadCrc: number;
   readonly chain: number;
@@ -67,18 +69,18 @@ export function encodeFrame(input: FrameInput): { readonly frame: Buffer; readon
 }
 
 /** The header at a position; undefined where there is no complete and valid one. */
-export function readHeader(log: Buffer, at: number): FrameHeader | undefined {
-  if (at + HEADER_BYTES > log.length) return undefined;
-  if (log.compare(MAGIC, 0, MAGIC.length, at, at + MAGIC.length) !== 0) return undefined;
-  if (crc32(log.subarray(at, at + 40)) !== log.readUInt32LE(at + 40)) return undefined;
+export function readHeader(log: Buffer, position: number): FrameHeader | undefined {
+  if (position + HEADER_BYTES > log.length) return undefined;
+  if (log.compare(MAGIC, 0, MAGIC.length, position, position + MAGIC.length) !== 0) return undefined;
+  if (crc32(log.subarray(position, position + 40)) !== log.readUInt32LE(position + 40)) return undefined;
   return {
-    payloadBytes: log.readUInt32LE(at + 4),
-    firstSeq: log.readDoubleLE(at + 8),
-    count: log.readUInt32LE(at + 16),
-    epoch: log.readUInt32LE(at + 20),
-    at: log.readDoubleLE(at + 24),
-    payloadCrc: log.readUInt32LE(at + 32),
-    chain: log.readUInt32LE(at + 36),
+    payloadBytes: log.readUInt32LE(position + 4),
+    firstSeq: log.readDoubleLE(position + 8),
+    count: log.readUInt32LE(position + 16),
+    epoch: log.readUInt32LE(position + 20),
+    at: log.readDoubleLE(position + 24),
+    payloadCrc: log.readUInt32LE(position + 32),
+    chain: log.readUInt32LE(position + 36),
   };
 }
 
@@ -91,23 +93,23 @@ export type FrameRead =
   | { readonly is: 'corrupt'; readonly why: string };
 
 const isZero = (log: Buffer, from: number, to: number): boolean => {
-  for (let at = from; at < to; at++) if (log[at] !== 0) return false;
+  for (let position = from; position < to; position++) if (log[position] !== 0) return false;
   return true;
 };
 
 /** Reads the frame at a position. Only the frame's own bytes count; its place in the log is checked by the caller. */
-export function readFrame(log: Buffer, at: number): FrameRead {
-  if (isZero(log, at, log.length)) return { is: 'end' };
-  const header = readHeader(log, at);
-  if (!header) return classifyBadHeader(log, at);
-  const payloadAt = at + HEADER_BYTES;
-  const payloadEnd = payloadAt + header.payloadBytes;
-  const end = at + frameBytes(header.payloadBytes);
+export function readFrame(log: Buffer, position: number): FrameRead {
+  if (isZero(log, position, log.length)) return { is: 'end' };
+  const header = readHeader(log, position);
+  if (!header) return classifyBadHeader(log, position);
+  const payloadStart = position + HEADER_BYTES;
+  const payloadEnd = payloadStart + header.payloadBytes;
+  const end = position + frameBytes(header.payloadBytes);
   if (payloadEnd + END_MARK.length > log.length) return { is: 'torn', why: 'the file ends inside the frame' };
-  const payload = log.subarray(payloadAt, payloadEnd);
+  const payload = log.subarray(payloadStart, payloadEnd);
   const markOk = log.compare(END_MARK, 0, END_MARK.length, payloadEnd, payloadEnd + END_MARK.length) === 0;
   if (!markOk || crc32(payload) !== header.payloadCrc) {
-    return classifyBadBody(log, at, Math.min(end, log.length), payloadEnd);
+    return classifyBadBody(log, position, Math.min(end, log.length), payloadEnd);
   }
   if (!isZero(log, payloadEnd + END_MARK.length, Math.min(end, log.length))) {
     return { is: 'corrupt', why: 'bytes after the end mark' };
@@ -115,36 +117,40 @@ export function readFrame(log: Buffer, at: number): FrameRead {
   return { is: 'frame', header, payload, end };
 }
 
-function classifyBadHeader(log: Buffer, at: number): FrameRead {
-  if (at + HEADER_BYTES > log.length) {
-    const present = log.subarray(at, Math.min(at + MAGIC.length, log.length));
+function classifyBadHeader(log: Buffer, position: number): FrameRead {
+  if (position + HEADER_BYTES > log.length) {
+    const present = log.subarray(position, Math.min(position + MAGIC.length, log.length));
     const fits = present.compare(MAGIC.subarray(0, present.length)) === 0;
     return fits
       ? { is: 'torn', why: 'the file ends inside a frame header' }
       : { is: 'corrupt', why: 'the bytes are no frame header' };
   }
-  if (isZero(log, at, Math.min(at + SECTOR_BYTES, log.length))) {
+  if (isZero(log, position, Math.min(position + SECTOR_BYTES, log.length))) {
     return { is: 'torn', why: 'the first sector of the frame was not written' };
   }
-  if (isZero(log, at + HEADER_BYTES, log.length) && log[at + HEADER_BYTES - 1] === 0) {
+  // The last byte of the header was not written, nor was anything after it. If that byte is not zero, the header was
+  // written to its end and must match its checksum. A checksum that ends in a zero byte looks unwritten, too; such a
+  // header counts as torn, because no payload follows it.
+  if (isZero(log, position + HEADER_BYTES, log.length) && log[position + HEADER_BYTES - 1] === 0) {
     return { is: 'torn', why: 'the frame stops inside its header' };
   }
   return { is: 'corrupt', why: 'the frame header does not match its checksum' };
 }
 
-function classifyBadBody(log: Buffer, at: number, end: number, payloadEnd: number): FrameRead {
-  for (let sector = at; sector < end; sector += SECTOR_BYTES) {
+function classifyBadBody(log: Buffer, position: number, end: number, payloadEnd: number): FrameRead {
+  for (let sector = position; sector < end; sector += SECTOR_BYTES) {
     if (isZero(log, sector, Math.min(sector + SECTOR_BYTES, end))) {
       return { is: 'torn', why: 'a sector of the frame was not written' };
     }
   }
+  // No byte of the end mark is zero: a zero in the place of its last byte was never written.
   if (log[payloadEnd + END_MARK.length - 1] === 0) return { is: 'torn', why: 'the frame has no end' };
   return { is: 'corrupt', why: 'the frame does not match its checksum' };
 }
 
-/** The position of the next valid frame header; where there is one, what lies before it was not the end of the log. */
-export function findFrameAfter(log: Buffer, at: number): number | undefined {
-  for (let sector = alignUp(at + 1); sector < log.length; sector += SECTOR_BYTES) {
+/** The position of the next valid frame header. If there is one, damage before it is not the end of the log. */
+export function findFrameAfter(log: Buffer, position: number): number | undefined {
+  for (let sector = alignUp(position + 1); sector < log.length; sector += SECTOR_BYTES) {
     if (readHeader(log, sector)) return sector;
   }
   return undefined;

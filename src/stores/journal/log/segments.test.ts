@@ -73,7 +73,7 @@ test('every frame is handed on once, in order, over all segments', async () => {
   const maker = await threeSegments();
   const { seqs, end } = await read(maker);
   assert.deepEqual(seqs, [1, 2, 4, 6, 8, 10, 12, 14, 16, 18]);
-  assert.deepEqual([end.nextSeq, end.chain, end.torn], [20, maker.chain, undefined]);
+  assert.deepEqual([end.nextSeq, end.chain, end.tornReason], [20, maker.chain, undefined]);
   assert.equal(end.goodBytes, maker.position);
 });
 
@@ -96,7 +96,7 @@ test('a torn frame is accepted only at the end of the last segment', async () =>
   last.fill(0, last.length - SECTOR_BYTES + 100);
   const { end } = await read(maker);
   assert.equal(end.nextSeq, 18);
-  assert.ok(end.torn);
+  assert.ok(end.tornReason);
 
   const middle = await threeSegments();
   const bytes = bytesOf(middle, 8);

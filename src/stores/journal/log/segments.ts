@@ -28,14 +28,14 @@ export interface LogEnd {
   readonly goodBytes: number;
   readonly fileBytes: number;
   readonly nextSeq: number;
-  /** The payload checksum of the last frame. */
-  readonly chain: number;
+  /** The payload checksum of the last frame; undefined if no frame was read and LogStart did not give it. */
+  readonly chain: number | undefined;
   /** The epoch of the last frame. */
   readonly epoch: number;
-  /** The instant of the last frame. */
+  /** The brain time of the last frame. */
   readonly at: number;
-  /** The reason why the frame after the last one counts as torn; undefined where there is no such frame. */
-  readonly torn: string | undefined;
+  /** Why the bytes after the last frame count as a torn frame; undefined if the log ends with a complete frame. */
+  readonly tornReason: string | undefined;
 }
 
 export async function listSegments(disk: Disk, folder: string): Promise<Segment[]> {
@@ -87,14 +87,15 @@ export async function readLog(
     goodBytes: 0,
     fileBytes: 0,
     nextSeq: start.nextSeq,
-    chain: start.chain ?? 0,
+    chain: start.chain,
     epoch: 0,
     at: 0,
-    torn: undefined,
+    tornReason: undefined,
   };
-  let chainKnown = start.chain !== undefined;
   for (const segment of segments) {
-    if (end.torn !== undefined) throw corruptAt(end.segment?.name ?? '', end.goodBytes, end.torn);
+    if (end.tornReason !== undefined) {
+      throw corruptAt(end.segment?.name ?? '', end.goodBytes, end.tornReason);
+    }
     if (segment.firstSeq !== end.nextSeq) {
       throw new OrchdError(
         'STORE_CORRUPT',
@@ -103,8 +104,7 @@ export async function readLog(
       );
     }
     const log = await readWhole(disk, join(folder, segment.name));
-    end = readSegment(log, segment, end, chainKnown, onFrame);
-    chainKnown ||= end.goodBytes > 0;
+    end = readSegment(log, segment, end, onFrame);
   }
   return end;
 }
@@ -113,12 +113,11 @@ function readSegment(
   log: Buffer,
   segment: Segment,
   before: LogEnd,
-  chainKnown: boolean,
   onFrame: (frame: LogFrame) => void,
 ): LogEnd {
   let { nextSeq, chain, epoch, at } = before;
   let position = 0;
-  let torn: string | undefined;
+  let tornReason: string | undefined;
   for (;;) {
     const read = readFrame(log, position);
     if (read.is === 'end') break;
@@ -127,11 +126,11 @@ function readSegment(
       const later = findFrameAfter(log, position);
       if (later !== undefined)
         throw corruptAt(segment.name, position, `${read.why}, yet a frame follows at ${later}`);
-      torn = read.why;
+      tornReason = read.why;
       break;
     }
     const { header } = read;
-    const fault = checkOrder(header, nextSeq, chainKnown || position > 0 ? chain : undefined, epoch);
+    const fault = checkOrder(header, nextSeq, chain, epoch);
     if (fault) throw corruptAt(segment.name, position, fault);
     onFrame({ header, payload: read.payload, segment: segment.name, position });
     nextSeq += header.count;
@@ -140,7 +139,7 @@ function readSegment(
     at = header.at;
     position = read.end;
   }
-  return { segment, goodBytes: position, fileBytes: log.length, nextSeq, chain, epoch, at, torn };
+  return { segment, goodBytes: position, fileBytes: log.length, nextSeq, chain, epoch, at, tornReason };
 }
 
 function checkOrder(

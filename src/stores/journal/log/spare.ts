@@ -1,13 +1,13 @@
 /**
- * The spare segment: the next segment of the log, written ahead of need as a synced file of zeros named `spare`. It is
- * also the reserve: while no new spare can be made, the disk counts as full.
+ * The spare segment: the next segment of the log, written ahead of need as a synced file of zeros named `spare`. It
+ * is also the reserve: while no new spare can be made, the disk counts as full.
  */
 import type { Cancel, Disk, DiskFile, Env } from '../../../kit/env/env.ts';
 import { isFull } from '../../disk-failure.ts';
 import type { Paths } from '../layout.ts';
 
 export interface SpareEvents {
-  space(full: boolean): void;
+  diskFull(isFull: boolean): void;
   failed(error: Error): void;
 }
 
@@ -126,6 +126,6 @@ export class SpareSegment {
   #setFull(full: boolean): void {
     if (full === this.#full) return;
     this.#full = full;
-    this.#events.space(full);
+    this.#events.diskFull(full);
   }
 }

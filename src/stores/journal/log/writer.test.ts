@@ -20,7 +20,7 @@ class Log {
       durable: (seq: number): void => {
         log.durable = seq;
       },
-      space: () => undefined,
+      diskFull: () => undefined,
       failed: (error: Error): void => assert.fail(error),
     };
     const limits = {

@@ -1,12 +1,12 @@
 /**
- * The group commit of the log. Everything that is appended during one flush goes into the next; a frame is written only
- * after the last fdatasync has returned.
+ * Writes the log with group commits. A flush writes one frame and calls fdatasync. Changes that are appended while a
+ * flush runs wait for the next one, which starts only after the fdatasync of the last one has returned.
  *
  * W1  `events.durable` is called with a sequence only after the fdatasync that covers it.
- * W2  A failed fdatasync, or a failed write for any reason but a full disk, stops the writer for good.
+ * W2  A failed fdatasync stops the writer for good, and so does a write that fails for any reason but a full disk.
  * W3  A segment is filled with zeros, synced and renamed durably before the first frame is written to it.
- * W4  The spare segment is the reserve: while no new spare can be made the disk counts as full, so that new work is
- *     refused and the rest of the current segment is left for cancels and outcomes.
+ * W4  There is always a current segment with room. While no spare segment can be made as its successor, the disk counts
+ *     as full: new work is refused, and the rest of the current segment is left for cancels and outcomes.
  */
 import { join } from 'node:path';
 import type { DiskFile, Env } from '../../../kit/env/env.ts';
@@ -20,14 +20,16 @@ import { RETRY_WHEN_FULL_MS, SpareSegment } from './spare.ts';
 
 export interface LogEvents {
   durable(seq: number): void;
-  space(full: boolean): void;
+  diskFull(isFull: boolean): void;
   failed(error: Error): void;
 }
 
 export interface LogLimits {
   readonly minSegmentBytes: number;
   readonly maxSegmentBytes: number;
+  /** Compared with the UTF-16 length of the text, so a frame may be up to three times as large in bytes. */
   readonly maxFrameBytes: number;
+  /** Compared with the UTF-16 length of the pending text, too. */
   readonly maxPendingBytes: number;
 }
 
@@ -46,8 +48,9 @@ export interface AppendedChanges {
   /** The encoded changes. */
   readonly text: string;
   readonly count: number;
-  /** The number of admitted jobs, where every change admits a job of class `batch`; else 0. */
+  /** Number of batch jobs admitted, if the append does nothing else; otherwise 0, and the append is urgent. */
   readonly batchAsks: number;
+  /** The brain time of the append. */
   readonly at: number;
 }
 
@@ -56,7 +59,7 @@ export interface WriterParts {
   readonly paths: Paths;
   readonly events: LogEvents;
   /** The end of the recovered log, which the first frame continues. */
-  readonly end: { readonly nextSeq: number; readonly chain: number };
+  readonly end: { readonly nextSeq: number; readonly chain: number | undefined };
   readonly limits: LogLimits;
 }
 
@@ -64,6 +67,7 @@ interface OpenSegment {
   readonly file: DiskFile;
   readonly bytes: number;
   readonly openedAt: number;
+  /** The byte at which the next frame is written. */
   position: number;
 }
 
@@ -77,7 +81,7 @@ interface Flushing {
   readonly is: 'flushing';
   done: Promise<void>;
   /** Ends the wait for more batch jobs; set while the next frame waits for them. */
-  stopGathering: (() => void) | undefined;
+  stopWaiting: (() => void) | undefined;
 }
 
 const IDLE: Phase = { is: 'idle' };
@@ -93,7 +97,8 @@ export class LogWriter {
   #closing = false;
   #segment: OpenSegment;
   #pending: AppendedChanges[] = [];
-  #pendingBytes = 0;
+  /** The size of #pending as UTF-16 length, which for text outside of ASCII is less than the bytes that are written. */
+  #pendingChars = 0;
   /** Something other than batch jobs is pending, so the next frame is written without a wait. */
   #hasUrgent = false;
   #seq: number;
@@ -115,7 +120,8 @@ export class LogWriter {
     this.#segment = segment;
     this.#seq = end.nextSeq - 1;
     this.#durableSeq = this.#seq;
-    this.#chain = end.chain;
+    // The first frame of a new log follows none: its chain is 0.
+    this.#chain = end.chain ?? 0;
   }
 
   /** Opens a new segment after the recovered log; the segments before it are never written again. */
@@ -124,8 +130,8 @@ export class LogWriter {
     const { minSegmentBytes } = limits;
     let writer: LogWriter | undefined;
     const failed = (error: Error): void => (writer ? writer.#fail(error) : events.failed(error));
-    const space = (full: boolean): void => events.space(full);
-    const spare = new SpareSegment(env, paths, minSegmentBytes, { space, failed });
+    const diskFull = (isFull: boolean): void => events.diskFull(isFull);
+    const spare = new SpareSegment(env, paths, minSegmentBytes, { diskFull, failed });
     if (!(await spare.ensure(minSegmentBytes))) {
       throw new OrchdError('STORE_FULL', 'the disk is full: there is no room for a new log segment');
     }
@@ -135,7 +141,7 @@ export class LogWriter {
   }
 
   get overloaded(): boolean {
-    return this.#pendingBytes > this.#limits.maxPendingBytes;
+    return this.#pendingChars > this.#limits.maxPendingBytes;
   }
 
   append(unit: AppendedChanges, epoch: number): number {
@@ -144,11 +150,11 @@ export class LogWriter {
     this.#seq += unit.count;
     this.#epoch = epoch;
     this.#pending.push(unit);
-    this.#pendingBytes += unit.text.length;
+    this.#pendingChars += unit.text.length;
     this.#delay.appended(unit.batchAsks);
     this.#hasUrgent ||= unit.batchAsks === 0;
     if (phase.is === 'idle') this.#start();
-    else if (phase.stopGathering && this.#waitMs() === 0) phase.stopGathering();
+    else if (phase.stopWaiting && this.#waitMs() === 0) phase.stopWaiting();
     return this.#seq;
   }
 
@@ -164,14 +170,14 @@ export class LogWriter {
 
   async close(): Promise<void> {
     this.#closing = true;
-    if (this.#phase.is === 'flushing') this.#phase.stopGathering?.();
+    if (this.#phase.is === 'flushing') this.#phase.stopWaiting?.();
     while (this.#phase.is === 'flushing') await this.#phase.done;
     await this.#spare.close();
     await this.#segment.file.close();
   }
 
   #start(): void {
-    const flushing: Flushing = { is: 'flushing', done: Promise.resolve(), stopGathering: undefined };
+    const flushing: Flushing = { is: 'flushing', done: Promise.resolve(), stopWaiting: undefined };
     this.#phase = flushing;
     flushing.done = this.#flushAll(flushing).catch((error: Error) => this.#fail(error));
   }
@@ -179,7 +185,7 @@ export class LogWriter {
   async #flushAll(phase: Flushing): Promise<void> {
     while (this.#phase === phase && (this.#pending.length > 0 || this.#rollRequests.length > 0)) {
       while (this.#pending.length > 0 && this.#phase === phase) {
-        if (this.#waitMs() > 0) await this.#gather(phase);
+        if (this.#waitMs() > 0) await this.#waitForMoreJobs(phase);
         await this.#flush();
         if (this.#pending.length > 0) await this.#awaitFollowUps();
       }
@@ -189,7 +195,7 @@ export class LogWriter {
   }
 
   async #flush(): Promise<void> {
-    const { text, count, batchAsks, at } = this.#takeBatch();
+    const { text, count, batchAsks, at } = this.#takeFrameContents();
     const firstSeq = this.#durableSeq + 1;
     const { frame, payloadCrc } = encodeFrame({
       firstSeq,
@@ -199,14 +205,14 @@ export class LogWriter {
       chain: this.#chain,
       text,
     });
-    const segment = await this.#roomFor(frame.length);
+    const segment = await this.#segmentWithRoom(frame.length);
     await this.#writeFrame(segment, frame);
     await segment.file.datasync();
     segment.position += frame.length;
     this.logBytes += frame.length;
     this.#chain = payloadCrc;
     this.#durableSeq += count;
-    this.#pendingBytes -= text.length;
+    this.#pendingChars -= text.length;
     this.#events.durable(this.#durableSeq);
     // Called after this turn of the event loop, in which the callers are answered.
     if (batchAsks > 0)
@@ -218,11 +224,11 @@ export class LogWriter {
     return this.#delay.waitMs(this.#env.clock.monotonic());
   }
 
-  #gather(phase: Flushing): Promise<void> {
+  #waitForMoreJobs(phase: Flushing): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = this.#env.timers.after(this.#waitMs(), () => phase.stopGathering?.());
-      phase.stopGathering = () => {
-        phase.stopGathering = undefined;
+      const cancel = this.#env.timers.after(this.#waitMs(), () => phase.stopWaiting?.());
+      phase.stopWaiting = () => {
+        phase.stopWaiting = undefined;
         cancel();
         resolve();
       };
@@ -239,7 +245,7 @@ export class LogWriter {
       await new Promise<void>((resolve) => this.#env.timers.soon(resolve));
   }
 
-  #takeBatch(): AppendedChanges {
+  #takeFrameContents(): AppendedChanges {
     const units = this.#pending;
     let chars = 0;
     let taken = 0;
@@ -278,7 +284,7 @@ export class LogWriter {
     }
   }
 
-  async #roomFor(bytes: number): Promise<OpenSegment> {
+  async #segmentWithRoom(bytes: number): Promise<OpenSegment> {
     const segment = this.#segment;
     return segment.position + bytes <= segment.bytes ? segment : this.#nextSegment(bytes);
   }
