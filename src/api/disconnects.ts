@@ -21,13 +21,13 @@ export class Disconnects {
   }
 
   /** The reader of a resumable stream disconnected: the job is cancelled unless it is followed again in time. */
-  leftResumable(jobId: string, identity: Identity): void {
+  resumableReaderLeft(jobId: string, identity: Identity): void {
     if (!this.#endsJob(jobId, identity)) return;
-    this.#timers.after(this.#graceMs, () => this.leftForGood(jobId, identity));
+    this.#timers.after(this.#graceMs, () => this.cancelUnlessFollowed(jobId, identity));
   }
 
-  /** The reader of an answer that cannot be resumed disconnected: the job is cancelled at once. */
-  leftForGood(jobId: string, identity: Identity): void {
+  /** Cancels the job unless one of the conditions above keeps it. Called directly if the answer cannot be resumed. */
+  cancelUnlessFollowed(jobId: string, identity: Identity): void {
     if (!this.#endsJob(jobId, identity)) return;
     const { tenant, name } = identity;
     this.#orchestrator.cancel(jobId, `${name} (disconnected)`, tenant).catch(() => undefined);

@@ -133,7 +133,7 @@ export class EventStreams {
       const follower = await this.#orchestrator.follow(jobId, position, sink, identity.tenant);
       const onClose = (ended: boolean): void => {
         releaseStream();
-        if (!ended) this.#options.disconnects.leftResumable(jobId, identity);
+        if (!ended) this.#options.disconnects.resumableReaderLeft(jobId, identity);
       };
       if (follower)
         return { stream: (...connection) => this.#stream(sink, follower, onClose, ...connection) };

@@ -49,7 +49,7 @@ class Components {
   }
 }
 
-/** A choice between texts is shown as one enumeration: generators make a type of it. */
+/** A union of string constants is written as one `enum`, from which client generators make a type. */
 const isConstant = (schema: { readonly const?: unknown }): boolean => typeof schema.const === 'string';
 
 function operationOf(route: Route, components: Components): object {

@@ -1,5 +1,4 @@
 /** The brain as a service: assembles engine, loop, store and effects, and offers the methods that callers use. */
-
 import type { ResolveAs } from '../core/attempts/operator-commands.ts';
 import type { EngineEvent, Reply } from '../core/engine/areas.ts';
 import { Engine } from '../core/engine/engine.ts';
@@ -79,7 +78,7 @@ export class Orchestrator extends Service {
 
   constructor(parts: OrchestratorParts) {
     super();
-    const { env, store, settings } = parts;
+    const { env, store, settings, managers, logger } = parts;
     this.#parts = parts;
     this.#backends = new BackendDirectory(
       (backend) => new GuardedBackend(backend, env.timers, settings.holderLostMs, () => store.holds()),
@@ -88,9 +87,9 @@ export class Orchestrator extends Service {
     this.#engine = new Engine({ settings: settings.engine, random: () => env.random.next() });
     this.#clock = new BrainClock(env.clock);
     this.#clock.onStep = (byMs) =>
-      parts.logger?.warn('the wall clock was stepped', { duration_ms: Math.round(byMs) });
+      logger?.warn('the wall clock was stepped', { duration_ms: Math.round(byMs) });
     this.ends = new JobEnds((error) =>
-      parts.logger?.error('a job-end listener failed', { reason: describeThrown(error) }),
+      logger?.error('a job-end listener failed', { reason: describeThrown(error) }),
     );
     this.#bodies = new Bodies(store);
     this.#history = new HistoryFeed(store);
@@ -124,12 +123,11 @@ export class Orchestrator extends Service {
     this.pools = new PoolCommands(this.#loop, this.#engine);
     this.limits = new LimitCommands(this.#loop, this.#engine);
     this.#sources = new Sources({
-      sources: [...(parts.managers ? [parts.managers] : []), ...(parts.sources ?? [])],
+      sources: [...(managers ? [managers] : []), ...(parts.sources ?? [])],
       backends: this.#backends,
       loop: this.#loop,
     });
     const mayAct = (): boolean => store.holds();
-    const { managers } = parts;
     const runner = new EffectRunner(env, this.#loop);
     this.#runner = runner;
     this.#provisioning = managers && new Provisioning({ ...shared, runner, managers, mayAct });
@@ -143,8 +141,7 @@ export class Orchestrator extends Service {
       holderLostMs: settings.holderLostMs,
       onEvent: (entry, event) => this.#following.receive(entry, event),
     });
-    const { reads } = this;
-    this.#endNotices = new EndNotices({ reads, following: this.#following, logger: parts.logger });
+    this.#endNotices = new EndNotices({ reads: this.reads, following: this.#following, logger });
   }
 
   get failure(): Error | undefined {

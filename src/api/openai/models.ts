@@ -41,7 +41,7 @@ export const modelRoutes = (models: ModelNames): readonly Route[] => [
     method: 'GET',
     path: '/v1/models',
     role: 'read',
-    summary: 'The models that can be asked for, as OpenAI lists them',
+    summary: 'The available models, as OpenAI lists them',
     ignoresQuery: true,
     answers: { 200: { description: 'The models', body: OpenAiModelList } },
     handle: async () => ({

@@ -81,7 +81,7 @@ export class SubmittedJob {
    */
   abandon(): void {
     this.close();
-    this.#dependencies.disconnects.leftForGood(this.submitted.job_id, this.call.identity);
+    this.#dependencies.disconnects.cancelUnlessFollowed(this.submitted.job_id, this.call.identity);
   }
 }
 
