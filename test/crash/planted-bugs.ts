@@ -203,10 +203,10 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'the executor may drop a result before its end is durable',
     file: 'src/runtime/effects.ts',
-    find: '    const stored = this.#storedNow(good);\n',
+    find: '    const recorded = this.#outcomes.recorded(outcome);\n',
     replace: `    const held = this.#parts.engine.state.open.get(token)?.open;
     if (held) this.#parts.backends.get(held.backend)?.ack(token, this.#who());
-    const stored = this.#storedNow(good);
+    const recorded = this.#outcomes.recorded(outcome);
 `,
     catcher: 'order',
     says: /the release of small:1 comes before/,
