@@ -1,7 +1,7 @@
 /** Writes one commit: the fence first, then the after-images of everything that changed, and the audit rows (docs/decisions/0008). */
 import { FRESH_JOB } from '../../model/moves.ts';
 import { nameBodies } from './blobs.ts';
-import { type Batch, freshRow, Images, movedRow, moveRow, namedBodies } from './images.ts';
+import { type AskImage, type Batch, freshRow, Images, movedRow, moveRow, namedBodies } from './images.ts';
 import { ASK_COLUMNS, auditValues, FRESH_TEXT, JOB_COLUMNS, jobValues } from './rows.ts';
 import { type Sql, transaction, type Value } from './sql.ts';
 
@@ -52,7 +52,7 @@ export async function commitBatch(sql: Sql, batch: Batch, epoch: number): Promis
   try {
     await transaction(sql, async () => {
       const fence = sql.run(FENCE, [lastOf(batch), batch.now, images.brain, epoch, batch.after]);
-      await held(fence, [...writeImages(sql, images), ...writeAudit(sql, images, epoch, batch.now)]);
+      await held(fence, [...writeImages(sql, images), writeAudit(sql, images, epoch, batch.now)]);
     });
     return true;
   } catch (error) {
@@ -74,34 +74,29 @@ async function held(fence: Promise<{ rows: number }>, writes: readonly Promise<v
 }
 
 /**
- * Rows of one statement, at most. The server inserts the rows of one statement while the next one is encoded here, so
- * that large batches are sent as several; a statement of few rows would cost more than that saves.
+ * New jobs of one statement, at most. The server inserts the rows of one statement while the next one is encoded here;
+ * it is still busy with them when the audit rows are encoded, so those are one statement.
  */
 const STATEMENT_ROWS = 128;
 
-function inStatements<T>(
-  sql: Sql,
-  text: string,
-  items: readonly T[],
-  rowOf: (item: T) => Value[],
-): Promise<void>[] {
+function putFreshJobs(sql: Sql, images: readonly AskImage[]): Promise<void>[] {
   const sent: Promise<void>[] = [];
-  for (let from = 0; from < items.length; from += STATEMENT_ROWS) {
-    sent.push(sql.batch(text, items.slice(from, from + STATEMENT_ROWS).map(rowOf)));
+  for (let from = 0; from < images.length; from += STATEMENT_ROWS) {
+    sent.push(sql.batch(PUT_FRESH_JOB, images.slice(from, from + STATEMENT_ROWS).map(freshRow)));
   }
   return sent;
 }
 
 /** The order of these statements does not matter, except where one waits for another. */
 function writeImages(sql: Sql, images: Images): Promise<void>[] {
-  const fresh = [];
-  const moved = [];
+  const fresh: AskImage[] = [];
+  const moved: Value[][] = [];
   for (const image of images.asks.values()) {
     if (image.moved) moved.push(movedRow(image.asked, image.moved, image.seq));
     else fresh.push(image);
   }
   return [
-    ...inStatements(sql, PUT_FRESH_JOB, fresh, freshRow),
+    ...putFreshJobs(sql, fresh),
     sql.batch(PUT_JOB, moved),
     sql.batch(
       MOVE_JOB,
@@ -119,9 +114,10 @@ function writeImages(sql: Sql, images: Images): Promise<void>[] {
   ];
 }
 
-const writeAudit = (sql: Sql, { numbered }: Images, epoch: number, now: number): Promise<void>[] =>
-  inStatements(sql, PUT_AUDIT, numbered, ({ change, text, seq }) =>
-    auditValues(change, text, seq, epoch, now),
+const writeAudit = (sql: Sql, { numbered }: Images, epoch: number, now: number): Promise<void> =>
+  sql.batch(
+    PUT_AUDIT,
+    numbered.map(({ change, text, seq }) => auditValues(change, text, seq, epoch, now)),
   );
 
 async function writeAttempts(sql: Sql, { renewed, attempts }: Images): Promise<void> {

@@ -33,7 +33,7 @@ class NumberedChange {
 }
 
 /** A row of orchestrator_jobs whose ask is in this batch; without `moved`, nothing has happened to the job yet. */
-interface AskImage {
+export interface AskImage {
   readonly asked: NumberedChange;
   moved: NumberedChange | undefined;
   /** The last change of the job or of one of its attempts. */
