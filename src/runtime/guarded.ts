@@ -1,7 +1,7 @@
 /**
- * A backend as the brain talks to it: whatever it does, a call ends. One that throws instead of answering, or
- * gives no answer for too long, counts as not answered; following has no bound, since work takes its time. A brain
- * that may have been replaced asks nothing of anybody.
+ * Wraps a backend so that every call ends: a call that throws, or gets no answer within `patienceMs`, is rejected. While
+ * this brain may have been replaced, an offer, inspection, kill or acknowledgement is held back, and rejected with FENCED
+ * after `patienceMs`. `follow` has neither limit: a job may run for any time, and reading its events changes nothing.
  */
 import type {
   Backend,
@@ -17,7 +17,7 @@ import type { Timers } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { Commander } from '../model/worker-wire.ts';
 
-/** How often a brain that may have been replaced looks whether it leads again. */
+/** How often a brain that may have been replaced checks whether it leads again. */
 const LEAD_POLL_MS = 50;
 
 export class GuardedBackend implements Backend {
@@ -75,7 +75,7 @@ export class GuardedBackend implements Backend {
     return new Promise((resolve, reject) => {
       const begin = (waitedMs: number): void => {
         if (this.#mayAct()) return this.#call(call, resolve, reject);
-        // The lead may be back in a moment, or over.
+        // The lead may be confirmed again in a moment, or lost for good.
         if (waitedMs >= this.#patienceMs) reject(new OrchdError('FENCED'));
         else this.#timers.after(LEAD_POLL_MS, () => begin(waitedMs + LEAD_POLL_MS));
       };
@@ -87,7 +87,7 @@ export class GuardedBackend implements Backend {
     const cancel = this.#timers.after(this.#patienceMs, () =>
       reject(new OrchdError('WORKER_TIMEOUT', 'the backend gave no answer')),
     );
-    // What throws at once is no answer either.
+    // Promise.try: a backend that throws synchronously is rejected as well.
     Promise.try(call).then(resolve, reject).finally(cancel);
   }
 }
