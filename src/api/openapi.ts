@@ -2,7 +2,7 @@
 import type { TSchema } from 'typebox';
 import { ErrorBody, OpenAiErrorBody } from '../model/http/errors.ts';
 import { errorShapeOf } from '../wire/render-error.ts';
-import { type AnswerFormat, isRequired, type Route } from '../wire/route.ts';
+import { type AnswerFormat, isBodyRequired, type Route } from '../wire/route.ts';
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -88,7 +88,7 @@ function responseOf({ description, body, type, events }: AnswerFormat, component
 }
 
 const requestBody = (body: TSchema, components: Components): object => ({
-  required: isRequired(body),
+  required: isBodyRequired(body),
   content: { 'application/json': { schema: components.reference(body) } },
 });
 

@@ -1,4 +1,12 @@
-/** Text and environment in, one frozen configuration out; reads no file and no process state itself. */
+/**
+ * Makes one frozen configuration from a text and the environment; reads no file and no process state itself.
+ *
+ *   phase 1  parse.ts        the YAML text becomes plain values
+ *   phase 2  environment.ts  `ORCHD_` variables override keys of the file
+ *   phase 3  defaults.ts     keys that are not set get their defaults
+ *   phase 4  validate.ts     unknown keys and wrong values are refused
+ *   phase 5  resolve.ts      the values get the names and units that the code uses
+ */
 import { applyDefaults } from './defaults.ts';
 import { applyEnvironment } from './environment.ts';
 import { failOnIssues, type Issue, type PlacedIssue } from './issues.ts';

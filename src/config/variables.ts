@@ -1,6 +1,6 @@
 /**
- * What is known of the configuration without its schema, which takes longer to load than most commands of the command
- * line to run.
+ * Facts about the configuration that need no schema: loading the schema takes longer than most commands of the command
+ * line.
  */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -15,7 +15,7 @@ export const OTHER_VARIABLES: readonly string[] = [
   'ORCHD_URL', // address of the server a client talks to
 ];
 
-/** The default of orchestrator.checkpoint_dir. */
+/** The default of orchestrator.state.checkpoint_dir. */
 export const DEFAULT_DATA_FOLDER = 'data/orchestrator';
 
 /** Whether a variable sets a key of the configuration, or is a mistake that the configuration reports. */

@@ -15,65 +15,113 @@ export const MODEL = '^[A-Za-z0-9][A-Za-z0-9._:/@=+-]{0,511}$';
 const optional = Type.Optional;
 
 export const SPEC_FIELDS = {
-  key: optional(Type.String({ minLength: 1, maxLength: 255, description: 'At most one live job has it' })),
-  agent: optional(Type.String({ pattern: NAME, description: 'Who asks: fairness and limits are per agent' })),
+  key: optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 255,
+      description: 'At most one live job has this key; a submit with the key of a live job returns that job',
+    }),
+  ),
+  agent: optional(
+    Type.String({
+      pattern: NAME,
+      description: 'The agent that the job is for: fairness and limits are per agent; by default the caller',
+    }),
+  ),
   session_id: optional(
-    Type.String({ pattern: NAME, description: 'Jobs of a session run one at a time, in order' }),
+    Type.String({
+      pattern: NAME,
+      description: 'The conversation that the job belongs to: jobs of a session run one at a time, in order',
+    }),
   ),
   parallel: optional(Type.Boolean({ description: 'Do not wait for the other jobs of the session' })),
-  type: optional(
-    Type.String({ pattern: NAME, description: 'What kind of work it is; inference by default' }),
+  type: optional(Type.String({ pattern: NAME, description: 'Kind of work; "inference" by default' })),
+  backend: optional(
+    Type.String({
+      pattern: NAME,
+      description: 'Kind of backend that must run the job, such as "worker" or "function"',
+    }),
   ),
-  backend: optional(Type.String({ pattern: NAME, description: 'Only backends of this kind' })),
   model: optional(
     Type.String({
       pattern: MODEL,
       description:
-        'A model of the catalog, by id, alias or reference; by default the only one of the catalog',
+        'Model of the catalog, by id, alias or reference; if the catalog has only one, that is the default',
     }),
   ),
-  region: optional(Type.String({ pattern: NAME, description: 'Where it should run if it can' })),
+  region: optional(Type.String({ pattern: NAME, description: 'Preferred region' })),
   labels: optional(
     Type.Record(Type.String({ pattern: NAME }), Type.String({ maxLength: 128 }), {
       maxProperties: 16,
       additionalProperties: false,
-      description: 'Labels that a backend must have',
+      description: 'Labels that a backend must have to run the job',
     }),
   ),
-  priority: optional(Type.Union([Type.Literal('interactive'), Type.Literal('batch')])),
+  priority: optional(
+    Type.Union([Type.Literal('interactive'), Type.Literal('batch')], {
+      description: 'Interactive jobs go before batch jobs; "batch" by default',
+    }),
+  ),
   score: optional(
-    Type.Number({ minimum: -1e9, maximum: 1e9, description: 'Orders the jobs of one agent; higher first' }),
+    Type.Number({
+      minimum: -1e9,
+      maximum: 1e9,
+      description: 'Order among the jobs of one agent: the highest score first; 0 by default',
+    }),
   ),
   weight: optional(
     Type.Number({
       minimum: 1,
       maximum: 1000,
-      description: 'How much the job counts in the fair order of agents',
+      description:
+        'Share of its agent that the job uses up: a job of weight 2 counts like two jobs; 1 by default',
     }),
   ),
   not_before: optional(
-    Type.Integer({ minimum: 0, maximum: 8.64e15, description: 'Milliseconds since 1970' }),
+    Type.Integer({ minimum: 0, maximum: 8.64e15, description: 'Earliest start, in milliseconds since 1970' }),
   ),
   deadline_ms: optional(
     Type.Integer({
       minimum: 1,
       maximum: 3.2e10,
-      description: 'The job ends this long after its submit at the latest',
+      description: 'A job that has not ended this many milliseconds after its submit is expired',
     }),
   ),
   timeout_ms: optional(
-    Type.Integer({ minimum: 1, maximum: 3.2e10, description: 'How long one try may run' }),
+    Type.Integer({
+      minimum: 1,
+      maximum: 3.2e10,
+      description: 'A try that has run this many milliseconds is stopped and counts as failed',
+    }),
   ),
-  max_tries: optional(Type.Integer({ minimum: 1, maximum: 100 })),
-  parent_id: optional(Type.String({ pattern: JOB_ID, description: 'Cancelled with this job' })),
-  on_disconnect: optional(Type.Union([Type.Literal('cancel'), Type.Literal('continue')])),
+  max_tries: optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 100,
+      description: 'A job that has failed this many times is not tried again',
+    }),
+  ),
+  parent_id: optional(
+    Type.String({ pattern: JOB_ID, description: 'The parent job; cancelling it cancels this job too' }),
+  ),
+  on_disconnect: optional(
+    Type.Union([Type.Literal('cancel'), Type.Literal('continue')], {
+      description:
+        'What happens when the last client that follows the job disconnects; by default cancel for interactive, continue for batch',
+    }),
+  ),
   after_output: optional(
     Type.Union([Type.Literal('fail'), Type.Literal('retry')], {
       description:
-        'Whether a try that has produced output may be retried; by default retry for batch, fail for interactive',
+        'Whether a job is retried after a failed try that had produced output; by default retry for batch, fail for interactive',
     }),
   ),
-  on_unknown: optional(Type.Union([Type.Literal('hold'), Type.Literal('retry'), Type.Literal('fail')])),
+  on_unknown: optional(
+    Type.Union([Type.Literal('hold'), Type.Literal('retry'), Type.Literal('fail')], {
+      description:
+        'What happens if it cannot be learned whether an attempt ran; hold waits for an operator to resolve the job. By default hold on backends that cost money, retry on others',
+    }),
+  ),
 };
 
 type SpecFields = Static<ReturnType<typeof Type.Object<typeof SPEC_FIELDS>>>;

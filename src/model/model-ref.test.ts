@@ -26,8 +26,8 @@ test('every kind of reference is parsed and formatted back to the same text', ()
   }
 });
 
-test('characters with a special meaning in a path or on a command line are refused', () => {
-  const hostile = [
+test('malformed or unsafe references are refused', () => {
+  const refused = [
     '',
     'hf:',
     'hf:org',
@@ -71,7 +71,7 @@ test('characters with a special meaning in a path or on a command line are refus
     'a\ud800',
     'x'.repeat(1025),
   ];
-  for (const text of hostile) {
+  for (const text of refused) {
     assert.throws(() => parseModelRef(text), { code: 'INVALID_PARAMS' }, JSON.stringify(text));
   }
 });

@@ -34,18 +34,19 @@ const NAME = /^[A-Za-z0-9_][A-Za-z0-9._+:/@-]*$/;
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
 export function parseModelRef(text: string): ModelRef {
-  if (text === '' || text.length > MAX_REF_CHARS) throw bad(`needs 1 to ${MAX_REF_CHARS} characters`);
-  if (CONTROL.test(text) || !text.isWellFormed()) throw bad('may hold no control characters');
-  if (text.includes('\\')) throw bad('may hold no backslash');
-  if (text.includes('%')) throw bad('may hold no encoded characters');
+  if (text === '' || text.length > MAX_REF_CHARS)
+    throw invalidRef(`must have 1 to ${MAX_REF_CHARS} characters`);
+  if (CONTROL.test(text) || !text.isWellFormed()) throw invalidRef('must not contain control characters');
+  if (text.includes('\\')) throw invalidRef('must not contain a backslash');
+  if (text.includes('%')) throw invalidRef('must not contain "%" or encoded characters');
   const [scheme, rest] = split(text, ':');
-  if (rest === undefined) return { kind: 'alias', name: name(text, 'an alias') };
+  if (rest === undefined) return { kind: 'alias', name: checkName(text, 'an alias') };
   if (scheme === 'hf') return hubRef(rest);
   if (scheme === 'file') return { kind: 'file', path: absolute(rest) };
   if (scheme === 'demo' || scheme === 'openai') {
-    return { kind: 'engine', scheme, name: name(rest, `what follows ${scheme}:`) };
+    return { kind: 'engine', scheme, name: checkName(rest, `a name after ${scheme}:`) };
   }
-  return { kind: 'alias', name: name(text, 'an alias') };
+  return { kind: 'alias', name: checkName(text, 'an alias') };
 }
 
 /** The canonical text of a reference. */
@@ -60,13 +61,14 @@ export function formatModelRef(ref: ModelRef): string {
 
 function hubRef(text: string): HfRef {
   const [head, option] = split(text, '::');
-  if (option !== undefined && !option.startsWith('file=')) throw bad('may have ::file=PATH and nothing else');
+  if (option !== undefined && !option.startsWith('file='))
+    throw invalidRef('must have nothing but file={path} after "::"');
   const [path, rev] = split(head, '@');
   const parts = path.split('/');
-  if (parts.length !== 2) throw bad('of the hub is hf:{org}/{repo}');
-  const [org, repo] = parts.map((part) => checked(part, 'the name of a repository')) as [string, string];
+  if (parts.length !== 2) throw invalidRef('must have the form hf:{org}/{repo}');
+  const [org, repo] = parts.map((part) => checkPart(part, 'the name of a repository')) as [string, string];
   // The cache folder of a repository is named `org--repo`, so the separator may not occur in the parts.
-  if (org.includes('--') || repo.includes('--')) throw bad('of the hub may not hold "--"');
+  if (org.includes('--') || repo.includes('--')) throw invalidRef('must not contain "--" in org or repo');
   const file = option?.slice('file='.length);
   return {
     kind: 'hf',
@@ -80,28 +82,29 @@ function hubRef(text: string): HfRef {
 const relative = (text: string, what: string): string =>
   text
     .split('/')
-    .map((part) => checked(part, what))
+    .map((part) => checkPart(part, what))
     .join('/');
 
 function absolute(path: string): string {
-  if (!path.startsWith('/')) throw bad('of a file needs an absolute path');
+  if (!path.startsWith('/')) throw invalidRef('must have an absolute path after file:');
   for (const part of path.slice(1).split('/')) {
     if (part === '' || part === '.' || part === '..')
-      throw bad('of a file may hold no empty part, "." or ".."');
-    if (part.length > MAX_PART_CHARS) throw bad(`has a part of more than ${MAX_PART_CHARS} characters`);
+      throw invalidRef('must not contain "//", "/./" or "/../" in its path');
+    if (part.length > MAX_PART_CHARS)
+      throw invalidRef(`must not contain a folder or file name of more than ${MAX_PART_CHARS} characters`);
   }
   return path;
 }
 
-function checked(part: string, what: string): string {
+function checkPart(part: string, what: string): string {
   if (part.length <= MAX_PART_CHARS && PART.test(part) && !part.includes('..')) return part;
-  throw bad(`has a wrong character in ${what}, or an empty part`);
+  throw invalidRef(`must not contain an empty part or a character that is not allowed in ${what}`);
 }
 
-function name(text: string, what: string): string {
+function checkName(text: string, what: string): string {
   const parts = text.split('/');
   if (NAME.test(text) && parts.every((part) => part !== '' && !/^\.+$/.test(part))) return text;
-  throw bad(`has a wrong character or an empty part in ${what}`);
+  throw invalidRef(`must not contain an empty part or a character that is not allowed in ${what}`);
 }
 
 function split(text: string, by: string): [string, string | undefined] {
@@ -109,5 +112,5 @@ function split(text: string, by: string): [string, string | undefined] {
   return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + by.length)];
 }
 
-const bad = (what: string): OrchdError =>
+const invalidRef = (what: string): OrchdError =>
   new OrchdError('INVALID_PARAMS', `"model_ref" ${what}`, { field: 'model_ref' });

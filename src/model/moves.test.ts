@@ -11,8 +11,8 @@ import {
   isOpen,
   JOB_STATES,
   type JobState,
-  mayMove,
   mayMoveAttempt,
+  mayMoveJob,
   mayMoveWorker,
   WORKER_TRANSITIONS,
   type WorkerRecordState,
@@ -30,7 +30,7 @@ const JOB_MOVES: readonly [to: JobState, make: (job: JobRecord) => JobRecord][] 
   ['queued', (job) => moves.unclaim(job)],
   ['stale', (job) => moves.lose(job)],
   ['dead', (job) => moves.die(job, 7, 'failed', ERROR)],
-  ['cancelled', (job) => moves.cancelled(job, 8, ERROR)],
+  ['cancelled', (job) => moves.cancel(job, 8, ERROR)],
   ['queued', (job) => moves.redrive(job, 9)],
 ];
 
@@ -63,7 +63,10 @@ const worker = (state: WorkerRecordState): WorkerRecord => ({
 });
 
 const job = (state: JobState): JobRecord => ({ ...moves.FRESH_JOB, state, attempt: 3, tries: 2 });
-const attempt = (state: AttemptState): AttemptRecord => ({ ...moves.intend('j', 3, 'b', 'r', 1, 4), state });
+const attempt = (state: AttemptState): AttemptRecord => ({
+  ...moves.newAttempt({ job: 'j', n: 3, backend: 'b', registry: 'r', epoch: 1, at: 4 }),
+  state,
+});
 
 /** Follows the after-images and collects every change of state. */
 class Moves {
@@ -82,7 +85,7 @@ class Moves {
   #job(id: string, to: JobState): void {
     const from = this.jobs.get(id);
     if (from !== undefined && from !== to) {
-      assert.ok(mayMove(from, to), `job ${id} moved ${from} -> ${to}`);
+      assert.ok(mayMoveJob(from, to), `job ${id} moved ${from} -> ${to}`);
       this.seen.add(`${from} -> ${to}`);
     } else if (from === undefined) assert.equal(to, 'queued');
     this.jobs.set(id, to);
@@ -105,7 +108,7 @@ describe('[FARRO-3] the tables of legal moves', () => {
     for (const from of JOB_STATES) {
       for (const [to, make] of JOB_MOVES) {
         const before = Object.freeze(job(from));
-        if (mayMove(from, to)) {
+        if (mayMoveJob(from, to)) {
           assert.equal(make(before).state, to);
           made.add(`${from} ${to}`);
         } else {
@@ -114,7 +117,7 @@ describe('[FARRO-3] the tables of legal moves', () => {
       }
     }
     const legal = JOB_STATES.flatMap((from) =>
-      JOB_STATES.filter((to) => mayMove(from, to)).map((to) => `${from} ${to}`),
+      JOB_STATES.filter((to) => mayMoveJob(from, to)).map((to) => `${from} ${to}`),
     );
     assert.deepEqual([...made].sort(), legal.sort());
   });
@@ -160,7 +163,7 @@ describe('[FARRO-3] the tables of legal moves', () => {
 
   test('the lists above name every constructor of moves.ts', () => {
     const notMoves = [
-      ...['FRESH_JOB', 'askCancel', 'intend', 'orderKill', 'confirm'],
+      ...['FRESH_JOB', 'requestCancel', 'newAttempt', 'orderKill', 'confirm'],
       ...['orderWorker', 'adoptWorker'],
     ];
     const listed = [notMoves, JOB_MOVES, ATTEMPT_MOVES, WORKER_MOVES];
@@ -183,7 +186,7 @@ describe('[FARRO-3] the tables of legal moves', () => {
     );
     const legal = [
       ...JOB_STATES.flatMap((from) =>
-        JOB_STATES.filter((to) => mayMove(from, to)).map((to) => `${from} -> ${to}`),
+        JOB_STATES.filter((to) => mayMoveJob(from, to)).map((to) => `${from} -> ${to}`),
       ),
       ...ATTEMPT_STATES.flatMap((from) =>
         ATTEMPT_STATES.filter((to) => mayMoveAttempt(from, to)).map((to) => `attempt ${from} -> ${to}`),
@@ -197,7 +200,7 @@ describe('[FARRO-3] the tables of legal moves', () => {
 
 test('constructors that are no moves keep the state', () => {
   for (const state of JOB_STATES) {
-    assert.equal(moves.askCancel(job(state), { at: 1, by: 'x' }).state, state);
+    assert.equal(moves.requestCancel(job(state), { at: 1, by: 'x' }).state, state);
   }
   for (const state of ATTEMPT_STATES) {
     assert.equal(moves.orderKill(attempt(state), { why: 'cancel', at: 1 }, 2).state, state);

@@ -17,8 +17,8 @@ import type {
 import {
   type AttemptState,
   type JobState,
-  mayMove,
   mayMoveAttempt,
+  mayMoveJob,
   mayMoveWorker,
   type WorkerRecordState,
 } from './states.ts';
@@ -43,7 +43,7 @@ export const FRESH_JOB: JobRecord = Object.freeze({
 type JobFields = Partial<Omit<JobRecord, 'v' | 'state'>>;
 
 function move(job: JobRecord, to: JobState, fields: JobFields): JobRecord {
-  if (!mayMove(job.state, to)) throw new Error(`illegal job move ${job.state} -> ${to}`);
+  if (!mayMoveJob(job.state, to)) throw new Error(`illegal job move ${job.state} -> ${to}`);
   return { ...job, ...fields, state: to };
 }
 
@@ -67,12 +67,13 @@ export const retry = (job: JobRecord, notBefore: number): JobRecord =>
 export const unclaim = (job: JobRecord): JobRecord =>
   move(job, 'queued', { backend: undefined, startedAt: undefined });
 
+/** It cannot be learned for now whether the attempt runs or has run: its executor does not answer, or has forgotten it. */
 export const lose = (job: JobRecord): JobRecord => move(job, 'stale', {});
 
 export const die = (job: JobRecord, at: number, reason: DeadReason, error: ErrorInfo): JobRecord =>
   move(job, 'dead', { endedAt: at, reason, error });
 
-export const cancelled = (job: JobRecord, at: number, error: ErrorInfo): JobRecord =>
+export const cancel = (job: JobRecord, at: number, error: ErrorInfo): JobRecord =>
   move(job, 'cancelled', { endedAt: at, error });
 
 export const redrive = (job: JobRecord, at: number): JobRecord =>
@@ -89,16 +90,12 @@ export const redrive = (job: JobRecord, at: number): JobRecord =>
   });
 
 /** Not a move: records the request to cancel while the attempt may still run. */
-export const askCancel = (job: JobRecord, cancel: CancelRequest): JobRecord => ({ ...job, cancel });
+export const requestCancel = (job: JobRecord, cancel: CancelRequest): JobRecord => ({ ...job, cancel });
 
-export function intend(
-  job: string,
-  n: number,
-  backend: string,
-  registry: string | undefined,
-  epoch: number,
-  at: number,
-): AttemptRecord {
+type NewAttemptFields = Pick<AttemptRecord, 'job' | 'n' | 'backend' | 'registry' | 'epoch' | 'at'>;
+
+/** The record of an attempt that is about to be offered to a backend; it is durable before the offer is sent. */
+export function newAttempt({ job, n, backend, registry, epoch, at }: NewAttemptFields): AttemptRecord {
   return {
     v: 1,
     job,
@@ -133,6 +130,7 @@ export const end = (
   error?: ErrorInfo,
 ): AttemptRecord => moveAttempt(attempt, 'ended', { endedAt: at, outcome, error });
 
+/** The executor does not answer, or has forgotten the attempt: it may run, may have run, or may never have started. */
 export const loseAttempt = (attempt: AttemptRecord, epoch: number): AttemptRecord =>
   moveAttempt(attempt, 'unknown', { epoch });
 

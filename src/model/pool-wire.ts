@@ -49,7 +49,7 @@ export const WorkerState = open({
   ready_at: optional(Type.String()),
   slots: optional(Count),
   context_length: optional(Count),
-  /** The registry of the worker: the identity of its memory of executions. */
+  /** The registry of the worker, see worker-wire.ts. */
   registry: optional(Type.String()),
   /** The secret that callers of the worker must send; reported to the brain only. */
   token: optional(Type.String()),
@@ -64,8 +64,9 @@ export type WorkerState = Static<typeof WorkerState>;
  */
 export const PoolState = open({
   pool_id: Type.String({ pattern: POOL_NAME }),
-  /** The identity of the manager's memory. If it has changed, a worker that is not listed may still be running. */
+  /** The id of the manager's data folder. If it has changed, a worker that is not listed may still be running. */
   registry: Type.String({ minLength: 1 }),
+  /** Raised with every change of the state; never lower than before, even after a restart of the manager. */
   version: Count,
   region: optional(Type.String()),
   labels: optional(Type.Record(Type.String(), Type.String())),
@@ -138,19 +139,23 @@ export const VerifyModel = closed({
 });
 export type VerifyModel = Static<typeof VerifyModel>;
 export const VerifyResult = open({
-  sha256: Type.String(),
+  sha256: Type.String({ description: 'SHA-256 of the file that was read, in hexadecimal' }),
   size_bytes: Bytes,
-  /** `none` if no sha256 was given to compare with. */
-  checksum: Type.Enum(['pass', 'fail', 'none']),
-  signature: Type.Enum(['pass', 'fail', 'none']),
+  checksum: Type.Enum(['pass', 'fail', 'none'], {
+    description: 'Whether the file has the registered sha256; "none" if none is registered',
+  }),
+  signature: Type.Enum(['pass', 'fail', 'none'], {
+    description: 'Whether the registered signature is valid for the file; "none" if none is registered',
+  }),
 });
 export type VerifyResult = Static<typeof VerifyResult>;
 
 /** `POST /v2/pools/register` at the brain: sent at the start of a manager and repeated as a heartbeat. */
 export const RegisterPool = closed({
   pool_id: Type.String({ pattern: POOL_NAME }),
-  uri: Type.String({ minLength: 1, maxLength: 1024 }),
-  /** The secret that the brain must send to this manager. */
-  token: optional(Type.String({ maxLength: 256 })),
+  uri: Type.String({ minLength: 1, maxLength: 1024, description: 'Address of the pool manager' }),
+  token: optional(
+    Type.String({ maxLength: 256, description: 'Secret that the brain must send to this manager' }),
+  ),
 });
 export type RegisterPool = Static<typeof RegisterPool>;

@@ -48,7 +48,10 @@ export interface AskRecord {
   readonly payloadBytes: number;
   /** The exact reference of the model when the job was admitted; only backends with it can run the job. */
   readonly modelRef: string | undefined;
-  /** The context length that the job needs, rounded up; undefined if any will do. */
+  /**
+   * The context length that the job needs, rounded up to a power of two (at most the model's own length), so that
+   * similar jobs share a lane; undefined if every worker has enough.
+   */
   readonly contextTokens: number | undefined;
   /** The estimated tokens of prompt and answer: reserved until the real number is known. */
   readonly tokens: number | undefined;
@@ -78,7 +81,7 @@ export interface JobRecord {
   readonly notBefore: number | undefined;
   /** When the job was last redriven: its deadline counts from then. */
   readonly redrivenAt: number | undefined;
-  /** A cancel was requested; it is durable while the attempt still runs. */
+  /** The request to cancel the job, recorded at once; the job ends when its attempt has ended. */
   readonly cancel: CancelRequest | undefined;
   readonly backend: string | undefined;
   readonly startedAt: number | undefined;
@@ -116,7 +119,7 @@ export interface AttemptRecord {
   readonly kill: KillOrder | undefined;
 }
 
-/** The number of ended attempts kept per job: a job that is turned away as busy again and again has many. */
+/** The number of ended attempts kept per job: a job that finds its backends busy again and again has many. */
 export const PAST_ATTEMPTS = 16;
 
 /** A key whose job failed for good: submits with the key are refused until `until`. */
@@ -129,19 +132,25 @@ export interface FailureRecord {
 /** Facts about the brain itself. */
 export interface BrainRecord {
   readonly v: 1;
-  /** Made at the first opening of the store. */
+  /** Random id made when the store is first opened; executors tell the brains of different stores apart by it. */
   readonly owner: string;
-  /** Grows with every leader. */
+  /** Raised by one each time a brain opens the store. */
   readonly epoch: number;
-  /** The highest attempt number of the purged jobs with ids chosen by callers: such an id may be used again. */
+  /**
+   * Highest attempt number among purged jobs whose id the caller chose. If such an id is submitted again, its attempts
+   * start above this, so that no token repeats.
+   */
   readonly attemptFloor: number;
 }
 
-/** A time-limited right to a device, kept alive by heartbeats; or, without `ttlMs`, the node that a backend is at. */
+/**
+ * A time-limited right to a device, kept alive by heartbeats. A lease without `ttlMs` never expires and is not about a
+ * device: it records at which node (`agent`) a backend runs, so that no other node calls that backend.
+ */
 export interface LeaseRecord {
   readonly v: 1;
   readonly tenant: string;
-  /** The holder: an agent or a node. */
+  /** The holder: an agent or, without `ttlMs`, a node. */
   readonly agent: string;
   /** The device; undefined if the holder may use only the CPU. */
   readonly gpuIndex: number | undefined;
@@ -149,9 +158,10 @@ export interface LeaseRecord {
   /** Grows with every grant: a resource refuses a holder with a lower fence than it has seen. */
   readonly fence: number;
   readonly grantedAt: number;
+  /** The lease expires this long after its last heartbeat. */
   readonly ttlMs: number | undefined;
   readonly heartbeatAt: number;
-  /** The expiry as of the last written heartbeat. */
+  /** The expiry as of the last written heartbeat: not every heartbeat is written. */
   readonly expiresAt: number | undefined;
   /** For the lease of a backend: the registry of its executor. */
   readonly registry: string | undefined;
@@ -175,7 +185,9 @@ export interface ModelRecord {
   /** Jobs that one worker runs at a time; undefined leaves it to the engine. */
   readonly slots: number | undefined;
   readonly sha256: string | undefined;
+  /** The Ed25519 signature of the 32 bytes of the file's sha256, in base64. */
   readonly signature: string | undefined;
+  /** The 32 bytes of the public key, in base64. */
   readonly publicKey: string | undefined;
   readonly verified: Verification | undefined;
   readonly createdAt: number;
@@ -199,6 +211,7 @@ export interface SessionRecord {
   readonly id: string;
   readonly createdAt: number;
   readonly usedAt: number;
+  /** The number of ended tries of the session's jobs. */
   readonly turns: number;
   readonly tokensUsed: number;
   readonly tokenBudget: number | undefined;
@@ -229,13 +242,16 @@ export interface WorkerRecord {
   readonly slots: number | undefined;
   readonly contextLength: number | undefined;
   readonly state: WorkerRecordState;
-  /** The registry of the pool manager that reported the worker. If the manager's has changed, a missing worker may live. */
+  /**
+   * The registry of the pool manager that reported the worker. If the manager now reports another registry, it has lost
+   * its records: a worker missing from its report may still be alive.
+   */
   readonly registry: string | undefined;
-  /** When it entered `state`. */
+  /** When the worker entered `state`. */
   readonly at: number;
-  /** Why it was started, or why it is leaving. */
+  /** Why the worker was started or, if it is draining or stopping, why. */
   readonly why: WorkerReason;
-  /** The number of this start of the model, counted from the last one that became ready. */
+  /** Starts of this model in a row of which none has become ready, this one included. */
   readonly tries: number;
 }
 
@@ -257,7 +273,7 @@ export interface LimitsRecord {
 /** The limits of one scope; an absent number is not limited. */
 export interface LimitSpec {
   /**
-   * `global`, `tenant:<t>`, `agent:<t>/<principal>`, `token:<name>`, `session:<t>/<id>`, `model:<name>`,
+   * `global`, `tenant:<t>`, `agent:<t>/<agent>`, `token:<name>`, `session:<t>/<id>`, `model:<name>`,
    * `pool:<name>`. With `*` as its last part (`agent:*`, `agent:<t>/*`) it applies to each matching scope separately. Of
    * several limits that match a scope, the most specific one applies.
    */
@@ -281,8 +297,8 @@ export interface SpentRecord {
   readonly at: number;
 }
 
-/** The kinds of records that belong to no job and are few: stores treat them all alike. */
-export interface KeptKinds {
+/** The small record kinds: they belong to no job and are few; stores treat them all alike (docs/decisions/0014). */
+export interface SmallKinds {
   readonly model: ModelRecord;
   readonly session: SessionRecord;
   readonly pool: PoolRecord;
@@ -292,8 +308,8 @@ export interface KeptKinds {
   readonly spent: SpentRecord;
 }
 
-export type KeptKind = keyof KeptKinds;
-export const KEPT_KINDS = [
+export type SmallKind = keyof SmallKinds;
+export const SMALL_KINDS = [
   'model',
   'session',
   'pool',
@@ -301,11 +317,12 @@ export const KEPT_KINDS = [
   'demand',
   'limits',
   'spent',
-] as const satisfies KeptKind[];
+] as const satisfies SmallKind[];
 
-export const isKept = (kind: string): kind is KeptKind => (KEPT_KINDS as readonly string[]).includes(kind);
+export const isSmallKind = (kind: string): kind is SmallKind =>
+  (SMALL_KINDS as readonly string[]).includes(kind);
 
-export interface RecordKinds extends KeptKinds {
+export interface RecordKinds extends SmallKinds {
   readonly ask: AskRecord;
   readonly job: JobRecord;
   readonly attempt: AttemptRecord;
@@ -319,7 +336,7 @@ export type RecordKind = keyof RecordKinds;
 /** The after-image of one record, or null if the record is deleted. */
 export type Change = ChangeOf<RecordKind>;
 
-export type KeptChange = ChangeOf<KeptKind>;
+export type SmallChange = ChangeOf<SmallKind>;
 
 type ChangeOf<Kinds extends RecordKind> = {
   [K in Kinds]: {
@@ -346,8 +363,8 @@ export function jobOfToken(token: string): string {
   return token.slice(0, token.lastIndexOf(':'));
 }
 
-/** One name for a kept record: its kind and id. */
-export const keptName = (kind: KeptKind, id: string): string => `${kind}/${id}`;
+/** The key of a small record among those of all kinds. */
+export const smallRecordName = (kind: SmallKind, id: string): string => `${kind}/${id}`;
 
 /** A key or session prefixed by its tenant. They may be any text, so even the default tenant is written. */
 export const scoped = (tenant: string, name: string): string => `${tenant}~${name}`;

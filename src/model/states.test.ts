@@ -9,8 +9,8 @@ import {
   JOB_STATE_MEANING,
   JOB_STATES,
   JOB_TRANSITIONS,
-  mayMove,
   mayMoveAttempt,
+  mayMoveJob,
 } from './states.ts';
 
 test('the transition tables are exactly these', () => {
@@ -53,7 +53,7 @@ test('every state can be reached from the first one', () => {
 test('only a dead job leaves a terminal state, by a redrive; a closed attempt never moves', () => {
   for (const state of JOB_STATES.filter(isTerminal)) {
     assert.deepEqual(
-      JOB_STATES.filter((to) => mayMove(state, to)),
+      JOB_STATES.filter((to) => mayMoveJob(state, to)),
       state === 'dead' ? ['queued'] : [],
     );
   }

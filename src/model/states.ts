@@ -25,7 +25,10 @@ export const ATTEMPT_TRANSITIONS = {
 
 export type AttemptState = keyof typeof ATTEMPT_TRANSITIONS;
 
-/** The desired states of a worker. A draining or stopping one never takes jobs again; when gone, its record is deleted. */
+/**
+ * The desired states of a worker. A draining or stopping worker never takes jobs again; the record is deleted when the
+ * worker is gone.
+ */
 export const WORKER_TRANSITIONS = {
   starting: ['running', 'draining', 'stopping'],
   running: ['draining', 'stopping'],
@@ -44,7 +47,7 @@ export const JOB_STATE_MEANING: Record<JobState, string> = {
   failed: 'a try failed; moves on to queued or dead in the same commit',
   dead: 'dead letter: failed for good, dropped, expired or killed; an operator may redrive it',
   succeeded: 'done; the result is stored',
-  cancelled: 'cancelled by its caller',
+  cancelled: 'cancelled by request, with its parent, or when its last follower disconnected',
 };
 
 export const ATTEMPT_STATE_MEANING: Record<AttemptState, string> = {
@@ -52,7 +55,8 @@ export const ATTEMPT_STATE_MEANING: Record<AttemptState, string> = {
   accepted: 'the backend has accepted the attempt',
   unknown: 'the backend is lost, or cannot tell whether the attempt ran',
   ended: 'the backend confirmed its end',
-  abandoned: 'certain not to have run and never to run, or given up by policy',
+  abandoned:
+    'closed without a confirmed end: it certainly never ran and never will, or `on_unknown` or an operator gave it up',
 };
 
 export const WORKER_STATE_MEANING: Record<WorkerRecordState, string> = {
@@ -73,7 +77,7 @@ export const isTerminal = (state: JobState): boolean => TERMINAL.has(state);
 /** Whether an attempt still holds its slot and its reservation. */
 export const isOpen = (state: AttemptState): boolean => state !== 'ended' && state !== 'abandoned';
 
-export function mayMove(from: JobState, to: JobState): boolean {
+export function mayMoveJob(from: JobState, to: JobState): boolean {
   return (JOB_TRANSITIONS[from] as readonly JobState[]).includes(to);
 }
 

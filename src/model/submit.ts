@@ -17,18 +17,33 @@ export const SubmitRequest = Type.Object(
     job_id: optional(
       Type.String({
         pattern: JOB_ID,
-        description: 'Chosen by the caller: the same id and body give the same job',
+        description: 'Id chosen by the caller: a submit with the same id and body returns the same job',
       }),
     ),
     force_retry: optional(
-      Type.Boolean({ description: 'Submit although the key failed for good a short while ago' }),
+      Type.Boolean({ description: 'Submit even if a job with this key has recently failed for good' }),
     ),
-    payload: optional(Type.Unknown({ description: 'What the backend gets; any JSON value' })),
-    prompt: optional(Type.String()),
+    payload: optional(
+      Type.Unknown({
+        description:
+          'Input for the backend: any JSON value. Without it, the fields prompt to seed are the input',
+      }),
+    ),
+    prompt: optional(Type.String({ description: 'Text to complete' })),
     messages: optional(
-      Type.Array(Type.Record(Type.String(), Type.Unknown()), { minItems: 1, maxItems: 10_000 }),
+      Type.Array(Type.Record(Type.String(), Type.Unknown()), {
+        minItems: 1,
+        maxItems: 10_000,
+        description: "Chat messages in OpenAI's format",
+      }),
     ),
-    max_tokens: optional(Type.Integer({ minimum: 1, maximum: MAX_TOKENS })),
+    max_tokens: optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: MAX_TOKENS,
+        description: 'Maximum number of tokens of the answer',
+      }),
+    ),
     temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
     seed: optional(Type.Integer()),
   },
@@ -40,12 +55,14 @@ export type SubmitRequest = Static<typeof SubmitRequest>;
 /** Which jobs to list, newest first. */
 export const ListRequest = Type.Object(
   {
-    state: optional(Type.String({ description: 'One state, or several with commas between' })),
+    state: optional(Type.String({ description: 'One state, or several separated by commas' })),
     type: optional(Type.String({ pattern: NAME })),
     session_id: optional(Type.String({ pattern: NAME })),
     key: optional(Type.String({ minLength: 1, maxLength: 255 })),
     agent: optional(Type.String({ pattern: NAME })),
-    cursor: optional(Type.String({ pattern: '^[0-9]{1,16}$' })),
+    cursor: optional(
+      Type.String({ pattern: '^[0-9]{1,16}$', description: 'The cursor of the previous page' }),
+    ),
     limit: optional(Type.Integer({ minimum: 1, maximum: 1000 })),
   },
   { additionalProperties: false },

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EngineKit } from '../../test/fakes/engine-kit.ts';
-import { FRESH_JOB, intend } from './moves.ts';
+import { FRESH_JOB, newAttempt } from './moves.ts';
 import type { RecordKind } from './records.ts';
 import { RECORD_VERSIONS, upcast } from './upcast.ts';
 
 const KINDS = Object.keys(RECORD_VERSIONS) as RecordKind[];
 
 test('a record that went through JSON gets back the fields that JSON dropped', () => {
-  const attempt = intend('j', 1, 'b', undefined, 1, 2);
+  const attempt = newAttempt({ job: 'j', n: 1, backend: 'b', registry: undefined, epoch: 1, at: 2 });
   const back = upcast('attempt', JSON.parse(JSON.stringify(attempt)));
   assert.deepEqual(back, attempt);
   assert.deepEqual(Object.keys(back).sort(), Object.keys(attempt).sort());

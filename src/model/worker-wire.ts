@@ -20,7 +20,12 @@ export interface Commander {
 /** The Commander, on every order to a worker or a pool manager: an older epoch of the same owner is refused. */
 export const OWNER_HEADER = 'x-orchd-owner';
 export const EPOCH_HEADER = 'x-orchd-epoch';
-/** The registry that an offer is meant for: a worker with another one answers busy. */
+/**
+ * The registry that an offer is meant for: a worker with another one answers busy.
+ *
+ * `registry`: id of the worker's table of executions; a new id means that it has lost the old table.
+ * `remembered_since`: it knows every token offered after this time.
+ */
 export const REGISTRY_HEADER = 'x-orchd-registry';
 /** The token of the attempt. */
 export const TOKEN_HEADER = 'idempotency-key';
@@ -69,10 +74,12 @@ export const ExecutionResult = open({
 });
 export type ExecutionResult = Static<typeof ExecutionResult>;
 
-/**
- * The events of an execution, numbered from 1; the number is the id of the event. First `started`, then a `token` for
- * every piece of the answer, `metrics` now and then, and at last either `end` or `error`.
+/*
+ * The events of an execution are numbered from 1; the number is the id of the event. First comes `started`, then a `token`
+ * for every piece of the answer, `metrics` now and then, and at last either `end` or `error`.
  */
+
+/** The execution has begun. */
 export const StartedEvent = open({
   job_id: Type.String(),
   model: optional(Type.String()),
@@ -81,12 +88,16 @@ export const StartedEvent = open({
 /** A piece of the answer. A piece that is not text has an empty `t` and a `delta` in OpenAI's form. */
 export const TokenEvent = open({
   t: Type.String(),
+  /** The number of the piece, from 0. */
   i: Count,
   delta: optional(open({ tool_calls: optional(Type.Array(Type.Unknown())) })),
 });
 export type TokenEvent = Static<typeof TokenEvent>;
+/** The execution has succeeded. */
 export const EndEvent = open({
+  /** The tokens of the answer or, if the engine does not count them, the number of `token` events. */
   tokens_out: Count,
+  /** The time from the first piece of the answer to the end; 0 if there was no piece. */
   decode_time_ms: Type.Number({ minimum: 0 }),
   /** The time from the arrival of the request to the first piece. */
   first_token_ms: optional(Type.Number({ minimum: 0 })),
@@ -115,7 +126,7 @@ export const WorkerOutcome = Type.Union([
 ]);
 export type WorkerOutcome = Static<typeof WorkerOutcome>;
 
-/** The identity of the worker's memory, and since when it remembers every token that it was offered. */
+/** What the worker can know about tokens; see REGISTRY_HEADER. */
 const memory = { registry: Type.String({ minLength: 1 }), remembered_since: Type.Integer() };
 
 /** `GET /executions`: the executions of the requesting owner, without results; `GET /executions/{token}` has those. */
@@ -140,8 +151,9 @@ export const ExecutionState = open({
 export type ExecutionState = Static<typeof ExecutionState>;
 
 /**
- * `POST /cancel`: ends the execution of a token, or all executions of a job. An unknown token is refused from then on.
- * With `bury` a running execution is left alone.
+ * `POST /cancel`: about the execution of a token or, without `token`, all executions of a job. A token that is unknown is
+ * refused from then on. `end` (default) stops the execution. `bury` stops nothing: it only makes sure that a token which
+ * has not arrived yet never starts.
  */
 export const CancelRequest = Type.Object(
   {
@@ -151,7 +163,13 @@ export const CancelRequest = Type.Object(
   },
   { additionalProperties: false },
 );
-/** `ended` without an outcome: it has run, but its outcome is no longer known. */
+/**
+ * `is`:
+ *   ended        the execution has ended; without `outcome` its outcome is no longer known
+ *   stopping     the execution was told to stop and has not ended yet
+ *   running      the execution goes on (only with `bury`)
+ *   tombstoned   the token was unknown; an offer with it is refused from now on
+ */
 export const CancelReply = open({
   ...memory,
   is: Type.Enum(['ended', 'stopping', 'running', 'tombstoned']),

@@ -1,7 +1,7 @@
 /**
- * Wraps a backend so that each call ends: a backend that throws, or does not answer within the timeout, counts as not
- * having answered. Only `follow` has no timeout, because jobs may run for long. While this brain may have been
- * replaced, calls wait; they fail with FENCED if it does not lead again in time.
+ * Wraps a backend so that every call ends: a call that throws, or gets no answer within `patienceMs`, is rejected. While
+ * this brain may have been replaced, an offer, inspection, kill or acknowledgement is held back, and rejected with FENCED
+ * after `patienceMs`. `follow` has neither limit: a job may run for any time, and reading its events changes nothing.
  */
 import type {
   Backend,
@@ -17,19 +17,19 @@ import type { Timers } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { Commander } from '../model/worker-wire.ts';
 
-/** How often a waiting call checks whether this brain leads again. */
+/** How often a brain that may have been replaced checks whether it leads again. */
 const LEAD_POLL_MS = 50;
 
 export class GuardedBackend implements Backend {
   readonly #backend: Backend;
   readonly #timers: Timers;
-  readonly #timeoutMs: number;
+  readonly #patienceMs: number;
   readonly #mayAct: () => boolean;
 
-  constructor(backend: Backend, timers: Timers, timeoutMs: number, mayAct: () => boolean) {
+  constructor(backend: Backend, timers: Timers, patienceMs: number, mayAct: () => boolean) {
     this.#backend = backend;
     this.#timers = timers;
-    this.#timeoutMs = timeoutMs;
+    this.#patienceMs = patienceMs;
     this.#mayAct = mayAct;
   }
 
@@ -38,19 +38,19 @@ export class GuardedBackend implements Backend {
   }
 
   offer(offer: Offer): Promise<OfferReply> {
-    return this.#callWithTimeout(() => this.#backend.offer(offer));
+    return this.#inTime(() => this.#backend.offer(offer));
   }
 
   inspect(tokens: readonly string[], who: Commander): Promise<Inspection> {
-    return this.#callWithTimeout(() => this.#backend.inspect(tokens, who));
+    return this.#inTime(() => this.#backend.inspect(tokens, who));
   }
 
   kill(token: string, who: Commander, how: KillHow = 'end'): Promise<KillReply> {
-    return this.#callWithTimeout(() => this.#backend.kill(token, who, how));
+    return this.#inTime(() => this.#backend.kill(token, who, how));
   }
 
   ack(token: string, who: Commander): Promise<void> {
-    return this.#callWithTimeout(() => this.#backend.ack(token, who));
+    return this.#inTime(() => this.#backend.ack(token, who));
   }
 
   async follow(
@@ -71,12 +71,12 @@ export class GuardedBackend implements Backend {
     await this.#backend.stop?.();
   }
 
-  #callWithTimeout<T>(call: () => Promise<T>): Promise<T> {
+  #inTime<T>(call: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const begin = (waitedMs: number): void => {
         if (this.#mayAct()) return this.#call(call, resolve, reject);
-        // The lead may return in a moment, or be lost for good.
-        if (waitedMs >= this.#timeoutMs) reject(new OrchdError('FENCED'));
+        // The lead may be confirmed again in a moment, or lost for good.
+        if (waitedMs >= this.#patienceMs) reject(new OrchdError('FENCED'));
         else this.#timers.after(LEAD_POLL_MS, () => begin(waitedMs + LEAD_POLL_MS));
       };
       begin(0);
@@ -84,10 +84,10 @@ export class GuardedBackend implements Backend {
   }
 
   #call<T>(call: () => Promise<T>, resolve: (value: T) => void, reject: (error: unknown) => void): void {
-    const cancel = this.#timers.after(this.#timeoutMs, () =>
-      reject(new OrchdError('WORKER_TIMEOUT', 'the backend did not answer in time')),
+    const cancel = this.#timers.after(this.#patienceMs, () =>
+      reject(new OrchdError('WORKER_TIMEOUT', 'the backend gave no answer')),
     );
-    // Promise.try also turns a synchronous throw into a rejection.
+    // Promise.try: a backend that throws synchronously is rejected as well.
     Promise.try(call).then(resolve, reject).finally(cancel);
   }
 }

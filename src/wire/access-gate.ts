@@ -1,7 +1,7 @@
 /**
  * Decides which callers a server accepts, and with which role. A request from loopback is not trusted for that alone:
  * a web page in a browser on the same machine can send one too, so Host and Origin are checked before anything else.
- * Whatever fails a check is refused; there is no default identity to fall back to.
+ * A request that fails a check is refused; it is never downgraded to LOCAL or ANONYMOUS.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Secret } from '../kit/secret.ts';
@@ -19,7 +19,7 @@ export interface AccessGateOptions {
    * While there are no tokens at all, every caller is accepted as an admin. Only for servers that listen on loopback.
    */
   readonly openWithoutTokens: boolean;
-  /** A single shared secret: a caller that presents it as its bearer token is accepted as an admin. */
+  /** A caller that presents this secret as its bearer token is accepted as an admin. */
   readonly adminSecret?: Secret;
   /** The secret by which the nodes of a cluster recognise each other; empty if there is none. */
   readonly clusterSecret?: () => string;
@@ -35,8 +35,11 @@ export interface Credentials {
 
 export const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'] as const;
 
+/** Any caller, while there are no tokens and `openWithoutTokens` is set. */
 const LOCAL: Identity = { name: 'local', role: 'admin', tenant: DEFAULT_TENANT, unproven: true };
-const SECRET_HOLDER: Identity = { name: 'holder', role: 'admin', tenant: DEFAULT_TENANT };
+/** A caller that has presented `adminSecret`. */
+const SECRET_HOLDER: Identity = { name: 'admin-secret', role: 'admin', tenant: DEFAULT_TENANT };
+/** Every caller of a public route; tokens are not read there. */
 const ANONYMOUS: Identity = { name: 'anonymous', role: 'read', tenant: DEFAULT_TENANT };
 
 /** Hashed because timingSafeEqual compares only buffers of equal length. */
@@ -73,11 +76,12 @@ export class AccessGate {
   #identify({ authorization, onBehalfOf }: Credentials): Identity {
     if (authorization?.startsWith(NODE_SCHEME)) {
       const identity = identityFromNode(authorization, onBehalfOf, this.#options.clusterSecret?.() ?? '');
-      if (!identity.unproven || this.#isOpen()) return identity;
-      throw new OrchdError('UNAUTHORIZED', 'the node that forwarded the request has no tokens; this one has');
+      // `unproven`: the forwarding node accepted the caller without a token, which this node must allow too.
+      if (!identity.unproven || this.#acceptsWithoutToken()) return identity;
+      throw new OrchdError('UNAUTHORIZED', 'the forwarding node has no tokens configured, but this node has');
     }
     const tokens = this.#options.tokens();
-    if (this.#isOpen() && !claimsToken(authorization)) return LOCAL;
+    if (this.#acceptsWithoutToken() && !claimsToken(authorization)) return LOCAL;
     const token = /^Bearer ([!-~]{1,200})$/i.exec(authorization ?? '')?.[1];
     if (token !== undefined && this.#isAdminSecret(token)) return SECRET_HOLDER;
     const identity = token === undefined ? undefined : identify(token, tokens);
@@ -90,7 +94,7 @@ export class AccessGate {
     return adminSecret !== undefined && timingSafeEqual(hashOf(token), hashOf(adminSecret.reveal()));
   }
 
-  #isOpen(): boolean {
+  #acceptsWithoutToken(): boolean {
     return this.#options.openWithoutTokens && this.#options.tokens().length === 0;
   }
 
@@ -112,9 +116,9 @@ export class AccessGate {
 }
 
 /**
- * Clients of other services cannot be configured to send no API key. While there are no tokens, a foreign key is
- * ignored. A key with our prefix `orchd_`, or any other scheme, is checked and refused: its caller expects to be
- * identified.
+ * Whether the caller presents a token of ours. OpenAI clients always send an API key. While no tokens exist, a key without
+ * our prefix `orchd_` is ignored. A key with the prefix, or any other scheme, is checked and refused: its caller expects
+ * to be identified.
  */
 const claimsToken = (authorization: string | undefined): boolean =>
   authorization !== undefined && !/^Bearer (?!orchd_)[!-~]{1,200}$/i.test(authorization);

@@ -4,8 +4,10 @@
  */
 import { ANSWER_HEADERS, CORRELATION_ID, JOB_OPTION_HEADERS, LAST_EVENT_ID } from './headers.ts';
 
-const READABLE = [CORRELATION_ID, ...ANSWER_HEADERS];
-const SENDABLE = [
+/** Response headers that a page may read. */
+const EXPOSED_HEADERS = [CORRELATION_ID, ...ANSWER_HEADERS];
+/** Request headers that a page may send. */
+const ALLOWED_REQUEST_HEADERS = [
   'authorization',
   'content-type',
   LAST_EVENT_ID,
@@ -28,7 +30,7 @@ export function crossOriginHeaders(
   if (origin === undefined || !allowed.includes(origin)) return {};
   return {
     'access-control-allow-origin': origin,
-    'access-control-expose-headers': READABLE.join(', '),
+    'access-control-expose-headers': EXPOSED_HEADERS.join(', '),
     'cross-origin-resource-policy': 'cross-origin',
     vary: 'origin',
   };
@@ -39,12 +41,15 @@ export function crossOriginHeaders(
  * allowed.
  */
 const OPENAI_CLIENT_HEADER = /^x-stainless-[a-z0-9-]{1,64}$/;
-const MAX_REQUESTED = 64;
+/** The names in a preflight request beyond this number are ignored, which bounds the size of the answer. */
+const MAX_REQUESTED_HEADERS = 64;
 
 /** The headers that answer a preflight request. `requestedHeaders` is its `access-control-request-headers`. */
 export function preflightHeaders(requestedHeaders: string | undefined): Readonly<Record<string, string>> {
-  const names = (requestedHeaders ?? '').split(',', MAX_REQUESTED).map((name) => name.trim().toLowerCase());
-  const headers = [...SENDABLE, ...names.filter((name) => OPENAI_CLIENT_HEADER.test(name))];
+  const names = (requestedHeaders ?? '')
+    .split(',', MAX_REQUESTED_HEADERS)
+    .map((name) => name.trim().toLowerCase());
+  const headers = [...ALLOWED_REQUEST_HEADERS, ...names.filter((name) => OPENAI_CLIENT_HEADER.test(name))];
   return {
     'access-control-allow-methods': METHODS.join(', '),
     'access-control-allow-headers': headers.join(', '),

@@ -19,8 +19,8 @@ export interface Call<Body = unknown, Query = unknown> {
   readonly identity: Identity;
   readonly correlationId: string;
   /**
-   * Registers a callback for a caller that disconnects before its answer. It also disables the idle timeout of the
-   * connection, so that an answer may take any time.
+   * Registers a callback that runs if the caller disconnects before the answer is sent. This also disables the idle
+   * timeout of the connection, so that an answer may take any time.
    */
   readonly onDisconnect: (run: () => void) => void;
 }
@@ -76,7 +76,7 @@ export type Tag =
   | 'worker'
   | 'pool manager';
 
-interface RouteFacts {
+interface RouteBase {
   readonly operationId: string;
   readonly tag: Tag;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -100,16 +100,21 @@ interface RouteFacts {
    * request may then repeat it if the answer is lost. Without this function only a GET is repeated.
    */
   readonly repeatable?: (call: Call) => unknown;
-  /** The answer is a stream of server-sent events that a client can resume by event id. */
+  /**
+   * Set for a route that always answers with server-sent events. At the brain these must have ids: a node that does not
+   * lead reopens the stream after the last event if the leader changes, so that the caller notices nothing.
+   */
   readonly streams?: true;
   /**
-   * A node that does not lead copies the leader's answer as it arrives, and disconnects from the leader when the
-   * caller disconnects. The request is not repeated once the leader has received it.
+   * Set for a route whose answer takes as long as a job, or is streamed without event ids, so that it cannot be resumed. A
+   * node that does not lead copies the leader's answer as it arrives, and disconnects from the leader when the caller
+   * disconnects. The request is not repeated once the leader has received it. A route with neither `streams` nor
+   * `isProxied` has a short answer that is read as a whole.
    */
   readonly isProxied?: true;
 }
 
-export interface Route extends RouteFacts {
+export interface Route extends RouteBase {
   readonly query?: TSchema;
   readonly body?: TSchema;
   readonly answers: Answers;
@@ -128,7 +133,7 @@ interface RouteDefinition<
   Q extends TSchema,
   A extends Answers,
   R extends HandlerResultOf<A>,
-> extends RouteFacts {
+> extends RouteBase {
   readonly body?: B;
   readonly query?: Q;
   readonly answers: A;
@@ -161,7 +166,7 @@ export function route<
 
 type Check = (value: unknown) => unknown;
 
-const Nothing = requestObject({});
+const EmptyObject = requestObject({});
 
 function hasBody(body: unknown): unknown {
   if (body === undefined) throw new OrchdError('INVALID_PARAMS', 'the request has no body');
@@ -170,16 +175,17 @@ function hasBody(body: unknown): unknown {
 
 /** A missing body counts as an empty object if all properties of the schema are optional; otherwise it is refused. */
 function bodyCheck(schema: TSchema | undefined): Check {
-  const check = lazily(() => checker(schema ?? Nothing));
-  return isRequired(schema) ? (body) => check(hasBody(body)) : (body) => check(body ?? {});
+  const check = lazily(() => checker(schema ?? EmptyObject));
+  return isBodyRequired(schema) ? (body) => check(hasBody(body)) : (body) => check(body ?? {});
 }
 
-export const isRequired = (schema: TSchema | undefined): boolean =>
+/** Whether a request must have a body: the schema is not an object, or has required properties. */
+export const isBodyRequired = (schema: TSchema | undefined): boolean =>
   schema !== undefined && !('properties' in schema && !('required' in schema));
 
 function queryCheck(schema: TSchema | undefined, ignoresQuery: boolean): Check {
   if (ignoresQuery && !schema) return (query) => query;
-  const check = lazily(() => checker(schema ?? Nothing));
+  const check = lazily(() => checker(schema ?? EmptyObject));
   const numbers = numberFields(schema);
   return (query) =>
     check(numbers.length === 0 ? { ...(query as object) } : withNumbers(query as object, numbers));

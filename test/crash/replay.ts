@@ -5,7 +5,7 @@ import { causeText } from '../../src/model/causes.ts';
 import { FRESH_JOB } from '../../src/model/moves.ts';
 import type { AskRecord, AttemptRecord, BrainRecord, JobRecord } from '../../src/model/records.ts';
 import { jobOfToken, tokenOf } from '../../src/model/records.ts';
-import { isOpen, isTerminal, mayMove, mayMoveAttempt } from '../../src/model/states.ts';
+import { isOpen, isTerminal, mayMoveAttempt, mayMoveJob } from '../../src/model/states.ts';
 import type { LoggedChange } from './full-log.ts';
 
 /** A job from its admission on. An id that was purged may begin another life. */
@@ -83,7 +83,8 @@ export class Replay {
     const wrong = (what: string): void => {
       this.problems.push(`change ${seq}: ${uid} ${what} (${before.state} -> ${after.state}, ${cause})`);
     };
-    if (before.state !== after.state && !mayMove(before.state, after.state)) wrong('makes an illegal move');
+    if (before.state !== after.state && !mayMoveJob(before.state, after.state))
+      wrong('makes an illegal move');
     if (before.state === after.state && isTerminal(before.state)) wrong('changes after its end');
     if (after.attempt < before.attempt) wrong(`goes back to attempt ${after.attempt}`);
     if (after.state === 'claimed' && after.attempt <= before.attempt)

@@ -9,13 +9,13 @@ import { errorInfo } from '../../src/model/errors.ts';
 import { type GivenSpec, specOf } from '../../src/model/job-spec.ts';
 import {
   accept,
-  cancelled,
+  cancel,
   claim,
   die,
   end,
   FRESH_JOB,
   fail,
-  intend,
+  newAttempt,
   redrive,
   retry,
   start,
@@ -84,7 +84,7 @@ export class JobScript {
   claim(n = this.job.attempt + 1): Change[] {
     return [
       ...this.#move(claim(this.job, n, this.backend)),
-      ...this.#try(intend(this.uid, n, this.backend, 'r', 1, NOW)),
+      ...this.#try(newAttempt({ job: this.uid, n, backend: this.backend, registry: 'r', epoch: 1, at: NOW })),
     ];
   }
 
@@ -120,7 +120,7 @@ export class JobScript {
   }
 
   cancel(): Change[] {
-    return this.#move(cancelled(this.job, NOW, errorInfo('CANCELLED')));
+    return this.#move(cancel(this.job, NOW, errorInfo('CANCELLED')));
   }
 
   #move(after: JobRecord): Change[] {

@@ -4,7 +4,7 @@ import { Restore } from '../../src/core/restore.ts';
 import { bundleOf } from '../../src/core/state/job-entry.ts';
 import type { State } from '../../src/core/state/state.ts';
 import type { Disk } from '../../src/kit/env/env.ts';
-import { KEPT_KINDS } from '../../src/model/records.ts';
+import { SMALL_KINDS } from '../../src/model/records.ts';
 import * as hash from '../../src/stores/journal/doctor/state-hash.ts';
 import type { Paths } from '../../src/stores/journal/layout.ts';
 import * as journal from '../../src/stores/journal/recover.ts';
@@ -28,7 +28,7 @@ export function recordsOf(state: State): Records {
   for (const entry of state.jobs.values()) records.job(bundleOf(entry));
   for (const [id, after] of state.failures) records.record({ kind: 'failure', id, after });
   for (const { id, record } of state.leases.all()) records.record({ kind: 'lease', id, after: record });
-  for (const kind of KEPT_KINDS) {
+  for (const kind of SMALL_KINDS) {
     for (const [id, after] of state.tables[kind].entries())
       records.record({ kind, id, after } as OtherRecord);
   }

@@ -38,14 +38,14 @@ export type JobFunction = (payload: never, context: FunctionContext) => unknown;
 
 export interface FunctionBackendOptions {
   readonly name: string;
-  /** The most calls at the same time; 1 by default. */
+  /** Maximum number of concurrent calls; 1 by default. */
   readonly slots?: number;
   readonly types: Readonly<Record<string, JobFunction>>;
   readonly models?: readonly string[];
   readonly labels?: Labels;
 }
 
-/** The least number of refused tokens to remember; offers for older ones cannot arrive any more within one process. */
+/** At least this many refused tokens are remembered; an offer for an older one can no longer arrive within one process. */
 const MIN_REFUSED = 10_000;
 
 export class FunctionBackend implements Backend {
@@ -57,14 +57,15 @@ export class FunctionBackend implements Backend {
   readonly #refused = new RecentTokens(MIN_REFUSED);
   /** Owner → the highest epoch received from it. */
   readonly #epochs = new Map<string, number>();
-  readonly #since: number;
+  /** Every token offered after this time is known: the start of this process. */
+  readonly #rememberedSince: number;
   readonly #registry: string;
   #running = 0;
 
   constructor(env: Env, options: FunctionBackendOptions) {
     this.#env = env;
     this.#types = options.types;
-    this.#since = env.clock.now();
+    this.#rememberedSince = env.clock.now();
     this.#registry = env.random.hex(8);
     this.info = {
       name: options.name,
@@ -86,7 +87,7 @@ export class FunctionBackend implements Backend {
     if (this.#executions.has(token)) return { is: 'accepted' };
     if (this.#refused.has(token)) return refused('TOMBSTONED', 'the token was withdrawn, or has ended');
     const run = Object.hasOwn(this.#types, ask.spec.type) ? this.#types[ask.spec.type] : undefined;
-    if (!run) return refused('WORKER_NOT_FOUND', `"${ask.spec.type}" is not run here`);
+    if (!run) return refused('WORKER_NOT_FOUND', `this backend runs no jobs of type "${ask.spec.type}"`);
     if (this.#running >= this.info.slots) return { is: 'busy' };
     const execution = new FunctionExecution();
     this.#executions.set(token, execution);
@@ -95,13 +96,13 @@ export class FunctionBackend implements Backend {
   }
 
   async inspect(tokens: readonly string[], who: Commander): Promise<Inspection> {
-    this.#isFenced(who);
+    this.#recordEpoch(who);
     const known = new Map();
     for (const token of tokens) {
       const execution = this.#executions.get(token);
       if (execution) known.set(token, execution.status());
     }
-    return { registry: this.#registry, rememberedSince: this.#since, known };
+    return { registry: this.#registry, rememberedSince: this.#rememberedSince, known };
   }
 
   async follow(
@@ -121,7 +122,7 @@ export class FunctionBackend implements Backend {
     const execution = this.#executions.get(token);
     if (!execution) {
       this.#refused.add(token);
-      return { is: 'tombstoned', registry: this.#registry, rememberedSince: this.#since };
+      return { is: 'tombstoned', registry: this.#registry, rememberedSince: this.#rememberedSince };
     }
     if (how === 'end') execution.abort();
     const status = execution.status();
@@ -161,11 +162,14 @@ export class FunctionBackend implements Backend {
     execution.end(outcome);
   }
 
-  /** Whether a higher epoch of the same owner has been received; records this one where it is the highest. */
-  #isFenced({ owner, epoch }: Commander): boolean {
-    const newest = this.#epochs.get(owner) ?? 0;
-    if (epoch > newest) this.#epochs.set(owner, epoch);
-    return epoch < newest;
+  /** Whether the brain was replaced: an order with a higher epoch of the same owner has arrived. Records its epoch. */
+  #isFenced(who: Commander): boolean {
+    this.#recordEpoch(who);
+    return who.epoch < (this.#epochs.get(who.owner) ?? 0);
+  }
+
+  #recordEpoch({ owner, epoch }: Commander): void {
+    if (epoch > (this.#epochs.get(owner) ?? 0)) this.#epochs.set(owner, epoch);
   }
 }
 

@@ -4,7 +4,7 @@
 
 import { backoffMs } from '../../kit/backoff.ts';
 import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
-import { cancelled, die, end, fail, retry, start, succeed } from '../../model/moves.ts';
+import { cancel, die, end, fail, retry, start, succeed } from '../../model/moves.ts';
 import { type AskRecord, type AttemptRecord, scoped } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { Outcome, UsedTokens } from '../ports/backend.ts';
@@ -60,7 +60,7 @@ export const timeoutError = (entry: JobEntry): ErrorInfo =>
   errorInfo('WORKER_TIMEOUT', `it ran longer than its timeout of ${entry.ask.spec.timeout_ms} ms`);
 
 export function cancelJob(turn: Turn, entry: JobEntry): void {
-  turn.put('job', entry.uid, cancelled(entry.job, turn.now, errorInfo('CANCELLED')), 'cancelled');
+  turn.put('job', entry.uid, cancel(entry.job, turn.now, errorInfo('CANCELLED')), 'cancelled');
 }
 
 export function expire(turn: Turn, entry: JobEntry): void {
@@ -135,5 +135,5 @@ function chargedTokens(entry: JobEntry, attempt: AttemptRecord, outcome: Outcome
 function measure(turn: Turn, entry: JobEntry, attempt: AttemptRecord): void {
   if (attempt.acceptedAt === undefined) return;
   const { priority } = entry.ask.spec;
-  turn.fleet.laneOf(entry.ask).measured(turn.now - attempt.acceptedAt, priority);
+  turn.fleet.findOrCreateLane(entry.ask).measured(turn.now - attempt.acceptedAt, priority);
 }

@@ -2,7 +2,7 @@
 
 import type { Cause } from '../../model/causes.ts';
 import { errorInfo, OrchdError } from '../../model/errors.ts';
-import { askCancel, redrive, succeed, unclaim } from '../../model/moves.ts';
+import { redrive, requestCancel, succeed, unclaim } from '../../model/moves.ts';
 import { type Body, tokenOf } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { EndedJob } from '../ports/store.ts';
@@ -29,7 +29,7 @@ export function cancel(turn: Turn, uid: string, by: string): JobEntry | undefine
 
 export function cancelOne(turn: Turn, entry: JobEntry, by: string): void {
   if (isTerminal(entry.job.state) || entry.job.cancel) return;
-  turn.put('job', entry.uid, askCancel(entry.job, { at: turn.now, by }), 'cancel');
+  turn.put('job', entry.uid, requestCancel(entry.job, { at: turn.now, by }), 'cancel');
   if (entry.open) kill(turn, entry, 'cancel');
   else cancelJob(turn, entry);
 }

@@ -11,8 +11,8 @@ class NaiveQueue {
   readonly vtimes = new Map<string, number>();
   vnow = 0;
 
-  of(principal: string): JobEntry[] {
-    const own = this.jobs.filter(({ ask }) => ask.spec.agent === principal);
+  of(agent: string): JobEntry[] {
+    const own = this.jobs.filter(({ ask }) => ask.spec.agent === agent);
     return own.sort((a, b) => b.ask.spec.score - a.ask.spec.score || a.ask.n - b.ask.n);
   }
 
@@ -20,14 +20,13 @@ class NaiveQueue {
     return [...new Set(this.jobs.map(({ ask }) => ask.spec.agent))];
   }
 
-  vtime(principal: string): number {
-    return this.vtimes.get(principal) ?? 0;
+  vtime(agent: string): number {
+    return this.vtimes.get(agent) ?? 0;
   }
 
   add(entry: JobEntry): void {
-    const { agent: principal } = entry.ask.spec;
-    if (this.of(principal).length === 0)
-      this.vtimes.set(principal, Math.max(this.vtime(principal), this.vnow));
+    const { agent } = entry.ask.spec;
+    if (this.of(agent).length === 0) this.vtimes.set(agent, Math.max(this.vtime(agent), this.vnow));
     this.jobs.push(entry);
   }
 
@@ -41,12 +40,12 @@ class NaiveQueue {
   /** Any of several flows with the same virtual time may go first. */
   checkTake(taken: JobEntry | undefined): void {
     if (!taken) return assert.equal(this.jobs.length, 0);
-    const { agent: principal, weight } = taken.ask.spec;
+    const { agent, weight } = taken.ask.spec;
     const least = Math.min(...this.active.map((each) => this.vtime(each)));
-    assert.equal(this.vtime(principal), least, 'the flow that was charged least is next');
-    assert.equal(taken, this.of(principal)[0], 'and of it the first');
+    assert.equal(this.vtime(agent), least, 'the flow that was charged least is next');
+    assert.equal(taken, this.of(agent)[0], 'and of it the first');
     this.vnow = least;
-    this.vtimes.set(principal, least + weight);
+    this.vtimes.set(agent, least + weight);
     this.remove(taken);
   }
 }
@@ -108,22 +107,22 @@ function takeAll(queue: ClassQueue): string[] {
   return taken;
 }
 
-test('principals with waiting jobs take turns, however many jobs each has', () => {
+test('agents with waiting jobs take turns, however many jobs each has', () => {
   const queue = new ClassQueue();
   let n = 0;
-  const add = (principal: string, count: number): void => {
-    for (let i = 0; i < count; i++) queue.add(makeEntry(++n, { agent: principal }));
+  const add = (agent: string, count: number): void => {
+    for (let i = 0; i < count; i++) queue.add(makeEntry(++n, { agent }));
   };
   add('many', 1000);
   add('some', 30);
   add('few', 10);
   const first = takeAll(queue).slice(0, 30);
-  for (const principal of ['many', 'some', 'few']) {
-    assert.equal(first.filter((each) => each === principal).length, 10, principal);
+  for (const agent of ['many', 'some', 'few']) {
+    assert.equal(first.filter((each) => each === agent).length, 10, agent);
   }
 });
 
-test('a job of twice the weight costs its principal two turns', () => {
+test('a job of twice the weight costs its agent two turns', () => {
   const queue = new ClassQueue();
   for (let n = 1; n <= 60; n++) {
     queue.add(makeEntry(2 * n, { agent: 'heavy', weight: 2 }));
@@ -133,7 +132,7 @@ test('a job of twice the weight costs its principal two turns', () => {
   assert.equal(first.filter((each) => each === 'heavy').length, 20);
 });
 
-test('a principal gets no credit for a time without jobs', () => {
+test('an agent gets no credit for a time without jobs', () => {
   const queue = new ClassQueue();
   let n = 0;
   for (let i = 0; i < 100; i++) queue.add(makeEntry(++n, { agent: 'steady' }));
@@ -143,21 +142,21 @@ test('a principal gets no credit for a time without jobs', () => {
   assert.equal(next.filter((each) => each === 'late').length, 10);
 });
 
-test('a principal with one job at a time gains nothing by leaving and coming back', () => {
+test('an agent with one job at a time gains nothing by leaving and coming back', () => {
   const queue = new ClassQueue();
   let n = 0;
   for (let i = 0; i < 100; i++) queue.add(makeEntry(++n, { agent: 'steady' }));
   queue.add(makeEntry(++n, { agent: 'jumper' }));
   const taken: string[] = [];
   for (let i = 0; i < 40; i++) {
-    const { agent: principal } = queue.take()!.ask.spec;
-    taken.push(principal);
-    if (principal === 'jumper') queue.add(makeEntry(++n, { agent: principal }));
+    const { agent } = queue.take()!.ask.spec;
+    taken.push(agent);
+    if (agent === 'jumper') queue.add(makeEntry(++n, { agent }));
   }
   assert.equal(taken.filter((each) => each === 'jumper').length, 20, taken.join(' '));
 });
 
-test('with one principal the position is exact', () => {
+test('with one agent the position is exact', () => {
   const queue = new ClassQueue();
   const entries = Array.from({ length: 40 }, (_, at) => makeEntry(at + 1, { agent: 'a' }));
   for (const entry of entries) queue.add(entry);

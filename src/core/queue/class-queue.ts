@@ -1,7 +1,11 @@
 /**
- * The waiting jobs of one class in one lane, served fairly by flow. Each pick charges its flow with the weight of the
- * job; the flow with the lowest charge is next. A flow that was empty gets no credit for that time.
- * A flow is an agent, not a session (docs/decisions/0002).
+ * The waiting jobs of one class in one lane, shared fairly between flows. A flow is the jobs of one agent, not of one
+ * session (docs/decisions/0002). Each pick charges its flow with the weight of the job; the flow with the lowest charge is
+ * next. A flow that was empty gets no credit for that time.
+ *
+ * Fairness holds within one lane only: scheduling/schedule.ts serves the lanes first come, first served. Between flows with
+ * the same charge the order is not defined. Within a flow the job with the higher score is first, then the one that was
+ * admitted first (flow.ts).
  */
 
 import { IndexedHeap } from '../../kit/indexed-heap.ts';

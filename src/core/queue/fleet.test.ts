@@ -69,14 +69,14 @@ test('calls for an unknown backend are ignored', () => {
 test('an empty lane keeps its measurements, and empty lanes do not pile up', () => {
   const fleet = new Fleet();
   fleet.put(backendInfo('b'));
-  fleet.laneOf(ofType('t')).measured(7);
-  assert.equal(fleet.laneOf(ofType('t')).serviceMs, 7);
-  const full = fleet.laneOf(ofType('waiting'));
+  fleet.findOrCreateLane(ofType('t')).measured(7);
+  assert.equal(fleet.findOrCreateLane(ofType('t')).serviceMs, 7);
+  const full = fleet.findOrCreateLane(ofType('waiting'));
   full.queueOf('batch').add(makeEntry(1, { type: 'waiting' }));
-  for (let i = 0; i < 5000; i++) fleet.laneOf(ofType(`t${i}`));
+  for (let i = 0; i < 5000; i++) fleet.findOrCreateLane(ofType(`t${i}`));
   assert.ok(fleet.lanes.size <= 1001, String(fleet.lanes.size));
   assert.ok(fleet.backends.get('b')!.lanes.length <= 1001);
-  assert.equal(fleet.laneOf(ofType('waiting')), full);
+  assert.equal(fleet.findOrCreateLane(ofType('waiting')), full);
 });
 
 /** The expected counters of a lane, from a fresh count. */
@@ -121,7 +121,7 @@ test('after any events a lane counts exactly its free backends, and is runnable 
           fleet.vacate(name);
           used.set(name, used.get(name)! - 1);
         } else if (op === 'job' || op === 'nojob') {
-          const lane = fleet.laneOf(ofType(need));
+          const lane = fleet.findOrCreateLane(ofType(need));
           const waiting = jobs.get(need) ?? [];
           jobs.set(need, waiting);
           const last = waiting.pop();

@@ -93,7 +93,8 @@ export class Fleet {
   #picks = 0;
   #orders = 0;
 
-  laneOf(source: NeedSource): Lane {
+  /** The lane of the jobs with this need; created, and linked to the backends that fit, if there is none. */
+  findOrCreateLane(source: NeedSource): Lane {
     const key = laneKey(source);
     let lane = this.lanes.get(key);
     if (!lane) {

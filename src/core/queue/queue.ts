@@ -24,7 +24,7 @@ export class Queue implements StateFollower {
 
   ready(entry: JobEntry, readyAt: number): void {
     if (entry.queuePos >= 0) return;
-    const lane = laneOf(entry) ?? this.fleet.laneOf(entry.ask);
+    const lane = laneOf(entry) ?? this.fleet.findOrCreateLane(entry.ask);
     entry.lane = lane;
     entry.readyAt = readyAt;
     lane.queueOf(entry.ask.spec.priority).add(entry);

@@ -131,7 +131,7 @@ test('a job that has run for most of its expected time is predicted to free its 
     const fleet = new Fleet();
     fleet.put(backendInfo('b'));
     const entry = makeEntry(1);
-    const lane = fleet.laneOf(entry.ask);
+    const lane = fleet.findOrCreateLane(entry.ask);
     entry.lane = lane;
     lane.batch.add(entry);
     for (let n = 0; n < 20; n++) lane.measured(900 + 10 * n);

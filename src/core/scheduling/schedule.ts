@@ -1,9 +1,13 @@
 /**
  * Decides which job runs next and on which backend. Its only effects are the changes that it adds to the turn, and the
  * job that it takes out of its lane.
+ *
+ * Agents share fairly only within a lane (queue/class-queue.ts). Between lanes it is first come, first served: interactive
+ * before batch, then the lane whose next job was admitted first. No two jobs have the same admission number, so there are
+ * no ties.
  */
 import type { Cause, PickReason } from '../../model/causes.ts';
-import { claim, intend } from '../../model/moves.ts';
+import { claim, newAttempt } from '../../model/moves.ts';
 import { tokenOf } from '../../model/records.ts';
 import type { BackendEntry, Lane } from '../queue/fleet.ts';
 import type { ClassPick } from '../queue/lane.ts';
@@ -65,7 +69,7 @@ interface LanePick {
   readonly pick: ClassPick;
 }
 
-/** The lane to serve next: interactive before batch, then the job that was admitted first. */
+/** The lane to serve next: interactive before batch, then the lane whose next job was admitted first. */
 function nextLane(runnable: Iterable<Lane>, policy: LanePolicy, now: number): LanePick | undefined {
   let best: (LanePick & { n: number }) | undefined;
   for (const lane of runnable) {
@@ -103,7 +107,7 @@ function claimJob(turn: Turn, decision: Decision): void {
   turn.put(
     'attempt',
     tokenOf(entry.uid, n),
-    intend(entry.uid, n, name, registry, turn.epoch, turn.now),
+    newAttempt({ job: entry.uid, n, backend: name, registry, epoch: turn.epoch, at: turn.now }),
     cause,
   );
   turn.queue.startRate.started(turn.now);

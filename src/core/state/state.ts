@@ -16,9 +16,9 @@ import {
   type BrainRecord,
   type Change,
   type FailureRecord,
-  type KeptChange,
   PAST_ATTEMPTS,
   type SessionRecord,
+  type SmallChange,
   scoped,
   tokenOf,
 } from '../../model/records.ts';
@@ -144,7 +144,7 @@ export class State {
   }
 
   /** Stores a record that belongs to no job, from a change or from a checkpoint. */
-  keep({ kind, id, after }: Omit<KeptChange, 'cause'>): void {
+  keep({ kind, id, after }: Omit<SmallChange, 'cause'>): void {
     this.tables[kind].set(id, after as never);
   }
 

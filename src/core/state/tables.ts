@@ -1,5 +1,5 @@
 /** The records that belong to no job, each kind by its id. Only state.ts writes to them. */
-import type { KeptKind, KeptKinds, ModelRecord, WorkerRecord } from '../../model/records.ts';
+import type { ModelRecord, SmallKind, SmallKinds, WorkerRecord } from '../../model/records.ts';
 
 export class Table<T> {
   protected readonly records = new Map<string, T>();
@@ -128,4 +128,4 @@ class Index {
 
 const NONE: readonly string[] = [];
 
-export type Tables = { readonly [K in KeptKind]: Table<KeptKinds[K]> };
+export type Tables = { readonly [K in SmallKind]: Table<SmallKinds[K]> };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { makeEntry } from '../../../test/fakes/engine-kit.ts';
 import type { JobSpec } from '../../model/job-spec.ts';
-import { intend } from '../../model/moves.ts';
+import { newAttempt } from '../../model/moves.ts';
 import type { AttemptRecord, JobRecord } from '../../model/records.ts';
 import type { JobEntry, WritableRecords } from './job-entry.ts';
 import { nextWake } from './wake.ts';
@@ -13,7 +13,11 @@ const PATIENCE = 500;
 function entry(ask: Partial<JobSpec>, job: Partial<JobRecord>, open?: Partial<AttemptRecord>): JobEntry {
   const made = makeEntry(1, { createdAt: 0, ...ask });
   (made as WritableRecords).job = { ...made.job, ...job };
-  if (open) (made as WritableRecords).open = { ...intend('j1', 1, 'b', undefined, 1, 0), ...open };
+  if (open)
+    (made as WritableRecords).open = {
+      ...newAttempt({ job: 'j1', n: 1, backend: 'b', registry: undefined, epoch: 1, at: 0 }),
+      ...open,
+    };
   return made;
 }
 

@@ -8,19 +8,24 @@ import { layoutOf, type PoolLayout } from './layout.ts';
 
 /** `registry.json` */
 interface PoolRegistryRecord {
+  /** The registry id: made with the file, and so lost together with the records of the workers. */
   readonly id: string;
-  /** The last port: workers that are starting report to it. */
+  /** The last port: a manager that restarts listens there again, because workers that are starting report to it. */
   readonly port?: number;
-  /** All state versions below this one are reserved. */
+  /** Every state version below this one is reserved: it may have been used. */
   readonly versions: number;
 }
 
-/** State versions are reserved on disk in blocks before they are used, so that a restart never goes back to a used one. */
+/**
+ * Every change of the pool's state gets the next version number, and the brain waits for a version that differs from the
+ * last one that it has seen. A restarted manager must not use a number twice: the brain would miss a change. Writing each
+ * number to disk would be slow, so they are reserved in blocks, and a restart begins above the last reserved block.
+ */
 const VERSION_BLOCK = 1000;
 
 export class PoolFolder {
   readonly layout: PoolLayout;
-  /** The first state version: above all that an earlier manager has used. */
+  /** The first state version: above all that an earlier manager of this folder has used. */
   readonly firstVersion: number;
   readonly #file: RecordFile<PoolRegistryRecord>;
   readonly #release: () => Promise<void>;
@@ -32,6 +37,7 @@ export class PoolFolder {
   ) {
     this.layout = layout;
     this.#file = file;
+    // `open` has just reserved a block: this is where it begins.
     this.firstVersion = file.value.versions - VERSION_BLOCK;
     this.#release = release;
   }
@@ -55,8 +61,8 @@ export class PoolFolder {
     }
   }
 
-  /** The identity of this folder; a new one means that all workers were forgotten. */
-  get registry(): string {
+  /** The id of this folder's records. A new id tells the brain that the manager may not know all living workers. */
+  get registryId(): string {
     return this.#file.value.id;
   }
 
@@ -68,7 +74,11 @@ export class PoolFolder {
     if (port !== this.#file.value.port) await this.#file.keep({ port });
   }
 
-  /** Reserves the next block of versions in time. */
+  /**
+   * Reserves the next block when half of the current one is used. A failed write may be ignored: half a block is
+   * still reserved, and the next write of the file includes this reservation too. A version could repeat only if the manager
+   * used up that half and was restarted before a write succeeded; the brain could then overlook that one change until the next.
+   */
   reserve(version: number): void {
     const { versions } = this.#file.value;
     if (version + VERSION_BLOCK / 2 < versions) return;

@@ -94,7 +94,7 @@ export class PoolManager extends Service {
     const { region, labels } = this.#options.config;
     return {
       pool_id: this.#settings.poolId,
-      registry: this.#folder?.registry ?? '',
+      registry: this.#folder?.registryId ?? '',
       version: this.#feed.version,
       ...(region !== undefined && { region }),
       ...(labels !== undefined && { labels }),
@@ -114,7 +114,7 @@ export class PoolManager extends Service {
     const { problem } = this.#devices;
     if (problem !== undefined) logger.warn('the devices cannot be read', { reason: problem });
     const epochs = await EpochFile.open(this.#env, folder.layout);
-    const models = this.#models(folder.registry);
+    const models = this.#models(folder.registryId);
     const launches = this.#launches(models);
     const workers = this.#workersOf(folder, launches);
     this.#workers = workers;
@@ -189,7 +189,7 @@ export class PoolManager extends Service {
       context: {
         env: this.#env,
         layout: folder.layout,
-        registry: folder.registry,
+        registry: folder.registryId,
         outbound: this.#outbound,
         logger: this.#options.logger,
         times,

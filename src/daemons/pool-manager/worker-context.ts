@@ -22,9 +22,13 @@ export interface WorkerContext {
   readonly outbound: Outbound;
   readonly logger: Logger;
   readonly times: WorkerTimes;
+  /** Whether a worker may report this as its address: http, an allowed host, no path. The brain sends secrets there. */
   allowsUri(uri: string): boolean;
-  /** Whether the device has this much unreserved memory. */
+  /** Whether the device has at least this much unreserved memory. */
   hasRoom(gpu: number, bytes: number): boolean;
-  /** Called when the visible state of the worker has changed. */
+  /**
+   * Called when the state that the pool reports of the worker has changed. `ready`: it has loaded its model. `gone`: its
+   * processes have ended. With these two its use of device memory has changed as well. `status`: any other change.
+   */
   onChange(what: 'status' | 'ready' | 'gone'): void;
 }

@@ -1,15 +1,15 @@
-/** Jobs on the wire: the requests of /v2/tasks and their answers. */
+/** Schemas of the HTTP requests and answers about jobs (/v2/tasks). */
 import { Type } from 'typebox';
 import { ATTEMPT_STATES, type AttemptState, JOB_STATES, type JobState } from '../states.ts';
 import { SubmitRequest } from '../submit.ts';
 import { ErrorBody, JobError } from './errors.ts';
-import { answerObject, Instant, type Shape } from './shape.ts';
+import { answerObject, Instant, instant, type Shape } from './shape.ts';
 
 const optional = Type.Optional;
 
 export const MAX_BULK = 1000;
 
-/** Every job of an array is checked by itself and has an answer of its own. */
+/** One job, or an array of jobs, each of which is checked by itself and has an answer of its own. */
 export const SubmitBody = Type.Union([
   SubmitRequest,
   Type.Array(SubmitRequest, { minItems: 1, maxItems: MAX_BULK }),
@@ -24,13 +24,17 @@ const AttemptStateSchema = Type.Unsafe<AttemptState>({
 const Priority = Type.Union([Type.Literal('interactive'), Type.Literal('batch')]);
 
 export const AttemptView = answerObject('Attempt', {
-  attempt: Type.Integer({ description: 'Counts from 1' }),
-  backend: Type.String(),
+  attempt: Type.Integer({ description: 'Number of the attempt; later attempts have higher numbers' }),
+  backend: Type.String({ description: 'Name of the backend that the job was offered to' }),
   state: AttemptStateSchema,
-  outcome: optional(Type.String()),
+  outcome: optional(
+    Type.String({
+      description: '"succeeded", "failed" or "cancelled", once the backend has confirmed the end',
+    }),
+  ),
   error: optional(JobError),
-  intended_at: Instant,
-  accepted_at: optional(Instant),
+  intended_at: instant('When the attempt was recorded, before it was offered'),
+  accepted_at: optional(instant('When the backend accepted the attempt')),
   ended_at: optional(Instant),
 });
 export type AttemptView = Shape<typeof AttemptView>;
@@ -51,68 +55,87 @@ export const WAIT_CODES = [
 
 export const WaitReason = answerObject('WaitReason', {
   code: Type.Unsafe<(typeof WAIT_CODES)[number]>({ type: 'string', enum: WAIT_CODES }),
-  text: Type.String({ description: 'For people' }),
+  text: Type.String({ description: 'Human-readable; may change' }),
 });
 export type WaitReason = Shape<typeof WaitReason>;
 
 export const JobView = answerObject('Job', {
   job_id: Type.String(),
   state: JobStateSchema,
-  type: Type.String(),
+  type: Type.String({ description: 'Kind of work' }),
   priority: Priority,
-  agent: Type.String(),
-  key: optional(Type.String()),
-  session_id: optional(Type.String()),
-  model: optional(Type.String()),
+  agent: Type.String({ description: 'The agent that the job is for: fairness and limits are per agent' }),
+  key: optional(Type.String({ description: 'At most one live job has this key' })),
+  session_id: optional(Type.String({ description: 'The conversation that the job belongs to' })),
+  model: optional(Type.String({ description: 'Id of the model, even if the job named an alias' })),
   model_ref: optional(
-    Type.String({ description: 'The file that the name of the model stood for when the job was admitted' }),
+    Type.String({
+      description: 'Reference of the model when the job was admitted, with its revision and file pinned',
+    }),
   ),
-  score: Type.Number(),
+  score: Type.Number({ description: 'Order among the jobs of one agent: the highest score first' }),
   created_at: Instant,
-  started_at: optional(Instant),
+  started_at: optional(instant('When a backend accepted the current or last try; absent after a failed try')),
   ended_at: optional(Instant),
-  tries: Type.Integer(),
-  max_tries: Type.Integer(),
-  attempts: Type.Array(AttemptView),
-  cancel_requested: optional(Type.Boolean()),
-  reason: optional(Type.String({ description: 'Why a dead job is dead' })),
+  tries: Type.Integer({
+    description: 'Failed tries so far; an attempt that certainly never ran does not count',
+  }),
+  max_tries: Type.Integer({ description: 'A job that has failed this many times is not tried again' }),
+  attempts: Type.Array(AttemptView, { description: 'The most recent attempts, oldest first' }),
+  cancel_requested: optional(
+    Type.Boolean({ description: 'A cancel was requested; the job ends when its backend has confirmed it' }),
+  ),
+  reason: optional(
+    Type.String({ description: 'Why the job is dead: "failed", "dropped", "expired" or "killed"' }),
+  ),
   error: optional(JobError),
   result: optional(Type.Unknown({ description: 'The result of a job that succeeded: any JSON value' })),
-  queue_position: optional(Type.Integer({ description: 'Jobs ahead of it; 0 is next' })),
-  predicted_start_ms: optional(Type.Number({ description: 'Milliseconds until it is expected to start' })),
+  queue_position: optional(
+    Type.Integer({ description: 'Estimated number of jobs that go before this one; 0 is next' }),
+  ),
+  predicted_start_ms: optional(Type.Number({ description: 'Expected milliseconds until the job starts' })),
   waiting: optional(WaitReason),
 });
 export type JobView = Shape<typeof JobView>;
 
 export const JobPage = answerObject('JobPage', {
   jobs: Type.Array(JobView),
-  cursor: optional(Type.String({ description: 'Send it to get the next page; absent on the last one' })),
+  cursor: optional(
+    Type.String({
+      description: 'Value of the parameter `cursor` for the next page; absent on the last page',
+    }),
+  ),
 });
 export type JobPage = Shape<typeof JobPage>;
 
 const submitted = {
   job_id: Type.String(),
   status: JobStateSchema,
-  queue_position: optional(Type.Integer()),
-  predicted_start_ms: optional(Type.Number()),
+  queue_position: JobView.properties.queue_position,
+  predicted_start_ms: JobView.properties.predicted_start_ms,
   duplicate_of: optional(
     Type.Union([Type.Literal('job_id'), Type.Literal('key')], {
-      description: 'The job existed already: by which of its names it was found',
+      description: 'The job existed already, and was found by its id or by its key',
     }),
   ),
 };
 
-/** What a program that embeds orchd gets for a submit; over HTTP the address of the events is added. */
+/** The answer to a submit of a program that embeds orchd; over HTTP it also has `events_url`. */
 const Submitted = Type.Object(submitted);
 export type Submitted = Shape<typeof Submitted>;
 
-export const SubmittedTask = answerObject('SubmittedTask', { ...submitted, events_url: Type.String() });
+export const SubmittedTask = answerObject('SubmittedTask', {
+  ...submitted,
+  events_url: Type.String({ description: 'Path of the events of the job' }),
+});
 export type SubmittedTask = Shape<typeof SubmittedTask>;
+
+const HttpStatus = Type.Integer({ description: 'Status that this job alone would have been answered with' });
 
 export const BulkAnswer = Type.Union(
   [
-    Type.Object({ http_status: Type.Integer(), ...SubmittedTask.properties }),
-    Type.Object({ http_status: Type.Integer(), ...ErrorBody.properties }),
+    Type.Object({ http_status: HttpStatus, ...SubmittedTask.properties }),
+    Type.Object({ http_status: HttpStatus, ...ErrorBody.properties }),
   ],
   { title: 'BulkAnswer' },
 );
@@ -123,6 +146,10 @@ export const BulkAnswers = answerObject('BulkAnswers', {
 });
 
 export const EventsQuery = Type.Object(
-  { last_event_id: optional(Type.String({ description: 'As the header Last-Event-ID' })) },
+  {
+    last_event_id: optional(
+      Type.String({ description: 'Instead of the header Last-Event-ID, for clients that cannot set it' }),
+    ),
+  },
   { additionalProperties: false },
 );

@@ -1,39 +1,55 @@
-/** Leases on the wire. */
+/** Schemas of the HTTP requests and answers about leases: the right to a GPU for a limited time. */
 import { Type } from 'typebox';
-import { answerObject, Instant, orNull, requestObject, type Shape } from './shape.ts';
+import { answerObject, Instant, instant, orNull, requestObject, type Shape } from './shape.ts';
 
 const optional = Type.Optional;
 const DAY_SEC = 86_400;
 
 export const LeaseBody = requestObject({
-  agent: optional(Type.String({ minLength: 1, maxLength: 255 })),
-  min_memory_mb: optional(Type.Integer({ minimum: 0, maximum: 100_000_000 })),
+  agent: optional(
+    Type.String({ minLength: 1, maxLength: 255, description: 'Holder of the lease; by default the caller' }),
+  ),
+  min_memory_mb: optional(
+    Type.Integer({ minimum: 0, maximum: 100_000_000, description: 'Device memory that the holder needs' }),
+  ),
   token: optional(
     Type.String({
       pattern: '^[0-9a-f]{64}$',
-      description: 'Chosen by the caller: asking twice is asking once',
+      description:
+        'Token of the lease, chosen by the caller: a repeated request with it returns the same lease',
     }),
   ),
-  ttl_seconds: optional(Type.Number({ minimum: 1, maximum: 20 * DAY_SEC })),
+  ttl_seconds: optional(
+    Type.Number({
+      minimum: 1,
+      maximum: 20 * DAY_SEC,
+      description: 'The lease expires this long after its last heartbeat',
+    }),
+  ),
 });
 
 export const LeaseHeartbeat = requestObject({
   timestamp: optional(
     Type.Union([Type.String({ maxLength: 64 }), Type.Number()], {
-      description: 'Ignored: a heartbeat counts from when it arrives',
+      description: 'Ignored: the time at which the heartbeat arrives counts',
     }),
   ),
 });
 
 const lease = {
-  token: Type.String(),
-  agent: Type.String(),
-  mode: Type.Union([Type.Literal('gpu'), Type.Literal('cpu')]),
-  gpu_index: orNull(Type.Integer()),
-  min_memory_mb: Type.Integer(),
-  fence: Type.Integer({ description: 'Grows with every grant of the same device' }),
+  token: Type.String({ description: 'Names the lease in its heartbeats and its release' }),
+  agent: Type.String({ description: 'Holder of the lease' }),
+  mode: Type.Union([Type.Literal('gpu'), Type.Literal('cpu')], {
+    description: '"cpu" if no GPU had enough memory left: the holder may use no GPU',
+  }),
+  gpu_index: orNull(Type.Integer({ description: 'The GPU that the holder may use; null in mode "cpu"' })),
+  min_memory_mb: Type.Integer({ description: 'Device memory that is reserved for the holder' }),
+  fence: Type.Integer({
+    description:
+      'Higher with every grant of the same device: a resource can refuse a holder with a lower fence than it has seen',
+  }),
   granted_at: Instant,
-  expires_at: Instant,
+  expires_at: instant('When the lease ends unless a heartbeat arrives before'),
 };
 
 export const LeaseView = answerObject('Lease', lease);

@@ -1,23 +1,36 @@
-/** Limits as people write them, in the configuration and over HTTP. */
+/** Schemas of the limits, as they are written in the configuration and in HTTP requests and answers. */
 import { type Static, Type } from 'typebox';
 import { answerObject } from './shape.ts';
 
 const optional = Type.Optional;
-/** The slowest rate is one in eleven days: what is meant to allow nothing is no rate. */
-const Rate = Type.Number({ minimum: 1e-6, maximum: 1e12 });
-const Burst = Type.Number({ exclusiveMinimum: 0, maximum: 1e12 });
+/** The lowest rate is one per eleven days: 0 is refused, because a limit cannot be used to allow nothing at all. */
+const rate = (description: string) => Type.Number({ minimum: 1e-6, maximum: 1e12, description });
+const burst = (description: string) => Type.Number({ exclusiveMinimum: 0, maximum: 1e12, description });
 
 export const MAX_LIMITS = 10_000;
 
 export const WrittenLimit = Type.Object(
   {
-    scope: Type.String({ minLength: 1, maxLength: 400 }),
-    requests_per_sec: optional(Rate),
-    tokens_per_sec: optional(Rate),
-    burst_requests: optional(Burst),
-    burst_tokens: optional(Burst),
-    concurrency: optional(Type.Integer({ minimum: 1, maximum: 1e9 })),
-    token_budget: optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+    scope: Type.String({
+      minLength: 1,
+      maxLength: 400,
+      description:
+        'What is limited: global, tenant:T, agent:T/NAME, token:NAME, session:T/ID, model:NAME or pool:NAME; * as the last part limits each of them separately',
+    }),
+    requests_per_sec: optional(rate('Jobs admitted per second')),
+    tokens_per_sec: optional(rate('Tokens per second, estimated when a job is admitted')),
+    burst_requests: optional(burst('Jobs admitted at once; by default those of one second')),
+    burst_tokens: optional(burst('Tokens admitted at once; by default those of one second')),
+    concurrency: optional(
+      Type.Integer({ minimum: 1, maximum: 1e9, description: 'Jobs that are admitted and have not ended' }),
+    ),
+    token_budget: optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: Number.MAX_SAFE_INTEGER,
+        description: 'Tokens in total; never refilled',
+      }),
+    ),
   },
   { title: 'Limit', additionalProperties: false },
 );

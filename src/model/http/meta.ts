@@ -1,47 +1,68 @@
-/** What a server says about itself. */
+/** Schemas of the HTTP answers about the server itself. */
 import { Type } from 'typebox';
 import { answerObject, orNull, type Shape } from './shape.ts';
 
 export const Health = answerObject('Health', {
-  status: Type.Union([Type.Literal('ok'), Type.Literal('degraded'), Type.Literal('failed')]),
-  version: Type.String(),
+  status: Type.Union([Type.Literal('ok'), Type.Literal('degraded'), Type.Literal('failed')], {
+    description: '"degraded" while the disk is full; "failed" if the brain has stopped',
+  }),
+  version: Type.String({ description: 'Version of orchd' }),
   uptime_ms: Type.Integer(),
-  disk_full: Type.Boolean(),
+  disk_full: Type.Boolean({ description: 'While the disk is full, no jobs are admitted or started' }),
 });
 export type Health = Shape<typeof Health>;
 
-export const Readiness = answerObject('Readiness', { ready: Type.Boolean() });
+export const Readiness = answerObject('Readiness', {
+  ready: Type.Boolean({ description: 'Whether new jobs are accepted' }),
+});
 
 export const LeaderView = answerObject('Leader', {
-  is_leader: Type.Boolean(),
-  node: orNull(Type.String()),
-  leader: orNull(Type.String()),
-  address: orNull(Type.String()),
-  epoch: orNull(Type.Integer()),
-  main_loop_silent_ms: orNull(Type.Number()),
-  lock_name: orNull(Type.String()),
+  is_leader: Type.Boolean({ description: 'Whether the node that answers is the leader' }),
+  node: orNull(Type.String({ description: 'Name of the node that answers; null without a cluster' })),
+  leader: orNull(Type.String({ description: 'Name of the node that leads; null if none is known' })),
+  address: orNull(Type.String({ description: 'Address at which the other nodes reach the leader' })),
+  epoch: orNull(
+    Type.Integer({ description: 'Number of the term of the leader: every new leader has a higher one' }),
+  ),
+  main_loop_silent_ms: orNull(
+    Type.Number({
+      description:
+        'Milliseconds for which the main loop of the leader had not responded when it last renewed its term',
+    }),
+  ),
+  lock_name: orNull(
+    Type.String({ description: 'Name of the lock that the leader holds in the database, for operators' }),
+  ),
 });
 export type LeaderView = Shape<typeof LeaderView>;
 
 export const BackendView = answerObject('Backend', {
   name: Type.String(),
-  kind: Type.String(),
-  slots: Type.Integer(),
-  used: Type.Integer(),
-  up: Type.Boolean(),
-  types: orNull(Type.Array(Type.String())),
-  models: orNull(Type.Array(Type.String())),
+  kind: Type.String({ description: 'Kind of backend, such as "worker" or "function"' }),
+  slots: Type.Integer({ description: 'Jobs that the backend runs at a time' }),
+  used: Type.Integer({ description: 'Slots in use' }),
+  up: Type.Boolean({ description: 'Whether the backend can be reached' }),
+  types: orNull(Type.Array(Type.String(), { description: 'Types of jobs that it runs; null: any type' })),
+  models: orNull(Type.Array(Type.String(), { description: 'Models that it has; null: none' })),
   labels: Type.Record(Type.String(), Type.String()),
-  keeps_results: Type.Boolean(),
+  keeps_results: Type.Boolean({
+    description: 'Whether running jobs and their results survive a restart of the brain',
+  }),
 });
 export type BackendView = Shape<typeof BackendView>;
 
 export const Capabilities = answerObject('Capabilities', {
-  version: Type.String(),
-  api_versions: Type.Array(Type.String()),
-  store: Type.String(),
-  priorities: Type.Array(Type.String()),
-  queue: Type.Object({ capacity: Type.Integer(), policy: Type.String() }),
+  version: Type.String({ description: 'Version of orchd' }),
+  api_versions: Type.Array(Type.String(), { description: 'The first part of the paths, such as "v2"' }),
+  store: Type.String({ description: 'Kind of store that the brain keeps its records in' }),
+  priorities: Type.Array(Type.String(), { description: 'The values of `priority`, the most urgent first' }),
+  queue: Type.Object({
+    capacity: Type.Integer({ description: 'Maximum number of waiting jobs' }),
+    policy: Type.String({
+      description:
+        'If the queue is full: "reject" refuses the new job, "drop-lru" drops the jobs that have waited longest',
+    }),
+  }),
   backends: Type.Array(BackendView),
 });
 export type Capabilities = Shape<typeof Capabilities>;

@@ -1,4 +1,4 @@
-/** Requests and answers in OpenAI's format, as far as orchd reads or writes them. */
+/** Schemas of the HTTP requests and answers in OpenAI's format, as far as orchd reads or writes them. */
 import { type TProperties, type TSchema, Type } from 'typebox';
 import { MAX_TOKENS } from '../submit.ts';
 import { ToolCall } from '../worker-wire.ts';
@@ -9,7 +9,7 @@ const MAX_INPUTS = 2048;
 /** OpenAI's clients send null for a field that is not set. */
 const nullable = <S extends TSchema>(schema: S) => Type.Optional(Type.Union([schema, Type.Null()]));
 
-/** Fields that are not known here go on to the worker. */
+/** A request object whose unknown fields are passed on to the worker. */
 const openRequest = <P extends TProperties>(title: string, properties: P) =>
   Type.Object(properties, { title, additionalProperties: true });
 
@@ -17,7 +17,7 @@ const AnyObject = Type.Record(Type.String(), Type.Unknown());
 
 const shared = {
   model: Type.String({ minLength: 1, maxLength: 1024 }),
-  user: nullable(Type.String()),
+  user: nullable(Type.String({ description: 'Ignored; the header X-Orchd-Agent names the agent' })),
 };
 
 const generating = {
@@ -71,7 +71,7 @@ export type UsageView = Shape<typeof UsageView>;
 
 const head = {
   id: Type.String(),
-  created: Type.Integer({ description: 'Seconds since 1970' }),
+  created: Type.Integer({ description: 'When the job was admitted, in seconds since 1970' }),
   model: Type.String(),
 };
 const choice = { index: Type.Integer(), logprobs: Type.Null(), finish_reason: Type.String() };
@@ -109,7 +109,10 @@ export const EmbeddingList = answerObject('EmbeddingList', {
     Type.Object({
       object: Type.Literal('embedding'),
       index: Type.Integer(),
-      embedding: Type.Union([Type.Array(Type.Number()), Type.String({ description: 'base64' })]),
+      embedding: Type.Union([
+        Type.Array(Type.Number()),
+        Type.String({ description: 'With encoding_format base64: 32-bit little-endian floats' }),
+      ]),
     }),
   ),
   usage: Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() }),
@@ -119,7 +122,7 @@ export type EmbeddingList = Shape<typeof EmbeddingList>;
 export const OpenAiModel = answerObject('OpenAiModel', {
   id: Type.String(),
   object: Type.Literal('model'),
-  created: Type.Integer({ description: 'Seconds since 1970' }),
+  created: Type.Integer({ description: 'When the model was registered, in seconds since 1970' }),
   owned_by: Type.String(),
 });
 export type OpenAiModel = Shape<typeof OpenAiModel>;

@@ -1,20 +1,34 @@
-/** Conversations on the wire. */
+/** Schemas of the HTTP requests and answers about sessions: conversations that consist of several jobs. */
 import { Type } from 'typebox';
-import { answerObject, Instant, orNull, requestObject, type Shape } from './shape.ts';
+import { answerObject, Instant, instant, orNull, requestObject, type Shape } from './shape.ts';
 
 export const SetSession = requestObject({
-  token_budget: orNull(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+  token_budget: orNull(
+    Type.Integer({
+      minimum: 0,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: 'Tokens that the jobs of the session may use in total; null: the configured default',
+    }),
+  ),
 });
 
 export const SessionView = answerObject('Session', {
   session_id: Type.String(),
   created_at: Instant,
-  used_at: Instant,
-  turns: Type.Integer(),
-  tokens_used: Type.Integer(),
-  tokens_reserved: Type.Integer(),
-  token_budget: orNull(Type.Integer()),
-  backend: orNull(Type.String({ description: 'The worker that has its context' })),
-  jobs: Type.Array(Type.Object({ job_id: Type.String(), state: Type.String() })),
+  used_at: instant('When a try of one of its jobs last ended'),
+  turns: Type.Integer({ description: 'Ended tries of its jobs' }),
+  tokens_used: Type.Integer({ description: 'Tokens that its ended jobs have used' }),
+  tokens_reserved: Type.Integer({ description: 'Estimated tokens of its jobs that have not ended' }),
+  token_budget: orNull(
+    Type.Integer({
+      description: 'Tokens that its jobs may use in total; null: the configured default',
+    }),
+  ),
+  backend: orNull(
+    Type.String({ description: 'Backend that ran its last job and may still have its context in memory' }),
+  ),
+  jobs: Type.Array(Type.Object({ job_id: Type.String(), state: Type.String() }), {
+    description: 'Its jobs that have not ended',
+  }),
 });
 export type SessionView = Shape<typeof SessionView>;

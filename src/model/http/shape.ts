@@ -19,5 +19,8 @@ export const answerObject = <P extends TProperties>(title: string, properties: P
 
 export const orNull = <S extends TSchema>(schema: S) => Type.Union([schema, Type.Null()]);
 
-/** Milliseconds since 1970. */
 export const Instant = Type.Integer({ description: 'Milliseconds since 1970' });
+
+/** An Instant whose name does not say all about it. */
+export const instant = (description: string) =>
+  Type.Integer({ description: `${description}, in milliseconds since 1970` });

@@ -1,8 +1,8 @@
-/** Promises about the kinds of records in KEPT_KINDS, which belong to no job: models, sessions, workers, limits and others. */
+/** Promises about the kinds of records in SMALL_KINDS, which belong to no job: models, sessions, workers, limits and others. */
 
 import assert from 'node:assert/strict';
 import type { ModelRegistration } from '../../model/records.ts';
-import { KEPT_KINDS } from '../../model/records.ts';
+import { SMALL_KINDS } from '../../model/records.ts';
 import { Opened, reopen, type StoreFixture } from './opened.ts';
 import type { StorePromise } from './promises.ts';
 
@@ -41,7 +41,7 @@ function reportPool(opened: Opened, version: number): void {
 }
 
 const kept = ({ engine }: Opened): unknown =>
-  Object.fromEntries(KEPT_KINDS.map((kind) => [kind, [...engine.state.tables[kind].entries()].sort()]));
+  Object.fromEntries(SMALL_KINDS.map((kind) => [kind, [...engine.state.tables[kind].entries()].sort()]));
 
 async function survive(fixture: StoreFixture): Promise<void> {
   let opened = await Opened.on(fixture);

@@ -1,5 +1,11 @@
 /** The rows that a batch of changes comes to: of each record only its last after-image is written. */
-import { type AskRecord, type Body, type Change, type JobRecord, keptName } from '../../model/records.ts';
+import {
+  type AskRecord,
+  type Body,
+  type Change,
+  type JobRecord,
+  smallRecordName,
+} from '../../model/records.ts';
 import { type BodyName, bodiesOf } from './blobs.ts';
 import { askValues, attemptValues, jobValues, leaseValues, textOf } from './rows.ts';
 import type { Value } from './sql.ts';
@@ -96,7 +102,7 @@ export class Images {
         this.leases.set(id, change.after && leaseValues(id, change.after, numbered.text));
         return;
       default:
-        this.kept.set(keptName(change.kind, id), {
+        this.kept.set(smallRecordName(change.kind, id), {
           kind: change.kind,
           id,
           text: change.after ? numbered.text : undefined,

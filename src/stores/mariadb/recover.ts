@@ -1,7 +1,7 @@
 /** Reads what the tables hold: live jobs with their attempts, and the records that belong to no job. */
 import type { LooseRecord, Recovery } from '../../core/ports/store.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { BrainRecord, KeptKind } from '../../model/records.ts';
+import type { BrainRecord, SmallKind } from '../../model/records.ts';
 import { upcast } from '../../model/upcast.ts';
 import { attemptsOf, JOB_ROW } from './history.ts';
 import { bundleOfRow, type JobRow } from './rows.ts';
@@ -74,7 +74,7 @@ export async function recoverOthers(sql: Sql, into: Recovery): Promise<void> {
   for (const { token, record } of leases) {
     into.record({ kind: 'lease', id: token, after: upcast('lease', JSON.parse(record) as never) });
   }
-  const kept = await sql.query<{ kind: KeptKind; id: string; record: string }>(
+  const kept = await sql.query<{ kind: SmallKind; id: string; record: string }>(
     'SELECT kind, id, record FROM orchestrator_records ORDER BY kind, id',
   );
   for (const { kind, id, record } of kept) {

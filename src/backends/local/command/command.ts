@@ -236,7 +236,7 @@ export class CommandBackend extends Service implements Backend {
     if (former) return former;
     const { types, slots = 1 } = this.#options;
     const type = Object.hasOwn(types, offer.ask.spec.type) ? types[offer.ask.spec.type] : undefined;
-    if (!type) return refused(`"${offer.ask.spec.type}" is not run here`);
+    if (!type) return refused(`this backend runs no jobs of type "${offer.ask.spec.type}"`);
     if (this.#running.size >= slots) await this.#recount();
     if (this.#running.size >= slots) return { is: 'busy' };
     // The slot is taken before the launch, so that two concurrent offers do not take the same one.

@@ -11,10 +11,10 @@ import type {
   Change,
   FailureRecord,
   JobRecord,
-  KeptChange,
   LeaseRecord,
+  SmallChange,
 } from '../../../model/records.ts';
-import { keptName } from '../../../model/records.ts';
+import { smallRecordName } from '../../../model/records.ts';
 import { isOpen, isTerminal } from '../../../model/states.ts';
 import { lastAttempts } from '../../records.ts';
 
@@ -32,8 +32,8 @@ export class Delta {
   readonly jobs = new Map<string, JobDelta>();
   readonly failures = new Map<string, FailureRecord | null>();
   readonly leases = new Map<string, LeaseRecord | null>();
-  /** Records of the KEPT_KINDS, keyed by keptName(). */
-  readonly kept = new Map<string, KeptChange['after']>();
+  /** Records of the SMALL_KINDS, keyed by smallRecordName(). */
+  readonly kept = new Map<string, SmallChange['after']>();
   brain: BrainRecord | undefined;
   /** The failure cache of the base. */
   readonly #baseFailures = new Map<string, FailureRecord>();
@@ -77,7 +77,7 @@ export class Delta {
         this.leases.set(change.id, change.after);
         return;
       default:
-        this.kept.set(keptName(change.kind, change.id), change.after);
+        this.kept.set(smallRecordName(change.kind, change.id), change.after);
     }
   }
 
@@ -97,7 +97,7 @@ export class Delta {
   }
 
   /** Adds a record of the base, unless the log has changed it. */
-  keepRecord(name: string, record: KeptChange['after']): void {
+  keepRecord(name: string, record: SmallChange['after']): void {
     if (!this.kept.has(name)) this.kept.set(name, record);
   }
 

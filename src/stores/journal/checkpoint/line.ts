@@ -6,7 +6,7 @@
  *   F    id  TAB 0   TAB json      an entry of the failure cache; its id is a JSON string, since keys are any text
  *   B    id  TAB 0   TAB json      the brain
  *   H    id  TAB 0   TAB json      a held lease
- *   K    id  TAB 0   TAB json      a record of the KEPT_KINDS; its id is `<kind>/<name>` as a JSON string
+ *   K    id  TAB 0   TAB json      a record of the SMALL_KINDS; its id is `<kind>/<name>` as a JSON string
  *                                  (docs/decisions/0014)
  */
 
@@ -16,7 +16,7 @@ import {
   type AskRecord,
   type AttemptRecord,
   BRAIN_ID,
-  isKept,
+  isSmallKind,
   type JobRecord,
 } from '../../../model/records.ts';
 import { upcast } from '../../../model/upcast.ts';
@@ -76,7 +76,7 @@ export function readLoose({ tag, id, json }: Line): LooseRecord {
   if (tag === 'B') return { kind: 'brain', id: BRAIN_ID, after: upcast('brain', stored) };
   const at = id.indexOf('/');
   const kind = id.slice(0, at);
-  if (!isKept(kind)) {
+  if (!isSmallKind(kind)) {
     throw new OrchdError('STORE_TOO_NEW', `a record of kind "${kind}" is not known to this version of orchd`);
   }
   return { kind, id: id.slice(at + 1), after: upcast(kind, stored) } as LooseRecord;

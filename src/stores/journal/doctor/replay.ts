@@ -18,7 +18,7 @@ import {
   scoped,
   tokenOf,
 } from '../../../model/records.ts';
-import { isOpen, isTerminal, mayMove, mayMoveAttempt } from '../../../model/states.ts';
+import { isOpen, isTerminal, mayMoveAttempt, mayMoveJob } from '../../../model/states.ts';
 import { isEnded } from '../../records.ts';
 import type { LogFrame } from '../log/segments.ts';
 import type { Generation } from './checkpoint.ts';
@@ -169,7 +169,7 @@ export class Replay implements LogConsumer {
       this.#bad('attempts', `"${uid}" went back from attempt ${before.attempt} to ${after.attempt}`);
     }
     const stays = before.state === after.state && !isTerminal(after.state);
-    if (stays || mayMove(before.state, after.state)) return;
+    if (stays || mayMoveJob(before.state, after.state)) return;
     this.#bad('moves', `"${uid}" moved from ${before.state} to ${after.state}`);
   }
 

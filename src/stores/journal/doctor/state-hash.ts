@@ -1,7 +1,7 @@
 /** A hash of recovered records: equal for equal records, in whatever way they were recovered. */
 import { createHash } from 'node:crypto';
 import { stableHash } from '../../../kit/hash.ts';
-import { KEPT_KINDS } from '../../../model/records.ts';
+import { SMALL_KINDS } from '../../../model/records.ts';
 import { isEnded, type OtherRecord, type Records } from '../../records.ts';
 
 export interface HashScope {
@@ -22,7 +22,7 @@ export function stateHash(records: Records, scope: HashScope = {}): string {
   for (const { id, after } of byId(records.ofKind('failure'))) {
     if (after.until > failuresAt) hash.update(stableHash([id, after]));
   }
-  for (const kind of ['lease', ...KEPT_KINDS] as const) {
+  for (const kind of ['lease', ...SMALL_KINDS] as const) {
     const sorted = byId<OtherRecord>(records.ofKind(kind));
     if (sorted.length > 0) hash.update(stableHash([kind, sorted.map(({ id, after }) => [id, after])]));
   }
