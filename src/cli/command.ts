@@ -1,6 +1,6 @@
 /**
- * What a command is, and what it may use of the terminal. Its module is loaded for every call, for its help and for
- * completion scripts: what is heavy (schemas, YAML, the server) it imports in `run`.
+ * The interface of a command and of the terminal that it writes to. The module of a command is loaded for its help and
+ * for completion scripts, too: heavy modules (schemas, YAML, the server) are imported in `run`.
  */
 import type { ParseArgsOptionsConfig } from 'node:util';
 
@@ -9,19 +9,21 @@ export const EXIT = {
   ok: 0,
   /** The command did its work and found something wrong. */
   problems: 1,
-  /** It was called in a wrong way, or could not read what it was pointed at. */
+  /** The command line was wrong, or the command could not read or reach what it names. */
   unusable: 2,
 } as const;
 
 export interface Terminal {
-  /** Whether a person reads along: then output is aligned and coloured. */
+  /** Standard output is a terminal: output is coloured and cut to its width. */
   readonly isPerson: boolean;
+  /** Writes a line to standard output. */
   print(text: string): void;
+  /** Writes a line to standard error. */
   complain(text: string): void;
 }
 
-/** The values of a command line, checked against the command's options. */
-export interface Given {
+/** The options and positional words of a command line, checked against the command's options. */
+export interface CliArguments {
   readonly values: Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
   readonly positionals: readonly string[];
 }
@@ -30,10 +32,10 @@ export interface Command {
   /** The help text, without its heading. */
   readonly usage: string;
   readonly options: ParseArgsOptionsConfig;
-  /** The words that may come next, where they are a fixed set. */
+  /** The possible first positionals, if they are a fixed set; for completion scripts. */
   readonly words?: readonly string[];
   /** Returns the exit code. */
-  run(given: Given, terminal: Terminal): Promise<number>;
+  run(args: CliArguments, terminal: Terminal): Promise<number>;
 }
 
 /** An entry of the table of commands. */
@@ -44,8 +46,8 @@ export interface CommandEntry {
   load(): Promise<Command>;
 }
 
-/** A command with what it takes, as help and completion scripts show it. */
+/** A command with its name and summary, as help and completion scripts show it. */
 export type LoadedCommand = Command & Pick<CommandEntry, 'name' | 'summary'>;
 
-/** A wrong call: said in one sentence, with the way to the help. */
+/** The command line is wrong. The message is one sentence; run() adds how to get the help. */
 export class UsageError extends Error {}

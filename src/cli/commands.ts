@@ -1,4 +1,4 @@
-/** The table of commands. Each one's module is loaded when it is run: help needs only names and summaries. */
+/** The table of commands. The module of a command is loaded when it is needed: the list needs only names and summaries. */
 import type { CommandEntry, LoadedCommand } from './command.ts';
 
 /** A command is one file and one entry here. */
@@ -20,7 +20,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'submit',
-    summary: 'Submit a job, and follow it if wanted',
+    summary: 'Submit a job; with --follow print its answer',
     load: async () => (await import('./commands/submit.ts')).submit,
   },
   {
@@ -35,27 +35,27 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'explain',
-    summary: 'Say why a job waits',
+    summary: 'Explain why a job waits',
     load: async () => (await import('./commands/explain.ts')).explain,
   },
   {
     name: 'tail',
-    summary: 'Follow what happens to a job, to its end',
+    summary: 'Print the events of a job until it ends',
     load: async () => (await import('./commands/tail.ts')).tail,
   },
   {
     name: 'cancel',
-    summary: 'Cancel jobs and what belongs to them',
+    summary: 'Cancel jobs and all their descendants',
     load: async () => (await import('./commands/cancel.ts')).cancel,
   },
   {
     name: 'redrive',
-    summary: 'Give dead jobs a new life',
+    summary: 'Queue dead jobs again',
     load: async () => (await import('./commands/redrive.ts')).redrive,
   },
   {
     name: 'resolve',
-    summary: 'Settle a job whose outcome is unknown',
+    summary: 'Decide the outcome of a job whose outcome is unknown',
     load: async () => (await import('./commands/resolve.ts')).resolve,
   },
   {
@@ -65,12 +65,12 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'doctor',
-    summary: 'Check a data folder, and save what is intact of a damaged one',
+    summary: 'Check a data folder; copy what is intact in a damaged one',
     load: async () => (await import('./commands/doctor.ts')).doctor,
   },
   {
     name: 'migrate',
-    summary: 'Bring tables to this version, or move all work to another store',
+    summary: 'Upgrade the tables of the database, or copy all data to another store',
     load: async () => (await import('./commands/migrate.ts')).migrate,
   },
   {

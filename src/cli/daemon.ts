@@ -1,16 +1,16 @@
-/** What the commands that run until they are stopped have in common. */
+/** Shared by the commands that run until they are stopped: their log, and their end. */
 import { LineOutput } from '../kit/env/line-output.ts';
 import { createLogger, type Logger, type LogLevel } from '../kit/logger.ts';
 import { logText } from './text/log-text.ts';
 
 const STDOUT = 1;
 const LINGER_MS = 250;
-/** For a reader of the log that is slow. */
+/** How long a slow reader of the log has to take its rest. */
 const LAST_MS = 5000;
 
 const log = new LineOutput(STDOUT);
 
-/** Their log goes to standard output, for programs as JSON; nothing of it is lost at the end. */
+/** A logger to standard output: text on a terminal, else JSON lines. What is buffered at the end is still written. */
 export function daemonLogger(level?: LogLevel): Logger {
   const forPerson = process.stdout.isTTY === true;
   process.once('exit', () => log.flushNow());
@@ -21,7 +21,7 @@ export function daemonLogger(level?: LogLevel): Logger {
   });
 }
 
-/** Whatever a part has left behind must not keep the process alive: an idle one ends before this. The log goes first. */
+/** Ends the process after the log is written, even if a timer or a socket that was left open would keep it alive. */
 export function ended(code: number): number {
   const exit = (): void => process.exit(code);
   setTimeout(() => void log.flush().then(exit), LINGER_MS).unref();

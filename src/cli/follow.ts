@@ -7,7 +7,7 @@ import { adviceFor, resultText } from './text/job-text.ts';
 import { Progress } from './text/progress.ts';
 import { harmless } from './text/screen.ts';
 
-/** How a job ended, as its last event says it. */
+/** The end of a job: the data of its last event. */
 export interface Ended {
   readonly job_id: string;
   readonly state: JobState;
@@ -16,33 +16,36 @@ export interface Ended {
   readonly message?: string;
 }
 
-export interface FollowHow {
+export interface FollowOptions {
   readonly signal: AbortSignal;
   readonly terminal: Terminal;
   readonly after?: string | undefined;
 }
 
-/** Its events, with what happens to the connection told on standard error; undefined when interrupted. */
+/**
+ * Passes every event of a job to `onEvent` and returns the end of the job; undefined if the signal interrupted it. A lost
+ * connection is reported on standard error.
+ */
 export async function follow(
   client: OrchdClient,
   jobId: string,
-  how: FollowHow,
-  hear: (event: TaskEvent) => void | Promise<void>,
+  options: FollowOptions,
+  onEvent: (event: TaskEvent) => void | Promise<void>,
 ): Promise<Ended | undefined> {
-  const { signal, terminal, after } = how;
+  const { signal, terminal, after } = options;
   let lost = false;
   const onReconnect = (): void => {
-    if (!lost) terminal.complain('orchd: the connection was lost; trying again');
+    if (!lost) terminal.complain('orchd: the connection was lost; reconnecting');
     lost = true;
   };
   const events = client.events(jobId, { signal, onReconnect, ...(after !== undefined && { after }) });
   for await (const event of events) {
     lost = false;
-    await hear(event);
+    await onEvent(event);
     if (event.event === 'end' || event.event === 'error') return event.data as Ended;
   }
   if (signal.aborted) return undefined;
-  // The caller had heard the end before: it is read instead.
+  // The stream began after the last event (`after`), so the end is read from the job.
   const { job_id, state, error } = await client.get(jobId);
   return { job_id, state, ...error };
 }
@@ -51,24 +54,26 @@ export async function follow(
 export async function followText(
   client: OrchdClient,
   jobId: string,
-  how: FollowHow,
+  options: FollowOptions,
 ): Promise<Ended | undefined> {
   const answer = new Answer();
   const progress = new Progress(client, jobId);
   progress.start();
   try {
-    const ended = await follow(client, jobId, how, async ({ event, data }) => {
+    const ended = await follow(client, jobId, options, async ({ event, data }) => {
       if (event === 'token') {
         progress.stop();
         await answer.write((data as { t: string }).t);
       } else if (event === 'reset') {
         await answer.endLine();
-        how.terminal.complain('orchd: that attempt was lost; the text above is void, a new attempt begins');
+        options.terminal.complain(
+          'orchd: that attempt was lost; discard the text above: a new attempt begins',
+        );
         progress.start();
       }
     });
     progress.stop();
-    // Not every backend streams, and what has ended long ago is kept as its result only.
+    // Not every backend streams, and of a job that ended long ago only the result is stored.
     if (ended?.state === 'succeeded' && !answer.written) await answer.write(resultText(ended.result));
     await answer.endLine();
     return ended;
@@ -77,19 +82,19 @@ export async function followText(
   }
 }
 
-/** The exit code of a job, and on standard error why it failed. */
-export function tellEnd(ended: Ended, terminal: Terminal): number {
+/** Returns the exit code for a job that has ended; prints why it failed on standard error. */
+export function reportEnd(ended: Ended, terminal: Terminal): number {
   if (ended.state === 'succeeded') return EXIT.ok;
   terminal.complain(endText(ended));
   return EXIT.problems;
 }
 
 export function endText({ job_id: id, state, code, message }: Ended): string {
-  // Redriven after the end that the caller had heard.
+  // The job was redriven after the event of its end.
   if (!isTerminal(state)) return `orchd: job ${id} is ${state} again; follow it without --after.`;
   const what = state === 'cancelled' ? 'was cancelled' : 'failed';
   if (code === undefined || state === 'cancelled') return `orchd: job ${id} ${what}.`;
   const advice = adviceFor(code);
-  const said = `orchd: job ${id} ${what}: ${harmless(message ?? '')} (${code})`;
-  return advice === undefined ? said : `${said}\n${advice}`;
+  const text = `orchd: job ${id} ${what}: ${harmless(message ?? '')} (${code})`;
+  return advice === undefined ? text : `${text}\n${advice}`;
 }

@@ -11,7 +11,7 @@ const SCRIPT = `
   let skippedMs = 0;
   performance.now = () => realNow() + skippedMs;
   const interrupt = new Interrupt();
-  void interrupt.asked.then(() => console.log('asked'));
+  void interrupt.received.then(() => console.log('asked'));
   let signals = 0;
   for (const name of ['SIGINT', 'SIGTERM']) process.on(name, () => console.log('signal ' + ++signals));
   process.stdin.setEncoding('utf8').on('data', (ms) => {

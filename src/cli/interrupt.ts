@@ -1,41 +1,41 @@
-/** Ctrl-C and SIGTERM: the first asks to stop in order, the second ends the process at once. */
+/** SIGINT (Ctrl-C) and SIGTERM: the first signal stops the command in order, a second one ends the process at once. */
 
-/** What a shell reports of a process that SIGINT ended. */
+/** The exit code that a shell reports for a process ended by SIGINT. */
 export const EXIT_INTERRUPTED = 130;
 
-/** npm hands on the signal that the terminal has sent to us already: that is one wish, not two. */
-const SAME_WISH_MS = 300;
+/** npm forwards the signal that the terminal has already sent to this process: within this time both count as one. */
+const DUPLICATE_MS = 300;
 
 export class Interrupt {
   readonly #controller = new AbortController();
   #firstAt = 0;
 
   constructor() {
-    for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, this.#hear);
+    for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, this.#onSignal);
   }
 
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
-  /** Settles with the first signal. */
-  get asked(): Promise<void> {
+  /** Resolves at the first signal. */
+  get received(): Promise<void> {
     return new Promise((resolve) => {
       if (this.signal.aborted) resolve();
       else this.signal.addEventListener('abort', () => resolve(), { once: true });
     });
   }
 
-  /** From here on signals do what they do by default. */
-  forget(): void {
-    for (const name of ['SIGINT', 'SIGTERM'] as const) process.off(name, this.#hear);
+  /** Removes the handlers: from now on signals have their default effect. */
+  remove(): void {
+    for (const name of ['SIGINT', 'SIGTERM'] as const) process.off(name, this.#onSignal);
   }
 
-  readonly #hear = (): void => {
+  readonly #onSignal = (): void => {
     if (!this.signal.aborted) {
       this.#firstAt = performance.now();
       this.#controller.abort();
-    } else if (performance.now() - this.#firstAt > SAME_WISH_MS) {
+    } else if (performance.now() - this.#firstAt > DUPLICATE_MS) {
       process.exit(EXIT_INTERRUPTED);
     }
   };

@@ -1,19 +1,23 @@
-/** Arguments that stand in the command line, in a file or on standard input. */
+/** Reads the value of an option from the command line, from a file (`@FILE`) or from standard input (`-`). */
 import { readFile, stat } from 'node:fs/promises';
 import { UsageError } from './command.ts';
 
-/** More than any server takes; a file given by mistake does not fill the memory. */
+/** Larger than any request that a server accepts; keeps a wrong file from filling the memory. */
 const MAX_BYTES = 64 * 2 ** 20;
 
 /** The JSON value of `TEXT`, `@FILE` or `-`. */
-export async function jsonOf(option: string, given: string): Promise<unknown> {
+export async function jsonOf(option: string, argument: string): Promise<unknown> {
   const text =
-    given === '-' ? await standardInput() : given.startsWith('@') ? await fileText(given.slice(1)) : given;
+    argument === '-'
+      ? await standardInput()
+      : argument.startsWith('@')
+        ? await fileText(argument.slice(1))
+        : argument;
   try {
     return JSON.parse(text);
   } catch (error) {
-    const hint = given === text ? ` A plain text is JSON in quotes: '"…"'.` : '';
-    throw new UsageError(`${option} is no JSON: ${(error as Error).message}.${hint}`);
+    const hint = argument === text ? ` A text must be in quotes to be JSON: '"…"'.` : '';
+    throw new UsageError(`${option} is not JSON: ${(error as Error).message}.${hint}`);
   }
 }
 

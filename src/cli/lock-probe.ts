@@ -1,4 +1,4 @@
-/** Whether a process holds a data folder: asked of SQLite as a reader, which neither writes nor keeps anything. */
+/** Finds out whether a process holds a data folder, by reading the lock file with SQLite: nothing is written or locked. */
 import { DatabaseSync } from 'node:sqlite';
 
 export async function isHeld(lock: string): Promise<boolean> {

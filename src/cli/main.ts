@@ -10,7 +10,7 @@ const terminal: Terminal = {
   complain: (text) => process.stderr.write(`${text}\n`),
 };
 
-// Whoever reads us may stop early, as `head` does: that is no failure of ours.
+// The reader of standard output may stop early, as `head` does: that is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? EXIT.ok : EXIT.unusable);
 });

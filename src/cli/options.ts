@@ -2,9 +2,9 @@
 import type { ParseArgsOptionDescriptor } from 'node:util';
 
 export interface OptionSpec extends ParseArgsOptionDescriptor {
-  /** One line for the help. */
-  readonly says: string;
-  /** What its value is called in the help, such as `N`; its choices by default. */
+  /** One line for the help text. */
+  readonly help: string;
+  /** The name of the value in the help text, such as `N`; by default the choices. */
   readonly value?: string;
   /** The values it may have. */
   readonly choices?: readonly string[];
@@ -13,24 +13,32 @@ export interface OptionSpec extends ParseArgsOptionDescriptor {
 export type Options = Readonly<Record<string, OptionSpec>>;
 
 export const JSON_OPTION = {
-  json: { type: 'boolean', says: 'JSON instead of text' },
+  json: { type: 'boolean', help: 'print JSON instead of text' },
 } as const satisfies Options;
 
-/** Of every command that talks to a server. */
+/** Options of every command that sends requests to a server. */
 export const SERVER_OPTIONS = {
   ...JSON_OPTION,
-  url: { type: 'string', value: 'URL', says: 'the server; ORCHD_URL or http://127.0.0.1:8080 by default' },
+  url: {
+    type: 'string',
+    value: 'URL',
+    help: 'the address of the server; by default ORCHD_URL or http://127.0.0.1:8080',
+  },
   token: {
     type: 'string',
     value: 'TOKEN',
-    says: 'ORCHD_TOKEN by default, which other users of the machine cannot see',
+    help: 'the token to send; by default ORCHD_TOKEN, which other users of this machine cannot see',
   },
 } as const satisfies Options;
 
-/** Of every command that works on a data folder. */
+/** Options of every command that works on a data folder. */
 export const DATA_OPTIONS = {
-  data: { type: 'string', value: 'DIR', says: 'the data folder; ORCHD_DATA or checkpoint_dir by default' },
-  config: { type: 'string', value: 'FILE', says: 'the configuration; ORCHD_CONFIG by default' },
+  data: {
+    type: 'string',
+    value: 'DIR',
+    help: 'the data folder; by default ORCHD_DATA or state.checkpoint_dir of the configuration',
+  },
+  config: { type: 'string', value: 'FILE', help: 'the configuration file; by default ORCHD_CONFIG' },
 } as const satisfies Options;
 
 export interface UsageParts {
@@ -42,9 +50,9 @@ export interface UsageParts {
 }
 
 export function usageOf({ call, about, options, examples }: UsageParts): string {
-  const rows = Object.entries(options).map(([name, spec]) => ({ left: leftOf(name, spec), says: spec.says }));
+  const rows = Object.entries(options).map(([name, spec]) => ({ left: leftOf(name, spec), help: spec.help }));
   const width = Math.max(0, ...rows.map(({ left }) => left.length));
-  const lines = rows.map(({ left, says }) => `  ${left.padEnd(width)}   ${says}`);
+  const lines = rows.map(({ left, help }) => `  ${left.padEnd(width)}   ${help}`);
   return [`orchd ${call}`, about, lines.join('\n'), `Examples:\n${indented(examples)}`]
     .filter((part) => part !== '')
     .join('\n\n');

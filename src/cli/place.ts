@@ -1,4 +1,4 @@
-/** Where a store is, as it is written on a command line. */
+/** Reads a PLACE of `orchd migrate`: the kind of a store and where it is. */
 import type { ResolvedConfig } from '../config/resolve.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { StoreDescriptor } from '../stores/descriptor.ts';
@@ -13,9 +13,9 @@ export async function placeOf(text: string, config: ResolvedConfig, data: string
   const place = readPlace(text, config, data);
   if (place?.folder !== undefined) await folderAt(place.folder);
   if (place) return place;
-  // It may be an address with a password that was written in another way: it is not repeated.
+  // The text is not repeated: it may be an address with a password.
   throw new UsageError(
-    `a place is ${MIGRATIONS.map(({ form }) => form).join(' or ')}, or what stands before the colon alone.`,
+    `a place is ${MIGRATIONS.map(({ form }) => form).join(' or ')}; the part after the colon may be left out.`,
   );
 }
 

@@ -1,19 +1,19 @@
-/** What to say of an error that ends a command, and the exit code. */
+/** The message and the exit code for an error that ends a command. */
 import { ClientError } from '../client/client.ts';
 import { OrchdError } from '../model/errors.ts';
 import { EXIT } from './command.ts';
 
-/** A request that was wrong by itself, or came from somebody who may not ask. */
+/** HTTP statuses with exit code 2: the request is invalid, or the caller is not permitted to send it. */
 const UNUSABLE: readonly number[] = [400, 401, 403];
 
-/** A server that is gone is gone for the next request too. */
+/** With this error further requests to the same server are pointless. */
 export const isUnreachable = (error: ClientError): boolean => error.code === 'UNREACHABLE';
 
-/** What the catalogue advises is meant for programs; these can be said better at a command line. */
+/** The advice in the catalogue of errors is for programs; for these codes a command line has better advice. */
 const NEXT: Readonly<Record<string, string>> = {
-  UNAUTHORIZED: 'Give one with ORCHD_TOKEN or --token; `orchd token create` makes one.',
-  UNREACHABLE: 'Start it with `orchd up`, or say with --url or ORCHD_URL where it is.',
-  NOT_FOUND: 'Check the id, and --url; `orchd jobs` lists what is there.',
+  UNAUTHORIZED: 'Set a token with ORCHD_TOKEN or --token; `orchd token create` creates one.',
+  UNREACHABLE: 'Start the server with `orchd up`, or give its address with --url or ORCHD_URL.',
+  NOT_FOUND: 'Check the id and --url; `orchd jobs` lists the jobs.',
 };
 
 export interface Refusal {

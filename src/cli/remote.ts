@@ -1,15 +1,16 @@
-/** The server that a command talks to. */
+/** The client for the server that --url, --token and their variables name. */
 import { OrchdClient } from '../client/client.ts';
 import { isHttpUrl } from '../config/address.ts';
-import { type Given, UsageError } from './command.ts';
-import { textOf, variable } from './given.ts';
+import { textOf, variable } from './arguments.ts';
+import { type CliArguments, UsageError } from './command.ts';
 
 const DEFAULT_URL = 'http://127.0.0.1:8080';
 
-export function connect({ values }: Given): OrchdClient {
+export function connect({ values }: CliArguments): OrchdClient {
   const url = textOf(values, 'url') ?? variable('ORCHD_URL') ?? DEFAULT_URL;
-  if (!isHttpUrl(url)) throw new UsageError(`"${url}" is no address such as ${DEFAULT_URL}.`);
+  if (!isHttpUrl(url)) throw new UsageError(`"${url}" is not an address such as ${DEFAULT_URL}.`);
   const token = textOf(values, 'token')?.trim() ?? variable('ORCHD_TOKEN');
-  if (token !== undefined && !/^[!-~]+$/.test(token)) throw new UsageError('that cannot be a token.');
+  if (token !== undefined && !/^[!-~]+$/.test(token))
+    throw new UsageError('the token contains characters that no token has.');
   return new OrchdClient({ url, ...(token !== undefined && { token }) });
 }

@@ -37,7 +37,7 @@ test('every option says what it is for, and no line of a help is too wide', asyn
   const usage = usageOf({
     call: 'x',
     about: '',
-    options: { a: { type: 'string', says: 'one', value: 'N' }, long: { type: 'boolean', says: 'two' } },
+    options: { a: { type: 'string', help: 'one', value: 'N' }, long: { type: 'boolean', help: 'two' } },
     examples: ['orchd x'],
   });
   assert.equal(usage, 'orchd x\n\n  --a N    one\n  --long   two\n\nExamples:\n  orchd x');
@@ -62,12 +62,12 @@ test('the help of a command names every option that it takes', async () => {
 /** Calls that are wrong by themselves: no server is asked. */
 const WRONG: Record<string, [words: string[], says: RegExp][]> = {
   up: [
-    [['now'], /nothing is known to do with "now"/],
+    [['now'], /unexpected argument "now"/],
     [['--port', 'http'], /--port needs a number, not "http"/],
     [['--port', '70000'], /--port needs a whole number from 0 to 65535, not "70000"/],
   ],
   pool: [
-    [['now'], /nothing is known to do with "now"/],
+    [['now'], /unexpected argument "now"/],
     [['--port', '70000'], /--port needs a whole number from 0 to 65535, not "70000"/],
     [['--cpu-memory', 'half'], /--cpu-memory needs a number, not "half"/],
     [['--id', '../x'], /"pool_id" must match pattern/],
@@ -76,21 +76,24 @@ const WRONG: Record<string, [words: string[], says: RegExp][]> = {
     [['--config', 'no such file'], /"no such file" cannot be read/],
   ],
   worker: [
-    [['now'], /nothing is known to do with "now"/],
-    [['--engine', 'lama'], /--engine is .*, not "lama"/],
+    [['now'], /unexpected argument "now"/],
+    [['--engine', 'lama'], /--engine must be one of .*, not "lama"/],
     [['--slots', '0'], /--slots needs a whole number from 1/],
     [['--id', 'a b'], /"a b" cannot be the name of a worker/],
     [['--pool-manager', 'ftp://x'], /--pool-manager needs an address/],
   ],
   submit: [
-    [[], /what is to be done\?/],
-    [[''], /the prompt is empty: there is nothing to ask/],
+    [[], /the input is missing/],
+    [[''], /the prompt is empty/],
     [[' \n', '--type', 'inference'], /the prompt is empty/],
-    [['a', 'b'], /one prompt: put it in quotes/],
+    [['a', 'b'], /only one prompt can be given: put it in quotes/],
     [['a', '--payload', '1'], /a prompt or --payload, not both/],
-    [['--payload', '{n: 1}'], /--payload is no JSON: .* A plain text is JSON in quotes/],
+    [['--payload', '{n: 1}'], /--payload is not JSON: .* A text must be in quotes to be JSON/],
     [['--payload', '@does/not/exist'], /"does\/not\/exist" cannot be read \(ENOENT\)/],
-    [['a', '--priority', 'bach'], /--priority is interactive, batch, not "bach"\. Did you mean "batch"\?/],
+    [
+      ['a', '--priority', 'bach'],
+      /--priority must be one of interactive, batch, not "bach"\. Did you mean "batch"\?/,
+    ],
     [['a', '--score', 'high'], /--score needs a number, not "high"/],
     [['a', '--score', ''], /--score needs a number/],
     [
@@ -100,39 +103,39 @@ const WRONG: Record<string, [words: string[], says: RegExp][]> = {
     [['-a b'], /there is no option "-a"\. A word that begins with - goes behind --\./],
     [['a', '--max-tries', '0'], /--max-tries needs a whole number from 1 to 100/],
     [['a', '--label', 'gpu'], /--label needs NAME=VALUE, not "gpu"/],
-    [['a', '--url', 'ftp://x'], /"ftp:\/\/x" is no address/],
+    [['a', '--url', 'ftp://x'], /"ftp:\/\/x" is not an address/],
   ],
   jobs: [
-    [['all'], /nothing is known to do with "all"/],
+    [['all'], /unexpected argument "all"/],
     [['--limit', '0'], /--limit needs a whole number from 1/],
-    [['--state', 'queued,ended'], /--state is .*, not "ended"/],
+    [['--state', 'queued,ended'], /--state must be one of .*, not "ended"/],
   ],
   show: [
-    [[], /which job\? Name it/],
-    [['a', 'b'], /one job at a time; "b" is one too many/],
-    [['..'], /"\.\." names no job/],
+    [[], /the job id is missing/],
+    [['a', 'b'], /only one job id can be given; "b" is a second one/],
+    [['..'], /"\.\." cannot be a job id/],
   ],
-  tail: [[['a', '--after', '1'], /"1" is no event id; those look like 1\.7/]],
-  cancel: [[[], /which job\? Name one or more/]],
+  tail: [[['a', '--after', '1'], /"1" is not an event id; event ids look like 1\.7/]],
+  cancel: [[[], /the job id is missing; give one or more/]],
   resolve: [
-    [['a'], /as what\? --as retry\|failed\|succeeded/],
-    [['a', '--as', 'retried'], /--as is retry, failed, succeeded/],
-    [['a', '--as', 'retry', '--result', '1'], /--result goes with --as succeeded/],
-    [['a', '--as', 'succeeded', '--message', 'm'], /--message goes with --as failed/],
-    [['a', '--as', 'succeeded', '--result', 'oops'], /--result is no JSON/],
+    [['a'], /the outcome is missing: --as retry\|failed\|succeeded/],
+    [['a', '--as', 'retried'], /--as must be one of retry, failed, succeeded/],
+    [['a', '--as', 'retry', '--result', '1'], /--result is only for --as succeeded/],
+    [['a', '--as', 'succeeded', '--message', 'm'], /--message is only for --as failed/],
+    [['a', '--as', 'succeeded', '--result', 'oops'], /--result is not JSON/],
   ],
   token: [
-    [[], /what of it\? create, list, revoke/],
-    [['make'], /what to do with a token is create, list, revoke/],
-    [['create'], /which name\?/],
-    [['create', 'ada'], /which role\? --role read\|submit\|operate\|admin/],
-    [['create', 'ada', '--role', 'root'], /--role is read, submit, operate, admin, not "root"/],
+    [[], /the action is missing: create, list, revoke/],
+    [['make'], /the action must be one of create, list, revoke/],
+    [['create'], /the name is missing/],
+    [['create', 'ada'], /the role is missing: --role read\|submit\|operate\|admin/],
+    [['create', 'ada', '--role', 'root'], /--role must be one of read, submit, operate, admin, not "root"/],
     [['create', 'a b', '--role', 'read'], /"a b" cannot be a name/],
     [['create', 'ada', '--role', 'read', '--tenant', 'UP'], /"UP" cannot be a tenant/],
-    [['list', 'all'], /nothing is known to do with "all"/],
-    [['revoke'], /which token\?/],
+    [['list', 'all'], /unexpected argument "all"/],
+    [['revoke'], /the token id is missing/],
   ],
-  completion: [[['fish'], /the shell is bash, zsh, not "fish"/]],
+  completion: [[['fish'], /the shell must be one of bash, zsh, not "fish"/]],
 };
 
 for (const [name, calls] of Object.entries(WRONG)) {
@@ -148,7 +151,7 @@ for (const [name, calls] of Object.entries(WRONG)) {
 
 test('completion scripts quote what would end their quotes', () => {
   const options: Record<string, OptionSpec> = {
-    odd: { type: 'string', says: "it's [odd]: very", value: 'A:B' },
+    odd: { type: 'string', help: "it's [odd]: very", value: 'A:B' },
   };
   const command = { name: 'x', summary: "it's: x", usage: '', options, run: async () => 0 };
   assert.match(zshScript([command]), /'--odd=\[it'\\''s {2}odd {2} very\]:A B:_files'/);

@@ -1,10 +1,17 @@
 /**
- * From the words on a command line to an exit code. A person is told what is wrong in a sentence and what to do
- * next; a stack trace is never shown.
+ * Runs the command that a command line names and returns its exit code. An error is one sentence about what is wrong
+ * and what to do next; a stack trace is never shown.
  */
 import { parseArgs } from 'node:util';
 import { nearest } from '../kit/nearest.ts';
-import { type Command, type CommandEntry, EXIT, type Given, type Terminal, UsageError } from './command.ts';
+import {
+  type CliArguments,
+  type Command,
+  type CommandEntry,
+  EXIT,
+  type Terminal,
+  UsageError,
+} from './command.ts';
 import { COMMANDS } from './commands.ts';
 import { packageVersion } from './package-version.ts';
 
@@ -43,7 +50,7 @@ async function help(name: string | undefined, terminal: Terminal): Promise<numbe
       '',
       ...list,
       '',
-      '`orchd COMMAND --help` says more of a command.',
+      '`orchd COMMAND --help` describes one command.',
     ].join('\n'),
   );
   return EXIT.ok;
@@ -65,7 +72,7 @@ function refuseCommand(name: string, terminal: Terminal): number {
   return EXIT.unusable;
 }
 
-function parse(command: Command, words: readonly string[]): Given {
+function parse(command: Command, words: readonly string[]): CliArguments {
   try {
     const { values, positionals } = parseArgs({
       args: [...words],
@@ -73,7 +80,7 @@ function parse(command: Command, words: readonly string[]): Given {
       allowPositionals: true,
       strict: true,
     });
-    return { values: values as Given['values'], positionals };
+    return { values: values as CliArguments['values'], positionals };
   } catch (error) {
     throw new UsageError(sentenceOf(error as Error & { code?: string }, command));
   }

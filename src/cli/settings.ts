@@ -1,13 +1,13 @@
-/** Configuration and data folder of the commands that work beside the data: the server itself, and tokens. */
+/** The configuration and the data folder of the commands that use them: `up`, `migrate` and `token`. */
 import { stat } from 'node:fs/promises';
 import type { ResolvedConfig } from '../config/resolve.ts';
 import { DEFAULT_DATA_FOLDER, hasConfigVariable } from '../config/variables.ts';
-import { type Given, UsageError } from './command.ts';
-import { textOf, variable } from './given.ts';
+import { textOf, variable } from './arguments.ts';
+import { type CliArguments, UsageError } from './command.ts';
 import { fileText } from './json-argument.ts';
 
-/** Throws CONFIG_INVALID with the place of every fault. */
-export async function readConfig({ values }: Given): Promise<ResolvedConfig> {
+/** Throws CONFIG_INVALID with the position of every error in the configuration. */
+export async function readConfig({ values }: CliArguments): Promise<ResolvedConfig> {
   // Loaded only here: schemas take longer to load than most commands to run.
   const { loadConfig } = await import('../config/load.ts');
   const path = textOf(values, 'config') ?? variable('ORCHD_CONFIG');
@@ -15,23 +15,24 @@ export async function readConfig({ values }: Given): Promise<ResolvedConfig> {
   return loadConfig({ text: await fileText(path), label: path, env: process.env });
 }
 
-/** The folder at that path, if there is one: what is there and is none is told before anything is tried in it. */
+/** Returns `path`; throws UsageError if something other than a folder is there. A folder that does not exist is accepted. */
 export async function folderAt(path: string): Promise<string> {
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => error.code);
-  if (found === 'ENOTDIR') throw new UsageError(`"${path}" cannot be a folder: what is above it is a file.`);
+  if (found === 'ENOTDIR')
+    throw new UsageError(`"${path}" cannot be a folder: a part of the path is a file.`);
   if (typeof found === 'object' && !found.isDirectory()) throw new UsageError(`"${path}" is not a folder.`);
   return path;
 }
 
-export const dataFolder = (given: Given, config: ResolvedConfig): string =>
-  namedFolder(given) ?? config.state.checkpointDir;
+export const dataFolder = (args: CliArguments, config: ResolvedConfig): string =>
+  namedFolder(args) ?? config.state.checkpointDir;
 
-/** The data folder of a command that needs nothing else of the configuration: without one, that is not loaded. */
-export async function dataFolderAlone(given: Given): Promise<string> {
-  const path = textOf(given.values, 'config') ?? variable('ORCHD_CONFIG');
-  if (path === undefined && !hasConfigVariable(process.env)) return namedFolder(given) ?? DEFAULT_DATA_FOLDER;
-  return dataFolder(given, await readConfig(given));
+/** The data folder of a command that needs no other setting: the configuration is loaded only if there is one. */
+export async function dataFolderAlone(args: CliArguments): Promise<string> {
+  const path = textOf(args.values, 'config') ?? variable('ORCHD_CONFIG');
+  if (path === undefined && !hasConfigVariable(process.env)) return namedFolder(args) ?? DEFAULT_DATA_FOLDER;
+  return dataFolder(args, await readConfig(args));
 }
 
-const namedFolder = ({ values }: Given): string | undefined =>
+const namedFolder = ({ values }: CliArguments): string | undefined =>
   textOf(values, 'data') ?? variable('ORCHD_DATA');

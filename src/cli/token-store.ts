@@ -6,9 +6,9 @@ import { OrchdError } from '../model/errors.ts';
 import { readTokens, TOKEN_FILE, writeTokens } from '../wire/token-file.ts';
 import type { TokenEntry } from '../wire/tokens.ts';
 
-/** Beside the token file; it dies with the process that holds it. */
+/** The lock file beside the token file; the lock ends with the process that holds it. */
 const LOCK = 'tokens.lock';
-/** For the process that holds it to let it go. */
+/** How long to wait until another process releases the lock. */
 const LOCK_WAIT = { everyMs: 100, atMostMs: 5000 };
 
 export class TokenStore {
@@ -29,10 +29,10 @@ export class TokenStore {
   async list(): Promise<readonly TokenEntry[]> {
     const tokens: unknown = await readTokens(this.#env.disk, this.#path);
     if (Array.isArray(tokens)) return tokens as TokenEntry[];
-    throw new OrchdError('CONFIG_INVALID', `${this.#path} is no file of tokens`);
+    throw new OrchdError('CONFIG_INVALID', `${this.#path} is not a token file`);
   }
 
-  /** Returns the tokens before and after. */
+  /** Replaces the tokens by what `make` returns; returns their number before and after. */
   async change(
     make: (tokens: readonly TokenEntry[]) => readonly TokenEntry[],
   ): Promise<{ readonly before: number; readonly after: number }> {
@@ -53,6 +53,6 @@ export class TokenStore {
     const path = join(this.#folder, LOCK);
     const lock = await poll(this.#env, LOCK_WAIT, () => this.#env.disk.lock(path));
     if (lock) return lock;
-    throw new OrchdError('STORE_LOCKED', 'another process changes the tokens just now');
+    throw new OrchdError('STORE_LOCKED', 'another process is changing the tokens');
   }
 }

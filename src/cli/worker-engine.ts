@@ -1,4 +1,4 @@
-/** The engine that a command line of `orchd worker` names. */
+/** Creates the engine that the options of `orchd worker` name. */
 import { resolve } from 'node:path';
 import { isHttpUrl } from '../config/address.ts';
 import type { Engine } from '../daemons/worker/engine.ts';
@@ -6,8 +6,8 @@ import type { OpenAiOptions } from '../daemons/worker/openai-engine.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { Secret } from '../kit/secret.ts';
-import { type Given, UsageError } from './command.ts';
-import { choiceOf, textOf, variable, wholeOf } from './given.ts';
+import { choiceOf, textOf, variable, wholeOf } from './arguments.ts';
+import { type CliArguments, UsageError } from './command.ts';
 
 export const ENGINES = ['demo', 'llama', 'openai'] as const;
 export type EngineName = (typeof ENGINES)[number];
@@ -22,7 +22,10 @@ export interface EngineSettings {
 const MAX_SLOTS = 1024;
 const MAX_CONTEXT = 100_000_000;
 
-export async function engineOf({ values }: Given, { env, engine, model }: EngineSettings): Promise<Engine> {
+export async function engineOf(
+  { values }: CliArguments,
+  { env, engine, model }: EngineSettings,
+): Promise<Engine> {
   const slots = wholeOf(values, 'slots', 1, MAX_SLOTS) ?? 1;
   const contextLength = wholeOf(values, 'context', 1, MAX_CONTEXT);
   if (engine === 'llama') {
@@ -38,20 +41,27 @@ export async function engineOf({ values }: Given, { env, engine, model }: Engine
 }
 
 async function openAiOf(
-  values: Given['values'],
-  given: Pick<OpenAiOptions, 'env' | 'model' | 'slots' | 'contextLength'>,
+  values: CliArguments['values'],
+  settings: Pick<OpenAiOptions, 'env' | 'model' | 'slots' | 'contextLength'>,
 ): Promise<Engine> {
   const url = textOf(values, 'upstream');
   const command = commandOf(textOf(values, 'upstream-command'));
   if (url === undefined && !command) {
-    throw new UsageError('which server? --upstream names it, --upstream-command starts it.');
+    throw new UsageError(
+      'the server is missing: give its address with --upstream, or start one with --upstream-command.',
+    );
   }
   if (url !== undefined && !isHttpUrl(url.replaceAll('{port}', '1'))) {
     throw new UsageError(`--upstream needs an address like http://127.0.0.1:8000, not "${url}".`);
   }
   const key = variable('ORCHD_UPSTREAM_KEY');
   const { OpenAiEngine } = await import('../daemons/worker/openai-engine.ts');
-  return new OpenAiEngine({ ...given, url, command, key: key === undefined ? undefined : new Secret(key) });
+  return new OpenAiEngine({
+    ...settings,
+    url,
+    command,
+    key: key === undefined ? undefined : new Secret(key),
+  });
 }
 
 function commandOf(text: string | undefined): readonly string[] | undefined {
@@ -60,7 +70,7 @@ function commandOf(text: string | undefined): readonly string[] | undefined {
   if (Array.isArray(words) && words.length > 0 && words.every((word) => typeof word === 'string'))
     return words;
   throw new UsageError(
-    '--upstream-command needs a list of words as JSON, such as ["server", "--port", "{port}"].',
+    '--upstream-command needs a JSON array of strings, such as ["server", "--port", "{port}"].',
   );
 }
 

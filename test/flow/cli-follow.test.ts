@@ -96,7 +96,7 @@ test('Ctrl-C leaves a batch job running and says how to come back', async () => 
   running.child.kill('SIGINT');
   const { code, err } = await running.ended;
   assert.equal(code, 130);
-  assert.match(err, /orchd: batch goes on; `orchd tail batch` follows it/);
+  assert.match(err, /orchd: batch keeps running; `orchd tail batch` follows it/);
   assert.equal(await stateOf('batch'), 'running');
 });
 
@@ -131,7 +131,7 @@ test('tail prints a line per event to the end, and takes up after one', async ()
   assert.deepEqual([heard.code, heard.out], [0, '']);
   const wrong = await here('tail', id, '--after', 'yesterday');
   assert.equal(wrong.code, 2);
-  assert.match(wrong.err, /"yesterday" is no event id/);
+  assert.match(wrong.err, /"yesterday" is not an event id/);
 });
 
 test('tail follows live work, and is exit 1 when it fails', async () => {

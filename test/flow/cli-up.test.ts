@@ -43,7 +43,7 @@ describe('up', () => {
     assert.equal(code, 0);
     assert.ok(err.includes(`data: ${data}\n`));
     assert.match(err, /^try: {2}npm run orchd -- submit --follow --url \S+ "Hello"\nor: {3}curl /m);
-    assert.match(err, /stopping; Ctrl-C again ends it at once/);
+    assert.match(err, /stopping; press Ctrl-C again to end it at once/);
     for (const line of jsonLines(out)) assert.ok('level' in line && 'timestamp' in line);
     assert.ok(!out.includes('how do you do'), 'prompts are not logged');
   });
@@ -75,9 +75,9 @@ describe('up', () => {
     await follower.saw('out', /2/);
     first.child.kill('SIGKILL');
     assert.deepEqual((await first.ended).err.match(/.* has no program for .*/g), [
-      'the backend counter has no program for "gone": argv names a file that is not there',
+      'the backend counter has no program for "gone": argv names a file that does not exist',
     ]);
-    await follower.saw('err', /the connection was lost; trying again/);
+    await follower.saw('err', /the connection was lost; reconnecting/);
     const { port } = new URL(first.url);
     running.add(start(['up', '--port', port, '--data', data, '--config', file]));
     const { code, out } = await follower.ended;
@@ -176,7 +176,7 @@ describe('token', () => {
     const first = await create('reader', '--role', 'read');
     assert.equal(first.code, 0);
     assert.match(first.out, /^orchd_[0-9a-f]{8}_[0-9a-f]{64}\n$/);
-    assert.match(first.err, /not shown again.*\nIt is the first one/);
+    assert.match(first.err, /not shown again.*\nIt is the first token/);
     // At once: none of them is lost to another.
     const [writer, operator, foreign] = await Promise.all([
       create('writer', '--role', 'submit', '--json'),

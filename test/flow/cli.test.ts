@@ -119,14 +119,14 @@ describe('looking', () => {
     assert.match(lines[1]!, /^listed-4 +succeeded +quiet +batch +.* +fast, took /);
     assert.equal(lines.length, 6);
     assert.deepEqual([linesOf(two.out).length, two.code], [3, 0]);
-    assert.match(two.err, /more than 2: --limit N/);
+    assert.match(two.err, /more than these 2: --limit N/);
     assert.deepEqual(
       jsonLines(all.out).map((job) => job['job_id']),
       ['listed-4', 'listed-3', 'listed-2', 'listed-1', 'listed-0'],
     );
     assert.deepEqual([none.code, none.out, none.err], [0, '', 'no jobs match.\n']);
     assert.equal(states.code, 2);
-    assert.match(states.err, /--state is .*, not "queue"\. Did you mean "queued"\?/);
+    assert.match(states.err, /--state must be one of .*, not "queue"\. Did you mean "queued"\?/);
   });
 
   test('show has the attempts, the error with what to do next, and no control characters', async () => {
@@ -137,7 +137,7 @@ describe('looking', () => {
     assert.match(out, /^state +dead \(failed\)$/m);
     assert.match(out, /^ {2}1 {2}fast {2}failed, .* the model said ␛\[31mno \(EXECUTION_FAILED\)$/m);
     assert.match(out, /^error {2}the model said .*\n +Correct the job/m);
-    assert.match(out, new RegExp(`^orchd redrive ${id} gives it a new life\\.$`, 'm'));
+    assert.match(out, new RegExp(`^orchd redrive ${id} queues it again\\.$`, 'm'));
     const json = JSON.parse((await here(['show', id, '--json'])).out);
     assert.deepEqual([json.state, json.error.code, json.attempts.length], ['dead', 'EXECUTION_FAILED', 1]);
   });
@@ -165,7 +165,10 @@ describe('looking', () => {
       new RegExp(`^${waits} waits: no backend runs type "nothing-runs-this", model "none"\\.\n`),
     );
     assert.match(first.out, /Start a backend that can run it/);
-    assert.match(second.out, new RegExp(`^${done} does not wait: it has ended as succeeded, .* ago\\.\n$`));
+    assert.match(
+      second.out,
+      new RegExp(`^${done} does not wait: it has ended \\(succeeded\\), .* ago\\.\n$`),
+    );
     assert.equal(JSON.parse(json.out).waiting.code, 'no_backend');
   });
 
@@ -191,7 +194,7 @@ describe('orders', () => {
     assert.equal(code, 1);
     assert.deepEqual(linesOf(out), [
       `${a} is cancelled.`,
-      `${ended} had ended before: succeeded.`,
+      `${ended} had already ended (succeeded).`,
       `${b} is cancelled.`,
     ]);
     assert.match(err, /orchd cancel missing: there is no job .* \(NOT_FOUND\)/);
@@ -222,7 +225,7 @@ describe('orders', () => {
     const shown = await here(['explain', 'stale-x']);
     assert.match(shown.out, /backend "forgetful" cannot say .*\norchd resolve stale-x --as/);
     const good = await here(['resolve', 'stale-x', '--as', 'succeeded', '--result', '{"found": true}']);
-    assert.deepEqual([good.code, good.out], [0, 'stale-x is settled: it is succeeded now.\n']);
+    assert.deepEqual([good.code, good.out], [0, 'stale-x is resolved: it is succeeded now.\n']);
     assert.deepEqual((await brain.orchestrator.get('stale-x')).result, { found: true });
     const bad = await here(['resolve', 'stale-y', '--as', 'failed', '--message', 'lost for good', '--json']);
     assert.deepEqual([bad.code, JSON.parse(bad.out).error.message], [0, 'lost for good']);
@@ -247,7 +250,7 @@ describe('where there is no server', () => {
     ];
     const all = await Promise.all(calls.map((words) => orchd([...words, '--url', url])));
     for (const [at, { code, out, err }] of all.entries()) {
-      const said = `orchd ${calls[at]![0]}: nothing answers at ${url} (UNREACHABLE)\nStart it with \`orchd up\`, or say with --url or ORCHD_URL where it is.\n`;
+      const said = `orchd ${calls[at]![0]}: nothing answers at ${url} (UNREACHABLE)\nStart the server with \`orchd up\`, or give its address with --url or ORCHD_URL.\n`;
       assert.deepEqual([code, out, err], [2, '', said]);
     }
   });
@@ -264,9 +267,9 @@ describe('where there is no server', () => {
     ]);
     other.close();
     assert.deepEqual([none.code, stranger.code, token.code], [2, 2, 2]);
-    assert.match(none.err, /"localhost:8080" is no address such as http/);
+    assert.match(none.err, /"localhost:8080" is not an address such as http/);
     assert.match(stranger.err, /what answers at .* is not orchd/);
-    assert.match(token.err, /cannot be a token/);
+    assert.match(token.err, /the token contains characters that no token has/);
   });
 });
 

@@ -153,7 +153,7 @@ describe('refused in a sentence, with nothing changed', () => {
       assert.ok(nowhere.includes(`the database d at ${where} (STORE_FAILED)`), nowhere);
       assert.doesNotMatch(nowhere, /secret|u:/);
     }
-    assert.match(await refused('--from', `journal:${path}`), /belong together/);
+    assert.match(await refused('--from', `journal:${path}`), /must be given together/);
   });
 
   test('a target with work of its own', async () => {
@@ -343,17 +343,17 @@ test('counts are shown while it runs, and the same command again finds all done'
   assert.equal(first.code, 0, first.err);
   assert.match(first.err, /copied \d+ of \d+ jobs/);
   assert.match(first.err, /read back \d+ of \d+ jobs/);
-  assert.match(first.out, /^Moved the journal .* to the database .*\n\d+ live and \d+ ended jobs/);
+  assert.match(first.out, /^Copied the journal .* to the database .*\n\d+ live and \d+ ended jobs/);
   const second = await orchd(words, { env });
-  assert.match(second.out, /^All of .* is in .* already/);
+  assert.match(second.out, /^Everything in .* is already in/);
   assert.equal(second.code, 0);
 });
 
 test('tables are brought to this version, which is said', async () => {
   const url = await server.database();
   const env = { ORCHD_MARIADB_URL: url, ORCHD_STORE: 'mariadb' };
-  assert.match((await orchd(['migrate'], { env })).out, /^Made the tables, version \d+\.$/m);
-  assert.match((await orchd(['migrate'], { env })).out, /^The tables have version \d+ already\.$/m);
+  assert.match((await orchd(['migrate'], { env })).out, /^Created the tables, version \d+\.$/m);
+  assert.match((await orchd(['migrate'], { env })).out, /^The tables already have version \d+\.$/m);
   await ask(url, 'UPDATE orchestrator_schema SET version = 0');
   const { out } = await orchd(['migrate', '--json'], { env });
   const { from, to } = JSON.parse(out) as { from: number; to: number };

@@ -1,13 +1,13 @@
 /** `orchd cancel ID…` */
 import type { JobView } from '../../model/http/jobs.ts';
 import type { Command } from '../command.ts';
+import { forEachJob } from '../for-each-job.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
-import { giveToAll } from '../orders.ts';
 
 export const cancel: Command = {
   usage: usageOf({
     call: 'cancel ID… [OPTIONS]',
-    about: 'Repeating it is harmless; a job that has ended stays as it is.',
+    about: 'Cancels the given jobs. It can be repeated; a job that has already ended is not changed.',
     options: SERVER_OPTIONS,
     examples: [
       'orchd cancel $ID',
@@ -15,12 +15,16 @@ export const cancel: Command = {
     ],
   }),
   options: SERVER_OPTIONS,
-  run: (given, terminal) =>
-    giveToAll({ name: 'cancel', give: (client, id) => client.cancel(id), say: cancelText }, given, terminal),
+  run: (args, terminal) =>
+    forEachJob(
+      { name: 'cancel', send: (client, id) => client.cancel(id), describe: cancelText },
+      args,
+      terminal,
+    ),
 };
 
-export function cancelText({ job_id: id, state, cancel_requested: asked }: JobView): string {
+export function cancelText({ job_id: id, state, cancel_requested: cancelRequested }: JobView): string {
   if (state === 'cancelled') return `${id} is cancelled.`;
-  if (asked) return `${id} is being cancelled; its backend has not confirmed yet.`;
-  return `${id} had ended before: ${state}.`;
+  if (cancelRequested) return `${id} is being cancelled; its backend has not confirmed yet.`;
+  return `${id} had already ended (${state}).`;
 }

@@ -1,7 +1,7 @@
 /** `orchd completion bash|zsh`: made from the table of commands, so that it cannot lag behind it. */
 
+import { oneOf, singlePositional } from '../arguments.ts';
 import { type Command, EXIT, type LoadedCommand } from '../command.ts';
-import { oneOf, onlyWord } from '../given.ts';
 import { usageOf } from '../options.ts';
 import { bashScript } from '../text/completion-bash.ts';
 import { zshScript } from '../text/completion-zsh.ts';
@@ -11,7 +11,7 @@ const SHELLS = ['bash', 'zsh'] as const;
 export const completionOf = (commands: () => Promise<readonly LoadedCommand[]>): Command => ({
   usage: usageOf({
     call: 'completion bash|zsh',
-    about: 'Prints the script; the shell reads it at its start.',
+    about: 'Prints a completion script, to be read by the shell when it starts.',
     options: {},
     examples: [
       'source <(orchd completion bash)',
@@ -22,7 +22,7 @@ export const completionOf = (commands: () => Promise<readonly LoadedCommand[]>):
   options: {},
   words: SHELLS,
   async run({ positionals }, terminal) {
-    const shell = oneOf(onlyWord(positionals, 'shell'), 'the shell', SHELLS);
+    const shell = oneOf(singlePositional(positionals, 'shell'), 'the shell', SHELLS);
     const loaded = await commands();
     terminal.print(shell === 'bash' ? bashScript(loaded) : zshScript(loaded));
     return EXIT.ok;

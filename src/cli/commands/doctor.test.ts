@@ -70,12 +70,15 @@ test('a healthy folder: exit code 0, a line per check, no colours where nobody l
   assert.ok(!out.includes('\u001b'));
 });
 
-test('a damaged folder: exit code 1, the place, what can be saved and how', async () => {
+test('a damaged folder: exit code 1, the place, what can be salvaged and how', async () => {
   const folder = await makeFolder('flip');
   const { code, out } = await orchd('doctor', folder);
   assert.equal(code, 1);
   assert.match(out, /^bad +log\.frames .*\[log\/0{15}1\.log:1024\]$/m);
-  assert.match(out, /Can be saved: everything to change 2, up to log\/0{15}1\.log:1024; 1 job in memory/);
+  assert.match(
+    out,
+    /Can be salvaged: everything up to change 2, up to log\/0{15}1\.log:1024; 1 job in memory/,
+  );
   assert.ok(out.includes(`orchd doctor ${folder} --salvage NEWDIR`));
 });
 
@@ -83,9 +86,9 @@ test('--salvage writes the new folder, which is healthy', async () => {
   const target = join(root, 'saved');
   const { code, out } = await orchd('doctor', await makeFolder('flip'), '--salvage', target);
   assert.equal(code, 1, 'the folder that was looked at has problems');
-  assert.ok(out.includes(`Wrote ${target}: everything to change 2`));
+  assert.ok(out.includes(`Wrote ${target}: everything up to change 2`));
   assert.ok(
-    out.endsWith(`\nTo go on with it: orchd up --data ${target}\n`) && !out.includes('To save it'),
+    out.endsWith(`\nTo continue with it: orchd up --data ${target}\n`) && !out.includes('To salvage it'),
     out,
   );
   assert.equal((await orchd('doctor', target)).code, 0);
@@ -112,15 +115,15 @@ test('what cannot be read, and every wrong call: exit code 2, one sentence and a
   const folder = await makeFolder();
   const file = import.meta.filename;
   const cases: [words: string[], sentence: RegExp][] = [
-    [['doctor'], /which folder\?.*\nRun `orchd doctor --help`/],
-    [['doctor', folder, folder], /one folder at a time/],
+    [['doctor'], /the data folder is missing.*\nRun `orchd doctor --help`/],
+    [['doctor', folder, folder], /only one data folder can be given/],
     [['doctor', folder, '--jsn'], /no option "--jsn". Did you mean "--json"\?/],
     [['doctor', folder, '--salvage'], /"--salvage" needs a value/],
     [['doctor', folder, '--json=yes'], /"--json" takes no value/],
     [['doktor', folder], /no command "doktor". Did you mean "doctor"\?\nRun `orchd --help`/],
     [['--jsno'], /no option "--jsno"/],
     [['doctor', file], /doctor\.test\.ts" is not a folder\./],
-    [['doctor', join(file, 'x')], /x" cannot be a folder: what is above it is a file\./],
+    [['doctor', join(file, 'x')], /x" cannot be a folder: a part of the path is a file\./],
     [['up', '--data', file], /is not a folder\./],
     [['token', 'list', '--data', file], /is not a folder\./],
     [['migrate', '--from', `journal:${file}`, '--to', 'journal:/no'], /is not a folder\./],

@@ -1,17 +1,18 @@
-/** `orchd doctor DIR`: what is intact in a data folder, what is not, and what can be saved. */
+/** `orchd doctor DIR`: reports what is intact and what is damaged in a data folder; --salvage copies what is intact. */
 import { resolve } from 'node:path';
-import { type Command, EXIT, UsageError } from '../command.ts';
+import { singlePositional } from '../arguments.ts';
+import { type Command, EXIT } from '../command.ts';
 import { folderAt } from '../settings.ts';
-import { jsonLine, saved, showJson, showText } from '../text/doctor-text.ts';
+import { jsonLine, salvageText, showJson, showText } from '../text/doctor-text.ts';
 
 const USAGE = `orchd doctor DIR [--json] [--salvage NEWDIR]
 
-Reads a data folder and never writes to it; a running brain is not disturbed.
+Checks a data folder and lists what is damaged. It only reads the folder, and may be run while a brain uses it.
 
-  --json             one JSON object per line: every finding, then a summary
+  --json             print one JSON object per line: every finding, then a summary
   --salvage NEWDIR   write what is intact to a new folder
 
-Exit code: 0 healthy, 1 problems found, 2 wrong use or nothing there to read.
+Exit code: 0 healthy, 1 problems found, 2 wrong command line or not a data folder.
 
 Examples:
   orchd doctor data/orchestrator
@@ -21,9 +22,7 @@ export const doctor: Command = {
   usage: USAGE,
   options: { json: { type: 'boolean' }, salvage: { type: 'string' } },
   async run({ values, positionals }, terminal) {
-    const [folder, more] = positionals;
-    if (folder === undefined) throw new UsageError('which folder? Name the data folder.');
-    if (more !== undefined) throw new UsageError(`one folder at a time; "${more}" is one too many.`);
+    const folder = singlePositional(positionals, 'data folder');
     const target = values['salvage'] as string | undefined;
     const { RealDisk } = await import('../../kit/env/real-disk.ts');
     const { examine, salvage } = await import('../../stores/journal/doctor/doctor.ts');
@@ -38,7 +37,7 @@ export const doctor: Command = {
       terminal.print(
         values['json']
           ? jsonLine({ type: 'salvaged', folder: resolve(target), ...plan })
-          : `\nWrote ${target}: ${saved(plan)}\nTo go on with it: orchd up --data ${target}`,
+          : `\nWrote ${target}: ${salvageText(plan)}\nTo continue with it: orchd up --data ${target}`,
       );
     }
     return diagnosis.verdict === 'bad' ? EXIT.problems : EXIT.ok;

@@ -1,6 +1,7 @@
 /** `orchd explain ID` */
+
+import { flagOf, jobId, singlePositional } from '../arguments.ts';
 import { type Command, EXIT } from '../command.ts';
-import { flagOf, jobId, onlyWord } from '../given.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
 import { connect } from '../remote.ts';
 import { explainText, nextStep } from '../text/job-text.ts';
@@ -8,15 +9,15 @@ import { explainText, nextStep } from '../text/job-text.ts';
 export const explain: Command = {
   usage: usageOf({
     call: 'explain ID [OPTIONS]',
-    about: 'Says in a sentence why a job waits, or that it does not.',
+    about: 'Prints one sentence: why the job waits, or that it does not wait.',
     options: SERVER_OPTIONS,
     examples: ['orchd explain $ID', 'orchd explain $ID --json | jq -r .waiting.code'],
   }),
   options: SERVER_OPTIONS,
-  async run(given, terminal) {
-    const id = jobId(onlyWord(given.positionals, 'job'));
-    const job = await connect(given).get(id);
-    if (flagOf(given.values, 'json')) {
+  async run(args, terminal) {
+    const id = jobId(singlePositional(args.positionals, 'job id'));
+    const job = await connect(args).get(id);
+    if (flagOf(args.values, 'json')) {
       const { job_id, state, waiting, queue_position, predicted_start_ms } = job;
       terminal.print(
         JSON.stringify({ job_id, state, waiting: waiting ?? null, queue_position, predicted_start_ms }),

@@ -3,8 +3,8 @@ import type { OrchdClient } from '../../client/client.ts';
 import type { JobView } from '../../model/http/jobs.ts';
 import { JOB_STATES } from '../../model/states.ts';
 import type { ListRequest } from '../../model/submit.ts';
-import { type Command, EXIT, type Given, type Terminal } from '../command.ts';
-import { flagOf, noWords, oneOf, textOf, wholeOf } from '../given.ts';
+import { flagOf, noPositionals, oneOf, textOf, wholeOf } from '../arguments.ts';
+import { type CliArguments, type Command, EXIT, type Terminal } from '../command.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
 import { connect } from '../remote.ts';
 import { durationText } from '../text/duration.ts';
@@ -14,7 +14,7 @@ import { tableText } from '../text/table.ts';
 
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 1_000_000;
-/** What the server gives in one answer. */
+/** The server returns at most this many jobs in one answer. */
 const PAGE = 1000;
 
 const options = {
@@ -22,25 +22,25 @@ const options = {
     type: 'string',
     value: 'STATE',
     choices: JOB_STATES,
-    says: 'only in this state; several with commas between',
+    help: 'only jobs in this state; separate several states with commas',
   },
-  type: { type: 'string', value: 'TYPE', says: 'only of this type' },
-  agent: { type: 'string', value: 'AGENT', says: 'only of this agent' },
-  session: { type: 'string', value: 'SESSION', says: 'only of this session' },
-  key: { type: 'string', value: 'KEY', says: 'only with this key' },
-  limit: { type: 'string', value: 'N', says: `the newest N; ${DEFAULT_LIMIT} by default` },
-  all: { type: 'boolean', says: 'all there are' },
+  type: { type: 'string', value: 'TYPE', help: 'only jobs of this type' },
+  agent: { type: 'string', value: 'AGENT', help: 'only jobs of this agent' },
+  session: { type: 'string', value: 'SESSION', help: 'only jobs of this session' },
+  key: { type: 'string', value: 'KEY', help: 'only jobs with this key' },
+  limit: { type: 'string', value: 'N', help: `list the newest N jobs; by default ${DEFAULT_LIMIT}` },
+  all: { type: 'boolean', help: 'list all jobs' },
   ...SERVER_OPTIONS,
   json: {
     type: 'boolean',
-    says: 'one JSON object per line, as `orchd show --json` has it, without the result',
+    help: 'print one JSON object per line: the fields of `orchd show --json` without the result',
   },
 } as const;
 
 export const jobs: Command = {
   usage: usageOf({
     call: 'jobs [OPTIONS]',
-    about: 'Lists jobs with their state, and where they run or why they wait.',
+    about: 'Lists jobs, newest first, with their state and with where they run or why they wait.',
     options,
     examples: [
       'orchd jobs',
@@ -49,11 +49,11 @@ export const jobs: Command = {
     ],
   }),
   options,
-  async run(given, terminal) {
-    noWords(given.positionals);
-    const { request, most } = wanted(given);
-    const client = connect(given);
-    const asJson = flagOf(given.values, 'json');
+  async run(args, terminal) {
+    noPositionals(args.positionals);
+    const { request, most } = listRequestOf(args);
+    const client = connect(args);
+    const asJson = flagOf(args.values, 'json');
     const table: JobView[] = [];
     const { shown, more } = await eachPage(client, request, most, (page) => {
       if (asJson) for (const job of page) terminal.print(JSON.stringify(job));
@@ -62,12 +62,15 @@ export const jobs: Command = {
     if (asJson) return EXIT.ok;
     if (shown === 0) terminal.complain('no jobs match.');
     else terminal.print(jobTable(table, terminal, Date.now()));
-    if (more) terminal.complain(`there are more than ${shown}: --limit N shows N of them, --all shows all.`);
+    if (more)
+      terminal.complain(
+        `there are more than these ${shown}: --limit N lists N jobs, --all lists all of them.`,
+      );
     return EXIT.ok;
   },
 };
 
-function wanted({ values }: Given): { request: ListRequest; most: number } {
+function listRequestOf({ values }: CliArguments): { request: ListRequest; most: number } {
   const state = textOf(values, 'state');
   for (const each of state?.split(',') ?? []) oneOf(each.trim(), '--state', JOB_STATES);
   const fields = {
@@ -77,10 +80,10 @@ function wanted({ values }: Given): { request: ListRequest; most: number } {
     session_id: textOf(values, 'session'),
     key: textOf(values, 'key'),
   };
-  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  const filters = Object.entries(fields).filter(([, value]) => value !== undefined);
   const limit = wholeOf(values, 'limit', 1, MAX_LIMIT) ?? DEFAULT_LIMIT;
   return {
-    request: Object.fromEntries(given),
+    request: Object.fromEntries(filters),
     most: flagOf(values, 'all') ? Number.POSITIVE_INFINITY : limit,
   };
 }

@@ -7,7 +7,7 @@ import type { MigrationReport } from '../../stores/migration/migrate.ts';
 import { STORES } from '../../stores/registry.ts';
 import { UsageError } from '../command.ts';
 import { placeOf } from '../place.ts';
-import { MoveLine, reportText } from '../text/migrate-text.ts';
+import { ProgressLine, reportText } from '../text/migrate-text.ts';
 import { migrate } from './migrate.ts';
 
 const config = loadConfig({ text: 'mariadb: { url: "mariadb://u:secret@db:3307/jobs", unsafe: true }' });
@@ -41,7 +41,7 @@ test('counts are told now and then, and whenever something ends or begins', () =
   const said: string[] = [];
   let now = 0;
   const terminal = { isPerson: false, print: () => undefined, complain: (text: string) => said.push(text) };
-  const line = new MoveLine(terminal as never, { isTTY: false } as never, () => now);
+  const line = new ProgressLine(terminal as never, { isTTY: false } as never, () => now);
   const show = (doing: 'copy' | 'verify', jobs: number, at: number): void => {
     now = at;
     line.show({ doing, jobs, of: 9 });
@@ -77,7 +77,10 @@ test('a report says what was moved, or that it had been', () => {
   };
   assert.match(
     reportText(report),
-    /^Moved the journal \/a to the database b at c\.\n1 live and 2 ended jobs/,
+    /^Copied the journal \/a to the database b at c\.\n1 live and 2 ended jobs/,
   );
-  assert.match(reportText({ ...report, already: true }), /^All of .* is in the database b at c already/);
+  assert.match(
+    reportText({ ...report, already: true }),
+    /^Everything in .* is already in the database b at c/,
+  );
 });

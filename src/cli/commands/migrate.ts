@@ -1,24 +1,24 @@
-/** `orchd migrate`: brings tables to this version, and moves all work from one store to another. */
+/** `orchd migrate`: upgrades the tables of the database, or copies all data from one store to another. */
 import type { ResolvedConfig } from '../../config/resolve.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { MigratableStore } from '../../stores/migration/between.ts';
 import { PLACE_FORMS } from '../../stores/place-forms.ts';
-import { type Command, EXIT, type Given, type Terminal, UsageError } from '../command.ts';
-import { flagOf, noWords, textOf } from '../given.ts';
+import { flagOf, noPositionals, textOf } from '../arguments.ts';
+import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from '../command.ts';
 import { DATA_OPTIONS, JSON_OPTION, usageOf } from '../options.ts';
 import { dataFolder, readConfig } from '../settings.ts';
-import { MoveLine, reportText } from '../text/migrate-text.ts';
+import { ProgressLine, reportText } from '../text/migrate-text.ts';
 
 const width = Math.max(...Object.values(PLACE_FORMS).map(({ form }) => form.length));
 const PLACE_HELP = [
-  'A place is one of',
+  'PLACE is one of',
   ...Object.values(PLACE_FORMS).map(({ form, means }) => `  ${form.padEnd(width)}  ${means}`),
 ].join('\n');
 
 const options = {
-  from: { type: 'string', value: 'PLACE', says: 'the store to move from; it is only read' },
-  to: { type: 'string', value: 'PLACE', says: 'the store to move to; it must be empty' },
+  from: { type: 'string', value: 'PLACE', help: 'the store to copy from; it is only read' },
+  to: { type: 'string', value: 'PLACE', help: 'the store to copy to; it must be empty' },
   ...DATA_OPTIONS,
   ...JSON_OPTION,
 } as const;
@@ -26,9 +26,9 @@ const options = {
 export const migrate: Command = {
   usage: usageOf({
     call: 'migrate [--from PLACE --to PLACE] [OPTIONS]',
-    about: `Without a place: brings the tables of the configured database to this version, as a start does.
-With two: moves every job, body and record, reads all of it back and compares. Stop the brain first. A move that
-was cut short is completed by the same command; until then no brain starts on the target.
+    about: `Without --from and --to: upgrades the tables of the configured database to this version, as a start does.
+With both: copies every job, body and record, reads everything back and compares it. Stop the brain first. The same
+command completes a migration that was interrupted; until then no brain starts on the target.
 
 ${PLACE_HELP}`,
     options,
@@ -39,20 +39,22 @@ ${PLACE_HELP}`,
     ],
   }),
   options,
-  async run(given, terminal) {
-    noWords(given.positionals);
-    const { values } = given;
+  async run(args, terminal) {
+    noPositionals(args.positionals);
+    const { values } = args;
     const [from, to] = [textOf(values, 'from'), textOf(values, 'to')];
-    if ((from === undefined) !== (to === undefined)) throw new UsageError('--from and --to belong together.');
-    const config = await readConfig(given);
-    if (from === undefined || to === undefined) return bringUp(config, flagOf(values, 'json'), terminal);
-    const data = dataFolder(given, config);
+    if ((from === undefined) !== (to === undefined))
+      throw new UsageError('--from and --to must be given together.');
+    const config = await readConfig(args);
+    if (from === undefined || to === undefined)
+      return upgradeTables(config, flagOf(values, 'json'), terminal);
+    const data = dataFolder(args, config);
     const { placeOf } = await import('../place.ts');
-    return move(await placeOf(from, config, data), await placeOf(to, config, data), given, terminal);
+    return move(await placeOf(from, config, data), await placeOf(to, config, data), args, terminal);
   },
 };
 
-async function bringUp(config: ResolvedConfig, json: boolean, terminal: Terminal): Promise<number> {
+async function upgradeTables(config: ResolvedConfig, json: boolean, terminal: Terminal): Promise<number> {
   const { configuredStore, STORES } = await import('../../stores/registry.ts');
   const { migrationFailure } = await import('../../stores/migration/between.ts');
   const { upgrade, title } = configuredStore(config);
@@ -65,7 +67,7 @@ async function bringUp(config: ResolvedConfig, json: boolean, terminal: Terminal
   }
   try {
     const { from, to } = await upgrade(config);
-    const text = from === to ? `The tables have version ${to} already.` : tablesText(from, to);
+    const text = from === to ? `The tables already have version ${to}.` : tablesText(from, to);
     terminal.print(json ? JSON.stringify({ from, to }) : text);
     return EXIT.ok;
   } catch (error) {
@@ -74,22 +76,22 @@ async function bringUp(config: ResolvedConfig, json: boolean, terminal: Terminal
 }
 
 const tablesText = (from: number, to: number): string =>
-  from === 0 ? `Made the tables, version ${to}.` : `Brought the tables from version ${from} to ${to}.`;
+  from === 0 ? `Created the tables, version ${to}.` : `Upgraded the tables from version ${from} to ${to}.`;
 
 async function move(
   from: MigratableStore,
   to: MigratableStore,
-  { values }: Given,
+  { values }: CliArguments,
   terminal: Terminal,
 ): Promise<number> {
   const { migrateBetween } = await import('../../stores/migration/between.ts');
-  const line = new MoveLine(terminal);
+  const line = new ProgressLine(terminal);
   const report = await migrateBetween(realEnv(), from, to, line.show).finally(() => line.clear());
   terminal.print(flagOf(values, 'json') ? jsonOf(report) : reportText(report));
   return EXIT.ok;
 }
 
-/** Fields are written as everywhere outside the code. */
+/** Field names are in snake case, as everywhere outside the code. */
 function jsonOf(report: object): string {
   const snake = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   return JSON.stringify(

@@ -3,59 +3,71 @@ import { stat } from 'node:fs/promises';
 import type { PoolConfig } from '../../daemons/pool-manager/config.ts';
 import type { PoolManager } from '../../daemons/pool-manager/pool-manager.ts';
 import type { Logger } from '../../kit/logger.ts';
-import { type Command, EXIT, type Given, type Terminal, UsageError } from '../command.ts';
+import { flagOf, listOf, noPositionals, numberOf, textOf, variable, wholeOf } from '../arguments.ts';
+import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from '../command.ts';
 import { daemonLogger, ended } from '../daemon.ts';
-import { flagOf, listOf, noWords, numberOf, textOf, variable, wholeOf } from '../given.ts';
 import { Interrupt } from '../interrupt.ts';
 import { fileText } from '../json-argument.ts';
 import { usageOf } from '../options.ts';
 import { folderAt } from '../settings.ts';
 
 const options = {
-  id: { type: 'string', value: 'NAME', says: 'the name of this pool; that of the machine by default' },
-  port: { type: 'string', value: 'N', says: 'the port; 9200 by default, 0 takes a free one' },
-  host: { type: 'string', value: 'HOST', says: 'the address; one that others can reach has a token' },
+  id: { type: 'string', value: 'NAME', help: 'the name of this pool; by default the name of the machine' },
+  port: { type: 'string', value: 'N', help: 'the port; by default 9200; 0 takes a free port' },
+  host: {
+    type: 'string',
+    value: 'HOST',
+    help: 'the address to listen on; callers from other machines need the token of the pool',
+  },
   advertise: {
     type: 'string',
     value: 'HOST',
-    says: 'the name or address by which the brain reaches this machine',
+    help: 'the name or address by which the brain reaches this machine',
   },
-  data: { type: 'string', value: 'DIR', says: 'the folder of the pool; data/pool by default' },
-  config: { type: 'string', value: 'FILE', says: 'a configuration in YAML; options go before it' },
-  models: { type: 'string', value: 'DIR', multiple: true, says: 'a folder in which file: may name models' },
+  data: { type: 'string', value: 'DIR', help: 'the folder of the pool; by default data/pool' },
+  config: { type: 'string', value: 'FILE', help: 'a configuration file in YAML; options override it' },
+  models: {
+    type: 'string',
+    value: 'DIR',
+    multiple: true,
+    help: 'a folder with models, for references such as file:/path.gguf',
+  },
   'cpu-memory': {
     type: 'string',
     value: 'BYTES|SHARE',
-    says: 'memory for models on the processor; half of it where there is no other device',
+    help: 'memory for models on the CPU; by default half of the memory if there is no GPU',
   },
   'token-file': {
     type: 'string',
     value: 'FILE',
-    says: 'the token that callers show; made where it is not there. ORCHD_POOL_TOKEN by default',
+    help: 'the file with the token of the pool; created if it is missing; by default ORCHD_POOL_TOKEN',
   },
   brain: {
     type: 'string',
     value: 'URL[,URL]',
-    says: 'where this pool makes itself known; shows ORCHD_TOKEN there',
+    help: 'the brain that the pool registers with, using the token in ORCHD_TOKEN',
   },
-  'brain-token-file': { type: 'string', value: 'FILE', says: 'the token that is shown to the brain' },
+  'brain-token-file': {
+    type: 'string',
+    value: 'FILE',
+    help: 'the file with the token for the brain, instead of ORCHD_TOKEN',
+  },
   'hf-endpoint': {
     type: 'string',
     value: 'URL',
-    says: 'where models that are not in the cache are fetched from',
+    help: 'the server from which models that are not in the cache are downloaded',
   },
   'end-workers': {
     type: 'boolean',
-    says: 'end the workers on stopping; by default they go on for the next manager',
+    help: 'stop the workers, too, when the pool manager stops; by default they keep running',
   },
 } as const;
 
 export const pool: Command = {
   usage: usageOf({
     call: 'pool [OPTIONS]',
-    about: `Runs in the foreground. It starts, drains and stops workers as the brain tells it, and chooses nothing by
-itself. The log goes to standard output, a JSON object per line where that is no terminal; what is meant for you
-goes to standard error.
+    about: `Runs a pool manager in the foreground. It starts, drains and stops the workers of this machine; the brain decides which.
+The log goes to standard output, as JSON lines unless that is a terminal; messages for you go to standard error.
 Exit code: 0 stopped by Ctrl-C or SIGTERM, 2 could not start, 130 stopped by a second Ctrl-C.`,
     options,
     examples: [
@@ -65,9 +77,9 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 2 could not start, 130 stopped by a s
     ],
   }),
   options,
-  async run(given, terminal) {
-    noWords(given.positionals);
-    const { config, tokens } = await settingsOf(given);
+  async run(args, terminal) {
+    noPositionals(args.positionals);
+    const { config, tokens } = await settingsOf(args);
     const logger = daemonLogger();
     const interrupt = new Interrupt();
     // Loaded only here: the other commands start faster without it.
@@ -76,14 +88,14 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 2 could not start, 130 stopped by a s
       config,
       logger,
       ...tokens,
-      endWorkers: flagOf(given.values, 'end-workers'),
+      endWorkers: flagOf(args.values, 'end-workers'),
     }).catch((error: unknown) => {
       ended(EXIT.unusable);
       throw error;
     });
     terminal.complain(await bannerOf(manager));
     logger.info('the pool manager is up');
-    await interrupt.asked;
+    await interrupt.received;
     return ended(await stop(manager, logger, terminal));
   },
 };
@@ -93,7 +105,7 @@ interface Tokens {
   readonly brainToken: string | undefined;
 }
 
-async function settingsOf({ values }: Given): Promise<{ config: PoolConfig; tokens: Tokens }> {
+async function settingsOf({ values }: CliArguments): Promise<{ config: PoolConfig; tokens: Tokens }> {
   const { checkedPoolConfig, parsePoolConfig } = await import('../../daemons/pool-manager/config.ts');
   const path = textOf(values, 'config');
   const file = path === undefined ? {} : parsePoolConfig(await fileText(path), path);
@@ -111,10 +123,10 @@ async function settingsOf({ values }: Given): Promise<{ config: PoolConfig; toke
     brain_token_file: textOf(values, 'brain-token-file'),
     hf_endpoint: textOf(values, 'hf-endpoint'),
   };
-  const given = Object.entries(flags).filter(([, value]) => value !== undefined);
+  const fromOptions = Object.entries(flags).filter(([, value]) => value !== undefined);
   let config: PoolConfig;
   try {
-    config = checkedPoolConfig({ ...file, ...Object.fromEntries(given) });
+    config = checkedPoolConfig({ ...file, ...Object.fromEntries(fromOptions) });
   } catch (error) {
     throw new UsageError(`${(error as Error).message}.`);
   }
@@ -133,7 +145,7 @@ async function tokensOf(config: PoolConfig): Promise<Tokens> {
 async function bannerOf(manager: PoolManager): Promise<string> {
   const { settings, token, url, workerCount } = manager;
   const found = await Promise.all(settings.modelRoots.map(isFolder));
-  // No reason not to start: workers may be running, and a disk may be mounted later.
+  // A missing folder does not prevent the start: workers may be running, and a disk may be mounted later.
   const missing = settings.modelRoots.filter((_, at) => !found[at]);
   const devices = manager.state().gpus.map(({ id, name, total_vram, status }) => {
     const size = `${(total_vram / 2 ** 30).toFixed(1)} GiB`;
@@ -142,8 +154,8 @@ async function bannerOf(manager: PoolManager): Promise<string> {
   return [
     `the pool ${settings.poolId} listens on ${url}`,
     `data: ${settings.data}`,
-    ...(devices.length > 0 ? devices : ['there is no device: set --cpu-memory to use the processor']),
-    ...missing.map((root) => `there is no folder ${root}: until there is, no model is found in it`),
+    ...(devices.length > 0 ? devices : ['no device was found: set --cpu-memory to use the CPU']),
+    ...missing.map((root) => `the model folder ${root} does not exist: its models cannot be found`),
     ...(workerCount > 0 ? [`${workerCount} workers were taken over`] : []),
     ...(token === undefined ? [] : ['callers need the token of this pool']),
     'press Ctrl-C to stop',
@@ -157,11 +169,13 @@ const isFolder = (path: string): Promise<boolean> =>
   );
 
 async function stop(manager: PoolManager, logger: Logger, terminal: Terminal): Promise<number> {
-  terminal.complain('\nstopping; Ctrl-C again ends it at once');
+  terminal.complain('\nstopping; press Ctrl-C again to end it at once');
   await manager.stop();
   const left = manager.workerCount;
   if (left > 0)
-    terminal.complain(`${left} workers go on; the next \`orchd pool\` with this folder takes them over`);
+    terminal.complain(
+      `${left} workers keep running; the next \`orchd pool\` with this folder takes them over`,
+    );
   logger.info('the pool manager has stopped');
   return EXIT.ok;
 }

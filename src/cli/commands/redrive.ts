@@ -1,13 +1,13 @@
 /** `orchd redrive ID…` */
 import type { Command } from '../command.ts';
+import { forEachJob } from '../for-each-job.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
-import { giveToAll } from '../orders.ts';
 import { placeText } from '../text/job-text.ts';
 
 export const redrive: Command = {
   usage: usageOf({
     call: 'redrive ID… [OPTIONS]',
-    about: 'Queues dead jobs again; their tries start anew.',
+    about: 'Queues the given dead jobs again, with a new deadline and their number of tries back at 0.',
     options: SERVER_OPTIONS,
     examples: [
       'orchd redrive $ID',
@@ -15,14 +15,14 @@ export const redrive: Command = {
     ],
   }),
   options: SERVER_OPTIONS,
-  run: (given, terminal) =>
-    giveToAll(
+  run: (args, terminal) =>
+    forEachJob(
       {
         name: 'redrive',
-        give: (client, id) => client.redrive(id),
-        say: (job) => [`${job.job_id} is ${job.state} again`, placeText(job)].filter(Boolean).join(', '),
+        send: (client, id) => client.redrive(id),
+        describe: (job) => [`${job.job_id} is ${job.state} again`, placeText(job)].filter(Boolean).join(', '),
       },
-      given,
+      args,
       terminal,
     ),
 };

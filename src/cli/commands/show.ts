@@ -1,6 +1,7 @@
 /** `orchd show ID` */
+
+import { flagOf, jobId, singlePositional } from '../arguments.ts';
 import { type Command, EXIT } from '../command.ts';
-import { flagOf, jobId, onlyWord } from '../given.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
 import { connect } from '../remote.ts';
 import { jobText } from '../text/job-page.ts';
@@ -8,15 +9,16 @@ import { jobText } from '../text/job-page.ts';
 export const show: Command = {
   usage: usageOf({
     call: 'show ID [OPTIONS]',
-    about: 'Exit code: 0 whatever became of the job, 1 when there is no such job.',
+    about: `Prints the fields of a job, its attempts, its error and its result.
+Exit code: 0 in whatever state the job is, 1 if there is no such job.`,
     options: SERVER_OPTIONS,
     examples: ['orchd show $ID', 'orchd show $ID --json | jq .result'],
   }),
   options: SERVER_OPTIONS,
-  async run(given, terminal) {
-    const id = jobId(onlyWord(given.positionals, 'job'));
-    const job = await connect(given).get(id);
-    terminal.print(flagOf(given.values, 'json') ? JSON.stringify(job) : jobText(job, terminal, Date.now()));
+  async run(args, terminal) {
+    const id = jobId(singlePositional(args.positionals, 'job id'));
+    const job = await connect(args).get(id);
+    terminal.print(flagOf(args.values, 'json') ? JSON.stringify(job) : jobText(job, terminal, Date.now()));
     return EXIT.ok;
   },
 };

@@ -1,8 +1,8 @@
 /** `orchd token create|list|revoke` */
 import { realEnv } from '../../kit/env/real.ts';
 import { makeToken, ROLES, type TokenEntry } from '../../wire/tokens.ts';
-import { type Command, EXIT, type Given, type Terminal, UsageError } from '../command.ts';
-import { choiceOf, flagOf, noWords, oneOf, onlyWord, textOf } from '../given.ts';
+import { choiceOf, flagOf, noPositionals, oneOf, singlePositional, textOf } from '../arguments.ts';
+import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from '../command.ts';
 import { DATA_OPTIONS, JSON_OPTION, usageOf } from '../options.ts';
 import { dataFolderAlone, folderAt } from '../settings.ts';
 import { instantText } from '../text/duration.ts';
@@ -12,8 +12,16 @@ import { TokenStore } from '../token-store.ts';
 const WORDS = ['create', 'list', 'revoke'] as const;
 
 const options = {
-  role: { type: 'string', choices: ROLES, says: 'what its holder may do; each includes the ones before it' },
-  tenant: { type: 'string', value: 'TENANT', says: 'whose jobs it sees; "default" by default' },
+  role: {
+    type: 'string',
+    choices: ROLES,
+    help: 'what the token permits; each role includes those before it',
+  },
+  tenant: {
+    type: 'string',
+    value: 'TENANT',
+    help: 'the tenant whose jobs the token can see; by default "default"',
+  },
   ...DATA_OPTIONS,
   ...JSON_OPTION,
 } as const;
@@ -21,9 +29,9 @@ const options = {
 export const token: Command = {
   usage: usageOf({
     call: 'token create NAME --role ROLE | token list | token revoke ID… [OPTIONS]',
-    about: `Works on the data folder, beside a server that runs on it, which notices within seconds.
-Without any token everyone on this machine may do everything; with the first one everyone needs one.
-A token is shown once, when it is created: only its hash is kept.`,
+    about: `Creates, lists and revokes tokens in the data folder. A server that runs on this folder notices it within seconds.
+Without tokens every caller on this machine may do everything; as soon as there is a token, every caller needs one.
+A token is printed once, when it is created: only its hash is stored.`,
     options,
     examples: [
       'orchd token create ada --role admin',
@@ -34,11 +42,11 @@ A token is shown once, when it is created: only its hash is kept.`,
   }),
   options,
   words: WORDS,
-  async run(given, terminal) {
-    const [word, ...rest] = given.positionals;
-    if (word === undefined) throw new UsageError(`what of it? ${WORDS.join(', ')}.`);
-    const action = oneOf(word, 'what to do with a token', WORDS);
-    const inner = { ...given, positionals: rest };
+  async run(args, terminal) {
+    const [word, ...rest] = args.positionals;
+    if (word === undefined) throw new UsageError(`the action is missing: ${WORDS.join(', ')}.`);
+    const action = oneOf(word, 'the action', WORDS);
+    const inner = { ...args, positionals: rest };
     return ACTIONS[action](inner, terminal);
   },
 };
@@ -47,36 +55,36 @@ const ACTIONS: Record<(typeof WORDS)[number], Command['run']> = { create, list, 
 
 const isName = /^[A-Za-z0-9._:/@-]{1,128}$/;
 
-async function create(given: Given, terminal: Terminal): Promise<number> {
-  const { values } = given;
-  const name = onlyWord(given.positionals, 'name');
+async function create(args: CliArguments, terminal: Terminal): Promise<number> {
+  const { values } = args;
+  const name = singlePositional(args.positionals, 'name');
   if (!isName.test(name))
-    throw new UsageError(`"${name}" cannot be a name: letters, digits and ._:/@- make one.`);
+    throw new UsageError(`"${name}" cannot be a name: use letters, digits and ._:/@- only.`);
   const role = choiceOf(values, 'role', ROLES);
-  if (role === undefined) throw new UsageError(`which role? --role ${ROLES.join('|')}`);
+  if (role === undefined) throw new UsageError(`the role is missing: --role ${ROLES.join('|')}`);
   const { TENANT } = await import('../../model/submit.ts');
   const tenant = textOf(values, 'tenant');
   if (tenant !== undefined && !new RegExp(TENANT).test(tenant)) {
-    throw new UsageError(`"${tenant}" cannot be a tenant: small letters, digits, - and _ make one.`);
+    throw new UsageError(`"${tenant}" cannot be a tenant: use small letters, digits, - and _ only.`);
   }
   const env = realEnv();
-  const store = await storeOf(given);
+  const store = await storeOf(args);
   const made = makeToken(env.random, env.clock.now(), name, role, tenant);
   const { before } = await store.change((tokens) => [...tokens, made.entry]);
   if (flagOf(values, 'json')) terminal.print(JSON.stringify({ token: made.token, ...shown(made.entry) }));
   else terminal.print(made.token);
   terminal.complain(
-    `Keep it: it is not shown again. Its id is ${made.entry.id}; a server on ${store.folder} knows it within seconds.`,
+    `Store it now: it is not shown again. Its id is ${made.entry.id}; a server on ${store.folder} accepts it within seconds.`,
   );
-  if (before === 0) terminal.complain('It is the first one: from now on every caller needs a token.');
+  if (before === 0) terminal.complain('It is the first token: from now on every caller needs one.');
   return EXIT.ok;
 }
 
-async function list(given: Given, terminal: Terminal): Promise<number> {
-  noWords(given.positionals);
-  const store = await storeOf(given);
+async function list(args: CliArguments, terminal: Terminal): Promise<number> {
+  noPositionals(args.positionals);
+  const store = await storeOf(args);
   const tokens = await store.list();
-  if (flagOf(given.values, 'json')) {
+  if (flagOf(args.values, 'json')) {
     for (const entry of tokens) terminal.print(JSON.stringify(shown(entry)));
   } else if (tokens.length === 0) {
     terminal.complain(`no tokens in ${store.folder}.`);
@@ -93,10 +101,10 @@ async function list(given: Given, terminal: Terminal): Promise<number> {
   return EXIT.ok;
 }
 
-async function revoke(given: Given, terminal: Terminal): Promise<number> {
-  const ids = given.positionals;
-  if (ids.length === 0) throw new UsageError('which token? Name its id; `orchd token list` shows them.');
-  const store = await storeOf(given);
+async function revoke(args: CliArguments, terminal: Terminal): Promise<number> {
+  const ids = args.positionals;
+  if (ids.length === 0) throw new UsageError('the token id is missing; `orchd token list` shows the ids.');
+  const store = await storeOf(args);
   let gone: readonly TokenEntry[] = [];
   const { before, after } = await store.change((tokens) => {
     gone = tokens.filter(({ id }) => ids.includes(id));
@@ -104,7 +112,7 @@ async function revoke(given: Given, terminal: Terminal): Promise<number> {
   });
   for (const entry of gone) {
     const text = `${entry.id} (${entry.name}, ${entry.role}) is revoked; a running server refuses it within seconds.`;
-    terminal.print(flagOf(given.values, 'json') ? JSON.stringify(shown(entry)) : text);
+    terminal.print(flagOf(args.values, 'json') ? JSON.stringify(shown(entry)) : text);
   }
   const unknown = ids.filter((id) => !gone.some((entry) => entry.id === id));
   for (const id of unknown)
@@ -117,8 +125,8 @@ async function revoke(given: Given, terminal: Terminal): Promise<number> {
   return unknown.length === 0 ? EXIT.ok : EXIT.problems;
 }
 
-async function storeOf(given: Given): Promise<TokenStore> {
-  return new TokenStore(realEnv(), await folderAt(await dataFolderAlone(given)));
+async function storeOf(args: CliArguments): Promise<TokenStore> {
+  return new TokenStore(realEnv(), await folderAt(await dataFolderAlone(args)));
 }
 
 /** Everything but the hash. */

@@ -43,7 +43,7 @@ test('asked to stop it stops in order', async () => {
   const { terminal, said } = heard();
   assert.equal(await runToEnd(server as unknown as RunningServer, Promise.resolve(), logger, terminal), 0);
   assert.equal(server.stops, 1);
-  assert.match(said[0]!, /stopping; Ctrl-C again/);
+  assert.match(said[0]!, /stopping; press Ctrl-C again/);
 });
 
 test('asked to stop before it is up it stops once it is, or is ended', async () => {
@@ -53,7 +53,7 @@ test('asked to stop before it is up it stops once it is, or is ended', async () 
   assert.equal(server.stops, 1);
   assert.equal(await stopEarly(Promise.reject(new Error('no disk')), terminal), 0);
   assert.equal(await stopEarly(new Promise(() => undefined), terminal, 1), 1);
-  assert.match(said[0]!, /stopping before it is up; Ctrl-C again/);
+  assert.match(said[0]!, /stopping before it is up; press Ctrl-C again/);
   assert.match(said.at(-1)!, /it did not stop within 0\.001 s and is ended/);
 });
 

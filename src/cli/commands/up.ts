@@ -9,9 +9,9 @@ import { realEnv } from '../../kit/env/real.ts';
 import type { Logger } from '../../kit/logger.ts';
 import { within } from '../../kit/within.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { type Command, EXIT, type Given, type Terminal, UsageError } from '../command.ts';
+import { listOf, noPositionals, textOf, variable, wholeOf } from '../arguments.ts';
+import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from '../command.ts';
 import { daemonLogger, ended } from '../daemon.ts';
-import { listOf, noWords, textOf, variable, wholeOf } from '../given.ts';
 import { Interrupt } from '../interrupt.ts';
 import { DATA_OPTIONS, usageOf } from '../options.ts';
 import { packageVersion } from '../package-version.ts';
@@ -20,25 +20,29 @@ import { type BannerParts, bannerText, ownCommand } from '../text/banner.ts';
 import { TokenStore } from '../token-store.ts';
 
 const FAILURE_POLL_MS = 250;
-/** Longer than the drain of the brain; a stop that hangs is given up. */
+/** Longer than the drain of the brain; after this long a stop that hangs is no longer waited for. */
 const STOP_MS = 20_000;
-/** For a start that is no longer wanted: what it has begun is ended in order only once it is up. */
+/** After a Ctrl-C during the start: how long to wait until the server is up, because only then it can be stopped in order. */
 const START_MS = 5000;
 const DEFAULT_URL = 'http://127.0.0.1:8080';
 
 const options = {
-  port: { type: 'string', value: 'N', says: 'the port; 0 takes a free one' },
-  host: { type: 'string', value: 'HOST', says: 'the address; one that others can reach needs a token first' },
+  port: { type: 'string', value: 'N', help: 'the port; 0 takes a free port' },
+  host: {
+    type: 'string',
+    value: 'HOST',
+    help: 'the address to listen on; one that other machines can reach needs a token first',
+  },
   model: {
     type: 'string',
     value: 'FILE',
     multiple: true,
-    says: 'a GGUF file, or a reference such as hf:org/repo, that is answered from this machine',
+    help: 'a model to run on this machine: a GGUF file, or a reference such as hf:org/repo',
   },
   context: {
     type: 'string',
     value: 'TOKENS',
-    says: 'how long the context of these models is; at most 8192 unless told',
+    help: 'the context length of these models in tokens; by default at most 8192',
   },
   ...DATA_OPTIONS,
 } as const;
@@ -46,10 +50,9 @@ const options = {
 export const up: Command = {
   usage: usageOf({
     call: 'up [OPTIONS]',
-    about: `Runs in the foreground. The log goes to standard output, a JSON object per line where that is no terminal;
-what is meant for you goes to standard error. Every key of the configuration can also be set by a variable, such
-as ORCHD_LOG_LEVEL. ORCHD_WORKER_ARGS holds options for the workers of --model, as \`orchd worker --help\` lists
-them.
+    about: `Runs the server in the foreground. The log goes to standard output, as JSON lines unless that is a terminal; messages
+for you go to standard error. Every key of the configuration can also be set by an environment variable, such as
+ORCHD_LOG_LEVEL. ORCHD_WORKER_ARGS contains options for the workers of --model (see \`orchd worker --help\`).
 Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not start, 130 stopped by a second Ctrl-C.`,
     options,
     examples: [
@@ -60,49 +63,49 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not s
     ],
   }),
   options,
-  async run(given, terminal) {
-    noWords(given.positionals);
-    const asked = askedOf(given);
-    const config = await readConfig(given);
-    const data = await folderAt(dataFolder(given, config));
+  async run(args, terminal) {
+    noPositionals(args.positionals);
+    const overrides = overridesOf(args);
+    const config = await readConfig(args);
+    const data = await folderAt(dataFolder(args, config));
     const logger = daemonLogger(config.log.level);
     const interrupt = new Interrupt();
-    const starting = start(asked, config, data, logger);
-    const server = await Promise.race([starting, interrupt.asked]).catch((error: unknown) => {
+    const starting = start(overrides, config, data, logger);
+    const server = await Promise.race([starting, interrupt.received]).catch((error: unknown) => {
       ended(EXIT.unusable);
       throw optionError(error);
     });
     if (!server) return ended(await stopEarly(starting, terminal));
     terminal.complain(await banner(server, config, data));
     logger.info('orchd is up');
-    return ended(await runToEnd(server, interrupt.asked, logger, terminal));
+    return ended(await runToEnd(server, interrupt.received, logger, terminal));
   },
 };
 
-/** An error about a model is about the option that named it. */
+/** An error about a model names the option --model, where the model was given. */
 function optionError(error: unknown): unknown {
   const isOfModel = error instanceof OrchdError && error.details.field === 'model';
   return isOfModel ? new UsageError(`--model: ${error.message}.`) : error;
 }
 
-/** Until it is asked to stop, or stops by itself; returns the exit code. */
+/** Waits for a signal to stop, or until the server stops by itself; returns the exit code. */
 export async function runToEnd(
   server: RunningServer,
-  asked: Promise<void>,
+  stopRequested: Promise<void>,
   logger: Logger,
   terminal: Terminal,
 ): Promise<number> {
-  const failure = await Promise.race([asked, failureOf(server)]);
+  const failure = await Promise.race([stopRequested, failureOf(server)]);
   return failure === undefined ? stopInOrder(server, logger, terminal) : giveUp(failure, server, terminal);
 }
 
-/** Asked to stop before it is up; returns the exit code. */
+/** Handles a signal to stop that came before the server is up; returns the exit code. */
 export async function stopEarly(
   starting: Promise<RunningServer>,
   terminal: Terminal,
   atMostMs = START_MS,
 ): Promise<number> {
-  terminal.complain('\nstopping before it is up; Ctrl-C again ends it at once');
+  terminal.complain('\nstopping before it is up; press Ctrl-C again to end it at once');
   // A start that fails leaves nothing behind.
   const server = await within(
     realEnv().timers,
@@ -114,9 +117,10 @@ export async function stopEarly(
   return cutOff(terminal, atMostMs);
 }
 
-type Asked = Pick<ServerOptions, 'host' | 'port' | 'models' | 'contextLength'>;
+/** The settings that the command line overrides. */
+type Overrides = Pick<ServerOptions, 'host' | 'port' | 'models' | 'contextLength'>;
 
-function askedOf({ values }: Given): Asked {
+function overridesOf({ values }: CliArguments): Overrides {
   const host = textOf(values, 'host');
   const port = wholeOf(values, 'port', 0, 65_535);
   return {
@@ -128,7 +132,7 @@ function askedOf({ values }: Given): Asked {
 }
 
 async function start(
-  asked: Asked,
+  overrides: Overrides,
   config: ResolvedConfig,
   data: string,
   logger: Logger,
@@ -141,7 +145,7 @@ async function start(
     version: packageVersion(),
     logger,
     workerArgs: variable('ORCHD_WORKER_ARGS')?.split(/\s+/) ?? [],
-    ...asked,
+    ...overrides,
   });
 }
 
@@ -163,7 +167,7 @@ async function banner(server: RunningServer, config: ResolvedConfig, data: strin
   });
 }
 
-/** Names without a folder are looked up when they are run, and relative ones from the folder they run in. */
+/** Only absolute paths can be checked: other names are looked up when the command is run. */
 function missingPrograms(configured: readonly ConfiguredBackend[]): BannerParts['missing'] {
   const isMissing = (program = ''): boolean => isAbsolute(program) && !existsSync(program);
   return configured.flatMap(({ name, programs = {} }) =>
@@ -173,7 +177,7 @@ function missingPrograms(configured: readonly ConfiguredBackend[]): BannerParts[
   );
 }
 
-/** Settles when the brain has stopped by itself. */
+/** Resolves when the brain has stopped by itself because of an error. */
 function failureOf(server: RunningServer): Promise<Error> {
   return new Promise((resolve) => {
     const timer = setInterval(() => {
@@ -185,7 +189,7 @@ function failureOf(server: RunningServer): Promise<Error> {
 }
 
 async function stopInOrder(server: RunningServer, logger: Logger, terminal: Terminal): Promise<number> {
-  terminal.complain('\nstopping; Ctrl-C again ends it at once');
+  terminal.complain('\nstopping; press Ctrl-C again to end it at once');
   logger.info('orchd stops');
   const inTime = await stopped(server);
   if (inTime) {
@@ -197,7 +201,7 @@ async function stopInOrder(server: RunningServer, logger: Logger, terminal: Term
 
 function cutOff(terminal: Terminal, afterMs = STOP_MS): number {
   terminal.complain(
-    `orchd up: it did not stop within ${afterMs / 1000} s and is ended; nothing acknowledged is lost`,
+    `orchd up: it did not stop within ${afterMs / 1000} s and is ended now; no acknowledged work is lost`,
   );
   return EXIT.problems;
 }

@@ -1,13 +1,14 @@
 /** `orchd version` */
+
+import { noPositionals } from '../arguments.ts';
 import { type Command, EXIT } from '../command.ts';
-import { noWords } from '../given.ts';
 import { packageVersion } from '../package-version.ts';
 
 export const version: Command = {
-  usage: 'orchd version [--json]\n\n  --json   as one JSON object\n\nExamples:\n  orchd version --json',
+  usage: 'orchd version [--json]\n\n  --json   print one JSON object\n\nExamples:\n  orchd version --json',
   options: { json: { type: 'boolean' } },
   async run({ values, positionals }, terminal) {
-    noWords(positionals);
+    noPositionals(positionals);
     const versions = { orchd: packageVersion(), node: process.versions.node };
     terminal.print(
       values['json'] ? JSON.stringify(versions) : `orchd ${versions.orchd} (Node ${versions.node})`,

@@ -9,9 +9,9 @@ import type { Logger } from '../../kit/logger.ts';
 import { Secret } from '../../kit/secret.ts';
 import { within } from '../../kit/within.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { type Command, EXIT, type Given, type Terminal, UsageError } from '../command.ts';
+import { choiceOf, noPositionals, textOf, variable, wholeOf } from '../arguments.ts';
+import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from '../command.ts';
 import { daemonLogger, ended } from '../daemon.ts';
-import { choiceOf, noWords, textOf, variable, wholeOf } from '../given.ts';
 import { Interrupt } from '../interrupt.ts';
 import { usageOf } from '../options.ts';
 import { ENGINES, type EngineName, engineOf } from '../worker-engine.ts';
@@ -19,47 +19,63 @@ import { ENGINES, type EngineName, engineOf } from '../worker-engine.ts';
 const STOP_MS = 20_000;
 
 const options = {
-  engine: { type: 'string', choices: ENGINES, says: 'what holds the model; demo by default' },
-  model: { type: 'string', value: 'MODEL', says: 'a GGUF file for llama, a name for the others' },
-  'model-ref': { type: 'string', value: 'REF', says: 'what the model is called by others; MODEL by default' },
-  id: { type: 'string', value: 'ID', says: 'the name of this worker' },
-  host: { type: 'string', value: 'HOST', says: '127.0.0.1 by default; any other needs ORCHD_WORKER_TOKEN' },
-  port: { type: 'string', value: 'N', says: 'the port; 0, the default, takes a free one' },
+  engine: { type: 'string', choices: ENGINES, help: 'the software that runs the model; by default demo' },
+  model: { type: 'string', value: 'MODEL', help: 'a GGUF file for llama, a name for the other engines' },
+  'model-ref': {
+    type: 'string',
+    value: 'REF',
+    help: 'the reference by which others name the model; by default MODEL',
+  },
+  id: { type: 'string', value: 'ID', help: 'the name of this worker' },
+  host: {
+    type: 'string',
+    value: 'HOST',
+    help: 'the address to listen on; by default 127.0.0.1; any other needs ORCHD_WORKER_TOKEN',
+  },
+  port: { type: 'string', value: 'N', help: 'the port; by default 0, which takes a free port' },
   uri: {
     type: 'string',
     value: 'URL',
-    says: 'where others reach it; {port} is filled in; from host and port by default',
+    help: 'the address for callers; {port} is replaced; by default made from host and port',
   },
-  slots: { type: 'string', value: 'N', says: 'how many run at once; 1 by default' },
+  slots: { type: 'string', value: 'N', help: 'the number of requests that run at once; by default 1' },
   context: {
     type: 'string',
     value: 'N',
-    says: 'tokens of prompt and answer together; as the model has it by default',
+    help: 'tokens of prompt and answer together; by default what the model supports',
   },
-  gpu: { type: 'string', choices: ['auto', 'off'], says: 'off keeps llama on the processor' },
-  threads: { type: 'string', value: 'N', says: 'of the processor, for llama; all by default' },
-  grace: { type: 'string', value: 'MS', says: 'for what runs when it is told to stop; 30000 by default' },
-  'pool-manager': { type: 'string', value: 'URL', says: 'who is told when it is ready' },
+  gpu: { type: 'string', choices: ['auto', 'off'], help: 'off makes llama use only the CPU' },
+  threads: { type: 'string', value: 'N', help: 'the number of CPU threads for llama; by default all' },
+  grace: {
+    type: 'string',
+    value: 'MS',
+    help: 'how long running requests may continue after a stop signal; by default 30000',
+  },
+  'pool-manager': {
+    type: 'string',
+    value: 'URL',
+    help: 'the pool manager to notify when the worker is ready',
+  },
   upstream: {
     type: 'string',
     value: 'URL',
-    says: 'for openai: the server that answers, up to and without /v1',
+    help: 'for openai: the address of the server, without /v1',
   },
   'upstream-command': {
     type: 'string',
     value: 'JSON',
-    says: 'for openai: a list of words that starts that server; {port} and {model} are filled in',
+    help: 'for openai: the command that starts the server, a JSON array; {port} and {model} are replaced',
   },
 } as const;
 
 export const worker: Command = {
   usage: usageOf({
     call: 'worker [OPTIONS]',
-    about: `Runs in the foreground. The log goes to standard output, a JSON object per line where that is no terminal;
-what is meant for you goes to standard error. The engine llama needs the package node-llama-cpp beside orchd.
-Variables: ORCHD_WORKER_TOKEN is what callers must show; ORCHD_WORKER_LEDGER names a file that gets a line for
-every execution that was begun; ORCHD_UPSTREAM_KEY is shown to the upstream; ORCHD_LOG_LEVEL as for \`orchd up\`.
-Exit code: 0 told to stop, 1 failed while running, 2 could not start, 130 stopped by a second Ctrl-C.`,
+    about: `Runs a worker in the foreground. The log goes to standard output, as JSON lines unless that is a terminal; messages for
+you go to standard error. The engine llama needs the package node-llama-cpp beside orchd.
+Variables: ORCHD_WORKER_TOKEN is the token that callers must send; ORCHD_WORKER_LEDGER is a file that gets a line for
+every execution that begins; ORCHD_UPSTREAM_KEY is the key for the upstream; ORCHD_LOG_LEVEL as for \`orchd up\`.
+Exit code: 0 stopped by a signal, 1 failed while running, 2 could not start, 130 stopped by a second Ctrl-C.`,
     options,
     examples: [
       'orchd worker --port 9300',
@@ -68,16 +84,16 @@ Exit code: 0 told to stop, 1 failed while running, 2 could not start, 130 stoppe
     ],
   }),
   options,
-  async run(given, terminal) {
-    noWords(given.positionals);
-    const settings = await settingsOf(given);
+  async run(args, terminal) {
+    noPositionals(args.positionals);
+    const settings = await settingsOf(args);
     const env = realEnv();
     const logger = daemonLogger(levelOf()).child({ worker_id: settings.id, model_ref: settings.modelRef });
     const interrupt = new Interrupt();
-    const engine = await engineOf(given, { env, logger, ...settings });
+    const engine = await engineOf(args, { env, logger, ...settings });
     const started = await start(settings, env, logger, engine);
     terminal.complain(`orchd worker ${settings.id} listens on ${started.url}`);
-    return ended(await runToEnd(started, settings, interrupt.asked, logger, terminal));
+    return ended(await runToEnd(started, settings, interrupt.received, logger, terminal));
   },
 };
 
@@ -93,11 +109,11 @@ interface Settings {
   readonly graceMs: number | undefined;
 }
 
-async function settingsOf({ values }: Given): Promise<Settings> {
+async function settingsOf({ values }: CliArguments): Promise<Settings> {
   const { WORKER_NAME } = await import('../../model/pool-wire.ts');
   const engine = choiceOf(values, 'engine', ENGINES) ?? 'demo';
   const model = textOf(values, 'model') ?? (engine === 'demo' ? 'demo' : undefined);
-  if (model === undefined) throw new UsageError(`which model? --model names it.`);
+  if (model === undefined) throw new UsageError('the model is missing: --model MODEL.');
   const id =
     textOf(values, 'id') ??
     `${hostname()
@@ -117,7 +133,7 @@ async function settingsOf({ values }: Given): Promise<Settings> {
   };
 }
 
-function urlOf(values: Given['values'], name: string): string | undefined {
+function urlOf(values: CliArguments['values'], name: string): string | undefined {
   const text = textOf(values, name);
   if (text === undefined || isHttpUrl(text.replaceAll('{port}', '1'))) return text;
   throw new UsageError(`--${name} needs an address like http://127.0.0.1:9200, not "${text}".`);
@@ -150,11 +166,11 @@ async function start(settings: Settings, env: Env, logger: Logger, engine: Engin
   }
 }
 
-/** Until it is asked to stop, or cannot go on; returns the exit code. */
+/** Waits for a signal to stop, or until the worker fails; returns the exit code. */
 async function runToEnd(
   started: Worker,
   { engine, model }: Settings,
-  asked: Promise<void>,
+  stopRequested: Promise<void>,
   logger: Logger,
   terminal: Terminal,
 ): Promise<number> {
@@ -163,9 +179,9 @@ async function runToEnd(
       terminal.complain(`ready: ${model}, ${slots} at once, a context of ${contextLength}`),
     () => undefined,
   );
-  const drained = asked.then(() => started.drain());
+  const drained = stopRequested.then(() => started.drain());
   const failure = await Promise.race([started.failure, started.drained, drained]);
-  // A stop that hangs is given up.
+  // After STOP_MS a stop that hangs is no longer waited for.
   const stopped = within(
     realEnv().timers,
     STOP_MS,
@@ -179,7 +195,7 @@ async function runToEnd(
   }
   const { message, code } = failure as { message?: string; code?: string };
   logger.error('the worker failed', { error_code: code ?? 'INTERNAL', reason: message });
-  // Callers are told no path of this machine; who has written it here is told which.
+  // Answers to callers contain no path of this machine; the person who started the worker sees the path.
   terminal.complain(`orchd worker: ${engine === 'llama' ? `${model}: ` : ''}${message}`);
   await stopped;
   return EXIT.problems;

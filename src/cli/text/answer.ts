@@ -1,4 +1,4 @@
-/** The text of a job on its way to standard output, as fast as that takes it. */
+/** Writes the answer of a job to standard output, no faster than it is read there. */
 import { once } from 'node:events';
 import { harmless } from './screen.ts';
 
@@ -11,7 +11,7 @@ export class Answer {
     this.#out = out;
   }
 
-  /** Whether anything of the present attempt was written. */
+  /** Whether any text of the current attempt was written. */
   get written(): boolean {
     return this.#written;
   }
@@ -20,7 +20,7 @@ export class Answer {
     if (text === '') return;
     this.#written = true;
     this.#atLineStart = text.endsWith('\n');
-    // A file or another program gets what the backend said; a screen must not be ruled by it.
+    // A file or another program gets the text unchanged; on a terminal control characters are made visible.
     if (!this.#out.write(this.#out.isTTY ? harmless(text) : text)) await once(this.#out, 'drain');
   }
 

@@ -1,4 +1,4 @@
-/** What `orchd up` says to the person who started it. */
+/** The text that `orchd up` prints when the server is up. */
 import { resolve } from 'node:path';
 
 export interface BannerParts {
@@ -7,19 +7,19 @@ export interface BannerParts {
   readonly data: string;
   readonly needsToken: boolean;
   readonly hasBackends: boolean;
-  /** Types of jobs whose program is configured and not there, and the backends that they are of. */
+  /** Job types whose configured program does not exist, with their backends. */
   readonly missing: readonly { readonly backend: string; readonly type: string }[];
-  /** Those that were asked for on the command line. */
+  /** The models named with --model. */
   readonly models: readonly string[];
   /** A model that a configured backend answers without any set-up. */
   readonly exampleModel: string | undefined;
-  /** How the command is called here: `orchd`, or through npm in a checkout. */
+  /** How to call the command here: `orchd`, or in a checkout `npm run orchd --`. */
   readonly command: string;
-  /** Whether a client finds it without being told where. */
+  /** The server has the address that clients use by default. */
   readonly isDefaultUrl: boolean;
 }
 
-/** A line to be copied that is longer than this is worse than none. */
+/** A longer curl command is not shown. */
 const MAX_CURL_CHARS = 160;
 
 export function bannerText(parts: BannerParts): string {
@@ -30,8 +30,8 @@ export function bannerText(parts: BannerParts): string {
   const bearer = needsToken ? ` -H "authorization: Bearer $ORCHD_TOKEN"` : '';
   const task = JSON.stringify({ ...(model !== undefined && { model }), prompt: 'Hello' });
   const curl = `curl ${url}/v2/tasks${bearer} -H 'content-type: application/json' -d '${spaced(task)}'`;
-  const asked = model ?? exampleModel;
-  const chat = asked === undefined ? '' : chatCurl(`${url}/v1/chat/completions${bearer}`, asked);
+  const chatModel = model ?? exampleModel;
+  const chat = chatModel === undefined ? '' : chatCurl(`${url}/v1/chat/completions${bearer}`, chatModel);
   return [
     `orchd ${version} listens on ${url}`,
     `data: ${resolve(data)}`,
@@ -48,22 +48,22 @@ export function bannerText(parts: BannerParts): string {
 function backendLines({ hasBackends, models, missing }: BannerParts): string[] {
   if (!hasBackends && models.length === 0)
     return ['no backend is configured: jobs will wait until there is one'];
-  // Where it stands and not what it says: of the configuration nothing is repeated but names.
+  // The message names the setting, not its value: apart from names nothing of the configuration is repeated.
   return missing.map(
     ({ backend, type }) =>
-      `the backend ${backend} has no program for "${type}": argv names a file that is not there`,
+      `the backend ${backend} has no program for "${type}": argv names a file that does not exist`,
   );
 }
 
-/** As clients of OpenAI ask. */
+/** The same request for the OpenAI API. */
 function chatCurl(target: string, model: string): string {
   const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] });
   return `curl ${target} -d '${spaced(body)}'`;
 }
 
-/** As people write JSON. */
+/** Adds spaces after colons and commas. */
 const spaced = (json: string): string => json.replaceAll('":', '": ').replaceAll(',"', ', "');
 
-/** In a checkout there is no `orchd` on the path. */
+/** In a checkout `orchd` is not on the PATH. */
 export const ownCommand = (main: string | undefined): string =>
   main?.endsWith('.ts') ? 'npm run orchd --' : 'orchd';

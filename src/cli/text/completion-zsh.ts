@@ -41,9 +41,9 @@ function commandCase({ name, words, options }: LoadedCommand): string {
 
 function optionSpec(
   option: string,
-  { type, says = '', value = 'value', choices, multiple }: OptionSpec,
+  { type, help = '', value = 'value', choices, multiple }: OptionSpec,
 ): string {
-  const head = `${multiple ? '*' : ''}--${option}${type === 'string' ? '=' : ''}[${plain(says)}]`;
+  const head = `${multiple ? '*' : ''}--${option}${type === 'string' ? '=' : ''}[${plain(help)}]`;
   if (type === 'boolean') return head;
   return `${head}:${plain(value)}:${choices === undefined ? '_files' : `(${choices.join(' ')})`}`;
 }

@@ -1,4 +1,4 @@
-/** What `orchd doctor` prints: as JSON for programs, as lines for people. */
+/** The output of `orchd doctor`: JSON lines for programs, text for people. */
 import { styleText } from 'node:util';
 import type { Diagnosis, DoctorFinding, SalvagePlan, Verdict } from '../../stores/journal/doctor/doctor.ts';
 import type { Terminal } from '../command.ts';
@@ -9,7 +9,7 @@ export function showJson(diagnosis: Diagnosis, terminal: Terminal): void {
   terminal.print(jsonLine({ type: 'summary', ...summary }));
 }
 
-/** Fields are written as everywhere outside the code: last_seq, in_use. */
+/** Field names are in snake case, as everywhere outside the code: last_seq, in_use. */
 export function jsonLine(value: object): string {
   return JSON.stringify(value, (_key, each: unknown) =>
     each === null || typeof each !== 'object' || Array.isArray(each)
@@ -37,27 +37,27 @@ export function showText(diagnosis: Diagnosis, advises: boolean, terminal: Termi
 
 function closing(diagnosis: Diagnosis, advises: boolean): string {
   const { verdict, folder, isDataFolder, salvage: plan, facts } = diagnosis;
-  if (!isDataFolder) return `${folder} holds nothing that orchd wrote.`;
+  if (!isDataFolder) return `${folder} is not a data folder of orchd.`;
   if (verdict !== 'bad') {
     const size = `${facts.lastSeq} changes, ${Math.ceil(facts.logBytes / 1024)} KiB of log`;
     return `${folder} is healthy (${size}; ${jobsIn(facts.jobs ?? {})}).`;
   }
   const count = diagnosis.findings.filter((finding) => finding.verdict === 'bad').length;
   const problems = `${folder} has ${count === 1 ? 'a problem' : `${count} problems`}.`;
-  if (!plan) return `${problems} Nothing in it is whole enough to be saved.`;
-  const advice = advises ? `\nTo save it: orchd doctor ${folder} --salvage NEWDIR` : '';
-  return `${problems}\nCan be saved: ${saved(plan)}${advice}`;
+  if (!plan) return `${problems} Nothing in it can be salvaged.`;
+  const advice = advises ? `\nTo salvage it: orchd doctor ${folder} --salvage NEWDIR` : '';
+  return `${problems}\nCan be salvaged: ${salvageText(plan)}${advice}`;
 }
 
-export function saved(plan: SalvagePlan): string {
+export function salvageText(plan: SalvagePlan): string {
   const { upTo, position, jobs, lost } = plan;
-  const end = position === undefined ? 'which is all of it' : `up to ${position}`;
+  const end = position === undefined ? 'which is the whole log' : `up to ${position}`;
   const losses = [
     lost.bytes > 0 ? `${lost.bytes} bytes of log, with ${lost.changes} changes that can still be read` : '',
     lost.ended > 0 ? `${lost.ended} ended jobs that only the index has` : '',
   ].filter((text) => text !== '');
   const loss = losses.length === 0 ? 'Nothing is lost.' : `Lost: ${losses.join('; ')}.`;
-  return `everything to change ${upTo}, ${end}; ${jobsIn(jobs)}. ${loss}`;
+  return `everything up to change ${upTo}, ${end}; ${jobsIn(jobs)}. ${loss}`;
 }
 
 function jobsIn(jobs: Readonly<Partial<Record<string, number>>>): string {

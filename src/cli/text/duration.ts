@@ -1,10 +1,10 @@
-/** Durations and instants in words: as exact as a person wants them. */
+/** Durations and times as text, rounded for people. */
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Clocks of two machines differ a little: less than nothing is nothing. */
+/** A negative duration is shown as 0 ms: the clocks of two machines differ a little. */
 export function durationText(ms: number): string {
   const positive = Math.max(0, ms);
   if (positive < 1000) return `${Math.round(positive)} ms`;

@@ -1,4 +1,4 @@
-/** Everything about a job, as `orchd show` prints it. */
+/** The output of `orchd show`: everything about a job. */
 import type { AttemptView, JobView } from '../../model/http/jobs.ts';
 import type { Terminal } from '../command.ts';
 import { durationText, instantText } from './duration.ts';
@@ -31,10 +31,10 @@ function askRows(job: JobView): Row[] {
 
 function stateRows(job: JobView, terminal: Terminal, now: number): Row[] {
   const reason = job.reason === undefined ? '' : ` (${job.reason})`;
-  const asked = job.cancel_requested && job.state !== 'cancelled' ? ', cancel asked for' : '';
+  const cancelRequested = job.cancel_requested && job.state !== 'cancelled' ? ', cancel requested' : '';
   const place = placeText(job);
   return [
-    ['state', paintState(job.state, job.state, terminal) + reason + asked],
+    ['state', paintState(job.state, job.state, terminal) + reason + cancelRequested],
     ['waits', job.waiting && oneLine(job.waiting.text)],
     ['queue', place === '' ? undefined : place],
     ['tries', `${job.tries} of ${job.max_tries} failed`],

@@ -1,4 +1,4 @@
-/** A job in words. */
+/** Parts of the text about a job. */
 import { ERRORS, isErrorCode } from '../../model/errors.ts';
 import type { JobView } from '../../model/http/jobs.ts';
 import { isTerminal } from '../../model/states.ts';
@@ -21,7 +21,7 @@ export function placeText({ queue_position: ahead, predicted_start_ms: wait }: P
 
 export const backendOf = (job: JobView): string | undefined => job.attempts.at(-1)?.backend;
 
-/** Where it runs, why it waits, or how it ended: the last column of the list. */
+/** Where a job runs, why it waits or how it ended: the last column of `orchd jobs`. */
 export function whereText(job: JobView): string {
   if (job.waiting) return [oneLine(job.waiting.text), placeAfter(job)].filter(Boolean).join('; ');
   const backend = backendOf(job);
@@ -30,7 +30,7 @@ export function whereText(job: JobView): string {
   return job.reason ?? backend ?? '';
 }
 
-/** The number of jobs ahead is in the reason already. */
+/** The queue position is left out: the reason for the wait already says how many jobs are ahead. */
 const placeAfter = ({ predicted_start_ms }: JobView): string =>
   predicted_start_ms === undefined ? '' : placeText({ predicted_start_ms });
 
@@ -40,7 +40,7 @@ export function tookText({ started_at, ended_at }: JobView): string {
     : `took ${durationText(ended_at - started_at)}`;
 }
 
-/** Why a job waits, or why it does not: a whole sentence. */
+/** One sentence: why a job waits, or that it does not wait. */
 export function explainText(job: JobView, now: number): string {
   const { job_id: id, state, waiting } = job;
   if (waiting) {
@@ -49,27 +49,27 @@ export function explainText(job: JobView, now: number): string {
   }
   if (isTerminal(state)) {
     const when = job.ended_at === undefined ? '' : `, ${durationText(now - job.ended_at)} ago`;
-    return `${id} does not wait: it has ended as ${state}${when}.`;
+    return `${id} does not wait: it has ended (${state})${when}.`;
   }
   const since = job.started_at === undefined ? '' : ` for ${durationText(now - job.started_at)}`;
   return `${id} does not wait: it is ${state} on "${backendOf(job) ?? '?'}"${since}.`;
 }
 
-/** What a person can do about a job as it is; undefined where there is nothing to do. */
+/** What a person can do about the job in its current state; undefined if there is nothing to do. */
 export function nextStep({ job_id: id, state, waiting }: JobView): string | undefined {
-  if (state === 'dead') return `orchd redrive ${id} gives it a new life.`;
-  if (state === 'stale') return `orchd resolve ${id} --as retry|failed|succeeded settles it.`;
+  if (state === 'dead') return `orchd redrive ${id} queues it again.`;
+  if (state === 'stale') return `orchd resolve ${id} --as retry|failed|succeeded decides its outcome.`;
   if (waiting?.code === 'no_backend') {
-    return `Start a backend that can run it, or correct the job; orchd cancel ${id} drops it.`;
+    return `Start a backend that can run it, or correct the job; orchd cancel ${id} cancels it.`;
   }
   return undefined;
 }
 
-/** What the catalogue advises; a newer server may have codes that are not in ours. */
+/** The advice of the catalogue of errors; undefined for a code of a newer server that is not in it. */
 export const adviceFor = (code: string): string | undefined =>
   isErrorCode(code) ? ERRORS[code].next : undefined;
 
-/** The text of a result, which is a member of it for most backends; anything else as JSON. */
+/** The text of a result: the result itself or its field `text`, as most backends have it; anything else as JSON. */
 export function resultText(result: unknown): string {
   if (result === undefined || result === null) return '';
   if (typeof result === 'string') return result;

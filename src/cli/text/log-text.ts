@@ -1,14 +1,14 @@
-/** A line of the log as a person reads it: one short line per event. */
+/** The log as text for people: one short line per event. */
 import { durationText } from './duration.ts';
 import { oneLine } from './screen.ts';
 
-/** Fields that only programs need: a person has the sentence, and finds the rest by the job. */
+/** Fields that are not shown to people: the message contains them, or only programs need them. */
 const FOR_PROGRAMS = ['timestamp', 'level', 'message', 'app', 'actor', 'correlation_id', 'event'];
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * From the line that the logger made, so that both forms leave out the same fields and cut texts at the same length.
+ * Made from the JSON line of the logger, so that both forms leave out the same fields and cut texts at the same length.
  */
 export function logText(line: string): string {
   const fields = JSON.parse(line) as Fields;
@@ -18,7 +18,7 @@ export function logText(line: string): string {
   return `${oneLine(words.filter(Boolean).join(' '))}\n`;
 }
 
-/** The message with its fields behind it. */
+/** The message, followed by its fields in parentheses. */
 function sentence(fields: Fields): string {
   const { message, backend, worker_id } = fields;
   const facts = Object.keys(fields)

@@ -1,4 +1,4 @@
-/** What a move says: while it runs, and at its end. */
+/** The output of a migration: its progress while it runs, and its report. */
 import type { MigrationProgress, MigrationReport } from '../../stores/migration/migrate.ts';
 import type { Terminal } from '../command.ts';
 import { fitting } from './progress.ts';
@@ -6,13 +6,13 @@ import { fitting } from './progress.ts';
 const CLEAR_LINE = '\r\u001b[2K';
 const PAUSE_MS = 1000;
 
-/** A line that is written over where a person looks; else one now and then. */
-export class MoveLine {
+/** Shows the progress: on a terminal as one line that is overwritten, else as a new line every second. */
+export class ProgressLine {
   readonly #terminal: Terminal;
   readonly #out: NodeJS.WriteStream;
   readonly #now: () => number;
-  #saidAt = Number.NEGATIVE_INFINITY;
-  #saidDoing = '';
+  #shownAt = Number.NEGATIVE_INFINITY;
+  #shownStep = '';
 
   constructor(terminal: Terminal, out: NodeJS.WriteStream = process.stderr, now = () => performance.now()) {
     this.#terminal = terminal;
@@ -22,10 +22,10 @@ export class MoveLine {
 
   readonly show = (progress: MigrationProgress): void => {
     const now = this.#now();
-    const isDue = now - this.#saidAt >= (this.#out.isTTY ? PAUSE_MS / 10 : PAUSE_MS);
-    if (!isDue && progress.doing === this.#saidDoing && progress.jobs < progress.of) return;
-    this.#saidAt = now;
-    this.#saidDoing = progress.doing;
+    const isDue = now - this.#shownAt >= (this.#out.isTTY ? PAUSE_MS / 10 : PAUSE_MS);
+    if (!isDue && progress.doing === this.#shownStep && progress.jobs < progress.of) return;
+    this.#shownAt = now;
+    this.#shownStep = progress.doing;
     const text = progressText(progress);
     if (this.#out.isTTY) this.#out.write(CLEAR_LINE + fitting(text, this.#out.columns));
     else this.#terminal.complain(text);
@@ -42,9 +42,9 @@ export const progressText = ({ doing, jobs, of }: MigrationProgress): string =>
 export function reportText(report: MigrationReport): string {
   const { from, to, live, ended, attempts, bodies, bodyBytes, others, seq, epoch, already, hash } = report;
   return [
-    already ? `All of ${from} is in ${to} already; nothing was written.` : `Moved ${from} to ${to}.`,
+    already ? `Everything in ${from} is already in ${to}; nothing was written.` : `Copied ${from} to ${to}.`,
     `${live} live and ${ended} ended jobs with ${attempts} attempts, ${bodies} bodies (${bodyBytes} bytes), ${others} other records`,
-    `everything to change ${seq}; the next brain leads with an epoch above ${epoch}`,
-    `read back and found equal: ${hash}`,
+    `everything up to change ${seq}; the next brain starts with an epoch above ${epoch}`,
+    `read back and compared, with equal hashes: ${hash}`,
   ].join('\n');
 }

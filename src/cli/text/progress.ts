@@ -1,4 +1,4 @@
-/** One line on standard error, written over and over, that says how a job gets on until its first words come. */
+/** A line on standard error, overwritten every second, with the state of a job until its answer begins. */
 import type { OrchdClient } from '../../client/client.ts';
 import type { JobView } from '../../model/http/jobs.ts';
 import { isTerminal } from '../../model/states.ts';
@@ -22,11 +22,11 @@ export class Progress {
     this.#out = out;
   }
 
-  /** Does nothing where nobody looks. */
+  /** Does nothing if standard error is not a terminal. */
   start(): void {
     if (!this.#out.isTTY || this.#timer) return;
-    this.#timer = setInterval(() => void this.#look(), POLL_MS).unref();
-    void this.#look();
+    this.#timer = setInterval(() => void this.#refresh(), POLL_MS).unref();
+    void this.#refresh();
   }
 
   stop(): void {
@@ -36,14 +36,14 @@ export class Progress {
     this.#shown = false;
   }
 
-  async #look(): Promise<void> {
+  async #refresh(): Promise<void> {
     try {
       const job = await this.#client.get(this.#jobId);
       if (!this.#timer || isTerminal(job.state)) return;
       this.#out.write(CLEAR_LINE + fitting(progressText(job, Date.now()), this.#out.columns));
       this.#shown = true;
     } catch {
-      // The stream of events says what is wrong with the connection.
+      // The stream of events reports connection errors.
     }
   }
 }
@@ -60,9 +60,9 @@ export function progressText(job: JobView, now: number): string {
   return `running on ${backendOf(job) ?? '?'}${since}`;
 }
 
-/** A line that wraps cannot be written over. */
+/** Cuts a line to the width of the terminal: one that wraps could not be overwritten. */
 export function fitting(text: string, columns: number | undefined): string {
-  // Some terminals do not say how wide they are.
-  const room = (columns || 80) - 1;
-  return text.length <= room ? text : `${text.slice(0, Math.max(0, room - 1))}…`;
+  // Some terminals do not report their width.
+  const width = (columns || 80) - 1;
+  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
 }

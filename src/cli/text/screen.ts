@@ -1,11 +1,11 @@
-/** Text as it may be shown to a person. */
+/** Makes text safe for a terminal, and colours it. */
 import { styleText } from 'node:util';
 import type { JobState } from '../../model/states.ts';
 import type { Terminal } from '../command.ts';
 
 const CONTROLS = /[^\P{Cc}\n\t]/gu;
 
-/** What others wrote may hold sequences that rule the terminal: they are made visible instead. */
+/** Replaces control characters by visible ones: text of jobs and backends may contain sequences that control the terminal. */
 export function harmless(text: string): string {
   return text.replace(/\r\n/g, '\n').replace(CONTROLS, (character) => {
     const code = character.charCodeAt(0);
@@ -13,7 +13,7 @@ export function harmless(text: string): string {
   });
 }
 
-/** The same, in one line. */
+/** Like harmless(), with all white space as single spaces. */
 export const oneLine = (text: string): string => harmless(text).replace(/\s+/g, ' ').trim();
 
 const COLOURS = {
@@ -28,7 +28,7 @@ const COLOURS = {
 } as const satisfies Record<JobState, string>;
 
 export function paintState(state: JobState, text: string, terminal: Terminal): string {
-  // A newer server may know states that are not in the table.
+  // A newer server may have states that are not in the table.
   const colour = COLOURS[state] as (typeof COLOURS)[JobState] | undefined;
   return terminal.isPerson && colour ? styleText(colour, text, { validateStream: false }) : text;
 }

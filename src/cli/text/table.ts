@@ -1,13 +1,13 @@
-/** Rows under headings: aligned everywhere, cut to the width of a terminal only where there is one. */
+/** A table with aligned columns, cut to the width of the terminal if there is one. */
 export interface TableOptions {
-  /** The width to keep to; without it nothing is cut. */
+  /** The maximum width of a line; without it nothing is cut. */
   readonly width?: number | undefined;
-  /** Paints a cell after it was aligned. */
+  /** Colours a cell after it was aligned. */
   readonly paint?: (column: number, row: number, cell: string) => string;
 }
 
 const GAP = 2;
-const LEAST_LAST = 10;
+const MIN_LAST_COLUMN = 10;
 
 export function tableText(
   headings: readonly string[],
@@ -19,8 +19,8 @@ export function tableText(
   );
   const last = headings.length - 1;
   const before = widths.slice(0, last).reduce((sum, width) => sum + width + GAP, 0);
-  // Ids and states stay whole: only the last column, which explains, gives way.
-  const room = options.width === undefined ? undefined : Math.max(LEAST_LAST, options.width - before);
+  // Only the last column, which explains, is cut; ids and states are never cut.
+  const room = options.width === undefined ? undefined : Math.max(MIN_LAST_COLUMN, options.width - before);
   const line = (cells: readonly string[], row: number): string => {
     const shown = cells.map((cell, column) => {
       const text = column === last ? cut(cell, room) : cell.padEnd(widths[column] ?? 0);

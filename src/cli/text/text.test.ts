@@ -122,7 +122,7 @@ describe('a job in words', () => {
     assert.equal(explainText(running, NOW), 'j1 does not wait: it is running on "gpu" for 5.0 s.');
     assert.equal(
       explainText(job({ state: 'dead', ended_at: NOW - 1000 }), NOW),
-      'j1 does not wait: it has ended as dead, 1.0 s ago.',
+      'j1 does not wait: it has ended (dead), 1.0 s ago.',
     );
   });
 
@@ -163,7 +163,7 @@ describe('a job in words', () => {
     assert.doesNotMatch(text, /undefined|model|session/);
     assert.match(
       jobText({ ...running, cancel_requested: true }, plain, NOW),
-      /^state {5}running, cancel asked for$/m,
+      /^state {5}running, cancel requested$/m,
     );
   });
 
@@ -172,7 +172,7 @@ describe('a job in words', () => {
     assert.equal(submittedText(task), 'j1  queued, place 1');
     assert.equal(
       submittedText({ ...task, duplicate_of: 'key' }),
-      'j1  queued, place 1, there already, by its key',
+      'j1  queued, place 1, already submitted (same key)',
     );
     assert.match(cancelText({ ...running, cancel_requested: true }), /being cancelled/);
     assert.equal(

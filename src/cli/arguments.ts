@@ -1,8 +1,8 @@
-/** Reads the values of a command line as what they should be; what they are not is said in a sentence. */
+/** Reads the options and positionals of a command line; throws UsageError where a value is not of the expected kind. */
 import { nearest } from '../kit/nearest.ts';
-import { type Given, UsageError } from './command.ts';
+import { type CliArguments, UsageError } from './command.ts';
 
-type Values = Given['values'];
+type Values = CliArguments['values'];
 
 export function textOf(values: Values, name: string): string | undefined {
   return values[name] as string | undefined;
@@ -45,33 +45,34 @@ export function oneOf<T extends string>(text: string, what: string, choices: rea
   if (found !== undefined) return found;
   const close = nearest(text, choices);
   const hint = close === undefined ? '' : ` Did you mean "${close}"?`;
-  throw new UsageError(`${what} is ${choices.join(', ')}, not "${text}".${hint}`);
+  throw new UsageError(`${what} must be one of ${choices.join(', ')}, not "${text}".${hint}`);
 }
 
-/** Exactly one word, called `what` when it is missing. */
-export function onlyWord(words: readonly string[], what: string): string {
-  const [first, more] = words;
-  if (first === undefined) throw new UsageError(`which ${what}? Name it.`);
-  if (more !== undefined) throw new UsageError(`one ${what} at a time; "${more}" is one too many.`);
+/** Returns the only positional; `what` is its name in the error where it is missing or there are several. */
+export function singlePositional(positionals: readonly string[], what: string): string {
+  const [first, second] = positionals;
+  if (first === undefined) throw new UsageError(`the ${what} is missing.`);
+  if (second !== undefined)
+    throw new UsageError(`only one ${what} can be given; "${second}" is a second one.`);
   return first;
 }
 
-export function noWords(words: readonly string[]): void {
-  if (words[0] !== undefined) throw new UsageError(`nothing is known to do with "${words[0]}".`);
+export function noPositionals(positionals: readonly string[]): void {
+  if (positionals[0] !== undefined) throw new UsageError(`unexpected argument "${positionals[0]}".`);
 }
 
-/** Whether there is such a job the server says; these would not even reach its path. */
+/** Refuses ids that would change the path of the request (empty, `.`, `..`); the server checks whether the job exists. */
 export function jobId(text: string): string {
   if (!/^\.{0,2}$/.test(text)) return text;
-  throw new UsageError(`"${text}" names no job.`);
+  throw new UsageError(`"${text}" cannot be a job id.`);
 }
 
-export function jobIds(words: readonly string[]): readonly string[] {
-  if (words.length === 0) throw new UsageError('which job? Name one or more.');
-  return words.map(jobId);
+export function jobIds(positionals: readonly string[]): readonly string[] {
+  if (positionals.length === 0) throw new UsageError('the job id is missing; give one or more.');
+  return positionals.map(jobId);
 }
 
-/** An environment variable that is set to nothing is not set. */
+/** The value of an environment variable; an empty one counts as not set. */
 export function variable(name: string): string | undefined {
   const text = process.env[name]?.trim();
   return text === '' ? undefined : text;
