@@ -17,12 +17,14 @@ export interface ClientOptions {
   readonly fetch?: typeof fetch;
 }
 
-/** An unsuccessful answer, or no answer at all. `code` is stable; `message` is for people. */
+/** An unsuccessful answer, or no answer at all. `code` is stable; `message` is human-readable and may change. */
 export class ClientError extends Error {
   readonly code: string;
   /** HTTP status; 0 if there was no answer. */
   readonly status: number;
+  /** Whether the same call may succeed later. */
   readonly retriable: boolean;
+  /** What the caller can do about it. */
   readonly next: string | undefined;
   readonly retryAfterMs: number | undefined;
 

@@ -51,7 +51,7 @@ test('every error has a meaning, a next step and a status of 400 or more', () =>
   }
 });
 
-test('a code outside the catalogue is no error code', () => {
+test('a code outside the catalogue is not an error code', () => {
   for (const name of ['toString', 'constructor', 'internal', '']) assert.ok(!isErrorCode(name), name);
 });
 

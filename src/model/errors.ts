@@ -110,7 +110,7 @@ export const ERRORS = {
   TOO_MANY_STREAMS: entry(
     429,
     true,
-    'The caller has the most streams open that it may have.',
+    'The caller has as many open streams as it may have.',
     'Close one, or poll the job instead of following it.',
   ),
   NOT_FOUND: entry(

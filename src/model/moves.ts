@@ -67,7 +67,7 @@ export const retry = (job: JobRecord, notBefore: number): JobRecord =>
 export const unclaim = (job: JobRecord): JobRecord =>
   move(job, 'queued', { backend: undefined, startedAt: undefined });
 
-/** It cannot be learned for now whether the attempt runs or has run: its executor does not answer, or has forgotten it. */
+/** The outcome of the attempt cannot be learned for now: its executor does not answer, or has forgotten it. */
 export const lose = (job: JobRecord): JobRecord => move(job, 'stale', {});
 
 export const die = (job: JobRecord, at: number, reason: DeadReason, error: ErrorInfo): JobRecord =>

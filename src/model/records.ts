@@ -284,9 +284,9 @@ export interface LimitSpec {
   readonly burstRequests?: number | undefined;
   /** By default one second's worth of `tokensPerSec`. */
   readonly burstTokens?: number | undefined;
-  /** The most jobs admitted and not yet ended. */
+  /** Maximum number of jobs that are admitted and have not ended. */
   readonly concurrency?: number | undefined;
-  /** The most tokens in total; never refilled. */
+  /** Maximum number of tokens in total; never refilled. */
   readonly tokenBudget?: number | undefined;
 }
 

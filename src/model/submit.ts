@@ -8,7 +8,7 @@ import { JOB_ID, NAME, SPEC_FIELDS } from './job-spec.ts';
 export const TENANT = '^[a-z0-9][a-z0-9_-]{0,63}$';
 const optional = Type.Optional;
 
-/** More than any answer has. The requested tokens are reserved, so without a bound one job could exhaust a budget. */
+/** Larger than any answer. The requested tokens are reserved, so without a limit one job could exhaust a budget. */
 export const MAX_TOKENS = 10_000_000;
 
 export const SubmitRequest = Type.Object(
@@ -63,7 +63,9 @@ export const ListRequest = Type.Object(
     cursor: optional(
       Type.String({ pattern: '^[0-9]{1,16}$', description: 'The cursor of the previous page' }),
     ),
-    limit: optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+    limit: optional(
+      Type.Integer({ minimum: 1, maximum: 1000, description: 'Maximum number of jobs per page' }),
+    ),
   },
   { additionalProperties: false },
 );
@@ -72,13 +74,22 @@ export type ListRequest = Static<typeof ListRequest>;
 
 /** The outcome that an operator gives to a stale job. */
 export const ResolveRequest = Type.Union([
-  Type.Object({ as: Type.Literal('retry') }, { additionalProperties: false }),
   Type.Object(
-    { as: Type.Literal('failed'), message: optional(Type.String({ maxLength: 1000 })) },
+    { as: Type.Literal('retry', { description: 'The job is queued again' }) },
     { additionalProperties: false },
   ),
   Type.Object(
-    { as: Type.Literal('succeeded'), result: optional(Type.Unknown()) },
+    {
+      as: Type.Literal('failed'),
+      message: optional(Type.String({ maxLength: 1000, description: 'Message of the error of the job' })),
+    },
+    { additionalProperties: false },
+  ),
+  Type.Object(
+    {
+      as: Type.Literal('succeeded'),
+      result: optional(Type.Unknown({ description: 'Result of the job; null by default' })),
+    },
     { additionalProperties: false },
   ),
 ]);

@@ -250,7 +250,7 @@ test('a file that is no model is exit 1, with a sentence and a code in the log',
   writeFileSync(join(place, 'bad.gguf'), 'GGUF no');
   const words = ['worker', '--engine', 'llama', ...ALONE, '--model'];
   for (const [name, code, says] of [
-    ['bad.gguf', 'WORKER_START_FAILED', 'the file is no model that can be loaded'],
+    ['bad.gguf', 'WORKER_START_FAILED', 'the file is not a model that can be loaded'],
     ['none.gguf', 'MODEL_NOT_FOUND', 'there is no such model file'],
   ] as const) {
     const path = join(place, name);

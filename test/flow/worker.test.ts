@@ -197,7 +197,7 @@ test('with a secret only the health is public, and without one only this machine
   const open = startWorker(t, ['--host', '0.0.0.0']);
   await assert.rejects(open, /ORCHD_WORKER_TOKEN/);
   const env = { ORCHD_WORKER_TOKEN: secret };
-  await assert.rejects(startWorker(t, ['--host', '0.0.0.0'], { env }), /say with --uri which is/);
+  await assert.rejects(startWorker(t, ['--host', '0.0.0.0'], { env }), /set --uri to an address/);
   const words = ['--host', '0.0.0.0', '--uri', 'http://127.0.0.1:{port}'];
   const reached = await readyWorker(t, words, { env });
   assert.equal((await reached.line.as({ bearer: secret }).list()).status, 200);

@@ -2,7 +2,7 @@
 import type { ExecutionEvent, ExecutionOutcome, ExecutionStatus } from '../../core/ports/backend.ts';
 import type { TokenEvent } from '../../model/worker-wire.ts';
 
-/** The most events kept for late readers; a reader that is further behind sees a gap in the numbers. */
+/** Maximum number of events kept for late readers; a reader that is further behind sees a gap in the numbers. */
 const MAX_EVENTS = 1000;
 
 export class FunctionExecution {

@@ -33,11 +33,11 @@ export interface ManagersOptions {
   readonly startTimeoutMs: number;
   /** Hosts on which workers may be, beside the host of their manager. */
   readonly allowedHosts: readonly string[];
-  /** The most event streams that are open to one worker: one for each job it runs. */
+  /** Maximum number of event streams that are open to one worker: one for each job that it runs. */
   readonly maxStreams: number;
 }
 
-/** The most pools a brain accepts: a caller that registers made-up names must not fill its memory. */
+/** Maximum number of pools that a brain accepts: a caller that registers made-up names must not fill its memory. */
 const MAX_POOLS = 10_000;
 
 interface PoolEntry {
@@ -63,9 +63,9 @@ interface WorkerEntry {
 export class HttpPoolManagers implements PoolManagers {
   readonly #options: ManagersOptions;
   readonly #outbound: Outbound;
-  /** By URL. */
+  /** Keyed by URL. */
   readonly #pools = new Map<string, PoolEntry>();
-  /** By the name of the backend. */
+  /** Keyed by the name of the backend. */
   readonly #workers = new Map<string, WorkerEntry>();
   #listener: PoolsListener | undefined;
   #backends: BackendListener | undefined;

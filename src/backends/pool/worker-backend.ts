@@ -208,7 +208,7 @@ export class WorkerBackend implements Backend {
 
 /**
  * The body of POST /execute: the fields of the payload, then `job_id`, `model` and `session_id`. Ours come last because
- * the last of two equal keys counts, so the caller cannot override them. Undefined: the payload is no object or text.
+ * the last of two equal keys counts, so the caller cannot override them. Undefined if the payload is neither an object nor a text.
  */
 function requestBody({ payloadText, ask }: Offer): string | undefined {
   const text = payloadText.trim();

@@ -31,7 +31,7 @@ export class Lane extends LaneQueue {
   freeBackends = 0;
   /** The `order` of the backend that last got a job of this lane, for round-robin. */
   lastOrder: number | undefined;
-  /** What the jobs of this lane wait for, or why no worker is started for them, as text; set by workers/plan.ts. */
+  /** A text for callers: what the jobs of this lane wait for, or why no worker is started for them; set by workers/plan.ts. */
   waitsFor: string | undefined;
 }
 
@@ -56,9 +56,9 @@ export class BackendEntry {
   blockedUntil = 0;
   /** When the backend last got a job, counted in jobs given to any backend: among equals the lowest is chosen. */
   lastPick = 0;
-  /** How many jobs the backend was given. */
+  /** The number of jobs that the backend was given. */
   uses = 0;
-  /** When the last slot was vacated. */
+  /** When a job last ended on the backend: it has been idle since then if `used` is 0. */
   idleSince = 0;
   /** Measured tokens per second of one job. */
   decodeSpeed: number | undefined;
@@ -82,7 +82,7 @@ export class Fleet {
   readonly runnable = new Set<Lane>();
   /** Lanes with a ready job and no free backend. */
   readonly unserved = new Set<Lane>();
-  /** The lanes that have become unserved since the last workers/plan.ts. */
+  /** The lanes that have become unserved since workers/plan.ts last ran. */
   readonly newlyUnserved = new Set<Lane>();
   /** Names of closed backends whose last job has ended. */
   readonly emptied = new Set<string>();
@@ -149,6 +149,7 @@ export class Fleet {
     return this.backends.get(name)?.away ?? false;
   }
 
+  /** Offers the backend no jobs before `until`: it has answered `busy`. */
   block(name: string, until: number): void {
     const backend = this.backends.get(name);
     if (!backend) return;

@@ -6,7 +6,7 @@ test('retryAfterMs is the mean time between starts, within bounds', () => {
   const drain = new StartRate();
   assert.equal(drain.retryAfterMs(0), undefined);
   drain.started(0);
-  assert.equal(drain.retryAfterMs(100), undefined, 'one start is no rate');
+  assert.equal(drain.retryAfterMs(100), undefined, 'one start does not make a rate');
   for (let at = 200; at <= 2000; at += 200) drain.started(at);
   assert.equal(drain.retryAfterMs(2200), 200);
   assert.equal(drain.retryAfterMs(10_000_000), 60_000);

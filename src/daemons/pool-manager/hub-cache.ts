@@ -10,7 +10,7 @@ import type { HfRef } from '../../model/model-ref.ts';
 
 export const COMMIT = /^[0-9a-f]{40}$/;
 const MAX_REF_BYTES = 100;
-/** The most files of a snapshot that are listed. */
+/** Maximum number of files of a snapshot that are listed. */
 const MAX_FILES = 10_000;
 const MAX_DEPTH = 8;
 
@@ -54,7 +54,7 @@ export function chooseFile(files: readonly string[], ref: HfRef): string {
   return chosen;
 }
 
-/** Whether the file is a model: of a split model only the first part counts, and an mmproj file is no model by itself. */
+/** Whether the file is a model: of a split model only the first part counts, and an mmproj file is not a model by itself. */
 function isModel(path: string): boolean {
   const name = path.slice(path.lastIndexOf('/') + 1).toLowerCase();
   const part = /-(\d{5})-of-\d{5}\.gguf$/.exec(name);

@@ -1,7 +1,7 @@
 /** The version of the pool's state, and the long polls that wait for the next one. */
 import type { Timers } from '../../kit/env/env.ts';
 
-/** The most long polls that wait at a time; further ones are answered at once. */
+/** Maximum number of long polls that wait at a time; further ones are answered at once. */
 const MAX_WAITERS = 256;
 export const MAX_WAIT_MS = 30_000;
 

@@ -10,7 +10,7 @@ import { formatEvent } from '../../wire/sse.ts';
 import type { ModelFiles } from './model-files.ts';
 import { checkSignatureFields, hashFile, verdictOf } from './verify.ts';
 
-/** The most verifications at the same time: each keeps the disk and a processor busy. */
+/** Maximum number of concurrent verifications: each keeps the disk and a processor busy. */
 const MAX_RUNNING = 2;
 const HEARTBEAT_MS = 15_000;
 const PROGRESS_INTERVAL_MS = 500;

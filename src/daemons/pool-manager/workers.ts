@@ -22,9 +22,9 @@ import { isManagedWorkerRecord, type ManagedWorkerRecord, markOf, recordPath } f
 import { ManagedWorker } from './worker.ts';
 import type { WorkerContext } from './worker-context.ts';
 
-/** The most failed workers that are kept until somebody stops them; beyond it the oldest are removed. */
+/** Maximum number of failed workers that are listed until they are stopped; beyond it the oldest are removed. */
 const MAX_FAILED = 100;
-/** The most ids of stopped workers that are kept: a start order that arrives late must not start them again. */
+/** Maximum number of ids of stopped workers that are kept: a start order that arrives late must not start them again. */
 const MAX_STOPPED = 1000;
 
 export interface WorkersOptions {

@@ -7,7 +7,7 @@ export interface EngineInfo {
   /** The engine's own name of the model. */
   readonly model: string;
   readonly vramBytes: number;
-  /** The most executions at the same time. */
+  /** Maximum number of concurrent executions. */
   readonly slots: number;
   /** The longest context, prompt and answer together, in tokens. */
   readonly contextLength: number;

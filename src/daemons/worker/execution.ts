@@ -14,7 +14,7 @@ export interface ExecutionOptions {
   readonly maxLogBytes: number;
 }
 
-/** The least time between two `metrics` events. */
+/** Minimum time between two `metrics` events. */
 const METRICS_INTERVAL_MS = 2000;
 /** The largest result as JSON: it is sent as one event, and readers limit the size of an event. */
 const MAX_RESULT_CHARS = 32 * 2 ** 20;

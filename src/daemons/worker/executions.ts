@@ -72,7 +72,7 @@ export class Executions {
   begin({ who, token, registry, request }: ExecutionOffer): Execution {
     const { memory, env, modelRef, maxLogBytes, ledger } = this.#options;
     if (registry !== undefined && registry !== memory.registry) {
-      throw busy('this worker has another memory than the offer counts on', NOT_SOON_RETRY_MS);
+      throw busy('this worker has another registry than the offer names', NOT_SOON_RETRY_MS);
     }
     const known = memory.find(who.owner, token);
     if (known?.is === 'execution') return known.execution;
@@ -124,7 +124,7 @@ export class Executions {
     if (last) return last;
     throw new OrchdError(
       'NOT_FOUND',
-      'nothing of this job is known here; a token that is named is refused later',
+      'no execution of this job is known here; send its token to make sure that it never starts',
     );
   }
 
@@ -150,7 +150,7 @@ export class Executions {
   }
 
   #refuseWhereFull(): void {
-    if (this.#draining) throw busy('this worker takes nothing new', NOT_SOON_RETRY_MS);
+    if (this.#draining) throw busy('this worker is draining and takes no new jobs', NOT_SOON_RETRY_MS);
     if (!this.#info) throw busy('the model is being loaded', LOADING_RETRY_MS);
     if (this.#options.memory.running >= this.#info.slots) throw busy('all slots are in use', BUSY_RETRY_MS);
   }

@@ -19,7 +19,7 @@ const INVALID: [string, object, RegExp][] = [
     { messages: [{ role: 'constructor', content: 'x' }] },
     /"messages\.0\.role"/,
   ],
-  ['content that is no text', { messages: [{ role: 'user', content: 7 }] }, /must be a text or a list/],
+  ['content that is not text', { messages: [{ role: 'user', content: 7 }] }, /must be a text or a list/],
   ['a picture', { messages: [{ role: 'user', content: [{ type: 'image_url' }] }] }, /may only have parts/],
   ['several prompts', { prompt: ['a', 'b'] }, /one prompt is answered at a time/],
   ['no text to embed', { input: [] }, /"input" is empty/],

@@ -15,7 +15,7 @@ export interface LlamaOptions {
   readonly env: Env;
   readonly path: string;
   readonly slots: number;
-  /** Undefined: as long as fits into memory. */
+  /** The context length; if undefined, as long as fits into memory. */
   readonly contextLength: number | undefined;
   readonly gpu: 'auto' | 'off';
   /** CPU threads. Undefined: all of them, which is slow where other programs use the CPU too. */

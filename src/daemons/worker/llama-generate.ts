@@ -193,7 +193,7 @@ async function respond(
   }
 }
 
-/** The most tokens of the answer: one less than fits, or the engine would shift the prompt out of the context. */
+/** Maximum number of tokens of the answer: one less than fits, or the engine would shift the prompt out of the context. */
 function maxAnswerTokens({ contextLength, request }: Generation, promptTokens: number): number {
   const room = contextLength - promptTokens - 1;
   if (room < 1 || promptTokens + (request.maxTokens ?? 1) > contextLength) {

@@ -43,5 +43,5 @@ export function loadFailure(error: unknown, { InsufficientMemoryError }: LlamaPa
   }
   const code = (error as { code?: unknown }).code;
   if (code === 'ENOENT') return new OrchdError('MODEL_NOT_FOUND', 'there is no such model file', {}, cause);
-  return new OrchdError('WORKER_START_FAILED', 'the file is no model that can be loaded', {}, cause);
+  return new OrchdError('WORKER_START_FAILED', 'the file is not a model that can be loaded', {}, cause);
 }

@@ -112,10 +112,10 @@ export function objectOf(text: string): JsonObject {
   try {
     value = JSON.parse(text);
   } catch {
-    throw protocolError('sent something that is no JSON');
+    throw protocolError('sent something that is not JSON');
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
-  throw protocolError('sent something that is no object');
+  throw protocolError('sent something that is not an object');
 }
 
 export function usageOf(value: unknown): Usage | undefined {

@@ -209,7 +209,7 @@ function rowsOf(data: unknown, count: number): number[][] {
   data.forEach((item: unknown, at) => {
     const { embedding, index } = (item ?? {}) as { embedding?: unknown; index?: unknown };
     if (!Array.isArray(embedding) || !embedding.every((value) => Number.isFinite(value))) {
-      throw protocolError('sent an embedding that is no list of numbers');
+      throw protocolError('sent an embedding that is not a list of numbers');
     }
     rows[Number.isInteger(index) ? (index as number) : at] = embedding as number[];
   });

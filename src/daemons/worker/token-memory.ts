@@ -21,7 +21,7 @@ export interface TokenMemoryLimits {
   readonly maxAcked: number;
   readonly maxAckedBytes: number;
   readonly maxAckedMs: number;
-  /** The most tokens that are known, tombstones included. */
+  /** Maximum number of tokens that are remembered, tombstones included. */
   readonly maxTokens: number;
 }
 

@@ -86,7 +86,7 @@ export class Worker extends Service {
     if (options.uri === undefined && (host === '0.0.0.0' || host === '::')) {
       throw new OrchdError(
         'CONFIG_INVALID',
-        `${host} is no address that others can call: say with --uri which is`,
+        `other machines cannot call ${host}: set --uri to an address that they can call`,
       );
     }
     this.#options = options;

@@ -11,7 +11,7 @@ const bytes = (description: string) =>
 /** Descriptions of the fields that a registration and an answer have in common. */
 const TEXT = {
   id: 'Id of the model; jobs name it in `model`',
-  name: 'Name for people; by default the id',
+  name: 'Human-readable name; by default the id',
   ref: 'Reference, such as hf:org/repo@rev::file=model.gguf',
   aliases: 'Other names by which jobs may name the model',
   size: 'Size of the model file',

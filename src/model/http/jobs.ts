@@ -1,6 +1,13 @@
 /** Schemas of the HTTP requests and answers about jobs (/v2/tasks). */
 import { Type } from 'typebox';
-import { ATTEMPT_STATES, type AttemptState, JOB_STATES, type JobState } from '../states.ts';
+import {
+  ATTEMPT_STATE_MEANING,
+  ATTEMPT_STATES,
+  type AttemptState,
+  JOB_STATE_MEANING,
+  JOB_STATES,
+  type JobState,
+} from '../states.ts';
 import { SubmitRequest } from '../submit.ts';
 import { ErrorBody, JobError } from './errors.ts';
 import { answerObject, Instant, instant, type Shape } from './shape.ts';
@@ -15,11 +22,22 @@ export const SubmitBody = Type.Union([
   Type.Array(SubmitRequest, { minItems: 1, maxItems: MAX_BULK }),
 ]);
 
-const JobStateSchema = Type.Unsafe<JobState>({ type: 'string', title: 'JobState', enum: JOB_STATES });
+const listOf = (meanings: Readonly<Record<string, string>>): string =>
+  Object.entries(meanings)
+    .map(([name, meaning]) => `- ${name}: ${meaning}`)
+    .join('\n');
+
+const JobStateSchema = Type.Unsafe<JobState>({
+  type: 'string',
+  title: 'JobState',
+  enum: JOB_STATES,
+  description: listOf(JOB_STATE_MEANING),
+});
 const AttemptStateSchema = Type.Unsafe<AttemptState>({
   type: 'string',
   title: 'AttemptState',
   enum: ATTEMPT_STATES,
+  description: listOf(ATTEMPT_STATE_MEANING),
 });
 const Priority = Type.Union([Type.Literal('interactive'), Type.Literal('batch')]);
 
@@ -39,22 +57,28 @@ export const AttemptView = answerObject('Attempt', {
 });
 export type AttemptView = Shape<typeof AttemptView>;
 
-export const WAIT_CODES = [
-  'not_before',
-  'session_busy',
-  'no_backend',
-  'worker_start',
-  'backend_down',
-  'backend_busy',
-  'disk_full',
-  'behind',
-  'offer',
-  'unknown_outcome',
-  'cancelling',
-] as const;
+const WAIT_CODE_MEANING = {
+  not_before: 'its earliest start has not come yet',
+  session_busy: 'another job of its session goes first',
+  no_backend: 'no backend can run it',
+  worker_start: 'a worker for its model is being started, or cannot be started now',
+  backend_down: 'no backend that can run it can be reached',
+  backend_busy: 'it is next, but all backends that can run it are busy',
+  disk_full: 'the disk of the brain is full; nothing new is started',
+  behind: 'other jobs go first',
+  offer: 'it is being offered to a backend',
+  unknown_outcome: 'its backend cannot tell whether its attempt ran',
+  cancelling: 'it is cancelled as soon as its backend confirms it',
+};
+
+export const WAIT_CODES = Object.keys(WAIT_CODE_MEANING) as (keyof typeof WAIT_CODE_MEANING)[];
 
 export const WaitReason = answerObject('WaitReason', {
-  code: Type.Unsafe<(typeof WAIT_CODES)[number]>({ type: 'string', enum: WAIT_CODES }),
+  code: Type.Unsafe<(typeof WAIT_CODES)[number]>({
+    type: 'string',
+    enum: WAIT_CODES,
+    description: listOf(WAIT_CODE_MEANING),
+  }),
   text: Type.String({ description: 'Human-readable; may change' }),
 });
 export type WaitReason = Shape<typeof WaitReason>;

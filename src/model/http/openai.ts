@@ -123,7 +123,7 @@ export const OpenAiModel = answerObject('OpenAiModel', {
   id: Type.String(),
   object: Type.Literal('model'),
   created: Type.Integer({ description: 'When the model was registered, in seconds since 1970' }),
-  owned_by: Type.String(),
+  owned_by: Type.String({ description: 'Always the same: orchd has no owners of models' }),
 });
 export type OpenAiModel = Shape<typeof OpenAiModel>;
 

@@ -38,7 +38,7 @@ export interface CleanerOptions {
 
 export class Cleaner extends Service {
   readonly #options: CleanerOptions;
-  /** By the folder's name. */
+  /** Keyed by the name of the folder. */
   readonly #removals = new Map<string, Removal>();
   #sweeps = 0;
   #sweeping: Promise<void> = Promise.resolve();
@@ -76,7 +76,7 @@ export class Cleaner extends Service {
     for (;;) {
       await pause(this.#options.env.timers, SWEEP_MS, this.stopSignal);
       if (this.stopSignal.aborted) return;
-      // A sweep that fails, on a bad disk say, must not end the loop.
+      // A sweep that fails, for example because of a bad disk, must not end the loop.
       await this.sweep().catch(() => undefined);
     }
   }

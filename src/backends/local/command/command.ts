@@ -56,7 +56,7 @@ const MAX_STATE_READS = 10;
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
 /** A supervisor that has not carried out a kill after this time is killed itself, and its command after it. */
 const STUCK_SUPERVISOR_MS = 10_000;
-/** The most executions whose milestones are kept. */
+/** Maximum number of executions whose milestones are kept. */
 const MAX_MILESTONE_LISTS = 1000;
 
 export class CommandBackend extends Service implements Backend {

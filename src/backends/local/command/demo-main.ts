@@ -44,7 +44,7 @@ function payloadOf(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    console.error('the input is no JSON');
+    console.error('the input is not JSON');
     // sysexits: EX_DATAERR
     process.exit(65);
   }

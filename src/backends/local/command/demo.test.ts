@@ -4,7 +4,7 @@ import { CommandKit, hear, offerOf, sh } from '../../../../test/fakes/command-ki
 import { fits } from '../../../core/queue/fleet.ts';
 import { demoBackendOptions } from './demo.ts';
 
-test('the demo answers word by word, and its answer says that it is no LLM', async (t) => {
+test('the demo answers word by word, and its answer says that it is not an LLM', async (t) => {
   const kit = new CommandKit(t);
   const backend = kit.backend(sh('true'), demoBackendOptions(kit.folder));
   const payloads = [
@@ -39,7 +39,7 @@ test('the demo fails a payload that is not JSON for good', async (t) => {
   const { outcome } = await hear(backend, 'job:1');
   assert.partialDeepStrictEqual(outcome, {
     ok: false,
-    error: { message: 'exit code 65: the input is no JSON', retriable: false },
+    error: { message: 'exit code 65: the input is not JSON', retriable: false },
   });
 });
 

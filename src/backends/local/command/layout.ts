@@ -21,7 +21,7 @@ export interface SupervisorSpec {
   readonly jobId: string;
   readonly model: string | undefined;
   readonly argv: readonly string[];
-  /** Undefined: the empty `work` folder of the token. */
+  /** The working directory; if undefined, the empty `work` folder of the token. */
   readonly cwd: string | undefined;
   readonly env: Readonly<Record<string, string>>;
   readonly payload: string;

@@ -20,7 +20,7 @@ export interface CommandBackendOptions {
   readonly name: string;
   /** The backend's own data folder; it survives restarts. */
   readonly folder: string;
-  /** The most commands at the same time; 1 by default. */
+  /** Maximum number of concurrent commands; 1 by default. */
   readonly slots?: number;
   readonly types: Readonly<Record<string, CommandType>>;
   readonly labels?: Labels;

@@ -18,7 +18,7 @@ export interface Milestone {
   readonly offset: number;
 }
 
-/** The least distance between two milestones. */
+/** Minimum number of bytes between two milestones. */
 const MILESTONE_BYTES = 256 * 1024;
 const FIRST_MILESTONE: Milestone = { n: 1, offset: 0 };
 
@@ -26,7 +26,7 @@ export interface ReadableExecution {
   readonly env: Env;
   readonly paths: TokenPaths;
   readonly owner: OwnerRecord;
-  /** In ascending order; the reader appends to it. */
+  /** The milestones in ascending order; the reader appends to them. */
   readonly milestones: Milestone[];
   /** Reads `exit.json`. `checkAlive`: no event has come for a while, so also check that the supervisor lives. */
   readonly readExit: (checkAlive: boolean) => Promise<ExitRecord | undefined>;

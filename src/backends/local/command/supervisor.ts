@@ -22,7 +22,7 @@ const TIMEOUT_BACKSTOP_MS = 5000;
 /** How long processes that the command has left behind may go on writing output. */
 const DRAIN_MS = 500;
 const STDERR_TAIL_BYTES = 8 * 1024;
-/** An `exit.json` that cannot be written, on a full disk say, is tried again for an hour. */
+/** An `exit.json` that cannot be written, for example because the disk is full, is tried again for an hour. */
 const WRITE_RETRY_MS = 1000;
 const WRITE_TRIES = 3600;
 /** How often the supervisor checks that its folder still exists. */
@@ -49,7 +49,7 @@ type SupervisorPhase =
       readonly is: 'ended';
       readonly pid: number;
       readonly ending: CommandEnd;
-      /** Undefined where the command ended by itself. */
+      /** Why the command was stopped; undefined if it ended by itself. */
       readonly stop: StopRequest | undefined;
     }
   /** `exit.json` is being written. */
