@@ -211,7 +211,7 @@ export interface SessionRecord {
   readonly id: string;
   readonly createdAt: number;
   readonly usedAt: number;
-  /** The number of ended tries of the session's jobs. */
+  /** The number of ended tries of the session's jobs whose number of tokens is known. */
   readonly turns: number;
   readonly tokensUsed: number;
   readonly tokenBudget: number | undefined;

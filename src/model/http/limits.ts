@@ -18,7 +18,7 @@ export const WrittenLimit = Type.Object(
         'What is limited: global, tenant:T, agent:T/NAME, token:NAME, session:T/ID, model:NAME or pool:NAME; * as the last part limits each of them separately',
     }),
     requests_per_sec: optional(rate('Jobs admitted per second')),
-    tokens_per_sec: optional(rate('Tokens per second, estimated when a job is admitted')),
+    tokens_per_sec: optional(rate('Tokens of prompts and answers per second')),
     burst_requests: optional(burst('Jobs admitted at once; by default those of one second')),
     burst_tokens: optional(burst('Tokens admitted at once; by default those of one second')),
     concurrency: optional(

@@ -71,7 +71,7 @@ export type UsageView = Shape<typeof UsageView>;
 
 const head = {
   id: Type.String(),
-  created: Type.Integer({ description: 'When the job was admitted, in seconds since 1970' }),
+  created: Type.Integer({ description: 'When the request arrived, in seconds since 1970' }),
   model: Type.String(),
 };
 const choice = { index: Type.Integer(), logprobs: Type.Null(), finish_reason: Type.String() };
@@ -122,8 +122,11 @@ export type EmbeddingList = Shape<typeof EmbeddingList>;
 export const OpenAiModel = answerObject('OpenAiModel', {
   id: Type.String(),
   object: Type.Literal('model'),
-  created: Type.Integer({ description: 'When the model was registered, in seconds since 1970' }),
-  owned_by: Type.String({ description: 'Always the same: orchd has no owners of models' }),
+  created: Type.Integer({
+    description:
+      'When the model was registered, in seconds since 1970; for a model outside the catalog, when the brain started',
+  }),
+  owned_by: Type.String({ description: 'Always "orchd"' }),
 });
 export type OpenAiModel = Shape<typeof OpenAiModel>;
 

@@ -15,9 +15,9 @@ export const SetSession = requestObject({
 export const SessionView = answerObject('Session', {
   session_id: Type.String(),
   created_at: Instant,
-  used_at: instant('When a try of one of its jobs last ended'),
-  turns: Type.Integer({ description: 'Ended tries of its jobs' }),
-  tokens_used: Type.Integer({ description: 'Tokens that its ended jobs have used' }),
+  used_at: instant('When its tokens were last counted, at the end of a try'),
+  turns: Type.Integer({ description: 'Ended tries of its jobs whose number of tokens is known' }),
+  tokens_used: Type.Integer({ description: 'Tokens that the ended tries of its jobs have used' }),
   tokens_reserved: Type.Integer({ description: 'Estimated tokens of its jobs that have not ended' }),
   token_budget: orNull(
     Type.Integer({
