@@ -11,7 +11,7 @@ const SCRIPT = `
   let skippedMs = 0;
   performance.now = () => realNow() + skippedMs;
   const interrupt = new Interrupt();
-  void interrupt.received.then(() => console.log('asked'));
+  void interrupt.received.then(() => console.log('received'));
   let signals = 0;
   for (const name of ['SIGINT', 'SIGTERM']) process.on(name, () => console.log('signal ' + ++signals));
   process.stdin.setEncoding('utf8').on('data', (ms) => {
@@ -46,11 +46,13 @@ class InterruptedProcess {
   }
 }
 
-test('the first signal asks, a second one ends the process at once', { timeout: 20_000 }, async () => {
+test('the first signal resolves `received`, a second one ends the process at once', {
+  timeout: 20_000,
+}, async () => {
   const stubborn = new InterruptedProcess();
   await stubborn.says('ready');
   stubborn.child.kill('SIGINT');
-  await stubborn.says('asked');
+  await stubborn.says('received');
   await stubborn.skip(400);
   stubborn.child.kill('SIGTERM');
   const [code] = await once(stubborn.child, 'exit');
@@ -61,7 +63,7 @@ test('a signal that npm repeats counts once', { timeout: 20_000 }, async () => {
   const stubborn = new InterruptedProcess();
   await stubborn.says('ready');
   stubborn.child.kill('SIGINT');
-  await stubborn.says('asked');
+  await stubborn.says('received');
   stubborn.child.kill('SIGINT');
   await stubborn.says('signal 2');
   await stubborn.skip(400);

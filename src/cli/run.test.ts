@@ -30,7 +30,7 @@ test('names are unique, summaries are one line without a full stop, usages begin
   }
 });
 
-test('every option says what it is for, and no line of a help is too wide', async () => {
+test('no line of a help text is wider than 125 characters, and options are aligned with their descriptions', async () => {
   for (const { name, usage } of await loadAll()) {
     for (const line of usage.split('\n')) assert.ok(line.length <= 125, `${name}: ${line}`);
   }
@@ -43,7 +43,7 @@ test('every option says what it is for, and no line of a help is too wide', asyn
   assert.equal(usage, 'orchd x\n\n  --a N    one\n  --long   two\n\nExamples:\n  orchd x');
 });
 
-test('help of a command, of nothing and of something that is not there', async () => {
+test('`help NAME` and `NAME --help` print the same, as do no words and --help; an unknown name is exit 2 with a hint', async () => {
   assert.equal((await said('help', 'jobs')).out, (await said('jobs', '--help')).out);
   assert.equal((await said()).out, (await said('--help')).out);
   const { code, err } = await said('help', 'job');

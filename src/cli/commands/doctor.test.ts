@@ -62,7 +62,7 @@ function noStack(ran: Ran): Ran {
   return ran;
 }
 
-test('a healthy folder: exit code 0, a line per check, no colours where nobody looks', async () => {
+test('a healthy folder: exit code 0, a line per check, no colours if standard output is not a terminal', async () => {
   const { code, out, err } = spawned('doctor', await makeFolder());
   assert.deepEqual([code, err], [0, '']);
   assert.match(out, /^ok {4}folder {15}it is a data folder\n/);
@@ -144,7 +144,7 @@ test('the process itself ends with the code, and says what is wrong on standard 
   assert.match(err, /Did you mean "doctor"/);
 });
 
-test('help and version are answers', async () => {
+test('help and version are printed on standard output, with exit code 0', async () => {
   for (const words of [[], ['--help'], ['help'], ['-h']]) {
     const { code, out } = await orchd(...words);
     assert.equal(code, 0);

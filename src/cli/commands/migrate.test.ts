@@ -1,4 +1,4 @@
-/** How places are read and told, and what is said of a move. */
+/** How places are read, and the output of a migration. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { loadConfig } from '../../config/load.ts';
@@ -27,7 +27,7 @@ test('every kind of place is in the help', () => {
   }
 });
 
-test('what is no place is refused without being repeated', async () => {
+test('a text that is no place is refused, and the message does not repeat it', async () => {
   for (const text of ['', 'journal:', 'maria', 'mysql://u:secret@h/d', 'mariadb://u:secret@h:x/d']) {
     await assert.rejects(placeOf(text, config, '/data'), (error: Error) => {
       assert.ok(error instanceof UsageError);
@@ -37,7 +37,7 @@ test('what is no place is refused without being repeated', async () => {
   await assert.rejects(placeOf('mariadb', loadConfig({}), '/data'), /set mariadb\.url/);
 });
 
-test('counts are told now and then, and whenever something ends or begins', () => {
+test('progress is printed once per second, and when a step begins or ends', () => {
   const said: string[] = [];
   let now = 0;
   const terminal = { isPerson: false, print: () => undefined, complain: (text: string) => said.push(text) };
@@ -60,7 +60,7 @@ test('counts are told now and then, and whenever something ends or begins', () =
   ]);
 });
 
-test('a report says what was moved, or that it had been', () => {
+test('a report says what was copied, or that it had already been copied', () => {
   const report: MigrationReport = {
     from: 'the journal /a',
     to: 'the database b at c',

@@ -25,7 +25,7 @@ class FakeServer {
   };
 }
 
-test('a brain that fails is exit 1, with why and what to do', async () => {
+test('a brain that fails ends the command with exit code 1, the reason and what to do', async () => {
   const server = new FakeServer();
   const { terminal, said } = heard();
   const ended = runToEnd(server as unknown as RunningServer, new Promise(() => undefined), logger, terminal);
@@ -38,7 +38,7 @@ test('a brain that fails is exit 1, with why and what to do', async () => {
   );
 });
 
-test('asked to stop it stops in order', async () => {
+test('after a signal the server is stopped in order', async () => {
   const server = new FakeServer();
   const { terminal, said } = heard();
   assert.equal(await runToEnd(server as unknown as RunningServer, Promise.resolve(), logger, terminal), 0);
@@ -46,7 +46,7 @@ test('asked to stop it stops in order', async () => {
   assert.match(said[0]!, /stopping; press Ctrl-C again/);
 });
 
-test('asked to stop before it is up it stops once it is, or is ended', async () => {
+test('after a signal during the start the server is stopped once it is up, or the process is ended', async () => {
   const server = new FakeServer();
   const { terminal, said } = heard();
   assert.equal(await stopEarly(Promise.resolve(server as unknown as RunningServer), terminal), 0);
@@ -93,7 +93,7 @@ test('the banner names what to try, and only what is needed for it', () => {
   assert.doesNotMatch(other, /\/v1/, 'there is no model to ask for');
 });
 
-test('the banner names the models, and asks the first of them', () => {
+test('the banner names the models, and its examples use the first of them', () => {
   const text = bannerText({ ...BANNER, hasBackends: false, models: ['tiny', 'other'] });
   assert.match(text, /^models: tiny, other$/m);
   assert.match(text, /^try: {2}orchd submit --follow --model tiny "Hello"$/m);

@@ -43,7 +43,7 @@ const running = job({
   attempts: [{ attempt: 1, backend: 'gpu', state: 'accepted', intended_at: NOW - 5000 }],
 });
 
-test('durations are as exact as a person wants them', () => {
+test('durations have one unit, in which they are at least 2 from minutes on; instants are in UTC', () => {
   const cases: [number, string][] = [
     [-5, '0 ms'],
     [999, '999 ms'],
@@ -60,7 +60,7 @@ test('durations are as exact as a person wants them', () => {
   assert.equal(instantText(NOW), '2026-01-02 03:04:05.000 UTC');
 });
 
-test('what others wrote cannot rule the terminal', () => {
+test('control characters in text of jobs and backends are made visible', () => {
   assert.equal(harmless('a\u001b[2Jb\u0007c\u009bd\r\ne\tf'), 'a␛[2Jb␇c\u{fffd}d\ne\tf');
   assert.equal(oneLine('  two\n\n lines\u001b '), 'two lines␛');
 });
@@ -91,7 +91,7 @@ describe('tables', () => {
 });
 
 describe('a job in words', () => {
-  test('its place', () => {
+  test('its position in the queue and its predicted start', () => {
     assert.equal(
       placeText({ queue_position: 2, predicted_start_ms: 12_000 }),
       'place 3, starts in about 12 s',
@@ -126,7 +126,7 @@ describe('a job in words', () => {
     );
   });
 
-  test('how it gets on, in one line that fits', () => {
+  test('its progress, in one line that fits the terminal', () => {
     const waiting = { code: 'behind', text: 'about 4 jobs go before it' } as const;
     assert.equal(
       progressText(job({ waiting, queue_position: 4 }), NOW),

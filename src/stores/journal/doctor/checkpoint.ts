@@ -40,7 +40,7 @@ export async function examineGeneration(
   if (contents) {
     const { seq, parts } = manifest;
     const records = parts.reduce((sum, part) => sum + part.records, 0);
-    report.fine(check, `as of change ${seq}: ${records} records in ${parts.length} parts, all whole`);
+    report.fine(check, `as of change ${seq}: ${records} records in ${parts.length} parts, all intact`);
   }
   return { check, manifest, contents };
 }
@@ -56,17 +56,18 @@ async function readContents(
   report: Report,
 ): Promise<CheckpointContents | undefined> {
   const contents: CheckpointContents = { bundles: [], records: [] };
-  let whole = true;
+  let isIntact = true;
   for (const part of manifest.parts) {
     try {
       const records = readLines(await readPart(disk, paths, part), contents);
-      if (records !== part.records) throw new Error(`it holds ${records} records, not ${part.records}`);
+      if (records !== part.records)
+        throw new Error(`it has ${records} records, the manifest says ${part.records}`);
     } catch (error) {
-      whole = false;
+      isIntact = false;
       reportFault(error, part, check, report);
     }
   }
-  return whole ? contents : undefined;
+  return isIntact ? contents : undefined;
 }
 
 function reportFault(error: unknown, part: Part, check: GenerationCheck, report: Report): void {

@@ -1,6 +1,6 @@
 /**
  * The doctor: examines a data folder without opening it as a store, and reports what is intact, what is damaged, and
- * what can be saved.
+ * what can be salvaged.
  *
  * D1  The doctor writes nothing and keeps no lock. `options.isHeld` finds out whether a process holds the folder.
  *     Without `isHeld` the doctor takes the lock and releases it at once; Disk.lock may write a file beside the lock.
@@ -53,7 +53,7 @@ export async function salvage(
   if (!isDataFolder) throw new OrchdError('NOT_FOUND', `${from} is not a data folder`);
   if (inUse) throw new OrchdError('STORE_LOCKED', 'a process holds this data folder; stop it first');
   if (!plan || !examination.prefix) {
-    throw new OrchdError('STORE_CORRUPT', 'nothing in this folder is whole enough to be saved', {
+    throw new OrchdError('STORE_CORRUPT', 'nothing in this folder can be salvaged', {
       position: 'checkpoint.json:0',
     });
   }

@@ -40,7 +40,7 @@ export interface Diagnosis {
   readonly inUse: boolean;
   readonly findings: readonly DoctorFinding[];
   readonly facts: FolderFacts;
-  /** What `salvage` would write to a new folder; undefined where nothing can be saved. */
+  /** What `salvage` would write to a new folder; undefined if nothing can be salvaged. */
   readonly salvage: SalvagePlan | undefined;
 }
 
@@ -92,7 +92,7 @@ export class Examination {
     const isKnown = !this.#report.has('format');
     if (isKnown) this.prefix = findPrefix(this.#generations, this.#surveys);
     await this.#checkStart();
-    // Records of a newer version can be neither checked nor saved.
+    // Records of a newer version can be neither checked nor salvaged.
     if (!isKnown) return this.#diagnosis(CHECKS_OF_NEWER_RECORDS);
     await this.#checkReplay();
     await this.#checkBodies();

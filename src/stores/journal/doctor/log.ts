@@ -73,7 +73,7 @@ function missingBefore(former: SegmentSurvey, segment: Segment): LogFault | unde
   const { nextSeq } = former;
   const why =
     segment.firstSeq < nextSeq
-      ? `the segment starts with change ${segment.firstSeq}, which ${former.name} holds already`
+      ? `the segment starts with change ${segment.firstSeq}, which is already in ${former.name}`
       : `the changes ${nextSeq} to ${segment.firstSeq - 1} are missing before this segment`;
   return { check: 'log.order', why, position: 0, torn: false };
 }
@@ -142,7 +142,7 @@ class SegmentReader {
   #torn(why: string): LogFault {
     const later = findFrameAfter(this.#log, this.#position);
     if (later === undefined) return this.#fault('log.tail', why, true);
-    return this.#fault('log.frames', `${why}, yet a frame follows at ${later}`);
+    return this.#fault('log.frames', `${why}, but a frame follows at ${later}`);
   }
 
   #checkOrder(header: FrameHeader): LogFault | undefined {

@@ -90,12 +90,12 @@ export class Replay implements LogConsumer {
     this.#chain = undefined;
   }
 
-  /** Checks the final state of all jobs; with `whole` false the log is damaged and its final state is not known. */
-  finish(whole: boolean): void {
+  /** Checks the final state of all jobs; if `isWhole` is false the log is damaged and its final state is not known. */
+  finish(isWhole: boolean): void {
     // A log without any change agrees with the newest checkpoint.
     this.#seq ??= this.#checkpointsAhead.at(-1)?.manifest.seq;
     this.#compareWithCheckpoints(undefined);
-    if (!whole) return;
+    if (!isWhole) return;
     this.#position = '';
     for (const [uid, { job, last }] of this.#jobs) {
       if (!job) continue;

@@ -1,6 +1,6 @@
 /**
  * A read-only view of a data folder in which the log ends where the intact part of it ends. What recovery reads through
- * this view is what can be saved.
+ * this view is what can be salvaged.
  */
 import { basename, dirname } from 'node:path';
 import type { Disk, DiskFile, DiskStat, OpenMode } from '../../../kit/env/env.ts';

@@ -159,6 +159,6 @@ describe('what is refused, with its position', () => {
   test('a hole with a frame after it', async () => {
     const maker = await threeSegments();
     bytesOf(maker, 14).fill(0, SECTOR_BYTES, 2 * SECTOR_BYTES);
-    await refused(read(maker), `log/${segmentName(14)}:${SECTOR_BYTES}`, /yet a frame follows/);
+    await refused(read(maker), `log/${segmentName(14)}:${SECTOR_BYTES}`, /but a frame follows/);
   });
 });

@@ -125,7 +125,7 @@ function readSegment(
     if (read.is === 'torn') {
       const later = findFrameAfter(log, position);
       if (later !== undefined)
-        throw corruptAt(segment.name, position, `${read.why}, yet a frame follows at ${later}`);
+        throw corruptAt(segment.name, position, `${read.why}, but a frame follows at ${later}`);
       tornReason = read.why;
       break;
     }
