@@ -22,7 +22,6 @@ export function proxyAnswer(
 ): void {
   for (const [name, value] of Object.entries(pickHeaders(reply.headers, PROXIED_HEADERS)))
     response.setHeader(name, value);
-  request.socket.setTimeout(0);
   request.socket.setNoDelay(true);
   response.on('drain', () => reply.resume());
   // A client that disconnects here also disconnects from the leader, which may cancel its job.

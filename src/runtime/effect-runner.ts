@@ -49,10 +49,11 @@ export class EffectRunner {
     this.#underWay.add(name);
     this.repeat(effect)
       .catch(() => undefined)
-      .finally(() => {
+      .then(() => {
         this.#underWay.delete(name);
         if (!this.#stopped) onEnd?.();
-      });
+      })
+      .catch((error: Error) => this.#loop.fail(error));
   }
 
   /** The value of the first try that gives one; undefined where the effect is no longer due, or the brain stops. */

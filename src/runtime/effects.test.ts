@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { PoolKit } from '../../test/fakes/pool-engine.ts';
 import { VirtualEnv } from '../../test/flow/virtual-env.ts';
 import type { EngineEvent } from '../core/engine/areas.ts';
-import type { Backend, BackendInfo, Inspection } from '../core/ports/backend.ts';
+import type { Backend, BackendInfo, Inspection, KillReply } from '../core/ports/backend.ts';
 import type { Env } from '../kit/env/env.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { MemoryStore } from '../stores/memory/memory.ts';
@@ -95,4 +95,28 @@ test('one question without an answer does not make a backend unreachable that ha
   await time.pass(20_000);
   parts.runner.stop();
   assert.deepEqual(posted[0], { type: 'reachable', name, up: false });
+});
+
+test('a backend that goes on running after a kill is ordered again after growing pauses', async () => {
+  const { kit, info } = lostJob();
+  kit.cancel('a');
+  const time = new VirtualEnv();
+  const parts = partsFor(time.env(), []);
+  let kills = 0;
+  const kill = async (): Promise<KillReply> => {
+    kills++;
+    return { is: 'running' };
+  };
+  const follow = (): Promise<never> => new Promise(() => undefined);
+  const effects = new Effects({
+    ...parts,
+    engine: kit.engine,
+    backends: directoryOf({ info, kill, follow } as unknown as Backend),
+    holderLostMs: 5000,
+    onEvent: () => undefined,
+  });
+  effects.update(kit.job('a'));
+  await time.pass(10_000);
+  parts.runner.stop();
+  assert.ok(kills > 5 && kills < 30, `${kills} kills`);
 });

@@ -231,12 +231,13 @@ export class Effects {
     crashpoint('effect:before-kill');
     const ordered = this.#parts.engine.state.open.get(token);
     if (!ordered) return true;
-    const reply = await backend.kill(token, this.#who(), mayBeSpared(ordered) ? 'bury' : 'end');
+    const how = mayBeSpared(ordered) ? 'bury' : 'end';
+    const reply = await backend.kill(token, this.#who(), how);
     const attempt = this.#parts.engine.state.open.get(token)?.open;
     if (!attempt) return true;
     if (reply.is === 'fenced') throw new OrchdError('FENCED');
     if (reply.is === 'tombstoned') this.#answeredBy(backend, reply.registry);
-    if (reply.is === 'stopping') {
+    if (reply.is === 'stopping' || (reply.is === 'running' && how === 'end')) {
       // The reader receives the end, or the next try does.
       this.#follow(token, backend);
       return false;

@@ -39,28 +39,63 @@ export function openEventStream(parts: EventStreamParts): Writable {
   request.socket.setTimeout(0);
   // Without chunk frames the events need not pass through the response, which would cost as much as the rest of the
   // path.
-  // The response has no socket yet if an earlier answer on the same connection is still being sent.
   const out: Writable = keepsConnection ? response : (response.socket ?? response);
+  // A write to a connection that has just broken is an error of nobody: `close` follows.
+  response.on('error', () => undefined);
   keepAlive(out, parts);
   return out;
 }
 
+/**
+ * Sends heartbeats until the stream ends. After that the client may take its time to read the rest, but it must go on
+ * reading; a client that has everything and does not close its side is disconnected.
+ */
 function keepAlive(
   out: Writable,
-  { response, timers, heartbeatMs, onDrain, onClose }: EventStreamParts,
+  { request, response, timers, heartbeatMs, onDrain, onClose }: EventStreamParts,
 ): void {
-  let stuckMs = 0;
+  // The client disconnected before its stream began: no `close` event will follow.
+  if (request.socket.destroyed) return onClose();
+  const stuck = new StuckClient(out, heartbeatMs);
   const stopHeartbeat = every(timers, heartbeatMs, () => {
-    stuckMs = out.writableNeedDrain ? stuckMs + heartbeatMs : 0;
-    if (stuckMs >= MAX_STUCK_MS) response.destroy();
-    else if (stuckMs === 0) out.write(HEARTBEAT);
+    if (stuck.isGone()) response.destroy();
+    else if (!out.writableEnded && !out.writableNeedDrain) out.write(HEARTBEAT);
   });
-  out.on('drain', () => {
-    stuckMs = 0;
-    onDrain();
-  });
+  let isClosed = false;
+  const close = (): void => {
+    if (!isClosed) onClose();
+    isClosed = true;
+  };
+  out.on('drain', onDrain);
+  // Everything is sent: what the stream holds is released now, however long the client keeps its side open.
+  out.on('finish', close);
   response.on('close', () => {
     stopHeartbeat();
-    onClose();
+    close();
   });
+}
+
+/** Finds out, once per heartbeat, whether the client has stopped reading. */
+class StuckClient {
+  readonly #out: Writable;
+  readonly #heartbeatMs: number;
+  #stuckMs = 0;
+  #unsentBytes = 0;
+  #finishedBeats = 0;
+
+  constructor(out: Writable, heartbeatMs: number) {
+    this.#out = out;
+    this.#heartbeatMs = heartbeatMs;
+  }
+
+  isGone(): boolean {
+    const { writableNeedDrain, writableEnded, writableFinished, writableLength } = this.#out;
+    // A client that received everything has one heartbeat to close its side.
+    if (writableFinished && ++this.#finishedBeats > 1) return true;
+    const isWaiting = writableEnded ? writableLength > 0 : writableNeedDrain;
+    const isStuck = isWaiting && writableLength >= this.#unsentBytes;
+    this.#unsentBytes = writableLength;
+    this.#stuckMs = isStuck ? this.#stuckMs + this.#heartbeatMs : 0;
+    return this.#stuckMs >= MAX_STUCK_MS;
+  }
 }

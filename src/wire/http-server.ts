@@ -136,6 +136,8 @@ export class HttpServer extends Service {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    // Pipelined requests are served one after another: at once, they could hold any number of answers in memory.
+    if (!response.socket && !(await isNext(response))) return;
     const exchange = this.#exchangeOf(request, response);
     try {
       const { url = '', method = '' } = request;
@@ -180,6 +182,8 @@ export class HttpServer extends Service {
     if ('error' in answer) return this.#fail(answer.error, exchange, answer.headers);
     if (!('stream' in answer)) {
       if (answers.hasSubscribers) answers.publish({ route, answer } satisfies AnswerMessage);
+      // A handler that waited long has switched the timeout off: a client that does not read must not stay for ever.
+      if (exchange.request.socket.timeout === 0) exchange.request.socket.setTimeout(this.#limits.idleMs);
       sendAnswer(answer, exchange);
       return;
     }
@@ -224,6 +228,14 @@ export class HttpServer extends Service {
       this.#fail(error, exchange, headers);
     }
   }
+}
+
+/** Resolves when the answers to earlier requests of the connection are sent; to false where the connection closed. */
+function isNext(response: ServerResponse): Promise<boolean> {
+  return new Promise((resolve) => {
+    response.once('socket', () => resolve(true));
+    response.once('close', () => resolve(false));
+  });
 }
 
 function credentialsOf({ headers }: IncomingMessage): Credentials {

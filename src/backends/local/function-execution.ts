@@ -43,6 +43,8 @@ export class FunctionExecution {
 
   token(text: string, delta?: TokenEvent['delta']): void {
     if (this.#outcome) return;
+    // Throws here, in the function, where `delta` is no JSON: followers serialise it later.
+    if (delta !== undefined) JSON.stringify(delta);
     const i = this.#tokens++;
     this.emit('token', delta === undefined ? { t: text, i } : { t: text, i, delta });
   }

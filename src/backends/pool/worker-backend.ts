@@ -244,7 +244,7 @@ function executionEvent({ id, event, data }: SseEvent): ExecutionEvent {
   if (!PROGRESS_EVENTS.has(event) || !Number.isSafeInteger(n) || n < 1) {
     throw new OrchdError('WORKER_PROTOCOL', 'an event of the worker has no number or no known type');
   }
-  return { n, type: event as 'token', data: parse(data), text: data };
+  return { n, type: event as 'token', data: parse(data), ...(!data.includes('\n') && { text: data }) };
 }
 
 function endOf({ event, data }: SseEvent): ExecutionOutcome {
