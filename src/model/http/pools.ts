@@ -1,5 +1,6 @@
 /** Schemas of the HTTP requests and answers about pools and their workers. */
 import { Type } from 'typebox';
+import { JobError } from './errors.ts';
 import { answerObject, instant, orNull, requestObject, type Shape } from './shape.ts';
 
 const optional = Type.Optional;
@@ -65,12 +66,7 @@ const PoolWorker = answerObject('PoolWorker', {
         'Why the brain gives the worker no jobs, such as an address that is not allowed; null if it can be used',
     }),
   ),
-  error: orNull(
-    Type.Object(
-      { code: Type.String(), message: Type.String() },
-      { description: 'Why the worker failed, if its status is "failed"' },
-    ),
-  ),
+  error: orNull(JobError),
 });
 export type PoolWorker = Shape<typeof PoolWorker>;
 
