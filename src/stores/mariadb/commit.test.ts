@@ -67,3 +67,50 @@ test('what was sent behind a deadlock is rolled back with it', async () => {
   assert.deepEqual(await look.query('SELECT id FROM t WHERE id = 100 OR v = 1'), []);
   for (const line of [sql, other, look]) await line.close();
 });
+
+test('texts of any script are written as they are', async () => {
+  const sql = await connector(await server.database())();
+  await migrate(sql);
+  const texts = ['', 'plain', 'Grüße, 世界, 🙂', "quote ' and \\ backslash", '\u0000'];
+  const asks = texts.map((text, at): Change => {
+    const id = `j${at}`;
+    const spec = { agent: text, type: 't', priority: 'batch', score: 0, weight: 1, max_tries: 3 } as const;
+    const payload = JSON.stringify(text);
+    const ask = {
+      v: 2,
+      id,
+      tenant: 'default',
+      n: at + 1,
+      createdAt: 1,
+      submittedBy: text,
+      spec,
+      payload,
+    } as const;
+    const none = { modelRef: undefined, contextTokens: undefined, tokens: undefined, ancestors: undefined };
+    return {
+      kind: 'ask',
+      id,
+      cause: 'submit',
+      after: { ...ask, ...none, payloadBytes: 1, hash: undefined, correlationId: undefined },
+    };
+  });
+  assert.equal(await commitBatch(sql, { changes: asks, after: 0, now: 1 }, 0), true);
+  const jobs = await sql.query<{ payload: string; ask: string }>(
+    'SELECT payload, ask FROM orchestrator_jobs ORDER BY n',
+  );
+  const audit = await sql.query<{ details: string }>('SELECT details FROM orchestrator_audit ORDER BY id');
+  const agentIn = (text: string): string => (JSON.parse(text) as { spec: { agent: string } }).spec.agent;
+  assert.deepEqual(
+    jobs.map(({ payload }) => JSON.parse(payload)),
+    texts,
+  );
+  assert.deepEqual(
+    jobs.map(({ ask }) => agentIn(ask)),
+    texts,
+  );
+  assert.deepEqual(
+    audit.map(({ details }) => agentIn(JSON.stringify((JSON.parse(details) as { after: unknown }).after))),
+    texts,
+  );
+  await sql.close();
+});
