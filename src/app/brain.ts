@@ -19,7 +19,7 @@ import { runtimeSettings } from './settings.ts';
 /** Streams to one worker: one for each job that it runs, and one for each that is read again. */
 const MAX_WORKER_STREAMS = 2048;
 
-/** Of a brain that leads a cluster: its term, and the node that it runs on. */
+/** The term of a brain that leads a cluster, and its node. */
 export interface BrainTerm {
   readonly term: Term;
   readonly node: string;

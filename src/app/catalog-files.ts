@@ -12,7 +12,7 @@ import { RegisterModel } from '../model/http/catalog.ts';
 import { registrationOf } from '../runtime/model-registration.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 
-/** A model whose pool has not been heard of yet is tried again so many times, so far apart. */
+/** Import of a model whose pool is not known yet is retried this many times, at this interval. */
 const TRIES = 30;
 const PAUSE_MS = 2000;
 const MAX_FILE_BYTES = 16 * 2 ** 20;

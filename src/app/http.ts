@@ -11,7 +11,7 @@ import type { ServerParts } from './parts.ts';
 /** Room for what a request holds beside its payload. */
 const BODY_MARGIN_BYTES = 2 ** 20;
 
-/** What the gate of a node knows of the other nodes. */
+/** What the gate needs to accept requests from other nodes. */
 export interface NodeGate {
   readonly hosts: readonly string[];
   readonly secret: () => string;
@@ -81,7 +81,7 @@ export class OpenCalls extends Service {
     this.#orchestrator = orchestrator;
   }
 
-  /** Whether the server stops. */
+  /** True while the server stops. */
   get closing(): boolean {
     return this.stopSignal.aborted;
   }

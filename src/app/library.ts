@@ -15,7 +15,7 @@ export interface OrchestratorOptions {
   /** The data folder, or `memory` to keep nothing; the configured checkpoint_dir by default. */
   readonly data?: string;
   readonly backends: readonly (Backend | FunctionBackendOptions)[];
-  /** Where further backends come from, which may go again. */
+  /** Sources of backends that may appear and disappear while the brain runs. */
   readonly sources?: readonly BackendSource[];
   /** Configuration as YAML text; the defaults hold for what it leaves out. */
   readonly config?: string;

@@ -62,7 +62,7 @@ export class ClusterNode extends Service implements RunningServer {
     this.#services = new ServiceList([
       parts.tokens,
       this.#http,
-      // What the configuration leaves open of it is known once the node listens.
+      // The port is known only now, if the configuration leaves it open.
       this.#identity,
       this.#member,
       this.#openCalls,

@@ -1,4 +1,4 @@
-/** What a server is made from, whether it stands alone or is a node of a cluster. */
+/** The options and shared parts of a server, alone or as a node of a cluster. */
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { Backend } from '../core/ports/backend.ts';
 import type { Env } from '../kit/env/env.ts';

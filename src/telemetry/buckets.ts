@@ -1,17 +1,17 @@
 /**
- * How values are spread. Counted in plain numbers: the client library's own histogram takes half a microsecond for
- * each, which is much of what a job may cost.
+ * Histograms, counted in plain numbers: the histogram of prom-client takes half a microsecond per value, which is much
+ * of what a job may cost.
  */
 import type { Histogram, MetricValueWithName, Registry } from 'prom-client';
 
-/** From what nobody notices to a worker that loads a large model. */
+/** Bucket bounds in seconds, from a fast decision to the start of a worker with a large model. */
 export const LATENCY_MS = [
   1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000,
 ] as const;
 
 export class Buckets {
   readonly bounds: readonly number[];
-  /** Per bound, and at the end what lies above all of them. */
+  /** Number of values per bucket; the last bucket has the values above all bounds. */
   readonly #counts: number[];
   sum = 0;
   count = 0;
@@ -30,7 +30,7 @@ export class Buckets {
     this.count++;
   }
 
-  /** Up to and including each bound. */
+  /** Number of values up to and including each bound, as Prometheus wants them. */
   *cumulative(): Generator<[bound: number, count: number]> {
     let count = 0;
     for (const [at, bound] of this.bounds.entries()) {
@@ -44,7 +44,7 @@ export interface HistogramOptions {
   readonly name: string;
   readonly help: string;
   readonly registry: Registry;
-  /** The labels and values of each series, when somebody asks. */
+  /** Reads the labels and values of each series; called for every scrape. */
   readonly series: () => Iterable<readonly [labels: Record<string, string>, values: Buckets]>;
 }
 
@@ -55,7 +55,7 @@ export function histogram({ name, help, registry, series }: HistogramOptions): v
     type: 'histogram',
     values: [...series()].flatMap(([labels, values]) => lines(name, labels, values)),
   });
-  // A registry asks no more of its members, whatever its types say.
+  // The registry of prom-client calls nothing else, though its types require more.
   registry.registerMetric({ name, get } as unknown as Histogram);
 }
 

@@ -4,7 +4,7 @@ import type { Figures } from '../runtime/figures.ts';
 import { histogram } from './buckets.ts';
 import type { Tally, WorkerCounts } from './tally.ts';
 
-/** `figures` gives those of the scrape that is under way. */
+/** `figures` returns the figures of the scrape that is being answered. */
 export function fleetMetrics(figures: () => Figures, tally: Tally, registry: Registry): void {
   backendMetrics(figures, tally, registry);
   workerMetrics(figures, registry);

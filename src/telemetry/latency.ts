@@ -1,9 +1,9 @@
-/** How long jobs waited and ran, as far as their records say. */
+/** The waiting and running times of jobs, from their records. */
 import type { JobRecord } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
 import type { ObservedJob } from '../runtime/observer.ts';
 
-/** Of a job that was claimed: from when it could have been started. After a try, or in a new life, that is later. */
+/** The time a claimed job waited since it was ready to start: since its submit, its last try or its redrive. */
 export function schedulingMs(entry: ObservedJob, job: JobRecord, now: number): number {
   const ready = Math.max(entry.readyAt, job.redrivenAt ?? 0);
   if (job.attempt === 1) return Math.max(0, now - ready);
@@ -11,7 +11,7 @@ export function schedulingMs(entry: ObservedJob, job: JobRecord, now: number): n
   return Math.max(0, now - Math.max(ready, former));
 }
 
-/** Of a try that is over; undefined for a job that ended while it waited. */
+/** The duration of the last try; undefined if the job ended while it waited. */
 export function executionMs(entry: ObservedJob, job: JobRecord): number | undefined {
   if (job.backend === undefined || !(isTerminal(job.state) || job.state === 'failed')) return undefined;
   const attempt = entry.open?.n === job.attempt ? entry.open : entry.past?.findLast(isOf(job.attempt));

@@ -1,4 +1,4 @@
-/** What is measured, in the words of the vocabulary and of docs/operations/metrics.md. Nothing here decides anything. */
+/** The Prometheus metrics of a brain; docs/operations/metrics.md describes each. Nothing here influences a decision. */
 import { Counter, Gauge, Registry } from 'prom-client';
 import type { Figures } from '../runtime/figures.ts';
 import type { Reads } from '../runtime/reads.ts';
@@ -6,7 +6,7 @@ import { histogram } from './buckets.ts';
 import { fleetMetrics } from './fleet-metrics.ts';
 import type { Tally } from './tally.ts';
 
-/** What is looked at when somebody asks: an orchestrator, as far as it is needed here. */
+/** The part of an orchestrator that a scrape reads. */
 export interface Measured {
   readonly reads: Pick<Reads, 'figures'>;
   readonly following: { readonly followers: number };
@@ -15,7 +15,7 @@ export interface Measured {
 export class Metrics {
   readonly #registry = new Registry();
   readonly #reads: Measured['reads'];
-  /** Those of the scrape that began last. */
+  /** The figures of the scrape that began last. */
   #figures: Figures | undefined;
 
   constructor({ reads, following }: Measured, tally: Tally) {

@@ -1,6 +1,6 @@
 /**
- * Tells the story of every job and every worker in the log: one line per move, with the fields that let a machine
- * follow it and a sentence that lets a person. A subscriber of durable changes; what it says has happened.
+ * Logs the moves of every job and worker: one line per move, with fields for machines and a sentence for people. It
+ * observes durable changes, so every line states a fact.
  */
 
 import type { LogFields, Logger } from '../kit/logger.ts';
@@ -11,7 +11,7 @@ import type { ObservedJob, ObservedState } from '../runtime/observer.ts';
 import { executionMs, schedulingMs } from './latency.ts';
 import { WorkerBook, type WorkerMove, type WorkerWhat } from './worker-book.ts';
 
-/** What is said at each move. Constant texts: names and numbers go into fields, never into the sentence. */
+/** The sentence for each state a job moves to. The texts are constant: names and numbers go into fields. */
 export const SENTENCES: Record<JobState, string> = {
   queued: 'The job waits in its lane.',
   claimed: 'A backend was chosen and the intent is durable.',
@@ -40,20 +40,20 @@ const WORKER_WARNINGS: ReadonlySet<WorkerWhat> = new Set(['start_failed', 'faile
 const ADMITTED = 'The job was admitted.';
 const ADMISSION = { type: 'admission', to: 'queued' } as const;
 
-/** Filled in one by one: copies by spread cost as much as the line. What is undefined is not written. */
+/** The fields of one line, assigned one by one: a copy by spread costs as much as the line. Undefined ones are left out. */
 type Fields = { -readonly [K in keyof LogFields]: LogFields[K] };
 
 export class Narrator {
   readonly #logger: Logger;
-  /** Where live jobs that do not wait stood when they were last told of: most wait, and need no entry. */
-  readonly #told = new Map<string, JobState>();
+  /** The last logged state of live jobs that are not queued; most jobs are queued and need no entry. */
+  readonly #loggedStates = new Map<string, JobState>();
   readonly #workers = new WorkerBook();
 
   constructor(logger: Logger) {
     this.#logger = logger.child({ actor: 'brain' });
   }
 
-  /** Jobs that were there before this brain. */
+  /** Takes over the states of recovered jobs, without logging them. */
   recovered(jobs: Iterable<ObservedJob>): void {
     for (const { uid, job } of jobs) this.#note(uid, job.state);
     this.#workers.forget();
@@ -64,10 +64,10 @@ export class Narrator {
     for (const { kind, id, after, cause } of changes) {
       if (kind === 'worker') this.#workerMoved(id, after, cause, now);
       if (!after || (kind !== 'ask' && kind !== 'job')) continue;
-      // An ended job is in memory until the history has it, which is after it was told of here.
+      // An ended job stays in memory until the history has it, which is after this call.
       const entry = observed.job(id);
       if (!entry) continue;
-      // A redriven job that had left memory is asked for again, but not by its caller.
+      // The ask of a redriven job is written again if the job had left memory; its caller submitted nothing.
       if (kind === 'ask' && isRedrive(cause)) continue;
       if (kind === 'ask') this.#admitted(entry, observed);
       else this.#moved(entry, after, cause, now, observed);
@@ -83,7 +83,7 @@ export class Narrator {
   }
 
   #moved(entry: ObservedJob, job: JobRecord, cause: Cause, now: number, observed: ObservedState): void {
-    const from = this.#told.get(entry.uid) ?? (isRedrive(cause) ? 'dead' : 'queued');
+    const from = this.#loggedStates.get(entry.uid) ?? (isRedrive(cause) ? 'dead' : 'queued');
     if (from === job.state) return;
     this.#note(entry.uid, job.state);
     const level = job.state === 'dead' || job.state === 'stale' ? 'warn' : 'info';
@@ -100,11 +100,11 @@ export class Narrator {
   }
 
   #note(uid: string, state: JobState): void {
-    if (state === 'queued' || isTerminal(state)) this.#told.delete(uid);
-    else this.#told.set(uid, state);
+    if (state === 'queued' || isTerminal(state)) this.#loggedStates.delete(uid);
+    else this.#loggedStates.set(uid, state);
   }
 
-  /** Where a job is: a worker by its own id, with its pool and device; anything else by its name. */
+  /** Adds where a job runs: the worker id, pool and device of a worker, else the name of the backend. */
   #place(fields: Fields, backend: string): void {
     const worker = this.#workers.of(backend);
     fields.backend = backend;
@@ -135,12 +135,12 @@ const isRedrive = (cause: Cause): boolean => causeName(cause) === 'redrive';
 const startedFor = ({ before }: WorkerMove, now: number): number | undefined =>
   before?.state === 'starting' ? now - before.at : undefined;
 
-/** The jobs ahead; none of one that was taken before this could be said, nothing of one that is parked. */
+/** The number of jobs ahead: 0 if the job was claimed in the same commit, undefined if it is parked. */
 function positionOf({ uid, job }: ObservedJob, observed: ObservedState): number | undefined {
   return job.state === 'queued' ? observed.position(uid) : 0;
 }
 
-/** One correlation id per request; an attempt adds its number. */
+/** The fields of every line about a job. The correlation id is that of the request; an attempt appends its number. */
 function about({ uid, ask }: ObservedJob, attempt: number): Fields {
   const { correlationId } = ask;
   return {

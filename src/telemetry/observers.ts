@@ -1,10 +1,10 @@
-/** Several subscribers as one. */
+/** Combines several observers into one. */
 
 import type { Observer } from '../runtime/observer.ts';
 export function observers(all: readonly Observer[]): Observer {
   return {
     recovered(jobs) {
-      // What is handed over can be walked only once.
+      // The iterable can be walked only once.
       const list = [...jobs];
       for (const each of all) each.recovered(list);
     },

@@ -1,16 +1,16 @@
-/** How far predicted starts were from the real ones, over the last few hundred jobs that had to wait. */
+/** The error of predicted starts, over the last few hundred jobs that had to wait. */
 
 const REMEMBERED = 512;
-/** A real wait counts for at least this much: being 10 ms off is no error that anybody could notice. */
+/** The least wait that an error is divided by: being 10 ms off is no error that anybody notices. */
 const SHORTEST_MS = 50;
 
 export class PredictionError {
   readonly #errors = new Float64Array(REMEMBERED);
-  /** All that were ever noted. */
+  /** Number of predictions ever compared. */
   count = 0;
   #late = 0;
 
-  /** Relative to the real wait. Instants of the same clock, both from the submit. */
+  /** Adds one comparison. Both times are measured from the submit; the error is relative to the real wait. */
   note(predictedMs: number, realMs: number): void {
     const error = Math.abs(predictedMs - realMs) / Math.max(realMs, SHORTEST_MS);
     if (!Number.isFinite(error)) return;
@@ -23,7 +23,7 @@ export class PredictionError {
     return this.quantile(0.5);
   }
 
-  /** Sorts what is remembered: for those who read metrics, not for every job. */
+  /** Sorts all remembered errors, so call it per scrape and not per job. */
   quantile(q: number): number | undefined {
     const known = Math.min(this.count, REMEMBERED);
     if (known === 0) return undefined;
@@ -31,7 +31,7 @@ export class PredictionError {
     return sorted[Math.min(known - 1, Math.floor(q * known))];
   }
 
-  /** Which share started later than was told; a half is right. */
+  /** The share of jobs that started later than predicted; 0.5 means no bias. */
   get lateShare(): number | undefined {
     return this.count === 0 ? undefined : this.#late / this.count;
   }

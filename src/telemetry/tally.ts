@@ -1,6 +1,6 @@
 /**
- * What has happened, in plain numbers: a subscriber of durable changes. Labels are put on when somebody asks,
- * since they cost more than a submit.
+ * Counts what has happened, in plain numbers; an observer of durable changes. Labels are added per scrape, because they
+ * cost more than a submit.
  */
 
 import type { OrchdError } from '../model/errors.ts';
@@ -12,34 +12,34 @@ import { schedulingMs } from './latency.ts';
 import { PredictionError } from './prediction-error.ts';
 import { leaveReason, startReason, WorkerBook, type WorkerMove } from './worker-book.ts';
 
-/** Predictions whose jobs still wait; what comes beyond is not compared. */
+/** The most predictions kept for jobs that still wait; further ones are not compared. */
 const MAX_PREDICTED = 1024;
-/** What is counted by model; whatever comes beyond is one. */
+/** The most models counted separately; further ones share one count. */
 const MAX_MODELS = 1000;
 const OTHER_MODELS = 'other';
 
-/** How what was given to a backend has ended. */
+/** How the attempts on one backend ended. */
 export class Dispatched {
   succeeded = 0;
   failed = 0;
   cancelled = 0;
-  /** It did not run after all: the backend was busy, or has lost it. */
+  /** The attempt did not run: the backend was busy, or lost it. */
   abandoned = 0;
 }
 
 type Counts = Map<string, number>;
 
-/** What happened to the workers of one model, each by its reason. */
+/** Counts of what happened to the workers of one model, by reason. */
 export class WorkerCounts {
   readonly starts: Counts = new Map();
   readonly evictions: Counts = new Map();
   readonly failures: Counts = new Map();
-  /** From the order to the first job that could be taken, where jobs waited for it. */
+  /** Times from the start order to readiness, of workers that jobs waited for. */
   readonly coldStartMs = new Buckets();
 }
 
 export interface TallyOptions {
-  /** How backends are chosen: what the time until then is measured by. */
+  /** The placement algorithm, the label of scheduling latencies. */
   readonly algorithm: string;
 }
 
@@ -47,13 +47,13 @@ export class Tally implements Observer {
   readonly algorithm: string;
   accepted = 0;
   duplicate = 0;
-  /** By error code. */
+  /** Refused submits by error code. */
   readonly rejected: Counts = new Map();
-  /** By backend; those that are gone are not kept. */
+  /** Attempts by backend; entries of removed backends are dropped. */
   readonly dispatched = new Map<string, Dispatched>();
   readonly scheduling = new Buckets();
   readonly predictionError = new PredictionError();
-  /** By model. */
+  /** Worker events by model. */
   readonly workers = new Map<string, WorkerCounts>();
   readonly #predicted = new Map<string, number>();
   readonly #book = new WorkerBook();
@@ -77,12 +77,12 @@ export class Tally implements Observer {
   /** Keeps the predicted start of a job to compare it with the real one. */
   #predict(uid: string, startMs: number, observed: ObservedState): void {
     const entry = observed.job(uid);
-    // The claim of a job that waits no longer may have been seen before this; `not_before` is no prediction of ours.
+    // A job that is not queued may have been claimed before this call; a start set by `not_before` is not predicted.
     if (entry?.job.state !== 'queued' || entry.ask.spec.not_before !== undefined) return;
     if (this.#predicted.size < MAX_PREDICTED) this.#predicted.set(uid, startMs);
   }
 
-  /** Another brain begins in this process. */
+  /** A new brain starts in this process. */
   recovered(): void {
     this.#predicted.clear();
     this.#book.forget();
@@ -103,7 +103,7 @@ export class Tally implements Observer {
   }
 
   #jobMoved(uid: string, job: JobRecord, now: number, observed: ObservedState): void {
-    // The wish to cancel a claimed job is written with the same state.
+    // A cancel request for a claimed job is written with the same state.
     if (job.state === 'claimed' && !job.cancel) {
       const entry = observed.job(uid);
       if (entry) this.#claimed(entry, job, now);
@@ -128,7 +128,7 @@ export class Tally implements Observer {
     counts[outcome ?? 'abandoned']++;
   }
 
-  /** Workers come and go without end. */
+  /** Bounds the memory: workers come and go for ever. */
   #dropGone(observed: ObservedState): void {
     for (const name of this.dispatched.keys()) if (!observed.hasBackend(name)) this.dispatched.delete(name);
   }
@@ -145,7 +145,7 @@ export class Tally implements Observer {
       case 'draining':
         return increment(counts.evictions, leaveReason(record.why));
       case 'evicted':
-        // One that was drained has been counted then.
+        // A drained worker was counted when its drain began.
         if (before?.state !== 'draining') increment(counts.evictions, leaveReason(record.why));
         return;
       case 'start_failed':

@@ -1,6 +1,6 @@
 /**
- * What happens to workers, in the words of those who tell and count it. Keeps the last record of each: one that
- * has gone is gone from the state too by the time that this is heard.
+ * Turns changes of worker records into events for the log and the metrics. It keeps the last record of each worker,
+ * because the state no longer has the record of a worker that is gone.
  */
 import { workerBackend } from '../core/ports/pools.ts';
 import type { Cause, WorkerReason } from '../model/causes.ts';
@@ -24,7 +24,7 @@ export interface WorkerMove {
   readonly record: WorkerRecord;
   readonly before: WorkerRecord | undefined;
   readonly to: WorkerRecord['state'] | 'gone';
-  /** The code, where it failed. */
+  /** The error code of a worker that failed. */
   readonly errorCode: string | undefined;
 }
 
@@ -32,7 +32,7 @@ export class WorkerBook {
   readonly #records = new Map<string, WorkerRecord>();
   #isRead = false;
 
-  /** Another brain begins: what it knows is read with its first changes. */
+  /** A new brain starts: its workers are read with its first changes. */
   forget(): void {
     this.#records.clear();
     this.#isRead = false;
@@ -44,7 +44,7 @@ export class WorkerBook {
     for (const [id, record] of observed.workers()) this.#records.set(id, record);
   }
 
-  /** Undefined where the change is no news. */
+  /** Undefined if the change is no event. */
   moved(id: string, after: WorkerRecord | null, cause: Cause): WorkerMove | undefined {
     const before = this.#records.get(id);
     if (after) this.#records.set(id, after);
@@ -91,7 +91,7 @@ export function startReason({ is }: WorkerReason): string {
   return is === 'demand' || is === 'load' || is === 'reload' || is === 'prewarm' ? is : 'other';
 }
 
-/** Why a worker was let go, as one of a few words. */
+/** Why a worker was stopped, as one of a few words. */
 export function leaveReason({ is }: WorkerReason): string {
   switch (is) {
     case 'evicted':
