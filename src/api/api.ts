@@ -13,7 +13,7 @@ import { leaseRoutes } from './leases.ts';
 import { limitRoutes } from './limits.ts';
 import { type MetaOptions, metaRoutes } from './meta.ts';
 import { OpenStreams } from './open-streams.ts';
-import { modelNames } from './openai/models.ts';
+import { listedModels } from './openai/models.ts';
 import { openAiRoutes } from './openai/routes.ts';
 import { openApi } from './openapi.ts';
 import { poolRoutes } from './pools.ts';
@@ -42,7 +42,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
   const ids = new IdMaker(options.env.random);
   const newId = (): string => ids.next(options.env.clock.now());
   const { env, heartbeatMs } = options;
-  const models = modelNames(orchestrator, Math.floor(env.clock.now() / 1000));
+  const models = listedModels(orchestrator, Math.floor(env.clock.now() / 1000));
   const routes: Route[] = [
     ...taskRoutes(orchestrator, newId),
     ...jobCommandRoutes(orchestrator),

@@ -19,12 +19,12 @@ const NO_MODEL = 'No such model';
 
 export const catalogRoutes = (
   orchestrator: Orchestrator,
-  options: Omit<VerificationOptions, 'files'>,
+  options: Omit<VerificationOptions, 'managers'>,
 ): readonly Route[] => [
   registerRoute(orchestrator),
   ...readRoutes(orchestrator),
   stateRoute(orchestrator),
-  verifyRoute(orchestrator, { ...options, files: orchestrator.managers }),
+  verifyRoute(orchestrator, { ...options, managers: orchestrator.managers }),
 ];
 
 const registerRoute = ({ catalog, managers }: Orchestrator): Route =>

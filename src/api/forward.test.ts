@@ -18,7 +18,7 @@ const ROUTE: Route = {
   handle: () => ({ status: 500 }),
 };
 
-test('a job with a long result is answered by way of a node that does not lead', async (t) => {
+test('a node that does not lead passes on an answer of 20 MiB from the leader', async (t) => {
   const text = JSON.stringify({ result: 'a'.repeat(20 * 2 ** 20) });
   const leader = createServer((_, response) => response.end(text)).listen(0, '127.0.0.1');
   t.after(() => leader.close());

@@ -17,7 +17,7 @@ import { formatEvent } from '../wire/sse.ts';
 export interface VerificationOptions {
   readonly env: Env;
   readonly heartbeatMs: number;
-  readonly files: Pick<PoolManagers, 'verify'> | undefined;
+  readonly managers: Pick<PoolManagers, 'verify'> | undefined;
   readonly verifyPolicy: 'warn' | 'block';
 }
 
@@ -34,8 +34,8 @@ export class ModelVerification {
   }
 
   async run(onProgress: (bytes: number, total: number) => void): Promise<VerificationView> {
-    const { files, verifyPolicy, env } = this.#options;
-    if (!files) throw new OrchdError('POOL_UNAVAILABLE', 'no pool manager is configured');
+    const { managers, verifyPolicy, env } = this.#options;
+    if (!managers) throw new OrchdError('POOL_UNAVAILABLE', 'no pool manager is configured');
     const { id, ref, sha256, signature, publicKey } = this.#model;
     const expected = {
       model_ref: ref,
@@ -43,7 +43,7 @@ export class ModelVerification {
       ...(signature !== undefined && { signature }),
       ...(publicKey !== undefined && { public_key: publicKey }),
     };
-    const result = await files.verify(expected, onProgress);
+    const result = await managers.verify(expected, onProgress);
     const verdict = verdictOf(result, verifyPolicy);
     const verified = { at: env.clock.now(), pool: result.pool, verdict, sha256: result.sha256 };
     const model = await this.#catalog.verified(id, verified);
@@ -69,7 +69,7 @@ export class ModelVerification {
         };
         this.run((bytes, total) => send('progress', { bytes, total }))
           .then(
-            (verdict) => send('end', verdict),
+            (view) => send('end', view),
             (error) => send('error', error instanceof OrchdError ? error.info() : { code: 'INTERNAL' }),
           )
           .finally(() => out.end());

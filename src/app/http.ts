@@ -11,7 +11,7 @@ import type { ServerParts } from './parts.ts';
 /** Room for what a request holds beside its payload. */
 const BODY_MARGIN_BYTES = 2 ** 20;
 
-/** What the gate needs to accept requests from other nodes. */
+/** What the gate of a cluster node accepts in addition: the host names by which other nodes reach it, and their secret. */
 export interface NodeGate {
   readonly hosts: readonly string[];
   readonly secret: () => string;
@@ -81,7 +81,7 @@ export class OpenCalls extends Service {
     this.#orchestrator = orchestrator;
   }
 
-  /** True while the server stops. */
+  /** Whether the server is stopping. */
   get closing(): boolean {
     return this.stopSignal.aborted;
   }

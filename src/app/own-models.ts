@@ -11,7 +11,7 @@ export interface OwnModel {
   /** The name that jobs give as their model. */
   readonly name: string;
   readonly ref: string;
-  /** The folder that holds its file, links followed; undefined without a file, or with one in the cache of the hub. */
+  /** The folder of a `file:` model, links followed; undefined for `hf:` and `demo:` models. */
   readonly folder: string | undefined;
 }
 
@@ -19,7 +19,7 @@ export interface OwnModel {
 export const OWN_MODEL_FIELD = 'model';
 
 const MAX_NAME_CHARS = 128;
-/** A GGUF file says what model it holds within its first bytes. */
+/** The part of a GGUF file that is read: its architecture stands within these first bytes. */
 const HEADER_BYTES = 4 * 2 ** 20;
 
 /** Throws INVALID_PARAMS about the first model that cannot be run. */
@@ -60,7 +60,7 @@ async function isModel({ disk }: Env, { path }: PlainFile): Promise<boolean> {
   return header !== undefined && readGguf(header)?.architecture !== undefined;
 }
 
-/** The name of the file or of the repository, without characters that no model name may have. */
+/** The name of the file, else of the repository, else after the scheme. Characters that no model name may have are left out of file names. */
 function nameOf(ref: ModelRef): string {
   if (ref.kind === 'hf') return ref.file === undefined ? ref.repo : stem(ref.file);
   return ref.kind === 'file' ? stem(ref.path) : ref.name;
@@ -74,6 +74,6 @@ function stem(path: string): string {
   return name.slice(0, MAX_NAME_CHARS) || 'model';
 }
 
-/** A model that was asked for and cannot be run. */
+/** The error for a model of `orchd up --model` that cannot be run. */
 export const refusedModel = (message: string): OrchdError =>
   new OrchdError('INVALID_PARAMS', message, { field: OWN_MODEL_FIELD });

@@ -7,7 +7,7 @@ import type { BulkAnswer, JobPage, JobView, SubmittedTask } from '../model/http/
 import type { Capabilities, Health } from '../model/http/meta.ts';
 import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
 import { LAST_EVENT_ID } from '../wire/headers.ts';
-import { type ReadError, readError } from '../wire/read-error.ts';
+import { type ParsedError, readError } from '../wire/read-error.ts';
 import { readEvents, type SseEvent } from '../wire/sse.ts';
 
 export interface ClientOptions {
@@ -28,7 +28,7 @@ export class ClientError extends Error {
   readonly next: string | undefined;
   readonly retryAfterMs: number | undefined;
 
-  constructor(status: number, error: ReadError, options?: ErrorOptions) {
+  constructor(status: number, error: ParsedError, options?: ErrorOptions) {
     super(error.message ?? `the server answered ${status}`, options);
     this.name = 'ClientError';
     this.code = error.code;

@@ -69,7 +69,7 @@ const attempt = (state: AttemptState): AttemptRecord => ({
 });
 
 /** Follows the after-images and collects every change of state. */
-class Moves {
+class MoveTracker {
   readonly jobs = new Map<string, JobState>();
   readonly attempts = new Map<string, AttemptState>();
   readonly seen = new Set<string>();
@@ -177,10 +177,10 @@ describe('[FARRO-3] the tables of legal moves', () => {
     const seen = new Set<string>();
     fc.assert(
       fc.property(walkCommands(300), (commands) => {
-        const moves = new Moves();
+        const tracker = new MoveTracker();
         const kit = walk(commands);
-        for (const { change } of kit.log) moves.note(change);
-        for (const move of moves.seen) seen.add(move);
+        for (const { change } of kit.log) tracker.note(change);
+        for (const move of tracker.seen) seen.add(move);
       }),
       { numRuns: 300 },
     );
@@ -192,7 +192,7 @@ describe('[FARRO-3] the tables of legal moves', () => {
         ATTEMPT_STATES.filter((to) => mayMoveAttempt(from, to)).map((to) => `attempt ${from} -> ${to}`),
       ),
     ];
-    // The walks cover all moves; a stale job becomes dead by way of failed, in one commit.
+    // The walks cover all moves but one: the engine moves a stale job to dead by way of failed, in one commit.
     const missing = legal.filter((move) => !seen.has(move));
     assert.deepEqual(missing, ['stale -> dead']);
   });

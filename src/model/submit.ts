@@ -26,7 +26,7 @@ export const SubmitRequest = Type.Object(
     payload: optional(
       Type.Unknown({
         description:
-          'Input for the backend: any JSON value. Without it, the fields prompt to seed are the input',
+          'Input for the backend: any JSON value. Without it, the input is prompt, messages, max_tokens, temperature and seed',
       }),
     ),
     prompt: optional(Type.String({ description: 'Text to complete' })),

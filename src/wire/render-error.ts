@@ -45,6 +45,7 @@ export function renderError(
   }
   if (error.status === 401) headers['www-authenticate'] = 'Bearer';
   if (error.status !== 429) return { status: error.status, headers, body: { error: described } };
+  // With status 429 these fields are also at the top level of the body (see model/http/errors.ts).
   const top = {
     policy_label: policyLabel ?? 'limit',
     retriable: error.retriable,

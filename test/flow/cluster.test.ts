@@ -101,7 +101,7 @@ test(
     await cluster.submit(b, 'waits');
     await cluster.until(async () => (await cluster.get<Job>(b, '/v2/tasks/there')).state === 'stale');
     const waits = await cluster.get<Job & { waiting?: { text: string } }>(b, '/v2/tasks/waits');
-    assert.match(waits.waiting?.text ?? '', /what it runs is at node "a"/);
+    assert.match(waits.waiting?.text ?? '', /it runs at node "a"/);
     const again = await cluster.start('a', { data: dataOf('a') });
     await cluster.until(async () => (await cluster.leaderOf(again)).leader === 'b');
     await b.kill();

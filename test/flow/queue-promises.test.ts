@@ -1,4 +1,4 @@
-/** The promises of the queue over hours, on a virtual clock. */
+/** What the queue promises, checked over hours of a virtual clock. A seat is a backend with one slot, a person an interactive job. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -94,7 +94,7 @@ test('[ORCH-1021] interactive goes before batch in the same queue, but for the s
   );
 });
 
-/** A batch job may start before a person who waits only when batch has aged and nine went before it. */
+/** A batch job may start while a person waits only if it has aged and nine people have gone before it. */
 function checkOrder(starts: readonly Start[], arrivedAt: ReadonlyMap<string, number>): void {
   const waits = (from: number, before: number): Start[] =>
     starts.slice(from).filter(({ id }) => arrivedAt.get(id)! < before);
@@ -136,7 +136,7 @@ describe('fairness', () => {
 });
 
 test('[ORCH-1022] within a class first come, first served; aged batch work is never starved', () => {
-  // Two kinds of work share the seat, so that batch has no lane in common with the people who keep it busy.
+  // The people's jobs have the type 't': batch shares their lane in the first run, and has a lane of its own in the second.
   for (const type of ['t', 'other']) {
     const seats = new Seats([{}], 10 * SECOND);
     const people = arrivals(3000, 'person', START, 5 * SECOND, { priority: 'interactive' });

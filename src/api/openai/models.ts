@@ -4,20 +4,20 @@ import { OpenAiModel, OpenAiModelList } from '../../model/http/openai.ts';
 import type { Orchestrator } from '../../runtime/orchestrator.ts';
 import { type Route, route } from '../../wire/route.ts';
 
-export interface ModelName {
+export interface ListedModel {
   readonly id: string;
   /** Unix time in seconds. */
   readonly created: number;
   readonly owned_by: string;
 }
 
-export interface ModelNames {
-  list(): Promise<readonly ModelName[]>;
+export interface ListedModels {
+  list(): Promise<readonly ListedModel[]>;
 }
 
 /** `since` (Unix seconds) is the `created` time of a model that a backend offers but the catalog does not contain. */
-export function modelNames({ reads }: Orchestrator, since: number): ModelNames {
-  const shown = ({ id, createdAt }: { id: string; createdAt: number | undefined }): ModelName => ({
+export function listedModels({ reads }: Orchestrator, since: number): ListedModels {
+  const shown = ({ id, createdAt }: { id: string; createdAt: number | undefined }): ListedModel => ({
     id,
     created: createdAt === undefined ? since : Math.floor(createdAt / 1000),
     owned_by: 'orchd',
@@ -25,7 +25,7 @@ export function modelNames({ reads }: Orchestrator, since: number): ModelNames {
   return { list: async () => (await reads.modelNames()).map(shown) };
 }
 
-async function modelOf(models: ModelNames, name: string): Promise<ModelName> {
+async function modelOf(models: ListedModels, name: string): Promise<ListedModel> {
   const found = (await models.list()).find(({ id }) => id === name);
   if (found) return found;
   throw noSuchModel(name);
@@ -34,7 +34,7 @@ async function modelOf(models: ModelNames, name: string): Promise<ModelName> {
 export const noSuchModel = (name: string): OrchdError =>
   new OrchdError('MODEL_NOT_FOUND', `there is no model "${name.slice(0, 200)}"`, { field: 'model' });
 
-export const modelRoutes = (models: ModelNames): readonly Route[] => [
+export const modelRoutes = (models: ListedModels): readonly Route[] => [
   route({
     operationId: 'listOpenAiModels',
     tag: 'openai',
@@ -65,7 +65,7 @@ export const modelRoutes = (models: ModelNames): readonly Route[] => [
   }),
 ];
 
-const modelView = ({ id, created, owned_by }: ModelName): OpenAiModel => ({
+const modelView = ({ id, created, owned_by }: ListedModel): OpenAiModel => ({
   id,
   object: 'model',
   created,

@@ -28,7 +28,7 @@ import {
   embeddingList,
   type OpenAiFormat,
 } from './formats.ts';
-import { type ModelNames, modelRoutes } from './models.ts';
+import { type ListedModels, modelRoutes } from './models.ts';
 import {
   type ParsedEmbeddingRequest,
   type ParsedRequest,
@@ -41,7 +41,7 @@ import { completionResultOf, embeddingsOf } from './result.ts';
 import { type JobDependencies, type SubmittedJob, submitJob } from './submitted-job.ts';
 
 export interface OpenAiDependencies extends JobDependencies {
-  readonly models: ModelNames;
+  readonly models: ListedModels;
   readonly openStreams: OpenStreams;
 }
 

@@ -22,7 +22,7 @@ ${commands.map(({ name, summary }) => `    ${quoted(`${name}:${summary.replaceAl
 ${commands.map(commandCase).join('\n')}
   esac
 }
-# Read from a file of fpath it is the function itself; sourced, it registers one.
+# Autoloaded from fpath, this file is the body of _orchd and must call it; sourced, it registers _orchd.
 if [ "$funcstack[1]" = '_orchd' ]; then
   _orchd "$@"
 else
@@ -48,7 +48,7 @@ function optionSpec(
   return `${head}:${plain(value)}:${choices === undefined ? '_files' : `(${choices.join(' ')})`}`;
 }
 
-/** Without what _arguments reads as its own. */
+/** Replaces the characters that are syntax to zsh's _arguments by spaces. */
 const plain = (text: string): string => text.replace(/[[\]:\\]/g, ' ');
 
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;

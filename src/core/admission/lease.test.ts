@@ -166,7 +166,7 @@ test('no slot of a backend at another node is used, however many are free', () =
   kit.submit('b');
   assert.equal(kit.state('b'), 'queued');
   const why = explain(kit.engine.state, kit.job('b'))?.text;
-  assert.equal(why, 'not reachable: "b" (what it runs is at node "here")');
+  assert.equal(why, 'not reachable: "b" (it runs at node "here")');
 });
 
 test("when the backend's node leads again, its running attempts are confirmed", () => {

@@ -4,7 +4,7 @@ import { EngineKit, FAILED_FOR_NOW, STOPPED, SUCCESS } from '../../../test/fakes
 import { ATTEMPT_STATES, type AttemptState, isOpen, JOB_STATES, type JobState } from '../../model/states.ts';
 import { due, dueFor, type EffectKind } from './due.ts';
 
-/** A kit with one backend that has claimed job "a". */
+/** A kit with one backend, for which job "a" is claimed; it has not been offered yet. */
 function claimed(): EngineKit {
   const kit = new EngineKit();
   kit.backend('b');

@@ -1,6 +1,7 @@
 /**
- * The effect that should be under way for a job or a worker, derived from the records alone. Events are only hints: a
- * sweep over due() repairs a lost one, and start-up and take-over are that same sweep.
+ * The effect that should be under way for a job or a worker, derived from the records alone. An event is only a hint
+ * to look: if one is lost, the next sweep over due() and dueWorkers() starts what it would have started. Start-up and
+ * take-over run the same sweep.
  */
 import type { WorkerStatus } from '../../model/pool-wire.ts';
 import type { WorkerRecord } from '../../model/records.ts';

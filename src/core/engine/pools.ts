@@ -6,12 +6,13 @@ import { poolLost, poolReported, startFailed } from '../workers/reconcile.ts';
 import { type Handlers, mayRefuse } from './handler.ts';
 
 export type PoolEvent =
-  /** Whether a pool manager is known that has not reported yet. */
+  /** `awaited`: the pool manager `name` is configured or has registered, but has not reported yet. False ends the wait. */
   | { readonly type: 'pool-awaited'; readonly name: string; readonly awaited: boolean }
   | { readonly type: 'pool'; readonly report: PoolReport }
   | { readonly type: 'pool-lost'; readonly id: string }
   | { readonly type: 'start-failed'; readonly worker: string; readonly error: ErrorInfo }
   | { readonly type: 'pool-order'; readonly id: string; readonly order: PoolOrder; readonly by: string }
+  /** `isDead`: the operator states that the worker's process is gone. */
   | { readonly type: 'evict'; readonly worker: string; readonly by: string; readonly isDead?: boolean };
 
 export const pools = {

@@ -43,7 +43,7 @@ function explainLane(state: State, entry: JobEntry): WaitReason {
   if (up.length === 0) {
     const names = backends.map(({ info, away }) => {
       const node = state.leases.get(backendLeaseId(info.name))?.record.agent;
-      return away ? `"${info.name}" (what it runs is at node "${node}")` : `"${info.name}"`;
+      return away ? `"${info.name}" (it runs at node "${node}")` : `"${info.name}"`;
     });
     return { code: 'backend_down', text: `not reachable: ${names.join(', ')}` };
   }

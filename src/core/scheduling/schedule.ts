@@ -1,6 +1,6 @@
 /**
- * Decides which job runs next and on which backend. Its only effects are the changes that it adds to the turn, and the
- * job that it takes out of its lane.
+ * Decides which job runs next and on which backend. It adds changes to the turn, takes
+ * the job out of its lane, and updates the counters of lanes, backends and the start rate.
  *
  * Agents share fairly only within a lane (queue/class-queue.ts). Between lanes it is first come, first served: interactive
  * before batch, then the lane whose next job was admitted first. No two jobs have the same admission number, so there are
@@ -69,7 +69,7 @@ interface LanePick {
   readonly pick: ClassPick;
 }
 
-/** The lane to serve next: interactive before batch, then the lane whose next job was admitted first. */
+/** The lane to serve next: the lowest rankOf(), then the lane whose next job was admitted first. */
 function nextLane(runnable: Iterable<Lane>, policy: LanePolicy, now: number): LanePick | undefined {
   let best: (LanePick & { n: number }) | undefined;
   for (const lane of runnable) {
@@ -93,7 +93,8 @@ function rankOf(pick: ClassPick): number {
   return pick.class === 'interactive' || pick.reason === 'batch-share' ? 0 : 1;
 }
 
-/** Attempt numbers never repeat, even for an id that was purged and then chosen by a caller again. */
+/** Attempt numbers never repeat, even for an id that a caller chose again after its job was purged; `ask.hash` is set if
+ * the caller chose the id. */
 function nextAttempt(state: State, entry: JobEntry): number {
   const floor = entry.ask.hash === undefined ? 0 : (state.brain?.attemptFloor ?? 0);
   return Math.max(entry.job.attempt, floor) + 1;

@@ -59,5 +59,5 @@ export class Leases {
   }
 }
 
-/** The id of the lease that records which node a backend is at. */
+/** The id of the lease that records at which node a backend runs; it never expires, and no other node may call the backend. */
 export const backendLeaseId = (backend: string): string => `backend:${backend}`;

@@ -216,7 +216,7 @@ describe('a worker that is needed', () => {
     assert.deepEqual(kit.workers(), []);
   });
 
-  test('[ORCH-1033] but does not exist is started, refused with POOL_UNAVAILABLE, or waited for', () => {
+  test('[ORCH-1033] is started, or waited for until a pool can start it; meanwhile an interactive job is refused with POOL_UNAVAILABLE', () => {
     const kit = new PoolKit();
     kit.model('m');
     const refused = kit.trySubmit('person', { type: 'inference', model: 'm', priority: 'interactive' });
@@ -236,14 +236,14 @@ describe('a worker that is needed', () => {
     const also = kit.trySubmit('too late', { type: 'inference', model: 'm', priority: 'interactive' });
     assert.ok(
       also instanceof OrchdError && also.code === 'POOL_UNAVAILABLE',
-      'its worker is out of reach too',
+      'the pool of the only worker is lost',
     );
     assert.equal(kit.submit('b', { type: 'inference', model: 'm' }).predictedStartMs, undefined);
   });
 });
 
 describe('a worker that is in the way', () => {
-  /** Two models, and a device that holds one of them. */
+  /** Three models, and a device that holds two of them. */
   function crowded(eviction: 'lru' | 'lfu' | 'manual', settings = {}): PoolKit {
     const kit = new PoolKit({ eviction, minResidentMs: 10_000, drainAfterMs: 20_000, ...settings });
     kit.pool('p', [24]);
@@ -321,13 +321,13 @@ describe('a worker that is in the way', () => {
     assert.deepEqual(
       kit.workers(),
       ['a running', 'b running'],
-      'they are in use, and it has not waited long',
+      'both are in use, and jc has not waited for drainAfterMs yet',
     );
     kit.pass(10_000);
     const draining = kit.workers().filter((each) => each.endsWith('draining'));
     assert.equal(draining.length, 1);
     const victim = draining[0]!.slice(0, 1);
-    assert.equal(victim, 'b', 'somebody waits for the other one');
+    assert.equal(victim, 'b', 'ja2 waits for a');
     kit.obey();
     assert.equal(kit.state('jb'), 'running', 'it finishes what it has');
     finish(kit, 'jb');
@@ -345,7 +345,11 @@ describe('a worker that is in the way', () => {
     kit.obey();
     finish(kit, 'first');
     kit.ask('second', 'b');
-    assert.deepEqual(kit.obey(), ['stop a', 'start b'], 'who has not just been displaced need not wait');
+    assert.deepEqual(
+      kit.obey(),
+      ['stop a', 'start b'],
+      'b was not evicted within minResidentMs, so it need not wait',
+    );
     finish(kit, 'second');
     let swaps = 0;
     for (let n = 0; n < 60; n++) {

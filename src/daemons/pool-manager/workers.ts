@@ -63,6 +63,7 @@ export class Workers extends Service {
     return devices.all.map((device) => deviceState(device, reservations, devices.probedAt));
   }
 
+  /** `withToken` includes the secret of each worker, which is called `token` on the wire. */
   views(withToken: boolean): WorkerState[] {
     return [...this.#workers.values()].map((worker) => worker.view(withToken));
   }
@@ -96,7 +97,7 @@ export class Workers extends Service {
     await Promise.all(all.map((worker) => worker.close()));
   }
 
-  /** Idempotent: the same order again returns the same worker. */
+  /** Idempotent for an order with a worker_id: the same order again returns the same worker. */
   async startWorker(order: StartWorker): Promise<WorkerOrdered> {
     const { env } = this.#context;
     const id = order.worker_id ?? `w-${env.random.hex(8)}`;
@@ -106,7 +107,7 @@ export class Workers extends Service {
     const launch = await this.#options.launches.prepare(id, order, ref, this.#device(order.gpu_id).kind);
     if (this.#workers.has(id)) return this.#sameWorker(id, order);
     // No await between this check and `#workers.set`, so that two orders cannot reserve the same memory.
-    this.#checkRoom(id, order.gpu_id, launch.vramBytes);
+    this.#checkMayStart(id, order.gpu_id, launch.vramBytes);
     const worker = new ManagedWorker(this.#context, recordOf(id, order, launch, env.clock.now()));
     this.#workers.set(id, worker);
     try {
@@ -131,7 +132,7 @@ export class Workers extends Service {
     return { worker_id: id, status: worker.status };
   }
 
-  /** Neither the error nor the response time reveals whether the id or the secret is wrong. */
+  /** The error is the same for a wrong id and a wrong secret; secrets of equal length are compared in constant time. */
   async ready(body: WorkerReady, secret: string): Promise<void> {
     const worker = this.#workers.get(body.worker_id);
     const expected = Buffer.from(worker?.record.secret ?? '');
@@ -174,7 +175,7 @@ export class Workers extends Service {
     if (status !== 'ok') throw new OrchdError('GPU_UNAVAILABLE', `device ${id} cannot be used: ${reason}`);
   }
 
-  #checkRoom(id: string, gpu: number, bytes: number): void {
+  #checkMayStart(id: string, gpu: number, bytes: number): void {
     if (this.stopSignal.aborted) throw new OrchdError('SHUTTING_DOWN');
     if (this.#stopped.has(id)) throw new OrchdError('ILLEGAL_STATE', `the worker "${id}" was stopped`);
     this.#checkDevice(gpu);

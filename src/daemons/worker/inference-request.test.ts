@@ -4,7 +4,7 @@ import { checker } from '../../kit/check.ts';
 import { ExecuteRequest } from '../../model/worker-wire.ts';
 import { readInferenceRequest } from './inference-request.ts';
 
-/** As the route does it: by the schema first. */
+/** The route checks a body against this schema before it calls readInferenceRequest(). */
 const check = checker(ExecuteRequest);
 
 const tool = { type: 'function', function: { name: 'look', parameters: { type: 'object' } } };

@@ -55,8 +55,8 @@ export function readInferenceRequest(body: ExecuteRequest): InferenceRequest {
   const stop = typeof body.stop === 'string' ? [body.stop] : (body.stop ?? []);
   if (stop.length > MAX_STOPS) throw invalid('stop', `has more than ${MAX_STOPS} entries`);
   if (body.max_tokens === 0) throw invalid('max_tokens', 'must be at least 1');
-  inRange('temperature', body.temperature, 0, 2);
-  inRange('top_p', body.top_p, 0, 1);
+  checkRange('temperature', body.temperature, 0, 2);
+  checkRange('top_p', body.top_p, 0, 1);
   return {
     jobId: body.job_id,
     sessionId: body.session_id === '' ? undefined : body.session_id,
@@ -108,7 +108,7 @@ const ROLES: ReadonlyMap<unknown, ChatMessage['role']> = new Map([
 function readMessage(message: Readonly<Record<string, unknown>>, at: number): ChatMessage {
   const field = `messages.${at}`;
   const role = ROLES.get(message['role']);
-  if (role === undefined) throw invalid(`${field}.role`, 'is none that is known');
+  if (role === undefined) throw invalid(`${field}.role`, 'is not known');
   const calls = message['tool_calls'] ?? [];
   if (!Array.isArray(calls)) throw invalid(`${field}.tool_calls`, 'must be a list');
   const callId = message['tool_call_id'];
@@ -173,7 +173,7 @@ function readFormat(format: unknown): AnswerFormat {
   const { type, json_schema: described } = format as { type?: unknown; json_schema?: { schema?: unknown } };
   if (type === 'text') return 'any';
   if (type === 'json_object') return 'json';
-  if (type !== 'json_schema') throw invalid('response_format', 'is none that is known');
+  if (type !== 'json_schema') throw invalid('response_format', 'is not known');
   if (!isObject(described?.schema))
     throw invalid('response_format.json_schema.schema', 'must be a JSON schema');
   return { schema: described.schema };
@@ -182,7 +182,7 @@ function readFormat(format: unknown): AnswerFormat {
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-function inRange(field: string, value: number | null | undefined, least: number, most: number): void {
+function checkRange(field: string, value: number | null | undefined, least: number, most: number): void {
   if (value === undefined || value === null || (value >= least && value <= most)) return;
   throw invalid(field, `must be from ${least} to ${most}`);
 }

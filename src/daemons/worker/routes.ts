@@ -34,7 +34,7 @@ const EVENTS = '`started`, `token`, `metrics`, then `end` or `error`; the id of 
 const Draining = Type.Object({ status: Type.Literal('draining') });
 
 const TOKEN = /^[!-~]{1,300}$/;
-const FENCED = 'A newer brain has taken over, or the execution is not in a state for it';
+const FENCED = 'A newer brain has taken over';
 
 const EventsQuery = Type.Object(
   { from: Type.Optional(Type.String({ pattern: '^[0-9]{1,15}$' })) },
@@ -71,9 +71,9 @@ const executeRoute = (context: WorkerRouteContext): Route =>
     answers: {
       200: { description: 'The events of the execution, from the first', events: EVENTS },
       400: 'The request cannot be run',
-      409: FENCED,
+      409: `${FENCED}, or the token has run here and its result is gone`,
       410: 'The token was cancelled before this offer arrived',
-      503: 'No slot is free, or the offer expects another registry',
+      503: 'No slot is free, the model is loading, the worker is draining, or the offer expects another registry',
     },
     handle: (call) => execute(context, call),
   });
@@ -112,7 +112,10 @@ function orderRoutes(context: WorkerRouteContext): Route[] {
       path: '/executions/:token/ack',
       role: 'operate',
       summary: 'Acknowledge a result, which may then be dropped',
-      answers: { 204: 'The result is dropped, or was not known', 409: FENCED },
+      answers: {
+        204: 'The result is dropped, or was not known',
+        409: `${FENCED}, or the execution has not ended`,
+      },
       handle(call) {
         executions.acknowledge(epochs.check(call.headers), tokenOf(call));
         return { status: 204 };
@@ -183,13 +186,13 @@ function readRoutes({ epochs, memory, timers }: WorkerRouteContext): Route[] {
       method: 'GET',
       path: '/executions/:token/events',
       role: 'read',
-      summary: 'The events after a number',
+      summary: 'The events whose number is greater than `from`',
       query: EventsQuery,
       streams: true,
       answers: {
         200: { description: 'The stream', events: EVENTS },
         404: 'The token has not run here',
-        409: 'Its events are gone',
+        409: `${FENCED}, or the events are gone`,
       },
       handle(call) {
         const { owner } = epochs.check(call.headers);
@@ -244,7 +247,11 @@ const tokenOf = ({ params }: Pick<Call, 'params'>): string => checkToken(params[
 
 function checkToken(token: unknown): string {
   if (typeof token === 'string' && TOKEN.test(token)) return token;
-  throw new OrchdError('INVALID_PARAMS', `the token of the attempt is needed, as ${TOKEN_HEADER}`, {
-    field: TOKEN_HEADER,
-  });
+  throw new OrchdError(
+    'INVALID_PARAMS',
+    `the token of the attempt is missing or malformed; /execute takes it from the header ${TOKEN_HEADER}`,
+    {
+      field: TOKEN_HEADER,
+    },
+  );
 }

@@ -1,6 +1,7 @@
-/** The type of a value that a schema describes, for values that are only read. */
+/** Parts that the schemas of requests and answers are made of. */
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
 
+/** The type of a value that a schema describes, for values that are only read. */
 export type Shape<S extends TSchema> = Immutable<Static<S>>;
 
 type Immutable<T> = T extends readonly (infer Item)[]
@@ -21,6 +22,6 @@ export const orNull = <S extends TSchema>(schema: S) => Type.Union([schema, Type
 
 export const Instant = Type.Integer({ description: 'Milliseconds since 1970' });
 
-/** An Instant whose name does not say all about it. */
+/** An Instant with a description, for a field whose name does not say enough. */
 export const instant = (description: string) =>
   Type.Integer({ description: `${description}, in milliseconds since 1970` });

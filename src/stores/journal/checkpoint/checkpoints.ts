@@ -12,7 +12,7 @@ import { type Manifest, writeManifest } from './manifest.ts';
 /** With less log than this since the last checkpoint, a new one is not worth its writes. */
 const MIN_LOG_BYTES = 2 ** 20;
 
-export interface CheckpointParts {
+export interface CheckpointsOptions {
   readonly env: Env;
   readonly paths: Paths;
   readonly background: Background;
@@ -23,7 +23,7 @@ export interface CheckpointParts {
   readonly onWarning: ((message: string) => void) | undefined;
 }
 
-/** The checkpoint that the folder was opened with. */
+/** The last checkpoint: at first the one that the folder was opened with, later the one made last. */
 export interface CheckpointBase {
   readonly manifest: Manifest;
   /** False where recovery fell back to the previous checkpoint: the next one then replaces the damaged newest one. */
@@ -38,13 +38,13 @@ type Phase =
 const IDLE: Phase = { is: 'idle' };
 
 export class Checkpoints {
-  readonly #parts: CheckpointParts;
+  readonly #options: CheckpointsOptions;
   #base: CheckpointBase;
   #phase: Phase = IDLE;
   #timer: Cancel;
 
-  constructor(parts: CheckpointParts, base: CheckpointBase) {
-    this.#parts = parts;
+  constructor(parts: CheckpointsOptions, base: CheckpointBase) {
+    this.#options = parts;
     this.#base = base;
     this.#timer = this.#scheduleCheck();
   }
@@ -73,7 +73,7 @@ export class Checkpoints {
   }
 
   #scheduleCheck(): Cancel {
-    const { env, intervalMs, onWarning } = this.#parts;
+    const { env, intervalMs, onWarning } = this.#options;
     return env.timers.after(intervalMs, () => {
       this.#timer = this.#scheduleCheck();
       if (!this.#isDue()) return;
@@ -82,14 +82,14 @@ export class Checkpoints {
     });
   }
 
-  /** The log since the last checkpoint is larger than half of that checkpoint. */
+  /** The log written since the last roll is at least MIN_LOG_BYTES and at least half the size of the last checkpoint. */
   #isDue(): boolean {
     const last = this.#base.manifest.parts.reduce((sum, part) => sum + part.bytes, 0);
-    return this.#parts.writer.logBytes >= Math.max(MIN_LOG_BYTES, last / 2);
+    return this.#options.writer.logBytes >= Math.max(MIN_LOG_BYTES, last / 2);
   }
 
   async #write(): Promise<void> {
-    const { env, paths, background, writer, indexer, limits } = this.#parts;
+    const { env, paths, background, writer, indexer, limits } = this.#options;
     const upTo = await writer.roll();
     const { manifest: base, isNewest } = this.#base;
     if (upTo === base.seq) return;

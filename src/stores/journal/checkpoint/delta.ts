@@ -67,6 +67,7 @@ export class Delta {
         if (change.after) this.#of(change.after.job, seq).attempts.set(change.after.n, change.after);
         return;
       case 'failure':
+        // Deleted first, so that the entry moves to the end: allFailures() yields the oldest first.
         this.failures.delete(change.id);
         this.failures.set(change.id, change.after);
         return;
@@ -81,6 +82,7 @@ export class Delta {
     }
   }
 
+  /** Adds a failure of the base; allFailures() leaves it out where the log has changed it. */
   keepFailure(id: string, failure: FailureRecord): void {
     this.#baseFailures.set(id, failure);
   }

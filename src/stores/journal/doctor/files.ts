@@ -1,4 +1,4 @@
-/** Lists the files of a data folder that nothing needs: they do no harm, but take space. */
+/** Lists the files of a data folder that hold no data of the store, such as a spare segment: they do no harm, but take space. */
 import { basename, join } from 'node:path';
 import type { Disk } from '../../../kit/env/env.ts';
 import { type Paths, SPARE, segmentStart } from '../layout.ts';
@@ -28,7 +28,7 @@ export async function listOrphans(
   const known = knownNames(paths);
   for (const name of await disk.list(paths.folder)) {
     if (name === basename(paths.temporaryManifest)) await note(name, 'a checkpoint that was not finished');
-    else if (!known.has(name)) await note(name, 'orchd did not make this file');
+    else if (!known.has(name)) await note(name, 'not a file that orchd keeps here');
   }
 }
 

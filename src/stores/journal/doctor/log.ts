@@ -1,6 +1,6 @@
 /**
  * Reads a whole log without stopping at damage: every segment is checked by itself, then against the segment before it.
- * Recovery stops at the first fault; the doctor also reports what lies after it.
+ * A segment is read up to its first fault; the whole frames after it are only counted. Recovery stops at the first fault.
  */
 import { join } from 'node:path';
 import type { Disk } from '../../../kit/env/env.ts';
@@ -43,7 +43,7 @@ export interface SegmentSurvey extends Segment {
 export interface LogConsumer {
   /** Takes the next frame. */
   frame(frame: LogFrame, changes: readonly Change[]): void;
-  /** The next frame does not follow the last one: frames between them are missing. */
+  /** The next frame does not follow the last one, or is the first one and not change 1: earlier frames are missing. */
   gap(): void;
 }
 
@@ -52,7 +52,7 @@ type LogPoint = Pick<SegmentSurvey, 'nextSeq' | 'chain' | 'epoch' | 'at'>;
 
 const BEGINNING: LogPoint = { nextSeq: 1, chain: 0, epoch: 0, at: 0 };
 
-/** Reads all segments, passes every whole frame to `consumer`, and returns a survey of each segment. */
+/** Reads all segments, passes the frames before the first fault of each to `consumer`, and returns a survey of each. */
 export async function surveyLog(disk: Disk, paths: Paths, consumer: LogConsumer): Promise<SegmentSurvey[]> {
   const surveys: SegmentSurvey[] = [];
   for (const segment of await listSegments(disk, paths.log)) {

@@ -1,10 +1,10 @@
-/** The doctor's report: at least one finding per check, each with a verdict, a sentence and a position. */
+/** The doctor's report: at least one finding per performed check, each with a verdict, a sentence and, where known, a position. */
 import type { JobState } from '../../../model/states.ts';
 
 /** `ok`: nothing is wrong. `warn`: worth knowing, but nothing is damaged. `bad`: damaged or inconsistent. */
 export type Verdict = 'ok' | 'warn' | 'bad';
 
-/** Every check, in the order of the report, with its sentence where nothing is wrong. */
+/** Every check, in the order of the report, with its default sentence where nothing is wrong; fine() replaces it. */
 export const CHECKS = {
   folder: 'it is a data folder',
   format: 'its format is known',

@@ -95,7 +95,7 @@ test('a frame with any set of its sectors missing is torn', () => {
   }
 });
 
-test('the next frame after a position is found by its header, wherever it is', () => {
+test('the next frame after a position is found by its header, at the start of any later sector', () => {
   const log = Buffer.concat([LONG, Buffer.alloc(3 * SECTOR_BYTES), SHORT]);
   const at = log.length - SHORT.length;
   assert.equal(findFrameAfter(log, 0), at);

@@ -44,7 +44,7 @@ export class SpareSegment {
   prepare(bytes: number): void {
     if (this.#phase.is === 'closed') return;
     this.#make(bytes).then(
-      () => this.#retryLater(bytes),
+      () => this.#retryIfNotMade(bytes),
       (error: Error) => this.#events.failed(error),
     );
   }
@@ -88,7 +88,7 @@ export class SpareSegment {
     return this.#phase.is === 'ready';
   }
 
-  #retryLater(bytes: number): void {
+  #retryIfNotMade(bytes: number): void {
     if (this.#phase.is !== 'none') return;
     const retry = (): void => this.prepare(Math.min(bytes, this.#minBytes));
     this.#phase = { is: 'waiting', cancel: this.#env.timers.after(RETRY_WHEN_FULL_MS, retry) };
