@@ -4,7 +4,6 @@ import { nameBodies } from './blobs.ts';
 import { type AskImage, type Batch, freshRow, Images, movedRow, moveRow, namedBodies } from './images.ts';
 import { ASK_COLUMNS, auditValues, FRESH_TEXT, JOB_COLUMNS, jobValues } from './rows.ts';
 import { type Sql, transaction, type Value } from './sql.ts';
-import { textsAsBytes } from './texts-as-bytes.ts';
 
 export type { Batch };
 
@@ -41,11 +40,7 @@ const PUT_RECORD = `INSERT INTO orchestrator_records (kind, id, record) VALUES (
   ON DUPLICATE KEY UPDATE record = VALUES(record)`;
 const DROP_RECORD = 'DELETE FROM orchestrator_records WHERE kind = ? AND id = ?';
 const DROP_LEASE = 'DELETE FROM orchestrator_leases WHERE token = ?';
-const AUDIT_COLUMNS = ['id', 'event_type', 'details', 'epoch', 'at_ms', 'subject'];
-const PUT_AUDIT = `INSERT INTO orchestrator_audit (${list(AUDIT_COLUMNS)}) VALUES (${marks(6)})`;
-/** The places of the long texts in a row. */
-const ASK_TEXTS = [ASK_COLUMNS.indexOf('payload'), ASK_COLUMNS.indexOf('ask')];
-const AUDIT_TEXTS = [AUDIT_COLUMNS.indexOf('details')];
+const PUT_AUDIT = `INSERT INTO orchestrator_audit (id, event_type, details, epoch, at_ms, subject) VALUES (${marks(6)})`;
 const FENCE = `UPDATE orchestrator_epoch SET last_seq = ?, last_at = ?, brain = COALESCE(?, brain)
   WHERE id = 1 AND epoch = ? AND last_seq = ?`;
 
@@ -87,8 +82,7 @@ const STATEMENT_ROWS = 128;
 function putFreshJobs(sql: Sql, images: readonly AskImage[]): Promise<void>[] {
   const sent: Promise<void>[] = [];
   for (let from = 0; from < images.length; from += STATEMENT_ROWS) {
-    const rows = images.slice(from, from + STATEMENT_ROWS).map(freshRow);
-    sent.push(sql.batch(PUT_FRESH_JOB, textsAsBytes(rows, ASK_TEXTS)));
+    sent.push(sql.batch(PUT_FRESH_JOB, images.slice(from, from + STATEMENT_ROWS).map(freshRow)));
   }
   return sent;
 }
@@ -120,10 +114,11 @@ function writeImages(sql: Sql, images: Images): Promise<void>[] {
   ];
 }
 
-function writeAudit(sql: Sql, { numbered }: Images, epoch: number, now: number): Promise<void> {
-  const rows = numbered.map(({ change, text, seq }) => auditValues(change, text, seq, epoch, now));
-  return sql.batch(PUT_AUDIT, textsAsBytes(rows, AUDIT_TEXTS));
-}
+const writeAudit = (sql: Sql, { numbered }: Images, epoch: number, now: number): Promise<void> =>
+  sql.batch(
+    PUT_AUDIT,
+    numbered.map(({ change, text, seq }) => auditValues(change, text, seq, epoch, now)),
+  );
 
 async function writeAttempts(sql: Sql, { renewed, attempts }: Images): Promise<void> {
   if (renewed.length > 0) await sql.batch(DROP_ATTEMPTS, renewed);
