@@ -37,7 +37,7 @@ const INVALID: [string, object, RegExp][] = [
   [
     'an unknown response_format',
     { prompt: 'a', response_format: { type: 'xml' } },
-    /"response_format" is none/,
+    /"response_format" is not known/,
   ],
   [
     'a json_schema without a schema',
