@@ -100,7 +100,7 @@ describe('what callers may use', () => {
     assert.equal(wait(reopened, { tokens: 30 }), 0);
   });
 
-  test('a session has one budget: its own, else that of the limit for its scope; the session alone counts its tokens', () => {
+  test('a limit for the scope of a session bounds its budget, also one of its own; the session alone counts its tokens', () => {
     const kit = limited({ scope: 'session:*', tokenBudget: 100 });
     const own = { session_id: 's', parallel: true } as const;
     kit.submit('ended', { ...own, tokens: 50 });
@@ -109,7 +109,10 @@ describe('what callers may use', () => {
     assert.equal(kit.engine.state.tables.spent.size, 0);
     assert.equal(wait(kit, { ...own, tokens: 71 }), undefined, '30 of 100 are used');
     kit.step({ type: 'budget', tenant: 'default', id: 's', tokenBudget: 1000 });
-    assert.equal(wait(kit, { ...own, tokens: 71 }), 0);
+    assert.equal(wait(kit, { ...own, tokens: 71 }), undefined, 'the limit holds');
+    kit.step({ type: 'budget', tenant: 'default', id: 's', tokenBudget: 80 });
+    assert.equal(wait(kit, { ...own, tokens: 51 }), undefined, 'so does the smaller one of its own');
+    assert.equal(wait(kit, { ...own, tokens: 50 }), 0);
   });
 
   test('includes jobs from before the first limit was set', () => {

@@ -16,16 +16,17 @@ const MAX_SESSIONS = 100_000;
 const MAX_EXPIRED_PER_TICK = 5000;
 
 /**
- * Refuses a job that exceeds the token budget of its session: the session's own budget, else that of the limit for its
- * scope, else `sessions.token_budget`. The estimates of the session's live jobs count as used.
+ * Refuses a job that exceeds the token budget of its session: the session's own budget or else `sessions.token_budget`,
+ * and no more than the limit for its scope. The estimates of the session's live jobs count as used.
  */
 export function checkBudget(turn: Turn, { tenant, spec, tokens }: Submission): void {
   const { session_id: session } = spec;
   if (session === undefined) return;
   const record = turn.state.sessionOf(tenant, session);
-  const budget =
-    record?.tokenBudget ?? sessionBudget(turn, tenant, session) ?? turn.settings.pools.sessionTokenBudget;
-  if (budget === undefined) return;
+  const budget = Math.min(
+    record?.tokenBudget ?? turn.settings.pools.sessionTokenBudget ?? Number.POSITIVE_INFINITY,
+    sessionBudget(turn, tenant, session) ?? Number.POSITIVE_INFINITY,
+  );
   const used = (record?.tokensUsed ?? 0) + turn.state.roster.reservedTokens(tenant, session);
   if (used + (tokens ?? 0) <= budget) return;
   throw new OrchdError(
