@@ -31,17 +31,17 @@ test('a requirement is found with its promise wherever a title names it', () => 
   const found = promisesOf(
     'a.test.ts',
     `describe('a job', () => {
-       for (const store of stores) test(\`[ORCH-1] [NEWS-2.3] ends (\${store})\`, () => {});
-       onStores('[FANO-4] waits', STORES, async () => { await call('[ORCH-5] is no title'); });
+       for (const store of stores) test(\`[WISH-1] [WISH-2.3] ends (\${store})\`, () => {});
+       onStores('[WISH-4] waits', STORES, async () => { await call('[WISH-5] is no title'); });
        test('names none', () => {});
      });`,
   );
   assert.deepEqual(
     found.map(({ id, promise }) => [id, promise]),
     [
-      ['ORCH-1', 'a job: ends (…)'],
-      ['NEWS-2.3', 'a job: ends (…)'],
-      ['FANO-4', 'a job: waits'],
+      ['WISH-1', 'a job: ends (…)'],
+      ['WISH-2.3', 'a job: ends (…)'],
+      ['WISH-4', 'a job: waits'],
     ],
   );
 });
