@@ -138,7 +138,8 @@ const evictRoute = ({ pools }: Orchestrator): Route =>
     method: 'POST',
     path: '/v2/workers/:id/evict',
     role: 'admin',
-    summary: 'Stop a worker; a busy one finishes its jobs first. With dead: its process is certainly gone',
+    summary:
+      'Stop a worker; a busy one finishes its jobs first. With dead: the caller vouches that its process is gone already',
     body: EvictWorker,
     answers: { 202: { description: ORDERED, body: WorkerEvicted }, 404: 'No such worker' },
     repeatable: ({ body }) => body,

@@ -1,4 +1,4 @@
-/** A history in memory with the queries of HistoryReads; shared by the stores that keep no index on disk. */
+/** A history in memory with the queries of HistoryReads; shared by the memory store and by the journal's MemoryHistory (for simulations). */
 import { type HistoryQuery, isAskedFor, type JobBundle, type PurgeResult } from '../core/ports/store.ts';
 
 /**

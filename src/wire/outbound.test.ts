@@ -503,17 +503,21 @@ test(
   },
 );
 
-test('a closed target aborts requests in flight and refuses new ones', TIMEOUT, async (t) => {
-  const { outbound } = makeOutbound(t);
-  const received = Promise.withResolvers<void>();
-  const server = await startServer(t, () => received.resolve());
-  const target = outbound.to(server.url);
-  const call = failureOf(target.request({ path: '/' }));
-  await received.promise;
-  outbound.close();
-  assert.equal((await call).details.reason, 'aborted');
-  assert.equal((await failureOf(target.request({ path: '/' }))).details.reason, 'busy');
-});
+test(
+  'closing the client closes its targets: requests in flight are aborted, new ones refused',
+  TIMEOUT,
+  async (t) => {
+    const { outbound } = makeOutbound(t);
+    const received = Promise.withResolvers<void>();
+    const server = await startServer(t, () => received.resolve());
+    const target = outbound.to(server.url);
+    const call = failureOf(target.request({ path: '/' }));
+    await received.promise;
+    outbound.close();
+    assert.equal((await call).details.reason, 'aborted');
+    assert.equal((await failureOf(target.request({ path: '/' }))).details.reason, 'busy');
+  },
+);
 
 test('a retired target completes requests in flight, and keeps no connection', TIMEOUT, async (t) => {
   const { outbound } = makeOutbound(t);

@@ -17,7 +17,7 @@ interface Parts {
   readonly orchestrator: Orchestrator;
 }
 
-/** Writer of a journal's history. `inline`: written at once, so that the test has nothing to wait for. */
+/** Where a journal's history is written: in a thread of its own, or `inline`, at once in this thread. */
 type HistoryMode = 'thread' | 'inline';
 
 async function begin(
@@ -173,7 +173,7 @@ onStores('a cancel is answered when it is durable, and the kill goes out then', 
   assert.equal((await orchestrator.wait('a')).state, 'cancelled');
 });
 
-/** A place where no body can be put away, once the brain has been started. */
+/** Makes a database unable to store bodies; called once the brain has started. A journal gets brokenBodies instead. */
 async function breakBodies(data: string): Promise<void> {
   const sql = await connector(data)();
   await sql.run('DROP TABLE orchestrator_blobs');

@@ -13,7 +13,7 @@ import type { Submission } from './submission.ts';
 /** The retry time of a refusal while no start rate has been measured. */
 const OVER_CAPACITY_RETRY_MS = 1000;
 
-/** Drops waiting jobs if the queue is full and its policy allows it; throws QUEUE_FULL otherwise. */
+/** If the queue is full, drops waiting jobs where its policy allows it and that is enough, else throws QUEUE_FULL. */
 export function makeRoom(turn: Turn, submission: Submission): void {
   const bytes = submission.payloadBytes;
   if (!overCapacity(turn, bytes, 0, 0)) return;

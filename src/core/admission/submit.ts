@@ -1,7 +1,7 @@
 /**
  * Admission: accepts a job, refuses it, or finds the existing job that it repeats. The checks, in this order: the same
- * id, the same key, the model, the session's budget, the size, the parent, a recent failure of the key, a full disk, the
- * limits, the capacity of the queue.
+ * id, the same key, the model, the session's budget, the size, the parent, a recent failure of the key, a full disk, a
+ * repeat whose job has just left memory (its body was not stored), the limits, the capacity of the queue.
  */
 
 import { OrchdError } from '../../model/errors.ts';
@@ -16,7 +16,7 @@ import { beginSession, checkBudget } from './session.ts';
 import type { Submission } from './submission.ts';
 
 /** The deepest nesting of jobs. Every ask lists all its ancestors, so the bound also limits the size of records. */
-const MAX_ANCESTORS = 32;
+const MAX_DEPTH = 32;
 
 /** The result of a submission that was not refused. */
 export type Admission =
@@ -92,10 +92,10 @@ function checkParent(turn: Turn, submission: Submission): void {
   );
 }
 
-/** Refuses a job nested deeper than MAX_ANCESTORS. */
+/** Refuses a job nested deeper than MAX_DEPTH. */
 function checkDepth(parent: JobEntry): void {
-  if ((parent.ask.ancestors?.length ?? 0) + 1 < MAX_ANCESTORS) return;
-  const message = `at most ${MAX_ANCESTORS} jobs may stand below each other`;
+  if ((parent.ask.ancestors?.length ?? 0) + 1 < MAX_DEPTH) return;
+  const message = `at most ${MAX_DEPTH} jobs may stand below each other`;
   throw new OrchdError('INVALID_PARAMS', message, { field: 'parent_id' });
 }
 

@@ -11,7 +11,8 @@ import type { BlobRef, Body } from '../../model/records.ts';
 import { isFull } from '../disk-failure.ts';
 import { blobName, blobNumber } from './layout.ts';
 
-const MAX_FILE_BYTES = 64 * 2 ** 20;
+/** A file of this size or more gets no further batch. */
+const NEXT_FILE_AT_BYTES = 64 * 2 ** 20;
 /** A file is kept at least this long after its last write: a body is written before the record that references it. */
 const UNREFERENCED_GRACE_MS = 600_000;
 const MAX_PENDING_BYTES = 64 * 2 ** 20;
@@ -162,7 +163,7 @@ export class Blobs {
   }
 
   async #writeBatch(batch: readonly PendingBlob[]): Promise<FileRef[]> {
-    if (!this.#file || this.#size >= MAX_FILE_BYTES) await this.#nextFile();
+    if (!this.#file || this.#size >= NEXT_FILE_AT_BYTES) await this.#nextFile();
     const file = this.#file as DiskFile;
     const start = this.#size;
     let offset = start;

@@ -82,7 +82,7 @@ export async function endOrphan(
     // Two searches with a pause between: a process that is just being started has its mark by the second.
     if (emptySearches === 2) {
       const ordered = (await env.disk.stat(paths.kill)) !== undefined;
-      await writeRecord(env, paths.exit, lostRecord(env.clock.now(), ordered));
+      await writeRecord(env, paths.exit, orphanExit(env.clock.now(), ordered));
       return true;
     }
     await pause(env.timers, KILL_PAUSE_MS);
@@ -96,7 +96,7 @@ async function killLeftovers(disk: Disk, paths: TokenPaths, mark: Mark): Promise
   return signalMarked(mark, child, 'SIGKILL');
 }
 
-const lostRecord = (now: number, ordered: boolean): ExitRecord => ({
+const orphanExit = (now: number, ordered: boolean): ExitRecord => ({
   code: null,
   signal: null,
   why: ordered ? 'killed' : 'lost',

@@ -1,6 +1,6 @@
 /**
  * The lines of a checkpoint part, one per job or other record. The fields that a merge needs for an unchanged job stand
- * before the JSON, so that most lines are copied without being parsed.
+ * before the JSON, so that most lines are copied without being parsed. The id follows the tag directly.
  *
  *   L|E  uid TAB seq TAB json      a live job; a job that has ended but was not in the history yet
  *   F    id  TAB 0   TAB json      an entry of the failure cache; its id is a JSON string, since keys are any text

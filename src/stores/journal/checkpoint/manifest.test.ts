@@ -32,7 +32,7 @@ test('a missing manifest is read as undefined', async () => {
   assert.equal(await readManifest(disk, where.previousManifest), undefined);
 });
 
-test('a manifest with any flipped bit is refused by name', async () => {
+test('a manifest with any flipped bit is refused, and the error names the file', async () => {
   const disk = await written(manifest(10));
   const bytes = disk.files.get(where.manifest) as Buffer;
   for (let bit = 0; bit < bytes.length * 8; bit++) {

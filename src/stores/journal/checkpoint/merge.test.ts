@@ -32,7 +32,7 @@ const failure = (id: string, until: number | null): Change =>
   );
 
 /** Executes random commands: each names a job by number and makes the next legal move of its kind on that job. */
-class History {
+class RandomRun {
   readonly maker: FolderMaker;
   readonly all = newState();
   readonly #jobs = new Map<string, { script: JobScript; n: number; endedAt: number | undefined }>();
@@ -124,7 +124,7 @@ test('a checkpoint and the log after it give the same state as the log alone, wh
   });
   await fc.assert(
     fc.asyncProperty(commands, async (sequence) => {
-      const history = new History(await FolderMaker.make());
+      const history = new RandomRun(await FolderMaker.make());
       for (const [kind, job, value] of sequence) await history.run(kind, job, value);
       const scope = { failuresAt: NOW };
       const { maker, indexedUpTo } = history;

@@ -75,8 +75,8 @@ function reportFault(error: unknown, part: Part, check: GenerationCheck, report:
   if (diskErrorCode(error) === 'ENOENT') {
     report.bad(check, `${file} is missing, although ${fileOf(check)} lists it`, file);
   } else if (error instanceof OrchdError) {
-    const verdict = error.code === 'STORE_TOO_NEW' ? 'format' : check;
-    report.bad(verdict, error.message, error.details.position ?? file);
+    const failedCheck = error.code === 'STORE_TOO_NEW' ? 'format' : check;
+    report.bad(failedCheck, error.message, error.details.position ?? file);
   } else if (diskErrorCode(error) !== undefined) {
     throw error;
   } else {

@@ -76,7 +76,7 @@ function prefixFrom(
   return { base, manifest, upTo, cut, position: damageAt(upTo, last, beyond), lost: lossOf(last, beyond) };
 }
 
-/** The undamaged segments before change `seq` without a gap; they are copied because the ended jobs are in them. */
+/** The undamaged segments up to and with change `seq`, without a gap; they are copied because the ended jobs are in them. */
 function segmentsBefore(surveys: readonly SegmentSurvey[], seq: number): SegmentSurvey[] {
   const trail: SegmentSurvey[] = [];
   let next = seq + 1;
@@ -105,7 +105,7 @@ function lossOf(
   beyond: readonly SegmentSurvey[],
 ): { changes: number; bytes: number } {
   let changes = last?.beyond.changes ?? 0;
-  // The zeros after the last frame are not counted.
+  // A torn frame is not counted: its write was never acknowledged.
   let bytes = last?.fault && !last.fault.torn ? last.fileBytes - last.goodBytes : 0;
   for (const survey of beyond) {
     changes += survey.nextSeq - survey.firstSeq + survey.beyond.changes;

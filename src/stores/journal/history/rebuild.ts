@@ -10,7 +10,8 @@ import { listSegments, readLog } from '../log/segments.ts';
 import { readRecords } from '../recover.ts';
 import { historyRow } from './history.ts';
 
-/** Indexes all ended jobs that are still in the folder; returns the change up to which the index is complete. */
+/** Indexes the ended jobs of the checkpoint, and those of the log that ended at or after `keptSince`; returns the change up
+ * to which the index is complete. */
 export async function rebuildHistory(
   disk: Disk,
   paths: Paths,

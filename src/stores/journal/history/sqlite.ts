@@ -1,4 +1,5 @@
-/** The history in SQLite: one writer on the background thread, and read-only connections elsewhere. */
+/** The history in SQLite: one writer (the background thread of a brain, or a migration into the folder), and
+ * read-only connections elsewhere. */
 
 import { renameSync, rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';

@@ -1,4 +1,4 @@
-/** When a frame waits for more batch jobs. Time is virtual: a wait never ends unless the test lets time pass. */
+/** When a frame waits for more batch jobs. Time is virtual: no wait ends by time unless the test lets time pass. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MemoryDisk } from '../../../../test/fakes/memory-disk.ts';

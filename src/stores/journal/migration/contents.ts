@@ -1,4 +1,4 @@
-/** A data folder as the source of a migration, or as a target that is read back. Nothing is written to it. */
+/** A data folder as the source of a migration, or as a target that is read back. Its records are never changed; only lock files and SQLite's -shm may appear in it. */
 
 import { pathToFileURL } from 'node:url';
 import type { JobBundle } from '../../../core/ports/store.ts';
@@ -75,9 +75,9 @@ export class JournalContents implements StoreContents {
       // A job that was redriven is left out here: the records hold its current state.
       yield page.filter(({ uid }) => !this.#records.jobs.has(uid));
     }
-    const others = [...this.#records.jobs.values()];
-    for (let from = 0; from < others.length; from += JOBS_PER_PAGE)
-      yield others.slice(from, from + JOBS_PER_PAGE);
+    const current = [...this.#records.jobs.values()];
+    for (let from = 0; from < current.length; from += JOBS_PER_PAGE)
+      yield current.slice(from, from + JOBS_PER_PAGE);
   }
 
   readBody(ref: BlobRef): Promise<string> {
