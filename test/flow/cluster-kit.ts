@@ -123,10 +123,9 @@ export class Cluster {
   ledger(): string[] {
     const file = join(this.folder, 'ledger');
     if (!existsSync(file)) return [];
-    return readFileSync(file, 'utf8')
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as string);
+    // A file that was just created, or a line that is being written, is not read yet.
+    const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
+    return lines.map((line) => JSON.parse(line) as string);
   }
 
   /** Everything that was acknowledged has ended well, and ran once. */
