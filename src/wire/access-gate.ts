@@ -75,7 +75,10 @@ export class AccessGate {
 
   #identify({ authorization, onBehalfOf }: Credentials): Identity {
     if (authorization?.startsWith(NODE_SCHEME)) {
-      const identity = identityFromNode(authorization, onBehalfOf, this.#options.clusterSecret?.() ?? '');
+      const secret = this.#options.clusterSecret?.();
+      // A node that has just started accepts connections before it has read the secret: the other node asks again.
+      if (secret === '') throw new OrchdError('NO_LEADER', 'this node is starting');
+      const identity = identityFromNode(authorization, onBehalfOf, secret ?? '');
       // `unproven`: the forwarding node accepted the caller without a token, which this node must allow too.
       if (!identity.unproven || this.#acceptsWithoutToken()) return identity;
       throw new OrchdError('UNAUTHORIZED', 'the forwarding node has no tokens configured, but this node has');

@@ -32,7 +32,6 @@ test('without the secret a request is not accepted as from a node, even on a ser
   const bad = [
     [gateWith(() => SECRET), { ...good, authorization: `Node ${SECRET.slice(1)}b` }],
     [gateWith(() => SECRET), { ...good, authorization: 'Node ' }],
-    [gateWith(() => ''), { ...good, authorization: 'Node ' }],
     [gateWith(), good],
     [gateWith(() => SECRET), { authorization: good['authorization'] as string }],
     [gateWith(() => SECRET), { ...good, [ON_BEHALF_OF]: 'nonsense' }],
@@ -54,4 +53,16 @@ test('the header with the identity of the caller is ignored without the secret',
     'read',
   );
   assert.deepEqual([identity.name, identity.tenant, identity.fromNode], ['local', 'default', undefined]);
+});
+
+test('a node that has not read the secret of its cluster yet asks another node to try again, and accepts nothing', () => {
+  const gate = gateWith(() => '');
+  for (const authorization of [`Node ${SECRET}`, 'Node '])
+    assert.throws(
+      () => gate.admit(credentialsOf({ ...nodeHeaders(SECRET, CALLER), authorization }), 'read'),
+      {
+        code: 'NO_LEADER',
+        retriable: true,
+      },
+    );
 });
