@@ -6,7 +6,11 @@ import type { ObjectPattern } from '@babel/types';
 import { productSources, readFiles, type Source, sourcesOf } from '../../test/architecture/source.ts';
 import { type Node, nameOf, ownerOf, type VisitedNode } from '../../test/architecture/syntax.ts';
 import { Secret } from '../kit/secret.ts';
+import { applyDefaults } from './defaults.ts';
+import { CONFIG_LEAVES, isSection } from './leaves.ts';
 import { defaultConfig } from './load.ts';
+import { resolveConfig } from './resolve.ts';
+import type { RawConfig } from './schema.ts';
 
 /** Settings without an effect so far; config.example.yaml says so of each. */
 const NO_EFFECT_YET = ['pool.timeoutMs', 'pool.url', 'recovery.orphanReconciliation'];
@@ -132,6 +136,32 @@ function unread(sources: readonly Source[]): string[] {
 test('every setting is read by something, but for those that are known to have no effect yet', () => {
   assert.ok(leaves().length > 50);
   assert.deepEqual(unread(sourcesOf(readFiles(ROOT))).toSorted(), NO_EFFECT_YET);
+});
+
+/** A copy of a section that records the path of every key that is read. */
+function recorded(section: object, read: Set<string>, path = ''): object {
+  return new Proxy(section, {
+    get: (target, key, receiver) => {
+      const value: unknown = Reflect.get(target, key, receiver);
+      if (typeof key !== 'string' || !Object.hasOwn(target, key)) return value;
+      const here = path === '' ? key : `${path}.${key}`;
+      read.add(here);
+      return isSection(value) ? recorded(value, read, here) : value;
+    },
+  });
+}
+
+test('every key of the schema becomes a part of the resolved configuration', () => {
+  const raw: Record<string, unknown> = {};
+  applyDefaults(raw);
+  const read = new Set<string>();
+  resolveConfig(recorded(raw, read) as RawConfig);
+  // The section of the backends is handed on as a whole, to the registry of backends.
+  const forgotten = CONFIG_LEAVES.map(({ path }) => path.join('.')).filter(
+    (path) => !path.startsWith('backends.') && !read.has(path),
+  );
+  assert.ok(CONFIG_LEAVES.length > 50 && read.has('backends'));
+  assert.deepEqual(forgotten, []);
 });
 
 test('a setting that is only named, written or shadowed is not read', () => {
