@@ -160,6 +160,7 @@ const workerOf = (id: string, model: string, device: number): ReportedWorker => 
   slots: SLOTS,
   contextLength: 8192,
   registry: `memory of ${id}`,
+  paid: false,
 });
 
 /** Tokens of the jobs that a step has claimed. */

@@ -51,6 +51,8 @@ export const WorkerState = open({
   context_length: optional(Count),
   /** The registry of the worker, see worker-wire.ts. */
   registry: optional(Type.String()),
+  /** Whether its executions cost money, so that one with an unknown outcome is not repeated unasked. */
+  paid: optional(Type.Boolean()),
   /** The secret that callers of the worker must send; reported to the brain only. */
   token: optional(Type.String()),
   /** Features beside plain text: `chat`, `embeddings`, `tools`, `json_schema`. */
@@ -108,6 +110,7 @@ export const WorkerReady = open({
   slots: Type.Integer({ minimum: 1, maximum: 1024 }),
   context_length: Count,
   registry: Type.String({ minLength: 1 }),
+  paid: optional(Type.Boolean()),
   features: optional(Type.Array(Type.String())),
 });
 export type WorkerReady = Static<typeof WorkerReady>;

@@ -250,7 +250,7 @@ export class Effects {
     reply: Exclude<KillReply, { is: 'fenced' | 'stopping' }>,
     attempt: AttemptRecord,
   ): Promise<KillAnswer> {
-    if (reply.is === 'running') return reply;
+    if (reply.is === 'running' || reply.is === 'forgotten') return reply;
     if (reply.is === 'ended') return { is: 'ended', outcome: await this.#outcomes.recorded(reply.outcome) };
     return { is: remembers(reply, attempt) ? 'tombstoned' : 'forgotten' };
   }
@@ -282,7 +282,11 @@ export class Effects {
       onEvent(entry, event);
     };
     backend.follow(token, reading.from, hear, this.#who()).then(
-      (end) => (end.is === 'ended' ? this.#ended(token, end.outcome) : this.#readAgain(reading)),
+      (end) => {
+        if (end.is === 'ended') this.#ended(token, end.outcome);
+        else if (end.is === 'forgotten') this.#endedUnknown(reading);
+        else this.#readAgain(reading);
+      },
       () => this.#readAgain(reading),
     );
   }
@@ -317,6 +321,12 @@ export class Effects {
       (late) => this.#runner.stopped || this.#parts.loop.post({ type: 'outcome', token, outcome: late }),
       (error: Error) => this.#runner.stopped || this.#parts.loop.fail(error),
     );
+  }
+
+  /** The reader is over, so that a held attempt is inspected from now on instead of being read again. */
+  #endedUnknown({ entry, token }: Reading): void {
+    if (this.#readers.get(entry) === token) this.#readers.delete(entry);
+    if (!this.#runner.stopped) this.#parts.loop.post({ type: 'found', token, finding: { is: 'forgotten' } });
   }
 
   /** Records that a backend has answered, and its registry, by which later attempts are judged. */

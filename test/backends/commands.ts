@@ -114,6 +114,12 @@ class SharedCommands implements HarnessSource {
     await this.#kill(this.#kit.processes(this.#kit.folder).filter((pid) => !commands.includes(pid)));
   }
 
+  async stopSupervisors(): Promise<void> {
+    const commands = this.#kit.commands();
+    for (const pid of this.#kit.processes(this.#kit.folder))
+      if (!commands.includes(pid)) kill(pid, 'SIGTERM');
+  }
+
   async loseMemory(): Promise<void> {
     await this.#kill(this.#kit.processes(this.#kit.folder));
     fs.renameSync(this.#kit.folder, fs.mkdtempSync(join(this.#kit.root, 'lost-')));
@@ -173,6 +179,10 @@ class SteeredCommands implements BackendHarness {
   /** The supervisors are the executor; each offer starts one. */
   restartExecutor(): Promise<void> {
     return this.#shared.killSupervisors();
+  }
+
+  stopExecutor(): Promise<void> {
+    return this.#shared.stopSupervisors();
   }
 
   loseMemory(): Promise<void> {

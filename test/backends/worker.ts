@@ -67,6 +67,10 @@ class WorkerProcess {
     });
   }
 
+  stop(): void {
+    this.#child.kill('SIGTERM');
+  }
+
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL');
     await this.#gone;
@@ -137,6 +141,7 @@ class SteeredWorker implements BackendHarness {
   readonly #shared: SharedWorker;
   readonly #others: WorkerBackend[] = [];
   #backend: WorkerBackend;
+  #isStopped = false;
 
   constructor(shared: SharedWorker, backend: WorkerBackend) {
     this.#shared = shared;
@@ -181,13 +186,18 @@ class SteeredWorker implements BackendHarness {
     this.#backend = await this.#shared.connect();
   }
 
+  async stopExecutor(): Promise<void> {
+    this.#isStopped = true;
+    this.#shared.process.stop();
+  }
+
   async loseMemory(): Promise<void> {
     await this.#shared.replace();
     await this.restartBrain();
   }
 
   async remove(): Promise<void> {
-    await within(this.#shared.process.clear());
+    await within(this.#isStopped ? this.#shared.replace() : this.#shared.process.clear());
     for (const backend of [this.#backend, ...this.#others]) await backend.stop();
   }
 }

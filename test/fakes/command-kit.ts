@@ -34,7 +34,7 @@ export function offerOf(token: string, more: AskFields = {}, payload: unknown = 
 export interface Heard {
   readonly events: ExecutionEvent[];
   readonly text: string;
-  readonly outcome: ExecutionOutcome | 'lost';
+  readonly outcome: ExecutionOutcome | 'lost' | 'forgotten';
 }
 
 export class CommandKit {
@@ -119,7 +119,7 @@ export function kill(pid: number, signal: NodeJS.Signals): void {
 export async function hear(backend: CommandBackend, token: string, from = 0): Promise<Heard> {
   const events: ExecutionEvent[] = [];
   const end = await backend.follow(token, from, (event) => events.push(event), WHO);
-  return { events, text: textOf(events), outcome: end.is === 'ended' ? end.outcome : 'lost' };
+  return { events, text: textOf(events), outcome: end.is === 'ended' ? end.outcome : end.is };
 }
 
 export const textOf = (events: readonly ExecutionEvent[]): string =>

@@ -6,6 +6,7 @@
 import {
   type Backend,
   type BackendInfo,
+  type ExecutionEnd,
   type ExecutionEvent,
   type ExecutionOutcome,
   type ExecutionStatus,
@@ -52,7 +53,7 @@ export interface Run {
 interface Execution {
   readonly run: Run;
   readonly events: ExecutionEvent[];
-  outcome: ExecutionOutcome | undefined;
+  end: ExecutionEnd | undefined;
   readonly readers: Set<() => void>;
 }
 
@@ -94,8 +95,13 @@ export class FakeExecutor {
     return this.#executions.has(token);
   }
 
+  /** Whether it knows that the execution is over, and not how it ended. */
+  cannotTell(token: string): boolean {
+    return this.#executions.get(token)?.end?.is === 'forgotten';
+  }
+
   get running(): number {
-    return [...this.#executions.values()].filter(({ outcome }) => !outcome).length;
+    return [...this.#executions.values()].filter(({ end }) => !end).length;
   }
 
   /** Restarts with an empty memory: what ran is dead, what had ended is gone. */
@@ -112,6 +118,18 @@ export class FakeExecutor {
     this.#tombstones.clear();
     this.#registry = this.world.random.hex(4);
     this.#since = this.world.clock.now();
+  }
+
+  /** What watched over the running executions dies: they are dead, or have done their work, and nobody can tell. */
+  loseRunning(): void {
+    for (const execution of this.#executions.values()) {
+      if (execution.end) continue;
+      execution.end = { is: 'forgotten' };
+      execution.run.endedAt = this.world.now;
+      execution.run.outcome = 'died';
+      this.world.note(`lose ${execution.run.token}`);
+      wakeReaders(execution);
+    }
   }
 
   offer(offer: Offer): OfferReply {
@@ -162,7 +180,7 @@ export class FakeExecutor {
         on(event);
       }
       if (signal?.aborted) return { is: 'lost' };
-      if (execution.outcome) return { is: 'ended', outcome: execution.outcome };
+      if (execution.end) return execution.end;
       if (this.#executions.get(token) !== execution) return { is: 'lost' };
       await new Promise<void>((resolve) => {
         execution.readers.add(resolve);
@@ -178,7 +196,7 @@ export class FakeExecutor {
       this.#tombstones.add(token);
       return { is: 'tombstoned', registry: this.#registry, rememberedSince: this.#since };
     }
-    if (execution.outcome) return { is: 'ended', outcome: execution.outcome };
+    if (execution.end) return execution.end;
     if (how === 'bury') return { is: 'running' };
     if (!this.world.random.chance(this.script.ignoreKill ?? 0)) {
       this.world.after(this.world.random.between(0, 30), () => this.#end(execution, { ok: 'cancelled' }));
@@ -190,7 +208,7 @@ export class FakeExecutor {
     if (this.world.random.chance(this.script.loseAck ?? 0)) return;
     if (this.#isFenced(who)) return;
     const execution = this.#executions.get(token);
-    if (!execution?.outcome) return;
+    if (!execution?.end) return;
     this.#executions.delete(token);
     this.#tombstones.add(token);
   }
@@ -214,7 +232,7 @@ export class FakeExecutor {
     };
     this.ledger.push(run);
     world.note(`run ${offer.token}`);
-    const execution: Execution = { run, events: [], outcome: undefined, readers: new Set() };
+    const execution: Execution = { run, events: [], end: undefined, readers: new Set() };
     this.#executions.set(offer.token, execution);
     if (script.work) {
       void script.work(offer, (text) => emit(execution, text)).then((end) => this.#end(execution, end));
@@ -236,26 +254,29 @@ export class FakeExecutor {
   }
 
   #end(execution: Execution, outcome: ExecutionOutcome): void {
-    if (execution.outcome || execution.run.endedAt !== undefined) return;
-    execution.outcome = outcome;
+    if (execution.end || execution.run.endedAt !== undefined) return;
+    execution.end = { is: 'ended', outcome };
     execution.run.endedAt = this.world.now;
     execution.run.outcome = outcome.ok;
     this.world.note(`end ${execution.run.token} ${outcome.ok}`);
-    for (const wake of execution.readers) wake();
-    execution.readers.clear();
+    wakeReaders(execution);
   }
 }
 
-function emit(execution: Execution, text: string): void {
-  if (execution.run.endedAt !== undefined) return;
-  const { events, readers } = execution;
-  events.push({ n: events.length + 1, type: 'token', data: { t: text, i: events.length } });
+function wakeReaders({ readers }: Execution): void {
   for (const wake of readers) wake();
   readers.clear();
 }
 
+function emit(execution: Execution, text: string): void {
+  if (execution.run.endedAt !== undefined) return;
+  const { events } = execution;
+  events.push({ n: events.length + 1, type: 'token', data: { t: text, i: events.length } });
+  wakeReaders(execution);
+}
+
 function statusOf(execution: Execution): ExecutionStatus {
-  return execution.outcome ? { is: 'ended', outcome: execution.outcome } : { is: 'running' };
+  return execution.end ?? { is: 'running' };
 }
 
 /** The connection of one brain to an executor: requests and replies take time and get lost. */

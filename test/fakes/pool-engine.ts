@@ -151,6 +151,7 @@ export class PoolKit extends EngineKit {
       slots: record.slots ?? 1,
       contextLength: record.contextLength,
       registry: `memory of ${id}`,
+      paid: false,
     };
   }
 

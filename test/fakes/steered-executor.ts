@@ -38,6 +38,9 @@ export async function steeredExecutor(): Promise<BackendHarness> {
       brain = { alive: true };
       backend = new FakeLine(executor, brain);
     },
+    async stopExecutor() {
+      executor.loseRunning();
+    },
     async loseMemory() {
       executor.forget();
     },

@@ -68,6 +68,7 @@ const worker = new Worker({
   ledger: fileLedger(process.argv[2] as string),
 });
 
+process.on('SIGTERM', () => void worker.drain(0));
 process.on('disconnect', () => process.exit(0));
 process.on('message', async (order: WorkerOrder) => {
   if (order.is === 'clear') {

@@ -139,6 +139,7 @@ export class EnginePool {
         slots: record.slots ?? 1,
         contextLength: 8192,
         registry: id,
+        paid: false,
       },
     });
     this.#later(0, () => this.#tell());

@@ -73,6 +73,8 @@ export interface Story {
   readonly redrives: number;
   /** The last attempts of lives that were over before their executor was: a redrive runs those again. */
   readonly expired: readonly number[];
+  /** The attempts with an unknown outcome after which an operator ordered another one. */
+  readonly retried: readonly number[];
 }
 
 /** Replays the raw log: every move legal, attempt numbers growing, tokens bound to one backend. */
@@ -87,6 +89,7 @@ export function replay(changes: readonly Change[]): Map<string, Story> {
         ends: 0,
         redrives: 0,
         expired: [],
+        retried: [],
       });
     }
     if (change.kind === 'job' && change.after)
@@ -111,6 +114,7 @@ function replayJob(stories: Map<string, Story>, id: string, after: JobRecord, ca
     ends: story.ends + (moved && isTerminal(after.state) ? 1 : 0),
     redrives: story.redrives + (cause.startsWith('redrive') ? 1 : 0),
     expired: moved && after.reason === 'expired' ? [...story.expired, after.attempt] : story.expired,
+    retried: cause.startsWith('resolve') ? [...story.retried, after.attempt] : story.retried,
   });
 }
 
@@ -138,14 +142,14 @@ function replayAttempt(
  * running or had succeeded, unless that executor had lost its memory in between.
  */
 export function checkLedgers(executors: readonly FakeExecutor[], stories: ReadonlyMap<string, Story>): void {
-  const byJob = new Map<string, (Run & { excused: boolean })[]>();
+  const byJob = new Map<string, (Run & { excused: boolean; paid: boolean })[]>();
   const tokens = new Set<string>();
   for (const executor of executors) {
     for (const run of executor.ledger) {
       check(!tokens.has(run.token), `${run.token} ran once`);
       tokens.add(run.token);
       const runs = byJob.get(run.job) ?? [];
-      runs.push({ ...run, excused: executor.forgets > 0 });
+      runs.push({ ...run, excused: executor.forgets > 0, paid: executor.info.paid });
       byJob.set(run.job, runs);
     }
   }
@@ -153,6 +157,7 @@ export function checkLedgers(executors: readonly FakeExecutor[], stories: Readon
     runs.sort((a, b) => a.startedAt - b.startedAt);
     for (const [at, run] of runs.entries()) {
       for (const earlier of runs.slice(0, at)) {
+        if (earlier.paid && earlier.outcome === 'died') checkOrdered(earlier, run, stories.get(job));
         if (earlier.excused) continue;
         const over = earlier.endedAt !== undefined && earlier.endedAt <= run.startedAt;
         check(over, `${run.token} of ${job} started while ${earlier.token} still ran`);
@@ -164,6 +169,12 @@ export function checkLedgers(executors: readonly FakeExecutor[], stories: Readon
       }
     }
   }
+}
+
+/** Work that costs money and may have been done is not done again by itself: a person has ordered it. */
+function checkOrdered(earlier: Run, run: Run, story: Story | undefined): void {
+  const ordered = story?.retried.includes(attemptOf(earlier.token)) || (story?.redrives ?? 0) > 0;
+  check(ordered, `${run.token} started by itself although ${earlier.token} was paid and its outcome unknown`);
 }
 
 const attemptOf = (token: string): number => Number(token.slice(token.lastIndexOf(':') + 1));

@@ -103,6 +103,7 @@ class Simulation {
       this.brain.up?.checkpoint().catch(() => undefined);
     });
     plan('forget', 1, () => world.random.pick(this.executors).forget());
+    plan('lost-supervisors', 2, () => world.random.pick(this.executors).loseRunning());
     plan('partition', 2, () => this.#partition());
   }
 
@@ -149,7 +150,8 @@ class Simulation {
       const { open, job } = entry;
       const executor = this.executors.find(({ info }) => info.name === open?.backend);
       // A careful one: as long as the executor can still answer, nobody decides in its place.
-      if (job.state !== 'stale' || !open || !executor || open.registry === executor.info.registry) continue;
+      if (job.state !== 'stale' || !open || !executor) continue;
+      if (open.registry === executor.info.registry && !executor.cannotTell(entry.token)) continue;
       const as = this.world.random.chance(0.5) ? 'retry' : 'failed';
       await brain.resolve(entry.ask.id, { as }).catch(() => undefined);
     }

@@ -42,6 +42,8 @@ export interface BackendHarness {
   restartBrain(): Promise<void>;
   /** Kills the executor and starts it again with its memory on disk; absent where it has none on disk. */
   restartExecutor?(): Promise<void>;
+  /** Sends SIGTERM to the executor, as an init system does; absent where it is part of the brain's process. */
+  stopExecutor?(): Promise<void>;
   /** Kills the executor and starts it again without any memory. */
   loseMemory(): Promise<void>;
   /** Rejects where `promise` does not settle in time. */

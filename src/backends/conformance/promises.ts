@@ -16,5 +16,8 @@ export const needsKeptResults = ({ backend }: BackendHarness): string | undefine
 export const needsDiskMemory = ({ restartExecutor }: BackendHarness): string | undefined =>
   restartExecutor ? undefined : 'its executor has no memory on disk';
 
+export const needsForeignStop = ({ stopExecutor }: BackendHarness): string | undefined =>
+  stopExecutor ? undefined : 'its executor is part of the brain, and stops with it';
+
 export const needsSharing = ({ connectOther }: BackendHarness): string | undefined =>
   connectOther ? undefined : 'its executor serves brains of one owner only';

@@ -41,6 +41,7 @@ function workerOf(worker: WorkerState, isAllowed: IsAllowedUri): ReportedWorker 
     slots: Math.max(1, worker.slots ?? 1),
     contextLength: worker.context_length,
     registry: worker.registry ?? '',
+    paid: worker.paid ?? false,
   };
 }
 

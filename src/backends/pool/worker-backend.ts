@@ -7,6 +7,7 @@
 import type {
   Backend,
   BackendInfo,
+  ExecutionEnd,
   ExecutionEvent,
   ExecutionOutcome,
   ExecutionStatus,
@@ -135,11 +136,7 @@ export class WorkerBackend implements Backend {
     if (isFenced(reply)) return { is: 'fenced' };
     const { is, outcome, registry, remembered_since } = checkCancel(jsonOf(reply));
     if (is === 'tombstoned') return { is, registry, rememberedSince: remembered_since };
-    if (is !== 'ended') return { is };
-    if (outcome) return { is, outcome: outcomeOf(outcome) };
-    // The execution ended and its outcome is forgotten. The reply must not prove that the token never ran, so the
-    // memory is reported to begin after any intent.
-    return { is: 'tombstoned', registry, rememberedSince: Number.MAX_SAFE_INTEGER };
+    return is === 'ended' ? executionEnd(outcome) : { is };
   }
 
   async ack(token: string, who: Commander): Promise<void> {
@@ -167,7 +164,7 @@ export class WorkerBackend implements Backend {
     const path = `/executions/${encodeURIComponent(token)}`;
     const { state, outcome } = checkState(await this.#json('GET', path, who));
     if (state === 'running') return { is: 'running' };
-    return outcome ? { is: 'ended', outcome: outcomeOf(outcome) } : { is: 'forgotten' };
+    return executionEnd(outcome);
   }
 
   async #json(method: 'GET' | 'POST', path: string, who: Commander): Promise<unknown> {
@@ -228,8 +225,8 @@ async function readExecution(reply: StreamReply, on: (event: ExecutionEvent) => 
   await eachEvent(
     reply,
     (event) => {
-      if (end.is === 'ended') return;
-      if (event.event === 'end' || event.event === 'error') end = { is: 'ended', outcome: endOf(event) };
+      if (end.is !== 'lost') return;
+      if (event.event === 'end' || event.event === 'error') end = endOf(event);
       else on(executionEvent(event));
     },
     MAX_EVENT_CHARS,
@@ -247,11 +244,18 @@ function executionEvent({ id, event, data }: SseEvent): ExecutionEvent {
   return { n, type: event as 'token', data: parse(data), ...(!data.includes('\n') && { text: data }) };
 }
 
-function endOf({ event, data }: SseEvent): ExecutionOutcome {
+function endOf({ event, data }: SseEvent): ExecutionEnd {
   const value = parse(data);
-  if (event === 'error') return outcomeOf({ ok: false, error: checked(checkError, value) });
+  if (event === 'error') return executionEnd({ ok: false, error: checked(checkError, value) });
   const { result, decode_time_ms } = checked(checkEnd, value);
-  return outcomeOf({ ok: true, result, decode_time_ms });
+  return executionEnd({ ok: true, result, decode_time_ms });
+}
+
+/** The outcome is unknown where the worker has dropped it, and where it says that it cannot tell. */
+function executionEnd(outcome: WorkerOutcome | undefined): ExecutionEnd {
+  if (!outcome || (outcome.ok === false && outcome.error.code === 'UNKNOWN_OUTCOME'))
+    return { is: 'forgotten' };
+  return { is: 'ended', outcome: outcomeOf(outcome) };
 }
 
 function usedTokens({ usage }: ExecutionResult, decodeMs: number): UsedTokens | undefined {

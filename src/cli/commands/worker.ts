@@ -66,6 +66,11 @@ const options = {
     value: 'JSON',
     help: 'for openai: the command that starts the server, a JSON array; {port} and {model} are replaced',
   },
+  paid: {
+    type: 'string',
+    choices: ['yes', 'no'],
+    help: 'whether executions cost money, so that one with an unknown outcome is held; by default yes with ORCHD_UPSTREAM_KEY',
+  },
 } as const;
 
 export const worker: Command = {
@@ -107,6 +112,7 @@ interface Settings {
   readonly uri: string | undefined;
   readonly poolManager: string | undefined;
   readonly graceMs: number | undefined;
+  readonly paid: boolean;
 }
 
 async function settingsOf({ values }: CliArguments): Promise<Settings> {
@@ -130,7 +136,15 @@ async function settingsOf({ values }: CliArguments): Promise<Settings> {
     uri: urlOf(values, 'uri'),
     poolManager: urlOf(values, 'pool-manager'),
     graceMs: wholeOf(values, 'grace', 0, 86_400_000),
+    paid: isPaid(values, engine),
   };
+}
+
+/** A server that asks for a key charges for its work, unless the option says otherwise. */
+function isPaid(values: CliArguments['values'], engine: EngineName): boolean {
+  const given = choiceOf(values, 'paid', ['yes', 'no']);
+  if (given !== undefined) return given === 'yes';
+  return engine === 'openai' && variable('ORCHD_UPSTREAM_KEY') !== undefined;
 }
 
 function urlOf(values: CliArguments['values'], name: string): string | undefined {

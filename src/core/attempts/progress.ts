@@ -127,13 +127,16 @@ function confirmRunning(turn: Turn, entry: JobEntry): void {
   turn.put('attempt', entry.token, confirm(attempt, turn.epoch), 're-attached');
 }
 
-/** The executor cannot tell whether the attempt ran: the `on_unknown` policy of the job decides. */
-function forgotten(turn: Turn, entry: JobEntry): void {
+/**
+ * The executor cannot tell whether the attempt did its work, or has died before it could: the `on_unknown` policy of the
+ * job decides.
+ */
+export function forgotten(turn: Turn, entry: JobEntry, what = 'the backend cannot say whether it ran'): void {
   lost(turn, entry);
   confirmUnknown(turn, entry);
   const policy = isTerminal(entry.job.state) ? 'fail' : unknownPolicy(turn, entry);
   if (policy === 'hold') return;
-  const error = errorInfo('UNKNOWN_OUTCOME', 'the backend cannot say whether it ran');
+  const error = errorInfo('UNKNOWN_OUTCOME', what);
   abandonAttempt(turn, entry, { is: 'on-unknown', policy });
   if (isTerminal(entry.job.state)) return;
   if (entry.job.cancel) return cancelJob(turn, entry);

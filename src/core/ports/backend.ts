@@ -72,11 +72,17 @@ export type ExecutionOutcome =
   | { readonly ok: true; readonly resultText: string; readonly usage?: UsedTokens }
   | Exclude<Outcome, { readonly ok: true }>;
 
-export type ExecutionStatus =
-  | { readonly is: 'running' }
-  | { readonly is: 'ended'; readonly outcome: ExecutionOutcome }
-  /** The execution has ended, but its outcome is no longer known. */
-  | { readonly is: 'forgotten' };
+export type ExecutionEnd = { readonly is: 'ended'; readonly outcome: ExecutionOutcome } | UnknownEnd;
+
+export type ExecutionStatus = { readonly is: 'running' } | ExecutionEnd;
+
+/**
+ * The execution has ended, and nothing of it runs any more, but its outcome is not known: its executor died before it
+ * recorded one, or has dropped it. `on_unknown` of the job decides.
+ */
+export interface UnknownEnd {
+  readonly is: 'forgotten';
+}
 
 export interface Inspection {
   readonly registry: string;
@@ -86,7 +92,7 @@ export interface Inspection {
 }
 
 export type KillReply =
-  | { readonly is: 'ended'; readonly outcome: ExecutionOutcome }
+  | ExecutionEnd
   /** The order was received; the end of the execution is reported later. */
   | { readonly is: 'stopping' }
   /** Only with `bury`: the execution runs, and was left running. */
@@ -108,9 +114,7 @@ export interface ExecutionEvent {
 }
 
 /** How `follow` ended: the execution has ended, or contact to it was lost. */
-export type FollowEnd =
-  | { readonly is: 'ended'; readonly outcome: ExecutionOutcome }
-  | { readonly is: 'lost' };
+export type FollowEnd = ExecutionEnd | { readonly is: 'lost' };
 
 /**
  * Anything that executes jobs. Every call is idempotent by token. A call that throws has had no answer: it may or may

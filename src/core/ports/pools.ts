@@ -26,6 +26,8 @@ export interface ReportedWorker {
   readonly slots: number;
   readonly contextLength: number | undefined;
   readonly registry: string;
+  /** Whether a second execution would cost money: it passes jobs to a server that charges for them. */
+  readonly paid: boolean;
 }
 
 export interface PoolReport {
@@ -92,7 +94,7 @@ export function workerInfo(report: PoolReport, worker: ReportedWorker): BackendI
     types: ['inference'],
     models: [worker.modelRef],
     labels,
-    paid: false,
+    paid: worker.paid,
     keepsResults: true,
     registry: worker.registry,
     contextLength: worker.contextLength,

@@ -79,6 +79,30 @@ describe('a worker that its manager no longer reports', () => {
     assert.equal(kit.state('j'), 'queued');
   });
 
+  test('leaves the job to its on_unknown: a paid one is held, and not bought again', () => {
+    const afterDeath = (fields: Parameters<PoolKit['ask']>[2], paid: boolean): string => {
+      const { kit, worker } = running(fields);
+      kit.set('p', worker, { paid });
+      kit.report('p');
+      kit.dies('p', worker);
+      return `${kit.state('j')} ${kit.job('j').open?.state ?? 'closed'}`;
+    };
+    assert.equal(afterDeath({}, true), 'stale unknown');
+    assert.equal(afterDeath({}, false), 'queued closed');
+    assert.equal(afterDeath({ on_unknown: 'retry' }, true), 'queued closed');
+    assert.equal(afterDeath({ on_unknown: 'fail' }, false), 'dead closed');
+    assert.equal(afterDeath({ on_unknown: 'hold' }, false), 'stale unknown');
+  });
+
+  test('ends a job whose cancel was ordered', () => {
+    const { kit, worker } = running();
+    kit.set('p', worker, { paid: true });
+    kit.report('p');
+    kit.cancel('j');
+    kit.dies('p', worker);
+    assert.deepEqual([kit.state('j'), kit.job('j').open], ['cancelled', undefined]);
+  });
+
   test('fails a job that has produced output, unless after_output allows a retry', () => {
     const afterDeath = (fields: Parameters<PoolKit['ask']>[2]): string => {
       const { kit, worker } = running(fields);
@@ -86,10 +110,10 @@ describe('a worker that its manager no longer reports', () => {
       kit.dies('p', worker);
       return `${kit.state('j')} ${kit.job('j').job.error?.code ?? ''}`;
     };
-    assert.equal(afterDeath({ priority: 'interactive' }), 'dead WORKER_UNAVAILABLE');
-    assert.equal(afterDeath({ priority: 'interactive', after_output: 'retry' }), 'queued WORKER_UNAVAILABLE');
-    assert.equal(afterDeath({ priority: 'batch' }), 'queued WORKER_UNAVAILABLE');
-    assert.equal(afterDeath({ priority: 'batch', after_output: 'fail' }), 'dead WORKER_UNAVAILABLE');
+    assert.equal(afterDeath({ priority: 'interactive' }), 'dead UNKNOWN_OUTCOME');
+    assert.equal(afterDeath({ priority: 'interactive', after_output: 'retry' }), 'queued UNKNOWN_OUTCOME');
+    assert.equal(afterDeath({ priority: 'batch' }), 'queued UNKNOWN_OUTCOME');
+    assert.equal(afterDeath({ priority: 'batch', after_output: 'fail' }), 'dead UNKNOWN_OUTCOME');
     const { kit, worker } = running({ priority: 'interactive' });
     kit.dies('p', worker);
     assert.equal(kit.state('j'), 'queued', 'it had produced no output');

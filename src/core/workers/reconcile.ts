@@ -12,6 +12,7 @@ import { adoptWorker, die, workerReady } from '../../model/moves.ts';
 import type { WorkerRecord } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import { endAttempt } from '../attempts/ending.ts';
+import { forgotten, killed } from '../attempts/progress.ts';
 import type { BackendInfo } from '../ports/backend.ts';
 import type { PoolReport, ReportedWorker } from '../ports/pools.ts';
 import { workerBackend, workerInfo } from '../ports/pools.ts';
@@ -108,6 +109,7 @@ function addToFleet(turn: Turn, pool: PoolEntry, worker: ReportedWorker): void {
 
 const isChanged = (a: BackendInfo, b: BackendInfo): boolean =>
   a.slots !== b.slots ||
+  a.paid !== b.paid ||
   a.registry !== b.registry ||
   a.contextLength !== b.contextLength ||
   JSON.stringify(a.labels) !== JSON.stringify(b.labels);
@@ -172,14 +174,17 @@ function noteMissing(turn: Turn, pool: PoolEntry, id: string, record: WorkerReco
   workerGone(turn, id, record);
 }
 
-/** The worker's process is dead: its attempts end as retriable failures, and its record is deleted. */
+/**
+ * The worker's process is dead, and its record is deleted. What ran on it may have done its work before: `on_unknown` of
+ * each job decides, before the worker leaves the fleet, which knows whether it is paid.
+ */
 export function workerGone(turn: Turn, id: string, record: WorkerRecord): void {
   const name = workerBackend(record.pool, id);
-  const error = { ...errorInfo('WORKER_UNAVAILABLE', 'its worker has died'), retriable: true };
   for (const entry of [...turn.state.open.values()]) {
     if (entry.open?.backend !== name) continue;
     if (isTerminal(entry.job.state)) endAttempt(turn, entry, { ok: 'cancelled' });
-    else endAttempt(turn, entry, { ok: false, error });
+    else if (entry.open.kill) killed(turn, entry, { is: 'forgotten' });
+    else forgotten(turn, entry, 'its worker has died');
   }
   turn.fleet.remove(name);
   const cause: Cause = record.state === 'stopping' ? { is: 'stopped', why: record.why } : 'died';

@@ -21,6 +21,7 @@ export function workerView(
       slots: ready.slots,
       context_length: ready.context_length,
       registry: ready.registry,
+      ...(ready.paid && { paid: true }),
       ...(ready.features && { features: ready.features }),
     }),
     ...(error && { error }),

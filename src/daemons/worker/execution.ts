@@ -32,6 +32,7 @@ export class Execution {
   #pieces = 0;
   #outcome: WorkerOutcome | undefined;
   #outcomeChars = 0;
+  #interrupted = false;
 
   constructor(options: ExecutionOptions) {
     this.owner = options.owner;
@@ -63,6 +64,13 @@ export class Execution {
 
   cancel(): void {
     if (!this.#outcome) this.#abort.abort();
+  }
+
+  /** Stops the execution without an order of the brain: the worker is shut down, and its outcome stays unknown. */
+  interrupt(): void {
+    if (this.#outcome || this.signal.aborted) return;
+    this.#interrupted = true;
+    this.#abort.abort();
   }
 
   emit(piece: AnswerPiece): void {
@@ -104,12 +112,17 @@ export class Execution {
 
   /** Ends the execution with what the engine threw: as cancelled where it was cancelled before, else as failed. */
   fail(thrown: unknown): void {
-    const failure =
-      thrown instanceof OrchdError ? thrown : new OrchdError('EXECUTION_FAILED', 'the engine failed');
-    const error = this.signal.aborted ? new OrchdError('CANCELLED') : failure;
+    const error = this.#errorOf(thrown);
     const event = errorEvent(error);
-    this.#outcome = this.signal.aborted ? { ok: 'cancelled' } : { ok: false, error: event };
+    this.#outcome = error.code === 'CANCELLED' ? { ok: 'cancelled' } : { ok: false, error: event };
     this.log.append('error', event);
+  }
+
+  #errorOf(thrown: unknown): OrchdError {
+    if (this.#interrupted)
+      return new OrchdError('UNKNOWN_OUTCOME', 'the worker was stopped before its execution ended');
+    if (this.signal.aborted) return new OrchdError('CANCELLED');
+    return thrown instanceof OrchdError ? thrown : new OrchdError('EXECUTION_FAILED', 'the engine failed');
   }
 }
 

@@ -143,7 +143,7 @@ export class Executions {
     const { memory } = this.#options;
     this.#draining = true;
     if (!(await this.#until(() => memory.running === 0, graceMs))) {
-      for (const execution of memory.allRunning()) execution.cancel();
+      for (const execution of memory.allRunning()) execution.interrupt();
       await this.#until(() => memory.running === 0, CANCEL_TIMEOUT_MS);
     }
     await this.#until(() => memory.unacknowledged === 0, collectMs);

@@ -97,10 +97,19 @@ export class OpenAiEngine implements Engine {
     };
   }
 
-  run(request: InferenceRequest, context: RunContext): Promise<ExecutionResult> {
-    return request.work.kind === 'embeddings'
-      ? this.#embed(request, context)
-      : this.#stream(request, context);
+  /**
+   * A server that got the request and did not answer it may have done the work, and may charge for it: such an outcome
+   * is unknown, and not failed.
+   */
+  async run(request: InferenceRequest, context: RunContext): Promise<ExecutionResult> {
+    try {
+      return await (request.work.kind === 'embeddings'
+        ? this.#embed(request, context)
+        : this.#stream(request, context));
+    } catch (error) {
+      if (!mayHaveRun(error)) throw error;
+      throw new OrchdError('UNKNOWN_OUTCOME', (error as OrchdError).message, {}, { cause: error });
+    }
   }
 
   async stop(): Promise<void> {
@@ -126,7 +135,7 @@ export class OpenAiEngine implements Engine {
     }
     const answer = new StreamedAnswer(emit);
     const ended = await readToEnd(reply, answer);
-    if (!ended && !answer.finished) throw protocolError('ended its stream without an end');
+    if (!ended && !answer.finished) throw protocolError('ended its stream without an end', 'connection_lost');
     return answer.result();
   }
 
@@ -169,6 +178,12 @@ export class OpenAiEngine implements Engine {
     return JSON.stringify({ ...Object.fromEntries(passed), model: this.#options.model, ...more });
   }
 }
+
+/** Whether the server got the request, and its answer was lost: the connection broke, or it took too long. */
+const mayHaveRun = (error: unknown): boolean =>
+  error instanceof OrchdError && LOST_ANSWERS.has(error.details.reason ?? '');
+
+const LOST_ANSWERS: ReadonlySet<string> = new Set(['connection_lost', 'timeout', 'idle']);
 
 /** Reads up to `[DONE]`, and returns whether it came. */
 async function readToEnd(reply: StreamReply, answer: StreamedAnswer): Promise<boolean> {

@@ -34,8 +34,8 @@ export function streamError(error: unknown): OrchdError {
     : new OrchdError('EXECUTION_FAILED', `the upstream failed: ${message}`, { retriable: true });
 }
 
-export const protocolError = (what: string): OrchdError =>
-  new OrchdError('WORKER_PROTOCOL', `the upstream ${what}`);
+export const protocolError = (what: string, reason?: 'connection_lost'): OrchdError =>
+  new OrchdError('WORKER_PROTOCOL', `the upstream ${what}`, reason === undefined ? {} : { reason });
 
 function messageIn(body: Buffer): string {
   try {

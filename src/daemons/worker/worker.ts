@@ -37,6 +37,8 @@ export interface WorkerOptions {
   readonly ledger?: Ledger | undefined;
   /** How long running executions may go on after the order to stop. */
   readonly graceMs?: number | undefined;
+  /** Whether executions cost money; reported to the brain, which then holds one with an unknown outcome. */
+  readonly paid?: boolean;
   /** How long the worker waits after that for its results to be acknowledged. */
   readonly collectMs?: number | undefined;
   readonly maxLogBytes?: number | undefined;
@@ -190,7 +192,7 @@ export class Worker extends Service {
   }
 
   async #reportReady({ vramBytes, slots, contextLength, features }: EngineInfo): Promise<void> {
-    const { env, logger, poolManager, token, id, modelRef } = this.#options;
+    const { env, logger, poolManager, token, id, modelRef, paid } = this.#options;
     if (poolManager === undefined) return;
     const body = {
       worker_id: id,
@@ -200,6 +202,7 @@ export class Worker extends Service {
       slots,
       context_length: contextLength,
       registry: this.registry,
+      ...(paid && { paid }),
       features: [...features],
     };
     try {

@@ -60,6 +60,7 @@ export class ScriptedPools implements PoolManagers {
       slots: slots ?? 1,
       contextLength,
       registry: status === 'failed' ? '' : `memory of ${id}`,
+      paid: false,
     });
     this.report(pool);
   }

@@ -2,11 +2,24 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { CommandKit, hear, js, offerOf, run, sh, until, WHO } from '../../../../test/fakes/command-kit.ts';
-import type { ExecutionEvent, ExecutionOutcome } from '../../../core/ports/backend.ts';
+import {
+  CommandKit,
+  type Heard,
+  hear,
+  js,
+  offerOf,
+  run,
+  sh,
+  until,
+  WHO,
+} from '../../../../test/fakes/command-kit.ts';
+import type { ExecutionEvent } from '../../../core/ports/backend.ts';
 
-const errorOf = (outcome: ExecutionOutcome | 'lost') => {
-  assert.ok(outcome !== 'lost' && outcome.ok === false, `it did not fail: ${JSON.stringify(outcome)}`);
+const errorOf = (outcome: Heard['outcome']) => {
+  assert.ok(
+    typeof outcome === 'object' && outcome.ok === false,
+    `it did not fail: ${JSON.stringify(outcome)}`,
+  );
   return outcome.error;
 };
 
@@ -167,7 +180,7 @@ describe('how a command ends', () => {
     const backend = kit.backend(js(`process.stdout.write('ab🙂'.repeat(200000))`));
     const { outcome, text, events } = await run(backend, 'job:1');
     assert.ok(text === 'ab🙂'.repeat(200_000));
-    assert.ok(outcome !== 'lost' && outcome.ok === true);
+    assert.ok(typeof outcome === 'object' && outcome.ok === true);
     assert.ok('resultText' in outcome);
     const result = JSON.parse(outcome.resultText);
     assert.equal(result.truncated, true);

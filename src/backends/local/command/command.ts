@@ -11,8 +11,8 @@ import { resolve } from 'node:path';
 import {
   type Backend,
   type BackendInfo,
+  type ExecutionEnd,
   type ExecutionEvent,
-  type ExecutionOutcome,
   type ExecutionStatus,
   type FollowEnd,
   type Inspection,
@@ -160,8 +160,7 @@ export class CommandBackend extends Service implements Backend {
     const execution = { env: this.#env, paths, owner, milestones: this.#milestonesOf(paths.name), readExit };
     const stop = signal ? AbortSignal.any([signal, this.stopSignal]) : this.stopSignal;
     const exit = await readEvents(execution, from, on, stop);
-    if (!exit) return { is: 'lost' };
-    return { is: 'ended', outcome: await this.#outcome(token, paths, exit) };
+    return exit ? this.#endOf(token, paths, exit) : { is: 'lost' };
   }
 
   async kill(token: string, who: Commander, how: KillHow = 'end'): Promise<KillReply> {
@@ -180,7 +179,7 @@ export class CommandBackend extends Service implements Backend {
         case 'tombstone':
           return { is: 'tombstoned', registry, rememberedSince };
         case 'ended':
-          return { is: 'ended', outcome: await this.#outcome(token, paths, state.exit) };
+          return this.#endOf(token, paths, state.exit);
         case 'orphaned':
           if (!(await this.#endOrphan(paths, state.owner))) return { is: 'stopping' };
           continue;
@@ -290,17 +289,18 @@ export class CommandBackend extends Service implements Backend {
     let state = await readTokenState(this.#env.disk, paths);
     if (state.is === 'orphaned' && (await this.#endOrphan(paths, state.owner)))
       state = await readTokenState(this.#env.disk, paths);
-    if (state.is === 'ended') return { is: 'ended', outcome: await this.#outcome(token, paths, state.exit) };
+    if (state.is === 'ended') return this.#endOf(token, paths, state.exit);
     if (state.is === 'running' || state.is === 'orphaned') return { is: 'running' };
     this.#running.delete(token);
     return undefined;
   }
 
   /** Reads the outcome of an ended execution and frees its slot. Every caller that finds an end comes through here. */
-  #outcome(token: string, paths: TokenPaths, exit: ExitRecord): Promise<ExecutionOutcome> {
+  async #endOf(token: string, paths: TokenPaths, exit: ExitRecord): Promise<ExecutionEnd> {
     this.#running.delete(token);
     this.#kills.delete(paths.name);
-    return outcomeOf(this.#env.disk, paths.stdout, exit);
+    const outcome = await outcomeOf(this.#env.disk, paths.stdout, exit);
+    return outcome ? { is: 'ended', outcome } : { is: 'forgotten' };
   }
 
   async #exitOf(token: string, paths: TokenPaths, checkAlive: boolean): Promise<ExitRecord | undefined> {

@@ -138,16 +138,13 @@ describe('a kill', () => {
   });
 });
 
-test('a supervisor that gets a SIGTERM from elsewhere reports a retriable failure, not a cancel', async (t) => {
+test('a supervisor that gets a SIGTERM from elsewhere reports that the outcome is unknown', async (t) => {
   const kit = new CommandKit(t);
   const backend = kit.backend(js('setInterval(() => {}, 1000)'));
   await backend.offer(offerOf('job:1'));
   kill(kit.record<OwnerRecord>(kit.paths('job:1').owner).pid, 'SIGTERM');
   const { outcome } = await hear(backend, 'job:1');
-  assert.partialDeepStrictEqual(outcome, {
-    ok: false,
-    error: { code: 'WORKER_UNAVAILABLE', retriable: true },
-  });
+  assert.equal(outcome, 'forgotten');
 });
 
 test('a command whose folder is removed ends, and so does its supervisor', async (t) => {

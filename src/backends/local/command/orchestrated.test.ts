@@ -3,10 +3,14 @@ import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { test } from 'node:test';
-import { CommandKit, sh, until } from '../../../../test/fakes/command-kit.ts';
+import { type TestContext, test } from 'node:test';
+import { CommandKit, kill, sh, until } from '../../../../test/fakes/command-kit.ts';
 import { createOrchestrator } from '../../../app/library.ts';
+import type { JobView } from '../../../model/http/jobs.ts';
 import type { JobEvent } from '../../../runtime/job-events.ts';
+import type { OwnerRecord } from './layout.ts';
+
+type Library = Awaited<ReturnType<typeof createOrchestrator>>;
 
 const OTHER_BRAIN = join(import.meta.dirname, '../../../../test/fakes/command-orchestrator.ts');
 
@@ -65,3 +69,64 @@ test('a cancel and a timeout stop the command', async (t) => {
   assert.equal(two.error?.code, 'WORKER_TIMEOUT');
   await until(() => kit.commands().length === 0);
 });
+
+/** How an execution is lost: its supervisor dies without a word, or somebody tells it to stop. */
+const LOSSES = ['SIGKILL', 'SIGTERM'] as const;
+
+for (const signal of LOSSES) {
+  test(`a paid job whose supervisor gets ${signal} is held, and not run again`, async (t) => {
+    const kit = new CommandKit(t);
+    const { orchestrator } = await lostExecution(t, kit, signal, { paid: true });
+    const { state, attempts } = await until(() => stateAfterLoss(orchestrator));
+    assert.deepEqual([state, attempts.length], ['stale', 1]);
+    await orchestrator.resolve('job', { as: 'succeeded', result: { text: 'as the ledger says' } });
+    assert.equal((await orchestrator.wait('job')).state, 'succeeded');
+    assert.deepEqual(kit.runs(), ['ran']);
+  });
+
+  test(`a job whose supervisor gets ${signal} does what its on_unknown says`, async (t) => {
+    const kit = new CommandKit(t);
+    const { orchestrator } = await lostExecution(t, kit, signal, { paid: true, on_unknown: 'fail' });
+    const failed = await orchestrator.wait('job');
+    assert.deepEqual([failed.state, failed.error?.code], ['dead', 'UNKNOWN_OUTCOME']);
+    assert.deepEqual(kit.runs(), ['ran']);
+  });
+
+  test(`a free job whose supervisor gets ${signal} is run again`, async (t) => {
+    const kit = new CommandKit(t);
+    const { orchestrator, go } = await lostExecution(t, kit, signal, { paid: false });
+    await until(() => kit.runs().length === 2);
+    go();
+    assert.equal((await orchestrator.wait('job')).state, 'succeeded');
+    assert.deepEqual(kit.runs(), ['ran', 'ran']);
+  });
+}
+
+/** Runs a job, and signals its supervisor once the command has written to its ledger. */
+async function lostExecution(
+  t: TestContext,
+  kit: CommandKit,
+  signal: NodeJS.Signals,
+  { paid, on_unknown }: { readonly paid: boolean; readonly on_unknown?: 'fail' },
+): Promise<{ orchestrator: Library; go: () => void }> {
+  const file = join(kit.root, 'go');
+  const work = sh(`echo ran >> ${kit.ledger}; until [ -e ${file} ]; do sleep 0.02; done`);
+  const backend = kit.backend(work, { paid, slots: 1 });
+  const orchestrator = await createOrchestrator({ data: join(kit.root, 'data'), backends: [backend] });
+  t.after(() => orchestrator.stop());
+  await orchestrator.submit({
+    job_id: 'job',
+    type: 'work',
+    payload: {},
+    ...(on_unknown && { on_unknown }),
+  });
+  await until(() => kit.runs().length === 1);
+  kill(kit.record<OwnerRecord>(kit.paths('job:1').owner).pid, signal);
+  return { orchestrator, go: () => fs.writeFileSync(file, '') };
+}
+
+/** The job once its loss was noticed. */
+async function stateAfterLoss(orchestrator: Library): Promise<JobView | undefined> {
+  const job = await orchestrator.get('job');
+  return job.state === 'running' || job.state === 'claimed' ? undefined : job;
+}

@@ -17,7 +17,15 @@ const EX_TEMPFAIL = 75;
 /** Start errors that may pass, so that a retry can help. */
 const TRANSIENT_ERRNOS = ['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE', 'ENOSPC', 'EDQUOT', 'EIO', 'ETXTBSY'];
 
-export async function outcomeOf(disk: Disk, stdout: string, exit: ExitRecord): Promise<ExecutionOutcome> {
+/**
+ * Undefined where the supervisor did not see the end of the command: it died, or somebody else told it to stop. The
+ * command may have done all of its work before that.
+ */
+export async function outcomeOf(
+  disk: Disk,
+  stdout: string,
+  exit: ExitRecord,
+): Promise<ExecutionOutcome | undefined> {
   switch (exit.why) {
     case 'killed':
       return { ok: 'cancelled' };
@@ -36,9 +44,8 @@ export async function outcomeOf(disk: Disk, stdout: string, exit: ExitRecord): P
         TRANSIENT_ERRNOS.includes(exit.errno ?? ''),
       );
     case 'terminated':
-      return failed('WORKER_UNAVAILABLE', 'its supervisor was told to stop, and not by orchd', true);
     case 'lost':
-      return failed('WORKER_UNAVAILABLE', 'its supervisor is gone; it runs no more', true);
+      return undefined;
   }
 }
 

@@ -131,7 +131,7 @@ describe('when the brain is killed', () => {
 });
 
 describe('a supervisor that is killed', () => {
-  test('while the command runs: the command is killed, and the failure is retriable', async (t) => {
+  test('while the command runs: the command is killed, and its outcome is unknown', async (t) => {
     const kit = new CommandKit(t);
     const backend = kit.backend(sh('echo a; trap "" TERM; while :; do sleep 1; done'));
     await backend.offer(offerOf('job:1'));
@@ -140,10 +140,7 @@ describe('a supervisor that is killed', () => {
     const child = kit.record<ProcessIdentity>(kit.paths('job:1').child);
     kill(ownerOf(kit).pid, 'SIGKILL');
     const { outcome } = await read;
-    assert.partialDeepStrictEqual(outcome, {
-      ok: false,
-      error: { code: 'WORKER_UNAVAILABLE', retriable: true },
-    });
+    assert.equal(outcome, 'forgotten');
     assert.equal(isAlive(child), false);
     assert.deepEqual(kit.commands(), []);
     // A later reader gets the same outcome.
@@ -159,7 +156,7 @@ describe('a supervisor that is killed', () => {
     fs.rmSync(kit.paths('job:1').child);
     kill(ownerOf(kit).pid, 'SIGKILL');
     const other = kit.backend(sh('true'));
-    await until(async () => (await other.inspect(['job:1'], WHO)).known.get('job:1')?.is === 'ended');
+    await until(async () => (await other.inspect(['job:1'], WHO)).known.get('job:1')?.is === 'forgotten');
     assert.deepEqual(kit.commands(), []);
   });
 
@@ -175,7 +172,7 @@ describe('a supervisor that is killed', () => {
     const two = kit.backend(sh('true'));
     await two.start();
     assert.equal(isAlive(child), false);
-    assert.equal((await two.inspect(['job:1'], WHO)).known.get('job:1')?.is, 'ended');
+    assert.equal((await two.inspect(['job:1'], WHO)).known.get('job:1')?.is, 'forgotten');
   });
 });
 
@@ -201,10 +198,7 @@ describe('a reused pid', () => {
     const { pid, ...rest } = ownerOf(kit);
     fs.writeFileSync(kit.paths('job:1').child, JSON.stringify({ pid, start: '1', boot: rest.boot }));
     const { known } = await backend.inspect(['job:1'], WHO);
-    assert.partialDeepStrictEqual(known.get('job:1'), {
-      is: 'ended',
-      outcome: { ok: false, error: { code: 'WORKER_UNAVAILABLE', retriable: true } },
-    });
+    assert.deepEqual(known.get('job:1'), { is: 'forgotten' });
     assert.equal(bystander.exitCode ?? bystander.signalCode, null);
     assert.ok(fs.existsSync(`/proc/${bystander.pid}`));
   });
@@ -212,7 +206,7 @@ describe('a reused pid', () => {
   test('is not taken for a process of an earlier boot', async (t) => {
     const kit = new CommandKit(t);
     const backend = await withOwner(kit, { ...identityOf(process.pid), boot: 'another' });
-    assert.equal((await backend.inspect(['job:1'], WHO)).known.get('job:1')?.is, 'ended');
+    assert.equal((await backend.inspect(['job:1'], WHO)).known.get('job:1')?.is, 'forgotten');
   });
 
   test('invalid pids are never signalled', async (t) => {
@@ -221,7 +215,7 @@ describe('a reused pid', () => {
       assert.equal(isAlive({ pid, start: '', boot: ownBoot() }), false);
     }
     const backend = await withOwner(kit, { pid: -1 });
-    assert.equal((await backend.kill('job:1', WHO)).is, 'ended');
+    assert.equal((await backend.kill('job:1', WHO)).is, 'forgotten');
   });
 });
 
@@ -236,6 +230,6 @@ test('an execution whose owner.json cannot be read is ended at the next start', 
   fs.writeFileSync(kit.paths('job:1').owner, 'no json');
   const two = kit.backend(sh('true'));
   await two.start();
-  assert.equal((await two.inspect(['job:1'], WHO)).known.get('job:1')?.is, 'ended');
+  assert.equal((await two.inspect(['job:1'], WHO)).known.get('job:1')?.is, 'forgotten');
   assert.deepEqual(kit.commands(), []);
 });
