@@ -91,14 +91,31 @@ test('results are dropped when there are too many, too large or too old, in the 
   );
   const old = new MemoryKit({ maxEndedMs: 100 });
   old.run('a');
+  old.memory.list('me');
   old.now += 60;
   old.run('b');
+  old.memory.list('me');
   old.now += 60;
   old.memory.makeRoom();
   assert.deepEqual(
     ['a', 'b'].map((token) => old.state(token)),
     ['forgotten', 'execution'],
   );
+});
+
+test('a result that its owner has not asked for is not dropped by its age: the brain may be down for days', () => {
+  const kit = new MemoryKit({ maxEndedMs: 100 });
+  kit.run('a');
+  kit.memory.list('other');
+  kit.now += 1e9;
+  kit.memory.makeRoom();
+  assert.equal(kit.state('a'), 'execution');
+  kit.memory.list('me');
+  kit.memory.makeRoom();
+  assert.equal(kit.state('a'), 'execution', 'its time begins with the question');
+  kit.now += 101;
+  kit.memory.makeRoom();
+  assert.equal(kit.state('a'), 'forgotten');
 });
 
 test('a dropped result that was not acknowledged is still listed as ended', () => {

@@ -13,7 +13,10 @@ import type { Clock } from '../../kit/env/env.ts';
 import type { Execution } from './execution.ts';
 
 export interface TokenMemoryLimits {
-  /** Limits of ended executions that are not acknowledged: their number, their bytes together, and their age. */
+  /**
+   * Limits of ended executions that are not acknowledged: their number, their bytes together, and the time since their
+   * owner asked for them. A result that nobody has asked for has no age: its brain may be down for days.
+   */
   readonly maxEnded: number;
   readonly maxEndedBytes: number;
   readonly maxEndedMs: number;
@@ -53,7 +56,8 @@ interface Entry {
 interface EndedExecution {
   readonly entry: Entry;
   readonly bytes: number;
-  readonly at: number;
+  /** When its owner first asked for it, by the monotonic clock; undefined until then. */
+  askedAt: number | undefined;
 }
 
 interface AckedExecution {
@@ -111,8 +115,10 @@ export class TokenMemory {
     return record?.is === 'execution' ? record.execution : this.#acked.get(key)?.execution;
   }
 
-  /** The tokens of an owner that run, or have ended and are not acknowledged. */
+  /** The tokens of an owner that run, or have ended and are not acknowledged; the owner has asked for those by this. */
   list(owner: string): { readonly token: string; readonly record: TokenRecord }[] {
+    const now = this.#clock.monotonic();
+    for (const ended of this.#ended.values()) if (ended.entry.owner === owner) ended.askedAt ??= now;
     return [...this.#entries.values()].filter(({ owner: entryOwner, record }) => {
       const isOpen = record.is === 'execution' || (record.is === 'forgotten' && !record.acknowledged);
       return isOpen && entryOwner === owner;
@@ -150,7 +156,7 @@ export class TokenMemory {
     if (entry?.record.is !== 'execution' || this.#ended.has(key)) return;
     this.#running--;
     const { bytes } = execution;
-    this.#ended.set(key, { entry, bytes, at: this.#clock.monotonic() });
+    this.#ended.set(key, { entry, bytes, askedAt: undefined });
     this.#endedBytes += bytes;
     this.makeRoom();
   }
@@ -186,9 +192,9 @@ export class TokenMemory {
   #dropEnded(): void {
     const { maxEnded, maxEndedBytes, maxEndedMs } = this.#limits;
     const latest = this.#clock.monotonic() - maxEndedMs;
-    for (const [key, { at }] of this.#ended) {
-      if (at > latest && this.#ended.size <= maxEnded && this.#endedBytes <= maxEndedBytes) break;
-      this.#drop(key, false);
+    for (const [key, { askedAt }] of this.#ended) {
+      const hasRoom = this.#ended.size <= maxEnded && this.#endedBytes <= maxEndedBytes;
+      if (!hasRoom || (askedAt !== undefined && askedAt <= latest)) this.#drop(key, false);
     }
   }
 

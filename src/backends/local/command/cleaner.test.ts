@@ -2,16 +2,56 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { CommandKit, hear, offerOf, run, sh, WHO } from '../../../../test/fakes/command-kit.ts';
+import { CommandKit, hear, offerOf, run, sh, until, WHO } from '../../../../test/fakes/command-kit.ts';
 import type { Env } from '../../../kit/env/env.ts';
 import { realEnv } from '../../../kit/env/real.ts';
+import type { ExitRecord } from './layout.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
-/** The real environment with its wall clock set forward. */
-function later(ms: number): Env {
+const SWEEP_MS = 60_000;
+
+/** The real environment with a wall clock that is wrong by so much. */
+function withWrongClock(byMs: number): Env {
   const real = realEnv();
-  return { ...real, clock: { ...real.clock, now: () => real.clock.now() + ms } };
+  return { ...real, clock: { ...real.clock, now: () => real.clock.now() + byMs } };
+}
+
+/** The real environment, in which lived time passes at once; what waits for the next sweep is then run. */
+class PassingTime {
+  readonly env: Env;
+  #passedMs = 0;
+  readonly #sweeps = new Set<() => void>();
+
+  constructor() {
+    const real = realEnv();
+    const monotonic = (): number => real.clock.monotonic() + this.#passedMs;
+    this.env = {
+      ...real,
+      clock: { ...real.clock, monotonic },
+      timers: { ...real.timers, after: (ms, run) => this.#after(ms, run) },
+    };
+  }
+
+  /** Lets time pass and waits for the sweep that follows. */
+  async pass(ms: number, kit: CommandKit): Promise<void> {
+    this.#passedMs += ms;
+    const lived = join(kit.folder, 'lived.json');
+    fs.rmSync(lived, { force: true });
+    for (const run of [...this.#sweeps]) run();
+    // A sweep begins with lived.json, and a second one does not begin before the first is over.
+    await until(() => fs.existsSync(lived) && this.#sweeps.size > 0);
+  }
+
+  #after(ms: number, run: () => void): () => void {
+    if (ms !== SWEEP_MS) return realEnv().timers.after(ms, run);
+    const once = (): void => {
+      this.#sweeps.delete(once);
+      run();
+    };
+    this.#sweeps.add(once);
+    return () => void this.#sweeps.delete(once);
+  }
 }
 
 const names = (kit: CommandKit): string[] => fs.readdirSync(join(kit.folder, 'executions'));
@@ -25,15 +65,16 @@ describe('retention', () => {
     const one = kit.backend(sh(`mkdir -p deep/er; ln -s ${outside} link; echo x > deep/er/file; echo out`));
     const { events } = await run(one, 'job:1');
     await one.ack('job:1', WHO);
-    const two = kit.backend(sh('true'), {}, later(9 * 60_000));
+    const time = new PassingTime();
+    const two = kit.backend(sh('true'), {}, time.env);
     await two.start();
+    await time.pass(9 * 60_000, kit);
     assert.deepEqual((await hear(two, 'job:1')).events, events);
-    const three = kit.backend(sh('true'), {}, later(11 * 60_000));
-    await three.start();
+    await time.pass(2 * 60_000, kit);
     assert.deepEqual(names(kit), []);
     assert.deepEqual(fs.readdirSync(join(kit.folder, 'trash')), []);
     assert.ok(fs.existsSync(outside));
-    assert.equal((await hear(three, 'job:1')).outcome, 'lost');
+    assert.equal((await hear(two, 'job:1')).outcome, 'lost');
   });
 
   test('an offer that names a lost registry is answered with busy: it may be a late copy of a settled attempt', async (t) => {
@@ -53,8 +94,9 @@ describe('retention', () => {
     const one = kit.backend(sh('true'));
     await run(one, 'job:1');
     await one.ack('job:1', WHO);
-    const two = kit.backend(sh('true'), { keepAckedMs: 0 }, later(1));
-    await two.start();
+    const time = new PassingTime();
+    await kit.backend(sh('true'), { keepAckedMs: 0 }, time.env).start();
+    await time.pass(SWEEP_MS, kit);
     assert.deepEqual(names(kit), []);
   });
 
@@ -64,41 +106,68 @@ describe('retention', () => {
     await backend.offer(offerOf('running:1'));
     await backend.kill('killed:1', WHO);
     for (const token of ['running:1', 'killed:1', 'unknown:1']) await backend.ack(token, WHO);
-    await kit.backend(sh('true'), { keepAckedMs: 0 }, later(1)).start();
+    const time = new PassingTime();
+    await kit.backend(sh('true'), { keepAckedMs: 0 }, time.env).start();
+    await time.pass(SWEEP_MS, kit);
     assert.deepEqual(names(kit), ['t-killed%3a1', 't-running%3a1']);
   });
 
-  test('an unacknowledged end is kept for a week; after that rememberedSince is later', async (t) => {
+  test('an unacknowledged end is kept for a week of lived time; after that rememberedSince is later', async (t) => {
     const kit = new CommandKit(t);
     const one = kit.backend(sh('true'));
     await run(one, 'job:1');
     const before = await one.inspect([], WHO);
-    const two = kit.backend(sh('true'), {}, later(6 * DAY_MS));
+    const time = new PassingTime();
+    const two = kit.backend(sh('true'), {}, time.env);
     await two.start();
-    const kept = await two.inspect(['job:1'], WHO);
+    await time.pass(4 * DAY_MS, kit);
+    await two.stop();
+    // The next process goes on counting where the last one was.
+    const later = new PassingTime();
+    const three = kit.backend(sh('true'), {}, later.env);
+    await three.start();
+    await later.pass(2 * DAY_MS, kit);
+    const kept = await three.inspect(['job:1'], WHO);
     assert.equal(kept.known.get('job:1')?.is, 'ended');
     assert.equal(kept.rememberedSince, before.rememberedSince);
-    const three = kit.backend(sh('true'), {}, later(8 * DAY_MS));
-    await three.start();
+    const { ended_at } = kit.record<ExitRecord>(kit.paths('job:1').exit);
+    await later.pass(2 * DAY_MS, kit);
     const after = await three.inspect(['job:1'], WHO);
     assert.equal(after.known.size, 0);
     assert.equal(after.registry, before.registry);
-    assert.ok(after.rememberedSince > before.rememberedSince);
-    assert.ok(after.rememberedSince < Date.now() + 8 * DAY_MS - 60_000);
+    assert.ok(after.rememberedSince > ended_at, 'a token of that time may have run');
   });
+
+  for (const days of [8, 10_000, -8]) {
+    test(`a clock that is wrong by ${days} days removes no result, also not at a start`, async (t) => {
+      const kit = new CommandKit(t);
+      const one = kit.backend(sh('true'));
+      await run(one, 'job:1');
+      await one.kill('killed:1', WHO);
+      const two = kit.backend(sh('true'), {}, withWrongClock(days * DAY_MS));
+      await two.start();
+      await two.stop();
+      const three = kit.backend(sh('true'));
+      await three.start();
+      assert.equal((await three.inspect(['job:1'], WHO)).known.get('job:1')?.is, 'ended');
+      assert.deepEqual(names(kit), ['t-job%3a1', 't-killed%3a1']);
+    });
+  }
 
   test('a tombstone outlives every offer that could still be under way', async (t) => {
     const kit = new CommandKit(t);
     await kit.backend(sh('true')).kill('job:1', WHO);
-    await kit.backend(sh('true'), {}, later(DAY_MS / 2)).start();
+    const time = new PassingTime();
+    await kit.backend(sh('true'), {}, time.env).start();
+    await time.pass(DAY_MS / 2, kit);
     assert.deepEqual(names(kit), ['t-job%3a1']);
-    await kit.backend(sh('true'), {}, later(2 * DAY_MS)).start();
+    await time.pass(DAY_MS, kit);
     assert.deepEqual(names(kit), []);
   });
 
   test('an offer that reaches its supervisor too late is not carried out', async (t) => {
     const kit = new CommandKit(t);
-    const backend = kit.backend(sh(`echo ran >> ${kit.ledger}`), {}, later(-6 * 60_000));
+    const backend = kit.backend(sh(`echo ran >> ${kit.ledger}`), {}, withWrongClock(-6 * 60_000));
     const reply = await backend.offer(offerOf('job:1'));
     assert.partialDeepStrictEqual(reply, { is: 'refused', error: { retriable: true } });
     assert.deepEqual(names(kit), []);
@@ -119,7 +188,7 @@ describe('retention', () => {
     const kit = new CommandKit(t);
     const one = kit.backend(sh('true'));
     await one.start();
-    const two = kit.backend(sh('true'), {}, later(DAY_MS));
+    const two = kit.backend(sh('true'), {}, withWrongClock(DAY_MS));
     await two.start();
     assert.match(one.info.registry, /^[0-9a-f]{16}$/);
     assert.equal(two.info.registry, one.info.registry);

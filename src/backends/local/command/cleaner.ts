@@ -1,15 +1,17 @@
 /**
  * Removes folders that are no longer needed: acknowledged executions after `keepAckedMs`, in which their events stay
  * readable; tombstones after a day, when no offer can be under way any more; and ended executions that were never
- * acknowledged after a week.
+ * acknowledged after a week. All of this is lived time, counted while a brain is there to ask for its results: neither a
+ * wrong clock nor a machine that was off for a month removes anything.
  */
 import { join } from 'node:path';
 import type { Env } from '../../../kit/env/env.ts';
+import type { LivedTime } from '../../../kit/lived-time.ts';
 import { pause } from '../../../kit/pause.ts';
-import { readRecord } from '../../../kit/record-file.ts';
+import { readRecord, writeRecord } from '../../../kit/record-file.ts';
 import { Service } from '../../../kit/service.ts';
 import { isBeingMade, readTokenState, type TokenState } from './executions.ts';
-import { isTimestampRecord, type Layout, pathsIn, type TokenPaths } from './layout.ts';
+import { isTimestampRecord, type Layout, pathsIn, type TimestampRecord, type TokenPaths } from './layout.ts';
 import type { CommandRegistry } from './registry.ts';
 import { removeFolder } from './remove.ts';
 
@@ -21,15 +23,17 @@ const KEEP_UNACKED_MS = 7 * 24 * 3_600_000;
 
 /** When a folder is to be removed. */
 interface Removal {
+  /** In lived time. */
   readonly at: number;
-  /** The execution has ended, and no brain has acknowledged it. */
-  readonly isUnacknowledged: boolean;
+  /** The end of an execution that no brain has acknowledged, by the wall clock of its supervisor. */
+  readonly unackedEnd?: number;
 }
 
 export interface CleanerOptions {
   readonly env: Env;
   readonly layout: Layout;
   readonly registry: CommandRegistry;
+  readonly lived: LivedTime;
   readonly keepAckedMs: number;
   /** Called for every execution that a scan finds without an end. */
   readonly onOpen: (paths: TokenPaths, state: TokenState) => Promise<void>;
@@ -50,8 +54,8 @@ export class Cleaner extends Service {
 
   protected async onStart(): Promise<void> {
     await this.#removeUnfinished();
+    // Nothing is removed yet: the brain, which has just started too, asks for its results first.
     await this.#scan();
-    await this.#removeDue();
     this.#sweeping = this.#sweepRepeatedly();
   }
 
@@ -59,15 +63,16 @@ export class Cleaner extends Service {
     await this.#sweeping;
   }
 
-  startForbidden(name: string, at: number): void {
-    this.#removals.set(name, { at: at + KEEP_TOMBSTONE_MS, isUnacknowledged: false });
+  startForbidden(name: string, { lived = this.#options.lived.now() }: TimestampRecord): void {
+    this.#removals.set(name, { at: lived + KEEP_TOMBSTONE_MS });
   }
 
-  acknowledged(name: string, at: number): void {
-    this.#removals.set(name, { at: at + this.#options.keepAckedMs, isUnacknowledged: false });
+  acknowledged(name: string, { lived = this.#options.lived.now() }: TimestampRecord): void {
+    this.#removals.set(name, { at: lived + this.#options.keepAckedMs });
   }
 
   async sweep(): Promise<void> {
+    await this.#options.lived.save();
     if (++this.#sweeps % SWEEPS_PER_SCAN === 0) await this.#scan();
     await this.#removeDue();
   }
@@ -87,7 +92,7 @@ export class Cleaner extends Service {
       if (this.stopSignal.aborted) return;
       const paths = pathsIn(layout, name);
       const state = await readTokenState(env.disk, paths);
-      if (state.is === 'tombstone') this.startForbidden(name, state.at);
+      if (state.is === 'tombstone') this.startForbidden(name, state.record);
       else if (state.is === 'ended') await this.#foundEnded(paths, state.exit.ended_at);
       else if (state.is !== 'absent') await this.#options.onOpen(paths, state);
     }
@@ -95,18 +100,31 @@ export class Cleaner extends Service {
 
   async #foundEnded(paths: TokenPaths, endedAt: number): Promise<void> {
     const acked = await readRecord(this.#options.env.disk, paths.acked, isTimestampRecord);
-    if (acked) this.acknowledged(paths.name, acked.at);
-    else this.#removals.set(paths.name, { at: endedAt + KEEP_UNACKED_MS, isUnacknowledged: true });
+    if (acked) return this.acknowledged(paths.name, acked);
+    const at = (await this.#unaskedSince(paths)) + KEEP_UNACKED_MS;
+    this.#removals.set(paths.name, { at, unackedEnd: endedAt });
+  }
+
+  /** The lived time at which this end was first found without an acknowledgement. */
+  async #unaskedSince({ unasked }: TokenPaths): Promise<number> {
+    const { env, lived } = this.#options;
+    const found = await readRecord(env.disk, unasked, isTimestampRecord);
+    if (found?.lived !== undefined) return found.lived;
+    const now = lived.now();
+    await writeRecord(env, unasked, { at: env.clock.now(), lived: now }, 'visible');
+    return now;
   }
 
   async #removeDue(): Promise<void> {
-    const now = this.#options.env.clock.now();
-    for (const [name, removal] of this.#removals) {
+    const { lived, env, registry } = this.#options;
+    for (const [name, { at, unackedEnd }] of this.#removals) {
       if (this.stopSignal.aborted) return;
-      if (removal.at > now) continue;
+      if (at > lived.now()) continue;
       // After the removal an unknown token of that time may have run, so the registry's memory is shortened first.
-      // It is cut at half the time that ends are kept: more than clocks differ, less than the age of any open attempt.
-      if (removal.isUnacknowledged) await this.#options.registry.forgetBefore(now - KEEP_UNACKED_MS / 2);
+      // It is cut at half the time that ends are kept: more than clocks differ, less than the age of any open attempt;
+      // and not before the end itself, for a clock that was wrong then or is wrong now.
+      if (unackedEnd !== undefined)
+        await registry.forgetBefore(Math.max(env.clock.now() - KEEP_UNACKED_MS / 2, unackedEnd + 1));
       // A folder that cannot be removed stays in #removals for the next sweep, and does not hold up the others.
       await this.#remove(name).catch(() => undefined);
     }

@@ -23,6 +23,7 @@ import {
   type OfferReply,
 } from '../../../core/ports/backend.ts';
 import type { Env } from '../../../kit/env/env.ts';
+import { LivedTime } from '../../../kit/lived-time.ts';
 import { plainEnvironment } from '../../../kit/process/environment.ts';
 import { signal as sendSignal } from '../../../kit/process/identity.ts';
 import { markVariable } from '../../../kit/process/marked.ts';
@@ -43,6 +44,7 @@ import {
   type OwnerRecord,
   pathsOf,
   type SupervisorSpec,
+  type TimestampRecord,
   type TokenPaths,
 } from './layout.ts';
 import { type CommandBackendOptions, type CommandType, checkOptions } from './options.ts';
@@ -64,6 +66,7 @@ export class CommandBackend extends Service implements Backend {
   readonly #options: CommandBackendOptions;
   readonly #layout: Layout;
   readonly #registry: CommandRegistry;
+  readonly #lived: LivedTime;
   readonly #launcher: Launcher;
   readonly #cleaner: Cleaner;
   /** Tokens that were running when their folder was last read; the count of used slots. */
@@ -81,11 +84,13 @@ export class CommandBackend extends Service implements Backend {
     this.#options = options;
     this.#layout = layoutOf(resolve(options.folder));
     this.#registry = new CommandRegistry(env, this.#layout);
+    this.#lived = new LivedTime(env, this.#layout.lived);
     this.#launcher = new Launcher(env, this.#layout.folder, this.stopSignal);
     this.#cleaner = new Cleaner({
       env,
       layout: this.#layout,
       registry: this.#registry,
+      lived: this.#lived,
       keepAckedMs: options.keepAckedMs ?? KEEP_ACKED_MS,
       onOpen: (paths, state) => this.#adopt(paths, state),
       onRemoved: (name) => this.#milestones.delete(name),
@@ -173,8 +178,7 @@ export class CommandBackend extends Service implements Backend {
       switch (state.is) {
         case 'absent':
           // A supervisor may create the folder in the meantime; then the next read finds it.
-          if (await forbidStart(this.#env, this.#layout, paths))
-            this.#cleaner.startForbidden(paths.name, this.#env.clock.now());
+          await this.#forbidStart(paths);
           continue;
         case 'tombstone':
           return { is: 'tombstoned', registry, rememberedSince };
@@ -198,9 +202,19 @@ export class CommandBackend extends Service implements Backend {
     const paths = this.#paths(token);
     const state = await readTokenState(this.#env.disk, paths);
     if (state.is !== 'ended') return;
-    const at = this.#env.clock.now();
-    await writeRecord(this.#env, paths.acked, { at }, 'visible');
-    this.#cleaner.acknowledged(paths.name, at);
+    const record = this.#timestamp();
+    await writeRecord(this.#env, paths.acked, record, 'visible');
+    this.#cleaner.acknowledged(paths.name, record);
+  }
+
+  async #forbidStart(paths: TokenPaths): Promise<void> {
+    const record = this.#timestamp();
+    if (await forbidStart(this.#env, this.#layout, paths, record))
+      this.#cleaner.startForbidden(paths.name, record);
+  }
+
+  #timestamp(): TimestampRecord {
+    return { at: this.#env.clock.now(), lived: this.#lived.now() };
   }
 
   #paths(token: string): TokenPaths {
@@ -219,6 +233,7 @@ export class CommandBackend extends Service implements Backend {
   async #makeFolders(): Promise<void> {
     const { folder, executions, epochs, staging, trash } = this.#layout;
     for (const path of [folder, executions, epochs, staging, trash]) await this.#env.disk.makeFolder(path);
+    await this.#lived.open();
     await this.#registry.open();
   }
 

@@ -16,13 +16,14 @@ import {
   isTimestampRecord,
   type Layout,
   type OwnerRecord,
+  type TimestampRecord,
   type TokenPaths,
 } from './layout.ts';
 import { removeFolder } from './remove.ts';
 
 export type TokenState =
   | { readonly is: 'absent' }
-  | { readonly is: 'tombstone'; readonly at: number }
+  | { readonly is: 'tombstone'; readonly record: TimestampRecord }
   | { readonly is: 'running'; readonly owner: OwnerRecord }
   | { readonly is: 'ended'; readonly exit: ExitRecord; readonly owner: OwnerRecord | undefined }
   /** The supervisor is dead and has not written `exit.json`: the command may still run. */
@@ -40,17 +41,22 @@ export async function readTokenState(disk: Disk, paths: TokenPaths): Promise<Tok
   if (alive) return { is: 'running', owner };
   if (owner) return { is: 'orphaned', owner };
   const tombstone = await readRecord(disk, paths.tombstone, isTimestampRecord);
-  if (tombstone) return { is: 'tombstone', at: tombstone.at };
+  if (tombstone) return { is: 'tombstone', record: tombstone };
   return (await disk.stat(paths.folder)) ? { is: 'orphaned', owner: undefined } : { is: 'absent' };
 }
 
 /** Puts a tombstone in the token's place, as L1 of layout.ts demands; false when the token's folder exists already. */
-export async function forbidStart(env: Env, layout: Layout, paths: TokenPaths): Promise<boolean> {
-  const { clock, disk, random } = env;
+export async function forbidStart(
+  env: Env,
+  layout: Layout,
+  paths: TokenPaths,
+  record: TimestampRecord,
+): Promise<boolean> {
+  const { disk, random } = env;
   const staging = join(layout.staging, `b-${random.hex(8)}`);
   const files = filesIn(staging);
   await disk.makeFolder(staging);
-  await writeRecord(env, files.tombstone, { at: clock.now() });
+  await writeRecord(env, files.tombstone, record);
   try {
     await disk.rename(staging, paths.folder);
   } catch (error) {

@@ -66,9 +66,11 @@ export interface ExitRecord {
   readonly ended_at: number;
 }
 
-/** `tombstone`, `kill` and `acked` */
+/** `tombstone`, `kill`, `acked` and `unasked` */
 export interface TimestampRecord {
   readonly at: number;
+  /** The lived time of the folder (kit/lived-time.ts) at that instant, by which what is kept expires. */
+  readonly lived?: number;
 }
 
 export const isOwnerRecord = (value: unknown): value is OwnerRecord =>
@@ -94,10 +96,14 @@ export interface TokenPaths {
   /** Written by the brain before it sends SIGTERM to the supervisor, so that a signal from elsewhere can be told apart. */
   readonly kill: string;
   readonly acked: string;
+  /** Written when an end without an acknowledgement was first found: it is kept for so long from then on. */
+  readonly unasked: string;
 }
 
 export interface Layout {
   readonly folder: string;
+  /** The time that the folder has been in use. */
+  readonly lived: string;
   readonly registry: string;
   readonly epochs: string;
   readonly executions: string;
@@ -108,6 +114,7 @@ export interface Layout {
 
 export const layoutOf = (folder: string): Layout => ({
   folder,
+  lived: join(folder, 'lived.json'),
   registry: join(folder, 'registry.json'),
   epochs: join(folder, 'epochs'),
   executions: join(folder, 'executions'),
@@ -131,6 +138,7 @@ export const filesIn = (folder: string): Omit<TokenPaths, 'name' | 'folder'> => 
   tombstone: join(folder, 'tombstone'),
   kill: join(folder, 'kill'),
   acked: join(folder, 'acked'),
+  unasked: join(folder, 'unasked'),
 });
 
 /** File names have at most 255 bytes; this leaves room for suffixes. */
