@@ -58,6 +58,7 @@ const PLAIN = [
   // the brain
   'open',
   'purge',
+  'clock-set-back',
 ] as const;
 
 export type PlainCause = (typeof PLAIN)[number];

@@ -92,6 +92,21 @@ export const redrive = (job: JobRecord, at: number): JobRecord =>
 /** Not a move: records the request to cancel while the attempt may still run. */
 export const requestCancel = (job: JobRecord, cancel: CancelRequest): JobRecord => ({ ...job, cancel });
 
+/**
+ * Not a move: brain time was set back, and the instants that it has set move with it. `deadlineFrom` is the instant from
+ * which the deadline counts; undefined without a deadline.
+ */
+export const shiftJob = (job: JobRecord, byMs: number, deadlineFrom: number | undefined): JobRecord => ({
+  ...job,
+  notBefore: shifted(job.notBefore, byMs),
+  startedAt: shifted(job.startedAt, byMs),
+  redrivenAt: shifted(deadlineFrom ?? job.redrivenAt, byMs),
+  cancel: job.cancel && { ...job.cancel, at: job.cancel.at + byMs },
+});
+
+const shifted = (at: number | undefined, byMs: number): number | undefined =>
+  at === undefined ? undefined : at + byMs;
+
 type NewAttemptFields = Pick<AttemptRecord, 'job' | 'n' | 'backend' | 'registry' | 'epoch' | 'at'>;
 
 /** The record of an attempt that is about to be offered to a backend; it is durable before the offer is sent. */
@@ -144,6 +159,16 @@ export const orderKill = (
   epoch: number,
   error?: ErrorInfo,
 ): AttemptRecord => ({ ...attempt, kill, epoch, error });
+
+/**
+ * Not a move: brain time was set back, and the attempt with it. `at` stays: it is compared with the time since which the
+ * executor remembers, which does not move.
+ */
+export const shiftAttempt = (attempt: AttemptRecord, byMs: number): AttemptRecord => ({
+  ...attempt,
+  acceptedAt: shifted(attempt.acceptedAt, byMs),
+  kill: attempt.kill && { ...attempt.kill, at: attempt.kill.at + byMs },
+});
 
 /** Not a move: the executor has confirmed the attempt in this epoch. */
 export const confirm = (attempt: AttemptRecord, epoch: number): AttemptRecord => ({ ...attempt, epoch });

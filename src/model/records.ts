@@ -79,7 +79,7 @@ export interface JobRecord {
   readonly tries: number;
   /** When a retry may start at the earliest. */
   readonly notBefore: number | undefined;
-  /** When the job was last redriven: its deadline counts from then. */
+  /** When the job was last redriven: its deadline counts from then. Also set when brain time was set back. */
   readonly redrivenAt: number | undefined;
   /** The request to cancel the job, recorded at once; the job ends when its attempt has ended. */
   readonly cancel: CancelRequest | undefined;

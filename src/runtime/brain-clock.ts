@@ -1,56 +1,90 @@
 /**
- * Brain time, which all records carry: the wall clock, read once per batch, but never earlier than the last committed
- * instant. If the wall clock is less than a minute behind that, brain time stands still until it has caught up; if it
- * is further behind, brain time advances by the monotonic clock. After a step of the wall clock of more than a minute
- * nothing expires for a minute: leases and deadlines were set before the step.
+ * Brain time, which all records carry: the wall clock, read once per batch, but not believed at once
+ * (docs/decisions/0023).
+ *
+ * T1  Brain time follows the wall clock forward. Where the wall clock is less than a minute behind, brain time stands
+ *     still until it has caught up.
+ * T2  A step of the wall clock by more than a minute is in doubt until it has stood for a minute. Until then brain time
+ *     goes on by the monotonic clock: a step that is taken back in this time changes nothing.
+ * T3  A step that has stood is adopted, forward or back. Only a restart or an adopted step makes brain time smaller; the
+ *     engine is told, and moves back what it has set itself.
+ * T4  While a step is in doubt, and for a minute after it was adopted, nothing expires and nothing is released because of
+ *     an instant. A clock that never stands still must not stop time for good, so doubt ends after MAX_DOUBT_MS.
+ * T5  What cannot be undone waits longer: nothing is purged for an hour after brain time has jumped ahead by more than a
+ *     day, at a start too. A clock that is wrong at a boot is set right by then.
  */
 import type { Clock } from '../kit/env/env.ts';
 
 const STEP_MS = 60_000;
+const STAND_MS = 60_000;
 const NO_EXPIRY_AFTER_STEP_MS = 60_000;
+const MAX_DOUBT_MS = 5 * 60_000;
+const LONG_JUMP_MS = 24 * 3_600_000;
+const NO_PURGE_AFTER_JUMP_MS = 3_600_000;
+
+/** One reading of both clocks. */
+interface Reading {
+  readonly wall: number;
+  readonly monotonic: number;
+}
+
+/** A wall clock that has left brain time: since when, and how it looked when it last jumped. */
+interface Doubt {
+  readonly since: number;
+  readonly first: Reading;
+}
 
 export class BrainClock {
   readonly #clock: Clock;
+  /** The last brain time that was given out, as a fraction. */
   #last: number;
   /** Added to the wall clock of this machine to get that of the store. */
   #skewMs = 0;
-  #wall: number;
-  #monotonic: number;
+  /** The last reading. */
+  #read: Reading;
+  #doubt: Doubt | undefined;
   #noExpiryUntil = Number.NEGATIVE_INFINITY;
-  /** Called with the size of a step of the wall clock. */
+  #noPurgeUntil = Number.NEGATIVE_INFINITY;
+  /** Called when a step is seen, with its size. */
   onStep: ((byMs: number) => void) | undefined;
+  /** Called when a step was adopted: brain time was set forward or, with a negative number, back by so much. */
+  onAdopted: ((byMs: number) => void) | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#wall = clock.now();
-    this.#monotonic = clock.monotonic();
-    this.#last = this.#wall;
+    this.#read = this.#look();
+    this.#last = this.#read.wall;
   }
 
   now(): number {
-    const wall = this.#clock.now() + this.#skewMs;
-    const monotonic = this.#clock.monotonic();
-    const elapsed = monotonic - this.#monotonic;
-    const step = wall - this.#wall - elapsed;
-    this.#wall = wall;
-    this.#monotonic = monotonic;
-    if (Math.abs(step) > STEP_MS) {
-      this.#noExpiryUntil = monotonic + NO_EXPIRY_AFTER_STEP_MS;
-      this.onStep?.(step);
+    const before = this.#read;
+    const read = this.#look();
+    this.#read = read;
+    const elapsed = read.monotonic - before.monotonic;
+    // Where brain time stands still behind a wall clock that is slow, it is not ahead by the time that passes.
+    const expected = Math.max(this.#last, Math.min(this.#last + elapsed, before.wall + elapsed));
+    const stepMs = read.wall - (this.#doubt ? this.#last + elapsed : expected);
+    if (Math.abs(stepMs) <= STEP_MS) {
+      this.#doubt = undefined;
+      this.#last = Math.max(this.#last, read.wall);
+    } else {
+      this.#last += elapsed;
+      this.#judge(read, stepMs);
     }
-    const behind = this.#last - wall;
-    if (behind <= 0) this.#last = wall;
-    else if (behind > STEP_MS) this.#last += elapsed;
     return Math.floor(this.#last);
   }
 
   /**
-   * Continues after `committed`, the latest instant in the recovered records. `skewMs`: the store's clock minus ours.
+   * Continues after `committed`, the instant of the last commit. `skewMs`: the store's clock minus ours. A wall clock
+   * that is behind that instant is in doubt: it is wrong now, or was wrong then.
    */
   startAt(committed: number, skewMs = 0): void {
     this.#skewMs = skewMs;
-    this.#wall += skewMs;
-    this.#last = Math.max(this.#last + skewMs, committed);
+    this.#read = this.#look();
+    this.#last = Math.max(this.#read.wall, committed);
+    const aheadMs = this.#last - this.#read.wall;
+    if (aheadMs > STEP_MS) this.#judge(this.#read, -aheadMs);
+    else if (committed > 0) this.#jumped(this.#last - committed);
   }
 
   /**
@@ -59,6 +93,38 @@ export class BrainClock {
    */
   mayExpire(): boolean {
     this.now();
-    return this.#clock.monotonic() >= this.#noExpiryUntil;
+    const { monotonic } = this.#read;
+    if (this.#doubt) return monotonic - this.#doubt.since > MAX_DOUBT_MS;
+    return monotonic >= this.#noExpiryUntil;
+  }
+
+  /** Whether ended jobs may be deleted because of their age. */
+  mayPurge(): boolean {
+    return this.mayExpire() && this.#read.monotonic >= this.#noPurgeUntil;
+  }
+
+  #jumped(byMs: number): void {
+    if (byMs > LONG_JUMP_MS) this.#noPurgeUntil = this.#read.monotonic + NO_PURGE_AFTER_JUMP_MS;
+  }
+
+  #look(): Reading {
+    return { wall: this.#clock.now() + this.#skewMs, monotonic: this.#clock.monotonic() };
+  }
+
+  /** Adopts a wall clock that differs from brain time by `stepMs` once it has gone on evenly for long enough. */
+  #judge(read: Reading, stepMs: number): void {
+    const doubt = this.#doubt;
+    const first = doubt?.first;
+    if (!first || Math.abs(read.wall - first.wall - (read.monotonic - first.monotonic)) > STEP_MS) {
+      this.#doubt = { since: doubt?.since ?? read.monotonic, first: read };
+      this.onStep?.(stepMs);
+      return;
+    }
+    if (read.monotonic - first.monotonic < STAND_MS) return;
+    this.#doubt = undefined;
+    this.#last = read.wall;
+    this.#noExpiryUntil = read.monotonic + NO_EXPIRY_AFTER_STEP_MS;
+    this.#jumped(stepMs);
+    this.onAdopted?.(stepMs);
   }
 }

@@ -87,7 +87,10 @@ export class Orchestrator extends Service {
     this.#engine = new Engine({ settings: settings.engine, random: () => env.random.next() });
     this.#clock = new BrainClock(env.clock);
     this.#clock.onStep = (byMs) =>
-      logger?.warn('the wall clock was stepped', { duration_ms: Math.round(byMs) });
+      logger?.warn('the wall clock was stepped; nothing expires until it has stood for a minute', {
+        duration_ms: Math.round(byMs),
+      });
+    this.#clock.onAdopted = (byMs) => this.#clockAdopted(byMs);
     this.ends = new JobEnds((error) =>
       logger?.error('a job-end listener failed', { reason: describeThrown(error) }),
     );
@@ -355,6 +358,11 @@ export class Orchestrator extends Service {
     if (!entry.open && this.#following.followersOf(entry.uid) === 0) this.#following.forget(entry.uid);
     if (this.#engine.state.ended.has(entry)) this.#history.ended(entry);
     if (isTerminal(entry.job.state)) this.#endNotices.notify(entry);
+  }
+
+  #clockAdopted(byMs: number): void {
+    this.#parts.logger?.warn('brain time follows the stepped wall clock', { duration_ms: Math.round(byMs) });
+    if (byMs < 0) this.#loop.post({ type: 'set-back', byMs: -byMs });
   }
 
   #sweep(): void {

@@ -22,7 +22,7 @@ export class Purge {
 
   /** Only one purge runs at a time: a second would delete jobs that only the first has planned for. */
   async run(): Promise<void> {
-    if (this.#running || !this.#clock.mayExpire()) return;
+    if (this.#running || !this.#clock.mayPurge()) return;
     this.#running = true;
     try {
       await this.#deleteEndedBefore(this.#clock.now() - this.#historyMs);

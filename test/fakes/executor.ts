@@ -95,9 +95,10 @@ export class FakeExecutor {
     return this.#executions.has(token);
   }
 
-  /** Whether it knows that the execution is over, and not how it ended. */
-  cannotTell(token: string): boolean {
-    return this.#executions.get(token)?.end?.is === 'forgotten';
+  /** Whether it can no longer tell how an attempt of this instant ended, or whether it ran at all. */
+  cannotTell(token: string, at: number): boolean {
+    const known = this.#executions.get(token);
+    return known ? known.end?.is === 'forgotten' : this.#since > at;
   }
 
   get running(): number {

@@ -61,6 +61,7 @@ export class World {
   #order = 0;
   #events = 0;
   #trace = 0;
+  #wrongByMs = 0;
   readonly #heap: Scheduled[] = [];
 
   constructor(seed: number) {
@@ -126,7 +127,17 @@ export class World {
   }
 
   get clock(): Clock {
-    return { now: () => EPOCH + this.#now, monotonic: () => this.#now };
+    return { now: () => EPOCH + this.#now + this.#wrongByMs, monotonic: () => this.#now };
+  }
+
+  /** What the wall clock shows where nobody has set it wrong. */
+  get trueTime(): number {
+    return EPOCH + this.#now;
+  }
+
+  /** Somebody sets the wall clock of all machines: from now on it is wrong by so much. */
+  setClockWrong(byMs: number): void {
+    this.#wrongByMs = byMs;
   }
 
   /** Timers that stop with their owner. */

@@ -43,7 +43,8 @@ export const SETTINGS: RuntimeSettings = {
   },
   holderLostMs: 500,
   sweepIntervalMs: 250,
-  historyMs: 1e9,
+  // More than any step of the clock: a job that ended while it was wrong looks as old as the step is large.
+  historyMs: 1e11,
   purgeIntervalMs: 10_000,
   drainMs: 0,
 };
@@ -60,6 +61,8 @@ export class SimBrain {
   #life: Life | undefined;
   boots = 0;
   crashes = 0;
+  /** Whether it has booted while the wall clock was ahead: nothing tells that from a time in which it was off. */
+  bootedWrong = false;
   warnings: string[] = [];
   /** Set when an opening was refused for a reason that no fault of this world explains. */
   refused: Error | undefined;
@@ -83,6 +86,7 @@ export class SimBrain {
 
   boot(): void {
     this.boots++;
+    this.bootedWrong ||= this.#world.clock.now() > this.#world.trueTime;
     const life = { alive: true } as Life & { orchestrator: Orchestrator };
     const env: Env = {
       clock: this.#world.clock,

@@ -117,7 +117,9 @@ export class Clients {
     if (random.chance(0.3)) request.key = `key-${random.int(8)}`;
     if (random.chance(0.2)) request.session_id = `session-${random.int(3)}`;
     if (random.chance(0.1))
-      request.not_before = Math.floor(this.#world.clock.now() + random.between(0, 5000));
+      request.not_before = Math.floor(
+        this.#world.trueTime + random.between(0, random.chance(0.5) ? 5000 : 90_000),
+      );
     if (random.chance(0.1)) request.deadline_ms = Math.ceil(random.between(100, 8000));
     if (random.chance(0.2)) request.score = random.int(5);
     if (random.chance(0.2)) request.max_tries = 1 + random.int(4);

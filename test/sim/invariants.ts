@@ -5,6 +5,7 @@ import type { EngineView } from '../../src/core/turn.ts';
 import { causeText } from '../../src/model/causes.ts';
 import type { AttemptRecord, Change, JobRecord } from '../../src/model/records.ts';
 import { ATTEMPT_TRANSITIONS, isTerminal, JOB_TRANSITIONS } from '../../src/model/states.ts';
+import type { SubmitRequest } from '../../src/model/submit.ts';
 import type { FakeExecutor, Run } from '../fakes/executor.ts';
 
 export function check(holds: boolean, what: string): asserts holds {
@@ -167,6 +168,24 @@ export function checkLedgers(executors: readonly FakeExecutor[], stories: Readon
           `${run.token} of ${job} started after ${earlier.token} had succeeded`,
         );
       }
+    }
+  }
+}
+
+/** Brain time follows a step of less than this at once. */
+const SMALL_STEP_MS = 60_000;
+
+/** A clock that is wrong for some seconds starts no job before the instant that its caller named. */
+export function checkNotBefore(
+  executors: readonly FakeExecutor[],
+  told: ReadonlyMap<string, { readonly request: SubmitRequest }>,
+): void {
+  for (const { ledger, world } of executors) {
+    for (const { job, token, startedAt } of ledger) {
+      const notBefore = told.get(job)?.request.not_before;
+      const startedAtTrue = world.trueTime - world.now + startedAt;
+      const isEarly = typeof notBefore === 'number' && startedAtTrue < notBefore - SMALL_STEP_MS;
+      check(!isEarly, `${token} started before its not_before`);
     }
   }
 }

@@ -12,7 +12,7 @@ import { SimDisk } from '../fakes/sim-disk.ts';
 import { World } from '../fakes/world.ts';
 import { FOLDER, SETTINGS, SimBrain } from './brain.ts';
 import { Clients, endOf } from './clients.ts';
-import { check, checkCounts, checkIndexes, checkLedgers, replay } from './invariants.ts';
+import { check, checkCounts, checkIndexes, checkLedgers, checkNotBefore, replay } from './invariants.ts';
 
 export interface Outcome {
   readonly seed: number;
@@ -26,7 +26,8 @@ export interface Outcome {
 }
 
 const FAULTY_MS = 12_000;
-const SETTLE_MS = 400_000;
+const SETTLE_MS = 600_000;
+const STEPS_MS = [40_000, 200_000, 7_200_000, 20 * 86_400_000];
 
 class Simulation {
   readonly world: World;
@@ -36,6 +37,7 @@ class Simulation {
   readonly clients: Clients;
   readonly faults: Record<string, number> = {};
   powerCuts = 0;
+  #clockWasBelieved = false;
   #lastChecked: unknown;
 
   constructor(seed: number) {
@@ -105,6 +107,18 @@ class Simulation {
     plan('forget', 1, () => world.random.pick(this.executors).forget());
     plan('lost-supervisors', 2, () => world.random.pick(this.executors).loseRunning());
     plan('partition', 2, () => this.#partition());
+    plan('clock-step', 2, () => this.#stepClock());
+  }
+
+  /** Sets the wall clock wrong: for some seconds, or for so long that the brain has to believe it. */
+  #stepClock(): void {
+    const { world } = this;
+    const size = world.random.pick(STEPS_MS) * world.random.between(0.5, 1);
+    const isShort = world.random.chance(0.6);
+    const lastsMs = isShort ? world.random.between(10, 8000) : world.random.between(65_000, 150_000);
+    world.setClockWrong(world.random.chance(0.5) ? size : -size);
+    world.after(lastsMs, () => world.setClockWrong(0));
+    this.#clockWasBelieved ||= !isShort;
   }
 
   #cutPower(): void {
@@ -151,7 +165,7 @@ class Simulation {
       const executor = this.executors.find(({ info }) => info.name === open?.backend);
       // A careful one: as long as the executor can still answer, nobody decides in its place.
       if (job.state !== 'stale' || !open || !executor) continue;
-      if (open.registry === executor.info.registry && !executor.cannotTell(entry.token)) continue;
+      if (open.registry === executor.info.registry && !executor.cannotTell(entry.token, open.at)) continue;
       const as = this.world.random.chance(0.5) ? 'retry' : 'failed';
       await brain.resolve(entry.ask.id, { as }).catch(() => undefined);
     }
@@ -221,6 +235,7 @@ class Simulation {
       }
     }
     checkLedgers(this.executors, stories);
+    if (!this.#clockWasBelieved && !this.brain.bootedWrong) checkNotBefore(this.executors, this.clients.told);
   }
 
   async #readChanges(): Promise<Change[]> {

@@ -8,6 +8,7 @@ import { loadDemand } from '../workers/forecast.ts';
 import { upkeep } from '../workers/upkeep.ts';
 import { reclaimAway } from './backends.ts';
 import type { Handlers } from './handler.ts';
+import { setBack } from './set-back.ts';
 
 export type BrainEvent =
   /** A brain starts on this store; `owner` is used only if the store has no owner yet. */
@@ -15,6 +16,8 @@ export type BrainEvent =
   /** Jobs will be purged whose attempt numbers reach up to `attemptFloor`: no such number may be used again. */
   | { readonly type: 'purge'; readonly attemptFloor: number }
   | { readonly type: 'tick' }
+  /** Brain time was set back by so much: see set-back.ts. */
+  | { readonly type: 'set-back'; readonly byMs: number }
   /** The disk of the store is full, or has room again. */
   | { readonly type: 'space'; readonly full: boolean }
   /** The process shuts down: no job is started from now on. */
@@ -45,6 +48,7 @@ export const brain = {
     upkeep(turn);
     reclaimAway(turn);
   },
+  'set-back': (turn, { byMs }) => setBack(turn, byMs),
   space: ({ state }, { full }) => {
     state.full = full;
   },

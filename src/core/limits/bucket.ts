@@ -28,7 +28,8 @@ export class Bucket {
 
   /** Adds what time has brought, up to `burst`. A level above `burst` is left unchanged. */
   refill(now: number): void {
-    if (now <= this.#at) return;
+    // Brain time was set back: what passes from now on counts.
+    if (now < this.#at) this.#at = now;
     if (this.level < this.burst) {
       this.level = Math.min(this.burst, this.level + (this.rate * (now - this.#at)) / 1000);
     }

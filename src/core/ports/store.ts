@@ -83,7 +83,7 @@ export interface Recovery {
 export interface Recovered {
   /** The sequence number of the last durable change. */
   readonly seq: Seq;
-  /** The latest committed instant. */
+  /** The instant of the last commit; an earlier commit may have a later one, since brain time can be set back. */
   readonly at: number;
   /** Every job that had ended at or before this change is in the history, or was purged from it. */
   readonly indexedUpTo: Seq;

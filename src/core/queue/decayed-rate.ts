@@ -1,4 +1,6 @@
 /** The recent rate of events: the weight of an event decays exponentially with its age. No timers, three numbers. */
+const SET_BACK_MS = 60_000;
+
 export class DecayedRate {
   readonly tauMs: number;
   #sum = 0;
@@ -43,6 +45,8 @@ export class DecayedRate {
   #decay(now: number): void {
     this.#since ??= now;
     if (this.#at !== undefined && now > this.#at) this.#sum *= Math.exp(-(now - this.#at) / this.tauMs);
-    this.#at = Math.max(this.#at ?? now, now);
+    // A little earlier is another order of arrival; much earlier is brain time that was set back.
+    const isSetBack = this.#at !== undefined && now < this.#at - SET_BACK_MS;
+    this.#at = isSetBack ? now : Math.max(this.#at ?? now, now);
   }
 }

@@ -168,6 +168,11 @@ export class Fleet {
     }
   }
 
+  /** Brain time was set back: the rest of every block stays as it was. */
+  setBack(byMs: number): void {
+    for (const backend of this.#blocked) backend.blockedUntil -= byMs;
+  }
+
   nextUnblock(): number {
     let next = Number.POSITIVE_INFINITY;
     for (const backend of this.#blocked) next = Math.min(next, backend.blockedUntil);

@@ -11,6 +11,10 @@ export class StartRate {
     if (this.#starts.length > WINDOW) this.#starts.shift();
   }
 
+  clear(): void {
+    this.#starts.length = 0;
+  }
+
   /** The expected time until one more job starts; undefined until two starts were seen. */
   retryAfterMs(now: number): number | undefined {
     const first = this.#starts[0];

@@ -66,8 +66,13 @@ export class JobEntry extends JobMemory implements JobRecords {
 
   /** When the job as a whole must have ended. A redrive starts the time anew. */
   get deadlineAt(): number | undefined {
-    const { deadline_ms } = this.ask.spec;
-    return deadline_ms === undefined ? undefined : (this.job.redrivenAt ?? this.ask.createdAt) + deadline_ms;
+    const from = this.deadlineFrom;
+    return from === undefined ? undefined : from + (this.ask.spec.deadline_ms ?? 0);
+  }
+
+  /** The instant from which the deadline counts; undefined without a deadline. */
+  get deadlineFrom(): number | undefined {
+    return this.ask.spec.deadline_ms === undefined ? undefined : (this.job.redrivenAt ?? this.ask.createdAt);
   }
 
   /** The earliest start of a queued job: set by its caller for the first attempt, by a retry for later ones. */

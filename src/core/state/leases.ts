@@ -49,6 +49,13 @@ export class Leases {
     }
   }
 
+  /** Brain time was set back: the rest of every lease stays as it was. */
+  setBack(byMs: number): void {
+    this.#next = undefined;
+    for (const lease of [...this.#held.values()])
+      this.#held.set(lease.id, { ...lease, until: lease.until - byMs });
+  }
+
   nextExpiry(): number {
     this.#next ??= Math.min(Number.POSITIVE_INFINITY, ...[...this.#held.values()].map(({ until }) => until));
     return this.#next;

@@ -12,7 +12,7 @@ export const LOG_PROMISES: readonly StorePromise[] = [
   ['close waits for every appended change, and the next opening continues after it', continues],
   ['checkpoints do not change what is recovered', checkpoints],
   ['the owner stays the same and the epoch grows by one at each opening', epochs],
-  ['open returns the latest instant that was committed', latestInstant],
+  ['open returns the instant of the last commit, also if an earlier one was later', lastInstant],
   ['close can be called twice', closesTwice],
   ['the failure cache keeps its size and its order, also across checkpoints', failureOrder],
 ];
@@ -96,7 +96,7 @@ async function epochs(fixture: StoreFixture): Promise<void> {
   }
 }
 
-async function latestInstant(fixture: StoreFixture): Promise<void> {
+async function lastInstant(fixture: StoreFixture): Promise<void> {
   let opened = await Opened.on(fixture);
   assert.equal(opened.committedAt, 0);
   opened.now = NOW + 5000;
@@ -106,6 +106,13 @@ async function latestInstant(fixture: StoreFixture): Promise<void> {
   await opened.store.checkpoint();
   opened = await reopen(fixture, opened);
   assert.equal(opened.committedAt, NOW + 5000);
+  opened.now = NOW - 5000;
+  opened.submit('b');
+  opened = await reopen(fixture, opened);
+  assert.equal(opened.committedAt, NOW - 5000);
+  await opened.store.checkpoint();
+  opened = await reopen(fixture, opened);
+  assert.equal(opened.committedAt, NOW - 5000);
   await opened.close();
 }
 

@@ -192,7 +192,7 @@ export class JournalStore implements Store {
     const blobFiles = new BlobRetention(this.#blobs, this.#background, blobUse);
     const journal = { lock, events, writer, indexer, checkpoints, blobUse, blobFiles, epoch: end.epoch };
     this.#phase = { is: 'open', journal };
-    return { seq, at: Math.max(manifest.at, end.at), indexedUpTo };
+    return { seq, at: end.at || manifest.at, indexedUpTo };
   }
 
   #checkpointParts(writer: LogWriter, indexer: Indexer) {

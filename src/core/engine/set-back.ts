@@ -1,0 +1,42 @@
+/**
+ * Brain time was set back. What the engine has set itself is moved back by the same time, so that the rest of every
+ * wait stays as it was: deadlines, timeouts, retries, kills, leases, blocks. An instant that a caller has named
+ * (`not_before`) stays: it is an instant of the wall clock.
+ */
+import { shiftAttempt, shiftJob } from '../../model/moves.ts';
+import { isTerminal } from '../../model/states.ts';
+import type { JobEntry } from '../state/job-entry.ts';
+import type { EngineTurn } from './handler.ts';
+
+const CAUSE = 'clock-set-back';
+
+export function setBack(turn: EngineTurn, byMs: number): void {
+  for (const entry of turn.state.jobs.values()) setBackJob(turn, entry, byMs);
+  setBackRecords(turn, byMs);
+  turn.state.leases.setBack(byMs);
+  turn.state.pools.setBack(byMs);
+  turn.fleet.setBack(byMs);
+  turn.queue.startRate.clear();
+}
+
+function setBackJob(turn: EngineTurn, entry: JobEntry, byMs: number): void {
+  entry.readyAt -= byMs;
+  if (entry.open) turn.put('attempt', entry.token, shiftAttempt(entry.open, -byMs), CAUSE);
+  if (isTerminal(entry.job.state)) return;
+  const { job } = entry;
+  const isTimed = job.notBefore !== undefined || job.startedAt !== undefined || job.cancel !== undefined;
+  const { deadlineFrom } = entry;
+  if (isTimed || deadlineFrom !== undefined)
+    turn.put('job', entry.uid, shiftJob(job, -byMs, deadlineFrom), CAUSE);
+}
+
+function setBackRecords(turn: EngineTurn, byMs: number): void {
+  const { failures, workers, tables } = turn.state;
+  for (const [id, failure] of [...failures])
+    turn.put('failure', id, { ...failure, until: failure.until - byMs }, CAUSE);
+  for (const [id, worker] of [...workers.entries()])
+    turn.put('worker', id, { ...worker, at: worker.at - byMs }, CAUSE);
+  for (const [id, order] of [...tables.pool.entries()]) {
+    if (order.drainBy !== undefined) turn.put('pool', id, { ...order, drainBy: order.drainBy - byMs }, CAUSE);
+  }
+}
