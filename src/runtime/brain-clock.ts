@@ -14,6 +14,7 @@
  *     day, at a start too. A clock that is wrong at a boot is set right by then.
  */
 import type { Clock } from '../kit/env/env.ts';
+import type { Logger } from '../kit/logger.ts';
 
 const STEP_MS = 60_000;
 const STAND_MS = 60_000;
@@ -127,4 +128,20 @@ export class BrainClock {
     this.#jumped(stepMs);
     this.onAdopted?.(stepMs);
   }
+}
+
+/** Logs the steps of the wall clock; `onSetBack` is called when brain time was set back. */
+export function reportSteps(
+  clock: BrainClock,
+  logger: Logger | undefined,
+  onSetBack: (byMs: number) => void,
+): void {
+  clock.onStep = (byMs) =>
+    logger?.warn('the wall clock was stepped; nothing expires until it has stood for a minute', {
+      duration_ms: Math.round(byMs),
+    });
+  clock.onAdopted = (byMs) => {
+    logger?.warn('brain time follows the stepped wall clock', { duration_ms: Math.round(byMs) });
+    if (byMs < 0) onSetBack(-byMs);
+  };
 }

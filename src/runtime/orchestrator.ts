@@ -19,7 +19,7 @@ import type { Commander } from '../model/worker-wire.ts';
 import type { Follower, Sink } from '../relay/follower.ts';
 import { BackendDirectory } from './backend-directory.ts';
 import { Bodies } from './bodies.ts';
-import { BrainClock } from './brain-clock.ts';
+import { BrainClock, reportSteps } from './brain-clock.ts';
 import { CatalogCommands, LeaseCommands, LimitCommands, PoolCommands, SessionCommands } from './commands.ts';
 import { drain } from './drain.ts';
 import { EffectRunner, storeFailure } from './effect-runner.ts';
@@ -86,11 +86,7 @@ export class Orchestrator extends Service {
     for (const backend of parts.backends) this.#backends.put(backend);
     this.#engine = new Engine({ settings: settings.engine, random: () => env.random.next() });
     this.#clock = new BrainClock(env.clock);
-    this.#clock.onStep = (byMs) =>
-      logger?.warn('the wall clock was stepped; nothing expires until it has stood for a minute', {
-        duration_ms: Math.round(byMs),
-      });
-    this.#clock.onAdopted = (byMs) => this.#clockAdopted(byMs);
+    reportSteps(this.#clock, logger, (byMs) => this.#loop.post({ type: 'set-back', byMs }));
     this.ends = new JobEnds((error) =>
       logger?.error('a job-end listener failed', { reason: describeThrown(error) }),
     );
@@ -358,11 +354,6 @@ export class Orchestrator extends Service {
     if (!entry.open && this.#following.followersOf(entry.uid) === 0) this.#following.forget(entry.uid);
     if (this.#engine.state.ended.has(entry)) this.#history.ended(entry);
     if (isTerminal(entry.job.state)) this.#endNotices.notify(entry);
-  }
-
-  #clockAdopted(byMs: number): void {
-    this.#parts.logger?.warn('brain time follows the stepped wall clock', { duration_ms: Math.round(byMs) });
-    if (byMs < 0) this.#loop.post({ type: 'set-back', byMs: -byMs });
   }
 
   #sweep(): void {
