@@ -65,9 +65,9 @@ const healthRoute = (orchestrator: Orchestrator, options: MetaOptions): Route =>
     },
     handle: () => {
       const failed = orchestrator.failure !== undefined;
-      const { full } = orchestrator.reads;
+      const { full, isDiverged } = orchestrator.reads;
       const body: Health = {
-        status: failed ? 'failed' : full ? 'degraded' : 'ok',
+        status: failed ? 'failed' : full || isDiverged ? 'degraded' : 'ok',
         version: options.version,
         uptime_ms: Math.round(options.uptimeMs()),
         disk_full: full,

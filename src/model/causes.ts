@@ -30,6 +30,7 @@ const PLAIN = [
   'tombstoned',
   're-attached',
   'spared',
+  'token-taken',
   'forgotten',
   'force-retry',
   'worker-start-failed',
@@ -59,6 +60,7 @@ const PLAIN = [
   'open',
   'purge',
   'clock-set-back',
+  'copied',
 ] as const;
 
 export type PlainCause = (typeof PLAIN)[number];

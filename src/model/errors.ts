@@ -162,6 +162,12 @@ export const ERRORS = {
     'It is not known whether the backend ran the attempt.',
     'Decide with resolve: retry, failed or succeeded.',
   ),
+  TOKEN_CONFLICT: entry(
+    409,
+    false,
+    'This token belongs to an execution of another body.',
+    'The store of the brain is an older copy: start it once with --this-is-a-copy.',
+  ),
   FENCED: entry(409, false, 'A newer leader has taken over.', 'Send the request to the current leader.'),
   RATE_LIMITED: entry(
     429,

@@ -10,6 +10,7 @@ import type { Cause, KillWhy, WorkerReason } from './causes.ts';
 import type { ErrorInfo } from './errors.ts';
 import type { JobSpec } from './job-spec.ts';
 import type { AttemptState, JobState, WorkerRecordState } from './states.ts';
+import type { Opening } from './worker-wire.ts';
 
 export type JobClass = JobSpec['priority'];
 
@@ -136,6 +137,10 @@ export interface BrainRecord {
   readonly owner: string;
   /** Raised by one each time a brain opens the store. */
   readonly epoch: number;
+  /** Made at random for this opening; see Commander. */
+  readonly nonce?: string | undefined;
+  /** The last openings before this one, newest first: an executor that knows another one knows another copy. */
+  readonly openings?: readonly Opening[] | undefined;
   /**
    * Highest attempt number among purged jobs whose id the caller chose. If such an id is submitted again, its attempts
    * start above this, so that no token repeats.

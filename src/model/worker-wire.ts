@@ -15,11 +15,22 @@ const open = <P extends Parameters<typeof Type.Object>[0]>(properties: P) =>
 export interface Commander {
   readonly owner: string;
   readonly epoch: number;
+  /**
+   * Made at random when the store was opened with this epoch. Two brains with the same epoch and different nonces run on
+   * two copies of one store.
+   */
+  readonly nonce?: string | undefined;
 }
+
+/** One opening of a store, as an executor remembers it. */
+export type Opening = Pick<Commander, 'epoch' | 'nonce'>;
 
 /** The Commander, on every order to a worker or a pool manager: an older epoch of the same owner is refused. */
 export const OWNER_HEADER = 'x-orchd-owner';
 export const EPOCH_HEADER = 'x-orchd-epoch';
+export const NONCE_HEADER = 'x-orchd-nonce';
+/** The hash of the job's body, where its id was chosen by a caller: a token with another body is another execution. */
+export const HASH_HEADER = 'x-orchd-hash';
 /**
  * The registry that an offer is meant for: a worker with another one answers busy.
  *
@@ -132,8 +143,16 @@ const memory = { registry: Type.String({ minLength: 1 }), remembered_since: Type
 /** `GET /executions`: the executions of the requesting owner, without results; `GET /executions/{token}` has those. */
 export const ExecutionList = open({
   ...memory,
+  /** The opening of the owner's store that commanded this worker before the present one. */
+  opening_before: optional(open({ epoch: Count, nonce: optional(Type.String()) })),
   executions: Type.Array(
-    open({ token: Type.String(), job_id: Type.String(), state: Type.Enum(['running', 'ended']) }),
+    open({
+      token: Type.String(),
+      job_id: Type.String(),
+      state: Type.Enum(['running', 'ended']),
+      /** The same as in HASH_HEADER. */
+      hash: optional(Type.String()),
+    }),
   ),
 });
 export type ExecutionList = Static<typeof ExecutionList>;
@@ -174,6 +193,8 @@ export const CancelReply = open({
   ...memory,
   is: Type.Enum(['ended', 'stopping', 'running', 'tombstoned']),
   outcome: optional(WorkerOutcome),
+  /** The same as in HASH_HEADER, for a token that is known. */
+  hash: optional(Type.String()),
 });
 export type CancelReply = Static<typeof CancelReply>;
 

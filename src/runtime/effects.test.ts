@@ -9,6 +9,7 @@ import { realEnv } from '../kit/env/real.ts';
 import { MemoryStore } from '../stores/memory/memory.ts';
 import { BackendDirectory } from './backend-directory.ts';
 import { Bodies } from './bodies.ts';
+import { Divergence } from './divergence.ts';
 import { EffectRunner } from './effect-runner.ts';
 import { type EffectLoop, Effects } from './effects.ts';
 
@@ -46,7 +47,8 @@ function partsFor(env: Env, posted: EngineEvent[]) {
     fail: (error) => assert.fail(error),
   };
   const bodies = new Bodies(new MemoryStore(env.timers));
-  return { env, loop, bodies, runner: new EffectRunner(env, loop) };
+  const divergence = new Divergence({ logger: undefined, isSoleWriter: true, fail: loop.fail });
+  return { env, loop, bodies, divergence, runner: new EffectRunner(env, loop) };
 }
 
 function directoryOf(backend: Backend): BackendDirectory {

@@ -8,13 +8,15 @@ import { mayBeSpared } from '../core/attempts/progress.ts';
 import type { Finding, KillAnswer } from '../core/attempts/reports.ts';
 import { due, dueFor, type Effect, type EffectKind } from '../core/engine/due.ts';
 import type { Engine } from '../core/engine/engine.ts';
-import type {
-  Backend,
-  ExecutionEvent,
-  ExecutionOutcome,
-  Inspection,
-  KillReply,
-  OfferReply,
+import {
+  type Backend,
+  type ExecutionEvent,
+  type ExecutionOutcome,
+  type Inspection,
+  isOtherBody,
+  type KillHow,
+  type KillReply,
+  type OfferReply,
 } from '../core/ports/backend.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import { commanderOf } from '../core/state/state.ts';
@@ -25,6 +27,7 @@ import type { AttemptRecord, Body, Change } from '../model/records.ts';
 import type { Commander } from '../model/worker-wire.ts';
 import type { BackendDirectory } from './backend-directory.ts';
 import type { Bodies } from './bodies.ts';
+import type { Divergence } from './divergence.ts';
 import type { EffectRunner, RepeatedEffect } from './effect-runner.ts';
 import type { Loop } from './loop.ts';
 import { Outcomes } from './outcomes.ts';
@@ -51,9 +54,15 @@ export interface EffectsParts {
   readonly loop: EffectLoop;
   readonly bodies: Bodies;
   readonly backends: BackendDirectory;
+  readonly divergence: Divergence;
   readonly holderLostMs: number;
   readonly onEvent: (entry: JobEntry, event: ExecutionEvent) => void;
 }
+
+type Fenced = { readonly is: 'fenced' };
+
+/** The part of an answer that concerns the executor's memory. */
+type Answered = Pick<Inspection, 'registry' | 'openingBefore'>;
 
 export class Effects {
   readonly #parts: EffectsParts;
@@ -63,6 +72,9 @@ export class Effects {
   readonly #offering = new Map<JobEntry, string>();
   /** The token of each attempt whose events are being read, until its end is durable. */
   readonly #readers = new Map<JobEntry, string>();
+
+  /** The backends that have answered once. */
+  readonly #known = new WeakSet<Backend>();
 
   constructor(parts: EffectsParts) {
     this.#parts = parts;
@@ -83,22 +95,26 @@ export class Effects {
     for (const effect of due(this.#parts.engine)) {
       if (effect.after <= durableSeq) this.#begin(effect);
     }
-    for (const { up, info } of this.#parts.engine.queue.fleet.backends.values())
-      if (!up) this.#probe(info.name);
+    for (const { up, info } of this.#parts.engine.queue.fleet.backends.values()) {
+      const backend = this.#parts.backends.get(info.name);
+      if (backend && (!up || !this.#known.has(backend))) this.#probe(backend);
+    }
   }
 
-  /** A backend that does not answer may hold no attempt that would be inspected: it is asked for its own sake. */
-  #probe(name: string): void {
-    const backend = this.#parts.backends.get(name);
-    if (!backend) return;
+  /**
+   * A backend that does not answer may hold no attempt that would be inspected: it is asked for its own sake. So is one
+   * that is new to this brain: it may know another copy of the store.
+   */
+  #probe(backend: Backend): void {
+    const { name } = backend.info;
     let isAsked = false;
     this.#runner.run(`probe ${name}`, {
       // One try: the next sweep probes again.
       isDue: () => !isAsked,
       attempt: async () => {
         isAsked = true;
-        const { registry } = await backend.inspect([], this.#who());
-        this.#answeredBy(backend, registry);
+        this.#answeredBy(backend, await this.#inspected([], backend));
+        this.#known.add(backend);
         return true;
       },
     });
@@ -199,18 +215,24 @@ export class Effects {
   #answered(token: string, backend: Backend, answer: OfferReply | { readonly is: 'unknown' }): void {
     crashpoint('effect:after-offer');
     if (this.#runner.stopped) return;
-    if (answer.is === 'fenced') return this.#parts.loop.fail(new OrchdError('FENCED'));
+    if (answer.is === 'fenced') {
+      this.#parts.divergence.fenced(backend.info.name);
+      this.#parts.loop.post({ type: 'offered', token, answer: { is: 'unknown' } });
+      return;
+    }
+    if (answer.is === 'conflict') this.#parts.divergence.conflict(backend.info.name, token);
     this.#parts.loop.post({ type: 'offered', token, answer });
     // Followed before the acceptance is durable: a quick outcome is then written in the same flush.
     if (answer.is === 'accepted') this.#follow(token, backend);
   }
 
   async #inspect(token: string, backend: Backend): Promise<boolean> {
-    const inspection = await backend.inspect([token], this.#who());
-    this.#answeredBy(backend, inspection.registry);
-    const attempt = this.#parts.engine.state.open.get(token)?.open;
+    const inspection = await this.#inspected([token], backend);
+    if (!this.#answeredBy(backend, inspection)) return false;
+    const entry = this.#parts.engine.state.open.get(token);
+    const attempt = entry?.open;
     if (!attempt) return true;
-    const finding = await this.#finding(token, attempt, inspection);
+    const finding = await this.#finding(entry, attempt, inspection);
     const held =
       finding.is === 'forgotten' && attempt.state === 'unknown' && attempt.epoch === this.#who().epoch;
     await this.#parts.loop.ask({ type: 'found', token, finding });
@@ -218,9 +240,14 @@ export class Effects {
     return !held;
   }
 
-  async #finding(token: string, attempt: AttemptRecord, inspection: Inspection): Promise<Finding> {
-    const status = inspection.known.get(token);
-    if (status?.is === 'running' || status?.is === 'forgotten') return status;
+  #inspected(tokens: readonly string[], backend: Backend): Promise<Inspection> {
+    return this.#parts.divergence.answerOf(backend.info.name, backend.inspect(tokens, this.#who()));
+  }
+
+  async #finding(entry: JobEntry, attempt: AttemptRecord, inspection: Inspection): Promise<Finding> {
+    const status = inspection.known.get(entry.token);
+    if (status && this.#isOther(entry, attempt, status.hash)) return { is: 'conflict' };
+    if (status?.is === 'running' || status?.is === 'forgotten') return { is: status.is };
     if (status) return { is: 'ended', outcome: await this.#outcomes.recorded(status.outcome) };
     // An executor that accepted the token and no longer lists it has forgotten it, however far its memory reaches back.
     const neverHadIt = remembers(inspection, attempt) && attempt.acceptedAt === undefined;
@@ -232,25 +259,39 @@ export class Effects {
     const ordered = this.#parts.engine.state.open.get(token);
     if (!ordered) return true;
     const how = mayBeSpared(ordered) ? 'bury' : 'end';
-    const reply = await backend.kill(token, this.#who(), how);
+    const reply = await this.#parts.divergence.answerOf(backend.info.name, this.#killed(token, backend, how));
     const attempt = this.#parts.engine.state.open.get(token)?.open;
     if (!attempt) return true;
-    if (reply.is === 'fenced') throw new OrchdError('FENCED');
-    if (reply.is === 'tombstoned') this.#answeredBy(backend, reply.registry);
+    if (reply.is === 'tombstoned') this.#answeredBy(backend, reply);
     if (reply.is === 'stopping' || (reply.is === 'running' && how === 'end')) {
       // The reader receives the end, or the next try does.
       this.#follow(token, backend);
       return false;
     }
-    await this.#parts.loop.ask({ type: 'killed', token, answer: await this.#killAnswer(reply, attempt) });
+    const isOther = 'hash' in reply && this.#isOther(ordered, attempt, reply.hash);
+    const answer: KillAnswer = isOther ? { is: 'conflict' } : await this.#killAnswer(reply, attempt);
+    await this.#parts.loop.ask({ type: 'killed', token, answer });
+    return true;
+  }
+
+  async #killed(token: string, backend: Backend, how: KillHow): Promise<Exclude<KillReply, Fenced>> {
+    const reply = await backend.kill(token, this.#who(), how);
+    if (reply.is === 'fenced') throw new OrchdError('FENCED');
+    return reply;
+  }
+
+  /** Whether the executor ran another body under this token. An attempt that it accepted is known to be ours. */
+  #isOther(entry: JobEntry, attempt: AttemptRecord, hash: string | undefined): boolean {
+    if (!isOtherBody(hash, entry.ask.hash) || attempt.acceptedAt !== undefined) return false;
+    this.#parts.divergence.conflict(attempt.backend, entry.token);
     return true;
   }
 
   async #killAnswer(
-    reply: Exclude<KillReply, { is: 'fenced' | 'stopping' }>,
+    reply: Exclude<KillReply, Fenced | { is: 'stopping' }>,
     attempt: AttemptRecord,
   ): Promise<KillAnswer> {
-    if (reply.is === 'running' || reply.is === 'forgotten') return reply;
+    if (reply.is === 'running' || reply.is === 'forgotten') return { is: reply.is };
     if (reply.is === 'ended') return { is: 'ended', outcome: await this.#outcomes.recorded(reply.outcome) };
     return { is: remembers(reply, attempt) ? 'tombstoned' : 'forgotten' };
   }
@@ -329,14 +370,23 @@ export class Effects {
     if (!this.#runner.stopped) this.#parts.loop.post({ type: 'found', token, finding: { is: 'forgotten' } });
   }
 
-  /** Records that a backend has answered, and its registry, by which later attempts are judged. */
-  #answeredBy(backend: Backend, registry: string): void {
+  /**
+   * Records that a backend has answered, and its registry, by which later attempts are judged. False for an executor that
+   * a later opening of this store has commanded: what it says is about attempts that this copy does not know.
+   */
+  #answeredBy(backend: Backend, { registry, openingBefore }: Answered): boolean {
+    const { name } = backend.info;
+    if (this.#parts.divergence.isForeign(name, openingBefore, this.#parts.engine.state.brain)) {
+      this.#parts.loop.post({ type: 'reachable', name, up: false });
+      return false;
+    }
     const known = this.#parts.engine.queue.fleet.backends.get(backend.info.name);
     // A worker that was removed since the call must not come back by its late answer.
-    if (!known) return;
+    if (!known) return true;
     if (known.info.registry !== registry) {
       this.#parts.loop.post({ type: 'backend', info: { ...backend.info, registry } });
-    } else if (!known.up) this.#parts.loop.post({ type: 'reachable', name: backend.info.name, up: true });
+    } else if (!known.up) this.#parts.loop.post({ type: 'reachable', name, up: true });
+    return true;
   }
 
   /** After too long without an answer the attempt is unknown, and the backend gets no new work until it answers. */

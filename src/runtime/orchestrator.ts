@@ -15,12 +15,12 @@ import type { JobPage, JobView, Submitted } from '../model/http/jobs.ts';
 import { DEFAULT_TENANT } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
 import { type ListRequest, ResolveRequest, type SubmitRequest } from '../model/submit.ts';
-import type { Commander } from '../model/worker-wire.ts';
 import type { Follower, Sink } from '../relay/follower.ts';
 import { BackendDirectory } from './backend-directory.ts';
 import { Bodies } from './bodies.ts';
 import { BrainClock, reportSteps } from './brain-clock.ts';
 import { CatalogCommands, LeaseCommands, LimitCommands, PoolCommands, SessionCommands } from './commands.ts';
+import { Divergence } from './divergence.ts';
 import { drain } from './drain.ts';
 import { EffectRunner, storeFailure } from './effect-runner.ts';
 import { Effects } from './effects.ts';
@@ -104,7 +104,10 @@ export class Orchestrator extends Service {
     });
     this.#purge = new Purge(this.#loop, store, this.#clock, settings.historyMs);
     this.#observed = observedStateOf(this.#engine);
+    const isSoleWriter = store.capabilities.secondOpener === 'exclusive';
+    const fail = (error: Error): void => this.#loop.fail(error);
     const shared = {
+      divergence: new Divergence({ logger, isSoleWriter, fail }),
       env,
       store,
       engine: this.#engine,
@@ -132,8 +135,7 @@ export class Orchestrator extends Service {
     this.#provisioning = managers && new Provisioning({ ...shared, runner, managers, mayAct });
     const { maxTries, maxPayloadBytes } = settings.engine;
     this.#submissions = new Submissions({ ...shared, maxTries, maxPayloadBytes });
-    const who = (): Commander => commanderOf(this.#engine.state);
-    this.#following = new Following({ ...shared, who });
+    this.#following = new Following({ ...shared, who: () => commanderOf(this.#engine.state) });
     this.#effects = new Effects({
       ...shared,
       runner,
@@ -168,7 +170,8 @@ export class Orchestrator extends Service {
     this.#history.begin(state.ended, recovered.seq);
     this.#begun = true;
     this.#parts.observer?.recovered(this.#engine.state.jobs.values());
-    await this.#loop.ask({ type: 'open', owner: env.random.hex(8) });
+    const { isCopy = false } = this.#parts;
+    await this.#loop.ask({ type: 'open', owner: env.random.hex(8), nonce: env.random.hex(8), isCopy });
     const known = [...this.#backends.values()].map(({ info }) => this.#loop.ask({ type: 'backend', info }));
     this.#timers.push(every(env.timers, this.#parts.settings.sweepIntervalMs, () => this.#sweep()));
     this.#timers.push(every(env.timers, this.#parts.settings.purgeIntervalMs, () => this.#purgeNow()));

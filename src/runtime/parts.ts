@@ -27,6 +27,8 @@ export interface OrchestratorParts {
   /** The pool managers: a source of workers that the brain can also start and stop. */
   readonly managers?: PoolManagers;
   readonly settings: RuntimeSettings;
+  /** The store is a copy, or a restored backup: the brain goes on under an owner of its own (docs/decisions/0024). */
+  readonly isCopy?: boolean;
   readonly logger?: Logger;
   readonly observer?: Observer;
 }

@@ -11,6 +11,7 @@ import { commanderOf } from '../core/state/state.ts';
 import { toOrchdError } from '../model/errors.ts';
 import type { Change } from '../model/records.ts';
 import type { BackendDirectory } from './backend-directory.ts';
+import type { Divergence } from './divergence.ts';
 import type { EffectRunner } from './effect-runner.ts';
 import type { Loop } from './loop.ts';
 
@@ -35,6 +36,7 @@ export interface ProvisioningParts {
   readonly loop: Loop;
   readonly backends: BackendDirectory;
   readonly managers: PoolManagers;
+  readonly divergence: Divergence;
   /** Whether it is certain that no other brain leads. */
   readonly mayAct: () => boolean;
 }
@@ -91,12 +93,16 @@ export class Provisioning implements PoolsListener {
     });
   }
 
-  async #carryOut({ kind, id, record }: WorkerEffect): Promise<void> {
+  #carryOut(effect: WorkerEffect): Promise<void> {
+    return this.#parts.divergence.answerOf(effect.record.pool, this.#order(effect));
+  }
+
+  #order({ kind, id, record }: WorkerEffect): Promise<void> {
     const { managers, engine } = this.#parts;
     const who = commanderOf(engine.state);
-    if (kind === 'stop') await managers.stopWorker(record.pool, id, who);
-    else if (kind === 'drain') await managers.drainWorker(record.pool, id, who);
-    else await managers.startWorker({ id, ...record }, who);
+    if (kind === 'stop') return managers.stopWorker(record.pool, id, who);
+    if (kind === 'drain') return managers.drainWorker(record.pool, id, who);
+    return managers.startWorker({ id, ...record }, who);
   }
 
   /** A start that cannot succeed is reported; any other order is given again. */

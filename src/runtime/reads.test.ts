@@ -70,6 +70,7 @@ test('every read of a record waits, or is listed as synchronous', async (t) => {
     'isWaiting',
     'isPoolUp',
     'backends',
+    'isDiverged',
     'figures',
     'full',
     'paused',

@@ -27,6 +27,7 @@ import { type Body, DEFAULT_TENANT, type LimitSpec, type ModelRecord } from '../
 import { ListRequest } from '../model/submit.ts';
 import type { Bodies } from './bodies.ts';
 import type { BrainClock } from './brain-clock.ts';
+import type { Divergence } from './divergence.ts';
 import { type Figures, figuresOf } from './figures.ts';
 import { type JobWithResult, jobValue } from './job-text.ts';
 import { listJobs } from './listing.ts';
@@ -46,6 +47,7 @@ import {
 const checkList = checker(ListRequest);
 
 export interface ReadsParts {
+  readonly divergence: Divergence;
   readonly engine: Engine;
   readonly loop: Loop;
   readonly store: Store;
@@ -181,7 +183,15 @@ export class Reads {
 
   /** Synchronous: the backends describe themselves, which is not stored. */
   backends(): BackendView[] {
-    return [...this.#parts.engine.queue.fleet.backends.values()].map(backendView);
+    const problems = new Map(this.#parts.divergence.found.map(({ backend, what }) => [backend, what]));
+    return [...this.#parts.engine.queue.fleet.backends.values()].map((backend) =>
+      backendView(backend, problems.get(backend.info.name)),
+    );
+  }
+
+  /** Synchronous: some backend knows another copy of this store. */
+  get isDiverged(): boolean {
+    return this.#parts.divergence.found.length > 0;
   }
 
   /**

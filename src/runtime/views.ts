@@ -98,7 +98,7 @@ function workerView({ state, queue }: EngineView, pool: string, worker: Reported
   };
 }
 
-export const backendView = ({ info, up, used }: BackendEntry): BackendView => ({
+export const backendView = ({ info, up, used }: BackendEntry, problem: string | undefined): BackendView => ({
   name: info.name,
   kind: info.kind,
   slots: info.slots,
@@ -108,6 +108,7 @@ export const backendView = ({ info, up, used }: BackendEntry): BackendView => ({
   models: info.models ?? null,
   labels: info.labels,
   keeps_results: info.keepsResults,
+  ...(problem !== undefined && { problem }),
 });
 
 export interface ModelName {

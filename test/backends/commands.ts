@@ -10,16 +10,17 @@ import type {
   SteeredExecution,
 } from '../../src/backends/conformance/harness.ts';
 import type { CommandBackend } from '../../src/backends/local/command/command.ts';
-import { folderName, markOf } from '../../src/backends/local/command/layout.ts';
+import { markOf, oldFolderName } from '../../src/backends/local/command/layout.ts';
 import { identityOf, isAlive } from '../../src/kit/process/identity.ts';
 import { CommandKit, kill, sh, until } from '../fakes/command-kit.ts';
 import { harnessId, within } from '../fakes/steered-work.ts';
 
 const { variable: MARK_VARIABLE } = markOf('', '');
 
-/** Writes to the ledger first, then keeps its payload, then does what comes out of its pipe. */
+/** Named by its token, without the brain. Writes to the ledger first, then keeps its payload, then does what comes out of its pipe. */
 const SCRIPT = `
 name=\${${MARK_VARIABLE}##*/}
+name=\${name#*.}
 echo "$name" >> "$STEERING/ledger"
 cat > "$STEERING/$name.payload"
 : > "$STEERING/$name.begun"
@@ -160,7 +161,7 @@ class SteeredCommands implements BackendHarness {
   execution(token: string): SteeredExecution {
     let execution = this.#executions.get(token);
     if (!execution) {
-      execution = new SteeredCommand(join(this.#shared.steering, folderName(token)));
+      execution = new SteeredCommand(join(this.#shared.steering, oldFolderName(token)));
       this.#executions.set(token, execution);
     }
     return execution;
@@ -169,7 +170,12 @@ class SteeredCommands implements BackendHarness {
   begun(token: string): number {
     const ledger = join(this.#shared.steering, 'ledger');
     const lines = fs.existsSync(ledger) ? fs.readFileSync(ledger, 'utf8').split('\n') : [];
-    return lines.filter((name) => name === folderName(token)).length;
+    return lines.filter((name) => name === oldFolderName(token)).length;
+  }
+
+  /** The backend object serves every owner. */
+  async connectOther(): Promise<CommandBackend> {
+    return this.backend;
   }
 
   restartBrain(): Promise<void> {
@@ -191,12 +197,14 @@ class SteeredCommands implements BackendHarness {
 
   /** Leaves all slots free for the next harness. */
   async remove(): Promise<void> {
-    const who = { owner: `clean-${this.id}`, epoch: 1 };
-    const end = async (token: string): Promise<void> => {
+    const end = async (token: string, owner: string): Promise<void> => {
+      const who = { owner, epoch: 1000 };
       const { is } = await this.backend.kill(token, who);
       if (is === 'stopping') await this.backend.follow(token, 0, () => undefined, who);
     };
-    await within(Promise.all([...this.#executions.keys()].map(end)));
+    const owners = [`brain-${this.id}`, `other-${this.id}`];
+    const tokens = [...this.#executions.keys()];
+    await within(Promise.all(owners.flatMap((owner) => tokens.map((token) => end(token, owner)))));
     for (const execution of this.#executions.values()) execution.close();
   }
 }

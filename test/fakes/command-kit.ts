@@ -5,7 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { CommandBackend } from '../../src/backends/local/command/command.ts';
-import { layoutOf, pathsOf, type TokenPaths } from '../../src/backends/local/command/layout.ts';
+import {
+  layoutOf,
+  oldFolderName,
+  pathsIn,
+  pathsOf,
+  type TokenPaths,
+} from '../../src/backends/local/command/layout.ts';
 import type { CommandBackendOptions, CommandType } from '../../src/backends/local/command/options.ts';
 import type { ExecutionEvent, ExecutionOutcome, Offer, OfferReply } from '../../src/core/ports/backend.ts';
 import type { Env } from '../../src/kit/env/env.ts';
@@ -62,8 +68,12 @@ export class CommandKit {
     return backend;
   }
 
+  /** The paths of a token, of whatever brain has it; of `WHO` where none has. */
   paths(token: string): TokenPaths {
-    return pathsOf(layoutOf(this.folder), token);
+    const layout = layoutOf(this.folder);
+    const names = fs.existsSync(layout.executions) ? fs.readdirSync(layout.executions) : [];
+    const known = names.find((name) => name.endsWith(`.${oldFolderName(token)}`));
+    return known === undefined ? pathsOf(layout, WHO.owner, token) : pathsIn(layout, known);
   }
 
   record<T>(path: string): T {

@@ -13,6 +13,7 @@ import {
   type FollowEnd,
   type Inspection,
   isMeantFor,
+  isOtherBody,
   type KillHow,
   type KillReply,
   type Offer,
@@ -20,6 +21,7 @@ import {
 } from '../../src/core/ports/backend.ts';
 import { errorInfo } from '../../src/model/errors.ts';
 import type { Commander } from '../../src/model/worker-wire.ts';
+import { judgeOpening, type KnownOpenings } from '../../src/wire/epochs.ts';
 import type { World } from './world.ts';
 
 /** Probabilities, 0 to 1, and times in ms. All absent: an executor that behaves. */
@@ -43,6 +45,7 @@ export interface Script {
 }
 
 export interface Run {
+  readonly owner: string;
   readonly token: string;
   readonly job: string;
   readonly startedAt: number;
@@ -52,6 +55,7 @@ export interface Run {
 
 interface Execution {
   readonly run: Run;
+  readonly hash: string | undefined;
   readonly events: ExecutionEvent[];
   end: ExecutionEnd | undefined;
   readonly readers: Set<() => void>;
@@ -67,7 +71,7 @@ export class FakeExecutor {
   #since: number;
   readonly #executions = new Map<string, Execution>();
   readonly #tombstones = new Set<string>();
-  readonly #epochs = new Map<string, number>();
+  readonly #openings = new Map<string, KnownOpenings>();
   forgets = 0;
 
   constructor(world: World, info: Partial<BackendInfo> & { name: string }, script: Script = {}) {
@@ -92,12 +96,12 @@ export class FakeExecutor {
   }
 
   knows(token: string): boolean {
-    return this.#executions.has(token);
+    return [...this.#executions.values()].some(({ run }) => run.token === token);
   }
 
   /** Whether it can no longer tell how an attempt of this instant ended, or whether it ran at all. */
-  cannotTell(token: string, at: number): boolean {
-    const known = this.#executions.get(token);
+  cannotTell(owner: string, token: string, at: number): boolean {
+    const known = this.#executions.get(keyOf(owner, token));
     return known ? known.end?.is === 'forgotten' : this.#since > at;
   }
 
@@ -137,8 +141,10 @@ export class FakeExecutor {
     const { token } = offer;
     if (this.#isFenced(offer)) return { is: 'fenced' };
     if (!isMeantFor(this.#registry, offer)) return { is: 'busy', retryAfterMs: 20 };
-    if (this.#executions.has(token)) return { is: 'accepted' };
-    if (this.#tombstones.has(token)) return { is: 'refused', error: errorInfo('FENCED', 'tombstone') };
+    const known = this.#executions.get(keyOf(offer.owner, token));
+    if (known) return isOtherBody(known.hash, offer.ask.hash) ? { is: 'conflict' } : { is: 'accepted' };
+    if (this.#tombstones.has(keyOf(offer.owner, token)))
+      return { is: 'refused', error: errorInfo('FENCED', 'tombstone') };
     if (this.#info.types?.includes(offer.ask.spec.type) === false) {
       return {
         is: 'refused',
@@ -159,19 +165,22 @@ export class FakeExecutor {
     this.#isFenced(who);
     const known = new Map<string, ExecutionStatus>();
     for (const token of tokens) {
-      const execution = this.#executions.get(token);
+      const execution = this.#executions.get(keyOf(who.owner, token));
       if (execution) known.set(token, statusOf(execution));
     }
-    return { registry: this.#registry, rememberedSince: this.#since, known };
+    const openingBefore = this.#openings.get(who.owner)?.before;
+    return { registry: this.#registry, rememberedSince: this.#since, known, openingBefore };
   }
 
   async follow(
     token: string,
     from: number,
     on: (event: ExecutionEvent) => void,
+    { owner }: Commander,
     signal?: AbortSignal,
   ): Promise<FollowEnd> {
-    const execution = this.#executions.get(token);
+    const key = keyOf(owner, token);
+    const execution = this.#executions.get(key);
     if (!execution) return { is: 'lost' };
     let sent = from;
     for (;;) {
@@ -182,7 +191,7 @@ export class FakeExecutor {
       }
       if (signal?.aborted) return { is: 'lost' };
       if (execution.end) return execution.end;
-      if (this.#executions.get(token) !== execution) return { is: 'lost' };
+      if (this.#executions.get(key) !== execution) return { is: 'lost' };
       await new Promise<void>((resolve) => {
         execution.readers.add(resolve);
         signal?.addEventListener('abort', () => resolve(), { once: true });
@@ -192,12 +201,12 @@ export class FakeExecutor {
 
   kill(token: string, who: Commander, how: KillHow): KillReply {
     if (this.#isFenced(who)) return { is: 'fenced' };
-    const execution = this.#executions.get(token);
+    const execution = this.#executions.get(keyOf(who.owner, token));
     if (!execution) {
-      this.#tombstones.add(token);
+      this.#tombstones.add(keyOf(who.owner, token));
       return { is: 'tombstoned', registry: this.#registry, rememberedSince: this.#since };
     }
-    if (execution.end) return execution.end;
+    if (execution.end) return withHash(execution.end, execution);
     if (how === 'bury') return { is: 'running' };
     if (!this.world.random.chance(this.script.ignoreKill ?? 0)) {
       this.world.after(this.world.random.between(0, 30), () => this.#end(execution, { ok: 'cancelled' }));
@@ -208,23 +217,23 @@ export class FakeExecutor {
   ack(token: string, who: Commander): void {
     if (this.world.random.chance(this.script.loseAck ?? 0)) return;
     if (this.#isFenced(who)) return;
-    const execution = this.#executions.get(token);
-    if (!execution?.end) return;
-    this.#executions.delete(token);
-    this.#tombstones.add(token);
+    const key = keyOf(who.owner, token);
+    if (!this.#executions.get(key)?.end) return;
+    this.#executions.delete(key);
+    this.#tombstones.add(key);
   }
 
-  #isFenced({ owner, epoch }: Commander): boolean {
-    const highest = this.#epochs.get(owner) ?? 0;
-    if (epoch < highest) return true;
-    this.#epochs.set(owner, epoch);
-    return false;
+  #isFenced(who: Commander): boolean {
+    const verdict = judgeOpening(this.#openings.get(who.owner), who);
+    if (verdict.is === 'newer') this.#openings.set(who.owner, verdict.openings);
+    return verdict.is === 'fenced';
   }
 
   #start(offer: Offer): void {
     const { world, script } = this;
     const job = offer.token.slice(0, offer.token.lastIndexOf(':'));
     const run: Run = {
+      owner: offer.owner,
       token: offer.token,
       job,
       startedAt: world.now,
@@ -233,8 +242,9 @@ export class FakeExecutor {
     };
     this.ledger.push(run);
     world.note(`run ${offer.token}`);
-    const execution: Execution = { run, events: [], end: undefined, readers: new Set() };
-    this.#executions.set(offer.token, execution);
+    const { hash } = offer.ask;
+    const execution: Execution = { run, hash, events: [], end: undefined, readers: new Set() };
+    this.#executions.set(keyOf(offer.owner, offer.token), execution);
     if (script.work) {
       void script.work(offer, (text) => emit(execution, text)).then((end) => this.#end(execution, end));
       return;
@@ -277,8 +287,14 @@ function emit(execution: Execution, text: string): void {
 }
 
 function statusOf(execution: Execution): ExecutionStatus {
-  return execution.end ?? { is: 'running' };
+  return withHash(execution.end ?? ({ is: 'running' } as const), execution);
 }
+
+const withHash = <T extends object>(status: T, { hash }: Execution): T & { readonly hash?: string } =>
+  hash === undefined ? status : { ...status, hash };
+
+/** A token belongs to its owner: a copy of a store gives its tokens the same names. */
+const keyOf = (owner: string, token: string): string => `${owner}/${token}`;
 
 /** The connection of one brain to an executor: requests and replies take time and get lost. */
 export class FakeLine implements Backend {
@@ -311,12 +327,12 @@ export class FakeLine implements Backend {
     token: string,
     from: number,
     on: (event: ExecutionEvent) => void,
-    _who: Commander,
+    who: Commander,
     signal?: AbortSignal,
   ): Promise<FollowEnd> {
     await this.#send(() => undefined);
     const hear = (event: ExecutionEvent): unknown => this.#owner.alive && on(event);
-    const end = await this.#executor.follow(token, from, hear, signal);
+    const end = await this.#executor.follow(token, from, hear, who, signal);
     if (this.#executor.world.random.chance(this.#executor.script.loseReply ?? 0)) return { is: 'lost' };
     return this.#send(() => end);
   }

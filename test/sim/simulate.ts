@@ -165,7 +165,11 @@ class Simulation {
       const executor = this.executors.find(({ info }) => info.name === open?.backend);
       // A careful one: as long as the executor can still answer, nobody decides in its place.
       if (job.state !== 'stale' || !open || !executor) continue;
-      if (open.registry === executor.info.registry && !executor.cannotTell(entry.token, open.at)) continue;
+      if (
+        open.registry === executor.info.registry &&
+        !executor.cannotTell(engineOf(brain).state.brain?.owner ?? '', entry.token, open.at)
+      )
+        continue;
       const as = this.world.random.chance(0.5) ? 'retry' : 'failed';
       await brain.resolve(entry.ask.id, { as }).catch(() => undefined);
     }

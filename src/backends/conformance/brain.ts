@@ -23,7 +23,7 @@ export class Brain {
 
   constructor(
     harness: BackendHarness,
-    who = { owner: `brain-${harness.id}`, epoch: 1 },
+    who: Commander = { owner: `brain-${harness.id}`, epoch: 1 },
     ownBackend?: Backend,
   ) {
     this.#harness = harness;
@@ -40,6 +40,11 @@ export class Brain {
     return new Brain(this.#harness, { ...this.who, epoch: this.who.epoch + 1 });
   }
 
+  /** A brain on a copy of the store that was opened just as often: the same owner and epoch, another nonce. */
+  onCopy(nonce: string): Brain {
+    return new Brain(this.#harness, { ...this.who, nonce });
+  }
+
   /** A brain with a store of its own, so another owner. */
   async otherOwner(): Promise<Brain> {
     const who = { owner: `other-${this.#harness.id}`, epoch: 1 };
@@ -53,8 +58,9 @@ export class Brain {
   offer(token: string, work: Partial<OfferedWork> = {}): Promise<OfferReply> {
     const { workType } = this.#harness;
     this.execution(token);
-    const { type = workType, payloadText = '"payload"', registry } = work;
-    return this.#settled(this.#backend.offer(offerOf(this.who, token, { type, payloadText, registry })));
+    const { type = workType, payloadText = '"payload"', registry, hash } = work;
+    const offered = offerOf(this.who, token, { type, payloadText, registry, hash });
+    return this.#settled(this.#backend.offer(offered));
   }
 
   execution(token: string): SteeredExecution {

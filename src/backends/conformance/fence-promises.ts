@@ -20,6 +20,16 @@ export const FENCE_PROMISES: readonly BackendPromise[] = [
     check: fenceAfterRestart,
   },
   { title: 'the epoch of one owner fences no other owner', check: ownEpochs },
+  { title: 'of two brains with the same epoch only the first is obeyed: one is on a copy', check: copies },
+  {
+    title: 'an inspection names the opening that commanded the executor before',
+    skipReason: needsKeptResults,
+    check: namesOpening,
+  },
+  {
+    title: 'a token that has run another body is a conflict: its result is never given for this one',
+    check: otherBody,
+  },
   {
     title:
       'the same token of two owners is two tokens: neither owner sees, ends or acknowledges the other one',
@@ -128,5 +138,49 @@ async function twoOwners(harness: BackendHarness): Promise<void> {
   assert.deepEqual([harness.begun(running), harness.begun(ended)], [1, 1]);
   const both = await brain.finish('both');
   assert.deepEqual(await other.offer(both), { is: 'accepted' });
-  assert.equal(harness.begun(both), 2, 'each of them has its own run');
+  // Each of them has its own run.
+  await harness.within(hasBegun(harness, both, 2));
+}
+
+async function hasBegun(harness: BackendHarness, token: string, times: number): Promise<void> {
+  while (harness.begun(token) < times) await new Promise((resolve) => setImmediate(resolve));
+}
+
+async function copies(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness).onCopy('first');
+  const copy = new Brain(harness).onCopy('second');
+  const running = await brain.start('running');
+  assert.deepEqual(await copy.offer(copy.token('job')), { is: 'fenced' });
+  assert.deepEqual(await copy.kill(running), { is: 'fenced' });
+  assert.deepEqual(await brain.status(running), { is: 'running' });
+  assert.equal(harness.begun(copy.token('job')), 0);
+}
+
+async function namesOpening(harness: BackendHarness): Promise<void> {
+  const first = new Brain(harness).onCopy('first');
+  assert.equal((await first.inspect()).openingBefore, undefined);
+  const second = first.successor().onCopy('second');
+  assert.deepEqual((await second.inspect()).openingBefore, { epoch: 1, nonce: 'first' });
+  await harness.restartBrain();
+  const third = second.successor().onCopy('third');
+  await third.offer(third.token('job'));
+  assert.deepEqual((await third.inspect()).openingBefore, { epoch: 2, nonce: 'second' });
+}
+
+async function otherBody(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const token = brain.token('job');
+  assert.deepEqual(await brain.offer(token, { hash: 'aa' }), { is: 'accepted' });
+  assert.deepEqual(await brain.offer(token, { hash: 'bb' }), { is: 'conflict' });
+  assert.deepEqual(await brain.offer(token, { hash: 'aa' }), { is: 'accepted' });
+  await harness.within(brain.execution(token).begun);
+  assert.deepEqual(await brain.status(token), { is: 'running', hash: 'aa' });
+  await brain.execution(token).succeed();
+  await harness.within(brain.read(token).end);
+  assert.deepEqual(await brain.offer(token, { hash: 'bb' }), { is: 'conflict' });
+  const { is, hash } = (await brain.status(token)) ?? {};
+  assert.deepEqual([is, hash], ['ended', 'aa']);
+  const killed = await brain.kill(token, 'bury');
+  assert.deepEqual([killed.is, 'hash' in killed && killed.hash], ['ended', 'aa']);
+  assert.equal(harness.begun(token), 1);
 }

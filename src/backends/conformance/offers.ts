@@ -10,6 +10,8 @@ export interface OfferedWork {
   readonly payloadText: string;
   /** The registry in which the offer expects to find the token's history; undefined: any. */
   readonly registry: string | undefined;
+  /** The hash of the job's body, where its id was chosen by a caller. */
+  readonly hash?: string | undefined;
 }
 
 const SPEC: SpecDefaults = {
@@ -22,7 +24,7 @@ const SPEC: SpecDefaults = {
 };
 
 export function offerOf(who: Commander, token: string, work: OfferedWork): Offer {
-  const { type, payloadText, registry } = work;
+  const { type, payloadText, registry, hash } = work;
   const ask: AskRecord = {
     v: 2,
     id: jobOfToken(token),
@@ -37,9 +39,8 @@ export function offerOf(who: Commander, token: string, work: OfferedWork): Offer
     contextTokens: undefined,
     tokens: undefined,
     ancestors: undefined,
-    hash: undefined,
+    hash,
     correlationId: undefined,
   };
-  const { owner, epoch } = who;
-  return { owner, epoch, token, ask, payloadText, attempt: 1, registry };
+  return { ...who, token, ask, payloadText, attempt: 1, registry };
 }

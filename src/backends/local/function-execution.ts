@@ -6,6 +6,7 @@ import type { TokenEvent } from '../../model/worker-wire.ts';
 const MAX_EVENTS = 1000;
 
 export class FunctionExecution {
+  readonly hash: string | undefined;
   #abort: AbortController | undefined;
   #events: ExecutionEvent[] = [];
   #count = 0;
@@ -15,7 +16,9 @@ export class FunctionExecution {
   readonly #ended: Promise<ExecutionOutcome>;
   #end!: (outcome: ExecutionOutcome) => void;
 
-  constructor() {
+  /** `hash`: the hash of the job's body, where its id was chosen by a caller. */
+  constructor(hash: string | undefined) {
+    this.hash = hash;
     this.#ended = new Promise((resolve) => {
       this.#end = resolve;
     });
@@ -33,6 +36,12 @@ export class FunctionExecution {
 
   status(): Exclude<ExecutionStatus, { is: 'forgotten' }> {
     return this.#outcome ? { is: 'ended', outcome: this.#outcome } : { is: 'running' };
+  }
+
+  /** The status together with the hash of the body. */
+  knownStatus(): Exclude<ExecutionStatus, { is: 'forgotten' }> {
+    const status = this.status();
+    return this.hash === undefined ? status : { ...status, hash: this.hash };
   }
 
   emit(type: ExecutionEvent['type'], data: unknown): void {

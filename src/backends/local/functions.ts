@@ -11,6 +11,7 @@ import {
   type FollowEnd,
   type Inspection,
   isMeantFor,
+  isOtherBody,
   type KillHow,
   type KillReply,
   type Offer,
@@ -20,6 +21,7 @@ import type { Env } from '../../kit/env/env.ts';
 import { type ErrorCode, type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
 import type { Labels } from '../../model/records.ts';
 import type { Commander, TokenEvent } from '../../model/worker-wire.ts';
+import { judgeOpening, type KnownOpenings } from '../../wire/epochs.ts';
 import { FunctionExecution } from './function-execution.ts';
 import { RecentTokens } from './recent-tokens.ts';
 
@@ -55,8 +57,7 @@ export class FunctionBackend implements Backend {
   readonly #executions = new Map<string, FunctionExecution>();
   /** Tokens that were killed before their offer arrived, or that have run and were acknowledged. */
   readonly #refused = new RecentTokens(MIN_REFUSED);
-  /** Owner → the highest epoch received from it. */
-  readonly #epochs = new Map<string, number>();
+  readonly #openings = new Map<string, KnownOpenings>();
   /** Every token offered after this time is known: the start of this process. */
   readonly #rememberedSince: number;
   readonly #registry: string;
@@ -84,23 +85,24 @@ export class FunctionBackend implements Backend {
     const { token, ask } = offer;
     if (this.#isFenced(offer)) return { is: 'fenced' };
     if (!isMeantFor(this.#registry, offer)) return { is: 'busy' };
-    if (this.#executions.has(token)) return { is: 'accepted' };
+    const known = this.#executions.get(token);
+    if (known) return isOtherBody(known.hash, ask.hash) ? { is: 'conflict' } : { is: 'accepted' };
     if (this.#refused.has(token)) return refused('TOMBSTONED', 'the token was withdrawn, or has ended');
     const run = Object.hasOwn(this.#types, ask.spec.type) ? this.#types[ask.spec.type] : undefined;
     if (!run) return refused('WORKER_NOT_FOUND', `this backend runs no jobs of type "${ask.spec.type}"`);
     if (this.#running >= this.info.slots) return { is: 'busy' };
-    const execution = new FunctionExecution();
+    const execution = new FunctionExecution(ask.hash);
     this.#executions.set(token, execution);
     void this.#run(run, offer, execution);
     return { is: 'accepted' };
   }
 
   async inspect(tokens: readonly string[], who: Commander): Promise<Inspection> {
-    this.#recordEpoch(who);
+    this.#isFenced(who);
     const known = new Map();
     for (const token of tokens) {
       const execution = this.#executions.get(token);
-      if (execution) known.set(token, execution.status());
+      if (execution) known.set(token, execution.knownStatus());
     }
     return { registry: this.#registry, rememberedSince: this.#rememberedSince, known };
   }
@@ -125,9 +127,9 @@ export class FunctionBackend implements Backend {
       return { is: 'tombstoned', registry: this.#registry, rememberedSince: this.#rememberedSince };
     }
     if (how === 'end') execution.abort();
-    const status = execution.status();
+    const status = execution.knownStatus();
     if (status.is === 'ended') return status;
-    return how === 'end' ? { is: 'stopping' } : status;
+    return { is: how === 'end' ? 'stopping' : 'running' };
   }
 
   async ack(token: string, who: Commander): Promise<void> {
@@ -162,14 +164,11 @@ export class FunctionBackend implements Backend {
     execution.end(outcome);
   }
 
-  /** Whether the brain was replaced: an order with a higher epoch of the same owner has arrived. Records its epoch. */
+  /** Whether the brain was replaced, or is on a copy of the store. Records a newer opening. */
   #isFenced(who: Commander): boolean {
-    this.#recordEpoch(who);
-    return who.epoch < (this.#epochs.get(who.owner) ?? 0);
-  }
-
-  #recordEpoch({ owner, epoch }: Commander): void {
-    if (epoch > (this.#epochs.get(owner) ?? 0)) this.#epochs.set(owner, epoch);
+    const verdict = judgeOpening(this.#openings.get(who.owner), who);
+    if (verdict.is === 'newer') this.#openings.set(who.owner, verdict.openings);
+    return verdict.is === 'fenced';
   }
 }
 

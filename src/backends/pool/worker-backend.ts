@@ -31,6 +31,7 @@ import {
   ExecutionList,
   type ExecutionResult,
   ExecutionState,
+  HASH_HEADER,
   REGISTRY_HEADER,
   TOKEN_HEADER,
   type WorkerOutcome,
@@ -88,6 +89,7 @@ export class WorkerBackend implements Backend {
     headers['content-type'] = 'application/json';
     headers[TOKEN_HEADER] = offer.token;
     if (offer.registry !== undefined) headers[REGISTRY_HEADER] = offer.registry;
+    if (offer.ask.hash !== undefined) headers[HASH_HEADER] = offer.ask.hash;
     const reply = await this.#target.stream({ method: 'POST', path: '/execute', headers, body });
     if (reply.status !== 200) return refusal(await readError(reply));
     this.#keepUnread(offer.token, reply);
@@ -98,11 +100,13 @@ export class WorkerBackend implements Backend {
     const list = checkList(await this.#json('GET', '/executions', who));
     const known = new Map<string, ExecutionStatus>();
     const wanted = new Set(tokens);
-    for (const { token, state } of list.executions) {
+    for (const { token, state, hash } of list.executions) {
       if (!wanted.has(token)) continue;
-      known.set(token, state === 'running' ? { is: 'running' } : await this.#ended(token, who));
+      const status: ExecutionStatus = state === 'running' ? { is: 'running' } : await this.#ended(token, who);
+      known.set(token, hash === undefined ? status : { ...status, hash });
     }
-    return { registry: list.registry, rememberedSince: list.remembered_since, known };
+    const { registry, remembered_since: rememberedSince, opening_before: openingBefore } = list;
+    return { registry, rememberedSince, known, openingBefore };
   }
 
   async follow(
@@ -134,9 +138,10 @@ export class WorkerBackend implements Backend {
     const body = JSON.stringify({ job_id: jobOfToken(token), token, how });
     const reply = await this.#request('POST', '/cancel', who, body);
     if (isFenced(reply)) return { is: 'fenced' };
-    const { is, outcome, registry, remembered_since } = checkCancel(jsonOf(reply));
+    const { is, outcome, hash, registry, remembered_since } = checkCancel(jsonOf(reply));
     if (is === 'tombstoned') return { is, registry, rememberedSince: remembered_since };
-    return is === 'ended' ? executionEnd(outcome) : { is };
+    if (is !== 'ended') return { is };
+    return hash === undefined ? executionEnd(outcome) : { ...executionEnd(outcome), hash };
   }
 
   async ack(token: string, who: Commander): Promise<void> {
@@ -283,6 +288,7 @@ function infoOf({ code, message, retriable }: ErrorEvent): ErrorInfo {
 
 function refusal(error: ErrorInfo & { retryAfterMs?: number }): OfferReply {
   if (error.code === 'FENCED') return { is: 'fenced' };
+  if (error.code === 'TOKEN_CONFLICT') return { is: 'conflict' };
   const { retryAfterMs, ...info } = error;
   if (info.code === 'WORKER_BUSY') return { is: 'busy', ...(retryAfterMs !== undefined && { retryAfterMs }) };
   return { is: 'refused', error: info };

@@ -26,6 +26,8 @@ export function offered(turn: Turn, entry: JobEntry, answer: OfferAnswer): void 
       return kill(turn, entry, 'busy');
     case 'refused':
       return kill(turn, entry, 'refused', answer.error);
+    case 'conflict':
+      return tokenTaken(turn, entry);
     case 'unknown':
       return lost(turn, entry);
   }
@@ -44,6 +46,21 @@ function accepted(turn: Turn, entry: JobEntry): void {
     turn.put('job', entry.uid, start(entry.job, turn.now), 'started');
 }
 
+/**
+ * The executor has run another body under this token, so that this attempt has not run and never will: the store is an
+ * older copy. The job gets its next attempt number; the pause bounds how fast it goes through numbers that are taken.
+ */
+function tokenTaken(turn: Turn, entry: JobEntry): void {
+  const attempt = entry.open;
+  if (!attempt) return;
+  turn.fleet.block(attempt.backend, turn.now + turn.settings.busyPauseMs);
+  abandonAttempt(turn, entry, 'token-taken');
+  if (isTerminal(entry.job.state)) return;
+  if (entry.job.cancel) return cancelJob(turn, entry);
+  if (attempt.kill?.why === 'deadline') return expire(turn, entry);
+  turn.put('job', entry.uid, unclaim(entry.job), 'token-taken');
+}
+
 /** Orders the kill of an open attempt. An existing order is only replaced by a cancel. */
 export function kill(turn: Turn, entry: JobEntry, why: KillWhy, error?: ErrorInfo): void {
   const attempt = entry.open;
@@ -57,6 +74,7 @@ export function killed(turn: Turn, entry: JobEntry, answer: KillAnswer): void {
   if (!attempt?.kill) return;
   if (answer.is === 'ended') return endAttempt(turn, entry, answer.outcome);
   if (answer.is === 'running') return mayBeSpared(entry) ? spare(turn, entry) : undefined;
+  if (answer.is === 'conflict') return tokenTaken(turn, entry);
   // An executor that accepted the token and now reports it as unknown has lost its memory: that proves nothing.
   const certain = answer.is === 'tombstoned' && attempt.acceptedAt === undefined;
   const { why } = attempt.kill;
@@ -115,6 +133,8 @@ export function found(turn: Turn, entry: JobEntry, finding: Finding): void {
     case 'absent':
       // The attempt has not run so far; the kill leaves a tombstone, so that it never will.
       return kill(turn, entry, 'lost');
+    case 'conflict':
+      return tokenTaken(turn, entry);
     case 'forgotten':
       // With a kill order, the answer to the kill decides.
       return attempt.kill ? undefined : forgotten(turn, entry);

@@ -6,16 +6,18 @@ export type OfferAnswer =
   | { readonly is: 'accepted' }
   | { readonly is: 'busy'; readonly retryAfterMs?: number }
   | { readonly is: 'refused'; readonly error: ErrorInfo }
+  | { readonly is: 'conflict' }
   | { readonly is: 'unknown' };
 
 /**
  * The result of inspecting a token. `absent`: it certainly did not start, because the executor's memory reaches back far
- * enough. `forgotten`: it may have run.
+ * enough. `forgotten`: it may have run. `conflict`: the token has run another body, so that this one never will.
  */
 export type Finding =
   | { readonly is: 'running' }
   | { readonly is: 'ended'; readonly outcome: Outcome }
   | { readonly is: 'absent' }
+  | { readonly is: 'conflict' }
   | { readonly is: 'forgotten' };
 
 export type KillAnswer =
@@ -25,4 +27,5 @@ export type KillAnswer =
   /** The attempt will not run from now on, but the executor cannot tell whether it did. */
   | { readonly is: 'forgotten' }
   /** The attempt runs after all, and was left running. */
-  | { readonly is: 'running' };
+  | { readonly is: 'running' }
+  | { readonly is: 'conflict' };

@@ -1,5 +1,5 @@
 /** Events of the brain itself: its opening, ticks of the clock, a full disk, and jobs that may leave memory. */
-import { BRAIN_ID } from '../../model/records.ts';
+import { BRAIN_ID, type BrainRecord } from '../../model/records.ts';
 import { expireLeases } from '../admission/lease.ts';
 import { openLimits } from '../admission/quota.ts';
 import { expireSessions } from '../admission/session.ts';
@@ -7,12 +7,12 @@ import { expireJobs } from '../attempts/expiry.ts';
 import { loadDemand } from '../workers/forecast.ts';
 import { upkeep } from '../workers/upkeep.ts';
 import { reclaimAway } from './backends.ts';
-import type { Handlers } from './handler.ts';
+import type { EngineTurn, Handlers } from './handler.ts';
 import { setBack } from './set-back.ts';
 
 export type BrainEvent =
-  /** A brain starts on this store; `owner` is used only if the store has no owner yet. */
-  | { readonly type: 'open'; readonly owner: string }
+  /** A brain starts on this store. */
+  | OpenEvent
   /** Jobs will be purged whose attempt numbers reach up to `attemptFloor`: no such number may be used again. */
   | { readonly type: 'purge'; readonly attemptFloor: number }
   | { readonly type: 'tick' }
@@ -25,13 +25,44 @@ export type BrainEvent =
   /** These ended jobs are in the history, in the version of change `seq`. */
   | { readonly type: 'indexed'; readonly uids: readonly { readonly uid: string; readonly seq: number }[] };
 
+export interface OpenEvent {
+  readonly type: 'open';
+  /** Used if the store has no owner yet, and for a copy. */
+  readonly owner: string;
+  /** Made at random for this opening. */
+  readonly nonce?: string;
+  /** The store is a copy, or older than what executors have seen: it goes on under an owner of its own. */
+  readonly isCopy?: boolean;
+}
+
+/** How many openings a store remembers. */
+const MAX_OPENINGS = 100;
+
+function opened(known: BrainRecord | undefined, { owner, nonce, isCopy }: OpenEvent): BrainRecord {
+  if (!known) return { v: 1, owner, epoch: 1, nonce, openings: undefined, attemptFloor: 0 };
+  const epoch = known.epoch + 1;
+  if (isCopy) return { ...known, owner, epoch, nonce, openings: undefined };
+  const former = { epoch: known.epoch, nonce: known.nonce };
+  return { ...known, epoch, nonce, openings: [former, ...(known.openings ?? [])].slice(0, MAX_OPENINGS) };
+}
+
+/** Names an executor memory that no executor has. */
+const NO_REGISTRY = 'copied';
+
+/**
+ * The open attempts of a copy were started under another owner. Executors do not know them under the new one, and that
+ * must not count as proof that they did not run: `on_unknown` decides.
+ */
+function disownAttempts(turn: EngineTurn): void {
+  for (const entry of [...turn.state.open.values()]) {
+    if (entry.open) turn.put('attempt', entry.token, { ...entry.open, registry: NO_REGISTRY }, 'copied');
+  }
+}
+
 export const brain = {
-  open: (turn, { owner }) => {
-    const { brain: known } = turn.state;
-    const after = known
-      ? { ...known, epoch: known.epoch + 1 }
-      : { v: 1 as const, owner, epoch: 1, attemptFloor: 0 };
-    turn.put('brain', BRAIN_ID, after, 'open');
+  open: (turn, event) => {
+    turn.put('brain', BRAIN_ID, opened(turn.state.brain, event), 'open');
+    if (event.isCopy) disownAttempts(turn);
     turn.state.leases.renewAll(turn.now);
     openLimits(turn);
     loadDemand(turn);

@@ -1,7 +1,7 @@
 /** The port to backends: anything that executes jobs. Implementations live outside of core. */
 import type { ErrorInfo } from '../../model/errors.ts';
 import type { AskRecord, Body, Labels } from '../../model/records.ts';
-import type { Commander } from '../../model/worker-wire.ts';
+import type { Commander, Opening } from '../../model/worker-wire.ts';
 
 /** The declaration of a backend. Backends differ by these fields only; the core never tests their names. */
 export interface BackendInfo {
@@ -60,10 +60,16 @@ export interface Offer {
 export const isMeantFor = (registry: string, offer: Offer): boolean =>
   offer.registry === undefined || offer.registry === registry;
 
+/** Whether a token was offered with another body: both hashes are known, and differ. */
+export const isOtherBody = (known: string | undefined, offered: string | undefined): boolean =>
+  known !== undefined && offered !== undefined && known !== offered;
+
 export type OfferReply =
   | { readonly is: 'accepted' }
   | { readonly is: 'busy'; readonly retryAfterMs?: number }
   | { readonly is: 'refused'; readonly error: ErrorInfo }
+  /** The token belongs to an execution of another body: the job of another copy of the store. */
+  | { readonly is: 'conflict' }
   | { readonly is: 'fenced' };
 
 /** An outcome before it is stored: its result as a value, or as JSON text where the executor has that. */
@@ -74,7 +80,13 @@ export type ExecutionOutcome =
 
 export type ExecutionEnd = { readonly is: 'ended'; readonly outcome: ExecutionOutcome } | UnknownEnd;
 
-export type ExecutionStatus = { readonly is: 'running' } | ExecutionEnd;
+export type ExecutionStatus = ({ readonly is: 'running' } | ExecutionEnd) & KnownBody;
+
+/** What the executor knows of the body that it ran. */
+interface KnownBody {
+  /** `hash` of the ask that was offered, if it had one. */
+  readonly hash?: string | undefined;
+}
 
 /**
  * The execution has ended, and nothing of it runs any more, but its outcome is not known: its executor died before it
@@ -88,11 +100,13 @@ export interface Inspection {
   readonly registry: string;
   /** The executor remembers every token that it was offered since this instant. */
   readonly rememberedSince: number;
+  /** The opening of the brain's store that commanded the executor before the present one, if the executor knows it. */
+  readonly openingBefore?: Opening | undefined;
   readonly known: ReadonlyMap<string, ExecutionStatus>;
 }
 
 export type KillReply =
-  | ExecutionEnd
+  | (ExecutionEnd & KnownBody)
   /** The order was received; the end of the execution is reported later. */
   | { readonly is: 'stopping' }
   /** Only with `bury`: the execution runs, and was left running. */

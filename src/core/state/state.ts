@@ -304,4 +304,5 @@ function withAttempt(entry: JobEntry, attempt: AttemptRecord): readonly AttemptR
 export const commanderOf = ({ brain }: State): Commander => ({
   owner: brain?.owner ?? '',
   epoch: brain?.epoch ?? 0,
+  nonce: brain?.nonce,
 });

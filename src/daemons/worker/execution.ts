@@ -9,6 +9,8 @@ export interface ExecutionOptions {
   readonly owner: string;
   readonly token: string;
   readonly jobId: string;
+  /** The hash of the body, see HASH_HEADER. */
+  readonly hash?: string | undefined;
   readonly model: string;
   readonly clock: Clock;
   readonly maxLogBytes: number;
@@ -23,6 +25,7 @@ export class Execution {
   readonly owner: string;
   readonly token: string;
   readonly jobId: string;
+  readonly hash: string | undefined;
   readonly log: EventLog;
   readonly #clock: Clock;
   readonly #abort = new AbortController();
@@ -38,6 +41,7 @@ export class Execution {
     this.owner = options.owner;
     this.token = options.token;
     this.jobId = options.jobId;
+    this.hash = options.hash;
     this.#clock = options.clock;
     this.#startedAt = options.clock.monotonic();
     this.#metricsAt = this.#startedAt;

@@ -2,6 +2,7 @@
  * Accepts offers, runs them on the engine and cancels them by order. An offer names the registry that it expects
  * (docs/decisions/0009). The HTTP routes are in routes.ts.
  */
+import { isOtherBody } from '../../core/ports/backend.ts';
 import type { Cancel, Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
 import { describeThrown } from '../../kit/redact.ts';
@@ -29,6 +30,8 @@ export interface ExecutionOffer {
   readonly token: string;
   /** The registry of the memory that the brain expects (decision 9); undefined: any. */
   readonly registry: string | undefined;
+  /** The hash of the body, see HASH_HEADER. */
+  readonly hash: string | undefined;
   readonly request: InferenceRequest;
 }
 
@@ -69,13 +72,16 @@ export class Executions {
    * Returns the execution of a token, which is begun now unless it was before. Synchronous, so that two offers of one
    * token cannot both begin it.
    */
-  begin({ who, token, registry, request }: ExecutionOffer): Execution {
+  begin({ who, token, registry, hash, request }: ExecutionOffer): Execution {
     const { memory, env, modelRef, maxLogBytes, ledger } = this.#options;
     if (registry !== undefined && registry !== memory.registry) {
       throw busy('this worker has another registry than the offer names', NOT_SOON_RETRY_MS);
     }
     const known = memory.find(who.owner, token);
-    if (known?.is === 'execution') return known.execution;
+    if (known?.is === 'execution') {
+      if (isOtherBody(known.execution.hash, hash)) throw new OrchdError('TOKEN_CONFLICT');
+      return known.execution;
+    }
     if (known?.is === 'tombstone') throw new OrchdError('TOMBSTONED');
     if (known) throw new OrchdError('UNKNOWN_OUTCOME', 'this token has run here; its result is gone');
     this.#refuseWhereFull();
@@ -84,6 +90,7 @@ export class Executions {
       owner: who.owner,
       token,
       jobId: request.jobId,
+      hash,
       model: modelRef,
       clock: env.clock,
       maxLogBytes,
@@ -111,7 +118,8 @@ export class Executions {
     }
     if (how === 'end') known.execution.cancel();
     const { outcome } = known.execution;
-    if (outcome) return { is: 'ended', outcome };
+    const { hash } = known.execution;
+    if (outcome) return { is: 'ended', outcome, ...(hash !== undefined && { hash }) };
     return { is: how === 'end' ? 'stopping' : 'running' };
   }
 

@@ -8,6 +8,8 @@ import {
   ExecuteRequest,
   ExecutionList,
   ExecutionState,
+  HASH_HEADER,
+  type Opening,
   REGISTRY_HEADER,
   ShutdownRequest,
   TOKEN_HEADER,
@@ -71,7 +73,7 @@ const executeRoute = (context: WorkerRouteContext): Route =>
     answers: {
       200: { description: 'The events of the execution, from the first', events: EVENTS },
       400: 'The request cannot be run',
-      409: `${FENCED}, or the token has run here and its result is gone`,
+      409: `${FENCED}, or the token has run here: with another body, or its result is gone`,
       410: 'The token was cancelled before this offer arrived',
       503: 'No slot is free, the model is loading, the worker is draining, or the offer expects another registry',
     },
@@ -156,7 +158,13 @@ function readRoutes({ epochs, memory, timers }: WorkerRouteContext): Route[] {
       handle(call) {
         const { owner } = epochs.check(call.headers);
         const executions = memory.list(owner).map(({ token, record }) => summaryOf(token, record));
-        return { status: 200, body: { ...memoryOf(memory), executions } };
+        const before = epochs.openingBefore(owner);
+        const body = {
+          ...memoryOf(memory),
+          executions,
+          ...(before && { opening_before: openingOf(before) }),
+        };
+        return { status: 200, body };
       },
     }),
     route({
@@ -211,11 +219,13 @@ function execute({ executions, epochs, timers }: WorkerRouteContext, call: Call<
   const who = epochs.check(call.headers);
   const token = checkToken(call.headers[TOKEN_HEADER]);
   const registry = call.headers[REGISTRY_HEADER];
+  const hash = call.headers[HASH_HEADER];
   const request = readInferenceRequest(call.body);
   const execution = executions.begin({
     who,
     token,
     registry: typeof registry === 'string' ? registry : undefined,
+    hash: typeof hash === 'string' ? hash : undefined,
     request,
   });
   return followLog(execution.log, 0, timers);
@@ -232,8 +242,9 @@ function findRun(memory: TokenMemory, owner: string, token: string): RunRecord {
 
 function summaryOf(token: string, record: TokenRecord): ExecutionList['executions'][number] {
   if (record.is === 'execution') {
-    const { jobId, outcome } = record.execution;
-    return { token, job_id: jobId, state: outcome ? 'ended' : 'running' };
+    const { jobId, outcome, hash } = record.execution;
+    const state = outcome ? 'ended' : 'running';
+    return { token, job_id: jobId, state, ...(hash !== undefined && { hash }) };
   }
   return { token, job_id: record.is === 'forgotten' ? record.jobId : '', state: 'ended' };
 }
@@ -242,6 +253,8 @@ const memoryOf = ({ registry, rememberedSince }: TokenMemory) => ({
   registry,
   remembered_since: rememberedSince,
 });
+
+const openingOf = ({ epoch, nonce }: Opening) => ({ epoch, ...(nonce !== undefined && { nonce }) });
 
 const tokenOf = ({ params }: Pick<Call, 'params'>): string => checkToken(params['token']);
 

@@ -4,7 +4,8 @@ import { answerObject, orNull, type Shape } from './shape.ts';
 
 export const Health = answerObject('Health', {
   status: Type.Union([Type.Literal('ok'), Type.Literal('degraded'), Type.Literal('failed')], {
-    description: '"degraded" while the disk is full; "failed" if the brain has stopped',
+    description:
+      '"degraded" while the disk is full, or a backend knows another copy of the store; "failed" if the brain has stopped',
   }),
   version: Type.String({ description: 'Version of orchd' }),
   uptime_ms: Type.Integer(),
@@ -48,6 +49,9 @@ export const BackendView = answerObject('Backend', {
   keeps_results: Type.Boolean({
     description: 'Whether running jobs and their results survive a restart of the brain',
   }),
+  problem: Type.Optional(
+    Type.String({ description: 'Why it gets no work: it knows another copy of the store of this brain' }),
+  ),
 });
 export type BackendView = Shape<typeof BackendView>;
 

@@ -54,7 +54,9 @@ class PassingTime {
   }
 }
 
-const names = (kit: CommandKit): string[] => fs.readdirSync(join(kit.folder, 'executions'));
+/** The names of the tokens' folders, without the brain. */
+const names = (kit: CommandKit): string[] =>
+  fs.readdirSync(join(kit.folder, 'executions')).map((name) => name.slice(name.indexOf('.') + 1));
 
 describe('retention', () => {
   test('an acknowledged execution stays readable for a while, then nothing of it is left', async (t) => {

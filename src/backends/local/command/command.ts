@@ -17,6 +17,7 @@ import {
   type FollowEnd,
   type Inspection,
   isMeantFor,
+  isOtherBody,
   type KillHow,
   type KillReply,
   type Offer,
@@ -42,6 +43,8 @@ import {
   layoutOf,
   markOf,
   type OwnerRecord,
+  oldFolderName,
+  pathsIn,
   pathsOf,
   type SupervisorSpec,
   type TimestampRecord,
@@ -52,6 +55,8 @@ import { outcomeOf } from './outcome.ts';
 import { type Milestone, readEvents } from './reader.ts';
 import { CommandRegistry } from './registry.ts';
 
+/** The beginning of the names that earlier versions gave to the folders of tokens. */
+const OLD_NAME = /^[th]-/;
 const KEEP_ACKED_MS = 10 * 60_000;
 /** How often `kill` reads a token's state: more than twice only while other processes change the folder. */
 const MAX_STATE_READS = 10;
@@ -69,8 +74,10 @@ export class CommandBackend extends Service implements Backend {
   readonly #lived: LivedTime;
   readonly #launcher: Launcher;
   readonly #cleaner: Cleaner;
-  /** Tokens that were running when their folder was last read; the count of used slots. */
+  /** The folders of executions that were running when they were last read; the count of used slots. */
   readonly #running = new Set<string>();
+  /** Folders of earlier versions, whose names do not contain the brain. */
+  #oldFolders: ReadonlySet<string> = new Set();
   readonly #offers = new Map<string, Promise<OfferReply>>();
   readonly #endingOrphans = new Map<string, Promise<boolean>>();
   readonly #kills = new Map<string, { readonly at: number; readonly recorded: Promise<void> }>();
@@ -93,7 +100,7 @@ export class CommandBackend extends Service implements Backend {
       lived: this.#lived,
       keepAckedMs: options.keepAckedMs ?? KEEP_ACKED_MS,
       onOpen: (paths, state) => this.#adopt(paths, state),
-      onRemoved: (name) => this.#milestones.delete(name),
+      onRemoved: (name) => void this.#milestones.delete(name),
     });
   }
 
@@ -130,10 +137,11 @@ export class CommandBackend extends Service implements Backend {
     await this.#open();
     if (await this.#registry.isFenced(offer)) return { is: 'fenced' };
     if (!isMeantFor(this.#registry.id, offer)) return { is: 'busy' };
-    let reply = this.#offers.get(offer.token);
+    const paths = this.#paths(offer.owner, offer.token);
+    let reply = this.#offers.get(paths.name);
     if (!reply) {
-      reply = this.#offer(offer).finally(() => this.#offers.delete(offer.token));
-      this.#offers.set(offer.token, reply);
+      reply = this.#offer(offer, paths).finally(() => this.#offers.delete(paths.name));
+      this.#offers.set(paths.name, reply);
     }
     return reply;
   }
@@ -143,36 +151,38 @@ export class CommandBackend extends Service implements Backend {
     await this.#registry.isFenced(who);
     const known = new Map<string, ExecutionStatus>();
     for (const token of tokens) {
-      const status = await this.#status(token);
+      const status = await this.#status(this.#paths(who.owner, token));
       if (status) known.set(token, status);
     }
-    return { registry: this.#registry.id, rememberedSince: this.#registry.since, known };
+    const { id: registry, since: rememberedSince } = this.#registry;
+    const openingBefore = this.#registry.openingBefore(who.owner);
+    return { registry, rememberedSince, known, ...(openingBefore && { openingBefore }) };
   }
 
   async follow(
     token: string,
     from: number,
     on: (event: ExecutionEvent) => void,
-    _who: Commander,
+    who: Commander,
     signal?: AbortSignal,
   ): Promise<FollowEnd> {
     await this.#open();
-    const paths = this.#paths(token);
+    const paths = this.#paths(who.owner, token);
     const owner = await readRecord(this.#env.disk, paths.owner, isOwnerRecord);
     if (!owner) return { is: 'lost' };
     const readExit = (checkAlive: boolean): Promise<ExitRecord | undefined> =>
-      this.#exitOf(token, paths, checkAlive);
+      this.#exitOf(paths, checkAlive);
     const execution = { env: this.#env, paths, owner, milestones: this.#milestonesOf(paths.name), readExit };
     const stop = signal ? AbortSignal.any([signal, this.stopSignal]) : this.stopSignal;
     const exit = await readEvents(execution, from, on, stop);
-    return exit ? this.#endOf(token, paths, exit) : { is: 'lost' };
+    return exit ? this.#endOf(paths, exit) : { is: 'lost' };
   }
 
   async kill(token: string, who: Commander, how: KillHow = 'end'): Promise<KillReply> {
     await this.#open();
     if (await this.#registry.isFenced(who)) return { is: 'fenced' };
     const { id: registry, since: rememberedSince } = this.#registry;
-    const paths = this.#paths(token);
+    const paths = this.#paths(who.owner, token);
     for (let reads = 0; reads < MAX_STATE_READS; reads++) {
       const state = await readTokenState(this.#env.disk, paths);
       switch (state.is) {
@@ -183,7 +193,7 @@ export class CommandBackend extends Service implements Backend {
         case 'tombstone':
           return { is: 'tombstoned', registry, rememberedSince };
         case 'ended':
-          return this.#endOf(token, paths, state.exit);
+          return withHash(await this.#endOf(paths, state.exit), state.owner);
         case 'orphaned':
           if (!(await this.#endOrphan(paths, state.owner))) return { is: 'stopping' };
           continue;
@@ -199,7 +209,7 @@ export class CommandBackend extends Service implements Backend {
   async ack(token: string, who: Commander): Promise<void> {
     await this.#open();
     if (await this.#registry.isFenced(who)) return;
-    const paths = this.#paths(token);
+    const paths = this.#paths(who.owner, token);
     const state = await readTokenState(this.#env.disk, paths);
     if (state.is !== 'ended') return;
     const record = this.#timestamp();
@@ -217,8 +227,9 @@ export class CommandBackend extends Service implements Backend {
     return { at: this.#env.clock.now(), lived: this.#lived.now() };
   }
 
-  #paths(token: string): TokenPaths {
-    return pathsOf(this.#layout, token);
+  #paths(owner: string, token: string): TokenPaths {
+    const old = this.#oldFolders.size === 0 ? '' : oldFolderName(token);
+    return this.#oldFolders.has(old) ? pathsIn(this.#layout, old) : pathsOf(this.#layout, owner, token);
   }
 
   #open(): Promise<void> {
@@ -235,18 +246,18 @@ export class CommandBackend extends Service implements Backend {
     for (const path of [folder, executions, epochs, staging, trash]) await this.#env.disk.makeFolder(path);
     await this.#lived.open();
     await this.#registry.open();
+    const names = await this.#env.disk.list(executions);
+    this.#oldFolders = new Set(names.filter((name) => OLD_NAME.test(name)));
   }
 
   /** Takes over an execution found in the folder: a running one takes up a slot, an orphan is ended. */
   async #adopt(paths: TokenPaths, state: TokenState): Promise<void> {
-    if (state.is === 'running') this.#running.add(state.owner.token);
+    if (state.is === 'running') this.#running.add(paths.name);
     else if (state.is === 'orphaned') await this.#endOrphan(paths, state.owner);
   }
 
-  async #offer(offer: Offer): Promise<OfferReply> {
-    const { token } = offer;
-    const paths = this.#paths(token);
-    const former = await this.#formerReply(paths);
+  async #offer(offer: Offer, paths: TokenPaths): Promise<OfferReply> {
+    const former = await this.#formerReply(offer, paths);
     if (former) return former;
     const { types, slots = 1 } = this.#options;
     const type = Object.hasOwn(types, offer.ask.spec.type) ? types[offer.ask.spec.type] : undefined;
@@ -254,28 +265,31 @@ export class CommandBackend extends Service implements Backend {
     if (this.#running.size >= slots) await this.#recount();
     if (this.#running.size >= slots) return { is: 'busy' };
     // The slot is taken before the launch, so that two concurrent offers do not take the same one.
-    this.#running.add(token);
+    this.#running.add(paths.name);
     const reply = await this.#launcher.launch(this.#spec(offer, type, paths));
     if (reply.is === 'accepted') return reply;
-    this.#running.delete(token);
-    const concurrent = await this.#formerReply(paths);
+    this.#running.delete(paths.name);
+    const concurrent = await this.#formerReply(offer, paths);
     if (concurrent) return concurrent;
     const message = reply.is === 'failed' ? reply.message : 'its folder is gone';
     return { is: 'refused', error: { ...errorInfo('WORKER_START_FAILED', message), retriable: true } };
   }
 
   /** The reply to an offer whose token's folder exists already; undefined where it does not. */
-  async #formerReply(paths: TokenPaths): Promise<OfferReply | undefined> {
+  async #formerReply({ ask }: Offer, paths: TokenPaths): Promise<OfferReply | undefined> {
     const state = await readTokenState(this.#env.disk, paths);
     if (state.is === 'absent') return undefined;
-    return state.is === 'tombstone' ? refused('the token was withdrawn') : { is: 'accepted' };
+    if (state.is === 'tombstone') return refused('the token was withdrawn');
+    return isOtherBody(state.owner?.hash, ask.hash) ? { is: 'conflict' } : { is: 'accepted' };
   }
 
-  #spec({ token, ask, payloadText }: Offer, type: CommandType, { name }: TokenPaths): SupervisorSpec {
+  #spec({ owner, token, ask, payloadText }: Offer, type: CommandType, { name }: TokenPaths): SupervisorSpec {
     const { maxOutputBytes } = this.#options;
     return {
       folder: this.#layout.folder,
+      brain: owner,
       token,
+      hash: ask.hash,
       jobId: ask.id,
       model: ask.spec.model,
       argv: type.argv,
@@ -296,33 +310,34 @@ export class CommandBackend extends Service implements Backend {
 
   /** Frees the slots of executions that have ended meanwhile; an offer that is under way keeps its slot. */
   async #recount(): Promise<void> {
-    for (const token of this.#running) if (!this.#offers.has(token)) await this.#status(token);
+    for (const name of this.#running)
+      if (!this.#offers.has(name)) await this.#status(pathsIn(this.#layout, name));
   }
 
-  async #status(token: string): Promise<ExecutionStatus | undefined> {
-    const paths = this.#paths(token);
+  async #status(paths: TokenPaths): Promise<ExecutionStatus | undefined> {
     let state = await readTokenState(this.#env.disk, paths);
     if (state.is === 'orphaned' && (await this.#endOrphan(paths, state.owner)))
       state = await readTokenState(this.#env.disk, paths);
-    if (state.is === 'ended') return this.#endOf(token, paths, state.exit);
-    if (state.is === 'running' || state.is === 'orphaned') return { is: 'running' };
-    this.#running.delete(token);
+    if (state.is === 'ended') return withHash(await this.#endOf(paths, state.exit), state.owner);
+    if (state.is === 'running' || state.is === 'orphaned')
+      return withHash({ is: 'running' } as const, state.owner);
+    this.#running.delete(paths.name);
     return undefined;
   }
 
   /** Reads the outcome of an ended execution and frees its slot. Every caller that finds an end comes through here. */
-  async #endOf(token: string, paths: TokenPaths, exit: ExitRecord): Promise<ExecutionEnd> {
-    this.#running.delete(token);
+  async #endOf(paths: TokenPaths, exit: ExitRecord): Promise<ExecutionEnd> {
+    this.#running.delete(paths.name);
     this.#kills.delete(paths.name);
     const outcome = await outcomeOf(this.#env.disk, paths.stdout, exit);
     return outcome ? { is: 'ended', outcome } : { is: 'forgotten' };
   }
 
-  async #exitOf(token: string, paths: TokenPaths, checkAlive: boolean): Promise<ExitRecord | undefined> {
+  async #exitOf(paths: TokenPaths, checkAlive: boolean): Promise<ExitRecord | undefined> {
     if (!checkAlive) return readRecord(this.#env.disk, paths.exit, isExitRecord);
     const state = await readTokenState(this.#env.disk, paths);
     if (state.is === 'orphaned') await this.#endOrphan(paths, state.owner);
-    else if (state.is === 'absent') throw new Error(`the folder of ${token} is gone`);
+    else if (state.is === 'absent') throw new Error(`the folder ${paths.name} is gone`);
     return state.is === 'ended' ? state.exit : undefined;
   }
 
@@ -369,3 +384,8 @@ function refused(message: string): OfferReply {
   const error: ErrorInfo = errorInfo('WORKER_NOT_FOUND', message);
   return { is: 'refused', error };
 }
+
+const withHash = <T extends object>(
+  status: T,
+  owner: OwnerRecord | undefined,
+): T & { readonly hash?: string } => (owner?.hash === undefined ? status : { ...status, hash: owner.hash });

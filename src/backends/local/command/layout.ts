@@ -17,7 +17,11 @@ export type Split = 'line' | 'space';
 /** What a supervisor reads from its standard input. It is never written to a file: `env` may contain secrets. */
 export interface SupervisorSpec {
   readonly folder: string;
+  /** The owner id of the brain's store. */
+  readonly brain: string;
   readonly token: string;
+  /** The hash of the job's body, where its id was chosen by a caller. */
+  readonly hash: string | undefined;
   readonly jobId: string;
   readonly model: string | undefined;
   readonly argv: readonly string[];
@@ -40,6 +44,7 @@ export type SupervisorReply =
 /** `owner.json`: the process of the supervisor, and the content of the `started` event. */
 export interface OwnerRecord extends ProcessIdentity {
   readonly token: string;
+  readonly hash?: string | undefined;
   readonly job_id: string;
   readonly model: string | undefined;
   readonly split: Split;
@@ -122,7 +127,8 @@ export const layoutOf = (folder: string): Layout => ({
   trash: join(folder, 'trash'),
 });
 
-export const pathsOf = (layout: Layout, token: string): TokenPaths => pathsIn(layout, folderName(token));
+export const pathsOf = (layout: Layout, brain: string, token: string): TokenPaths =>
+  pathsIn(layout, folderName(brain, token));
 
 export function pathsIn({ executions }: Layout, name: string): TokenPaths {
   const folder = join(executions, name);
@@ -144,8 +150,18 @@ export const filesIn = (folder: string): Omit<TokenPaths, 'name' | 'folder'> => 
 /** File names have at most 255 bytes; this leaves room for suffixes. */
 const MAX_NAME = 200;
 
-/** The name of a token's folder: unique for every token even where the file system ignores case, and never a path. */
-export function folderName(token: string): string {
+/**
+ * The name of a token's folder: unique for every token of every brain even where the file system ignores case, and
+ * never a path. The brain is part of it, because a copy of a store gives its tokens the same names.
+ */
+export function folderName(brain: string, token: string): string {
+  return `${createHash('sha256').update(brain).digest('hex').slice(0, BRAIN_CHARS)}.${oldFolderName(token)}`;
+}
+
+const BRAIN_CHARS = 12;
+
+/** The name that earlier versions gave to the folder, without the brain. */
+export function oldFolderName(token: string): string {
   const plain = token.isWellFormed() ? `t-${escaped(token)}` : '';
   if (plain !== '' && plain.length <= MAX_NAME) return plain;
   // Hashed as UTF-16, because UTF-8 maps all lone surrogates to the same bytes.

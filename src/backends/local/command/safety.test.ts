@@ -27,16 +27,16 @@ const HOSTILE = [
 
 describe('names', () => {
   test('a token never leaves the folder, and no two share one', () => {
-    const names = HOSTILE.map(folderName);
+    const names = ['brain', 'another'].flatMap((brain) => HOSTILE.map((token) => folderName(brain, token)));
     for (const name of names) {
-      assert.match(name, /^[th]-[a-z0-9._~%-]*$/);
-      assert.ok(name.length <= 200);
+      assert.match(name, /^[0-9a-f]{12}\.[th]-[a-z0-9._~%-]*$/);
+      assert.ok(name.length <= 213);
     }
-    assert.equal(new Set(names).size, HOSTILE.length);
+    assert.equal(new Set(names).size, 2 * HOSTILE.length);
   });
 
   test('tokens that differ only in case stay apart where file names do not', () => {
-    assert.notEqual(folderName('Job:1').toLowerCase(), folderName('job:1').toLowerCase());
+    assert.notEqual(folderName('b', 'Job:1').toLowerCase(), folderName('b', 'job:1').toLowerCase());
   });
 
   test('hostile tokens are executed, killed and inspected like any other', async (t) => {
@@ -98,7 +98,7 @@ describe('secrets', () => {
     const { own, parent } = JSON.parse(text) as { own: Record<string, string>; parent: string };
     const { API_KEY, JOB_MODEL, JOB_EXECUTION, ...inherited } = own;
     assert.deepEqual({ API_KEY, JOB_MODEL }, { API_KEY: 'configured', JOB_MODEL: 'small' });
-    assert.equal(JOB_EXECUTION, `${backend.info.registry}/t-job%3a1`);
+    assert.equal(JOB_EXECUTION, `${backend.info.registry}/${folderName(WHO.owner, 'job:1')}`);
     for (const [name, value] of Object.entries(inherited)) {
       assert.ok(['PATH', 'HOME', 'LANG', 'TMPDIR'].includes(name), `${name} was handed on`);
       assert.equal(value, process.env[name]);

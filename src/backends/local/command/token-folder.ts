@@ -17,7 +17,7 @@ const TAKEN_ERRNOS = ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'];
 /** Creates the token's folder for this supervisor; `taken` where the folder exists. */
 export function createTokenFolder(spec: SupervisorSpec, now: number): TokenPaths | 'taken' {
   const layout = layoutOf(spec.folder);
-  const paths = pathsOf(layout, spec.token);
+  const paths = pathsOf(layout, spec.brain, spec.token);
   if (fs.existsSync(paths.folder)) return 'taken';
   const self = identityOf(process.pid);
   // The name contains the pid and start time of this process: a folder whose process is dead can be removed.
@@ -27,6 +27,7 @@ export function createTokenFolder(spec: SupervisorSpec, now: number): TokenPaths
     const owner: OwnerRecord = {
       ...self,
       token: spec.token,
+      hash: spec.hash,
       job_id: spec.jobId,
       model: spec.model,
       split: spec.split,
