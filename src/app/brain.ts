@@ -67,9 +67,9 @@ function servicesOf(
 }
 
 function ownPoolOf({ options, env }: ServerParts): OwnPool | undefined {
-  const { models = [], workerArgs = [], contextLength, logger, data } = options;
+  const { models = [], workerArgs = [], contextLength, logger, data, isCopy = false } = options;
   if (models.length === 0) return undefined;
-  return new OwnPool({ env, logger, models, workerArgs, contextLength, data: resolve(data) });
+  return new OwnPool({ env, logger, models, workerArgs, contextLength, data: resolve(data), isCopy });
 }
 
 function orchestratorOf(
@@ -78,12 +78,13 @@ function orchestratorOf(
   lead: BrainTerm | undefined,
 ): Orchestrator {
   const { options, env, tally } = parts;
-  const { config, logger, data } = options;
+  const { config, logger, data, isCopy = false } = options;
   const folder = resolve(data);
   return new Orchestrator({
+    isCopy,
     managers: managersOf(parts, ownPool),
     env,
-    store: configuredStore(config).open({ env, config, folder, logger, term: lead?.term }),
+    store: configuredStore(config).open({ env, config, folder, logger, term: lead?.term, isCopy }),
     backends: [...backendsOf(parts, folder, lead?.node), ...(options.backends ?? [])],
     settings: runtimeSettings(config),
     logger,
@@ -93,7 +94,12 @@ function orchestratorOf(
 
 const backendsOf = ({ env, options }: ServerParts, folder: string, node: string | undefined): Backend[] =>
   configuredBackends(options.config).map((configured) =>
-    configured.make({ env, folder: join(folder, 'executions', configured.name), node }),
+    configured.make({
+      env,
+      folder: join(folder, 'executions', configured.name),
+      node,
+      isCopy: options.isCopy ?? false,
+    }),
   );
 
 function managersOf({ options, env }: ServerParts, ownPool: OwnPool | undefined): HttpPoolManagers {

@@ -19,6 +19,8 @@ export interface OrchestratorOptions {
   readonly sources?: readonly BackendSource[];
   /** Configuration as YAML text; the defaults hold for what it leaves out. */
   readonly config?: string;
+  /** The data is a copy, or a restored backup: jobs that were running in it count as unknown. */
+  readonly isCopy?: boolean;
   readonly logger?: Logger;
   readonly env?: Env;
 }
@@ -28,14 +30,14 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   const config = loadConfig(options.config === undefined ? {} : { text: options.config });
   const env = options.env ?? realEnv();
   const logger = options.logger ?? quietLogger(env, config);
+  const { sources = [], isCopy = false } = options;
   const folder = options.data ?? config.state.checkpointDir;
-  const store = storeFor(config, folder).open({ env, config, folder, logger });
+  const store = storeFor(config, folder).open({ env, config, folder, logger, isCopy });
   const backends = options.backends.map((backend) =>
     'info' in backend ? backend : new FunctionBackend(env, backend),
   );
-  const { sources = [] } = options;
   const settings = runtimeSettings(config);
-  const orchestrator = new Orchestrator({ env, store, backends, sources, settings, logger });
+  const orchestrator = new Orchestrator({ env, store, backends, sources, settings, isCopy, logger });
   await orchestrator.start();
   return orchestrator;
 }

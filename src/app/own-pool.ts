@@ -23,6 +23,8 @@ export interface OwnPoolOptions {
   readonly workerArgs: readonly string[];
   /** The context length of its models, in tokens. */
   readonly contextLength: number | undefined;
+  /** The data folder is a copy, or a restored backup. */
+  readonly isCopy: boolean;
 }
 
 export class OwnPool extends Service {
@@ -51,7 +53,7 @@ export class OwnPool extends Service {
   }
 
   protected async onStart(): Promise<void> {
-    const { env, logger, data, workerArgs } = this.#options;
+    const { env, logger, data, workerArgs, isCopy } = this.#options;
     this.#models = await ownModels(env, this.#options.models);
     const folders = this.#models.flatMap(({ folder }) => (folder === undefined ? [] : [folder]));
     const config = {
@@ -63,7 +65,7 @@ export class OwnPool extends Service {
       worker_args: [...workerArgs],
     };
     // A stop of the server ends its workers; after a kill the next server finds them again.
-    this.#manager = await startPool({ config, logger, env, endWorkers: true });
+    this.#manager = await startPool({ config, logger, env, endWorkers: true, isCopy });
   }
 
   protected async onStop(): Promise<void> {

@@ -21,6 +21,8 @@ export interface ServerOptions {
   readonly contextLength?: number | undefined;
   /** Options for those workers. */
   readonly workerArgs?: readonly string[];
+  /** The data is a copy, or a restored backup: this brain goes on under an owner of its own. */
+  readonly isCopy?: boolean;
 }
 
 export interface ServerParts {

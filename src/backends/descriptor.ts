@@ -8,6 +8,8 @@ export interface BackendSettings {
   readonly folder: string;
   /** The cluster node on which the backend is made; undefined outside of a cluster. */
   readonly node: string | undefined;
+  /** The data folder is a copy, or a restored backup. */
+  readonly isCopy: boolean;
 }
 
 /** A backend that is configured, but not made yet. */

@@ -6,7 +6,7 @@ import { configuredBackends } from './registry.ts';
 
 const made = (text: string) =>
   configuredBackends(loadConfig({ text })).map(({ name, make }) => {
-    const { info } = make({ env: realEnv(), folder: name, node: 'here' });
+    const { info } = make({ env: realEnv(), folder: name, node: 'here', isCopy: false });
     assert.equal(info.name, name);
     return [name, info.slots, info.models, info.node];
   });

@@ -41,6 +41,12 @@ export const DATA_OPTIONS = {
   config: { type: 'string', value: 'FILE', help: 'the configuration file; by default ORCHD_CONFIG' },
 } as const satisfies Options;
 
+/** For a daemon whose folder is a copy, or a restored backup. */
+export const COPY_OPTION = {
+  type: 'boolean',
+  help: 'the folder is a copy or a restored backup: what was running in it counts as unknown; give it once',
+} as const satisfies OptionSpec;
+
 export interface UsageParts {
   /** How it is called, without `orchd`. */
   readonly call: string;

@@ -248,6 +248,12 @@ export const ERRORS = {
     'Another process holds the data folder.',
     'Stop that process, or use another folder.',
   ),
+  FOLDER_COPIED: entry(
+    409,
+    false,
+    'The folder is a copy of another one, or was moved to another disk.',
+    'If it is a copy or a restored backup, start once with --this-is-a-copy: jobs that were running count as unknown.',
+  ),
   STORE_CORRUPT: entry(
     500,
     false,

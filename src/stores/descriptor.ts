@@ -13,6 +13,8 @@ export interface StoreSettings {
   /** The data folder; ignored by a store that keeps its data elsewhere. */
   readonly folder: string;
   readonly logger?: Logger | undefined;
+  /** The data is a copy, or a restored backup. */
+  readonly isCopy?: boolean | undefined;
   /** The node's term as leader; undefined where the server runs alone. */
   readonly term?: Term | undefined;
 }

@@ -280,7 +280,7 @@ describe('[ORCH-1101] the orders of operators', () => {
     const { draining } = await order('/v2/pools/box/drain', { deadline_ms: 300 });
     assert.ok(draining.deadline > 0);
     const { event, data } = await follow.end();
-    assert.deepEqual([event, data.code], ['error', 'WORKER_UNAVAILABLE']);
+    assert.deepEqual([event, data.code], ['error', 'UNKNOWN_OUTCOME']);
     await order('/v2/pools/box/drain', { undo: true });
   });
 

@@ -8,7 +8,7 @@ import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from
 import { daemonLogger, ended } from '../daemon.ts';
 import { Interrupt } from '../interrupt.ts';
 import { fileText } from '../json-argument.ts';
-import { usageOf } from '../options.ts';
+import { COPY_OPTION, usageOf } from '../options.ts';
 import { folderAt } from '../settings.ts';
 
 const options = {
@@ -61,6 +61,7 @@ const options = {
     type: 'boolean',
     help: 'stop the workers, too, when the pool manager stops; by default they keep running',
   },
+  'this-is-a-copy': COPY_OPTION,
 } as const;
 
 export const pool: Command = {
@@ -89,6 +90,7 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 2 could not start, 130 stopped by a s
       logger,
       ...tokens,
       endWorkers: flagOf(args.values, 'end-workers'),
+      isCopy: flagOf(args.values, 'this-is-a-copy'),
     }).catch((error: unknown) => {
       ended(EXIT.unusable);
       throw error;

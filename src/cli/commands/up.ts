@@ -9,11 +9,11 @@ import { realEnv } from '../../kit/env/real.ts';
 import type { Logger } from '../../kit/logger.ts';
 import { within } from '../../kit/within.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { listOf, noPositionals, textOf, variable, wholeOf } from '../arguments.ts';
+import { flagOf, listOf, noPositionals, textOf, variable, wholeOf } from '../arguments.ts';
 import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from '../command.ts';
 import { daemonLogger, ended } from '../daemon.ts';
 import { Interrupt } from '../interrupt.ts';
-import { DATA_OPTIONS, usageOf } from '../options.ts';
+import { COPY_OPTION, DATA_OPTIONS, usageOf } from '../options.ts';
 import { packageVersion } from '../package-version.ts';
 import { dataFolder, folderAt, readConfig } from '../settings.ts';
 import { type BannerParts, bannerText, ownCommand } from '../text/banner.ts';
@@ -45,6 +45,7 @@ const options = {
     help: 'the context length of these models in tokens; by default at most 8192',
   },
   ...DATA_OPTIONS,
+  'this-is-a-copy': COPY_OPTION,
 } as const;
 
 export const up: Command = {
@@ -118,7 +119,7 @@ export async function stopEarly(
 }
 
 /** The settings that the command line overrides. */
-type Overrides = Pick<ServerOptions, 'host' | 'port' | 'models' | 'contextLength'>;
+type Overrides = Pick<ServerOptions, 'host' | 'port' | 'models' | 'contextLength' | 'isCopy'>;
 
 function overridesOf({ values }: CliArguments): Overrides {
   const host = textOf(values, 'host');
@@ -127,6 +128,7 @@ function overridesOf({ values }: CliArguments): Overrides {
     ...(host !== undefined && { host }),
     ...(port !== undefined && { port }),
     models: listOf(values, 'model'),
+    isCopy: flagOf(values, 'this-is-a-copy'),
     contextLength: wholeOf(values, 'context', 1, 100_000_000),
   };
 }

@@ -1,5 +1,7 @@
 /** The data folder of a pool manager: locked by one manager at a time, with its registry id, port and token. */
+import { basename, join } from 'node:path';
 import type { Env } from '../../kit/env/env.ts';
+import { claimFolder } from '../../kit/folder-identity.ts';
 import { isObject, RecordFile, readRecord } from '../../kit/record-file.ts';
 import { readWholeFile, writeWholeFile } from '../../kit/whole-file.ts';
 import { OrchdError } from '../../model/errors.ts';
@@ -42,12 +44,15 @@ export class PoolFolder {
     this.#release = release;
   }
 
-  static async open(env: Env, path: string): Promise<PoolFolder> {
+  /** `isCopy`: the workers of a copied folder belong to the manager of the original, and are set aside. */
+  static async open(env: Env, path: string, isCopy: boolean): Promise<PoolFolder> {
     const layout = layoutOf(path);
     for (const folder of [layout.folder, layout.workers, layout.logs]) await env.disk.makeFolder(folder);
     const lock = await env.disk.lock(layout.lock);
     if (!lock) throw new OrchdError('STORE_LOCKED', 'another pool manager has this folder');
     try {
+      await claimFolder(env, layout.folder, isCopy);
+      if (isCopy) await setAside(env, layout);
       const known: Partial<PoolRegistryRecord> =
         (await readRecord(env.disk, layout.registry, isObject)) ?? {};
       const first = Number.isSafeInteger(known.versions) ? (known.versions as number) : 1;
@@ -89,6 +94,20 @@ export class PoolFolder {
     await this.#file.settled().catch(() => undefined);
     await this.#release();
   }
+}
+
+/** Without the registry the manager says that it may not know all living workers. */
+async function setAside(
+  { disk, random }: Env,
+  { folder, registry, epochs, workers }: PoolLayout,
+): Promise<void> {
+  const copied = join(folder, `copied-${random.hex(4)}`);
+  await disk.makeFolder(copied);
+  for (const path of [registry, epochs, workers]) {
+    if (await disk.stat(path)) await disk.rename(path, join(copied, basename(path)));
+  }
+  await disk.makeFolder(workers);
+  await disk.syncFolder(folder);
 }
 
 const MAX_TOKEN_BYTES = 1024;

@@ -38,6 +38,8 @@ export interface PoolOptions {
   readonly brainToken?: string | undefined;
   /** Whether an orderly stop ends the workers; by default they go on, for the next manager. */
   readonly endWorkers?: boolean;
+  /** The folder is a copy: its workers belong to the manager of the original. */
+  readonly isCopy?: boolean;
 }
 
 const MAX_BODY_BYTES = 256 * 1024;
@@ -106,7 +108,7 @@ export class PoolManager extends Service {
 
   protected async onStart(): Promise<void> {
     const { logger } = this.#options;
-    const folder = await PoolFolder.open(this.#env, this.#settings.data);
+    const folder = await PoolFolder.open(this.#env, this.#settings.data, this.#options.isCopy ?? false);
     this.#folder = folder;
     this.#feed.startAt(folder.firstVersion);
     const tokens = await this.#tokens(folder);

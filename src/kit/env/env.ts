@@ -43,6 +43,8 @@ export type OpenMode = 'read' | 'write' | 'create';
 export interface DiskStat {
   readonly size: number;
   readonly isFolder: boolean;
+  /** Names the file itself, wherever it is moved; a copy has another one. Absent on a simulated disk. */
+  readonly identity?: string;
 }
 
 export interface Disk {

@@ -90,8 +90,9 @@ export class RealDisk implements Disk {
 
   async stat(path: string): Promise<DiskStat | undefined> {
     try {
-      const stats = await fs.promises.stat(path);
-      return { size: stats.size, isFolder: stats.isDirectory() };
+      const stats = await fs.promises.stat(path, { bigint: true });
+      const identity = `${stats.ino}-${stats.birthtimeNs}`;
+      return { size: Number(stats.size), isFolder: stats.isDirectory(), identity };
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
       throw error;

@@ -24,6 +24,7 @@ import {
   type OfferReply,
 } from '../../../core/ports/backend.ts';
 import type { Env } from '../../../kit/env/env.ts';
+import { claimFolder } from '../../../kit/folder-identity.ts';
 import { LivedTime } from '../../../kit/lived-time.ts';
 import { plainEnvironment } from '../../../kit/process/environment.ts';
 import { signal as sendSignal } from '../../../kit/process/identity.ts';
@@ -54,6 +55,7 @@ import { type CommandBackendOptions, type CommandType, checkOptions } from './op
 import { outcomeOf } from './outcome.ts';
 import { type Milestone, readEvents } from './reader.ts';
 import { CommandRegistry } from './registry.ts';
+import { setAside } from './set-aside.ts';
 
 /** The beginning of the names that earlier versions gave to the folders of tokens. */
 const OLD_NAME = /^[th]-/;
@@ -243,7 +245,11 @@ export class CommandBackend extends Service implements Backend {
 
   async #makeFolders(): Promise<void> {
     const { folder, executions, epochs, staging, trash } = this.#layout;
-    for (const path of [folder, executions, epochs, staging, trash]) await this.#env.disk.makeFolder(path);
+    const { isCopy = false } = this.#options;
+    await this.#env.disk.makeFolder(folder);
+    await claimFolder(this.#env, folder, isCopy);
+    if (isCopy) await setAside(this.#env, this.#layout);
+    for (const path of [executions, epochs, staging, trash]) await this.#env.disk.makeFolder(path);
     await this.#lived.open();
     await this.#registry.open();
     const names = await this.#env.disk.list(executions);

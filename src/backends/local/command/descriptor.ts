@@ -13,7 +13,7 @@ export const commands: BackendKind<BackendsConfig['commands']> = (configured) =>
     programs: Object.fromEntries(
       Object.entries((command as CommandConfig).types).map(([type, { argv }]) => [type, argv[0]]),
     ),
-    make: ({ env, folder, node }) => new CommandBackend(env, { ...(command as CommandConfig), folder, node }),
+    make: ({ env, ...settings }) => new CommandBackend(env, { ...(command as CommandConfig), ...settings }),
   }));
 
 export const demo: BackendKind<BackendsConfig['demo']> = (isEnabled) =>
@@ -22,7 +22,8 @@ export const demo: BackendKind<BackendsConfig['demo']> = (isEnabled) =>
         {
           name: 'demo',
           exampleModel: 'demo',
-          make: ({ env, folder, node }) => new CommandBackend(env, { ...demoBackendOptions(folder), node }),
+          make: ({ env, folder, ...settings }) =>
+            new CommandBackend(env, { ...demoBackendOptions(folder), ...settings }),
         },
       ]
     : [];

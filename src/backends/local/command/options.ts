@@ -27,6 +27,8 @@ export interface CommandBackendOptions {
   readonly models?: readonly string[];
   /** Whether a second execution would cost money. */
   readonly paid?: boolean;
+  /** The folder is a copy, or the store of the brain is: what was run for another brain is set aside. */
+  readonly isCopy?: boolean;
   /** How long the events of an acknowledged execution stay readable; 10 minutes by default. */
   readonly keepAckedMs?: number;
   /** A command that writes more is stopped; 16 MiB by default. */

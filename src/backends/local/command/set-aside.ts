@@ -1,0 +1,18 @@
+/**
+ * Begins a copied folder anew. Its executions belong to the brain of the original: their processes may run on this
+ * machine, under the original folder. They are neither read nor ended from here; a rename keeps them for people.
+ */
+import { basename, join } from 'node:path';
+import type { Env } from '../../../kit/env/env.ts';
+import type { Layout } from './layout.ts';
+
+export async function setAside({ disk, random }: Env, layout: Layout): Promise<void> {
+  const { folder, registry, executions, epochs, staging, trash } = layout;
+  const copied = join(folder, `copied-${random.hex(4)}`);
+  await disk.makeFolder(copied);
+  // The registry goes first: without it the rest is not taken for the memory of this backend.
+  for (const path of [registry, executions, epochs, staging, trash]) {
+    if (await disk.stat(path)) await disk.rename(path, join(copied, basename(path)));
+  }
+  await disk.syncFolder(folder);
+}

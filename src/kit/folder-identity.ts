@@ -1,0 +1,44 @@
+/**
+ * Tells a folder from a copy of it. A marker file is made once and never written again; `folder.json` says which file
+ * that was, by its inode and the time of its birth. A copy of both files has a marker that was born elsewhere. So does a
+ * folder that was moved to another file system or restored from a backup: for what is in it, that is the same.
+ *
+ * What runs on this machine may belong to the original, so a copy is refused unless somebody says that it is one.
+ */
+import { join } from 'node:path';
+import { OrchdError } from '../model/errors.ts';
+import type { Env } from './env/env.ts';
+import { readRecord, writeRecord } from './record-file.ts';
+import { writeWholeFile } from './whole-file.ts';
+
+export const FOLDER_FILES = { marker: 'folder.id', record: 'folder.json' } as const;
+
+interface FolderRecord {
+  /** The identity of the marker file. */
+  readonly marker: string;
+}
+
+const isFolderRecord = (value: unknown): value is FolderRecord =>
+  typeof (value as Partial<FolderRecord> | null)?.marker === 'string';
+
+/**
+ * Makes the folder known as the one at this place. Throws FOLDER_COPIED for a copy, unless `isCopy` says that it is
+ * meant to be used as one.
+ */
+export async function claimFolder(env: Env, folder: string, isCopy: boolean): Promise<void> {
+  const { disk, random } = env;
+  const marker = join(folder, FOLDER_FILES.marker);
+  const record = join(folder, FOLDER_FILES.record);
+  const known = await readRecord(disk, record, isFolderRecord);
+  const identity = (await disk.stat(marker))?.identity;
+  if (known && !isCopy) {
+    if (identity === known.marker) return;
+    throw new OrchdError('FOLDER_COPIED', `"${folder}" is a copy of another folder, or was moved`);
+  }
+  // A new file: one that is written over keeps its identity.
+  await disk.remove(marker);
+  await writeWholeFile(disk, marker, `${random.hex(8)}\n`);
+  const made = (await disk.stat(marker))?.identity;
+  // A disk without identities, a simulated one, has no copies.
+  if (made !== undefined) await writeRecord(env, record, { marker: made });
+}
