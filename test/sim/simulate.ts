@@ -8,6 +8,8 @@ import { decodeChanges } from '../../src/stores/journal/log/codec.ts';
 import { listSegments, readLog } from '../../src/stores/journal/log/segments.ts';
 import { engineOf } from '../fakes/engine-of.ts';
 import { FakeExecutor, type Script } from '../fakes/executor.ts';
+import { doctorProblems } from '../fakes/healthy.ts';
+import type { MemoryDisk } from '../fakes/memory-disk.ts';
 import { SimDisk } from '../fakes/sim-disk.ts';
 import { World } from '../fakes/world.ts';
 import { FOLDER, SETTINGS, SimBrain } from './brain.ts';
@@ -36,6 +38,8 @@ class Simulation {
   readonly clients: Clients;
   readonly faults: Record<string, number> = {};
   powerCuts = 0;
+  /** The folders that kills and power cuts left, for the doctor. */
+  readonly #left: MemoryDisk[] = [];
   #lastChecked: unknown;
 
   constructor(seed: number) {
@@ -93,8 +97,14 @@ class Simulation {
         });
       }
     };
-    plan('kill', 4, () => this.brain.kill());
-    plan('power-cut', 3, () => this.#cutPower());
+    plan('kill', 4, () => {
+      this.brain.kill();
+      this.#left.push(this.disk.copy());
+    });
+    plan('power-cut', 3, () => {
+      this.#cutPower();
+      this.#left.push(this.disk.copy());
+    });
     plan('disk-full', 1, () => this.#fillDisk());
     plan('failed-sync', 1, () => {
       this.disk.failSyncs = 1;
@@ -197,6 +207,11 @@ class Simulation {
   /** Everything that was said is still so after one more restart, and the raw log tells the same story. */
   async checkEnd(): Promise<void> {
     this.#cutPower();
+    this.#left.push(this.disk.copy());
+    for (const disk of this.#left) {
+      const problems = await doctorProblems(disk, FOLDER);
+      check(problems.length === 0, problems.join('; '));
+    }
     await this.world.runUntil(() => this.brain.up !== undefined, 60_000);
     const brain = this.brain.up;
     check(brain !== undefined, 'it starts again');

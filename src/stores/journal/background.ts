@@ -6,14 +6,14 @@ import type { HistoryReads, PurgeResult } from '../../core/ports/store.ts';
 import type { Disk } from '../../kit/env/env.ts';
 import type { Manifest } from './checkpoint/manifest.ts';
 import { type MergeOrder, mergeCheckpoint } from './checkpoint/merge.ts';
-import type { HistoryIndex, HistoryOpened } from './history/history.ts';
+import type { HistoryIndex, HistoryOpened, LogPoint } from './history/history.ts';
 import type { Paths } from './layout.ts';
 
 export interface Background {
   open(): Promise<HistoryOpened>;
   merge(order: MergeOrder): Promise<Manifest>;
   /** `rows` are the joined rows of ended jobs: one string crosses to a thread much faster than objects. */
-  index(rows: string, watermark: number): Promise<void>;
+  index(rows: string, watermark: number, log?: LogPoint): Promise<void>;
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult>;
   purge(endedBefore: number, limit: number): Promise<void>;
   /** True where an ended job in the history may reference this blob file. */
@@ -49,8 +49,8 @@ export class InlineBackground implements Background {
     return mergeCheckpoint(this.#disk, this.#paths, order);
   }
 
-  async index(rows: string, watermark: number): Promise<void> {
-    this.#history.put(rows === '' ? [] : rows.trimEnd().split('\n'), watermark);
+  async index(rows: string, watermark: number, log?: LogPoint): Promise<void> {
+    this.#history.put(rows === '' ? [] : rows.trimEnd().split('\n'), watermark, log);
   }
 
   async planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {

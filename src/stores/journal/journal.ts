@@ -5,6 +5,7 @@
  * J1  A sequence is reported durable only after the fdatasync that covers it (log/writer W1).
  * J2  The log that recovery read is synced before open() returns, so nothing acts on changes that a crash could still undo.
  * J3  A segment or part is removed only when neither of the two kept checkpoints nor the history needs it any more.
+ * J4  A folder whose history has seen more than its log holds is refused, before anything in it is changed (lost-end.ts).
  */
 
 import { dirname } from 'node:path';
@@ -27,12 +28,14 @@ import { BlobUse } from './blob-use.ts';
 import { Blobs } from './blobs.ts';
 import { Checkpoints } from './checkpoint/checkpoints.ts';
 import { openFailure } from './failures.ts';
+import { type HistoryOpened, type LogPoint, ownerNumber } from './history/history.ts';
 import { Indexer } from './history/indexer.ts';
 import { rebuildHistory } from './history/rebuild.ts';
 import { type Paths, paths } from './layout.ts';
 import { encodeChange } from './log/codec.ts';
 import { LOG_LIMITS, type LogLimits, LogWriter } from './log/writer.ts';
-import { recover, truncateAndSyncTail } from './recover.ts';
+import { refuseOtherIndex } from './lost-end.ts';
+import { type RecoveredFolder, recover, truncateAndSyncTail } from './recover.ts';
 import { BlobRetention, type RetentionLimits } from './retention.ts';
 import { refuseUnfinished } from './unfinished.ts';
 
@@ -59,6 +62,8 @@ interface OpenJournal {
   readonly blobUse: BlobUse;
   readonly blobFiles: BlobRetention;
   epoch: number;
+  /** The owner in the brain's record; undefined until the first brain has written one. */
+  owner: string | undefined;
 }
 
 type Phase =
@@ -117,7 +122,10 @@ export class JournalStore implements Store {
     for (const change of changes) {
       text += encodeChange(change);
       if (change.kind === 'ask' && change.after?.spec.priority === 'batch') batchAsks++;
-      if (change.kind === 'brain' && change.after) journal.epoch = change.after.epoch;
+      if (change.kind === 'brain' && change.after) {
+        journal.epoch = change.after.epoch;
+        journal.owner = change.after.owner;
+      }
     }
     const count = changes.length;
     const unit = { text, count, batchAsks: batchAsks === count ? batchAsks : 0, at: now };
@@ -165,20 +173,15 @@ export class JournalStore implements Store {
     const { disk, timers } = this.#env;
     await refuseUnfinished(disk, this.#paths);
     const blobUse = new BlobUse();
-    const { manifest, end, fallback } = await recover(disk, this.#paths, countingBlobs(into, blobUse));
-    if (fallback) this.#options.onWarning?.(`the newest checkpoint was not used: ${fallback}`);
+    const recovered = await recover(disk, this.#paths, countingBlobs(into, blobUse));
+    const { manifest, end, fallback, owner } = recovered;
+    if (fallback) this.#warn(`the newest checkpoint was not used: ${fallback}`);
+    const history = await this.#background.open();
+    await refuseOtherIndex(disk, this.#paths, recovered, history);
     await truncateAndSyncTail(disk, this.#paths, end);
     await this.#blobs.open();
-    const seq = end.nextSeq - 1;
-    const indexedUpTo = await this.#openHistory(now, seq);
+    const indexedUpTo = await this.#fillHistory(history, recovered, now);
     blobUse.opened(indexedUpTo);
-    const indexer = new Indexer(timers, this.#background, indexedUpTo, {
-      indexed: (jobs) => {
-        blobUse.indexed(jobs);
-        events.indexed(jobs);
-      },
-      failed: (error) => events.failed(error),
-    });
     const limits = this.#options.limits ?? LOG_LIMITS;
     const logEvents = {
       durable: (seq: number) => events.durable(seq),
@@ -187,12 +190,31 @@ export class JournalStore implements Store {
     };
     const parts = { env: this.#env, paths: this.#paths, events: logEvents, end, limits };
     const writer = await LogWriter.open(parts);
+    const logEnd = (): LogPoint => logPoint(writer.durableEnd, journal.owner);
+    const indexer = new Indexer(timers, this.#background, indexedUpTo, logEnd, {
+      indexed: (jobs) => {
+        blobUse.indexed(jobs);
+        events.indexed(jobs);
+      },
+      failed: (error) => events.failed(error),
+    });
     const base = { manifest, isNewest: fallback === undefined };
     const checkpoints = new Checkpoints(this.#checkpointParts(writer, indexer), base);
     const blobFiles = new BlobRetention(this.#blobs, this.#background, blobUse);
-    const journal = { lock, events, writer, indexer, checkpoints, blobUse, blobFiles, epoch: end.epoch };
+    const { epoch } = end;
+    const journal: OpenJournal = {
+      lock,
+      events,
+      writer,
+      indexer,
+      checkpoints,
+      blobUse,
+      blobFiles,
+      epoch,
+      owner,
+    };
     this.#phase = { is: 'open', journal };
-    return { seq, at: Math.max(manifest.at, end.at), indexedUpTo };
+    return { seq: end.nextSeq - 1, at: Math.max(manifest.at, end.at), indexedUpTo };
   }
 
   #checkpointParts(writer: LogWriter, indexer: Indexer) {
@@ -217,17 +239,33 @@ export class JournalStore implements Store {
     await disk.syncFolder(dirname(folder));
   }
 
-  /** Returns the change up to which the history holds all ended jobs. */
-  async #openHistory(now: number, lastSeq: Seq): Promise<Seq> {
-    const { watermark, fresh } = await this.#background.open();
-    if (!fresh) return Math.min(watermark, lastSeq);
-    if (lastSeq > 0) {
-      const keptSince = now - this.#options.historyMs;
-      return rebuildHistory(this.#env.disk, this.#paths, this.#background, keptSince);
+  /** Returns the change up to which the history holds all ended jobs; makes a new or too old history complete first. */
+  async #fillHistory(history: HistoryOpened, recovered: RecoveredFolder, now: number): Promise<Seq> {
+    const { watermark, fresh } = history;
+    const { manifest, end, owner } = recovered;
+    // The checkpoint has left out the ended jobs up to `indexedUpTo`, because the history held them.
+    const isTooOld = !fresh && watermark < (manifest.indexedUpTo ?? 0);
+    if (!fresh && !isTooOld) return watermark;
+    if (end.nextSeq === 1) {
+      // A new folder has nothing to index. Writing the watermark keeps the next opening from rebuilding the index.
+      await this.#background.index('', 0);
+      return 0;
     }
-    // A new folder has nothing to index. Writing the watermark keeps the next opening from rebuilding the index.
-    await this.#background.index('', 0);
-    return 0;
+    const keptSince = now - this.#options.historyMs;
+    const { disk } = this.#env;
+    const logEnd = logPoint({ seq: end.nextSeq - 1, chain: end.chain ?? manifest.chain }, owner);
+    const rebuilt = await rebuildHistory(disk, this.#paths, this.#background, keptSince, logEnd);
+    if (isTooOld || rebuilt.from > 1) {
+      const why = isTooOld ? `was older than the checkpoint (change ${watermark})` : 'was missing';
+      this.#warn(
+        `the index of ended jobs ${why}; it was rebuilt from the log, which begins with change ${rebuilt.from}`,
+      );
+    }
+    return rebuilt.upTo;
+  }
+
+  #warn(message: string): void {
+    this.#options.onWarning?.(message);
   }
 
   get #opened(): OpenJournal | undefined {
@@ -243,6 +281,8 @@ export class JournalStore implements Store {
   async #close(journal: OpenJournal | undefined): Promise<void> {
     await Promise.all([journal?.indexer.close(), journal?.checkpoints.close()]);
     await journal?.writer.close();
+    // Best effort: without this note, a start cannot tell that the end of the log was lost after an orderly stop.
+    await journal?.indexer.noteLogEnd().catch(() => undefined);
     await this.#release(journal?.lock);
   }
 
@@ -252,6 +292,14 @@ export class JournalStore implements Store {
     await lock?.release();
   }
 }
+
+const logPoint = (
+  end: { readonly seq: Seq; readonly chain: number },
+  owner: string | undefined,
+): LogPoint => ({
+  ...end,
+  owner: owner === undefined ? undefined : ownerNumber(owner),
+});
 
 /** Passes recovered records on to `into`, and records in `use` which blob files they reference. */
 const countingBlobs = (into: Recovery, use: BlobUse): Recovery => ({

@@ -6,7 +6,7 @@ import { isErrorCode, OrchdError } from '../../model/errors.ts';
 import { type Background, readsOf } from './background.ts';
 import type { Manifest } from './checkpoint/manifest.ts';
 import type { MergeOrder } from './checkpoint/merge.ts';
-import type { HistoryOpened } from './history/history.ts';
+import type { HistoryOpened, LogPoint } from './history/history.ts';
 import { SqliteHistory } from './history/sqlite.ts';
 import type { Paths } from './layout.ts';
 
@@ -74,8 +74,8 @@ export class ThreadBackground implements Background {
     return this.#call('merge', order);
   }
 
-  index(rows: string, watermark: number): Promise<void> {
-    return this.#call('index', rows, watermark);
+  index(rows: string, watermark: number, log?: LogPoint): Promise<void> {
+    return this.#call('index', rows, watermark, log);
   }
 
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {

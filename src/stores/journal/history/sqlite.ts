@@ -5,7 +5,7 @@ import { renameSync, rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
 import { readBundle, readLine } from '../checkpoint/line.ts';
-import { type HistoryIndex, type HistoryOpened, readRow } from './history.ts';
+import { type HistoryIndex, type HistoryOpened, type LogPoint, readRow } from './history.ts';
 
 /** The version of SCHEMA. A file with another version is set aside and rebuilt from the log. */
 const LAYOUT = 1;
@@ -99,10 +99,10 @@ export class SqliteHistory implements HistoryIndex {
       this.#setFact.run('layout', LAYOUT);
     }
     const watermark = this.#fact('watermark');
-    return { watermark: watermark ?? 0, fresh: watermark === undefined };
+    return { watermark: watermark ?? 0, fresh: watermark === undefined, log: this.#logPoint() };
   }
 
-  put(rows: readonly string[], watermark: number): void {
+  put(rows: readonly string[], watermark: number, log?: LogPoint): void {
     try {
       this.#transaction(() => {
         for (const row of rows) {
@@ -110,6 +110,10 @@ export class SqliteHistory implements HistoryIndex {
           this.#insert?.run(...columns, line);
         }
         this.#setFact?.run('watermark', watermark);
+        if (!log) return;
+        this.#setFact?.run('log_seq', log.seq);
+        this.#setFact?.run('log_chain', log.chain);
+        if (log.owner !== undefined) this.#setFact?.run('log_owner', log.owner);
       });
     } catch (error) {
       // Set aside, so that the next opening makes a new index instead of failing again.
@@ -187,6 +191,12 @@ export class SqliteHistory implements HistoryIndex {
       if (this.#database?.isTransaction) this.#database.exec('ROLLBACK');
       throw error;
     }
+  }
+
+  #logPoint(): LogPoint | undefined {
+    const [seq, chain] = [this.#fact('log_seq'), this.#fact('log_chain')];
+    if (seq === undefined || chain === undefined) return undefined;
+    return { seq, chain, owner: this.#fact('log_owner') };
   }
 
   #fact(name: string): number | undefined {

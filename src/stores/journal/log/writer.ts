@@ -140,6 +140,11 @@ export class LogWriter {
     return writer;
   }
 
+  /** The last durable change, and the payload checksum of the frame that ends with it. */
+  get durableEnd(): { readonly seq: number; readonly chain: number } {
+    return { seq: this.#durableSeq, chain: this.#chain };
+  }
+
   get overloaded(): boolean {
     return this.#pendingChars > this.#limits.maxPendingBytes;
   }
