@@ -65,12 +65,13 @@ const healthRoute = (orchestrator: Orchestrator, options: MetaOptions): Route =>
     },
     handle: () => {
       const failed = orchestrator.failure !== undefined;
-      const { full } = orchestrator.reads;
+      const { full, missingBlobFiles } = orchestrator.reads;
       const body: Health = {
-        status: failed ? 'failed' : full ? 'degraded' : 'ok',
+        status: failed ? 'failed' : full || missingBlobFiles > 0 ? 'degraded' : 'ok',
         version: options.version,
         uptime_ms: Math.round(options.uptimeMs()),
         disk_full: full,
+        missing_blob_files: missingBlobFiles,
       };
       return { status: failed ? 503 : 200, body };
     },

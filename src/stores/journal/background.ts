@@ -18,6 +18,8 @@ export interface Background {
   purge(endedBefore: number, limit: number): Promise<void>;
   /** True where an ended job in the history may reference this blob file. */
   usesBlobFile(file: number): Promise<boolean>;
+  /** The blob files that ended jobs in the history refer to. */
+  blobFiles(): Promise<number[]>;
   readonly reads: HistoryReads;
   close(): Promise<void>;
 }
@@ -63,6 +65,10 @@ export class InlineBackground implements Background {
 
   async usesBlobFile(file: number): Promise<boolean> {
     return this.#history.usesBlobFile(file);
+  }
+
+  async blobFiles(): Promise<number[]> {
+    return this.#history.blobFiles();
   }
 
   async close(): Promise<void> {

@@ -18,7 +18,8 @@ export const journal: StoreDescriptor = {
       auditMs: config.retention.auditMs,
       auditBytes: config.retention.auditBytes,
       background: (paths) => new ThreadBackground(paths),
-      onWarning: (message) => logger?.warn('the data folder needs attention', { reason: message }),
+      onWarning: (message, fields) =>
+        logger?.warn('the data folder needs attention', { reason: message, ...fields }),
     }),
   migration: {
     form: PLACE_FORMS.journal.form,

@@ -21,17 +21,19 @@ import type {
   StoreEvents,
 } from '../../core/ports/store.ts';
 import type { Env } from '../../kit/env/env.ts';
+import type { LogFields } from '../../kit/logger.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef, Change } from '../../model/records.ts';
 import type { Background } from './background.ts';
 import { BlobUse } from './blob-use.ts';
 import { Blobs } from './blobs.ts';
 import { Checkpoints } from './checkpoint/checkpoints.ts';
+import { DiskSpace } from './disk-space.ts';
 import { openFailure } from './failures.ts';
 import { type HistoryOpened, type LogPoint, ownerNumber } from './history/history.ts';
 import { Indexer } from './history/indexer.ts';
 import { rebuildHistory } from './history/rebuild.ts';
-import { type Paths, paths } from './layout.ts';
+import { blobName, type Paths, paths } from './layout.ts';
 import { encodeChange } from './log/codec.ts';
 import { LOG_LIMITS, type LogLimits, LogWriter } from './log/writer.ts';
 import { refuseOtherIndex } from './lost-end.ts';
@@ -39,13 +41,16 @@ import { type RecoveredFolder, recover, truncateAndSyncTail } from './recover.ts
 import { BlobRetention, type RetentionLimits } from './retention.ts';
 import { refuseUnfinished } from './unfinished.ts';
 
+/** At most this many missing blob files are named in a warning. */
+const MAX_NAMED_FILES = 5;
+
 export interface JournalOptions extends RetentionLimits {
   readonly folder: string;
   readonly checkpointIntervalMs: number;
   readonly historyMs: number;
   readonly background: (paths: Paths) => Background;
   readonly limits?: LogLimits;
-  readonly onWarning?: (message: string) => void;
+  readonly onWarning?: (message: string, fields?: LogFields) => void;
 }
 
 interface Lock {
@@ -78,13 +83,20 @@ export class JournalStore implements Store {
   readonly #paths: Paths;
   readonly #background: Background;
   readonly #blobs: Blobs;
+  readonly #space: DiskSpace;
+  /** Set when the opening begins: the disk may be full before it ends. */
+  #events: StoreEvents | undefined;
   #phase: Phase = { is: 'new' };
 
   constructor(env: Env, options: JournalOptions) {
     this.#env = env;
     this.#options = options;
     this.#paths = paths(options.folder);
-    this.#blobs = new Blobs(env, this.#paths.blobs, (error) => this.#opened?.events.failed(error));
+    this.#space = new DiskSpace((isFull) => this.#events?.space(isFull));
+    this.#blobs = new Blobs(env, this.#paths.blobs, {
+      diskFull: this.#space.reportOf('blobs'),
+      failed: (error) => this.#opened?.events.failed(error),
+    });
     this.#background = options.background(this.#paths);
   }
 
@@ -99,6 +111,7 @@ export class JournalStore implements Store {
 
   async open(events: StoreEvents, now: number, into: Recovery): Promise<Recovered> {
     let lock: Lock | undefined;
+    this.#events = events;
     try {
       await this.#makeFolders();
       lock = await this.#env.disk.lock(this.#paths.lock);
@@ -179,13 +192,13 @@ export class JournalStore implements Store {
     const history = await this.#background.open();
     await refuseOtherIndex(disk, this.#paths, recovered, history);
     await truncateAndSyncTail(disk, this.#paths, end);
-    await this.#blobs.open();
     const indexedUpTo = await this.#fillHistory(history, recovered, now);
     blobUse.opened(indexedUpTo);
+    const missingBlobFiles = await this.#openBlobs(blobUse);
     const limits = this.#options.limits ?? LOG_LIMITS;
     const logEvents = {
       durable: (seq: number) => events.durable(seq),
-      diskFull: (isFull: boolean) => events.space(isFull),
+      diskFull: this.#space.reportOf('log'),
       failed: (error: Error) => events.failed(error),
     };
     const parts = { env: this.#env, paths: this.#paths, events: logEvents, end, limits };
@@ -196,6 +209,7 @@ export class JournalStore implements Store {
         blobUse.indexed(jobs);
         events.indexed(jobs);
       },
+      diskFull: this.#space.reportOf('history'),
       failed: (error) => events.failed(error),
     });
     const base = { manifest, isNewest: fallback === undefined };
@@ -214,7 +228,7 @@ export class JournalStore implements Store {
       owner,
     };
     this.#phase = { is: 'open', journal };
-    return { seq: end.nextSeq - 1, at: Math.max(manifest.at, end.at), indexedUpTo };
+    return { seq: end.nextSeq - 1, at: Math.max(manifest.at, end.at), indexedUpTo, missingBlobFiles };
   }
 
   #checkpointParts(writer: LogWriter, indexer: Indexer) {
@@ -264,8 +278,22 @@ export class JournalStore implements Store {
     return rebuilt.upTo;
   }
 
-  #warn(message: string): void {
-    this.#options.onWarning?.(message);
+  /** Returns the names of the blob files that jobs refer to and that are missing. */
+  async #openBlobs(blobUse: BlobUse): Promise<string[]> {
+    const used = [...blobUse.files(), ...(await this.#background.blobFiles())];
+    const missing = (await this.#blobs.open(used)).map(blobName);
+    if (missing.length > 0) {
+      const names = missing.slice(0, MAX_NAMED_FILES).join(', ');
+      this.#warn(
+        `blob files are missing (${names}): jobs whose body was in one of them fail, and results in them are lost`,
+        { count: missing.length, event: { type: 'blob-files-missing' } },
+      );
+    }
+    return missing;
+  }
+
+  #warn(message: string, fields?: LogFields): void {
+    this.#options.onWarning?.(message, fields);
   }
 
   get #opened(): OpenJournal | undefined {
@@ -279,6 +307,8 @@ export class JournalStore implements Store {
   }
 
   async #close(journal: OpenJournal | undefined): Promise<void> {
+    // A checkpoint may wait for a segment that a full disk has no room for: the writer gives up on it first.
+    journal?.writer.stopRolling();
     await Promise.all([journal?.indexer.close(), journal?.checkpoints.close()]);
     await journal?.writer.close();
     // Best effort: without this note, a start cannot tell that the end of the log was lost after an orderly stop.

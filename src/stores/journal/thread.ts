@@ -10,7 +10,15 @@ import type { HistoryOpened, LogPoint } from './history/history.ts';
 import { SqliteHistory } from './history/sqlite.ts';
 import type { Paths } from './layout.ts';
 
-export type ThreadCall = 'open' | 'merge' | 'index' | 'planPurge' | 'purge' | 'usesBlobFile' | 'close';
+export type ThreadCall =
+  | 'open'
+  | 'merge'
+  | 'index'
+  | 'planPurge'
+  | 'purge'
+  | 'usesBlobFile'
+  | 'blobFiles'
+  | 'close';
 
 export interface ThreadRequest {
   readonly id: number;
@@ -88,6 +96,10 @@ export class ThreadBackground implements Background {
 
   usesBlobFile(file: number): Promise<boolean> {
     return this.#call('usesBlobFile', file);
+  }
+
+  blobFiles(): Promise<number[]> {
+    return this.#call('blobFiles');
   }
 
   async close(): Promise<void> {

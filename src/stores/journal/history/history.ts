@@ -92,6 +92,8 @@ export interface HistoryIndex {
   purge(endedBefore: number, limit: number): void;
   /** True where a job's blobRange() includes this file; it may then reference the file. */
   usesBlobFile(file: number): boolean;
+  /** The blob files that jobs in the index refer to. */
+  blobFiles(): number[];
   close(): void;
 }
 

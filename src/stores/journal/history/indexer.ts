@@ -25,6 +25,8 @@ interface WaitingJob {
 
 export interface IndexerEvents {
   indexed(jobs: readonly { readonly uid: string; readonly seq: Seq }[]): void;
+  /** A batch found no space on the disk, or was written. */
+  diskFull(isFull: boolean): void;
   failed(error: Error): void;
 }
 
@@ -139,8 +141,10 @@ export class Indexer {
         if (!isFull(error)) throw error;
         // The disk is full: the jobs stay in the brain's memory and are tried again with the next batch.
         this.#waiting = [...batch, ...this.#waiting];
+        if (!this.#isStopped()) this.#events.diskFull(true);
         return;
       }
+      this.#events.diskFull(false);
       this.#indexedUpTo = watermark;
       if (!this.#isStopped()) this.#events.indexed(batch);
     }

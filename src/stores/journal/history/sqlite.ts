@@ -176,6 +176,26 @@ export class SqliteHistory implements HistoryIndex {
     return this.#number(sql, file, file) !== undefined;
   }
 
+  /**
+   * A job refers to at most two files, which are the ends of its range. Jumps from pair to pair in the index jobs_blobs:
+   * there are few pairs, while reading all entries of a large index would delay the start.
+   */
+  blobFiles(): number[] {
+    const files = new Set<number>();
+    const first = (sql: string): ((...values: number[]) => number | undefined) => {
+      const statement = this.#database?.prepare(sql);
+      return (...values) =>
+        (statement?.get(...values) as { value: number | null } | undefined)?.value ?? undefined;
+    };
+    const nextLow = first('SELECT min(blob_low) AS value FROM jobs WHERE blob_low > ?');
+    const nextHigh = first('SELECT min(blob_high) AS value FROM jobs WHERE blob_low = ? AND blob_high > ?');
+    for (let low = nextLow(-1); low !== undefined; low = nextLow(low)) {
+      files.add(low);
+      for (let high = nextHigh(low, -1); high !== undefined; high = nextHigh(low, high)) files.add(high);
+    }
+    return [...files];
+  }
+
   close(): void {
     this.#database?.close();
     this.#database = undefined;

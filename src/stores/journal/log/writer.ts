@@ -173,6 +173,11 @@ export class LogWriter {
     });
   }
 
+  /** The store is closing: a roll() that waits for space is given up within RETRY_WHEN_FULL_MS. */
+  stopRolling(): void {
+    this.#closing = true;
+  }
+
   async close(): Promise<void> {
     this.#closing = true;
     if (this.#phase.is === 'flushing') this.#phase.stopWaiting?.();
@@ -309,10 +314,17 @@ export class LogWriter {
   }
 
   async #rollNow(): Promise<void> {
-    const count = this.#rollRequests.length;
-    if (this.#segment.position > 0) await this.#nextSegment(1);
+    const requests = this.#rollRequests.splice(0);
+    try {
+      if (this.#segment.position > 0) await this.#nextSegment(1);
+    } catch (error) {
+      for (const { fail } of requests) fail(error as Error);
+      // Nothing appended is lost when a roll is given up; any other failure is final (W2).
+      if (this.#closing && error instanceof OrchdError && error.code === 'STORE_FULL') return;
+      throw error;
+    }
     this.logBytes = 0;
-    for (const { done } of this.#rollRequests.splice(0, count)) done(this.#durableSeq);
+    for (const { done } of requests) done(this.#durableSeq);
   }
 
   #pause(): Promise<void> {

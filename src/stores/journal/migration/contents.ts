@@ -63,7 +63,7 @@ export class JournalContents implements StoreContents {
   static async read(env: Env, folder: string, lock?: Lock): Promise<JournalContents> {
     const where = paths(folder);
     const read = await readJournal(env.disk, where);
-    const blobs = new Blobs(env, where.blobs, () => undefined);
+    const blobs = new Blobs(env, where.blobs, { diskFull: () => undefined, failed: () => undefined });
     return new JournalContents(placeName(folder), read, blobs, lock);
   }
 
