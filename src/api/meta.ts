@@ -65,12 +65,14 @@ const healthRoute = (orchestrator: Orchestrator, options: MetaOptions): Route =>
     },
     handle: () => {
       const failed = orchestrator.failure !== undefined;
-      const { full, isDiverged } = orchestrator.reads;
+      const { full, isDiverged, missingBlobFiles } = orchestrator.reads;
+      const isDegraded = full || isDiverged || missingBlobFiles > 0;
       const body: Health = {
-        status: failed ? 'failed' : full || isDiverged ? 'degraded' : 'ok',
+        status: failed ? 'failed' : isDegraded ? 'degraded' : 'ok',
         version: options.version,
         uptime_ms: Math.round(options.uptimeMs()),
         disk_full: full,
+        missing_blob_files: missingBlobFiles,
       };
       return { status: failed ? 503 : 200, body };
     },

@@ -27,6 +27,8 @@ const isFolderRecord = (value: unknown): value is FolderRecord =>
  */
 export async function claimFolder(env: Env, folder: string, isCopy: boolean): Promise<void> {
   const { disk, random } = env;
+  // A simulated disk has no identities, and no copies.
+  if ((await disk.stat(folder))?.identity === undefined) return;
   const marker = join(folder, FOLDER_FILES.marker);
   const record = join(folder, FOLDER_FILES.record);
   const known = await readRecord(disk, record, isFolderRecord);
@@ -38,7 +40,6 @@ export async function claimFolder(env: Env, folder: string, isCopy: boolean): Pr
   // A new file: one that is written over keeps its identity.
   await disk.remove(marker);
   await writeWholeFile(disk, marker, `${random.hex(8)}\n`);
-  const made = (await disk.stat(marker))?.identity;
-  // A disk without identities, a simulated one, has no copies.
-  if (made !== undefined) await writeRecord(env, record, { marker: made });
+  const made = (await disk.stat(marker))?.identity ?? '';
+  await writeRecord(env, record, { marker: made });
 }

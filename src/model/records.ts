@@ -135,6 +135,8 @@ export interface BrainRecord {
   readonly v: 1;
   /** Random id made when the store is first opened; executors tell the brains of different stores apart by it. */
   readonly owner: string;
+  /** The owner of the store of which this one is a copy; undefined in a store that never was one. */
+  readonly firstOwner?: string | undefined;
   /** Raised by one each time a brain opens the store. */
   readonly epoch: number;
   /** Made at random for this opening; see Commander. */
@@ -147,6 +149,9 @@ export interface BrainRecord {
    */
   readonly attemptFloor: number;
 }
+
+/** The owner by which a log is known: a copy of a store goes on under another owner, and its log is still the same one. */
+export const logOwner = ({ firstOwner, owner }: BrainRecord): string => firstOwner ?? owner;
 
 /**
  * A time-limited right to a device, kept alive by heartbeats. A lease without `ttlMs` never expires and is not about a

@@ -163,6 +163,7 @@ export class Orchestrator extends Service {
     const { state } = this.#engine;
     const recovered = await openInto(state, store, this.#storeEvents(), this.#clock.now());
     this.#clock.startAt(recovered.at, recovered.skewMs);
+    this.reads.missingBlobFiles = recovered.missingBlobFiles?.length ?? 0;
     // After opening the store: its lock guarantees that no other brain drives the same backends.
     for (const backend of this.#backends.values()) await backend.start?.();
     this.#loop.begin();

@@ -207,6 +207,9 @@ export class Reads {
     return this.#parts.engine.state.full;
   }
 
+  /** Set by the start: the number of files with bodies that jobs refer to and that were missing. */
+  missingBlobFiles = 0;
+
   /** Synchronous: no new work is started, because the brain is stopping. */
   get paused(): boolean {
     return this.#parts.engine.state.paused;

@@ -21,6 +21,7 @@ export const CATCHERS = {
   killInFrame: killedAt('write log/0000000000000001.log'),
   simulation: { args: ['test/sim/run.ts', '--seeds', '100'] },
   killInStatements: { args: ['test/crash/kill-mariadb.test.ts'], env: { CRASH_ONLY: 'orchestrator_audit' } },
+  lostEnd: { args: ['test/crash/lost-end.test.ts'] },
   strace: { args: ['test/crash/strace.test.ts'], env: { CI: '1' } },
 } as const satisfies Record<string, Catcher>;
 
@@ -191,6 +192,14 @@ export const PLANTED: readonly PlantedBug[] = [
     replace: '',
     catcher: 'killInFrame',
     says: /is damaged at byte/,
+  },
+  {
+    name: 'the history is ahead of the log and the start takes it silently',
+    file: `${JOURNAL}/lost-end.ts`,
+    find: "  if (seen > lastSeq) throw lostEnd(end, seen, 'the index of ended jobs');\n",
+    replace: '  if (seen > lastSeq) return;\n',
+    catcher: 'lostEnd',
+    says: /a log that is cut off in the middle is refused with its position[\s\S]*Missing expected rejection/,
   },
   {
     name: 'a new brain keeps the epoch of the old one',

@@ -4,11 +4,13 @@ import fs from 'node:fs';
 import { join } from 'node:path';
 import type { StoreEvents } from '../../src/core/ports/store.ts';
 import type { JobEntry } from '../../src/core/state/job-entry.ts';
+import { RealDisk } from '../../src/kit/env/real-disk.ts';
 import { stableHash } from '../../src/kit/hash.ts';
 import { isTerminal } from '../../src/model/states.ts';
 import { openInto } from '../../src/runtime/open-store.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { engineOf } from '../fakes/engine-of.ts';
+import { doctorProblems } from '../fakes/healthy.ts';
 import { askAgain } from './ask-again.ts';
 import { backoffOf, buildBrain, buildStore, historyOf, type Pace } from './brain.ts';
 import { type Folders, keepSegment } from './folders.ts';
@@ -51,7 +53,7 @@ export async function recoverFully(
   startAt: number,
   { pace, script }: RecoveryOptions = STEADY,
 ): Promise<Recovery> {
-  const problems: string[] = [];
+  const problems = await doctorProblems(new RealDisk(), folders.data);
   const hash = await recoveredHash(folders.data, startAt);
   problems.push(...(await checkRepeatable(folders, startAt, hash)));
   const shape: string[] = [];
@@ -154,6 +156,7 @@ export async function checkCase(
     ...checkResults(replayed, ledger, results),
     ...checkStorage(folders.data, state, replayed, historyMs),
     ...checkFiles(folders.data),
+    ...(await doctorProblems(new RealDisk(), folders.data)),
   ];
   return { replayed, problems };
 }

@@ -3,6 +3,7 @@
  * and in any order; names that were not synced can be lost; it fills up; a sync can fail and take data with it.
  */
 import type { Disk, DiskFile, DiskStat, OpenMode } from '../../src/kit/env/env.ts';
+import { MemoryDisk } from './memory-disk.ts';
 import type { World } from './world.ts';
 
 const SECTOR = 512;
@@ -96,6 +97,16 @@ export class SimDisk {
 
   constructor(world: World) {
     this.#world = world;
+  }
+
+  /** A copy of what a reader would find now, on a disk without faults. */
+  copy(): MemoryDisk {
+    const copy = new MemoryDisk();
+    for (const [path, { content }] of this.#names) {
+      for (let folder = folderOf(path); folder !== '/'; folder = folderOf(folder)) copy.folders.add(folder);
+      copy.files.set(path, Buffer.from(content));
+    }
+    return copy;
   }
 
   /** The machine stops: only what was synced is sure to be there. */

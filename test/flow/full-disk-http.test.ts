@@ -148,6 +148,33 @@ test(
 );
 
 test(
+  'a large body that finds no space makes the server not ready, and space for it makes it ready again',
+  ON_MOUNT,
+  async (t) => {
+    const mount = mountTmpfs(48);
+    t.after(() => mount.unmount());
+    const data = join(mount.folder, 'data');
+    const brain = await httpBrain({ data, backends: [{ name: 'b', types: { echo: (x: unknown) => x } }] });
+    t.after(() => brain.stop());
+    const client = new OrchdClient({ url: brain.url });
+    await client.submit({ job_id: 'first', type: 'echo' });
+    await until(async () => (await client.get('first')).state === 'succeeded');
+    const ballast = join(mount.folder, 'ballast');
+    fill(ballast);
+    const large = { type: 'echo', payload: 'x'.repeat(200_000) };
+    await assert.rejects(client.submit(large), { status: 507, code: 'STORE_FULL' });
+    assert.deepEqual(await statusOf(`${brain.url}/ready`), [503, { ready: false }]);
+    const [, health] = await statusOf(`${brain.url}/health`);
+    assert.deepEqual([health['status'], health['disk_full']], ['degraded', true]);
+    await assert.rejects(client.submit({ type: 'echo' }), { status: 507, code: 'STORE_FULL' });
+    rmSync(ballast);
+    await until(async () => (await statusOf(`${brain.url}/ready`))[0] === 200);
+    const { job_id } = await client.submit(large);
+    await until(async () => (await client.get(job_id)).state === 'succeeded');
+  },
+);
+
+test(
   'a full disk answers 507 to new work while reads, streams and cancels go on; with space so does work',
   ON_MOUNT,
   async (t) => {

@@ -1,15 +1,13 @@
-/** The contents of the golden data v2 as plain values, and the check that a brain shows exactly those. */
+/** The contents of the golden data v2 and v3 as plain values, and the check that a brain shows exactly those. */
 import assert from 'node:assert/strict';
-import { LATER, NOW, type Opened, START, WORKERS } from './v2-kit.ts';
+import { LATER, NOW, type Opened, START } from './v2-kit.ts';
 
-/** The job whose id was made by orchd. */
-export const PLAIN = '01a3185c5636eada5e9869e9a5ba6f3e';
 export const LONG_TEXT = 'lorem ipsum '.repeat(350);
 
 const NOT_BEFORE = { code: 'not_before', text: 'waits until 2027-01-15T09:00:00.000Z' };
 
 /** Every job of the default tenant, newest first: state, tries, and each attempt as its outcome or its state. */
-const JOBS: readonly [id: string, state: string, tries: number, ...attempts: string[]][] = [
+const jobsWith = (plain: string): [id: string, state: string, tries: number, ...attempts: string[]][] => [
   ['claimed', 'claimed', 0, 'intended'],
   ['backing-off', 'queued', 1, 'failed'],
   ['overtime', 'running', 0, 'accepted'],
@@ -32,7 +30,7 @@ const JOBS: readonly [id: string, state: string, tries: number, ...attempts: str
   ['judged-failed', 'dead', 1, 'abandoned'],
   ['judged-succeeded', 'succeeded', 0, 'abandoned'],
   ['stale', 'stale', 0, 'unknown'],
-  [PLAIN, 'succeeded', 0, 'succeeded'],
+  [plain, 'succeeded', 0, 'succeeded'],
   ['cancelled-child', 'cancelled', 0],
   ['cancelled-parent', 'cancelled', 0],
   ['cancelled-open', 'cancelled', 0, 'accepted'],
@@ -58,7 +56,7 @@ const JOBS: readonly [id: string, state: string, tries: number, ...attempts: str
   ['dropped', 'dead', 0],
 ];
 
-const RESULTS: Readonly<Record<string, unknown>> = {
+const resultsWith = (plain: string): Record<string, unknown> => ({
   done: { says: 'done', try: 1 },
   'talk-1': { says: 'hello' },
   big: LONG_TEXT,
@@ -67,8 +65,8 @@ const RESULTS: Readonly<Record<string, unknown>> = {
   'judged-succeeded': [1, 2],
   'unknown-repeats': { says: 'unknown-repeats', try: 2 },
   'chat-1': { says: 'hi' },
-  [PLAIN]: { says: PLAIN, try: 1 },
-};
+  [plain]: { says: plain, try: 1 },
+});
 
 /** Why each dead job is dead: its reason, and the code and the message of its error. */
 const DEATHS: Readonly<Record<string, readonly string[]>> = {
@@ -97,7 +95,7 @@ const WAITS: Readonly<Record<string, object>> = {
   claimed: { code: 'offer', text: 'being offered to "scripted"' },
 };
 
-/** Checks that a brain that was opened at NOW, with executors that say nothing, shows what v2 holds. */
+/** Checks that a brain that was opened at NOW, with executors that say nothing, shows what the golden data hold. */
 export async function assertContents(opened: Opened): Promise<void> {
   await assertJobs(opened);
   await assertWholeViews(opened);
@@ -107,7 +105,7 @@ export async function assertContents(opened: Opened): Promise<void> {
   await assertPools(opened);
 }
 
-async function assertJobs({ brain }: Opened): Promise<void> {
+async function assertJobs({ brain, ids }: Opened): Promise<void> {
   const { jobs, cursor } = await brain.list({ limit: 100 });
   assert.equal(cursor, undefined);
   assert.deepEqual(
@@ -117,7 +115,7 @@ async function assertJobs({ brain }: Opened): Promise<void> {
       tries,
       ...attempts.map((attempt) => attempt.outcome ?? attempt.state),
     ]),
-    JOBS,
+    jobsWith(ids.plain),
   );
   for (const job of jobs) {
     assert.deepEqual(
@@ -135,7 +133,8 @@ async function assertJobs({ brain }: Opened): Promise<void> {
   );
   const waiting = jobs.filter((job) => job.waiting !== undefined);
   assert.deepEqual(Object.fromEntries(waiting.map((job) => [job.job_id, job.waiting])), WAITS);
-  for (const [id, result] of Object.entries(RESULTS)) assert.deepEqual((await brain.get(id)).result, result);
+  for (const [id, result] of Object.entries(resultsWith(ids.plain)))
+    assert.deepEqual((await brain.get(id)).result, result);
   const { jobs: acme } = await brain.list({}, 'acme');
   assert.deepEqual(
     acme.map(({ job_id, state, agent, key }) => [job_id, state, agent, key]),
@@ -196,7 +195,7 @@ async function assertWholeViews({ brain }: Opened): Promise<void> {
   assert.deepEqual([started_at, ended_at], [START + 1590, START + 6590]);
 }
 
-async function assertSessions({ brain }: Opened): Promise<void> {
+async function assertSessions({ brain, ids }: Opened): Promise<void> {
   assert.deepEqual(await brain.reads.session('default', 'talk'), {
     session_id: 'talk',
     created_at: START + 30,
@@ -205,7 +204,7 @@ async function assertSessions({ brain }: Opened): Promise<void> {
     tokens_used: 142,
     tokens_reserved: 0,
     token_budget: 20_000,
-    backend: `north/${WORKERS.running}`,
+    backend: `north/${ids.workers.running}`,
     jobs: [],
   });
   const other = await brain.reads.session('acme', 'talk');
@@ -272,15 +271,15 @@ async function assertLimitsAndLeases({ brain }: Opened): Promise<void> {
   assert.deepEqual(await brain.reads.leases('acme'), []);
 }
 
-async function assertPools({ brain, pools }: Opened): Promise<void> {
+async function assertPools({ brain, pools, ids }: Opened): Promise<void> {
   const views = await brain.reads.pools();
   const workers = views.flatMap(({ pool_id, workers: all }) =>
     all.map(({ worker_id, status, active, why }) => [pool_id, worker_id, status, active, why]),
   );
   assert.deepEqual(workers, [
-    ['north', WORKERS.running, 'ready', 0, 'demand'],
-    ['south', WORKERS.draining, 'draining', 1, 'the pool is drained by root'],
-    ['west', WORKERS.stopping, 'draining', 0, 'the pool is reloaded by anna'],
+    ['north', ids.workers.running, 'ready', 0, 'demand'],
+    ['south', ids.workers.draining, 'draining', 1, ids.reasons.draining],
+    ['west', ids.workers.stopping, 'draining', 0, ids.reasons.stopping],
   ]);
   assert.deepEqual(
     views.map(({ pool_id, status, draining }) => [pool_id, status, draining]),
@@ -292,10 +291,10 @@ async function assertPools({ brain, pools }: Opened): Promise<void> {
   );
   // A start that was under way is ordered again and again until the pool shows the worker.
   const [start] = pools.starts;
-  assert.deepEqual([...new Set(pools.starts.map(({ id }) => id))], [WORKERS.starting]);
+  assert.deepEqual([...new Set(pools.starts.map(({ id }) => id))], [ids.workers.starting]);
   assert.deepEqual(
     [start?.id, start?.pool, start?.device, start?.modelRef, start?.vramBytes, start?.contextLength],
-    [WORKERS.starting, 'north', 1, 'file:/models/embed.gguf', 4e9, 32_768],
+    [ids.workers.starting, 'north', 1, 'file:/models/embed.gguf', 4e9, 32_768],
   );
   assert.deepEqual(
     [start?.vramGuessed, start?.slots],
@@ -303,7 +302,7 @@ async function assertPools({ brain, pools }: Opened): Promise<void> {
     'what is not known of a model is not ordered',
   );
   assert.deepEqual([...new Set(pools.endings)].sort(), [
-    `drain south/${WORKERS.draining}`,
-    `stop west/${WORKERS.stopping}`,
+    `drain south/${ids.workers.draining}`,
+    `stop west/${ids.workers.stopping}`,
   ]);
 }

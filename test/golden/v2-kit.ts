@@ -1,4 +1,4 @@
-/** Opens copies of the golden data v2, on either store, as brains do that carry on with them. */
+/** Opens copies of the golden data v2 and v3, on either store, as brains do that carry on with them. */
 import type { Backend } from '../../src/core/ports/backend.ts';
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,6 @@ import { START } from './maker/still-world.ts';
 
 export { START };
 
-const V2 = join(import.meta.dirname, 'v2');
 /** Less than a second after the last change: nothing has expired since. */
 export const NOW = START + 26_000;
 /** Jobs that were submitted with a `not_before` wait until then. */
@@ -39,17 +38,23 @@ export async function newDatabase(): Promise<string> {
   return (await server).database();
 }
 
-export function copyOfJournal(): string {
+/** The golden data with every kind of record. Their happenings are the same, but the ids that orchd made differ. */
+export type GoldenVersion = 'v2' | 'v3';
+
+export const goldenFolder = (version: GoldenVersion): string => join(import.meta.dirname, version);
+
+export function copyOfJournal(version: GoldenVersion = 'v2'): string {
   const folder = newFolder();
-  cpSync(join(V2, 'journal'), folder, { recursive: true });
+  cpSync(join(goldenFolder(version), 'journal'), folder, { recursive: true });
   return folder;
 }
 
-export const dumpOfTables = (): string => readFileSync(join(V2, 'mariadb.sql'), 'utf8');
+export const dumpOfTables = (version: GoldenVersion = 'v2'): string =>
+  readFileSync(join(goldenFolder(version), 'mariadb.sql'), 'utf8');
 
-export async function copyOfTables(): Promise<string> {
+export async function copyOfTables(version: GoldenVersion = 'v2'): Promise<string> {
   const url = await newDatabase();
-  await loadDatabase(url, dumpOfTables());
+  await loadDatabase(url, dumpOfTables(version));
   return url;
 }
 
@@ -57,9 +62,13 @@ export async function copyOfTables(): Promise<string> {
 const TIMEOUT_MS = 60_000;
 
 /** The same promise on both stores; `place` is a data folder or the address of a database. */
-export function onBothStores(title: string, show: (t: TestContext, place: string) => Promise<void>): void {
-  test(`${title} (journal)`, { timeout: TIMEOUT_MS }, async (t) => show(t, copyOfJournal()));
-  test(`${title} (mariadb)`, { timeout: TIMEOUT_MS }, async (t) => show(t, await copyOfTables()));
+export function onBothStores(
+  title: string,
+  show: (t: TestContext, place: string) => Promise<void>,
+  version: GoldenVersion = 'v2',
+): void {
+  test(`${title} (journal)`, { timeout: TIMEOUT_MS }, async (t) => show(t, copyOfJournal(version)));
+  test(`${title} (mariadb)`, { timeout: TIMEOUT_MS }, async (t) => show(t, await copyOfTables(version)));
 }
 
 /** A clock that stands still until a test sets it. */
@@ -73,15 +82,19 @@ export interface OpenOptions {
   readonly clock?: TestClock;
   /** A worker of the pool `north` that has died since. */
   readonly died?: string;
+  /** The version that `place` is a copy of; v2 unless given. */
+  readonly version?: GoldenVersion;
 }
 
 export interface Opened {
   readonly brain: Orchestrator;
   readonly pools: ScriptedPools;
+  readonly ids: GoldenTexts;
 }
 
 export async function open(t: TestContext, place: string, options: OpenOptions = {}): Promise<Opened> {
-  const { executorOf = silent, clock = { now: NOW }, died } = options;
+  const { executorOf = silent, clock = { now: NOW }, died, version = 'v2' } = options;
+  const ids = IDS[version];
   const env: Env = {
     ...realEnv(),
     clock: { now: () => clock.now, monotonic: () => clock.now - START, isMadeUp: true },
@@ -90,7 +103,7 @@ export async function open(t: TestContext, place: string, options: OpenOptions =
   const config = loadConfig(database === undefined ? {} : { text: database });
   const settings = { ...runtimeSettings(config), sweepIntervalMs: 20 };
   const backends = [executorOf(SCRIPTED_INFO), executorOf(DESK_INFO)];
-  const pools = poolsAsLeft(executorOf);
+  const pools = poolsAsLeft(executorOf, ids.workers);
   if (died !== undefined) pools.hide('north', died);
   const store = configuredStore(config).open({ env, config, folder: place });
   const brain = new Orchestrator({ env, store, backends, managers: pools, settings });
@@ -98,11 +111,14 @@ export async function open(t: TestContext, place: string, options: OpenOptions =
   await brain.start();
   // The workers that were starting, draining and stopping are ordered to: by then the pools have been heard.
   await pools.ordered(3);
-  return { brain, pools };
+  return { brain, pools, ids };
 }
 
-/** The pools as they were when v2 was left, with the workers that they showed then. */
-function poolsAsLeft(executorOf: (info: Backend['info']) => Backend): ScriptedPools {
+/** The pools as they were when the golden data were left, with the workers that they showed then. */
+function poolsAsLeft(
+  executorOf: (info: Backend['info']) => Backend,
+  workers: GoldenTexts["workers"],
+): ScriptedPools {
   const pools = new ScriptedPools(executorOf);
   pools.add('north', [24, 24], 'eu', { tier: 'gold' });
   pools.add('south', [24], 'us');
@@ -110,19 +126,46 @@ function poolsAsLeft(executorOf: (info: Backend['info']) => Backend): ScriptedPo
   const common = { device: 0, vramGuessed: undefined, contextLength: 32_768 };
   const chat = { ...common, modelRef: 'file:/models/chat.gguf', vramBytes: 16e9, slots: 2 };
   const embed = { ...common, modelRef: 'file:/models/embed.gguf', vramBytes: 4e9, slots: 1 };
-  pools.show({ ...chat, id: WORKERS.running, pool: 'north' });
-  pools.show({ ...chat, id: WORKERS.draining, pool: 'south' });
-  pools.show({ ...embed, id: WORKERS.stopping, pool: 'west' });
+  pools.show({ ...chat, id: workers.running, pool: 'north' });
+  pools.show({ ...chat, id: workers.draining, pool: 'south' });
+  pools.show({ ...embed, id: workers.stopping, pool: 'west' });
   return pools;
 }
 
-/** The workers of v2 by the state of their records. */
-export const WORKERS = {
-  running: 'w-16b892fa-87',
-  draining: 'w-16b892fa-8j',
-  stopping: 'w-16b892fa-8s',
-  starting: 'w-16b892fa-97',
-} as const;
+/** The ids that orchd made itself, and the texts that an earlier version stored as sentences. */
+export interface GoldenTexts {
+  /** The job that was submitted without an id. */
+  readonly plain: string;
+  /** The workers by the state of their records. */
+  readonly workers: Readonly<Record<'running' | 'draining' | 'stopping' | 'starting', string>>;
+  /** Why the draining and the stopping worker are on their way out. */
+  readonly reasons: { readonly draining: string; readonly stopping: string };
+}
+
+const IDS: Readonly<Record<GoldenVersion, GoldenTexts>> = {
+  v2: {
+    plain: '01a3185c5636eada5e9869e9a5ba6f3e',
+    workers: {
+      running: 'w-16b892fa-87',
+      draining: 'w-16b892fa-8j',
+      stopping: 'w-16b892fa-8s',
+      starting: 'w-16b892fa-97',
+    },
+    reasons: { draining: 'the pool is drained by root', stopping: 'the pool is reloaded by anna' },
+  },
+  v3: {
+    plain: '01a3185c56360000eada5e9869e9a5ba',
+    workers: {
+      running: 'w-16b892fa-86',
+      draining: 'w-16b892fa-8h',
+      stopping: 'w-16b892fa-8q',
+      starting: 'w-16b892fa-95',
+    },
+    reasons: { draining: 'its pool was drained by root', stopping: 'its pool was reloaded by anna' },
+  },
+};
+
+export const WORKERS = IDS.v2.workers;
 
 const COMMON = { labels: {}, models: undefined, keepsResults: true } as const;
 

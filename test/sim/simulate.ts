@@ -8,6 +8,8 @@ import { decodeChanges } from '../../src/stores/journal/log/codec.ts';
 import { listSegments, readLog } from '../../src/stores/journal/log/segments.ts';
 import { engineOf } from '../fakes/engine-of.ts';
 import { FakeExecutor, type Script } from '../fakes/executor.ts';
+import { doctorProblems } from '../fakes/healthy.ts';
+import type { MemoryDisk } from '../fakes/memory-disk.ts';
 import { SimDisk } from '../fakes/sim-disk.ts';
 import { World } from '../fakes/world.ts';
 import { FOLDER, SETTINGS, SimBrain } from './brain.ts';
@@ -28,6 +30,7 @@ export interface Outcome {
 const FAULTY_MS = 12_000;
 const SETTLE_MS = 600_000;
 const STEPS_MS = [40_000, 200_000, 7_200_000, 20 * 86_400_000];
+const KEEPS_FOLDERS_EVERY = 5;
 
 class Simulation {
   readonly world: World;
@@ -38,9 +41,13 @@ class Simulation {
   readonly faults: Record<string, number> = {};
   powerCuts = 0;
   #clockWasBelieved = false;
+  /** Folders that kills and power cuts left, for the doctor. It takes as long as the rest, so some worlds keep none. */
+  readonly #left: MemoryDisk[] = [];
+  readonly #keepsFolders: boolean;
   #lastChecked: unknown;
 
   constructor(seed: number) {
+    this.#keepsFolders = seed % KEEPS_FOLDERS_EVERY === 0;
     this.world = new World(seed);
     this.disk = new SimDisk(this.world);
     const count = 1 + this.world.random.int(3);
@@ -95,8 +102,14 @@ class Simulation {
         });
       }
     };
-    plan('kill', 4, () => this.brain.kill());
-    plan('power-cut', 3, () => this.#cutPower());
+    plan('kill', 4, () => {
+      this.brain.kill();
+      if (this.#keepsFolders) this.#left.push(this.disk.copy());
+    });
+    plan('power-cut', 3, () => {
+      this.#cutPower();
+      if (this.#keepsFolders) this.#left.push(this.disk.copy());
+    });
     plan('disk-full', 1, () => this.#fillDisk());
     plan('failed-sync', 1, () => {
       this.disk.failSyncs = 1;
@@ -217,6 +230,11 @@ class Simulation {
   /** Everything that was said is still so after one more restart, and the raw log tells the same story. */
   async checkEnd(): Promise<void> {
     this.#cutPower();
+    this.#left.push(this.disk.copy());
+    for (const disk of this.#left) {
+      const problems = await doctorProblems(disk, FOLDER);
+      check(problems.length === 0, problems.join('; '));
+    }
     await this.world.runUntil(() => this.brain.up !== undefined, 60_000);
     const brain = this.brain.up;
     check(brain !== undefined, 'it starts again');

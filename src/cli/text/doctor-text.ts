@@ -54,6 +54,7 @@ export function salvageText(plan: SalvagePlan): string {
   const end = position === undefined ? 'which is the whole log' : `up to ${position}`;
   const losses = [
     lost.bytes > 0 ? `${lost.bytes} bytes of log, with ${lost.changes} changes that can still be read` : '',
+    lost.missing > 0 ? `at least ${lost.missing} acknowledged changes after the end of the log` : '',
     lost.ended > 0 ? `${lost.ended} ended jobs that only the index has` : '',
   ].filter((text) => text !== '');
   const loss = losses.length === 0 ? 'Nothing is lost.' : `Lost: ${losses.join('; ')}.`;

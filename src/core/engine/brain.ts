@@ -41,7 +41,10 @@ const MAX_OPENINGS = 100;
 function opened(known: BrainRecord | undefined, { owner, nonce, isCopy }: OpenEvent): BrainRecord {
   if (!known) return { v: 1, owner, epoch: 1, nonce, openings: undefined, attemptFloor: 0 };
   const epoch = known.epoch + 1;
-  if (isCopy) return { ...known, owner, epoch, nonce, openings: undefined };
+  if (isCopy) {
+    const firstOwner = known.firstOwner ?? known.owner;
+    return { ...known, owner, firstOwner, epoch, nonce, openings: undefined };
+  }
   const former = { epoch: known.epoch, nonce: known.nonce };
   return { ...known, epoch, nonce, openings: [former, ...(known.openings ?? [])].slice(0, MAX_OPENINGS) };
 }

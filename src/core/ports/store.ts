@@ -89,6 +89,8 @@ export interface Recovered {
   readonly indexedUpTo: Seq;
   /** How far this machine's clock is behind the store's, if the store has a clock of its own. */
   readonly skewMs?: number;
+  /** The names of files with bodies that jobs refer to and that are missing, if the store keeps bodies in files. */
+  readonly missingBlobFiles?: readonly string[];
 }
 
 /** Called by the store; never before the reported fact is true. */

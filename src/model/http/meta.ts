@@ -5,11 +5,15 @@ import { answerObject, orNull, type Shape } from './shape.ts';
 export const Health = answerObject('Health', {
   status: Type.Union([Type.Literal('ok'), Type.Literal('degraded'), Type.Literal('failed')], {
     description:
-      '"degraded" while the disk is full, or a backend knows another copy of the store; "failed" if the brain has stopped',
+      '"degraded" while the disk is full, a backend knows another copy of the store, or blob files were missing at the start; "failed" if the brain has stopped',
   }),
   version: Type.String({ description: 'Version of orchd' }),
   uptime_ms: Type.Integer(),
   disk_full: Type.Boolean({ description: 'While the disk is full, no jobs are admitted or started' }),
+  missing_blob_files: Type.Integer({
+    description:
+      'Files with bodies that jobs refer to and that were missing at the start; jobs that need one fail',
+  }),
 });
 export type Health = Shape<typeof Health>;
 

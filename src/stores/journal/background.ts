@@ -6,18 +6,20 @@ import type { HistoryReads, PurgeResult } from '../../core/ports/store.ts';
 import type { Disk } from '../../kit/env/env.ts';
 import type { Manifest } from './checkpoint/manifest.ts';
 import { type MergeOrder, mergeCheckpoint } from './checkpoint/merge.ts';
-import type { HistoryIndex, HistoryOpened } from './history/history.ts';
+import type { HistoryIndex, HistoryOpened, LogPoint } from './history/history.ts';
 import type { Paths } from './layout.ts';
 
 export interface Background {
   open(): Promise<HistoryOpened>;
   merge(order: MergeOrder): Promise<Manifest>;
   /** `rows` are the joined rows of ended jobs: one string crosses to a thread much faster than objects. */
-  index(rows: string, watermark: number): Promise<void>;
+  index(rows: string, watermark: number, log?: LogPoint): Promise<void>;
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult>;
   purge(endedBefore: number, limit: number): Promise<void>;
   /** True where an ended job in the history may reference this blob file. */
   usesBlobFile(file: number): Promise<boolean>;
+  /** The blob files that ended jobs in the history refer to. */
+  blobFiles(): Promise<number[]>;
   readonly reads: HistoryReads;
   close(): Promise<void>;
 }
@@ -49,8 +51,8 @@ export class InlineBackground implements Background {
     return mergeCheckpoint(this.#disk, this.#paths, order);
   }
 
-  async index(rows: string, watermark: number): Promise<void> {
-    this.#history.put(rows === '' ? [] : rows.trimEnd().split('\n'), watermark);
+  async index(rows: string, watermark: number, log?: LogPoint): Promise<void> {
+    this.#history.put(rows === '' ? [] : rows.trimEnd().split('\n'), watermark, log);
   }
 
   async planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
@@ -63,6 +65,10 @@ export class InlineBackground implements Background {
 
   async usesBlobFile(file: number): Promise<boolean> {
     return this.#history.usesBlobFile(file);
+  }
+
+  async blobFiles(): Promise<number[]> {
+    return this.#history.blobFiles();
   }
 
   async close(): Promise<void> {

@@ -36,6 +36,11 @@ export class BlobUse {
     return this.#counts.has(file);
   }
 
+  /** The files that jobs in memory refer to. */
+  files(): Iterable<number> {
+    return this.#counts.keys();
+  }
+
   /** Adds a job from a checkpoint. */
   recovered({ uid, ask, job, attempts, seq }: JobBundle): void {
     if (attempts.some(({ state }) => isOpen(state))) this.#open?.add(uid);

@@ -5,11 +5,14 @@ import { realEnv } from '../../kit/env/real.ts';
 import { Blobs } from './blobs.ts';
 
 test('close waits for a body that is being written', async () => {
-  const { clock } = realEnv();
+  const { clock, timers } = realEnv();
   const disk = new MemoryDisk();
   await disk.makeFolder('/blobs');
   const failures: Error[] = [];
-  const blobs = new Blobs({ clock, disk }, '/blobs', (error) => failures.push(error));
+  const blobs = new Blobs({ clock, timers, disk }, '/blobs', {
+    diskFull: () => undefined,
+    failed: (error) => failures.push(error),
+  });
   await blobs.open();
   let isPut = false;
   const put = blobs.put('body').then(() => {

@@ -9,6 +9,7 @@ import type { Clock, Disk, DiskFile, Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef, Body } from '../../model/records.ts';
 import { isFull } from '../disk-failure.ts';
+import { BlobProbe } from './blob-probe.ts';
 import { blobName, blobNumber } from './layout.ts';
 
 /** A file of this size or more gets no further batch. */
@@ -27,6 +28,13 @@ export interface FileRef extends BlobRef {
 /** The blob file that holds a body; undefined where the body is inside its record. */
 export const fileOf = (body: Body | undefined): number | undefined =>
   typeof body === 'object' ? (body as FileRef).file : undefined;
+
+export interface BlobEvents {
+  /** A body found no space on the disk, or as much as it needed is there again. */
+  diskFull(isFull: boolean): void;
+  /** No body can be written any more. */
+  failed(error: Error): void;
+}
 
 interface PendingBlob {
   readonly bytes: Buffer;
@@ -49,24 +57,33 @@ export class Blobs {
   readonly #writtenAt = new Map<number, number>();
   #failure: Error | undefined;
 
-  readonly #onFailed: (error: Error) => void;
+  readonly #events: BlobEvents;
+  readonly #probe: BlobProbe;
 
   constructor(
-    { disk, clock }: Pick<Env, 'disk' | 'clock'>,
+    { disk, clock, timers }: Pick<Env, 'disk' | 'clock' | 'timers'>,
     folder: string,
-    onFailed: (error: Error) => void,
+    events: BlobEvents,
   ) {
     this.#disk = disk;
     this.#clock = clock;
     this.#folder = folder;
-    this.#onFailed = onFailed;
+    this.#events = events;
+    this.#probe = new BlobProbe(timers, disk, folder, (isFull) => events.diskFull(isFull));
   }
 
-  async open(): Promise<void> {
-    for (const name of await this.#disk.list(this.#folder)) {
-      this.#number = Math.max(this.#number, blobNumber(name) ?? 0);
-    }
+  /**
+   * `used` are the files that jobs refer to; returns those of them that are missing. The files are only listed, not read.
+   * No new file gets the number of a missing one: it would be taken for that one.
+   */
+  async open(used: Iterable<number> = []): Promise<number[]> {
+    await this.#probe.open();
+    const present = new Set(await this.files());
+    const missing = new Set<number>();
+    for (const file of used) if (!present.has(file)) missing.add(file);
+    for (const file of [...present, ...missing]) this.#number = Math.max(this.#number, file);
     this.#isOpen = true;
+    return [...missing].sort((a, b) => a - b);
   }
 
   /** True where the file may hold a body whose record is not appended yet, so that no reference to it is known. */
@@ -119,6 +136,7 @@ export class Blobs {
   /** Waits for the writes under way: once the folder's lock is released another process may write to it. */
   async close(): Promise<void> {
     this.#isOpen = false;
+    await this.#probe.close();
     await this.#working;
     await this.#file?.close();
     this.#file = undefined;
@@ -142,11 +160,13 @@ export class Blobs {
       this.#pending = [];
       try {
         const refs = await this.#writeBatch(batch);
+        this.#probe.written(largest(batch));
         batch.forEach((blob, at) => {
           blob.done(refs[at] as FileRef);
         });
       } catch (error) {
         const failure = this.#failureOf(error as Error);
+        if (isFull(error)) this.#probe.failed(largest(batch));
         for (const blob of batch) blob.fail(failure);
       }
       for (const { bytes } of batch) this.#pendingBytes -= bytes.length;
@@ -158,7 +178,7 @@ export class Blobs {
   #failureOf(error: Error): Error {
     if (isFull(error)) return new OrchdError('STORE_FULL', undefined, {}, { cause: error });
     this.#failure = error;
-    this.#onFailed(error);
+    this.#events.failed(error);
     return new OrchdError('STORE_FAILED', undefined, {}, { cause: error });
   }
 
@@ -192,3 +212,6 @@ export class Blobs {
     this.#size = 0;
   }
 }
+
+const largest = (batch: readonly PendingBlob[]): number =>
+  Math.max(...batch.map(({ bytes }) => bytes.length));

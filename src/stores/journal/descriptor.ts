@@ -10,15 +10,17 @@ const PREFIX = 'journal:';
 
 export const journal: StoreDescriptor = {
   title: 'the journal',
-  open: ({ env, config, folder, logger }) =>
+  open: ({ env, config, folder, logger, isCopy }) =>
     new JournalStore(env, {
       folder: resolve(folder),
+      isCopy,
       checkpointIntervalMs: config.state.checkpointIntervalMs,
       historyMs: config.retention.historyMs,
       auditMs: config.retention.auditMs,
       auditBytes: config.retention.auditBytes,
       background: (paths) => new ThreadBackground(paths),
-      onWarning: (message) => logger?.warn('the data folder needs attention', { reason: message }),
+      onWarning: (message, fields) =>
+        logger?.warn('the data folder needs attention', { reason: message, ...fields }),
     }),
   migration: {
     form: PLACE_FORMS.journal.form,

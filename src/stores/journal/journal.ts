@@ -5,6 +5,7 @@
  * J1  A sequence is reported durable only after the fdatasync that covers it (log/writer W1).
  * J2  The log that recovery read is synced before open() returns, so nothing acts on changes that a crash could still undo.
  * J3  A segment or part is removed only when neither of the two kept checkpoints nor the history needs it any more.
+ * J4  A folder whose history has seen more than its log holds is refused, before anything in it is changed (lost-end.ts).
  */
 
 import { dirname } from 'node:path';
@@ -20,29 +21,39 @@ import type {
   StoreEvents,
 } from '../../core/ports/store.ts';
 import type { Env } from '../../kit/env/env.ts';
+import { claimFolder } from '../../kit/folder-identity.ts';
+import type { LogFields } from '../../kit/logger.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { BlobRef, Change } from '../../model/records.ts';
+import { type BlobRef, type Change, logOwner } from '../../model/records.ts';
 import type { Background } from './background.ts';
 import { BlobUse } from './blob-use.ts';
 import { Blobs } from './blobs.ts';
 import { Checkpoints } from './checkpoint/checkpoints.ts';
+import { DiskSpace } from './disk-space.ts';
 import { openFailure } from './failures.ts';
+import { type HistoryOpened, type LogPoint, ownerNumber } from './history/history.ts';
 import { Indexer } from './history/indexer.ts';
 import { rebuildHistory } from './history/rebuild.ts';
-import { type Paths, paths } from './layout.ts';
+import { blobName, type Paths, paths } from './layout.ts';
 import { encodeChange } from './log/codec.ts';
 import { LOG_LIMITS, type LogLimits, LogWriter } from './log/writer.ts';
-import { recover, truncateAndSyncTail } from './recover.ts';
+import { refuseOtherIndex } from './lost-end.ts';
+import { type RecoveredFolder, recover, truncateAndSyncTail } from './recover.ts';
 import { BlobRetention, type RetentionLimits } from './retention.ts';
 import { refuseUnfinished } from './unfinished.ts';
 
+/** At most this many missing blob files are named in a warning. */
+const MAX_NAMED_FILES = 5;
+
 export interface JournalOptions extends RetentionLimits {
   readonly folder: string;
+  /** The folder is a copy, or a restored backup; a copy is refused without this. */
+  readonly isCopy?: boolean | undefined;
   readonly checkpointIntervalMs: number;
   readonly historyMs: number;
   readonly background: (paths: Paths) => Background;
   readonly limits?: LogLimits;
-  readonly onWarning?: (message: string) => void;
+  readonly onWarning?: (message: string, fields?: LogFields) => void;
 }
 
 interface Lock {
@@ -59,6 +70,8 @@ interface OpenJournal {
   readonly blobUse: BlobUse;
   readonly blobFiles: BlobRetention;
   epoch: number;
+  /** The owner in the brain's record; undefined until the first brain has written one. */
+  owner: string | undefined;
 }
 
 type Phase =
@@ -73,13 +86,20 @@ export class JournalStore implements Store {
   readonly #paths: Paths;
   readonly #background: Background;
   readonly #blobs: Blobs;
+  readonly #space: DiskSpace;
+  /** Set when the opening begins: the disk may be full before it ends. */
+  #events: StoreEvents | undefined;
   #phase: Phase = { is: 'new' };
 
   constructor(env: Env, options: JournalOptions) {
     this.#env = env;
     this.#options = options;
     this.#paths = paths(options.folder);
-    this.#blobs = new Blobs(env, this.#paths.blobs, (error) => this.#opened?.events.failed(error));
+    this.#space = new DiskSpace((isFull) => this.#events?.space(isFull));
+    this.#blobs = new Blobs(env, this.#paths.blobs, {
+      diskFull: this.#space.reportOf('blobs'),
+      failed: (error) => this.#opened?.events.failed(error),
+    });
     this.#background = options.background(this.#paths);
   }
 
@@ -94,10 +114,12 @@ export class JournalStore implements Store {
 
   async open(events: StoreEvents, now: number, into: Recovery): Promise<Recovered> {
     let lock: Lock | undefined;
+    this.#events = events;
     try {
       await this.#makeFolders();
       lock = await this.#env.disk.lock(this.#paths.lock);
       if (!lock) throw new OrchdError('STORE_LOCKED', `another process holds ${this.#paths.folder}`);
+      await claimFolder(this.#env, this.#paths.folder, this.#options.isCopy ?? false);
       return await this.#open(lock, events, now, into);
     } catch (error) {
       await this.#release(lock);
@@ -117,7 +139,10 @@ export class JournalStore implements Store {
     for (const change of changes) {
       text += encodeChange(change);
       if (change.kind === 'ask' && change.after?.spec.priority === 'batch') batchAsks++;
-      if (change.kind === 'brain' && change.after) journal.epoch = change.after.epoch;
+      if (change.kind === 'brain' && change.after) {
+        journal.epoch = change.after.epoch;
+        journal.owner = logOwner(change.after);
+      }
     }
     const count = changes.length;
     const unit = { text, count, batchAsks: batchAsks === count ? batchAsks : 0, at: now };
@@ -165,34 +190,49 @@ export class JournalStore implements Store {
     const { disk, timers } = this.#env;
     await refuseUnfinished(disk, this.#paths);
     const blobUse = new BlobUse();
-    const { manifest, end, fallback } = await recover(disk, this.#paths, countingBlobs(into, blobUse));
-    if (fallback) this.#options.onWarning?.(`the newest checkpoint was not used: ${fallback}`);
+    const recovered = await recover(disk, this.#paths, countingBlobs(into, blobUse));
+    const { manifest, end, fallback, owner } = recovered;
+    if (fallback) this.#warn(`the newest checkpoint was not used: ${fallback}`);
+    const history = await this.#background.open();
+    await refuseOtherIndex(disk, this.#paths, recovered, history);
     await truncateAndSyncTail(disk, this.#paths, end);
-    await this.#blobs.open();
-    const seq = end.nextSeq - 1;
-    const indexedUpTo = await this.#openHistory(now, seq);
+    const indexedUpTo = await this.#fillHistory(history, recovered, now);
     blobUse.opened(indexedUpTo);
-    const indexer = new Indexer(timers, this.#background, indexedUpTo, {
-      indexed: (jobs) => {
-        blobUse.indexed(jobs);
-        events.indexed(jobs);
-      },
-      failed: (error) => events.failed(error),
-    });
+    const missingBlobFiles = await this.#openBlobs(blobUse);
     const limits = this.#options.limits ?? LOG_LIMITS;
     const logEvents = {
       durable: (seq: number) => events.durable(seq),
-      diskFull: (isFull: boolean) => events.space(isFull),
+      diskFull: this.#space.reportOf('log'),
       failed: (error: Error) => events.failed(error),
     };
     const parts = { env: this.#env, paths: this.#paths, events: logEvents, end, limits };
     const writer = await LogWriter.open(parts);
+    const logEnd = (): LogPoint => logPoint(writer.durableEnd, journal.owner);
+    const indexer = new Indexer(timers, this.#background, indexedUpTo, logEnd, {
+      indexed: (jobs) => {
+        blobUse.indexed(jobs);
+        events.indexed(jobs);
+      },
+      diskFull: this.#space.reportOf('history'),
+      failed: (error) => events.failed(error),
+    });
     const base = { manifest, isNewest: fallback === undefined };
     const checkpoints = new Checkpoints(this.#checkpointParts(writer, indexer), base);
     const blobFiles = new BlobRetention(this.#blobs, this.#background, blobUse);
-    const journal = { lock, events, writer, indexer, checkpoints, blobUse, blobFiles, epoch: end.epoch };
+    const { epoch } = end;
+    const journal: OpenJournal = {
+      lock,
+      events,
+      writer,
+      indexer,
+      checkpoints,
+      blobUse,
+      blobFiles,
+      epoch,
+      owner,
+    };
     this.#phase = { is: 'open', journal };
-    return { seq, at: end.at || manifest.at, indexedUpTo };
+    return { seq: end.nextSeq - 1, at: end.at || manifest.at, indexedUpTo, missingBlobFiles };
   }
 
   #checkpointParts(writer: LogWriter, indexer: Indexer) {
@@ -217,17 +257,47 @@ export class JournalStore implements Store {
     await disk.syncFolder(dirname(folder));
   }
 
-  /** Returns the change up to which the history holds all ended jobs. */
-  async #openHistory(now: number, lastSeq: Seq): Promise<Seq> {
-    const { watermark, fresh } = await this.#background.open();
-    if (!fresh) return Math.min(watermark, lastSeq);
-    if (lastSeq > 0) {
-      const keptSince = now - this.#options.historyMs;
-      return rebuildHistory(this.#env.disk, this.#paths, this.#background, keptSince);
+  /** Returns the change up to which the history holds all ended jobs; makes a new or too old history complete first. */
+  async #fillHistory(history: HistoryOpened, recovered: RecoveredFolder, now: number): Promise<Seq> {
+    const { watermark, fresh } = history;
+    const { manifest, end, owner } = recovered;
+    // The checkpoint has left out the ended jobs up to `indexedUpTo`, because the history held them.
+    const isTooOld = !fresh && watermark < (manifest.indexedUpTo ?? 0);
+    if (!fresh && !isTooOld) return watermark;
+    if (end.nextSeq === 1) {
+      // A new folder has nothing to index. Writing the watermark keeps the next opening from rebuilding the index.
+      await this.#background.index('', 0);
+      return 0;
     }
-    // A new folder has nothing to index. Writing the watermark keeps the next opening from rebuilding the index.
-    await this.#background.index('', 0);
-    return 0;
+    const keptSince = now - this.#options.historyMs;
+    const { disk } = this.#env;
+    const logEnd = logPoint({ seq: end.nextSeq - 1, chain: end.chain ?? manifest.chain }, owner);
+    const rebuilt = await rebuildHistory(disk, this.#paths, this.#background, keptSince, logEnd);
+    if (isTooOld || rebuilt.from > 1) {
+      const why = isTooOld ? `was older than the checkpoint (change ${watermark})` : 'was missing';
+      this.#warn(
+        `the index of ended jobs ${why}; it was rebuilt from the log, which begins with change ${rebuilt.from}`,
+      );
+    }
+    return rebuilt.upTo;
+  }
+
+  /** Returns the names of the blob files that jobs refer to and that are missing. */
+  async #openBlobs(blobUse: BlobUse): Promise<string[]> {
+    const used = [...blobUse.files(), ...(await this.#background.blobFiles())];
+    const missing = (await this.#blobs.open(used)).map(blobName);
+    if (missing.length > 0) {
+      const names = missing.slice(0, MAX_NAMED_FILES).join(', ');
+      this.#warn(
+        `blob files are missing (${names}): jobs whose body was in one of them fail, and results in them are lost`,
+        { count: missing.length, event: { type: 'blob-files-missing' } },
+      );
+    }
+    return missing;
+  }
+
+  #warn(message: string, fields?: LogFields): void {
+    this.#options.onWarning?.(message, fields);
   }
 
   get #opened(): OpenJournal | undefined {
@@ -241,8 +311,12 @@ export class JournalStore implements Store {
   }
 
   async #close(journal: OpenJournal | undefined): Promise<void> {
+    // A checkpoint may wait for a segment that a full disk has no room for: the writer gives up on it first.
+    journal?.writer.stopRolling();
     await Promise.all([journal?.indexer.close(), journal?.checkpoints.close()]);
     await journal?.writer.close();
+    // Best effort: without this note, a start cannot tell that the end of the log was lost after an orderly stop.
+    await journal?.indexer.noteLogEnd().catch(() => undefined);
     await this.#release(journal?.lock);
   }
 
@@ -252,6 +326,14 @@ export class JournalStore implements Store {
     await lock?.release();
   }
 }
+
+const logPoint = (
+  end: { readonly seq: Seq; readonly chain: number },
+  owner: string | undefined,
+): LogPoint => ({
+  ...end,
+  owner: owner === undefined ? undefined : ownerNumber(owner),
+});
 
 /** Passes recovered records on to `into`, and records in `use` which blob files they reference. */
 const countingBlobs = (into: Recovery, use: BlobUse): Recovery => ({

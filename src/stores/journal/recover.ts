@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Recovery } from '../../core/ports/store.ts';
 import type { Disk } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { Change } from '../../model/records.ts';
+import { type Change, logOwner } from '../../model/records.ts';
 import { Records } from '../records.ts';
 import { type CheckpointContents, readLines } from './checkpoint/line.ts';
 import { type Manifest, NO_CHECKPOINT, readManifest } from './checkpoint/manifest.ts';
@@ -14,6 +14,7 @@ import { readPart } from './checkpoint/merge.ts';
 import type { Paths } from './layout.ts';
 import { decodeChanges } from './log/codec.ts';
 import { corruptAt, type LogEnd, type LogFrame, readLog } from './log/segments.ts';
+import { lostEnd } from './lost-end.ts';
 
 export interface RecoveredFolder {
   /** The checkpoint that was used; NO_CHECKPOINT where there is none. */
@@ -21,14 +22,33 @@ export interface RecoveredFolder {
   readonly end: LogEnd;
   /** Why the newest checkpoint was not used; undefined where it was. */
   readonly fallback: string | undefined;
+  /** The owner in the brain's record; undefined in a log without that record. */
+  readonly owner: string | undefined;
 }
 
+type LoadedCheckpoint = Pick<RecoveredFolder, 'manifest' | 'fallback'> & {
+  /** The last change that either checkpoint contains, whether or not its parts are intact. */
+  readonly newestSeq: number;
+};
+
 export async function recover(disk: Disk, paths: Paths, into: Recovery): Promise<RecoveredFolder> {
-  const { manifest, fallback } = await recoverCheckpoint(disk, paths, into);
+  let owner: string | undefined;
+  const noting: Recovery = {
+    job: (bundle) => into.job(bundle),
+    record: (record) => {
+      if (record.kind === 'brain') owner = logOwner(record.after);
+      into.record(record);
+    },
+    change: (change, seq) => {
+      if (change.kind === 'brain') owner = change.after ? logOwner(change.after) : undefined;
+      into.change(change, seq);
+    },
+  };
+  const { manifest, fallback, newestSeq } = await recoverCheckpoint(disk, paths, noting);
   const start = { nextSeq: manifest.seq + 1, chain: manifest.seq === 0 ? 0 : manifest.chain };
   const takeFrame = (frame: LogFrame): void => {
     let seq = frame.header.firstSeq;
-    for (const change of changesOf(frame)) into.change(change, seq++);
+    for (const change of changesOf(frame)) noting.change(change, seq++);
   };
   const end = await readLog(disk, paths.log, start, takeFrame);
   if (!end.segment && manifest.seq > 0) {
@@ -36,19 +56,16 @@ export async function recover(disk: Disk, paths: Paths, into: Recovery): Promise
       position: 'log:0',
     });
   }
-  return { manifest, end, fallback };
+  if (end.nextSeq <= newestSeq) throw lostEnd(end, newestSeq, 'checkpoint.json');
+  return { manifest, end, fallback, owner };
 }
 
 /** A function of its own, so that the loaded records can be collected as garbage while the log is read. */
-async function recoverCheckpoint(
-  disk: Disk,
-  paths: Paths,
-  into: Recovery,
-): Promise<Omit<RecoveredFolder, 'end'>> {
-  const { manifest, loaded, fallback } = await loadCheckpoint(disk, paths);
+async function recoverCheckpoint(disk: Disk, paths: Paths, into: Recovery): Promise<LoadedCheckpoint> {
+  const { manifest, loaded, fallback, newestSeq } = await loadCheckpoint(disk, paths);
   for (const bundle of loaded.bundles) into.job(bundle);
   for (const record of loaded.records) into.record(record);
-  return { manifest, fallback };
+  return { manifest, fallback, newestSeq };
 }
 
 /** Recovers a folder into plain records, for code that runs no brain on it. */
@@ -72,14 +89,16 @@ function changesOf({ header, payload, segment, position }: LogFrame): Change[] {
 async function loadCheckpoint(
   disk: Disk,
   paths: Paths,
-): Promise<{ manifest: Manifest; loaded: CheckpointContents; fallback: string | undefined }> {
+): Promise<LoadedCheckpoint & { readonly loaded: CheckpointContents }> {
   let damage: OrchdError | undefined;
+  let newestSeq = 0;
   for (const path of [paths.manifest, paths.previousManifest]) {
     try {
       const manifest = await readManifest(disk, path);
       if (!manifest) continue;
+      newestSeq = Math.max(newestSeq, manifest.seq);
       const loaded = await loadParts(disk, paths, manifest);
-      return { manifest, loaded, fallback: damage?.message };
+      return { manifest, loaded, fallback: damage?.message, newestSeq };
     } catch (error) {
       const code = (error as { code?: string }).code;
       if (code !== 'STORE_CORRUPT' && code !== 'ENOENT') throw error;
@@ -90,7 +109,7 @@ async function loadCheckpoint(
     }
   }
   if (damage) throw damage;
-  return { manifest: NO_CHECKPOINT, loaded: { bundles: [], records: [] }, fallback: undefined };
+  return { manifest: NO_CHECKPOINT, loaded: { bundles: [], records: [] }, fallback: undefined, newestSeq };
 }
 
 /** Reads all parts before any record is passed on, since a later part may turn out to be damaged. */

@@ -6,11 +6,19 @@ import { isErrorCode, OrchdError } from '../../model/errors.ts';
 import { type Background, readsOf } from './background.ts';
 import type { Manifest } from './checkpoint/manifest.ts';
 import type { MergeOrder } from './checkpoint/merge.ts';
-import type { HistoryOpened } from './history/history.ts';
+import type { HistoryOpened, LogPoint } from './history/history.ts';
 import { SqliteHistory } from './history/sqlite.ts';
 import type { Paths } from './layout.ts';
 
-export type ThreadCall = 'open' | 'merge' | 'index' | 'planPurge' | 'purge' | 'usesBlobFile' | 'close';
+export type ThreadCall =
+  | 'open'
+  | 'merge'
+  | 'index'
+  | 'planPurge'
+  | 'purge'
+  | 'usesBlobFile'
+  | 'blobFiles'
+  | 'close';
 
 export interface ThreadRequest {
   readonly id: number;
@@ -74,8 +82,8 @@ export class ThreadBackground implements Background {
     return this.#call('merge', order);
   }
 
-  index(rows: string, watermark: number): Promise<void> {
-    return this.#call('index', rows, watermark);
+  index(rows: string, watermark: number, log?: LogPoint): Promise<void> {
+    return this.#call('index', rows, watermark, log);
   }
 
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
@@ -88,6 +96,10 @@ export class ThreadBackground implements Background {
 
   usesBlobFile(file: number): Promise<boolean> {
     return this.#call('usesBlobFile', file);
+  }
+
+  blobFiles(): Promise<number[]> {
+    return this.#call('blobFiles');
   }
 
   async close(): Promise<void> {

@@ -25,6 +25,8 @@ export interface Manifest {
   /** The payload checksum of the log's frame that ends with that change. */
   readonly chain: number;
   readonly at: number;
+  /** Ended jobs up to this change were left out: the index held them. Undefined where an earlier version wrote it. */
+  readonly indexedUpTo?: number;
   readonly parts: readonly Part[];
 }
 

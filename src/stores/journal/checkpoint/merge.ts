@@ -40,7 +40,8 @@ export async function mergeCheckpoint(disk: Disk, paths: Paths, order: MergeOrde
   try {
     const { kept, written } = await mergeParts(disk, paths, order, delta, writer);
     await disk.syncFolder(paths.parts);
-    return { format: FORMAT, seq: order.upTo, chain, at, parts: [...kept, ...written] };
+    const indexedUpTo = Math.min(order.indexedUpTo, order.upTo);
+    return { format: FORMAT, seq: order.upTo, chain, at, indexedUpTo, parts: [...kept, ...written] };
   } finally {
     await writer.close();
   }

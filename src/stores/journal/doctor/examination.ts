@@ -5,17 +5,19 @@ import type { JobBundle } from '../../../core/ports/store.ts';
 import { type Disk, diskErrorCode } from '../../../kit/env/env.ts';
 import { stableHash } from '../../../kit/hash.ts';
 import { OrchdError } from '../../../model/errors.ts';
+import { logOwner } from '../../../model/records.ts';
 import { JOB_STATES, type JobState } from '../../../model/states.ts';
 import { isEnded, type Records } from '../../records.ts';
 import { endedInLog } from '../history/rebuild.ts';
 import { FORMAT, type Paths } from '../layout.ts';
 import { listSegments } from '../log/segments.ts';
-import { readRecords } from '../recover.ts';
+import { refuseOtherIndex, seenByIndex } from '../lost-end.ts';
+import { type RecoveredFolder, readRecords } from '../recover.ts';
 import { isUnfinished } from '../unfinished.ts';
 import { BlobCheck } from './blobs.ts';
 import { examineGeneration, type Generation } from './checkpoint.ts';
 import { listOrphans } from './files.ts';
-import { checkWatermark, compareHistory, type OpenHistory, openHistory } from './history.ts';
+import { compareHistory, type OpenHistory, openHistory } from './history.ts';
 import { reachFrom, type SegmentSurvey, surveyLog } from './log.ts';
 import { Replay } from './replay.ts';
 import {
@@ -74,6 +76,10 @@ export class Examination {
   /** The intact prefix of the folder; set by run() where there is one. */
   prefix: SalvagePrefix | undefined;
   #records: Records | undefined;
+  /** What a start would recover; undefined where it would be refused. */
+  #recovered: RecoveredFolder | undefined;
+  /** The incomplete write at the end of the log. */
+  #tornTail: { readonly why: string; readonly position: string } | undefined;
   #plan: SalvagePlan | undefined;
   #generations: Generation[] = [];
   #surveys: SegmentSurvey[] = [];
@@ -158,11 +164,7 @@ export class Examination {
     const position = `log/${name}:${fault.position}`;
     const isLast = survey === this.#surveys.at(-1);
     if (fault.torn && isLast) {
-      this.#report.note(
-        'log.tail',
-        `a write was cut short (${fault.why}); it was never acknowledged`,
-        position,
-      );
+      this.#tornTail = { why: fault.why, position };
     } else if (this.inUse && isLast) {
       this.#report.warn(fault.check, `${fault.why}; this may be a write in flight`, position);
     } else {
@@ -197,23 +199,28 @@ export class Examination {
       this.#report.bad('start', sentence, 'moving.json');
     }
     try {
-      const { fallback, records } = await readRecords(this.#disk, this.#paths);
-      this.#records = records;
+      const recovered = await readRecords(this.#disk, this.#paths);
+      const { fallback } = recovered;
+      this.#recovered = recovered;
+      this.#records = recovered.records;
       if (fallback) this.#report.warn('start', `orchd starts from the previous checkpoint: ${fallback}`);
     } catch (error) {
       if (!(error instanceof OrchdError) && diskErrorCode(error) !== undefined) throw error;
-      const { message } = error as Error;
-      const position = error instanceof OrchdError ? error.details.position : undefined;
-      this.#report[this.inUse ? 'warn' : 'bad']('start', `orchd refuses to start: ${message}`, position);
+      this.#reportRefusal(error as Error);
     }
     if (this.prefix) await this.#makePlan(this.prefix);
+  }
+
+  #reportRefusal(error: Error): void {
+    const position = error instanceof OrchdError ? error.details.position : undefined;
+    this.#report[this.inUse ? 'warn' : 'bad']('start', `orchd refuses to start: ${error.message}`, position);
   }
 
   async #makePlan({ base, upTo, position, lost }: SalvagePrefix): Promise<void> {
     const view = viewOf(this.#disk, this.#paths, this.prefix as SalvagePrefix);
     const records = this.#records ?? (await recoverFrom(view, this.#paths, base));
     this.#records = records;
-    this.#plan = { base, upTo, position, jobs: countJobs(records), lost: { ...lost, ended: 0 } };
+    this.#plan = { base, upTo, position, jobs: countJobs(records), lost: { ...lost, missing: 0, ended: 0 } };
   }
 
   /** Recovery must give the same state from every base, and a second time from the same one. */
@@ -266,13 +273,42 @@ export class Examination {
         if (ended && history && bundle.seq <= history.watermark) continue;
         await blobs.checkJob(bundle.uid, bundle.ask, bundle.job, ended && !history ? 'warn' : 'bad');
       }
-      if (history && !this.inUse && this.#isWhole) checkWatermark(history, this.#lastSeq, this.#report);
+      await this.#checkEnd(history);
       if (this.prefix) await this.#checkEnded(viewOf(this.#disk, this.#paths, this.prefix), history, blobs);
       this.#report.fine('blobs', `${blobs.checked} bodies match their checksums`);
       await listOrphans(this.#disk, this.#paths, this.#generations, await blobs.unusedFiles(), this.#report);
     } finally {
       await blobs.close();
       history?.index.close();
+    }
+  }
+
+  /**
+   * Compares the end of the log with what the index has seen of it, as a start does. An incomplete last write is harmless
+   * only where the index is not ahead of it: a power cut tears writes that were not acknowledged yet.
+   */
+  async #checkEnd(history: OpenHistory | undefined): Promise<void> {
+    const missing = history && !this.inUse ? Math.max(0, seenByIndex(history) - this.#lastSeq) : 0;
+    if (this.#tornTail) {
+      const { why, position } = this.#tornTail;
+      if (missing > 0) this.#report.bad('log.tail', `the log was cut off (${why})`, position);
+      else {
+        const sentence = `the last write is incomplete (${why}), as a power cut leaves it; nothing shows that it was acknowledged`;
+        this.#report.note('log.tail', sentence, position);
+      }
+    }
+    if (!history || this.inUse || !this.#isWhole) return;
+    if (missing > 0) {
+      const sentence = `the index has seen change ${seenByIndex(history)}, but the log ends with ${this.#lastSeq}: the end of the log is missing, at least ${missing} acknowledged changes`;
+      this.#report.bad('history', sentence, 'history.sqlite');
+      if (this.#plan) this.#plan = { ...this.#plan, lost: { ...this.#plan.lost, missing } };
+    }
+    if (!this.#recovered) return;
+    try {
+      await refuseOtherIndex(this.#disk, this.#paths, this.#recovered, history);
+    } catch (error) {
+      if (!(error instanceof OrchdError)) throw error;
+      this.#reportRefusal(error);
     }
   }
 
@@ -323,7 +359,7 @@ export class Examination {
 
   #facts(): FolderFacts {
     return {
-      owner: this.#records?.brain?.owner,
+      owner: this.#records?.brain && logOwner(this.#records.brain),
       epoch: this.#records?.brain?.epoch,
       lastSeq: this.#lastSeq,
       checkpointSeq: this.#generations[0]?.manifest.seq,

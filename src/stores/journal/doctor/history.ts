@@ -8,15 +8,14 @@ import type { JobBundle } from '../../../core/ports/store.ts';
 import { type Disk, diskErrorCode } from '../../../kit/env/env.ts';
 import { stableHash } from '../../../kit/hash.ts';
 import { DEFAULT_TENANT } from '../../../model/records.ts';
-import type { HistoryIndex } from '../history/history.ts';
+import type { HistoryIndex, HistoryOpened } from '../history/history.ts';
 import { endedInLog } from '../history/rebuild.ts';
 import { SqliteHistory } from '../history/sqlite.ts';
 import type { Paths } from '../layout.ts';
 import type { Report } from './report.ts';
 
-export interface OpenHistory {
+export interface OpenHistory extends HistoryOpened {
   readonly index: HistoryIndex;
-  readonly watermark: number;
 }
 
 const FILE = 'history.sqlite';
@@ -46,7 +45,7 @@ export async function openHistory(
   const options = walBytes > 0 || inUse ? 'readonly_shm=1' : 'immutable=1';
   const index = new SqliteHistory(`${pathToFileURL(paths.history)}?${options}`, 'read');
   try {
-    return { index, watermark: index.open().watermark };
+    return { index, ...index.open() };
   } catch (error) {
     reportUnreadable(error, report);
     index.close();
@@ -59,13 +58,6 @@ function reportUnreadable(error: unknown, report: Report): void {
   if (diskErrorCode(error) !== 'ERR_SQLITE_ERROR' && !(error instanceof SyntaxError)) throw error;
   const { message } = error as Error;
   report.bad('history', `the index cannot be read (${message}); orchd makes a new one from the log`, FILE);
-}
-
-/** A job is indexed only after its end is in the log, so a watermark above the log's end shows that the log lost its end. */
-export function checkWatermark({ watermark }: OpenHistory, lastSeq: number, report: Report): void {
-  if (watermark <= lastSeq) return;
-  const sentence = `the index is complete up to change ${watermark}, but the log ends with ${lastSeq}: the end of the log is missing`;
-  report.bad('history', sentence, FILE);
 }
 
 export interface HistoryScope {

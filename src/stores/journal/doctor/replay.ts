@@ -6,8 +6,12 @@
  * R3  A key belongs to one live job of a tenant at a time.
  * R4  A change refers to a job that exists. This can be checked only once the replay knows all jobs (#complete): from
  *     the beginning of the log or from a checkpoint on. Before that, the first change to a job is accepted.
+ * R5  A dead job that has left memory is redriven by writing its ask and its ended attempts again, as they were in the
+ *     history, with the cause `redrive`. These changes begin neither a job nor an attempt.
  */
 import type { JobBundle } from '../../../core/ports/store.ts';
+import { stableHash } from '../../../kit/hash.ts';
+import { causeName } from '../../../model/causes.ts';
 import { FRESH_JOB } from '../../../model/moves.ts';
 import {
   type AskRecord,
@@ -15,6 +19,7 @@ import {
   type BrainRecord,
   type Change,
   type JobRecord,
+  logOwner,
   scoped,
   tokenOf,
 } from '../../../model/records.ts';
@@ -111,15 +116,18 @@ export class Replay implements LogConsumer {
   }
 
   #apply(change: Change): void {
+    const isRestored = causeName(change.cause) === 'redrive';
     switch (change.kind) {
       case 'ask':
-        if (change.after) this.#applyAsk(change.id, change.after);
+        if (change.after && isRestored) this.#restoreAsk(change.id, change.after);
+        else if (change.after) this.#applyAsk(change.id, change.after);
         return;
       case 'job':
         if (change.after) this.#applyJob(change.id, change.after);
         return;
       case 'attempt':
-        if (change.after) this.#applyAttempt(change.id, change.after);
+        if (change.after && isRestored) this.#restoreAttempt(change.id, change.after);
+        else if (change.after) this.#applyAttempt(change.id, change.after);
         return;
       case 'brain':
         if (change.after) this.#setBrain(change.after);
@@ -140,6 +148,45 @@ export class Replay implements LogConsumer {
     const highest = former?.highest ?? 0;
     this.#jobs.set(uid, { ask, job: FRESH_JOB, last: undefined, highest });
     this.#takeKey(uid, ask);
+  }
+
+  /** The ask of a redriven job (R5). The job itself stays dead until the change of its own record, which follows. */
+  #restoreAsk(uid: string, ask: AskRecord): void {
+    const known = this.#jobs.get(uid);
+    // Its end may be in a segment that retention has deleted, or in none because the checkpoint dropped it.
+    if (!known) {
+      this.#jobs.set(uid, { ask, job: undefined, last: undefined, highest: 0 });
+      return;
+    }
+    if (known.job && known.job.state !== 'dead') {
+      this.#bad('moves', `"${uid}" was restored for a redrive while it was ${known.job.state}`);
+    }
+    if (known.last && isOpen(known.last.state)) {
+      this.#bad('attempts', `"${uid}" was restored for a redrive while its attempt ${known.last.n} was open`);
+    }
+    if (known.ask && stableHash(known.ask) !== stableHash(ask)) {
+      this.#bad('jobs', `"${uid}" was restored for a redrive with another ask than it had`);
+    }
+    known.ask = ask;
+  }
+
+  /** An ended attempt of a redriven job (R5). */
+  #restoreAttempt(token: string, after: AttemptRecord): void {
+    const uid = after.job;
+    const known = this.#jobs.get(uid);
+    if (token !== tokenOf(uid, after.n)) {
+      this.#bad('attempts', `attempt ${after.n} of "${uid}" is filed under "${token}"`);
+    }
+    if (!known) return this.#bad('jobs', `attempt ${after.n} belongs to "${uid}", which does not exist`);
+    if (isOpen(after.state)) this.#bad('moves', `${token} was restored as ${after.state}`);
+    const isLast = known.last?.n === after.n;
+    if (isLast && stableHash(known.last) !== stableHash(after)) {
+      this.#bad('attempts', `${token} was restored as another attempt than it was`);
+    } else if (known.job && after.n > known.highest) {
+      this.#bad('attempts', `${token} was restored, but never began`);
+    }
+    if (after.n >= (known.last?.n ?? 0)) known.last = after;
+    known.highest = Math.max(known.highest, after.n);
   }
 
   #applyJob(uid: string, after: JobRecord): void {
@@ -229,7 +276,7 @@ export class Replay implements LogConsumer {
     if (before && after.epoch < before.epoch) {
       this.#bad('log.epoch', `the brain went back from epoch ${before.epoch} to ${after.epoch}`);
     }
-    if (before && after.owner !== before.owner) {
+    if (before && logOwner(after) !== logOwner(before)) {
       this.#bad('log.epoch', `the owner changed from ${before.owner} to ${after.owner}`);
     }
     this.#brain = after;

@@ -26,6 +26,8 @@ export interface SalvagePlan {
     readonly changes: number;
     /** Bytes of log from the damage on. */
     readonly bytes: number;
+    /** The number of acknowledged changes that the index has seen and no file of the log holds any more, at least. */
+    readonly missing: number;
     /** The number of ended jobs that are only in the original's index; the new index is made from the log. */
     readonly ended: number;
   };

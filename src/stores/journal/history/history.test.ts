@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { askOf } from '../../../../test/fakes/folder-maker.ts';
 import { FRESH_JOB } from '../../../model/moves.ts';
-import { uidOf } from '../../../model/records.ts';
+import { type BlobRef, uidOf } from '../../../model/records.ts';
 import { type HistoryIndex, historyRow } from './history.ts';
 import { MemoryHistory } from './memory.ts';
 import { SqliteHistory } from './sqlite.ts';
@@ -40,6 +40,32 @@ for (const [kind, make] of Object.entries(KINDS)) {
     assert.deepEqual(
       seen,
       places.toSorted((a, b) => a - b),
+    );
+    history.close();
+  });
+
+  test(`blobFiles() names every blob file that an ended job refers to (${kind})`, () => {
+    const history = make();
+    history.open();
+    const inFile = (file: number): BlobRef => ({ file, offset: 0, bytes: 5000, crc: 0 }) as BlobRef;
+    const used: [payload: number | undefined, result: number | undefined][] = [
+      [3, 9],
+      [3, 7],
+      [undefined, 12],
+      [5, undefined],
+      [undefined, undefined],
+    ];
+    const rows = used.map(([payload, result], at) => {
+      const ask = askOf(`b${at}`, 100 + at, payload === undefined ? {} : { payload: inFile(payload) });
+      const job = { ...FRESH_JOB, state: 'succeeded', endedAt: 1 } as const;
+      const bundle = { uid: uidOf(ask.tenant, ask.id), seq: at, ask, attempts: [] };
+      const ended = result === undefined ? job : { ...job, result: inFile(result) };
+      return historyRow({ ...bundle, job: ended }).trimEnd();
+    });
+    history.put(rows, 200);
+    assert.deepEqual(
+      history.blobFiles().sort((a, b) => a - b),
+      [3, 5, 7, 9, 12],
     );
     history.close();
   });

@@ -2,6 +2,7 @@
  * The history: an index of ended jobs, derived from the log, so that memory need not hold them. The watermark is the
  * change up to which every ended job is in the index.
  */
+import { createHash } from 'node:crypto';
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
 import { callerChoseId } from '../../ended-jobs.ts';
 import { fileOf } from '../blobs.ts';
@@ -12,7 +13,23 @@ export interface HistoryOpened {
   readonly watermark: number;
   /** True for a newly made index, which must be filled from the log and the checkpoint. */
   readonly fresh: boolean;
+  /** Undefined in an index that an earlier version wrote last. */
+  readonly log?: LogPoint | undefined;
 }
+
+/** A frame of the log that was durable when the index was last written: it tells from which log the index was made. */
+export interface LogPoint {
+  /** The last change of the frame. */
+  readonly seq: number;
+  /** The payload checksum of the frame. */
+  readonly chain: number;
+  /** ownerNumber() of the log's owner; undefined before the first brain's record is in the log. */
+  readonly owner: number | undefined;
+}
+
+/** The owner of a log as a number of 48 bits, since the facts of an index are numbers. */
+export const ownerNumber = (owner: string): number =>
+  createHash('sha256').update(owner).digest().readUIntBE(0, 6);
 
 /** Separates the columns from the line in a row; JSON text never contains this character. */
 export const COLUMNS_END = '\u001f';
@@ -64,7 +81,8 @@ export function readRow(row: string): { readonly columns: HistoryColumns; readon
 
 export interface HistoryIndex {
   open(): HistoryOpened;
-  put(rows: readonly string[], watermark: number): void;
+  /** `log` is left as it is where undefined. */
+  put(rows: readonly string[], watermark: number, log?: LogPoint): void;
   get(uid: string): JobBundle | undefined;
   list(query: HistoryQuery): JobBundle[];
   count(): number;
@@ -74,6 +92,8 @@ export interface HistoryIndex {
   purge(endedBefore: number, limit: number): void;
   /** True where a job's blobRange() includes this file; it may then reference the file. */
   usesBlobFile(file: number): boolean;
+  /** The blob files that jobs in the index refer to. */
+  blobFiles(): number[];
   close(): void;
 }
 

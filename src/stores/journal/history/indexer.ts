@@ -8,7 +8,7 @@ import type { JobBundle, Seq } from '../../../core/ports/store.ts';
 import type { Cancel, Timers } from '../../../kit/env/env.ts';
 import { isFull } from '../../disk-failure.ts';
 import type { Background } from '../background.ts';
-import { historyRow } from './history.ts';
+import { historyRow, type LogPoint } from './history.ts';
 
 /** With more ended jobs than this waiting for the history, new work is refused. */
 const MAX_WAITING_JOBS = 200_000;
@@ -25,6 +25,8 @@ interface WaitingJob {
 
 export interface IndexerEvents {
   indexed(jobs: readonly { readonly uid: string; readonly seq: Seq }[]): void;
+  /** A batch found no space on the disk, or was written. */
+  diskFull(isFull: boolean): void;
   failed(error: Error): void;
 }
 
@@ -42,6 +44,8 @@ export class Indexer {
   readonly #timers: Timers;
   readonly #background: Background;
   readonly #events: IndexerEvents;
+  /** The durable end of the log, which the index notes with every write. */
+  readonly #logEnd: () => LogPoint;
   #phase: Phase = IDLE;
   #waiting: WaitingJob[] = [];
   /** Every job that ended at or before this change was passed to add(). */
@@ -49,7 +53,14 @@ export class Indexer {
   /** Every job that ended at or before this change is in the history. */
   #indexedUpTo: Seq;
 
-  constructor(timers: Timers, background: Background, indexedUpTo: Seq, events: IndexerEvents) {
+  constructor(
+    timers: Timers,
+    background: Background,
+    indexedUpTo: Seq,
+    logEnd: () => LogPoint,
+    events: IndexerEvents,
+  ) {
+    this.#logEnd = logEnd;
     this.#timers = timers;
     this.#background = background;
     this.#events = events;
@@ -80,7 +91,7 @@ export class Indexer {
   async noteComplete(): Promise<void> {
     const upTo = this.#handedOverUpTo;
     if (this.#phase.is !== 'idle' || upTo <= this.#indexedUpTo) return;
-    await this.#background.index('', upTo);
+    await this.#background.index('', upTo, this.#logEnd());
     this.#indexedUpTo = Math.max(this.#indexedUpTo, upTo);
   }
 
@@ -90,6 +101,11 @@ export class Indexer {
     this.#phase = STOPPED;
     if (phase.is === 'gathering') phase.cancel();
     if (phase.is === 'writing') await phase.done;
+  }
+
+  /** Notes the durable end of the log, so that the next start misses it if it is lost. Called after close(). */
+  noteLogEnd(): Promise<void> {
+    return this.#background.index('', this.#indexedUpTo, this.#logEnd());
   }
 
   #start(): void {
@@ -120,13 +136,15 @@ export class Indexer {
       // I1: the watermark rises only with the last batch.
       const watermark = this.#waiting.length === 0 ? this.#handedOverUpTo : this.#indexedUpTo;
       try {
-        await this.#background.index(batch.map(({ row }) => row).join(''), watermark);
+        await this.#background.index(batch.map(({ row }) => row).join(''), watermark, this.#logEnd());
       } catch (error) {
         if (!isFull(error)) throw error;
         // The disk is full: the jobs stay in the brain's memory and are tried again with the next batch.
         this.#waiting = [...batch, ...this.#waiting];
+        if (!this.#isStopped()) this.#events.diskFull(true);
         return;
       }
+      this.#events.diskFull(false);
       this.#indexedUpTo = watermark;
       if (!this.#isStopped()) this.#events.indexed(batch);
     }

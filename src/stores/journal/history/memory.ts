@@ -47,5 +47,14 @@ export class MemoryHistory implements HistoryIndex {
     return false;
   }
 
+  blobFiles(): number[] {
+    const files = new Set<number>();
+    for (const bundle of this.#ended.all()) {
+      const range = blobRange(bundle);
+      if (range) files.add(range.low).add(range.high);
+    }
+    return [...files];
+  }
+
   close(): void {}
 }

@@ -8,16 +8,26 @@ import type { Paths } from '../layout.ts';
 import { decodeChanges } from '../log/codec.ts';
 import { listSegments, readLog } from '../log/segments.ts';
 import { readRecords } from '../recover.ts';
-import { historyRow } from './history.ts';
+import { historyRow, type LogPoint } from './history.ts';
 
-/** Indexes the ended jobs of the checkpoint, and those of the log that ended at or after `keptSince`; returns the change up
- * to which the index is complete. */
+export interface RebuiltHistory {
+  /** The first change that is still in the log: jobs that ended before it are only found if the checkpoint has them. */
+  readonly from: Seq;
+  /** The change up to which the index is complete. */
+  readonly upTo: Seq;
+}
+
+/**
+ * Indexes the ended jobs of the checkpoint, and those of the log that ended at or after `keptSince`. Entries that the
+ * index has already stay in it.
+ */
 export async function rebuildHistory(
   disk: Disk,
   paths: Paths,
   background: Background,
   keptSince: number,
-): Promise<Seq> {
+  logEnd: LogPoint,
+): Promise<RebuiltHistory> {
   // The folder is read a second time, because the store cannot read the brain's memory; a rebuild is rare.
   const { records } = await readRecords(disk, paths);
   const ended = [...records.jobs.values()].filter(isEnded);
@@ -27,8 +37,9 @@ export async function rebuildHistory(
     const kept = bundles.filter(({ uid, job }) => (job.endedAt ?? 0) >= keptSince && !records.jobs.has(uid));
     await background.index(kept.map(historyRow).join(''), 0);
   });
-  await background.index(ended.map(historyRow).join(''), records.seq);
-  return records.seq;
+  await background.index(ended.map(historyRow).join(''), records.seq, logEnd);
+  const first = (await listSegments(disk, paths.log))[0];
+  return { from: first?.firstSeq ?? records.seq + 1, upTo: records.seq };
 }
 
 /** Calls `onBundles` with every job that the log contains from its admission to its end. */

@@ -5,7 +5,7 @@ import { renameSync, rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
 import { readBundle, readLine } from '../checkpoint/line.ts';
-import { type HistoryIndex, type HistoryOpened, readRow } from './history.ts';
+import { type HistoryIndex, type HistoryOpened, type LogPoint, readRow } from './history.ts';
 
 /** The version of SCHEMA. A file with another version is set aside and rebuilt from the log. */
 const LAYOUT = 1;
@@ -99,10 +99,10 @@ export class SqliteHistory implements HistoryIndex {
       this.#setFact.run('layout', LAYOUT);
     }
     const watermark = this.#fact('watermark');
-    return { watermark: watermark ?? 0, fresh: watermark === undefined };
+    return { watermark: watermark ?? 0, fresh: watermark === undefined, log: this.#logPoint() };
   }
 
-  put(rows: readonly string[], watermark: number): void {
+  put(rows: readonly string[], watermark: number, log?: LogPoint): void {
     try {
       this.#transaction(() => {
         for (const row of rows) {
@@ -110,6 +110,10 @@ export class SqliteHistory implements HistoryIndex {
           this.#insert?.run(...columns, line);
         }
         this.#setFact?.run('watermark', watermark);
+        if (!log) return;
+        this.#setFact?.run('log_seq', log.seq);
+        this.#setFact?.run('log_chain', log.chain);
+        if (log.owner !== undefined) this.#setFact?.run('log_owner', log.owner);
       });
     } catch (error) {
       // Set aside, so that the next opening makes a new index instead of failing again.
@@ -172,6 +176,26 @@ export class SqliteHistory implements HistoryIndex {
     return this.#number(sql, file, file) !== undefined;
   }
 
+  /**
+   * A job refers to at most two files, which are the ends of its range. Jumps from pair to pair in the index jobs_blobs:
+   * there are few pairs, while reading all entries of a large index would delay the start.
+   */
+  blobFiles(): number[] {
+    const files = new Set<number>();
+    const first = (sql: string): ((...values: number[]) => number | undefined) => {
+      const statement = this.#database?.prepare(sql);
+      return (...values) =>
+        (statement?.get(...values) as { value: number | null } | undefined)?.value ?? undefined;
+    };
+    const nextLow = first('SELECT min(blob_low) AS value FROM jobs WHERE blob_low > ?');
+    const nextHigh = first('SELECT min(blob_high) AS value FROM jobs WHERE blob_low = ? AND blob_high > ?');
+    for (let low = nextLow(-1); low !== undefined; low = nextLow(low)) {
+      files.add(low);
+      for (let high = nextHigh(low, -1); high !== undefined; high = nextHigh(low, high)) files.add(high);
+    }
+    return [...files];
+  }
+
   close(): void {
     this.#database?.close();
     this.#database = undefined;
@@ -187,6 +211,12 @@ export class SqliteHistory implements HistoryIndex {
       if (this.#database?.isTransaction) this.#database.exec('ROLLBACK');
       throw error;
     }
+  }
+
+  #logPoint(): LogPoint | undefined {
+    const [seq, chain] = [this.#fact('log_seq'), this.#fact('log_chain')];
+    if (seq === undefined || chain === undefined) return undefined;
+    return { seq, chain, owner: this.#fact('log_owner') };
   }
 
   #fact(name: string): number | undefined {

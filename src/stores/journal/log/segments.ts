@@ -109,6 +109,27 @@ export async function readLog(
   return end;
 }
 
+/**
+ * The payload checksum of the frame whose last change is `seq`. Undefined where the log has that change, but no frame ends
+ * with it; `unknown` where the segment is no longer there.
+ */
+export async function checksumAt(
+  disk: Disk,
+  folder: string,
+  seq: number,
+): Promise<number | undefined | 'unknown'> {
+  const segment = (await listSegments(disk, folder)).findLast(({ firstSeq }) => firstSeq <= seq);
+  if (!segment) return 'unknown';
+  const log = await readWhole(disk, join(folder, segment.name));
+  for (let position = 0; ; ) {
+    const read = readFrame(log, position);
+    if (read.is !== 'frame') return undefined;
+    const { firstSeq, count, payloadCrc } = read.header;
+    if (firstSeq + count - 1 === seq) return payloadCrc;
+    position = read.end;
+  }
+}
+
 function readSegment(
   log: Buffer,
   segment: Segment,

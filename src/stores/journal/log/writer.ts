@@ -140,6 +140,11 @@ export class LogWriter {
     return writer;
   }
 
+  /** The last durable change, and the payload checksum of the frame that ends with it. */
+  get durableEnd(): { readonly seq: number; readonly chain: number } {
+    return { seq: this.#durableSeq, chain: this.#chain };
+  }
+
   get overloaded(): boolean {
     return this.#pendingChars > this.#limits.maxPendingBytes;
   }
@@ -166,6 +171,11 @@ export class LogWriter {
       this.#rollRequests.push({ done, fail });
       if (phase.is === 'idle') this.#start();
     });
+  }
+
+  /** The store is closing: a roll() that waits for space is given up within RETRY_WHEN_FULL_MS. */
+  stopRolling(): void {
+    this.#closing = true;
   }
 
   async close(): Promise<void> {
@@ -304,10 +314,17 @@ export class LogWriter {
   }
 
   async #rollNow(): Promise<void> {
-    const count = this.#rollRequests.length;
-    if (this.#segment.position > 0) await this.#nextSegment(1);
+    const requests = this.#rollRequests.splice(0);
+    try {
+      if (this.#segment.position > 0) await this.#nextSegment(1);
+    } catch (error) {
+      for (const { fail } of requests) fail(error as Error);
+      // Nothing appended is lost when a roll is given up; any other failure is final (W2).
+      if (this.#closing && error instanceof OrchdError && error.code === 'STORE_FULL') return;
+      throw error;
+    }
     this.logBytes = 0;
-    for (const { done } of this.#rollRequests.splice(0, count)) done(this.#durableSeq);
+    for (const { done } of requests) done(this.#durableSeq);
   }
 
   #pause(): Promise<void> {

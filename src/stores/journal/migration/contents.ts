@@ -11,6 +11,7 @@ import { Blobs } from '../blobs.ts';
 import { openFailure } from '../failures.ts';
 import { SqliteHistory } from '../history/sqlite.ts';
 import { type Paths, paths } from '../layout.ts';
+import { refuseOtherIndex } from '../lost-end.ts';
 import { readRecords } from '../recover.ts';
 import { refuseUnfinished } from '../unfinished.ts';
 
@@ -62,7 +63,7 @@ export class JournalContents implements StoreContents {
   static async read(env: Env, folder: string, lock?: Lock): Promise<JournalContents> {
     const where = paths(folder);
     const read = await readJournal(env.disk, where);
-    const blobs = new Blobs(env, where.blobs, () => undefined);
+    const blobs = new Blobs(env, where.blobs, { diskFull: () => undefined, failed: () => undefined });
     return new JournalContents(placeName(folder), read, blobs, lock);
   }
 
@@ -107,14 +108,22 @@ const nothingIn = (folder: string): OrchdError =>
   new OrchdError('NOT_FOUND', `${folder} holds no work of orchd`);
 
 async function readJournal(disk: Disk, where: Paths): Promise<ReadJournal> {
-  const { manifest, end, records } = await readRecords(disk, where);
+  const recovered = await readRecords(disk, where);
+  const { manifest, end, records } = recovered;
   const { brain } = records;
   if (!brain) throw nothingIn(where.folder);
   const history = await openHistory(disk, where);
-  const { watermark, fresh } = history.open();
+  const opened = history.open();
+  const { watermark, fresh } = opened;
   if (fresh) {
     history.close();
     throw unindexed(where.folder);
+  }
+  try {
+    await refuseOtherIndex(disk, where, recovered, opened);
+  } catch (error) {
+    history.close();
+    throw error;
   }
   records.forgetEnded(watermark);
   const at = Math.max(manifest.at, end.at);

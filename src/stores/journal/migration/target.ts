@@ -49,8 +49,12 @@ export class JournalTarget implements MigrationTarget {
     this.place = placeName(folder);
     this.#paths = paths(folder);
     this.#lock = lock;
-    this.#blobs = new Blobs(env, this.#paths.blobs, (error) => {
-      this.#failure = error;
+    this.#blobs = new Blobs(env, this.#paths.blobs, {
+      // A full disk fails the move with the error of put().
+      diskFull: () => undefined,
+      failed: (error) => {
+        this.#failure = error;
+      },
     });
     this.#history = new SqliteHistory(this.#paths.history, 'write');
   }
