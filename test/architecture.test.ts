@@ -395,6 +395,22 @@ describe('decisions', () => {
   });
 });
 
+describe('file modes', () => {
+  test('no file or folder is created with the mode that the umask leaves', () => {
+    const inCli = (text: string) => ({ 'src/cli/a.ts': `import fs from 'node:fs';\n${text}` });
+    for (const text of [
+      "fs.mkdirSync('a', { mode: 0o700 });",
+      "fs.openSync('a', 'w', 0o600);",
+      "await fs.promises.writeFile('a', text);",
+      "fs.appendFileSync('a', text);",
+    ])
+      refused(inCli(text), /^src\/cli\/a\.ts:2: creates a file past kit\/env\/private-files\.ts/);
+    accepted(inCli("fs.openSync('a', 'r');\nconst text = fs.readFileSync('a');"));
+    accepted({ 'src/kit/env/a.ts': "import fs from 'node:fs';\nfs.mkdirSync('a');" });
+    accepted({ 'src/wire/a.ts': "disk.open('a', 'create');" });
+  });
+});
+
 describe('what must not be there', () => {
   test('enums, namespaces and tests marked only', () => {
     refused({ 'src/kit/a.ts': 'export enum A { B }' }, /holds an enum/);

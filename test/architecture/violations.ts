@@ -5,6 +5,7 @@ import { coreOrderViolations, purityViolations } from './core.ts';
 import { coreAccessViolations } from './core-access.ts';
 import { coreFolderCycleViolations, typeCycleViolations, valueCycleViolations } from './cycles.ts';
 import { decisionViolations } from './decisions.ts';
+import { fileModeViolations } from './file-modes.ts';
 import { syntaxViolations, textViolations } from './hygiene.ts';
 import { layerViolations, storeViolations } from './layers.ts';
 import { sizeViolations } from './sizes.ts';
@@ -27,6 +28,7 @@ export function violations(files: Files): string[] {
     ...browserViolations(sources),
     ...sizeViolations(sources),
     ...ambientViolations(sources),
+    ...fileModeViolations(sources),
     ...syntaxViolations(sources),
     ...textViolations(files),
     ...decisionViolations(files),
