@@ -411,6 +411,22 @@ describe('file modes', () => {
   });
 });
 
+describe('the command line', () => {
+  test('writes through its terminal port only', () => {
+    for (const text of [
+      "process.stdout.write('a');",
+      'const { columns } = process.stderr;',
+      "console.log('a');",
+      "import { LineOutput } from '../kit/env/line-output.ts';",
+      'const colours = process.stdout.isTTY;',
+    ])
+      refused({ 'src/cli/a.ts': text }, /^src\/cli\/a\.ts:1: writes past the terminal port/);
+    accepted({ 'src/cli/a.ts': 'stdout.write(a);\nterminal.print(a.stdout, layout.console);' });
+    accepted({ 'src/cli/main.ts': 'terminalOf(process.stdout, process.stderr, false);' });
+    accepted({ 'src/app/a.ts': "process.stderr.write('a');" });
+  });
+});
+
 describe('what must not be there', () => {
   test('enums, namespaces and tests marked only', () => {
     refused({ 'src/kit/a.ts': 'export enum A { B }' }, /holds an enum/);

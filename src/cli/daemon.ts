@@ -2,6 +2,7 @@
 import { LineOutput } from '../kit/env/line-output.ts';
 import { createLogger, type Logger, type LogLevel } from '../kit/logger.ts';
 import { logText } from './text/log-text.ts';
+import { harmless } from './text/screen.ts';
 
 const STDOUT = 1;
 const LINGER_MS = 250;
@@ -15,7 +16,7 @@ export function daemonLogger(level?: LogLevel): Logger {
   const forPerson = process.stdout.isTTY === true;
   process.once('exit', () => log.flushNow());
   return createLogger({
-    write: (line) => log.write(forPerson ? logText(line) : line),
+    write: (line) => log.write(forPerson ? harmless(logText(line)) : line),
     now: () => Date.now(),
     ...(level && { level }),
   });

@@ -11,6 +11,7 @@ import { layerViolations, storeViolations } from './layers.ts';
 import { sizeViolations } from './sizes.ts';
 import { type Files, sourcesOf } from './source.ts';
 import { storeNameViolations } from './store-names.ts';
+import { terminalViolations } from './terminal.ts';
 
 /** Every rule; what one of them finds is a line that begins with the path of a file. */
 export function violations(files: Files): string[] {
@@ -29,6 +30,7 @@ export function violations(files: Files): string[] {
     ...sizeViolations(sources),
     ...ambientViolations(sources),
     ...fileModeViolations(sources),
+    ...terminalViolations(sources),
     ...syntaxViolations(sources),
     ...textViolations(files),
     ...decisionViolations(files),
