@@ -22,6 +22,7 @@ import { ON_BEHALF_OF } from './nodes.ts';
 import { rejectSocket } from './reject-socket.ts';
 import { errorShapeOf } from './render-error.ts';
 import { CallerDisconnected, readBody } from './request-body.ts';
+import { requestTarget } from './request-target.ts';
 import { type HttpExchange, sendAnswer, sendError, setCommonHeaders } from './respond.ts';
 import type { Answer, Call, HandlerResult, Route } from './route.ts';
 import { type PathMatch, Router } from './router.ts';
@@ -129,12 +130,21 @@ export class HttpServer extends Service {
         headersTimeout: limits.headersTimeoutMs,
         keepAliveTimeout: limits.keepAliveMs,
         connectionsCheckingInterval: SLOW_REQUEST_CHECK_MS,
+        // Node would answer a request without Host itself, without a body.
+        requireHostHeader: false,
       },
       (request, response) => void this.#serve(request, response),
     );
     server.setTimeout(limits.idleMs);
     server.on('connection', this.#connections.accept);
     server.on('clientError', rejectSocket);
+    // Of `Expect` only `100-continue` is defined. Without a listener Node answers any other itself, without a body.
+    server.on('checkExpectation', (request, response) =>
+      this.#fail(
+        new OrchdError('INVALID_PARAMS', 'this Expect header is not supported'),
+        this.#exchangeOf(request, response),
+      ),
+    );
     return server;
   }
 
@@ -147,7 +157,8 @@ export class HttpServer extends Service {
     if (!response.socket && !(await isNext(response))) return;
     const exchange = this.#exchangeOf(request, response);
     try {
-      const { url = '', method = '' } = request;
+      const { method = '' } = request;
+      const url = requestTarget(request);
       const queryAt = url.indexOf('?');
       const match = this.#router.find(queryAt < 0 ? url : url.slice(0, queryAt));
       const route = match?.routes.get(method);
@@ -252,7 +263,14 @@ function isNext(response: ServerResponse): Promise<boolean> {
 function credentialsOf({ headers }: IncomingMessage): Credentials {
   const { host, origin, authorization } = headers;
   const onBehalfOf = headers[ON_BEHALF_OF];
-  return { host, origin, authorization, onBehalfOf: typeof onBehalfOf === 'string' ? onBehalfOf : undefined };
+  const fetchSite = headers['sec-fetch-site'];
+  return {
+    host,
+    origin,
+    authorization,
+    onBehalfOf: typeof onBehalfOf === 'string' ? onBehalfOf : undefined,
+    fetchSite: typeof fetchSite === 'string' ? fetchSite : undefined,
+  };
 }
 
 function onDisconnect({ request, response }: HttpExchange, run: () => void): void {
