@@ -45,7 +45,7 @@ ${PLACE_HELP}`,
     const [from, to] = [textOf(values, 'from'), textOf(values, 'to')];
     if ((from === undefined) !== (to === undefined))
       throw new UsageError('--from and --to must be given together.');
-    const config = await readConfig(args);
+    const config = await readConfig(args, terminal);
     if (from === undefined || to === undefined)
       return upgradeTables(config, flagOf(values, 'json'), terminal);
     const data = dataFolder(args, config);
