@@ -46,7 +46,8 @@ export const HTTP_LIMITS: HttpLimits = {
   keepAliveMs: 60_000,
   idleMs: 65_000,
   maxConnections: 4096,
-  maxConnectionsPerAddress: 0,
+  // The callers of a worker or a pool manager are few, and all of a brain's requests come from one address.
+  maxConnectionsPerAddress: Number.POSITIVE_INFINITY,
 };
 
 export interface HttpServerOptions {

@@ -165,7 +165,7 @@ test('one address cannot take all connections, and makes room among its own', {
 test('a client of this machine may use all connections where no limit per address is set', {
   timeout: 30_000,
 }, async (t) => {
-  const brain = await brainOf(t, { maxConnections: 40 });
+  const brain = await brainOf(t, { maxConnections: 40, maxConnectionsPerAddress: 0 });
   await brain.orchestrator.submit({ job_id: 'watched', type: 'nobody-does' });
   await Promise.all(Array.from({ length: 40 }, () => stream(t, brain)));
 });

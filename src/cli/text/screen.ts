@@ -24,6 +24,17 @@ export function harmless(text: string): string {
   });
 }
 
+/** A line of JSON whose characters that control a terminal are escaped: the same value, safe to look at. */
+export function harmlessJson(line: string): string {
+  return line.replace(UNSAFE, (character) =>
+    NEEDED.test(character)
+      ? character
+      : Array.from({ length: character.length }, (_, at) => hexEscape(character.charCodeAt(at))).join(''),
+  );
+}
+
+const hexEscape = (code: number): string => `\\u${code.toString(16).padStart(4, '0')}`;
+
 /** Like harmless(), with all white space as single spaces. */
 export const oneLine = (text: string): string => harmless(text).replace(/\s+/g, ' ').trim();
 

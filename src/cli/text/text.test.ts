@@ -16,7 +16,7 @@ import { jobText } from './job-page.ts';
 import { explainText, placeText, resultText, whereText } from './job-text.ts';
 import { logText } from './log-text.ts';
 import { progressText } from './progress.ts';
-import { forTerminal, harmless, oneLine, paint, paintState } from './screen.ts';
+import { forTerminal, harmless, harmlessJson, oneLine, paint, paintState } from './screen.ts';
 import { tableText } from './table.ts';
 
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5);
@@ -71,6 +71,13 @@ test('characters that turn text around or do not show are made visible; language
   assert.equal(harmless('\u00ad\ufeff\u2028\u3164\u{e0041}'), '<U+00AD><U+FEFF><U+2028><U+3164><U+E0041>');
   const kept = 'naïve \u{1f469}\u200d\u{1f4bb} ❤\ufe0f نمی\u200cخواهم 日本';
   assert.equal(harmless(kept), kept);
+});
+
+test('a line of JSON is escaped to the same value', () => {
+  const value = { text: 'a\u001b\u009b\u202e\u{e0041}\u200d ü\n' };
+  const line = `${JSON.stringify(value)}\n`;
+  assert.equal(harmlessJson(line), '{"text":"a\\u001b\\u009b\\u202e\\udb40\\udc41\u200d ü\\n"}\n');
+  assert.deepEqual(JSON.parse(harmlessJson(line)), value);
 });
 
 test('only colours of our own pass the terminal port, in whatever form text imitates them', () => {
