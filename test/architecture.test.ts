@@ -395,6 +395,38 @@ describe('decisions', () => {
   });
 });
 
+describe('file modes', () => {
+  test('no file or folder is created with the mode that the umask leaves', () => {
+    const inCli = (text: string) => ({ 'src/cli/a.ts': `import fs from 'node:fs';\n${text}` });
+    for (const text of [
+      "fs.mkdirSync('a', { mode: 0o700 });",
+      "fs.openSync('a', 'w', 0o600);",
+      "await fs.promises.writeFile('a', text);",
+      "fs.appendFileSync('a', text);",
+    ])
+      refused(inCli(text), /^src\/cli\/a\.ts:2: creates a file past kit\/env\/private-files\.ts/);
+    accepted(inCli("fs.openSync('a', 'r');\nconst text = fs.readFileSync('a');"));
+    accepted({ 'src/kit/env/a.ts': "import fs from 'node:fs';\nfs.mkdirSync('a');" });
+    accepted({ 'src/wire/a.ts': "disk.open('a', 'create');" });
+  });
+});
+
+describe('the command line', () => {
+  test('writes through its terminal port only', () => {
+    for (const text of [
+      "process.stdout.write('a');",
+      'const { columns } = process.stderr;',
+      "console.log('a');",
+      "import { LineOutput } from '../kit/env/line-output.ts';",
+      'const colours = process.stdout.isTTY;',
+    ])
+      refused({ 'src/cli/a.ts': text }, /^src\/cli\/a\.ts:1: writes past the terminal port/);
+    accepted({ 'src/cli/a.ts': 'stdout.write(a);\nterminal.print(a.stdout, layout.console);' });
+    accepted({ 'src/cli/main.ts': 'terminalOf(process.stdout, process.stderr, false);' });
+    accepted({ 'src/app/a.ts': "process.stderr.write('a');" });
+  });
+});
+
 describe('what must not be there', () => {
   test('enums, namespaces and tests marked only', () => {
     refused({ 'src/kit/a.ts': 'export enum A { B }' }, /holds an enum/);

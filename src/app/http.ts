@@ -31,6 +31,7 @@ export function httpServer(
     logger,
     limits: {
       maxConnections: server.maxConnections,
+      maxConnectionsPerAddress: server.maxConnectionsPerAddress,
       maxBodyBytes: queue.maxPayloadBytes + BODY_MARGIN_BYTES,
     },
     gate: {

@@ -1,5 +1,5 @@
 /** orchd as a library: a brain inside of another program, without a server. */
-
+import { resolve } from 'node:path';
 import { FunctionBackend, type FunctionBackendOptions } from '../backends/local/functions.ts';
 import { loadConfig } from '../config/load.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
@@ -9,6 +9,7 @@ import { realEnv } from '../kit/env/real.ts';
 import { createLogger, type Logger } from '../kit/logger.ts';
 import { Orchestrator } from '../runtime/orchestrator.ts';
 import { storeFor } from '../stores/registry.ts';
+import { secureDataFolder } from './data-folder.ts';
 import { runtimeSettings } from './settings.ts';
 
 export interface OrchestratorOptions {
@@ -32,7 +33,9 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   const logger = options.logger ?? quietLogger(env, config);
   const { sources = [], isCopy = false } = options;
   const folder = options.data ?? config.state.checkpointDir;
-  const store = storeFor(config, folder).open({ env, config, folder, logger, isCopy });
+  const descriptor = storeFor(config, folder);
+  if (!descriptor.keepsNothing) await secureDataFolder(env.disk, resolve(folder), logger);
+  const store = descriptor.open({ env, config, folder, logger, isCopy });
   const backends = options.backends.map((backend) =>
     'info' in backend ? backend : new FunctionBackend(env, backend),
   );

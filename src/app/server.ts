@@ -11,6 +11,7 @@ import { Tally } from '../telemetry/tally.ts';
 import type { HttpServer } from '../wire/http-server.ts';
 import { readTokens, TOKEN_FILE, TokenFile } from '../wire/token-file.ts';
 import { Brain } from './brain.ts';
+import { secureDataFolder } from './data-folder.ts';
 import { apiOptions, httpServer, OpenCalls, urlOf } from './http.ts';
 import { ClusterNode } from './node.ts';
 import type { RunningServer, ServerOptions, ServerParts } from './parts.ts';
@@ -20,6 +21,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const env = realEnv();
   const host = options.host ?? config.server.host;
   const tokenPath = join(resolve(options.data), TOKEN_FILE);
+  await secureDataFolder(env.disk, resolve(options.data), options.logger);
   if (!isLoopbackHost(host) && (await readTokens(env.disk, tokenPath)).length === 0) {
     throw new OrchdError(
       'CONFIG_INVALID',

@@ -14,12 +14,27 @@ export const EXIT = {
 } as const;
 
 export interface Terminal {
-  /** Standard output is a terminal: output is coloured and cut to its width. */
+  /** Standard output is a terminal that shows colours: output is coloured and cut to its width. */
   readonly isPerson: boolean;
-  /** Writes a line to standard output. */
+  /** Standard output is a terminal. */
+  readonly isTerminal?: boolean;
+  /** The width of the terminal at standard output, if it is one and reports its width. */
+  readonly columns?: number | undefined;
+  /** Standard error is a terminal, so `status` shows something. */
+  readonly showsStatus?: boolean;
+  /** Writes a line of text for people to standard output. Control characters are made visible. */
   print(text: string): void;
-  /** Writes a line to standard error. */
+  /** Writes a line for programs, such as JSON, to standard output: unchanged unless that is a terminal. */
+  printData(text: string): void;
+  /** Writes a line of text for people to standard error. Control characters are made visible. */
   complain(text: string): void;
+  /**
+   * Writes a piece of the content that was asked for to standard output: unchanged unless that is a terminal. Resolves
+   * when more can be written.
+   */
+  write(text: string): Promise<void>;
+  /** Overwrites the last line of standard error if that is a terminal; without text it is cleared. */
+  status(text?: string): void;
 }
 
 /** The options and positional words of a command line, checked against the command's options. */

@@ -2,6 +2,7 @@
 import { LineOutput } from '../kit/env/line-output.ts';
 import { createLogger, type Logger, type LogLevel } from '../kit/logger.ts';
 import { logText } from './text/log-text.ts';
+import { harmless, harmlessJson } from './text/screen.ts';
 
 const STDOUT = 1;
 const LINGER_MS = 250;
@@ -10,12 +11,15 @@ const LAST_MS = 5000;
 
 const log = new LineOutput(STDOUT);
 
-/** A logger to standard output: text on a terminal, else JSON lines. What is buffered at the end is still written. */
+/**
+ * A logger to standard output: text on a terminal, else JSON lines, which people may look at later. What is buffered at
+ * the end is still written.
+ */
 export function daemonLogger(level?: LogLevel): Logger {
   const forPerson = process.stdout.isTTY === true;
   process.once('exit', () => log.flushNow());
   return createLogger({
-    write: (line) => log.write(forPerson ? logText(line) : line),
+    write: (line) => log.write(forPerson ? harmless(logText(line)) : harmlessJson(line)),
     now: () => Date.now(),
     ...(level && { level }),
   });

@@ -56,8 +56,8 @@ export async function followText(
   jobId: string,
   options: FollowOptions,
 ): Promise<Ended | undefined> {
-  const answer = new Answer();
-  const progress = new Progress(client, jobId);
+  const answer = new Answer(options.terminal);
+  const progress = new Progress(client, jobId, options.terminal);
   progress.start();
   try {
     const ended = await follow(client, jobId, options, async ({ event, data }) => {

@@ -27,7 +27,8 @@ export async function forEachJob(
   for (const id of ids) {
     try {
       const job = await send(client, id);
-      terminal.print(asJson ? JSON.stringify(job) : describe(job));
+      if (asJson) terminal.printData(JSON.stringify(job));
+      else terminal.print(describe(job));
     } catch (error) {
       if (!(error instanceof ClientError) || isUnreachable(error)) throw error;
       const { text, code } = refusalOf(error);

@@ -1,14 +1,10 @@
 #!/usr/bin/env node
 /** The `orchd` command. */
-import type { Terminal } from './command.ts';
 import { EXIT } from './command.ts';
 import { run } from './run.ts';
+import { terminalOf } from './terminal.ts';
 
-const terminal: Terminal = {
-  isPerson: process.stdout.isTTY === true && process.env['NO_COLOR'] === undefined,
-  print: (text) => process.stdout.write(`${text}\n`),
-  complain: (text) => process.stderr.write(`${text}\n`),
-};
+const terminal = terminalOf(process.stdout, process.stderr, process.env['NO_COLOR'] !== undefined);
 
 // The reader of standard output may stop early, as `head` does: that is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -2,6 +2,7 @@
 import { ClientError } from '../client/client.ts';
 import { OrchdError } from '../model/errors.ts';
 import { EXIT } from './command.ts';
+import { oneLine } from './text/screen.ts';
 
 /** HTTP statuses with exit code 2: the request is invalid, or the caller is not permitted to send it. */
 const UNUSABLE: readonly number[] = [400, 401, 403];
@@ -32,9 +33,9 @@ export function refusalOf(thrown: unknown): Refusal {
 function serverRefusal(error: ClientError): Refusal {
   const wait = error.retryAfterMs === undefined ? '' : ` Try again in ${error.retryAfterMs} ms.`;
   const advice = NEXT[error.code] ?? error.next;
-  const next = advice === undefined ? '' : `\n${advice}`;
+  const next = advice === undefined ? '' : `\n${oneLine(advice)}`;
   return {
-    text: `${error.message} (${error.code})${wait}${next}`,
+    text: `${oneLine(error.message)} (${oneLine(error.code)})${wait}${next}`,
     code: isUnreachable(error) || UNUSABLE.includes(error.status) ? EXIT.unusable : EXIT.problems,
   };
 }

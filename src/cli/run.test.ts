@@ -1,7 +1,7 @@
 /** The table of commands, and what every entry of it keeps to. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Terminal } from './command.ts';
+import { fakeTerminal } from '../../test/fakes/terminal.ts';
 import { COMMANDS, loadAll } from './commands.ts';
 import { type OptionSpec, usageOf } from './options.ts';
 import { run } from './run.ts';
@@ -9,17 +9,9 @@ import { bashScript } from './text/completion-bash.ts';
 import { zshScript } from './text/completion-zsh.ts';
 
 async function said(...words: string[]): Promise<{ code: number; out: string; err: string }> {
-  let [out, err] = ['', ''];
-  const terminal: Terminal = {
-    isPerson: false,
-    print: (text) => {
-      out += `${text}\n`;
-    },
-    complain: (text) => {
-      err += `${text}\n`;
-    },
-  };
-  return { code: await run(words, terminal), out, err };
+  const { terminal, written } = fakeTerminal();
+  const code = await run(words, terminal);
+  return { code, ...written };
 }
 
 test('names are unique, summaries are one line without a full stop, usages begin with the call', async () => {

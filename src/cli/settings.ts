@@ -3,16 +3,18 @@ import { stat } from 'node:fs/promises';
 import type { ResolvedConfig } from '../config/resolve.ts';
 import { DEFAULT_DATA_FOLDER, hasConfigVariable } from '../config/variables.ts';
 import { textOf, variable } from './arguments.ts';
-import { type CliArguments, UsageError } from './command.ts';
+import { type CliArguments, type Terminal, UsageError } from './command.ts';
 import { fileText } from './json-argument.ts';
 
-/** Throws CONFIG_INVALID with the position of every error in the configuration. */
-export async function readConfig({ values }: CliArguments): Promise<ResolvedConfig> {
+/** Throws CONFIG_INVALID with the position of every error in the configuration; warnings go to the terminal, if given. */
+export async function readConfig({ values }: CliArguments, terminal?: Terminal): Promise<ResolvedConfig> {
   // Loaded only here: schemas take longer to load than most commands to run.
   const { loadConfig } = await import('../config/load.ts');
   const path = textOf(values, 'config') ?? variable('ORCHD_CONFIG');
-  if (path === undefined) return loadConfig({ env: process.env });
-  return loadConfig({ text: await fileText(path), label: path, env: process.env });
+  const { env } = process;
+  const onWarning = (sentence: string): void => terminal?.complain(`orchd: ${sentence}`);
+  if (path === undefined) return loadConfig({ env, onWarning });
+  return loadConfig({ text: await fileText(path), label: path, env, onWarning });
 }
 
 /** Returns `path`; throws UsageError if something other than a folder is there. A folder that does not exist is accepted. */

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { readFiles } from '../../test/architecture/source.ts';
 import { variableName } from './environment.ts';
 import { CONFIG_LEAVES } from './leaves.ts';
 import { defaultConfig, loadConfig } from './load.ts';
-import { OTHER_VARIABLES } from './variables.ts';
+import { hasConfigVariable, isOtherVariable, OTHER_VARIABLES } from './variables.ts';
 
 test('a variable overrides the file, typed by the schema', () => {
   const text = 'orchestrator: { queue_capacity: 7, queue: { capacity_bytes: 20000000 } }\n';
@@ -48,11 +50,57 @@ test('variables of the command line and of other programs are left alone', () =>
   assert.deepEqual(loadConfig({ env }), defaultConfig());
 });
 
-test('a variable that means nothing is refused, with a hint', () => {
-  const env = { ORCHD_ORCHESTRATOR_QUEUE_CAPACTY: '5' };
-  const message =
-    'ORCHD_ORCHESTRATOR_QUEUE_CAPACTY: no such variable; did you mean ORCHD_ORCHESTRATOR_QUEUE_CAPACITY?';
-  assert.throws(() => loadConfig({ env }), { code: 'CONFIG_INVALID', message });
+/** What loading says about an environment that changes nothing. */
+function warningsOf(env: Record<string, string>): string[] {
+  const warnings: string[] = [];
+  assert.deepEqual(loadConfig({ env, onWarning: (sentence) => warnings.push(sentence) }), defaultConfig());
+  return warnings;
+}
+
+test('a variable that means nothing is no obstacle, and warned of with a hint', () => {
+  assert.deepEqual(
+    warningsOf({ ORCHD_ORCHESTRATOR_QUEUE_CAPACTY: 'secret', ORCHD_X: '1', ORCHD_PORT: '9000' }),
+    [
+      'ORCHD_ORCHESTRATOR_QUEUE_CAPACTY is not a variable of orchd and has no effect; did you mean ORCHD_ORCHESTRATOR_QUEUE_CAPACITY?',
+      ...warningsOf({ ORCHD_PORT: '9000' }),
+      'ORCHD_X is not a variable of orchd and has no effect',
+    ],
+  );
+  assert.match(warningsOf({ ORCHD_PORT: '9000' }).join(), /^ORCHD_PORT is not a variable of orchd/);
+});
+
+test('the variables that Kubernetes sets for Services are ignored', () => {
+  const links: Record<string, string> = {};
+  for (const name of ['ORCHD', 'ORCHD_POOL', 'ORCHD_2', 'ORCHD_ORCHESTRATOR']) {
+    links[`${name}_SERVICE_HOST`] = '10.0.171.239';
+    links[`${name}_SERVICE_PORT`] = '8080';
+    links[`${name}_SERVICE_PORT_HTTP_API`] = '8080';
+    for (const protocol of ['tcp', 'udp', 'sctp']) {
+      const port = `${name}_PORT_8080_${protocol.toUpperCase()}`;
+      links[`${name}_PORT`] = `${protocol}://10.0.171.239:8080`;
+      links[port] = `${protocol}://10.0.171.239:8080`;
+      links[`${port}_PROTO`] = protocol;
+      links[`${port}_PORT`] = '8080';
+      links[`${port}_ADDR`] = '10.0.171.239';
+    }
+  }
+  assert.deepEqual(warningsOf(links), []);
+  assert.equal(hasConfigVariable(links), false);
+  for (const { path } of CONFIG_LEAVES)
+    assert.ok(
+      !isOtherVariable(variableName(path), 'tcp://10.0.0.1:1'),
+      `${variableName(path)} stays a setting`,
+    );
+});
+
+test('every variable that any part of orchd reads is known', () => {
+  const settings = CONFIG_LEAVES.map(({ path }) => variableName(path));
+  const sources = readFiles(join(import.meta.dirname, '../..'));
+  for (const [path, text] of sources) {
+    if (!/^src\/.*(?<!\.test)\.ts$/.test(path) || path === 'src/config/variables.ts') continue;
+    for (const [name] of text.matchAll(/\bORCHD_[A-Z_]*[A-Z]\b/g))
+      assert.ok(settings.includes(name) || OTHER_VARIABLES.includes(name), `${name} in ${path}`);
+  }
 });
 
 test('a wrong value names the variable and not a line of the file', () => {
@@ -69,8 +117,9 @@ test('a wrong value names the variable and not a line of the file', () => {
 });
 
 test('faults of the file and of the environment are reported together', () => {
-  const load = () => loadConfig({ text: 'pol: {}\n', label: 'c.yaml', env: { ORCHD_X: '1' } });
+  const load = () => loadConfig({ text: 'pol: {}\n', label: 'c.yaml', env: { ORCHD_POOL_TIMEOUT: 'x' } });
   assert.throws(load, {
-    message: 'ORCHD_X: no such variable\nc.yaml:1:1: pol: unknown key; did you mean pool?',
+    message:
+      /^c\.yaml:1:1: pol: unknown key; did you mean pool\?\nORCHD_POOL_TIMEOUT: pool\.timeout: expected/,
   });
 });

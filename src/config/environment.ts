@@ -2,9 +2,8 @@
 import type { TSchema } from 'typebox';
 import { nearest } from '../kit/nearest.ts';
 import { splitList } from './address.ts';
-import type { PlacedIssue } from './issues.ts';
 import { CONFIG_LEAVES, type Leaf, type Path, setAt } from './leaves.ts';
-import { type Environment, OTHER_VARIABLES, PREFIX } from './variables.ts';
+import { type Environment, isOtherVariable, OTHER_VARIABLES, PREFIX } from './variables.ts';
 
 /** `orchestrator.queue_capacity` → `ORCHD_ORCHESTRATOR_QUEUE_CAPACITY`. */
 export const variableName = (path: Path): string => PREFIX + path.join('_').toUpperCase();
@@ -17,29 +16,31 @@ const LEAF_BY_VARIABLE: ReadonlyMap<string, Leaf> = new Map(
 export interface Overrides {
   /** Variable that set a key, by `a.b.c`. */
   readonly setBy: ReadonlyMap<string, string>;
-  readonly issues: readonly PlacedIssue[];
+  /** One sentence for each variable that has the prefix but sets nothing. */
+  readonly warnings: readonly string[];
 }
 
 export function applyEnvironment(root: Record<string, unknown>, env: Environment): Overrides {
   const setBy = new Map<string, string>();
-  const issues: PlacedIssue[] = [];
+  const warnings: string[] = [];
   for (const name of Object.keys(env).sort()) {
     const text = env[name];
-    if (text === undefined || !name.startsWith(PREFIX) || OTHER_VARIABLES.includes(name)) continue;
+    if (text === undefined || !name.startsWith(PREFIX)) continue;
     const leaf = LEAF_BY_VARIABLE.get(name);
     if (leaf === undefined) {
-      issues.push({ position: name, field: '', message: unknownVariable(name) });
+      // Not refused: the variables of a process are often set by others, for other programs.
+      if (!isOtherVariable(name, text)) warnings.push(unknownVariable(name));
       continue;
     }
     setAt(root, leaf.path, typedValue(text, leaf.schema));
     setBy.set(leaf.path.join('.'), name);
   }
-  return { setBy, issues };
+  return { setBy, warnings };
 }
 
 function unknownVariable(name: string): string {
   const hint = nearest(name, [...LEAF_BY_VARIABLE.keys(), ...OTHER_VARIABLES]);
-  return hint === undefined ? 'no such variable' : `no such variable; did you mean ${hint}?`;
+  return `${name} is not a variable of orchd and has no effect${hint === undefined ? '' : `; did you mean ${hint}?`}`;
 }
 
 /** Text that does not have the form its key wants stays text: validation then says what is expected. */

@@ -57,6 +57,22 @@ test('an unknown key is refused with its line, its column and the nearest known 
   assert.deepEqual(error.details, { position: 'config.yaml:2:3', field: 'orchestrator.queue_capcity' });
 });
 
+test('an alias inside of what it repeats is refused with its place', () => {
+  const refused = (position: string): string =>
+    `${position}: an alias stands inside of what it repeats, so it would have no end`;
+  assert.equal(messageOf('pool: &p { url: *p }\n'), refused('config.yaml:1:17'));
+  assert.equal(messageOf('backends:\n  commands: &list\n    - *list\n'), refused('config.yaml:3:7'));
+  assert.equal(messageOf('&all\npool: *all\n'), refused('config.yaml:2:7'));
+  assert.equal(messageOf('log: &a { x: &b { y: [*a] } }\n'), refused('config.yaml:1:23'));
+  assert.match(messageOf('log: &a { x: &a 1, y: *a }\n'), /log\.x: unknown key/);
+});
+
+test('aliases that multiply are refused', () => {
+  const lines = ['a0: &a0 [x, x, x, x, x, x, x, x, x, x]'];
+  for (let n = 1; n < 30; n++) lines.push(`a${n}: &a${n} [${`*a${n - 1}, `.repeat(10)}]`);
+  assert.equal(messageOf(lines.join('\n')), 'config.yaml:1:1: too many aliases');
+});
+
 test('a known key in the wrong place is pointed to its right one', () => {
   assert.match(
     messageOf('queue_capacity: 5\n'),

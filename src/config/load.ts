@@ -22,19 +22,27 @@ export interface ConfigSource {
   /** What the text is called in messages, usually its file name. */
   readonly label?: string;
   readonly env?: Environment;
+  /** Told about variables that look like settings and are none. */
+  readonly onWarning?: (sentence: string) => void;
 }
 
 /** Throws CONFIG_INVALID with every fault it found, one per line. */
-export function loadConfig({ text, label = 'config', env = {} }: ConfigSource = {}): ResolvedConfig {
+export function loadConfig({
+  text,
+  label = 'config',
+  env = {},
+  onWarning = () => undefined,
+}: ConfigSource = {}): ResolvedConfig {
   const parsed = text === undefined ? NO_FILE : parseConfig(text, label);
   // Nothing below makes sense of a text that is not YAML: its keys would all seem to be missing.
   failOnIssues(parsed.issues);
   const root = copySections(parsed.root);
   const overrides = applyEnvironment(root, env);
+  for (const warning of overrides.warnings) onWarning(warning);
   applyDefaults(root);
   const validated = validateConfig(root);
   const faults = validated.ok ? [] : validated.issues;
-  failOnIssues([...overrides.issues, ...faults.map((issue) => placed(issue, parsed, overrides.setBy))]);
+  failOnIssues(faults.map((issue) => placed(issue, parsed, overrides.setBy)));
   if (!validated.ok) throw new Error('unreachable: issues were reported above');
   return resolveConfig(validated.config);
 }

@@ -8,6 +8,7 @@ import {
   LineCounter,
   type Pair,
   parseDocument,
+  visit,
 } from 'yaml';
 import type { PlacedIssue } from './issues.ts';
 import { isSection, type Path } from './leaves.ts';
@@ -49,7 +50,29 @@ export function parseConfig(text: string, label: string): Parsed {
     }));
     return { root: {}, locate, issues };
   }
+  const cycle = ownAlias(document);
+  if (cycle !== undefined) {
+    const message = 'an alias stands inside of what it repeats, so it would have no end';
+    return { root: {}, locate, issues: [{ position: place(cycle), field: '', message }] };
+  }
   return { ...plainRoot(document, place(0)), locate };
+}
+
+/**
+ * Offset of the first alias whose anchor is around it, if there is one. An alias can only name an anchor before it, so
+ * there is no other way to a cycle.
+ */
+function ownAlias(document: Document): number | undefined {
+  let found: number | undefined;
+  visit(document, {
+    Alias(_, alias, path) {
+      const repeated = alias.resolve(document);
+      if (repeated === undefined || !path.includes(repeated)) return undefined;
+      found = startOf(alias) ?? 0;
+      return visit.BREAK;
+    },
+  });
+  return found;
 }
 
 function plainRoot(document: Document, start: string): Pick<Parsed, 'root' | 'issues'> {

@@ -91,6 +91,7 @@ function serverOf({ server, orchestrator }: RawConfig) {
     allowedHosts: splitList(server.allowed_hosts).map((name) => name.toLowerCase()),
     allowedOrigins: splitList(server.allowed_origins),
     maxConnections: server.max_connections,
+    maxConnectionsPerAddress: server.max_connections_per_address,
     maxStreamsPerCaller: server.max_streams_per_caller,
     heartbeatMs: server.heartbeat_ms,
     disconnectGraceMs: server.disconnect_grace_ms,

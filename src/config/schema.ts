@@ -123,6 +123,7 @@ export const ConfigSchema = section({
     ),
     allowed_origins: nameList('a list of origins whose pages may call the server, separated by commas'),
     max_connections: integer(4096, 16, 1_000_000),
+    max_connections_per_address: integer(0, 0, 1_000_000),
     max_streams_per_caller: integer(1000, 1, 1_000_000),
     heartbeat_ms: waitMs(15_000),
     disconnect_grace_ms: waitMs(5000),

@@ -224,6 +224,12 @@ export const ERRORS = {
     'Start it with `orchd up`, or correct the address.',
   ),
   SHUTTING_DOWN: entry(503, true, 'orchd is shutting down.', 'Try again in a few seconds.'),
+  TOO_MANY_CONNECTIONS: entry(
+    503,
+    true,
+    'All connections that the server takes, or takes from one address, are in use.',
+    'Try again shortly; use connections for more than one request.',
+  ),
   STORE_BUSY: entry(
     503,
     true,

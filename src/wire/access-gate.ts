@@ -31,6 +31,8 @@ export interface Credentials {
   readonly authorization: string | undefined;
   /** The identity of the caller for which another node forwards the request, as `nodeHeaders` encoded it. */
   readonly onBehalfOf?: string | undefined;
+  /** The header Sec-Fetch-Site: which page made a browser send the request. Other clients do not send it. */
+  readonly fetchSite?: string | undefined;
 }
 
 export const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'] as const;
@@ -59,6 +61,7 @@ export class AccessGate {
     this.#checkOrigin(credentials.origin, credentials.host);
     if (required === 'public')
       return this.#isNode(credentials) ? { ...ANONYMOUS, fromNode: true } : ANONYMOUS;
+    checkFetchSite(credentials);
     const identity = this.#identify(credentials);
     if (!grants(identity.role, required)) {
       throw new OrchdError(
@@ -116,6 +119,16 @@ export class AccessGate {
     if (origin === `http://${host}` || origin === `https://${host}`) return;
     throw new OrchdError('FORBIDDEN', 'pages of other origins may not call this server');
   }
+}
+
+/**
+ * Refuses what a page of another site or origin makes a browser send without an Origin, such as an image or a link. Even
+ * a read has effects: an interactive job is cancelled when its last follower leaves. A request with an Origin was
+ * checked by it; public routes are exempt, so that a link leads to them from anywhere.
+ */
+function checkFetchSite({ fetchSite, origin }: Credentials): void {
+  if (origin !== undefined || fetchSite === undefined || ['same-origin', 'none'].includes(fetchSite)) return;
+  throw new OrchdError('FORBIDDEN', 'pages of other sites may not call this server');
 }
 
 /**

@@ -15,17 +15,19 @@ import { describeThrown } from '../kit/redact.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError, toOrchdError } from '../model/errors.ts';
 import { AccessGate, type AccessGateOptions, type Credentials } from './access-gate.ts';
+import { type ConnectionLimits, Connections, endWithoutBody } from './connections.ts';
 import { crossOriginHeaders, preflightHeaders } from './cross-origin.ts';
 import { CORRELATION_ID } from './headers.ts';
 import { ON_BEHALF_OF } from './nodes.ts';
 import { rejectSocket } from './reject-socket.ts';
 import { errorShapeOf } from './render-error.ts';
 import { CallerDisconnected, readBody } from './request-body.ts';
+import { requestTarget } from './request-target.ts';
 import { type HttpExchange, sendAnswer, sendError, setCommonHeaders } from './respond.ts';
 import type { Answer, Call, HandlerResult, Route } from './route.ts';
 import { type PathMatch, Router } from './router.ts';
 
-export interface HttpLimits {
+export interface HttpLimits extends ConnectionLimits {
   readonly maxBodyBytes: number;
   readonly maxHeaderBytes: number;
   /** Timeout for receiving a whole request; its headers must arrive within `headersTimeoutMs`. */
@@ -34,7 +36,6 @@ export interface HttpLimits {
   readonly keepAliveMs: number;
   /** A connection without traffic is closed after this time; streams have STREAM_IDLE_MS instead. */
   readonly idleMs: number;
-  readonly maxConnections: number;
 }
 
 export const HTTP_LIMITS: HttpLimits = {
@@ -45,6 +46,8 @@ export const HTTP_LIMITS: HttpLimits = {
   keepAliveMs: 60_000,
   idleMs: 65_000,
   maxConnections: 4096,
+  // The callers of a worker or a pool manager are few, and all of a brain's requests come from one address.
+  maxConnectionsPerAddress: Number.POSITIVE_INFINITY,
 };
 
 export interface HttpServerOptions {
@@ -82,6 +85,7 @@ export class HttpServer extends Service {
   readonly #limits: HttpLimits;
   readonly #gate: AccessGate;
   readonly #router: Router;
+  readonly #connections: Connections;
   readonly #server: Server;
 
   constructor(options: HttpServerOptions) {
@@ -90,6 +94,7 @@ export class HttpServer extends Service {
     this.#limits = { ...HTTP_LIMITS, ...options.limits };
     this.#gate = new AccessGate(options.gate);
     this.#router = new Router(options.routes);
+    this.#connections = new Connections(this.#limits);
     this.#server = this.#build(this.#limits);
   }
 
@@ -126,26 +131,41 @@ export class HttpServer extends Service {
         headersTimeout: limits.headersTimeoutMs,
         keepAliveTimeout: limits.keepAliveMs,
         connectionsCheckingInterval: SLOW_REQUEST_CHECK_MS,
+        // Node would answer a request without Host itself, without a body.
+        requireHostHeader: false,
       },
       (request, response) => void this.#serve(request, response),
     );
     server.setTimeout(limits.idleMs);
-    server.maxConnections = limits.maxConnections;
+    server.on('connection', this.#connections.accept);
     server.on('clientError', rejectSocket);
+    // Of `Expect` only `100-continue` is defined. Without a listener Node answers any other itself, without a body.
+    server.on('checkExpectation', (request, response) =>
+      this.#fail(
+        new OrchdError('INVALID_PARAMS', 'this Expect header is not supported'),
+        this.#exchangeOf(request, response),
+      ),
+    );
     return server;
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { socket } = request;
+    const place = this.#connections.begin(socket);
+    response.once('close', () => this.#connections.end(socket));
+    if (place === 'reserved') response.shouldKeepAlive = false;
     // Pipelined requests are served one after another: at once, they could hold any number of answers in memory.
     if (!response.socket && !(await isNext(response))) return;
     const exchange = this.#exchangeOf(request, response);
     try {
-      const { url = '', method = '' } = request;
+      const { method = '' } = request;
+      const url = requestTarget(request);
       const queryAt = url.indexOf('?');
       const match = this.#router.find(queryAt < 0 ? url : url.slice(0, queryAt));
       const route = match?.routes.get(method);
       if (!match || !route) return this.#unrouted(match, exchange);
       const identity = this.#gate.admit(credentialsOf(request), route.role);
+      if (place === 'reserved' && route.role !== 'public') throw new OrchdError('TOO_MANY_CONNECTIONS');
       const call: Call = {
         params: match.params,
         query: queryAt < 0 ? {} : parseQuery(url.slice(queryAt + 1)),
@@ -204,7 +224,10 @@ export class HttpServer extends Service {
       });
     }
     if (exchange.response.headersSent) exchange.response.destroy();
-    else sendError(error, exchange, headers);
+    else {
+      sendError(error, exchange, headers);
+      endWithoutBody(exchange.request);
+    }
   }
 
   /** Answers preflight requests, wrong methods and unknown paths; the gate checks their Host and Origin too. */
@@ -241,7 +264,14 @@ function isNext(response: ServerResponse): Promise<boolean> {
 function credentialsOf({ headers }: IncomingMessage): Credentials {
   const { host, origin, authorization } = headers;
   const onBehalfOf = headers[ON_BEHALF_OF];
-  return { host, origin, authorization, onBehalfOf: typeof onBehalfOf === 'string' ? onBehalfOf : undefined };
+  const fetchSite = headers['sec-fetch-site'];
+  return {
+    host,
+    origin,
+    authorization,
+    onBehalfOf: typeof onBehalfOf === 'string' ? onBehalfOf : undefined,
+    fetchSite: typeof fetchSite === 'string' ? fetchSite : undefined,
+  };
 }
 
 function onDisconnect({ request, response }: HttpExchange, run: () => void): void {

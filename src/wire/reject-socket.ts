@@ -2,6 +2,7 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, OrchdError } from '../model/errors.ts';
+import { endSoon } from './connections.ts';
 import { renderError } from './render-error.ts';
 
 export function rejectSocket(error: Error & { code?: string }, socket: Duplex): void {
@@ -12,7 +13,7 @@ export function rejectSocket(error: Error & { code?: string }, socket: Duplex): 
   const { status, body } = renderError(new OrchdError(codeOf(error)), 'none');
   const text = JSON.stringify(body);
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n`;
-  socket.end(head + text);
+  endSoon(socket, head + text);
 }
 
 function codeOf(error: { code?: string }): ErrorCode {

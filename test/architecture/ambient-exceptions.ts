@@ -31,6 +31,10 @@ export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
     allows: ['node:worker_threads', 'process.hrtime'],
     reason: 'runs on that thread',
   },
+  'src/wire/connections.ts': {
+    allows: ['setTimeout'],
+    reason: 'limits the life of real sockets, as the timeouts of node:http do',
+  },
   'src/backends/local/command/launcher.ts': {
     allows: ['node:child_process'],
     reason: 'starts the supervisor processes',

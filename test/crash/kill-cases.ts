@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { join } from 'node:path';
+import { copyFolder } from '../fakes/copy-folder.ts';
 import type { Children } from './children.ts';
 import { type Folders, foldersOf, makeFolders } from './folders.ts';
 import { type Recovery, recoverFully } from './recovering.ts';
@@ -78,7 +79,7 @@ function beginCase(before: Folders | undefined, root: string): Folders {
 }
 
 export function copyCase(from: Folders, root: string): Folders {
-  fs.cpSync(from.root, root, { recursive: true });
+  copyFolder(from.root, root);
   return foldersOf(root);
 }
 

@@ -12,6 +12,7 @@ import { RealDisk } from '../../src/kit/env/real-disk.ts';
 import { createLogger } from '../../src/kit/logger.ts';
 import { segmentStart } from '../../src/stores/journal/layout.ts';
 import { readFrame } from '../../src/stores/journal/log/frame.ts';
+import { copyFolder } from '../fakes/copy-folder.ts';
 import { engineOf } from '../fakes/engine-of.ts';
 import { scratchFolder } from './folders.ts';
 
@@ -45,7 +46,7 @@ async function runJobs(brain: Orchestrator, count: number, name: string): Promis
 /** The folder as a kill -9 at this instant leaves it. */
 function killedCopy(folder: string): string {
   const copy = newFolder();
-  fs.cpSync(folder, copy, { recursive: true, filter: (path) => !path.endsWith('/lock') });
+  copyFolder(folder, copy, ['lock']);
   return copy;
 }
 

@@ -9,6 +9,7 @@ import { stableHash } from '../../src/kit/hash.ts';
 import { isTerminal } from '../../src/model/states.ts';
 import { openInto } from '../../src/runtime/open-store.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
+import { copyFolder } from '../fakes/copy-folder.ts';
 import { engineOf } from '../fakes/engine-of.ts';
 import { doctorProblems } from '../fakes/healthy.ts';
 import { askAgain } from './ask-again.ts';
@@ -110,7 +111,7 @@ async function checkRepeatable(folders: Folders, startAt: number, hash: string):
   const data = join(folders.root, 'again');
   const archive = join(folders.root, 'again-archive');
   fs.mkdirSync(archive);
-  if (fs.existsSync(folders.data)) fs.cpSync(folders.data, data, { recursive: true });
+  if (fs.existsSync(folders.data)) copyFolder(folders.data, data);
   const env = steady({ ...folders, data, archive }, startAt, () => undefined);
   try {
     await env.run(async () => {

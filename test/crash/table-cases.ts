@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { join } from 'node:path';
+import { copyFolder } from '../fakes/copy-folder.ts';
 import type { TestServer } from '../fakes/mariadb.ts';
 import type { Children } from './children.ts';
 import { foldersOf, makeFolders } from './folders.ts';
@@ -35,7 +36,7 @@ async function beginCase(
   const folders = makeFolders(foldersOf(root));
   const url = await server.database();
   if (before) {
-    fs.cpSync(before.folders.root, root, { recursive: true });
+    copyFolder(before.folders.root, root);
     await copyTables(before.url, url);
   }
   return { folders, url };

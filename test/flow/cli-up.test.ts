@@ -131,6 +131,27 @@ describe('up', () => {
     assert.match(missing.err, /none\.yaml" cannot be read \(ENOENT\)/);
   });
 
+  test('variables of Kubernetes and of other daemons are no obstacle; a misspelt one is warned of', async () => {
+    const env = {
+      ORCHD_PORT: 'tcp://10.0.171.239:8080',
+      ORCHD_PORT_8080_TCP_ADDR: '10.0.171.239',
+      ORCHD_SERVICE_HOST: '10.0.171.239',
+      ORCHD_SERVICE_PORT_HTTP: '8080',
+      ORCHD_POOL_TOKEN: 'a',
+      ORCHD_WORKER_TOKEN: 'b',
+      ORCHD_UPSTREAM_KEY: 'c',
+      ORCHD_LOG_LEVL: 'debug',
+    };
+    const server = start(['up', '--port', '0', '--data', newFolder()], { env });
+    running.add(server);
+    const said = await server.saw('err', /press Ctrl-C to stop/);
+    assert.deepEqual(said.match(/^.*is not a variable.*$/gm), [
+      'orchd: ORCHD_LOG_LEVL is not a variable of orchd and has no effect; did you mean ORCHD_LOG_LEVEL?',
+    ]);
+    server.child.kill('SIGTERM');
+    assert.equal((await server.ended).code, 0);
+  });
+
   test('a model that cannot be answered is exit 2 before anything listens, and says why', async () => {
     const file = (name: string, content: string): string => {
       writeFileSync(join(root, name), content);

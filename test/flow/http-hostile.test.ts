@@ -83,6 +83,57 @@ test('a foreign Host or Origin is refused on every route, loopback or not', asyn
   }
 });
 
+test('a page of another site reads nothing through a browser, and so cancels nothing', async () => {
+  await brain.orchestrator.submit({ job_id: 'interactive', type: 'nobody-does', priority: 'interactive' });
+  const { state } = engineOf(brain.orchestrator);
+  const before = state.seq;
+  for (const { method, path, role } of brain.routes) {
+    if (method !== 'GET') continue;
+    const target = path.replaceAll(/:\w+/g, 'interactive');
+    for (const site of ['cross-site', 'same-site', 'cross-site, same-origin']) {
+      for (const mode of ['no-cors', 'navigate']) {
+        const { status, body } = await send(target, { 'sec-fetch-site': site, 'sec-fetch-mode': mode });
+        if (role === 'public') assert.equal(status, 200, `${path}: a link or a health check`);
+        else assert.deepEqual([status, codeOf(body)], [403, 'FORBIDDEN'], `${path} ${site} ${mode}`);
+      }
+    }
+  }
+  assert.equal(state.seq, before);
+  for (const site of ['same-origin', 'none'])
+    assert.equal((await send('/v2/tasks', { 'sec-fetch-site': site })).status, 200);
+  const allowed = await httpBrain({ origins: ['https://tools.example'] });
+  try {
+    const headers = { 'sec-fetch-site': 'cross-site', origin: 'https://tools.example' };
+    assert.equal((await send('/v2/tasks', headers, undefined, 'GET', allowed.port)).status, 200);
+  } finally {
+    await allowed.stop();
+  }
+});
+
+test('a request names one host, once or twice the same, and every refusal has our format', async () => {
+  const host = `127.0.0.1:${brain.port}`;
+  const cases: [string, number, string | undefined][] = [
+    [`GET /v2/tasks HTTP/1.1\r\nhost: ${host}\r\nhost: ${host}\r\n`, 400, 'INVALID_PARAMS'],
+    [`GET /v2/tasks HTTP/1.1\r\nhost: ${host}\r\nHost: evil.example\r\n`, 400, 'INVALID_PARAMS'],
+    ['GET /v2/tasks HTTP/1.1\r\n', 400, 'INVALID_PARAMS'],
+    ['GET /health HTTP/1.0\r\n', 400, 'INVALID_PARAMS'],
+    [`GET http://evil.example/v2/tasks HTTP/1.1\r\nhost: ${host}\r\n`, 403, 'FORBIDDEN'],
+    [`GET http://evil.example@${host}/v2/tasks HTTP/1.1\r\nhost: ${host}\r\n`, 403, 'FORBIDDEN'],
+    [`GET http://127.0.0.1:1/v2/tasks HTTP/1.1\r\nhost: ${host}\r\n`, 403, 'FORBIDDEN'],
+    ['GET http://evil.example/v2/tasks HTTP/1.1\r\nhost: evil.example\r\n', 403, 'FORBIDDEN'],
+    [`GET http://${host}/v2/tasks?limit=1 HTTP/1.1\r\nhost: ${host}\r\n`, 200, undefined],
+    [`GET http://${host} HTTP/1.1\r\nhost: ${host}\r\n`, 404, 'NOT_FOUND'],
+    [`OPTIONS * HTTP/1.1\r\nhost: ${host}\r\n`, 404, 'NOT_FOUND'],
+    [`GET /v2/tasks HTTP/1.1\r\nhost: ${host}\r\nexpect: a miracle\r\n`, 400, 'INVALID_PARAMS'],
+  ];
+  for (const [head, status, code] of cases) {
+    const answer = await raw(`${head}connection: close\r\n\r\n`);
+    assert.match(answer, new RegExp(`^HTTP/1.1 ${status} `), head);
+    const body = JSON.parse(answer.slice(answer.indexOf('\r\n\r\n') + 4)) as { error?: { code: string } };
+    assert.equal(body.error?.code, code, head);
+  }
+});
+
 test('malformed, wrong, deep and large bodies get a 4xx with a code, and nothing changes', async () => {
   const before = engineOf(brain.orchestrator).state.seq;
   const cases: [string, string][] = [

@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { connector } from '../../src/stores/mariadb/sql.ts';
 import { type MigratableStore, migrateBetween } from '../../src/stores/migration/between.ts';
+import { copyFolder } from '../fakes/copy-folder.ts';
 import { type TestServer, testMariaDb } from '../fakes/mariadb.ts';
 import { linesOf, orchd } from './cli-process.ts';
 import {
@@ -117,7 +118,7 @@ test('a folder that a brain has left by being killed is moved too', async () => 
   const all = await readAll(opened);
   // A copy of the open folder is what a crash leaves: no tidy end, and the WAL of the index beside it.
   const copy = folder();
-  fs.cpSync(path, copy, { recursive: true });
+  copyFolder(path, copy);
   await opened.close();
   fs.rmSync(join(copy, 'lock'));
   fs.writeFileSync(join(copy, 'lock'), '');

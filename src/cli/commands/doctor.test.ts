@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { FolderMaker, JobScript } from '../../../test/fakes/folder-maker.ts';
+import { fakeTerminal } from '../../../test/fakes/terminal.ts';
 import { RealDisk } from '../../kit/env/real-disk.ts';
-import type { Terminal } from '../command.ts';
 import { run } from '../run.ts';
 import { doctor } from './doctor.ts';
 
@@ -36,18 +36,9 @@ interface Ran {
 
 /** What the command does, in this process. */
 async function orchd(...words: string[]): Promise<Ran> {
-  let out = '';
-  let err = '';
-  const terminal: Terminal = {
-    isPerson: false,
-    print: (text) => {
-      out += `${text}\n`;
-    },
-    complain: (text) => {
-      err += `${text}\n`;
-    },
-  };
-  return noStack({ code: await run(words, terminal), out, err });
+  const { terminal, written } = fakeTerminal();
+  const code = await run(words, terminal);
+  return noStack({ code, ...written });
 }
 
 /** The command as it is installed. */
@@ -164,15 +155,10 @@ test('help and version are printed on standard output, with exit code 0', async 
 });
 
 test('a person at a terminal sees verdicts in colour', async () => {
-  let seen = '';
-  const terminal: Terminal = {
-    isPerson: true,
-    print: (text) => {
-      seen += text;
-    },
-    complain: assert.fail,
-  };
+  const { terminal, written } = fakeTerminal({ isTTY: true });
   await doctor.run({ values: {}, positionals: [await makeFolder('flip')] }, terminal);
+  const { out: seen, err } = written;
+  assert.equal(err, '');
   assert.ok(seen.includes('\u001b[31mbad \u001b[39m') && seen.includes('\u001b[32mok'));
 });
 

@@ -34,11 +34,12 @@ export const doctor: Command = {
     if (!diagnosis.isDataFolder) return EXIT.unusable;
     if (target !== undefined) {
       const plan = await salvage(disk, resolve(folder), resolve(target), { isHeld });
-      terminal.print(
-        values['json']
-          ? jsonLine({ type: 'salvaged', folder: resolve(target), ...plan })
-          : `\nWrote ${target}: ${salvageText(plan)}\nTo continue with it: orchd up --data ${target}`,
-      );
+      if (values['json'])
+        terminal.printData(jsonLine({ type: 'salvaged', folder: resolve(target), ...plan }));
+      else
+        terminal.print(
+          `\nWrote ${target}: ${salvageText(plan)}\nTo continue with it: orchd up --data ${target}`,
+        );
     }
     return diagnosis.verdict === 'bad' ? EXIT.problems : EXIT.ok;
   },

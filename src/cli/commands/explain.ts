@@ -19,7 +19,7 @@ export const explain: Command = {
     const job = await connect(args).get(id);
     if (flagOf(args.values, 'json')) {
       const { job_id, state, waiting, queue_position, predicted_start_ms } = job;
-      terminal.print(
+      terminal.printData(
         JSON.stringify({ job_id, state, waiting: waiting ?? null, queue_position, predicted_start_ms }),
       );
       return EXIT.ok;

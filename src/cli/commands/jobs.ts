@@ -56,7 +56,7 @@ export const jobs: Command = {
     const asJson = flagOf(args.values, 'json');
     const table: JobView[] = [];
     const { shown, more } = await eachPage(client, request, most, (page) => {
-      if (asJson) for (const job of page) terminal.print(JSON.stringify(job));
+      if (asJson) for (const job of page) terminal.printData(JSON.stringify(job));
       else table.push(...page);
     });
     if (asJson) return EXIT.ok;
@@ -121,7 +121,7 @@ export function jobTable(list: readonly JobView[], terminal: Terminal, now: numb
   const paint = (column: number, row: number, cell: string): string =>
     column === STATE_COLUMN ? paintState((list[row] as JobView).state, cell, terminal) : cell;
   return tableText(HEADINGS, rows, {
-    width: terminal.isPerson ? process.stdout.columns || undefined : undefined,
+    width: terminal.isPerson ? terminal.columns || undefined : undefined,
     paint,
   });
 }

@@ -41,7 +41,7 @@ test('progress is printed once per second, and when a step begins or ends', () =
   const said: string[] = [];
   let now = 0;
   const terminal = { isPerson: false, print: () => undefined, complain: (text: string) => said.push(text) };
-  const line = new ProgressLine(terminal as never, { isTTY: false } as never, () => now);
+  const line = new ProgressLine(terminal as never, () => now);
   const show = (doing: 'copy' | 'verify', jobs: number, at: number): void => {
     now = at;
     line.show({ doing, jobs, of: 9 });

@@ -45,7 +45,7 @@ ${PLACE_HELP}`,
     const [from, to] = [textOf(values, 'from'), textOf(values, 'to')];
     if ((from === undefined) !== (to === undefined))
       throw new UsageError('--from and --to must be given together.');
-    const config = await readConfig(args);
+    const config = await readConfig(args, terminal);
     if (from === undefined || to === undefined)
       return upgradeTables(config, flagOf(values, 'json'), terminal);
     const data = dataFolder(args, config);
@@ -68,7 +68,8 @@ async function upgradeTables(config: ResolvedConfig, json: boolean, terminal: Te
   try {
     const { from, to } = await upgrade(config);
     const text = from === to ? `The tables already have version ${to}.` : tablesText(from, to);
-    terminal.print(json ? JSON.stringify({ from, to }) : text);
+    if (json) terminal.printData(JSON.stringify({ from, to }));
+    else terminal.print(text);
     return EXIT.ok;
   } catch (error) {
     throw migrationFailure(error);
@@ -87,7 +88,8 @@ async function move(
   const { migrateBetween } = await import('../../stores/migration/between.ts');
   const line = new ProgressLine(terminal);
   const report = await migrateBetween(realEnv(), from, to, line.show).finally(() => line.clear());
-  terminal.print(flagOf(values, 'json') ? jsonOf(report) : reportText(report));
+  if (flagOf(values, 'json')) terminal.printData(jsonOf(report));
+  else terminal.print(reportText(report));
   return EXIT.ok;
 }
 

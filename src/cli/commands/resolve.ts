@@ -31,9 +31,8 @@ first. retry runs it again, failed ends it as dead, succeeded ends it with the r
     const id = jobId(singlePositional(args.positionals, 'job id'));
     const request = await requestOf(args);
     const job = await connect(args).resolve(id, request);
-    terminal.print(
-      flagOf(args.values, 'json') ? JSON.stringify(job) : `${id} is resolved: it is ${job.state} now.`,
-    );
+    if (flagOf(args.values, 'json')) terminal.printData(JSON.stringify(job));
+    else terminal.print(`${id} is resolved: it is ${job.state} now.`);
     return EXIT.ok;
   },
 };

@@ -18,7 +18,8 @@ Exit code: 0 in whatever state the job is, 1 if there is no such job.`,
   async run(args, terminal) {
     const id = jobId(singlePositional(args.positionals, 'job id'));
     const job = await connect(args).get(id);
-    terminal.print(flagOf(args.values, 'json') ? JSON.stringify(job) : jobText(job, terminal, Date.now()));
+    if (flagOf(args.values, 'json')) terminal.printData(JSON.stringify(job));
+    else terminal.print(jobText(job, terminal, Date.now()));
     return EXIT.ok;
   },
 };

@@ -79,8 +79,8 @@ Exit code: 0 if the job was submitted; with --follow 1 if it failed.`,
     const asJson = flagOf(args.values, 'json');
     if (flagOf(args.values, 'follow')) return submitAndFollow(client, request, asJson, terminal);
     const task = await client.submit(request);
-    if (asJson) terminal.print(JSON.stringify(task));
-    else terminal.print(process.stdout.isTTY ? submittedText(task) : task.job_id);
+    if (asJson) terminal.printData(JSON.stringify(task));
+    else terminal.print(terminal.isTerminal ? submittedText(task) : task.job_id);
     return EXIT.ok;
   },
 };
@@ -128,8 +128,8 @@ function followJson(
   options: FollowOptions,
 ): Promise<Ended | undefined> {
   const { terminal } = options;
-  terminal.print(JSON.stringify({ event: 'submitted', data: task }));
-  return follow(client, task.job_id, options, (event) => terminal.print(JSON.stringify(event)));
+  terminal.printData(JSON.stringify({ event: 'submitted', data: task }));
+  return follow(client, task.job_id, options, (event) => terminal.printData(JSON.stringify(event)));
 }
 
 async function leave(

@@ -33,7 +33,7 @@ Exit code: 0 if the job succeeded, 1 if it did not.`,
     const interrupt = new Interrupt();
     const { signal } = interrupt;
     const ended = await follow(client, id, { signal, terminal, after }, (event) =>
-      terminal.print(asJson ? JSON.stringify(event) : eventText(event)),
+      asJson ? terminal.printData(JSON.stringify(event)) : terminal.print(eventText(event)),
     );
     interrupt.remove();
     if (ended) return reportEnd(ended, terminal);
@@ -50,7 +50,7 @@ function eventId(text: string | undefined): string | undefined {
 }
 
 export function eventText({ id, event, data }: TaskEvent): string {
-  return `${(id ?? '-').padEnd(7)} ${event.padEnd(8)} ${detailOf(event, data)}`.trimEnd();
+  return `${oneLine(id ?? '-').padEnd(7)} ${oneLine(event).padEnd(8)} ${detailOf(event, data)}`.trimEnd();
 }
 
 function detailOf(event: string, data: unknown): string {

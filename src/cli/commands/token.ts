@@ -71,7 +71,7 @@ async function create(args: CliArguments, terminal: Terminal): Promise<number> {
   const store = await storeOf(args);
   const made = makeToken(env.random, env.clock.now(), name, role, tenant);
   const { before } = await store.change((tokens) => [...tokens, made.entry]);
-  if (flagOf(values, 'json')) terminal.print(JSON.stringify({ token: made.token, ...shown(made.entry) }));
+  if (flagOf(values, 'json')) terminal.printData(JSON.stringify({ token: made.token, ...shown(made.entry) }));
   else terminal.print(made.token);
   terminal.complain(
     `Store it now: it is not shown again. Its id is ${made.entry.id}; a server on ${store.folder} accepts it within seconds.`,
@@ -85,7 +85,7 @@ async function list(args: CliArguments, terminal: Terminal): Promise<number> {
   const store = await storeOf(args);
   const tokens = await store.list();
   if (flagOf(args.values, 'json')) {
-    for (const entry of tokens) terminal.print(JSON.stringify(shown(entry)));
+    for (const entry of tokens) terminal.printData(JSON.stringify(shown(entry)));
   } else if (tokens.length === 0) {
     terminal.complain(`no tokens in ${store.folder}.`);
   } else {
@@ -112,7 +112,8 @@ async function revoke(args: CliArguments, terminal: Terminal): Promise<number> {
   });
   for (const entry of gone) {
     const text = `${entry.id} (${entry.name}, ${entry.role}) is revoked; a running server refuses it within seconds.`;
-    terminal.print(flagOf(args.values, 'json') ? JSON.stringify(shown(entry)) : text);
+    if (flagOf(args.values, 'json')) terminal.printData(JSON.stringify(shown(entry)));
+    else terminal.print(text);
   }
   const unknown = ids.filter((id) => !gone.some((entry) => entry.id === id));
   for (const id of unknown)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fakeTerminal } from '../../../test/fakes/terminal.ts';
 import type { RunningServer } from '../../app/parts.ts';
 import { createLogger } from '../../kit/logger.ts';
 import { OrchdError } from '../../model/errors.ts';
@@ -9,8 +10,8 @@ import { runToEnd, stopEarly } from './up.ts';
 
 function heard(): { terminal: Terminal; said: string[] } {
   const said: string[] = [];
-  const terminal = { isPerson: false, print: () => undefined, complain: (text: string) => said.push(text) };
-  return { terminal, said };
+  const { terminal } = fakeTerminal();
+  return { terminal: { ...terminal, complain: (text) => said.push(text) }, said };
 }
 
 const logger = createLogger({ write: () => undefined, now: () => 0 });

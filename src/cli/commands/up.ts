@@ -67,7 +67,7 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not s
   async run(args, terminal) {
     noPositionals(args.positionals);
     const overrides = overridesOf(args);
-    const config = await readConfig(args);
+    const config = await readConfig(args, terminal);
     const data = await folderAt(dataFolder(args, config));
     const logger = daemonLogger(config.log.level);
     const interrupt = new Interrupt();

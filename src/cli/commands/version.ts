@@ -10,9 +10,8 @@ export const version: Command = {
   async run({ values, positionals }, terminal) {
     noPositionals(positionals);
     const versions = { orchd: packageVersion(), node: process.versions.node };
-    terminal.print(
-      values['json'] ? JSON.stringify(versions) : `orchd ${versions.orchd} (Node ${versions.node})`,
-    );
+    if (values['json']) terminal.printData(JSON.stringify(versions));
+    else terminal.print(`orchd ${versions.orchd} (Node ${versions.node})`);
     return EXIT.ok;
   },
 };

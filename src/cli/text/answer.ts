@@ -1,14 +1,13 @@
 /** Writes the answer of a job to standard output, no faster than it is read there. */
-import { once } from 'node:events';
-import { harmless } from './screen.ts';
+import type { Terminal } from '../command.ts';
 
 export class Answer {
-  readonly #out: NodeJS.WriteStream;
+  readonly #terminal: Terminal;
   #atLineStart = true;
   #written = false;
 
-  constructor(out: NodeJS.WriteStream = process.stdout) {
-    this.#out = out;
+  constructor(terminal: Terminal) {
+    this.#terminal = terminal;
   }
 
   /** Whether any text of the current attempt was written. */
@@ -20,8 +19,7 @@ export class Answer {
     if (text === '') return;
     this.#written = true;
     this.#atLineStart = text.endsWith('\n');
-    // A file or another program gets the text unchanged; on a terminal control characters are made visible.
-    if (!this.#out.write(this.#out.isTTY ? harmless(text) : text)) await once(this.#out, 'drain');
+    await this.#terminal.write(text);
   }
 
   async endLine(): Promise<void> {

@@ -1,12 +1,12 @@
 /** The output of `orchd doctor`: JSON lines for programs, text for people. */
-import { styleText } from 'node:util';
 import type { Diagnosis, DoctorFinding, SalvagePlan, Verdict } from '../../stores/journal/doctor/doctor.ts';
 import type { Terminal } from '../command.ts';
+import { type Colour, oneLine, paint } from './screen.ts';
 
 export function showJson(diagnosis: Diagnosis, terminal: Terminal): void {
   const { findings, ...summary } = diagnosis;
-  for (const finding of findings) terminal.print(jsonLine({ type: 'finding', ...finding }));
-  terminal.print(jsonLine({ type: 'summary', ...summary }));
+  for (const finding of findings) terminal.printData(jsonLine({ type: 'finding', ...finding }));
+  terminal.printData(jsonLine({ type: 'summary', ...summary }));
 }
 
 /** Field names are in snake case, as everywhere outside the code: last_seq, in_use. */
@@ -20,16 +20,14 @@ export function jsonLine(value: object): string {
 
 const snake = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-const COLOURS = { ok: 'green', warn: 'yellow', bad: 'red' } as const satisfies Record<Verdict, string>;
+const COLOURS = { ok: 'green', warn: 'yellow', bad: 'red' } as const satisfies Record<Verdict, Colour>;
 
 export function showText(diagnosis: Diagnosis, advises: boolean, terminal: Terminal): void {
   const { findings } = diagnosis;
   const width = Math.max(...findings.map(({ check }) => check.length));
-  const paint = (verdict: Verdict, text: string): string =>
-    terminal.isPerson ? styleText(COLOURS[verdict], text, { validateStream: false }) : text;
   const line = ({ check, verdict, sentence, position }: DoctorFinding): string => {
-    const place = position === undefined ? '' : `  [${position}]`;
-    return `${paint(verdict, verdict.padEnd(4))}  ${check.padEnd(width)}  ${sentence}${place}`;
+    const place = position === undefined ? '' : `  [${oneLine(position)}]`;
+    return `${paint(COLOURS[verdict], verdict.padEnd(4), terminal)}  ${check.padEnd(width)}  ${oneLine(sentence)}${place}`;
   };
   terminal.print(findings.map(line).join('\n'));
   terminal.print(`\n${closing(diagnosis, advises)}`);

@@ -17,7 +17,7 @@ export function jobText(job: JobView, terminal: Terminal, now: number): string {
 type Row = readonly [name: string, value: string | number | undefined];
 
 function askRows(job: JobView): Row[] {
-  return [
+  const rows: Row[] = [
     ['job', job.job_id],
     ['type', job.type],
     ['model', job.model],
@@ -25,16 +25,17 @@ function askRows(job: JobView): Row[] {
     ['score', job.score === 0 ? undefined : job.score],
     ['agent', job.agent],
     ['session', job.session_id],
-    ['key', job.key === undefined ? undefined : oneLine(job.key)],
+    ['key', job.key],
   ];
+  return rows.map(([name, value]) => [name, typeof value === 'string' ? oneLine(value) : value]);
 }
 
 function stateRows(job: JobView, terminal: Terminal, now: number): Row[] {
-  const reason = job.reason === undefined ? '' : ` (${job.reason})`;
+  const reason = job.reason === undefined ? '' : ` (${oneLine(job.reason)})`;
   const cancelRequested = job.cancel_requested && job.state !== 'cancelled' ? ', cancel requested' : '';
   const place = placeText(job);
   return [
-    ['state', paintState(job.state, job.state, terminal) + reason + cancelRequested],
+    ['state', paintState(job.state, oneLine(job.state), terminal) + reason + cancelRequested],
     ['waits', job.waiting && oneLine(job.waiting.text)],
     ['queue', place === '' ? undefined : place],
     ['tries', `${job.tries} of ${job.max_tries} failed`],
@@ -55,17 +56,17 @@ function attemptsText(attempts: readonly AttemptView[]): string | undefined {
     const end =
       attempt.ended_at === undefined ? '' : `, ${durationText(attempt.ended_at - attempt.intended_at)}`;
     const outcome = attempt.outcome === undefined ? attempt.state : attempt.outcome;
-    const error = attempt.error ? `: ${oneLine(attempt.error.message)} (${attempt.error.code})` : '';
-    return `  ${attempt.attempt}  ${attempt.backend}  ${outcome}${end}${error}`;
+    const error = attempt.error ? `: ${oneLine(attempt.error.message)} (${oneLine(attempt.error.code)})` : '';
+    return `  ${attempt.attempt}  ${oneLine(attempt.backend)}  ${oneLine(outcome)}${end}${error}`;
   });
   return ['attempts', ...lines].join('\n');
 }
 
 function errorText({ error }: JobView): string | undefined {
   if (!error) return undefined;
-  const reason = error.reason === undefined ? '' : `, ${error.reason}`;
+  const reason = error.reason === undefined ? '' : `, ${oneLine(error.reason)}`;
   const advice = adviceFor(error.code);
-  return `error  ${harmless(error.message)} (${error.code}${reason})${advice === undefined ? '' : `\n       ${advice}`}`;
+  return `error  ${harmless(error.message)} (${oneLine(error.code)}${reason})${advice === undefined ? '' : `\n       ${advice}`}`;
 }
 
 const resultPart = ({ result }: JobView): string | undefined =>

@@ -19,7 +19,11 @@ export function placeText({ queue_position: ahead, predicted_start_ms: wait }: P
   return parts.filter((part) => part !== '').join(', ');
 }
 
-export const backendOf = (job: JobView): string | undefined => job.attempts.at(-1)?.backend;
+/** The backend of the last attempt, as one line. */
+export function backendOf(job: JobView): string | undefined {
+  const backend = job.attempts.at(-1)?.backend;
+  return backend === undefined ? undefined : oneLine(backend);
+}
 
 /** Where a job runs, why it waits or how it ended: the last column of `orchd jobs`. */
 export function whereText(job: JobView): string {

@@ -1,38 +1,34 @@
 /** The output of a migration: its progress while it runs, and its report. */
 import type { MigrationProgress, MigrationReport } from '../../stores/migration/migrate.ts';
 import type { Terminal } from '../command.ts';
-import { fitting } from './progress.ts';
 
-const CLEAR_LINE = '\r\u001b[2K';
 const PAUSE_MS = 1000;
 
 /** Shows the progress: on a terminal as one line that is overwritten, else as a new line every second. */
 export class ProgressLine {
   readonly #terminal: Terminal;
-  readonly #out: NodeJS.WriteStream;
   readonly #now: () => number;
   #shownAt = Number.NEGATIVE_INFINITY;
   #shownStep = '';
 
-  constructor(terminal: Terminal, out: NodeJS.WriteStream = process.stderr, now = () => performance.now()) {
+  constructor(terminal: Terminal, now = () => performance.now()) {
     this.#terminal = terminal;
-    this.#out = out;
     this.#now = now;
   }
 
   readonly show = (progress: MigrationProgress): void => {
     const now = this.#now();
-    const isDue = now - this.#shownAt >= (this.#out.isTTY ? PAUSE_MS / 10 : PAUSE_MS);
+    const isDue = now - this.#shownAt >= (this.#terminal.showsStatus ? PAUSE_MS / 10 : PAUSE_MS);
     if (!isDue && progress.doing === this.#shownStep && progress.jobs < progress.of) return;
     this.#shownAt = now;
     this.#shownStep = progress.doing;
     const text = progressText(progress);
-    if (this.#out.isTTY) this.#out.write(CLEAR_LINE + fitting(text, this.#out.columns));
+    if (this.#terminal.showsStatus) this.#terminal.status(text);
     else this.#terminal.complain(text);
   };
 
   clear(): void {
-    if (this.#out.isTTY) this.#out.write(CLEAR_LINE);
+    this.#terminal.status();
   }
 }
 

@@ -2,29 +2,29 @@
 import type { OrchdClient } from '../../client/client.ts';
 import type { JobView } from '../../model/http/jobs.ts';
 import { isTerminal } from '../../model/states.ts';
+import type { Terminal } from '../command.ts';
 import { durationText } from './duration.ts';
 import { backendOf, placeText } from './job-text.ts';
 import { oneLine } from './screen.ts';
 
 const POLL_MS = 1000;
-const CLEAR_LINE = '\r\u001b[2K';
 
 export class Progress {
   readonly #client: OrchdClient;
   readonly #jobId: string;
-  readonly #out: NodeJS.WriteStream;
+  readonly #terminal: Terminal;
   #timer: NodeJS.Timeout | undefined;
   #shown = false;
 
-  constructor(client: OrchdClient, jobId: string, out: NodeJS.WriteStream = process.stderr) {
+  constructor(client: OrchdClient, jobId: string, terminal: Terminal) {
     this.#client = client;
     this.#jobId = jobId;
-    this.#out = out;
+    this.#terminal = terminal;
   }
 
   /** Does nothing if standard error is not a terminal. */
   start(): void {
-    if (!this.#out.isTTY || this.#timer) return;
+    if (!this.#terminal.showsStatus || this.#timer) return;
     this.#timer = setInterval(() => void this.#refresh(), POLL_MS).unref();
     void this.#refresh();
   }
@@ -32,7 +32,7 @@ export class Progress {
   stop(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
-    if (this.#shown) this.#out.write(CLEAR_LINE);
+    if (this.#shown) this.#terminal.status();
     this.#shown = false;
   }
 
@@ -40,7 +40,7 @@ export class Progress {
     try {
       const job = await this.#client.get(this.#jobId);
       if (!this.#timer || isTerminal(job.state)) return;
-      this.#out.write(CLEAR_LINE + fitting(progressText(job, Date.now()), this.#out.columns));
+      this.#terminal.status(progressText(job, Date.now()));
       this.#shown = true;
     } catch {
       // The stream of events reports connection errors.
@@ -58,11 +58,4 @@ export function progressText(job: JobView, now: number): string {
     return [job.state, job.waiting && oneLine(job.waiting.text)].filter(Boolean).join(', ');
   const since = job.started_at === undefined ? '' : ` for ${durationText(now - job.started_at)}`;
   return `running on ${backendOf(job) ?? '?'}${since}`;
-}
-
-/** Cuts a line to the width of the terminal: one that wraps could not be overwritten. */
-export function fitting(text: string, columns: number | undefined): string {
-  // Some terminals do not report their width.
-  const width = (columns || 80) - 1;
-  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
 }

@@ -1,4 +1,6 @@
 /** A table with aligned columns, cut to the width of the terminal if there is one. */
+import { oneLine } from './screen.ts';
+
 export interface TableOptions {
   /** The maximum width of a line; without it nothing is cut. */
   readonly width?: number | undefined;
@@ -11,9 +13,11 @@ const MIN_LAST_COLUMN = 10;
 
 export function tableText(
   headings: readonly string[],
-  rows: readonly (readonly string[])[],
+  texts: readonly (readonly string[])[],
   options: TableOptions = {},
 ): string {
+  // Before anything is measured: making a text harmless can change its length.
+  const rows = texts.map((cells) => cells.map(oneLine));
   const widths = headings.map((heading, column) =>
     Math.max(heading.length, ...rows.map((row) => row[column]?.length ?? 0)),
   );

@@ -2,25 +2,26 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { stripVTControlCharacters } from 'node:util';
+import { fakeTerminal } from '../../../test/fakes/terminal.ts';
 import { createLogger } from '../../kit/logger.ts';
 import type { JobView } from '../../model/http/jobs.ts';
-import type { Terminal } from '../command.ts';
 import { cancelText } from '../commands/cancel.ts';
 import { jobTable } from '../commands/jobs.ts';
 import { submittedText } from '../commands/submit.ts';
 import { eventText } from '../commands/tail.ts';
 import { endText } from '../follow.ts';
+import { fitting } from '../terminal.ts';
 import { durationText, instantText } from './duration.ts';
 import { jobText } from './job-page.ts';
 import { explainText, placeText, resultText, whereText } from './job-text.ts';
 import { logText } from './log-text.ts';
-import { fitting, progressText } from './progress.ts';
-import { harmless, oneLine, paintState } from './screen.ts';
+import { progressText } from './progress.ts';
+import { forTerminal, harmless, harmlessJson, oneLine, paint, paintState } from './screen.ts';
 import { tableText } from './table.ts';
 
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5);
-const plain: Terminal = { isPerson: false, print: () => undefined, complain: () => undefined };
-const person: Terminal = { ...plain, isPerson: true };
+const { terminal: plain } = fakeTerminal();
+const { terminal: person } = fakeTerminal({ isTTY: true });
 
 const job = (more: Partial<JobView> = {}): JobView => ({
   job_id: 'j1',
@@ -63,6 +64,28 @@ test('durations have one unit, in which they are at least 2 from minutes on; ins
 test('control characters in text of jobs and backends are made visible', () => {
   assert.equal(harmless('a\u001b[2Jb\u0007c\u009bd\r\ne\tf'), 'a␛[2Jb␇c\u{fffd}d\ne\tf');
   assert.equal(oneLine('  two\n\n lines\u001b '), 'two lines␛');
+});
+
+test('characters that turn text around or do not show are made visible; languages and emoji keep what they need', () => {
+  assert.equal(harmless('a\u202eb\u2066c\u200ed\u061ce'), 'a<U+202E>b<U+2066>c<U+200E>d<U+061C>e');
+  assert.equal(harmless('\u00ad\ufeff\u2028\u3164\u{e0041}'), '<U+00AD><U+FEFF><U+2028><U+3164><U+E0041>');
+  const kept = 'naïve \u{1f469}\u200d\u{1f4bb} ❤\ufe0f نمی\u200cخواهم 日本';
+  assert.equal(harmless(kept), kept);
+});
+
+test('a line of JSON is escaped to the same value', () => {
+  const value = { text: 'a\u001b\u009b\u202e\u{e0041}\u200d ü\n' };
+  const line = `${JSON.stringify(value)}\n`;
+  assert.equal(harmlessJson(line), '{"text":"a\\u001b\\u009b\\u202e\\udb40\\udc41\u200d ü\\n"}\n');
+  assert.deepEqual(JSON.parse(harmlessJson(line)), value);
+});
+
+test('only colours of our own pass the terminal port, in whatever form text imitates them', () => {
+  const painted = paint('red', 'a', person);
+  assert.equal(forTerminal(painted), '\u001b[31ma\u001b[39m');
+  assert.equal(paint('red', 'a', plain), 'a');
+  for (const imitation of ['\u001b[31m', '\u001b[31;1000;1000;1000;1000m', '\u009b31m'])
+    assert.doesNotMatch(forTerminal(imitation), /\p{Cc}/u);
 });
 
 describe('tables', () => {

@@ -23,6 +23,11 @@ export const layoutOf = (folder: string) => ({
   workers: join(folder, 'workers'),
   logs: join(folder, 'logs'),
 });
+
+/** The names of these files, with the suffixes of SQLite and of temporary files. */
+export const isPoolFile = (name: string): boolean =>
+  /^(lock(-journal)?|(registry|epochs)\.json|token|workers|logs)$|\.tmp$/.test(name);
+
 export type PoolLayout = ReturnType<typeof layoutOf>;
 
 export const recordPath = ({ workers }: PoolLayout, id: string): string => join(workers, `${id}.json`);

@@ -6,7 +6,7 @@ import { isObject, RecordFile, readRecord } from '../../kit/record-file.ts';
 import { readWholeFile, writeWholeFile } from '../../kit/whole-file.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { makeToken } from '../../wire/tokens.ts';
-import { layoutOf, type PoolLayout } from './layout.ts';
+import { isPoolFile, layoutOf, type PoolLayout } from './layout.ts';
 
 /** `registry.json` */
 interface PoolRegistryRecord {
@@ -47,6 +47,7 @@ export class PoolFolder {
   /** `isCopy`: the workers of a copied folder belong to the manager of the original, and are set aside. */
   static async open(env: Env, path: string, isCopy: boolean): Promise<PoolFolder> {
     const layout = layoutOf(path);
+    await env.disk.closeToOthers?.(path, isPoolFile);
     for (const folder of [layout.folder, layout.workers, layout.logs]) await env.disk.makeFolder(folder);
     const lock = await env.disk.lock(layout.lock);
     if (!lock) throw new OrchdError('STORE_LOCKED', 'another pool manager has this folder');

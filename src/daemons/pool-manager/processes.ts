@@ -1,6 +1,7 @@
 /** Starts worker processes so that they outlive the manager, and keeps their logs short. */
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
+import { openPrivate } from '../../kit/env/private-files.ts';
 import { plainEnvironment } from '../../kit/process/environment.ts';
 import { identityOf, type ProcessIdentity, signal } from '../../kit/process/identity.ts';
 import { type Mark, markVariable } from '../../kit/process/marked.ts';
@@ -41,7 +42,7 @@ export function spawnWorker(spec: SpawnSpec, onExit: (exit: ProcessExit) => void
   return new Promise((resolve) => {
     let log: number;
     try {
-      log = fs.openSync(spec.log, 'a', 0o600);
+      log = openPrivate(spec.log, 'a');
     } catch (error) {
       return resolve({ is: 'failed', why: `no log, ${(error as NodeJS.ErrnoException).code}` });
     }
@@ -92,7 +93,12 @@ export function trimLog(path: string): void {
     if (fs.statSync(path).size <= MAX_LOG_BYTES) return;
     const end = lastBytes(path, KEPT_LOG_BYTES);
     fs.truncateSync(path, 0);
-    fs.appendFileSync(path, end);
+    const fd = openPrivate(path, 'a');
+    try {
+      fs.writeSync(fd, end);
+    } finally {
+      fs.closeSync(fd);
+    }
   } catch {
     // The log is gone, or the disk is full: the next call tries again.
   }

@@ -10,4 +10,4 @@ export type Ledger = (token: string, jobId: string) => void;
 export const fileLedger =
   (path: string): Ledger =>
   (token, jobId) =>
-    appendFileSync(path, `${token} ${jobId.replace(/\s/g, '?')}\n`);
+    appendFileSync(path, `${token} ${jobId.replace(/\s/g, '?')}\n`, { mode: 0o600 });

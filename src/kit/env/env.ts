@@ -58,6 +58,12 @@ export interface Disk {
   makeFolder(path: string): Promise<void>;
   /** Makes creations, renames and removals in a folder durable. */
   syncFolder(path: string): Promise<void>;
+  /**
+   * Takes all permissions of other users from the entries of a folder that are ours, and from the folder itself if it
+   * holds nothing else. Resolves to whether the folder is closed to others; also if it does not exist. A simulated disk
+   * has no other users and leaves this out.
+   */
+  closeToOthers?(folder: string, isOurs: (name: string) => boolean): Promise<boolean>;
   /** Takes an exclusive lock that is released when the process ends; undefined when it is already held. */
   lock(path: string): Promise<{ release(): Promise<void> } | undefined>;
 }

@@ -3,12 +3,15 @@ import fs from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Disk, DiskFile, DiskStat, OpenMode } from './env.ts';
+import {
+  closeFolderToOthers,
+  FILE_MODE,
+  FOLDER_MODE,
+  makeDatabasePrivate,
+  makePrivate,
+} from './private-files.ts';
 
 const FLAGS: Record<OpenMode, string> = { read: 'r', write: 'r+', create: 'w+' };
-
-/** Files and folders are readable by their owner only: they hold prompts. */
-const FILE_MODE = 0o600;
-const FOLDER_MODE = 0o700;
 
 class RealFile implements DiskFile {
   readonly #fd: number;
@@ -76,6 +79,7 @@ export class RealDisk implements Disk {
     const fd = await new Promise<number>((resolve, reject) => {
       fs.open(path, FLAGS[mode], FILE_MODE, (error, opened) => (error ? reject(error) : resolve(opened)));
     });
+    if (mode !== 'read') makePrivate(fd);
     return new RealFile(fd);
   }
 
@@ -125,12 +129,18 @@ export class RealDisk implements Disk {
   async #makeOne(path: string): Promise<NodeJS.ErrnoException | undefined> {
     try {
       await fs.promises.mkdir(path, { mode: FOLDER_MODE });
+      // The umask may have taken permissions of the owner.
+      await fs.promises.chmod(path, FOLDER_MODE);
     } catch (error) {
       // mkdir of an existing folder fails with other codes than EEXIST too: EROFS on a read-only disk, say.
       const found = await fs.promises.stat(path).catch(() => undefined);
       if (!found?.isDirectory()) return error as NodeJS.ErrnoException;
     }
     return undefined;
+  }
+
+  async closeToOthers(folder: string, isOurs: (name: string) => boolean): Promise<boolean> {
+    return closeFolderToOthers(folder, isOurs);
   }
 
   async syncFolder(path: string): Promise<void> {
@@ -147,6 +157,7 @@ export class RealDisk implements Disk {
    * in the same process is refused too.
    */
   async lock(path: string): Promise<{ release(): Promise<void> } | undefined> {
+    makeDatabasePrivate(path);
     const database = new DatabaseSync(path, { timeout: 0 });
     try {
       database.exec('PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE');

@@ -8,6 +8,7 @@
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import { basename } from 'node:path';
+import { openPrivate } from '../../../kit/env/private-files.ts';
 import { identityOf, signal } from '../../../kit/process/identity.ts';
 import type { ExitRecord, ExitWhy, SupervisorSpec, TokenPaths } from './layout.ts';
 import { openPayload, syncFolder, writeAll, writeJson } from './token-folder.ts';
@@ -66,7 +67,7 @@ export class Supervisor {
   constructor(spec: SupervisorSpec, paths: TokenPaths) {
     this.#spec = spec;
     this.#paths = paths;
-    this.#output = fs.openSync(paths.stdout, 'a');
+    this.#output = openPrivate(paths.stdout, 'a');
   }
 
   run(): void {

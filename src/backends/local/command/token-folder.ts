@@ -1,6 +1,7 @@
 /** The supervisor's side of a token's folder: creates it atomically (L1 of layout.ts) and writes its files. */
 import fs from 'node:fs';
 import { join } from 'node:path';
+import { makePrivateFolder, openPrivate } from '../../../kit/env/private-files.ts';
 import { identityOf } from '../../../kit/process/identity.ts';
 import {
   filesIn,
@@ -22,7 +23,7 @@ export function createTokenFolder(spec: SupervisorSpec, now: number): TokenPaths
   const self = identityOf(process.pid);
   // The name contains the pid and start time of this process: a folder whose process is dead can be removed.
   const staging = join(layout.staging, `s-${self.pid}-${self.start}`);
-  fs.mkdirSync(staging, { mode: 0o700 });
+  makePrivateFolder(staging);
   try {
     const owner: OwnerRecord = {
       ...self,
@@ -34,8 +35,8 @@ export function createTokenFolder(spec: SupervisorSpec, now: number): TokenPaths
       started_at: now,
     };
     const files = filesIn(staging);
-    fs.closeSync(fs.openSync(files.stdout, 'wx', 0o600));
-    fs.mkdirSync(files.work, { mode: 0o700 });
+    fs.closeSync(openPrivate(files.stdout, 'wx'));
+    makePrivateFolder(files.work);
     writeJson(files.owner, owner, 'durable');
     syncFolder(staging);
     fs.renameSync(staging, paths.folder);
@@ -51,7 +52,7 @@ export function createTokenFolder(spec: SupervisorSpec, now: number): TokenPaths
 /** Writes a JSON file by way of a rename, so that no reader sees half of it. `durable`: synced before the rename. */
 export function writeJson(path: string, value: unknown, how: 'durable' | 'visible'): void {
   const temporary = `${path}.tmp`;
-  const fd = fs.openSync(temporary, 'w', 0o600);
+  const fd = openPrivate(temporary, 'w');
   try {
     writeAll(fd, Buffer.from(`${JSON.stringify(value)}\n`));
     if (how === 'durable') fs.fsyncSync(fd);
@@ -78,7 +79,7 @@ export function syncFolder(path: string): void {
 /** Opens the payload as a file for reading and removes its name, so that it is not left on the disk. */
 export function openPayload(folder: string, payload: string): number {
   const path = join(folder, 'input');
-  const fd = fs.openSync(path, 'wx', 0o600);
+  const fd = openPrivate(path, 'wx');
   try {
     writeAll(fd, Buffer.from(payload));
     return fs.openSync(path, 'r');

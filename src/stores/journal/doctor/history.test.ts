@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict';
 import {
-  cpSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -15,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
+import { copyFolder } from '../../../../test/fakes/copy-folder.ts';
 import { engineOf } from '../../../../test/fakes/engine-of.ts';
 import { isHeld } from '../../../cli/lock-probe.ts';
 import { createOrchestrator, type Orchestrator } from '../../../index.ts';
@@ -62,7 +62,7 @@ const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5
 
 function copy(): string {
   const folder = join(root, `copy-${++copies}`);
-  cpSync(original, folder, { recursive: true, filter: (path) => !path.endsWith('/spare') });
+  copyFolder(original, folder, ['spare']);
   return folder;
 }
 

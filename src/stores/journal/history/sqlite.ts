@@ -4,6 +4,7 @@
 import { renameSync, rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
+import { makeDatabasePrivate } from '../../../kit/env/private-files.ts';
 import { readBundle, readLine } from '../checkpoint/line.ts';
 import { type HistoryIndex, type HistoryOpened, type LogPoint, readRow } from './history.ts';
 
@@ -84,6 +85,7 @@ export class SqliteHistory implements HistoryIndex {
   }
 
   #open(): HistoryOpened {
+    if (this.#mode === 'write') makeDatabasePrivate(this.#path);
     const database = new DatabaseSync(this.#path, { readOnly: this.#mode === 'read', timeout: 5000 });
     this.#database = database;
     if (this.#mode === 'write') {

@@ -1,0 +1,230 @@
+/** Nothing that a server, a job or a file says controls the terminal on which a command shows it. */
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { COMMANDS } from '../../src/cli/commands.ts';
+import { run } from '../../src/cli/run.ts';
+import { logText } from '../../src/cli/text/log-text.ts';
+import { fakeTerminal } from '../fakes/terminal.ts';
+
+/** Sequences that clear the screen, set the title and colour text; C1, text turned around, invisible characters. */
+const HOSTILE =
+  'x\u001b[2J\u001b]0;title\u0007\u001b[31m\u009b2J\u009d0;t\u009c\u202ereversed\u2066\u200e\u061c\u200b\ufeff\u2028\rover\u0008\u007f';
+
+const UNSAFE = /[\p{Cc}\p{Bidi_Control}\u200b\ufeff\u2028\u00ad]/u;
+// Put together from parts: a control character has no place in a regular expression.
+const OUR_OWN = new RegExp(`${'\u001b'}\\[(?:3[1-69]|39|90)m|\\r${'\u001b'}\\[2K|[\\n\\t]`, 'g');
+
+const root = mkdtempSync(join(tmpdir(), 'orchd-hostile-'));
+const job = {
+  job_id: HOSTILE,
+  type: HOSTILE,
+  model: HOSTILE,
+  priority: HOSTILE,
+  agent: HOSTILE,
+  session_id: HOSTILE,
+  key: HOSTILE,
+  state: HOSTILE,
+  status: HOSTILE,
+  reason: HOSTILE,
+  duplicate_of: HOSTILE,
+  score: 0,
+  tries: 0,
+  max_tries: 1,
+  created_at: 0,
+  cancel_requested: true,
+  waiting: { code: HOSTILE, text: HOSTILE },
+  error: { code: HOSTILE, message: HOSTILE, reason: HOSTILE, retriable: false },
+  result: { text: HOSTILE },
+  attempts: [
+    {
+      attempt: 1,
+      backend: HOSTILE,
+      state: HOSTILE,
+      outcome: HOSTILE,
+      intended_at: 0,
+      ended_at: 1,
+      error: { code: HOSTILE, message: HOSTILE },
+    },
+  ],
+};
+const EVENTS = [
+  ['queued', { job_id: HOSTILE }],
+  [HOSTILE.replace(/[\r\n]/g, ''), { text: HOSTILE }],
+  ['token', { t: HOSTILE, i: 0 }],
+  ['reset', { attempt: 2 }],
+  ['token', { t: HOSTILE, i: 0 }],
+  ['error', { job_id: HOSTILE, state: 'dead', code: HOSTILE, message: HOSTILE }],
+] as const;
+
+function answer({ url = '', method }: IncomingMessage, response: ServerResponse): void {
+  const send = (status: number, body: object): void => {
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  };
+  if (url.includes('refuse')) {
+    send(409, { error: { code: HOSTILE, message: HOSTILE, next: HOSTILE, retriable: false } });
+  } else if (url.includes('/events')) {
+    const text = EVENTS.map(([event, data]) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).end(text.join(''));
+  } else if (method === 'GET' && /\/v2\/tasks(\?|$)/.test(url)) {
+    send(200, { jobs: [job, { ...job, waiting: undefined }], cursor: undefined });
+  } else if (url.includes('ended')) {
+    send(200, { ...job, waiting: undefined, state: 'succeeded', ended_at: 1 });
+  } else send(method === 'POST' && url === '/v2/tasks' ? 202 : 200, job);
+}
+
+const server = createServer(answer);
+let url = '';
+
+before(async () => {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+after(() => {
+  server.close();
+  server.closeAllConnections();
+  rmSync(root, { recursive: true });
+});
+
+function file(name: string, text: string): string {
+  const path = join(root, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+function folder(name: string, files: Record<string, string> = {}): string {
+  const path = join(root, name);
+  mkdirSync(path, { recursive: true });
+  for (const [each, text] of Object.entries(files)) writeFileSync(join(path, each), text);
+  return path;
+}
+
+const yaml = (): string =>
+  file('hostile.yaml', `${JSON.stringify(HOSTILE)}: 1\nlog: { level: ${JSON.stringify(HOSTILE)} }\n`);
+const tokens = JSON.stringify({
+  tokens: [{ id: HOSTILE, name: HOSTILE, role: HOSTILE, tenant: HOSTILE, created_at: 0, hash: '' }],
+});
+
+/** Calls of every command with hostile text wherever a command takes or gets one; `URL` stands for the server. */
+const CALLS: Record<string, () => string[][]> = {
+  up: () => [
+    [HOSTILE],
+    ['--port', HOSTILE],
+    ['--config', yaml()],
+    ['--config', HOSTILE.replaceAll('\0', '')],
+  ],
+  pool: () => [[HOSTILE], ['--id', HOSTILE], ['--config', yaml()]],
+  worker: () => [[HOSTILE], ['--engine', HOSTILE], ['--id', HOSTILE], ['--pool-manager', HOSTILE]],
+  submit: () => [
+    ['a', ...at()],
+    ['a', '--json', ...at()],
+    ['a', '--follow', ...at()],
+    ['a', '--follow', '--json', ...at()],
+    ['--payload', HOSTILE],
+  ],
+  jobs: () => [at(), ['--json', ...at()], ['--state', HOSTILE]],
+  show: () => [
+    ['a', ...at()],
+    ['ended', ...at()],
+    ['a', '--json', ...at()],
+    ['refuse', ...at()],
+    [HOSTILE, ...at()],
+  ],
+  explain: () => [
+    ['a', ...at()],
+    ['ended', ...at()],
+    ['a', '--json', ...at()],
+    ['refuse', ...at()],
+  ],
+  tail: () => [
+    ['a', ...at()],
+    ['a', '--json', ...at()],
+    ['refuse', ...at()],
+    ['a', '--after', HOSTILE],
+  ],
+  cancel: () => [
+    ['a', 'refuse', ...at()],
+    ['a', '--json', ...at()],
+  ],
+  redrive: () => [
+    ['a', 'refuse', ...at()],
+    ['a', '--json', ...at()],
+  ],
+  resolve: () => [
+    ['a', '--as', 'retry', ...at()],
+    ['a', '--as', HOSTILE],
+    ['refuse', '--as', 'retry', ...at()],
+  ],
+  token: () => {
+    const data = folder('tokens', { 'tokens.json': tokens });
+    return [
+      ['list', '--data', data],
+      ['list', '--json', '--data', data],
+      ['revoke', HOSTILE, '--data', data],
+      [HOSTILE],
+      ['create', HOSTILE, '--role', 'read'],
+    ];
+  },
+  doctor: () => [
+    [folder('damaged', { [HOSTILE]: '', 'checkpoint.json': HOSTILE })],
+    [HOSTILE],
+    ['--json', folder(HOSTILE)],
+  ],
+  migrate: () => [['--from', HOSTILE, '--to', HOSTILE], ['--config', yaml()], [HOSTILE]],
+  completion: () => [[HOSTILE], ['bash']],
+  version: () => [[HOSTILE], ['--json']],
+};
+
+const at = (): string[] => ['--url', url];
+
+for (const { name } of COMMANDS) {
+  test(`${name} shows hostile text without its controls`, { timeout: 60_000 }, async () => {
+    const calls = CALLS[name]?.();
+    assert.ok(calls, `${name} has hostile calls in this test`);
+    for (const words of [...calls, [`--${HOSTILE}`]]) {
+      for (const noColour of [false, true]) {
+        const { terminal, written } = fakeTerminal({ isTTY: true, noColour });
+        await run([name, ...words], terminal);
+        for (const text of Object.values(written)) {
+          const unsafe = UNSAFE.exec(text.replace(OUR_OWN, ''));
+          assert.equal(unsafe, null, `${JSON.stringify(words)}: ${JSON.stringify(text)}`);
+        }
+        assert.notEqual(written.out + written.err, '');
+      }
+    }
+  });
+}
+
+test('an unknown command is named without its controls, and so is a line of the log', async () => {
+  const { terminal, written } = fakeTerminal({ isTTY: true });
+  await run([HOSTILE], terminal);
+  const line = JSON.stringify({
+    timestamp: 0,
+    level: 'warn',
+    message: HOSTILE,
+    job_id: HOSTILE,
+    reason: HOSTILE,
+  });
+  for (const text of [written.err, logText(line)]) assert.doesNotMatch(text.replace(OUR_OWN, ''), UNSAFE);
+});
+
+test('where nobody looks at a terminal, answers and JSON are what the server sent, byte for byte', async () => {
+  const show = fakeTerminal();
+  await run(['show', 'a', '--json', '--url', url], show.terminal);
+  assert.deepEqual(JSON.parse(show.written.out), job);
+  assert.ok(show.written.out.includes('\u202e') && show.written.out.includes('\u009b'));
+  const follow = fakeTerminal();
+  await run(['submit', 'a', '--follow', '--url', url], follow.terminal);
+  assert.equal(follow.written.out, `${HOSTILE}\n${HOSTILE}\n`);
+  const text = fakeTerminal();
+  await run(['show', 'a', '--url', url], text.terminal);
+  assert.doesNotMatch(
+    text.written.out.replaceAll('\n', ''),
+    UNSAFE,
+    'text for people is safe behind a pager, too',
+  );
+});
