@@ -7,12 +7,13 @@ import { OrchdError } from '../model/errors.ts';
 import type { ModelView } from '../model/http/catalog.ts';
 import type { LeaseView } from '../model/http/leases.ts';
 import type { SessionView } from '../model/http/sessions.ts';
-import type {
-  LimitSpec,
-  ModelRecord,
-  ModelRegistration,
-  Verification,
-  WorkerRecord,
+import {
+  DEFAULT_TENANT,
+  type LimitSpec,
+  type ModelRecord,
+  type ModelRegistration,
+  type Verification,
+  type WorkerRecord,
 } from '../model/records.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { Loop } from './loop.ts';
@@ -77,8 +78,13 @@ export class PoolCommands extends Commands {
 }
 
 export class LimitCommands extends Commands {
-  async set(limits: readonly LimitSpec[], by: string): Promise<readonly LimitSpec[]> {
-    return (await this.order({ type: 'limits', limits, by })).limits;
+  /** Replaces the limits that the tenant has set; without a tenant, the operator's. */
+  async set(
+    limits: readonly LimitSpec[],
+    by: string,
+    tenant = DEFAULT_TENANT,
+  ): Promise<readonly LimitSpec[]> {
+    return (await this.order({ type: 'limits', limits, by, tenant })).limits;
   }
 }
 

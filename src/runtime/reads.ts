@@ -8,8 +8,9 @@
  */
 
 import { modelOf } from '../core/admission/model.ts';
-import { LIMITS_ID } from '../core/admission/quota.ts';
+import { limitsOf } from '../core/admission/quota.ts';
 import type { Engine } from '../core/engine/engine.ts';
+import { isScopeOf } from '../core/limits/limit.ts';
 import type { Store } from '../core/ports/store.ts';
 import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
@@ -166,9 +167,14 @@ export class Reads {
     return this.#parts.engine.state.pools.get(id)?.up ?? false;
   }
 
-  limits(): Promise<readonly LimitSpec[]> {
-    const { state, settings } = this.#parts.engine;
-    return this.#whenDurable(state.tables.limits.get(LIMITS_ID)?.limits ?? settings.limits);
+  /** The limits that a tenant has set; those of the default tenant are the operator's. */
+  limits(tenant = DEFAULT_TENANT): Promise<readonly LimitSpec[]> {
+    return this.#whenDurable(limitsOf(this.#parts.engine, tenant));
+  }
+
+  /** The operator's limits whose scopes name this tenant. */
+  async imposedLimits(tenant: string): Promise<readonly LimitSpec[]> {
+    return (await this.limits()).filter(({ scope }) => isScopeOf(scope, tenant));
   }
 
   /** The leases of a tenant, without the internal ones (no ttlMs) that record on which node a backend is. */

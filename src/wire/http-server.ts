@@ -69,6 +69,9 @@ const answers = channel(ANSWER_CHANNEL);
 
 const CORRELATION_FORM = /^[A-Za-z0-9._:-]{1,128}$/;
 
+/** What the gate requires of a request that has no route. */
+const PUBLIC = { role: 'public' } as const;
+
 /** Idle timeout of a stream's connection; openEventStream replaces it by its heartbeats. */
 const STREAM_IDLE_MS = 600_000;
 
@@ -145,7 +148,7 @@ export class HttpServer extends Service {
       const match = this.#router.find(queryAt < 0 ? url : url.slice(0, queryAt));
       const route = match?.routes.get(method);
       if (!match || !route) return this.#unrouted(match, exchange);
-      const identity = this.#gate.admit(credentialsOf(request), route.role);
+      const identity = this.#gate.admit(credentialsOf(request), route);
       const call: Call = {
         params: match.params,
         query: queryAt < 0 ? {} : parseQuery(url.slice(queryAt + 1)),
@@ -212,7 +215,7 @@ export class HttpServer extends Service {
     const { request, crossOrigin } = exchange;
     const headers: Record<string, string> = match ? { allow: [...match.routes.keys()].join(', ') } : {};
     try {
-      this.#gate.admit(credentialsOf(request), 'public');
+      this.#gate.admit(credentialsOf(request), PUBLIC);
       const isAllowedOrigin = crossOrigin !== undefined && 'access-control-allow-origin' in crossOrigin;
       if (match && request.method === 'OPTIONS' && isAllowedOrigin) {
         const requestedHeaders = request.headers['access-control-request-headers'];

@@ -6,15 +6,17 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Random } from '../kit/env/env.ts';
 import { DEFAULT_TENANT } from '../model/records.ts';
 
-export const ROLES = ['read', 'submit', 'operate', 'admin'] as const;
+/** Each role includes those before it, except `pool`: it is for pool managers, and can only register a pool. */
+export const ROLES = ['read', 'submit', 'operate', 'admin', 'pool'] as const;
 export type Role = (typeof ROLES)[number];
 
 /** The roles that each role includes. */
 const GRANTS: Record<Role, readonly Role[]> = {
+  pool: ['pool'],
   read: ['read'],
   submit: ['submit', 'read'],
-  operate: ['operate', 'submit', 'read'],
-  admin: ['admin', 'operate', 'submit', 'read'],
+  operate: ['operate', 'submit', 'read', 'pool'],
+  admin: ['admin', 'operate', 'submit', 'read', 'pool'],
 };
 
 export const grants = (role: Role, required: Role): boolean => GRANTS[role].includes(required);
@@ -38,6 +40,11 @@ export interface Identity {
   /** Another node forwarded the request and waits for the answer: it must not be forwarded again. */
   readonly fromNode?: true;
 }
+
+/**
+ * Whether a caller may use routes with the scope `global`: the default tenant is the operator's (docs/decisions/0021).
+ */
+export const isOperator = ({ tenant }: Pick<Identity, 'tenant'>): boolean => tenant === DEFAULT_TENANT;
 
 const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();
 

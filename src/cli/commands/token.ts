@@ -1,5 +1,6 @@
 /** `orchd token create|list|revoke` */
 import { realEnv } from '../../kit/env/real.ts';
+import { DEFAULT_TENANT } from '../../model/records.ts';
 import { makeToken, ROLES, type TokenEntry } from '../../wire/tokens.ts';
 import { choiceOf, flagOf, noPositionals, oneOf, singlePositional, textOf } from '../arguments.ts';
 import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from '../command.ts';
@@ -15,12 +16,12 @@ const options = {
   role: {
     type: 'string',
     choices: ROLES,
-    help: 'what the token permits; each role includes those before it',
+    help: 'what it permits; each includes those before it, except pool: it only registers pools',
   },
   tenant: {
     type: 'string',
     value: 'TENANT',
-    help: 'the tenant whose jobs the token can see; by default "default"',
+    help: 'the tenant whose things the token reaches; by default "default", the operator',
   },
   ...DATA_OPTIONS,
   ...JSON_OPTION,
@@ -35,6 +36,7 @@ A token is printed once, when it is created: only its hash is stored.`,
     options,
     examples: [
       'orchd token create ada --role admin',
+      'orchd token create gpu-1 --role pool',
       'orchd token create nightly --role submit --tenant research --data data/orchestrator',
       'orchd token list',
       'orchd token revoke 1f2e3d4c',
@@ -67,6 +69,8 @@ async function create(args: CliArguments, terminal: Terminal): Promise<number> {
   if (tenant !== undefined && !new RegExp(TENANT).test(tenant)) {
     throw new UsageError(`"${tenant}" cannot be a tenant: use small letters, digits, - and _ only.`);
   }
+  if (role === 'pool' && tenant !== undefined && tenant !== DEFAULT_TENANT)
+    throw new UsageError('pools are shared by all tenants: leave --tenant out.');
   const env = realEnv();
   const store = await storeOf(args);
   const made = makeToken(env.random, env.clock.now(), name, role, tenant);
