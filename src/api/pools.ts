@@ -66,13 +66,14 @@ const registerRoute = ({ managers }: Orchestrator): Route =>
     body: RegisterPool,
     answers: {
       200: { description: 'Registered', body: PoolRegistered },
+      403: 'No pool may register at this host',
       409: 'Another pool manager has the name, and is alive',
     },
     repeatable: ({ body }) => body,
     handle: ({ body: { pool_id, uri, token } }) => {
       if (!managers) throw new OrchdError('POOL_UNAVAILABLE', 'this brain is configured without pools');
       if (!isPlainUrl(uri)) {
-        const what = '"uri" must be an http or https URL without a password, a query or a fragment';
+        const what = '"uri" must be an http or https URL without a path, a password, a query or a fragment';
         throw new OrchdError('INVALID_PARAMS', what, { field: 'uri' });
       }
       managers.register(uri, token, pool_id);
@@ -159,5 +160,5 @@ const evictRoute = ({ pools }: Orchestrator): Route =>
 
 function isPlainUrl(text: string): boolean {
   const url = URL.parse(text);
-  return url !== null && isHttpUrl(text) && url.search === '' && url.hash === '';
+  return url !== null && isHttpUrl(text) && url.pathname === '/' && url.search === '' && url.hash === '';
 }

@@ -16,7 +16,7 @@ const options = {
   role: {
     type: 'string',
     choices: ROLES,
-    help: 'what it permits; each includes those before it, except pool: it only registers pools',
+    help: 'what it permits; each includes those before it, but pool: it only registers pools',
   },
   tenant: {
     type: 'string',
