@@ -74,7 +74,7 @@ async function create(args: CliArguments, terminal: Terminal): Promise<number> {
   const env = realEnv();
   const store = await storeOf(args);
   const made = makeToken(env.random, env.clock.now(), name, role, tenant);
-  const { before } = await store.change((tokens) => [...tokens, made.entry]);
+  const { before } = await store.change((tokens) => withToken(tokens, made.entry));
   if (flagOf(values, 'json')) terminal.print(JSON.stringify({ token: made.token, ...shown(made.entry) }));
   else terminal.print(made.token);
   terminal.complain(
@@ -82,6 +82,14 @@ async function create(args: CliArguments, terminal: Terminal): Promise<number> {
   );
   if (before === 0) terminal.complain('It is the first token: from now on every caller needs one.');
   return EXIT.ok;
+}
+
+function withToken(tokens: readonly TokenEntry[], entry: TokenEntry): readonly TokenEntry[] {
+  const taken = tokens.find(({ name, tenant }) => name === entry.name && tenant === entry.tenant);
+  if (!taken) return [...tokens, entry];
+  throw new UsageError(
+    `the tenant "${taken.tenant}" has a token "${taken.name}" already (${taken.id}): choose another name, or revoke it first.`,
+  );
 }
 
 async function list(args: CliArguments, terminal: Terminal): Promise<number> {
