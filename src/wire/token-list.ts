@@ -1,6 +1,6 @@
 /** Reads the text of a token file. Every fault is an error that names its place, so that no request meets it later. */
 import { OrchdError } from '../model/errors.ts';
-import { TENANT } from '../model/submit.ts';
+import { TENANT } from '../model/records.ts';
 import { ROLES, type Role, type TokenEntry } from './tokens.ts';
 
 const isTenant = new RegExp(TENANT);

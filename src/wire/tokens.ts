@@ -35,6 +35,8 @@ export interface Identity {
   readonly name: string;
   readonly role: Role;
   readonly tenant: string;
+  /** The id of the token that the caller has shown; undefined if it was accepted without one. */
+  readonly tokenId?: string;
   /** The caller was accepted without a token, because there are none. */
   readonly unproven?: true;
   /** Another node forwarded the request and waits for the answer: it must not be forwarded again. */
@@ -79,5 +81,16 @@ export function identify(token: string, entries: readonly TokenEntry[]): Identit
   const expected = entry ? Buffer.from(entry.hash, 'hex') : NO_HASH;
   const given = hashOf(match?.[2] ?? '');
   const same = expected.length === given.length && timingSafeEqual(expected, given);
-  return entry && same ? { name: entry.name, role: entry.role, tenant: entry.tenant } : undefined;
+  if (!entry || !same) return undefined;
+  const { name, role, tenant } = entry;
+  return { name, role, tenant, tokenId: entry.id };
+}
+
+/** Whether the token of a caller is no longer what it was when the caller was accepted. */
+export function isRevoked(identity: Identity, entries: readonly TokenEntry[]): boolean {
+  const { tokenId, name, role, tenant, fromNode } = identity;
+  // A node without tokens accepts callers whose tokens only the forwarding node knows.
+  if (tokenId === undefined || (fromNode && entries.length === 0)) return false;
+  const entry = entries.find(({ id }) => id === tokenId);
+  return entry?.name !== name || entry.role !== role || entry.tenant !== tenant;
 }

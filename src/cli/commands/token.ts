@@ -1,6 +1,6 @@
 /** `orchd token create|list|revoke` */
 import { realEnv } from '../../kit/env/real.ts';
-import { DEFAULT_TENANT } from '../../model/records.ts';
+import { DEFAULT_TENANT, TENANT } from '../../model/records.ts';
 import { makeToken, ROLES, type TokenEntry } from '../../wire/tokens.ts';
 import { choiceOf, flagOf, noPositionals, oneOf, singlePositional, textOf } from '../arguments.ts';
 import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from '../command.ts';
@@ -64,7 +64,6 @@ async function create(args: CliArguments, terminal: Terminal): Promise<number> {
     throw new UsageError(`"${name}" cannot be a name: use letters, digits and ._:/@- only.`);
   const role = choiceOf(values, 'role', ROLES);
   if (role === undefined) throw new UsageError(`the role is missing: --role ${ROLES.join('|')}`);
-  const { TENANT } = await import('../../model/submit.ts');
   const tenant = textOf(values, 'tenant');
   if (tenant !== undefined && !new RegExp(TENANT).test(tenant)) {
     throw new UsageError(`"${tenant}" cannot be a tenant: use small letters, digits, - and _ only.`);
