@@ -28,6 +28,8 @@ export interface ApiOptions extends MetaOptions {
   /** How long a job with `on_disconnect: cancel` runs on after its last follower has disconnected. */
   readonly disconnectGraceMs: number;
   readonly maxStreamsPerCaller: number;
+  /** For each tenant other than the default. */
+  readonly maxStreamsPerTenant: number;
   /** Whether the token of a caller has been revoked since the caller was accepted. */
   readonly isRevoked: (identity: Identity) => boolean;
   readonly verifyPolicy: 'warn' | 'block';
@@ -39,7 +41,7 @@ const LEASE_TOKEN_BYTES = 32;
 
 export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): readonly Route[] {
   const metrics = new Metrics(orchestrator, options.tally);
-  const openStreams = new OpenStreams(options.maxStreamsPerCaller);
+  const openStreams = new OpenStreams(options.maxStreamsPerCaller, options.maxStreamsPerTenant);
   const { disconnectGraceMs: graceMs, isRevoked } = options;
   const disconnects = new Disconnects(orchestrator, { timers: options.env.timers, graceMs, isRevoked });
   const streams = new EventStreams(orchestrator, { ...options, openStreams, disconnects });

@@ -5,7 +5,7 @@
 import { limitList, limitSpecs } from '../config/limits.ts';
 import { LimitsView, SetLimits } from '../model/http/limits.ts';
 import type { Shape } from '../model/http/shape.ts';
-import type { LimitSpec } from '../model/records.ts';
+import { DEFAULT_TENANT, type LimitSpec } from '../model/records.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { type Route, route } from '../wire/route.ts';
 import { type Identity, isOperator } from '../wire/tokens.ts';
@@ -53,5 +53,6 @@ async function limitsView(
 ): Promise<Shape<typeof LimitsView>> {
   const view = { limits: limitList(limits) };
   if (isOperator(identity)) return view;
-  return { ...view, imposed: limitList(await reads.imposedLimits(identity.tenant)) };
+  const imposed = await reads.limits(DEFAULT_TENANT, identity.tenant);
+  return { ...view, imposed: limitList(imposed) };
 }

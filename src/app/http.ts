@@ -60,6 +60,8 @@ export function apiOptions({ options, env, uptimeMs, tally, tokens }: ServerPart
     verifyPolicy: pools.verifyPolicy,
     disconnectGraceMs: server.disconnectGraceMs,
     maxStreamsPerCaller: server.maxStreamsPerCaller,
+    // One tenant cannot take all connections of the server.
+    maxStreamsPerTenant: Math.floor(server.maxConnections / 2),
     isRevoked: (identity) => isRevoked(identity, tokens.entries),
     uptimeMs,
     tally,

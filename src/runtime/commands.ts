@@ -56,9 +56,9 @@ export class SessionCommands extends Commands {
     return sessionView(this.engine.state, record);
   }
 
-  /** Ends the session and cancels its jobs. */
-  async remove(tenant: string, id: string, by: string): Promise<void> {
-    await this.order({ type: 'forget-session', tenant, id, by });
+  /** Ends the session and cancels its jobs. With `keepsBudget` its budget stays, with what was used of it. */
+  async remove(tenant: string, id: string, by: string, keepsBudget = false): Promise<void> {
+    await this.order({ type: 'forget-session', tenant, id, by, keepsBudget });
   }
 }
 

@@ -167,14 +167,15 @@ export class Reads {
     return this.#parts.engine.state.pools.get(id)?.up ?? false;
   }
 
-  /** The limits that a tenant has set; those of the default tenant are the operator's. */
-  limits(tenant = DEFAULT_TENANT): Promise<readonly LimitSpec[]> {
-    return this.#whenDurable(limitsOf(this.#parts.engine, tenant));
-  }
-
-  /** The operator's limits whose scopes name this tenant. */
-  async imposedLimits(tenant: string): Promise<readonly LimitSpec[]> {
-    return (await this.limits()).filter(({ scope }) => isScopeOf(scope, tenant));
+  /**
+   * The limits that a tenant has set; those of the default tenant are the operator's. With `about` only those whose
+   * scopes are a part of that tenant.
+   */
+  limits(setBy = DEFAULT_TENANT, about?: string): Promise<readonly LimitSpec[]> {
+    const limits = limitsOf(this.#parts.engine, setBy);
+    return this.#whenDurable(
+      about === undefined ? limits : limits.filter(({ scope }) => isScopeOf(scope, about)),
+    );
   }
 
   /** The leases of a tenant, without the internal ones (no ttlMs) that record on which node a backend is. */

@@ -28,6 +28,7 @@ export interface HttpBrainOptions {
   readonly disconnectGraceMs?: number;
   readonly heartbeatMs?: number;
   readonly maxStreamsPerCaller?: number;
+  readonly maxStreamsPerTenant?: number;
   /** Origins of pages that may use it. */
   readonly origins?: readonly string[];
 }
@@ -81,6 +82,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     heartbeatMs: options.heartbeatMs ?? 15_000,
     disconnectGraceMs: options.disconnectGraceMs ?? 5000,
     maxStreamsPerCaller: options.maxStreamsPerCaller ?? 1000,
+    maxStreamsPerTenant: options.maxStreamsPerTenant ?? 1000,
     isRevoked: (identity) => isRevoked(identity, options.tokens ?? []),
     verifyPolicy: 'warn',
     uptimeMs: () => env.clock.monotonic(),

@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Route } from '../../src/wire/route.ts';
-import { makeToken, type Role } from '../../src/wire/tokens.ts';
-import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
+import { makeToken } from '../../src/wire/tokens.ts';
+import { type HttpBrain, type HttpBrainOptions, httpBrain } from '../fakes/http-brain.ts';
 import { SeededRandom } from '../fakes/world.ts';
 
 const nameOf = ({ method, path }: Pick<Route, 'method' | 'path'>): string => `${method} ${path}`;
@@ -27,19 +27,21 @@ type Ask = (who: Caller, method: string, path: string, body?: object, headers?: 
 interface Stage {
   readonly brain: HttpBrain;
   readonly ask: Ask;
+  readonly tokens: Readonly<Record<Caller, string>>;
 }
 
 /** Says what its prompt says: an answer shows whose prompt it was given. */
 const echo = { inference: (payload: object) => ({ text: JSON.stringify(payload) }), other: () => CANARY };
 
-async function stage(t: TestContext, role: Role = 'admin'): Promise<Stage> {
+async function stage(t: TestContext, options: Partial<HttpBrainOptions> = {}): Promise<Stage> {
   const random = new SeededRandom(7);
-  const tokenOf = (name: string, tenant?: string) => makeToken(random, 0, name, role, tenant);
+  const tokenOf = (name: string, tenant?: string) => makeToken(random, 0, name, 'admin', tenant);
   const made = { lab: tokenOf('ada', 'lab'), acme: tokenOf('ada', 'acme'), operator: tokenOf('ada') };
   const brain = await httpBrain({
     tokens: Object.values(made).map(({ entry }) => entry),
     backends: [{ name: 'engine', slots: 4, models: ['tiny'], types: echo as never }],
     config: JSON.stringify({ limits: [{ scope: `agent:lab/${CANARY}`, concurrency: 1000 }] }),
+    ...options,
   });
   t.after(() => brain.stop());
   const ask: Ask = async (who, method, path, body, headers = {}) => {
@@ -54,7 +56,8 @@ async function stage(t: TestContext, role: Role = 'admin'): Promise<Stage> {
     });
     return { status: response.status, text: await response.text() };
   };
-  return { brain, ask };
+  const tokens = { lab: made.lab.token, acme: made.acme.token, operator: made.operator.token };
+  return { brain, ask, tokens };
 }
 
 const CHAT = { model: 'tiny', messages: [{ role: 'user', content: 'mine' }] };
@@ -240,4 +243,46 @@ test('tokens of the same name in two tenants share no limit', async (t) => {
     (await ask(who, 'POST', '/v2/tasks', { prompt: 'x', not_before: 4e12 })).status;
   assert.deepEqual([await submit('acme'), await submit('acme')], [202, 429]);
   assert.deepEqual([await submit('lab'), await submit('operator')], [202, 202]);
+});
+
+test('the streams of one tenant leave room for those of others', async (t) => {
+  const { brain, ask, tokens } = await stage(t, { maxStreamsPerTenant: 2 });
+  const everybody = ['lab', 'acme', 'operator'] as const;
+  const job = { job_id: 'waits', prompt: 'x', not_before: 4e12 };
+  for (const who of everybody) assert.equal((await ask(who, 'POST', '/v2/tasks', job)).status, 202);
+  const leave = new AbortController();
+  t.after(() => leave.abort());
+  const follow = async (who: Caller): Promise<number> => {
+    const headers = { authorization: `Bearer ${tokens[who]}` };
+    const { signal } = leave;
+    return (await fetch(`${brain.url}/v2/tasks/waits/events`, { headers, signal })).status;
+  };
+  assert.deepEqual([await follow('lab'), await follow('lab'), await follow('lab')], [200, 200, 429]);
+  assert.equal(await follow('acme'), 200);
+  for (let n = 0; n < 4; n++)
+    assert.equal(await follow('operator'), 200, 'the default tenant has no limit of its own');
+});
+
+test('a caller that may only submit cannot lift the budget of a session by deleting it', async (t) => {
+  const random = new SeededRandom(9);
+  const [submit, operate] = (['submit', 'operate'] as const).map((role) => makeToken(random, 0, role, role));
+  const { brain } = await stage(t, { tokens: [submit!.entry, operate!.entry] });
+  const ask = async (token: string, method: string, body?: object): Promise<number> => {
+    const isJob = method === 'POST';
+    const response = await fetch(`${brain.url}/v2/${isJob ? 'tasks' : 'sessions/s'}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    await response.text();
+    return response.status;
+  };
+  const job = { prompt: 'x', session_id: 's', max_tokens: 100, not_before: 4e12 };
+  assert.equal(await ask(operate!.token, 'PUT', { token_budget: 10 }), 200);
+  assert.equal(await ask(submit!.token, 'POST', job), 422);
+  assert.equal(await ask(submit!.token, 'DELETE'), 204);
+  assert.equal(await ask(submit!.token, 'POST', job), 422, 'the budget holds');
+  assert.equal(await ask(operate!.token, 'DELETE'), 204);
+  assert.equal(await ask(submit!.token, 'GET'), 404);
+  assert.equal(await ask(submit!.token, 'POST', job), 202);
 });

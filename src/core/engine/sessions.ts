@@ -12,7 +12,14 @@ export type SessionEvent =
       readonly id: string;
       readonly tokenBudget: number | undefined;
     }
-  | { readonly type: 'forget-session'; readonly tenant: string; readonly id: string; readonly by: string }
+  | {
+      readonly type: 'forget-session';
+      readonly tenant: string;
+      readonly id: string;
+      readonly by: string;
+      /** Keeps the budget of the session and what was used of it. */
+      readonly keepsBudget?: boolean;
+    }
   | {
       readonly type: 'limits';
       readonly limits: readonly LimitSpec[];
@@ -24,8 +31,8 @@ export type SessionEvent =
 export const sessions = {
   budget: needsDiskSpace((turn, { tenant, id, tokenBudget }) => setBudget(turn, tenant, id, tokenBudget)),
   /** Deletes a session and cancels its live jobs. */
-  'forget-session': mayRefuse((turn, { tenant, id, by }) => {
-    const record = forgetSession(turn, tenant, id);
+  'forget-session': mayRefuse((turn, { tenant, id, by, keepsBudget }) => {
+    const record = forgetSession(turn, tenant, id, keepsBudget);
     for (const entry of [...turn.state.roster.inSession(tenant, id)]) cancelOne(turn, entry, by);
     return record;
   }),

@@ -46,6 +46,12 @@ const NUMBERS = [
   'tokenBudget',
 ] as const;
 
+/** The pattern for all scopes of the same kind and tenant; undefined if the name of the scope has no tenant. */
+export function patternOf(scope: string): string | undefined {
+  const slash = HAS_TENANT.test(scope) ? scope.indexOf('/') : -1;
+  return slash < 0 ? undefined : `${scope.slice(0, slash)}/*`;
+}
+
 /** The limits in force, looked up by scope. */
 export class LimitTable {
   readonly #limits = new Map<string, Limit>();
@@ -70,10 +76,12 @@ export class LimitTable {
     const colon = scope.indexOf(':');
     if (colon < 0) return undefined;
     const kind = scope.slice(0, colon);
-    const slash = HAS_TENANT.test(scope) ? scope.indexOf('/', colon) : -1;
-    const ofTenant = slash < 0 ? undefined : this.#limits.get(`${scope.slice(0, slash)}/*`);
+    const pattern = patternOf(scope);
+    const ofTenant = pattern === undefined ? undefined : this.#limits.get(pattern);
     const ofName =
-      slash < 0 || kind !== 'token' ? undefined : this.#limits.get(`token:${scope.slice(slash + 1)}`);
+      pattern === undefined || kind !== 'token'
+        ? undefined
+        : this.#limits.get(`token:${scope.slice(scope.indexOf('/') + 1)}`);
     return ofTenant ?? ofName ?? this.#limits.get(`${kind}:*`);
   }
 
