@@ -45,6 +45,14 @@ test('without the secret a request is not accepted as from a node, even on a ser
     );
 });
 
+test('a forwarded caller keeps its token and its tenant, which is refused where a route is global', () => {
+  const gate = gateWith(() => SECRET);
+  const caller = { name: 'eve', role: 'admin', tenant: 'lab', tokenId: '0123abcd' } as const;
+  const given = credentialsOf({ ...nodeHeaders(SECRET, caller) });
+  assert.deepEqual(gate.admit(given, { role: 'admin' }), { ...caller, fromNode: true });
+  assert.throws(() => gate.admit(given, { role: 'read', scope: 'global' }), { code: 'FORBIDDEN' });
+});
+
 test('the header with the identity of the caller is ignored without the secret', () => {
   const gate = gateWith(() => SECRET);
   const { [ON_BEHALF_OF]: onBehalfOf } = nodeHeaders(SECRET, { ...CALLER, tenant: 'other' });

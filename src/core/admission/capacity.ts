@@ -30,6 +30,7 @@ export function makeRoom(turn: Turn, submission: Submission): void {
 }
 
 function checkShare(turn: Turn, tenant: string, bytes: number): void {
+  if (tenant === DEFAULT_TENANT) return;
   const { queueCapacity, queueBytes } = turn.settings;
   const { counts, queuedBytes, queuedByTenant } = turn.state;
   const own = queuedByTenant.of(tenant);
