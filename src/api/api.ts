@@ -6,6 +6,7 @@ import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { Metrics } from '../telemetry/metrics.ts';
 import type { Tally } from '../telemetry/tally.ts';
 import { type Route, route } from '../wire/route.ts';
+import type { Identity } from '../wire/tokens.ts';
 import { catalogRoutes } from './catalog.ts';
 import { Disconnects } from './disconnects.ts';
 import { EventStreams } from './events.ts';
@@ -27,6 +28,10 @@ export interface ApiOptions extends MetaOptions {
   /** How long a job with `on_disconnect: cancel` runs on after its last follower has disconnected. */
   readonly disconnectGraceMs: number;
   readonly maxStreamsPerCaller: number;
+  /** For each tenant other than the default. */
+  readonly maxStreamsPerTenant: number;
+  /** Whether the token of a caller has been revoked since the caller was accepted. */
+  readonly isRevoked: (identity: Identity) => boolean;
   readonly verifyPolicy: 'warn' | 'block';
   /** The counters of this process, which /metrics shows. */
   readonly tally: Tally;
@@ -36,8 +41,9 @@ const LEASE_TOKEN_BYTES = 32;
 
 export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): readonly Route[] {
   const metrics = new Metrics(orchestrator, options.tally);
-  const openStreams = new OpenStreams(options.maxStreamsPerCaller);
-  const disconnects = new Disconnects(orchestrator, options.env.timers, options.disconnectGraceMs);
+  const openStreams = new OpenStreams(options.maxStreamsPerCaller, options.maxStreamsPerTenant);
+  const { disconnectGraceMs: graceMs, isRevoked } = options;
+  const disconnects = new Disconnects(orchestrator, { timers: options.env.timers, graceMs, isRevoked });
   const streams = new EventStreams(orchestrator, { ...options, openStreams, disconnects });
   const ids = new IdMaker(options.env.random);
   const newId = (): string => ids.next(options.env.clock.now());

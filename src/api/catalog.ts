@@ -34,6 +34,7 @@ const registerRoute = ({ catalog, managers }: Orchestrator): Route =>
     method: 'POST',
     path: '/v2/catalog/models',
     role: 'admin',
+    scope: 'global',
     summary: 'Register a model, or change its entry',
     body: RegisterModel,
     answers: {
@@ -78,6 +79,7 @@ const stateRoute = ({ catalog }: Orchestrator): Route =>
     method: 'POST',
     path: '/v2/catalog/models/:id/state',
     role: 'admin',
+    scope: 'global',
     summary: 'Retire a model, or make it active again',
     body: SetModelState,
     answers: { 200: { description: 'The model', body: ModelView }, 404: NO_MODEL },
@@ -95,6 +97,7 @@ const verifyRoute = ({ catalog, reads }: Orchestrator, options: VerificationOpti
     method: 'POST',
     path: '/v2/catalog/models/:id/verify',
     role: 'operate',
+    scope: 'global',
     summary: 'Verify the checksum and signature of a model file, on the pool that has it',
     answers: {
       200: {

@@ -1,29 +1,35 @@
 /**
  * Cancels a job when its caller disconnects before the end, if `on_disconnect` is `cancel` (the default for
  * interactive jobs). The job goes on if it still has other followers, if the caller's role may only read, or if the
- * brain closed the connection itself.
+ * brain closed the connection itself: because it stops, or because the caller's token was revoked.
  */
 import type { Timers } from '../kit/env/env.ts';
 import { uidOf } from '../model/records.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { grants, type Identity } from '../wire/tokens.ts';
 
+export interface DisconnectOptions {
+  readonly timers: Timers;
+  /** How long the reader of a resumable stream may stay disconnected before its job is cancelled. */
+  readonly graceMs: number;
+  /** Whether the token of a caller has been revoked since the caller was accepted. */
+  readonly isRevoked: (identity: Identity) => boolean;
+}
+
 export class Disconnects {
   readonly #orchestrator: Orchestrator;
-  readonly #timers: Timers;
-  readonly #graceMs: number;
+  readonly #options: DisconnectOptions;
 
-  /** `graceMs`: how long the reader of a resumable stream may stay disconnected before its job is cancelled. */
-  constructor(orchestrator: Orchestrator, timers: Timers, graceMs: number) {
+  constructor(orchestrator: Orchestrator, options: DisconnectOptions) {
     this.#orchestrator = orchestrator;
-    this.#timers = timers;
-    this.#graceMs = graceMs;
+    this.#options = options;
   }
 
   /** The reader of a resumable stream disconnected: the job is cancelled unless it is followed again in time. */
   resumableReaderLeft(jobId: string, identity: Identity): void {
     if (!this.#endsJob(jobId, identity)) return;
-    this.#timers.after(this.#graceMs, () => this.cancelUnlessFollowed(jobId, identity));
+    const { timers, graceMs } = this.#options;
+    timers.after(graceMs, () => this.cancelUnlessFollowed(jobId, identity));
   }
 
   /** Cancels the job unless one of the conditions above keeps it. Called directly if the answer cannot be resumed. */
@@ -33,8 +39,10 @@ export class Disconnects {
     this.#orchestrator.cancel(jobId, `${name} (disconnected)`, tenant).catch(() => undefined);
   }
 
-  #endsJob(jobId: string, { tenant, role }: Identity): boolean {
+  #endsJob(jobId: string, identity: Identity): boolean {
+    const { tenant, role } = identity;
     const { following, reads } = this.#orchestrator;
+    if (this.#options.isRevoked(identity)) return false;
     const uid = uidOf(tenant, jobId);
     if (!grants(role, 'submit') || following.closed || following.followersOf(uid) > 0) return false;
     const spec = reads.spec(uid);

@@ -1,8 +1,14 @@
-/** The routes of the callers' limits. New limits take effect at once. */
+/**
+ * The routes of the callers' limits. New limits take effect at once. Callers of the default tenant read and set the
+ * operator's limits, callers of another tenant only the limits that the tenant has set for itself.
+ */
 import { limitList, limitSpecs } from '../config/limits.ts';
 import { LimitsView, SetLimits } from '../model/http/limits.ts';
+import type { Shape } from '../model/http/shape.ts';
+import { DEFAULT_TENANT, type LimitSpec } from '../model/records.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { type Route, route } from '../wire/route.ts';
+import { type Identity, isOperator } from '../wire/tokens.ts';
 
 export const limitRoutes = ({ limits, reads }: Orchestrator): readonly Route[] => [
   route({
@@ -13,7 +19,10 @@ export const limitRoutes = ({ limits, reads }: Orchestrator): readonly Route[] =
     role: 'read',
     summary: 'The limits in force',
     answers: { 200: { description: 'The limits', body: LimitsView } },
-    handle: async () => ({ status: 200, body: { limits: limitList(await reads.limits()) } }),
+    handle: async ({ identity }) => ({
+      status: 200,
+      body: await limitsView(reads, await reads.limits(identity.tenant), identity),
+    }),
   }),
   route({
     operationId: 'setLimits',
@@ -22,16 +31,28 @@ export const limitRoutes = ({ limits, reads }: Orchestrator): readonly Route[] =
     path: '/v2/limits',
     role: 'admin',
     summary:
-      'Replace all limits, including those of the configuration; what callers have used so far still counts',
+      'Replace all limits, including those of the configuration, or for another tenant than the default its own; what callers have used so far still counts',
     body: SetLimits,
     answers: {
       200: { description: 'The limits are in force, and durable', body: LimitsView },
       400: 'A limit is invalid: nothing has changed',
     },
     repeatable: ({ body }) => body,
-    handle: async ({ body, identity }) => ({
-      status: 200,
-      body: { limits: limitList(await limits.set(limitSpecs(body.limits), identity.name)) },
-    }),
+    handle: async ({ body, identity }) => {
+      const { name, tenant } = identity;
+      const after = await limits.set(limitSpecs(body.limits), name, tenant);
+      return { status: 200, body: await limitsView(reads, after, identity) };
+    },
   }),
 ];
+
+async function limitsView(
+  reads: Orchestrator['reads'],
+  limits: readonly LimitSpec[],
+  identity: Identity,
+): Promise<Shape<typeof LimitsView>> {
+  const view = { limits: limitList(limits) };
+  if (isOperator(identity)) return view;
+  const imposed = await reads.limits(DEFAULT_TENANT, identity.tenant);
+  return { ...view, imposed: limitList(imposed) };
+}

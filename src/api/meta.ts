@@ -3,6 +3,7 @@ import { Capabilities, Health, LeaderView, Readiness } from '../model/http/meta.
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { type Route, route } from '../wire/route.ts';
+import { type Identity, isOperator } from '../wire/tokens.ts';
 
 export interface MetaOptions {
   readonly version: string;
@@ -30,6 +31,7 @@ export const metaRoutes = (
     method: 'GET',
     path: '/metrics',
     role: 'read',
+    scope: 'global',
     summary: 'Metrics in the Prometheus format',
     ignoresQuery: true,
     answers: { 200: { description: 'The metrics', type: 'text/plain' } },
@@ -46,7 +48,7 @@ export const metaRoutes = (
     role: 'read',
     summary: 'What this brain can do: backends, types, models, limits',
     answers: { 200: { description: 'The capabilities', body: Capabilities } },
-    handle: () => ({ status: 200, body: capabilities(orchestrator, options) }),
+    handle: ({ identity }) => ({ status: 200, body: capabilities(orchestrator, options, identity) }),
   }),
 ];
 
@@ -123,13 +125,14 @@ const singleNodeLeader = (orchestrator: Orchestrator): LeaderView => ({
   lock_name: null,
 });
 
-function capabilities({ reads }: Orchestrator, options: MetaOptions): Capabilities {
+function capabilities({ reads }: Orchestrator, options: MetaOptions, caller: Identity): Capabilities {
+  const backends = reads.backends();
   return {
     version: options.version,
     api_versions: ['v2'],
     store: options.store,
     priorities: ['interactive', 'batch'],
     queue: { capacity: options.queueCapacity, policy: options.queuePolicy },
-    backends: reads.backends(),
+    backends: isOperator(caller) ? backends : backends.map(({ used: _, ...rest }) => rest),
   };
 }

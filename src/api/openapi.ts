@@ -67,6 +67,7 @@ function operationOf(route: Route, components: Components): object {
     tags: [route.tag],
     summary: route.summary,
     'x-role': route.role,
+    ...(route.scope && { 'x-scope': route.scope }),
     ...(route.role !== 'public' && { security: [{ bearer: [] }] }),
     parameters: [
       ...pathParameters(route.path),

@@ -36,6 +36,7 @@ const readRoutes = ({ reads }: Orchestrator): readonly Route[] => [
     method: 'GET',
     path: '/v2/pools',
     role: 'read',
+    scope: 'global',
     summary: 'The pools, their devices and workers',
     answers: { 200: { description: 'The pools', body: PoolList } },
     handle: async () => ({ status: 200, body: { pools: await reads.pools() } }),
@@ -46,6 +47,7 @@ const readRoutes = ({ reads }: Orchestrator): readonly Route[] => [
     method: 'GET',
     path: '/v2/pools/:id/health',
     role: 'read',
+    scope: 'global',
     summary: 'One pool: whether it answers, its devices and workers',
     answers: { 200: { description: 'The pool', body: PoolView }, 404: NO_POOL },
     handle: async (call) => ({ status: 200, body: await reads.pool(idOf(call)) }),
@@ -58,18 +60,20 @@ const registerRoute = ({ managers }: Orchestrator): Route =>
     tag: 'pools',
     method: 'POST',
     path: '/v2/pools/register',
-    role: 'operate',
+    role: 'pool',
+    scope: 'global',
     summary: 'Register the address of a pool manager; repeated as a heartbeat',
     body: RegisterPool,
     answers: {
       200: { description: 'Registered', body: PoolRegistered },
+      403: 'No pool may register at this host',
       409: 'Another pool manager has the name, and is alive',
     },
     repeatable: ({ body }) => body,
     handle: ({ body: { pool_id, uri, token } }) => {
       if (!managers) throw new OrchdError('POOL_UNAVAILABLE', 'this brain is configured without pools');
       if (!isPlainUrl(uri)) {
-        const what = '"uri" must be an http or https URL without a password, a query or a fragment';
+        const what = '"uri" must be an http or https URL without a path, a password, a query or a fragment';
         throw new OrchdError('INVALID_PARAMS', what, { field: 'uri' });
       }
       managers.register(uri, token, pool_id);
@@ -84,6 +88,7 @@ const drainRoute = ({ pools, reads }: Orchestrator): Route =>
     method: 'POST',
     path: '/v2/pools/:id/drain',
     role: 'admin',
+    scope: 'global',
     summary:
       'Give a pool no new jobs, and stop its workers when they are idle or the deadline has passed; or undo that',
     body: DrainPool,
@@ -104,6 +109,7 @@ const reloadRoute = ({ pools, reads }: Orchestrator): Route =>
     method: 'POST',
     path: '/v2/pools/:id/reload',
     role: 'admin',
+    scope: 'global',
     summary: 'Let the workers of a pool finish, and start one with another model in their place',
     body: ReloadPool,
     answers: { 202: { description: ORDERED, body: PoolView }, 404: 'No such pool, or no such model' },
@@ -122,6 +128,7 @@ const forgetRoute = ({ pools, managers }: Orchestrator): Route =>
     method: 'DELETE',
     path: '/v2/pools/:id',
     role: 'admin',
+    scope: 'global',
     summary: 'Declare an unreachable pool gone for good: its jobs are retried elsewhere',
     answers: { 204: 'Forgotten', 404: NO_POOL, 409: 'The pool is alive' },
     handle: async (call) => {
@@ -138,6 +145,7 @@ const evictRoute = ({ pools }: Orchestrator): Route =>
     method: 'POST',
     path: '/v2/workers/:id/evict',
     role: 'admin',
+    scope: 'global',
     summary:
       'Stop a worker; a busy one finishes its jobs first. With dead: the caller vouches that its process is gone already',
     body: EvictWorker,
@@ -152,5 +160,5 @@ const evictRoute = ({ pools }: Orchestrator): Route =>
 
 function isPlainUrl(text: string): boolean {
   const url = URL.parse(text);
-  return url !== null && isHttpUrl(text) && url.search === '' && url.hash === '';
+  return url !== null && isHttpUrl(text) && url.pathname === '/' && url.search === '' && url.hash === '';
 }

@@ -4,6 +4,7 @@ import { SessionView, SetSession } from '../model/http/sessions.ts';
 import { NAME } from '../model/job-spec.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { type Call, type Route, route } from '../wire/route.ts';
+import { grants } from '../wire/tokens.ts';
 
 const isName = new RegExp(NAME);
 
@@ -41,10 +42,12 @@ export const sessionRoutes = ({ sessions, reads }: Orchestrator): readonly Route
     method: 'DELETE',
     path: '/v2/sessions/:id',
     role: 'submit',
-    summary: 'End a session and cancel its jobs',
+    summary:
+      'End a session and cancel its jobs; a budget and what was used of it stay, unless the caller may set budgets',
     answers: { 204: 'Ended', 404: 'No such session' },
     handle: async (call) => {
-      await sessions.remove(call.identity.tenant, idOf(call), call.identity.name);
+      const { tenant, name, role } = call.identity;
+      await sessions.remove(tenant, idOf(call), name, !grants(role, 'operate'));
       return { status: 204 };
     },
   }),

@@ -1,6 +1,7 @@
 /** The brain of a server: an orchestrator and everything that runs beside it while this process leads. */
 import { join, resolve } from 'node:path';
 import { HttpPoolManagers } from '../backends/pool/managers.ts';
+import { PoolHosts } from '../backends/pool/pool-hosts.ts';
 import { configuredBackends } from '../backends/registry.ts';
 import type { Backend } from '../core/ports/backend.ts';
 import type { Term } from '../core/ports/leadership.ts';
@@ -18,6 +19,9 @@ import { runtimeSettings } from './settings.ts';
 
 /** Streams to one worker: one for each job that it runs, and one for each that is read again. */
 const MAX_WORKER_STREAMS = 2048;
+
+/** Bind addresses that stand for all addresses of a machine. */
+const UNSPECIFIED = new Set(['0.0.0.0', '::']);
 
 /** The term of a brain that leads a cluster, and its node. */
 export interface BrainTerm {
@@ -102,7 +106,7 @@ const backendsOf = ({ env, options }: ServerParts, folder: string, node: string 
     }),
   );
 
-function managersOf({ options, env }: ServerParts, ownPool: OwnPool | undefined): HttpPoolManagers {
+function managersOf({ options, env, host }: ServerParts, ownPool: OwnPool | undefined): HttpPoolManagers {
   const { config, logger } = options;
   const { pools, pool } = config;
   const secret = pools.token.reveal();
@@ -116,7 +120,13 @@ function managersOf({ options, env }: ServerParts, ownPool: OwnPool | undefined)
     },
     maxAgeMs: pools.stateMaxAgeMs,
     startTimeoutMs: pools.startTimeoutMs,
-    allowedHosts: pools.allowedWorkerHosts,
+    // The machine of the brain itself, and the hosts of pools that the configuration names, need no entry of their own.
+    registrationHosts: new PoolHosts([
+      ...pools.allowedHosts,
+      ...pool.managerUrls.map((url) => new URL(url).hostname),
+      ...(UNSPECIFIED.has(host) ? [] : [host]),
+    ]),
+    allowedWorkerHosts: pools.allowedWorkerHosts,
     maxStreams: MAX_WORKER_STREAMS,
   });
 }

@@ -6,6 +6,7 @@ import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { LOOPBACK_HOSTS } from '../wire/access-gate.ts';
 import { HttpServer } from '../wire/http-server.ts';
 import type { Route } from '../wire/route.ts';
+import { isRevoked } from '../wire/tokens.ts';
 import type { ServerParts } from './parts.ts';
 
 /** Room for what a request holds beside its payload. */
@@ -24,7 +25,7 @@ export function httpServer(
 ): HttpServer {
   const { config, logger } = options;
   const { server, queue } = config;
-  return new HttpServer({
+  const http = new HttpServer({
     host,
     port: options.port ?? server.port,
     random: env.random,
@@ -43,9 +44,11 @@ export function httpServer(
     },
     routes,
   });
+  tokens.onChange(() => http.endRevoked());
+  return http;
 }
 
-export function apiOptions({ options, env, uptimeMs, tally }: ServerParts): ApiOptions {
+export function apiOptions({ options, env, uptimeMs, tally, tokens }: ServerParts): ApiOptions {
   const { server, queue, store, leases, pools } = options.config;
   return {
     env,
@@ -58,6 +61,9 @@ export function apiOptions({ options, env, uptimeMs, tally }: ServerParts): ApiO
     verifyPolicy: pools.verifyPolicy,
     disconnectGraceMs: server.disconnectGraceMs,
     maxStreamsPerCaller: server.maxStreamsPerCaller,
+    // One tenant cannot take all connections of the server.
+    maxStreamsPerTenant: Math.floor(server.maxConnections / 2),
+    isRevoked: (identity) => isRevoked(identity, tokens.entries),
     uptimeMs,
     tally,
   };

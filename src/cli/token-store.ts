@@ -26,10 +26,8 @@ export class TokenStore {
     return this.#folder;
   }
 
-  async list(): Promise<readonly TokenEntry[]> {
-    const tokens: unknown = await readTokens(this.#env.disk, this.#path);
-    if (Array.isArray(tokens)) return tokens as TokenEntry[];
-    throw new OrchdError('CONFIG_INVALID', `${this.#path} is not a token file`);
+  list(): Promise<readonly TokenEntry[]> {
+    return readTokens(this.#env.disk, this.#path);
   }
 
   /** Replaces the tokens by what `make` returns; returns their number before and after. */

@@ -124,7 +124,9 @@ export class OrchdClient {
           failingSince = undefined;
         })) {
           after = event.id ?? after;
-          yield { id: event.id, event: event.event, data: dataOf(event) };
+          const data = dataOf(event);
+          if (event.event === 'error') throwIfStreamFailed(data);
+          yield { id: event.id, event: event.event, data };
           if (event.event === 'end' || event.event === 'error') return;
         }
       } catch (error) {
@@ -182,6 +184,12 @@ export class OrchdClient {
   #headers(): Record<string, string> {
     return this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` };
   }
+}
+
+/** The event `error` of a job's end has the job's state; without one the stream failed, not the job: a revoked token, say. */
+function throwIfStreamFailed(data: unknown): void {
+  const error = data as ParsedError & { readonly state?: unknown };
+  if (error.state === undefined) throw new ClientError(ERRORS.UNAUTHORIZED.status, error);
 }
 
 /** An event that is not JSON does not come from a brain; a retry would receive the same. */

@@ -108,6 +108,7 @@ const poolOf = (pool: RawConfig['pool'], orchestrator: RawConfig['orchestrator']
 const poolsOf = ({ pools, sessions }: RawConfig) => ({
   token: new Secret(pools.token),
   region: pools.region === '' ? undefined : pools.region,
+  allowedHosts: splitList(pools.allowed_hosts),
   allowedWorkerHosts: splitList(pools.allowed_worker_hosts),
   stateMaxAgeMs: pools.state_max_age_ms,
   startTimeoutMs: toMs(pools.start_timeout_sec),

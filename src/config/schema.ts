@@ -7,6 +7,7 @@ import { type Static, Type } from 'typebox';
 import { LOG_LEVELS } from '../kit/logger.ts';
 import { isHttpUrl, isMariaDbUrl, parseBindAddress, splitList } from './address.ts';
 import { BackendsSchema } from './backends.ts';
+import { isHostEntry } from './host-list.ts';
 import { LimitsSchema } from './limits.ts';
 import { section } from './section.ts';
 import { DEFAULT_DATA_FOLDER } from './variables.ts';
@@ -52,6 +53,9 @@ const bindAddress = (fallback: string) =>
 
 const nameList = (expected: string) =>
   Type.Union([Type.String(), Type.Array(Type.String())], { default: [], list: true, expected });
+
+const hostList = (expected: string) =>
+  Type.Refine(nameList(expected), (value) => splitList(value).every(isHostEntry));
 
 export const ConfigSchema = section({
   store: choice(['journal', 'mariadb'], 'journal'),
@@ -132,6 +136,9 @@ export const ConfigSchema = section({
   pools: section({
     token: Type.String({ default: '', expected: 'what the pool managers want to be shown' }),
     region: Type.String({ default: '', pattern: '^[A-Za-z0-9._-]{0,64}$', expected: 'the name of a region' }),
+    allowed_hosts: hostList(
+      'a list of hosts at which pools may register: names, addresses and ranges such as 10.0.0.0/8',
+    ),
     allowed_worker_hosts: nameList('a list of hosts that workers may be at, separated by commas'),
     state_max_age_ms: integer(2000, 100, 600_000),
     start_timeout_sec: waitSec(60),

@@ -359,6 +359,8 @@ type ChangeOf<Kinds extends RecordKind> = {
 
 export const BRAIN_ID = 'brain';
 export const DEFAULT_TENANT = 'default';
+/** The form of the name of a tenant. */
+export const TENANT = '^[a-z0-9][a-z0-9_-]{0,63}$';
 
 /** The internal id of a job: its id, prefixed by its tenant unless that is the default one. */
 export function uidOf(tenant: string, id: string): string {

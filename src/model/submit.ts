@@ -5,7 +5,6 @@
 import { type Static, Type } from 'typebox';
 import { JOB_ID, NAME, SPEC_FIELDS } from './job-spec.ts';
 
-export const TENANT = '^[a-z0-9][a-z0-9_-]{0,63}$';
 const optional = Type.Optional;
 
 /** Larger than any answer. The requested tokens are reserved, so without a limit one job could exhaust a budget. */

@@ -7,12 +7,13 @@ import { OrchdError } from '../model/errors.ts';
 import type { ModelView } from '../model/http/catalog.ts';
 import type { LeaseView } from '../model/http/leases.ts';
 import type { SessionView } from '../model/http/sessions.ts';
-import type {
-  LimitSpec,
-  ModelRecord,
-  ModelRegistration,
-  Verification,
-  WorkerRecord,
+import {
+  DEFAULT_TENANT,
+  type LimitSpec,
+  type ModelRecord,
+  type ModelRegistration,
+  type Verification,
+  type WorkerRecord,
 } from '../model/records.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { Loop } from './loop.ts';
@@ -55,9 +56,9 @@ export class SessionCommands extends Commands {
     return sessionView(this.engine.state, record);
   }
 
-  /** Ends the session and cancels its jobs. */
-  async remove(tenant: string, id: string, by: string): Promise<void> {
-    await this.order({ type: 'forget-session', tenant, id, by });
+  /** Ends the session and cancels its jobs. With `keepsBudget` its budget stays, with what was used of it. */
+  async remove(tenant: string, id: string, by: string, keepsBudget = false): Promise<void> {
+    await this.order({ type: 'forget-session', tenant, id, by, keepsBudget });
   }
 }
 
@@ -77,8 +78,13 @@ export class PoolCommands extends Commands {
 }
 
 export class LimitCommands extends Commands {
-  async set(limits: readonly LimitSpec[], by: string): Promise<readonly LimitSpec[]> {
-    return (await this.order({ type: 'limits', limits, by })).limits;
+  /** Replaces the limits that the tenant has set; without a tenant, the operator's. */
+  async set(
+    limits: readonly LimitSpec[],
+    by: string,
+    tenant = DEFAULT_TENANT,
+  ): Promise<readonly LimitSpec[]> {
+    return (await this.order({ type: 'limits', limits, by, tenant })).limits;
   }
 }
 

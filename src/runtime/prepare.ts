@@ -5,8 +5,8 @@ import { excessOf, MAX_DEPTH, MAX_VALUES } from '../kit/depth.ts';
 import { stableHash } from '../kit/hash.ts';
 import { OrchdError } from '../model/errors.ts';
 import { JOB_ID, specOf } from '../model/job-spec.ts';
-import { type Body, DEFAULT_TENANT, uidOf } from '../model/records.ts';
-import { SubmitRequest, TENANT } from '../model/submit.ts';
+import { type Body, DEFAULT_TENANT, TENANT, uidOf } from '../model/records.ts';
+import { SubmitRequest } from '../model/submit.ts';
 import { estimateTokens } from './estimate.ts';
 
 export interface Caller {

@@ -8,8 +8,9 @@
  */
 
 import { modelOf } from '../core/admission/model.ts';
-import { LIMITS_ID } from '../core/admission/quota.ts';
+import { limitsOf } from '../core/admission/quota.ts';
 import type { Engine } from '../core/engine/engine.ts';
+import { isScopeOf } from '../core/limits/limit.ts';
 import type { Store } from '../core/ports/store.ts';
 import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
@@ -168,9 +169,15 @@ export class Reads {
     return this.#parts.engine.state.pools.get(id)?.up ?? false;
   }
 
-  limits(): Promise<readonly LimitSpec[]> {
-    const { state, settings } = this.#parts.engine;
-    return this.#whenDurable(state.tables.limits.get(LIMITS_ID)?.limits ?? settings.limits);
+  /**
+   * The limits that a tenant has set; those of the default tenant are the operator's. With `about` only those whose
+   * scopes are a part of that tenant.
+   */
+  limits(setBy = DEFAULT_TENANT, about?: string): Promise<readonly LimitSpec[]> {
+    const limits = limitsOf(this.#parts.engine, setBy);
+    return this.#whenDurable(
+      about === undefined ? limits : limits.filter(({ scope }) => isScopeOf(scope, about)),
+    );
   }
 
   /** The leases of a tenant, without the internal ones (no ttlMs) that record on which node a backend is. */

@@ -8,7 +8,8 @@ import type { Secret } from '../kit/secret.ts';
 import { OrchdError } from '../model/errors.ts';
 import { DEFAULT_TENANT } from '../model/records.ts';
 import { identityFromNode, isNode, NODE_SCHEME } from './nodes.ts';
-import { grants, type Identity, identify, type Role, type TokenEntry } from './tokens.ts';
+import type { Route } from './route.ts';
+import { grants, type Identity, identify, isOperator, type TokenEntry } from './tokens.ts';
 
 export interface AccessGateOptions {
   /** Host names under which clients may address this server, without port. */
@@ -56,7 +57,7 @@ export class AccessGate {
     this.#options = options;
   }
 
-  admit(credentials: Credentials, required: Role | 'public'): Identity {
+  admit(credentials: Credentials, { role: required, scope }: Pick<Route, 'role' | 'scope'>): Identity {
     this.#checkHost(credentials.host);
     this.#checkOrigin(credentials.origin, credentials.host);
     if (required === 'public')
@@ -67,6 +68,13 @@ export class AccessGate {
       throw new OrchdError(
         'FORBIDDEN',
         `this needs the role "${required}"; the token has "${identity.role}"`,
+      );
+    }
+    if (scope === 'global' && !isOperator(identity)) {
+      throw new OrchdError(
+        'FORBIDDEN',
+        `this concerns all tenants and needs a token of the tenant "${DEFAULT_TENANT}"; the token is of "${identity.tenant}"`,
+        { reason: 'global_scope' },
       );
     }
     return identity;

@@ -7,7 +7,7 @@
  * H3  An error thrown by a handler ends its own request only.
  */
 import { channel } from 'node:diagnostics_channel';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
 import type { Random } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
@@ -26,6 +26,7 @@ import { requestTarget } from './request-target.ts';
 import { type HttpExchange, sendAnswer, sendError, setCommonHeaders } from './respond.ts';
 import type { Answer, Call, HandlerResult, Route } from './route.ts';
 import { type PathMatch, Router } from './router.ts';
+import { TokenExchanges } from './token-exchanges.ts';
 
 export interface HttpLimits extends ConnectionLimits {
   readonly maxBodyBytes: number;
@@ -72,6 +73,9 @@ const answers = channel(ANSWER_CHANNEL);
 
 const CORRELATION_FORM = /^[A-Za-z0-9._:-]{1,128}$/;
 
+/** What the gate requires of a request that has no route. */
+const PUBLIC = { role: 'public' } as const;
+
 /** Idle timeout of a stream's connection; openEventStream replaces it by its heartbeats. */
 const STREAM_IDLE_MS = 600_000;
 
@@ -87,6 +91,7 @@ export class HttpServer extends Service {
   readonly #router: Router;
   readonly #connections: Connections;
   readonly #server: Server;
+  readonly #tokenExchanges = new TokenExchanges();
 
   constructor(options: HttpServerOptions) {
     super();
@@ -102,6 +107,11 @@ export class HttpServer extends Service {
   get port(): number {
     const address = this.#server.address();
     return typeof address === 'object' && address ? address.port : this.#options.port;
+  }
+
+  /** Ends the requests in progress, streams included, whose tokens have been revoked. */
+  endRevoked(): void {
+    this.#tokenExchanges.endRevoked(this.#options.gate.tokens());
   }
 
   protected onStart(): Promise<void> {
@@ -164,8 +174,9 @@ export class HttpServer extends Service {
       const match = this.#router.find(queryAt < 0 ? url : url.slice(0, queryAt));
       const route = match?.routes.get(method);
       if (!match || !route) return this.#unrouted(match, exchange);
-      const identity = this.#gate.admit(credentialsOf(request), route.role);
+      const identity = this.#gate.admit(credentialsOf(request), route);
       if (place === 'reserved' && route.role !== 'public') throw new OrchdError('TOO_MANY_CONNECTIONS');
+      this.#tokenExchanges.add(exchange, identity);
       const call: Call = {
         params: match.params,
         query: queryAt < 0 ? {} : parseQuery(url.slice(queryAt + 1)),
@@ -201,6 +212,9 @@ export class HttpServer extends Service {
   #send(route: Route, answer: HandlerResult, exchange: HttpExchange): void {
     if ('error' in answer) return this.#fail(answer.error, exchange, answer.headers);
     if (!('stream' in answer)) {
+      this.#tokenExchanges.remove(exchange);
+      // The token was revoked meanwhile, and the caller was told so.
+      if (exchange.response.headersSent) return;
       if (answers.hasSubscribers) answers.publish({ route, answer } satisfies AnswerMessage);
       // A handler that waited long has switched the timeout off: a client that does not read must not stay for ever.
       if (exchange.request.socket.timeout === 0) exchange.request.socket.setTimeout(this.#limits.idleMs);
@@ -208,12 +222,20 @@ export class HttpServer extends Service {
       return;
     }
     const { request, response } = exchange;
+    if (response.headersSent) {
+      // The token was revoked meanwhile: the handler finds its caller gone, and releases what the stream holds.
+      request.socket.destroy();
+      return answer.stream(request, new ServerResponse(request));
+    }
+    if (request.socket.destroyed) this.#tokenExchanges.remove(exchange);
+    else response.once('close', () => this.#tokenExchanges.remove(exchange));
     setCommonHeaders(exchange);
     request.socket.setTimeout(STREAM_IDLE_MS);
     answer.stream(request, response);
   }
 
   #fail(thrown: unknown, exchange: HttpExchange, headers: Answer['headers'] = {}): void {
+    this.#tokenExchanges.remove(exchange);
     if (thrown instanceof CallerDisconnected) return;
     const error = toOrchdError(thrown);
     if (error.code === 'INTERNAL') {
@@ -235,7 +257,7 @@ export class HttpServer extends Service {
     const { request, crossOrigin } = exchange;
     const headers: Record<string, string> = match ? { allow: [...match.routes.keys()].join(', ') } : {};
     try {
-      this.#gate.admit(credentialsOf(request), 'public');
+      this.#gate.admit(credentialsOf(request), PUBLIC);
       const isAllowedOrigin = crossOrigin !== undefined && 'access-control-allow-origin' in crossOrigin;
       if (match && request.method === 'OPTIONS' && isAllowedOrigin) {
         const requestedHeaders = request.headers['access-control-request-headers'];

@@ -23,8 +23,8 @@ function credentialsOf(headers: Record<string, string>) {
 test('a node forwards a request with the rights of its caller and no more', () => {
   const gate = gateWith(() => SECRET);
   const given = credentialsOf(nodeHeaders(SECRET, CALLER));
-  assert.deepEqual(gate.admit(given, 'read'), { ...CALLER, fromNode: true });
-  assert.throws(() => gate.admit(given, 'submit'), { code: 'FORBIDDEN' });
+  assert.deepEqual(gate.admit(given, { role: 'read' }), { ...CALLER, fromNode: true });
+  assert.throws(() => gate.admit(given, { role: 'submit' }), { code: 'FORBIDDEN' });
 });
 
 test('without the secret a request is not accepted as from a node, even on a server without tokens', () => {
@@ -39,10 +39,18 @@ test('without the secret a request is not accepted as from a node, even on a ser
   ] as const;
   for (const [at, [gate, headers]] of bad.entries())
     assert.throws(
-      () => gate.admit(credentialsOf({ ...headers }), 'read'),
+      () => gate.admit(credentialsOf({ ...headers }), { role: 'read' }),
       { code: 'UNAUTHORIZED' },
       String(at),
     );
+});
+
+test('a forwarded caller keeps its token and its tenant, which is refused where a route is global', () => {
+  const gate = gateWith(() => SECRET);
+  const caller = { name: 'eve', role: 'admin', tenant: 'lab', tokenId: '0123abcd' } as const;
+  const given = credentialsOf({ ...nodeHeaders(SECRET, caller) });
+  assert.deepEqual(gate.admit(given, { role: 'admin' }), { ...caller, fromNode: true });
+  assert.throws(() => gate.admit(given, { role: 'read', scope: 'global' }), { code: 'FORBIDDEN' });
 });
 
 test('the header with the identity of the caller is ignored without the secret', () => {
@@ -50,7 +58,7 @@ test('the header with the identity of the caller is ignored without the secret',
   const { [ON_BEHALF_OF]: onBehalfOf } = nodeHeaders(SECRET, { ...CALLER, tenant: 'other' });
   const identity = gate.admit(
     { host: 'localhost', origin: undefined, authorization: undefined, onBehalfOf },
-    'read',
+    { role: 'read' },
   );
   assert.deepEqual([identity.name, identity.tenant, identity.fromNode], ['local', 'default', undefined]);
 });
@@ -59,7 +67,7 @@ test('a node that has not read the secret of its cluster yet asks another node t
   const gate = gateWith(() => '');
   for (const authorization of [`Node ${SECRET}`, 'Node '])
     assert.throws(
-      () => gate.admit(credentialsOf({ ...nodeHeaders(SECRET, CALLER), authorization }), 'read'),
+      () => gate.admit(credentialsOf({ ...nodeHeaders(SECRET, CALLER), authorization }), { role: 'read' }),
       {
         code: 'NO_LEADER',
         retriable: true,

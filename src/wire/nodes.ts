@@ -12,11 +12,13 @@ export const ON_BEHALF_OF = 'x-orchd-on-behalf-of';
 /** The headers of a request that one node forwards to another. */
 export const nodeHeaders = (
   secret: string,
-  { name, role, tenant, unproven }: Identity,
+  { name, role, tenant, tokenId, unproven }: Identity,
 ): Record<string, string> => ({
   authorization: `${NODE_SCHEME}${secret}`,
   // Encoded because names may contain characters that a header cannot.
-  [ON_BEHALF_OF]: Buffer.from(JSON.stringify({ name, role, tenant, unproven })).toString('base64url'),
+  [ON_BEHALF_OF]: Buffer.from(JSON.stringify({ name, role, tenant, tokenId, unproven })).toString(
+    'base64url',
+  ),
 });
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
@@ -40,10 +42,11 @@ export function identityFromNode(
 function parse(text: string): Identity | undefined {
   try {
     const identity = JSON.parse(Buffer.from(text, 'base64url').toString()) as Identity;
-    const { name, role, tenant, unproven } = identity;
+    const { name, role, tenant, tokenId, unproven } = identity;
     const isValid = typeof name === 'string' && typeof tenant === 'string' && ROLES.includes(role as Role);
     if (!isValid) return undefined;
-    return unproven ? { name, role, tenant, unproven: true } : { name, role, tenant };
+    if (unproven) return { name, role, tenant, unproven: true };
+    return typeof tokenId === 'string' ? { name, role, tenant, tokenId } : { name, role, tenant };
   } catch {
     return undefined;
   }

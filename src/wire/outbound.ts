@@ -267,7 +267,7 @@ function connections({ protocol }: URL, max: number): Connections {
   return { agent, max, open: new Set() };
 }
 
-const systemResolve = (host: string): Promise<readonly Address[]> => dns.lookup(host, { all: true });
+export const systemResolve = (host: string): Promise<readonly Address[]> => dns.lookup(host, { all: true });
 
 /** A lookup function that returns the pinned addresses, without asking DNS again. */
 const pinned =

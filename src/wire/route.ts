@@ -83,6 +83,11 @@ interface RouteBase {
   /** Path with `:name` for each parameter. */
   readonly path: string;
   readonly role: Role | 'public';
+  /**
+   * `global`: the route acts on, or shows, what all tenants share, so only callers of the default tenant are admitted
+   * (docs/decisions/0021). Every other route keeps tenants apart: it reaches only what belongs to the caller's tenant.
+   */
+  readonly scope?: 'global';
   readonly summary: string;
   /** Request headers that the handler reads, each with its description for OpenAPI. */
   readonly requestHeaders?: Readonly<Record<string, string>>;

@@ -1,9 +1,11 @@
 /** Reads and writes the file of token hashes in a data folder; a running server polls it for changes. */
 import type { Cancel, Disk, Env } from '../kit/env/env.ts';
 import { every } from '../kit/every.ts';
+import type { Logger } from '../kit/logger.ts';
 import { Service } from '../kit/service.ts';
 import { readWholeFile, writeWholeFile } from '../kit/whole-file.ts';
 import { OrchdError } from '../model/errors.ts';
+import { checkUnique, parseTokenList } from './token-list.ts';
 import type { TokenEntry } from './tokens.ts';
 
 /** Name of the file in the data folder. */
@@ -14,23 +16,34 @@ const FILE_POLL_MS = 2000;
 export class TokenFile extends Service {
   readonly #env: Env;
   readonly #path: string;
+  readonly #logger: Logger | undefined;
+  readonly #listeners: (() => void)[] = [];
   #entries: readonly TokenEntry[] = [];
+  /** The text that was read last, whether or not it was valid. */
+  #text: string | undefined;
   #stopPolling: Cancel | undefined;
 
-  constructor(env: Env, path: string) {
+  constructor(env: Env, path: string, logger?: Logger) {
     super();
     this.#env = env;
     this.#path = path;
+    this.#logger = logger;
   }
 
   get entries(): readonly TokenEntry[] {
     return this.#entries;
   }
 
+  /** Calls `listener` whenever the tokens have changed. */
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
   protected async onStart(): Promise<void> {
-    this.#entries = await readTokens(this.#env.disk, this.#path);
+    this.#text = await textOf(this.#env.disk, this.#path);
+    this.#entries = this.#text === undefined ? [] : parse(this.#text, this.#path);
     this.#stopPolling = every(this.#env.timers, FILE_POLL_MS, () => {
-      this.#reload().catch(() => undefined);
+      this.#reload().catch((error: unknown) => this.#keepFormer(error));
     });
   }
 
@@ -39,24 +52,43 @@ export class TokenFile extends Service {
   }
 
   /**
-   * If the file is missing or cannot be read, the current tokens stay: an empty list could open the server to
-   * everybody.
+   * If the file is missing, cannot be read or is not valid, the current tokens stay: an empty list could open the server
+   * to everybody.
    */
   async #reload(): Promise<void> {
-    if (await this.#env.disk.stat(this.#path)) this.#entries = await readTokens(this.#env.disk, this.#path);
+    const text = await textOf(this.#env.disk, this.#path);
+    if (text === undefined || text === this.#text) return;
+    this.#text = text;
+    this.#entries = parse(text, this.#path);
+    for (const listener of this.#listeners) listener();
+  }
+
+  #keepFormer(error: unknown): void {
+    this.#logger?.warn('the token file cannot be used; the former tokens stay in force', {
+      reason: error instanceof OrchdError ? error.message : 'it cannot be read',
+    });
   }
 }
 
-export async function readTokens(disk: Disk, path: string): Promise<readonly TokenEntry[]> {
+function parse(text: string, path: string): readonly TokenEntry[] {
+  const tokens = parseTokenList(text, path);
+  checkUnique(tokens, path);
+  return tokens;
+}
+
+/** Undefined if there is no file. */
+async function textOf(disk: Disk, path: string): Promise<string | undefined> {
   try {
-    const bytes = await readWholeFile(disk, path);
-    if (!bytes) return [];
-    const { tokens } = JSON.parse(bytes.toString('utf8')) as { tokens: TokenEntry[] };
-    if (!Array.isArray(tokens)) throw new Error('not a list');
-    return tokens;
+    return (await readWholeFile(disk, path))?.toString('utf8');
   } catch {
     throw new OrchdError('CONFIG_INVALID', 'the token file cannot be read');
   }
+}
+
+/** The tokens of a file; none if there is no file. Their names may repeat, so that one of them can be revoked. */
+export async function readTokens(disk: Disk, path: string): Promise<readonly TokenEntry[]> {
+  const text = await textOf(disk, path);
+  return text === undefined ? [] : parseTokenList(text, path);
 }
 
 export async function writeTokens(

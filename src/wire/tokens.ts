@@ -6,15 +6,17 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Random } from '../kit/env/env.ts';
 import { DEFAULT_TENANT } from '../model/records.ts';
 
-export const ROLES = ['read', 'submit', 'operate', 'admin'] as const;
+/** Each role includes those before it, except `pool`: it is for pool managers, and can only register a pool. */
+export const ROLES = ['read', 'submit', 'operate', 'admin', 'pool'] as const;
 export type Role = (typeof ROLES)[number];
 
 /** The roles that each role includes. */
 const GRANTS: Record<Role, readonly Role[]> = {
+  pool: ['pool'],
   read: ['read'],
   submit: ['submit', 'read'],
-  operate: ['operate', 'submit', 'read'],
-  admin: ['admin', 'operate', 'submit', 'read'],
+  operate: ['operate', 'submit', 'read', 'pool'],
+  admin: ['admin', 'operate', 'submit', 'read', 'pool'],
 };
 
 export const grants = (role: Role, required: Role): boolean => GRANTS[role].includes(required);
@@ -33,11 +35,18 @@ export interface Identity {
   readonly name: string;
   readonly role: Role;
   readonly tenant: string;
+  /** The id of the token that the caller has shown; undefined if it was accepted without one. */
+  readonly tokenId?: string;
   /** The caller was accepted without a token, because there are none. */
   readonly unproven?: true;
   /** Another node forwarded the request and waits for the answer: it must not be forwarded again. */
   readonly fromNode?: true;
 }
+
+/**
+ * Whether a caller may use routes with the scope `global`: the default tenant is the operator's (docs/decisions/0021).
+ */
+export const isOperator = ({ tenant }: Pick<Identity, 'tenant'>): boolean => tenant === DEFAULT_TENANT;
 
 const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();
 
@@ -72,5 +81,16 @@ export function identify(token: string, entries: readonly TokenEntry[]): Identit
   const expected = entry ? Buffer.from(entry.hash, 'hex') : NO_HASH;
   const given = hashOf(match?.[2] ?? '');
   const same = expected.length === given.length && timingSafeEqual(expected, given);
-  return entry && same ? { name: entry.name, role: entry.role, tenant: entry.tenant } : undefined;
+  if (!entry || !same) return undefined;
+  const { name, role, tenant } = entry;
+  return { name, role, tenant, tokenId: entry.id };
+}
+
+/** Whether the token of a caller is no longer what it was when the caller was accepted. */
+export function isRevoked(identity: Identity, entries: readonly TokenEntry[]): boolean {
+  const { tokenId, name, role, tenant, fromNode } = identity;
+  // A node without tokens accepts callers whose tokens only the forwarding node knows.
+  if (tokenId === undefined || (fromNode && entries.length === 0)) return false;
+  const entry = entries.find(({ id }) => id === tokenId);
+  return entry?.name !== name || entry.role !== role || entry.tenant !== tenant;
 }

@@ -16,7 +16,7 @@ import { Tally } from '../../src/telemetry/tally.ts';
 import { LOOPBACK_HOSTS } from '../../src/wire/access-gate.ts';
 import { type HttpLimits, HttpServer } from '../../src/wire/http-server.ts';
 import type { Route } from '../../src/wire/route.ts';
-import type { TokenEntry } from '../../src/wire/tokens.ts';
+import { isRevoked, type TokenEntry } from '../../src/wire/tokens.ts';
 
 export interface HttpBrainOptions {
   readonly backends?: readonly (FunctionBackendOptions | Backend)[];
@@ -28,6 +28,7 @@ export interface HttpBrainOptions {
   readonly disconnectGraceMs?: number;
   readonly heartbeatMs?: number;
   readonly maxStreamsPerCaller?: number;
+  readonly maxStreamsPerTenant?: number;
   /** Origins of pages that may use it. */
   readonly origins?: readonly string[];
 }
@@ -39,6 +40,8 @@ export interface HttpBrain {
   readonly tally: Tally;
   readonly logged: string[];
   readonly routes: readonly Route[];
+  /** Call it after a change of `tokens`. */
+  endRevoked(): void;
   stop(): Promise<void>;
 }
 
@@ -79,6 +82,8 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     heartbeatMs: options.heartbeatMs ?? 15_000,
     disconnectGraceMs: options.disconnectGraceMs ?? 5000,
     maxStreamsPerCaller: options.maxStreamsPerCaller ?? 1000,
+    maxStreamsPerTenant: options.maxStreamsPerTenant ?? 1000,
+    isRevoked: (identity) => isRevoked(identity, options.tokens ?? []),
     verifyPolicy: 'warn',
     uptimeMs: () => env.clock.monotonic(),
     tally,
@@ -106,6 +111,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     tally,
     logged,
     routes,
+    endRevoked: () => http.endRevoked(),
     async stop() {
       orchestrator.following.closeAll();
       await http.stop();

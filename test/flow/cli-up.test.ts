@@ -269,10 +269,25 @@ describe('token', () => {
     assert.match(err, /No token is left: .* everyone on this machine may do everything again/);
   });
 
+  test('a name is given once in a tenant', async () => {
+    const data = newFolder();
+    const create = (...words: string[]) => orchd(['token', 'create', 'ada', '--data', data, ...words]);
+    assert.equal((await create('--role', 'read')).code, 0);
+    const again = await create('--role', 'admin');
+    assert.equal(again.code, 2);
+    assert.match(again.err, /the tenant "default" has a token "ada" already \([0-9a-f]{8}\)/);
+    assert.equal(
+      (await create('--role', 'read', '--tenant', 'lab')).code,
+      0,
+      'another tenant has its own names',
+    );
+    assert.equal(jsonLines((await orchd(['token', 'list', '--json', '--data', data])).out).length, 2);
+  });
+
   test('a file that is no file of tokens is exit 2, and is left as it is', async () => {
     const data = newFolder();
     await orchd(['token', 'create', 'ada', '--role', 'read', '--data', data]);
-    for (const content of ['{"tokens": 1}', 'not json']) {
+    for (const content of ['{"tokens": 1}', 'not json', '{"tokens":[null]}', '[]', 'null']) {
       writeFileSync(join(data, 'tokens.json'), content);
       assert.equal((await orchd(['token', 'create', 'eve', '--role', 'admin', '--data', data])).code, 2);
       assert.equal(readFileSync(join(data, 'tokens.json'), 'utf8'), content);

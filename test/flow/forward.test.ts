@@ -114,3 +114,37 @@ test(
     await cluster.trailIsWhole();
   },
 );
+
+test(
+  'a revoked token ends its streams at the node that has accepted it, within five seconds',
+  LONG,
+  async (t) => {
+    const cluster = await Cluster.on(t, server);
+    const made = await orchd([
+      'token',
+      'create',
+      'ada',
+      '--role',
+      'submit',
+      '--data',
+      cluster.data,
+      '--json',
+    ]);
+    await orchd(['token', 'create', 'bob', '--role', 'submit', '--data', cluster.data]);
+    const { token, id } = JSON.parse(made.out) as { token: string; id: string };
+    const a = await cluster.start('a', { config: cluster.config('a') });
+    await cluster.leads(a);
+    const b = await cluster.start('b', { config: cluster.config('b') });
+    await cluster.until(async () => (await cluster.leaderOf(b)).leader === 'a');
+    assert.equal((await ask(b, '/v2/tasks', token, { job_id: 'waits', type: 'nobody' })).status, 202);
+    const follow = (node: ServerProcess): Promise<Response> =>
+      fetch(`${node.url}/v2/tasks/waits/events`, { headers: { authorization: `Bearer ${token}` } });
+    const streams = await Promise.all([a, b].map(follow));
+    const texts = streams.map((response) => response.text());
+    await orchd(['token', 'revoke', id, '--data', cluster.data]);
+    const since = performance.now();
+    for (const text of texts) assert.match(await text, /event: queued.*event: error\n.*token_revoked/s);
+    const ms = performance.now() - since;
+    assert.ok(ms < 5000, `${Math.round(ms)} ms`);
+  },
+);

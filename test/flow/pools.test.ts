@@ -320,6 +320,9 @@ describe('[ORCH-1101] the orders of operators', () => {
       ['POST', '/v2/workers/nobody/evict', undefined, 404, 'WORKER_NOT_FOUND'],
       ['POST', '/v2/pools/register', { pool_id: '../x', uri: 'http://127.0.0.1:1' }, 400, 'INVALID_PARAMS'],
       ['POST', '/v2/pools/register', { pool_id: 'x', uri: 'ftp://127.0.0.1' }, 400, 'INVALID_PARAMS'],
+      ['POST', '/v2/pools/register', { pool_id: 'x', uri: 'http://127.0.0.1/path' }, 400, 'INVALID_PARAMS'],
+      ['POST', '/v2/pools/register', { pool_id: 'x', uri: 'http://192.0.2.1:9200' }, 403, 'FORBIDDEN'],
+      ['POST', '/v2/pools/register', { pool_id: 'x', uri: 'http://169.254.169.254' }, 403, 'FORBIDDEN'],
       ['GET', '/v2/pools/box/drain', undefined, 405, 'METHOD_NOT_ALLOWED'],
     ];
     for (const [method, path, body, status, code] of cases) {

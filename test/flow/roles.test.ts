@@ -74,18 +74,31 @@ test('once there is a token every route but the open ones wants one, and one of 
   }
 });
 
-test('roles contain each other, in their order', () => {
-  for (const [at, has] of ROLES.entries())
-    for (const [wanted, role] of ROLES.entries()) assert.equal(grants(has, role), wanted <= at);
+test('roles contain each other, in their order; that of pool managers contains no other', () => {
+  const ladder = ROLES.filter((role) => role !== 'pool');
+  for (const [at, has] of ladder.entries())
+    for (const [wanted, role] of ladder.entries()) assert.equal(grants(has, role), wanted <= at);
+  for (const role of ladder) {
+    assert.equal(grants('pool', role), false);
+    assert.equal(grants(role, 'pool'), role === 'operate' || role === 'admin');
+  }
+});
+
+test('a token with the role of pool managers can register pools and nothing else', async (t) => {
+  const brain = await httpBrain();
+  t.after(() => brain.stop());
+  const isOpenTo = ({ role }: Route): boolean => role !== 'public' && grants('pool', role);
+  assert.deepEqual(brain.routes.filter(isOpenTo).map(nameOf), ['POST /v2/pools/register']);
 });
 
 test('the tables of the page about the API give every route the role that it has', async (t) => {
   const brain = await httpBrain();
   t.after(() => brain.stop());
   const page = readFileSync(new URL('../../docs/http-api.md', import.meta.url), 'utf8');
-  const rows = page.matchAll(/^\| `((?:GET|POST|PUT|DELETE) [^` ]+)` \|.*\| (\w+) \|$/gm);
+  const rows = page.matchAll(/^\| `((?:GET|POST|PUT|DELETE) [^` ]+)` \|.*\| (\w+(?:, global)?) \|$/gm);
   const written = new Map([...rows].map(([, name, role]) => [name, role]));
-  const roles = new Map(brain.routes.map((route) => [nameOf(route), route.role as string]));
+  const accessOf = ({ role, scope }: Route): string => (scope ? `${role}, ${scope}` : role);
+  const roles = new Map(brain.routes.map((route) => [nameOf(route), accessOf(route)]));
   for (const [name = '', role] of written) assert.equal(role, roles.get(name), name);
   const later = ['/v2/catalog', '/v2/pools', '/v2/workers', '/v2/sessions', '/v1/', '/leases'];
   for (const name of roles.keys())

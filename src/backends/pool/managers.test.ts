@@ -8,6 +8,7 @@ import type { PoolsListener } from '../../core/ports/pools.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import type { OrchdError } from '../../model/errors.ts';
 import { HttpPoolManagers } from './managers.ts';
+import { PoolHosts } from './pool-hosts.ts';
 
 const WHO = { owner: 'o', epoch: 1 };
 const ORDER = { id: 'w', pool: 'p', device: 0, modelRef: 'demo:x', vramBytes: 1 };
@@ -86,14 +87,21 @@ class Listener implements PoolsListener, BackendListener {
   }
 }
 
-function start(t: TestContext, ...urls: string[]): { managers: HttpPoolManagers; listener: Listener } {
+const start = (t: TestContext, ...urls: string[]) => startWith(t, new PoolHosts([]), ...urls);
+
+function startWith(
+  t: TestContext,
+  registrationHosts: PoolHosts,
+  ...urls: string[]
+): { managers: HttpPoolManagers; listener: Listener } {
   const managers = new HttpPoolManagers({
     env: realEnv(),
     logger: undefined,
     pools: urls.map((url) => ({ url, secret: undefined })),
     maxAgeMs: 200,
     startTimeoutMs: 1000,
-    allowedHosts: [],
+    registrationHosts,
+    allowedWorkerHosts: [],
     maxStreams: 4,
   });
   const listener = new Listener();
@@ -207,4 +215,77 @@ test('a replaced worker backend keeps no connection, and can still be called', a
   );
   await former.inspect([], WHO);
   await until(() => connections() === 0, 'a later call keeps no connection either');
+});
+
+/** Resolves made-up names; every one that was asked for is recorded. */
+function resolver(names: Record<string, string>) {
+  const asked: string[] = [];
+  const resolve = async (host: string) => {
+    asked.push(host);
+    return [{ address: names[host] ?? '192.0.2.1', family: 4 }];
+  };
+  return { asked, resolve };
+}
+
+test('a pool registers at an allowed host only; any other is neither resolved nor asked', async (t) => {
+  const pool = await new ImmediatePool().start(t);
+  const port = new URL(pool.url).port;
+  const { asked, resolve } = resolver({ 'gpu.example': '127.0.0.1', 'evil.example': '127.0.0.1' });
+  const { managers, listener } = startWith(t, new PoolHosts(['gpu.example', '10.0.0.0/8'], resolve));
+  const foreign = [
+    'evil.example',
+    '192.0.2.1',
+    '169.254.169.254',
+    '[::ffff:169.254.169.254]',
+    '0.0.0.0',
+    '0',
+  ];
+  for (const host of foreign) {
+    assert.throws(() => managers.register(`http://${host}:${port}`, undefined, 'p'), {
+      code: 'FORBIDDEN',
+      message: /pools\.allowed_hosts/,
+      details: { reason: 'pool_host' },
+    });
+  }
+  assert.deepEqual([[...listener.waited], asked, pool.requests], [[], [], []]);
+  managers.register(`http://gpu.example:${port}`, undefined, 'p');
+  await until(() => listener.up.has('p'), 'the pool at an allowed host reports');
+});
+
+test('an allowed name that resolves to an address of metadata, or of this machine as 0.0.0.0, is not connected to', async (t) => {
+  const pool = await new ImmediatePool().start(t);
+  const { port } = new URL(pool.url);
+  const { asked, resolve } = resolver({ 'gpu.example': '0.0.0.0', 'other.example': '127.0.0.1' });
+  const hosts = new PoolHosts(['gpu.example', 'other.example'], resolve);
+  const { managers, listener } = startWith(t, hosts);
+  managers.register(`http://gpu.example:${port}`, undefined, 'q');
+  await until(() => asked.filter((host) => host === 'gpu.example').length > 1, 'its name was resolved again');
+  assert.deepEqual(pool.requests, []);
+  managers.register(`http://other.example:${port}`, undefined, 'p');
+  await until(() => listener.up.has('p'), 'the other is connected to');
+  const metadata = [
+    '169.254.169.254',
+    '::ffff:169.254.169.254',
+    'fe80::1',
+    'fd00:ec2::254',
+    '224.0.0.1',
+    '::',
+  ];
+  for (const address of metadata) {
+    const found = async () => [{ address, family: address.includes(':') ? 6 : 4 }];
+    assert.deepEqual(await new PoolHosts(['x.example'], found).resolve('x.example'), [], address);
+    assert.equal(
+      (await new PoolHosts([address], found).resolve('x.example')).length,
+      1,
+      `${address} is listed`,
+    );
+  }
+});
+
+test('pools that never answer are bounded in number', async (t) => {
+  const { managers } = start(t);
+  const register = (n: number): void => managers.register(`http://127.0.0.1:${n}`, undefined, `p${n}`);
+  for (let n = 1; n <= 100; n++) register(n);
+  assert.throws(() => register(101), { code: 'ADMISSION_REJECT', retriable: true });
+  register(100);
 });

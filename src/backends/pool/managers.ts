@@ -3,6 +3,8 @@
  *
  * M1  A pool name belongs to one address at a time: two managers with one name would receive each other's orders.
  * M2  A registration never displaces a manager that answers, and never moves a configured pool to another address.
+ * M3  A registration makes the brain send requests, so its host has to be allowed, and their number is bounded: an
+ *     address that never answers as a pool manager is asked less and less often, and given up.
  */
 
 import type { Backend, BackendInfo, BackendListener } from '../../core/ports/backend.ts';
@@ -22,6 +24,7 @@ import type { Commander } from '../../model/worker-wire.ts';
 import { Outbound, type Target } from '../../wire/outbound.ts';
 import { type NamedPool, resolveModel, verifyModel } from './model-queries.ts';
 import { PoolClient } from './pool-client.ts';
+import type { PoolHosts } from './pool-hosts.ts';
 import { allowUris, type IsAllowedUri, reportOf } from './report.ts';
 import { WorkerBackend } from './worker-backend.ts';
 
@@ -31,14 +34,20 @@ export interface ManagersOptions {
   readonly pools: readonly { readonly url: string; readonly secret: string | undefined }[];
   readonly maxAgeMs: number;
   readonly startTimeoutMs: number;
+  /** Where pool managers may register. */
+  readonly registrationHosts: PoolHosts;
   /** Hosts on which workers may be, beside the host of their manager. */
-  readonly allowedHosts: readonly string[];
+  readonly allowedWorkerHosts: readonly string[];
   /** Maximum number of event streams that are open to one worker: one for each job that it runs. */
   readonly maxStreams: number;
 }
 
 /** Maximum number of pools that a brain accepts: a caller that registers made-up names must not fill its memory. */
 const MAX_POOLS = 10_000;
+/** Maximum number of registered pools that have not answered yet (M3). */
+const MAX_UNANSWERED = 100;
+/** A registered address that has not answered as a pool manager for this long is given up (M3). */
+const GIVE_UP_MS = 120_000;
 
 interface PoolEntry {
   readonly client: PoolClient;
@@ -52,6 +61,8 @@ interface PoolEntry {
 
 interface NewPool extends Pick<PoolEntry, 'secret' | 'id' | 'isConfigured'> {
   readonly url: string;
+  /** How long the first poll waits. */
+  readonly delayMs?: number;
 }
 
 interface WorkerEntry {
@@ -63,6 +74,8 @@ interface WorkerEntry {
 export class HttpPoolManagers implements PoolManagers {
   readonly #options: ManagersOptions;
   readonly #outbound: Outbound;
+  /** For registered pools and their workers: connects only to addresses that are allowed for them (M3). */
+  readonly #registeredOutbound: Outbound;
   /** Keyed by URL. */
   readonly #pools = new Map<string, PoolEntry>();
   /** Keyed by the name of the backend. */
@@ -72,8 +85,11 @@ export class HttpPoolManagers implements PoolManagers {
 
   constructor(options: ManagersOptions) {
     this.#options = options;
-    const limits = { maxStreams: options.maxStreams };
-    this.#outbound = new Outbound({ timers: options.env.timers, limits });
+    const { env, maxStreams, registrationHosts } = options;
+    const common = { timers: env.timers, limits: { maxStreams } };
+    this.#outbound = new Outbound(common);
+    const resolve = (host: string) => registrationHosts.resolve(host);
+    this.#registeredOutbound = new Outbound({ ...common, resolve });
   }
 
   watch(listener: PoolsListener): void {
@@ -91,11 +107,13 @@ export class HttpPoolManagers implements PoolManagers {
     this.#backends = undefined;
     await Promise.all([...this.#pools.values()].map(({ client }) => client.stop()));
     this.#outbound.close();
+    this.#registeredOutbound.close();
   }
 
   /** Called when a pool manager announces its address, which it repeats as a sign of life. */
   register(url: string, secret: string | undefined, id: string): void {
     const base = url.replace(/\/+$/, '');
+    this.#options.registrationHosts.check(base);
     const known = this.#pools.get(base);
     // M2. A manager at this address that does not answer may have a new secret: then it is added again below.
     if (known && (known.client.isAnswering || known.secret === secret)) return;
@@ -107,12 +125,30 @@ export class HttpPoolManagers implements PoolManagers {
       throw new OrchdError('ADMISSION_REJECT', 'too many pools are registered');
     if (former !== undefined && this.#pools.get(former)?.isConfigured && former !== base)
       throw new OrchdError('FORBIDDEN', `the pool "${id}" is configured, at another address`);
+    if (!known && this.#unanswered() >= MAX_UNANSWERED) {
+      const what = 'too many registered pools have not answered yet';
+      throw new OrchdError('ADMISSION_REJECT', what, { retriable: true });
+    }
+    const isConfigured = known?.isConfigured ?? false;
     // Throws on an invalid address, so it comes before any change.
-    const target = this.#outbound.to(base);
+    const target = this.#outboundOf(isConfigured).to(base);
+    // M3: a registration with another secret does not make the brain ask earlier.
+    const delayMs = known?.client.nextPollMs ?? 0;
     if (known) this.#drop(base);
     // The pool has moved: its former address is no longer polled.
     if (former !== undefined && former !== base) this.#drop(former);
-    this.#add({ url: base, secret, id, isConfigured: known?.isConfigured ?? false }, target);
+    this.#add({ url: base, secret, id, isConfigured, delayMs }, target);
+  }
+
+  #outboundOf(isConfigured: boolean): Outbound {
+    return isConfigured ? this.#outbound : this.#registeredOutbound;
+  }
+
+  #unanswered(): number {
+    let count = 0;
+    for (const { isConfigured, client } of this.#pools.values())
+      if (!isConfigured && !client.hasAnswered) count++;
+    return count;
   }
 
   #urlOf(id: string): string | undefined {
@@ -165,8 +201,8 @@ export class HttpPoolManagers implements PoolManagers {
     return named;
   }
 
-  #add({ url, secret, id, isConfigured }: NewPool, target: Target): void {
-    const { env, maxAgeMs, allowedHosts } = this.#options;
+  #add({ url, secret, id, isConfigured, delayMs = 0 }: NewPool, target: Target): void {
+    const { env, maxAgeMs, allowedWorkerHosts } = this.#options;
     const name = id ?? url;
     this.#listener?.awaited(name, true);
     const client = new PoolClient({
@@ -177,8 +213,12 @@ export class HttpPoolManagers implements PoolManagers {
       target,
       onState: (state) => this.#onState(url, state),
       onLost: (error) => this.#onLost(url, error),
+      delayMs,
+      // A configured pool may be started at any time: it is asked for ever.
+      ...(!isConfigured && { giveUp: { afterMs: GIVE_UP_MS, run: () => this.#onGivenUp(url, client) } }),
     });
-    this.#pools.set(url, { client, secret, isAllowed: allowUris(url, allowedHosts), isConfigured, id });
+    const isAllowed = allowUris(url, allowedWorkerHosts);
+    this.#pools.set(url, { client, secret, isAllowed, isConfigured, id });
     void client.start();
   }
 
@@ -213,19 +253,21 @@ export class HttpPoolManagers implements PoolManagers {
     for (const [at, worker] of report.workers.entries()) {
       const { uri, token } = state.workers[at] as WorkerState;
       if (worker.unusable !== undefined || uri === undefined || worker.registry === '') continue;
-      this.#backends?.present(this.#backendAt(workerInfo(report, worker), uri, token));
+      this.#backends?.present(
+        this.#backendAt(workerInfo(report, worker), uri, token, this.#outboundOf(pool.isConfigured)),
+      );
     }
     this.#listener.reported(report);
   }
 
   /** Returns the same object while address, secret and registry stay the same: it may hold open streams. */
-  #backendAt(info: BackendInfo, uri: string, secret: string | undefined): Backend {
+  #backendAt(info: BackendInfo, uri: string, secret: string | undefined, outbound: Outbound): Backend {
     const known = this.#workers.get(info.name);
     if (known?.uri === uri && known.secret === secret && known.backend.info.registry === info.registry) {
       return known.backend;
     }
     const { timers } = this.#options.env;
-    const backend = new WorkerBackend({ info, secret, timers, target: this.#outbound.to(uri) });
+    const backend = new WorkerBackend({ info, secret, timers, target: outbound.to(uri) });
     known?.backend.retire();
     this.#workers.set(info.name, { uri, secret, backend });
     return backend;
@@ -240,6 +282,14 @@ export class HttpPoolManagers implements PoolManagers {
   forget(backend: string): void {
     void this.#workers.get(backend)?.backend.stop();
     this.#workers.delete(backend);
+  }
+
+  #onGivenUp(url: string, client: PoolClient): void {
+    if (this.#pools.get(url)?.client !== client) return;
+    this.#options.logger?.warn('a registered pool manager never answered, and is given up', {
+      reason: 'POOL_UNAVAILABLE',
+    });
+    this.#drop(url);
   }
 
   #onLost(url: string, error: Error): void {

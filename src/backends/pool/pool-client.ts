@@ -2,6 +2,7 @@
  * The HTTP client of one pool manager. It long-polls the manager's state without a break, so that the last known state
  * is never older than one poll, and sends orders to start, drain and stop workers in between.
  */
+import { backoffMs } from '../../kit/backoff.ts';
 import { checker } from '../../kit/check.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { pause } from '../../kit/pause.ts';
@@ -21,12 +22,21 @@ export interface PoolClientOptions {
   readonly maxAgeMs: number;
   readonly onState: (state: PoolState) => void;
   readonly onLost: (error: Error) => void;
+  /** How long the first poll waits; 0 by default. */
+  readonly delayMs?: number;
+  /**
+   * For a manager that may not exist: until its first answer it is polled with growing pauses, and `run` is called if it
+   * has not answered after `afterMs`.
+   */
+  readonly giveUp?: { readonly afterMs: number; readonly run: () => void };
 }
 
 const checkState = checker(PoolState);
 const MAX_STATE_BYTES = 16 * 2 ** 20;
 /** The pause after a failed poll. */
 const POLL_RETRY_MS = 250;
+/** The pauses after failed polls of a manager that has never answered and may not exist. */
+const UNANSWERED_PAUSES = { baseDelayMs: POLL_RETRY_MS, maxDelayMs: 30_000, jitter: 0.2 };
 /** The pause after an answered poll: a manager that ignores `wait_ms` and answers at once must not cause a busy loop. */
 const MIN_POLL_PAUSE_MS = 10;
 
@@ -42,12 +52,29 @@ export class PoolClient extends Service {
   readonly #options: PoolClientOptions;
   #contact: Contact;
   #polling: Promise<void> = Promise.resolve();
+  readonly #createdAt: number;
+  /** Failed polls before the first answer. */
+  #failures = 0;
+  /** When the next poll is due, of the monotonic clock. */
+  #nextPollAt: number;
 
   constructor(options: PoolClientOptions) {
     super();
     this.#options = options;
     this.url = options.url;
-    this.#contact = { is: 'silent', since: options.env.clock.monotonic(), version: undefined };
+    this.#createdAt = options.env.clock.monotonic();
+    this.#nextPollAt = this.#createdAt + (options.delayMs ?? 0);
+    this.#contact = { is: 'silent', since: this.#createdAt, version: undefined };
+  }
+
+  /** Whether a poll was ever answered. */
+  get hasAnswered(): boolean {
+    return this.#contact.version !== undefined;
+  }
+
+  /** Milliseconds until the next poll; 0 if one is under way. */
+  get nextPollMs(): number {
+    return Math.max(0, this.#nextPollAt - this.#options.env.clock.monotonic());
   }
 
   /** Whether the last poll was answered. */
@@ -99,6 +126,7 @@ export class PoolClient extends Service {
 
   async #poll(): Promise<void> {
     const { clock, timers } = this.#options.env;
+    if (this.#options.delayMs) await pause(timers, this.#options.delayMs, this.stopSignal);
     while (!this.stopSignal.aborted) {
       try {
         const state = await this.#fetchState();
@@ -109,9 +137,20 @@ export class PoolClient extends Service {
       } catch (error) {
         if (this.stopSignal.aborted) return;
         this.#notAnswered(error as Error);
-        await pause(timers, POLL_RETRY_MS, this.stopSignal);
+        const pauseMs = this.#pauseMs();
+        if (pauseMs === undefined) return this.#options.giveUp?.run();
+        this.#nextPollAt = clock.monotonic() + pauseMs;
+        await pause(timers, pauseMs, this.stopSignal);
       }
     }
+  }
+
+  /** The pause after a failed poll; undefined if there is to be no other. */
+  #pauseMs(): number | undefined {
+    const { giveUp, env } = this.#options;
+    if (!giveUp || this.hasAnswered) return POLL_RETRY_MS;
+    if (env.clock.monotonic() - this.#createdAt >= giveUp.afterMs) return undefined;
+    return backoffMs(UNANSWERED_PAUSES, ++this.#failures, env.random.next());
   }
 
   /** The manager may hold the poll for half of `maxAgeMs`; the other half is left for its answer to arrive. */

@@ -1,5 +1,6 @@
 /** `orchd token create|list|revoke` */
 import { realEnv } from '../../kit/env/real.ts';
+import { DEFAULT_TENANT, TENANT } from '../../model/records.ts';
 import { makeToken, ROLES, type TokenEntry } from '../../wire/tokens.ts';
 import { choiceOf, flagOf, noPositionals, oneOf, singlePositional, textOf } from '../arguments.ts';
 import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from '../command.ts';
@@ -15,12 +16,12 @@ const options = {
   role: {
     type: 'string',
     choices: ROLES,
-    help: 'what the token permits; each role includes those before it',
+    help: 'what it permits; each includes those before it, but pool: it only registers pools',
   },
   tenant: {
     type: 'string',
     value: 'TENANT',
-    help: 'the tenant whose jobs the token can see; by default "default"',
+    help: 'the tenant whose things the token reaches; by default "default", the operator',
   },
   ...DATA_OPTIONS,
   ...JSON_OPTION,
@@ -35,6 +36,7 @@ A token is printed once, when it is created: only its hash is stored.`,
     options,
     examples: [
       'orchd token create ada --role admin',
+      'orchd token create gpu-1 --role pool',
       'orchd token create nightly --role submit --tenant research --data data/orchestrator',
       'orchd token list',
       'orchd token revoke 1f2e3d4c',
@@ -62,15 +64,16 @@ async function create(args: CliArguments, terminal: Terminal): Promise<number> {
     throw new UsageError(`"${name}" cannot be a name: use letters, digits and ._:/@- only.`);
   const role = choiceOf(values, 'role', ROLES);
   if (role === undefined) throw new UsageError(`the role is missing: --role ${ROLES.join('|')}`);
-  const { TENANT } = await import('../../model/submit.ts');
   const tenant = textOf(values, 'tenant');
   if (tenant !== undefined && !new RegExp(TENANT).test(tenant)) {
     throw new UsageError(`"${tenant}" cannot be a tenant: use small letters, digits, - and _ only.`);
   }
+  if (role === 'pool' && tenant !== undefined && tenant !== DEFAULT_TENANT)
+    throw new UsageError('pools are shared by all tenants: leave --tenant out.');
   const env = realEnv();
   const store = await storeOf(args);
   const made = makeToken(env.random, env.clock.now(), name, role, tenant);
-  const { before } = await store.change((tokens) => [...tokens, made.entry]);
+  const { before } = await store.change((tokens) => withToken(tokens, made.entry));
   if (flagOf(values, 'json')) terminal.printData(JSON.stringify({ token: made.token, ...shown(made.entry) }));
   else terminal.print(made.token);
   terminal.complain(
@@ -78,6 +81,14 @@ async function create(args: CliArguments, terminal: Terminal): Promise<number> {
   );
   if (before === 0) terminal.complain('It is the first token: from now on every caller needs one.');
   return EXIT.ok;
+}
+
+function withToken(tokens: readonly TokenEntry[], entry: TokenEntry): readonly TokenEntry[] {
+  const taken = tokens.find(({ name, tenant }) => name === entry.name && tenant === entry.tenant);
+  if (!taken) return [...tokens, entry];
+  throw new UsageError(
+    `the tenant "${taken.tenant}" has a token "${taken.name}" already (${taken.id}): choose another name, or revoke it first.`,
+  );
 }
 
 async function list(args: CliArguments, terminal: Terminal): Promise<number> {

@@ -7,6 +7,7 @@ import type { LeaseDevice } from '../settings.ts';
 import type { HeldLease, Leases } from '../state/leases.ts';
 import { backendLeaseId } from '../state/leases.ts';
 import type { Turn } from '../turn.ts';
+import { isWithinShare } from './share.ts';
 
 export interface LeaseRequest {
   readonly token: string;
@@ -53,6 +54,13 @@ export function grant(turn: Turn, request: LeaseRequest): HeldLease {
     });
   }
   const { token, tenant, agent, minMemoryMb, ttlMs } = request;
+  const own = leases.countOf(tenant);
+  if (!isWithinShare(tenant, { own, others: leases.size - own, capacity: MAX_LEASES })) {
+    throw new OrchdError('ADMISSION_REJECT', `the tenant holds ${own} leases, its share of ${MAX_LEASES}`, {
+      reason: 'tenant_share',
+      retriable: true,
+    });
+  }
   turn.put(
     'lease',
     token,

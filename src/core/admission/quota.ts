@@ -1,49 +1,99 @@
-/** Charges jobs to the limits: an estimate is reserved at admission and replaced by the real use at the end. */
+/**
+ * Charges jobs to the limits: an estimate is reserved at admission and replaced by the real use at the end. The operator
+ * (the default tenant) limits any scope; another tenant limits only its own scopes, and both limits hold.
+ */
 
 import { OrchdError } from '../../model/errors.ts';
-import type { AskRecord, LimitSpec, LimitsRecord } from '../../model/records.ts';
+import { type AskRecord, DEFAULT_TENANT, type LimitSpec, type LimitsRecord } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
-import { LimitTable, scopes } from '../limits/limit.ts';
+import { isScopeOf, LimitTable, ownScope, scopes, writtenScope } from '../limits/limit.ts';
 import type { Reservation } from '../limits/limiter.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import type { Submission } from './submission.ts';
 
-/** The id of the only limits record. */
-export const LIMITS_ID = 'limits';
+/** The id of the record with the operator's limits. */
+const LIMITS_ID = 'limits';
+/** The id of the record with a tenant's own limits is this prefix and the tenant. */
+const OWN_LIMITS = `${LIMITS_ID}:`;
 
 /** The retry time of a refusal while no start rate has been measured. */
 const DEFAULT_RETRY_MS = 1000;
 
-/** The limits in force: those set at run time, else those of the configuration. */
-export const limitsOf = (turn: Turn): readonly LimitSpec[] =>
-  turn.state.tables.limits.get(LIMITS_ID)?.limits ?? turn.settings.limits;
+type LimitsView = Pick<Turn, 'state' | 'settings'>;
 
-/** Replaces all limits; throws, and changes nothing, if one is invalid. */
-export function setLimits(turn: Turn, limits: readonly LimitSpec[], by: string): LimitsRecord {
-  apply(turn, limits);
+const NO_LIMITS: readonly LimitSpec[] = [];
+
+/**
+ * The limits that a tenant has set. Those of the default tenant are the operator's: set at run time, else those of the
+ * configuration.
+ */
+export function limitsOf({ state, settings }: LimitsView, tenant: string): readonly LimitSpec[] {
+  const { limits } = state.tables;
+  if (tenant === DEFAULT_TENANT) return limits.get(LIMITS_ID)?.limits ?? settings.limits;
+  return limits.get(OWN_LIMITS + tenant)?.limits ?? NO_LIMITS;
+}
+
+/** Replaces the limits that the tenant has set; throws, and changes nothing, if one is invalid or not the tenant's. */
+export function setLimits(
+  turn: Turn,
+  tenant: string,
+  limits: readonly LimitSpec[],
+  by: string,
+): LimitsRecord {
+  const id = tenant === DEFAULT_TENANT ? LIMITS_ID : OWN_LIMITS + tenant;
+  for (const { scope } of limits) checkScope(scope, tenant);
+  const others = [...limitLists(turn)].filter((list) => list.id !== id);
+  apply(turn, [...others, { id, limits }]);
   const record: LimitsRecord = { v: 1, by, at: turn.now, limits };
-  turn.put('limits', LIMITS_ID, record, { is: 'set', by });
+  turn.put('limits', id, record, { is: 'set', by });
   return record;
+}
+
+function checkScope(scope: string, tenant: string): void {
+  const isAllowed = tenant === DEFAULT_TENANT ? writtenScope(scope) === scope : isScopeOf(scope, tenant);
+  if (isAllowed) return;
+  const own = `tenant:${tenant}, agent:${tenant}/NAME, token:${tenant}/NAME or session:${tenant}/ID`;
+  const what =
+    tenant === DEFAULT_TENANT ? 'is not the name of a scope' : `is not a scope of this tenant: ${own}`;
+  throw new OrchdError('INVALID_PARAMS', `"${scope}" ${what}`, { field: 'scope' });
 }
 
 /** At the start of a brain: restores budgets, starts rates anew, and reserves the estimates of live jobs. */
 export function openLimits(turn: Turn): void {
-  const limits = limitsOf(turn);
-  if (limits.length > 0) apply(turn, limits);
+  const lists = [...limitLists(turn)];
+  if (lists.some(({ limits }) => limits.length > 0)) apply(turn, lists);
 }
 
-function apply(turn: Turn, limits: readonly LimitSpec[]): void {
+/** Limits as one record holds them, or the configuration. */
+interface LimitList {
+  readonly id: string;
+  readonly limits: readonly LimitSpec[];
+}
+
+/** The operator's limits, then those of each tenant that has set some. */
+function* limitLists(turn: Turn): Generator<LimitList> {
+  yield { id: LIMITS_ID, limits: limitsOf(turn, DEFAULT_TENANT) };
+  for (const [id, { limits }] of turn.state.tables.limits.entries())
+    if (id.startsWith(OWN_LIMITS)) yield { id, limits };
+}
+
+/** The limits of a list by the names under which the limiter counts them. */
+const countedLimits = ({ id, limits }: LimitList): readonly LimitSpec[] =>
+  id === LIMITS_ID ? limits : limits.map((limit) => ({ ...limit, scope: ownScope(limit.scope) }));
+
+function apply(turn: Turn, lists: readonly LimitList[]): void {
   const { limiter, tables, jobs } = turn.state;
+  const limits = lists.flatMap(countedLimits);
   // The tokens of a session are counted in its record alone: see checkBudget.
-  const isSession = ({ scope }: LimitSpec): boolean => scope.startsWith('session:');
+  const isSession = ({ scope }: LimitSpec): boolean => writtenScope(scope).startsWith('session:');
   limiter.configure(
     limits.map((limit) => (isSession(limit) ? { ...limit, tokenBudget: undefined } : limit)),
     turn.now,
   );
   for (const [scope, { tokens }] of tables.spent.entries()) limiter.load(scope, tokens, turn.now);
   for (const entry of jobs.values()) {
-    // Without any limit nothing is reserved: jobs admitted before the first limit are charged now.
+    // Without any limit of the operator or of the tenant nothing is reserved: jobs admitted before the first limit are charged now.
     if (entry.reservation || isTerminal(entry.job.state)) continue;
     const cost = { requests: 0, tokens: entry.ask.tokens ?? 0 };
     entry.reservation = limiter.restore(scopesOf(turn, entry.ask), cost, turn.now);
@@ -53,25 +103,28 @@ function apply(turn: Turn, limits: readonly LimitSpec[]): void {
 /** The table of each list of limits: lists are replaced as a whole, and seldom. */
 const tables = new WeakMap<readonly LimitSpec[], LimitTable>();
 
-/** The token budget that the limits give a session. */
+/** The smallest token budget that the limits of the operator and of its tenant give a session. */
 export function sessionBudget(turn: Turn, tenant: string, session: string): number | undefined {
-  const limits = limitsOf(turn);
+  const scope = scopes.session(tenant, session);
+  const budgets = [DEFAULT_TENANT, tenant].map((by) => tableOf(limitsOf(turn, by)).find(scope)?.tokenBudget);
+  const smallest = Math.min(...budgets.map((budget) => budget ?? Number.POSITIVE_INFINITY));
+  return smallest === Number.POSITIVE_INFINITY ? undefined : smallest;
+}
+
+function tableOf(limits: readonly LimitSpec[]): LimitTable {
   const table = tables.get(limits) ?? new LimitTable(limits);
   tables.set(limits, table);
-  return table.find(scopes.session(tenant, session))?.tokenBudget;
+  return table;
 }
 
 type LimitedAsk = Pick<AskRecord, 'tenant' | 'submittedBy' | 'spec'>;
 
 function scopesOf(turn: Turn, { tenant, submittedBy, spec }: LimitedAsk): string[] {
   const { agent, session_id, model } = spec;
-  const named = [
-    scopes.global,
-    scopes.tenant(tenant),
-    scopes.agent(tenant, agent),
-    scopes.token(submittedBy),
-  ];
-  if (session_id !== undefined) named.push(scopes.session(tenant, session_id));
+  const ofTenant = [scopes.tenant(tenant), scopes.agent(tenant, agent), scopes.token(tenant, submittedBy)];
+  if (session_id !== undefined) ofTenant.push(scopes.session(tenant, session_id));
+  const named = [scopes.global, ...ofTenant];
+  if (tenant !== DEFAULT_TENANT) named.push(...ofTenant.map(ownScope));
   // The id of the model, if an alias was used.
   if (model !== undefined) named.push(scopes.model(turn.state.catalog.find(model)?.id ?? model));
   return named;
@@ -82,7 +135,7 @@ function scopesOf(turn: Turn, { tenant, submittedBy, spec }: LimitedAsk): string
  * reservation is released again.
  */
 export function reserve(turn: Turn, submission: Submission, check: () => void): Reservation | undefined {
-  const reservation = limitsOf(turn).length === 0 ? undefined : take(turn, submission);
+  const reservation = hasLimits(turn, submission.tenant) ? take(turn, submission) : undefined;
   try {
     check();
     return reservation;
@@ -92,11 +145,15 @@ export function reserve(turn: Turn, submission: Submission, check: () => void): 
   }
 }
 
+const hasLimits = (turn: Turn, tenant: string): boolean =>
+  limitsOf(turn, DEFAULT_TENANT).length > 0 || limitsOf(turn, tenant).length > 0;
+
 function take(turn: Turn, submission: Submission): Reservation {
   const cost = { requests: 1, tokens: submission.tokens ?? 0 };
   const reserved = turn.state.limiter.reserve(scopesOf(turn, submission), cost, turn.now);
   if (reserved.ok) return reserved.reservation;
-  const { scope, what, retryAfterMs } = reserved;
+  const { what, retryAfterMs } = reserved;
+  const scope = writtenScope(reserved.scope);
   if (what === 'budget') {
     throw new OrchdError('ADMISSION_REJECT', `the tokens of "${scope}" are used up`, {
       reason: 'token_budget',
@@ -129,5 +186,6 @@ export function settle(turn: Turn, entry: JobEntry): void {
 export function forgetSpent(turn: Turn, tenant: string, session: string): void {
   const scope = scopes.session(tenant, session);
   turn.state.limiter.forget(scope);
+  turn.state.limiter.forget(ownScope(scope));
   if (turn.state.tables.spent.get(scope)) turn.put('spent', scope, null, 'session-over');
 }

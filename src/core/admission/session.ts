@@ -10,7 +10,10 @@ import type { Submission } from './submission.ts';
 
 /** A session unused for this long is deleted. */
 const UNUSED_TTL_MS = 30 * 86_400_000;
-/** Beyond this number the least recently used sessions are deleted. */
+/**
+ * Beyond this number sessions are deleted: of the tenant that has the most, the least recently used one that has no budget
+ * of its own.
+ */
 const MAX_SESSIONS = 100_000;
 /** The most sessions deleted in one tick, which bounds its time. */
 const MAX_EXPIRED_PER_TICK = 5000;
@@ -76,14 +79,29 @@ export function setBudget(
   id: string,
   tokenBudget: number | undefined,
 ): SessionRecord {
-  const after = { ...(turn.state.sessionOf(tenant, id) ?? newSession(turn, tenant, id)), tokenBudget };
+  const known = turn.state.sessionOf(tenant, id);
+  const { sessions } = turn.state;
+  if (!known && sessions.size >= MAX_SESSIONS && sessions.replaceable() === undefined) {
+    throw new OrchdError('ADMISSION_REJECT', `${MAX_SESSIONS} sessions have a budget of their own`, {
+      reason: 'too_many_sessions',
+    });
+  }
+  const after = { ...(known ?? newSession(turn, tenant, id)), tokenBudget };
   put(turn, after, 'budget');
   return after;
 }
 
-export function forgetSession(turn: Turn, tenant: string, id: string): SessionRecord {
+/**
+ * Deletes a session. With `keepsBudget`, one that has a budget, of its own or by a limit, is emptied instead: its budget and
+ * what was used of it stay, so that a caller who may not set budgets cannot remove one.
+ */
+export function forgetSession(turn: Turn, tenant: string, id: string, keepsBudget = false): SessionRecord {
   const known = turn.state.sessionOf(tenant, id);
   if (!known) throw new OrchdError('NOT_FOUND', `there is no session "${id}"`);
+  if (keepsBudget && (known.tokenBudget ?? sessionBudget(turn, tenant, id)) !== undefined) {
+    put(turn, { ...known, usedAt: turn.now, turns: 0, backend: undefined }, 'deleted');
+    return known;
+  }
   turn.put('session', scoped(tenant, id), null, 'deleted');
   forgetSpent(turn, tenant, id);
   return known;
@@ -93,14 +111,24 @@ function put(turn: Turn, record: SessionRecord, cause: Cause): void {
   turn.put('session', scoped(record.tenant, record.id), record, cause);
 }
 
-/** At every tick. Sessions are in the order of their last use, so the loop ends at the first that stays. */
+/** At every tick. Sessions are in the order of their last use, so the first loop ends at the first that stays. */
 export function expireSessions(turn: Turn): void {
   const { sessions } = turn.state;
   let expired = 0;
   for (const [id, record] of sessions.entries()) {
-    const isExpired = turn.now - record.usedAt > UNUSED_TTL_MS || sessions.size > MAX_SESSIONS;
-    if (!isExpired || expired++ >= MAX_EXPIRED_PER_TICK) return;
-    turn.put('session', id, null, 'expired');
-    forgetSpent(turn, record.tenant, record.id);
+    const isUnused = turn.now - record.usedAt > UNUSED_TTL_MS;
+    if (!isUnused || expired++ >= MAX_EXPIRED_PER_TICK) break;
+    expire(turn, id, record);
   }
+  while (sessions.size > MAX_SESSIONS && expired++ < MAX_EXPIRED_PER_TICK) {
+    const id = sessions.replaceable();
+    const record = id === undefined ? undefined : sessions.get(id);
+    if (id === undefined || !record) return;
+    expire(turn, id, record);
+  }
+}
+
+function expire(turn: Turn, id: string, record: SessionRecord): void {
+  turn.put('session', id, null, 'expired');
+  forgetSpent(turn, record.tenant, record.id);
 }

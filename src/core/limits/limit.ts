@@ -1,6 +1,6 @@
 /** Limits: the names of scopes, their patterns, and the lookup of the limit that applies to a scope. */
 import { OrchdError } from '../../model/errors.ts';
-import type { LimitSpec } from '../../model/records.ts';
+import { DEFAULT_TENANT, type LimitSpec } from '../../model/records.ts';
 
 export type Limit = LimitSpec;
 
@@ -9,13 +9,34 @@ export const scopes = {
   global: 'global',
   tenant: (tenant: string) => `tenant:${tenant}`,
   agent: (tenant: string, principal: string) => `agent:${tenant}/${principal}`,
-  token: (name: string) => `token:${name}`,
+  /** The name alone for a token of the default tenant; one with a slash would read as the token of another tenant. */
+  token: (tenant: string, name: string) =>
+    tenant === DEFAULT_TENANT && !name.includes('/') ? `token:${name}` : `token:${tenant}/${name}`,
   session: (tenant: string, id: string) => `session:${tenant}/${id}`,
   model: (name: string) => `model:${name}`,
   pool: (name: string) => `pool:${name}`,
 } as const;
 
-const SCOPE = /^(?:global|(?:tenant|token|model|pool):.+|(?:agent|session):(?:\*|[^/]+\/.+))$/s;
+/**
+ * The prefix of scopes whose limit a tenant has set for itself. They are counted apart from the same scopes without the
+ * prefix, which the operator limits, so that both limits hold.
+ */
+const OWN = 'own-';
+
+export const ownScope = (scope: string): string => OWN + scope;
+
+/** The scope as people write it, without the prefix of a tenant's own limits. */
+export const writtenScope = (scope: string): string =>
+  scope.startsWith(OWN) ? scope.slice(OWN.length) : scope;
+
+/** Whether a scope is a part of the tenant, so that the tenant's own admin may limit it. */
+export const isScopeOf = (scope: string, tenant: string): boolean =>
+  scope === scopes.tenant(tenant) ||
+  ['agent', 'session', 'token'].some((kind) => scope.startsWith(`${kind}:${tenant}/`));
+
+const SCOPE = /^(?:own-)?(?:global|(?:tenant|token|model|pool):.+|(?:agent|session):(?:\*|[^/]+\/.+))$/s;
+/** The kinds of scopes whose names begin with a tenant. */
+const HAS_TENANT = /^(?:own-)?(?:agent|session|token):/;
 const NUMBERS = [
   'requestsPerSec',
   'tokensPerSec',
@@ -24,6 +45,12 @@ const NUMBERS = [
   'concurrency',
   'tokenBudget',
 ] as const;
+
+/** The pattern for all scopes of the same kind and tenant; undefined if the name of the scope has no tenant. */
+export function patternOf(scope: string): string | undefined {
+  const slash = HAS_TENANT.test(scope) ? scope.indexOf('/') : -1;
+  return slash < 0 ? undefined : `${scope.slice(0, slash)}/*`;
+}
 
 /** The limits in force, looked up by scope. */
 export class LimitTable {
@@ -38,16 +65,24 @@ export class LimitTable {
     }
   }
 
-  /** The most specific limit: of the scope itself, else of `kind:tenant/*`, else of `kind:*`. */
+  /**
+   * The most specific limit: of the scope itself, else of `kind:tenant/*`, else of `kind:*`. The limit `token:NAME` also
+   * applies to the tokens of that name in other tenants, to each for itself.
+   */
   find(scope: string): Limit | undefined {
     if (this.#limits.size === 0) return undefined;
     const exact = this.#limits.get(scope);
     if (exact) return exact;
     const colon = scope.indexOf(':');
     if (colon < 0) return undefined;
-    const slash = scope.startsWith('agent:') || scope.startsWith('session:') ? scope.indexOf('/', colon) : -1;
-    const ofTenant = slash < 0 ? undefined : this.#limits.get(`${scope.slice(0, slash)}/*`);
-    return ofTenant ?? this.#limits.get(`${scope.slice(0, colon)}:*`);
+    const kind = scope.slice(0, colon);
+    const pattern = patternOf(scope);
+    const ofTenant = pattern === undefined ? undefined : this.#limits.get(pattern);
+    const ofName =
+      pattern === undefined || kind !== 'token'
+        ? undefined
+        : this.#limits.get(`token:${scope.slice(scope.indexOf('/') + 1)}`);
+    return ofTenant ?? ofName ?? this.#limits.get(`${kind}:*`);
   }
 
   has(scope: string): boolean {

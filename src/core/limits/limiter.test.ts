@@ -302,7 +302,7 @@ test('L3: accounts that are full again are dropped as new ones are added', () =>
   assert.ok(most < 4000, `${most} accounts at once; 1000 are not full at a time`);
 });
 
-test('L3: beyond maxAccounts new scopes share one account: stricter, never laxer, and only until there is room', () => {
+test('L3: beyond maxAccounts the new scopes of a tenant share one account: stricter, never laxer, and only until there is room', () => {
   const limiter = new Limiter(10);
   limiter.configure(
     [
@@ -313,9 +313,16 @@ test('L3: beyond maxAccounts new scopes share one account: stricter, never laxer
   );
   for (let n = 0; n < 10; n++) limiter.settle(reserved(limiter, [`session:a/${n}`], 60, 0), 60, 0);
   const shared = reserved(limiter, ['global', 'session:a/late', 'tenant:new'], 60, 0);
-  assert.deepEqual(shared.accounts, ['global', 'session:*'], 'a limit that names its scope has its own');
+  assert.deepEqual(shared.accounts, ['global', 'session:a/*'], 'a limit that names its scope has its own');
   assert.equal(limiter.reserve(['session:a/later'], request(60), 0).ok, false);
   assert.ok(limiter.size <= 12);
+  const other = reserved(limiter, ['session:b/late'], 60, 0);
+  assert.deepEqual(
+    other.accounts,
+    ['session:b/*'],
+    'another tenant is not charged for what this one has filled',
+  );
+  limiter.settle(other, 60, 0);
   limiter.settle(shared, 60, 0);
   for (let n = 0; n < 10; n++) limiter.forget(`session:a/${n}`);
   assert.deepEqual(reserved(limiter, ['session:a/later'], 60, 0).accounts, ['session:a/later']);

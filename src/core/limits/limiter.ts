@@ -4,13 +4,13 @@
  * L1  All or nothing: a reservation takes from every scope, a refusal from none.
  * L2  A reservation ends once, settled or released; a second end changes nothing.
  * L3  Memory is bounded. An account that is full and holds nothing is dropped: a new one would be in the same state.
- *     Beyond `maxAccounts`, new scopes share one account per pattern that limits them. Sharing is stricter than a limit
- *     each, never laxer; scopes without a limit are not counted then.
+ *     Beyond `maxAccounts`, the new scopes of a tenant share one account per pattern that limits them. Sharing is
+ *     stricter than a limit each, never laxer; scopes without a limit are not counted then.
  * L4  The cost of a call grows with the scopes it names, not with the number of accounts; only `configure` visits all.
  * L5  Rates start anew with every brain. Budgets do not: the caller stores what was spent and restores it with `load`.
  */
 import { Account, type Cost, type Hold, type LimitedResource } from './account.ts';
-import { type Limit, LimitTable } from './limit.ts';
+import { type Limit, LimitTable, patternOf } from './limit.ts';
 
 /** What was taken and from which accounts. Ended by `settle` or `release`. */
 export interface Reservation extends Hold {
@@ -153,10 +153,12 @@ export class Limiter {
     const known = this.#accounts.get(scope);
     if (known) return known;
     const limit = this.#table.find(scope);
-    // A scope that a limit names exactly always gets its own account: there are only as many as were configured.
-    if (this.#accounts.size < this.#maxAccounts || limit?.scope === scope)
+    // A scope that a limit names, not by a pattern, always gets its own account: there are only as many as were configured.
+    if (this.#accounts.size < this.#maxAccounts || (limit && !limit.scope.endsWith('*')))
       return this.#add(scope, limit, now);
-    return limit && (this.#accounts.get(limit.scope) ?? this.#add(limit.scope, limit, now));
+    if (!limit) return undefined;
+    const shared = patternOf(scope) ?? limit.scope;
+    return this.#accounts.get(shared) ?? this.#add(shared, limit, now);
   }
 
   #add(name: string, limit: Limit | undefined, now: number): Account {

@@ -13,6 +13,7 @@ export interface HeldLease {
 
 export class Leases {
   readonly #held = new Map<string, HeldLease>();
+  readonly #byTenant = new Map<string, number>();
   /** The earliest expiry, cached; undefined means that it must be computed. */
   #next: number | undefined = Number.POSITIVE_INFINITY;
 
@@ -24,14 +25,27 @@ export class Leases {
     return this.#held.get(id);
   }
 
+  countOf(tenant: string): number {
+    return this.#byTenant.get(tenant) ?? 0;
+  }
+
   all(): Iterable<HeldLease> {
     return this.#held.values();
   }
 
   set(id: string, record: LeaseRecord | null): void {
     this.#next = undefined;
+    const former = this.#held.get(id)?.record;
+    if (former) this.#count(former.tenant, -1);
+    if (record) this.#count(record.tenant, 1);
     if (record) this.#held.set(id, { id, record, until: record.expiresAt ?? Number.POSITIVE_INFINITY });
     else this.#held.delete(id);
+  }
+
+  #count(tenant: string, by: 1 | -1): void {
+    const count = this.countOf(tenant) + by;
+    if (count === 0) this.#byTenant.delete(tenant);
+    else this.#byTenant.set(tenant, count);
   }
 
   /** Extends a lease in memory, without a write. */

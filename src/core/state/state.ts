@@ -30,8 +30,10 @@ import { AdmissionOrder } from './admission-order.ts';
 import { JobEntry, type Parked, type WritableRecords } from './job-entry.ts';
 import { Leases } from './leases.ts';
 import { Pools } from './pools.ts';
+import { QueuedByTenant } from './queued-by-tenant.ts';
+import { RecentIds } from './recent-ids.ts';
 import { Roster } from './roster.ts';
-import { Catalog, RecentTable, Table, type Tables, WorkerTable } from './tables.ts';
+import { Catalog, SessionTable, Table, type Tables, WorkerTable } from './tables.ts';
 import { nextWake } from './wake.ts';
 
 const TIMER_POSITION = {
@@ -69,7 +71,7 @@ export class State {
   readonly leases = new Leases();
   readonly catalog = new Catalog();
   readonly workers = new WorkerTable();
-  readonly sessions = new RecentTable<SessionRecord>();
+  readonly sessions = new SessionTable();
   readonly tables: Tables = {
     model: this.catalog,
     worker: this.workers,
@@ -103,6 +105,8 @@ export class State {
   paused = false;
   /** Payload bytes of the queued jobs. */
   queuedBytes = 0;
+  readonly queuedByTenant = new QueuedByTenant();
+  readonly #recentFailures = new RecentIds();
   readonly #order = new AdmissionOrder((entry) => this.jobs.get(entry.uid) === entry);
   readonly #settings: StateSettings;
   readonly #follower: StateFollower;
@@ -186,7 +190,7 @@ export class State {
     this.jobs.set(entry.uid, entry);
     this.#order.add(entry, this.jobs.size);
     this.counts[entry.job.state]++;
-    if (entry.job.state === 'queued') this.queuedBytes += entry.ask.payloadBytes;
+    if (entry.job.state === 'queued') this.#countQueued(entry, 1);
     if (entry.open) this.#openAttempt(entry, entry.open, tokenOf(entry.uid, entry.open.n));
     this.#enrol(entry, now);
     this.settle(entry, now);
@@ -229,8 +233,13 @@ export class State {
   #countMove(entry: JobEntry, from: JobState, to: JobState): void {
     this.counts[from]--;
     this.counts[to]++;
-    if (from === 'queued') this.queuedBytes -= entry.ask.payloadBytes;
-    if (to === 'queued') this.queuedBytes += entry.ask.payloadBytes;
+    if (from === 'queued') this.#countQueued(entry, -1);
+    if (to === 'queued') this.#countQueued(entry, 1);
+  }
+
+  #countQueued({ ask }: JobEntry, by: 1 | -1): void {
+    this.queuedBytes += by * ask.payloadBytes;
+    this.queuedByTenant.count(ask, by);
   }
 
   #moveAttempt(token: string, after: AttemptRecord, now: number): JobEntry | undefined {
@@ -270,12 +279,17 @@ export class State {
   }
 
   #setFailure(id: string, after: FailureRecord | null): void {
+    const tenant = tenantOf(id);
     this.failures.delete(id);
+    this.#recentFailures.delete(tenant, id);
     if (!after) return;
     this.failures.set(id, after);
+    this.#recentFailures.use(tenant, id);
     if (this.failures.size <= this.#settings.failureCacheSize) return;
-    const oldest = this.failures.keys().next().value;
-    if (oldest !== undefined) this.failures.delete(oldest);
+    const oldest = this.#recentFailures.oldestOfLargest();
+    if (oldest === undefined) return;
+    this.failures.delete(oldest);
+    this.#recentFailures.delete(tenantOf(oldest), oldest);
   }
 
   #settleQueue(entry: JobEntry, now: number): void {
@@ -291,6 +305,9 @@ export class State {
     return this.roster.mayRun(entry) ? undefined : 'session';
   }
 }
+
+/** The tenant of a key or session that `scoped` has prefixed. */
+const tenantOf = (id: string): string => id.slice(0, id.indexOf('~'));
 
 /** Adds an attempt to the job's past ones, in place; only the last PAST_ATTEMPTS are kept. */
 function withAttempt(entry: JobEntry, attempt: AttemptRecord): readonly AttemptRecord[] {

@@ -1,5 +1,6 @@
 /** The records that belong to no job, each kind by its id. Only state.ts writes to them. */
-import type { ModelRecord, SmallKind, SmallKinds, WorkerRecord } from '../../model/records.ts';
+import type { ModelRecord, SessionRecord, SmallKind, SmallKinds, WorkerRecord } from '../../model/records.ts';
+import { RecentIds } from './recent-ids.ts';
 
 export class Table<T> {
   protected readonly records = new Map<string, T>();
@@ -38,6 +39,31 @@ export class RecentTable<T> extends Table<T> {
     const sorted = [...this.records].sort(([, a], [, b]) => order(a, b));
     this.records.clear();
     for (const [id, record] of sorted) this.records.set(id, record);
+  }
+}
+
+/** The sessions, in the order of their last use. */
+export class SessionTable extends RecentTable<SessionRecord> {
+  /** Sessions without a budget of their own: only they may give way to others. */
+  readonly #replaceable = new RecentIds();
+
+  override set(id: string, record: SessionRecord | null): void {
+    const former = this.records.get(id);
+    super.set(id, record);
+    if (former) this.#replaceable.delete(former.tenant, id);
+    if (record && record.tokenBudget === undefined) this.#replaceable.use(record.tenant, id);
+  }
+
+  override sort(order: (a: SessionRecord, b: SessionRecord) => number): void {
+    super.sort(order);
+    this.#replaceable.clear();
+    for (const [id, { tenant, tokenBudget }] of this.records)
+      if (tokenBudget === undefined) this.#replaceable.use(tenant, id);
+  }
+
+  /** The session that gives way when there are too many; undefined if all have a budget of their own. */
+  replaceable(): string | undefined {
+    return this.#replaceable.oldestOfLargest();
   }
 }
 

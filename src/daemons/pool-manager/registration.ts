@@ -7,6 +7,7 @@ import { Service } from '../../kit/service.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { RegisterPool } from '../../model/pool-wire.ts';
 import type { Outbound, Target } from '../../wire/outbound.ts';
+import { readError } from '../../wire/read-error.ts';
 
 const REQUEST_TIMEOUT_MS = 5000;
 const MAX_ANSWER_BYTES = 64 * 1024;
@@ -62,7 +63,7 @@ export class Registration extends Service {
   async #register(target: Target): Promise<string | undefined> {
     const { token, body } = this.#options;
     try {
-      const { status } = await target.request({
+      const { status, body: answer } = await target.request({
         method: 'POST',
         path: '/v2/pools/register',
         headers: {
@@ -73,7 +74,9 @@ export class Registration extends Service {
         timeoutMs: REQUEST_TIMEOUT_MS,
         maxBytes: MAX_ANSWER_BYTES,
       });
-      return status < 300 ? undefined : `it answered ${status}`;
+      if (status < 300) return undefined;
+      const message = readError(answer.toString())?.message;
+      return message === undefined ? `it answered ${status}` : `it answered ${status}: ${message}`;
     } catch (error) {
       return error instanceof OrchdError ? error.message : 'it could not be asked';
     }

@@ -15,7 +15,7 @@ export const WrittenLimit = Type.Object(
       minLength: 1,
       maxLength: 400,
       description:
-        'What is limited: global, tenant:T, agent:T/NAME, token:NAME, session:T/ID, model:NAME or pool:NAME; * as the last part limits each of them separately',
+        'What is limited: global, tenant:T, agent:T/NAME, token:NAME or (of another tenant than the default) token:T/NAME, session:T/ID, model:NAME or pool:NAME; * as the last part limits each of them separately',
     }),
     requests_per_sec: optional(rate('Jobs admitted per second')),
     tokens_per_sec: optional(rate('Tokens of prompts and answers per second')),
@@ -41,4 +41,12 @@ export const SetLimits = Type.Object(
   { additionalProperties: false },
 );
 
-export const LimitsView = answerObject('Limits', { limits: Type.Array(WrittenLimit) });
+export const LimitsView = answerObject('Limits', {
+  limits: Type.Array(WrittenLimit),
+  imposed: optional(
+    Type.Array(WrittenLimit, {
+      description:
+        'Only for tenants other than the default: limits that the operator has set for this tenant; they hold beside `limits`',
+    }),
+  ),
+});

@@ -45,7 +45,9 @@ export const BackendView = answerObject('Backend', {
   name: Type.String(),
   kind: Type.String({ description: 'Kind of backend, such as "worker" or "function"' }),
   slots: Type.Integer({ description: 'Jobs that the backend runs at a time' }),
-  used: Type.Integer({ description: 'Slots in use' }),
+  used: Type.Optional(
+    Type.Integer({ description: 'Slots in use, by all tenants; only for callers of the default tenant' }),
+  ),
   up: Type.Boolean({ description: 'Whether the backend can be reached' }),
   types: orNull(Type.Array(Type.String(), { description: 'Types of jobs that it runs; null: any type' })),
   models: orNull(Type.Array(Type.String(), { description: 'Models that it has; null: none' })),

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { VirtualEnv } from '../../../test/flow/virtual-env.ts';
+import type { Target } from '../../wire/outbound.ts';
+import { PoolClient } from './pool-client.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** A server at the address of the pool that answers every request as a test tells it to. */
+function polled(virtual: VirtualEnv, answer: () => { status: number; body: string }) {
+  const polls: number[] = [];
+  const target = {
+    request: async () => {
+      polls.push(virtual.now);
+      const { status, body } = answer();
+      return { status, headers: {}, body: Buffer.from(body) };
+    },
+    close: () => undefined,
+  } as unknown as Target;
+  return { polls, target };
+}
+
+const NOT_A_POOL = { status: 200, body: '<html>hello</html>' };
+const STATE = {
+  status: 200,
+  body: JSON.stringify({ pool_id: 'p', registry: 'r', version: 1, gpus: [], workers: [] }),
+};
+
+test('an address that never answers as a pool manager is polled less and less, and then given up', async () => {
+  const virtual = new VirtualEnv();
+  const { polls, target } = polled(virtual, () => NOT_A_POOL);
+  let givenUp = 0;
+  const giveUp = { afterMs: 120_000, run: () => void givenUp++ };
+  const options = { env: virtual.env(), url: 'http://x', secret: undefined, maxAgeMs: 2000, target, giveUp };
+  const client = new PoolClient({
+    ...options,
+    onState: () => assert.fail('it is no pool'),
+    onLost: () => undefined,
+  });
+  await client.start();
+  await virtual.pass(HOUR_MS);
+  assert.equal(givenUp, 1);
+  assert.ok(polls.length >= 5 && polls.length <= 20, `${polls.length} polls`);
+  const last = (polls.at(-1) ?? 0) - (polls[0] ?? 0);
+  assert.ok(last >= 100_000 && last <= 180_000, `the last poll came after ${last} ms`);
+  await client.stop();
+});
+
+test('a manager that has answered once is asked for ever, without growing pauses', async () => {
+  const virtual = new VirtualEnv();
+  let answers = 1;
+  const { polls, target } = polled(virtual, () => (answers-- > 0 ? STATE : NOT_A_POOL));
+  const giveUp = { afterMs: 120_000, run: assert.fail };
+  const options = { env: virtual.env(), url: 'http://x', secret: undefined, maxAgeMs: 2000, target, giveUp };
+  const client = new PoolClient({ ...options, onState: () => undefined, onLost: () => undefined });
+  await client.start();
+  await virtual.pass(300_000);
+  assert.ok(polls.length > 1000, `${polls.length} polls`);
+  await client.stop();
+});
+
+test('the first poll can be delayed, and the time until the next one is known', async () => {
+  const virtual = new VirtualEnv();
+  const { polls, target } = polled(virtual, () => STATE);
+  const options = { env: virtual.env(), url: 'http://x', secret: undefined, maxAgeMs: 2000, target };
+  const client = new PoolClient({ ...options, delayMs: 5000, onState: () => undefined, onLost: assert.fail });
+  await client.start();
+  await virtual.pass(4000);
+  assert.deepEqual([polls.length, client.nextPollMs], [0, 1000]);
+  await virtual.pass(1500);
+  assert.ok(polls.length > 0);
+  await client.stop();
+});

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { MemoryDisk } from '../../test/fakes/memory-disk.ts';
+import { SeededRandom } from '../../test/fakes/world.ts';
+import { VirtualEnv } from '../../test/flow/virtual-env.ts';
+import { createLogger } from '../kit/logger.ts';
+import { TokenFile, writeTokens } from './token-file.ts';
+import { parseTokenList } from './token-list.ts';
+import { makeToken, type TokenEntry } from './tokens.ts';
+
+const random = new SeededRandom(1);
+const entry = (name: string, tenant?: string): TokenEntry => makeToken(random, 0, name, 'read', tenant).entry;
+const ADA = entry('ada');
+
+test('a malformed token file is a configuration error that names the place', () => {
+  const fileOf = (...tokens: unknown[]): string => JSON.stringify({ tokens });
+  const faults: [text: string, message: RegExp][] = [
+    ['', /not JSON/],
+    ['null', /not JSON with a list/],
+    ['[]', /not JSON with a list/],
+    ['{"tokens": {}}', /not JSON with a list/],
+    [fileOf(null), /tokens\[0\] is not an object/],
+    [fileOf(ADA, 'x'), /tokens\[1\] is not an object/],
+    [fileOf([]), /tokens\[0\] is not an object/],
+    [fileOf({}), /tokens\[0\]\.id must be/],
+    [fileOf({ ...ADA, name: 7 }), /tokens\[0\]\.name must be/],
+    [fileOf({ ...ADA, name: 'a\nb' }), /tokens\[0\]\.name must be/],
+    [fileOf({ ...ADA, role: 'root' }), /tokens\[0\]\.role must be one of read, submit/],
+    [fileOf({ ...ADA, role: 'toString' }), /tokens\[0\]\.role must be/],
+    [fileOf({ ...ADA, tenant: 'A~B' }), /tokens\[0\]\.tenant must be/],
+    [fileOf({ ...ADA, hash: 'short' }), /tokens\[0\]\.hash must be/],
+    [fileOf({ ...ADA, created_at: 'today' }), /tokens\[0\]\.created_at must be/],
+  ];
+  for (const [text, message] of faults)
+    assert.throws(() => parseTokenList(text, 'tokens.json'), { code: 'CONFIG_INVALID', message }, text);
+  assert.deepEqual(parseTokenList(fileOf(ADA), 'tokens.json'), [ADA]);
+});
+
+async function stage(...tokens: TokenEntry[]) {
+  const virtual = new VirtualEnv();
+  const disk = new MemoryDisk();
+  const logged: string[] = [];
+  const logger = createLogger({ write: (line) => logged.push(line), now: () => 0, level: 'debug' });
+  const path = '/data/tokens.json';
+  const write = (entries: readonly TokenEntry[]) => writeTokens(disk, '/data', path, entries);
+  await write(tokens);
+  return { virtual, logged, write, file: new TokenFile(virtual.env(disk), path, logger) };
+}
+
+test('two tokens of a tenant with the same name are refused at the start, with both ids', async () => {
+  const [one, two] = [entry('ci'), entry('ci')];
+  const message = new RegExp(`${one.id} and ${two.id} .*"default" have the same name "ci"; revoke one`);
+  await assert.rejects((await stage(one, two)).file.start(), { code: 'CONFIG_INVALID', message });
+  const twice = await stage(one, { ...entry('other'), id: one.id });
+  await assert.rejects(twice.file.start(), { code: 'CONFIG_INVALID', message: /two tokens have the id/ });
+  const { file } = await stage(one, entry('ci', 'lab'));
+  await file.start();
+  assert.equal(file.entries.length, 2, 'tenants have names of their own');
+  await file.stop();
+});
+
+test('a changed file is read within seconds; an invalid one leaves the former tokens, and is logged once', async () => {
+  const { virtual, logged, write, file } = await stage(ADA);
+  await file.start();
+  let changes = 0;
+  file.onChange(() => changes++);
+  await virtual.pass(10_000);
+  assert.equal(changes, 0, 'an unchanged file is no change');
+  await write([ADA, entry('ada')]);
+  await virtual.pass(10_000);
+  assert.deepEqual([file.entries, changes], [[ADA], 0]);
+  assert.equal(logged.filter((line) => line.includes('the former tokens stay in force')).length, 1);
+  const bob = entry('bob');
+  await write([bob]);
+  await virtual.pass(3000);
+  assert.deepEqual([file.entries, changes], [[bob], 1]);
+  await file.stop();
+});
