@@ -3,10 +3,12 @@
  * runs a second brain on a copy. Such an executor gets no work, and the brain says so, until it is started as a copy:
  * then it has an owner id of its own, and the executor keeps the two apart.
  */
+import type { Store } from '../core/ports/store.ts';
 import type { Logger } from '../kit/logger.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { BrainRecord } from '../model/records.ts';
 import type { Opening } from '../model/worker-wire.ts';
+import type { Loop } from './loop.ts';
 
 /** One finding, for people: which backend, and what it knows. */
 export interface Disagreement {
@@ -29,6 +31,11 @@ export class Divergence {
 
   constructor(parts: DivergenceParts) {
     this.#parts = parts;
+  }
+
+  static of(store: Store, logger: Logger | undefined, loop: Pick<Loop, 'fail'>): Divergence {
+    const isSoleWriter = store.capabilities.secondOpener === 'exclusive';
+    return new Divergence({ logger, isSoleWriter, fail: (error) => loop.fail(error) });
   }
 
   /** What was found so far, one line per backend. */
@@ -66,8 +73,9 @@ export class Divergence {
     return true;
   }
 
+  /** The first finding of a backend is enough to act on. */
   #note(backend: string, what: string): void {
-    if (this.#found.get(backend)?.what === what) return;
+    if (this.#found.has(backend)) return;
     this.#found.set(backend, { backend, what });
     this.#parts.logger?.error(`a backend knows another copy of this store: ${what}; ${WAY_OUT}`, {
       backend,

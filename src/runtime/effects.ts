@@ -3,7 +3,6 @@
  * kill under way, and at most one reader of its events; each ends by posting its result to the loop.
  */
 
-import { afterOutput } from '../core/attempts/ending.ts';
 import { mayBeSpared } from '../core/attempts/progress.ts';
 import type { Finding, KillAnswer } from '../core/attempts/reports.ts';
 import { due, dueFor, type Effect, type EffectKind } from '../core/engine/due.ts';
@@ -11,7 +10,6 @@ import type { Engine } from '../core/engine/engine.ts';
 import {
   type Backend,
   type ExecutionEvent,
-  type ExecutionOutcome,
   type Inspection,
   isOtherBody,
   type KillHow,
@@ -29,20 +27,9 @@ import type { BackendDirectory } from './backend-directory.ts';
 import type { Bodies } from './bodies.ts';
 import type { Divergence } from './divergence.ts';
 import type { EffectRunner, RepeatedEffect } from './effect-runner.ts';
+import { EventReaders } from './event-readers.ts';
 import type { Loop } from './loop.ts';
 import { Outcomes } from './outcomes.ts';
-
-/** One reader of an executor's events. */
-interface Reading {
-  readonly entry: JobEntry;
-  readonly token: string;
-  readonly backend: Backend;
-  /** The number of the last event received, and when that was. */
-  from: number;
-  since: number;
-  tries: number;
-  hasOutput: boolean;
-}
 
 /** The part of the loop that effects use. */
 export type EffectLoop = Pick<Loop, 'post' | 'ask' | 'durable' | 'fail'>;
@@ -70,8 +57,7 @@ export class Effects {
   readonly #outcomes: Outcomes;
   /** The attempts whose offer was sent, until the answer to it is durable. */
   readonly #offering = new Map<JobEntry, string>();
-  /** The token of each attempt whose events are being read, until its end is durable. */
-  readonly #readers = new Map<JobEntry, string>();
+  readonly #readers: EventReaders;
 
   /** The backends that have answered once. */
   readonly #known = new WeakSet<Backend>();
@@ -80,13 +66,14 @@ export class Effects {
     this.#parts = parts;
     this.#runner = parts.runner;
     this.#outcomes = new Outcomes(parts.bodies, parts.runner);
+    this.#readers = new EventReaders({ ...parts, outcomes: this.#outcomes, who: () => this.#who() });
   }
 
   /** Starts what is due for one job; its records are durable. */
   update(entry: JobEntry): void {
     const effect = dueFor(this.#parts.engine, entry);
     if (effect?.kind !== 'offer') this.#offering.delete(entry);
-    if (!entry.open) this.#readers.delete(entry);
+    if (!entry.open) this.#readers.forget(entry);
     if (effect) this.#begin(effect);
   }
 
@@ -139,7 +126,7 @@ export class Effects {
       this.#parts.loop.post({ type: 'lost', token });
       return;
     }
-    if (kind === 'follow') this.#follow(token, backend);
+    if (kind === 'follow') this.#readers.follow(token, backend);
     else if (kind === 'offer') this.#offer(token, backend);
     else this.#repeat(token, kind, backend);
   }
@@ -223,7 +210,7 @@ export class Effects {
     if (answer.is === 'conflict') this.#parts.divergence.conflict(backend.info.name, token);
     this.#parts.loop.post({ type: 'offered', token, answer });
     // Followed before the acceptance is durable: a quick outcome is then written in the same flush.
-    if (answer.is === 'accepted') this.#follow(token, backend);
+    if (answer.is === 'accepted') this.#readers.follow(token, backend);
   }
 
   async #inspect(token: string, backend: Backend): Promise<boolean> {
@@ -265,7 +252,7 @@ export class Effects {
     if (reply.is === 'tombstoned') this.#answeredBy(backend, reply);
     if (reply.is === 'stopping' || (reply.is === 'running' && how === 'end')) {
       // The reader receives the end, or the next try does.
-      this.#follow(token, backend);
+      this.#readers.follow(token, backend);
       return false;
     }
     const isOther = 'hash' in reply && this.#isOther(ordered, attempt, reply.hash);
@@ -294,80 +281,6 @@ export class Effects {
     if (reply.is === 'running' || reply.is === 'forgotten') return { is: reply.is };
     if (reply.is === 'ended') return { is: 'ended', outcome: await this.#outcomes.recorded(reply.outcome) };
     return { is: remembers(reply, attempt) ? 'tombstoned' : 'forgotten' };
-  }
-
-  #follow(token: string, backend: Backend): void {
-    const entry = this.#parts.engine.state.open.get(token);
-    if (!entry || this.#readers.get(entry) === token || this.#runner.stopped) return;
-    this.#readers.set(entry, token);
-    this.#read({
-      entry,
-      token,
-      backend,
-      from: 0,
-      since: this.#parts.env.clock.monotonic(),
-      tries: 1,
-      hasOutput: false,
-    });
-  }
-
-  /** Reads to the end of the execution. A reader that loses its executor tries again for holderLostMs, then posts `lost`. */
-  #read(reading: Reading): void {
-    const { entry, token, backend } = reading;
-    const { env, onEvent } = this.#parts;
-    const hear = (event: ExecutionEvent): void => {
-      if (event.n <= reading.from || entry.token !== token || this.#runner.stopped) return;
-      reading.from = event.n;
-      reading.since = env.clock.monotonic();
-      if (event.type === 'token' && !reading.hasOutput) this.#noteOutput(reading);
-      onEvent(entry, event);
-    };
-    backend.follow(token, reading.from, hear, this.#who()).then(
-      (end) => {
-        if (end.is === 'ended') this.#ended(token, end.outcome);
-        else if (end.is === 'forgotten') this.#endedUnknown(reading);
-        else this.#readAgain(reading);
-      },
-      () => this.#readAgain(reading),
-    );
-  }
-
-  /** Posted only for jobs that must not be retried after output. */
-  #noteOutput(reading: Reading): void {
-    reading.hasOutput = true;
-    const { entry, token } = reading;
-    if (afterOutput(entry.ask) === 'fail') this.#parts.loop.post({ type: 'output', token });
-  }
-
-  #readAgain(reading: Reading): void {
-    const { entry, token } = reading;
-    const { env, loop, holderLostMs } = this.#parts;
-    const isOver = this.#runner.stopped || entry.token !== token;
-    const isLost = env.clock.monotonic() - reading.since >= holderLostMs;
-    if (isOver || isLost) {
-      if (this.#readers.get(entry) === token) this.#readers.delete(entry);
-      if (!isOver) loop.post({ type: 'lost', token });
-      return;
-    }
-    env.timers.after(this.#runner.pauseMs(reading.tries++), () => this.#read(reading));
-  }
-
-  /** The entry in #readers stays until the end is durable, so that no second reader starts. */
-  #ended(token: string, outcome: ExecutionOutcome): void {
-    if (this.#runner.stopped) return;
-    const recorded = this.#outcomes.recorded(outcome);
-    if (!(recorded instanceof Promise))
-      return this.#parts.loop.post({ type: 'outcome', token, outcome: recorded });
-    recorded.then(
-      (late) => this.#runner.stopped || this.#parts.loop.post({ type: 'outcome', token, outcome: late }),
-      (error: Error) => this.#runner.stopped || this.#parts.loop.fail(error),
-    );
-  }
-
-  /** The reader is over, so that a held attempt is inspected from now on instead of being read again. */
-  #endedUnknown({ entry, token }: Reading): void {
-    if (this.#readers.get(entry) === token) this.#readers.delete(entry);
-    if (!this.#runner.stopped) this.#parts.loop.post({ type: 'found', token, finding: { is: 'forgotten' } });
   }
 
   /**

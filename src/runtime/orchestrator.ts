@@ -104,10 +104,8 @@ export class Orchestrator extends Service {
     });
     this.#purge = new Purge(this.#loop, store, this.#clock, settings.historyMs);
     this.#observed = observedStateOf(this.#engine);
-    const isSoleWriter = store.capabilities.secondOpener === 'exclusive';
-    const fail = (error: Error): void => this.#loop.fail(error);
     const shared = {
-      divergence: new Divergence({ logger, isSoleWriter, fail }),
+      divergence: Divergence.of(store, logger, this.#loop),
       env,
       store,
       engine: this.#engine,

@@ -9,7 +9,6 @@ import {
   ExecutionList,
   ExecutionState,
   HASH_HEADER,
-  type Opening,
   REGISTRY_HEADER,
   ShutdownRequest,
   TOKEN_HEADER,
@@ -158,13 +157,7 @@ function readRoutes({ epochs, memory, timers }: WorkerRouteContext): Route[] {
       handle(call) {
         const { owner } = epochs.check(call.headers);
         const executions = memory.list(owner).map(({ token, record }) => summaryOf(token, record));
-        const before = epochs.openingBefore(owner);
-        const body = {
-          ...memoryOf(memory),
-          executions,
-          ...(before && { opening_before: openingOf(before) }),
-        };
-        return { status: 200, body };
+        return { status: 200, body: { ...memoryOf(memory), ...openingBefore(epochs, owner), executions } };
       },
     }),
     route({
@@ -254,7 +247,10 @@ const memoryOf = ({ registry, rememberedSince }: TokenMemory) => ({
   remembered_since: rememberedSince,
 });
 
-const openingOf = ({ epoch, nonce }: Opening) => ({ epoch, ...(nonce !== undefined && { nonce }) });
+function openingBefore(epochs: Epochs, owner: string): Pick<ExecutionList, 'opening_before'> {
+  const { epoch, nonce } = epochs.openingBefore(owner) ?? {};
+  return epoch === undefined ? {} : { opening_before: { epoch, ...(nonce !== undefined && { nonce }) } };
+}
 
 const tokenOf = ({ params }: Pick<Call, 'params'>): string => checkToken(params['token']);
 
