@@ -96,10 +96,11 @@ export class Forwarder {
     try {
       return await route.handle(call);
     } catch (error) {
+      if (!(error instanceof OrchdError) || !MAYBE_EXECUTED.has(error.code)) throw error;
       // The brain of this node was just replaced: the request is repeated at the next one.
-      if (error instanceof OrchdError && isRepeatable(route) && MAYBE_EXECUTED.has(error.code))
-        return undefined;
-      throw error;
+      if (isRepeatable(route)) return undefined;
+      // The node that forwarded the request tells its caller.
+      throw call.identity.fromNode ? error : leaderLost();
     }
   }
 
@@ -117,11 +118,7 @@ export class Forwarder {
       // The leader's host name may resolve to another machine by now: a new target resolves it again.
       if (wasNotSent(error)) this.#closeTarget();
       if (!(error instanceof OrchdError) || wasNotSent(error) || isRepeatable(route)) return undefined;
-      throw new OrchdError(
-        'NO_LEADER',
-        'the leader was lost while it handled the request: check whether it took effect before you repeat it',
-        { retryAfterMs: RETRY_AFTER_MS },
-      );
+      throw leaderLost();
     }
   }
 
@@ -129,6 +126,7 @@ export class Forwarder {
     const content = reply.body.toString('utf8');
     const code = reply.status >= 400 ? readError(content)?.code : undefined;
     if (NOT_EXECUTED.has(code) || (isRepeatable(route) && MAYBE_EXECUTED.has(code))) return undefined;
+    if (MAYBE_EXECUTED.has(code)) throw leaderLost();
     const headers = pickHeaders(reply.headers, ANSWER_HEADERS);
     const type = reply.headers['content-type'] ?? JSON_TYPE;
     return content === ''
@@ -255,6 +253,14 @@ export class Forwarder {
     return this.#target.target;
   }
 }
+
+/** For a request that must not be repeated unasked: a change of leader is over soon, so that it may be sent again. */
+const leaderLost = (): OrchdError =>
+  new OrchdError(
+    'NO_LEADER',
+    'the leader was lost while it handled the request: check whether it took effect before you repeat it',
+    { retryAfterMs: RETRY_AFTER_MS },
+  );
 
 /** Names the job id that this node gave to a submit that was sent but not answered: repeating it with the id is safe. */
 function noLeader(wasSent: boolean, given: Call, sent: Call): OrchdError {
