@@ -137,6 +137,12 @@ export class FakeExecutor {
     }
   }
 
+  /** Somebody ends what still runs for owners that nobody is any more. */
+  endOthers(owner: string): void {
+    for (const execution of this.#executions.values())
+      if (execution.run.owner !== owner) this.#end(execution, { ok: 'cancelled' });
+  }
+
   offer(offer: Offer): OfferReply {
     const { token } = offer;
     if (this.#isFenced(offer)) return { is: 'fenced' };

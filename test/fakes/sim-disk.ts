@@ -109,6 +109,20 @@ export class SimDisk {
     return copy;
   }
 
+  /** Puts a backup in the place of everything, all of it synced. */
+  restore(backup: MemoryDisk): void {
+    this.#nameOps = [];
+    this.#names.clear();
+    this.#platterNames.clear();
+    for (const [path, content] of backup.files) {
+      const file = new SimFile();
+      file.platter = Buffer.from(content);
+      file.content = Buffer.from(content);
+      this.#names.set(path, file);
+      this.#platterNames.set(path, file);
+    }
+  }
+
   /** The machine stops: only what was synced is sure to be there. */
   cutPower(): void {
     for (const folder of new Set(this.#nameOps.map((op) => op.folder))) {

@@ -61,6 +61,8 @@ export class SimBrain {
   #life: Life | undefined;
   boots = 0;
   crashes = 0;
+  /** The next boot is told that the store is a copy; so is every one until one has started. */
+  isCopy = false;
   /** Whether it has booted while the wall clock was ahead: nothing tells that from a time in which it was off. */
   bootedWrong = false;
   warnings: string[] = [];
@@ -105,12 +107,18 @@ export class SimBrain {
       onWarning: (message) => this.warnings.push(message),
     });
     const backends = this.#executors.map((executor) => new FakeLine(executor, life));
-    life.orchestrator = new Orchestrator({ env, store, backends, settings: SETTINGS });
+    const { isCopy } = this;
+    life.orchestrator = new Orchestrator({ env, store, backends, settings: SETTINGS, isCopy });
     this.#life = life;
     this.#world.note(`boot ${this.boots}`);
-    life.orchestrator.start().catch((error: Error) => {
-      if (life.alive) this.#bootFailed(error);
-    });
+    life.orchestrator.start().then(
+      () => {
+        if (life.alive && isCopy) this.isCopy = false;
+      },
+      (error: Error) => {
+        if (life.alive) this.#bootFailed(error);
+      },
+    );
   }
 
   #bootFailed(error: Error): void {

@@ -13,8 +13,10 @@ const CALL_TIMEOUT_MS = 3000;
 export interface Told {
   readonly id: string;
   readonly request: SubmitRequest;
+  /** When the job was acknowledged. */
+  readonly at: number;
   /** The end that a client was told of, and how often the job had been redriven by then. */
-  ended: { state: string; redrives: number; result: string } | undefined;
+  ended: { state: string; redrives: number; result: string; at: number } | undefined;
   redrives: number;
 }
 
@@ -33,9 +35,17 @@ export class Clients {
     this.#random = world.random;
   }
 
-  /** Submits a job some time from now and watches it a little. */
-  plan(at: number, number: number): void {
-    const request = this.#request(number);
+  /** A backup of this instant was restored: nobody can be held to what was said after it. */
+  forgetAfter(backupAt: number): void {
+    for (const told of [...this.told.values()]) {
+      if (told.at >= backupAt) this.told.delete(told.id);
+      else if (told.ended && told.ended.at >= backupAt) told.ended = undefined;
+    }
+  }
+
+  /** Submits a job some time from now and watches it a little. `body` is in its payload, and in its result. */
+  plan(at: number, number: number, body = number): void {
+    const request = this.#request(number, body);
     this.active++;
     this.#world.after(at, () => {
       void this.#live(request).finally(() => {
@@ -73,7 +83,7 @@ export class Clients {
   #keep(id: string, request: SubmitRequest): Told {
     let told = this.told.get(id);
     if (!told) {
-      told = { id, request, ended: undefined, redrives: 0 };
+      told = { id, request, at: this.#world.now, ended: undefined, redrives: 0 };
       this.told.set(id, told);
     }
     return told;
@@ -81,7 +91,7 @@ export class Clients {
 
   async #watch(told: Told): Promise<void> {
     const job = await this.#call((brain) => brain.wait(told.id), 20_000);
-    if (job && !(job instanceof Error)) told.ended = endOf(job, told.redrives);
+    if (job && !(job instanceof Error)) told.ended = { ...endOf(job, told.redrives), at: this.#world.now };
   }
 
   async #redrive(told: Told): Promise<void> {
@@ -104,11 +114,11 @@ export class Clients {
     return Promise.race([answer, this.#world.wait(timeoutMs).then(() => undefined)]);
   }
 
-  #request(number: number): SubmitRequest {
+  #request(number: number, body: number): SubmitRequest {
     const random = this.#random;
     const request: SubmitRequest = {
       type: 'work',
-      payload: { number, text: 'x'.repeat(random.chance(0.15) ? 6000 : random.int(200)) },
+      payload: { number: body, text: 'x'.repeat(random.chance(0.15) ? 6000 : random.int(200)) },
       priority: random.chance(0.3) ? 'interactive' : 'batch',
       agent: `agent-${random.int(3)}`,
       timeout_ms: 2000,
@@ -127,6 +137,6 @@ export class Clients {
   }
 }
 
-export function endOf(job: JobView, redrives: number): Told['ended'] {
+export function endOf(job: JobView, redrives: number): Omit<NonNullable<Told['ended']>, 'at'> {
   return { state: job.state, redrives, result: JSON.stringify(job.result ?? null) };
 }

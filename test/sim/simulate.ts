@@ -31,6 +31,10 @@ const FAULTY_MS = 12_000;
 const SETTLE_MS = 600_000;
 const STEPS_MS = [40_000, 200_000, 7_200_000, 20 * 86_400_000];
 const KEEPS_FOLDERS_EVERY = 5;
+/** The share of worlds in which a backup is restored. */
+const RESTORES = 0.3;
+/** Added to the number of a job in its body, when its id is used again. */
+const OTHER_BODY = 1000;
 
 class Simulation {
   readonly world: World;
@@ -41,6 +45,8 @@ class Simulation {
   readonly faults: Record<string, number> = {};
   powerCuts = 0;
   #clockWasBelieved = false;
+  #restoredAt = Number.NEGATIVE_INFINITY;
+  #isRestoring = false;
   /** Folders that kills and power cuts left, for the doctor. It takes as long as the rest, so some worlds keep none. */
   readonly #left: MemoryDisk[] = [];
   readonly #keepsFolders: boolean;
@@ -72,7 +78,11 @@ class Simulation {
       loseAck: some(0.5),
       workMs: [1, random.between(20, 800)],
       resultText: (offer) =>
-        JSON.stringify({ ran: offer.token, text: 'y'.repeat(random.chance(0.1) ? 5000 : 10) }),
+        JSON.stringify({
+          ran: offer.token,
+          number: bodyOf(offer.payloadText),
+          text: 'y'.repeat(random.chance(0.1) ? 5000 : 10),
+        }),
     };
     const info = { name: `executor-${at}`, slots: 1 + random.int(3), paid: random.chance(0.5) };
     return new FakeExecutor(this.world, info, script);
@@ -121,6 +131,31 @@ class Simulation {
     plan('lost-supervisors', 2, () => world.random.pick(this.executors).loseRunning());
     plan('partition', 2, () => this.#partition());
     plan('clock-step', 2, () => this.#stepClock());
+    if (world.random.chance(RESTORES)) plan('restore', 1, () => this.#restoreLater());
+  }
+
+  /** Makes a backup of the store, which somebody restores later: executors then know more than the store. */
+  #restoreLater(): void {
+    const { world, disk, brain, clients } = this;
+    const backup = disk.copy();
+    const backupAt = world.now;
+    this.#isRestoring = true;
+    world.after(world.random.between(200, 4000), () => {
+      world.note('restored');
+      brain.kill();
+      disk.restore(backup);
+      this.#restoredAt = world.now;
+      clients.forgetAfter(backupAt);
+      // Some ids come again, with other bodies.
+      for (let number = 0; number < 10; number++)
+        clients.plan(world.random.between(0, 3000), number, OTHER_BODY + number);
+      // It takes somebody a while to say that this is a copy.
+      world.after(world.random.chance(0.3) ? 0 : world.random.between(0, 4000), () => {
+        brain.kill();
+        brain.isCopy = true;
+        this.#isRestoring = false;
+      });
+    });
   }
 
   /** Sets the wall clock wrong: for some seconds, or for so long that the brain has to believe it. */
@@ -160,7 +195,8 @@ class Simulation {
     this.disk.failSyncs = 0;
     for (const executor of this.executors) {
       executor.reachable = true;
-      executor.script = { workMs: [1, 50] };
+      const { resultText } = executor.script;
+      executor.script = { workMs: [1, 50], ...(resultText && { resultText }) };
     }
     const operate = (): void => {
       void this.#settleUnknown();
@@ -173,15 +209,14 @@ class Simulation {
   async #settleUnknown(): Promise<void> {
     const brain = this.brain.up;
     if (!brain) return;
+    const owner = engineOf(brain).state.brain?.owner ?? '';
+    for (const executor of this.executors) executor.endOthers(owner);
     for (const entry of engineOf(brain).state.jobs.values()) {
       const { open, job } = entry;
       const executor = this.executors.find(({ info }) => info.name === open?.backend);
       // A careful one: as long as the executor can still answer, nobody decides in its place.
       if (job.state !== 'stale' || !open || !executor) continue;
-      if (
-        open.registry === executor.info.registry &&
-        !executor.cannotTell(engineOf(brain).state.brain?.owner ?? '', entry.token, open.at)
-      )
+      if (open.registry === executor.info.registry && !executor.cannotTell(owner, entry.token, open.at))
         continue;
       const as = this.world.random.chance(0.5) ? 'retry' : 'failed';
       await brain.resolve(entry.ask.id, { as }).catch(() => undefined);
@@ -213,7 +248,7 @@ class Simulation {
 
   #isSettled(): boolean {
     const state = this.#engine?.state;
-    if (!state || this.clients.active > 0) return false;
+    if (!state || this.clients.active > 0 || this.#isRestoring) return false;
     const { queued, claimed, running, stale } = state.counts;
     return queued + claimed + running + stale === 0 && state.open.size === 0;
   }
@@ -249,15 +284,20 @@ class Simulation {
         `${told.id} ended ${story.ends} times with ${story.redrives} redrives`,
       );
       check(story.job.state === job.state, `${told.id} is ${job.state}, the log says ${story.job.state}`);
+      const body = bodyOf(JSON.stringify(told.request.payload));
+      const answered = (job.result as { number?: number } | null)?.number ?? body;
+      check(answered === body, `${told.id} was answered with the result of body ${answered}, not ${body}`);
       if (told.ended && story.redrives === told.ended.redrives && told.redrives === told.ended.redrives) {
         check(
-          JSON.stringify(endOf(job, told.ended.redrives)) === JSON.stringify(told.ended),
+          JSON.stringify({ ...endOf(job, told.ended.redrives), at: told.ended.at }) ===
+            JSON.stringify(told.ended),
           `${told.id} ended as told`,
         );
       }
     }
-    checkLedgers(this.executors, stories);
-    if (!this.#clockWasBelieved && !this.brain.bootedWrong) checkNotBefore(this.executors, this.clients.told);
+    checkLedgers(this.executors, stories, this.#restoredAt);
+    if (!this.#clockWasBelieved && !this.brain.bootedWrong)
+      checkNotBefore(this.executors, this.clients.told, this.#restoredAt);
   }
 
   async #readChanges(): Promise<Change[]> {
@@ -301,3 +341,5 @@ export async function simulate(seed: number): Promise<Outcome> {
     faults,
   };
 }
+
+const bodyOf = (payloadText: string): number => (JSON.parse(payloadText) as { number: number }).number;
