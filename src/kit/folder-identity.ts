@@ -7,9 +7,8 @@
  */
 import { join } from 'node:path';
 import { OrchdError } from '../model/errors.ts';
-import type { Env } from './env/env.ts';
+import type { Disk, Env } from './env/env.ts';
 import { readRecord, writeRecord } from './record-file.ts';
-import { writeWholeFile } from './whole-file.ts';
 
 export const FOLDER_FILES = { marker: 'folder.id', record: 'folder.json' } as const;
 
@@ -37,9 +36,20 @@ export async function claimFolder(env: Env, folder: string, isCopy: boolean): Pr
     if (identity === known.marker) return;
     throw new OrchdError('FOLDER_COPIED', `"${folder}" is a copy of another folder, or was moved`);
   }
-  // A new file: one that is written over keeps its identity.
-  await disk.remove(marker);
-  await writeWholeFile(disk, marker, `${random.hex(8)}\n`);
+  if (isCopy) await disk.remove(marker);
+  // `create` keeps a file that is there already: two processes that come at once have the same one.
+  await writeMarker(disk, marker, random.hex(8));
+  await disk.syncFolder(folder);
   const made = (await disk.stat(marker))?.identity ?? '';
   await writeRecord(env, record, { marker: made });
+}
+
+async function writeMarker(disk: Disk, path: string, text: string): Promise<void> {
+  const file = await disk.open(path, 'create');
+  try {
+    await file.write(0, Buffer.from(`${text}\n`));
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
 }

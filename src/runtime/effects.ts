@@ -234,7 +234,8 @@ export class Effects {
   async #finding(entry: JobEntry, attempt: AttemptRecord, inspection: Inspection): Promise<Finding> {
     const status = inspection.known.get(entry.token);
     if (status && this.#isOther(entry, attempt, status.hash)) return { is: 'conflict' };
-    if (status?.is === 'running' || status?.is === 'forgotten') return { is: status.is };
+    if (status?.is === 'running') return { is: 'running' };
+    if (status?.is === 'forgotten') return { is: 'forgotten', why: status.why };
     if (status) return { is: 'ended', outcome: await this.#outcomes.recorded(status.outcome) };
     // An executor that accepted the token and no longer lists it has forgotten it, however far its memory reaches back.
     const neverHadIt = remembers(inspection, attempt) && attempt.acceptedAt === undefined;
@@ -278,7 +279,8 @@ export class Effects {
     reply: Exclude<KillReply, Fenced | { is: 'stopping' }>,
     attempt: AttemptRecord,
   ): Promise<KillAnswer> {
-    if (reply.is === 'running' || reply.is === 'forgotten') return { is: reply.is };
+    if (reply.is === 'running') return { is: 'running' };
+    if (reply.is === 'forgotten') return { is: 'forgotten', why: reply.why };
     if (reply.is === 'ended') return { is: 'ended', outcome: await this.#outcomes.recorded(reply.outcome) };
     return { is: remembers(reply, attempt) ? 'tombstoned' : 'forgotten' };
   }

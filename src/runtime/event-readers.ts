@@ -69,7 +69,7 @@ export class EventReaders {
     backend.follow(token, reading.from, hear, who()).then(
       (end) => {
         if (end.is === 'ended') this.#ended(token, end.outcome);
-        else if (end.is === 'forgotten') this.#endedUnknown(reading);
+        else if (end.is === 'forgotten') this.#endedUnknown(reading, end.why);
         else this.#readAgain(reading);
       },
       () => this.#readAgain(reading),
@@ -109,9 +109,9 @@ export class EventReaders {
   }
 
   /** The reader is over, so that a held attempt is inspected from now on instead of being read again. */
-  #endedUnknown({ entry, token }: Reading): void {
+  #endedUnknown({ entry, token }: Reading, why: string | undefined): void {
     const { runner, loop } = this.#parts;
     if (this.#tokens.get(entry) === token) this.#tokens.delete(entry);
-    if (!runner.stopped) loop.post({ type: 'found', token, finding: { is: 'forgotten' } });
+    if (!runner.stopped) loop.post({ type: 'found', token, finding: { is: 'forgotten', why } });
   }
 }

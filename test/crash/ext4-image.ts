@@ -11,6 +11,8 @@ fcntl.ioctl(fd, 0x8004587D, struct.pack('I', 2))
 `;
 
 const IMAGE_BYTES = 64 * 2 ** 20;
+const UNMOUNT_TRIES = 500;
+const UNMOUNT_PAUSE_MS = 20;
 
 export class Ext4Image {
   readonly mountPoint: string;
@@ -40,6 +42,18 @@ export class Ext4Image {
     if (!this.#mounted) return;
     command('umount', [this.mountPoint]);
     this.#mounted = false;
+  }
+
+  /** Unmounts once the processes that were killed have let go of their files. */
+  async unmountWhenFree(): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return this.unmount();
+      } catch (error) {
+        if (tries === UNMOUNT_TRIES) throw error;
+        await new Promise((resolve) => setTimeout(resolve, UNMOUNT_PAUSE_MS));
+      }
+    }
   }
 
   /** Last resort when a test has failed half way: never leaves a mount behind. */

@@ -286,7 +286,9 @@ class Simulation {
       check(story.job.state === job.state, `${told.id} is ${job.state}, the log says ${story.job.state}`);
       const body = bodyOf(JSON.stringify(told.request.payload));
       const answered = (job.result as { number?: number } | null)?.number ?? body;
-      check(answered === body, `${told.id} was answered with the result of body ${answered}, not ${body}`);
+      // A submit with a key is answered with the job that has the key already, whatever its body.
+      const isOwn = told.request.key !== undefined || answered === body;
+      check(isOwn, `${told.id} was answered with the result of body ${answered}, not ${body}`);
       if (told.ended && story.redrives === told.ended.redrives && told.redrives === told.ended.redrives) {
         check(
           JSON.stringify({ ...endOf(job, told.ended.redrives), at: told.ended.at }) ===

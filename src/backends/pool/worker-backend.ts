@@ -258,8 +258,9 @@ function endOf({ event, data }: SseEvent): ExecutionEnd {
 
 /** The outcome is unknown where the worker has dropped it, and where it says that it cannot tell. */
 function executionEnd(outcome: WorkerOutcome | undefined): ExecutionEnd {
-  if (!outcome || (outcome.ok === false && outcome.error.code === 'UNKNOWN_OUTCOME'))
-    return { is: 'forgotten' };
+  if (!outcome) return { is: 'forgotten' };
+  if (outcome.ok === false && outcome.error.code === 'UNKNOWN_OUTCOME')
+    return { is: 'forgotten', why: outcome.error.message.slice(0, MAX_MESSAGE_CHARS) };
   return { is: 'ended', outcome: outcomeOf(outcome) };
 }
 

@@ -81,7 +81,7 @@ export function killed(turn: Turn, entry: JobEntry, answer: KillAnswer): void {
   // For these reasons the next step is the same whether the attempt ran or not.
   const settled = why === 'busy' || why === 'refused' || why === 'deadline';
   if (!certain && !entry.job.cancel && !settled && !isTerminal(entry.job.state))
-    return forgotten(turn, entry);
+    return forgotten(turn, entry, answer.is === 'forgotten' ? answer.why : undefined);
   abandonAttempt(turn, entry, certain ? 'tombstoned' : 'given-up');
   if (isTerminal(entry.job.state)) return;
   if (entry.job.cancel) return cancelJob(turn, entry);
@@ -137,7 +137,7 @@ export function found(turn: Turn, entry: JobEntry, finding: Finding): void {
       return tokenTaken(turn, entry);
     case 'forgotten':
       // With a kill order, the answer to the kill decides.
-      return attempt.kill ? undefined : forgotten(turn, entry);
+      return attempt.kill ? undefined : forgotten(turn, entry, finding.why);
   }
 }
 

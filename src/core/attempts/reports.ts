@@ -18,14 +18,14 @@ export type Finding =
   | { readonly is: 'ended'; readonly outcome: Outcome }
   | { readonly is: 'absent' }
   | { readonly is: 'conflict' }
-  | { readonly is: 'forgotten' };
+  | { readonly is: 'forgotten'; readonly why?: string | undefined };
 
 export type KillAnswer =
   | { readonly is: 'ended'; readonly outcome: Outcome }
   /** The attempt did not run and never will: the executor refuses the token from now on. */
   | { readonly is: 'tombstoned' }
   /** The attempt will not run from now on, but the executor cannot tell whether it did. */
-  | { readonly is: 'forgotten' }
+  | { readonly is: 'forgotten'; readonly why?: string | undefined }
   /** The attempt runs after all, and was left running. */
   | { readonly is: 'running' }
   | { readonly is: 'conflict' };

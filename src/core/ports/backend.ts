@@ -94,6 +94,8 @@ interface KnownBody {
  */
 export interface UnknownEnd {
   readonly is: 'forgotten';
+  /** What is known of its end, for people. */
+  readonly why?: string | undefined;
 }
 
 export interface Inspection {

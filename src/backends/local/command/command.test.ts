@@ -124,10 +124,20 @@ describe('how a command ends', () => {
     });
   }
 
-  test('a signal that no brain ordered is retriable', async (t) => {
+  test('that somebody else ended by a signal has an unknown outcome', async (t) => {
     const kit = new CommandKit(t);
-    const error = errorOf((await run(kit.backend(sh('kill -9 $$')), 'job:1')).outcome);
-    assert.deepEqual(error, { code: 'EXECUTION_FAILED', message: 'ended by SIGKILL', retriable: true });
+    for (const signal of ['KILL', 'TERM', 'HUP']) {
+      const backend = kit.backend(sh(`kill -${signal} $$; sleep 600`));
+      await run(backend, `${signal}:1`);
+      const end = await backend.follow(`${signal}:1`, 0, () => undefined, WHO);
+      assert.deepEqual(end, { is: 'forgotten', why: `ended by SIG${signal}, and not by orchd` });
+    }
+  });
+
+  test('that crashes by itself has failed, and may be tried again', async (t) => {
+    const kit = new CommandKit(t);
+    const error = errorOf((await run(kit.backend(sh('kill -ABRT $$')), 'job:1')).outcome);
+    assert.deepEqual(error, { code: 'EXECUTION_FAILED', message: 'ended by SIGABRT', retriable: true });
   });
 
   test('the last bytes of a long stderr are kept', async (t) => {

@@ -52,7 +52,7 @@ import {
   type TokenPaths,
 } from './layout.ts';
 import { type CommandBackendOptions, type CommandType, checkOptions } from './options.ts';
-import { outcomeOf } from './outcome.ts';
+import { endOf } from './outcome.ts';
 import { type Milestone, readEvents } from './reader.ts';
 import { CommandRegistry } from './registry.ts';
 import { setAside } from './set-aside.ts';
@@ -332,11 +332,10 @@ export class CommandBackend extends Service implements Backend {
   }
 
   /** Reads the outcome of an ended execution and frees its slot. Every caller that finds an end comes through here. */
-  async #endOf(paths: TokenPaths, exit: ExitRecord): Promise<ExecutionEnd> {
+  #endOf(paths: TokenPaths, exit: ExitRecord): Promise<ExecutionEnd> {
     this.#running.delete(paths.name);
     this.#kills.delete(paths.name);
-    const outcome = await outcomeOf(this.#env.disk, paths.stdout, exit);
-    return outcome ? { is: 'ended', outcome } : { is: 'forgotten' };
+    return endOf(this.#env.disk, paths.stdout, exit);
   }
 
   async #exitOf(paths: TokenPaths, checkAlive: boolean): Promise<ExitRecord | undefined> {

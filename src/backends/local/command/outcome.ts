@@ -1,5 +1,5 @@
 /** Translates `exit.json` and `stdout` into an outcome. The same files always give the same outcome. */
-import type { ExecutionOutcome } from '../../../core/ports/backend.ts';
+import type { ExecutionEnd, ExecutionOutcome } from '../../../core/ports/backend.ts';
 import type { Disk } from '../../../kit/env/env.ts';
 import { type ErrorCode, type ErrorInfo, errorInfo } from '../../../model/errors.ts';
 import type { ExitRecord } from './layout.ts';
@@ -17,15 +17,27 @@ const EX_TEMPFAIL = 75;
 /** Start errors that may pass, so that a retry can help. */
 const TRANSIENT_ERRNOS = ['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE', 'ENOSPC', 'EDQUOT', 'EIO', 'ETXTBSY'];
 
+/** Signals by which somebody else ends a process: a person, an init system, the kernel when memory is short. */
+const FOREIGN_SIGNALS: readonly string[] = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'];
+
 /**
- * Undefined where the supervisor did not see the end of the command: it died, or somebody else told it to stop. The
- * command may have done all of its work before that.
+ * The outcome is unknown where the command was cut off by somebody else, or its supervisor did not see its end: it may
+ * have done all of its work before that.
  */
-export async function outcomeOf(
-  disk: Disk,
-  stdout: string,
-  exit: ExitRecord,
-): Promise<ExecutionOutcome | undefined> {
+export async function endOf(disk: Disk, stdout: string, exit: ExitRecord): Promise<ExecutionEnd> {
+  const why = unknownBy(exit);
+  if (why !== undefined) return { is: 'forgotten', why };
+  return { is: 'ended', outcome: await outcomeOf(disk, stdout, exit) };
+}
+
+function unknownBy({ why, signal }: ExitRecord): string | undefined {
+  if (why === 'lost') return 'its supervisor is gone';
+  if (why === 'terminated') return 'its supervisor was told to stop, and not by orchd';
+  const isForeign = why === 'exit' && signal !== null && FOREIGN_SIGNALS.includes(signal);
+  return isForeign ? `ended by ${signal}, and not by orchd` : undefined;
+}
+
+async function outcomeOf(disk: Disk, stdout: string, exit: ExitRecord): Promise<ExecutionOutcome> {
   switch (exit.why) {
     case 'killed':
       return { ok: 'cancelled' };
@@ -45,7 +57,7 @@ export async function outcomeOf(
       );
     case 'terminated':
     case 'lost':
-      return undefined;
+      throw new Error(`an execution that ended by ${exit.why} has no outcome`);
   }
 }
 
