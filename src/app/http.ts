@@ -28,9 +28,11 @@ export function httpServer(
     host,
     port: options.port ?? server.port,
     random: env.random,
+    timers: env.timers,
     logger,
     limits: {
       maxConnections: server.maxConnections,
+      maxBodyBytesInFlight: server.maxBodyBytesInFlight,
       maxBodyBytes: queue.maxPayloadBytes + BODY_MARGIN_BYTES,
     },
     gate: {

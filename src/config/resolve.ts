@@ -92,6 +92,7 @@ function serverOf({ server, orchestrator }: RawConfig) {
     allowedOrigins: splitList(server.allowed_origins),
     maxConnections: server.max_connections,
     maxStreamsPerCaller: server.max_streams_per_caller,
+    maxBodyBytesInFlight: server.max_body_bytes_in_flight,
     heartbeatMs: server.heartbeat_ms,
     disconnectGraceMs: server.disconnect_grace_ms,
   };

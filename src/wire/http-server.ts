@@ -9,18 +9,19 @@
 import { channel } from 'node:diagnostics_channel';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
-import type { Random } from '../kit/env/env.ts';
+import type { Random, Timers } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { describeThrown } from '../kit/redact.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError, toOrchdError } from '../model/errors.ts';
 import { AccessGate, type AccessGateOptions, type Credentials } from './access-gate.ts';
+import { BodyRoom } from './body-room.ts';
 import { crossOriginHeaders, preflightHeaders } from './cross-origin.ts';
 import { CORRELATION_ID } from './headers.ts';
 import { ON_BEHALF_OF } from './nodes.ts';
 import { rejectSocket } from './reject-socket.ts';
 import { errorShapeOf } from './render-error.ts';
-import { CallerDisconnected, readBody } from './request-body.ts';
+import { type BodyOptions, CallerDisconnected, readBody } from './request-body.ts';
 import { type HttpExchange, sendAnswer, sendError, setCommonHeaders } from './respond.ts';
 import type { Answer, Call, HandlerResult, Route } from './route.ts';
 import { type PathMatch, Router } from './router.ts';
@@ -35,6 +36,8 @@ export interface HttpLimits {
   /** A connection without traffic is closed after this time; streams have STREAM_IDLE_MS instead. */
   readonly idleMs: number;
   readonly maxConnections: number;
+  /** Bytes of all bodies that are being received or parsed at one time. */
+  readonly maxBodyBytesInFlight: number;
 }
 
 export const HTTP_LIMITS: HttpLimits = {
@@ -45,6 +48,7 @@ export const HTTP_LIMITS: HttpLimits = {
   keepAliveMs: 60_000,
   idleMs: 65_000,
   maxConnections: 4096,
+  maxBodyBytesInFlight: 256 * 2 ** 20,
 };
 
 export interface HttpServerOptions {
@@ -53,6 +57,7 @@ export interface HttpServerOptions {
   readonly routes: readonly Route[];
   readonly gate: AccessGateOptions;
   readonly random: Random;
+  readonly timers: Timers;
   readonly logger: Logger;
   readonly limits?: Partial<HttpLimits>;
 }
@@ -77,12 +82,16 @@ const KEEP_ALIVE_PROBE_MS = 30_000;
 
 const SLOW_REQUEST_CHECK_MS = 1000;
 
+/** How long the rest of a request is still received, and dropped, after its answer: the client reads the answer then. */
+const REST_OF_REQUEST_MS = 1000;
+
 export class HttpServer extends Service {
   readonly #options: HttpServerOptions;
   readonly #limits: HttpLimits;
   readonly #gate: AccessGate;
   readonly #router: Router;
   readonly #server: Server;
+  readonly #bodyRoom: BodyRoom;
 
   constructor(options: HttpServerOptions) {
     super();
@@ -90,6 +99,7 @@ export class HttpServer extends Service {
     this.#limits = { ...HTTP_LIMITS, ...options.limits };
     this.#gate = new AccessGate(options.gate);
     this.#router = new Router(options.routes);
+    this.#bodyRoom = new BodyRoom(this.#limits.maxBodyBytesInFlight);
     this.#server = this.#build(this.#limits);
   }
 
@@ -146,13 +156,12 @@ export class HttpServer extends Service {
       const route = match?.routes.get(method);
       if (!match || !route) return this.#unrouted(match, exchange);
       const identity = this.#gate.admit(credentialsOf(request), route.role);
+      const body = method === 'GET' ? undefined : await readBody(request, this.#bodyOptions(url));
       const call: Call = {
         params: match.params,
         query: queryAt < 0 ? {} : parseQuery(url.slice(queryAt + 1)),
-        body:
-          method === 'GET'
-            ? undefined
-            : await readBody(request, this.#limits.maxBodyBytes, errorShapeOf(url) === 'openai'),
+        body: body?.value,
+        bodyBytes: body?.bytes ?? 0,
         headers: request.headers,
         url,
         identity,
@@ -163,6 +172,15 @@ export class HttpServer extends Service {
     } catch (error) {
       this.#fail(error, exchange);
     }
+  }
+
+  #bodyOptions(url: string): BodyOptions {
+    return {
+      maxBytes: this.#limits.maxBodyBytes,
+      takesCurlType: errorShapeOf(url) === 'openai',
+      room: this.#bodyRoom,
+      timers: this.#options.timers,
+    };
   }
 
   #exchangeOf(request: IncomingMessage, response: ServerResponse): HttpExchange {
@@ -185,6 +203,7 @@ export class HttpServer extends Service {
       // A handler that waited long has switched the timeout off: a client that does not read must not stay for ever.
       if (exchange.request.socket.timeout === 0) exchange.request.socket.setTimeout(this.#limits.idleMs);
       sendAnswer(answer, exchange);
+      this.#dropRest(exchange);
       return;
     }
     const { request, response } = exchange;
@@ -205,6 +224,15 @@ export class HttpServer extends Service {
     }
     if (exchange.response.headersSent) exchange.response.destroy();
     else sendError(error, exchange, headers);
+    this.#dropRest(exchange);
+  }
+
+  /** Ends the connection of a request that was answered before it had arrived, unless the rest of it arrives soon. */
+  #dropRest({ request }: HttpExchange): void {
+    if (request.complete || request.destroyed) return;
+    const cancel = this.#options.timers.after(REST_OF_REQUEST_MS, () => request.socket.destroy());
+    request.once('end', cancel);
+    request.once('close', cancel);
   }
 
   /** Answers preflight requests, wrong methods and unknown paths; the gate checks their Host and Origin too. */
