@@ -29,7 +29,7 @@ class Commands {
 
   /** Sends an event to the engine and returns the reply; throws if the reply is an error. */
   protected async order<E extends EngineEvent>(event: E): Promise<ValueOf<E['type']>> {
-    const reply = await this.loop.ask(event);
+    const reply = await this.loop.askUntilDone(event);
     if (reply instanceof OrchdError) throw reply;
     return reply as ValueOf<E['type']>;
   }
@@ -55,7 +55,7 @@ export class SessionCommands extends Commands {
     return sessionView(this.engine.state, record);
   }
 
-  /** Ends the session and cancels its jobs. */
+  /** Cancels the jobs of the session and ends it; resolves when all of that is durable. */
   async remove(tenant: string, id: string, by: string): Promise<void> {
     await this.order({ type: 'forget-session', tenant, id, by });
   }

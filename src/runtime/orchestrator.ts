@@ -306,7 +306,7 @@ export class Orchestrator extends Service {
   async #order(jobId: string, tenant: string, event: (uid: string) => EngineEvent): Promise<JobView> {
     this.#assertOpen();
     const order = event(uidFor(tenant, jobId));
-    const reply = await this.#loop.ask(order);
+    const reply = await this.#loop.askUntilDone(order);
     const job = await this.#afterOrder(reply, jobId, tenant);
     if (job) return job;
     // The job has ended and left memory: a cancel has no effect, and any other command is illegal in its state.

@@ -9,9 +9,10 @@ export interface LoopRequest {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: HostileBody | string;
+  readonly giveUpMs?: number;
 }
 
-/** An answer that has not come after this time is not waited for: the job behind it runs for ever. */
+/** By default an answer that has not come after this time is not waited for: the job behind it runs for ever. */
 const GIVE_UP_MS = 1500;
 
 export class LoopClient {
@@ -34,7 +35,7 @@ export class LoopClient {
   }
 }
 
-function exchange({ port, method, path, headers = {}, body }: LoopRequest): Promise<object> {
+function exchange({ port, method, path, headers = {}, body, giveUpMs }: LoopRequest): Promise<object> {
   const text = typeof body === 'object' ? bodyText(body) : body;
   return new Promise((resolve) => {
     const options = { host: '127.0.0.1', port, path, method, agent: false };
@@ -51,7 +52,7 @@ function exchange({ port, method, path, headers = {}, body }: LoopRequest): Prom
       response.on('close', () => resolve({ status: response.statusCode, text: start.slice(0, 300) }));
     });
     sent.on('error', () => resolve({ status: 0, text: '' }));
-    sent.on('finish', () => sent.setTimeout(GIVE_UP_MS, () => sent.destroy()));
+    sent.on('finish', () => sent.setTimeout(giveUpMs ?? GIVE_UP_MS, () => sent.destroy()));
     sent.end(text);
   });
 }

@@ -125,8 +125,8 @@ test('/openapi.json is written once', async (t) => {
   const brain = await brainWith(t);
   const read = async (): Promise<string> => (await fetch(`${brain.url}/openapi.json`)).text();
   const first = await read();
-  const written = t.mock.method(JSON, 'stringify');
+  // The document is made of some hundred copies of schemas, each by this method.
+  const copies = t.mock.method(Object, 'fromEntries');
   assert.equal(await read(), first);
-  const large = written.mock.calls.filter(({ result }) => (result?.length ?? 0) > 10_000);
-  assert.equal(large.length, 0);
+  assert.ok(copies.mock.callCount() < 20, `${copies.mock.callCount()} copies`);
 });

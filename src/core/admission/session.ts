@@ -81,12 +81,14 @@ export function setBudget(
   return after;
 }
 
-export function forgetSession(turn: Turn, tenant: string, id: string): SessionRecord {
-  const known = turn.state.sessionOf(tenant, id);
-  if (!known) throw new OrchdError('NOT_FOUND', `there is no session "${id}"`);
+export function assertSession(turn: Turn, tenant: string, id: string): void {
+  if (!turn.state.sessionOf(tenant, id)) throw new OrchdError('NOT_FOUND', `there is no session "${id}"`);
+}
+
+export function forgetSession(turn: Turn, tenant: string, id: string): void {
+  assertSession(turn, tenant, id);
   turn.put('session', scoped(tenant, id), null, 'deleted');
   forgetSpent(turn, tenant, id);
-  return known;
 }
 
 function put(turn: Turn, record: SessionRecord, cause: Cause): void {
