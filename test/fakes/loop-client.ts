@@ -49,7 +49,7 @@ function exchange({ port, method, path, headers = {}, body, giveUpMs }: LoopRequ
       response.on('data', (piece: Buffer) => {
         if (start.length < 300) start += piece.toString('latin1', 0, 300);
       });
-      response.on('close', () => resolve({ status: response.statusCode, text: start.slice(0, 300) }));
+      response.on('end', () => resolve({ status: response.statusCode, text: start.slice(0, 300) }));
     });
     sent.on('error', () => resolve({ status: 0, text: '' }));
     sent.on('finish', () => sent.setTimeout(giveUpMs ?? GIVE_UP_MS, () => sent.destroy()));
