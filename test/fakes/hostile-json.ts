@@ -14,8 +14,10 @@ export const HOSTILE = {
   '24 objects of 19,999 keys': () => list(24, (at) => keys(19_999, `${at}-`)),
   '1,000 objects of 480 keys': () => list(1000, (at) => keys(480, `${at}-`)),
   '245,000 objects of another key each': () => list(MANY / 2, (at) => `{"k${at}":1}`),
-  '10,000 objects, the last of another form': () =>
-    list(10_000, (at) => (at < 9999 ? '{"role":"user","content":"x","scope":"global"}' : '7')),
+  '10,000 messages, the last of another form': () =>
+    list(10_000, (at) => (at < 9999 ? '{"role":"user","content":"x"}' : '7')),
+  '10,000 limits, the last of another form': () =>
+    list(10_000, (at) => `{"scope":${at < 9999 ? `"tenant:t${at}"` : 7},"concurrency":1,"tokens_per_sec":1}`),
   '490,000 numbers': () => list(MANY, (at) => String(at / 7)),
   '490,000 texts': () => list(MANY, (at) => `"s${at}"`),
   '490,000 empty arrays': () => list(MANY, () => '[]'),

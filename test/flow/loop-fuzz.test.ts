@@ -74,19 +74,24 @@ function casesOf(routes: readonly Route[]): Case[] {
 const titleOf = ({ method, path, body: { name, field, isBulk } }: Case): string =>
   `${method} ${path}: ${name}${field === undefined ? '' : ` as ${isBulk ? '[…].' : ''}"${field}"`}`;
 
-/** Found in reviews; always among the sample. */
-const isKnown = ({ path, body: { name, field } }: Case): boolean =>
-  (path === '/v2/tasks' &&
-    name === 'an object of 490,000 keys' &&
-    (field === 'labels' || field === undefined)) ||
-  (path === '/v2/tasks' && name === 'a text of 8 million line ends' && field === 'payload') ||
-  (path === '/v2/tasks' && name === '24 objects of 19,999 keys' && field === 'payload') ||
-  (path === '/v2/limits' && name === '10,000 objects, the last of another form' && field === 'limits') ||
-  (path === '/v1/chat/completions' && name === 'an object of 19,999 keys' && field === 'response_format') ||
-  (path === '/v1/chat/completions' &&
-    name === '10,000 objects, the last of another form' &&
-    field === 'messages') ||
-  (path === '/leases' && name === 'an object of 490,000 keys' && field === undefined);
+/** Always among the sample: each holds the loop for long if one of the measures against it is missing. */
+const KNOWN: readonly (readonly [path: string, field: string | undefined, name: HostileName])[] = [
+  ['/v2/tasks', undefined, 'an object of 490,000 keys'],
+  ['/v2/tasks', 'labels', 'an object of 490,000 keys'],
+  ['/v2/tasks', 'labels', 'an object of 19,999 keys'],
+  ['/v2/tasks', 'payload', '245,000 objects of another key each'],
+  ['/v2/tasks', 'payload', 'a text of 8 million line ends'],
+  ['/v2/tasks', 'payload', '24 objects of 19,999 keys'],
+  ['/v2/tasks', undefined, '24 objects of 19,999 keys'],
+  ['/v2/tasks/known/resolve', 'result', '24 objects of 19,999 keys'],
+  ['/v2/limits', 'limits', '10,000 limits, the last of another form'],
+  ['/v1/chat/completions', 'response_format', 'an object of 19,999 keys'],
+  ['/v1/chat/completions', 'messages', '10,000 messages, the last of another form'],
+  ['/leases', undefined, 'an object of 490,000 keys'],
+];
+
+const isKnown = ({ path, body }: Case): boolean =>
+  KNOWN.some((known) => known[0] === path && known[1] === body.field && known[2] === body.name);
 
 function chosen(cases: readonly Case[], size: number): readonly Case[] {
   if (ALL) return cases;
