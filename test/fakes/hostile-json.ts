@@ -8,6 +8,9 @@ const keys = (count: number, prefix = 'key-'): string =>
 const list = (count: number, item: (at: number) => string): string =>
   `[${Array.from({ length: count }, (_, at) => item(at)).join(',')}]`;
 
+const LIMIT =
+  '"requests_per_sec":1,"tokens_per_sec":1,"burst_requests":1,"burst_tokens":1,"concurrency":1,"token_budget":1';
+
 export const HOSTILE = {
   'an object of 490,000 keys': () => keys(MANY),
   'an object of 19,999 keys': () => keys(19_999),
@@ -17,7 +20,7 @@ export const HOSTILE = {
   '10,000 messages, the last of another form': () =>
     list(10_000, (at) => (at < 9999 ? '{"role":"user","content":"x"}' : '7')),
   '10,000 limits, the last of another form': () =>
-    list(10_000, (at) => `{"scope":${at < 9999 ? `"tenant:t${at}"` : 7},"concurrency":1,"tokens_per_sec":1}`),
+    list(10_000, (at) => `{"scope":${at < 9999 ? `"tenant:t${at}"` : 7},${LIMIT}}`),
   '490,000 numbers': () => list(MANY, (at) => String(at / 7)),
   '490,000 texts': () => list(MANY, (at) => `"s${at}"`),
   '490,000 empty arrays': () => list(MANY, () => '[]'),

@@ -39,6 +39,7 @@ async function fill(brain: HttpBrain): Promise<void> {
 /** A request for each of the two runs; `N` stands for the half. */
 const REQUESTS = [
   'POST /v2/tasks',
+  'POST /v2/tasks (1,000 jobs)',
   'GET /v2/tasks?limit=1000',
   'GET /v2/tasks?state=dead',
   'GET /v2/tasks?type=nothing',
@@ -59,6 +60,9 @@ const REQUESTS = [
 
 const BODIES: Readonly<Record<string, string>> = {
   'POST /v2/tasks': '{"type":"work","session_id":"big-N"}',
+  'POST /v2/tasks (1,000 jobs)': JSON.stringify(
+    Array.from({ length: 1000 }, () => ({ type: 'work', session_id: 'big-N', prompt: 'x' })),
+  ),
   'PUT /v2/sessions/big-N': '{"token_budget":1000000000}',
 };
 
