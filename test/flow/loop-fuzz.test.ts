@@ -168,6 +168,35 @@ test('no hostile body keeps the loop of the brain busy for more than 50 ms', {
   await fuzz(t, { port: brain.port, routes: brain.routes, sample: 36 });
 });
 
+/** As long as the head of a request may be. */
+const QUERIES = [
+  'x=1&'.repeat(3500),
+  `state=${'queued,'.repeat(2000)}`,
+  `cursor=${'9'.repeat(14_000)}`,
+  '&'.repeat(14_000),
+];
+
+test('no hostile query keeps the loop of the brain busy for more than 50 ms', async (t) => {
+  const brain = await httpBrain();
+  t.after(() => brain.stop());
+  const client = new LoopClient();
+  t.after(() => client.stop());
+  const clock = new LoopClock();
+  t.after(() => clock.stop());
+  const factor = slowness();
+  for (const { method, path } of brain.routes.filter(({ streams }) => !streams)) {
+    for (const query of QUERIES) {
+      const at = `${path.replace(/:\w+/g, 'known')}?${query}`;
+      const send = () => client.send({ port: brain.port, method, path: at });
+      const { status, longest } = await measured(send, clock, factor);
+      assert.ok(
+        longest <= MAX_TURN_MS && status < 500,
+        `${method} ${at.slice(0, 60)}: ${longest} ms, ${status}`,
+      );
+    }
+  }
+});
+
 const ORDER = { [OWNER_HEADER]: 'brain', [EPOCH_HEADER]: '1', [TOKEN_HEADER]: 'known:1' };
 
 test('no hostile body keeps the loop of a worker busy for more than 50 ms', {
