@@ -3,7 +3,6 @@
  * pattern on each of 100,000 keys takes seconds, and their number alone shows that the value is wrong.
  */
 import type { TSchema } from 'typebox';
-import { MAX_KEYS } from './depth.ts';
 
 /** A fault of a value, in the form in which typebox reports it. */
 export interface SchemaFault {
@@ -36,6 +35,7 @@ export interface ReadSchema {
 /** The first fault of a value that has too many properties or items somewhere; undefined if their numbers are right. */
 export type CountCheck = (value: unknown, instancePath: string) => SchemaFault | undefined;
 
+const NO_NAMES: readonly string[] = [];
 /** Unknown properties up to this number are left to the schema, which says more about each. */
 const MAX_UNKNOWN = 16;
 /** As many unknown properties are named in the fault. */
@@ -69,7 +69,7 @@ function objectCheck(schema: ReadSchema, schemaPath: string): CountCheck {
   const { properties = {}, patternProperties, maxProperties } = schema;
   const isClosed = schema.additionalProperties === false && patternProperties === undefined;
   const declared = Object.keys(properties).length;
-  const most = maxProperties ?? (isClosed ? declared + MAX_UNKNOWN : MAX_KEYS);
+  const most = maxProperties ?? (isClosed ? declared + MAX_UNKNOWN : Number.POSITIVE_INFINITY);
   const children = Object.entries(properties).flatMap(([name, child]) => {
     const check = compiled(child, `${schemaPath}/properties/${name}`);
     return check ? [{ name, check }] : [];
@@ -77,7 +77,7 @@ function objectCheck(schema: ReadSchema, schemaPath: string): CountCheck {
   return (value, instancePath) => {
     if (typeOf(value) !== 'object') return undefined;
     const record = value as Readonly<Record<string, unknown>>;
-    const names = Object.keys(record);
+    const names = most === Number.POSITIVE_INFINITY ? NO_NAMES : Object.keys(record);
     if (names.length > most) {
       return isClosed && maxProperties === undefined
         ? unknownFault(names, properties, schemaPath, instancePath)

@@ -29,3 +29,20 @@ test('small bodies always get in, and so does one that is alone', () => {
   small.grow(ONE_TURN_BYTES);
   assert.throws(() => small.grow(1), { code: 'SERVER_BUSY' });
 });
+
+test('large bodies are parsed one after another, also behind one that fails', async () => {
+  const room = new BodyRoom(LARGE);
+  const said: string[] = [];
+  const parse = async (name: string): Promise<void> => {
+    said.push(`${name} begins`);
+    await new Promise((resolve) => setImmediate(resolve));
+    said.push(`${name} ends`);
+    if (name === 'first') throw new Error('not JSON');
+  };
+  const all = ['first', 'second', 'third'].map((name) => room.parseAlone(() => parse(name)));
+  await Promise.allSettled(all);
+  assert.deepEqual(
+    said,
+    ['first', 'second', 'third'].flatMap((name) => [`${name} begins`, `${name} ends`]),
+  );
+});

@@ -2,6 +2,7 @@
  * The room that a server has for the bodies of requests: the bytes of all bodies that are being received or parsed.
  * Small bodies always get in: they are bounded by the number of connections.
  */
+import { Budget } from '../kit/budget.ts';
 import { ONE_TURN_BYTES } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
 
@@ -10,6 +11,7 @@ const RETRY_AFTER_MS = 1000;
 export class BodyRoom {
   readonly #maxBytes: number;
   #usedBytes = 0;
+  readonly #parsing = new Budget(1);
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -17,6 +19,11 @@ export class BodyRoom {
 
   get usedBytes(): number {
     return this.#usedBytes;
+  }
+
+  /** Parses large bodies one after another: a turn of the event loop holds a slice of one of them only. */
+  parseAlone<T>(parse: () => Promise<T>): Promise<T> {
+    return this.#parsing.spend(1, parse);
   }
 
   /** The part of the room that one body takes; it must be released when the body is parsed or refused. */

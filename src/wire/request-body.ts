@@ -61,7 +61,9 @@ export function readBody(request: IncomingMessage, options: BodyOptions): Promis
       try {
         checkEncoding(bytes === 0 ? undefined : headers['content-encoding']);
         if (bytes > ONE_TURN_BYTES) {
-          parseLargeBody(pieces, options.timers)
+          const received = pieces;
+          options.room
+            .parseAlone(() => parseLargeBody(received, options.timers))
             .finally(() => share.release())
             .then((value) => resolve({ value, bytes }), reject);
           pieces = [];
