@@ -202,8 +202,8 @@ export class HttpServer extends Service {
       if (answers.hasSubscribers) answers.publish({ route, answer } satisfies AnswerMessage);
       // A handler that waited long has switched the timeout off: a client that does not read must not stay for ever.
       if (exchange.request.socket.timeout === 0) exchange.request.socket.setTimeout(this.#limits.idleMs);
-      sendAnswer(answer, exchange);
       this.#dropRest(exchange);
+      sendAnswer(answer, exchange);
       return;
     }
     const { request, response } = exchange;
@@ -222,14 +222,17 @@ export class HttpServer extends Service {
         reason: describeThrown(error.cause),
       });
     }
+    this.#dropRest(exchange);
     if (exchange.response.headersSent) exchange.response.destroy();
     else sendError(error, exchange, headers);
-    this.#dropRest(exchange);
   }
 
-  /** Ends the connection of a request that was answered before it had arrived, unless the rest of it arrives soon. */
-  #dropRest({ request }: HttpExchange): void {
+  /** Ends the connection of a request that is answered before it has arrived, unless the rest of it arrives soon. */
+  #dropRest({ request, response }: HttpExchange): void {
     if (request.complete || request.destroyed) return;
+    // Node would close the connection at once if the client asked for that: a client that still sends would get a reset
+    // instead of the answer.
+    response.shouldKeepAlive = true;
     const cancel = this.#options.timers.after(REST_OF_REQUEST_MS, () => request.socket.destroy());
     request.once('end', cancel);
     request.once('close', cancel);

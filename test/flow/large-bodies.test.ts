@@ -4,6 +4,7 @@ import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { type HttpBrain, type HttpBrainOptions, httpBrain } from '../fakes/http-brain.ts';
+import { LoopClient } from '../fakes/loop-client.ts';
 
 const MIB = 2 ** 20;
 
@@ -63,6 +64,18 @@ test('a request that is answered before its body has arrived ends soon, not at t
   assert.match(await sendForever(brain.port, `${type}content-length: 90000\r\n\r\n`), /^HTTP\/1.1 415/);
   const path = HEAD.replace('/v2/tasks', '/nowhere');
   assert.match(await sendForever(brain.port, `${path}content-length: 90000\r\n\r\n`), /^HTTP\/1.1 404/);
+});
+
+test('a client that sends a body that is too large reads the refusal, although it asks to close the connection', async (t) => {
+  const brain = await brainWith(t, { limits: { maxBodyBytes: 100_000 } });
+  // In a thread of its own, the client still sends when the answer comes.
+  const client = new LoopClient();
+  t.after(() => client.stop());
+  const body = { name: 'a text of 16 MB', field: undefined, rest: {} } as const;
+  for (let at = 0; at < 10; at++) {
+    const request = { port: brain.port, method: 'POST', path: '/v2/tasks', body };
+    assert.equal((await client.send(request)).status, 413);
+  }
 });
 
 test('bodies beyond the memory for them get a retriable 503, small ones get in, and the memory comes back', async (t) => {
