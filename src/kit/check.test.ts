@@ -139,10 +139,12 @@ test('the first faulty item of a long array is named, and the others are not sea
   assert.throws(() => checkMany({ items, itms: [] }), { message: /^the request must not have .*: itms/ });
 });
 
-test('a name of any length is shortened in the error', () => {
+test('a name of any length is shortened in the error, and not matched with patterns', (t) => {
   const name = 'n'.repeat(1_000_000);
+  const test = t.mock.method(RegExp.prototype, 'test');
   assert.throws(
     () => check({ name: 'a', [name]: 1 }),
     (error: unknown) => error instanceof OrchdError && error.message.length < 400,
   );
+  assert.ok(test.mock.calls.every(({ arguments: [text] }) => String(text).length < 1000));
 });
