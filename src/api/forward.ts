@@ -5,6 +5,8 @@
  */
 import type { Leader } from '../core/ports/leadership.ts';
 import type { Env } from '../kit/env/env.ts';
+import { textInSlices } from '../kit/json-writer.ts';
+import { inSlices, ONE_TURN_BYTES } from '../kit/slices.ts';
 import { type ErrorCode, OrchdError } from '../model/errors.ts';
 import { wasNotSent } from '../wire/exchange.ts';
 import {
@@ -108,7 +110,7 @@ export class Forwarder {
     try {
       if (route.streams) return await this.#stream(leader, call);
       if (route.isProxied) return await this.#proxyAnswer(leader, route, call);
-      const request = this.#requestOf(route, call);
+      const request = await this.#requestOf(route, call);
       const target = this.#targetOf(leader);
       const reply = await this.#whileLeading(leader, (signal) =>
         target.request({ ...request, signal, maxBytes: MAX_ANSWER_BYTES }),
@@ -159,7 +161,7 @@ export class Forwarder {
   }
 
   async #proxyAnswer(leader: Leader, route: Route, call: Call): Promise<Answer | Stream | undefined> {
-    const request = this.#requestOf(route, call);
+    const request = await this.#requestOf(route, call);
     const headers = { ...request.headers, ...pickHeaders(call.headers, JOB_OPTION_HEADERS) };
     const reply = await this.#openStream(
       leader,
@@ -179,7 +181,7 @@ export class Forwarder {
   }
 
   async #openEvents(leader: Leader, call: Call, lastEventId: string | undefined): Promise<StreamReply> {
-    const request = this.#requestOf(STREAM, call);
+    const request = await this.#requestOf(STREAM, call);
     const headers = {
       ...request.headers,
       ...(lastEventId !== undefined && { [LAST_EVENT_ID]: lastEventId }),
@@ -231,8 +233,12 @@ export class Forwarder {
     this.#target = undefined;
   }
 
-  #requestOf(route: RepeatRule, call: Call) {
-    const { body } = call;
+  async #requestOf(route: RepeatRule, call: Call) {
+    const { body, bodyBytes } = call;
+    const text =
+      bodyBytes <= ONE_TURN_BYTES
+        ? JSON.stringify(body)
+        : await inSlices(textInSlices(body), this.#parts.env.timers);
     return {
       method: route.method,
       path: call.url,
@@ -241,7 +247,7 @@ export class Forwarder {
         [CORRELATION_ID]: call.correlationId,
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(body !== undefined && { body: text }),
     };
   }
 

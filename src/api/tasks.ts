@@ -21,9 +21,10 @@ import { type Answer, type Call, type Route, route } from '../wire/route.ts';
 
 const isJobId = new RegExp(JOB_ID);
 
-export function callerOf(call: Pick<Call, 'identity' | 'correlationId'>): Caller {
-  const { name, tenant } = call.identity;
-  return { tenant, principal: name, submittedBy: name, correlationId: call.correlationId, isMeasured: true };
+export function callerOf(call: Pick<Call, 'identity' | 'correlationId' | 'bodyBytes'>): Caller {
+  const { identity, correlationId, bodyBytes } = call;
+  const { name, tenant } = identity;
+  return { tenant, principal: name, submittedBy: name, correlationId, bodyBytes };
 }
 
 /** The job id in the path; throws NOT_FOUND for a text that cannot be a job id. */
@@ -83,10 +84,11 @@ const submitRoute = (orchestrator: Orchestrator, newId: () => string): Route =>
       507: 'The disk is full',
     },
     repeatable: ({ body }) => withIds(body, newId),
-    handle: ({ body, identity, correlationId }): Promise<SubmitAnswer> => {
-      const caller = callerOf({ identity, correlationId });
+    handle: (call): Promise<SubmitAnswer> => {
+      const { body } = call;
+      const caller = callerOf(call);
       return Array.isArray(body)
-        ? submitMany(orchestrator, body, caller, correlationId)
+        ? submitMany(orchestrator, body, caller, call.correlationId)
         : submitOne(orchestrator, body, caller);
     },
   });
@@ -139,7 +141,8 @@ export const jobCommandRoutes = (orchestrator: Orchestrator): readonly Route[] =
     },
     handle: async (call) => {
       const { name, tenant } = call.identity;
-      return { status: 202, body: await orchestrator.resolve(jobIdOf(call), call.body, name, tenant) };
+      const { body, bodyBytes } = call;
+      return { status: 202, body: await orchestrator.resolve(jobIdOf(call), body, name, tenant, bodyBytes) };
     },
   }),
 ];

@@ -29,10 +29,12 @@ export function httpServer(
     host,
     port: options.port ?? server.port,
     random: env.random,
+    timers: env.timers,
     logger,
     limits: {
       maxConnections: server.maxConnections,
       maxConnectionsPerAddress: server.maxConnectionsPerAddress,
+      maxBodyBytesInFlight: server.maxBodyBytesInFlight,
       maxBodyBytes: queue.maxPayloadBytes + BODY_MARGIN_BYTES,
     },
     gate: {

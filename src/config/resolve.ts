@@ -93,6 +93,7 @@ function serverOf({ server, orchestrator }: RawConfig) {
     maxConnections: server.max_connections,
     maxConnectionsPerAddress: server.max_connections_per_address,
     maxStreamsPerCaller: server.max_streams_per_caller,
+    maxBodyBytesInFlight: server.max_body_bytes_in_flight,
     heartbeatMs: server.heartbeat_ms,
     disconnectGraceMs: server.disconnect_grace_ms,
   };

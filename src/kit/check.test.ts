@@ -84,3 +84,67 @@ test('the error lists the allowed values of an enumeration, and suggests the fie
   const state = checker(Type.Object({ state: Type.Enum(['on', 'off']) }));
   assert.throws(() => state({ state: 'of' }), { message: '"state" must be one of "on", "off"' });
 });
+
+const LABELS = Type.Optional(
+  Type.Record(Type.String({ pattern: '^[a-z0-9]+$' }), Type.String(), {
+    maxProperties: 3,
+    additionalProperties: false,
+  }),
+);
+const Item = Type.Object({ name: Type.String(), labels: LABELS }, { additionalProperties: false });
+const checkMany = checker(
+  Type.Object(
+    {
+      items: Type.Union([Type.Array(Item, { maxItems: 20_000 }), Type.Null()]),
+      open: Type.Optional(Type.Object({}, { additionalProperties: true })),
+    },
+    { additionalProperties: false },
+  ),
+);
+
+const keys = (count: number): object =>
+  Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, 'x']));
+
+test('a value with too many properties or items is refused by their number', () => {
+  const items = (count: number, last: unknown): object[] => [...Array(count).fill({ name: 'a' }), last];
+  const cases: [value: unknown, message: string][] = [
+    [keys(100), 'the request must not have additional properties: k0, k1, k2, k3, k4'],
+    [{ items: [], ...keys(3) }, 'the request must not have additional properties: k0, k1, k2'],
+    [{ items: items(20_000, { name: 'b' }) }, '"items" must not have more than 20000 items'],
+    [
+      { items: items(7, { name: 'b', labels: keys(4) }) },
+      '"items.7.labels" must not have more than 3 properties',
+    ],
+  ];
+  for (const [value, message] of cases) assert.throws(() => checkMany(value), { message });
+  checkMany({ items: [], open: keys(1000) });
+});
+
+test('patterns are not checked on properties that are too many', (t) => {
+  const test = t.mock.method(RegExp.prototype, 'test');
+  assert.throws(() => checkMany({ items: [{ name: 'a', labels: keys(20_000) }] }));
+  assert.ok(test.mock.callCount() < 100, `${test.mock.callCount()} names were checked`);
+});
+
+test('the first faulty item of a long array is named, and the others are not searched', (t) => {
+  const items: unknown[] = Array.from({ length: 20_000 }, (_, at) => ({ name: `n${at}` }));
+  items[19_998] = { nam: 'x' };
+  items[19_999] = 7;
+  const test = t.mock.method(RegExp.prototype, 'test');
+  assert.throws(() => checkMany({ items }), {
+    message: '"items.19998" must not have additional properties: nam; did you mean "name"?',
+  });
+  t.diagnostic(`${test.mock.callCount()} names were checked`);
+  assert.ok(test.mock.callCount() < 45_000);
+  assert.throws(() => checkMany({ items, itms: [] }), { message: /^the request must not have .*: itms/ });
+});
+
+test('a name of any length is shortened in the error, and not matched with patterns', (t) => {
+  const name = 'n'.repeat(1_000_000);
+  const test = t.mock.method(RegExp.prototype, 'test');
+  assert.throws(
+    () => check({ name: 'a', [name]: 1 }),
+    (error: unknown) => error instanceof OrchdError && error.message.length < 400,
+  );
+  assert.ok(test.mock.calls.every(({ arguments: [text] }) => String(text).length < 1000));
+});

@@ -3,38 +3,37 @@ import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { OrchdError } from '../model/errors.ts';
 import { nearest } from './nearest.ts';
+import { countCheck, type SchemaFault } from './schema-counts.ts';
+import { faultsOf } from './schema-faults.ts';
 
 export function checker<S extends TSchema>(schema: S): (value: unknown) => Static<S> {
   const compiled = Compile(schema);
+  const wrongCount = countCheck(schema);
   return (value) => {
+    const excess = wrongCount(value, '');
+    if (excess) throw fault(schema, [excess]);
     if (compiled.Check(value)) return value as Static<S>;
-    throw fault(schema, compiled.Errors(value) as readonly SchemaFault[]);
+    throw fault(schema, faultsOf(schema, compiled, value));
   };
 }
 
-interface SchemaFault {
-  readonly keyword: string;
-  readonly schemaPath: string;
-  readonly instancePath: string;
-  readonly message: string;
-  readonly params?: {
-    readonly additionalProperties?: readonly string[];
-    readonly requiredProperties?: readonly string[];
-    /** The expected value, where `keyword` is `const`. */
-    readonly allowedValue?: unknown;
-    /** The expected values, where `keyword` is `enum`. */
-    readonly allowedValues?: readonly unknown[];
-  };
-}
+/** As many properties are named in one error. */
+const MAX_NAMED = 5;
+/** Names of callers may be as long as their request. */
+const MAX_NAME_CHARS = 200;
+
+const shortened = (name: string): string =>
+  name.length <= MAX_NAME_CHARS ? name : `${name.slice(0, MAX_NAME_CHARS)}…`;
 
 function fault(schema: TSchema, errors: readonly SchemaFault[]): OrchdError {
   // An unknown field is reported before any other fault: it is most likely a misspelt name.
   const unknown = errors.find(({ keyword }) => keyword === 'additionalProperties');
   const first = unknown ?? errors[0];
-  const field = first?.instancePath.slice(1).replaceAll('/', '.') ?? '';
-  const names = first?.params?.additionalProperties ?? first?.params?.requiredProperties ?? [];
+  const field = shortened(first?.instancePath.slice(1).replaceAll('/', '.') ?? '');
+  const given = first?.params?.additionalProperties ?? first?.params?.requiredProperties ?? [];
+  const names = given.slice(0, MAX_NAMED).map(shortened);
   const alike = errors.filter((error) => isAlike(error, first));
-  const listed = names.length > 0 ? `: ${names.slice(0, 5).join(', ')}` : '';
+  const listed = names.length > 0 ? `: ${names.join(', ')}` : '';
   const what = choices(alike) ?? `${first?.message ?? 'has the wrong form'}${listed}`;
   const meant = unknown === undefined ? undefined : meantBy(names[0], knownTo(schema, alike));
   const where = field === '' ? 'the request' : `"${field}"`;

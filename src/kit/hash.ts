@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { writeInSlices } from './json-writer.ts';
+import type { Sliced, SliceMeter } from './slices.ts';
 
 /** SHA-256 of a value's JSON form, independent of the order of its keys. */
 export function stableHash(value: unknown): string {
@@ -12,4 +14,11 @@ function canonical(value: unknown): string {
   const record = value as Record<string, unknown>;
   const fields = Object.keys(record).sort();
   return `{${fields.map((key) => `${JSON.stringify(key)}:${canonical(record[key])}`).join(',')}}`;
+}
+
+/** The same hash, computed in slices, of a value that JSON.parse could have returned. */
+export function* stableHashInSlices(value: unknown, meter: SliceMeter): Sliced<string> {
+  const hash = createHash('sha256');
+  yield* writeInSlices(value, { write: (part) => hash.update(part), sorted: true, meter });
+  return hash.digest('hex');
 }

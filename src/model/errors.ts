@@ -223,6 +223,12 @@ export const ERRORS = {
     'No orchd answers at the address. Clients report this, never the server.',
     'Start it with `orchd up`, or correct the address.',
   ),
+  SERVER_BUSY: entry(
+    503,
+    true,
+    'The server is receiving as many large requests as it has memory for.',
+    'Wait for retry_after_ms and send the request again, or raise max_body_bytes_in_flight.',
+  ),
   SHUTTING_DOWN: entry(503, true, 'orchd is shutting down.', 'Try again in a few seconds.'),
   TOO_MANY_CONNECTIONS: entry(
     503,

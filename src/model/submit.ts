@@ -3,6 +3,7 @@
  * OpenAPI page.
  */
 import { type Static, Type } from 'typebox';
+import { AnyObject } from './http/shape.ts';
 import { JOB_ID, NAME, SPEC_FIELDS } from './job-spec.ts';
 
 const optional = Type.Optional;
@@ -30,7 +31,7 @@ export const SubmitRequest = Type.Object(
     ),
     prompt: optional(Type.String({ description: 'Text to complete' })),
     messages: optional(
-      Type.Array(Type.Record(Type.String(), Type.Unknown()), {
+      Type.Array(AnyObject, {
         minItems: 1,
         maxItems: 10_000,
         description: "Chat messages in OpenAI's format",

@@ -3,6 +3,7 @@
  * execution until they are acknowledged, or until it needs the memory.
  */
 import { type Static, Type } from 'typebox';
+import { AnyObject } from './http/shape.ts';
 
 const optional = Type.Optional;
 const Bytes = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
@@ -48,7 +49,7 @@ export const ExecuteRequest = open({
   /** The model as the caller named it, to be repeated in the answer. */
   model: optional(Type.String({ maxLength: 1024 })),
   prompt: optional(Type.Union([Type.String(), Type.Array(Type.String())])),
-  messages: optional(Type.Array(Type.Record(Type.String(), Type.Unknown()))),
+  messages: optional(Type.Array(AnyObject)),
   /** Texts to embed, instead of a prompt or messages. */
   input: optional(Type.Union([Type.String(), Type.Array(Type.String())])),
   max_tokens: optional(Type.Union([Count, Type.Null()])),
@@ -56,7 +57,7 @@ export const ExecuteRequest = open({
   top_p: optional(Type.Union([Type.Number(), Type.Null()])),
   seed: optional(Type.Union([Type.Integer(), Type.Null()])),
   stop: optional(Type.Union([Type.String(), Type.Array(Type.String()), Type.Null()])),
-  tools: optional(Type.Array(Type.Record(Type.String(), Type.Unknown()))),
+  tools: optional(Type.Array(AnyObject)),
   tool_choice: optional(Type.Unknown()),
   response_format: optional(Type.Unknown()),
 });

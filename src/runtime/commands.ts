@@ -30,7 +30,7 @@ class Commands {
 
   /** Sends an event to the engine and returns the reply; throws if the reply is an error. */
   protected async order<E extends EngineEvent>(event: E): Promise<ValueOf<E['type']>> {
-    const reply = await this.loop.ask(event);
+    const reply = await this.loop.askUntilDone(event);
     if (reply instanceof OrchdError) throw reply;
     return reply as ValueOf<E['type']>;
   }
@@ -56,7 +56,10 @@ export class SessionCommands extends Commands {
     return sessionView(this.engine.state, record);
   }
 
-  /** Ends the session and cancels its jobs. With `keepsBudget` its budget stays, with what was used of it. */
+  /**
+   * Cancels the jobs of the session and ends it; resolves when all of that is durable. With `keepsBudget` its budget
+   * stays, with what was used of it.
+   */
   async remove(tenant: string, id: string, by: string, keepsBudget = false): Promise<void> {
     await this.order({ type: 'forget-session', tenant, id, by, keepsBudget });
   }

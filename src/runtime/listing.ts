@@ -1,8 +1,9 @@
 /** Lists jobs, newest first, from memory and history as one sequence. */
 
 import { type HistoryQuery, type HistoryReads, isAskedFor, type JobBundle } from '../core/ports/store.ts';
-import type { JobEntry } from '../core/state/job-entry.ts';
 import type { State } from '../core/state/state.ts';
+import type { Timers } from '../kit/env/env.ts';
+import { nextTurn } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobPage, JobView } from '../model/http/jobs.ts';
 import { JOB_STATES, type JobState } from '../model/states.ts';
@@ -11,25 +12,26 @@ import { viewOf, viewOfBundle } from './view.ts';
 
 const DEFAULT_LIMIT = 50;
 
-export async function listJobs(
-  state: State,
-  history: HistoryReads,
-  request: ListRequest,
-  tenant: string,
-  now: number,
-): Promise<JobPage> {
+/** Jobs that are looked at in one turn of the event loop. */
+const JOBS_PER_TURN = 2000;
+
+export interface ListingParts {
+  readonly state: State;
+  readonly history: HistoryReads;
+  readonly timers: Timers;
+  readonly now: () => number;
+}
+
+export async function listJobs(parts: ListingParts, request: ListRequest, tenant: string): Promise<JobPage> {
+  const { state, history } = parts;
   const limit = request.limit ?? DEFAULT_LIMIT;
   const query = queryOf(request, tenant, limit + 1);
-  const live = liveMatches(state, query);
-  // Views are built before the history is read: a job that leaves memory meanwhile is listed once, from memory.
-  const found: { n: number; view: JobView }[] = live.map((entry) => ({
-    n: entry.ask.n,
-    view: viewOf(state, entry, now),
-  }));
-  const shown = new Set(live.map(({ uid }) => uid));
+  // Memory is read before the history: a job that leaves memory meanwhile is listed once, from memory.
+  const found = await liveMatches(parts, query);
+  const shown = new Set(found.map(({ uid }) => uid));
   const ended = await endedMatches(state, history, query);
   for (const bundle of ended) {
-    if (!shown.has(bundle.uid)) found.push({ n: bundle.ask.n, view: viewOfBundle(bundle) });
+    if (!shown.has(bundle.uid)) found.push({ n: bundle.ask.n, uid: bundle.uid, view: viewOfBundle(bundle) });
   }
   found.sort((a, b) => b.n - a.n);
   const page = found.slice(0, limit);
@@ -78,12 +80,30 @@ async function endedMatches(state: State, history: HistoryReads, query: HistoryQ
   }
 }
 
-/** The newest jobs in memory that match, at most `query.limit`. */
-function liveMatches(state: State, query: HistoryQuery): JobEntry[] {
-  const matching: JobEntry[] = [];
-  for (const entry of state.newestFirst(query.before)) {
-    if (!isAskedFor(query, entry.ask, entry.job)) continue;
-    if (matching.push(entry) === query.limit) break;
+interface FoundJob {
+  readonly n: number;
+  readonly uid: string;
+  readonly view: JobView;
+}
+
+/**
+ * The newest jobs in memory that match, at most `query.limit`. Each is shown as it is when it is looked at: a search
+ * through many jobs takes several turns.
+ */
+async function liveMatches({ state, timers, now }: ListingParts, query: HistoryQuery): Promise<FoundJob[]> {
+  const found: FoundJob[] = [];
+  let { before } = query;
+  for (;;) {
+    let left = JOBS_PER_TURN;
+    for (const entry of state.newestFirst(before)) {
+      if (isAskedFor(query, entry.ask, entry.job)) {
+        found.push({ n: entry.ask.n, uid: entry.uid, view: viewOf(state, entry, now()) });
+        if (found.length === query.limit) return found;
+      }
+      before = entry.ask.n;
+      if (--left === 0) break;
+    }
+    if (left > 0) return found;
+    await nextTurn(timers);
   }
-  return matching;
 }

@@ -93,6 +93,19 @@ export class Loop {
     );
   }
 
+  /**
+   * Repeats a command that cancels many jobs until none is left: the engine cancels a bounded number of them in one
+   * step. Resolves to the last reply. A crash in between leaves some of the jobs, and the caller without an answer: it
+   * repeats its request.
+   */
+  async askUntilDone<E extends EngineEvent>(event: E): Promise<ReplyTo<E['type']>> {
+    for (;;) {
+      const reply = await this.ask(event);
+      const { isPartial } = (reply ?? {}) as { isPartial?: boolean };
+      if (!isPartial) return reply;
+    }
+  }
+
   /** Resolves when this sequence is durable, so that a reader never sees something that is lost in a crash. */
   durable(seq: number): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure);

@@ -35,7 +35,7 @@ import { Loop } from './loop.ts';
 import { type ObservedState, type Observer, observedStateOf } from './observer.ts';
 import { openInto } from './open-store.ts';
 import type { OrchestratorParts, RuntimeSettings } from './parts.ts';
-import { type Caller, jsonText, uidFor } from './prepare.ts';
+import { type Caller, parsedText, uidFor } from './prepare.ts';
 import { Provisioning } from './provisioning.ts';
 import { Purge } from './purge.ts';
 import { Reads } from './reads.ts';
@@ -288,13 +288,14 @@ export class Orchestrator extends Service {
     how: ResolveRequest,
     by = 'operator',
     tenant = DEFAULT_TENANT,
+    bodyBytes?: number,
   ): Promise<JobView> {
     this.#assertOpen();
     const checked = checkResolve(how);
+    const store = async (result: unknown) =>
+      this.#bodies.store(await parsedText(result, bodyBytes, this.#parts.env.timers));
     const stored: ResolveAs =
-      checked.as === 'succeeded'
-        ? { as: 'succeeded', result: await this.#bodies.store(jsonText(checked.result, 'result')) }
-        : checked;
+      checked.as === 'succeeded' ? { as: 'succeeded', result: await store(checked.result) } : checked;
     return this.#order(jobId, tenant, (uid) => ({ type: 'resolve', uid, by, how: stored }));
   }
 
@@ -306,7 +307,7 @@ export class Orchestrator extends Service {
   async #order(jobId: string, tenant: string, event: (uid: string) => EngineEvent): Promise<JobView> {
     this.#assertOpen();
     const order = event(uidFor(tenant, jobId));
-    const reply = await this.#loop.ask(order);
+    const reply = await this.#loop.askUntilDone(order);
     const job = await this.#afterOrder(reply, jobId, tenant);
     if (job) return job;
     // The job has ended and left memory: a cancel has no effect, and any other command is illegal in its state.

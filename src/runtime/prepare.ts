@@ -1,8 +1,11 @@
 /** Turns a request into a checked submission: does everything that does not need the engine's state. */
 import type { Submission } from '../core/admission/submission.ts';
 import { checker } from '../kit/check.ts';
-import { excessOf, MAX_DEPTH, MAX_VALUES } from '../kit/depth.ts';
-import { stableHash } from '../kit/hash.ts';
+import { excessOf, MAX_DEPTH, MAX_KEYS, MAX_VALUES } from '../kit/depth.ts';
+import type { Timers } from '../kit/env/env.ts';
+import { stableHash, stableHashInSlices } from '../kit/hash.ts';
+import { textInSlices } from '../kit/json-writer.ts';
+import { inSlices, ONE_TURN_BYTES, type Sliced, type SliceMeter } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
 import { JOB_ID, specOf } from '../model/job-spec.ts';
 import { type Body, DEFAULT_TENANT, TENANT, uidOf } from '../model/records.ts';
@@ -15,8 +18,11 @@ export interface Caller {
   readonly principal?: string;
   readonly submittedBy?: string;
   readonly correlationId?: string;
-  /** The size and depth of the request were already checked when it was parsed. */
-  readonly isMeasured?: boolean;
+  /**
+   * The size of the JSON text that the request was parsed from. Its shape was checked then, and a large one is prepared
+   * in slices.
+   */
+  readonly bodyBytes?: number;
 }
 
 /** A submission whose payload and `known` fields are still to be filled in. */
@@ -25,15 +31,47 @@ export type DraftSubmission = { -readonly [K in keyof Submission]: Submission[K]
 const check = checker(SubmitRequest);
 const PAYLOAD_FIELDS = ['prompt', 'messages', 'max_tokens', 'temperature', 'seed'] as const;
 
-export function prepare(
+export interface Prepared {
+  readonly submission: DraftSubmission;
+  readonly payloadText: string;
+}
+
+export function prepare(value: unknown, caller: Caller, newId: () => string, maxTries: number): Prepared {
+  if (caller.bodyBytes === undefined) checkShape(value);
+  const request = check(value);
+  const payloadText = jsonText(payloadOf(request), 'payload');
+  const hash = request.job_id === undefined ? undefined : stableHash(hashedPart(request));
+  return draft(request, caller, { payloadText, hash, newId, maxTries });
+}
+
+/** Units of a SliceMeter for checking one request, which may have MAX_KEYS fields, and drafting its submission. */
+const UNITS_PER_REQUEST = 500;
+
+/** The same as `prepare` in slices, for a request that was parsed from a large JSON text. */
+export function* prepareInSlices(
   value: unknown,
   caller: Caller,
   newId: () => string,
   maxTries: number,
-): { readonly submission: DraftSubmission; readonly payloadText: string } {
-  if (!caller.isMeasured) checkShape(value);
+  meter: SliceMeter,
+): Sliced<Prepared> {
+  if (meter.spend(UNITS_PER_REQUEST)) yield;
   const request = check(value);
-  const payloadText = payloadOf(request);
+  const payloadText = yield* textInSlices(payloadOf(request), meter);
+  const hash =
+    request.job_id === undefined ? undefined : yield* stableHashInSlices(hashedPart(request), meter);
+  return draft(request, caller, { payloadText, hash, newId, maxTries });
+}
+
+interface DraftParts {
+  readonly payloadText: string;
+  readonly hash: string | undefined;
+  readonly newId: () => string;
+  readonly maxTries: number;
+}
+
+function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepared {
+  const { payloadText, hash, newId, maxTries } = parts;
   const isInference = request.type === undefined || request.type === 'inference';
   const estimate = isInference ? estimateTokens(request.payload ?? request) : undefined;
   checkKey(request.key);
@@ -55,7 +93,7 @@ export function prepare(
     // Without a model there is no context length to compare it with.
     contextTokens: request.model === undefined ? undefined : estimate?.contextTokens,
     tokens: estimate?.tokens,
-    hash: request.job_id === undefined ? undefined : bodyHash(request),
+    hash,
     correlationId: caller.correlationId,
     forceRetry: request.force_retry ?? false,
     bodyStored: false,
@@ -68,6 +106,9 @@ function checkShape(value: unknown): void {
   const excess = excessOf(value);
   if (excess === 'too deep') {
     throw new OrchdError('INVALID_PARAMS', `the request is nested deeper than ${MAX_DEPTH} levels`);
+  }
+  if (excess === 'too many keys') {
+    throw new OrchdError('TOO_LARGE', `an object of the request has more than ${MAX_KEYS} keys`);
   }
   if (excess) throw new OrchdError('TOO_LARGE', `the request has more than ${MAX_VALUES} values`);
 }
@@ -84,13 +125,13 @@ export function withPayload(
   return submission;
 }
 
-function payloadOf(request: SubmitRequest): string {
-  if (request.payload === undefined) return jsonText(inferenceOf(request), 'payload');
+function payloadOf(request: SubmitRequest): unknown {
+  if (request.payload === undefined) return inferenceOf(request);
   for (const field of PAYLOAD_FIELDS) {
     if (request[field] === undefined) continue;
     throw new OrchdError('INVALID_PARAMS', `"payload" and "${field}" cannot be given together`, { field });
   }
-  return jsonText(request.payload, 'payload');
+  return request.payload;
 }
 
 function inferenceOf(request: SubmitRequest): object {
@@ -106,6 +147,16 @@ export function jsonText(value: unknown, field: string): string {
   } catch {
     throw new OrchdError('INVALID_PARAMS', `"${field}" cannot be written as JSON`, { field });
   }
+}
+
+/** The text of a result; written in slices if it was parsed from a large text, of `bodyBytes`. */
+export async function parsedText(
+  result: unknown,
+  bodyBytes: number | undefined,
+  timers: Timers,
+): Promise<string> {
+  if (bodyBytes === undefined || bodyBytes <= ONE_TURN_BYTES) return jsonText(result, 'result');
+  return inSlices(textInSlices(result ?? null), timers);
 }
 
 /** A lone surrogate is stored as the same replacement character by every database: two such keys would become one. */
@@ -136,7 +187,8 @@ export function uidFor(tenant: string, jobId: string): string {
   return uidOf(checkTenant(tenant), jobId);
 }
 
-function bodyHash(request: SubmitRequest): string {
+/** The part of a request that two submits of the same job have in common. */
+function hashedPart(request: SubmitRequest): object {
   const { force_retry: _, ...body } = request;
-  return stableHash(body);
+  return body;
 }

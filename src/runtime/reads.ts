@@ -1,9 +1,9 @@
 /**
  * The only way to read the brain's state; nothing outside of runtime/ sees the engine.
  *
- * R1  A read returns durable state only: it reads at one instant and resolves once everything it has seen is on stable
- *     storage. The synchronous reads say so in their comments; they return only jobs that are durable already, and
- *     state that is not stored in records.
+ * R1  A read returns durable state only: it reads at one instant (a list of jobs takes as many turns as it needs), and
+ *     resolves once everything it has seen is on stable storage. The synchronous reads say so in their comments; they
+ *     return only jobs that are durable already, and state that is not stored in records.
  * R2  Instants and waiting times are in brain time, not wall-clock time.
  */
 
@@ -16,6 +16,7 @@ import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import { startHints } from '../core/workers/forecast.ts';
 import { checker } from '../kit/check.ts';
+import type { Env } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { ModelView } from '../model/http/catalog.ts';
 import type { JobPage, JobView } from '../model/http/jobs.ts';
@@ -49,6 +50,7 @@ const checkList = checker(ListRequest);
 
 export interface ReadsParts {
   readonly divergence: Divergence;
+  readonly env: Pick<Env, 'timers'>;
   readonly engine: Engine;
   readonly loop: Loop;
   readonly store: Store;
@@ -100,8 +102,17 @@ export class Reads {
 
   async jobs(request: ListRequest = {}, tenant = DEFAULT_TENANT): Promise<JobPage> {
     checkTenant(tenant);
-    const { engine, store, clock } = this.#parts;
-    return this.#whenDurable(listJobs(engine.state, store.history, checkList(request), tenant, clock.now()));
+    const { env, engine, store, clock, loop } = this.#parts;
+    const parts = {
+      state: engine.state,
+      history: store.history,
+      timers: env.timers,
+      now: () => clock.now(),
+    };
+    const page = await listJobs(parts, checkList(request), tenant);
+    // A long search takes several turns: everything that the last of them has seen must be durable.
+    await loop.durable(engine.state.seq);
+    return page;
   }
 
   /** Synchronous: the spec of a job in memory, once it is durable; a spec never changes. */

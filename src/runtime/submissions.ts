@@ -10,6 +10,8 @@ import type { EndedJob, Store } from '../core/ports/store.ts';
 import { Budget } from '../kit/budget.ts';
 import type { Env } from '../kit/env/env.ts';
 import { IdMaker } from '../kit/ids.ts';
+import { newMeter } from '../kit/json-writer.ts';
+import { inSlices, nextTurn, ONE_TURN_BYTES } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { Submitted } from '../model/http/jobs.ts';
 import { type Body, DEFAULT_TENANT, uidOf } from '../model/records.ts';
@@ -17,7 +19,14 @@ import type { SubmitRequest } from '../model/submit.ts';
 import type { Bodies } from './bodies.ts';
 import type { Loop } from './loop.ts';
 import type { ObservedState, Observer } from './observer.ts';
-import { type Caller, type DraftSubmission, prepare, withPayload } from './prepare.ts';
+import {
+  type Caller,
+  type DraftSubmission,
+  type Prepared,
+  prepare,
+  prepareInSlices,
+  withPayload,
+} from './prepare.ts';
 
 export type SubmitOutcome = Submitted | OrchdError;
 
@@ -52,11 +61,12 @@ export class Submissions {
   /** Counts evictions of ended jobs from memory: a history lookup that began before the last one must be repeated. */
   #evictions = 0;
 
-  readonly #ids: IdMaker;
+  readonly #newId: () => string;
 
   constructor(parts: SubmissionsParts) {
     this.#parts = parts;
-    this.#ids = new IdMaker(parts.env.random);
+    const ids = new IdMaker(parts.env.random);
+    this.#newId = () => ids.next(parts.env.clock.now());
   }
 
   noteEviction(): void {
@@ -133,10 +143,13 @@ export class Submissions {
     const submissions: Submission[] = [];
     const checked: CheckedSubmission[] = [];
     const answers: (SubmitOutcome | undefined)[] = [];
+    const prepared = await this.#prepareAll(requests, caller);
     // All lookups start in one turn: the store then combines them into one query.
     const bytes = new Budget(MAX_BODY_CHARS_IN_FLIGHT);
-    const begun = requests.map((request) =>
-      orRefusal<Submission | CheckedSubmission>(() => this.#prepare(request, caller, bytes)),
+    const begun = prepared.map((each) =>
+      each instanceof OrchdError
+        ? each
+        : orRefusal<Submission | CheckedSubmission>(() => this.#store(each, bytes)),
     );
     for (const ready of await Promise.all(begun)) {
       const isRefused = ready instanceof OrchdError;
@@ -161,11 +174,41 @@ export class Submissions {
     }
   }
 
-  /** `bytes` limits the bodies that are being stored at once. */
-  #prepare(request: SubmitRequest, caller: Caller, bytes?: Budget): Submission | Promise<CheckedSubmission> {
-    const { env, bodies, maxTries, engine } = this.#parts;
-    const makeId = (): string => this.#ids.next(env.clock.now());
-    const { submission, payloadText } = prepare(request, caller, makeId, maxTries);
+  #prepare(request: SubmitRequest, caller: Caller): Submission | Promise<CheckedSubmission> {
+    if (!isLarge(caller)) return this.#store(prepare(request, caller, this.#newId, this.#parts.maxTries));
+    return this.#prepareLarge(request, caller);
+  }
+
+  async #prepareLarge(request: SubmitRequest, caller: Caller): Promise<CheckedSubmission> {
+    const { env, maxTries } = this.#parts;
+    const preparing = prepareInSlices(request, caller, this.#newId, maxTries, newMeter());
+    const { submission, payloadText } = await inSlices(preparing, env.timers);
+    await nextTurn(env.timers);
+    return this.#checkAndStore(submission, payloadText);
+  }
+
+  async #prepareAll(
+    requests: readonly SubmitRequest[],
+    caller: Caller,
+  ): Promise<readonly (Prepared | OrchdError)[]> {
+    const { env, maxTries } = this.#parts;
+    if (!isLarge(caller))
+      return Promise.all(
+        requests.map((each) => orRefusal(() => prepare(each, caller, this.#newId, maxTries))),
+      );
+    const prepared: (Prepared | OrchdError)[] = [];
+    const meter = newMeter();
+    for (const each of requests) {
+      const preparing = prepareInSlices(each, caller, this.#newId, maxTries, meter);
+      prepared.push(await orRefusal(() => inSlices(preparing, env.timers)));
+    }
+    await nextTurn(env.timers);
+    return prepared;
+  }
+
+  /** Stores the payload, unless it is small; `bytes` limits those that are being stored at once. */
+  #store({ submission, payloadText }: Prepared, bytes?: Budget): Submission | Promise<CheckedSubmission> {
+    const { bodies, engine } = this.#parts;
     const inline = bodies.inline(payloadText);
     const callerChoseId = submission.hash !== undefined;
     // On a full disk a job that cannot be a duplicate is refused without a lookup: the space left is for jobs that
@@ -233,6 +276,8 @@ export class Submissions {
     }
   }
 }
+
+const isLarge = ({ bodyBytes }: Caller): boolean => bodyBytes !== undefined && bodyBytes > ONE_TURN_BYTES;
 
 /** The result of `run`, or the OrchdError that it throws, as a value. */
 async function orRefusal<T>(run: () => T | Promise<T>): Promise<T | OrchdError> {

@@ -12,7 +12,7 @@ import type { ModelView } from '../model/http/catalog.ts';
 import type { LeaseView } from '../model/http/leases.ts';
 import type { BackendView } from '../model/http/meta.ts';
 import type { PoolView, PoolWorker } from '../model/http/pools.ts';
-import type { SessionView } from '../model/http/sessions.ts';
+import { MAX_LISTED_JOBS, type SessionView } from '../model/http/sessions.ts';
 import type { ModelRecord, SessionRecord } from '../model/records.ts';
 
 export const modelView = (model: ModelRecord): ModelView => ({
@@ -34,7 +34,11 @@ export const modelView = (model: ModelRecord): ModelView => ({
 
 export function sessionView(state: State, session: SessionRecord): SessionView {
   const { tenant, id } = session;
-  const jobs = [...state.roster.inSession(tenant, id)];
+  const live = state.roster.inSession(tenant, id);
+  const jobs: SessionView['jobs'][number][] = [];
+  for (const { ask, job } of live) {
+    if (jobs.push({ job_id: ask.id, state: job.state }) === MAX_LISTED_JOBS) break;
+  }
   return {
     session_id: id,
     created_at: session.createdAt,
@@ -44,7 +48,8 @@ export function sessionView(state: State, session: SessionRecord): SessionView {
     tokens_reserved: state.roster.reservedTokens(tenant, id),
     token_budget: session.tokenBudget ?? null,
     backend: session.backend ?? null,
-    jobs: jobs.map(({ ask, job }) => ({ job_id: ask.id, state: job.state })),
+    jobs,
+    live_jobs: live.size,
   };
 }
 

@@ -7,7 +7,6 @@
  *     public route such as /health. The newest ones are kept.
  * C3  One address holds at most its share of the connections; at its limit it makes room among its own.
  */
-import type { IncomingMessage } from 'node:http';
 import { isIPv6, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
@@ -135,19 +134,6 @@ export class Connections {
 export function endSoon(socket: Duplex, text: string): void {
   socket.end(text);
   destroyAfter(socket, LINGER_MS);
-}
-
-/**
- * Called with the answer to a request that was refused before its body had arrived. The rest of the body is read and
- * dropped for a while: closing at once would make the caller miss the answer.
- */
-export function endWithoutBody(request: IncomingMessage): void {
-  const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers;
-  if (request.complete || (length === '0' && encoding === undefined)) return;
-  const timer = setTimeout(() => {
-    if (!request.complete) request.socket.destroy();
-  }, LINGER_MS);
-  request.once('close', () => clearTimeout(timer));
 }
 
 function destroyAfter(socket: Duplex, ms: number): void {

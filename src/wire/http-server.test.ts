@@ -27,6 +27,7 @@ async function serving(
     host: '127.0.0.1',
     port: 0,
     random: env.random,
+    timers: env.timers,
     logger: createLogger({ write: () => undefined, now: () => 0 }),
     gate: { allowedHosts: LOOPBACK_HOSTS, allowedOrigins: [], tokens: () => [], openWithoutTokens: true },
     routes: [route],

@@ -9,19 +9,20 @@
 import { channel } from 'node:diagnostics_channel';
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
-import type { Random } from '../kit/env/env.ts';
+import type { Random, Timers } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { describeThrown } from '../kit/redact.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError, toOrchdError } from '../model/errors.ts';
 import { AccessGate, type AccessGateOptions, type Credentials } from './access-gate.ts';
-import { type ConnectionLimits, Connections, endWithoutBody } from './connections.ts';
+import { BodyRoom } from './body-room.ts';
+import { type ConnectionLimits, Connections } from './connections.ts';
 import { crossOriginHeaders, preflightHeaders } from './cross-origin.ts';
 import { CORRELATION_ID } from './headers.ts';
 import { ON_BEHALF_OF } from './nodes.ts';
 import { rejectSocket } from './reject-socket.ts';
 import { errorShapeOf } from './render-error.ts';
-import { CallerDisconnected, readBody } from './request-body.ts';
+import { type BodyOptions, CallerDisconnected, readBody } from './request-body.ts';
 import { requestTarget } from './request-target.ts';
 import { type HttpExchange, sendAnswer, sendError, setCommonHeaders } from './respond.ts';
 import type { Answer, Call, HandlerResult, Route } from './route.ts';
@@ -37,6 +38,8 @@ export interface HttpLimits extends ConnectionLimits {
   readonly keepAliveMs: number;
   /** A connection without traffic is closed after this time; streams have STREAM_IDLE_MS instead. */
   readonly idleMs: number;
+  /** Bytes of all bodies that are being received or parsed at one time. */
+  readonly maxBodyBytesInFlight: number;
 }
 
 export const HTTP_LIMITS: HttpLimits = {
@@ -49,6 +52,7 @@ export const HTTP_LIMITS: HttpLimits = {
   maxConnections: 4096,
   // The callers of a worker or a pool manager are few, and all of a brain's requests come from one address.
   maxConnectionsPerAddress: Number.POSITIVE_INFINITY,
+  maxBodyBytesInFlight: 256 * 2 ** 20,
 };
 
 export interface HttpServerOptions {
@@ -57,6 +61,7 @@ export interface HttpServerOptions {
   readonly routes: readonly Route[];
   readonly gate: AccessGateOptions;
   readonly random: Random;
+  readonly timers: Timers;
   readonly logger: Logger;
   readonly limits?: Partial<HttpLimits>;
 }
@@ -84,6 +89,9 @@ const KEEP_ALIVE_PROBE_MS = 30_000;
 
 const SLOW_REQUEST_CHECK_MS = 1000;
 
+/** How long the rest of a request is still received, and dropped, after its answer: the client reads the answer then. */
+const REST_OF_REQUEST_MS = 1000;
+
 export class HttpServer extends Service {
   readonly #options: HttpServerOptions;
   readonly #limits: HttpLimits;
@@ -92,6 +100,7 @@ export class HttpServer extends Service {
   readonly #connections: Connections;
   readonly #server: Server;
   readonly #tokenExchanges = new TokenExchanges();
+  readonly #bodyRoom: BodyRoom;
 
   constructor(options: HttpServerOptions) {
     super();
@@ -100,6 +109,7 @@ export class HttpServer extends Service {
     this.#gate = new AccessGate(options.gate);
     this.#router = new Router(options.routes);
     this.#connections = new Connections(this.#limits);
+    this.#bodyRoom = new BodyRoom(this.#limits.maxBodyBytesInFlight);
     this.#server = this.#build(this.#limits);
   }
 
@@ -177,13 +187,12 @@ export class HttpServer extends Service {
       const identity = this.#gate.admit(credentialsOf(request), route);
       if (place === 'reserved' && route.role !== 'public') throw new OrchdError('TOO_MANY_CONNECTIONS');
       this.#tokenExchanges.add(exchange, identity);
+      const body = method === 'GET' ? undefined : await readBody(request, this.#bodyOptions(url));
       const call: Call = {
         params: match.params,
         query: queryAt < 0 ? {} : parseQuery(url.slice(queryAt + 1)),
-        body:
-          method === 'GET'
-            ? undefined
-            : await readBody(request, this.#limits.maxBodyBytes, errorShapeOf(url) === 'openai'),
+        body: body?.value,
+        bodyBytes: body?.bytes ?? 0,
         headers: request.headers,
         url,
         identity,
@@ -194,6 +203,15 @@ export class HttpServer extends Service {
     } catch (error) {
       this.#fail(error, exchange);
     }
+  }
+
+  #bodyOptions(url: string): BodyOptions {
+    return {
+      maxBytes: this.#limits.maxBodyBytes,
+      takesCurlType: errorShapeOf(url) === 'openai',
+      room: this.#bodyRoom,
+      timers: this.#options.timers,
+    };
   }
 
   #exchangeOf(request: IncomingMessage, response: ServerResponse): HttpExchange {
@@ -218,6 +236,7 @@ export class HttpServer extends Service {
       if (answers.hasSubscribers) answers.publish({ route, answer } satisfies AnswerMessage);
       // A handler that waited long has switched the timeout off: a client that does not read must not stay for ever.
       if (exchange.request.socket.timeout === 0) exchange.request.socket.setTimeout(this.#limits.idleMs);
+      this.#dropRest(exchange);
       sendAnswer(answer, exchange);
       return;
     }
@@ -245,11 +264,20 @@ export class HttpServer extends Service {
         reason: describeThrown(error.cause),
       });
     }
+    this.#dropRest(exchange);
     if (exchange.response.headersSent) exchange.response.destroy();
-    else {
-      sendError(error, exchange, headers);
-      endWithoutBody(exchange.request);
-    }
+    else sendError(error, exchange, headers);
+  }
+
+  /** Ends the connection of a request that is answered before it has arrived, unless the rest of it arrives soon. */
+  #dropRest({ request, response }: HttpExchange): void {
+    if (request.complete || request.destroyed) return;
+    // Node would close the connection at once if the client asked for that: a client that still sends would get a reset
+    // instead of the answer.
+    response.shouldKeepAlive = true;
+    const cancel = this.#options.timers.after(REST_OF_REQUEST_MS, () => request.socket.destroy());
+    request.once('end', cancel);
+    request.once('close', cancel);
   }
 
   /** Answers preflight requests, wrong methods and unknown paths; the gate checks their Host and Origin too. */

@@ -1,7 +1,10 @@
 /** Reads the body of a request: uncompressed JSON of limited size. */
 import type { IncomingMessage } from 'node:http';
+import type { Timers } from '../kit/env/env.ts';
+import { ONE_TURN_BYTES } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
-import { parseJsonBody } from './json-body.ts';
+import type { BodyRoom } from './body-room.ts';
+import { parseJsonBody, parseLargeBody } from './json-body.ts';
 
 /** The content type that `curl -d` sends by default; the examples of OpenAI rely on it. */
 const CURL_TYPE = 'application/x-www-form-urlencoded';
@@ -9,34 +12,78 @@ const CURL_TYPE = 'application/x-www-form-urlencoded';
 /** Thrown when the caller disconnects before its body has arrived: there is nobody to answer. */
 export class CallerDisconnected extends Error {}
 
-/** Resolves to the parsed body, or undefined if there is none. `takesCurlType` accepts CURL_TYPE as JSON. */
-export function readBody(
-  request: IncomingMessage,
-  maxBytes: number,
-  takesCurlType: boolean,
-): Promise<unknown> {
+export interface BodyOptions {
+  readonly maxBytes: number;
+  /** Accepts CURL_TYPE as JSON. */
+  readonly takesCurlType: boolean;
+  readonly room: BodyRoom;
+  readonly timers: Timers;
+}
+
+/** The parsed body of a request, undefined if there is none; and the number of bytes that it had. */
+export interface RequestBody {
+  readonly value: unknown;
+  readonly bytes: number;
+}
+
+const NO_BODY: RequestBody = { value: undefined, bytes: 0 };
+
+export function readBody(request: IncomingMessage, options: BodyOptions): Promise<RequestBody> {
   const { headers } = request;
-  if (hasNoBody(headers)) return Promise.resolve(undefined);
-  checkType(headers['content-type'], takesCurlType);
-  return new Promise((resolve, reject) => {
-    if (Number(headers['content-length'] ?? 0) > maxBytes) throw new OrchdError('TOO_LARGE');
-    const pieces: Buffer[] = [];
+  if (hasNoBody(headers)) return Promise.resolve(NO_BODY);
+  checkType(headers['content-type'], options.takesCurlType);
+  if (Number(headers['content-length'] ?? 0) > options.maxBytes) throw new OrchdError('TOO_LARGE');
+  const share = options.room.enter();
+  return new Promise<RequestBody>((resolve, reject) => {
+    let pieces: Buffer[] = [];
     let bytes = 0;
+    let isRefused = false;
+    const refuse = (error: unknown): void => {
+      // Pieces that arrive after this are dropped.
+      isRefused = true;
+      pieces = [];
+      share.release();
+      reject(error);
+    };
     request.on('data', (piece: Buffer) => {
+      if (isRefused) return;
       bytes += piece.length;
-      if (bytes > maxBytes) reject(new OrchdError('TOO_LARGE'));
-      else pieces.push(piece);
-    });
-    request.on('end', () => {
       try {
-        resolve(bytes > maxBytes ? undefined : parsedBody(pieces, headers['content-encoding']));
+        if (bytes > options.maxBytes) throw new OrchdError('TOO_LARGE');
+        share.grow(piece.length);
+        pieces.push(piece);
       } catch (error) {
-        reject(error);
+        refuse(error);
       }
     });
-    request.on('error', () => reject(new CallerDisconnected()));
+    request.on('end', () => {
+      if (isRefused) return;
+      try {
+        checkEncoding(bytes === 0 ? undefined : headers['content-encoding']);
+        if (bytes > ONE_TURN_BYTES) {
+          const received = pieces;
+          options.room
+            .parseAlone(() => parseLargeBody(received, options.timers))
+            .finally(() => share.release())
+            .then((value) => resolve({ value, bytes }), reject);
+          pieces = [];
+          return;
+        }
+        const value = bytes === 0 ? undefined : parseJsonBody(joined(pieces));
+        share.release();
+        resolve({ value, bytes });
+      } catch (error) {
+        refuse(error);
+      }
+    });
+    request.on('error', () => {
+      if (!isRefused) refuse(new CallerDisconnected());
+    });
   });
 }
+
+const joined = (pieces: readonly Buffer[]): Buffer =>
+  pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
 
 function hasNoBody(headers: IncomingMessage['headers']): boolean {
   const length = headers['content-length'];
@@ -53,13 +100,6 @@ function checkType(given: string | undefined, takesCurlType: boolean): void {
   // Origin.
   if (type === 'application/json' || (takesCurlType && type === CURL_TYPE)) return;
   throw new OrchdError('UNSUPPORTED_MEDIA_TYPE');
-}
-
-function parsedBody(pieces: readonly Buffer[], encoding: string | undefined): unknown {
-  const [first] = pieces;
-  if (!first) return undefined;
-  checkEncoding(encoding);
-  return parseJsonBody(pieces.length === 1 ? first : Buffer.concat(pieces));
 }
 
 /** Refuses compressed bodies: a few bytes could decompress to more than any limit allows. */

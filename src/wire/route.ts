@@ -13,6 +13,8 @@ export interface Call<Body = unknown, Query = unknown> {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly body: Body;
+  /** The size of the body as it arrived: work on a large one is done in slices. */
+  readonly bodyBytes: number;
   readonly headers: IncomingMessage['headers'];
   /** The path with its query, unchanged. */
   readonly url: string;

@@ -105,7 +105,7 @@ export function buildStore(
     limits: limits(options.segmentBytes ?? SEGMENT_BYTES),
     background: (paths) =>
       options.background === 'thread'
-        ? new ThreadBackground(paths)
+        ? new ThreadBackground(paths, env.timers)
         : new InlineBackground(env.disk, paths, watch(new SqliteHistory(paths.history, 'write'))),
     onWarning,
   });

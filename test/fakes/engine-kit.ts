@@ -4,7 +4,7 @@ import type { Submission } from '../../src/core/admission/submission.ts';
 import type { Finding, KillAnswer, OfferAnswer } from '../../src/core/attempts/reports.ts';
 import type { EngineEvent } from '../../src/core/engine/areas.ts';
 import { Engine, type Step } from '../../src/core/engine/engine.ts';
-import type { SubmitAnswer } from '../../src/core/engine/jobs.ts';
+import type { CancelAnswer, SubmitAnswer } from '../../src/core/engine/jobs.ts';
 import type { BackendInfo, Outcome } from '../../src/core/ports/backend.ts';
 import { type EngineSettings, POOL_DEFAULTS } from '../../src/core/settings.ts';
 import { JobEntry } from '../../src/core/state/job-entry.ts';
@@ -200,12 +200,17 @@ export class EngineKit {
     return this.step({ type: 'lost', token: this.token(uid) });
   }
 
-  order(event: Extract<EngineEvent, { type: 'cancel' | 'redrive' | 'resolve' }>): SubmitAnswer {
+  order(event: Extract<EngineEvent, { type: 'redrive' | 'resolve' }>): SubmitAnswer {
     return orThrow(this.step(event).reply as SubmitAnswer | OrchdError);
   }
 
+  /** Repeats the command until all descendants are cancelled, as the loop of the runtime does. */
   cancel(uid: string): SubmitAnswer {
-    return this.order({ type: 'cancel', uid, by: 'test' });
+    for (;;) {
+      const { reply } = this.step({ type: 'cancel', uid, by: 'test' });
+      const { job, isPartial } = orThrow(reply as CancelAnswer | OrchdError);
+      if (!isPartial) return job as SubmitAnswer;
+    }
   }
 
   redrive(uid: string): SubmitAnswer {
@@ -220,7 +225,7 @@ export class EngineKit {
 
 const isClaim = (change: Change): boolean => change.kind === 'job' && change.after?.state === 'claimed';
 
-function orThrow(reply: SubmitAnswer | OrchdError): SubmitAnswer {
+function orThrow<T>(reply: T | OrchdError): T {
   if (reply instanceof OrchdError) throw reply;
   return reply;
 }

@@ -92,6 +92,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     host: '127.0.0.1',
     port: 0,
     random: env.random,
+    timers: env.timers,
     logger,
     ...(options.limits && { limits: options.limits }),
     gate: {

@@ -273,6 +273,7 @@ test('a fault of our own is logged with its place and without what it quotes', a
     host: '127.0.0.1',
     port: 0,
     random: env.random,
+    timers: env.timers,
     logger: createLogger({ write: (line) => lines.push(line), now: () => 0, level: 'debug' }),
     gate: { allowedHosts: LOOPBACK_HOSTS, allowedOrigins: [], tokens: () => [], openWithoutTokens: true },
     routes: [

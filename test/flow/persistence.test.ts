@@ -44,7 +44,7 @@ function journal(env: Env, folder: string, where: Where = 'thread'): JournalStor
     ...config.retention,
     background: (paths) =>
       where === 'thread'
-        ? new ThreadBackground(paths)
+        ? new ThreadBackground(paths, env.timers)
         : new InlineBackground(env.disk, paths, new SqliteHistory(paths.history, 'write')),
   });
 }

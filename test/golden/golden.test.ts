@@ -74,7 +74,7 @@ function storeOf(folder: string): JournalStore {
     historyMs: YEAR_MS,
     auditMs: YEAR_MS,
     auditBytes: 2 ** 30,
-    background: (where) => new ThreadBackground(where),
+    background: (where) => new ThreadBackground(where, env.timers),
   });
 }
 

@@ -206,6 +206,7 @@ async function assertSessions({ brain, ids }: Opened): Promise<void> {
     token_budget: 20_000,
     backend: `north/${ids.workers.running}`,
     jobs: [],
+    live_jobs: 0,
   });
   const other = await brain.reads.session('acme', 'talk');
   assert.deepEqual([other.turns, other.jobs], [0, [{ job_id: 'waiting', state: 'queued' }]]);
@@ -223,6 +224,7 @@ async function assertSessions({ brain, ids }: Opened): Promise<void> {
       { job_id: 'in-session', state: 'queued' },
       { job_id: 'every-field', state: 'queued' },
     ],
+    live_jobs: 3,
   });
 }
 

@@ -91,20 +91,22 @@ export function setBudget(
   return after;
 }
 
+export function assertSession(turn: Turn, tenant: string, id: string): SessionRecord {
+  const known = turn.state.sessionOf(tenant, id);
+  if (!known) throw new OrchdError('NOT_FOUND', `there is no session "${id}"`);
+  return known;
+}
+
 /**
  * Deletes a session. With `keepsBudget`, one that has a budget, of its own or by a limit, is emptied instead: its budget and
  * what was used of it stay, so that a caller who may not set budgets cannot remove one.
  */
-export function forgetSession(turn: Turn, tenant: string, id: string, keepsBudget = false): SessionRecord {
-  const known = turn.state.sessionOf(tenant, id);
-  if (!known) throw new OrchdError('NOT_FOUND', `there is no session "${id}"`);
-  if (keepsBudget && (known.tokenBudget ?? sessionBudget(turn, tenant, id)) !== undefined) {
-    put(turn, { ...known, usedAt: turn.now, turns: 0, backend: undefined }, 'deleted');
-    return known;
-  }
+export function forgetSession(turn: Turn, tenant: string, id: string, keepsBudget = false): void {
+  const known = assertSession(turn, tenant, id);
+  if (keepsBudget && (known.tokenBudget ?? sessionBudget(turn, tenant, id)) !== undefined)
+    return put(turn, { ...known, usedAt: turn.now, turns: 0, backend: undefined }, 'deleted');
   turn.put('session', scoped(tenant, id), null, 'deleted');
   forgetSpent(turn, tenant, id);
-  return known;
 }
 
 function put(turn: Turn, record: SessionRecord, cause: Cause): void {

@@ -16,15 +16,44 @@ export type ResolveAs =
   | { readonly as: 'failed'; readonly message?: string }
   | { readonly as: 'succeeded'; readonly result: Body };
 
+/** The most jobs that one command cancels in a step, which bounds its time; the rest of them is left to the next. */
+export const MAX_CANCELLED_PER_STEP = 1000;
+
+export interface CancelProgress {
+  readonly entry: JobEntry | undefined;
+  /** More descendants are to be cancelled: the command must be repeated. */
+  readonly isPartial: boolean;
+}
+
 /** Cancels a job and its live descendants, even if the job itself has ended and left memory. Idempotent. */
-export function cancel(turn: Turn, uid: string, by: string): JobEntry | undefined {
+export function cancel(turn: Turn, uid: string, by: string): CancelProgress {
   const entry = turn.state.jobs.get(uid);
-  // A copy: cancelled jobs leave the index.
-  const descendants = [...turn.state.roster.descendants(uid)];
-  if (!entry && descendants.length === 0) throw new OrchdError('NOT_FOUND', `there is no job "${uid}"`);
+  const descendants = turn.state.roster.descendants(uid);
+  if (!entry && descendants.size === 0) throw new OrchdError('NOT_FOUND', `there is no job "${uid}"`);
   if (entry) cancelOne(turn, entry, by);
-  for (const descendant of descendants) cancelOne(turn, descendant, by);
-  return entry;
+  // The oldest first: a job whose parent is cancelled gets no children.
+  const { jobs, isAll } = someToCancel(descendants, 'oldest');
+  for (const descendant of jobs) cancelOne(turn, descendant, by);
+  return { entry, isPartial: !isAll };
+}
+
+/** Up to MAX_CANCELLED_PER_STEP jobs that are not being cancelled yet, as a copy: cancelled jobs leave the index. */
+export function someToCancel(
+  jobs: ReadonlySet<JobEntry>,
+  first: 'oldest' | 'newest',
+): { readonly jobs: readonly JobEntry[]; readonly isAll: boolean } {
+  const found: JobEntry[] = [];
+  for (const entry of jobs) {
+    if (isTerminal(entry.job.state) || entry.job.cancel) continue;
+    found.push(entry);
+    if (first === 'oldest' && found.length > MAX_CANCELLED_PER_STEP) break;
+  }
+  const isAll = found.length <= MAX_CANCELLED_PER_STEP;
+  if (isAll) return { jobs: found, isAll };
+  return {
+    jobs: first === 'oldest' ? found.slice(0, MAX_CANCELLED_PER_STEP) : found.slice(-MAX_CANCELLED_PER_STEP),
+    isAll,
+  };
 }
 
 export function cancelOne(turn: Turn, entry: JobEntry, by: string): void {

@@ -34,12 +34,18 @@ export interface SubmitAnswer {
   readonly duplicateOf: 'job_id' | 'key' | undefined;
 }
 
+/** The answer to a cancel. If it is partial, descendants are left, and the command must be repeated. */
+export interface CancelAnswer {
+  readonly job: SubmitAnswer | undefined;
+  readonly isPartial: boolean;
+}
+
 export const jobs = {
   submit: (turn, event): readonly (SubmitAnswer | OrchdError)[] =>
     event.submissions.map((submission) => orRefusal(() => submitOne(turn, submission))),
-  cancel: mayRefuse((turn, { uid, by }): SubmitAnswer | undefined => {
-    const entry = cancel(turn, uid, by);
-    return entry && answer(turn, entry, undefined);
+  cancel: mayRefuse((turn, { uid, by }): CancelAnswer => {
+    const { entry, isPartial } = cancel(turn, uid, by);
+    return { job: entry && answer(turn, entry, undefined), isPartial };
   }),
   redrive: needsDiskSpace((turn, { uid, by, known }) =>
     answer(turn, redriveJob(turn, uid, by, known), undefined),

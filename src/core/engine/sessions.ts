@@ -1,8 +1,8 @@
 /** Events of sessions, and of the limits that callers share. */
 import { DEFAULT_TENANT, type LimitSpec } from '../../model/records.ts';
 import { setLimits } from '../admission/quota.ts';
-import { forgetSession, setBudget } from '../admission/session.ts';
-import { cancelOne } from '../attempts/operator-commands.ts';
+import { assertSession, forgetSession, setBudget } from '../admission/session.ts';
+import { cancelOne, someToCancel } from '../attempts/operator-commands.ts';
 import { type Handlers, mayRefuse, needsDiskSpace } from './handler.ts';
 
 export type SessionEvent =
@@ -30,11 +30,17 @@ export type SessionEvent =
 
 export const sessions = {
   budget: needsDiskSpace((turn, { tenant, id, tokenBudget }) => setBudget(turn, tenant, id, tokenBudget)),
-  /** Deletes a session and cancels its live jobs. */
+  /**
+   * Cancels the live jobs of a session, and deletes the session with the last of them. A session with many jobs takes
+   * several such events; the reply says whether this was the last. The newest jobs go first: no job may start because
+   * the one before it was cancelled.
+   */
   'forget-session': mayRefuse((turn, { tenant, id, by, keepsBudget }) => {
-    const record = forgetSession(turn, tenant, id, keepsBudget);
-    for (const entry of [...turn.state.roster.inSession(tenant, id)]) cancelOne(turn, entry, by);
-    return record;
+    const { jobs, isAll } = someToCancel(turn.state.roster.inSession(tenant, id), 'newest');
+    if (isAll) forgetSession(turn, tenant, id, keepsBudget);
+    else assertSession(turn, tenant, id);
+    for (const entry of jobs.toReversed()) cancelOne(turn, entry, by);
+    return { isPartial: !isAll };
   }),
   limits: needsDiskSpace((turn, { limits, by, tenant = DEFAULT_TENANT }) =>
     setLimits(turn, tenant, limits, by),

@@ -3,15 +3,19 @@
  */
 import { scoped, uidOf } from '../../model/records.ts';
 import type { JobEntry } from './job-entry.ts';
+import { SessionQueue } from './session-queue.ts';
 
 const NO_IDS: readonly string[] = [];
+const NO_JOBS: ReadonlySet<JobEntry> = new Set();
 
 export class Roster {
   readonly #keys = new Map<string, JobEntry>();
   /** The jobs of a session that run one at a time, in order of admission: only the first may run. */
-  readonly #sessionQueues = new Map<string, JobEntry[]>();
+  readonly #sessionQueues = new Map<string, SessionQueue>();
   /** All live jobs of a session, those with `parallel` included. */
   readonly #bySession = new Map<string, Set<JobEntry>>();
+  /** The estimated tokens of the live jobs of each session that has some. */
+  readonly #reservedTokens = new Map<string, number>();
   /** The live descendants of a job at any depth, even if the jobs between have ended. */
   readonly #descendants = new Map<string, Set<JobEntry>>();
 
@@ -20,40 +24,40 @@ export class Roster {
   }
 
   /** The live jobs of a session. */
-  inSession(tenant: string, session: string): Iterable<JobEntry> {
-    return this.#bySession.get(scoped(tenant, session)) ?? [];
+  inSession(tenant: string, session: string): ReadonlySet<JobEntry> {
+    return this.#bySession.get(scoped(tenant, session)) ?? NO_JOBS;
   }
 
   /** The estimated tokens of the live jobs of a session. */
   reservedTokens(tenant: string, session: string): number {
-    let tokens = 0;
-    for (const { ask } of this.inSession(tenant, session)) tokens += ask.tokens ?? 0;
-    return tokens;
+    return this.#reservedTokens.get(scoped(tenant, session)) ?? 0;
   }
 
   /** The live descendants of a job: a cancel of the job cancels them too. */
-  descendants(uid: string): Iterable<JobEntry> {
-    return this.#descendants.get(uid) ?? [];
+  descendants(uid: string): ReadonlySet<JobEntry> {
+    return this.#descendants.get(uid) ?? NO_JOBS;
   }
 
   /** Whether the session of a job lets it run; true for a job without a session. */
   mayRun(entry: JobEntry): boolean {
     const session = sessionOf(entry);
-    return session === undefined || this.#sessionQueues.get(session)?.[0] === entry;
+    return session === undefined || this.#sessionQueues.get(session)?.head === entry;
   }
 
   /** The job that a parked job of a session waits for. */
   sessionHead(entry: JobEntry): JobEntry | undefined {
     const session = sessionOf(entry);
-    return session === undefined ? undefined : this.#sessionQueues.get(session)?.[0];
+    return session === undefined ? undefined : this.#sessionQueues.get(session)?.head;
   }
 
   /** Adds a live job to the indexes; `joinSession` is separate. */
   add(entry: JobEntry): void {
     const { ask } = entry;
     if (ask.spec.key !== undefined) this.#keys.set(scoped(ask.tenant, ask.spec.key), entry);
-    if (ask.spec.session_id !== undefined)
-      join(this.#bySession, scoped(ask.tenant, ask.spec.session_id), entry);
+    if (ask.spec.session_id !== undefined) {
+      const session = scoped(ask.tenant, ask.spec.session_id);
+      if (join(this.#bySession, session, entry)) this.#reserve(session, ask.tokens ?? 0);
+    }
     for (const id of ask.ancestors ?? NO_IDS) join(this.#descendants, uidOf(ask.tenant, id), entry);
   }
 
@@ -63,8 +67,10 @@ export class Roster {
     if (ask.spec.key !== undefined && this.byKey(ask.tenant, ask.spec.key) === entry) {
       this.#keys.delete(scoped(ask.tenant, ask.spec.key));
     }
-    if (ask.spec.session_id !== undefined)
-      leave(this.#bySession, scoped(ask.tenant, ask.spec.session_id), entry);
+    if (ask.spec.session_id !== undefined) {
+      const session = scoped(ask.tenant, ask.spec.session_id);
+      if (leave(this.#bySession, session, entry)) this.#reserve(session, -(ask.tokens ?? 0));
+    }
     for (const id of ask.ancestors ?? NO_IDS) leave(this.#descendants, uidOf(ask.tenant, id), entry);
   }
 
@@ -72,48 +78,45 @@ export class Roster {
   joinSession(entry: JobEntry): JobEntry | undefined {
     const session = sessionOf(entry);
     if (session === undefined) return undefined;
-    const waiting = this.#sessionQueues.get(session);
-    if (!waiting) {
-      this.#sessionQueues.set(session, [entry]);
-      return undefined;
-    }
-    const at = entry.job.state === 'queued' ? indexFor(entry, waiting) : 0;
-    waiting.splice(at, 0, entry);
-    return at === 0 ? waiting[1] : undefined;
+    const queue = this.#sessionQueues.get(session) ?? new SessionQueue();
+    this.#sessionQueues.set(session, queue);
+    const former = queue.head;
+    queue.add(entry);
+    return queue.head === entry ? former : undefined;
   }
 
   /** Returns the job that may run now because this one left its session. */
   leaveSession(entry: JobEntry): JobEntry | undefined {
     const session = sessionOf(entry);
-    if (session === undefined) return undefined;
-    const waiting = this.#sessionQueues.get(session) ?? [];
-    const at = waiting.indexOf(entry);
-    if (at >= 0) waiting.splice(at, 1);
-    if (waiting.length === 0) this.#sessionQueues.delete(session);
-    return at === 0 ? waiting[0] : undefined;
+    const queue = session === undefined ? undefined : this.#sessionQueues.get(session);
+    if (session === undefined || !queue) return undefined;
+    const wasHead = queue.delete(entry);
+    if (queue.size === 0) this.#sessionQueues.delete(session);
+    return wasHead ? queue.head : undefined;
+  }
+
+  #reserve(session: string, tokens: number): void {
+    const sum = (this.#reservedTokens.get(session) ?? 0) + tokens;
+    if (sum === 0) this.#reservedTokens.delete(session);
+    else this.#reservedTokens.set(session, sum);
   }
 }
 
-/** The index that keeps `waiting` in order of admission, behind jobs that have begun: a redriven job regains its place. */
-function indexFor(entry: JobEntry, waiting: readonly JobEntry[]): number {
-  let at = waiting.length;
-  for (; at > 0; at--) {
-    const before = waiting[at - 1] as JobEntry;
-    if (before.job.state !== 'queued' || before.ask.n < entry.ask.n) break;
-  }
-  return at;
-}
-
-function join(groups: Map<string, Set<JobEntry>>, id: string, entry: JobEntry): void {
+/** Returns whether the job was not in the group before. */
+function join(groups: Map<string, Set<JobEntry>>, id: string, entry: JobEntry): boolean {
   const group = groups.get(id);
+  if (group?.has(entry)) return false;
   if (group) group.add(entry);
   else groups.set(id, new Set([entry]));
+  return true;
 }
 
-function leave(groups: Map<string, Set<JobEntry>>, id: string, entry: JobEntry): void {
+/** Returns whether the job was in the group. */
+function leave(groups: Map<string, Set<JobEntry>>, id: string, entry: JobEntry): boolean {
   const group = groups.get(id);
-  group?.delete(entry);
+  const wasThere = group?.delete(entry) ?? false;
   if (group?.size === 0) groups.delete(id);
+  return wasThere;
 }
 
 function sessionOf(entry: JobEntry): string | undefined {

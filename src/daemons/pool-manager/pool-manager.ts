@@ -236,6 +236,7 @@ export class PoolManager extends Service {
       port,
       routes,
       random: this.#env.random,
+      timers: this.#env.timers,
       logger: this.#options.logger,
       limits: { maxBodyBytes: MAX_BODY_BYTES },
       gate: { allowedHosts: gateHosts, allowedOrigins: [], tokens: () => tokens, openWithoutTokens: isLocal },

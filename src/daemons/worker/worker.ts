@@ -221,6 +221,7 @@ export class Worker extends Service {
       host,
       port,
       random: env.random,
+      timers: env.timers,
       logger,
       limits: { maxBodyBytes: MAX_BODY_BYTES, maxConnections: MAX_CONNECTIONS },
       gate: {

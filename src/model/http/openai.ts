@@ -2,7 +2,7 @@
 import { type TProperties, type TSchema, Type } from 'typebox';
 import { MAX_TOKENS } from '../submit.ts';
 import { ToolCall } from '../worker-wire.ts';
-import { answerObject, orNull, type Shape } from './shape.ts';
+import { AnyObject, answerObject, orNull, type Shape } from './shape.ts';
 
 const MAX_INPUTS = 2048;
 
@@ -12,8 +12,6 @@ const nullable = <S extends TSchema>(schema: S) => Type.Optional(Type.Union([sch
 /** A request object whose unknown fields are passed on to the worker. */
 const openRequest = <P extends TProperties>(title: string, properties: P) =>
   Type.Object(properties, { title, additionalProperties: true });
-
-const AnyObject = Type.Record(Type.String(), Type.Unknown());
 
 const shared = {
   model: Type.String({ minLength: 1, maxLength: 1024 }),

@@ -12,6 +12,9 @@ export const SetSession = requestObject({
   ),
 });
 
+/** Jobs that the view of a session lists. */
+export const MAX_LISTED_JOBS = 1000;
+
 export const SessionView = answerObject('Session', {
   session_id: Type.String(),
   created_at: Instant,
@@ -28,7 +31,8 @@ export const SessionView = answerObject('Session', {
     Type.String({ description: 'Backend that ran its last job and may still have its context in memory' }),
   ),
   jobs: Type.Array(Type.Object({ job_id: Type.String(), state: Type.String() }), {
-    description: 'Its jobs that have not ended',
+    description: `The first ${MAX_LISTED_JOBS} of its jobs that have not ended; a list of jobs has all of them`,
   }),
+  live_jobs: Type.Integer({ description: 'Number of its jobs that have not ended' }),
 });
 export type SessionView = Shape<typeof SessionView>;

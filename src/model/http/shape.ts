@@ -10,6 +10,11 @@ type Immutable<T> = T extends readonly (infer Item)[]
     ? { readonly [K in keyof T]: Immutable<T[K]> }
     : T;
 
+/** An object with any fields. A record with a pattern for any name would have each of its names checked. */
+export const AnyObject = Type.Unsafe<Record<string, unknown>>(
+  Type.Object({}, { additionalProperties: true }),
+);
+
 /** An object of a request: a field that is not in its schema is a mistake of the caller, and refused. */
 export const requestObject = <P extends TProperties>(properties: P, options: { title?: string } = {}) =>
   Type.Object(properties, { ...options, additionalProperties: false });

@@ -18,7 +18,7 @@ export const journal: StoreDescriptor = {
       historyMs: config.retention.historyMs,
       auditMs: config.retention.auditMs,
       auditBytes: config.retention.auditBytes,
-      background: (paths) => new ThreadBackground(paths),
+      background: (paths) => new ThreadBackground(paths, env.timers),
       onWarning: (message, fields) =>
         logger?.warn('the data folder needs attention', { reason: message, ...fields }),
     }),

@@ -84,5 +84,5 @@ const SMALL: LogLimits = {
 
 export const harnesses: Harnesses = {
   'journal (inline, small segments)': (kit) => journal(kit, inline, SMALL),
-  'journal (thread)': (kit) => journal(kit, (_, paths) => new ThreadBackground(paths)),
+  'journal (thread)': (kit) => journal(kit, (env, paths) => new ThreadBackground(paths, env.timers)),
 };

@@ -2,11 +2,13 @@
 
 import { Worker } from 'node:worker_threads';
 import type { HistoryReads, PurgeResult } from '../../core/ports/store.ts';
+import type { Timers } from '../../kit/env/env.ts';
 import { isErrorCode, OrchdError } from '../../model/errors.ts';
 import { type Background, readsOf } from './background.ts';
 import type { Manifest } from './checkpoint/manifest.ts';
 import type { MergeOrder } from './checkpoint/merge.ts';
 import type { HistoryOpened, LogPoint } from './history/history.ts';
+import { listInSlices } from './history/sliced-list.ts';
 import { SqliteHistory } from './history/sqlite.ts';
 import type { Paths } from './layout.ts';
 
@@ -52,7 +54,7 @@ export class ThreadBackground implements Background {
   #calls = 0;
   #failure: Error | undefined;
 
-  constructor(paths: Paths) {
+  constructor(paths: Paths, timers: Timers) {
     // The published build has .js files in the same places as the .ts files of the source.
     const script = new URL(
       import.meta.url.endsWith('.ts') ? './thread-main.ts' : './thread-main.js',
@@ -69,7 +71,8 @@ export class ThreadBackground implements Background {
     this.#worker.on('exit', () => this.#fail(new Error('the background thread ended')));
     this.#worker.unref();
     this.#reader = new SqliteHistory(paths.history, 'read');
-    this.reads = readsOf(this.#reader);
+    const reader = this.#reader;
+    this.reads = { ...readsOf(reader), list: (query) => listInSlices(reader, query, timers) };
   }
 
   async open(): Promise<HistoryOpened> {

@@ -129,7 +129,7 @@ export class SqliteHistory implements HistoryIndex {
     return row && toBundle(row);
   }
 
-  list(query: HistoryQuery): JobBundle[] {
+  list(query: HistoryQuery, from?: number): JobBundle[] {
     const where = ['tenant = ?'];
     const values: (string | number)[] = [query.tenant];
     const and = (clause: string, ...more: (string | number)[]): void => {
@@ -137,6 +137,7 @@ export class SqliteHistory implements HistoryIndex {
       values.push(...more);
     };
     if (query.before !== undefined) and('n < ?', query.before);
+    if (from !== undefined) and('n >= ?', from);
     if (query.states) and(`state IN (${query.states.map(() => '?').join(',')})`, ...query.states);
     if (query.type !== undefined) and('type = ?', query.type);
     if (query.session !== undefined) and('session = ?', query.session);
@@ -145,6 +146,13 @@ export class SqliteHistory implements HistoryIndex {
     const sql = `SELECT line FROM jobs WHERE ${where.join(' AND ')} ORDER BY n DESC LIMIT ?`;
     const rows = this.#database?.prepare(sql).all(...values, query.limit) as unknown as Row[];
     return rows.map(toBundle);
+  }
+
+  /** The lowest and the highest admission number; undefined for an empty history. */
+  range(): { readonly low: number; readonly high: number } | undefined {
+    const low = this.#number('SELECT min(n) AS value FROM jobs');
+    const high = this.#number('SELECT max(n) AS value FROM jobs');
+    return low === undefined || high === undefined ? undefined : { low, high };
   }
 
   after(n: number, limit: number): JobBundle[] {
