@@ -44,7 +44,7 @@ export const DATA_OPTIONS = {
 /** For a daemon whose folder is a copy, or a restored backup. */
 export const COPY_OPTION = {
   type: 'boolean',
-  help: 'the folder is a copy or a restored backup: what was running in it counts as unknown; give it once',
+  help: 'the folder is a copy or a restored backup: what ran in it counts as unknown; give it once',
 } as const satisfies OptionSpec;
 
 export interface UsageParts {

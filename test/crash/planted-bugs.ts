@@ -22,6 +22,10 @@ export const CATCHERS = {
   simulation: { args: ['test/sim/run.ts', '--seeds', '100'] },
   killInStatements: { args: ['test/crash/kill-mariadb.test.ts'], env: { CRASH_ONLY: 'orchestrator_audit' } },
   lostEnd: { args: ['test/crash/lost-end.test.ts'] },
+  commands: { args: ['src/backends/local/command/cleaner.test.ts'] },
+  copies: { args: ['test/flow/copies.test.ts'] },
+  doctor: { args: ['src/stores/journal/doctor/redrive.test.ts'] },
+  forward: { args: ['src/api/forward.test.ts'] },
   strace: { args: ['test/crash/strace.test.ts'], env: { CI: '1' } },
 } as const satisfies Record<string, Catcher>;
 
@@ -204,18 +208,17 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'a new brain keeps the epoch of the old one',
     file: 'src/core/engine/brain.ts',
-    find: '{ ...known, epoch: known.epoch + 1 }',
-    replace: '{ ...known }',
+    find: '  const epoch = known.epoch + 1;\n',
+    replace: '  const { epoch } = known;\n',
     catcher: 'order',
     says: /epoch 1 -> 1/,
   },
   {
     name: 'the executor may drop a result before its end is durable',
-    file: 'src/runtime/effects.ts',
-    find: '    const recorded = this.#outcomes.recorded(outcome);\n',
-    replace: `    const held = this.#parts.engine.state.open.get(token)?.open;
-    if (held) this.#parts.backends.get(held.backend)?.ack(token, this.#who());
-    const recorded = this.#outcomes.recorded(outcome);
+    file: 'src/runtime/event-readers.ts',
+    find: "        if (end.is === 'ended') this.#ended(token, end.outcome);\n",
+    replace: `        if (end.is === 'ended') void backend.ack(token, who());
+        if (end.is === 'ended') this.#ended(token, end.outcome);
 `,
     catcher: 'order',
     says: /the release of small:1 comes before/,
@@ -246,5 +249,69 @@ export const PLANTED: readonly PlantedBug[] = [
     replace: '',
     catcher: 'killInStatements',
     says: /rows of the trail for/,
+  },
+  {
+    name: 'paid work with an unknown outcome is run again by itself',
+    file: 'src/core/attempts/progress.ts',
+    find: "  return backend && !backend.info.paid ? 'retry' : 'hold';\n",
+    replace: "  return backend ? 'retry' : 'hold';\n",
+    catcher: 'simulation',
+    says: /started by itself although .* was paid/,
+  },
+  {
+    name: 'what executors keep expires by the wall clock',
+    file: 'src/kit/lived-time.ts',
+    find: '    return this.#before + this.#env.clock.monotonic() - this.#openedAt;\n',
+    replace: '    return this.#env.clock.now();\n',
+    catcher: 'commands',
+    says: /an unacknowledged end is kept for a week of lived time/,
+  },
+  {
+    name: 'a step of the wall clock is believed at once',
+    file: 'src/runtime/brain-clock.ts',
+    find: 'const STAND_MS = 60_000;\n',
+    replace: 'const STAND_MS = 0;\n',
+    catcher: 'simulation',
+    says: /started before its not_before/,
+  },
+  {
+    name: 'brain time is set back, and the waits of the engine are not',
+    file: 'src/core/engine/brain.ts',
+    find: "  'set-back': (turn, { byMs }) => setBack(turn, byMs),\n",
+    replace: "  'set-back': () => undefined,\n",
+    catcher: 'simulation',
+    says: /everything ends once faults stop/,
+  },
+  {
+    name: 'a token that has run another body is taken for the same execution',
+    file: 'src/core/ports/backend.ts',
+    find: '  known !== undefined && offered !== undefined && known !== offered;\n',
+    replace: '  known !== undefined && offered !== undefined && false;\n',
+    catcher: 'copies',
+    says: /a backup of the same opening is told by its tokens/,
+  },
+  {
+    name: 'a copied folder is used like the original',
+    file: 'src/kit/folder-identity.ts',
+    find: '    if (identity === known.marker) return;\n',
+    replace: '    if (identity !== known.marker || identity === known.marker) return;\n',
+    catcher: 'copies',
+    says: /Missing expected rejection/,
+  },
+  {
+    name: 'the doctor does not know a redriven job',
+    file: `${JOURNAL}/doctor/replay.ts`,
+    find: '        if (change.after && isRestored) this.#restoreAttempt(change.id, change.after);\n        else ',
+    replace: '        ',
+    catcher: 'doctor',
+    says: /began as ended/,
+  },
+  {
+    name: 'a caller is told that a leader was fenced',
+    file: 'src/api/forward.ts',
+    find: '    if (MAYBE_EXECUTED.has(code)) throw leaderLost();\n',
+    replace: '',
+    catcher: 'forward',
+    says: /a leader that ends with FENCED during a request/,
   },
 ];

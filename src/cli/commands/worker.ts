@@ -69,7 +69,7 @@ const options = {
   paid: {
     type: 'string',
     choices: ['yes', 'no'],
-    help: 'whether executions cost money, so that one with an unknown outcome is held; by default yes with ORCHD_UPSTREAM_KEY',
+    help: 'whether executions cost money; by default yes with ORCHD_UPSTREAM_KEY',
   },
 } as const;
 
