@@ -87,7 +87,9 @@ export class LimitCommands extends Commands {
     by: string,
     tenant = DEFAULT_TENANT,
   ): Promise<readonly LimitSpec[]> {
-    return (await this.order({ type: 'limits', limits, by, tenant })).limits;
+    const record = await this.order({ type: 'limits', limits, by, tenant });
+    await this.loop.askUntilDone({ type: 'reserve-live' });
+    return record.limits;
   }
 }
 

@@ -119,6 +119,7 @@ describe('what callers may use', () => {
     const kit = limited();
     kit.submit('before');
     kit.step({ type: 'limits', limits: [{ scope: 'global', concurrency: 2 }], by: 'ops' });
+    assert.deepEqual(kit.step({ type: 'reserve-live' }).reply, { isPartial: false });
     assert.equal(wait(kit), 0);
     assert.notEqual(wait(kit), 0);
   });

@@ -62,7 +62,9 @@ function checkScope(scope: string, tenant: string): void {
 /** At the start of a brain: restores budgets, starts rates anew, and reserves the estimates of live jobs. */
 export function openLimits(turn: Turn): void {
   const lists = [...limitLists(turn)];
-  if (lists.some(({ limits }) => limits.length > 0)) apply(turn, lists);
+  if (!lists.some(({ limits }) => limits.length > 0)) return;
+  apply(turn, lists);
+  reserveLive(turn, Number.POSITIVE_INFINITY);
 }
 
 /** Limits as one record holds them, or the configuration. */
@@ -83,7 +85,7 @@ const countedLimits = ({ id, limits }: LimitList): readonly LimitSpec[] =>
   id === LIMITS_ID ? limits : limits.map((limit) => ({ ...limit, scope: ownScope(limit.scope) }));
 
 function apply(turn: Turn, lists: readonly LimitList[]): void {
-  const { limiter, tables, jobs } = turn.state;
+  const { limiter, tables } = turn.state;
   const limits = lists.flatMap(countedLimits);
   // The tokens of a session are counted in its record alone: see checkBudget.
   const isSession = ({ scope }: LimitSpec): boolean => writtenScope(scope).startsWith('session:');
@@ -92,12 +94,23 @@ function apply(turn: Turn, lists: readonly LimitList[]): void {
     turn.now,
   );
   for (const [scope, { tokens }] of tables.spent.entries()) limiter.load(scope, tokens, turn.now);
+}
+
+/**
+ * Reserves the estimates of live jobs without a reservation, at most so many of them. Without any limit of the operator
+ * or of the tenant nothing is reserved, so that jobs admitted before the first limit are charged now. Returns whether
+ * some are left.
+ */
+export function reserveLive(turn: Turn, atMost: number): boolean {
+  const { limiter, jobs } = turn.state;
+  let reserved = 0;
   for (const entry of jobs.values()) {
-    // Without any limit of the operator or of the tenant nothing is reserved: jobs admitted before the first limit are charged now.
     if (entry.reservation || isTerminal(entry.job.state)) continue;
+    if (reserved++ === atMost) return true;
     const cost = { requests: 0, tokens: entry.ask.tokens ?? 0 };
     entry.reservation = limiter.restore(scopesOf(turn, entry.ask), cost, turn.now);
   }
+  return false;
 }
 
 /** The table of each list of limits: lists are replaced as a whole, and seldom. */

@@ -1,6 +1,6 @@
 /** Events of sessions, and of the limits that callers share. */
 import { DEFAULT_TENANT, type LimitSpec } from '../../model/records.ts';
-import { setLimits } from '../admission/quota.ts';
+import { reserveLive, setLimits } from '../admission/quota.ts';
 import { assertSession, forgetSession, setBudget } from '../admission/session.ts';
 import { cancelOne, someToCancel } from '../attempts/operator-commands.ts';
 import { type Handlers, mayRefuse, needsDiskSpace } from './handler.ts';
@@ -26,7 +26,12 @@ export type SessionEvent =
       readonly by: string;
       /** The tenant whose limits are replaced; those of the default tenant, the operator's, hold for all. */
       readonly tenant?: string;
-    };
+    }
+  /** Charges live jobs to limits that were set after they were admitted; repeated until the reply is not partial. */
+  | { readonly type: 'reserve-live' };
+
+/** A step charges at most so many jobs: it must not keep the loop for long. */
+const RESERVED_PER_STEP = 5000;
 
 export const sessions = {
   budget: needsDiskSpace((turn, { tenant, id, tokenBudget }) => setBudget(turn, tenant, id, tokenBudget)),
@@ -45,4 +50,5 @@ export const sessions = {
   limits: needsDiskSpace((turn, { limits, by, tenant = DEFAULT_TENANT }) =>
     setLimits(turn, tenant, limits, by),
   ),
+  'reserve-live': (turn, _) => ({ isPartial: reserveLive(turn, RESERVED_PER_STEP) }),
 } satisfies Handlers<SessionEvent>;
