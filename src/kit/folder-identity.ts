@@ -8,7 +8,7 @@
 import { join } from 'node:path';
 import { OrchdError } from '../model/errors.ts';
 import type { Disk, Env } from './env/env.ts';
-import { readRecord, writeRecord } from './record-file.ts';
+import { readRecord } from './record-file.ts';
 
 export const FOLDER_FILES = { marker: 'folder.id', record: 'folder.json' } as const;
 
@@ -38,13 +38,14 @@ export async function claimFolder(env: Env, folder: string, isCopy: boolean): Pr
   }
   if (isCopy) await disk.remove(marker);
   // `create` keeps a file that is there already: two processes that come at once have the same one.
-  await writeMarker(disk, marker, random.hex(8));
+  await writeInPlace(disk, marker, random.hex(8));
   await disk.syncFolder(folder);
   const made = (await disk.stat(marker))?.identity ?? '';
-  await writeRecord(env, record, { marker: made });
+  await writeInPlace(disk, record, JSON.stringify({ marker: made } satisfies FolderRecord));
 }
 
-async function writeMarker(disk: Disk, path: string, text: string): Promise<void> {
+/** Without a temporary file, of which a crash would leave one: half a record counts as none, and is written again. */
+async function writeInPlace(disk: Disk, path: string, text: string): Promise<void> {
   const file = await disk.open(path, 'create');
   try {
     await file.write(0, Buffer.from(`${text}\n`));

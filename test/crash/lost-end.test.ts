@@ -71,10 +71,10 @@ function lastSegment(folder: string): LastSegment {
   }
 }
 
-/** A hash of every file in a folder but the lock and the index, into which SQLite moves its own log when it is opened. */
+/** A hash of every file in a folder but the lock, what tells the folder from a copy, and the index, into which SQLite moves its own log when it is opened. */
 function contents(folder: string): Map<string, string> {
   const names = fs.readdirSync(folder, { recursive: true, encoding: 'utf8' });
-  const files = names.filter((name) => !/^(lock|history)/.test(name)).sort();
+  const files = names.filter((name) => !/^(lock|history|folder)/.test(name)).sort();
   const hashOf = (name: string): string =>
     createHash('sha256')
       .update(fs.readFileSync(join(folder, name)))

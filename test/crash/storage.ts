@@ -69,7 +69,7 @@ function checkBodies(data: string, { uid, ask, job }: Life): string[] {
 }
 
 const KNOWN_FILES =
-  /^(lock|checkpoint(\.previous)?\.json|history\.sqlite(-wal|-shm)?|log\/(spare|\d{16}\.log)|blobs\/\d{8}\.blob|checkpoints\/\d{16}-\d+\.part)$/;
+  /^(lock|folder\.(id|json)|checkpoint(\.previous)?\.json|history\.sqlite(-wal|-shm)?|log\/(spare|\d{16}\.log)|blobs\/\d{8}\.blob|checkpoints\/\d{16}-\d+\.part)$/;
 
 /** Nothing is left lying around that no checkpoint, log or job needs. */
 export function checkFiles(data: string): string[] {
