@@ -15,6 +15,7 @@ test('a search through many jobs takes several turns, and finds each job once wh
   const parts = {
     state: kit.engine.state,
     history: { get: async () => undefined, list: async () => [], count: async () => 0 },
+    durable: async () => undefined,
     timers: {
       soon(run: () => void) {
         turns++;

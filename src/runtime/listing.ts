@@ -20,6 +20,8 @@ export interface ListingParts {
   readonly history: HistoryReads;
   readonly timers: Timers;
   readonly now: () => number;
+  /** Resolves when this change is durable. */
+  readonly durable: (seq: number) => Promise<void>;
 }
 
 export async function listJobs(parts: ListingParts, request: ListRequest, tenant: string): Promise<JobPage> {
@@ -28,8 +30,10 @@ export async function listJobs(parts: ListingParts, request: ListRequest, tenant
   const query = queryOf(request, tenant, limit + 1);
   // Memory is read before the history: a job that leaves memory meanwhile is listed once, from memory.
   const found = await liveMatches(parts, query);
+  // What was read from memory must be durable; what happens during the query of the history is not shown.
+  const durable = parts.durable(state.seq);
   const shown = new Set(found.map(({ uid }) => uid));
-  const ended = await endedMatches(state, history, query);
+  const [ended] = await Promise.all([endedMatches(state, history, query), durable]);
   for (const bundle of ended) {
     if (!shown.has(bundle.uid)) found.push({ n: bundle.ask.n, uid: bundle.uid, view: viewOfBundle(bundle) });
   }

@@ -108,11 +108,9 @@ export class Reads {
       history: store.history,
       timers: env.timers,
       now: () => clock.now(),
+      durable: (seq: number) => loop.durable(seq),
     };
-    const page = await listJobs(parts, checkList(request), tenant);
-    // A long search takes several turns: everything that the last of them has seen must be durable.
-    await loop.durable(engine.state.seq);
-    return page;
+    return listJobs(parts, checkList(request), tenant);
   }
 
   /** Synchronous: the spec of a job in memory, once it is durable; a spec never changes. */
