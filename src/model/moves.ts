@@ -149,8 +149,8 @@ export const end = (
 export const loseAttempt = (attempt: AttemptRecord, epoch: number): AttemptRecord =>
   moveAttempt(attempt, 'unknown', { epoch });
 
-export const abandon = (attempt: AttemptRecord, at: number): AttemptRecord =>
-  moveAttempt(attempt, 'abandoned', { endedAt: at });
+export const abandon = (attempt: AttemptRecord, at: number, error?: ErrorInfo): AttemptRecord =>
+  moveAttempt(attempt, 'abandoned', { endedAt: at, ...(error && { error }) });
 
 /** Not a move: records the order to kill the attempt. */
 export const orderKill = (

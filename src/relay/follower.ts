@@ -167,7 +167,7 @@ export class Follower {
     const settle = (end: FollowEnd): void => {
       if (this.#catchingUp !== abort || this.#closed) return;
       this.#catchingUp = undefined;
-      this.#readToEnd = end.is === 'ended' && !abort.signal.aborted;
+      this.#readToEnd = end.is !== 'lost' && !abort.signal.aborted;
       const first = piece[0]?.n;
       if (first === undefined && end.is === 'lost') return this.#skipGap();
       if (first !== undefined && first > this.#n + 1) {

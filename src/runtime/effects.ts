@@ -22,6 +22,7 @@ import { crashpoint } from '../kit/crashpoint.ts';
 import type { Env } from '../kit/env/env.ts';
 import { errorInfo, OrchdError } from '../model/errors.ts';
 import type { AttemptRecord, Body, Change } from '../model/records.ts';
+import type { AttemptState } from '../model/states.ts';
 import type { Commander } from '../model/worker-wire.ts';
 import type { BackendDirectory } from './backend-directory.ts';
 import type { Bodies } from './bodies.ts';
@@ -107,11 +108,11 @@ export class Effects {
     });
   }
 
-  /** Acknowledges the attempts whose end is among these durable changes: their executors may drop them. */
+  /** Acknowledges the attempts that these durable changes have closed: their executors may drop them. */
   acknowledge(changes: readonly Change[]): void {
     if (this.#runner.stopped) return;
     for (const { kind, id, after } of changes) {
-      if (kind !== 'attempt' || after?.state !== 'ended') continue;
+      if (kind !== 'attempt' || !after || !isClosed(after.state)) continue;
       crashpoint('effect:before-ack');
       // A lost acknowledgement does no harm: executors drop old executions by themselves.
       this.#parts.backends.get(after.backend)?.ack(id, this.#who()).catch(ignore);
@@ -316,6 +317,9 @@ export class Effects {
     return commanderOf(this.#parts.engine.state);
   }
 }
+
+/** An attempt that was given up is of no use to its executor either. */
+const isClosed = (state: AttemptState): boolean => state === 'ended' || state === 'abandoned';
 
 /** Whether an executor's silence about a token means that it never had it. */
 function remembers(memory: { registry: string; rememberedSince: number }, attempt: AttemptRecord): boolean {

@@ -271,7 +271,10 @@ export class HttpServer extends Service {
 
   /** Ends the connection of a request that is answered before it has arrived, unless the rest of it arrives soon. */
   #dropRest({ request, response }: HttpExchange): void {
-    if (request.complete || request.destroyed) return;
+    const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers;
+    const hasBody = length !== '0' || encoding !== undefined;
+    // `complete` is set a moment later, also for a request without a body.
+    if (!hasBody || request.complete || request.destroyed) return;
     // Node would close the connection at once if the client asked for that: a client that still sends would get a reset
     // instead of the answer.
     response.shouldKeepAlive = true;

@@ -18,6 +18,9 @@ interface Written {
 
 const isLog = (path: string): boolean => /^log\/\d{16}\.log$/.test(path);
 
+const attemptIsClosed = (token: string): RegExp =>
+  recordOf('attempt', token, '"state":"(?:ended|abandoned)"');
+
 const attemptIs = (token: string, state: string): RegExp => recordOf('attempt', token, `"state":"${state}"`);
 
 export class OrderRules {
@@ -58,7 +61,7 @@ export class OrderRules {
         return this.#told(attemptIs(event.token, 'intended'), `the start of ${event.token}`);
       case 'release':
         this.counts.releases++;
-        return this.#told(attemptIs(event.token, 'ended'), `the release of ${event.token}`);
+        return this.#told(attemptIsClosed(event.token), `the release of ${event.token}`);
       case 'ack':
         this.counts.acks++;
         return this.#told(event.record, `the acknowledgement of ${event.what}`);

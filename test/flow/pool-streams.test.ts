@@ -91,7 +91,7 @@ describe('a worker', { concurrency: 3 }, () => {
     assert.equal(follow.text, ALL.join(''));
     assert.deepEqual(
       (await client.job(job)).attempts.map(({ outcome, error }) => error?.code ?? outcome),
-      ['WORKER_UNAVAILABLE', 'succeeded'],
+      ['UNKNOWN_OUTCOME', 'succeeded'],
     );
     assert.equal(site.begun(job), 2);
   });
@@ -102,7 +102,7 @@ describe('a worker', { concurrency: 3 }, () => {
     await follow.says(1);
     await strike(worker, 'SIGKILL');
     const { event, data } = await follow.end();
-    assert.deepEqual([event, data.code, data.state], ['error', 'WORKER_UNAVAILABLE', 'dead']);
+    assert.deepEqual([event, data.code, data.state], ['error', 'UNKNOWN_OUTCOME', 'dead']);
     assert.equal(follow.text, 'good ');
     assert.deepEqual([site.begun(job), upstream.asked('middle')], [1, 1]);
   });

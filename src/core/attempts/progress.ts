@@ -157,7 +157,7 @@ export function forgotten(turn: Turn, entry: JobEntry, what = 'the backend canno
   const policy = isTerminal(entry.job.state) ? 'fail' : unknownPolicy(turn, entry);
   if (policy === 'hold') return;
   const error = errorInfo('UNKNOWN_OUTCOME', what);
-  abandonAttempt(turn, entry, { is: 'on-unknown', policy });
+  abandonAttempt(turn, entry, { is: 'on-unknown', policy }, error);
   if (isTerminal(entry.job.state)) return;
   if (entry.job.cancel) return cancelJob(turn, entry);
   endBadly(turn, entry, { ...error, retriable: policy === 'retry' }, undefined, false);
@@ -179,8 +179,8 @@ export function unknownPolicy(turn: Turn, entry: JobEntry): OnUnknown {
   return backend && !backend.info.paid ? 'retry' : 'hold';
 }
 
-/** Abandons an open attempt. An accepted one becomes `unknown` first, as the table of moves requires. */
-export function abandonAttempt(turn: Turn, entry: JobEntry, cause: Cause): void {
+/** Abandons an open attempt. An accepted one becomes `unknown` first, as the table of moves requires. `error` is for people. */
+export function abandonAttempt(turn: Turn, entry: JobEntry, cause: Cause, error?: ErrorInfo): void {
   let attempt = entry.open;
   if (!attempt) return;
   const { token } = entry;
@@ -189,5 +189,5 @@ export function abandonAttempt(turn: Turn, entry: JobEntry, cause: Cause): void 
     turn.put('attempt', token, attempt, cause);
     if (entry.job.state === 'running') turn.put('job', entry.uid, lose(entry.job), cause);
   }
-  turn.put('attempt', token, abandon(attempt, turn.now), cause);
+  turn.put('attempt', token, abandon(attempt, turn.now, error), cause);
 }

@@ -39,14 +39,13 @@ export interface OpenEvent {
 const MAX_OPENINGS = 100;
 
 function opened(known: BrainRecord | undefined, { owner, nonce, isCopy }: OpenEvent): BrainRecord {
-  if (!known) return { v: 1, owner, epoch: 1, nonce, openings: undefined, attemptFloor: 0 };
+  const opening = nonce === undefined ? {} : { nonce };
+  if (!known) return { v: 1, owner, epoch: 1, ...opening, attemptFloor: 0 };
+  const { nonce: lastNonce, openings = [], ...kept } = known;
   const epoch = known.epoch + 1;
-  if (isCopy) {
-    const firstOwner = known.firstOwner ?? known.owner;
-    return { ...known, owner, firstOwner, epoch, nonce, openings: undefined };
-  }
-  const former = { epoch: known.epoch, nonce: known.nonce };
-  return { ...known, epoch, nonce, openings: [former, ...(known.openings ?? [])].slice(0, MAX_OPENINGS) };
+  if (isCopy) return { ...kept, owner, firstOwner: known.firstOwner ?? known.owner, epoch, ...opening };
+  const last = { epoch: known.epoch, nonce: lastNonce };
+  return { ...kept, epoch, ...opening, openings: [last, ...openings].slice(0, MAX_OPENINGS) };
 }
 
 /** Names an executor memory that no executor has. */

@@ -119,7 +119,6 @@ export class JournalStore implements Store {
       await this.#makeFolders();
       lock = await this.#env.disk.lock(this.#paths.lock);
       if (!lock) throw new OrchdError('STORE_LOCKED', `another process holds ${this.#paths.folder}`);
-      await claimFolder(this.#env, this.#paths.folder, this.#options.isCopy ?? false);
       return await this.#open(lock, events, now, into);
     } catch (error) {
       await this.#release(lock);
@@ -195,6 +194,8 @@ export class JournalStore implements Store {
     if (fallback) this.#warn(`the newest checkpoint was not used: ${fallback}`);
     const history = await this.#background.open();
     await refuseOtherIndex(disk, this.#paths, recovered, history);
+    // Before the first change to the folder, and after everything for which it is refused and left as it is.
+    await claimFolder(this.#env, this.#paths.folder, this.#options.isCopy ?? false);
     await truncateAndSyncTail(disk, this.#paths, end);
     const indexedUpTo = await this.#fillHistory(history, recovered, now);
     blobUse.opened(indexedUpTo);

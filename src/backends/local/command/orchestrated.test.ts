@@ -90,6 +90,10 @@ for (const signal of LOSSES) {
     const failed = await orchestrator.wait('job');
     assert.deepEqual([failed.state, failed.error?.code], ['dead', 'UNKNOWN_OUTCOME']);
     assert.deepEqual(kit.runs(), ['ran']);
+    // Who follows it afterwards reads what it said, and its end.
+    const types: string[] = [];
+    for await (const { type } of orchestrator.events('job')) types.push(type);
+    assert.deepEqual([types[0], types.at(-1)], ['started', 'error']);
   });
 
   test(`a free job whose supervisor gets ${signal} is run again`, async (t) => {
