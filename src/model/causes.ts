@@ -61,6 +61,7 @@ const PLAIN = [
   'purge',
   'clock-set-back',
   'copied',
+  'rest-purge',
 ] as const;
 
 export type PlainCause = (typeof PLAIN)[number];

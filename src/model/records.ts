@@ -141,6 +141,8 @@ export interface BrainRecord {
   readonly epoch: number;
   /** Made at random for this opening; see Commander. */
   readonly nonce?: string | undefined;
+  /** Nothing is purged until a brain has run for so long: the clock has jumped ahead (T5 of brain-clock.ts). */
+  readonly purgeRestMs?: number | undefined;
   /** The last openings before this one, newest first: an executor that knows another one knows another copy. */
   readonly openings?: readonly Opening[] | undefined;
   /**

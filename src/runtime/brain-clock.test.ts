@@ -138,17 +138,24 @@ describe('at a start', () => {
     assert.deepEqual([brain.now(), steps], [START + DAY, []]);
   });
 
-  test('nothing is purged for an hour if the clock is days ahead of the last commit, or was stepped so far', () => {
+  test('a clock that is days ahead of the last commit, or was stepped so far, is told once', () => {
     const booted = new Watched();
     booted.brain.startAt(START - 2 * DAY);
-    assert.deepEqual([booted.brain.mayExpire(), booted.brain.mayPurge()], [true, false]);
-    booted.pass(60 * MINUTE);
-    assert.equal(booted.brain.mayPurge(), true);
+    assert.deepEqual([booted.brain.takeJump(), booted.brain.takeJump()], [true, false]);
     const stepped = new Watched();
     stepped.brain.startAt(START - 1000);
-    assert.equal(stepped.brain.mayPurge(), true);
+    assert.equal(stepped.brain.takeJump(), false);
     stepped.step(30 * DAY);
     stepped.pass(3 * MINUTE);
-    assert.deepEqual([stepped.brain.mayExpire(), stepped.brain.mayPurge()], [true, false]);
+    assert.equal(stepped.brain.takeJump(), true);
+  });
+
+  test('while brain time is ahead of a wall clock in doubt, it says by how much', () => {
+    const watched = new Watched();
+    watched.brain.startAt(START + DAY);
+    assert.equal(watched.brain.aheadMs, DAY);
+    watched.pass(MINUTE + 1000);
+    assert.deepEqual([watched.brain.aheadMs, watched.brain.takeSetBack()], [0, DAY]);
+    assert.equal(watched.brain.takeSetBack(), 0);
   });
 });

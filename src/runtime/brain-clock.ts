@@ -10,8 +10,9 @@
  *     engine is told, and moves back what it has set itself.
  * T4  While a step is in doubt, and for a minute after it was adopted, nothing expires and nothing is released because of
  *     an instant. A clock that never stands still must not stop time for good, so doubt ends after MAX_DOUBT_MS.
- * T5  What cannot be undone waits longer: nothing is purged for an hour after brain time has jumped ahead by more than a
- *     day, at a start too. A clock that is wrong at a boot is set right by then.
+ * T5  What cannot be undone waits longer: after brain time has jumped ahead by more than a day, at a start too, nothing is
+ *     purged until a brain has run for an hour (`purgeRestMs` in the brain's record, which restarts do not shorten). A
+ *     clock that is wrong at a boot is set right by then.
  */
 import type { Clock } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
@@ -21,7 +22,8 @@ const STAND_MS = 60_000;
 const NO_EXPIRY_AFTER_STEP_MS = 60_000;
 const MAX_DOUBT_MS = 5 * 60_000;
 const LONG_JUMP_MS = 24 * 3_600_000;
-const NO_PURGE_AFTER_JUMP_MS = 3_600_000;
+/** How long a brain must have run before it purges again, after brain time has jumped ahead. */
+export const PURGE_REST_MS = 3_600_000;
 
 /** One reading of both clocks. */
 interface Reading {
@@ -45,11 +47,12 @@ export class BrainClock {
   #read: Reading;
   #doubt: Doubt | undefined;
   #noExpiryUntil = Number.NEGATIVE_INFINITY;
-  #noPurgeUntil = Number.NEGATIVE_INFINITY;
+  #hasJumped = false;
   /** Called when a step is seen, with its size. */
   onStep: ((byMs: number) => void) | undefined;
   /** Called when a step was adopted: brain time was set forward or, with a negative number, back by so much. */
   onAdopted: ((byMs: number) => void) | undefined;
+  #setBackMs = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -99,13 +102,27 @@ export class BrainClock {
     return monotonic >= this.#noExpiryUntil;
   }
 
-  /** Whether ended jobs may be deleted because of their age. */
-  mayPurge(): boolean {
-    return this.mayExpire() && this.#read.monotonic >= this.#noPurgeUntil;
+  /** How far brain time is ahead of a wall clock that is in doubt: an instant that a caller named may not be reached yet. */
+  get aheadMs(): number {
+    return this.#doubt ? Math.max(0, this.#last - this.#read.wall) : 0;
+  }
+
+  /** By how much brain time was set back since the last call. */
+  takeSetBack(): number {
+    const byMs = this.#setBackMs;
+    this.#setBackMs = 0;
+    return byMs;
+  }
+
+  /** Whether brain time has jumped ahead by more than a day since the last call (T5). */
+  takeJump(): boolean {
+    const hasJumped = this.#hasJumped;
+    this.#hasJumped = false;
+    return hasJumped;
   }
 
   #jumped(byMs: number): void {
-    if (byMs > LONG_JUMP_MS) this.#noPurgeUntil = this.#read.monotonic + NO_PURGE_AFTER_JUMP_MS;
+    if (byMs > LONG_JUMP_MS) this.#hasJumped = true;
   }
 
   #look(): Reading {
@@ -126,22 +143,17 @@ export class BrainClock {
     this.#last = read.wall;
     this.#noExpiryUntil = read.monotonic + NO_EXPIRY_AFTER_STEP_MS;
     this.#jumped(stepMs);
+    if (stepMs < 0) this.#setBackMs -= stepMs;
     this.onAdopted?.(stepMs);
   }
 }
 
-/** Logs the steps of the wall clock; `onSetBack` is called when brain time was set back. */
-export function reportSteps(
-  clock: BrainClock,
-  logger: Logger | undefined,
-  onSetBack: (byMs: number) => void,
-): void {
+/** Logs the steps of the wall clock. */
+export function reportSteps(clock: BrainClock, logger: Logger | undefined): void {
   clock.onStep = (byMs) =>
     logger?.warn('the wall clock was stepped; nothing expires until it has stood for a minute', {
       duration_ms: Math.round(byMs),
     });
-  clock.onAdopted = (byMs) => {
+  clock.onAdopted = (byMs) =>
     logger?.warn('brain time follows the stepped wall clock', { duration_ms: Math.round(byMs) });
-    if (byMs < 0) onSetBack(-byMs);
-  };
 }

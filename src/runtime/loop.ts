@@ -17,7 +17,7 @@ import { crashpoint } from '../kit/crashpoint.ts';
 import type { Cancel, Env } from '../kit/env/env.ts';
 import { OrchdError, toOrchdError } from '../model/errors.ts';
 import type { Change } from '../model/records.ts';
-import type { BrainClock } from './brain-clock.ts';
+import { type BrainClock, PURGE_REST_MS } from './brain-clock.ts';
 import { type Waiter, Watermark } from './watermark.ts';
 
 /** Submits taken in one turn: a flood of them must not delay other events. */
@@ -178,10 +178,8 @@ export class Loop {
 
   #run(batch: readonly QueuedEvent[]): void {
     const now = this.#clock.now();
-    const steps = this.engine.steps(
-      batch.map(({ event }) => event),
-      now,
-    );
+    this.engine.state.aheadMs = this.#clock.aheadMs;
+    const steps = this.#steps(batch, now);
     crashpoint('loop:after-step');
     const { seq } = this.engine.state;
     if (steps.changes.length > 0) {
@@ -191,6 +189,18 @@ export class Loop {
     }
     this.#watermark.after(seq, new PendingCommit(this.#listener, batch, steps, now));
     this.#setTimer(now);
+  }
+
+  /** Steps through a batch, and through what the engine has to know of a clock that was stepped, in one commit. */
+  #steps(batch: readonly QueuedEvent[], now: number): Steps {
+    const events = batch.map(({ event }) => event);
+    // The last one: a brain that has just started has to be open first.
+    if (this.#clock.takeJump()) events.push({ type: 'rest-purge', restMs: PURGE_REST_MS });
+    const byMs = this.#clock.takeSetBack();
+    if (byMs === 0) return this.engine.steps(events, now);
+    // The first one: what follows in this turn is in the new time already.
+    const { replies, ...steps } = this.engine.steps([{ type: 'set-back', byMs }, ...events], now);
+    return { ...steps, replies: replies.slice(1) };
   }
 
   #take(): QueuedEvent[] {
@@ -243,7 +253,7 @@ class PendingCommit implements Waiter {
   done(): void {
     const { changes, touched, replies } = this.#steps;
     if (changes.length > 0) this.#listener.changed(changes, this.#now);
-    for (let at = 0; at < replies.length; at++) (this.#batch[at] as QueuedEvent).resolve?.(replies[at]);
+    for (const [at, { resolve }] of this.#batch.entries()) resolve?.(replies[at]);
     // Several steps of a turn may touch the same job; it is reported once.
     for (const entry of touched) this.#listener.settled(entry);
   }

@@ -86,7 +86,7 @@ export class Orchestrator extends Service {
     for (const backend of parts.backends) this.#backends.put(backend);
     this.#engine = new Engine({ settings: settings.engine, random: () => env.random.next() });
     this.#clock = new BrainClock(env.clock);
-    reportSteps(this.#clock, logger, (byMs) => this.#loop.post({ type: 'set-back', byMs }));
+    reportSteps(this.#clock, logger);
     this.ends = new JobEnds((error) =>
       logger?.error('a job-end listener failed', { reason: describeThrown(error) }),
     );
@@ -102,7 +102,7 @@ export class Orchestrator extends Service {
       },
       failed: (error) => this.#failed(error),
     });
-    this.#purge = new Purge(this.#loop, store, this.#clock, settings.historyMs);
+    this.#purge = new Purge(env, this.#loop, store, this.#clock, settings.historyMs);
     this.#observed = observedStateOf(this.#engine);
     const shared = {
       divergence: Divergence.of(store, logger, this.#loop),

@@ -13,8 +13,10 @@ test('a job is purged only after its attempt floor was recorded, even if two pur
     planPurge: () => plan.promise,
     purge: async () => void calls.push('purged'),
   } as unknown as Store;
-  const loop = { ask: async () => void calls.push('floor') } as unknown as Loop;
-  const purge = new Purge(loop, store, new BrainClock(realEnv().clock), 0);
+  const engine = { state: { brain: undefined } };
+  const loop = { engine, ask: async () => void calls.push('floor') } as unknown as Loop;
+  const env = realEnv();
+  const purge = new Purge(env, loop, store, new BrainClock(env.clock), 0);
   const first = purge.run();
   await purge.run();
   plan.resolve({ jobs: 1, attemptFloor: 7 });

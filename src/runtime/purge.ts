@@ -1,5 +1,6 @@
 /** Deletes jobs from the history that ended longer ago than `historyMs`. */
 import type { Store } from '../core/ports/store.ts';
+import type { Env } from '../kit/env/env.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { Loop } from './loop.ts';
 
@@ -11,20 +12,36 @@ export class Purge {
   readonly #store: Store;
   readonly #clock: BrainClock;
   readonly #historyMs: number;
+  readonly #monotonic: () => number;
+  #countedAt: number;
   #running = false;
 
-  constructor(loop: Loop, store: Store, clock: BrainClock, historyMs: number) {
+  constructor(env: Pick<Env, 'clock'>, loop: Loop, store: Store, clock: BrainClock, historyMs: number) {
+    this.#monotonic = () => env.clock.monotonic();
+    this.#countedAt = this.#monotonic();
     this.#loop = loop;
     this.#store = store;
     this.#clock = clock;
     this.#historyMs = historyMs;
   }
 
+  /** Counts the rest of a purge down by the time that this brain has run; returns whether it is over. */
+  async #isRested(): Promise<boolean> {
+    const now = this.#monotonic();
+    const elapsed = now - this.#countedAt;
+    this.#countedAt = now;
+    const restMs = this.#loop.engine.state.brain?.purgeRestMs ?? 0;
+    if (restMs === 0) return true;
+    await this.#loop.ask({ type: 'rest-purge', restMs: Math.max(0, Math.floor(restMs - elapsed)) });
+    return false;
+  }
+
   /** Only one purge runs at a time: a second would delete jobs that only the first has planned for. */
   async run(): Promise<void> {
-    if (this.#running || !this.#clock.mayPurge()) return;
+    if (this.#running || !this.#clock.mayExpire()) return;
     this.#running = true;
     try {
+      if (!(await this.#isRested())) return;
       await this.#deleteEndedBefore(this.#clock.now() - this.#historyMs);
     } finally {
       this.#running = false;

@@ -1,8 +1,9 @@
 /** A wall clock that is set while the brain runs. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import type { Env, Timers } from '../../src/kit/env/env.ts';
 import type { LeaseView } from '../../src/model/http/leases.ts';
+import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { start, tempFolder } from './flow-kit.ts';
 import { VirtualEnv } from './virtual-env.ts';
 
@@ -62,4 +63,81 @@ test('a clock that is a day ahead for some seconds starts no job early, not afte
   await time.pass(2 * HOUR_MS);
   assert.equal((await time.until(next.wait('later'))).state, 'succeeded');
   await time.until(next.stop());
+});
+
+/** A brain on a folder, with a clock that can be set wrong. */
+class WrongClock {
+  readonly time = new VirtualEnv();
+  stepMs = 0;
+  readonly #t: TestContext;
+  readonly #data: string;
+
+  constructor(t: TestContext) {
+    this.#t = t;
+    this.#data = tempFolder(t);
+  }
+
+  start(): Promise<Orchestrator> {
+    const { time } = this;
+    const clock = { now: () => time.now + this.stepMs, monotonic: () => time.now, isMadeUp: true } as const;
+    const env: Env = { ...time.env(), clock };
+    const backends = [{ name: 'b', types: { work: () => 'done' } }];
+    return time.until(start(this.#t, { data: this.#data, backends, env }));
+  }
+}
+
+test('a job that is submitted in the minute after the clock was set right waits for its instant', async (t) => {
+  const site = new WrongClock(t);
+  const { time } = site;
+  site.stepMs = 24 * HOUR_MS;
+  const brain = await site.start();
+  await time.until(brain.submit({ job_id: 'now', type: 'work' }));
+  await time.pass(6000);
+  site.stepMs = 0;
+  await time.pass(3000);
+  await time.until(brain.submit({ job_id: 'later', type: 'work', not_before: time.now + 2 * HOUR_MS }));
+  await time.pass(5 * 60_000);
+  assert.equal((await brain.get('later')).state, 'queued');
+  await time.pass(2 * HOUR_MS);
+  assert.equal((await time.until(brain.wait('later'))).state, 'succeeded');
+  await time.until(brain.stop());
+});
+
+test('a job that is submitted at the instant at which brain time is set back keeps its deadline', async (t) => {
+  const site = new WrongClock(t);
+  const { time } = site;
+  site.stepMs = 24 * HOUR_MS;
+  const brain = await site.start();
+  await time.until(brain.submit({ job_id: 'first', type: 'nobody' }));
+  site.stepMs = 0;
+  // Nothing reads the clock in between: the turn of the last submits adopts the step.
+  for (let second = 0; second < 70; second++) {
+    await time.until(brain.submit({ job_id: `j${second}`, type: 'nobody', deadline_ms: HOUR_MS }));
+    await time.pass(1000);
+  }
+  await time.pass(10 * 60_000);
+  for (let second = 0; second < 70; second++)
+    assert.equal((await brain.get(`j${second}`)).state, 'queued', `submitted after ${second} s`);
+  await time.until(brain.stop());
+});
+
+test('ended jobs survive several starts with a clock that is a year ahead', async (t) => {
+  const site = new WrongClock(t);
+  const { time } = site;
+  const first = await site.start();
+  await time.until(first.submit({ job_id: 'kept', type: 'work' }));
+  await time.until(first.wait('kept'));
+  await time.until(first.stop());
+  site.stepMs = 365 * 24 * HOUR_MS;
+  for (let life = 0; life < 3; life++) {
+    const wrong = await site.start();
+    await time.pass(5 * 60_000);
+    assert.equal((await wrong.get('kept')).state, 'succeeded');
+    await time.until(wrong.stop());
+  }
+  // Once a brain has run for an hour, the clock is believed.
+  const last = await site.start();
+  await time.pass(70 * 60_000);
+  await assert.rejects(last.get('kept'), { code: 'NOT_FOUND' });
+  await time.until(last.stop());
 });

@@ -16,6 +16,8 @@ export type BrainEvent =
   /** Jobs will be purged whose attempt numbers reach up to `attemptFloor`: no such number may be used again. */
   | { readonly type: 'purge'; readonly attemptFloor: number }
   | { readonly type: 'tick' }
+  /** Nothing is purged until a brain has run for so long. */
+  | { readonly type: 'rest-purge'; readonly restMs: number }
   /** Brain time was set back by so much: see set-back.ts. */
   | { readonly type: 'set-back'; readonly byMs: number }
   /** The disk of the store is full, or has room again. */
@@ -80,6 +82,12 @@ export const brain = {
     expireSessions(turn);
     upkeep(turn);
     reclaimAway(turn);
+  },
+  'rest-purge': (turn, { restMs }) => {
+    const { brain: known } = turn.state;
+    if (!known) return;
+    const { purgeRestMs: _, ...kept } = known;
+    turn.put('brain', BRAIN_ID, restMs > 0 ? { ...kept, purgeRestMs: restMs } : kept, 'rest-purge');
   },
   'set-back': (turn, { byMs }) => setBack(turn, byMs),
   space: ({ state }, { full }) => {

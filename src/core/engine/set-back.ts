@@ -24,6 +24,8 @@ function setBackJob(turn: EngineTurn, entry: JobEntry, byMs: number): void {
   if (entry.open) turn.put('attempt', entry.token, shiftAttempt(entry.open, -byMs), CAUSE);
   if (isTerminal(entry.job.state)) return;
   const { job } = entry;
+  // A job that waits for an instant of its caller may have been judged by a later time.
+  if (job.state === 'queued') turn.state.settle(entry, turn.now);
   const isTimed = job.notBefore !== undefined || job.startedAt !== undefined || job.cancel !== undefined;
   const { deadlineFrom } = entry;
   if (isTimed || deadlineFrom !== undefined)

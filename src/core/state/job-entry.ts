@@ -75,6 +75,14 @@ export class JobEntry extends JobMemory implements JobRecords {
     return this.ask.spec.deadline_ms === undefined ? undefined : (this.job.redrivenAt ?? this.ask.createdAt);
   }
 
+  /**
+   * Whether the job waits for an instant. A retry waits by brain time; a caller means the wall clock, and brain time may
+   * be ahead of that.
+   */
+  waits(now: number, aheadMs: number): boolean {
+    return this.waitsUntil > (this.job.notBefore === undefined ? now - aheadMs : now);
+  }
+
   /** The earliest start of a queued job: set by its caller for the first attempt, by a retry for later ones. */
   get waitsUntil(): number {
     return this.job.notBefore ?? (this.job.attempt === 0 ? this.ask.spec.not_before : undefined) ?? 0;

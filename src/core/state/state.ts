@@ -103,6 +103,8 @@ export class State {
   full = false;
   /** The process shuts down: no job is started. */
   paused = false;
+  /** How far brain time is ahead of a wall clock that is in doubt; `not_before` of callers is judged by the earlier one. */
+  aheadMs = 0;
   /** Payload bytes of the queued jobs. */
   queuedBytes = 0;
   readonly queuedByTenant = new QueuedByTenant();
@@ -175,7 +177,7 @@ export class State {
   /** Puts a job where its records say it belongs: into its lane or parked, and on its timer. */
   settle(entry: JobEntry, now: number): void {
     this.#settleQueue(entry, now);
-    const wakeAt = nextWake(entry, now, this.#settings.cancelDeadlineMs);
+    const wakeAt = nextWake(entry, now, this.#settings.cancelDeadlineMs, this.aheadMs);
     if (wakeAt === entry.wakeAt) return;
     entry.wakeAt = wakeAt;
     if (wakeAt === Number.POSITIVE_INFINITY) this.timers.remove(entry);
@@ -301,7 +303,7 @@ export class State {
 
   #parkedBy(entry: JobEntry, now: number): Parked | undefined {
     if (entry.job.state !== 'queued') return undefined;
-    if (entry.waitsUntil > now) return 'not_before';
+    if (entry.waits(now, this.aheadMs)) return 'not_before';
     return this.roster.mayRun(entry) ? undefined : 'session';
   }
 }

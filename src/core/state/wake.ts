@@ -8,12 +8,12 @@ import type { JobEntry } from './job-entry.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 
-export function nextWake(entry: JobEntry, now: number, cancelDeadlineMs: number): number {
+export function nextWake(entry: JobEntry, now: number, cancelDeadlineMs: number, aheadMs = 0): number {
   const { job, ask, open } = entry;
   if (isTerminal(job.state)) return NEVER;
   let wakeAt = entry.deadlineAt ?? NEVER;
   if (job.state === 'queued') {
-    return entry.waitsUntil > now ? Math.min(wakeAt, entry.waitsUntil) : wakeAt;
+    return entry.waits(now, aheadMs) ? Math.min(wakeAt, entry.waitsUntil) : wakeAt;
   }
   // An ordered kill is waited for, but not beyond the deadline of the job.
   if (open?.kill) {

@@ -33,6 +33,13 @@ const isTaken = (error: unknown): boolean =>
   ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(diskErrorCode(error) ?? '');
 
 export async function readTokenState(disk: Disk, paths: TokenPaths): Promise<TokenState> {
+  const state = await readFiles(disk, paths);
+  // The folder may have come into place after its files were looked for. It comes complete (L1 of layout.ts), so that a
+  // second look finds them.
+  return state.is === 'orphaned' && !state.owner ? readFiles(disk, paths) : state;
+}
+
+async function readFiles(disk: Disk, paths: TokenPaths): Promise<TokenState> {
   const owner = await readRecord(disk, paths.owner, isOwnerRecord);
   // Checked before `exit.json` is read: a supervisor that is dead by now has written all it ever will.
   const alive = owner !== undefined && isAlive(owner);

@@ -32,6 +32,8 @@ export async function endOf(disk: Disk, stdout: string, exit: ExitRecord): Promi
 
 function unknownBy({ why, signal }: ExitRecord): string | undefined {
   if (why === 'lost') return 'its supervisor is gone';
+  // The command had begun: what it could not write may have been the last of its work.
+  if (why === 'disk') return 'its output could not be written';
   if (why === 'terminated') return 'its supervisor was told to stop, and not by orchd';
   const isForeign = why === 'exit' && signal !== null && FOREIGN_SIGNALS.includes(signal);
   return isForeign ? `ended by ${signal}, and not by orchd` : undefined;
@@ -47,14 +49,13 @@ async function outcomeOf(disk: Disk, stdout: string, exit: ExitRecord): Promise<
       return failed('WORKER_TIMEOUT', exit.message ?? 'it ran longer than its timeout', true);
     case 'output':
       return failed('EXECUTION_FAILED', exit.message ?? 'it wrote too much', false);
-    case 'disk':
-      return failed('EXECUTION_FAILED', `its output could not be written: ${exit.message ?? ''}`, true);
     case 'start':
       return failed(
         'WORKER_START_FAILED',
         exit.message ?? 'the command does not start',
         TRANSIENT_ERRNOS.includes(exit.errno ?? ''),
       );
+    case 'disk':
     case 'terminated':
     case 'lost':
       throw new Error(`an execution that ended by ${exit.why} has no outcome`);

@@ -1,6 +1,8 @@
 /** Lists the files of a data folder that hold no data of the store, such as a spare segment: they do no harm, but take space. */
+
 import { basename, join } from 'node:path';
 import type { Disk } from '../../../kit/env/env.ts';
+import { FOLDER_FILES } from '../../../kit/folder-identity.ts';
 import { type Paths, SPARE, segmentStart } from '../layout.ts';
 import type { Generation } from './checkpoint.ts';
 import type { Report } from './report.ts';
@@ -33,7 +35,7 @@ export async function listOrphans(
 }
 
 /** Files that the server keeps in the data folder beside the store. */
-const SERVER_FILES = ['executions', 'tokens.json', 'tokens.lock'];
+const SERVER_FILES = ['executions', 'pool', 'tokens.json', 'tokens.lock', ...Object.values(FOLDER_FILES)];
 
 function knownNames(paths: Paths): Set<string> {
   const { lock, manifest, previousManifest, parts, log, blobs, history, moving } = paths;
