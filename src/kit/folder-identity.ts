@@ -20,28 +20,38 @@ interface FolderRecord {
 const isFolderRecord = (value: unknown): value is FolderRecord =>
   typeof (value as Partial<FolderRecord> | null)?.marker === 'string';
 
-/**
- * Makes the folder known as the one at this place. Throws FOLDER_COPIED for a copy, unless `isCopy` says that it is
- * meant to be used as one.
- */
-export async function claimFolder(env: Env, folder: string, isCopy: boolean): Promise<void> {
-  const { disk, random } = env;
+/** Makes the folder known as the one at this place. Throws FOLDER_COPIED for a copy. */
+export async function claimFolder(env: Env, folder: string): Promise<void> {
+  const { disk } = env;
   // A simulated disk has no identities, and no copies.
   if ((await disk.stat(folder))?.identity === undefined) return;
-  const marker = join(folder, FOLDER_FILES.marker);
-  const record = join(folder, FOLDER_FILES.record);
-  const known = await readRecord(disk, record, isFolderRecord);
-  const identity = (await disk.stat(marker))?.identity;
-  if (known && !isCopy) {
-    if (identity === known.marker) return;
-    throw new OrchdError('FOLDER_COPIED', `"${folder}" is a copy of another folder, or was moved`);
-  }
-  if (isCopy) await disk.remove(marker);
+  const known = await readRecord(disk, join(folder, FOLDER_FILES.record), isFolderRecord);
+  if (!known) return writeFolderRecord(env, folder);
+  const marker = await disk.stat(join(folder, FOLDER_FILES.marker));
+  // A marker with two names is in a copy made of hard links: both folders would write to the same files.
+  if (marker?.identity !== known.marker || marker.links !== 1) throw folderCopied(folder);
+}
+
+export const folderCopied = (folder: string): OrchdError =>
+  new OrchdError('FOLDER_COPIED', `"${folder}" is a copy of another folder, or was moved`);
+
+/**
+ * Makes a copy known as a folder of its own. Called when nothing of the original is left in it that this process could
+ * act on: a crash before that leaves a copy that is refused.
+ */
+export async function claimCopy(env: Env, folder: string): Promise<void> {
+  if ((await env.disk.stat(folder))?.identity === undefined) return;
+  await env.disk.remove(join(folder, FOLDER_FILES.marker));
+  await writeFolderRecord(env, folder);
+}
+
+async function writeFolderRecord({ disk, random }: Env, folder: string): Promise<void> {
+  const path = join(folder, FOLDER_FILES.marker);
   // `create` keeps a file that is there already: two processes that come at once have the same one.
-  await writeInPlace(disk, marker, random.hex(8));
+  if (!(await disk.stat(path))) await writeInPlace(disk, path, random.hex(8));
   await disk.syncFolder(folder);
-  const made = (await disk.stat(marker))?.identity ?? '';
-  await writeInPlace(disk, record, JSON.stringify({ marker: made } satisfies FolderRecord));
+  const record: FolderRecord = { marker: (await disk.stat(path))?.identity ?? '' };
+  await writeInPlace(disk, join(folder, FOLDER_FILES.record), JSON.stringify(record));
 }
 
 /** Without a temporary file, of which a crash would leave one: half a record counts as none, and is written again. */

@@ -62,6 +62,7 @@ const PLAIN = [
   'clock-set-back',
   'copied',
   'rest-purge',
+  'disagreement',
 ] as const;
 
 export type PlainCause = (typeof PLAIN)[number];

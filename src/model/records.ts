@@ -131,6 +131,15 @@ export interface FailureRecord {
 }
 
 /** Facts about the brain itself. */
+/** A backend that knows another copy of the store. */
+export interface Disagreement {
+  readonly backend: string;
+  /** What it knows, for people. */
+  readonly what: string;
+  /** It gets no work: what it does not know proves nothing. */
+  readonly isForeign: boolean;
+}
+
 export interface BrainRecord {
   readonly v: 1;
   /** Random id made when the store is first opened; executors tell the brains of different stores apart by it. */
@@ -141,6 +150,8 @@ export interface BrainRecord {
   readonly epoch: number;
   /** Made at random for this opening; see Commander. */
   readonly nonce?: string | undefined;
+  /** The backends that know another copy of this store, until it is said to be one. */
+  readonly disagreements?: readonly Disagreement[] | undefined;
   /** Nothing is purged until a brain has run for so long: the clock has jumped ahead (T5 of brain-clock.ts). */
   readonly purgeRestMs?: number | undefined;
   /** The last openings before this one, newest first: an executor that knows another one knows another copy. */

@@ -141,11 +141,13 @@ export type WorkerOutcome = Static<typeof WorkerOutcome>;
 /** What the worker can know about tokens; see REGISTRY_HEADER. */
 const memory = { registry: Type.String({ minLength: 1 }), remembered_since: Type.Integer() };
 
+/** The opening of the owner's store that commanded this worker before the present one. */
+const opening_before = optional(open({ epoch: Count, nonce: optional(Type.String()) }));
+
 /** `GET /executions`: the executions of the requesting owner, without results; `GET /executions/{token}` has those. */
 export const ExecutionList = open({
   ...memory,
-  /** The opening of the owner's store that commanded this worker before the present one. */
-  opening_before: optional(open({ epoch: Count, nonce: optional(Type.String()) })),
+  opening_before,
   executions: Type.Array(
     open({
       token: Type.String(),
@@ -196,6 +198,7 @@ export const CancelReply = open({
   outcome: optional(WorkerOutcome),
   /** The same as in HASH_HEADER, for a token that is known. */
   hash: optional(Type.String()),
+  opening_before,
 });
 export type CancelReply = Static<typeof CancelReply>;
 

@@ -6,15 +6,9 @@
 import type { Store } from '../core/ports/store.ts';
 import type { Logger } from '../kit/logger.ts';
 import { OrchdError } from '../model/errors.ts';
-import type { BrainRecord } from '../model/records.ts';
+import type { BrainRecord, Disagreement } from '../model/records.ts';
 import type { Opening } from '../model/worker-wire.ts';
 import type { Loop } from './loop.ts';
-
-/** One finding, for people: which backend, and what it knows. */
-export interface Disagreement {
-  readonly backend: string;
-  readonly what: string;
-}
 
 export const WAY_OUT = 'if this store is a restored backup or a copy, start it once with --this-is-a-copy';
 
@@ -23,30 +17,43 @@ export interface DivergenceParts {
   /** Whether nobody else can open the store. Elsewhere an executor that refuses this brain obeys the next leader. */
   readonly isSoleWriter: boolean;
   readonly fail: (error: Error) => void;
+  /** What was found in this life of the brain and before. */
+  readonly known: () => readonly Disagreement[];
+  /** Keeps a finding: an executor forgets the other copy when it is commanded by this one. */
+  readonly keep: (found: Disagreement) => void;
 }
 
 export class Divergence {
   readonly #parts: DivergenceParts;
-  readonly #found = new Map<string, Disagreement>();
+  readonly #found = new Set<string>();
 
   constructor(parts: DivergenceParts) {
     this.#parts = parts;
   }
 
-  static of(store: Store, logger: Logger | undefined, loop: Pick<Loop, 'fail'>): Divergence {
-    const isSoleWriter = store.capabilities.secondOpener === 'exclusive';
-    return new Divergence({ logger, isSoleWriter, fail: (error) => loop.fail(error) });
+  static of(store: Store, logger: Logger | undefined, loop: Loop): Divergence {
+    return new Divergence({
+      logger,
+      isSoleWriter: store.capabilities.secondOpener === 'exclusive',
+      fail: (error) => loop.fail(error),
+      known: () => loop.engine.state.brain?.disagreements ?? [],
+      keep: (found) => loop.post({ type: 'disagreement', found }),
+    });
   }
 
   /** What was found so far, one line per backend. */
   get found(): readonly Disagreement[] {
-    return [...this.#found.values()];
+    return this.#parts.known();
   }
 
   /** An executor refuses this brain: it has obeyed a later opening of the store, or another one of the same epoch. */
   fenced(backend: string): void {
     if (!this.#parts.isSoleWriter) return this.#parts.fail(new OrchdError('FENCED'));
-    this.#note(backend, 'it has obeyed a later opening of this store, and refuses this one');
+    this.#note({
+      backend,
+      what: 'it has obeyed a later opening of this store, and refuses this one',
+      isForeign: true,
+    });
   }
 
   /** Waits for the answer of an executor; one that refuses this brain counts as silent where nobody else can lead. */
@@ -63,20 +70,28 @@ export class Divergence {
 
   /** A token that this store believes to be new has run another body. */
   conflict(backend: string, token: string): void {
-    this.#note(backend, `it has run another body under the token ${token}`);
+    this.#note({ backend, what: `it has run another body under the token ${token}`, isForeign: false });
   }
 
   /** Whether an executor was commanded before by an opening that is not in the past of this store. */
   isForeign(backend: string, before: Opening | undefined, brain: BrainRecord | undefined): boolean {
+    const known = this.found.find((each) => each.backend === backend && each.isForeign);
+    if (known) {
+      this.#note(known);
+      return true;
+    }
     if (before?.nonce === undefined || !brain?.openings || isKnown(before, brain)) return false;
-    this.#note(backend, 'it was commanded by an opening of this store that this copy does not know');
+    const what = 'it was commanded by an opening of this store that this copy does not know';
+    this.#note({ backend, what, isForeign: true });
     return true;
   }
 
   /** The first finding of a backend is enough to act on. */
-  #note(backend: string, what: string): void {
+  #note(found: Disagreement): void {
+    const { backend, what } = found;
     if (this.#found.has(backend)) return;
-    this.#found.set(backend, { backend, what });
+    this.#found.add(backend);
+    this.#parts.keep(found);
     this.#parts.logger?.error(`a backend knows another copy of this store: ${what}; ${WAY_OUT}`, {
       backend,
     });

@@ -47,7 +47,13 @@ function partsFor(env: Env, posted: EngineEvent[]) {
     fail: (error) => assert.fail(error),
   };
   const bodies = new Bodies(new MemoryStore(env.timers));
-  const divergence = new Divergence({ logger: undefined, isSoleWriter: true, fail: loop.fail });
+  const divergence = new Divergence({
+    logger: undefined,
+    isSoleWriter: true,
+    fail: loop.fail,
+    known: () => [],
+    keep: () => undefined,
+  });
   return { env, loop, bodies, divergence, runner: new EffectRunner(env, loop) };
 }
 

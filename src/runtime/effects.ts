@@ -96,16 +96,29 @@ export class Effects {
   #probe(backend: Backend): void {
     const { name } = backend.info;
     let isAsked = false;
-    this.#runner.run(`probe ${name}`, {
-      // One try: the next sweep probes again.
+    const effect: RepeatedEffect<true> = {
+      // One try: the next sweep probes again. A backend without an answer gets its offers: they find out.
       isDue: () => !isAsked,
       attempt: async () => {
         isAsked = true;
-        this.#answeredBy(backend, await this.#inspected([], backend));
-        this.#known.add(backend);
+        const isOwn = await this.#inspected([], backend).then(
+          (inspection) => this.#answeredBy(backend, inspection),
+          () => true,
+        );
+        if (isOwn) this.#known.add(backend);
         return true;
       },
-    });
+    };
+    this.#runner.run(`probe ${name}`, effect, () => this.#offerAll(backend));
+  }
+
+  /** Sends the offers that waited for the first answer of a backend. */
+  #offerAll(backend: Backend): void {
+    if (!this.#known.has(backend)) return;
+    for (const entry of this.#parts.engine.state.open.values()) {
+      const isWaiting = entry.open?.state === 'intended' && entry.open.backend === backend.info.name;
+      if (isWaiting) this.#parts.loop.durable(entry.seq).then(() => this.update(entry), ignore);
+    }
   }
 
   /** Acknowledges the attempts that these durable changes have closed: their executors may drop them. */
@@ -127,6 +140,8 @@ export class Effects {
       this.#parts.loop.post({ type: 'lost', token });
       return;
     }
+    // A backend that is new to this brain may know another copy of the store: it is asked before it gets work.
+    if (kind === 'offer' && !this.#known.has(backend)) return this.#probe(backend);
     if (kind === 'follow') this.#readers.follow(token, backend);
     else if (kind === 'offer') this.#offer(token, backend);
     else this.#repeat(token, kind, backend);
@@ -251,7 +266,8 @@ export class Effects {
     const reply = await this.#parts.divergence.answerOf(backend.info.name, this.#killed(token, backend, how));
     const attempt = this.#parts.engine.state.open.get(token)?.open;
     if (!attempt) return true;
-    if (reply.is === 'tombstoned') this.#answeredBy(backend, reply);
+    // That an executor of another copy does not know the token proves nothing.
+    if (reply.is === 'tombstoned' && !this.#answeredBy(backend, reply)) return false;
     if (reply.is === 'stopping' || (reply.is === 'running' && how === 'end')) {
       // The reader receives the end, or the next try does.
       this.#readers.follow(token, backend);

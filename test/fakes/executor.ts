@@ -210,7 +210,13 @@ export class FakeExecutor {
     const execution = this.#executions.get(keyOf(who.owner, token));
     if (!execution) {
       this.#tombstones.add(keyOf(who.owner, token));
-      return { is: 'tombstoned', registry: this.#registry, rememberedSince: this.#since };
+      const openingBefore = this.#openings.get(who.owner)?.before;
+      return {
+        is: 'tombstoned',
+        registry: this.#registry,
+        rememberedSince: this.#since,
+        ...(openingBefore && { openingBefore }),
+      };
     }
     if (execution.end) return withHash(execution.end, execution);
     if (how === 'bury') return { is: 'running' };

@@ -4,8 +4,11 @@ import fs from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createOrchestrator } from '../../src/app/library.ts';
+import type { Disk } from '../../src/kit/env/env.ts';
+import { realEnv } from '../../src/kit/env/real.ts';
 import { CommandKit, sh, until } from '../fakes/command-kit.ts';
 import { copyFolder } from '../fakes/copy-folder.ts';
+import { hookedDisk } from './flow-kit.ts';
 
 type Brain = Awaited<ReturnType<typeof createOrchestrator>>;
 
@@ -92,6 +95,56 @@ test('a restored store whose epoch has passed the one that the executor knows is
   const restored = await site.start();
   assert.match(await until(() => problemOf(restored)), /does not know/);
 });
+
+test('a restored store starts nothing on an executor that knows more, and says so over restarts', async (t) => {
+  const site = new Site(t);
+  const first = await site.start();
+  await first.stop();
+  // The jobs wait in the backup, for a backend that is not there.
+  const waiting = await createOrchestrator({ data: site.data, backends: [] });
+  await submit(waiting, 'one', 'one');
+  await submit(waiting, 'two', 'two');
+  await waiting.stop();
+  copyFolder(site.data, site.backup);
+  const second = await site.start();
+  for (const id of ['one', 'two']) await second.wait(id);
+  await second.stop();
+  // Their results were taken, and the executor has forgotten them.
+  for (const name of fs.readdirSync(join(site.kit.folder, 'executions')))
+    fs.rmSync(join(site.kit.folder, 'executions', name), { recursive: true });
+  site.restore();
+  for (let life = 0; life < 4; life++) {
+    const restored = await site.start();
+    await until(() => problemOf(restored));
+    await until(() => restored.reads.backends()[0]?.up === false);
+    await restored.stop();
+  }
+  assert.deepEqual(site.kit.runs().sort(), ['"one"', '"two"']);
+});
+
+test('a copy whose first start was killed is still a copy', async (t) => {
+  const site = new Site(t);
+  await (await site.start()).stop();
+  const data = join(site.kit.root, 'copied-data');
+  const folder = join(site.kit.root, 'copied-executions');
+  fs.cpSync(site.data, data, { recursive: true });
+  fs.cpSync(site.kit.folder, folder, { recursive: true });
+  const env = { ...realEnv(), disk: dyingDisk(data) };
+  // It dies before its own owner is durable.
+  const killed = createOrchestrator({ data, backends: [], isCopy: true, env });
+  await assert.rejects(killed);
+  await assert.rejects(site.start({ data, folder }), { code: 'FOLDER_COPIED' });
+  await site.start({ data, folder, isCopy: true });
+});
+
+/** A disk whose log cannot be synced any more. */
+function dyingDisk(folder: string): Disk {
+  return hookedDisk((path, file) => {
+    if (path.startsWith(folder) && path.endsWith('.log'))
+      file.datasync = async () => Promise.reject(Object.assign(new Error('gone'), { code: 'EIO' }));
+    return file;
+  });
+}
 
 test('a backup of the same opening is told by its tokens: another body is never answered for', async (t) => {
   const site = new Site(t);

@@ -138,8 +138,14 @@ export class WorkerBackend implements Backend {
     const body = JSON.stringify({ job_id: jobOfToken(token), token, how });
     const reply = await this.#request('POST', '/cancel', who, body);
     if (isFenced(reply)) return { is: 'fenced' };
-    const { is, outcome, hash, registry, remembered_since } = checkCancel(jsonOf(reply));
-    if (is === 'tombstoned') return { is, registry, rememberedSince: remembered_since };
+    const { is, outcome, hash, registry, remembered_since, opening_before } = checkCancel(jsonOf(reply));
+    if (is === 'tombstoned')
+      return {
+        is,
+        registry,
+        rememberedSince: remembered_since,
+        ...(opening_before && { openingBefore: opening_before }),
+      };
     if (is !== 'ended') return { is };
     return hash === undefined ? executionEnd(outcome) : { ...executionEnd(outcome), hash };
   }

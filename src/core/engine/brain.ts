@@ -1,5 +1,5 @@
 /** Events of the brain itself: its opening, ticks of the clock, a full disk, and jobs that may leave memory. */
-import { BRAIN_ID, type BrainRecord } from '../../model/records.ts';
+import { BRAIN_ID, type BrainRecord, type Disagreement } from '../../model/records.ts';
 import { expireLeases } from '../admission/lease.ts';
 import { openLimits } from '../admission/quota.ts';
 import { expireSessions } from '../admission/session.ts';
@@ -16,6 +16,7 @@ export type BrainEvent =
   /** Jobs will be purged whose attempt numbers reach up to `attemptFloor`: no such number may be used again. */
   | { readonly type: 'purge'; readonly attemptFloor: number }
   | { readonly type: 'tick' }
+  | { readonly type: 'disagreement'; readonly found: Disagreement }
   /** Nothing is purged until a brain has run for so long. */
   | { readonly type: 'rest-purge'; readonly restMs: number }
   /** Brain time was set back by so much: see set-back.ts. */
@@ -37,6 +38,9 @@ export interface OpenEvent {
   readonly isCopy?: boolean;
 }
 
+/** Workers come and go under new names. */
+const MAX_DISAGREEMENTS = 100;
+
 /** How many openings a store remembers. */
 const MAX_OPENINGS = 100;
 
@@ -45,7 +49,8 @@ function opened(known: BrainRecord | undefined, { owner, nonce, isCopy }: OpenEv
   if (!known) return { v: 1, owner, epoch: 1, ...opening, attemptFloor: 0 };
   const { nonce: lastNonce, openings = [], ...kept } = known;
   const epoch = known.epoch + 1;
-  if (isCopy) return { ...kept, owner, firstOwner: known.firstOwner ?? known.owner, epoch, ...opening };
+  const { disagreements: _, ...copied } = kept;
+  if (isCopy) return { ...copied, owner, firstOwner: known.firstOwner ?? known.owner, epoch, ...opening };
   const last = { epoch: known.epoch, nonce: lastNonce };
   return { ...kept, epoch, ...opening, openings: [last, ...openings].slice(0, MAX_OPENINGS) };
 }
@@ -82,6 +87,13 @@ export const brain = {
     expireSessions(turn);
     upkeep(turn);
     reclaimAway(turn);
+  },
+  disagreement: (turn, { found }) => {
+    const { brain: known } = turn.state;
+    const { disagreements = [] } = known ?? {};
+    const isKnown = disagreements.some(({ backend }) => backend === found.backend);
+    if (!known || isKnown || disagreements.length >= MAX_DISAGREEMENTS) return;
+    turn.put('brain', BRAIN_ID, { ...known, disagreements: [...disagreements, found] }, 'disagreement');
   },
   'rest-purge': (turn, { restMs }) => {
     const { brain: known } = turn.state;

@@ -114,7 +114,7 @@ export type KillReply =
   /** Only with `bury`: the execution runs, and was left running. */
   | { readonly is: 'running' }
   /** The token is unknown to the executor, which refuses it from now on. */
-  | { readonly is: 'tombstoned'; readonly registry: string; readonly rememberedSince: number }
+  | ({ readonly is: 'tombstoned' } & Pick<Inspection, 'registry' | 'rememberedSince' | 'openingBefore'>)
   | { readonly is: 'fenced' };
 
 /** `end` kills the execution. `bury` only makes sure that an unknown token never starts; a running one is left alone. */

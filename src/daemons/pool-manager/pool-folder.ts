@@ -1,7 +1,7 @@
 /** The data folder of a pool manager: locked by one manager at a time, with its registry id, port and token. */
 import { basename, join } from 'node:path';
 import type { Env } from '../../kit/env/env.ts';
-import { claimFolder } from '../../kit/folder-identity.ts';
+import { claimCopy, claimFolder } from '../../kit/folder-identity.ts';
 import { isObject, RecordFile, readRecord } from '../../kit/record-file.ts';
 import { readWholeFile, writeWholeFile } from '../../kit/whole-file.ts';
 import { OrchdError } from '../../model/errors.ts';
@@ -52,8 +52,10 @@ export class PoolFolder {
     const lock = await env.disk.lock(layout.lock);
     if (!lock) throw new OrchdError('STORE_LOCKED', 'another pool manager has this folder');
     try {
-      await claimFolder(env, layout.folder, isCopy);
-      if (isCopy) await setAside(env, layout);
+      if (isCopy) {
+        await setAside(env, layout);
+        await claimCopy(env, layout.folder);
+      } else await claimFolder(env, layout.folder);
       const known: Partial<PoolRegistryRecord> =
         (await readRecord(env.disk, layout.registry, isObject)) ?? {};
       const first = Number.isSafeInteger(known.versions) ? (known.versions as number) : 1;

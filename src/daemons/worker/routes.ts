@@ -103,7 +103,7 @@ function orderRoutes(context: WorkerRouteContext): Route[] {
           token === undefined
             ? executions.cancelJob(who, jobId, how)
             : executions.cancel(who, checkToken(token), how);
-        return { status: 202, body: { ...memoryOf(memory), ...reply } };
+        return { status: 202, body: { ...memoryOf(memory), ...openingBefore(epochs, who.owner), ...reply } };
       },
     }),
     route({

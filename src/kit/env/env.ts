@@ -45,6 +45,8 @@ export interface DiskStat {
   readonly isFolder: boolean;
   /** Names the file itself, wherever it is moved; a copy has another one. Absent on a simulated disk. */
   readonly identity?: string;
+  /** The number of names that the file has. */
+  readonly links?: number;
 }
 
 export interface Disk {

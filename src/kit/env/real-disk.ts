@@ -96,7 +96,12 @@ export class RealDisk implements Disk {
     try {
       const stats = await fs.promises.stat(path, { bigint: true });
       const identity = `${stats.ino}-${stats.birthtimeNs}`;
-      return { size: Number(stats.size), isFolder: stats.isDirectory(), identity };
+      return {
+        size: Number(stats.size),
+        isFolder: stats.isDirectory(),
+        identity,
+        links: Number(stats.nlink),
+      };
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
       throw error;

@@ -29,6 +29,16 @@ export function isAlive({ pid, start, boot }: ProcessIdentity): boolean {
   return isThisBoot(boot) && isPresent(pid, start);
 }
 
+/** Whether a process has this folder as its working directory; undefined where that cannot be seen. */
+export function worksIn(pid: number, folder: string): boolean | undefined {
+  try {
+    const [theirs, ours] = [fs.statSync(`/proc/${pid}/cwd`), fs.statSync(folder)];
+    return theirs.dev === ours.dev && theirs.ino === ours.ino;
+  } catch {
+    return undefined;
+  }
+}
+
 export const isThisBoot = (boot: string): boolean => boot === bootId();
 
 /** Like isAlive, for a process that is known to be of this boot. */

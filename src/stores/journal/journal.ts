@@ -21,7 +21,7 @@ import type {
   StoreEvents,
 } from '../../core/ports/store.ts';
 import type { Env } from '../../kit/env/env.ts';
-import { claimFolder } from '../../kit/folder-identity.ts';
+import { claimCopy, claimFolder } from '../../kit/folder-identity.ts';
 import type { LogFields } from '../../kit/logger.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { type BlobRef, type Change, logOwner } from '../../model/records.ts';
@@ -90,6 +90,8 @@ export class JournalStore implements Store {
   /** Set when the opening begins: the disk may be full before it ends. */
   #events: StoreEvents | undefined;
   #phase: Phase = { is: 'new' };
+  /** The change with which a copy has its own owner; undefined until it was made. */
+  #claimAfter: Seq | undefined;
 
   constructor(env: Env, options: JournalOptions) {
     this.#env = env;
@@ -135,12 +137,14 @@ export class JournalStore implements Store {
     const journal = this.#journal();
     let text = '';
     let batchAsks = 0;
+    let isOpening = false;
     for (const change of changes) {
       text += encodeChange(change);
       if (change.kind === 'ask' && change.after?.spec.priority === 'batch') batchAsks++;
       if (change.kind === 'brain' && change.after) {
         journal.epoch = change.after.epoch;
         journal.owner = logOwner(change.after);
+        isOpening = true;
       }
     }
     const count = changes.length;
@@ -148,7 +152,17 @@ export class JournalStore implements Store {
     const last = journal.writer.append(unit, journal.epoch);
     let seq = last - count;
     for (const change of changes) journal.blobUse.changed(change, ++seq);
+    if (isOpening && this.#options.isCopy) this.#claimAfter ??= last;
     return last;
+  }
+
+  /** A copy is a folder of its own once its own owner is durable; a crash before that leaves a copy that is refused. */
+  #claim(durableSeq: Seq): void {
+    if (this.#claimAfter === undefined || durableSeq < this.#claimAfter) return;
+    this.#claimAfter = Number.POSITIVE_INFINITY;
+    claimCopy(this.#env, this.#paths.folder).catch((error: Error) =>
+      this.#warn(`the folder still counts as a copy: ${error.message}`),
+    );
   }
 
   putBlob(text: string): Promise<BlobRef> {
@@ -195,14 +209,17 @@ export class JournalStore implements Store {
     const history = await this.#background.open();
     await refuseOtherIndex(disk, this.#paths, recovered, history);
     // Before the first change to the folder, and after everything for which it is refused and left as it is.
-    await claimFolder(this.#env, this.#paths.folder, this.#options.isCopy ?? false);
+    if (!this.#options.isCopy) await claimFolder(this.#env, this.#paths.folder);
     await truncateAndSyncTail(disk, this.#paths, end);
     const indexedUpTo = await this.#fillHistory(history, recovered, now);
     blobUse.opened(indexedUpTo);
     const missingBlobFiles = await this.#openBlobs(blobUse);
     const limits = this.#options.limits ?? LOG_LIMITS;
     const logEvents = {
-      durable: (seq: number) => events.durable(seq),
+      durable: (seq: number) => {
+        this.#claim(seq);
+        events.durable(seq);
+      },
       diskFull: this.#space.reportOf('log'),
       failed: (error: Error) => events.failed(error),
     };

@@ -24,10 +24,10 @@ import {
   type OfferReply,
 } from '../../../core/ports/backend.ts';
 import type { Env } from '../../../kit/env/env.ts';
-import { claimFolder } from '../../../kit/folder-identity.ts';
+import { folderCopied } from '../../../kit/folder-identity.ts';
 import { LivedTime } from '../../../kit/lived-time.ts';
 import { plainEnvironment } from '../../../kit/process/environment.ts';
-import { signal as sendSignal } from '../../../kit/process/identity.ts';
+import { signal as sendSignal, worksIn } from '../../../kit/process/identity.ts';
 import { markVariable } from '../../../kit/process/marked.ts';
 import { readRecord, writeRecord } from '../../../kit/record-file.ts';
 import { Service } from '../../../kit/service.ts';
@@ -55,7 +55,7 @@ import { type CommandBackendOptions, type CommandType, checkOptions } from './op
 import { endOf } from './outcome.ts';
 import { type Milestone, readEvents } from './reader.ts';
 import { CommandRegistry } from './registry.ts';
-import { setAside } from './set-aside.ts';
+import { openLayout } from './set-aside.ts';
 
 /** The beginning of the names that earlier versions gave to the folders of tokens. */
 const OLD_NAME = /^[th]-/;
@@ -157,8 +157,7 @@ export class CommandBackend extends Service implements Backend {
       if (status) known.set(token, status);
     }
     const { id: registry, since: rememberedSince } = this.#registry;
-    const openingBefore = this.#registry.openingBefore(who.owner);
-    return { registry, rememberedSince, known, ...(openingBefore && { openingBefore }) };
+    return { registry, rememberedSince, known, ...this.#openingBefore(who) };
   }
 
   async follow(
@@ -193,7 +192,7 @@ export class CommandBackend extends Service implements Backend {
           await this.#forbidStart(paths);
           continue;
         case 'tombstone':
-          return { is: 'tombstoned', registry, rememberedSince };
+          return { is: 'tombstoned', registry, rememberedSince, ...this.#openingBefore(who) };
         case 'ended':
           return withHash(await this.#endOf(paths, state.exit), state.owner);
         case 'orphaned':
@@ -217,6 +216,11 @@ export class CommandBackend extends Service implements Backend {
     const record = this.#timestamp();
     await writeRecord(this.#env, paths.acked, record, 'visible');
     this.#cleaner.acknowledged(paths.name, record);
+  }
+
+  #openingBefore({ owner }: Commander): Pick<Inspection, 'openingBefore'> {
+    const openingBefore = this.#registry.openingBefore(owner);
+    return openingBefore ? { openingBefore } : {};
   }
 
   async #forbidStart(paths: TokenPaths): Promise<void> {
@@ -244,22 +248,21 @@ export class CommandBackend extends Service implements Backend {
   }
 
   async #makeFolders(): Promise<void> {
-    const { folder, executions, epochs, staging, trash } = this.#layout;
-    const { isCopy = false } = this.#options;
-    await this.#env.disk.makeFolder(folder);
-    await claimFolder(this.#env, folder, isCopy);
-    if (isCopy) await setAside(this.#env, this.#layout);
-    for (const path of [executions, epochs, staging, trash]) await this.#env.disk.makeFolder(path);
+    await openLayout(this.#env, this.#layout, this.#options.isCopy ?? false);
     await this.#lived.open();
     await this.#registry.open();
-    const names = await this.#env.disk.list(executions);
+    const names = await this.#env.disk.list(this.#layout.executions);
     this.#oldFolders = new Set(names.filter((name) => OLD_NAME.test(name)));
   }
 
   /** Takes over an execution found in the folder: a running one takes up a slot, an orphan is ended. */
   async #adopt(paths: TokenPaths, state: TokenState): Promise<void> {
-    if (state.is === 'running') this.#running.add(paths.name);
-    else if (state.is === 'orphaned') await this.#endOrphan(paths, state.owner);
+    if (state.is === 'running') {
+      // The marker file of a snapshot of the whole disk is the original's; its supervisors work in another folder.
+      if (worksIn(state.owner.pid, this.#layout.folder) === false) throw folderCopied(this.#layout.folder);
+      this.#running.add(paths.name);
+    }
+    if (state.is === 'orphaned') await this.#endOrphan(paths, state.owner);
   }
 
   async #offer(offer: Offer, paths: TokenPaths): Promise<OfferReply> {
