@@ -14,7 +14,7 @@ import { CATCHERS, type Catcher, PLANTED, type PlantedBug } from './planted-bugs
 import { straceMissing } from './strace.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const COPIED = ['src', 'test/crash', 'test/fakes', 'test/sim', 'package.json'];
+const COPIED = ['src', 'test/crash', 'test/fakes', 'test/sim', 'test/flow', 'package.json'];
 const TIMEOUT_MS = 60_000;
 
 const only = process.env['PLANTED_ONLY'] ?? '';
