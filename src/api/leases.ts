@@ -7,10 +7,16 @@ import {
   LeaseReleased,
   LeaseView,
 } from '../model/http/leases.ts';
+import { DEFAULT_TENANT } from '../model/records.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { type Call, type Route, route } from '../wire/route.ts';
+import { grants } from '../wire/tokens.ts';
 
 const tokenOf = ({ params }: Pick<Call, 'params'>): string => params['token'] ?? '';
+
+/** The tenant whose leases the caller reaches; undefined, all of them, for the operator. */
+const reach = ({ tenant, role }: Call['identity']): string | undefined =>
+  tenant === DEFAULT_TENANT && grants(role, 'operate') ? undefined : tenant;
 
 const NOT_HELD = 'The lease is no longer held';
 
@@ -31,9 +37,9 @@ const listRoute = ({ reads }: Orchestrator): Route =>
     method: 'GET',
     path: '/leases',
     role: 'operate',
-    summary: 'The leases that are held',
+    summary: 'The leases that are held; those of all tenants for the default tenant',
     answers: { 200: { description: 'The leases', body: LeaseList } },
-    handle: async ({ identity }) => ({ status: 200, body: { leases: await reads.leases(identity.tenant) } }),
+    handle: async ({ identity }) => ({ status: 200, body: { leases: await reads.leases(reach(identity)) } }),
   });
 
 const grantRoute = ({ leases }: Orchestrator, ttlMs: number, newToken: () => string): Route =>
@@ -85,7 +91,7 @@ const holderRoutes = ({ leases }: Orchestrator): readonly Route[] => [
     summary: 'Give a lease back',
     answers: { 200: { description: 'Given back', body: LeaseReleased }, 409: NOT_HELD },
     handle: async (call) => {
-      await leases.release(tokenOf(call), call.identity.tenant);
+      await leases.release(tokenOf(call), reach(call.identity));
       return { status: 200, body: { released: true, token: tokenOf(call) } };
     },
   }),

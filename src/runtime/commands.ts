@@ -127,7 +127,8 @@ export class LeaseCommands extends Commands {
     return leaseView(await this.order({ type: 'heartbeat', lease, tenant, spared }));
   }
 
-  async release(lease: string, tenant: string): Promise<void> {
+  /** Without a tenant the lease may be anybody's: that is for the operator. */
+  async release(lease: string, tenant?: string): Promise<void> {
     await this.order({ type: 'release', lease, tenant, spared: !this.#clock.mayExpire() });
   }
 }

@@ -20,7 +20,7 @@ import type { Change } from '../model/records.ts';
 import { type BrainClock, PURGE_REST_MS } from './brain-clock.ts';
 import { type Waiter, Watermark } from './watermark.ts';
 
-/** Submits taken in one turn: a flood of them must not delay other events. */
+/** Jobs submitted in one turn, or one bulk if that has more: a flood of them must not delay other events. */
 const SUBMITS_PER_TURN = 1024;
 const MAX_TIMER_MS = 60_000;
 /** After a clock step, due timers may not fire yet (BrainClock.mayExpire). This is how often the loop checks again. */
@@ -206,13 +206,13 @@ export class Loop {
   #take(): QueuedEvent[] {
     const urgent = this.#urgent;
     this.#urgent = [];
-    if (this.#submits.length <= SUBMITS_PER_TURN) {
-      const batch = urgent.length === 0 ? this.#submits : urgent.concat(this.#submits);
-      this.#submits = [];
-      return batch;
+    let events = 0;
+    for (let jobs = 0; events < this.#submits.length; events++) {
+      jobs += jobsIn(this.#submits[events] as QueuedEvent);
+      if (jobs > SUBMITS_PER_TURN && events > 0) break;
     }
-    const batch = urgent.concat(this.#submits.slice(0, SUBMITS_PER_TURN));
-    this.#submits = this.#submits.slice(SUBMITS_PER_TURN);
+    const batch = urgent.concat(this.#submits.slice(0, events));
+    this.#submits = this.#submits.slice(events);
     return batch;
   }
 
@@ -235,6 +235,8 @@ export class Loop {
     });
   }
 }
+
+const jobsIn = ({ event }: QueuedEvent): number => (event.type === 'submit' ? event.submissions.length : 1);
 
 /** One turn that is being committed: sends its replies and reports its jobs once all of it is durable. */
 class PendingCommit implements Waiter {

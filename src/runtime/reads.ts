@@ -189,10 +189,10 @@ export class Reads {
     );
   }
 
-  /** The leases of a tenant, without the internal ones (no ttlMs) that record on which node a backend is. */
-  leases(tenant: string): Promise<LeaseView[]> {
+  /** The leases of a tenant, or of all of them, without the internal ones (no ttlMs) that record on which node a backend is. */
+  leases(tenant?: string): Promise<LeaseView[]> {
     const held = [...this.#parts.engine.state.leases.all()].filter(
-      ({ record }) => record.tenant === tenant && record.ttlMs !== undefined,
+      ({ record }) => record.ttlMs !== undefined && (tenant === undefined || record.tenant === tenant),
     );
     return this.#whenDurable(held.map(leaseView));
   }

@@ -11,7 +11,7 @@ import { Budget } from '../kit/budget.ts';
 import type { Env } from '../kit/env/env.ts';
 import { IdMaker } from '../kit/ids.ts';
 import { newMeter } from '../kit/json-writer.ts';
-import { inSlices, nextTurn, ONE_TURN_BYTES } from '../kit/slices.ts';
+import { inSlices, nextTurn, ONE_TURN_BYTES, OwnTurns } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { Submitted } from '../model/http/jobs.ts';
 import { type Body, DEFAULT_TENANT, uidOf } from '../model/records.ts';
@@ -62,9 +62,14 @@ export class Submissions {
   #evictions = 0;
 
   readonly #newId: () => string;
+  /** Bulks that arrive together are prepared one in each turn, and answered so: each takes some milliseconds. */
+  readonly #preparing: OwnTurns;
+  readonly #answering: OwnTurns;
 
   constructor(parts: SubmissionsParts) {
     this.#parts = parts;
+    this.#preparing = new OwnTurns(parts.env.timers);
+    this.#answering = new OwnTurns(parts.env.timers);
     const ids = new IdMaker(parts.env.random);
     this.#newId = () => ids.next(parts.env.clock.now());
   }
@@ -192,10 +197,12 @@ export class Submissions {
     caller: Caller,
   ): Promise<readonly (Prepared | OrchdError)[]> {
     const { env, maxTries } = this.#parts;
-    if (!isLarge(caller))
+    if (!isLarge(caller)) {
+      await this.#preparing.next();
       return Promise.all(
         requests.map((each) => orRefusal(() => prepare(each, caller, this.#newId, maxTries))),
       );
+    }
     const prepared: (Prepared | OrchdError)[] = [];
     const meter = newMeter();
     for (const each of requests) {
@@ -268,6 +275,7 @@ export class Submissions {
   async #admit(submissions: readonly Submission[], answers: (SubmitOutcome | undefined)[]): Promise<void> {
     const reply = await this.#parts.loop.ask({ type: 'submit', submissions });
     const replies = reply as readonly (SubmitAnswer | OrchdError)[];
+    await this.#answering.next();
     let next = 0;
     for (const [at, answer] of answers.entries()) {
       if (answer !== undefined) continue;

@@ -137,6 +137,7 @@ export function modelNames({ state: { catalog }, queue: { fleet } }: EngineView)
 
 export const leaseView = ({ id, record, until }: HeldLease): LeaseView => ({
   token: id,
+  tenant: record.tenant,
   agent: record.agent,
   mode: record.gpuIndex === undefined ? 'cpu' : 'gpu',
   gpu_index: record.gpuIndex ?? null,

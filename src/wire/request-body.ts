@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Timers } from '../kit/env/env.ts';
 import { ONE_TURN_BYTES } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
+import { BodyPieces } from './body-pieces.ts';
 import type { BodyRoom } from './body-room.ts';
 import { parseJsonBody, parseLargeBody } from './json-body.ts';
 
@@ -35,13 +36,13 @@ export function readBody(request: IncomingMessage, options: BodyOptions): Promis
   if (Number(headers['content-length'] ?? 0) > options.maxBytes) throw new OrchdError('TOO_LARGE');
   const share = options.room.enter();
   return new Promise<RequestBody>((resolve, reject) => {
-    let pieces: Buffer[] = [];
+    const pieces = new BodyPieces();
     let bytes = 0;
     let isRefused = false;
     const refuse = (error: unknown): void => {
       // Pieces that arrive after this are dropped.
       isRefused = true;
-      pieces = [];
+      pieces.clear();
       share.release();
       reject(error);
     };
@@ -51,7 +52,7 @@ export function readBody(request: IncomingMessage, options: BodyOptions): Promis
       try {
         if (bytes > options.maxBytes) throw new OrchdError('TOO_LARGE');
         share.grow(piece.length);
-        pieces.push(piece);
+        pieces.add(piece);
       } catch (error) {
         refuse(error);
       }
@@ -61,15 +62,15 @@ export function readBody(request: IncomingMessage, options: BodyOptions): Promis
       try {
         checkEncoding(bytes === 0 ? undefined : headers['content-encoding']);
         if (bytes > ONE_TURN_BYTES) {
-          const received = pieces;
+          const received = pieces.take();
+          pieces.clear();
           options.room
             .parseAlone(() => parseLargeBody(received, options.timers))
             .finally(() => share.release())
             .then((value) => resolve({ value, bytes }), reject);
-          pieces = [];
           return;
         }
-        const value = bytes === 0 ? undefined : parseJsonBody(joined(pieces));
+        const value = bytes === 0 ? undefined : parseJsonBody(joined(pieces.take()));
         share.release();
         resolve({ value, bytes });
       } catch (error) {

@@ -236,6 +236,20 @@ test("a tenant's own limits hold beside the operator's, and neither lifts the ot
   assert.equal(await submit('acme', 'eve'), 429, "the operator's order leaves the tenant's own limits");
 });
 
+test('the operator sees and releases the leases of all tenants', async (t) => {
+  const { ask } = await stage(t);
+  await ask('lab', 'POST', '/leases', { token: LEASE });
+  const { text } = await ask('operator', 'GET', '/leases');
+  const { leases } = JSON.parse(text) as { leases: { token: string; tenant: string }[] };
+  assert.deepEqual(
+    leases.map(({ token, tenant }) => [token, tenant]),
+    [[LEASE, 'lab']],
+  );
+  assert.equal((await ask('operator', 'POST', `/leases/${LEASE}/heartbeat`, {})).status, 409);
+  assert.equal((await ask('operator', 'POST', `/leases/${LEASE}/release`)).status, 200);
+  assert.equal((await ask('lab', 'POST', `/leases/${LEASE}/heartbeat`, {})).status, 409);
+});
+
 test('tokens of the same name in two tenants share no limit', async (t) => {
   const { ask } = await stage(t);
   await ask('operator', 'PUT', '/v2/limits', { limits: [{ scope: 'token:ada', concurrency: 1 }] });

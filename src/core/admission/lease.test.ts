@@ -187,3 +187,23 @@ test('nodes with the same registry share a backend: its attempts are confirmed',
   kit.found('a', { is: 'running' });
   assert.equal(kit.state('a'), 'running');
 });
+
+test('a tenant gets the memory of its first lease, and no more than half of what others leave of all devices', () => {
+  const kit = new LeaseKit({ devices: DEVICES });
+  const lent = (memory: number, tenant: string): number | undefined =>
+    kit.grant(memory, tenant).record.gpuIndex;
+  assert.equal(lent(1500, 'acme'), 1);
+  assert.equal(lent(600, 'acme'), undefined, '2,100 of 4,000 MB is more than half');
+  assert.equal(lent(500, 'acme'), 1);
+  assert.equal(lent(1, 'acme'), undefined);
+  assert.equal(lent(900, 'lab'), 0, 'the first lease of another tenant finds memory');
+  assert.equal(lent(1000, 'default'), 1, 'the operator may hold all of it');
+});
+
+test('the operator releases the lease of any tenant, and another tenant only its own', () => {
+  const kit = new LeaseKit();
+  const { id } = kit.grant(0, 'acme');
+  assert.throws(() => kit.release(id, 'lab'), notHeld);
+  assert.throws(() => kit.release(id, 'default'), notHeld);
+  assert.equal(kit.ask({ type: 'release', lease: id, tenant: undefined }).id, id);
+});

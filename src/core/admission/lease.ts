@@ -21,18 +21,28 @@ const MAX_LEASES = 10_000;
 /** A heartbeat is written when this share of the lease's time has passed since the last written one. */
 const WRITE_AFTER_SHARE = 1 / 3;
 
-/** The device with the most free memory, if it has enough; undefined means the CPU. */
+/**
+ * The device with the most free memory, if it has enough and the tenant's share of the memory of all devices allows it;
+ * undefined means the CPU.
+ */
 export function deviceFor(
   devices: readonly LeaseDevice[],
   leases: Leases,
-  minMemoryMb: number,
+  { tenant, minMemoryMb }: Pick<LeaseRequest, 'tenant' | 'minMemoryMb'>,
 ): number | undefined {
   const left = new Map(devices.map(({ index, memoryMb }) => [index, memoryMb]));
+  let own = 0;
+  let others = 0;
   for (const { record } of leases.all()) {
     const { gpuIndex } = record;
     const free = gpuIndex === undefined ? undefined : left.get(gpuIndex);
-    if (gpuIndex !== undefined && free !== undefined) left.set(gpuIndex, free - record.minMemoryMb);
+    if (gpuIndex === undefined || free === undefined) continue;
+    left.set(gpuIndex, free - record.minMemoryMb);
+    if (record.tenant === tenant) own += record.minMemoryMb;
+    else others += record.minMemoryMb;
   }
+  const capacity = devices.reduce((sum, { memoryMb }) => sum + memoryMb, 0);
+  if (!isWithinShare(tenant, { own, others, capacity, more: minMemoryMb })) return undefined;
   let best: number | undefined;
   for (const [index, free] of left) {
     if (free >= Math.max(minMemoryMb, 1) && (best === undefined || free > (left.get(best) ?? 0)))
@@ -68,7 +78,7 @@ export function grant(turn: Turn, request: LeaseRequest): HeldLease {
       v: 1,
       tenant,
       agent,
-      gpuIndex: deviceFor(turn.settings.devices, leases, minMemoryMb),
+      gpuIndex: deviceFor(turn.settings.devices, leases, request),
       minMemoryMb,
       fence: turn.state.seq + 1,
       grantedAt: turn.now,
@@ -84,7 +94,8 @@ export function grant(turn: Turn, request: LeaseRequest): HeldLease {
 
 export interface LeaseOrder {
   readonly lease: string;
-  readonly tenant: string;
+  /** The caller's; undefined for the operator, who reaches the leases of all tenants. */
+  readonly tenant: string | undefined;
   /** Leases do not expire at present (the clock has jumped): accept one whose time is over. */
   readonly spared?: boolean;
 }
@@ -113,7 +124,8 @@ export function expireLeases(turn: Turn): void {
 function held(turn: Turn, { lease: token, tenant, spared }: LeaseOrder): HeldLease & { ttlMs: number } {
   const lease = turn.state.leases.get(token);
   const ttlMs = lease?.record.ttlMs;
-  if (!lease || ttlMs === undefined || lease.record.tenant !== tenant) throw new OrchdError('LEASE_NOT_HELD');
+  if (!lease || ttlMs === undefined) throw new OrchdError('LEASE_NOT_HELD');
+  if (tenant !== undefined && lease.record.tenant !== tenant) throw new OrchdError('LEASE_NOT_HELD');
   // The lease has expired, even if no tick has removed it yet.
   if (lease.until <= turn.now && !spared) throw new OrchdError('LEASE_NOT_HELD');
   return { ...lease, ttlMs };

@@ -38,9 +38,10 @@ export const LeaseHeartbeat = requestObject({
 
 const lease = {
   token: Type.String({ description: 'Names the lease in its heartbeats and its release' }),
+  tenant: Type.String({ description: 'The tenant of the holder' }),
   agent: Type.String({ description: 'Holder of the lease' }),
   mode: Type.Union([Type.Literal('gpu'), Type.Literal('cpu')], {
-    description: '"cpu" if no GPU had enough memory left: the holder may use no GPU',
+    description: '"cpu" if no GPU had enough memory left for the tenant: the holder may use no GPU',
   }),
   gpu_index: orNull(Type.Integer({ description: 'The GPU that the holder may use; null in mode "cpu"' })),
   min_memory_mb: Type.Integer({ description: 'Device memory that is reserved for the holder' }),

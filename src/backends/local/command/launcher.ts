@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { Env } from '../../../kit/env/env.ts';
 import { plainEnvironment } from '../../../kit/process/environment.ts';
 import { within } from '../../../kit/within.ts';
-import type { SupervisorReply, SupervisorSpec } from './layout.ts';
+import type { SpecHeader, SupervisorReply, SupervisorSpec } from './layout.ts';
 
 /** Longer than a process takes to start, even on an overloaded machine. */
 const REPLY_TIMEOUT_MS = 30_000;
@@ -82,7 +82,7 @@ export class Launcher {
     keepsProcessAlive(child, true);
     try {
       const reply = replyOf(child);
-      child.stdin?.end(JSON.stringify(spec));
+      writeSpec(child, spec);
       const answer = await within(this.#env.timers, REPLY_TIMEOUT_MS, reply, 'late');
       if (answer === 'late') throw new Error('no answer in time');
       return answer;
@@ -91,6 +91,13 @@ export class Launcher {
       keepsProcessAlive(child, false);
     }
   }
+}
+
+function writeSpec({ stdin }: ChildProcess, { payload, ...rest }: SupervisorSpec): void {
+  const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload;
+  const header: SpecHeader = { ...rest, payloadBytes: bytes.length };
+  stdin?.write(`${JSON.stringify(header)}\n`);
+  stdin?.end(bytes);
 }
 
 /** The first line of the supervisor's output; undefined when it ends without one. */

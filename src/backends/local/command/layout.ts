@@ -14,7 +14,10 @@ import type { Mark } from '../../../kit/process/marked.ts';
 /** Where a command's output is cut into events. */
 export type Split = 'line' | 'space';
 
-/** What a supervisor reads from its standard input. It is never written to a file: `env` may contain secrets. */
+/**
+ * What a supervisor reads from its standard input: a line with a SpecHeader, then the bytes of the payload. It is never
+ * written to a file: `env` may contain secrets.
+ */
 export interface SupervisorSpec {
   readonly folder: string;
   /** The owner id of the brain's store. */
@@ -28,11 +31,17 @@ export interface SupervisorSpec {
   /** The working directory; if undefined, the empty `work` folder of the token. */
   readonly cwd: string | undefined;
   readonly env: Readonly<Record<string, string>>;
-  readonly payload: string;
+  /** Its text; a supervisor has the bytes of that. */
+  readonly payload: string | Uint8Array;
   readonly split: Split;
   readonly timeoutMs: number | undefined;
   readonly maxOutputBytes: number;
   readonly offeredAt: number;
+}
+
+/** The payload is not in the line: escaping its text once more would hold the brain's event loop. */
+export interface SpecHeader extends Omit<SupervisorSpec, 'payload'> {
+  readonly payloadBytes: number;
 }
 
 /** The one line that a supervisor writes to its standard output. */

@@ -2,7 +2,7 @@
  * The supervisor program, one process for each command. It reads its spec from standard input, creates the token's
  * folder, replies on standard output, and does not depend on the brain after that.
  */
-import type { SupervisorReply, SupervisorSpec, TokenPaths } from './layout.ts';
+import type { SpecHeader, SupervisorReply, SupervisorSpec, TokenPaths } from './layout.ts';
 import { Supervisor } from './supervisor.ts';
 import { createTokenFolder } from './token-folder.ts';
 
@@ -30,15 +30,19 @@ process.stdin.on('data', (bytes: Buffer) => {
   chunks.push(bytes);
 });
 process.stdin.on('end', () => {
-  const spec = parse(Buffer.concat(chunks).toString());
+  const spec = parse(Buffer.concat(chunks));
   chunks.length = 0;
   if (spec) begin(spec);
 });
 
 /** Undefined for a spec that was cut off because the brain died while it wrote: nothing is started then. */
-function parse(text: string): SupervisorSpec | undefined {
+function parse(bytes: Buffer): SupervisorSpec | undefined {
+  const end = bytes.indexOf('\n');
+  if (end < 0) return undefined;
   try {
-    return JSON.parse(text) as SupervisorSpec;
+    const { payloadBytes, ...rest } = JSON.parse(bytes.toString('utf8', 0, end)) as SpecHeader;
+    const payload = bytes.subarray(end + 1);
+    return payload.length === payloadBytes ? { ...rest, payload } : undefined;
   } catch {
     return undefined;
   }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { CommandKit } from '../../../../test/fakes/command-kit.ts';
 
 /** Runs a supervisor on mocked timers and prints when it would have stopped its command. */
@@ -31,4 +32,32 @@ test('a timeout longer than the longest timer stops the command neither at once 
   const words = ['--input-type=module', '--eval', SCRIPT, JSON.stringify(paths)];
   const { stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8', timeout: 20_000 });
   assert.equal(stdout.trim(), '["the timeout is over","timeout"]', stderr);
+});
+
+test('a supervisor starts nothing unless it has got all of its spec', (t) => {
+  const kit = new CommandKit(t);
+  for (const name of ['executions', 'staging']) fs.mkdirSync(`${kit.folder}/${name}`, { recursive: true });
+  const payload = '"é\n"';
+  const header = {
+    folder: kit.folder,
+    brain: 'brain',
+    token: 'job:1',
+    jobId: 'job',
+    argv: ['sh', '-c', `cat >> ${kit.ledger}`],
+    env: {},
+    split: 'line',
+    maxOutputBytes: 1000,
+    offeredAt: Date.now(),
+    payloadBytes: Buffer.byteLength(payload),
+  };
+  const script = fileURLToPath(new URL('./supervisor-main.ts', import.meta.url));
+  const spec = Buffer.from(`${JSON.stringify(header)}\n${payload}`);
+  const answerTo = (input: Buffer): string =>
+    spawnSync(process.execPath, [script], { input, cwd: kit.root, encoding: 'utf8', timeout: 20_000 }).stdout;
+  const cuts = [0, 1, spec.indexOf('\n'), spec.indexOf('\n') + 1, spec.length - 1];
+  for (const cut of cuts) assert.equal(answerTo(spec.subarray(0, cut)), '', `cut at ${cut}`);
+  assert.equal(answerTo(Buffer.concat([spec, Buffer.from('x')])), '', 'more than the payload');
+  assert.deepEqual(fs.readdirSync(`${kit.folder}/executions`), []);
+  assert.equal(answerTo(spec), '{"is":"accepted"}\n');
+  assert.equal(fs.readFileSync(kit.ledger, 'utf8'), payload);
 });

@@ -77,11 +77,11 @@ export function syncFolder(path: string): void {
 }
 
 /** Opens the payload as a file for reading and removes its name, so that it is not left on the disk. */
-export function openPayload(folder: string, payload: string): number {
+export function openPayload(folder: string, payload: string | Uint8Array): number {
   const path = join(folder, 'input');
   const fd = openPrivate(path, 'wx');
   try {
-    writeAll(fd, Buffer.from(payload));
+    writeAll(fd, typeof payload === 'string' ? Buffer.from(payload) : payload);
     return fs.openSync(path, 'r');
   } finally {
     fs.closeSync(fd);

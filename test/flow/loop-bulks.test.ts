@@ -1,0 +1,40 @@
+/** Many requests at once keep the event loop busy for no longer than one of them. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { httpBrain } from '../fakes/http-brain.ts';
+import { LoopClient } from '../fakes/loop-client.ts';
+import { LoopClock, slowness } from '../fakes/loop-clock.ts';
+
+const MAX_TURN_MS = 50;
+const BULKS = Number(process.env['LOOP_BULKS'] ?? 40);
+/** The largest bulk whose body is small. */
+const BULK = JSON.stringify(Array.from({ length: 1000 }, () => ({ type: 'nobody-does' })));
+
+test('bulks of 1,000 jobs that arrive together are not all admitted in one turn', async (t) => {
+  const data = mkdtempSync(join(tmpdir(), 'loop-bulks-'));
+  const brain = await httpBrain({ data, config: 'orchestrator: { queue_capacity: 1000000 }' });
+  const client = new LoopClient();
+  const clock = new LoopClock();
+  try {
+    const factor = slowness();
+    const runs: number[] = [];
+    for (let run = 0; run < 3; run++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      clock.takeLongest();
+      const request = { port: brain.port, method: 'POST', path: '/v2/tasks', body: BULK, copies: BULKS };
+      const { status } = await client.send({ ...request, giveUpMs: 120_000 });
+      assert.equal(status, 200);
+      runs.push(Math.round(clock.takeLongest() / factor));
+    }
+    t.diagnostic(`machine ${factor.toFixed(2)}, longest turns ${runs.join(', ')} ms`);
+    assert.ok(Math.min(...runs) <= MAX_TURN_MS, `${runs.join(', ')} ms`);
+  } finally {
+    clock.stop();
+    await client.stop();
+    await brain.stop();
+    rmSync(data, { recursive: true, force: true });
+  }
+});
