@@ -71,6 +71,7 @@ test('a damaged folder: exit code 1, the place, what can be salvaged and how', a
     /Can be salvaged: everything up to change 2, up to log\/0{15}1\.log:1024; 1 job in memory/,
   );
   assert.ok(out.includes(`orchd doctor ${folder} --salvage NEWDIR`));
+  assert.match(out, /^Careful: the job that has not ended there may have run .* paid again\.$/m);
 });
 
 test('--salvage writes the new folder, which is healthy', async () => {
@@ -78,6 +79,7 @@ test('--salvage writes the new folder, which is healthy', async () => {
   const { code, out } = await orchd('doctor', await makeFolder('flip'), '--salvage', target);
   assert.equal(code, 1, 'the folder that was looked at has problems');
   assert.ok(out.includes(`Wrote ${target}: everything up to change 2`));
+  assert.match(out.slice(out.indexOf('Wrote')), /^Careful: the job that has not ended there may have run/m);
   assert.ok(
     out.endsWith(`\nTo continue with it: orchd up --data ${target}\n`) && !out.includes('To salvage it'),
     out,
@@ -86,6 +88,28 @@ test('--salvage writes the new folder, which is healthy', async () => {
   const again = await orchd('doctor', target, '--salvage', target);
   assert.equal(again.code, 2);
   assert.match(again.err, /must be outside the damaged one \(INVALID_PARAMS\)/);
+});
+
+test('missing bodies are counted as lost for good, and no salvage is advised for them', async () => {
+  const folder = join(root, `data-${++folders}`);
+  const maker = await FolderMaker.make(new RealDisk(), folder);
+  for (const [at, id] of ['one', 'two'].entries()) {
+    const payload = { file: 1, offset: at * 5000, bytes: 5000, crc: 0 };
+    await maker.add(...new JobScript(id).ask(maker.next, { payload }));
+  }
+  const { code, out } = await orchd('doctor', folder);
+  assert.equal(code, 1);
+  assert.match(
+    out,
+    /^Lost for good: 2 bodies \(payloads or results\)\. orchd starts from this folder as it is/m,
+  );
+  assert.doesNotMatch(out, /Nothing is lost|--salvage/);
+  const saved = await orchd('doctor', folder, '--salvage', join(root, 'bodiless'));
+  assert.match(
+    saved.out,
+    /Wrote .* Lost: 2 bodies \(payloads or results\), whose files are missing or damaged\./,
+  );
+  assert.doesNotMatch(saved.out, /Careful/, 'no change is lost');
 });
 
 test('--json writes one object per line: findings, then the summary', async () => {

@@ -3,14 +3,21 @@
  * a thread; InlineBackground runs it in place, for that thread and for tests that need every disk call in order.
  */
 import type { HistoryReads, PurgeResult } from '../../core/ports/store.ts';
-import type { Disk } from '../../kit/env/env.ts';
+import { type Disk, diskErrorCode } from '../../kit/env/env.ts';
 import type { Manifest } from './checkpoint/manifest.ts';
 import { type MergeOrder, mergeCheckpoint } from './checkpoint/merge.ts';
 import type { HistoryIndex, HistoryOpened, LogPoint } from './history/history.ts';
+import { type RebuiltHistory, rebuildHistory } from './history/rebuild.ts';
 import type { Paths } from './layout.ts';
 
 export interface Background {
-  open(): Promise<HistoryOpened>;
+  /** `keptSince`: jobs that ended earlier were purged; a repair leaves them out. */
+  open(keptSince: number): Promise<HistoryOpened>;
+  /**
+   * Sets a damaged history aside and makes a new one from the log, while the brain goes on. Repeated after a failure, it
+   * goes on with the new one.
+   */
+  repair(): Promise<RebuiltHistory>;
   merge(order: MergeOrder): Promise<Manifest>;
   /** `rows` are the joined rows of ended jobs: one string crosses to a thread much faster than objects. */
   index(rows: string, watermark: number, log?: LogPoint): Promise<void>;
@@ -30,11 +37,22 @@ export const readsOf = (index: HistoryIndex): HistoryReads => ({
   count: async () => index.count(),
 });
 
+/** A running brain removes segments and writes to the last one while a repair reads them; this many readings in all. */
+const MAX_READINGS = 3;
+
 export class InlineBackground implements Background {
   readonly #disk: Disk;
   readonly #paths: Paths;
   readonly #history: HistoryIndex;
   readonly reads: HistoryReads;
+  /** What the history holds, so that a repair can make the new one hold it as well. */
+  #holds: { readonly watermark: number; readonly log: LogPoint | undefined } = {
+    watermark: 0,
+    log: undefined,
+  };
+  #keptSince = 0;
+  /** The damaged history is out of the way, and the new one is not complete yet. */
+  #isSetAside = false;
 
   constructor(disk: Disk, paths: Paths, history: HistoryIndex) {
     this.#disk = disk;
@@ -43,8 +61,32 @@ export class InlineBackground implements Background {
     this.reads = readsOf(history);
   }
 
-  async open(): Promise<HistoryOpened> {
-    return this.#history.open();
+  async open(keptSince: number): Promise<HistoryOpened> {
+    this.#keptSince = keptSince;
+    const opened = this.#history.open();
+    this.#holds = { watermark: opened.watermark, log: opened.log };
+    return opened;
+  }
+
+  async repair(): Promise<RebuiltHistory> {
+    if (this.#isSetAside) this.#history.close();
+    else this.#history.setAside();
+    this.#isSetAside = true;
+    this.#history.open();
+    const { watermark, log: logEnd } = this.#holds;
+    const put = async (rows: string, upTo: number, log?: LogPoint): Promise<void> =>
+      this.#put(rows, upTo, log);
+    const order = { put, keptSince: this.#keptSince, watermark, logEnd };
+    for (let readings = 1; ; readings++) {
+      try {
+        const rebuilt = await rebuildHistory(this.#disk, this.#paths, order);
+        this.#isSetAside = false;
+        return rebuilt;
+      } catch (error) {
+        const isPassing = ['ENOENT', 'STORE_CORRUPT'].includes(diskErrorCode(error) ?? '');
+        if (!isPassing || readings === MAX_READINGS) throw error;
+      }
+    }
   }
 
   merge(order: MergeOrder): Promise<Manifest> {
@@ -52,7 +94,8 @@ export class InlineBackground implements Background {
   }
 
   async index(rows: string, watermark: number, log?: LogPoint): Promise<void> {
-    this.#history.put(rows === '' ? [] : rows.trimEnd().split('\n'), watermark, log);
+    this.#put(rows, watermark, log);
+    this.#holds = { watermark, log: log ?? this.#holds.log };
   }
 
   async planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
@@ -61,6 +104,7 @@ export class InlineBackground implements Background {
 
   async purge(endedBefore: number, limit: number): Promise<void> {
     this.#history.purge(endedBefore, limit);
+    this.#keptSince = Math.max(this.#keptSince, endedBefore);
   }
 
   async usesBlobFile(file: number): Promise<boolean> {
@@ -73,5 +117,9 @@ export class InlineBackground implements Background {
 
   async close(): Promise<void> {
     this.#history.close();
+  }
+
+  #put(rows: string, watermark: number, log: LogPoint | undefined): void {
+    this.#history.put(rows === '' ? [] : rows.trimEnd().split('\n'), watermark, log);
   }
 }

@@ -33,6 +33,7 @@ import { DiskSpace } from './disk-space.ts';
 import { openFailure } from './failures.ts';
 import { type HistoryOpened, type LogPoint, ownerNumber } from './history/history.ts';
 import { Indexer } from './history/indexer.ts';
+import { MendedBackground } from './history/mended.ts';
 import { rebuildHistory } from './history/rebuild.ts';
 import { blobName, type Paths, paths } from './layout.ts';
 import { encodeChange } from './log/codec.ts';
@@ -102,7 +103,7 @@ export class JournalStore implements Store {
       diskFull: this.#space.reportOf('blobs'),
       failed: (error) => this.#opened?.events.failed(error),
     });
-    this.#background = options.background(this.#paths);
+    this.#background = new MendedBackground(options.background(this.#paths), (text) => this.#warn(text));
   }
 
   get history(): HistoryReads {
@@ -206,7 +207,7 @@ export class JournalStore implements Store {
     const recovered = await recover(disk, this.#paths, countingBlobs(into, blobUse));
     const { manifest, end, fallback, owner } = recovered;
     if (fallback) this.#warn(`the newest checkpoint was not used: ${fallback}`);
-    const history = await this.#background.open();
+    const history = await this.#background.open(now - this.#options.historyMs);
     await refuseOtherIndex(disk, this.#paths, recovered, history);
     // Before the first change to the folder, and after everything for which it is refused and left as it is.
     if (!this.#options.isCopy) await claimFolder(this.#env, this.#paths.folder);
@@ -290,7 +291,9 @@ export class JournalStore implements Store {
     const keptSince = now - this.#options.historyMs;
     const { disk } = this.#env;
     const logEnd = logPoint({ seq: end.nextSeq - 1, chain: end.chain ?? manifest.chain }, owner);
-    const rebuilt = await rebuildHistory(disk, this.#paths, this.#background, keptSince, logEnd);
+    const put = this.#background.index.bind(this.#background);
+    const order = { put, keptSince, watermark: undefined, logEnd };
+    const rebuilt = await rebuildHistory(disk, this.#paths, order);
     if (isTooOld || rebuilt.from > 1) {
       const why = isTooOld ? `was older than the checkpoint (change ${watermark})` : 'was missing';
       this.#warn(

@@ -119,6 +119,17 @@ async function loadParts(disk: Disk, paths: Paths, manifest: Manifest): Promise<
   return loaded;
 }
 
+/** Syncs the last segment: the ones before it were synced before it was begun. */
+export async function syncTail(disk: Disk, paths: Paths, end: LogEnd): Promise<void> {
+  if (!end.segment) return;
+  const file = await disk.open(join(paths.log, end.segment.name), 'write');
+  try {
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+}
+
 /** Truncates the last segment after its last whole frame, and syncs what was read (J2 in journal.ts). */
 export async function truncateAndSyncTail(disk: Disk, paths: Paths, end: LogEnd): Promise<void> {
   if (!end.segment) return;

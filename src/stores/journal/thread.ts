@@ -8,12 +8,14 @@ import { type Background, readsOf } from './background.ts';
 import type { Manifest } from './checkpoint/manifest.ts';
 import type { MergeOrder } from './checkpoint/merge.ts';
 import type { HistoryOpened, LogPoint } from './history/history.ts';
+import type { RebuiltHistory } from './history/rebuild.ts';
 import { listInSlices } from './history/sliced-list.ts';
 import { SqliteHistory } from './history/sqlite.ts';
 import type { Paths } from './layout.ts';
 
 export type ThreadCall =
   | 'open'
+  | 'repair'
   | 'merge'
   | 'index'
   | 'planPurge'
@@ -53,6 +55,7 @@ export class ThreadBackground implements Background {
   readonly reads: HistoryReads;
   #calls = 0;
   #failure: Error | undefined;
+  #isClosed = false;
 
   constructor(paths: Paths, timers: Timers) {
     // The published build has .js files in the same places as the .ts files of the source.
@@ -75,10 +78,18 @@ export class ThreadBackground implements Background {
     this.reads = { ...readsOf(reader), list: (query) => listInSlices(reader, query, timers) };
   }
 
-  async open(): Promise<HistoryOpened> {
-    const opened = await this.#call<HistoryOpened>('open');
+  async open(keptSince: number): Promise<HistoryOpened> {
+    const opened = await this.#call<HistoryOpened>('open', keptSince);
     this.#reader.open();
     return opened;
+  }
+
+  async repair(): Promise<RebuiltHistory> {
+    // A connection to the damaged file must not outlive it: the names of its -wal and -shm files pass to the new one.
+    this.#reader.close();
+    const rebuilt = await this.#call<RebuiltHistory>('repair');
+    if (!this.#isClosed) this.#reader.open();
+    return rebuilt;
   }
 
   merge(order: MergeOrder): Promise<Manifest> {
@@ -106,6 +117,7 @@ export class ThreadBackground implements Background {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     // The writer is closed last: SQLite removes its -wal and -shm files when the last connection closes.
     this.#reader.close();
     if (!this.#failure) await this.#call('close').catch(() => undefined);

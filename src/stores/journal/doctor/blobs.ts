@@ -18,6 +18,8 @@ export class BlobCheck {
   #fileNumber = 0;
   /** Number of bodies that match their checksums. */
   checked = 0;
+  /** Number of bodies that were reported as bad. */
+  lost = 0;
 
   constructor(disk: Disk, folder: string, report: Report) {
     this.#disk = disk;
@@ -56,8 +58,10 @@ export class BlobCheck {
     const bytes = await this.#read(ref);
     // A read beyond the end of the file returns fewer bytes: the file was truncated, and the body is not in it.
     if (!bytes || bytes.length < ref.bytes) {
+      if (ifMissing === 'bad') this.lost++;
       this.#report[ifMissing]('blobs', `${what} is missing`, position);
     } else if (crc32(bytes) !== ref.crc) {
+      this.lost++;
       this.#report.bad('blobs', `${what} does not match its checksum`, position);
     } else this.checked++;
   }

@@ -96,7 +96,7 @@ test('a healthy folder is found healthy by every check', async () => {
   const { jobs } = diagnosis.facts;
   const ended = [jobs?.succeeded, jobs?.dead, jobs?.cancelled];
   assert.deepEqual([jobs?.queued, jobs?.running, ...ended], [2, 1, 1, 1, 1]);
-  assert.deepEqual(diagnosis.salvage?.lost, { changes: 0, bytes: 0, missing: 0, ended: 0 });
+  assert.deepEqual(diagnosis.salvage?.lost, { changes: 0, bytes: 0, missing: 0, ended: 0, bodies: 0 });
   assert.deepEqual([...folder.disk.files], [...before], 'nothing was written');
 });
 

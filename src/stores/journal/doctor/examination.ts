@@ -220,7 +220,12 @@ export class Examination {
     const view = viewOf(this.#disk, this.#paths, this.prefix as SalvagePrefix);
     const records = this.#records ?? (await recoverFrom(view, this.#paths, base));
     this.#records = records;
-    this.#plan = { base, upTo, position, jobs: countJobs(records), lost: { ...lost, missing: 0, ended: 0 } };
+    const unknownYet = { missing: 0, ended: 0, bodies: 0 };
+    this.#plan = { base, upTo, position, jobs: countJobs(records), lost: { ...lost, ...unknownYet } };
+  }
+
+  #addLoss(lost: Partial<SalvagePlan['lost']>): void {
+    if (this.#plan) this.#plan = { ...this.#plan, lost: { ...this.#plan.lost, ...lost } };
   }
 
   /** Recovery must give the same state from every base, and a second time from the same one. */
@@ -275,6 +280,7 @@ export class Examination {
       }
       await this.#checkEnd(history);
       if (this.prefix) await this.#checkEnded(viewOf(this.#disk, this.#paths, this.prefix), history, blobs);
+      this.#addLoss({ bodies: blobs.lost });
       this.#report.fine('blobs', `${blobs.checked} bodies match their checksums`);
       await listOrphans(this.#disk, this.#paths, this.#generations, await blobs.unusedFiles(), this.#report);
     } finally {
@@ -301,7 +307,7 @@ export class Examination {
     if (missing > 0) {
       const sentence = `the index has seen change ${seenByIndex(history)}, but the log ends with ${this.#lastSeq}: the end of the log is missing, at least ${missing} acknowledged changes`;
       this.#report.bad('history', sentence, 'history.sqlite');
-      if (this.#plan) this.#plan = { ...this.#plan, lost: { ...this.#plan.lost, missing } };
+      this.#addLoss({ missing });
     }
     if (!this.#recovered) return;
     try {
@@ -328,7 +334,7 @@ export class Examination {
       onEntry: ({ uid, ask, job }: JobBundle) => blobs.checkJob(uid, ask, job, 'bad'),
     };
     const ended = await compareHistory(view, this.#paths, history, scope, this.#report);
-    if (this.#plan) this.#plan = { ...this.#plan, lost: { ...this.#plan.lost, ended } };
+    this.#addLoss({ ended });
   }
 
   get #isWhole(): boolean {

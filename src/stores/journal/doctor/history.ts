@@ -8,7 +8,7 @@ import type { JobBundle } from '../../../core/ports/store.ts';
 import { type Disk, diskErrorCode } from '../../../kit/env/env.ts';
 import { stableHash } from '../../../kit/hash.ts';
 import { DEFAULT_TENANT } from '../../../model/records.ts';
-import type { HistoryIndex, HistoryOpened } from '../history/history.ts';
+import { type HistoryIndex, type HistoryOpened, isHistoryDamaged } from '../history/history.ts';
 import { endedInLog } from '../history/rebuild.ts';
 import { SqliteHistory } from '../history/sqlite.ts';
 import type { Paths } from '../layout.ts';
@@ -55,9 +55,10 @@ export async function openHistory(
 
 /** Reports a damaged index; any other error is thrown again. */
 function reportUnreadable(error: unknown, report: Report): void {
-  if (diskErrorCode(error) !== 'ERR_SQLITE_ERROR' && !(error instanceof SyntaxError)) throw error;
+  if (diskErrorCode(error) !== 'ERR_SQLITE_ERROR' && !isHistoryDamaged(error)) throw error;
   const { message } = error as Error;
-  report.bad('history', `the index cannot be read (${message}); orchd makes a new one from the log`, FILE);
+  const sentence = `the index cannot be read (${message}); orchd makes a new one from the log once it meets the damage`;
+  report.bad('history', sentence, FILE);
 }
 
 export interface HistoryScope {

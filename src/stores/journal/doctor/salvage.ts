@@ -30,6 +30,8 @@ export interface SalvagePlan {
     readonly missing: number;
     /** The number of ended jobs that are only in the original's index; the new index is made from the log. */
     readonly ended: number;
+    /** The number of payloads and results that are missing or damaged; salvaging does not bring them back. */
+    readonly bodies: number;
   };
 }
 

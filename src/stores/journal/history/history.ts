@@ -79,8 +79,22 @@ export function readRow(row: string): { readonly columns: HistoryColumns; readon
   return { columns: JSON.parse(row.slice(0, at)) as HistoryColumns, line: row.slice(at + 1) };
 }
 
+const DAMAGED = 'HISTORY_DAMAGED';
+
+/** The index itself is unusable; unlike a lock or a full disk, this does not pass. */
+export class HistoryDamaged extends Error {
+  readonly code = DAMAGED;
+}
+
+/** By the code and not by the class, which does not cross from a thread. */
+export const isHistoryDamaged = (error: unknown): boolean =>
+  (error as { code?: unknown } | undefined)?.code === DAMAGED;
+
+/** Where an index is kept in a file, every method throws HistoryDamaged once it meets damage there. */
 export interface HistoryIndex {
   open(): HistoryOpened;
+  /** Closes a damaged index and puts it out of the way: the next open() makes a new one. */
+  setAside(): void;
   /** `log` is left as it is where undefined. */
   put(rows: readonly string[], watermark: number, log?: LogPoint): void;
   get(uid: string): JobBundle | undefined;

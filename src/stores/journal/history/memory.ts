@@ -11,6 +11,8 @@ export class MemoryHistory implements HistoryIndex {
     return { watermark: 0, fresh: true };
   }
 
+  setAside(): void {}
+
   put(rows: readonly string[]): void {
     for (const row of rows) this.#ended.put(readBundle(readLine(readRow(row).line)));
   }

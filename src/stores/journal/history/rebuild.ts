@@ -2,12 +2,11 @@
 import type { JobBundle, Seq } from '../../../core/ports/store.ts';
 import type { Disk } from '../../../kit/env/env.ts';
 import { isEnded } from '../../records.ts';
-import type { Background } from '../background.ts';
 import { Delta } from '../checkpoint/delta.ts';
 import type { Paths } from '../layout.ts';
 import { decodeChanges } from '../log/codec.ts';
 import { listSegments, readLog } from '../log/segments.ts';
-import { readRecords } from '../recover.ts';
+import { readRecords, syncTail } from '../recover.ts';
 import { historyRow, type LogPoint } from './history.ts';
 
 export interface RebuiltHistory {
@@ -17,27 +16,39 @@ export interface RebuiltHistory {
   readonly upTo: Seq;
 }
 
+export interface RebuildOrder {
+  /** Writes joined rows to the index, as Background.index() does. */
+  readonly put: (rows: string, watermark: number, log?: LogPoint) => Promise<void>;
+  /** Jobs of the log that ended before this instant are left out: they were purged. */
+  readonly keptSince: number;
+  /** The watermark to end with; undefined for the end of the log, which only a log that nobody writes to has. */
+  readonly watermark: number | undefined;
+  readonly logEnd: LogPoint | undefined;
+}
+
 /**
- * Indexes the ended jobs of the checkpoint, and those of the log that ended at or after `keptSince`. Entries that the
- * index has already stay in it.
+ * Indexes the ended jobs of the checkpoint, and those of the log. Entries that the index has already stay in it. A brain
+ * may write to the log meanwhile: what it ends then, it indexes itself.
  */
 export async function rebuildHistory(
   disk: Disk,
   paths: Paths,
-  background: Background,
-  keptSince: number,
-  logEnd: LogPoint,
+  { put, keptSince, watermark, logEnd }: RebuildOrder,
 ): Promise<RebuiltHistory> {
   // The folder is read a second time, because the store cannot read the brain's memory; a rebuild is rare.
-  const { records } = await readRecords(disk, paths);
+  const { records, end } = await readRecords(disk, paths);
+  // A live job is left out, so the change that made it live again must not be lost in a power cut.
+  await syncTail(disk, paths, end);
   const ended = [...records.jobs.values()].filter(isEnded);
   for (const { uid } of ended) records.jobs.delete(uid);
   await endedInLog(disk, paths, async (bundles) => {
     // A job with the same uid may be live again.
-    const kept = bundles.filter(({ uid, job }) => (job.endedAt ?? 0) >= keptSince && !records.jobs.has(uid));
-    await background.index(kept.map(historyRow).join(''), 0);
+    const kept = bundles.filter(
+      ({ uid, seq, job }) => (job.endedAt ?? 0) >= keptSince && seq <= records.seq && !records.jobs.has(uid),
+    );
+    await put(kept.map(historyRow).join(''), 0);
   });
-  await background.index(ended.map(historyRow).join(''), records.seq, logEnd);
+  await put(ended.map(historyRow).join(''), watermark ?? records.seq, logEnd);
   const first = (await listSegments(disk, paths.log))[0];
   return { from: first?.firstSeq ?? records.seq + 1, upTo: records.seq };
 }

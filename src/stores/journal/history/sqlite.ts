@@ -6,7 +6,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
 import { makeDatabasePrivate } from '../../../kit/env/private-files.ts';
 import { readBundle, readLine } from '../checkpoint/line.ts';
-import { type HistoryIndex, type HistoryOpened, type LogPoint, readRow } from './history.ts';
+import { HistoryDamaged, type HistoryIndex, type HistoryOpened, type LogPoint, readRow } from './history.ts';
 
 /** The version of SCHEMA. A file with another version is set aside and rebuilt from the log. */
 const LAYOUT = 1;
@@ -46,7 +46,11 @@ const SQLITE_NOTADB = 26;
 function isDamaged(error: unknown): boolean {
   const { errcode = 0 } = error as { errcode?: number };
   // The lowest byte of an extended SQLite error code is the primary code.
-  return error instanceof OtherLayout || [SQLITE_CORRUPT, SQLITE_NOTADB].includes(errcode & 0xff);
+  return (
+    error instanceof OtherLayout ||
+    error instanceof HistoryDamaged ||
+    [SQLITE_CORRUPT, SQLITE_NOTADB].includes(errcode & 0xff)
+  );
 }
 
 interface Row {
@@ -71,15 +75,14 @@ export class SqliteHistory implements HistoryIndex {
       return this.#open();
     } catch (error) {
       if (this.#mode === 'read' || !isDamaged(error)) throw error;
-      this.#setAside();
+      this.setAside();
       return this.#open();
     }
   }
 
-  /** Renames a damaged index to `<name>.damaged`, for inspection; a new one is rebuilt from the log. */
-  #setAside(): void {
-    this.#database?.close();
-    this.#database = undefined;
+  /** Renames the file to `<name>.damaged`, for inspection. */
+  setAside(): void {
+    this.close();
     for (const suffix of ['-wal', '-shm']) rmSync(this.#path + suffix, { force: true });
     renameSync(this.#path, `${this.#path}.damaged`);
   }
@@ -105,27 +108,21 @@ export class SqliteHistory implements HistoryIndex {
   }
 
   put(rows: readonly string[], watermark: number, log?: LogPoint): void {
-    try {
-      this.#transaction(() => {
-        for (const row of rows) {
-          const { columns, line } = readRow(row);
-          this.#insert?.run(...columns, line);
-        }
-        this.#setFact?.run('watermark', watermark);
-        if (!log) return;
-        this.#setFact?.run('log_seq', log.seq);
-        this.#setFact?.run('log_chain', log.chain);
-        if (log.owner !== undefined) this.#setFact?.run('log_owner', log.owner);
-      });
-    } catch (error) {
-      // Set aside, so that the next opening makes a new index instead of failing again.
-      if (isDamaged(error)) this.#setAside();
-      throw error;
-    }
+    this.#transaction(() => {
+      for (const row of rows) {
+        const { columns, line } = readRow(row);
+        this.#insert?.run(...columns, line);
+      }
+      this.#setFact?.run('watermark', watermark);
+      if (!log) return;
+      this.#setFact?.run('log_seq', log.seq);
+      this.#setFact?.run('log_chain', log.chain);
+      if (log.owner !== undefined) this.#setFact?.run('log_owner', log.owner);
+    });
   }
 
   get(uid: string): JobBundle | undefined {
-    const row = this.#byUid?.get(uid) as Row | undefined;
+    const row = noticingDamage(() => this.#byUid?.get(uid)) as Row | undefined;
     return row && toBundle(row);
   }
 
@@ -144,8 +141,7 @@ export class SqliteHistory implements HistoryIndex {
     if (query.key !== undefined) and('key = ?', query.key);
     if (query.principal !== undefined) and('principal = ?', query.principal);
     const sql = `SELECT line FROM jobs WHERE ${where.join(' AND ')} ORDER BY n DESC LIMIT ?`;
-    const rows = this.#database?.prepare(sql).all(...values, query.limit) as unknown as Row[];
-    return rows.map(toBundle);
+    return this.#bundles(sql, ...values, query.limit);
   }
 
   /** The lowest and the highest admission number; undefined for an empty history. */
@@ -157,8 +153,7 @@ export class SqliteHistory implements HistoryIndex {
 
   after(n: number, limit: number): JobBundle[] {
     const sql = 'SELECT line FROM jobs WHERE n > ? ORDER BY n LIMIT ?';
-    const rows = this.#database?.prepare(sql).all(n, limit) as unknown as Row[];
-    return rows.map(toBundle);
+    return this.#bundles(sql, n, limit);
   }
 
   count(): number {
@@ -174,11 +169,9 @@ export class SqliteHistory implements HistoryIndex {
   }
 
   purge(endedBefore: number, limit: number): void {
-    this.#database
-      ?.prepare(
-        'DELETE FROM jobs WHERE n IN (SELECT n FROM jobs WHERE ended_at < ? ORDER BY ended_at LIMIT ?)',
-      )
-      .run(endedBefore, limit);
+    const sql =
+      'DELETE FROM jobs WHERE n IN (SELECT n FROM jobs WHERE ended_at < ? ORDER BY ended_at LIMIT ?)';
+    noticingDamage(() => this.#database?.prepare(sql).run(endedBefore, limit));
   }
 
   usesBlobFile(file: number): boolean {
@@ -193,9 +186,8 @@ export class SqliteHistory implements HistoryIndex {
   blobFiles(): number[] {
     const files = new Set<number>();
     const first = (sql: string): ((...values: number[]) => number | undefined) => {
-      const statement = this.#database?.prepare(sql);
-      return (...values) =>
-        (statement?.get(...values) as { value: number | null } | undefined)?.value ?? undefined;
+      const statement = noticingDamage(() => this.#database?.prepare(sql));
+      return (...values) => numberIn(noticingDamage(() => statement?.get(...values)));
     };
     const nextLow = first('SELECT min(blob_low) AS value FROM jobs WHERE blob_low > ?');
     const nextHigh = first('SELECT min(blob_high) AS value FROM jobs WHERE blob_low = ? AND blob_high > ?');
@@ -212,15 +204,17 @@ export class SqliteHistory implements HistoryIndex {
   }
 
   #transaction(run: () => void): void {
-    this.#database?.exec('BEGIN IMMEDIATE');
-    try {
-      run();
-      this.#database?.exec('COMMIT');
-    } catch (error) {
-      // On a full disk SQLite has rolled the transaction back already.
-      if (this.#database?.isTransaction) this.#database.exec('ROLLBACK');
-      throw error;
-    }
+    noticingDamage(() => {
+      this.#database?.exec('BEGIN IMMEDIATE');
+      try {
+        run();
+        this.#database?.exec('COMMIT');
+      } catch (error) {
+        // On a full disk SQLite has rolled the transaction back already.
+        if (this.#database?.isTransaction) this.#database.exec('ROLLBACK');
+        throw error;
+      }
+    });
   }
 
   #logPoint(): LogPoint | undefined {
@@ -234,9 +228,31 @@ export class SqliteHistory implements HistoryIndex {
   }
 
   #number(sql: string, ...values: (string | number)[]): number | undefined {
-    const row = this.#database?.prepare(sql).get(...values) as { value: number | null } | undefined;
-    return row?.value ?? undefined;
+    return numberIn(noticingDamage(() => this.#database?.prepare(sql).get(...values)));
+  }
+
+  #bundles(sql: string, ...values: (string | number)[]): JobBundle[] {
+    const rows = noticingDamage(() => this.#database?.prepare(sql).all(...values)) as unknown as Row[];
+    return rows.map(toBundle);
   }
 }
 
-const toBundle = (row: Row): JobBundle => readBundle(readLine(row.line));
+const numberIn = (row: unknown): number | undefined =>
+  (row as { value: number | null } | undefined)?.value ?? undefined;
+
+function noticingDamage<T>(run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    throw isDamaged(error) ? new HistoryDamaged((error as Error).message, { cause: error }) : error;
+  }
+}
+
+function toBundle({ line }: Row): JobBundle {
+  try {
+    return readBundle(readLine(line));
+  } catch (error) {
+    // SQLite has no checksum over its pages: damage inside of a text shows only where the text is read.
+    throw new HistoryDamaged('the text of a job cannot be read', { cause: error });
+  }
+}
