@@ -1,6 +1,6 @@
 /** The message and the exit code for an error that ends a command. */
 import { ClientError } from '../client/client.ts';
-import { OrchdError } from '../model/errors.ts';
+import { type ErrorCode, OrchdError } from '../model/errors.ts';
 import { EXIT } from './command.ts';
 import { oneLine } from './text/screen.ts';
 
@@ -17,6 +17,11 @@ const NEXT: Readonly<Record<string, string>> = {
   NOT_FOUND: 'Check the id and --url; `orchd jobs` lists the jobs.',
 };
 
+/** For errors of this process, with which it ends, where the advice in the catalogue is about a server that goes on. */
+const NEXT_HERE: Partial<Record<ErrorCode, string>> = {
+  STORE_FULL: 'Free disk space, then run the command again.',
+};
+
 export interface Refusal {
   readonly text: string;
   /** The exit code. */
@@ -25,8 +30,10 @@ export interface Refusal {
 
 export function refusalOf(thrown: unknown): Refusal {
   if (thrown instanceof ClientError) return serverRefusal(thrown);
-  if (thrown instanceof OrchdError)
-    return { text: `${thrown.message} (${thrown.code})\n${thrown.next}`, code: EXIT.unusable };
+  if (thrown instanceof OrchdError) {
+    const next = NEXT_HERE[thrown.code] ?? thrown.next;
+    return { text: `${thrown.message} (${thrown.code})\n${next}`, code: EXIT.unusable };
+  }
   return { text: (thrown as Error).message ?? String(thrown), code: EXIT.unusable };
 }
 

@@ -246,7 +246,7 @@ export const ERRORS = {
     507,
     true,
     'The disk is full: new jobs are refused until there is space.',
-    'Free disk space; running jobs and cancels continue meanwhile.',
+    'Free disk space; an orchd that is up continues its jobs and takes cancels meanwhile.',
   ),
   STORE_FAILED: entry(
     500,

@@ -22,7 +22,8 @@ export function openFailure(thrown: unknown): Error {
   const code = diskErrorCode(error) ?? '';
   const known = BY_DISK_CODE[code];
   if (known) return new OrchdError(known, `the data folder cannot be opened (${code})`, {}, { cause: error });
-  if (isFull(error)) return new OrchdError('STORE_FULL', 'the disk is full', {}, { cause: error });
+  if (isFull(error))
+    return new OrchdError('STORE_FULL', 'the disk is full: a start needs some space', {}, { cause: error });
   if (error.message === 'database is locked') {
     return new OrchdError('STORE_LOCKED', 'another process works on the history index', {}, { cause: error });
   }
