@@ -40,6 +40,7 @@ async function fill(brain: HttpBrain): Promise<void> {
 const REQUESTS = [
   'POST /v2/tasks',
   'POST /v2/tasks (1,000 jobs)',
+  'POST /v2/tasks (1,000 new lanes)',
   'GET /v2/tasks?limit=1000',
   'GET /v2/tasks?state=dead',
   'GET /v2/tasks?type=nothing',
@@ -62,6 +63,13 @@ const BODIES: Readonly<Record<string, string>> = {
   'POST /v2/tasks': '{"type":"work","session_id":"big-N"}',
   'POST /v2/tasks (1,000 jobs)': JSON.stringify(
     Array.from({ length: 1000 }, () => ({ type: 'work', session_id: 'big-N', prompt: 'x' })),
+  ),
+  'POST /v2/tasks (1,000 new lanes)': JSON.stringify(
+    Array.from({ length: 1000 }, (_, at) => ({
+      type: 'nobody-does',
+      parent_id: 'parent-N',
+      labels: { lane: `new-N-${at}` },
+    })),
   ),
   'PUT /v2/sessions/big-N': '{"token_budget":1000000000}',
 };

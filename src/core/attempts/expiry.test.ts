@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { EngineKit, type Fields, START, STOPPED } from '../../../test/fakes/engine-kit.ts';
+import { EngineKit, type Fields, START, STOPPED, submission } from '../../../test/fakes/engine-kit.ts';
 import { errorInfo } from '../../model/errors.ts';
 
 function claimed(fields: Fields = {}): EngineKit {
@@ -33,6 +33,26 @@ describe('a job with a not_before', () => {
     kit.pass(400);
     assert.deepEqual([kit.state('a'), kit.job('a').job.reason], ['dead', 'expired']);
   });
+});
+
+test('timers that are due together are handled in ticks of bounded size, and no job starts past its deadline', () => {
+  const kit = new EngineKit({ queueCapacity: 10_000 });
+  const submissions = Array.from({ length: 4500 }, (_, at) => submission(`j${at}`, { deadline_ms: 500 }));
+  kit.step({ type: 'submit', submissions });
+  const { jobs } = kit.engine.state;
+  const dead = (): number => [...jobs.values()].filter(({ job }) => job.state === 'dead').length;
+  kit.now += 500;
+  for (const left of [2500, 500]) {
+    kit.step({ type: 'tick' });
+    assert.equal(4500 - dead(), left);
+    assert.ok(kit.engine.nextWake() <= kit.now, 'the next tick comes at once');
+    kit.backend('b', { slots: 100 });
+  }
+  kit.submit('late');
+  assert.equal(kit.state('late'), 'queued');
+  kit.step({ type: 'tick' });
+  assert.deepEqual([dead(), kit.state('late')], [4500, 'claimed']);
+  assert.ok([...jobs.values()].every(({ ask, job }) => ask.id === 'late' || job.attempt === 0));
 });
 
 describe('a deadline', () => {

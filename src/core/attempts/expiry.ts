@@ -4,9 +4,20 @@ import type { Turn } from '../turn.ts';
 import { cancelJob, expire } from './ending.ts';
 import { kill, lost } from './progress.ts';
 
+/** Timers handled in one tick, a few milliseconds of work; `nextWake` then is in the past and brings the next tick. */
+const WAKES_PER_TICK = 2000;
+/** No job is claimed for so long, or until the next tick, while timers are left over: it may be past its deadline. */
+const CLAIM_PAUSE_MS = 1000;
+
 export function expireJobs(turn: Turn): void {
   const { timers } = turn.state;
+  turn.queue.claimsFrom = 0;
+  let woken = 0;
   for (let entry = timers.peek(); entry && entry.wakeAt <= turn.now; entry = timers.peek()) {
+    if (woken++ === WAKES_PER_TICK) {
+      turn.queue.claimsFrom = turn.now + CLAIM_PAUSE_MS;
+      return;
+    }
     wake(turn, entry);
     turn.state.settle(entry, turn.now);
   }

@@ -86,6 +86,8 @@ export class Fleet {
   readonly newlyUnserved = new Set<Lane>();
   /** Names of closed backends whose last job has ended. */
   readonly emptied = new Set<string>();
+  /** Lanes without a ready job: those that may be dropped, found without a walk over all lanes. */
+  readonly #empty = new Set<Lane>();
   /** Used slots by backend name. Attempts can be open on a backend that is not registered. */
   readonly #used = new Map<string, number>();
   readonly #running = new Map<string, Running>();
@@ -101,6 +103,7 @@ export class Fleet {
       if (this.lanes.size >= MAX_LANES) this.#dropEmptyLanes();
       lane = new Lane(key, needOf(source));
       this.lanes.set(key, lane);
+      this.#empty.add(lane);
       for (const backend of this.backends.values()) this.#link(lane, backend);
     }
     return lane;
@@ -217,7 +220,9 @@ export class Fleet {
 
   /** Call after the number of ready jobs in a lane has changed. */
   updateLane(lane: Lane): void {
+    if (lane.size > 0) this.#empty.delete(lane);
     if (lane.size === 0) {
+      this.#empty.add(lane);
       this.runnable.delete(lane);
       this.unserved.delete(lane);
       this.newlyUnserved.delete(lane);
@@ -277,10 +282,13 @@ export class Fleet {
   }
 
   #dropEmptyLanes(): void {
-    for (const lane of this.lanes.values()) {
+    for (const lane of this.#empty) {
       if (lane.size > 0) continue;
-      this.lanes.delete(lane.key);
+      // A dropped lane is here again if a job left it later; there may be another one of its key by now.
+      if (this.lanes.get(lane.key) === lane) this.lanes.delete(lane.key);
       for (const backend of lane.backends) backend.lanes.splice(backend.lanes.indexOf(lane), 1);
+      lane.backends.length = 0;
     }
+    this.#empty.clear();
   }
 }

@@ -19,6 +19,8 @@ export class Queue implements StateFollower {
     batch: { jobs: 0, bytes: 0 },
   };
   readonly startRate = new StartRate();
+  /** No job is claimed before this instant; set by attempts/expiry.ts. */
+  claimsFrom = 0;
   /** Jobs dropped to make room since this brain started. */
   dropped = 0;
 

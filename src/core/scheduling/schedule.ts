@@ -30,7 +30,7 @@ export interface Decision {
 /** Claims jobs until no ready job has a free backend. */
 export function schedule(turn: Turn): void {
   turn.fleet.unblock(turn.now);
-  if (turn.state.full || turn.state.paused) return;
+  if (turn.state.full || turn.state.paused || turn.now < turn.queue.claimsFrom) return;
   for (;;) {
     const decision = decide(turn, turn.settings, turn.now);
     if (!decision) return;
