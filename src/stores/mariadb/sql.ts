@@ -22,6 +22,8 @@ export interface Sql {
   close(): Promise<void>;
   /** Closes the socket at once, without telling a server that may not answer; calls under way fail. */
   destroy(): void;
+  /** Calls the listener once, when the connection is gone: also while no call is under way. */
+  onLost(listener: () => void): void;
 }
 
 export type Connect = () => Promise<Sql>;
@@ -104,6 +106,7 @@ class DriverSql implements Sql {
   readonly #connection: Connection;
   /** Calls without an answer so far: the driver forgets some of them when the server dies, so they are rejected here. */
   readonly #unanswered = new Set<(error: Error) => void>();
+  readonly #lostListeners: (() => void)[] = [];
   #broken: Error | undefined;
   /** True while the server commits every statement by itself. */
   #autocommit = true;
@@ -121,6 +124,12 @@ class DriverSql implements Sql {
     this.#connection = connection;
     this.#socket = socket;
     connection.on('error', (error: Error) => this.#break(error));
+    socket.once('close', () => this.#break(connectionLost()));
+  }
+
+  onLost(listener: () => void): void {
+    if (this.#broken) listener();
+    else this.#lostListeners.push(listener);
   }
 
   query<T>(sql: string, values: readonly Value[] = []): Promise<T[]> {
@@ -234,6 +243,7 @@ class DriverSql implements Sql {
     this.#socket.destroy(this.#broken);
     for (const reject of [...this.#unanswered]) reject(error);
     this.#unanswered.clear();
+    for (const listener of this.#lostListeners.splice(0)) listener();
   }
 }
 
