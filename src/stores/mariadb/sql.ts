@@ -26,7 +26,12 @@ export interface Sql {
   onLost(listener: () => void): void;
 }
 
-export type Connect = () => Promise<Sql>;
+export interface ConnectOptions {
+  /** A connection on which nothing arrives for this long while a call is under way is lost. */
+  readonly silentMs?: number;
+}
+
+export type Connect = (options?: ConnectOptions) => Promise<Sql>;
 
 /** Runs all of it or nothing; a connection is never left with a transaction open. */
 export async function transaction<T>(sql: Sql, run: () => Promise<T>): Promise<T> {
@@ -55,12 +60,13 @@ const SOCKET_MS = 60_000;
 export function connector(url: string): Connect {
   const settings = settingsOf(url);
   const place = placeOf(url);
-  return async () => {
+  return async ({ silentMs = SOCKET_MS } = {}) => {
     const { createConnection } = await loadDriver();
     const socket = connect(place);
     socket.setNoDelay(true);
     try {
-      return new DriverSql(await createConnection({ ...settings, stream: () => socket }), socket);
+      const given = { ...settings, socketTimeout: silentMs, stream: () => socket };
+      return new DriverSql(await createConnection(given), socket);
     } catch (error) {
       socket.destroy();
       throw error;
@@ -81,7 +87,6 @@ function settingsOf(url: string): ConnectionConfig {
     password: decodeURIComponent(password),
     database: decodeURIComponent(pathname.slice(1)),
     connectTimeout: CONNECT_MS,
-    socketTimeout: SOCKET_MS,
     charset: 'utf8mb4',
     timezone: 'Z',
     bigIntAsNumber: true,
