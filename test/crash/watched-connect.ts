@@ -20,6 +20,7 @@ function watched(sql: Sql, around: Around): Sql {
     rollback: () => around(operation('rollback'), () => sql.rollback()),
     close: () => around(operation('hang up'), () => sql.close()),
     destroy: () => sql.destroy(),
+    onLost: (listener) => sql.onLost(listener),
   };
 }
 

@@ -1,10 +1,11 @@
 /** The election on a real server: one node leads at a time, by the clock of the database, and a dead leader is replaced. */
 import assert from 'node:assert/strict';
+import { type AddressInfo, createServer } from 'node:net';
 import { after, before, type TestContext, test } from 'node:test';
 import { type TestServer, testMariaDb } from '../../../test/fakes/mariadb.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import { Opened } from '../conformance/opened.ts';
-import { contend, mayLead, renew } from './election.ts';
+import { contend, getLock, lockNameOf, mayLead, renew } from './election.ts';
 import { MariaDbLeadership } from './leadership.ts';
 import { MariaDbStore } from './mariadb.ts';
 import { connector, type Sql } from './sql.ts';
@@ -16,6 +17,7 @@ before(async () => {
 after(() => server.stop());
 
 const TTL_MS = 4000;
+const GONE = () => Promise.resolve(true);
 
 /** Closed with its test, also where that fails: one that beats on keeps the process alive. */
 async function node(t: TestContext, url: string, name: string): Promise<MariaDbLeadership> {
@@ -33,15 +35,61 @@ async function run(url: string, sql: string): Promise<void> {
 
 const LINES = 'SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND db = DATABASE()';
 
-test('an expired row is free; the lock frees only the row of a leader that had it', () => {
+test('an expired row is free; the lock frees only the row of a leader that had it and is gone', () => {
   const cases = [
-    [{ expired: true, hasLock: true }, false, true],
-    [{ expired: true, hasLock: false }, true, true],
-    [{ expired: false, hasLock: true }, true, true],
-    [{ expired: false, hasLock: true }, false, false],
-    [{ expired: false, hasLock: false }, true, false],
+    [{ expired: true, hasLock: true }, { gotLock: false, isGone: false }, true],
+    [{ expired: true, hasLock: false }, { gotLock: true, isGone: false }, true],
+    [{ expired: false, hasLock: true }, { gotLock: true, isGone: true }, true],
+    [{ expired: false, hasLock: true }, { gotLock: true, isGone: false }, false],
+    [{ expired: false, hasLock: true }, { gotLock: false, isGone: true }, false],
+    [{ expired: false, hasLock: false }, { gotLock: true, isGone: true }, false],
   ] as const;
-  for (const [row, gotLock, may] of cases) assert.equal(mayLead(row, gotLock), may, JSON.stringify(row));
+  for (const [row, known, may] of cases) assert.equal(mayLead(row, known), may, JSON.stringify([row, known]));
+});
+
+/** A leader that had the lock and lost it with its connection; returns whether its row has expired. */
+async function leaderWithoutConnection(t: TestContext, url: string, address: string) {
+  const [lost, line] = [await connector(url)(), await connector(url)()];
+  t.after(() => line.close());
+  assert.ok(await getLock(lost, lockNameOf(new URL(url).pathname.slice(1)), 0));
+  await contend(lost, { node: 'a', address, ttlMs: TTL_MS }, { gotLock: true, isGone: GONE });
+  const [row] = await line.query<{ at: string }>(
+    'SELECT CAST(expires_at AS CHAR) AS at FROM orchestrator_epoch',
+  );
+  lost.destroy();
+  return async (): Promise<boolean> => {
+    const [now] = await line.query<{ expired: number }>('SELECT NOW(6) >= ? AS expired', [row?.at ?? '']);
+    return now?.expired === 1;
+  };
+}
+
+test('a leader that lost its connection and may be alive is not followed before its time is over', async (t) => {
+  const url = await server.database();
+  const b = await node(t, url, 'b');
+  // It gets connections and answers nothing, as a process that is stopped.
+  const listener = createServer();
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+  t.after(() => listener.close());
+  const { port } = listener.address() as AddressInfo;
+  const isExpired = await leaderWithoutConnection(t, url, `http://127.0.0.1:${port}`);
+  await b.win();
+  assert.ok(await isExpired());
+});
+
+test('a leader that lost its connection is followed at once where nobody listens at its address', async (t) => {
+  const url = await server.database();
+  const b = await node(t, url, 'b');
+  const isExpired = await leaderWithoutConnection(t, url, 'http://127.0.0.1:1');
+  await b.win();
+  assert.ok(!(await isExpired()));
+});
+
+test('a node that was killed follows itself at once', async (t) => {
+  const url = await server.database();
+  const a = await node(t, url, 'a');
+  const isExpired = await leaderWithoutConnection(t, url, 'http://a');
+  await a.win();
+  assert.ok(!(await isExpired()));
 });
 
 test('one node leads, the others know where it is, and the next one leads as soon as it gives up', async (t) => {
@@ -99,7 +147,11 @@ test('a leader that falls silent within a transaction keeps nobody from the lead
   const url = await server.database();
   const b = await node(t, url, 'b');
   const silent = await connector(url)();
-  const epoch = await contend(silent, { node: 'a', address: '', ttlMs: 100 }, false);
+  const epoch = await contend(
+    silent,
+    { node: 'a', address: '', ttlMs: 100 },
+    { gotLock: false, isGone: GONE },
+  );
   await silent.begin();
   await silent.run('UPDATE orchestrator_epoch SET last_at = last_at + 1 WHERE id = 1');
   const term = await b.win();
@@ -111,10 +163,13 @@ test('of two nodes that are both told that they have the lock, one leads', async
   const url = await server.database();
   await node(t, url, 'a');
   const lines = await Promise.all([connector(url)(), connector(url)()]);
-  const epochs = await Promise.all(
-    lines.map((sql, at) => contend(sql, { node: `n${at}`, address: '', ttlMs: TTL_MS }, true)),
-  );
-  const [lower, higher] = (epochs as number[]).sort((x, y) => x - y);
+  const epochs: (number | undefined)[] = [];
+  // The second one is wrong about the first one.
+  for (const [at, sql] of lines.entries())
+    epochs.push(
+      await contend(sql, { node: `n${at}`, address: '', ttlMs: TTL_MS }, { gotLock: true, isGone: GONE }),
+    );
+  const [lower, higher] = epochs;
   assert.ok(lower !== undefined && higher !== undefined && lower < higher);
   const keeps = (epoch: number) => renew(lines[0] as Sql, epoch, TTL_MS, { hasLock: true, silentMs: 0 });
   assert.deepEqual([await keeps(lower), await keeps(higher)], [false, true]);
@@ -131,8 +186,14 @@ test('a node that is too old for the tables never leads', async (t) => {
   await node(t, url, 'a');
   await run(url, 'UPDATE orchestrator_schema SET version = version + 1');
   const sql = await connector(url)();
-  assert.equal(await contend(sql, { node: 'a', address: '', ttlMs: TTL_MS }, true), undefined);
+  assert.equal(
+    await contend(sql, { node: 'a', address: '', ttlMs: TTL_MS }, { gotLock: true, isGone: GONE }),
+    undefined,
+  );
   await run(url, 'UPDATE orchestrator_schema SET version = version - 1');
-  assert.equal(await contend(sql, { node: 'a', address: '', ttlMs: TTL_MS }, true), 1);
+  assert.equal(
+    await contend(sql, { node: 'a', address: '', ttlMs: TTL_MS }, { gotLock: true, isGone: GONE }),
+    1,
+  );
   await sql.close();
 });

@@ -32,11 +32,15 @@ const SELECT = `SELECT epoch, node, address, has_lock, silent_ms,
   (SELECT version FROM orchestrator_schema WHERE id = 1) AS version FROM orchestrator_epoch WHERE id = 1`;
 
 /**
- * An expired row is free for every node. Who gets the lock knows that its last holder is gone: where that was the
- * leader, its row need not expire. A leader that never had the lock may be alive without it.
+ * An expired row is free for every node. Who gets the lock knows that the connection of its last holder is gone, and
+ * not whether the process is: a leader whose connection was killed acts until it notices. So the row of a leader that
+ * had the lock is free before it expires only where the process is gone too. A leader that never had the lock may be
+ * alive without it.
  */
-export const mayLead = (row: { expired: boolean; hasLock: boolean }, gotLock: boolean): boolean =>
-  row.expired || (gotLock && row.hasLock);
+export const mayLead = (
+  row: { expired: boolean; hasLock: boolean },
+  { gotLock, isGone }: { gotLock: boolean; isGone: boolean },
+): boolean => row.expired || (gotLock && row.hasLock && isGone);
 
 /** The leader, or undefined where its time has run out. */
 export async function leaderOf(sql: Sql): Promise<Leader | undefined> {
@@ -47,14 +51,24 @@ export async function leaderOf(sql: Sql): Promise<Leader | undefined> {
 
 const UNTIL = 'NOW(6) + INTERVAL ? MICROSECOND';
 
+/** Whether the process of a leader does not exist any more. */
+export type IsGone = (leader: { readonly node: string; readonly address: string }) => Promise<boolean>;
+
 /** Takes the lead where mayLead allows it; returns the new epoch. */
-export async function contend(sql: Sql, self: Candidate, gotLock: boolean): Promise<number | undefined> {
+export async function contend(
+  sql: Sql,
+  self: Candidate,
+  { gotLock, isGone }: { readonly gotLock: boolean; readonly isGone: IsGone },
+): Promise<number | undefined> {
   // The row is read first without locking it: the leader's commits need it.
-  if (!isFree(await sql.query<LeaderRow>(SELECT), gotLock)) return undefined;
+  const seen = theRow(await sql.query<LeaderRow>(SELECT));
+  // The leader is asked for outside of the transaction, and only where the answer decides.
+  const canBeGone = !isFree(seen, { gotLock, isGone: false }) && isFree(seen, { gotLock, isGone: true });
+  const gone = canBeGone && (await isGone({ node: seen.node ?? '', address: seen.address ?? '' }));
+  if (!isFree(seen, { gotLock, isGone: gone })) return undefined;
   return transaction(sql, async () => {
-    const rows = await sql.query<LeaderRow>(`${SELECT} FOR UPDATE`);
-    const [row] = rows;
-    if (!row || !isFree(rows, gotLock)) return undefined;
+    const row = theRow(await sql.query<LeaderRow>(`${SELECT} FOR UPDATE`));
+    if (!isFree(row, { gotLock, isGone: gone && row.epoch === seen.epoch })) return undefined;
     await sql.run(
       `UPDATE orchestrator_epoch SET epoch = epoch + 1, node = ?, address = ?, has_lock = ?, silent_ms = 0,
          expires_at = ${UNTIL} WHERE id = 1`,
@@ -64,11 +78,15 @@ export async function contend(sql: Sql, self: Candidate, gotLock: boolean): Prom
   });
 }
 
-function isFree([row]: readonly LeaderRow[], gotLock: boolean): boolean {
+function theRow([row]: readonly LeaderRow[]): LeaderRow {
   if (!row) throw new OrchdError('STORE_CORRUPT', 'the row of the epoch is missing');
+  return row;
+}
+
+function isFree(row: LeaderRow, known: { readonly gotLock: boolean; readonly isGone: boolean }): boolean {
   // A newer node has migrated the tables meanwhile: this one does not know them and must not write to them.
   if (row.version > MIGRATIONS.length) return false;
-  return mayLead({ expired: row.expired === 1, hasLock: row.has_lock === 1 }, gotLock);
+  return mayLead({ expired: row.expired === 1, hasLock: row.has_lock === 1 }, known);
 }
 
 /** Returns false where another node leads. */

@@ -3,6 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { realEnv } from '../../kit/env/real.ts';
 import type { Candidate } from './election.ts';
 import { Elector } from './elector.ts';
+import { nobodyListens } from './listener.ts';
 import { connector } from './sql.ts';
 
 /** Orders of the main thread: stand for the lead, or give it up and end. */
@@ -19,6 +20,8 @@ export interface ElectorData {
 export const HELD_UNTIL = 0;
 export const LAST_BEAT = 1;
 
+const PROBE_MS = 500;
+
 if (parentPort) {
   const port = parentPort;
   const { url, lockName, self, shared } = workerData as ElectorData;
@@ -27,6 +30,9 @@ if (parentPort) {
     connect: connector(url),
     self,
     lockName,
+    // This node listens already: a former process with its name and address does not any more.
+    isGone: async ({ node, address }) =>
+      node === self.node && address === self.address ? true : nobodyListens(address, PROBE_MS),
     timers: realEnv().timers,
     now: () => Number(process.hrtime.bigint() / 1_000_000n),
     lastBeat: () => Number(Atomics.load(instants, LAST_BEAT)),

@@ -4,11 +4,21 @@
  * loop that is stuck nothing is renewed.
  *
  * E1  The time of a lead is counted from before its renewal was sent, so a lead ends here before it ends in the row.
- * E2  After a term is over this node does not stand again until the main loop has stopped its engine and says so.
+ * E2  A leader whose lock is lost with its connection does not act as the leader until it has renewed its lead.
+ * E3  After a term is over this node does not stand again until the main loop has stopped its engine and says so.
  */
 import type { Leader } from '../../core/ports/leadership.ts';
 import type { Timers } from '../../kit/env/env.ts';
-import { type Candidate, contend, getLock, giveUp, leaderOf, releaseLock, renew } from './election.ts';
+import {
+  type Candidate,
+  contend,
+  getLock,
+  giveUp,
+  type IsGone,
+  leaderOf,
+  releaseLock,
+  renew,
+} from './election.ts';
 import type { Connect, Sql } from './sql.ts';
 
 export type ElectorMessage =
@@ -21,6 +31,7 @@ export interface ElectorParts {
   readonly connect: Connect;
   readonly self: Candidate;
   readonly lockName: string;
+  readonly isGone: IsGone;
   readonly timers: Timers;
   /** Milliseconds on a clock that goes on while the process is stopped. */
   readonly now: () => number;
@@ -72,9 +83,7 @@ export class Elector {
       try {
         await this.#turn(await this.#connected());
       } catch {
-        // The lock is lost with the connection, and the node that gets it may lead at once.
-        if (this.#hasLock) this.#parts.setHeldUntil(0);
-        this.#drop();
+        this.#loseConnection();
         await this.#pause(RECONNECT_MS);
       }
       if (this.#mode === 'lead' && this.#parts.now() >= this.#heldUntil) this.#over('its time has run out');
@@ -93,7 +102,20 @@ export class Elector {
       connection.then((sql) => sql.destroy()).catch(() => undefined);
       throw error;
     }
-    return this.#connection;
+    const connected = this.#connection;
+    // A connection that ends between two renewals is noticed at once.
+    connected.onLost(() => {
+      if (this.#connection !== connected) return;
+      this.#loseConnection();
+      this.#wake?.();
+    });
+    return connected;
+  }
+
+  #loseConnection(): void {
+    // The lock is lost with the connection: another node may have it.
+    if (this.#hasLock) this.#parts.setHeldUntil(0);
+    this.#drop();
   }
 
   #turn(sql: Sql): Promise<void> {
@@ -107,11 +129,11 @@ export class Elector {
   }
 
   async #stand(sql: Sql): Promise<void> {
-    const { self, lockName, now } = this.#parts;
+    const { self, lockName, now, isGone } = this.#parts;
     this.#hasLock ||= await this.#inTime(getLock(sql, lockName, LOCK_WAIT_SEC));
     if (this.#closed) return;
     const start = now();
-    const epoch = await this.#inTime(contend(sql, self, this.#hasLock));
+    const epoch = await this.#inTime(contend(sql, self, { gotLock: this.#hasLock, isGone }));
     if (epoch !== undefined) return this.#lead(epoch, start);
     await this.#look(sql);
     if (!this.#hasLock) return;
@@ -138,6 +160,8 @@ export class Elector {
       renew(sql, this.#epoch, self.ttlMs, { hasLock: this.#hasLock, silentMs }),
     );
     if (!held) return this.#over('another node leads');
+    // The lock may be lost again with the connection.
+    if (this.#connection !== sql) return;
     this.#hold(start);
     await this.#pause(self.ttlMs / RENEWALS);
   }
@@ -175,9 +199,10 @@ export class Elector {
   }
 
   #drop(): void {
-    this.#connection?.destroy();
+    const connection = this.#connection;
     this.#connection = undefined;
     this.#hasLock = false;
+    connection?.destroy();
   }
 
   /** Fails a call that is not answered in time: a network may drop packets without any error. */

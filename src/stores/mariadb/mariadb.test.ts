@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type OwnServer, ownMariaDb } from '../../../test/fakes/mariadb.ts';
 import { createOrchestrator } from '../../app/library.ts';
+import type { Term } from '../../core/ports/leadership.ts';
+import type { Cancel, Env } from '../../kit/env/env.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import type { OrchdError } from '../../model/errors.ts';
 import { Opened } from '../conformance/opened.ts';
@@ -87,6 +89,50 @@ describe('a commit whose answer is lost', () => {
     assert.equal(other.engine.state.jobs.size, 0);
     await other.close();
   });
+});
+
+test('a leader whose commit is not answered gives up the lead in time', { timeout: 20_000 }, async (t) => {
+  const url = await server.database();
+  const real = realEnv();
+  let ahead = 0;
+  const due: (() => void)[] = [];
+  const dueLater = (run: () => void): Cancel => {
+    due.push(run);
+    return () => undefined;
+  };
+  const env: Env = {
+    ...real,
+    clock: {
+      now: () => real.clock.now(),
+      monotonic: () => real.clock.monotonic() + ahead,
+    },
+    timers: {
+      soon: (run) => real.timers.soon(run),
+      after: (ms, run) => (ms < 5000 ? real.timers.after(ms, run) : dueLater(run)),
+    },
+  };
+  let isStalled = false;
+  const connect: Connect = async (options) => {
+    const sql = await connector(url)(options);
+    const really = sql.commit.bind(sql);
+    sql.commit = () => (isStalled ? sql.run('DO SLEEP(20)').then(() => undefined) : really());
+    return sql;
+  };
+  const first = new Opened(storeOn(connect));
+  await first.open();
+  await first.store.close();
+  const term: Term = { epoch: 1, holds: () => true, over: new Promise(() => undefined) };
+  const opened = new Opened(new MariaDbStore(env, { connect, term }));
+  await opened.open();
+  t.after(() => opened.store.close());
+  isStalled = true;
+  opened.finish('j');
+  while (due.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  ahead = 15_000;
+  for (const run of due) run();
+  while (!opened.failure) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal((opened.failure as OrchdError).code, 'FENCED');
+  await opened.store.close();
 });
 
 test('a server that is killed and comes back loses nothing that was acknowledged', async (t) => {

@@ -48,6 +48,8 @@ const MAX_BATCH = 2000;
 const MAX_PENDING = 200_000;
 const RETRY_MS = 100;
 const COMMIT_TIMEOUT_MS = 15_000;
+/** A read is tried again once: its caller waits twice as long at most. */
+const READ_SILENT_MS = 15_000;
 /** Audit rows that one purge removes, at most: as many may have been added since the last one. */
 const MAX_TRIMMED = 100_000;
 
@@ -87,7 +89,7 @@ export class MariaDbStore implements Store {
     this.#env = env;
     this.#options = options;
     this.#writes = new SharedConnection(options.connect);
-    this.#reads = new SharedConnection(options.connect);
+    this.#reads = new SharedConnection(() => options.connect({ silentMs: READ_SILENT_MS }));
     this.#chores = new SharedConnection(options.connect);
     this.history = new TableHistory(this.#reads);
   }
@@ -240,12 +242,10 @@ export class MariaDbStore implements Store {
 
   async #flush(batch: Batch): Promise<void> {
     const since = this.#env.clock.monotonic();
-    while (!(await this.#commit(batch))) {
+    const left = (): number => since + COMMIT_TIMEOUT_MS - this.#env.clock.monotonic();
+    while (!(await this.#commitWithin(batch, this.#full ? COMMIT_TIMEOUT_MS : left()))) {
       if (this.#failure) throw this.#failure;
-      // This node leads and can write nothing: it gives up the lead, because another node may reach the database.
-      const isTooLate = this.#options.term && this.#env.clock.monotonic() - since > COMMIT_TIMEOUT_MS;
-      if (isTooLate && !this.#full)
-        throw new OrchdError('FENCED', 'the database takes no commits from this node');
+      if (this.#options.term && !this.#full && left() <= 0) this.#giveUpLead();
       await this.#pause();
     }
     this.#doubtful = false;
@@ -255,6 +255,24 @@ export class MariaDbStore implements Store {
     crashpoint('commit:before-replies');
     this.#events?.durable(this.#durable);
     this.#tellIndexed();
+  }
+
+  /** This node leads and can write nothing: it gives up the lead, because another node may reach the database. */
+  #giveUpLead(): never {
+    // A server that does not answer commits may not answer anything: nobody waits for it to close them.
+    for (const connection of this.#connections()) connection.destroy();
+    throw new OrchdError('FENCED', 'the database takes no commits from this node');
+  }
+
+  /** A leader waits no longer than this for an answer, which may never come: then the connection is given up. */
+  async #commitWithin(batch: Batch, ms: number): Promise<boolean> {
+    if (!this.#options.term) return this.#commit(batch);
+    const cancel = this.#env.timers.after(Math.max(1, ms), () => this.#writes.destroy());
+    try {
+      return await this.#commit(batch);
+    } finally {
+      cancel();
+    }
   }
 
   /** Returns whether the batch is durable now; where it is not, the commit may be tried again. */

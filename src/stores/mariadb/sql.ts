@@ -22,9 +22,16 @@ export interface Sql {
   close(): Promise<void>;
   /** Closes the socket at once, without telling a server that may not answer; calls under way fail. */
   destroy(): void;
+  /** Calls the listener once, when the connection is gone: also while no call is under way. */
+  onLost(listener: () => void): void;
 }
 
-export type Connect = () => Promise<Sql>;
+export interface ConnectOptions {
+  /** A connection on which nothing arrives for this long while a call is under way is lost. */
+  readonly silentMs?: number;
+}
+
+export type Connect = (options?: ConnectOptions) => Promise<Sql>;
 
 /** Runs all of it or nothing; a connection is never left with a transaction open. */
 export async function transaction<T>(sql: Sql, run: () => Promise<T>): Promise<T> {
@@ -53,12 +60,13 @@ const SOCKET_MS = 60_000;
 export function connector(url: string): Connect {
   const settings = settingsOf(url);
   const place = placeOf(url);
-  return async () => {
+  return async ({ silentMs = SOCKET_MS } = {}) => {
     const { createConnection } = await loadDriver();
     const socket = connect(place);
     socket.setNoDelay(true);
     try {
-      return new DriverSql(await createConnection({ ...settings, stream: () => socket }), socket);
+      const given = { ...settings, socketTimeout: silentMs, stream: () => socket };
+      return new DriverSql(await createConnection(given), socket);
     } catch (error) {
       socket.destroy();
       throw error;
@@ -79,7 +87,6 @@ function settingsOf(url: string): ConnectionConfig {
     password: decodeURIComponent(password),
     database: decodeURIComponent(pathname.slice(1)),
     connectTimeout: CONNECT_MS,
-    socketTimeout: SOCKET_MS,
     charset: 'utf8mb4',
     timezone: 'Z',
     bigIntAsNumber: true,
@@ -104,6 +111,7 @@ class DriverSql implements Sql {
   readonly #connection: Connection;
   /** Calls without an answer so far: the driver forgets some of them when the server dies, so they are rejected here. */
   readonly #unanswered = new Set<(error: Error) => void>();
+  readonly #lostListeners: (() => void)[] = [];
   #broken: Error | undefined;
   /** True while the server commits every statement by itself. */
   #autocommit = true;
@@ -121,6 +129,12 @@ class DriverSql implements Sql {
     this.#connection = connection;
     this.#socket = socket;
     connection.on('error', (error: Error) => this.#break(error));
+    socket.once('close', () => this.#break(connectionLost()));
+  }
+
+  onLost(listener: () => void): void {
+    if (this.#broken) listener();
+    else this.#lostListeners.push(listener);
   }
 
   query<T>(sql: string, values: readonly Value[] = []): Promise<T[]> {
@@ -234,6 +248,7 @@ class DriverSql implements Sql {
     this.#socket.destroy(this.#broken);
     for (const reject of [...this.#unanswered]) reject(error);
     this.#unanswered.clear();
+    for (const listener of this.#lostListeners.splice(0)) listener();
   }
 }
 

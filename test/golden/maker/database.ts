@@ -26,6 +26,7 @@ export function stillConnect(url: string, world: StillWorld): Connect {
         rollback: () => counted(() => sql.rollback()),
         close: () => counted(() => sql.close()),
         destroy: () => sql.destroy(),
+        onLost: (listener) => sql.onLost(listener),
       };
     });
 }
