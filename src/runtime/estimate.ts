@@ -2,6 +2,7 @@
  * Estimates the tokens of an inference from its text, to reserve budget for it and to refuse what exceeds the context.
  */
 
+import { type Sliced, SliceMeter } from '../kit/slices.ts';
 import { MAX_TOKENS } from '../model/submit.ts';
 
 export interface TokenEstimate {
@@ -27,11 +28,17 @@ interface InferencePayload {
 
 /** Undefined if the payload has no text to count. */
 export function estimateTokens(payload: unknown): TokenEstimate | undefined {
-  if (typeof payload === 'string') return estimateTokens({ prompt: payload });
+  // One slice holds all of it.
+  return estimateInSlices(payload, new SliceMeter(Number.POSITIVE_INFINITY)).next().value ?? undefined;
+}
+
+/** The same in slices, for a payload of a large body. */
+export function* estimateInSlices(payload: unknown, meter: SliceMeter): Sliced<TokenEstimate | undefined> {
+  if (typeof payload === 'string') return yield* estimateInSlices({ prompt: payload }, meter);
   if (typeof payload !== 'object' || payload === null) return undefined;
   const { prompt, messages, input, max_tokens } = payload as InferencePayload;
   if (prompt === undefined && messages === undefined && input === undefined) return undefined;
-  const chars = charsOf(prompt) + charsOf(input) + charsOf(messages);
+  const chars = yield* charsOf([prompt, input, messages], meter);
   const messageTokens = Array.isArray(messages) ? messages.length * TOKENS_PER_MESSAGE : 0;
   const inputTokens = Math.ceil(chars / CHARS_PER_TOKEN) + messageTokens;
   // An embedding has no answer.
@@ -46,12 +53,19 @@ export function estimateTokens(payload: unknown): TokenEstimate | undefined {
 }
 
 /**
- * Number of characters in all texts of the value: content may be a text, or an array of parts of which some have text.
+ * Number of characters in all texts of the values: content may be a text, or an array of parts of which some have text.
  */
-function charsOf(value: unknown): number {
-  if (typeof value === 'string') return value.length;
-  if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + charsOf(item), 0);
-  if (typeof value !== 'object' || value === null) return 0;
-  const { content, text } = value as { content?: unknown; text?: unknown };
-  return charsOf(content) + charsOf(text);
+function* charsOf(values: unknown[], meter: SliceMeter): Sliced<number> {
+  let chars = 0;
+  while (values.length > 0) {
+    const value = values.pop();
+    if (typeof value === 'string') chars += value.length;
+    else if (Array.isArray(value)) for (const item of value) values.push(item);
+    else if (typeof value === 'object' && value !== null) {
+      const { content, text } = value as { content?: unknown; text?: unknown };
+      values.push(content, text);
+    }
+    if (meter.spend(1)) yield;
+  }
+  return chars;
 }

@@ -10,7 +10,7 @@ import { OrchdError } from '../model/errors.ts';
 import { JOB_ID, specOf } from '../model/job-spec.ts';
 import { type Body, DEFAULT_TENANT, TENANT, uidOf } from '../model/records.ts';
 import { SubmitRequest } from '../model/submit.ts';
-import { estimateTokens } from './estimate.ts';
+import { estimateInSlices, estimateTokens, type TokenEstimate } from './estimate.ts';
 
 export interface Caller {
   readonly tenant?: string;
@@ -41,7 +41,8 @@ export function prepare(value: unknown, caller: Caller, newId: () => string, max
   const request = check(value);
   const payloadText = jsonText(payloadOf(request), 'payload');
   const hash = request.job_id === undefined ? undefined : stableHash(hashedPart(request));
-  return draft(request, caller, { payloadText, hash, newId, maxTries });
+  const estimate = isInference(request) ? estimateTokens(estimated(request)) : undefined;
+  return draft(request, caller, { payloadText, hash, estimate, newId, maxTries });
 }
 
 /** Units of a SliceMeter for checking one request, which may have MAX_KEYS fields, and drafting its submission. */
@@ -60,20 +61,25 @@ export function* prepareInSlices(
   const payloadText = yield* textInSlices(payloadOf(request), meter);
   const hash =
     request.job_id === undefined ? undefined : yield* stableHashInSlices(hashedPart(request), meter);
-  return draft(request, caller, { payloadText, hash, newId, maxTries });
+  const estimate = isInference(request) ? yield* estimateInSlices(estimated(request), meter) : undefined;
+  return draft(request, caller, { payloadText, hash, estimate, newId, maxTries });
 }
 
 interface DraftParts {
   readonly payloadText: string;
   readonly hash: string | undefined;
+  readonly estimate: TokenEstimate | undefined;
   readonly newId: () => string;
   readonly maxTries: number;
 }
 
+const isInference = ({ type }: SubmitRequest): boolean => type === undefined || type === 'inference';
+
+/** Where the texts of an inference are. */
+const estimated = (request: SubmitRequest): unknown => request.payload ?? request;
+
 function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepared {
-  const { payloadText, hash, newId, maxTries } = parts;
-  const isInference = request.type === undefined || request.type === 'inference';
-  const estimate = isInference ? estimateTokens(request.payload ?? request) : undefined;
+  const { payloadText, hash, estimate, newId, maxTries } = parts;
   checkKey(request.key);
   const submission: DraftSubmission = {
     id: request.job_id ?? newId(),
