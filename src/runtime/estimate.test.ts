@@ -27,7 +27,9 @@ test('max_tokens counts as MAX_TOKENS at most', () => {
 });
 
 test('a payload of many parts is counted in many slices, with the same result', () => {
-  const messages = Array.from({ length: 5000 }, (_, at) => ({ content: [{ text: 'x'.repeat(at % 7) }, 'y'] }));
+  const messages = Array.from({ length: 5000 }, (_, at) => ({
+    content: [{ text: 'x'.repeat(at % 7) }, 'y'],
+  }));
   const counting = estimateInSlices({ messages }, new SliceMeter(1000));
   let slices = 1;
   let step = counting.next();
