@@ -6,6 +6,7 @@
 import { JOB_STATES, type JobState } from '../model/states.ts';
 import type { Figures } from '../runtime/figures.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
+import type { Reads } from '../runtime/reads.ts';
 
 const NOTHING: Figures = {
   jobs: Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>,
@@ -16,9 +17,21 @@ const NOTHING: Figures = {
   pools: [],
 };
 
+/** What the routes of a node without a brain read. */
+type StandbyReads = Pick<Reads, 'full' | 'paused' | 'epoch' | 'isDiverged' | 'missingBlobFiles' | 'figures'>;
+
+const READS: StandbyReads = {
+  full: false,
+  paused: false,
+  epoch: undefined,
+  isDiverged: false,
+  missingBlobFiles: 0,
+  figures: () => NOTHING,
+};
+
 export const STANDBY = {
   running: false,
   failure: undefined,
   following: { followers: 0 },
-  reads: { full: false, paused: false, epoch: undefined, figures: () => NOTHING },
+  reads: READS,
 } as unknown as Orchestrator;
