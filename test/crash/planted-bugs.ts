@@ -111,8 +111,8 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'the end of the log is trusted without a sync',
     file: `${JOURNAL}/recover.ts`,
-    find: '    await file.datasync();\n',
-    replace: '',
+    find: 'await file.truncate(end.goodBytes);\n    await file.datasync();\n',
+    replace: 'await file.truncate(end.goodBytes);\n',
     catcher: 'order',
     says: /which was read at the start/,
   },

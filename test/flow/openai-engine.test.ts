@@ -75,9 +75,9 @@ describe('a model behind orchd', () => {
     const read = (...path: string[]) => JSON.parse(readFileSync(join(data, 'pool', ...path), 'utf8'));
     const [file = ''] = readdirSync(join(data, 'pool', 'workers'));
     const { secret, ready } = read('workers', file);
-    const [found] = Object.entries<number>(read('epochs.json'));
+    const [found] = Object.entries<{ epoch: number }>(read('epochs.json'));
     assert.ok(found);
-    const [owner, epoch] = found;
+    const [owner, { epoch }] = found;
     return new Line(ready.uri, { bearer: secret, owner, epoch });
   };
   const running = async (): Promise<string[]> => {
