@@ -264,7 +264,8 @@ async function assertLimitsAndLeases({ brain }: Opened): Promise<void> {
     { scope: 'session:default/talk', tokenBudget: 5000 },
   ]);
   // A new leader gives each lease its whole time once more.
-  const common = { min_memory_mb: 20_000, granted_at: START + 40, expires_at: NOW + 6 * 3_600_000 };
+  const times = { granted_at: START + 40, expires_at: NOW + 6 * 3_600_000 };
+  const common = { tenant: 'default', min_memory_mb: 20_000, ...times };
   const trainer = '8428b1c1a1a16f47b381712eaaa0f2b14cb6f1812dc7b92688751cf87431f532';
   assert.deepEqual(await brain.reads.leases('default'), [
     { token: trainer, agent: 'trainer', mode: 'gpu', gpu_index: 0, fence: 37, ...common },
