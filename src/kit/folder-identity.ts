@@ -5,7 +5,7 @@
  *
  * What runs on this machine may belong to the original, so a copy is refused unless somebody says that it is one.
  */
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { OrchdError } from '../model/errors.ts';
 import type { Disk, Env } from './env/env.ts';
 import { readRecord } from './record-file.ts';
@@ -29,7 +29,7 @@ export async function claimFolder(env: Env, folder: string): Promise<void> {
   if (!known) return writeFolderRecord(env, folder);
   const marker = await disk.stat(join(folder, FOLDER_FILES.marker));
   // A marker with two names is in a copy made of hard links: both folders would write to the same files.
-  if (marker?.identity !== known.marker || marker.links !== 1) throw folderCopied(folder);
+  if (marker?.identity !== known.marker || (marker.links ?? 1) > 1) throw folderCopied(folder);
 }
 
 export const folderCopied = (folder: string): OrchdError =>
@@ -43,6 +43,21 @@ export async function claimCopy(env: Env, folder: string): Promise<void> {
   if ((await env.disk.stat(folder))?.identity === undefined) return;
   await env.disk.remove(join(folder, FOLDER_FILES.marker));
   await writeFolderRecord(env, folder);
+}
+
+/**
+ * Moves what a copy has of the original's running work into a folder of its own, where people can look at it and nothing
+ * of ours does. `paths` are moved in this order.
+ */
+export async function setAside(
+  { disk, random }: Env,
+  folder: string,
+  paths: readonly string[],
+): Promise<void> {
+  const copied = join(folder, `copied-${random.hex(4)}`);
+  await disk.makeFolder(copied);
+  for (const path of paths) if (await disk.stat(path)) await disk.rename(path, join(copied, basename(path)));
+  await disk.syncFolder(folder);
 }
 
 async function writeFolderRecord({ disk, random }: Env, folder: string): Promise<void> {

@@ -134,7 +134,7 @@ export interface FailureRecord {
 /** A backend that knows another copy of the store. */
 export interface Disagreement {
   readonly backend: string;
-  /** What it knows, for people. */
+  /** What the backend knows, in words for people. */
   readonly what: string;
   /** It gets no work: what it does not know proves nothing. */
   readonly isForeign: boolean;

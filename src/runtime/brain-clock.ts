@@ -65,7 +65,7 @@ export class BrainClock {
     const read = this.#look();
     this.#read = read;
     const elapsed = read.monotonic - before.monotonic;
-    // Where brain time stands still behind a wall clock that is slow, it is not ahead by the time that passes.
+    // Brain time that stands still waits for a slower wall clock: the time that passes meanwhile is not missing.
     const expected = Math.max(this.#last, Math.min(this.#last + elapsed, before.wall + elapsed));
     const stepMs = read.wall - (this.#doubt ? this.#last + elapsed : expected);
     if (Math.abs(stepMs) <= STEP_MS) {

@@ -97,7 +97,8 @@ export class Effects {
     const { name } = backend.info;
     let isAsked = false;
     const effect: RepeatedEffect<true> = {
-      // One try: the next sweep probes again. A backend without an answer gets its offers: they find out.
+      // A probe is tried once: the next sweep repeats it. A backend that does not answer gets its offers, as before: they
+      // become unknown, and it is inspected.
       isDue: () => !isAsked,
       attempt: async () => {
         isAsked = true;

@@ -255,7 +255,8 @@ class PendingCommit implements Waiter {
   done(): void {
     const { changes, touched, replies } = this.#steps;
     if (changes.length > 0) this.#listener.changed(changes, this.#now);
-    for (const [at, { resolve }] of this.#batch.entries()) resolve?.(replies[at]);
+    const batch = this.#batch;
+    for (let at = 0; at < batch.length; at++) (batch[at] as QueuedEvent).resolve?.(replies[at]);
     // Several steps of a turn may touch the same job; it is reported once.
     for (const entry of touched) this.#listener.settled(entry);
   }

@@ -110,7 +110,7 @@ test('a job that is submitted at the instant at which brain time is set back kee
   const brain = await site.start();
   await time.until(brain.submit({ job_id: 'first', type: 'nobody' }));
   site.stepMs = 0;
-  // Nothing reads the clock in between: the turn of the last submits adopts the step.
+  // One submit a second: the turn of one of them adopts the step.
   for (let second = 0; second < 70; second++) {
     await time.until(brain.submit({ job_id: `j${second}`, type: 'nobody', deadline_ms: HOUR_MS }));
     await time.pass(1000);

@@ -1,7 +1,6 @@
 /** The data folder of a pool manager: locked by one manager at a time, with its registry id, port and token. */
-import { basename, join } from 'node:path';
 import type { Env } from '../../kit/env/env.ts';
-import { claimCopy, claimFolder } from '../../kit/folder-identity.ts';
+import { claimCopy, claimFolder, setAside } from '../../kit/folder-identity.ts';
 import { isObject, RecordFile, readRecord } from '../../kit/record-file.ts';
 import { readWholeFile, writeWholeFile } from '../../kit/whole-file.ts';
 import { OrchdError } from '../../model/errors.ts';
@@ -53,7 +52,9 @@ export class PoolFolder {
     if (!lock) throw new OrchdError('STORE_LOCKED', 'another pool manager has this folder');
     try {
       if (isCopy) {
-        await setAside(env, layout);
+        // Without the registry the manager says that it may not know all living workers.
+        await setAside(env, layout.folder, [layout.registry, layout.epochs, layout.workers]);
+        await env.disk.makeFolder(layout.workers);
         await claimCopy(env, layout.folder);
       } else await claimFolder(env, layout.folder);
       const known: Partial<PoolRegistryRecord> =
@@ -97,20 +98,6 @@ export class PoolFolder {
     await this.#file.settled().catch(() => undefined);
     await this.#release();
   }
-}
-
-/** Without the registry the manager says that it may not know all living workers. */
-async function setAside(
-  { disk, random }: Env,
-  { folder, registry, epochs, workers }: PoolLayout,
-): Promise<void> {
-  const copied = join(folder, `copied-${random.hex(4)}`);
-  await disk.makeFolder(copied);
-  for (const path of [registry, epochs, workers]) {
-    if (await disk.stat(path)) await disk.rename(path, join(copied, basename(path)));
-  }
-  await disk.makeFolder(workers);
-  await disk.syncFolder(folder);
 }
 
 const MAX_TOKEN_BYTES = 1024;

@@ -51,11 +51,11 @@ import {
   type TimestampRecord,
   type TokenPaths,
 } from './layout.ts';
+import { openLayout } from './open-layout.ts';
 import { type CommandBackendOptions, type CommandType, checkOptions } from './options.ts';
 import { endOf } from './outcome.ts';
 import { type Milestone, readEvents } from './reader.ts';
 import { CommandRegistry } from './registry.ts';
-import { openLayout } from './set-aside.ts';
 
 /** The beginning of the names that earlier versions gave to the folders of tokens. */
 const OLD_NAME = /^[th]-/;
