@@ -97,14 +97,17 @@ export class BrainClock {
    */
   mayExpire(): boolean {
     this.now();
-    const { monotonic } = this.#read;
-    if (this.#doubt) return monotonic - this.#doubt.since > MAX_DOUBT_MS;
-    return monotonic >= this.#noExpiryUntil;
+    return !this.#isInDoubt() && this.#read.monotonic >= this.#noExpiryUntil;
   }
 
   /** How far brain time is ahead of a wall clock that is in doubt: an instant that a caller named may not be reached yet. */
   get aheadMs(): number {
-    return this.#doubt ? Math.max(0, this.#last - this.#read.wall) : 0;
+    return this.#isInDoubt() ? Math.max(0, this.#last - this.#read.wall) : 0;
+  }
+
+  /** A doubt that lasts too long is over: brain time goes on by the monotonic clock, and is believed (T4). */
+  #isInDoubt(): boolean {
+    return this.#doubt !== undefined && this.#read.monotonic - this.#doubt.since <= MAX_DOUBT_MS;
   }
 
   /** By how much brain time was set back since the last call. */
