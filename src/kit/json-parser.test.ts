@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { MAX_DEPTH, MAX_KEYS, MAX_VALUES } from './depth.ts';
-import { JsonFaultError, parseInSlices } from './json-parser.ts';
+import { isJsonInSlices, JsonFaultError, parseInSlices } from './json-parser.ts';
 
 interface Parsed {
   readonly value: unknown;
@@ -116,4 +116,30 @@ test('a long text is read in many slices, and refused without reading the rest o
   assert.ok(parse(`"${'x'.repeat(2 ** 21)}"`).slices > 7, 'a string');
   assert.ok(parse(`"${'\\"'.repeat(100_000)}"`).slices > 20, 'quotes');
   assert.ok(parse('1'.repeat(2 ** 21)).slices > 7, 'a number');
+});
+
+function isJson(text: string): boolean {
+  const work = isJsonInSlices(text);
+  for (;;) {
+    const step = work.next();
+    if (step.done) return step.value;
+  }
+}
+
+test('a text is called JSON exactly where JSON.parse takes it, whatever its size and keys', () => {
+  fc.assert(
+    fc.property(fc.json(), fc.nat(), (text, at) => {
+      assert.ok(isJson(text));
+      const cut = text.slice(0, at % text.length);
+      assert.equal(isJson(cut), expected(cut) !== 'not JSON', cut);
+    }),
+    { numRuns: 500 },
+  );
+  for (const text of [
+    '{"__proto__":1}',
+    '['.repeat(MAX_DEPTH * 10) + ']'.repeat(MAX_DEPTH * 10),
+    JSON.stringify(Array.from({ length: MAX_VALUES + 10 }, () => 0)),
+    JSON.stringify(Object.fromEntries(Array.from({ length: MAX_KEYS + 10 }, (_, at) => [at, at]))),
+  ])
+    assert.ok(isJson(text), text.slice(0, 20));
 });

@@ -32,17 +32,49 @@ type Open =
   | { readonly is: 'array'; readonly items: unknown[] }
   | { readonly is: 'object'; readonly fields: Record<string, unknown>; key: string; keys: number };
 
-export const parseInSlices = (text: string): Sliced<unknown> => new Parser(text).run();
+/** `maxValues`: how many values the text may have in all. */
+export const parseInSlices = (text: string, maxValues = MAX_VALUES): Sliced<unknown> =>
+  new Parser(text, { depth: MAX_DEPTH, keys: MAX_KEYS, values: maxValues, hasProto: false }).run();
+
+/** Whether JSON.parse would accept the text. */
+export function* isJsonInSlices(text: string): Sliced<boolean> {
+  try {
+    yield* new Parser(text, UNBOUNDED).run();
+    return true;
+  } catch (error) {
+    if (error instanceof JsonFaultError) return false;
+    throw error;
+  }
+}
+
+interface Bounds {
+  readonly depth: number;
+  /** In one object. */
+  readonly keys: number;
+  readonly values: number;
+  /** Whether the key `__proto__` is accepted. */
+  readonly hasProto: boolean;
+}
+
+const { POSITIVE_INFINITY } = Number;
+const UNBOUNDED: Bounds = {
+  depth: POSITIVE_INFINITY,
+  keys: POSITIVE_INFINITY,
+  values: POSITIVE_INFINITY,
+  hasProto: true,
+};
 
 class Parser {
   readonly #text: string;
+  readonly #bounds: Bounds;
   readonly #meter = new SliceMeter(UNITS_PER_SLICE);
   readonly #open: Open[] = [];
   #at = 0;
   #values = 0;
 
-  constructor(text: string) {
+  constructor(text: string, bounds: Bounds) {
     this.#text = text;
+    this.#bounds = bounds;
   }
 
   *run(): Sliced<unknown> {
@@ -73,12 +105,12 @@ class Parser {
 
   /** Reads a scalar or an empty array or object; or the beginning of one that is not empty, and NOT_WHOLE. */
   *#begin(): Sliced<unknown> {
-    if (++this.#values > MAX_VALUES) throw new JsonFaultError('too many');
+    if (++this.#values > this.#bounds.values) throw new JsonFaultError('too many');
     if (this.#meter.spend(1)) yield;
     const first = this.#peek() ?? (yield* this.#afterSpaces());
     if (first !== OPEN_ARRAY && first !== OPEN_OBJECT)
       return first === QUOTE ? yield* this.#string() : yield* this.#word();
-    if (this.#open.length > MAX_DEPTH) throw new JsonFaultError('too deep');
+    if (this.#open.length > this.#bounds.depth) throw new JsonFaultError('too deep');
     this.#at++;
     const opened: Open =
       first === OPEN_ARRAY ? { is: 'array', items: [] } : { is: 'object', fields: {}, key: '', keys: 0 };
@@ -98,11 +130,11 @@ class Parser {
   }
 
   *#key(parent: Extract<Open, { is: 'object' }>): Sliced<void> {
-    if (++parent.keys > MAX_KEYS) throw new JsonFaultError('too many keys');
+    if (++parent.keys > this.#bounds.keys) throw new JsonFaultError('too many keys');
     const first = this.#peek() ?? (yield* this.#afterSpaces());
     if (first !== QUOTE) throw new JsonFaultError('not JSON');
     parent.key = yield* this.#string();
-    if (parent.key === '__proto__') throw new JsonFaultError('__proto__');
+    if (parent.key === '__proto__' && !this.#bounds.hasProto) throw new JsonFaultError('__proto__');
     const next = this.#peek() ?? (yield* this.#afterSpaces());
     if (next !== COLON) throw new JsonFaultError('not JSON');
     this.#at++;

@@ -144,6 +144,10 @@ const memory = { registry: Type.String({ minLength: 1 }), remembered_since: Type
 /** The opening of the owner's store that commanded this worker before the present one. */
 const opening_before = optional(open({ epoch: Count, nonce: optional(Type.String()) }));
 
+/** `GET /running`: how many executions run for the requesting owner, and for others. */
+export const RunningCount = open({ own: Count, others: Count });
+export type RunningCount = Static<typeof RunningCount>;
+
 /** `GET /executions`: the executions of the requesting owner, without results; `GET /executions/{token}` has those. */
 export const ExecutionList = open({
   ...memory,

@@ -66,7 +66,7 @@ export class Effects {
   constructor(parts: EffectsParts) {
     this.#parts = parts;
     this.#runner = parts.runner;
-    this.#outcomes = new Outcomes(parts.bodies, parts.runner);
+    this.#outcomes = new Outcomes(parts.bodies, parts.runner, parts.env.timers);
     this.#readers = new EventReaders({ ...parts, outcomes: this.#outcomes, who: () => this.#who() });
   }
 

@@ -1,5 +1,8 @@
 /** From the outcome that an executor reports to the one that is recorded: its result as JSON text, large ones in a blob. */
 import type { ExecutionOutcome, Outcome, UsedTokens } from '../core/ports/backend.ts';
+import type { Timers } from '../kit/env/env.ts';
+import { isJsonInSlices } from '../kit/json-parser.ts';
+import { inSlices } from '../kit/slices.ts';
 import { errorInfo, OrchdError } from '../model/errors.ts';
 import type { Body } from '../model/records.ts';
 import type { Bodies } from './bodies.ts';
@@ -8,22 +11,26 @@ import type { EffectRunner } from './effect-runner.ts';
 export class Outcomes {
   readonly #bodies: Bodies;
   readonly #runner: EffectRunner;
+  readonly #timers: Timers;
 
-  constructor(bodies: Bodies, runner: EffectRunner) {
+  constructor(bodies: Bodies, runner: EffectRunner, timers: Timers) {
     this.#bodies = bodies;
     this.#runner = runner;
+    this.#timers = timers;
   }
 
-  /** At once where the result needs no blob. */
+  /** At once where the result needs no blob. A result that is not JSON is an error: it would break its readers. */
   recorded(outcome: ExecutionOutcome): Outcome | Promise<Outcome> {
-    const written = withText(outcome);
-    if (written.ok !== true) return written;
-    const result = this.#bodies.inline(written.resultText);
-    return result === undefined ? this.#stored(written) : succeeded(result, written.usage);
+    if (outcome.ok !== true) return outcome;
+    const { resultText, usage } = outcome;
+    const result = this.#bodies.inline(resultText);
+    if (result === undefined) return this.#stored(outcome);
+    return isJson(resultText) ? succeeded(result, usage) : NOT_JSON;
   }
 
   /** Puts a large result into a blob; while the disk is full the outcome waits here, and nothing is lost. */
-  async #stored({ resultText, usage }: WrittenResult): Promise<Outcome> {
+  async #stored({ resultText, usage }: Success): Promise<Outcome> {
+    if (!(await inSlices(isJsonInSlices(resultText), this.#timers))) return NOT_JSON;
     const stored = await this.#runner.repeat({
       isDue: () => true,
       attempt: async () => succeeded(await this.#bodies.store(resultText), usage),
@@ -36,24 +43,16 @@ export class Outcomes {
   }
 }
 
-type WrittenOutcome = Exclude<Outcome, { ok: true }> | WrittenResult;
+type Success = Extract<ExecutionOutcome, { ok: true }>;
 
-interface WrittenResult {
-  readonly ok: true;
-  readonly resultText: string;
-  readonly usage?: UsedTokens | undefined;
-}
+const NOT_JSON: Outcome = { ok: false, error: errorInfo('WORKER_PROTOCOL', 'the result is not JSON') };
 
-/** A result that is given as text must be JSON: anything else would break its readers. */
-function withText(outcome: ExecutionOutcome): WrittenOutcome {
-  if (outcome.ok !== true) return outcome;
-  if ('result' in outcome)
-    return { ok: true, resultText: JSON.stringify(outcome.result) ?? 'null', usage: outcome.usage };
+function isJson(text: string): boolean {
   try {
-    JSON.parse(outcome.resultText);
-    return outcome;
+    JSON.parse(text);
+    return true;
   } catch {
-    return { ok: false, error: errorInfo('WORKER_PROTOCOL', 'the result is not JSON') };
+    return false;
   }
 }
 

@@ -59,6 +59,5 @@ export function outcomeOf(end: FollowEnd): ExecutionOutcome {
 export function resultOf(outcome: ExecutionOutcome): string {
   assert.equal(outcome.ok, true, `it succeeded: ${JSON.stringify(outcome).slice(0, 200)}`);
   const succeeded = outcome as Extract<ExecutionOutcome, { ok: true }>;
-  const result = 'result' in succeeded ? succeeded.result : JSON.parse(succeeded.resultText);
-  return (result as { text: string }).text;
+  return (JSON.parse(succeeded.resultText) as { text: string }).text;
 }

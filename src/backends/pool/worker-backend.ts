@@ -7,9 +7,7 @@
 import type {
   Backend,
   BackendInfo,
-  ExecutionEnd,
   ExecutionEvent,
-  ExecutionOutcome,
   ExecutionStatus,
   FollowEnd,
   Inspection,
@@ -17,42 +15,38 @@ import type {
   KillReply,
   Offer,
   OfferReply,
-  UsedTokens,
 } from '../../core/ports/backend.ts';
 import { checker } from '../../kit/check.ts';
 import type { Timers } from '../../kit/env/env.ts';
-import { type ErrorInfo, errorInfo, isErrorCode, OrchdError } from '../../model/errors.ts';
+import { errorInfo, type OrchdError } from '../../model/errors.ts';
 import { jobOfToken, scoped } from '../../model/records.ts';
 import type { Commander } from '../../model/worker-wire.ts';
 import {
   CancelReply,
-  EndEvent,
-  ErrorEvent,
   ExecutionList,
-  type ExecutionResult,
   ExecutionState,
   HASH_HEADER,
   REGISTRY_HEADER,
   TOKEN_HEADER,
-  type WorkerOutcome,
 } from '../../model/worker-wire.ts';
 import { commanderHeaders } from '../../wire/epochs.ts';
 import type { OutboundReply, StreamReply, Target } from '../../wire/outbound.ts';
-import type { SseEvent } from '../../wire/sse.ts';
-import { eachEvent } from '../../wire/sse-bytes.ts';
+import {
+  executionEnd,
+  isFenced,
+  isProtocolError,
+  jsonOf,
+  readError,
+  readExecution,
+  refusal,
+} from './worker-answers.ts';
 
 /** A stream from an offer that no `follow` has taken by then is closed. */
 const UNREAD_STREAM_MS = 5000;
-const MAX_ERROR_BYTES = 64 * 1024;
-/** As large as a result, because the `end` event carries the result. */
-const MAX_EVENT_CHARS = 32 * 2 ** 20;
-const MAX_MESSAGE_CHARS = 2000;
 
 const checkList = checker(ExecutionList);
 const checkState = checker(ExecutionState);
 const checkCancel = checker(CancelReply);
-const checkEnd = checker(EndEvent);
-const checkError = checker(ErrorEvent);
 
 export interface WorkerBackendOptions {
   readonly info: BackendInfo;
@@ -122,7 +116,7 @@ export class WorkerBackend implements Backend {
     if (signal?.aborted) stop();
     signal?.addEventListener('abort', stop, { once: true });
     try {
-      return await readExecution(reply, on);
+      return await readExecution(reply, on, this.#timers);
     } catch (error) {
       if (!isProtocolError(error)) return { is: 'lost' };
       // The events cannot be understood, so the execution is killed: nobody could read the rest of it.
@@ -138,7 +132,9 @@ export class WorkerBackend implements Backend {
     const body = JSON.stringify({ job_id: jobOfToken(token), token, how });
     const reply = await this.#request('POST', '/cancel', who, body);
     if (isFenced(reply)) return { is: 'fenced' };
-    const { is, outcome, hash, registry, remembered_since, opening_before } = checkCancel(jsonOf(reply));
+    const { is, outcome, hash, registry, remembered_since, opening_before } = checkCancel(
+      await jsonOf(reply, this.#timers),
+    );
     if (is === 'tombstoned')
       return {
         is,
@@ -147,7 +143,8 @@ export class WorkerBackend implements Backend {
         ...(opening_before && { openingBefore: opening_before }),
       };
     if (is !== 'ended') return { is };
-    return hash === undefined ? executionEnd(outcome) : { ...executionEnd(outcome), hash };
+    const end = await executionEnd(outcome, this.#timers);
+    return hash === undefined ? end : { ...end, hash };
   }
 
   async ack(token: string, who: Commander): Promise<void> {
@@ -175,11 +172,11 @@ export class WorkerBackend implements Backend {
     const path = `/executions/${encodeURIComponent(token)}`;
     const { state, outcome } = checkState(await this.#json('GET', path, who));
     if (state === 'running') return { is: 'running' };
-    return executionEnd(outcome);
+    return executionEnd(outcome, this.#timers);
   }
 
   async #json(method: 'GET' | 'POST', path: string, who: Commander): Promise<unknown> {
-    return jsonOf(await this.#request(method, path, who));
+    return jsonOf(await this.#request(method, path, who), this.#timers);
   }
 
   async #request(
@@ -229,116 +226,3 @@ function requestBody({ payloadText, ask }: Offer): string | undefined {
   const fields = text.slice(1, -1).trim();
   return fields === '' ? own : `{${fields},${own.slice(1)}`;
 }
-
-/** Reads the events of an execution; `lost` where the stream breaks off before the final event. */
-async function readExecution(reply: StreamReply, on: (event: ExecutionEvent) => void): Promise<FollowEnd> {
-  let end: FollowEnd = { is: 'lost' };
-  await eachEvent(
-    reply,
-    (event) => {
-      if (end.is !== 'lost') return;
-      if (event.event === 'end' || event.event === 'error') end = endOf(event);
-      else on(executionEvent(event));
-    },
-    MAX_EVENT_CHARS,
-  );
-  return end;
-}
-
-const PROGRESS_EVENTS: ReadonlySet<string> = new Set(['started', 'token', 'metrics']);
-
-function executionEvent({ id, event, data }: SseEvent): ExecutionEvent {
-  const n = Number(id);
-  if (!PROGRESS_EVENTS.has(event) || !Number.isSafeInteger(n) || n < 1) {
-    throw new OrchdError('WORKER_PROTOCOL', 'an event of the worker has no number or no known type');
-  }
-  return { n, type: event as 'token', data: parse(data), ...(!data.includes('\n') && { text: data }) };
-}
-
-function endOf({ event, data }: SseEvent): ExecutionEnd {
-  const value = parse(data);
-  if (event === 'error') return executionEnd({ ok: false, error: checked(checkError, value) });
-  const { result, decode_time_ms } = checked(checkEnd, value);
-  return executionEnd({ ok: true, result, decode_time_ms });
-}
-
-/** The outcome is unknown where the worker has dropped it, and where it says that it cannot tell. */
-function executionEnd(outcome: WorkerOutcome | undefined): ExecutionEnd {
-  if (!outcome) return { is: 'forgotten' };
-  if (outcome.ok === false && outcome.error.code === 'UNKNOWN_OUTCOME')
-    return { is: 'forgotten', why: outcome.error.message.slice(0, MAX_MESSAGE_CHARS) };
-  return { is: 'ended', outcome: outcomeOf(outcome) };
-}
-
-function usedTokens({ usage }: ExecutionResult, decodeMs: number): UsedTokens | undefined {
-  return usage && { prompt: usage.prompt_tokens, completion: usage.completion_tokens, decodeMs };
-}
-
-function outcomeOf(outcome: WorkerOutcome): ExecutionOutcome {
-  if (outcome.ok === true) {
-    const { result, decode_time_ms = 0 } = outcome;
-    const usage = usedTokens(result, decode_time_ms);
-    return { ok: true, result, ...(usage && { usage }) };
-  }
-  if (outcome.ok === 'cancelled' || outcome.error.code === 'CANCELLED') return { ok: 'cancelled' };
-  const { retry_after_ms } = outcome.error;
-  const error = infoOf(outcome.error);
-  return { ok: false, error, ...(retry_after_ms !== undefined && { retryAfterMs: retry_after_ms }) };
-}
-
-/** The worker's error; a code that is not in our catalogue becomes EXECUTION_FAILED with that code as its reason. */
-function infoOf({ code, message, retriable }: ErrorEvent): ErrorInfo {
-  const known = isErrorCode(code);
-  const base = errorInfo(known ? code : 'EXECUTION_FAILED', message.slice(0, MAX_MESSAGE_CHARS));
-  return { ...base, retriable, ...(!known && { reason: code.slice(0, 128) }) };
-}
-
-function refusal(error: ErrorInfo & { retryAfterMs?: number }): OfferReply {
-  if (error.code === 'FENCED') return { is: 'fenced' };
-  if (error.code === 'TOKEN_CONFLICT') return { is: 'conflict' };
-  const { retryAfterMs, ...info } = error;
-  if (info.code === 'WORKER_BUSY') return { is: 'busy', ...(retryAfterMs !== undefined && { retryAfterMs }) };
-  return { is: 'refused', error: info };
-}
-
-/** The error in the body of a refused offer. Throws where it is not in the agreed form: the worker may run the job. */
-async function readError(reply: StreamReply): Promise<ErrorInfo & { retryAfterMs?: number }> {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  await reply.read((piece) => {
-    bytes += piece.length;
-    if (bytes > MAX_ERROR_BYTES)
-      throw new OrchdError('WORKER_PROTOCOL', 'an error of the worker is too long');
-    pieces.push(piece);
-  });
-  const { error } = parse(Buffer.concat(pieces).toString()) as { error?: unknown };
-  const { retry_after_ms, ...fields } = checked(checkError, error);
-  return { ...infoOf(fields), ...(retry_after_ms !== undefined && { retryAfterMs: retry_after_ms }) };
-}
-
-function jsonOf(reply: OutboundReply): unknown {
-  if (isFenced(reply)) throw new OrchdError('FENCED');
-  if (reply.status >= 300) throw new OrchdError('WORKER_PROTOCOL', `the worker answered ${reply.status}`);
-  return parse(reply.body.toString());
-}
-
-const isFenced = ({ status, body }: OutboundReply): boolean => status === 409 && body.includes('"FENCED"');
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new OrchdError('WORKER_PROTOCOL', 'what the worker says is not JSON');
-  }
-}
-
-function checked<T>(check: (value: unknown) => T, value: unknown): T {
-  try {
-    return check(value);
-  } catch {
-    throw new OrchdError('WORKER_PROTOCOL', 'what the worker says does not have the agreed form');
-  }
-}
-
-const isProtocolError = (error: unknown): boolean =>
-  error instanceof OrchdError && error.code === 'WORKER_PROTOCOL';

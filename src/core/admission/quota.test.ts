@@ -124,6 +124,21 @@ describe('what callers may use', () => {
     assert.notEqual(wait(kit), 0);
   });
 
+  test('includes many such jobs in steps, each of them once, and those of a limit that is set in between', () => {
+    const kit = new EngineKit({ queueCapacity: 5000 });
+    for (let at = 0; at < 2500; at++) kit.submit(`j${at}`, { tokens: 1 });
+    const set = (): unknown =>
+      kit.step({ type: 'limits', limits: [{ scope: 'global', tokenBudget: 2510 }], by: 'ops' });
+    const isPartial = (): unknown =>
+      (kit.step({ type: 'reserve-live' }).reply as { isPartial: boolean }).isPartial;
+    set();
+    assert.deepEqual([isPartial(), isPartial()], [true, true]);
+    set();
+    assert.deepEqual([isPartial(), isPartial(), isPartial()], [true, true, false]);
+    assert.equal(wait(kit, { tokens: 11 }), undefined, '2500 are held');
+    assert.equal(wait(kit, { tokens: 10 }), 0);
+  });
+
   test('is not charged for a job that a full queue refuses', () => {
     const kit = new EngineKit({
       queueCapacity: 1,

@@ -45,6 +45,7 @@ export function setLimits(
   for (const { scope } of limits) checkScope(scope, tenant);
   const others = [...limitLists(turn)].filter((list) => list.id !== id);
   apply(turn, [...others, { id, limits }]);
+  turn.state.unreserved = undefined;
   const record: LimitsRecord = { v: 1, by, at: turn.now, limits };
   turn.put('limits', id, record, { is: 'set', by });
   return record;
@@ -97,20 +98,24 @@ function apply(turn: Turn, lists: readonly LimitList[]): void {
 }
 
 /**
- * Reserves the estimates of live jobs without a reservation, at most so many of them. Without any limit of the operator
- * or of the tenant nothing is reserved, so that jobs admitted before the first limit are charged now. Returns whether
- * some are left.
+ * Reserves the estimates of live jobs without a reservation. Without any limit of the operator or of the tenant nothing is
+ * reserved, so that jobs admitted before the first limit are charged now. Looks at `atMost` jobs, and goes on with the
+ * next ones when it is called again. Returns whether some are left.
  */
 export function reserveLive(turn: Turn, atMost: number): boolean {
-  const { limiter, jobs } = turn.state;
-  let reserved = 0;
-  for (const entry of jobs.values()) {
+  const { state } = turn;
+  state.unreserved ??= state.jobs.values();
+  for (let looked = 0; looked < atMost; looked++) {
+    const { value: entry, done } = state.unreserved.next();
+    if (done) {
+      state.unreserved = undefined;
+      return false;
+    }
     if (entry.reservation || isTerminal(entry.job.state)) continue;
-    if (reserved++ === atMost) return true;
     const cost = { requests: 0, tokens: entry.ask.tokens ?? 0 };
-    entry.reservation = limiter.restore(scopesOf(turn, entry.ask), cost, turn.now);
+    entry.reservation = state.limiter.restore(scopesOf(turn, entry.ask), cost, turn.now);
   }
-  return false;
+  return true;
 }
 
 /** The table of each list of limits: lists are replaced as a whole, and seldom. */

@@ -72,9 +72,8 @@ export type OfferReply =
   | { readonly is: 'conflict' }
   | { readonly is: 'fenced' };
 
-/** An outcome before it is stored: its result as a value, or as JSON text where the executor has that. */
+/** An outcome before it is stored, with its result as JSON text. */
 export type ExecutionOutcome =
-  | { readonly ok: true; readonly result: unknown; readonly usage?: UsedTokens }
   | { readonly ok: true; readonly resultText: string; readonly usage?: UsedTokens }
   | Exclude<Outcome, { readonly ok: true }>;
 

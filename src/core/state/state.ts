@@ -2,7 +2,7 @@
  * The records in memory with their indexes. The state notifies the queue and does not hold it (docs/decisions/0015).
  *
  * S1  apply(change) is the only way in which a record changes, and the indexes follow from the records: a replay of the
- *     same changes gives the same indexes. Not derived from records: `limiter`, `pools`, `full`, `paused`, the
+ *     same changes gives the same indexes. Not derived from records: `limiter`, `unreserved`, `pools`, `full`, `paused`, the
  *     heartbeats of leases, and the fields of `JobMemory` that other folders write.
  * S2  A job is ready for the follower exactly while it is queued, its `waitsUntil` has passed and its session lets it
  *     run.
@@ -83,6 +83,8 @@ export class State {
   };
   /** Written by admission/. Not persisted itself; limits set at run time and spent budgets are records. */
   readonly limiter = new Limiter();
+  /** Where `reserveLive` of admission/ goes on: the jobs from here on may lack a reservation. Undefined: from the first. */
+  unreserved: IterableIterator<JobEntry> | undefined;
   /** The reports of pool managers. Not persisted; written by workers/. */
   readonly pools = new Pools();
   readonly roster = new Roster();

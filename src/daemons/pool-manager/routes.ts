@@ -111,11 +111,15 @@ const orders = ({ workers, epochs }: PoolRouteContext): Route[] => [
     role: 'operate',
     summary: 'Stop a worker; it leaves the state when its process has ended',
     body: StopWorker,
-    answers: { 200: { description: 'The worker is stopping', body: WorkerOrdered }, 404: 'No such worker' },
+    answers: {
+      200: { description: 'The worker is stopping', body: WorkerOrdered },
+      404: 'No such worker',
+      503: 'It runs jobs of another brain',
+    },
     async handle({ body, headers }) {
       const { worker_id } = body;
-      await epochs.check(headers);
-      return { status: 200, body: await workers.stopWorker(worker_id) };
+      const by = await epochs.check(headers);
+      return { status: 200, body: await workers.stopWorker(worker_id, by) };
     },
   }),
   route({
@@ -126,7 +130,11 @@ const orders = ({ workers, epochs }: PoolRouteContext): Route[] => [
     role: 'operate',
     summary: 'Let a worker finish its executions and accept no new ones',
     body: DrainWorker,
-    answers: { 200: { description: 'The worker drains', body: WorkerOrdered }, 404: 'No such worker' },
+    answers: {
+      200: { description: 'The worker drains', body: WorkerOrdered },
+      404: 'No such worker',
+      503: 'It runs jobs of another brain',
+    },
     async handle({ params, body, headers }) {
       const { deadline_ms } = body;
       const by = await epochs.check(headers);

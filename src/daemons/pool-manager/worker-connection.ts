@@ -5,7 +5,7 @@ import type { Cancel } from '../../kit/env/env.ts';
 import { every } from '../../kit/every.ts';
 import { Service } from '../../kit/service.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { type Commander, WorkerHealth } from '../../model/worker-wire.ts';
+import { type Commander, RunningCount, WorkerHealth } from '../../model/worker-wire.ts';
 import { commanderHeaders } from '../../wire/epochs.ts';
 import { parseJsonBody } from '../../wire/json-body.ts';
 import type { Target } from '../../wire/outbound.ts';
@@ -13,6 +13,7 @@ import type { WorkerContext } from './worker-context.ts';
 
 const MAX_ANSWER_BYTES = 64 * 1024;
 const checkHealth = checker(WorkerHealth);
+const checkRunning = checker(RunningCount);
 
 export interface WorkerHealthListener {
   /** Called after each successful check with the number of running executions. */
@@ -76,6 +77,24 @@ export class WorkerConnection extends Service {
         worker_id: this.#id,
         error_code: code,
       });
+    }
+  }
+
+  /**
+   * How many executions run on the worker for other owners than this one. 0 for a worker without this route, and for one
+   * that does not answer.
+   */
+  async runningForOthers(by: Commander): Promise<number> {
+    try {
+      const { status, body } = await this.#target.request({
+        path: '/running',
+        headers: { ...this.#headers(), ...commanderHeaders(by) },
+        timeoutMs: this.#context.times.healthTimeoutMs,
+        maxBytes: MAX_ANSWER_BYTES,
+      });
+      return status === 200 ? checkRunning(parseJsonBody(body)).others : 0;
+    } catch {
+      return 0;
     }
   }
 

@@ -173,6 +173,7 @@ export class ManagedWorker {
   async drain(deadlineMs: number | undefined, by: Commander): Promise<void> {
     if (this.record.error) throw new OrchdError('ILLEGAL_STATE', 'this worker has failed');
     if (this.record.stopped) return;
+    await this.#refuseWhileOthersUse(by);
     const { now } = this.#context.env.clock;
     const deadline = deadlineMs === undefined ? {} : { deadlineAt: now() + deadlineMs };
     await this.#file.save({ drain: { ...deadline, by } });
@@ -185,13 +186,27 @@ export class ManagedWorker {
     if (phase.is === 'serving') await phase.connection.drain(by);
   }
 
-  async stop(): Promise<void> {
+  /** Stops the worker. The manager itself stops it without `by`; a brain may not while the worker runs jobs of others. */
+  async stop(by?: Commander): Promise<void> {
     if (this.#isBeingRemoved()) return this.#file.settled();
+    if (by) await this.#refuseWhileOthersUse(by);
     await this.#file.save({ stopped: true });
     if (this.#isBeingRemoved()) return;
     this.#log('a worker is stopped');
     this.#context.onChange('status');
     void this.#endAndRemove();
+  }
+
+  /**
+   * Two brains may use one pool: a restored copy and its original, say. A worker that looks idle to one of them may run
+   * jobs of the other.
+   */
+  async #refuseWhileOthersUse(by: Commander): Promise<void> {
+    const phase = this.#phase;
+    if (phase.is !== 'serving' || this.record.stopped) return;
+    const running = await phase.connection.runningForOthers(by);
+    if (running === 0) return;
+    throw new OrchdError('WORKER_BUSY', `this worker runs ${running} jobs of another brain`);
   }
 
   /** Stops managing the worker; its process goes on, for the next manager. */

@@ -120,9 +120,9 @@ export class Workers extends Service {
     return { worker_id: id, status: worker.status };
   }
 
-  async stopWorker(id: string): Promise<WorkerOrdered> {
+  async stopWorker(id: string, by: Commander): Promise<WorkerOrdered> {
     const worker = this.#worker(id);
-    await worker.stop();
+    await worker.stop(by);
     return { worker_id: id, status: worker.status };
   }
 

@@ -10,6 +10,7 @@ import {
   ExecutionState,
   HASH_HEADER,
   REGISTRY_HEADER,
+  RunningCount,
   ShutdownRequest,
   TOKEN_HEADER,
   WorkerHealth,
@@ -141,8 +142,26 @@ function orderRoutes(context: WorkerRouteContext): Route[] {
   ];
 }
 
-function readRoutes({ epochs, memory, timers }: WorkerRouteContext): Route[] {
+const runningRoute = ({ epochs, memory }: WorkerRouteContext): Route =>
+  route({
+    operationId: 'countRunning',
+    tag: 'worker',
+    method: 'GET',
+    path: '/running',
+    role: 'read',
+    summary: 'Count the executions that run for the calling owner, and for others',
+    answers: { 200: { description: 'The counts', body: RunningCount }, 409: FENCED },
+    handle(call) {
+      const { owner } = epochs.check(call.headers);
+      const own = memory.allRunning().filter((execution) => execution.owner === owner).length;
+      return { status: 200, body: { own, others: memory.running - own } };
+    },
+  });
+
+function readRoutes(context: WorkerRouteContext): Route[] {
+  const { epochs, memory, timers } = context;
   return [
+    runningRoute(context),
     route({
       operationId: 'listExecutions',
       tag: 'worker',
