@@ -30,6 +30,10 @@ export async function listOrphans(
   const known = knownNames(paths);
   for (const name of await disk.list(paths.folder)) {
     if (name === basename(paths.temporaryManifest)) await note(name, 'a checkpoint that was not finished');
+    else if (name === `${basename(paths.history)}.damaged`)
+      await note(name, 'a damaged index that was set aside; a new one was made from the log');
+    else if (/^copied-[0-9a-f]+$/.test(name))
+      await note(name, 'what this copy had of the running work of its original');
     else if (!known.has(name)) await note(name, 'not a file that orchd keeps here');
   }
 }

@@ -71,6 +71,8 @@ async function assertHealthy(folder: string): Promise<void> {
     findings.filter(({ verdict }) => verdict !== 'ok'),
     [],
   );
+  const aside = findings.find(({ position }) => position === 'history.sqlite.damaged');
+  assert.match(aside?.sentence ?? '', /a damaged index that was set aside/);
 }
 
 test('damage anywhere in the index: every ended job answers as before, and the doctor is content', async () => {
