@@ -257,9 +257,9 @@ export function stateText({ state, queue }: EngineView): string {
     ended: [...state.ended].map(({ uid }) => uid).sort(),
     open: [...state.open.keys()].sort(),
     newest: [...state.newestFirst()].map(({ uid }) => uid),
-    jobs: jobs.map(({ uid, ask, job, seq, open, past, parked, lane, queuePos, wakeAt }) => {
+    jobs: jobs.map(({ uid, ask, job, seq, open, past, parked, lane, isWaiting, wakeAt }) => {
       const wake = isTerminal(job.state) ? undefined : wakeAt;
-      return { uid, ask, job, seq, open, past, parked, lane: lane?.key, inLane: queuePos >= 0, wake };
+      return { uid, ask, job, seq, open, past, parked, lane: lane?.key, inLane: isWaiting, wake };
     }),
   });
 }

@@ -49,10 +49,10 @@ export function checkIndexes(view: EngineView): void {
     check(!active || entry.open !== undefined, `${entry.uid} is ${job.state} with an open attempt`);
     check(job.state !== 'queued' || entry.open === undefined, `${entry.uid} is queued without one`);
     check(
-      entry.queuePos >= 0 === (job.state === 'queued' && !entry.parked),
+      entry.isWaiting === (job.state === 'queued' && !entry.parked),
       `${entry.uid} is in its lane when ready`,
     );
-    if (entry.queuePos >= 0) ready++;
+    if (entry.isWaiting) ready++;
     if (ask.spec.key !== undefined && !isTerminal(job.state)) {
       check(!keys.has(ask.spec.key), `key ${ask.spec.key} belongs to one live job`);
       keys.add(ask.spec.key);

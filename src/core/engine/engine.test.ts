@@ -48,7 +48,7 @@ function checkState(kit: EngineKit): void {
   const jobs = [...state.jobs.values()];
   for (const entry of jobs) {
     const isReady = entry.job.state === 'queued' && entry.waitsUntil <= kit.now && state.roster.mayRun(entry);
-    assert.equal(entry.queuePos >= 0, isReady, `Q1: ${entry.uid} ${entry.job.state} ${entry.parked}`);
+    assert.equal(entry.isWaiting, isReady, `Q1: ${entry.uid} ${entry.job.state} ${entry.parked}`);
     const { tenant, spec } = entry.ask;
     const { key } = spec;
     if (key !== undefined && !isTerminal(entry.job.state)) {
@@ -63,7 +63,7 @@ function checkState(kit: EngineKit): void {
   for (const each of JOB_STATES) {
     assert.equal(state.counts[each], jobs.filter(({ job }) => job.state === each).length, each);
   }
-  const ready = jobs.filter(({ queuePos }) => queuePos >= 0);
+  const ready = jobs.filter(({ isWaiting }) => isWaiting);
   assert.equal(queue.waiting.batch.jobs + queue.waiting.interactive.jobs, ready.length);
 }
 
@@ -80,7 +80,7 @@ test('after any events no ready job waits while a backend that could run it is f
   const check = ({ engine: { state }, now }: EngineKit): void => {
     if (state.full) return;
     for (const entry of state.jobs.values()) {
-      if (entry.queuePos < 0) continue;
+      if (!entry.isWaiting) continue;
       const free = laneOf(entry)!.backends.filter(
         (each) => each.up && each.blockedUntil <= now && each.used < each.info.slots,
       );

@@ -37,6 +37,22 @@ class NaiveQueue {
     this.vnow = 0;
   }
 
+  /** The jobs in the order in which they would be taken; of several flows with the same charge, the first named. */
+  drained(): JobEntry[] {
+    const model = new NaiveQueue();
+    model.jobs = [...this.jobs];
+    for (const [agent, vtime] of this.vtimes) model.vtimes.set(agent, vtime);
+    const taken: JobEntry[] = [];
+    while (model.jobs.length > 0) {
+      const [next] = model.active.sort((a, b) => model.vtime(a) - model.vtime(b)) as [string];
+      const entry = model.of(next)[0]!;
+      model.vtimes.set(next, model.vtime(next) + entry.ask.spec.weight);
+      model.jobs.splice(model.jobs.indexOf(entry), 1);
+      taken.push(entry);
+    }
+    return taken;
+  }
+
   /** Any of several flows with the same virtual time may go first. */
   checkTake(taken: JobEntry | undefined): void {
     if (!taken) return assert.equal(this.jobs.length, 0);
@@ -154,6 +170,73 @@ test('an agent with one job at a time gains nothing by leaving and coming back',
     if (agent === 'jumper') queue.add(makeEntry(++n, { agent }));
   }
   assert.equal(taken.filter((each) => each === 'jumper').length, 20, taken.join(' '));
+});
+
+/** Each agent's jobs have one weight: where they differ, a position is an estimate. */
+const AGENTS = { a: 1, b: 1, c: 2, d: 0.5 } as const;
+
+const HISTORY = fc.array(
+  fc.record({
+    op: fc.constantFrom('add', 'add', 'add', 'add', 'take', 'remove', 'return', 'return'),
+    agent: fc.constantFrom(...(Object.keys(AGENTS) as (keyof typeof AGENTS)[])),
+    score: fc.constantFrom(0, 0, 0, 0, 5),
+    pick: fc.nat(),
+  }),
+  { minLength: 200, maxLength: 600, size: 'max' },
+);
+
+test('the position is the one of a plain model, also for jobs that come back after a retry or a redrive', () => {
+  fc.assert(
+    fc.property(HISTORY, (history) => {
+      const queue = new ClassQueue();
+      const naive = new NaiveQueue();
+      const gone: JobEntry[] = [];
+      for (const [at, { op, agent, score, pick }] of history.entries()) {
+        const entry =
+          op === 'add'
+            ? makeEntry(at + 1, { agent, score, weight: AGENTS[agent] })
+            : op === 'return'
+              ? gone.shift()
+              : undefined;
+        if (entry) {
+          queue.add(entry);
+          naive.add(entry);
+        } else if (op === 'take') {
+          const taken = queue.take();
+          naive.checkTake(taken);
+          if (taken) gone.push(taken);
+        } else if (op === 'remove' && naive.jobs.length > 0) {
+          const removed = naive.jobs[pick % naive.jobs.length]!;
+          queue.remove(removed);
+          naive.remove(removed);
+          gone.push(removed);
+        }
+      }
+      const ties = naive.active.length;
+      for (const [at, entry] of naive.drained().entries()) {
+        const position = queue.positionOf(entry);
+        assert.ok(Math.abs(position - at) <= ties, `${position} instead of ${at} of ${queue.size}`);
+      }
+    }),
+    { numRuns: 50 },
+  );
+});
+
+test('with many agents the position is estimated from some of them', () => {
+  const queue = new ClassQueue();
+  let n = 0;
+  const add = (agent: string): JobEntry => {
+    const entry = makeEntry(++n, { agent });
+    queue.add(entry);
+    return entry;
+  };
+  for (let at = 0; at < 1000; at++) add(`small-${at}`);
+  const large = Array.from({ length: 1000 }, () => add('large'));
+  assert.equal(queue.positionOf(large[999]!), 1999);
+  for (const at of [1, 10, 500]) {
+    const position = queue.positionOf(large[at]!);
+    assert.ok(Math.abs(position - (1000 + at)) <= 50, `${position} instead of ${1000 + at}`);
+  }
 });
 
 test('with one agent the position is exact', () => {

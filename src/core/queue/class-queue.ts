@@ -24,8 +24,8 @@ const FLOW_POSITION = {
 /** The owner of a flow: an agent of a tenant. */
 const ownerOf = ({ ask }: JobEntry): string => uidOf(ask.tenant, ask.spec.agent);
 
-/** With more flows than this, a position is estimated without visiting each. */
-const EXACT_FLOWS = 32;
+/** A position is worked out from this many other flows; where there are more, they stand for the rest. */
+const VISITED_FLOWS = 32;
 /** The time constant of the arrival rate. */
 const ARRIVALS_TAU_MS = 120_000;
 
@@ -70,7 +70,7 @@ export class ClassQueue {
 
   remove(entry: JobEntry): void {
     const flow = this.#flows.get(ownerOf(entry));
-    if (!flow || entry.queuePos < 0) return;
+    if (!flow || !entry.isWaiting) return;
     flow.remove(entry);
     this.#size--;
     if (flow.size === 0) this.#retire(flow);
@@ -104,19 +104,34 @@ export class ClassQueue {
     return undefined;
   }
 
-  /** An estimate of how many jobs of this class go before `entry`. */
+  /**
+   * How many jobs of this class go before `entry` if no other comes. Flows with the same charge may go in any order, so it
+   * may differ by the number of flows; it is an estimate where the jobs of a flow have different weights, and where there
+   * are many flows.
+   */
   positionOf(entry: JobEntry): number {
     const own = this.#flows.get(ownerOf(entry));
     if (!own) return this.#size;
-    const rank = own.rankOf(entry, this.#size);
-    if (this.#active.size > EXACT_FLOWS) return Math.min(this.#size - 1, rank * this.#active.size);
-    let position = rank;
-    for (const flow of this.#active.items()) {
+    const rank = own.rankOf(entry);
+    // The job is next when its flow has been charged with the jobs before it.
+    const turn = own.vtime + rank * own.meanWeight;
+    const before = rank + this.#picksBefore(turn, own);
+    return Math.max(0, Math.min(this.#size - 1, Math.round(before)));
+  }
+
+  /** How many jobs the other flows have started when they are charged with this virtual time. */
+  #picksBefore(turn: number, own: Flow): number {
+    const flows = this.#active.items();
+    const step = Math.max(1, flows.length / VISITED_FLOWS);
+    let picks = 0;
+    let visited = 0;
+    for (let at = 0; at < flows.length; at += step) {
+      const flow = flows[Math.floor(at)] as Flow;
       if (flow === own) continue;
-      // Flows are served in turn: each other flow gets as many picks as this one, and one more if it goes first.
-      position += Math.min(flow.size, rank + (flow.vtime < own.vtime ? 1 : 0));
+      visited++;
+      picks += Math.min(flow.size, Math.max(0, Math.ceil((turn - flow.vtime) / flow.meanWeight)));
     }
-    return Math.max(0, Math.min(this.#size - 1, position));
+    return visited === 0 ? 0 : (picks * (flows.length - 1)) / visited;
   }
 
   /** An estimate of how many waiting jobs were admitted before sequence number `n`. */
@@ -136,7 +151,7 @@ export class ClassQueue {
 
   #stillHere(at: number): boolean {
     const entry = this.#arrivals[at] as JobEntry;
-    return entry.queuePos >= 0 && entry.readyOrder === this.#arrivalOrders[at];
+    return entry.isWaiting && entry.readyOrder === this.#arrivalOrders[at];
   }
 
   #retire(flow: Flow): void {

@@ -25,7 +25,7 @@ export class Queue implements StateFollower {
   dropped = 0;
 
   ready(entry: JobEntry, readyAt: number): void {
-    if (entry.queuePos >= 0) return;
+    if (entry.isWaiting) return;
     const lane = laneOf(entry) ?? this.fleet.findOrCreateLane(entry.ask);
     entry.lane = lane;
     entry.readyAt = readyAt;
@@ -38,7 +38,7 @@ export class Queue implements StateFollower {
     const lane = laneOf(entry);
     if (!lane) return;
     // A picked job has left the queue of its lane already.
-    if (entry.queuePos >= 0) lane.queueOf(entry.ask.spec.priority).remove(entry);
+    if (entry.isWaiting) lane.queueOf(entry.ask.spec.priority).remove(entry);
     entry.lane = undefined;
     this.#countWaiting(entry, -1);
     this.fleet.updateLane(lane);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { backendInfo, EngineKit, makeEntry, START, SUCCESS } from '../../../test/fakes/engine-kit.ts';
+import fc from 'fast-check';
+import { backendInfo, EngineKit, FAILED, makeEntry, START, SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { Fleet } from '../queue/fleet.ts';
 import { jobPosition, predictStartMs } from './predict.ts';
 
@@ -143,4 +144,49 @@ test('a job that has run for most of its expected time is predicted to free its 
   assert.ok(predicted(5000) <= predicted(undefined));
   assert.ok(predicted(60_000) >= 50_000, 'what is unlike all others does not end soon');
   assert.ok(Math.abs(predicted(undefined) - 500) < 30, 'half of it where nobody knows since when');
+});
+
+const WAITING = fc.array(
+  fc.record({
+    agent: fc.constantFrom('a', 'a', 'a', 'b', 'c'),
+    how: fc.constantFrom('new', 'new', 'new', 'retried', 'redriven'),
+  }),
+  { minLength: 70, maxLength: 200, size: 'max' },
+);
+
+test('the predicted start is the one that follows when the queue is worked off, redriven and retried jobs included', () => {
+  fc.assert(
+    fc.property(WAITING, (jobs) => {
+      const kit = measured();
+      for (const [at, { agent }] of jobs.entries()) kit.submit(`j${at}`, { agent });
+      const ids = ['runs0', ...jobs.map((_, at) => `j${at}`)];
+      const runs = (): string => ids.find((id) => kit.job(id).open !== undefined)!;
+      for (const { how } of jobs) {
+        const id = runs();
+        // A job that was not taken goes back to its place, and so does one that has failed and is redriven.
+        if (how === 'retried') kit.offered(id, { is: 'busy', retryAfterMs: 0 });
+        if (how !== 'redriven') continue;
+        kit.accept(id);
+        kit.pass(1000);
+        kit.end(id, FAILED);
+        kit.redrive(id);
+      }
+      kit.accept(runs());
+      const begun = kit.now;
+      const waiting = ids.filter((id) => kit.job(id).isWaiting);
+      const predicted = new Map(waiting.map((id) => [id, predict(kit, id)!]));
+      const positions = new Map(waiting.map((id) => [id, jobPosition(kit.job(id))!]));
+      for (let left = waiting.length; left > 0; left--) {
+        kit.pass(1000);
+        kit.end(runs(), SUCCESS);
+        const next = runs();
+        const off = (predicted.get(next)! - (kit.now - begun)) / 1000;
+        // Agents with the same charge may go in any order.
+        assert.ok(Math.abs(off) <= 4, `${next} at ${positions.get(next)} was predicted ${off} s too late`);
+        assert.ok(Math.abs(positions.get(next)! - (waiting.length - left)) <= 4, `the place of ${next}`);
+        kit.accept(next);
+      }
+    }),
+    { numRuns: 20 },
+  );
 });

@@ -12,7 +12,7 @@ export interface StartHints {
 
 /** The ready jobs ahead in the lane; undefined for a job that is not in a lane. */
 export function jobPosition(entry: JobEntry): number | undefined {
-  return entry.queuePos >= 0 ? laneOf(entry)?.positionOf(entry) : undefined;
+  return entry.isWaiting ? laneOf(entry)?.positionOf(entry) : undefined;
 }
 
 /** The largest share of slots that interactive jobs can take from waiting batch jobs: batch has a guaranteed share. */

@@ -26,8 +26,8 @@ export interface JobRecords {
 export class JobMemory {
   /** The lane in which the job waits. Written by queue/; `laneOf` gives it its full type. */
   lane: { readonly key: string } | undefined = undefined;
-  /** The job's index in the heap of its flow; -1 outside. Written by queue/, like `readyAt` and `readyOrder`. */
-  queuePos = -1;
+  /** Whether the job is in a lane, waiting for a backend. Written by queue/, like `readyAt` and `readyOrder`. */
+  isWaiting = false;
   /** The instant since which the job could have run. */
   readyAt = 0;
   /** The job's number in the order in which the jobs of its class became ready in its lane. */
