@@ -21,6 +21,7 @@ const CAUSES: readonly [cause: Cause, text: string][] = [
   [{ is: 'start', why: { is: 'demand' } }, 'start:demand'],
   [{ is: 'stopping', why: { is: 'evicted', policy: 'lru', for: 'm' } }, 'stopping:evicted (lru) for m'],
   [{ is: 'worker-moved', pool: 'q' }, 'moved to q'],
+  [{ is: 'worker-named', id: 'x' }, 'started as x'],
 ];
 
 test('each listed cause has its text, and is read back as it was stored', () => {

@@ -81,6 +81,8 @@ export type Cause =
   | { readonly is: 'start' | 'draining' | 'stopping' | 'stopped'; readonly why: WorkerReason }
   /** A worker is now reported by a pool of another name. */
   | { readonly is: 'worker-moved'; readonly pool: string }
+  /** The manager has started the ordered worker under a name of its own. */
+  | { readonly is: 'worker-named'; readonly id: string }
   /** A cause that an earlier version stored as a sentence. */
   | { readonly is: 'text'; readonly text: string };
 
@@ -117,6 +119,8 @@ export function causeText(cause: Cause): string {
     case 'stopping':
     case 'stopped':
       return `${cause.is}:${workerReasonText(cause.why)}`;
+    case 'worker-named':
+      return `started as ${cause.id}`;
     case 'worker-moved':
       return `moved to ${cause.pool}`;
     case 'text':

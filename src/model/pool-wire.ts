@@ -21,14 +21,15 @@ export type WorkerStatus = (typeof WORKER_STATUSES)[number];
 
 export const DeviceState = open({
   id: Type.Integer({ minimum: 0, maximum: 1023 }),
-  kind: Type.Enum(['nvidia', 'cpu']),
-  name: Type.String(),
+  kind: optional(Type.Enum(['nvidia', 'cpu'])),
+  name: optional(Type.String()),
   total_vram: Bytes,
   /** The memory that its workers have, or have been allotted. */
   allocated_vram: Bytes,
   /** The memory that a new worker could get now; other programs may use the device too. */
   available_vram: Bytes,
-  status: Type.Enum(['ok', 'error']),
+  /** `ok` unless given. */
+  status: optional(Type.Enum(['ok', 'error'])),
   /** Why the device cannot be used, if its status is `error`. */
   reason: optional(Type.String()),
   workers: Type.Array(Type.String()),
@@ -49,7 +50,7 @@ export const WorkerState = open({
   ready_at: optional(Type.String()),
   slots: optional(Count),
   context_length: optional(Count),
-  /** The registry of the worker, see worker-wire.ts. */
+  /** The registry of the worker, see worker-wire.ts. Without it the brain asks the worker, at `GET /health`. */
   registry: optional(Type.String()),
   /** Whether its executions cost money, so that one with an unknown outcome is not repeated unasked. */
   paid: optional(Type.Boolean()),
@@ -66,10 +67,16 @@ export type WorkerState = Static<typeof WorkerState>;
  */
 export const PoolState = open({
   pool_id: Type.String({ pattern: POOL_NAME }),
-  /** The id of the manager's data folder. If it has changed, a worker that is not listed may still be running. */
-  registry: Type.String({ minLength: 1 }),
-  /** Raised with every change of the state; never lower than before, even after a restart of the manager. */
-  version: Count,
+  /**
+   * The id of the manager's data folder. If it has changed, a worker that is not listed may still be running. Without it,
+   * a worker that is not listed is gone.
+   */
+  registry: optional(Type.String({ minLength: 1 })),
+  /**
+   * Raised with every change of the state; never lower than before, even after a restart of the manager. A manager without
+   * it is polled at intervals.
+   */
+  version: optional(Count),
   region: optional(Type.String()),
   labels: optional(Type.Record(Type.String(), Type.String())),
   gpus: Type.Array(DeviceState),

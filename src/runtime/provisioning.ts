@@ -5,11 +5,12 @@
 
 import { dueWorker, dueWorkers, type WorkerEffect } from '../core/engine/due.ts';
 import type { Engine } from '../core/engine/engine.ts';
-import type { PoolManagers, PoolReport, PoolsListener } from '../core/ports/pools.ts';
+import type { PoolManagers, PoolReport, PoolsListener, WorkerOrder } from '../core/ports/pools.ts';
 import { workerBackend } from '../core/ports/pools.ts';
 import { commanderOf } from '../core/state/state.ts';
 import { toOrchdError } from '../model/errors.ts';
 import type { Change } from '../model/records.ts';
+import type { Commander } from '../model/worker-wire.ts';
 import type { BackendDirectory } from './backend-directory.ts';
 import type { Divergence } from './divergence.ts';
 import type { EffectRunner } from './effect-runner.ts';
@@ -47,6 +48,8 @@ export class Provisioning implements PoolsListener {
   readonly #wasInFleet = new Set<string>();
   /** The last report of each pool, and whether the engine has handled it. */
   readonly #lastReports = new Map<string, { readonly report: PoolReport; handled: boolean }>();
+  /** Workers that their manager has started under another name: a repeated order would start another one. */
+  readonly #named = new Set<string>();
 
   constructor(parts: ProvisioningParts) {
     this.#parts = parts;
@@ -77,14 +80,19 @@ export class Provisioning implements PoolsListener {
 
   sweep(): void {
     if (this.#parts.runner.stopped || !this.#parts.mayAct()) return;
-    for (const effect of dueWorkers(this.#parts.engine.state)) this.#begin(effect);
+    const { state } = this.#parts.engine;
+    for (const id of this.#named) if (!state.workers.get(id)) this.#named.delete(id);
+    for (const effect of dueWorkers(state)) this.#begin(effect);
     this.#forgetGone();
   }
 
   #begin(effect: WorkerEffect): void {
     const { kind, id } = effect;
     this.#parts.runner.run(`${kind} worker ${id}`, {
-      isDue: () => this.#parts.mayAct() && dueWorker(this.#parts.engine.state, id) === kind,
+      isDue: () =>
+        this.#parts.mayAct() &&
+        !(kind === 'start' && this.#named.has(id)) &&
+        dueWorker(this.#parts.engine.state, id) === kind,
       attempt: async () => {
         await this.#carryOut(effect).catch((error: unknown) => this.#refused(effect, error));
         return undefined;
@@ -102,7 +110,12 @@ export class Provisioning implements PoolsListener {
     const who = commanderOf(engine.state);
     if (kind === 'stop') return managers.stopWorker(record.pool, id, who);
     if (kind === 'drain') return managers.drainWorker(record.pool, id, who);
-    return managers.startWorker({ id, ...record }, who);
+    return this.#start({ id, ...record }, who);
+  }
+
+  async #start(order: WorkerOrder, who: Commander): Promise<void> {
+    const id = await this.#parts.managers.startWorker(order, who);
+    if (id !== order.id) this.#named.add(order.id);
   }
 
   /** A start that cannot succeed is reported; any other order is given again. */

@@ -4,12 +4,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import type { CompleteState } from '../../src/backends/pool/complete-state.ts';
 import type { PoolConfig } from '../../src/daemons/pool-manager/config.ts';
 import { MARK_VARIABLE } from '../../src/daemons/pool-manager/layout.ts';
 import { type PoolOptions, startPool } from '../../src/daemons/pool-manager/pool-manager.ts';
 import { createLogger } from '../../src/kit/logger.ts';
 import { processesWith } from '../../src/kit/process/identity.ts';
-import type { PoolState, WorkerState } from '../../src/model/pool-wire.ts';
+import type { WorkerState } from '../../src/model/pool-wire.ts';
 
 export const WORKER = join(import.meta.dirname, 'pool-worker.ts');
 
@@ -74,7 +75,7 @@ export class PoolCaller {
   drain = (id: string, body: object = {}): Promise<Answered> =>
     this.ask('POST', `/v2/workers/${id}/drain`, body);
 
-  async state(query = ''): Promise<PoolState> {
+  async state(query = ''): Promise<CompleteState> {
     const { status, body } = await this.ask('GET', `/v2/state${query}`);
     assert.equal(status, 200, JSON.stringify(body));
     return body;
@@ -85,7 +86,7 @@ export class PoolCaller {
   }
 
   /** By the long poll that the brain uses. */
-  async until<T>(look: (state: PoolState) => T | undefined | false): Promise<T> {
+  async until<T>(look: (state: CompleteState) => T | undefined | false): Promise<T> {
     const deadline = performance.now() + 10_000;
     let state = await this.state();
     for (;;) {
@@ -129,7 +130,7 @@ export function poolFolder(t: TestContext): string {
   return folder;
 }
 
-export const livingOf = (state: PoolState, id: string): number[] =>
+export const livingOf = (state: CompleteState, id: string): number[] =>
   processesWith(MARK_VARIABLE, `${state.registry}/${id}`);
 
 /** Starts a pool manager in this process; its workers end with the test. */

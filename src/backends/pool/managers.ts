@@ -22,6 +22,7 @@ import type {
 } from '../../model/pool-wire.ts';
 import type { Commander } from '../../model/worker-wire.ts';
 import { Outbound, type Target } from '../../wire/outbound.ts';
+import { StateCompletion } from './complete-state.ts';
 import { type NamedPool, resolveModel, verifyModel } from './model-queries.ts';
 import { PoolClient } from './pool-client.ts';
 import type { PoolHosts } from './pool-hosts.ts';
@@ -53,6 +54,7 @@ interface PoolEntry {
   readonly client: PoolClient;
   readonly secret: string | undefined;
   readonly isAllowed: IsAllowedUri;
+  readonly completion: StateCompletion;
   /** Configured pools cannot be moved by a registration. */
   readonly isConfigured: boolean;
   /** The pool's name; undefined until a configured pool has reported it. */
@@ -161,7 +163,7 @@ export class HttpPoolManagers implements PoolManagers {
     throw new OrchdError('POOL_UNAVAILABLE', `the pool "${pool}" cannot be reached`);
   }
 
-  async startWorker(order: WorkerOrder, who: Commander): Promise<void> {
+  startWorker(order: WorkerOrder, who: Commander): Promise<string> {
     const { id, pool, device, modelRef, vramBytes, vramGuessed, slots, contextLength } = order;
     const body = {
       worker_id: id,
@@ -173,7 +175,7 @@ export class HttpPoolManagers implements PoolManagers {
       ...(slots !== undefined && { slots }),
       ...(contextLength !== undefined && { context_length: contextLength }),
     };
-    await this.clientOf(pool).startWorker(body, who);
+    return this.clientOf(pool).startWorker(body, who);
   }
 
   async drainWorker(pool: string, worker: string, who: Commander): Promise<void> {
@@ -218,7 +220,8 @@ export class HttpPoolManagers implements PoolManagers {
       ...(!isConfigured && { giveUp: { afterMs: GIVE_UP_MS, run: () => this.#onGivenUp(url, client) } }),
     });
     const isAllowed = allowUris(url, allowedWorkerHosts);
-    this.#pools.set(url, { client, secret, isAllowed, isConfigured, id });
+    const completion = new StateCompletion(this.#outboundOf(isConfigured), isAllowed);
+    this.#pools.set(url, { client, secret, isAllowed, completion, isConfigured, id });
     void client.start();
   }
 
@@ -237,9 +240,10 @@ export class HttpPoolManagers implements PoolManagers {
     pool.id = undefined;
   }
 
-  #onState(url: string, state: PoolState): void {
+  async #onState(url: string, reported: PoolState): Promise<void> {
     const pool = this.#pools.get(url);
-    if (!pool || !this.#listener) return;
+    const state = await pool?.completion.complete(reported);
+    if (!pool || !state || this.#pools.get(url) !== pool || !this.#listener) return;
     // Another manager is at this address now, or the same one under a new name: the state of the former name is void.
     if (pool.id !== state.pool_id) this.#clearName(url, pool);
     const holder = this.#urlOf(state.pool_id);

@@ -28,7 +28,7 @@ export async function resolveModel(
   let refused: OrchdError | undefined;
   for (const { client } of pools) {
     try {
-      return checkResolved(await client.query('/v2/models/resolve', { model_ref: ref }, RESOLVE_TIMEOUT_MS));
+      return resolvedOf(await client.query('/v2/models/resolve', { model_ref: ref }, RESOLVE_TIMEOUT_MS));
     } catch (error) {
       // A malformed reference is malformed for every pool: the caller gets this error, not "unknown model".
       if (error instanceof OrchdError && error.code === 'INVALID_PARAMS') refused = error;
@@ -36,6 +36,15 @@ export async function resolveModel(
   }
   if (refused) throw refused;
   return undefined;
+}
+
+/** An answer in another form is the fault of the manager, and not of the caller that named the model. */
+function resolvedOf(answer: unknown): ResolvedModel {
+  try {
+    return checkResolved(answer);
+  } catch {
+    throw new OrchdError('WORKER_PROTOCOL', 'the pool manager did not say what it found');
+  }
 }
 
 export async function verifyModel(

@@ -52,7 +52,7 @@ test('a manager that has answered once is asked for ever, without growing pauses
   const { polls, target } = polled(virtual, () => (answers-- > 0 ? STATE : NOT_A_POOL));
   const giveUp = { afterMs: 120_000, run: assert.fail };
   const options = { env: virtual.env(), url: 'http://x', secret: undefined, maxAgeMs: 2000, target, giveUp };
-  const client = new PoolClient({ ...options, onState: () => undefined, onLost: () => undefined });
+  const client = new PoolClient({ ...options, onState: async () => undefined, onLost: () => undefined });
   await client.start();
   await virtual.pass(300_000);
   assert.ok(polls.length > 1000, `${polls.length} polls`);
@@ -63,7 +63,12 @@ test('the first poll can be delayed, and the time until the next one is known', 
   const virtual = new VirtualEnv();
   const { polls, target } = polled(virtual, () => STATE);
   const options = { env: virtual.env(), url: 'http://x', secret: undefined, maxAgeMs: 2000, target };
-  const client = new PoolClient({ ...options, delayMs: 5000, onState: () => undefined, onLost: assert.fail });
+  const client = new PoolClient({
+    ...options,
+    delayMs: 5000,
+    onState: async () => undefined,
+    onLost: assert.fail,
+  });
   await client.start();
   await virtual.pass(4000);
   assert.deepEqual([polls.length, client.nextPollMs], [0, 1000]);

@@ -8,7 +8,7 @@ import type { Env } from '../../kit/env/env.ts';
 import { pause } from '../../kit/pause.ts';
 import { Service } from '../../kit/service.ts';
 import { errorInfo, isErrorCode, OrchdError } from '../../model/errors.ts';
-import { PoolState, type StartWorker } from '../../model/pool-wire.ts';
+import { PoolState, type StartWorker, WorkerOrdered } from '../../model/pool-wire.ts';
 import type { Commander } from '../../model/worker-wire.ts';
 import { commanderHeaders } from '../../wire/epochs.ts';
 import type { OutboundReply, StreamReply, Target } from '../../wire/outbound.ts';
@@ -20,7 +20,8 @@ export interface PoolClientOptions {
   readonly secret: string | undefined;
   /** A manager that has not answered for this long counts as lost until it answers again. */
   readonly maxAgeMs: number;
-  readonly onState: (state: PoolState) => void;
+  /** The next poll waits until this has settled. */
+  readonly onState: (state: PoolState) => Promise<void>;
   readonly onLost: (error: Error) => void;
   /** How long the first poll waits; 0 by default. */
   readonly delayMs?: number;
@@ -32,6 +33,7 @@ export interface PoolClientOptions {
 }
 
 const checkState = checker(PoolState);
+const checkOrdered = checker(WorkerOrdered);
 const MAX_STATE_BYTES = 16 * 2 ** 20;
 /** The pause after a failed poll. */
 const POLL_RETRY_MS = 250;
@@ -82,6 +84,11 @@ export class PoolClient extends Service {
     return this.#contact.is === 'answering';
   }
 
+  /** The pause between two polls of a manager that has no versions, and so cannot hold a poll until something changes. */
+  get #intervalMs(): number {
+    return this.#options.maxAgeMs / 4;
+  }
+
   protected async onStart(): Promise<void> {
     this.#polling = this.#poll();
   }
@@ -91,16 +98,22 @@ export class PoolClient extends Service {
     await this.#polling;
   }
 
-  startWorker(order: StartWorker, who: Commander): Promise<void> {
-    return this.#order('/v2/workers/start', who, order);
+  /** Returns the id of the worker; that of the order unless the manager says another. */
+  async startWorker(order: StartWorker & { readonly worker_id: string }, who: Commander): Promise<string> {
+    const { body } = await this.#order('/v2/workers/start', who, order);
+    try {
+      return checkOrdered(JSON.parse(body.toString())).worker_id;
+    } catch {
+      return order.worker_id;
+    }
   }
 
-  stopWorker(worker: string, who: Commander): Promise<void> {
-    return this.#order('/v2/workers/stop', who, { worker_id: worker });
+  async stopWorker(worker: string, who: Commander): Promise<void> {
+    await this.#order('/v2/workers/stop', who, { worker_id: worker });
   }
 
-  drainWorker(worker: string, who: Commander): Promise<void> {
-    return this.#order(`/v2/workers/${encodeURIComponent(worker)}/drain`, who, {});
+  async drainWorker(worker: string, who: Commander): Promise<void> {
+    await this.#order(`/v2/workers/${encodeURIComponent(worker)}/drain`, who, {});
   }
 
   /** Posts a query that changes nothing at the manager, and returns its JSON answer. */
@@ -131,9 +144,10 @@ export class PoolClient extends Service {
       try {
         const state = await this.#fetchState();
         if (this.stopSignal.aborted) return;
-        this.#contact = { is: 'answering', answeredAt: clock.monotonic(), version: state.version };
-        this.#options.onState(state);
-        await pause(timers, MIN_POLL_PAUSE_MS, this.stopSignal);
+        const { version } = state;
+        this.#contact = { is: 'answering', answeredAt: clock.monotonic(), version: version ?? 0 };
+        await this.#options.onState(state);
+        await pause(timers, version === undefined ? this.#intervalMs : MIN_POLL_PAUSE_MS, this.stopSignal);
       } catch (error) {
         if (this.stopSignal.aborted) return;
         this.#notAnswered(error as Error);
@@ -180,8 +194,8 @@ export class PoolClient extends Service {
     if (isLost) onLost(error);
   }
 
-  async #order(path: string, who: Commander, body: unknown): Promise<void> {
-    await this.#post(path, { ...this.#headers(), ...commanderHeaders(who) }, body);
+  #order(path: string, who: Commander, body: unknown): Promise<OutboundReply> {
+    return this.#post(path, { ...this.#headers(), ...commanderHeaders(who) }, body);
   }
 
   async #post(

@@ -1,15 +1,16 @@
 /**
- * Translates the state that a pool manager sends (`PoolState`) into the report that the engine takes (`PoolReport`),
+ * Translates the state that a pool manager sends (completed) into the report that the engine takes (`PoolReport`),
  * and marks workers whose address is not allowed as unusable.
  */
 import type { PoolReport, ReportedWorker } from '../../core/ports/pools.ts';
 import { type ErrorInfo, errorInfo, isErrorCode } from '../../model/errors.ts';
-import type { DeviceState, PoolState, WorkerState } from '../../model/pool-wire.ts';
+import type { DeviceState, WorkerState } from '../../model/pool-wire.ts';
+import type { CompleteState } from './complete-state.ts';
 
 /** Whether a worker of a pool may be called at this URI. */
 export type IsAllowedUri = (uri: string) => boolean;
 
-export function reportOf(state: PoolState, isAllowed: IsAllowedUri): PoolReport {
+export function reportOf(state: CompleteState, isAllowed: IsAllowedUri): PoolReport {
   return {
     id: state.pool_id,
     registry: state.registry,
@@ -25,7 +26,7 @@ const deviceOf = ({ id, total_vram, available_vram, status, reason }: DeviceStat
   id,
   totalBytes: total_vram,
   availableBytes: available_vram,
-  ok: status === 'ok',
+  ok: status !== 'error',
   reason,
 });
 

@@ -65,7 +65,8 @@ export interface PoolsListener {
 export interface PoolManagers extends BackendSource {
   /** Call before `start`. */
   watch(listener: PoolsListener): void;
-  startWorker(order: WorkerOrder, who: Commander): Promise<void>;
+  /** Returns the id of the worker: a manager may name its workers itself. */
+  startWorker(order: WorkerOrder, who: Commander): Promise<string>;
   drainWorker(pool: string, worker: string, who: Commander): Promise<void>;
   stopWorker(pool: string, worker: string, who: Commander): Promise<void>;
   /** A manager has announced its address and the secret that it expects. */

@@ -68,6 +68,7 @@ const isWanted = (turn: Turn, id: string): boolean => {
 
 /** Creates a record for a worker that this brain has not ordered, or whose record is gone: it is used like any other. */
 function adopt(turn: Turn, pool: PoolEntry, worker: ReportedWorker): WorkerRecord {
+  dropNamed(turn, pool, worker);
   const { device, modelRef, vramBytes, slots, contextLength } = worker;
   const { id, registry } = pool.report;
   const fields = { pool: id, device, modelRef, vramBytes, vramGuessed: undefined, slots, contextLength };
@@ -75,6 +76,17 @@ function adopt(turn: Turn, pool: PoolEntry, worker: ReportedWorker): WorkerRecor
   const record = adoptWorker(fields, turn.now, registry, state);
   turn.put('worker', worker.id, record, 'found');
   return record;
+}
+
+/** A manager may name its workers itself: then the ordered worker never appears, and the one that was found is it. */
+function dropNamed(turn: Turn, pool: PoolEntry, { id, modelRef, device }: ReportedWorker): void {
+  for (const [ordered, record] of turn.state.workers.inPool(pool.report.id)) {
+    const isUnseen =
+      record.state === 'starting' && record.registry === undefined && !pool.workers.has(ordered);
+    if (!isUnseen || record.modelRef !== modelRef || record.device !== device) continue;
+    turn.put('worker', ordered, null, { is: 'worker-named', id });
+    return;
+  }
 }
 
 function ready(turn: Turn, pool: PoolEntry, { id, vramBytes }: ReportedWorker, record: WorkerRecord): void {

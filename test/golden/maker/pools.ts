@@ -138,9 +138,10 @@ export class ScriptedPools implements PoolManagers {
     this.#backends = undefined;
   }
 
-  async startWorker(order: WorkerOrder): Promise<void> {
+  async startWorker(order: WorkerOrder): Promise<string> {
     this.starts.push(order);
     this.#onOrder?.();
+    return order.id;
   }
 
   async drainWorker(pool: string, worker: string): Promise<void> {
