@@ -81,7 +81,7 @@ export function renderStates(): string {
     '',
     ...stateDiagram(ATTEMPT_TRANSITIONS, 'intended', (state) => !isOpen(state as AttemptState)),
     '',
-    'The slot stays taken until the attempt is `ended` or `abandoned`, whatever the caller of the job was told.',
+    'The slot stays taken until the attempt is `ended` or `abandoned`, or its backend no longer runs it, whatever the caller of the job was told.',
     '',
     '## Worker',
     '',

@@ -136,7 +136,7 @@ function moveAttempt(attempt: AttemptRecord, to: AttemptState, fields: AttemptFi
 }
 
 export const accept = (attempt: AttemptRecord, at: number, epoch: number): AttemptRecord =>
-  moveAttempt(attempt, 'accepted', { acceptedAt: attempt.acceptedAt ?? at, epoch });
+  moveAttempt(attempt, 'accepted', { acceptedAt: attempt.acceptedAt ?? at, epoch, isGone: undefined });
 
 export const end = (
   attempt: AttemptRecord,

@@ -21,6 +21,7 @@ const how = new Set(ref.replace(/^\w+:/, '').split('+'));
 const token = process.env['ORCHD_WORKER_TOKEN'] ?? '';
 let active = 0;
 let draining = false;
+let cancels = 0;
 
 if (how.has('exits')) {
   console.error(`cannot load the model, the token is ${token}`);
@@ -39,6 +40,10 @@ const SAYS: Readonly<Record<string, (response: ServerResponse) => void>> = {
     response.end(
       'id: 1\nevent: error\ndata: {"code":"GPU_ON_FIRE","message":"it burns","retriable":false}\n\n',
     ),
+  /** Begins, and never ends; told to cancel, it says for ever that it is stopping. */
+  unstoppable(response) {
+    response.write('id: 1\nevent: token\ndata: {"t": "x", "i": 0}\n\n');
+  },
   endless(response) {
     const line = 'x'.repeat(65_536);
     const more = (): void => {
@@ -63,6 +68,11 @@ const server = createServer((request, response) => {
   if (request.url === '/health' && how.has('deaf')) return;
   if (request.headers.authorization !== `Bearer ${token}`) return answer(401, {});
   const says = [...how].map((name) => SAYS[name]).find(Boolean);
+  if (request.url === '/cancel' && how.has('unstoppable')) {
+    cancels++;
+    return answer(202, { is: 'stopping', registry: 'r1', remembered_since: 0 });
+  }
+  if (request.url === '/cancels') return answer(200, { cancels });
   if (request.url === '/execute' && says) {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     return says(response);

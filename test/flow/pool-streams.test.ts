@@ -161,6 +161,19 @@ describe('a worker', { concurrency: 3 }, () => {
     assert.equal(site.begun(job), 1);
   });
 
+  test('[ORCH-1073] that does not stop when its time is over is told to, and the client hears of the timeout', async () => {
+    await client.register('unstoppable');
+    const follow = await client.run({ model: 'unstoppable', prompt: 'x', timeout_ms: 300, ...ONCE, ...ODD });
+    await follow.says(1);
+    const { event, data } = await follow.end();
+    assert.deepEqual([event, data.code, data.state], ['error', 'WORKER_TIMEOUT', 'dead']);
+    const { worker_id } = await client.worker('demo:unstoppable', 'busy', 'odd');
+    const { uri, token } = (await odd.caller.worker(worker_id))!;
+    const told = await fetch(`${uri}/cancels`, { headers: { authorization: `Bearer ${token}` } });
+    assert.ok(((await told.json()) as { cancels: number }).cancels > 0);
+    await client.done('POST', `/v2/workers/${worker_id}/evict`);
+  });
+
   for (const [name, code] of [
     ['garbage', 'WORKER_PROTOCOL'],
     ['nameless', 'WORKER_PROTOCOL'],

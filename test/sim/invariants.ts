@@ -3,7 +3,7 @@
 import { due } from '../../src/core/engine/due.ts';
 import type { EngineView } from '../../src/core/turn.ts';
 import { causeText } from '../../src/model/causes.ts';
-import type { AttemptRecord, Change, JobRecord } from '../../src/model/records.ts';
+import { type AttemptRecord, type Change, type JobRecord, usesSlot } from '../../src/model/records.ts';
 import { ATTEMPT_TRANSITIONS, isTerminal, JOB_TRANSITIONS } from '../../src/model/states.ts';
 import type { SubmitRequest } from '../../src/model/submit.ts';
 import type { FakeExecutor, Run } from '../fakes/executor.ts';
@@ -44,7 +44,8 @@ export function checkIndexes(view: EngineView): void {
   let ready = 0;
   for (const entry of state.jobs.values()) {
     const { job, ask } = entry;
-    if (entry.open) open.set(entry.open.backend, (open.get(entry.open.backend) ?? 0) + 1);
+    if (entry.open && usesSlot(entry.open))
+      open.set(entry.open.backend, (open.get(entry.open.backend) ?? 0) + 1);
     const active = job.state === 'claimed' || job.state === 'running' || job.state === 'stale';
     check(!active || entry.open !== undefined, `${entry.uid} is ${job.state} with an open attempt`);
     check(job.state !== 'queued' || entry.open === undefined, `${entry.uid} is queued without one`);

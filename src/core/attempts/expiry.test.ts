@@ -119,9 +119,9 @@ describe('a deadline', () => {
       },
     };
     for (const [what, give] of Object.entries(orders)) {
-      const kit = claimed({ deadline_ms: 60_000, timeout_ms: 50 });
+      const kit = claimed({ deadline_ms: 1000, timeout_ms: 50 });
       give(kit);
-      kit.pass(60_000 + 5000 + 5000);
+      kit.pass(1000 + 5000 + 5000);
       assert.deepEqual([kit.state('a'), kit.job('a').job.reason], ['dead', 'expired'], what);
     }
   });
@@ -141,12 +141,16 @@ describe('a timeout', () => {
     assert.deepEqual([kit.state('a'), kit.job('a').job.tries], ['queued', 1]);
   });
 
-  test('that no backend confirms makes the outcome unknown', () => {
-    const kit = running({ timeout_ms: 100 });
+  test('that no backend confirms ends the job after the cancel deadline; the slot stays in use', () => {
+    const kit = running({ timeout_ms: 100, max_tries: 5 });
     kit.pass(100 + 4999);
     assert.equal(kit.state('a'), 'running');
     kit.pass(1);
-    assert.deepEqual([kit.state('a'), kit.job('a').open?.state], ['stale', 'unknown']);
+    const { job, open } = kit.job('a');
+    assert.deepEqual([job.state, job.error?.code, open?.state], ['dead', 'WORKER_TIMEOUT', 'unknown']);
+    assert.equal(kit.engine.queue.fleet.usedSlots('b'), 1);
+    kit.killed('a', { is: 'ended', outcome: STOPPED });
+    assert.deepEqual([kit.state('a'), kit.engine.queue.fleet.usedSlots('b')], ['dead', 0]);
   });
 
   test('applies to every try separately', () => {

@@ -2,7 +2,7 @@
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { cancelJob, expire } from './ending.ts';
-import { kill, lost } from './progress.ts';
+import { kill, lost, timedOut } from './progress.ts';
 
 /** Timers handled in one tick, a few milliseconds of work; `nextWake` then is in the past and brings the next tick. */
 const WAKES_PER_TICK = 2000;
@@ -35,9 +35,10 @@ function wake(turn: Turn, entry: JobEntry): void {
   kill(turn, entry, pastDeadline ? 'deadline' : 'timeout');
 }
 
-/** A kill was not confirmed in time: the job moves on, but the attempt keeps its slot until its end is confirmed. */
+/** A kill was not confirmed in time: the job moves on. Of an ended job the attempt keeps its slot until its end is confirmed. */
 function giveUpWaiting(turn: Turn, entry: JobEntry, pastDeadline: boolean): void {
   if (entry.job.cancel) cancelJob(turn, entry);
   else if (pastDeadline) expire(turn, entry);
+  else if (entry.open?.kill?.why === 'timeout') timedOut(turn, entry);
   else lost(turn, entry);
 }

@@ -153,11 +153,12 @@ describe('an attempt whose backend was lost', () => {
     const kit = lost({ on_unknown: 'hold' });
     kit.found('a', { is: 'absent' });
     kit.killed('a', { is: 'tombstoned' });
-    assert.deepEqual([kit.state('a'), used(kit)], ['stale', 1]);
+    assert.deepEqual([kit.state('a'), used(kit)], ['stale', 0]);
   });
 
   test("and forgotten is held, retried or failed by the job's on_unknown", () => {
-    const expected = { hold: ['stale', 1], retry: ['queued', 0], fail: ['dead', 0] } as const;
+    // What its backend no longer runs uses no slot, also while its outcome is unknown.
+    const expected = { hold: ['stale', 0], retry: ['queued', 0], fail: ['dead', 0] } as const;
     for (const [onUnknown, [state, slots]] of Object.entries(expected)) {
       const kit = lost({ on_unknown: onUnknown as 'hold' });
       kit.found('a', { is: 'forgotten' });
@@ -189,7 +190,17 @@ describe('an attempt whose backend was lost', () => {
     const kit = lost({ on_unknown: 'hold' });
     kit.found('a', { is: 'forgotten' });
     kit.found('a', { is: 'ended', outcome: SUCCESS });
-    assert.equal(kit.state('a'), 'succeeded');
+    assert.deepEqual([kit.state('a'), used(kit)], ['succeeded', 0]);
+  });
+
+  test('and held may still be found running, and uses its slot again', () => {
+    const kit = lost({ on_unknown: 'hold' });
+    kit.found('a', { is: 'forgotten' });
+    assert.equal(used(kit), 0);
+    kit.found('a', { is: 'running' });
+    assert.deepEqual([kit.state('a'), used(kit)], ['running', 1]);
+    kit.end('a', SUCCESS);
+    assert.deepEqual([kit.state('a'), used(kit)], ['succeeded', 0]);
   });
 
   test('may report its end by itself', () => {

@@ -7,7 +7,7 @@
 import type { Cause, KillWhy } from '../../model/causes.ts';
 import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
 import { abandon, accept, confirm, lose, loseAttempt, orderKill, start, unclaim } from '../../model/moves.ts';
-import type { OnUnknown } from '../../model/records.ts';
+import type { AttemptRecord, OnUnknown } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
@@ -163,11 +163,20 @@ export function forgotten(turn: Turn, entry: JobEntry, what = 'the backend canno
   endBadly(turn, entry, { ...error, retriable: policy === 'retry' }, undefined, false);
 }
 
-/** Drops the kill order, which the executor has answered, and takes over the attempt into this epoch. */
+/**
+ * A try has run longer than its timeout, and its executor did not confirm in time that it has ended it. Nobody waits any
+ * longer: the job ends here, whatever its tries, since another try must not begin while this one may run.
+ */
+export function timedOut(turn: Turn, entry: JobEntry): void {
+  lost(turn, entry);
+  endBadly(turn, entry, { ...timeoutError(entry), retriable: false }, undefined, false);
+}
+
+/** Drops the kill order, which the executor has answered, frees the slot, and takes over the attempt into this epoch. */
 function confirmUnknown(turn: Turn, entry: JobEntry): void {
   const attempt = entry.open;
-  if (!attempt || (attempt.epoch === turn.epoch && !attempt.kill)) return;
-  const after = { ...attempt, epoch: turn.epoch, kill: undefined };
+  if (!attempt || (attempt.epoch === turn.epoch && !attempt.kill && attempt.isGone)) return;
+  const after: AttemptRecord = { ...attempt, epoch: turn.epoch, kill: undefined, isGone: true };
   turn.put('attempt', entry.token, after, 'forgotten');
 }
 

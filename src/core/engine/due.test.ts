@@ -61,8 +61,8 @@ const CASES: Case[] = (
       },
     ],
     [
-      'an attempt that ran too long and is unknown now is killed',
-      'stale',
+      'an attempt that ran too long, and whose job has ended, is still killed',
+      'dead',
       'unknown',
       'kill',
       (kit) => {

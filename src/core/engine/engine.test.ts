@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { EngineKit, SETTINGS, START, submission } from '../../../test/fakes/engine-kit.ts';
 import { stateText, WALK_SETTINGS, walk, walkCommands } from '../../../test/fakes/engine-walk.ts';
 import { OrchdError } from '../../model/errors.ts';
+import { usesSlot } from '../../model/records.ts';
 import { isOpen, isTerminal, JOB_STATES } from '../../model/states.ts';
 import { laneOf } from '../queue/fleet.ts';
 import { Engine, type Step } from './engine.ts';
@@ -57,7 +58,7 @@ function checkState(kit: EngineKit): void {
     assert.ok(!entry.past || entry.past.every(({ state: each }) => !isOpen(each)));
   }
   for (const name of ['b1', 'b2', 'b3']) {
-    const open = jobs.filter((entry) => entry.open?.backend === name).length;
+    const open = jobs.filter((entry) => entry.open?.backend === name && usesSlot(entry.open)).length;
     assert.equal(queue.fleet.usedSlots(name), open, 'Q2');
   }
   for (const each of JOB_STATES) {

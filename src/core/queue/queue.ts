@@ -3,7 +3,7 @@
  * nothing.
  *
  * Q1  A job is in a lane exactly while the state reports it as ready.
- * Q2  The used slots of a backend are the attempts open on it.
+ * Q2  The used slots of a backend are the attempts open on it, without those that its executor no longer runs.
  */
 import type { AttemptRecord, JobClass } from '../../model/records.ts';
 import type { JobEntry } from '../state/job-entry.ts';

@@ -21,6 +21,7 @@ import {
   type SmallChange,
   scoped,
   tokenOf,
+  usesSlot,
 } from '../../model/records.ts';
 import { isOpen, isTerminal, type JobState } from '../../model/states.ts';
 import type { Commander } from '../../model/worker-wire.ts';
@@ -49,6 +50,7 @@ export interface StateFollower {
   ready(entry: JobEntry, readyAt: number): void;
   /** The job no longer waits for a backend. Called for jobs that were not ready, too. */
   unready(entry: JobEntry): void;
+  /** An attempt uses a slot of its backend from now on, or no longer. */
   attemptOpened(entry: JobEntry, attempt: AttemptRecord): void;
   attemptClosed(entry: JobEntry, attempt: AttemptRecord, now: number): void;
 }
@@ -195,7 +197,10 @@ export class State {
     this.#order.add(entry, this.jobs.size);
     this.counts[entry.job.state]++;
     if (entry.job.state === 'queued') this.#countQueued(entry, 1);
-    if (entry.open) this.#openAttempt(entry, entry.open, tokenOf(entry.uid, entry.open.n));
+    if (entry.open) {
+      this.#openAttempt(entry, entry.open, tokenOf(entry.uid, entry.open.n));
+      this.#noteSlot(entry, entry.open, false, now);
+    }
     this.#enrol(entry, now);
     this.settle(entry, now);
     return entry;
@@ -251,15 +256,17 @@ export class State {
     if (!entry) return undefined;
     const records: WritableRecords = entry;
     records.seq = this.seq;
+    const usedSlot = usesSlot(entry.open);
     if (isOpen(after.state)) {
       if (entry.open) records.open = after;
       else this.#openAttempt(entry, after, token);
+      this.#noteSlot(entry, after, usedSlot, now);
     } else if (entry.open?.n === after.n) {
       this.open.delete(token);
       records.open = undefined;
       records.token = '';
       records.past = withAttempt(entry, after);
-      this.#follower.attemptClosed(entry, after, now);
+      this.#noteSlot(entry, after, usedSlot, now);
       if (isTerminal(entry.job.state)) this.#setEnded(entry, now);
     } else if (!entry.open) records.past = withAttempt(entry, after);
     this.settle(entry, now);
@@ -271,7 +278,13 @@ export class State {
     records.open = attempt;
     records.token = token;
     this.open.set(token, entry);
-    this.#follower.attemptOpened(entry, attempt);
+  }
+
+  /** Tells the follower where an attempt begins or ceases to use a slot. */
+  #noteSlot(entry: JobEntry, attempt: AttemptRecord, usedSlot: boolean, now: number): void {
+    const usesOne = usesSlot(attempt);
+    if (usesOne && !usedSlot) this.#follower.attemptOpened(entry, attempt);
+    if (!usesOne && usedSlot) this.#follower.attemptClosed(entry, attempt, now);
   }
 
   /** An ended job with an open attempt keeps its place in its session, and stays in memory, until that attempt closes. */

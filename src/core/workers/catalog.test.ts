@@ -38,6 +38,14 @@ describe('before a job is queued', () => {
     assert.equal(kit.engine.state.counts.queued, 2, 'what was refused has left nothing');
   });
 
+  test('[ORCH-1073] a job for a model that says nothing of a timeout has the one of the settings', () => {
+    const kit = kitWith({ workerTimeoutMs: 7000 });
+    kit.submit('silent', { type: 'inference', model: 'm' });
+    kit.submit('says', { type: 'inference', model: 'm', timeout_ms: 9000 });
+    const timeouts = ['silent', 'says'].map((id) => kit.job(id).ask.spec.timeout_ms);
+    assert.deepEqual(timeouts, [7000, 9000]);
+  });
+
   test('[ORCH-1081] a model is active or retired, and a retired one takes no jobs', () => {
     const kit = kitWith();
     assert.equal(kit.engine.state.catalog.get('m')?.state, 'active');

@@ -134,6 +134,17 @@ describe('how a command ends', () => {
     }
   });
 
+  test('that reports the signal by its exit code, as shells do, has an unknown outcome too', async (t) => {
+    const kit = new CommandKit(t);
+    for (const [signal, number] of Object.entries({ HUP: 1, INT: 2, QUIT: 3, KILL: 9, TERM: 15 })) {
+      const backend = kit.backend(sh(`sh -c 'kill -${signal} $$; sleep 600'; exit $?`));
+      await run(backend, `${signal}:1`);
+      const end = await backend.follow(`${signal}:1`, 0, () => undefined, WHO);
+      const why = `ended by SIG${signal}, and not by orchd`;
+      assert.deepEqual(end, { is: 'forgotten', why }, `exit code ${128 + number}`);
+    }
+  });
+
   test('that crashes by itself has failed, and may be tried again', async (t) => {
     const kit = new CommandKit(t);
     const error = errorOf((await run(kit.backend(sh('kill -ABRT $$')), 'job:1')).outcome);

@@ -1,4 +1,5 @@
 /** Translates `exit.json` and `stdout` into an outcome. The same files always give the same outcome. */
+import { constants } from 'node:os';
 import type { ExecutionEnd, ExecutionOutcome } from '../../../core/ports/backend.ts';
 import type { Disk } from '../../../kit/env/env.ts';
 import { type ErrorCode, type ErrorInfo, errorInfo } from '../../../model/errors.ts';
@@ -18,7 +19,9 @@ const EX_TEMPFAIL = 75;
 const TRANSIENT_ERRNOS = ['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE', 'ENOSPC', 'EDQUOT', 'EIO', 'ETXTBSY'];
 
 /** Signals by which somebody else ends a process: a person, an init system, the kernel when memory is short. */
-const FOREIGN_SIGNALS: readonly string[] = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'];
+const FOREIGN_SIGNALS = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const;
+/** A shell whose program was ended by a signal exits with this code and the number of the signal; so do many programs. */
+const SIGNAL_EXIT = 128;
 
 /**
  * The outcome is unknown where the command was cut off by somebody else, or its supervisor did not see its end: it may
@@ -30,13 +33,16 @@ export async function endOf(disk: Disk, stdout: string, exit: ExitRecord): Promi
   return { is: 'ended', outcome: await outcomeOf(disk, stdout, exit) };
 }
 
-function unknownBy({ why, signal }: ExitRecord): string | undefined {
+function unknownBy({ why, code, signal }: ExitRecord): string | undefined {
   if (why === 'lost') return 'its supervisor is gone';
   // The command had begun: what it could not write may have been the last of its work.
   if (why === 'disk') return 'its output could not be written';
   if (why === 'terminated') return 'its supervisor was told to stop, and not by orchd';
-  const isForeign = why === 'exit' && signal !== null && FOREIGN_SIGNALS.includes(signal);
-  return isForeign ? `ended by ${signal}, and not by orchd` : undefined;
+  if (why !== 'exit') return undefined;
+  const by = FOREIGN_SIGNALS.find(
+    (name) => name === signal || code === SIGNAL_EXIT + constants.signals[name],
+  );
+  return by && `ended by ${by}, and not by orchd`;
 }
 
 async function outcomeOf(disk: Disk, stdout: string, exit: ExitRecord): Promise<ExecutionOutcome> {

@@ -34,6 +34,49 @@ test('a timeout longer than the longest timer stops the command neither at once 
   assert.equal(stdout.trim(), '["the timeout is over","timeout"]', stderr);
 });
 
+/**
+ * Runs a command that fails, and leaves a process behind that holds its output open; then the supervisor is told to stop,
+ * by a kill order if \`argv[2]\` says so. Prints nothing: exit.json is the result.
+ */
+const FAILED_THEN_STOPPED = `
+  import fs from 'node:fs';
+  import { mock } from 'node:test';
+  import { Supervisor } from '${new URL('./supervisor.ts', import.meta.url)}';
+  const paths = JSON.parse(process.argv[1]);
+  mock.timers.enable({ apis: ['setTimeout'] });
+  const argv = ['sh', '-c', 'sleep 60 & exit ' + process.argv[3]];
+  const supervisor = new Supervisor({ argv, env: process.env, payload: '', maxOutputBytes: 1000 }, paths);
+  supervisor.run();
+  const { pid } = JSON.parse(fs.readFileSync(paths.child));
+  const looking = setInterval(() => {
+    if (fs.existsSync('/proc/' + pid)) return;
+    clearInterval(looking);
+    setImmediate(() => {
+      if (process.argv[2] === 'kill') fs.writeFileSync(paths.kill, '');
+      supervisor.stop('ordered');
+      for (const ms of [2000, 2000]) mock.timers.tick(ms);
+    });
+  }, 5);
+`;
+
+test('a command that failed just before its supervisor was told to stop by somebody else was told to stop too', (t) => {
+  const whyOf = (order: 'kill' | 'none', code: number): string => {
+    const paths = new CommandKit(t).paths('job:1');
+    fs.mkdirSync(paths.work, { recursive: true });
+    fs.writeFileSync(paths.owner, '{}');
+    const words = ['--input-type=module', '--eval', FAILED_THEN_STOPPED];
+    const { stderr } = spawnSync(process.execPath, [...words, JSON.stringify(paths), order, String(code)], {
+      encoding: 'utf8',
+      timeout: 20_000,
+    });
+    assert.ok(fs.existsSync(paths.exit), stderr);
+    return (JSON.parse(fs.readFileSync(paths.exit, 'utf8')) as { why: string }).why;
+  };
+  assert.equal(whyOf('none', 1), 'terminated');
+  assert.equal(whyOf('none', 0), 'exit', 'it had done its work');
+  assert.equal(whyOf('kill', 1), 'exit', 'it was to be stopped, and had failed before');
+});
+
 test('a supervisor starts nothing unless it has got all of its spec', (t) => {
   const kit = new CommandKit(t);
   for (const name of ['executions', 'staging']) fs.mkdirSync(`${kit.folder}/${name}`, { recursive: true });

@@ -4,6 +4,8 @@
  *
  * S1  No process of the command's process group is alive when `exit.json` is written.
  * S2  The first reason to stop the command counts; a command that has ended by itself is not stopped.
+ * S3  A command that has failed just before somebody else told its supervisor to stop was told to stop too: an init
+ *     system ends all processes together.
  */
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -84,12 +86,19 @@ export class Supervisor {
   /** Sends SIGTERM to the command's process group, and SIGKILL after GRACE_MS. */
   stop(why: StopReason, message?: string): void {
     const phase = this.#phase;
+    if (phase.is === 'ended' && why === 'ordered') this.#stopEnded(phase);
     if (phase.is !== 'new' && phase.is !== 'running') return;
     const pid = phase.is === 'running' ? phase.pid : undefined;
     this.#phase = { is: 'stopping', pid, stop: { why, message } };
     if (pid === undefined) return;
     this.#signalGroup('SIGTERM');
     setTimeout(() => this.#signalGroup('SIGKILL'), GRACE_MS);
+  }
+
+  /** S3. */
+  #stopEnded(phase: SupervisorPhase & { is: 'ended' }): void {
+    if (phase.stop || phase.ending.code === 0 || fs.existsSync(this.#paths.kill)) return;
+    this.#phase = { ...phase, stop: { why: 'ordered', message: undefined } };
   }
 
   #start(): void {
