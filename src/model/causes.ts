@@ -59,7 +59,7 @@ const PLAIN = [
   // the brain
   'open',
   'purge',
-  'clock-set-back',
+  'clock-step',
   'copied',
   'rest-purge',
   'disagreement',

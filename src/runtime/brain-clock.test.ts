@@ -150,12 +150,24 @@ describe('at a start', () => {
     assert.equal(stepped.brain.takeJump(), true);
   });
 
+  test('every adopted step is told once, in whole milliseconds', () => {
+    const watched = new Watched();
+    watched.step(2 * 3_600_000 + 0.25);
+    watched.pass(30_000);
+    assert.equal(watched.brain.takeStep(), 0, 'it is in doubt');
+    watched.pass(MINUTE);
+    assert.deepEqual([watched.brain.takeStep(), watched.brain.takeStep()], [2 * 3_600_000, 0]);
+    watched.step(-2 * 3_600_000 - 0.25);
+    watched.pass(3 * MINUTE);
+    assert.equal(watched.brain.takeStep(), -2 * 3_600_000);
+  });
+
   test('while brain time is ahead of a wall clock in doubt, it says by how much', () => {
     const watched = new Watched();
     watched.brain.startAt(START + DAY);
     assert.equal(watched.brain.aheadMs, DAY);
     watched.pass(MINUTE + 1000);
-    assert.deepEqual([watched.brain.aheadMs, watched.brain.takeSetBack()], [0, DAY]);
-    assert.equal(watched.brain.takeSetBack(), 0);
+    assert.deepEqual([watched.brain.aheadMs, watched.brain.takeStep()], [0, -DAY]);
+    assert.equal(watched.brain.takeStep(), 0);
   });
 });

@@ -6,8 +6,8 @@
  *     still until it has caught up.
  * T2  A step of the wall clock by more than a minute is in doubt until it has stood for a minute. Until then brain time
  *     goes on by the monotonic clock: a step that is taken back in this time changes nothing.
- * T3  A step that has stood is adopted, forward or back. Only a restart or an adopted step makes brain time smaller; the
- *     engine is told, and moves back what it has set itself.
+ * T3  A step that has stood is adopted, forward or back. Only a restart or an adopted step makes brain time smaller. The
+ *     engine is told, and moves what it has set itself by the same time.
  * T4  While a step is in doubt, and for a minute after it was adopted, nothing expires and nothing is released because of
  *     an instant. A clock that never stands still must not stop time for good, so doubt ends after MAX_DOUBT_MS.
  * T5  What cannot be undone waits longer: after brain time has jumped ahead by more than a day, at a start too, nothing is
@@ -52,7 +52,7 @@ export class BrainClock {
   onStep: ((byMs: number) => void) | undefined;
   /** Called when a step was adopted: brain time was set forward or, with a negative number, back by so much. */
   onAdopted: ((byMs: number) => void) | undefined;
-  #setBackMs = 0;
+  #adoptedMs = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -110,10 +110,10 @@ export class BrainClock {
     return this.#doubt !== undefined && this.#read.monotonic - this.#doubt.since <= MAX_DOUBT_MS;
   }
 
-  /** By how much brain time was set back since the last call. */
-  takeSetBack(): number {
-    const byMs = this.#setBackMs;
-    this.#setBackMs = 0;
+  /** By how many whole milliseconds brain time was set forward or, with a negative number, back since the last call. */
+  takeStep(): number {
+    const byMs = Math.round(this.#adoptedMs);
+    this.#adoptedMs = 0;
     return byMs;
   }
 
@@ -146,7 +146,7 @@ export class BrainClock {
     this.#last = read.wall;
     this.#noExpiryUntil = read.monotonic + NO_EXPIRY_AFTER_STEP_MS;
     this.#jumped(stepMs);
-    if (stepMs < 0) this.#setBackMs -= stepMs;
+    this.#adoptedMs += stepMs;
     this.onAdopted?.(stepMs);
   }
 }

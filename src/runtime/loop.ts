@@ -196,10 +196,10 @@ export class Loop {
     const events = batch.map(({ event }) => event);
     // The last one: a brain that has just started has to be open first.
     if (this.#clock.takeJump()) events.push({ type: 'rest-purge', restMs: PURGE_REST_MS });
-    const byMs = this.#clock.takeSetBack();
+    const byMs = this.#clock.takeStep();
     if (byMs === 0) return this.engine.steps(events, now);
     // The first one: what follows in this turn is in the new time already.
-    const { replies, ...steps } = this.engine.steps([{ type: 'set-back', byMs }, ...events], now);
+    const { replies, ...steps } = this.engine.steps([{ type: 'clock-step', byMs }, ...events], now);
     return { ...steps, replies: replies.slice(1) };
   }
 

@@ -276,10 +276,10 @@ export const PLANTED: readonly PlantedBug[] = [
     says: /that is taken back within a minute changes nothing/,
   },
   {
-    name: 'brain time is set back, and the waits of the engine are not',
+    name: 'brain time is stepped, and the waits of the engine are not',
     file: 'src/core/engine/brain.ts',
-    find: "  'set-back': (turn, { byMs }) => setBack(turn, byMs),\n",
-    replace: "  'set-back': () => undefined,\n",
+    find: "  'clock-step': (turn, { byMs }) => moveInstants(turn, byMs),\n",
+    replace: "  'clock-step': () => undefined,\n",
     catcher: 'simulation',
     says: /everything ends once faults stop/,
   },

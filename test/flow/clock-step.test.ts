@@ -9,7 +9,7 @@ import { VirtualEnv } from './virtual-env.ts';
 
 const HOUR_MS = 3_600_000;
 
-test('a step of the wall clock ends nothing for a minute, and nobody looks without a pause meanwhile', async (t) => {
+test('a step of the wall clock changes the rest of no lease, and nobody looks without a pause meanwhile', async (t) => {
   const time = new VirtualEnv();
   let stepMs = 0;
   let waits = 0;
@@ -31,13 +31,45 @@ test('a step of the wall clock ends nothing for a minute, and nobody looks witho
   stepMs = HOUR_MS;
   waits = 0;
   await time.pass(65_000);
-  // The step has stood for a minute: brain time is an hour later now, and the holders have a minute to say something.
+  // The step has stood for a minute: brain time is an hour later now.
   await orchestrator.leases.heartbeat(kept.token, 'default');
   await time.pass(50_000);
   assert.equal(await held(), 2);
   assert.ok(waits < 1000, `${waits} timers in two minutes`);
-  await time.pass(15_000);
+  await time.pass(10 * 60_000 - 115_000 - 1000);
+  assert.equal(await held(), 2);
+  await time.pass(2000);
   assert.equal(await held(), 1, 'only who gave a sign of life holds on');
+});
+
+test('a clock that is two hours ahead for some minutes, and then right again, ends nothing early', async (t) => {
+  const time = new VirtualEnv();
+  let stepMs = 0;
+  const clock = { now: () => time.now + stepMs, monotonic: () => time.now, isMadeUp: true } as const;
+  const env: Env = { ...time.env(), clock };
+  let begun = 0;
+  const work = (): Promise<never> => {
+    begun++;
+    return new Promise(() => undefined);
+  };
+  const backends = [{ name: 'b', slots: 1, types: { work } }];
+  const orchestrator = await start(t, { data: 'memory', backends, env });
+  await orchestrator.submit({ job_id: 'runs', type: 'work', deadline_ms: HOUR_MS, timeout_ms: HOUR_MS / 2 });
+  await orchestrator.submit({ job_id: 'waits', type: 'work', deadline_ms: HOUR_MS });
+  await time.pass(3000);
+  for (const [aheadMs, forMs] of [
+    [2 * HOUR_MS, 5 * 60_000],
+    [0, 10 * 60_000],
+  ] as const) {
+    stepMs = aheadMs;
+    await time.pass(forMs);
+    const states = await Promise.all(['runs', 'waits'].map(async (id) => (await orchestrator.get(id)).state));
+    assert.deepEqual([...states, begun], ['running', 'queued', 1]);
+  }
+  await time.pass(HOUR_MS / 2);
+  assert.notEqual((await orchestrator.get('runs')).state, 'running', 'its timeout has come');
+  await time.pass(HOUR_MS / 2);
+  assert.deepEqual((await orchestrator.get('waits')).error?.code, 'DEADLINE_EXCEEDED');
 });
 
 test('a clock that is a day ahead for some seconds starts no job early, not after a restart either', async (t) => {

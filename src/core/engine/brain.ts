@@ -7,8 +7,8 @@ import { expireJobs } from '../attempts/expiry.ts';
 import { loadDemand } from '../workers/forecast.ts';
 import { upkeep } from '../workers/upkeep.ts';
 import { reclaimAway } from './backends.ts';
+import { moveInstants } from './clock-step.ts';
 import type { EngineTurn, Handlers } from './handler.ts';
-import { setBack } from './set-back.ts';
 
 export type BrainEvent =
   /** A brain starts on this store. */
@@ -19,8 +19,8 @@ export type BrainEvent =
   | { readonly type: 'disagreement'; readonly found: Disagreement }
   /** Nothing is purged until a brain has run for so long. */
   | { readonly type: 'rest-purge'; readonly restMs: number }
-  /** Brain time was set back by so much: see set-back.ts. */
-  | { readonly type: 'set-back'; readonly byMs: number }
+  /** Brain time was set forward by so much or, with a negative number, back: see clock-step.ts. */
+  | { readonly type: 'clock-step'; readonly byMs: number }
   /** The disk of the store is full, or has room again. */
   | { readonly type: 'space'; readonly full: boolean }
   /** The process shuts down: no job is started from now on. */
@@ -101,7 +101,7 @@ export const brain = {
     const { purgeRestMs: _, ...kept } = known;
     turn.put('brain', BRAIN_ID, restMs > 0 ? { ...kept, purgeRestMs: restMs } : kept, 'rest-purge');
   },
-  'set-back': (turn, { byMs }) => setBack(turn, byMs),
+  'clock-step': (turn, { byMs }) => moveInstants(turn, byMs),
   space: ({ state }, { full }) => {
     state.full = full;
   },

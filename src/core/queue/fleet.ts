@@ -171,9 +171,9 @@ export class Fleet {
     }
   }
 
-  /** Brain time was set back: the rest of every block stays as it was. */
-  setBack(byMs: number): void {
-    for (const backend of this.#blocked) backend.blockedUntil -= byMs;
+  /** Brain time was stepped: the rest of every block stays as it was. */
+  moveInstants(byMs: number): void {
+    for (const backend of this.#blocked) backend.blockedUntil += byMs;
   }
 
   nextUnblock(): number {

@@ -63,11 +63,11 @@ export class Leases {
     }
   }
 
-  /** Brain time was set back: the rest of every lease stays as it was. */
-  setBack(byMs: number): void {
+  /** Brain time was stepped: the rest of every lease stays as it was. */
+  moveInstants(byMs: number): void {
     this.#next = undefined;
     for (const lease of [...this.#held.values()])
-      this.#held.set(lease.id, { ...lease, until: lease.until - byMs });
+      this.#held.set(lease.id, { ...lease, until: lease.until + byMs });
   }
 
   nextExpiry(): number {

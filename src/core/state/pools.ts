@@ -58,13 +58,13 @@ export class Pools {
   /** Set when something has changed that may let a waiting lane be served: the next plan() visits all of them. */
   changed = false;
 
-  /** Brain time was set back: the rest of every wait stays as it was. */
-  setBack(byMs: number): void {
+  /** Brain time was stepped: the rest of every wait stays as it was. */
+  moveInstants(byMs: number): void {
     for (const [ref, failed] of [...this.failedStarts])
-      this.failedStarts.set(ref, { ...failed, until: failed.until - byMs });
-    for (const [ref, at] of [...this.evictedAt]) this.evictedAt.set(ref, at - byMs);
-    for (const pool of this.known.values()) pool.reportedAt -= byMs;
-    this.forecastAt -= byMs;
+      this.failedStarts.set(ref, { ...failed, until: failed.until + byMs });
+    for (const [ref, at] of [...this.evictedAt]) this.evictedAt.set(ref, at + byMs);
+    for (const pool of this.known.values()) pool.reportedAt += byMs;
+    this.forecastAt += byMs;
   }
 
   isAnyUp(): boolean {
