@@ -1,5 +1,6 @@
 /** Events of backends: what they declare, and whether they can be reached. */
 import { claimBackend } from '../admission/lease.ts';
+import { putBackend, setReachable } from '../attempts/foreign.ts';
 import { found, killed, lost } from '../attempts/progress.ts';
 import type { BackendInfo } from '../ports/backend.ts';
 import type { JobEntry } from '../state/job-entry.ts';
@@ -14,14 +15,14 @@ export type BackendEvent =
 
 export const backends = {
   backend: (turn, { info }) => {
-    turn.fleet.put(info);
+    putBackend(turn, info);
     claimForNode(turn, info);
   },
   'backend-gone': (turn, { name }) => {
     for (const entry of openOn(turn, name)) forget(turn, entry);
     turn.fleet.remove(name);
   },
-  reachable: (turn, { name, up }) => turn.fleet.setUp(name, up),
+  reachable: (turn, { name, up }) => setReachable(turn, name, up),
 } satisfies Handlers<BackendEvent>;
 
 /** At every tick: a backend at another node can move to this one once nothing is open on it. */

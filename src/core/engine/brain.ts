@@ -4,6 +4,7 @@ import { expireLeases } from '../admission/lease.ts';
 import { openLimits } from '../admission/quota.ts';
 import { expireSessions } from '../admission/session.ts';
 import { expireJobs } from '../attempts/expiry.ts';
+import { setReachable } from '../attempts/foreign.ts';
 import { loadDemand } from '../workers/forecast.ts';
 import { upkeep } from '../workers/upkeep.ts';
 import { reclaimAway } from './backends.ts';
@@ -94,6 +95,7 @@ export const brain = {
     const isKnown = disagreements.some(({ backend }) => backend === found.backend);
     if (!known || isKnown || disagreements.length >= MAX_DISAGREEMENTS) return;
     turn.put('brain', BRAIN_ID, { ...known, disagreements: [...disagreements, found] }, 'disagreement');
+    if (found.isForeign) setReachable(turn, found.backend, false);
   },
   'rest-purge': (turn, { restMs }) => {
     const { brain: known } = turn.state;

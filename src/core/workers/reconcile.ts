@@ -12,6 +12,7 @@ import { adoptWorker, die, workerReady } from '../../model/moves.ts';
 import type { WorkerRecord } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import { endAttempt } from '../attempts/ending.ts';
+import { putBackend } from '../attempts/foreign.ts';
 import { forgotten, killed } from '../attempts/progress.ts';
 import type { BackendInfo } from '../ports/backend.ts';
 import type { PoolReport, ReportedWorker } from '../ports/pools.ts';
@@ -113,10 +114,9 @@ function learnSize(turn: Turn, { modelRef }: WorkerRecord, vramBytes: number): v
 
 /** Adds the worker to the fleet, or replaces its declaration. It stays there while attempts may be open on it. */
 function addToFleet(turn: Turn, pool: PoolEntry, worker: ReportedWorker): void {
-  const { fleet } = turn;
   const info = workerInfo(pool.report, worker);
-  const known = fleet.backends.get(info.name);
-  if (!known || isChanged(known.info, info)) fleet.put(info);
+  const known = turn.fleet.backends.get(info.name);
+  if (!known || isChanged(known.info, info)) putBackend(turn, info);
 }
 
 const isChanged = (a: BackendInfo, b: BackendInfo): boolean =>
