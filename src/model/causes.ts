@@ -33,6 +33,7 @@ const PLAIN = [
   'token-taken',
   'forgotten',
   'force-retry',
+  'displaced',
   'worker-start-failed',
   // leases
   'granted',

@@ -215,6 +215,25 @@ describe('the failure cache', () => {
     assert.equal(kit.engine.state.failures.size, 0);
   });
 
+  test('[FANO-3] forgets the key that was not used for the longest time: a refusal is a use', () => {
+    const kit = new EngineKit({ failureCacheSize: 2 });
+    kit.backend('b');
+    const fail = (key: string): void => {
+      kit.submit(key, { key });
+      kit.accept(key);
+      kit.end(key, FAILED);
+    };
+    fail('k1');
+    fail('k2');
+    assert.ok(kit.trySubmit('again', { key: 'k1' }) instanceof OrchdError);
+    fail('k3');
+    const left = (): string[] => [...kit.engine.state.failures.keys()].sort();
+    assert.deepEqual(left(), ['default~k1', 'default~k3']);
+    const reopened = new EngineKit({ failureCacheSize: 2 });
+    for (const { change, at } of kit.log) reopened.engine.state.apply(change, at);
+    assert.deepEqual([...reopened.engine.state.failures.keys()].sort(), left(), 'after a restart too');
+  });
+
   test('keeps the keys that failed last when it is full', () => {
     const kit = new EngineKit({ failureCacheSize: 2 });
     kit.backend('b');

@@ -105,6 +105,7 @@ function findRecentFailure(turn: Turn, submission: Submission): string | undefin
   const id = scoped(submission.tenant, submission.spec.key);
   const failure = turn.state.failures.get(id);
   if (!failure || failure.until <= turn.now || submission.forceRetry) return failure && id;
+  turn.state.useFailure(id);
   throw new OrchdError(
     'ADMISSION_REJECT',
     `the key failed for good a short while ago: ${failure.error.message}`,

@@ -110,6 +110,8 @@ function rememberFailure(turn: Turn, entry: JobEntry, error: ErrorInfo): void {
   if (entry.ask.spec.key === undefined) return;
   const id = scoped(entry.ask.tenant, entry.ask.spec.key);
   turn.put('failure', id, { v: 1, until: turn.now + turn.settings.failureCacheTtlMs, error }, 'failed');
+  for (let other = turn.state.displacedFailure(); other; other = turn.state.displacedFailure())
+    turn.put('failure', other, null, 'displaced');
 }
 
 /** The share of a new measurement in a backend's decode speed. */

@@ -2,7 +2,7 @@
  * The records in memory with their indexes. The state notifies the queue and does not hold it (docs/decisions/0015).
  *
  * S1  apply(change) is the only way in which a record changes, and the indexes follow from the records: a replay of the
- *     same changes gives the same indexes. Not derived from records: `limiter`, `unreserved`, `pools`, `full`, `paused`, the
+ *     same changes gives the same indexes. Not derived from records: `limiter`, `unreserved`, the order in which failures were used, `pools`, `full`, `paused`, the
  *     heartbeats of leases, and the fields of `JobMemory` that other folders write.
  * S2  A job is ready for the follower exactly while it is queued, its `waitsUntil` has passed and its session lets it
  *     run.
@@ -167,8 +167,22 @@ export class State {
     return this.#order.newestFirst(before);
   }
 
+  /** Adds a failure from a checkpoint. The number of failures that are kept may be smaller by now. */
   restoreFailure(id: string, failure: FailureRecord): void {
     this.#setFailure(id, failure);
+    const displaced = this.displacedFailure();
+    if (displaced !== undefined) this.#setFailure(displaced, null);
+  }
+
+  /** Marks a failure as used: of too many, the one that was not used for the longest time gives way. Not persisted. */
+  useFailure(id: string): void {
+    this.#recentFailures.use(tenantOf(id), id);
+  }
+
+  /** The failure that gives way; undefined unless there are more than are kept. */
+  displacedFailure(): string | undefined {
+    const isTooMany = this.failures.size > this.#settings.failureCacheSize;
+    return isTooMany ? this.#recentFailures.oldestOfLargest() : undefined;
   }
 
   /** Removes an ended job from memory: it is in the history. */
@@ -302,11 +316,6 @@ export class State {
     if (!after) return;
     this.failures.set(id, after);
     this.#recentFailures.use(tenant, id);
-    if (this.failures.size <= this.#settings.failureCacheSize) return;
-    const oldest = this.#recentFailures.oldestOfLargest();
-    if (oldest === undefined) return;
-    this.failures.delete(oldest);
-    this.#recentFailures.delete(tenantOf(oldest), oldest);
   }
 
   #settleQueue(entry: JobEntry, now: number): void {
