@@ -33,6 +33,11 @@ export interface ObservedSubmit {
   readonly predicted_start_ms?: number;
 }
 
+/** Whose submit was refused, as far as it is known. */
+export interface RefusedCaller {
+  readonly correlationId?: string | undefined;
+}
+
 export interface Observer {
   /** A brain has started, with the recovered jobs. */
   recovered(jobs: Iterable<ObservedJob>): void;
@@ -40,7 +45,7 @@ export interface Observer {
   /** A submit was answered with a job, new or existing. The job is durable, and may have changed since. */
   submitted?(answer: ObservedSubmit, uid: string, observed: ObservedState): void;
   /** A submit was answered with an error. */
-  refused?(error: OrchdError): void;
+  refused?(error: OrchdError, who: RefusedCaller): void;
 }
 
 export function observedStateOf({ state, queue }: Engine): ObservedState {

@@ -195,7 +195,7 @@ export class Orchestrator extends Service {
   submit(request: SubmitRequest, caller: Caller = {}): Promise<Submitted> {
     const closed = this.#closed();
     if (!closed) return this.#submissions.submitOne(request, caller);
-    this.#submissions.noteRefusal(closed);
+    this.#submissions.noteRefusal(closed, caller);
     return Promise.reject(closed);
   }
 
@@ -206,7 +206,7 @@ export class Orchestrator extends Service {
   ): Promise<readonly SubmitOutcome[]> {
     const closed = this.#closed();
     if (!closed) return this.#submissions.submit(requests, caller);
-    for (const _ of requests) this.#submissions.noteRefusal(closed);
+    for (const _ of requests) this.#submissions.noteRefusal(closed, caller);
     throw closed;
   }
 

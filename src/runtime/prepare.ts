@@ -132,13 +132,26 @@ export function withPayload(
 }
 
 function payloadOf(request: SubmitRequest): unknown {
-  if (request.payload === undefined) return inferenceOf(request);
+  if (request.payload === undefined) {
+    const payload = inferenceOf(request);
+    const isForModel = request.model !== undefined && isInference(request);
+    if (isForModel && !CONTENT_FIELDS.some((field) => field in payload)) throw nothingToDo();
+    return payload;
+  }
   for (const field of PAYLOAD_FIELDS) {
     if (request[field] === undefined) continue;
     throw new OrchdError('INVALID_PARAMS', `"payload" and "${field}" cannot be given together`, { field });
   }
   return request.payload;
 }
+
+/** A job for a model has one of these, or a payload. */
+const CONTENT_FIELDS = ['prompt', 'messages'] as const;
+
+const nothingToDo = (): OrchdError =>
+  new OrchdError('INVALID_PARAMS', 'a job for a model needs a prompt, messages or a payload', {
+    field: 'prompt',
+  });
 
 function inferenceOf(request: SubmitRequest): object {
   const payload: Record<string, unknown> = {};

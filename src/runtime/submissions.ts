@@ -88,7 +88,7 @@ export class Submissions {
         return answer;
       },
       (error: unknown) => {
-        this.noteRefusal(error);
+        this.noteRefusal(error, caller);
         throw error;
       },
     );
@@ -101,19 +101,19 @@ export class Submissions {
       for (const answer of answers) this.#notifyObserver(answer, caller);
       return answers;
     } catch (error) {
-      for (const _ of requests) this.noteRefusal(error);
+      for (const _ of requests) this.noteRefusal(error, caller);
       throw error;
     }
   }
 
   /** Reports a refused submit to the observer; also called for submits that were refused before they came here. */
-  noteRefusal(error: unknown): void {
-    if (error instanceof OrchdError) this.#parts.observer?.refused?.(error);
+  noteRefusal(error: unknown, caller: Caller): void {
+    if (error instanceof OrchdError) this.#parts.observer?.refused?.(error, caller);
   }
 
   #notifyObserver(answer: SubmitOutcome, caller: Caller): void {
     const { observer, observed } = this.#parts;
-    if (answer instanceof OrchdError) this.noteRefusal(answer);
+    if (answer instanceof OrchdError) this.noteRefusal(answer, caller);
     else observer?.submitted?.(answer, uidOf(caller.tenant ?? DEFAULT_TENANT, answer.job_id), observed);
   }
 

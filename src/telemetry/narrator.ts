@@ -7,7 +7,8 @@ import type { LogFields, Logger } from '../kit/logger.ts';
 import { type Cause, causeName, causeText, workerReasonText } from '../model/causes.ts';
 import type { Change, JobRecord, WorkerRecord } from '../model/records.ts';
 import { isTerminal, type JobState } from '../model/states.ts';
-import type { ObservedJob, ObservedState } from '../runtime/observer.ts';
+import type { OrchdError } from '../model/errors.ts';
+import type { ObservedJob, ObservedState, RefusedCaller } from '../runtime/observer.ts';
 import { executionMs, schedulingMs } from './latency.ts';
 import { WorkerBook, type WorkerMove, type WorkerWhat } from './worker-book.ts';
 
@@ -38,6 +39,8 @@ export const WORKER_SENTENCES: Record<WorkerWhat, string> = {
 const WORKER_WARNINGS: ReadonlySet<WorkerWhat> = new Set(['start_failed', 'failed', 'died']);
 
 const ADMITTED = 'The job was admitted.';
+const REFUSED = 'A submit was refused.';
+const REFUSAL = { type: 'refusal' } as const;
 const ADMISSION = { type: 'admission', to: 'queued' } as const;
 
 /** The fields of one line, assigned one by one: a copy by spread costs as much as the line. Undefined ones are left out. */
@@ -72,6 +75,16 @@ export class Narrator {
       if (kind === 'ask') this.#admitted(entry, observed);
       else this.#moved(entry, after, cause, now, observed);
     }
+  }
+
+  /** One line for each refused submit, so that a caller's correlation id leads to the reason. */
+  refused(error: OrchdError, { correlationId }: RefusedCaller): void {
+    this.#logger.info(REFUSED, {
+      correlation_id: correlationId,
+      event: REFUSAL,
+      reason: error.details.reason ?? error.message,
+      error_code: error.code,
+    });
   }
 
   #admitted(entry: ObservedJob, observed: ObservedState): void {

@@ -14,8 +14,8 @@ export function observers(all: readonly Observer[]): Observer {
     submitted(answer, uid, observed) {
       for (const each of all) each.submitted?.(answer, uid, observed);
     },
-    refused(error) {
-      for (const each of all) each.refused?.(error);
+    refused(error, who) {
+      for (const each of all) each.refused?.(error, who);
     },
   };
 }

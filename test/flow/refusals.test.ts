@@ -1,0 +1,101 @@
+/** Submits that are refused over HTTP: what the caller hears, and what the log says of them. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { makeToken } from '../../src/wire/tokens.ts';
+import { type HttpBrain, type HttpBrainOptions, httpBrain } from '../fakes/http-brain.ts';
+import { SeededRandom } from '../fakes/world.ts';
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into what came
+  readonly body: any;
+}
+
+async function brainOf(t: TestContext, options: HttpBrainOptions): Promise<HttpBrain> {
+  const brain = await httpBrain(options);
+  t.after(() => brain.stop());
+  return brain;
+}
+
+async function submit(
+  { url }: HttpBrain,
+  body: object,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const response = await fetch(`${url}/v2/tasks`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, headers: response.headers, body: await response.json() };
+}
+
+interface LogLine {
+  readonly message: string;
+  readonly correlation_id?: string;
+  readonly error_code?: string;
+  readonly reason?: string;
+}
+
+const linesAbout = (brain: HttpBrain, correlationId: string): LogLine[] =>
+  brain.logged
+    .map((line) => JSON.parse(line) as LogLine)
+    .filter((line) => line.correlation_id === correlationId);
+
+test('[ORCH-1132] a token that submits too fast is refused with the time to wait; another one is not', async (t) => {
+  const random = new SeededRandom(1);
+  const [first, second] = ['first', 'second'].map((name) => makeToken(random, 0, name, 'submit'));
+  for (const [limit, body] of [
+    ['requests_per_sec: 0.001, burst_requests: 2', { type: 'work' }],
+    ['tokens_per_sec: 0.001, burst_tokens: 250', { type: 'inference', prompt: 'x', max_tokens: 100 }],
+  ] as const) {
+    const brain = await brainOf(t, {
+      tokens: [first!.entry, second!.entry],
+      config: `limits: [{scope: "token:*", ${limit}}]`,
+    });
+    const by = ({ token }: { token: string }): Promise<Answer> =>
+      submit(brain, body, { authorization: `Bearer ${token}` });
+    const statuses = [(await by(first!)).status, (await by(first!)).status];
+    assert.deepEqual(statuses, [202, 202], limit);
+    const { status, headers, body: refusal } = await by(first!);
+    assert.deepEqual(
+      [status, refusal.error.code, refusal.error.retriable],
+      [429, 'RATE_LIMITED', true],
+      limit,
+    );
+    assert.ok(refusal.error.retry_after_ms > 0);
+    assert.ok(Number(headers.get('retry-after')) > 0);
+    assert.equal((await by(second!)).status, 202, limit);
+  }
+});
+
+test('a refused submit leaves a line with its correlation id and the reason, and so does each of a bulk', async (t) => {
+  const brain = await brainOf(t, { config: 'orchestrator: { queue_capacity: 1 }' });
+  assert.equal((await submit(brain, { type: 'work' })).status, 202);
+  const alone = await submit(brain, { type: 'work' }, { 'x-correlation-id': 'alone' });
+  assert.equal(alone.body.error.code, 'QUEUE_FULL');
+  const [line, ...others] = linesAbout(brain, 'alone');
+  assert.equal(line?.error_code, 'QUEUE_FULL');
+  assert.match(line?.reason ?? '', /1 jobs/);
+  assert.deepEqual(others, []);
+  await submit(brain, [{ type: 'work' }, { model: 'demo' }], { 'x-correlation-id': 'bulk' });
+  assert.deepEqual(
+    linesAbout(brain, 'bulk').map(({ error_code }) => error_code),
+    ['QUEUE_FULL', 'INVALID_PARAMS'],
+  );
+});
+
+test('a job for a model that has nothing to do is refused', async (t) => {
+  const brain = await brainOf(t, {
+    backends: [{ name: 'b', slots: 1, models: ['demo'], types: { inference: async () => 'done' } }],
+  });
+  const { status, body } = await submit(brain, { model: 'demo', max_tokens: 5 });
+  assert.deepEqual([status, body.error.code, body.error.field], [400, 'INVALID_PARAMS', 'prompt']);
+  for (const content of [
+    { prompt: '' },
+    { messages: [{ role: 'user', content: 'x' }] },
+    { payload: { input: ['x'] } },
+  ])
+    assert.equal((await submit(brain, { model: 'demo', ...content })).status, 202, JSON.stringify(content));
+});
