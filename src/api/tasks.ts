@@ -24,7 +24,7 @@ const isJobId = new RegExp(JOB_ID);
 export function callerOf(call: Pick<Call, 'identity' | 'correlationId' | 'bodyBytes'>): Caller {
   const { identity, correlationId, bodyBytes } = call;
   const { name, tenant } = identity;
-  return { tenant, principal: name, submittedBy: name, correlationId, bodyBytes };
+  return { tenant, principal: name, submittedBy: name, correlationId, bodyBytes, mustBeRunnable: true };
 }
 
 /** The job id in the path; throws NOT_FOUND for a text that cannot be a job id. */

@@ -24,6 +24,7 @@ export async function requestOf(args: CliArguments): Promise<SubmitRequest> {
     deadline_ms: wholeOf(values, 'deadline-ms', 1, MAX_MS),
     max_tries: wholeOf(values, 'max-tries', 1, 100),
     force_retry: flagOf(values, 'force-retry') || undefined,
+    wait_for_backend: flagOf(values, 'wait-for-backend') || undefined,
     ...(await bodyOf(args)),
   };
   // Options that were not given are left out of the request.

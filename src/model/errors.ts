@@ -22,7 +22,7 @@ export const ERRORS = {
     422,
     false,
     'The job was refused at admission; `reason` says why.',
-    'Change what `reason` names, or set force_retry if the reason is recent_failure.',
+    'Change what `reason` names; or set force_retry if it is recent_failure, wait_for_backend if it is no_backend.',
   ),
   QUEUE_FULL: entry(
     429,
@@ -303,6 +303,7 @@ export const REASONS = {
   context_length: 'The job needs a longer context than the model has.',
   token_budget: 'The tokens of a limit or of the session are used up.',
   parent_ended: 'The job named by parent_id has ended, or is being cancelled.',
+  no_backend: 'Nothing here could run the job; with wait_for_backend it waits for a backend that is to come.',
   recent_failure: 'A job with the same key failed for good a short while ago.',
   too_many_leases: 'The maximum number of leases is in use.',
   too_many_sessions: 'The maximum number of sessions is in use.',

@@ -23,6 +23,12 @@ export const SubmitRequest = Type.Object(
     force_retry: optional(
       Type.Boolean({ description: 'Submit even if a job with this key has recently failed for good' }),
     ),
+    wait_for_backend: optional(
+      Type.Boolean({
+        description:
+          'Admit the job even if nothing here could run it: it waits for a backend that is to come',
+      }),
+    ),
     payload: optional(
       Type.Unknown({
         description:

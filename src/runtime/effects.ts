@@ -252,7 +252,7 @@ export class Effects {
     const status = inspection.known.get(entry.token);
     if (status && this.#isOther(entry, attempt, status.hash)) return { is: 'conflict' };
     if (status?.is === 'running') return { is: 'running' };
-    if (status?.is === 'forgotten') return { is: 'forgotten', why: status.why };
+    if (status?.is === 'forgotten') return { is: 'forgotten', why: status.why, isGone: true };
     if (status) return { is: 'ended', outcome: await this.#outcomes.recorded(status.outcome) };
     // An executor that accepted the token and no longer lists it has forgotten it, however far its memory reaches back.
     const neverHadIt = remembers(inspection, attempt) && attempt.acceptedAt === undefined;
@@ -298,7 +298,7 @@ export class Effects {
     attempt: AttemptRecord,
   ): Promise<KillAnswer> {
     if (reply.is === 'running') return { is: 'running' };
-    if (reply.is === 'forgotten') return { is: 'forgotten', why: reply.why };
+    if (reply.is === 'forgotten') return { is: 'forgotten', why: reply.why, isGone: true };
     if (reply.is === 'ended') return { is: 'ended', outcome: await this.#outcomes.recorded(reply.outcome) };
     return { is: remembers(reply, attempt) ? 'tombstoned' : 'forgotten' };
   }

@@ -112,6 +112,6 @@ export class EventReaders {
   #endedUnknown({ entry, token }: Reading, why: string | undefined): void {
     const { runner, loop } = this.#parts;
     if (this.#tokens.get(entry) === token) this.#tokens.delete(entry);
-    if (!runner.stopped) loop.post({ type: 'found', token, finding: { is: 'forgotten', why } });
+    if (!runner.stopped) loop.post({ type: 'found', token, finding: { is: 'forgotten', why, isGone: true } });
   }
 }

@@ -23,6 +23,8 @@ export interface Caller {
    * in slices.
    */
   readonly bodyBytes?: number;
+  /** Whether a job that nothing here could run is refused, unless it says `wait_for_backend`. */
+  readonly mustBeRunnable?: boolean;
 }
 
 /** A submission whose payload and `known` fields are still to be filled in. */
@@ -102,6 +104,7 @@ function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepa
     hash,
     correlationId: caller.correlationId,
     forceRetry: request.force_retry ?? false,
+    unrunnable: caller.mustBeRunnable ? (request.wait_for_backend ? 'wait' : 'refuse') : undefined,
     bodyStored: false,
     known: undefined,
   };
@@ -208,6 +211,6 @@ export function uidFor(tenant: string, jobId: string): string {
 
 /** The part of a request that two submits of the same job have in common. */
 function hashedPart(request: SubmitRequest): object {
-  const { force_retry: _, ...body } = request;
+  const { force_retry: _, wait_for_backend: __, ...body } = request;
   return body;
 }

@@ -305,5 +305,6 @@ function submittedOf(answer: SubmitAnswer): Submitted {
   if (answer.queuePosition !== undefined) view.queue_position = answer.queuePosition;
   if (answer.predictedStartMs !== undefined) view.predicted_start_ms = answer.predictedStartMs;
   if (answer.duplicateOf !== undefined) view.duplicate_of = answer.duplicateOf;
+  if (answer.warning !== undefined) view.warning = answer.warning;
   return view;
 }

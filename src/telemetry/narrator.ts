@@ -5,9 +5,9 @@
 
 import type { LogFields, Logger } from '../kit/logger.ts';
 import { type Cause, causeName, causeText, workerReasonText } from '../model/causes.ts';
+import type { OrchdError } from '../model/errors.ts';
 import type { Change, JobRecord, WorkerRecord } from '../model/records.ts';
 import { isTerminal, type JobState } from '../model/states.ts';
-import type { OrchdError } from '../model/errors.ts';
 import type { ObservedJob, ObservedState, RefusedCaller } from '../runtime/observer.ts';
 import { executionMs, schedulingMs } from './latency.ts';
 import { WorkerBook, type WorkerMove, type WorkerWhat } from './worker-book.ts';

@@ -109,7 +109,7 @@ onStores(
   async (t, data) => {
     const stage = new Stage();
     t.after(() => stage.endAll());
-    const config = 'orchestrator: {cancel_deadline_ms: 1}';
+    const config = 'orchestrator: {cancel_deadline_ms: 60000}';
     const orchestrator = await start(t, { data, backends: [stage], config });
     await orchestrator.submit({ job_id: 'a', timeout_ms: 1, on_unknown: 'hold' });
     await stage.startedCount(1);

@@ -20,7 +20,7 @@ async function main(): Promise<void> {
   const done = (await JobsService.submitJob({ prompt: 'hello', priority: 'interactive' })) as SubmittedTask;
   const events: string = await JobsService.followJob(done.job_id) as unknown as string;
   const job = (await JobsService.getJob(done.job_id)) as Job;
-  const waiting = (await JobsService.submitJob({ type: 'nobody', payload: [1] })) as SubmittedTask;
+  const waiting = (await JobsService.submitJob({ type: 'nobody', payload: [1], wait_for_backend: true })) as SubmittedTask;
   const cancelled = (await JobsService.cancelJob(waiting.job_id)) as Job;
   const missing = await JobsService.getJob('missing').catch((error: ApiError) => error.status);
   const said = { ended: events.includes('event: end'), state: job.state, result: job.result, cancelled: cancelled.state, missing };

@@ -177,7 +177,10 @@ test('a body that is packed is refused as such', async () => {
     assert.match(body, /Content-Encoding/);
   }
   const plain = { ...JSON_TYPE, 'content-encoding': 'Identity' };
-  assert.equal((await send('/v2/tasks', plain, '{"type":"nobody-does"}', 'POST')).status, 202);
+  assert.equal(
+    (await send('/v2/tasks', plain, '{"type":"nobody-does","wait_for_backend":true}', 'POST')).status,
+    202,
+  );
 });
 
 test('unknown jobs, bad cursors, wrong methods and paths are told apart', async () => {

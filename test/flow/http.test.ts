@@ -58,6 +58,9 @@ test('the page about the API names every path that the server has, and no other'
   assert.deepEqual([...named].sort(), Object.keys(paths).sort());
 });
 
+/** For jobs that are to wait: nothing here runs them. */
+const WAITS = { wait_for_backend: true };
+
 onStores(
   'a submit is answered 202 with its place, and the job can be read, listed and followed to its end',
   STORES,
@@ -92,11 +95,16 @@ onStores(
   async (t, data) => {
     const brain = await brainWith(t, { data });
     const client = new OrchdClient({ url: brain.url });
-    const requests = Array.from({ length: 1000 }, (_, at) => ({ job_id: `b${at}`, payload: at }));
-    const answers = await client.submitMany([...requests.slice(0, 999), { job_id: 'b0', payload: 'other' }]);
+    const requests = Array.from({ length: 1000 }, (_, at) => ({ job_id: `b${at}`, payload: at, ...WAITS }));
+    const answers = await client.submitMany([
+      ...requests.slice(0, 999),
+      { job_id: 'b0', payload: 'other', ...WAITS },
+    ]);
     assert.equal(answers.filter(({ http_status }) => http_status === 202).length, 999);
     assert.equal(answers.at(-1)?.http_status, 409);
-    await assert.rejects(client.submitMany([...requests, { payload: 1 }]), { code: 'INVALID_PARAMS' });
+    await assert.rejects(client.submitMany([...requests, { payload: 1, ...WAITS }]), {
+      code: 'INVALID_PARAMS',
+    });
   },
 );
 
@@ -107,8 +115,8 @@ onStores(
     const config = 'orchestrator: { queue_capacity: 2 }';
     const brain = await brainWith(t, { data, config });
     for (const payload of [1, 2])
-      assert.equal((await post(`${brain.url}/v2/tasks`, { payload })).status, 202);
-    const response = await post(`${brain.url}/v2/tasks`, { payload: 3 });
+      assert.equal((await post(`${brain.url}/v2/tasks`, { payload, ...WAITS })).status, 202);
+    const response = await post(`${brain.url}/v2/tasks`, { payload: 3, ...WAITS });
     assert.equal(response.status, 429);
     const body = (await response.json()) as Record<string, unknown>;
     const waitMs = body['retry_after_ms'] as number;
@@ -129,7 +137,7 @@ onStores(
       data,
       config: 'orchestrator: { queue_capacity: 2, queue_policy: drop-lru }',
     });
-    for (const payload of [1, 2, 3]) await post(`${brain.url}/v2/tasks`, { payload });
+    for (const payload of [1, 2, 3]) await post(`${brain.url}/v2/tasks`, { payload, ...WAITS });
     await post(`${brain.url}/v2/tasks`, { nonsense: true });
     const text = await (await fetch(`${brain.url}/metrics`)).text();
     const value = (name: string): number =>

@@ -31,6 +31,9 @@ async function submit(
   return { status: response.status, headers: response.headers, body: await response.json() };
 }
 
+/** For jobs that are to wait: nothing here runs them. */
+const WAITS = { wait_for_backend: true };
+
 interface LogLine {
   readonly message: string;
   readonly correlation_id?: string;
@@ -47,8 +50,11 @@ test('[ORCH-1132] a token that submits too fast is refused with the time to wait
   const random = new SeededRandom(1);
   const [first, second] = ['first', 'second'].map((name) => makeToken(random, 0, name, 'submit'));
   for (const [limit, body] of [
-    ['requests_per_sec: 0.001, burst_requests: 2', { type: 'work' }],
-    ['tokens_per_sec: 0.001, burst_tokens: 250', { type: 'inference', prompt: 'x', max_tokens: 100 }],
+    ['requests_per_sec: 0.001, burst_requests: 2', { type: 'work', ...WAITS }],
+    [
+      'tokens_per_sec: 0.001, burst_tokens: 250',
+      { type: 'inference', prompt: 'x', max_tokens: 100, ...WAITS },
+    ],
   ] as const) {
     const brain = await brainOf(t, {
       tokens: [first!.entry, second!.entry],
@@ -72,14 +78,14 @@ test('[ORCH-1132] a token that submits too fast is refused with the time to wait
 
 test('a refused submit leaves a line with its correlation id and the reason, and so does each of a bulk', async (t) => {
   const brain = await brainOf(t, { config: 'orchestrator: { queue_capacity: 1 }' });
-  assert.equal((await submit(brain, { type: 'work' })).status, 202);
-  const alone = await submit(brain, { type: 'work' }, { 'x-correlation-id': 'alone' });
+  assert.equal((await submit(brain, { type: 'work', ...WAITS })).status, 202);
+  const alone = await submit(brain, { type: 'work', ...WAITS }, { 'x-correlation-id': 'alone' });
   assert.equal(alone.body.error.code, 'QUEUE_FULL');
   const [line, ...others] = linesAbout(brain, 'alone');
   assert.equal(line?.error_code, 'QUEUE_FULL');
   assert.match(line?.reason ?? '', /1 jobs/);
   assert.deepEqual(others, []);
-  await submit(brain, [{ type: 'work' }, { model: 'demo' }], { 'x-correlation-id': 'bulk' });
+  await submit(brain, [{ type: 'work', ...WAITS }, { model: 'demo' }], { 'x-correlation-id': 'bulk' });
   assert.deepEqual(
     linesAbout(brain, 'bulk').map(({ error_code }) => error_code),
     ['QUEUE_FULL', 'INVALID_PARAMS'],
@@ -98,4 +104,23 @@ test('a job for a model that has nothing to do is refused', async (t) => {
     { payload: { input: ['x'] } },
   ])
     assert.equal((await submit(brain, { model: 'demo', ...content })).status, 202, JSON.stringify(content));
+});
+
+test('a job that nothing here could run is refused with the nearest name; one that says so waits, with a warning', async (t) => {
+  const brain = await brainOf(t, {
+    backends: [{ name: 'b', slots: 1, types: { resize: async () => 'done' } }],
+  });
+  const { status, body } = await submit(brain, { type: 'resise' });
+  assert.deepEqual([status, body.error.code, body.error.reason], [422, 'ADMISSION_REJECT', 'no_backend']);
+  assert.match(body.error.message, /did you mean "resize"\?/);
+  const waits = await submit(brain, { type: 'resise', job_id: 'later', wait_for_backend: true });
+  assert.equal(waits.status, 202);
+  assert.match(waits.body.warning, /nothing here runs the type "resise"/);
+  const again = await submit(brain, { type: 'resise', job_id: 'later' });
+  assert.deepEqual([again.status, again.body.duplicate_of], [202, 'job_id'], 'it is the same job');
+  const bulk = await submit(brain, [{ type: 'resise' }, { type: 'resize' }]);
+  assert.deepEqual(
+    bulk.body.answers.map(({ http_status }: { http_status: number }) => http_status),
+    [422, 202],
+  );
 });

@@ -51,6 +51,10 @@ const options = {
     type: 'boolean',
     help: 'submit even if the last job with this key has failed for good a short while ago',
   },
+  'wait-for-backend': {
+    type: 'boolean',
+    help: 'let the job wait even if nothing here could run it',
+  },
   ...SERVER_OPTIONS,
   json: {
     type: 'boolean',

@@ -4,6 +4,8 @@ import type { EndedJob } from '../ports/store.ts';
 /** A checked request to run a job, before the engine has decided on it. */
 export interface Submission extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'ancestors'> {
   readonly forceRetry: boolean;
+  /** What becomes of a job that nothing here could run: it is refused, or waits. A program that embeds orchd may wait. */
+  readonly unrunnable?: 'refuse' | 'wait' | undefined;
   /** False if the body was not stored because the request looked like a repeat: then it must not become a new job. */
   readonly bodyStored: boolean;
   /** The job with this id from the history, if the caller chose the id and the job is no longer in memory. */

@@ -1,6 +1,6 @@
 /**
  * Admission: accepts a job, refuses it, or finds the existing job that it repeats. The checks, in this order: the same
- * id, the same key, the model, the session's budget, the size, the parent, a recent failure of the key, a full disk, a
+ * id, the same key, the model, whether anything could run it, the session's budget, the size, the parent, a recent failure of the key, a full disk, a
  * repeat whose job has just left memory (its body was not stored), the limits, the capacity of the queue.
  */
 
@@ -12,6 +12,7 @@ import type { Turn } from '../turn.ts';
 import { makeRoom } from './capacity.ts';
 import { resolveModel } from './model.ts';
 import { reserve } from './quota.ts';
+import { whyUnrunnable } from './runnable.ts';
 import { beginSession, checkBudget } from './session.ts';
 import type { Submission } from './submission.ts';
 
@@ -20,7 +21,8 @@ const MAX_DEPTH = 32;
 
 /** The result of a submission that was not refused. */
 export type Admission =
-  | { readonly is: 'admitted'; readonly entry: JobEntry }
+  /** `warning`: nothing here could run it now. */
+  | { readonly is: 'admitted'; readonly entry: JobEntry; readonly warning: string | undefined }
   /** A job with the same id or key exists in memory. */
   | { readonly is: 'duplicate'; readonly entry: JobEntry; readonly of: 'job_id' | 'key' }
   /** A job with the same id has ended and left memory. */
@@ -34,6 +36,8 @@ export function submit(turn: Turn, requested: Submission): Admission {
   const sameKey = findSameKey(turn, requested);
   if (sameKey) return { is: 'duplicate', entry: sameKey, of: 'key' };
   const submission = resolveModel(turn, requested);
+  const unrunnable = submission.unrunnable && whyUnrunnable(turn, submission);
+  if (unrunnable && submission.unrunnable === 'refuse') throw unrunnable;
   checkBudget(turn, submission);
   checkSize(turn, submission.payloadBytes);
   checkParent(turn, submission);
@@ -46,7 +50,7 @@ export function submit(turn: Turn, requested: Submission): Admission {
   beginSession(turn, submission);
   const entry = turn.put('ask', uid, askRecord(turn, submission), 'submit') as JobEntry;
   entry.reservation = reservation;
-  return { is: 'admitted', entry };
+  return { is: 'admitted', entry, warning: unrunnable?.message };
 }
 
 function findSameId(turn: Turn, uid: string, submission: Submission): Admission | undefined {

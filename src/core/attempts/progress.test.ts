@@ -153,7 +153,7 @@ describe('an attempt whose backend was lost', () => {
     const kit = lost({ on_unknown: 'hold' });
     kit.found('a', { is: 'absent' });
     kit.killed('a', { is: 'tombstoned' });
-    assert.deepEqual([kit.state('a'), used(kit)], ['stale', 0]);
+    assert.deepEqual([kit.state('a'), used(kit)], ['stale', 1]);
   });
 
   test("and forgotten is held, retried or failed by the job's on_unknown", () => {
@@ -161,7 +161,7 @@ describe('an attempt whose backend was lost', () => {
     const expected = { hold: ['stale', 0], retry: ['queued', 0], fail: ['dead', 0] } as const;
     for (const [onUnknown, [state, slots]] of Object.entries(expected)) {
       const kit = lost({ on_unknown: onUnknown as 'hold' });
-      kit.found('a', { is: 'forgotten' });
+      kit.found('a', { is: 'forgotten', isGone: true });
       assert.deepEqual([kit.state('a'), used(kit)], [state, slots], onUnknown);
       if (state !== 'stale') {
         assert.equal(kit.job('a').job.error?.code, 'UNKNOWN_OUTCOME');
@@ -196,6 +196,8 @@ describe('an attempt whose backend was lost', () => {
   test('and held may still be found running, and uses its slot again', () => {
     const kit = lost({ on_unknown: 'hold' });
     kit.found('a', { is: 'forgotten' });
+    assert.equal(used(kit), 1, 'it may still run');
+    kit.found('a', { is: 'forgotten', isGone: true });
     assert.equal(used(kit), 0);
     kit.found('a', { is: 'running' });
     assert.deepEqual([kit.state('a'), used(kit)], ['running', 1]);

@@ -12,7 +12,7 @@ import { isTerminal } from '../../model/states.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { boundedWait, cancelJob, endAttempt, endBadly, expire, timeoutError } from './ending.ts';
-import type { Finding, KillAnswer, OfferAnswer } from './reports.ts';
+import type { Finding, Forgotten, KillAnswer, OfferAnswer } from './reports.ts';
 
 export function offered(turn: Turn, entry: JobEntry, answer: OfferAnswer): void {
   const attempt = entry.open;
@@ -81,7 +81,7 @@ export function killed(turn: Turn, entry: JobEntry, answer: KillAnswer): void {
   // For these reasons the next step is the same whether the attempt ran or not.
   const settled = why === 'busy' || why === 'refused' || why === 'deadline';
   if (!certain && !entry.job.cancel && !settled && !isTerminal(entry.job.state))
-    return forgotten(turn, entry, answer.is === 'forgotten' ? answer.why : undefined);
+    return forgotten(turn, entry, answer.is === 'forgotten' ? answer : {});
   abandonAttempt(turn, entry, certain ? 'tombstoned' : 'given-up');
   if (isTerminal(entry.job.state)) return;
   if (entry.job.cancel) return cancelJob(turn, entry);
@@ -137,7 +137,7 @@ export function found(turn: Turn, entry: JobEntry, finding: Finding): void {
       return tokenTaken(turn, entry);
     case 'forgotten':
       // With a kill order, the answer to the kill decides.
-      return attempt.kill ? undefined : forgotten(turn, entry, finding.why);
+      return attempt.kill ? undefined : forgotten(turn, entry, finding);
   }
 }
 
@@ -151,12 +151,16 @@ function confirmRunning(turn: Turn, entry: JobEntry): void {
  * The executor cannot tell whether the attempt did its work, or has died before it could: the `on_unknown` policy of the
  * job decides.
  */
-export function forgotten(turn: Turn, entry: JobEntry, what = 'the backend cannot say whether it ran'): void {
+export function forgotten(
+  turn: Turn,
+  entry: JobEntry,
+  { why = 'the backend cannot say whether it ran', isGone = false }: Pick<Forgotten, 'why' | 'isGone'>,
+): void {
   lost(turn, entry);
-  confirmUnknown(turn, entry);
+  confirmUnknown(turn, entry, isGone);
   const policy = isTerminal(entry.job.state) ? 'fail' : unknownPolicy(turn, entry);
   if (policy === 'hold') return;
-  const error = errorInfo('UNKNOWN_OUTCOME', what);
+  const error = errorInfo('UNKNOWN_OUTCOME', why);
   abandonAttempt(turn, entry, { is: 'on-unknown', policy }, error);
   if (isTerminal(entry.job.state)) return;
   if (entry.job.cancel) return cancelJob(turn, entry);
@@ -172,11 +176,12 @@ export function timedOut(turn: Turn, entry: JobEntry): void {
   endBadly(turn, entry, { ...timeoutError(entry), retriable: false }, undefined, false);
 }
 
-/** Drops the kill order, which the executor has answered, frees the slot, and takes over the attempt into this epoch. */
-function confirmUnknown(turn: Turn, entry: JobEntry): void {
+/** Drops the kill order, which the executor has answered, and takes over the attempt into this epoch. */
+function confirmUnknown(turn: Turn, entry: JobEntry, isGone: boolean): void {
   const attempt = entry.open;
-  if (!attempt || (attempt.epoch === turn.epoch && !attempt.kill && attempt.isGone)) return;
-  const after: AttemptRecord = { ...attempt, epoch: turn.epoch, kill: undefined, isGone: true };
+  const freesSlot = isGone && !attempt?.isGone;
+  if (!attempt || (attempt.epoch === turn.epoch && !attempt.kill && !freesSlot)) return;
+  const after: AttemptRecord = { ...attempt, epoch: turn.epoch, kill: undefined, ...(isGone && { isGone }) };
   turn.put('attempt', entry.token, after, 'forgotten');
 }
 

@@ -18,14 +18,22 @@ export type Finding =
   | { readonly is: 'ended'; readonly outcome: Outcome }
   | { readonly is: 'absent' }
   | { readonly is: 'conflict' }
-  | { readonly is: 'forgotten'; readonly why?: string | undefined };
+  | Forgotten;
+
+/** Nobody can say what became of the attempt. */
+export interface Forgotten {
+  readonly is: 'forgotten';
+  readonly why?: string | undefined;
+  /** The executor knows that it does not run any more; one that has lost its memory does not. */
+  readonly isGone?: boolean;
+}
 
 export type KillAnswer =
   | { readonly is: 'ended'; readonly outcome: Outcome }
   /** The attempt did not run and never will: the executor refuses the token from now on. */
   | { readonly is: 'tombstoned' }
   /** The attempt will not run from now on, but the executor cannot tell whether it did. */
-  | { readonly is: 'forgotten'; readonly why?: string | undefined }
+  | Forgotten
   /** The attempt runs after all, and was left running. */
   | { readonly is: 'running' }
   | { readonly is: 'conflict' };

@@ -32,6 +32,8 @@ export interface SubmitAnswer {
   readonly predictedStartMs: number | undefined;
   /** Set when the submit matched an existing job: by its id or by its key. */
   readonly duplicateOf: 'job_id' | 'key' | undefined;
+  /** Nothing here could run the job now. */
+  readonly warning?: string;
 }
 
 /** The answer to a cancel. If it is partial, descendants are left, and the command must be repeated. */
@@ -60,7 +62,7 @@ function submitOne(turn: EngineTurn, submission: Submission): SubmitAnswer {
   switch (admission.is) {
     case 'admitted':
       noteArrival(turn, admission.entry.ask.spec.model);
-      return answer(turn, admission.entry, undefined);
+      return withWarning(answer(turn, admission.entry, undefined), admission.warning);
     case 'duplicate':
       return answer(turn, admission.entry, admission.of);
     case 'ended':
@@ -74,6 +76,9 @@ function submitOne(turn: EngineTurn, submission: Submission): SubmitAnswer {
       };
   }
 }
+
+const withWarning = (given: SubmitAnswer, warning: string | undefined): SubmitAnswer =>
+  warning === undefined ? given : { ...given, warning };
 
 function answer(turn: EngineTurn, entry: JobEntry, duplicateOf: SubmitAnswer['duplicateOf']): SubmitAnswer {
   const position = jobPosition(entry);

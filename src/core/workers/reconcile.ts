@@ -195,8 +195,8 @@ export function workerGone(turn: Turn, id: string, record: WorkerRecord): void {
   for (const entry of [...turn.state.open.values()]) {
     if (entry.open?.backend !== name) continue;
     if (isTerminal(entry.job.state)) endAttempt(turn, entry, { ok: 'cancelled' });
-    else if (entry.open.kill) killed(turn, entry, { is: 'forgotten' });
-    else forgotten(turn, entry, 'its worker has died');
+    else if (entry.open.kill) killed(turn, entry, { is: 'forgotten', isGone: true });
+    else forgotten(turn, entry, { why: 'its worker has died', isGone: true });
   }
   turn.fleet.remove(name);
   const cause: Cause = record.state === 'stopping' ? { is: 'stopped', why: record.why } : 'died';

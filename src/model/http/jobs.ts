@@ -142,6 +142,7 @@ const submitted = {
       description: 'The job existed already, and was found by its id or by its key',
     }),
   ),
+  warning: optional(Type.String({ description: 'Why nothing here could run the job now' })),
 };
 
 /** The answer to a submit of a program that embeds orchd; over HTTP it also has `events_url`. */

@@ -1,0 +1,45 @@
+/** Finds jobs that nothing here could ever run: without this check they would wait for ever, mostly for a misspelt name. */
+import { nearest } from '../../kit/nearest.ts';
+import { OrchdError } from '../../model/errors.ts';
+import { fits } from '../queue/fleet.ts';
+import { type Need, needOf } from '../queue/lane.ts';
+import type { Turn } from '../turn.ts';
+import type { Submission } from './submission.ts';
+
+/** Maximum number of names in a message. */
+const MAX_NAMED = 10;
+
+/** Why nothing here could run the job; undefined if something could, also something that is not there at the moment. */
+export function whyUnrunnable(turn: Turn, submission: Submission): OrchdError | undefined {
+  const need = needOf(submission);
+  for (const { info } of turn.fleet.backends.values()) if (fits(need, info)) return undefined;
+  return poolMayRun(turn, submission) ? undefined : explained(turn, need);
+}
+
+function explained(turn: Turn, { type, kind, labels }: Need): OrchdError {
+  const infos = [...turn.fleet.backends.values()].map(({ info }) => info);
+  const types = namesOf(infos.map((info) => info.types ?? []));
+  if (!types.includes(type) && infos.every((info) => info.types !== undefined))
+    return refusal('type', `nothing here runs the type "${type}"`, type, types);
+  const kinds = namesOf(infos.map((info) => [info.kind]));
+  if (kind !== undefined && !kinds.includes(kind))
+    return refusal('backend', `there is no backend of the kind "${kind}"`, kind, kinds);
+  const what = labels ? 'no backend has these labels and runs' : 'no backend runs';
+  return refusal(labels ? 'labels' : 'model', `${what} the type "${type}" for such a job`, '', []);
+}
+
+/** A pool can start a worker for any model of the catalog, and other pools may register later. */
+function poolMayRun({ state }: Turn, { spec, modelRef }: Submission): boolean {
+  if (spec.type !== 'inference' || (spec.backend !== undefined && spec.backend !== 'worker')) return false;
+  return modelRef !== undefined || state.pools.known.size > 0 || state.pools.awaited.size > 0;
+}
+
+const namesOf = (lists: readonly (readonly string[])[]): string[] => [...new Set(lists.flat())].sort();
+
+function refusal(field: string, what: string, name: string, known: readonly string[]): OrchdError {
+  const meant = nearest(name, known);
+  const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
+  const there = known.length === 0 ? '' : ` There is: ${known.slice(0, MAX_NAMED).join(', ')}.`;
+  const message = `${what}${hint || '.'}${there}`;
+  return new OrchdError('ADMISSION_REJECT', message, { reason: 'no_backend', field });
+}
