@@ -59,6 +59,7 @@ const healthRoute = (orchestrator: Orchestrator, options: MetaOptions): Route =>
     method: 'GET',
     path: '/health',
     role: 'public',
+    answersAnyHost: true,
     summary: 'Whether the process is alive and healthy',
     ignoresQuery: true,
     answers: {
@@ -100,6 +101,7 @@ const readyRoute = (orchestrator: Orchestrator, options: MetaOptions): Route =>
     method: 'GET',
     path: '/ready',
     role: 'public',
+    answersAnyHost: true,
     summary: 'Whether new work is accepted',
     ignoresQuery: true,
     answers: {

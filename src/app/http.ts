@@ -38,6 +38,7 @@ export function httpServer(
       maxBodyBytes: queue.maxPayloadBytes + BODY_MARGIN_BYTES,
     },
     gate: {
+      hostSetting: 'server.allowed_hosts',
       allowedHosts: [...LOOPBACK_HOSTS, inUrl(host), ...server.allowedHosts, ...(node?.hosts ?? [])],
       allowedOrigins: server.allowedOrigins,
       tokens: () => tokens.entries,

@@ -15,6 +15,8 @@ export interface AccessGateOptions {
   /** Host names under which clients may address this server, without port. */
   readonly allowedHosts: readonly string[];
   readonly allowedOrigins: readonly string[];
+  /** The setting that lists more hosts, to be named to a caller with another one. */
+  readonly hostSetting?: string;
   readonly tokens: () => readonly TokenEntry[];
   /**
    * While there are no tokens at all, every caller is accepted as an admin. Only for servers that listen on loopback.
@@ -57,8 +59,11 @@ export class AccessGate {
     this.#options = options;
   }
 
-  admit(credentials: Credentials, { role: required, scope }: Pick<Route, 'role' | 'scope'>): Identity {
-    this.#checkHost(credentials.host);
+  admit(
+    credentials: Credentials,
+    { role: required, scope, answersAnyHost }: Pick<Route, 'role' | 'scope' | 'answersAnyHost'>,
+  ): Identity {
+    if (!answersAnyHost) this.#checkHost(credentials.host);
     this.#checkOrigin(credentials.origin, credentials.host);
     if (required === 'public')
       return this.#isNode(credentials) ? { ...ANONYMOUS, fromNode: true } : ANONYMOUS;
@@ -119,7 +124,9 @@ export class AccessGate {
       this.#lastHost = host;
       return;
     }
-    throw new OrchdError('FORBIDDEN', 'the Host header does not name this server');
+    const { hostSetting } = this.#options;
+    const hint = hostSetting === undefined ? '' : `; list its name in ${hostSetting}`;
+    throw new OrchdError('FORBIDDEN', `the Host header does not name this server${hint}`);
   }
 
   #checkOrigin(origin: string | undefined, host: string | undefined): void {

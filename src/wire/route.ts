@@ -90,6 +90,8 @@ interface RouteBase {
    * (docs/decisions/0021). Every other route keeps tenants apart: it reaches only what belongs to the caller's tenant.
    */
   readonly scope?: 'global';
+  /** Answers whatever the Host header is: probes of load balancers and containers send their own names. */
+  readonly answersAnyHost?: boolean;
   readonly summary: string;
   /** Request headers that the handler reads, each with its description for OpenAPI. */
   readonly requestHeaders?: Readonly<Record<string, string>>;

@@ -69,7 +69,7 @@ const codeOf = (body: string): string => (JSON.parse(body) as { error: { code: s
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 test('a foreign Host or Origin is refused on every route, loopback or not', async () => {
-  for (const path of ['/health', '/v2/tasks', '/v2/tasks/x/events', '/metrics', '/nowhere']) {
+  for (const path of ['/leader', '/v2/tasks', '/v2/tasks/x/events', '/metrics', '/nowhere']) {
     for (const headers of [
       { host: 'evil.example' },
       { host: 'localhost.evil.example' },
@@ -80,6 +80,14 @@ test('a foreign Host or Origin is refused on every route, loopback or not', asyn
     const foreign = await send(path, { host: `127.0.0.1:${brain.port}`, origin: 'https://evil.example' });
     assert.equal(foreign.status, 403);
     assert.equal((await send(path, { host: `127.0.0.1:${brain.port}`, origin: 'null' })).status, 403);
+  }
+});
+
+test('probes are answered under any host name, but not to pages of other origins', async () => {
+  for (const path of ['/health', '/ready']) {
+    for (const host of ['10.0.0.7:8080', 'orchd.default.svc', 'evil.example'])
+      assert.equal((await send(path, { host })).status, 200, `${path} ${host}`);
+    assert.equal((await send(path, { host: 'evil.example', origin: 'https://other.example' })).status, 403);
   }
 });
 

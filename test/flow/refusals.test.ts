@@ -1,9 +1,12 @@
 /** Submits that are refused over HTTP: what the caller hears, and what the log says of them. */
 import assert from 'node:assert/strict';
+import { request } from 'node:http';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { makeToken } from '../../src/wire/tokens.ts';
 import { type HttpBrain, type HttpBrainOptions, httpBrain } from '../fakes/http-brain.ts';
 import { SeededRandom } from '../fakes/world.ts';
+import { serve, testFolder } from './server-process.ts';
 
 interface Answer {
   readonly status: number;
@@ -123,4 +126,17 @@ test('a job that nothing here could run is refused with the nearest name; one th
     bulk.body.answers.map(({ http_status }: { http_status: number }) => http_status),
     [422, 202],
   );
+});
+
+test('a refused Host header is answered with the setting that allows it', async (t) => {
+  const { url } = await serve(t, { data: join(testFolder(t), 'data') });
+  const answer = await new Promise<string>((resolve, reject) => {
+    const asked = request(`${url}/v2/tasks`, { headers: { host: 'gpu-box.local' } }, async (response) => {
+      let text = '';
+      for await (const piece of response) text += piece;
+      resolve(`${response.statusCode} ${text}`);
+    });
+    asked.on('error', reject).end();
+  });
+  assert.match(answer, /^403 .*server\.allowed_hosts/);
 });

@@ -83,6 +83,7 @@ Exit code: 0 if the job was submitted; with --follow 1 if it failed.`,
     const asJson = flagOf(args.values, 'json');
     if (flagOf(args.values, 'follow')) return submitAndFollow(client, request, asJson, terminal);
     const task = await client.submit(request);
+    if (task.warning !== undefined) terminal.complain(`warning: ${task.warning}`);
     if (asJson) terminal.printData(JSON.stringify(task));
     else terminal.print(terminal.isTerminal ? submittedText(task) : task.job_id);
     return EXIT.ok;
@@ -103,6 +104,7 @@ async function submitAndFollow(
   // Signals are handled from before the submit: after a Ctrl-C during it, the job is still cancelled or reported.
   const interrupt = new Interrupt();
   const task = await client.submit(request);
+  if (task.warning !== undefined) terminal.complain(`warning: ${task.warning}`);
   const options = { signal: interrupt.signal, terminal };
   let ended: Ended | undefined;
   if (!interrupt.signal.aborted) {
