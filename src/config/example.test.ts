@@ -18,7 +18,7 @@ test('config.example.yaml holds every key with its default, and nothing else', (
   }
 });
 
-test('[FANO-11] the original keys stand at their original paths with their original defaults', () => {
+test('the original keys stand at their original paths with their original defaults', () => {
   const written: Record<string, unknown> = {};
   applyDefaults(written);
   const originals: Record<string, unknown> = {
@@ -76,12 +76,17 @@ pool: { url: "http://localhost:16", timeout: 17 }
   });
 });
 
-test('the settings of the original have the defaults that the requirements state', () => {
+test('[ORCH-1140] [ORCH-1141] the settings of the original have the defaults that the requirements state', () => {
   const { server, pool, queue, placement } = defaultConfig();
   assert.deepEqual([server.host, server.port], ['127.0.0.1', 8080]);
   assert.deepEqual([pool.managerUrls, queue.capacity, queue.policy], [[], 10_000, 'reject']);
   assert.deepEqual([placement.algorithm, placement.evictionPolicy], ['least-loaded', 'lru']);
   assert.equal(pool.workerTimeoutMs, 300_000);
+  const { scheduler, pools } = defaultConfig();
+  assert.deepEqual(
+    [scheduler.cancelDeadlineMs, pools.startTimeoutMs, pools.stateMaxAgeMs],
+    [5000, 60_000, 2000],
+  );
   for (const algorithm of ['least-loaded', 'most-vram-free', 'round-robin', 'multi-objective']) {
     const text = `orchestrator: { placement_algorithm: ${algorithm} }`;
     assert.equal(loadConfig({ text }).placement.algorithm, algorithm);

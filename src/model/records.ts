@@ -9,7 +9,7 @@
 import type { Cause, KillWhy, WorkerReason } from './causes.ts';
 import type { ErrorInfo } from './errors.ts';
 import type { JobSpec } from './job-spec.ts';
-import { type AttemptState, isOpen, type JobState, type WorkerRecordState } from './states.ts';
+import type { AttemptState, JobState, WorkerRecordState } from './states.ts';
 import type { Opening } from './worker-wire.ts';
 
 export type JobClass = JobSpec['priority'];
@@ -121,10 +121,6 @@ export interface AttemptRecord {
   /** The executor does not run it any more, and cannot say what became of it: it uses no slot. */
   readonly isGone?: true | undefined;
 }
-
-/** Whether an attempt uses a slot of its backend. */
-export const usesSlot = (attempt: AttemptRecord | undefined): boolean =>
-  attempt !== undefined && isOpen(attempt.state) && !attempt.isGone;
 
 /** The number of ended attempts kept per job: a job that finds its backends busy again and again has many. */
 export const PAST_ATTEMPTS = 16;

@@ -88,3 +88,8 @@ export function mayMoveWorker(from: WorkerRecordState, to: WorkerRecordState): b
 export function mayMoveAttempt(from: AttemptState, to: AttemptState): boolean {
   return (ATTEMPT_TRANSITIONS[from] as readonly AttemptState[]).includes(to);
 }
+
+/** Whether an attempt uses a slot of its backend: see AttemptRecord.isGone. */
+export const usesSlot = (
+  attempt: { readonly state: AttemptState; readonly isGone?: boolean | undefined } | undefined,
+): boolean => attempt !== undefined && isOpen(attempt.state) && !attempt.isGone;

@@ -15,6 +15,8 @@ interface FakePool {
   readonly labels: Record<string, string>;
   readonly devices: Map<number, number>;
   readonly workers: Map<string, ReportedWorker>;
+  /** Of each device, by other programs. */
+  readonly usedBytes: number;
   registry: string;
   version: number;
 }
@@ -55,7 +57,7 @@ export class PoolKit extends EngineKit {
   pool(
     id: string,
     devicesGb: readonly number[],
-    where: { region?: string; labels?: Record<string, string> } = {},
+    where: { region?: string; labels?: Record<string, string>; usedGb?: number } = {},
   ): void {
     this.pools.set(id, {
       id,
@@ -63,6 +65,7 @@ export class PoolKit extends EngineKit {
       labels: where.labels ?? {},
       devices: new Map(devicesGb.map((size, at) => [at, size * GB])),
       workers: new Map(),
+      usedBytes: (where.usedGb ?? 0) * GB,
       registry: `memory of ${id}`,
       version: 1,
     });
@@ -86,7 +89,7 @@ export class PoolKit extends EngineKit {
       return {
         id: device,
         totalBytes: total,
-        availableBytes: total - allocated,
+        availableBytes: total - allocated - pool.usedBytes,
         ok: true,
         reason: undefined,
       };

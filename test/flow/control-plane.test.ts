@@ -9,7 +9,7 @@ import { serve, testFolder } from './server-process.ts';
 import { eventually, MIB } from './site-client.ts';
 import { endsOf, poolProcess, Site } from './site-kit.ts';
 
-test('[ORCH-1002] the brain runs where there is no GPU: all that it knows of devices it was told by pool managers', async (context) => {
+test('the brain runs where there is no GPU: all that it knows of devices it was told by pool managers', async (context) => {
   const t = endsOf(context);
   const site = await Site.start(t);
   const bin = join(site.folder, 'bin');

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import { OrchdClient } from '../../src/client/client.ts';
+import { OrchdError } from '../../src/model/errors.ts';
 import type { JobView } from '../../src/model/http/jobs.ts';
 import { type HttpBrain, type HttpBrainOptions, httpBrain } from '../fakes/http-brain.ts';
 import { onStores, placed, STORES } from './flow-kit.ts';
@@ -182,9 +183,15 @@ onStores(
   '[FARRO-8] every move of a job is one JSON line with the standard fields',
   STORES,
   async (t, data) => {
+    let tries = 0;
+    const inference = async (): Promise<string> => {
+      if (tries++ === 0) throw new OrchdError('WORKER_TIMEOUT');
+      return 'x';
+    };
     const brain = await brainWith(t, {
       data,
-      backends: [{ name: 'b', types: { inference: async () => 'x' } }],
+      backends: [{ name: 'b', types: { inference } }],
+      config: 'orchestrator: { retry: { base_delay_ms: 1 } }',
     });
     await post(`${brain.url}/v2/tasks`, { prompt: 'p', job_id: 'f1' }, { 'x-correlation-id': 'abc' });
     await brain.orchestrator.wait('f1');
@@ -194,6 +201,10 @@ onStores(
     assert.deepEqual(
       moves.map((line) => [line.event.from, line.event.to]),
       [
+        ['queued', 'claimed'],
+        ['claimed', 'running'],
+        ['running', 'failed'],
+        ['failed', 'queued'],
         ['queued', 'claimed'],
         ['claimed', 'running'],
         ['running', 'succeeded'],
@@ -206,7 +217,8 @@ onStores(
       assert.ok(['debug', 'info', 'warn', 'error'].includes(line.level));
       assert.equal(typeof line.message, 'string');
     }
-    for (const line of moves) assert.equal(line.correlation_id, 'abc.1');
+    const attempts = moves.map((line) => line.correlation_id);
+    assert.deepEqual(attempts, [...Array(4).fill('abc.1'), ...Array(3).fill('abc.2')]);
     for (const line of brain.logged)
       assert.ok(line.endsWith('}\n') && line.indexOf('\n') === line.length - 1);
   },

@@ -3,8 +3,8 @@
 import { due } from '../../src/core/engine/due.ts';
 import type { EngineView } from '../../src/core/turn.ts';
 import { causeText } from '../../src/model/causes.ts';
-import { type AttemptRecord, type Change, type JobRecord, usesSlot } from '../../src/model/records.ts';
-import { ATTEMPT_TRANSITIONS, isTerminal, JOB_TRANSITIONS } from '../../src/model/states.ts';
+import type { AttemptRecord, Change, JobRecord } from '../../src/model/records.ts';
+import { ATTEMPT_TRANSITIONS, isTerminal, JOB_TRANSITIONS, usesSlot } from '../../src/model/states.ts';
 import type { SubmitRequest } from '../../src/model/submit.ts';
 import type { FakeExecutor, Run } from '../fakes/executor.ts';
 

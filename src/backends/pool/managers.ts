@@ -163,7 +163,7 @@ export class HttpPoolManagers implements PoolManagers {
     throw new OrchdError('POOL_UNAVAILABLE', `the pool "${pool}" cannot be reached`);
   }
 
-  startWorker(order: WorkerOrder, who: Commander): Promise<string> {
+  async startWorker(order: WorkerOrder, who: Commander): Promise<string> {
     const { id, pool, device, modelRef, vramBytes, vramGuessed, slots, contextLength } = order;
     const body = {
       worker_id: id,

@@ -4,11 +4,13 @@
  */
 import type { PoolReport, ReportedWorker } from '../../core/ports/pools.ts';
 import { type ErrorInfo, errorInfo, isErrorCode } from '../../model/errors.ts';
-import type { DeviceState, WorkerState } from '../../model/pool-wire.ts';
-import type { CompleteState } from './complete-state.ts';
+import type { DeviceState, PoolState, WorkerState } from '../../model/pool-wire.ts';
 
 /** Whether a worker of a pool may be called at this URI. */
 export type IsAllowedUri = (uri: string) => boolean;
+
+/** The state of a pool with what complete-state.ts adds where its manager does not say it. */
+export type CompleteState = PoolState & { readonly registry: string; readonly version: number };
 
 export function reportOf(state: CompleteState, isAllowed: IsAllowedUri): PoolReport {
   return {

@@ -4,8 +4,7 @@ import fc from 'fast-check';
 import { EngineKit, SETTINGS, START, submission } from '../../../test/fakes/engine-kit.ts';
 import { stateText, WALK_SETTINGS, walk, walkCommands } from '../../../test/fakes/engine-walk.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { usesSlot } from '../../model/records.ts';
-import { isOpen, isTerminal, JOB_STATES } from '../../model/states.ts';
+import { isOpen, isTerminal, JOB_STATES, usesSlot } from '../../model/states.ts';
 import { laneOf } from '../queue/fleet.ts';
 import { Engine, type Step } from './engine.ts';
 

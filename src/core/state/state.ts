@@ -21,9 +21,8 @@ import {
   type SmallChange,
   scoped,
   tokenOf,
-  usesSlot,
 } from '../../model/records.ts';
-import { isOpen, isTerminal, type JobState } from '../../model/states.ts';
+import { isOpen, isTerminal, type JobState, usesSlot } from '../../model/states.ts';
 import type { Commander } from '../../model/worker-wire.ts';
 import { Limiter } from '../limits/limiter.ts';
 import type { StateSettings } from '../settings.ts';

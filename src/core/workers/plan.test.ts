@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { GB, PoolKit } from '../../../test/fakes/pool-engine.ts';
+import { loadConfig } from '../../config/load.ts';
 import { causeText } from '../../model/causes.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { dueWorkers } from '../engine/due.ts';
@@ -19,6 +20,8 @@ describe('a worker that is needed', () => {
   test('[ORCH-1040] is ordered on a device with enough free memory; its job is placed when it is ready', () => {
     const kit = new PoolKit();
     kit.pool('small', [8]);
+    // A device that is larger, and whose memory others use.
+    kit.pool('full', [80], { usedGb: 75 });
     kit.pool('large', [4, 24]);
     const ref = kit.model('m');
     kit.ask('a', 'm');
@@ -177,6 +180,7 @@ describe('a worker that is needed', () => {
   });
 
   test('[ORCH-1042] is started once more when it is not ready in time; then the waiting jobs fail', () => {
+    assert.equal(loadConfig({}).pools.startTimeoutMs, 60_000);
     const kit = new PoolKit({ startTimeoutMs: 60_000 });
     kit.pool('p', [80]);
     const ref = kit.model('m');

@@ -44,7 +44,7 @@ const kit: HarnessKit = {
   },
 };
 
-test('[NEWS-14] every store of this repository is in the list: embedded or a real server, they pass the same suite', () => {
+test('every store of this repository is in the list: embedded or a real server, they pass the same suite', () => {
   const folders = readdirSync(join(import.meta.dirname, '..'), { withFileTypes: true });
   const stores = folders.filter(
     (item) => item.isDirectory() && !['conformance', 'migration'].includes(item.name),

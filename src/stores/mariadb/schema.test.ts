@@ -68,7 +68,7 @@ const columnsOf = (table: string): Promise<Column[]> =>
     [table],
   );
 
-test('[NEWS-1] the tables have their columns; names are compared byte by byte, times are to the microsecond', async () => {
+test('the tables have their columns; names are compared byte by byte, times are to the microsecond', async () => {
   for (const [table, wanted] of Object.entries(TABLES)) {
     const columns = await columnsOf(table);
     const names = columns.map(({ name }) => name);
@@ -94,7 +94,7 @@ test('[NEWS-1] the tables have their columns; names are compared byte by byte, t
   assert.equal(zone?.zone, '+00:00');
 });
 
-test('[NEWS-1] migrations are numbered, and a second run finds nothing to do', async () => {
+test('migrations are numbered, and a second run finds nothing to do', async () => {
   const { from, to } = await migrate(sql);
   assert.ok(from === to && to > 1);
   const [row] = await sql.query<{ version: number }>('SELECT version FROM orchestrator_schema');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { SUCCESS } from '../../../../test/fakes/engine-kit.ts';
+import { EngineKit, SUCCESS } from '../../../../test/fakes/engine-kit.ts';
 import { GB, PoolKit } from '../../../../test/fakes/pool-engine.ts';
 import { causeName, causeText } from '../../../model/causes.ts';
 import type { PoolSettings } from '../../settings.ts';
@@ -52,6 +52,19 @@ describe('a worker is chosen', () => {
     assert.equal(places(again, 7), 'abcabca', 'it is deterministic');
   });
 
+  test('[ORCH-1031] by the share of its slots that is in use: 2 of 8 is less load than 1 of 2', () => {
+    const kit = new EngineKit();
+    kit.backend('large', { slots: 8 });
+    kit.backend('small', { slots: 2 });
+    const went = Array.from({ length: 10 }, (_, n) => {
+      kit.submit(`j${n}`);
+      return kit.job(`j${n}`).job.backend?.[0];
+    });
+    // The fourth job goes to the large one, which runs two jobs already while the small one runs one.
+    assert.deepEqual(went.slice(0, 5).sort(), ['l', 'l', 'l', 'l', 's']);
+    assert.equal(went.filter((each) => each === 's').length, 2);
+  });
+
   test('[ORCH-1032] only among those that have the model loaded', () => {
     const kit = three();
     kit.ask('x', 'other');
@@ -95,7 +108,7 @@ describe('a worker is chosen', () => {
     assert.ok(predicted(1) > late, 'jobs take longer than they did, so those behind them wait longer');
   });
 
-  test('in the near region first, and in a far one when the near one is full or does not answer', () => {
+  test('[ORCH-16.3] in the near region first, and in a far one when the near one is full or does not answer', () => {
     const kit = three({ region: 'near' });
     assert.equal(places(kit, 6), 'ababcc');
     const silent = three({ region: 'near' });
@@ -120,7 +133,14 @@ describe('a worker is chosen', () => {
     const home = kit.workerOf(first);
     kit.accept(first);
     kit.end(first, SUCCESS);
-    places(kit, 2);
+    // Its home stays busier than the others: only the context can lead there.
+    for (const id of ['x', 'y', 'z']) {
+      kit.ask(id, 'm');
+      kit.accept(id);
+    }
+    const elsewhere = ['x', 'y', 'z'].filter((id) => kit.workerOf(id) !== home);
+    assert.equal(elsewhere.length, 2);
+    for (const id of elsewhere) kit.end(id, SUCCESS);
     for (let n = 2; n < 4; n++) {
       kit.ask(`s${n}`, 'm', { session_id: 's' });
       assert.equal(kit.workerOf(`s${n}`), home);

@@ -123,7 +123,7 @@ test('among equals the candidate that got a job least recently is chosen', () =>
   }
 });
 
-test('each of the three objectives decides where the other two are the same', () => {
+test('[ORCH-16.1] each of the three objectives decides where the other two are the same', () => {
   const pick = (...fields: Partial<PlacementCandidate>[]) =>
     choose('multi-objective', among(...fields), {})!.index;
   assert.equal(pick({ decodeTokensPerSec: 20 }, { decodeTokensPerSec: 100 }), 1, 'speed');
