@@ -4,7 +4,7 @@
  * `holdMs`. A repeatable request is sent again if its answer was lost.
  */
 import type { Leader } from '../core/ports/leadership.ts';
-import type { Env } from '../kit/env/env.ts';
+import type { Cancel, Env } from '../kit/env/env.ts';
 import { textInSlices } from '../kit/json-writer.ts';
 import { inSlices, ONE_TURN_BYTES } from '../kit/slices.ts';
 import { type ErrorCode, OrchdError } from '../model/errors.ts';
@@ -17,17 +17,20 @@ import {
   pickHeaders,
 } from '../wire/headers.ts';
 import { nodeHeaders } from '../wire/nodes.ts';
-import type {
-  Outbound,
-  OutboundReply,
-  OutboundStreamRequest,
-  StreamReply,
-  Target,
+import {
+  OUTBOUND_LIMITS,
+  type Outbound,
+  type OutboundReply,
+  type OutboundStreamRequest,
+  type StreamReply,
+  type Target,
 } from '../wire/outbound.ts';
 import { readError } from '../wire/read-error.ts';
 import { JSON_TYPE } from '../wire/respond.ts';
 import type { Answer, Call, HandlerResult, Route, Stream } from '../wire/route.ts';
 import { ForwardedStream } from './forwarded-stream.ts';
+import { HopWatch } from './hop-watch.ts';
+import { leaderLost, noLeader } from './no-leader.ts';
 import { proxyAnswer } from './proxied-answer.ts';
 
 export interface ForwardParts {
@@ -53,21 +56,25 @@ export interface ForwardParts {
 const NO_LEADER_POLL_MS = 250;
 /** How often a request in flight checks that the node it was sent to still leads. */
 const LEADER_POLL_MS = 1000;
-const RETRY_AFTER_MS = 2000;
 /** Replaces `holdMs` for a request that another node forwarded: that node holds the request itself. */
 const HOLD_FOR_NODE_MS = 1000;
-/** Timeout for the head of a proxied answer, which is sent only when the job has ended; jobs have their own limits. */
+/** The time that a leader has for an answer, where a request was sent to it near the end of its hold. */
+const MIN_ANSWER_MS = 5000;
+/**
+ * Timeout for the head of a proxied answer that is sent only when the job has ended; jobs have their own limits, and
+ * HopWatch notices a leader that is silent.
+ */
 const MAX_JOB_MS = 24 * 3_600_000;
 /** Limit of a forwarded answer: the answer for a job contains its result, which may be as long as a worker's event. */
 const MAX_ANSWER_BYTES = 128 * 2 ** 20;
 /** With these error codes the request was certainly not executed: it may be sent to the next leader. */
-const NOT_EXECUTED: ReadonlySet<unknown> = new Set<ErrorCode>(['NO_LEADER']);
+const NOT_EXECUTED: ReadonlySet<unknown> = new Set<ErrorCode>(['NO_LEADER', 'REQUEST_TIMEOUT']);
 /** Error codes of a node that has lost the lead or is stopping: the request may have been executed. */
 const MAYBE_EXECUTED: ReadonlySet<unknown> = new Set<ErrorCode>(['FENCED', 'SHUTTING_DOWN', 'STORE_FAILED']);
 
 export class Forwarder {
   readonly #parts: ForwardParts;
-  #target: { readonly address: string; readonly target: Target } | undefined;
+  #hop: Hop | undefined;
 
   constructor(parts: ForwardParts) {
     this.#parts = parts;
@@ -75,7 +82,8 @@ export class Forwarder {
 
   async handle(route: Route, given: Call): Promise<HandlerResult> {
     const { env, localRoute, leaderChanged, holdMs, isStopping } = this.#parts;
-    const call = route.repeatable ? { ...given, body: route.repeatable(given) } : given;
+    const body = route.repeatable ? route.repeatable(given) : given.body;
+    const call = { ...given, body, onDisconnect: latestOnly(given.onDisconnect) };
     const until = env.clock.monotonic() + (call.identity.fromNode ? HOLD_FOR_NODE_MS : holdMs);
     let wasSent = false;
     for (;;) {
@@ -83,13 +91,13 @@ export class Forwarder {
       const remote = call.identity.fromNode ? undefined : this.#remoteLeader();
       const answer = local
         ? await this.#handleLocally(local, call)
-        : remote && (await this.#sendToLeader(remote, route, call));
+        : remote && (await this.#sendToLeader(remote, route, call, until));
       if (answer) return answer;
       wasSent ||= local !== undefined || remote !== undefined;
       // This node may have taken the lead while it waited for another.
       if (!local && localRoute(route)) continue;
       const left = until - env.clock.monotonic();
-      if (left <= 0 || isStopping()) throw noLeader(wasSent, given, call);
+      if (left <= 0 || isStopping()) throw noLeader(given.body, wasSent ? call.body : undefined);
       await leaderChanged(Math.min(left, NO_LEADER_POLL_MS));
     }
   }
@@ -106,19 +114,27 @@ export class Forwarder {
     }
   }
 
-  async #sendToLeader(leader: Leader, route: Route, call: Call): Promise<Answer | Stream | undefined> {
+  /** The answer has to begin before the hold ends at `until`, unless it takes as long as a job. */
+  async #sendToLeader(
+    leader: Leader,
+    route: Route,
+    call: Call,
+    until: number,
+  ): Promise<Answer | Stream | undefined> {
+    const restMs = until - this.#parts.env.clock.monotonic();
+    const timeoutMs = Math.min(OUTBOUND_LIMITS.timeoutMs, Math.max(MIN_ANSWER_MS, restMs));
     try {
-      if (route.streams) return await this.#stream(leader, call);
-      if (route.isProxied) return await this.#proxyAnswer(leader, route, call);
+      if (route.streams) return await this.#stream(leader, call, timeoutMs);
+      if (route.isProxied) return await this.#proxyAnswer(leader, route, call, timeoutMs);
       const request = await this.#requestOf(route, call);
-      const target = this.#targetOf(leader);
+      const { target } = this.#hopTo(leader);
       const reply = await this.#whileLeading(leader, (signal) =>
-        target.request({ ...request, signal, maxBytes: MAX_ANSWER_BYTES }),
+        target.request({ ...request, signal, timeoutMs, idleMs: timeoutMs, maxBytes: MAX_ANSWER_BYTES }),
       );
       return this.#answer(route, reply);
     } catch (error) {
       // The leader's host name may resolve to another machine by now: a new target resolves it again.
-      if (wasNotSent(error)) this.#closeTarget();
+      if (wasNotSent(error)) this.#closeHop();
       if (!(error instanceof OrchdError) || wasNotSent(error) || isRepeatable(route)) return undefined;
       throw leaderLost();
     }
@@ -136,38 +152,41 @@ export class Forwarder {
       : { status: reply.status, headers, text: { type, content } };
   }
 
-  async #stream(leader: Leader, call: Call): Promise<Answer | Stream | undefined> {
-    const lastEventId = call.headers[LAST_EVENT_ID];
-    const reply = await this.#openEvents(
-      leader,
-      call,
-      typeof lastEventId === 'string' ? lastEventId : undefined,
-    );
+  async #stream(leader: Leader, call: Call, timeoutMs: number): Promise<Answer | Stream | undefined> {
+    const given = call.headers[LAST_EVENT_ID];
+    const lastEventId = typeof given === 'string' ? given : undefined;
+    const reply = await this.#openEvents(leader, call, lastEventId, timeoutMs);
     if (reply.status !== 200) return this.#answer(STREAM, await readWhole(reply));
     const { env, heartbeatMs, leaderChanged } = this.#parts;
     const stream = new ForwardedStream({
       timers: env.timers,
       heartbeatMs,
       first: reply,
-      lastEventId: typeof lastEventId === 'string' ? lastEventId : undefined,
+      lastEventId,
       // If this node leads by then, it sends the request to itself like to any other leader.
       reopen: async (id) => {
         const now = this.#parts.leader();
-        return now ? this.#openEvents(now, call, id) : undefined;
+        return now ? this.#openEvents(now, call, id, timeoutMs) : undefined;
       },
       pause: () => leaderChanged(NO_LEADER_POLL_MS),
     });
     return { stream: (request, response) => stream.run(request, response) };
   }
 
-  async #proxyAnswer(leader: Leader, route: Route, call: Call): Promise<Answer | Stream | undefined> {
+  async #proxyAnswer(
+    leader: Leader,
+    route: Route,
+    call: Call,
+    headMs: number,
+  ): Promise<Answer | Stream | undefined> {
     const request = await this.#requestOf(route, call);
     const headers = { ...request.headers, ...pickHeaders(call.headers, JOB_OPTION_HEADERS) };
-    const reply = await this.#openStream(
-      leader,
-      { ...request, headers, timeoutMs: MAX_JOB_MS },
-      call.onDisconnect,
-    );
+    const takesAJob = !isStreamed(call.body);
+    const timeoutMs = takesAJob ? MAX_JOB_MS : headMs;
+    const reply = await this.#openStream(leader, { ...request, headers, timeoutMs }, (abort) => {
+      call.onDisconnect(abort);
+      return takesAJob ? this.#hopTo(leader).watch.add(abort) : undefined;
+    });
     if (reply.status !== 200) return this.#answer(route, await readWhole(reply));
     return { stream: (request, response) => proxyAnswer(reply, call.correlationId, request, response) };
   }
@@ -180,25 +199,31 @@ export class Forwarder {
     return found?.epoch === ownEpoch() || found?.address === self.address ? undefined : found;
   }
 
-  async #openEvents(leader: Leader, call: Call, lastEventId: string | undefined): Promise<StreamReply> {
+  async #openEvents(
+    leader: Leader,
+    call: Call,
+    lastEventId: string | undefined,
+    timeoutMs: number,
+  ): Promise<StreamReply> {
     const request = await this.#requestOf(STREAM, call);
     const headers = {
       ...request.headers,
       ...(lastEventId !== undefined && { [LAST_EVENT_ID]: lastEventId }),
     };
-    return this.#openStream(leader, { ...request, headers });
+    return this.#openStream(leader, { ...request, headers, timeoutMs });
   }
 
   async #openStream(
     leader: Leader,
     request: OutboundStreamRequest,
-    onDisconnect?: Call['onDisconnect'],
+    /** Gets the function that ends the wait for the head; what it returns is called when the head has arrived. */
+    whileWaiting?: (abort: () => void) => Cancel | undefined,
   ): Promise<StreamReply> {
     const idleMs = 3 * this.#parts.heartbeatMs;
-    const target = this.#targetOf(leader);
+    const { target } = this.#hopTo(leader);
     const reply = await this.#whileLeading(leader, (signal, abort) => {
-      onDisconnect?.(abort);
-      return target.stream({ ...request, idleMs, signal });
+      const endWait = whileWaiting?.(abort);
+      return target.stream({ ...request, idleMs, signal }).finally(endWait);
     });
     const read: StreamReply['read'] = (on) =>
       this.#whileLeading(leader, (signal) => {
@@ -228,9 +253,9 @@ export class Forwarder {
     }
   }
 
-  #closeTarget(): void {
-    this.#target?.target.close();
-    this.#target = undefined;
+  #closeHop(): void {
+    this.#hop?.target.close();
+    this.#hop = undefined;
   }
 
   async #requestOf(route: RepeatRule, call: Call) {
@@ -252,35 +277,47 @@ export class Forwarder {
   }
 
   /** Keeps connections to the current leader only. */
-  #targetOf({ address }: Leader): Target {
-    if (this.#target?.address === address) return this.#target.target;
-    this.#closeTarget();
-    this.#target = { address, target: this.#parts.outbound.to(address) };
-    return this.#target.target;
+  #hopTo({ address }: Leader): Hop {
+    if (this.#hop?.address === address) return this.#hop;
+    this.#closeHop();
+    const { env, outbound, heartbeatMs } = this.#parts;
+    const target = outbound.to(address);
+    // A question that is not answered takes two intervals: a leader that is silent is given up after 3 heartbeats.
+    const watch = new HopWatch({ timers: env.timers, target, intervalMs: heartbeatMs / 2 });
+    this.#hop = { address, target, watch };
+    return this.#hop;
   }
 }
 
-/** For a request that must not be repeated unasked: a change of leader is over soon, so that it may be sent again. */
-const leaderLost = (): OrchdError =>
-  new OrchdError(
-    'NO_LEADER',
-    'the leader was lost while it handled the request: check whether it took effect before you repeat it',
-    { retryAfterMs: RETRY_AFTER_MS },
-  );
-
-/** Names the job id that this node gave to a submit that was sent but not answered: repeating it with the id is safe. */
-function noLeader(wasSent: boolean, given: Call, sent: Call): OrchdError {
-  const { job_id } = (sent.body ?? {}) as { job_id?: unknown };
-  const isOurs =
-    wasSent && typeof job_id === 'string' && (given.body as { job_id?: unknown }).job_id === undefined;
-  const message = isOurs
-    ? `there is no leader now; repeat the request with "job_id": "${job_id}", it may have been accepted already`
-    : undefined;
-  return new OrchdError('NO_LEADER', message, {
-    retryAfterMs: RETRY_AFTER_MS,
-    ...(isOurs && { jobId: job_id }),
-  });
+/** The connections from this node to the leader. */
+interface Hop {
+  readonly address: string;
+  readonly target: Target;
+  readonly watch: HopWatch;
 }
+
+/**
+ * Only the callback that was registered last is called: each time a request is sent it registers one, and the earlier
+ * ones have nothing left to abort. So a connection has one listener, however often its request is sent.
+ */
+function latestOnly(onDisconnect: Call['onDisconnect']): Call['onDisconnect'] {
+  let latest: (() => void) | undefined;
+  let isGone = false;
+  return (run) => {
+    const isFirst = latest === undefined;
+    latest = run;
+    if (isGone) run();
+    else if (isFirst)
+      onDisconnect(() => {
+        isGone = true;
+        latest?.();
+      });
+  };
+}
+
+/** Whether a proxied answer is an event stream: its head is sent as soon as the job is admitted. */
+const isStreamed = (body: unknown): boolean =>
+  (body as { readonly stream?: unknown } | null | undefined)?.stream === true;
 
 const STREAM: RepeatRule = { method: 'GET' };
 

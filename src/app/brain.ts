@@ -1,5 +1,5 @@
 /** The brain of a server: an orchestrator and everything that runs beside it while this process leads. */
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { HttpPoolManagers } from '../backends/pool/managers.ts';
 import { PoolHosts } from '../backends/pool/pool-hosts.ts';
 import { configuredBackends } from '../backends/registry.ts';
@@ -12,6 +12,7 @@ import { configuredStore } from '../stores/registry.ts';
 import { Narrator } from '../telemetry/narrator.ts';
 import { observers } from '../telemetry/observers.ts';
 import { CatalogFiles } from './catalog-files.ts';
+import { backendFolder } from './node-folders.ts';
 import { OwnPool } from './own-pool.ts';
 import type { ServerParts } from './parts.ts';
 import { RegisterOwnModels } from './register-own-models.ts';
@@ -49,6 +50,10 @@ export class Brain extends ServiceList {
   get failed(): Promise<Error> {
     return this.orchestrator.failed;
   }
+
+  drain(): Promise<void> {
+    return this.orchestrator.drain.run();
+  }
 }
 
 /**
@@ -82,28 +87,26 @@ function orchestratorOf(
   lead: BrainTerm | undefined,
 ): Orchestrator {
   const { options, env, tally } = parts;
-  const { config, logger, data, isCopy = false } = options;
+  const { config, logger, data } = options;
   const folder = resolve(data);
+  // With a term the store is the database that all nodes share: only the folders of this node can be copies, and
+  // node-folders.ts has claimed them (docs/decisions/0024).
+  const isCopy = lead === undefined && (options.isCopy ?? false);
   return new Orchestrator({
     isCopy,
     managers: managersOf(parts, ownPool),
     env,
     store: configuredStore(config).open({ env, config, folder, logger, term: lead?.term, isCopy }),
-    backends: [...backendsOf(parts, folder, lead?.node), ...(options.backends ?? [])],
+    backends: [...backendsOf(parts, isCopy, lead?.node), ...(options.backends ?? [])],
     settings: runtimeSettings(config),
     logger,
     observer: observers([new Narrator(logger), tally]),
   });
 }
 
-const backendsOf = ({ env, options }: ServerParts, folder: string, node: string | undefined): Backend[] =>
+const backendsOf = ({ env, options }: ServerParts, isCopy: boolean, node: string | undefined): Backend[] =>
   configuredBackends(options.config).map((configured) =>
-    configured.make({
-      env,
-      folder: join(folder, 'executions', configured.name),
-      node,
-      isCopy: options.isCopy ?? false,
-    }),
+    configured.make({ env, folder: backendFolder(options.data, configured.name), node, isCopy }),
   );
 
 function managersOf({ options, env, host }: ServerParts, ownPool: OwnPool | undefined): HttpPoolManagers {

@@ -18,6 +18,7 @@ import { Outbound } from '../wire/outbound.ts';
 import type { Route } from '../wire/route.ts';
 import { Brain } from './brain.ts';
 import { apiOptions, httpServer, OpenCalls, urlOf } from './http.ts';
+import { NodeFolders } from './node-folders.ts';
 import type { RunningServer, ServerParts } from './parts.ts';
 import { STANDBY } from './standby.ts';
 
@@ -60,6 +61,7 @@ export class ClusterNode extends Service implements RunningServer {
     this.#http = this.#server();
     this.#openCalls = new OpenCalls(this.#http, () => this.#member.brain?.orchestrator);
     this.#services = new ServiceList([
+      new NodeFolders(parts),
       parts.tokens,
       this.#http,
       // The port is known only now, if the configuration leaves it open.
@@ -82,6 +84,8 @@ export class ClusterNode extends Service implements RunningServer {
   }
 
   protected async onStop(): Promise<void> {
+    // While the server still answers: it leads until it has drained, and other nodes forward requests to it.
+    await this.#member.drain();
     await this.#services.stop();
     this.#outbound.close();
   }

@@ -21,7 +21,10 @@ export interface ServerOptions {
   readonly contextLength?: number | undefined;
   /** Options for those workers. */
   readonly workerArgs?: readonly string[];
-  /** The data is a copy, or a restored backup: this brain goes on under an owner of its own. */
+  /**
+   * The data folder is a copy, or a restored backup: the brain goes on under an owner of its own. In a cluster only the
+   * folders of this node's backends are copies, and the database keeps its owner.
+   */
   readonly isCopy?: boolean;
 }
 

@@ -20,6 +20,12 @@ export interface ConfiguredBackend {
   /** The program of each job type, where it runs one; `orchd up` says which are missing. */
   readonly programs?: Readonly<Record<string, string | undefined>>;
   make(settings: BackendSettings): Backend;
+  /**
+   * Opens the backend's folder without making the backend, and throws FOLDER_COPIED for a copy unless `isCopy` is set.
+   * A node of a cluster does this when its process starts, because it makes backends only when it is elected. Undefined
+   * for a backend that keeps nothing in its folder.
+   */
+  openFolder?(settings: Pick<BackendSettings, 'env' | 'folder' | 'isCopy'>): Promise<void>;
 }
 
 /** Lists the backends of one kind from the configuration under its key. */

@@ -336,6 +336,7 @@ export interface ErrorDetails {
   readonly field?: string;
   readonly position?: string;
   readonly jobId?: string;
+  readonly jobIds?: readonly (string | null)[];
   readonly retriable?: boolean;
 }
 

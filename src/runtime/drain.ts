@@ -7,26 +7,51 @@ import type { Loop } from './loop.ts';
 
 const POLL_INTERVAL_MS = 10;
 
-/**
- * Pauses the start of new work, then waits up to `atMostMs` for work whose result would be lost with this process.
- * Executors that keep results are left running.
- */
-export async function drain(
-  env: Env,
-  loop: Loop,
-  backends: BackendDirectory,
-  atMostMs: number,
-): Promise<void> {
-  if (loop.failure) return;
-  const end = env.clock.monotonic() + atMostMs;
-  const left = (): number => Math.max(POLL_INTERVAL_MS, end - env.clock.monotonic());
-  // Limited, because a full or failed disk makes nothing durable. Nothing is lost: what is not durable was not
-  // acknowledged.
-  await atMost(env, left(), loop.ask({ type: 'pause' }));
-  while (hasLosableWork(loop, backends) && env.clock.monotonic() < end && !loop.failure) {
-    await pause(env.timers, POLL_INTERVAL_MS);
+export interface DrainParts {
+  readonly env: Env;
+  readonly loop: Loop;
+  readonly backends: BackendDirectory;
+  readonly atMostMs: number;
+}
+
+export class Drain {
+  readonly #parts: DrainParts;
+  #hasBegun = false;
+  #drained: Promise<void> | undefined;
+
+  constructor(parts: DrainParts) {
+    this.#parts = parts;
   }
-  await atMost(env, left(), loop.durable(loop.engine.state.seq));
+
+  /** The state was recovered, and the loop can commit: before that there is nothing to drain. */
+  begin(): void {
+    this.#hasBegun = true;
+  }
+
+  /**
+   * Pauses the start of new work, then waits up to `atMostMs` for work whose result would be lost with this process, or
+   * would be out of reach of the next leader. Other executions are left running. Everything else goes on: callers are
+   * answered, and what they submit is started by the next brain. A second call waits for the first.
+   */
+  async run(): Promise<void> {
+    if (!this.#hasBegun) return;
+    this.#drained ??= this.#run();
+    await this.#drained;
+  }
+
+  async #run(): Promise<void> {
+    const { env, loop, backends, atMostMs } = this.#parts;
+    if (loop.failure) return;
+    const end = env.clock.monotonic() + atMostMs;
+    const left = (): number => Math.max(POLL_INTERVAL_MS, end - env.clock.monotonic());
+    // Limited, because a full or failed disk makes nothing durable. Nothing is lost: what is not durable was not
+    // acknowledged.
+    await atMost(env, left(), loop.ask({ type: 'pause' }));
+    while (hasWorkToWaitFor(loop, backends) && env.clock.monotonic() < end && !loop.failure) {
+      await pause(env.timers, POLL_INTERVAL_MS);
+    }
+    await atMost(env, left(), loop.durable(loop.engine.state.seq));
+  }
 }
 
 /** Waits until the promise settles, but at most `ms`. */
@@ -38,11 +63,14 @@ const atMost = (env: Env, ms: number, promise: Promise<unknown>): Promise<unknow
     undefined,
   );
 
-function hasLosableWork({ engine }: Loop, backends: BackendDirectory): boolean {
+function hasWorkToWaitFor({ engine }: Loop, backends: BackendDirectory): boolean {
+  const { fleet } = engine.queue;
   for (const { open } of engine.state.open.values()) {
-    const backend = open && backends.get(open.backend);
-    // No outcome will arrive for an attempt in state unknown, so waiting for it is useless.
-    if (backend && !backend.info.keepsResults && open?.state !== 'unknown') return true;
+    const info = open && backends.get(open.backend)?.info;
+    // No outcome will arrive for an attempt in state unknown, nor for one at another node: waiting for it is useless.
+    if (!info || open?.state === 'unknown' || fleet.isAway(info.name)) continue;
+    // A backend with a `node` keeps its results there, where only this node can read them.
+    if (!info.keepsResults || info.node !== undefined) return true;
   }
   return false;
 }

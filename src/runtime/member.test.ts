@@ -35,7 +35,12 @@ test('a brain that was still starting when its term ended is not used in the nex
     logger: createLogger({ write: () => undefined, now: () => 0 }),
     makeBrain: ({ epoch }) => {
       const started = starts[epoch - 1]!.promise;
-      const brain = { start: () => started, stop: () => started, failed: never };
+      const brain = {
+        start: () => started,
+        stop: () => started,
+        drain: async () => undefined,
+        failed: never,
+      };
       made.push(brain);
       if (epoch === 2) madeAgain.resolve();
       return brain;

@@ -13,6 +13,8 @@ import { OrchdError } from '../model/errors.ts';
 export interface Brain {
   start(): Promise<void>;
   stop(): Promise<void>;
+  /** Starts no more work and waits, for a limited time, for work that the next leader could not go on with. */
+  drain(): Promise<void>;
   /** Resolves when the brain has stopped by itself. */
   readonly failed: Promise<Error>;
 }
@@ -57,6 +59,11 @@ export class Member<B extends Brain> extends Service {
 
   get leader(): Leader | undefined {
     return this.#parts.leadership.leader;
+  }
+
+  /** Drains the brain if this node leads; the brain goes on answering, because no other node leads meanwhile. */
+  async drain(): Promise<void> {
+    await this.brain?.drain();
   }
 
   /** Resolves at the next change of leader, or after `atMostMs`. */

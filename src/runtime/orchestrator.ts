@@ -21,7 +21,7 @@ import { Bodies } from './bodies.ts';
 import { BrainClock, reportSteps } from './brain-clock.ts';
 import { CatalogCommands, LeaseCommands, LimitCommands, PoolCommands, SessionCommands } from './commands.ts';
 import { Divergence } from './divergence.ts';
-import { drain } from './drain.ts';
+import { Drain } from './drain.ts';
 import { EffectRunner, storeFailure } from './effect-runner.ts';
 import { Effects } from './effects.ts';
 import { EndNotices } from './end-notices.ts';
@@ -72,8 +72,8 @@ export class Orchestrator extends Service {
   readonly sessions: SessionCommands;
   readonly pools: PoolCommands;
   readonly limits: LimitCommands;
-  /** The state was recovered, and the loop can commit. */
-  #begun = false;
+  /** Prepares the stop of this brain. */
+  readonly drain: Drain;
   readonly #timers: Cancel[] = [];
 
   constructor(parts: OrchestratorParts) {
@@ -141,6 +141,7 @@ export class Orchestrator extends Service {
       onEvent: (entry, event) => this.#following.receive(entry, event),
     });
     this.#endNotices = new EndNotices({ reads: this.reads, following: this.#following, logger });
+    this.drain = new Drain({ ...shared, atMostMs: settings.drainMs });
   }
 
   get failure(): Error | undefined {
@@ -157,7 +158,7 @@ export class Orchestrator extends Service {
   }
 
   protected async onStart(): Promise<void> {
-    const { env, store } = this.#parts;
+    const { env, store, isCopy = false } = this.#parts;
     const { state } = this.#engine;
     const recovered = await openInto(state, store, this.#storeEvents(), this.#clock.now());
     this.#clock.startAt(recovered.at, recovered.skewMs);
@@ -167,9 +168,8 @@ export class Orchestrator extends Service {
     this.#loop.begin();
     // After `loop.begin`: the history answers with events, and the loop takes none before.
     this.#history.begin(state.ended, recovered.seq);
-    this.#begun = true;
+    this.drain.begin();
     this.#parts.observer?.recovered(this.#engine.state.jobs.values());
-    const { isCopy = false } = this.#parts;
     await this.#loop.ask({ type: 'open', owner: env.random.hex(8), nonce: env.random.hex(8), isCopy });
     const known = [...this.#backends.values()].map(({ info }) => this.#loop.ask({ type: 'backend', info }));
     this.#timers.push(every(env.timers, this.#parts.settings.sweepIntervalMs, () => this.#sweep()));
@@ -182,7 +182,7 @@ export class Orchestrator extends Service {
   }
 
   protected async onStop(): Promise<void> {
-    if (this.#begun) await drain(this.#parts.env, this.#loop, this.#backends, this.#parts.settings.drainMs);
+    await this.drain.run();
     for (const cancel of this.#timers) cancel();
     this.#runner.stop();
     await this.#sources.stop();

@@ -14,6 +14,7 @@ import { isScopeOf } from '../core/limits/limit.ts';
 import type { Store } from '../core/ports/store.ts';
 import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
+import { backendLeaseId } from '../core/state/leases.ts';
 import { startHints } from '../core/workers/forecast.ts';
 import { checker } from '../kit/check.ts';
 import type { Env } from '../kit/env/env.ts';
@@ -200,9 +201,15 @@ export class Reads {
   /** Synchronous: the backends describe themselves, which is not stored. */
   backends(): BackendView[] {
     const problems = new Map(this.#parts.divergence.found.map(({ backend, what }) => [backend, what]));
-    return [...this.#parts.engine.queue.fleet.backends.values()].map((backend) =>
-      backendView(backend, problems.get(backend.info.name)),
-    );
+    const { state, queue } = this.#parts.engine;
+    return [...queue.fleet.backends.values()].map((backend) => {
+      const { name } = backend.info;
+      const node = state.leases.get(backendLeaseId(name))?.record.agent;
+      const away = backend.away
+        ? `attempts are open on it at node "${node}", which does not lead`
+        : undefined;
+      return backendView(backend, problems.get(name) ?? away);
+    });
   }
 
   /** Synchronous: some backend knows another copy of this store. */

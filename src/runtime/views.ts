@@ -103,12 +103,15 @@ function workerView({ state, queue }: EngineView, pool: string, worker: Reported
   };
 }
 
-export const backendView = ({ info, up, used }: BackendEntry, problem: string | undefined): BackendView => ({
+export const backendView = (
+  { info, up, away, used }: BackendEntry,
+  problem: string | undefined,
+): BackendView => ({
   name: info.name,
   kind: info.kind,
   slots: info.slots,
   used,
-  up,
+  up: up && !away,
   types: info.types ?? null,
   models: info.models ?? null,
   labels: info.labels,

@@ -41,6 +41,10 @@ export function wasNotSent(error: unknown): boolean {
   return reason === 'unreachable' || reason === 'busy';
 }
 
+/** Whether the request was not sent because all connections to the other side are in use. */
+export const wasBusy = (error: unknown): boolean =>
+  error instanceof OrchdError && error.details.reason === 'busy';
+
 /** `to` is the method and origin only: paths, queries, headers and bodies may contain secrets. */
 export function outboundError(reason: OutboundReason, to: string, what: string): OrchdError {
   const retriable = reason === 'unreachable' || reason === 'busy';

@@ -63,11 +63,12 @@ export interface OutboundRequest {
   readonly body?: string | Uint8Array;
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
+  /** With it `timeoutMs` limits the wait for the head only: the body may take any time, without a silence this long. */
+  readonly idleMs?: number;
   readonly maxBytes?: number;
 }
 
 export interface OutboundStreamRequest extends Omit<OutboundRequest, 'maxBytes'> {
-  readonly idleMs?: number;
   /** Returns a redirect like any other answer, instead of failing. */
   readonly returnsRedirects?: boolean;
 }
@@ -138,7 +139,7 @@ export class Target {
 
   /** Sends a request and resolves to the whole answer, whatever its status. */
   async request(request: OutboundRequest): Promise<OutboundReply> {
-    const exchange = this.#exchange(request, this.#calls);
+    const exchange = this.#exchange(request, this.#calls, request.idleMs);
     const { statusCode, headers } = await exchange.head();
     const body = await exchange.readAll(request.maxBytes ?? this.#limits.maxBytes);
     return { status: statusCode as number, headers, body };

@@ -22,7 +22,7 @@ export function renderError(
   correlationId: string,
   shape: ErrorShape = 'orchd',
 ): RenderedError {
-  const { reason, field, position, jobId, retryAfterMs, policyLabel } = error.details;
+  const { reason, field, position, jobId, jobIds, retryAfterMs, policyLabel } = error.details;
   const described = {
     code: error.code,
     message: error.message,
@@ -34,6 +34,7 @@ export function renderError(
     ...(field !== undefined && { field }),
     ...(position !== undefined && { position }),
     ...(jobId !== undefined && { job_id: jobId }),
+    ...(jobIds !== undefined && { job_ids: jobIds }),
     ...(retryAfterMs !== undefined && { retry_after_ms: retryAfterMs }),
   };
   const headers: Record<string, string> = {};

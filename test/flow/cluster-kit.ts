@@ -24,6 +24,8 @@ interface HowToStart {
   readonly port?: string;
   /** Data folder of a node on a machine of its own: other nodes cannot see what runs there. */
   readonly data?: string;
+  /** Further words of the command line. */
+  readonly args?: readonly string[];
 }
 
 const LEASE_MS = 2000;
@@ -71,6 +73,11 @@ export class Cluster {
   start(node: string, { config = this.config(node), ...how }: HowToStart = {}): Promise<ServerProcess> {
     const configFile = join(this.folder, `${node}.yaml`);
     return serve(this.#t, { data: this.data, config, configFile, ...how });
+  }
+
+  /** The data folder of a node on a machine of its own. */
+  dataOf(node: string): string {
+    return join(this.folder, `machine-${node}`);
   }
 
   hold(): void {

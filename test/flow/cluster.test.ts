@@ -1,10 +1,9 @@
 /** Real nodes have one leader at a time, whatever happens to it. */
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { OrchdClient } from '../../src/client/client.ts';
 import { type TestServer, testMariaDb } from '../fakes/mariadb.ts';
-import { Cluster, type Job } from './cluster-kit.ts';
+import { Cluster } from './cluster-kit.ts';
 
 let server: TestServer;
 before(async () => {
@@ -81,34 +80,6 @@ test(
     await b.kill();
     await cluster.submit(a, 'again');
     await cluster.allEndedOnce(a);
-    await cluster.trailIsWhole();
-  },
-);
-
-test(
-  'what runs on a machine that is gone is neither run again elsewhere nor lost: its node takes it up',
-  LONG,
-  async (t) => {
-    const cluster = await Cluster.on(t, server);
-    const dataOf = (node: string): string => join(cluster.folder, `machine-${node}`);
-    const a = await cluster.start('a', { data: dataOf('a') });
-    await cluster.leads(a);
-    const b = await cluster.start('b', { data: dataOf('b') });
-    cluster.hold();
-    await cluster.submit(a, 'there');
-    await cluster.until(() => cluster.ledger().length === 1);
-    await a.kill();
-    await cluster.submit(b, 'waits');
-    await cluster.until(async () => (await cluster.get<Job>(b, '/v2/tasks/there')).state === 'stale');
-    const waits = await cluster.get<Job & { waiting?: { text: string } }>(b, '/v2/tasks/waits');
-    assert.match(waits.waiting?.text ?? '', /it runs at node "a"/);
-    const again = await cluster.start('a', { data: dataOf('a') });
-    await cluster.until(async () => (await cluster.leaderOf(again)).leader === 'b');
-    await b.kill();
-    await cluster.leads(again);
-    cluster.letGo();
-    await cluster.allEndedOnce(again);
-    assert.equal((await cluster.get<Job>(again, '/v2/tasks/there')).attempts.length, 1);
     await cluster.trailIsWhole();
   },
 );

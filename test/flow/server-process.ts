@@ -21,6 +21,8 @@ export interface ServerOptions {
   readonly configFile?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly within?: readonly string[];
+  /** Further words of the command line. */
+  readonly args?: readonly string[];
 }
 
 /** A test, or whatever else says when it is over. */
@@ -34,11 +36,11 @@ export function testFolder(t: Ends): string {
 }
 
 export async function serve(t: Ends, options: ServerOptions): Promise<ServerProcess> {
-  const { data, config = {}, port = '0', env, within } = options;
+  const { data, config = {}, port = '0', env, within, args = [] } = options;
   // JSON is YAML.
   const file = options.configFile ?? `${data}.yaml`;
   writeFileSync(file, JSON.stringify(config));
-  const words = ['up', '--port', port, '--data', data, '--config', file];
+  const words = ['up', '--port', port, '--data', data, '--config', file, ...args];
   const running = start(words, { ...(env && { env }), ...(within && { within }) });
   const kill = async (): Promise<void> => {
     running.child.kill('SIGKILL');

@@ -32,6 +32,12 @@ const errorFields = {
     Type.String({ description: 'Place of the fault: file, line and column, or the environment variable' }),
   ),
   job_id: optional(Type.String({ description: 'The job that the error is about' })),
+  job_ids: optional(
+    Type.Array(orNull(Type.String()), {
+      description:
+        'The ids of the jobs of an array, in its order, if they may have been accepted: repeat the array with these ids; null for an element that is no job',
+    }),
+  ),
   retry_after_ms: optional(Type.Number({ description: 'Milliseconds to wait before retrying' })),
 };
 

@@ -56,7 +56,10 @@ export const BackendView = answerObject('Backend', {
     description: 'Whether running jobs and their results survive a restart of the brain',
   }),
   problem: Type.Optional(
-    Type.String({ description: 'Why it gets no work: it knows another copy of the store of this brain' }),
+    Type.String({
+      description:
+        'Why it gets no work: it knows another copy of the store of this brain, or it is at a node that does not lead',
+    }),
   ),
 });
 export type BackendView = Shape<typeof BackendView>;

@@ -172,6 +172,53 @@ test('a server that is killed and comes back loses nothing that was acknowledged
   assert.deepEqual(runs.toSorted(), [...new Set(told)].sort(), 'each ran once');
 });
 
+test('a server that is read-only for a while is waited for, and a store that is opened meanwhile may be opened again', async () => {
+  const admin = await server.database();
+  // An administrator may write to a read-only server.
+  await ask(admin, "CREATE USER app@'%'");
+  await ask(admin, "GRANT ALL ON *.* TO app@'%'");
+  await ask(admin, "REVOKE SUPER, READ_ONLY ADMIN ON *.* FROM app@'%'");
+  const url = new URL(admin);
+  url.username = 'app';
+  const refused = Promise.withResolvers<void>();
+  const connect: Connect = async (options) => {
+    const sql = await connector(url.href)(options);
+    const really = sql.rollback.bind(sql);
+    sql.rollback = () => really().then(refused.resolve);
+    return sql;
+  };
+  const opened = new Opened(storeOn(connect));
+  await opened.open();
+  opened.finish('before');
+  await opened.settled();
+  await ask(admin, 'SET GLOBAL read_only = 1');
+  try {
+    opened.finish('meanwhile');
+    await refused.promise;
+    await assert.rejects(opened.store.putBlob('text'), { code: 'STORE_BUSY', retriable: true });
+    const other = new Opened(storeOn(connector(url.href)));
+    await assert.rejects(other.open(), { code: 'STORE_FAILED', retriable: true, message: /read-only/ });
+  } finally {
+    await ask(admin, 'SET GLOBAL read_only = 0');
+  }
+  await opened.settled();
+  assert.equal(opened.failure, undefined);
+  await opened.close();
+});
+
+test('a restored dump is said to be a copy by a program that opens it once', async () => {
+  const url = await server.database();
+  const config = JSON.stringify({ store: 'mariadb', mariadb: { url } });
+  const ownerAfter = async (isCopy: boolean): Promise<string> => {
+    await (await createOrchestrator({ config, backends: [], isCopy })).stop();
+    const [row] = await ask<{ brain: string }>(url, 'SELECT brain FROM orchestrator_epoch');
+    return (JSON.parse(row!.brain) as { owner: string }).owner;
+  };
+  const original = await ownerAfter(false);
+  assert.equal(await ownerAfter(false), original);
+  assert.notEqual(await ownerAfter(true), original);
+});
+
 test('a line that is killed by the server is made anew, for writes and for reads', async () => {
   const url = await server.database();
   const opened = new Opened(storeOn(connector(url)));

@@ -29,7 +29,7 @@ import { planPurge, purge, TableHistory } from './history.ts';
 import { brainOf, confirmLead, type EpochRow, recoverJobs, recoverOthers, takeOver } from './recover.ts';
 import { dropUnnamedBodies, trimAudit } from './retention.ts';
 import { SharedConnection } from './shared-connection.ts';
-import { type Connect, isConflict, isDiskFull, isLost, type Sql } from './sql.ts';
+import { type Connect, isConflict, isDiskFull, isLost, isReadOnly, type Sql } from './sql.ts';
 import { checkDurable, migrate } from './tables.ts';
 
 export interface MariaDbOptions {
@@ -140,7 +140,10 @@ export class MariaDbStore implements Store {
     try {
       return await this.#reads.read((sql) => putBlob(sql, text));
     } catch (error) {
-      throw isDiskFull(error) ? new OrchdError('STORE_FULL', undefined, {}, { cause: error }) : error;
+      if (isDiskFull(error)) throw new OrchdError('STORE_FULL', undefined, {}, { cause: error });
+      if (isReadOnly(error))
+        throw new OrchdError('STORE_BUSY', 'the database is read-only now', {}, { cause: error });
+      throw error;
     }
   }
 
@@ -281,7 +284,7 @@ export class MariaDbStore implements Store {
       await this.#writes.once((sql) => this.#commitOn(sql, batch));
       return true;
     } catch (error) {
-      if (!isLost(error) && !isConflict(error) && !isDiskFull(error)) throw error;
+      if (!isTransient(error) && !isDiskFull(error)) throw error;
       if (isDiskFull(error)) this.#setFull(true);
       this.#doubtful = true;
       return false;
@@ -322,11 +325,14 @@ export class MariaDbStore implements Store {
   }
 }
 
+/** Whether the same statement may succeed a moment later. */
+const isTransient = (error: unknown): boolean => isLost(error) || isConflict(error) || isReadOnly(error);
+
 export function openFailure(thrown: unknown): Error {
   if (thrown instanceof OrchdError) return thrown;
   const { message, sqlMessage, code } = thrown as Error & { sqlMessage?: string; code?: string };
   const why = sqlMessage ?? code ?? message;
-  const retriable = isLost(thrown) || isConflict(thrown);
+  const retriable = isTransient(thrown);
   const told = `the database cannot be opened: ${why}`;
   return new OrchdError('STORE_FAILED', told, { retriable }, { cause: thrown });
 }

@@ -259,6 +259,8 @@ const DEADLOCK = 1213;
 const LOCK_WAIT = 1205;
 /** KILL QUERY: somebody ended the statement, not the connection. */
 const INTERRUPTED = 1317;
+/** read_only is set on the server, for a backup or a fail-over for example: it may be writable again soon. */
+const READ_ONLY = new Set([1290, 1836]);
 const DISK_FULL = new Set([1021, 1041, 1114, 28]);
 
 const errno = (error: unknown): number | undefined => (error as { errno?: number } | undefined)?.errno;
@@ -266,6 +268,9 @@ const errno = (error: unknown): number | undefined => (error as { errno?: number
 /** Another transaction was in the way: nothing of this one was written, and it may be tried again. */
 export const isConflict = (error: unknown): boolean =>
   [DEADLOCK, LOCK_WAIT, INTERRUPTED].includes(errno(error) ?? 0);
+
+/** The server takes no writes at present: nothing was written, and it may be tried again. */
+export const isReadOnly = (error: unknown): boolean => READ_ONLY.has(errno(error) ?? 0);
 
 export const isDiskFull = (error: unknown): boolean => DISK_FULL.has(errno(error) ?? 0);
 

@@ -1,11 +1,17 @@
 /** The two kinds of backend that run commands: `backends.commands` and the built-in `backends.demo`. */
+import { resolve } from 'node:path';
 import type { CommandConfig } from '../../../config/backends.ts';
 import type { ResolvedConfig } from '../../../config/resolve.ts';
-import type { BackendKind } from '../../descriptor.ts';
+import type { BackendKind, ConfiguredBackend } from '../../descriptor.ts';
 import { CommandBackend } from './command.ts';
 import { demoBackendOptions } from './demo.ts';
+import { layoutOf } from './layout.ts';
+import { openLayout } from './open-layout.ts';
 
 type BackendsConfig = ResolvedConfig['backends'];
+
+const openFolder: ConfiguredBackend['openFolder'] = ({ env, folder, isCopy }) =>
+  openLayout(env, layoutOf(resolve(folder)), isCopy);
 
 export const commands: BackendKind<BackendsConfig['commands']> = (configured) =>
   configured.map((command) => ({
@@ -14,6 +20,7 @@ export const commands: BackendKind<BackendsConfig['commands']> = (configured) =>
       Object.entries((command as CommandConfig).types).map(([type, { argv }]) => [type, argv[0]]),
     ),
     make: ({ env, ...settings }) => new CommandBackend(env, { ...(command as CommandConfig), ...settings }),
+    openFolder,
   }));
 
 export const demo: BackendKind<BackendsConfig['demo']> = (isEnabled) =>
@@ -24,6 +31,7 @@ export const demo: BackendKind<BackendsConfig['demo']> = (isEnabled) =>
           exampleModel: 'demo',
           make: ({ env, folder, ...settings }) =>
             new CommandBackend(env, { ...demoBackendOptions(folder), ...settings }),
+          openFolder,
         },
       ]
     : [];

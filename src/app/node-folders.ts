@@ -1,0 +1,33 @@
+/**
+ * The folders in which the backends of a node keep their executions. A node of a cluster opens them when its process
+ * starts: a copied folder is refused before the node stands for leader, and `--this-is-a-copy` sets aside what belongs
+ * to the original once, not at every election.
+ */
+import { join, resolve } from 'node:path';
+import { configuredBackends } from '../backends/registry.ts';
+import { Service } from '../kit/service.ts';
+import type { ServerParts } from './parts.ts';
+
+/** The folder of one backend below the data folder. */
+export const backendFolder = (data: string, backend: string): string =>
+  join(resolve(data), 'executions', backend);
+
+export class NodeFolders extends Service {
+  readonly #parts: ServerParts;
+
+  constructor(parts: ServerParts) {
+    super();
+    this.#parts = parts;
+  }
+
+  protected async onStart(): Promise<void> {
+    const { env, options } = this.#parts;
+    const { config, data, logger, isCopy = false } = options;
+    for (const { name, openFolder } of configuredBackends(config))
+      await openFolder?.({ env, folder: backendFolder(data, name), isCopy });
+    if (isCopy)
+      logger.info('the folders of this node count as copies; the database that the nodes share does not');
+  }
+
+  protected async onStop(): Promise<void> {}
+}
