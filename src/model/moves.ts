@@ -136,7 +136,12 @@ function moveAttempt(attempt: AttemptRecord, to: AttemptState, fields: AttemptFi
 }
 
 export const accept = (attempt: AttemptRecord, at: number, epoch: number): AttemptRecord =>
-  moveAttempt(attempt, 'accepted', { acceptedAt: attempt.acceptedAt ?? at, epoch, isGone: undefined });
+  moveAttempt(attempt, 'accepted', {
+    acceptedAt: attempt.acceptedAt ?? at,
+    epoch,
+    // It was not gone after all.
+    ...(attempt.isGone && { isGone: undefined }),
+  });
 
 export const end = (
   attempt: AttemptRecord,
