@@ -48,7 +48,7 @@ test('a caller has the same rights at every node, and gets the same answers', LO
   await cluster.leads(a);
   const b = await cluster.start('b', { config: { ...config, cluster: { node: 'b', lease_ms: 2000 } } });
   await cluster.until(async () => (await cluster.leaderOf(b)).leader === 'a');
-  const job = { job_id: 'one', type: 'nobody', payload: { text: 'Zürich 🦊' } };
+  const job = { job_id: 'one', type: 'nobody', wait_for_backend: true, payload: { text: 'Zürich 🦊' } };
   for (const node of [b, a]) {
     const first = await ask(node, '/v2/tasks', submit, job);
     assert.deepEqual([first.status, first.body['job_id']], [202, 'one'], 'a repeat is the same job');
@@ -67,12 +67,17 @@ test('a caller has the same rights at every node, and gets the same answers', LO
       const answer = await ask(node, path, token, body);
       assert.deepEqual([answer.status, answer.body.error?.code], [status, code], path);
     }
-    const bulk = await ask(node, '/v2/tasks', submit, [job, { type: 'nobody' }, 5, { type: 'nobody' }]);
+    const bulk = await ask(node, '/v2/tasks', submit, [
+      job,
+      { type: 'nobody', wait_for_backend: true },
+      5,
+      { type: 'nobody', wait_for_backend: true },
+    ]);
     const answers = bulk.body['answers'] as { http_status: number }[];
     const full = answers.find(({ http_status }) => http_status === 429);
     assert.deepEqual([bulk.status, answers[0]?.http_status, answers[2]?.http_status], [200, 202, 400]);
     assert.ok(full, 'the queue is full');
-    const single = await ask(node, '/v2/tasks', submit, { type: 'nobody' });
+    const single = await ask(node, '/v2/tasks', submit, { type: 'nobody', wait_for_backend: true });
     assert.equal(single.status, 429);
     assert.ok(Number(single.headers.get('retry-after')) > 0 && single.headers.has('x-backoff-ms'));
   }
@@ -136,7 +141,10 @@ test(
     await cluster.leads(a);
     const b = await cluster.start('b', { config: cluster.config('b') });
     await cluster.until(async () => (await cluster.leaderOf(b)).leader === 'a');
-    assert.equal((await ask(b, '/v2/tasks', token, { job_id: 'waits', type: 'nobody' })).status, 202);
+    assert.equal(
+      (await ask(b, '/v2/tasks', token, { job_id: 'waits', type: 'nobody', wait_for_backend: true })).status,
+      202,
+    );
     const follow = (node: ServerProcess): Promise<Response> =>
       fetch(`${node.url}/v2/tasks/waits/events`, { headers: { authorization: `Bearer ${token}` } });
     const streams = await Promise.all([a, b].map(follow));

@@ -239,7 +239,7 @@ test('junk behind a request whose answer is under way ends the connection, and i
   });
   assert.match(stream, /^HTTP\/1.1 200/);
   assert.doesNotMatch(stream, /HTTP\/1.1 400/);
-  const body = '{"job_id":"piped","type":"nobody-does"}';
+  const body = '{"job_id":"piped","type":"nobody-does","wait_for_backend":true}';
   const submit = `POST /v2/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
   assert.doesNotMatch(await raw(`${submit}${submit}no request\r\n\r\n`), /HTTP\/1.1 400/);
 });

@@ -87,7 +87,7 @@ test('bodies beyond the memory for them get a retriable 503, small ones get in, 
     socket.on('error', () => undefined);
     held.push(socket);
   }
-  const large = JSON.stringify({ type: 'nobody-does', payload: 'x'.repeat(MIB) });
+  const large = JSON.stringify({ type: 'nobody-does', wait_for_backend: true, payload: 'x'.repeat(MIB) });
   let refused = await post(brain, '/v2/tasks', large);
   // The bodies of the other two may still be on their way.
   while (refused.status === 202) refused = await post(brain, '/v2/tasks', large);
@@ -96,7 +96,7 @@ test('bodies beyond the memory for them get a retriable 503, small ones get in, 
     [503, 'SERVER_BUSY', true],
   );
   assert.equal(refused.headers['retry-after'], '1');
-  const small = JSON.stringify({ type: 'nobody-does', payload: 'x'.repeat(1000) });
+  const small = JSON.stringify({ type: 'nobody-does', wait_for_backend: true, payload: 'x'.repeat(1000) });
   assert.equal((await post(brain, '/v2/tasks', small)).status, 202);
   for (const socket of held) socket.destroy();
   let status = 503;
@@ -110,6 +110,7 @@ test('a bulk of 1,000 jobs with 16 labels each, of 16 MB in all, is admitted', a
   const jobs = Array.from({ length: 1000 }, (_, at) => ({
     job_id: `bulk-${at}`,
     type: 'nobody-does',
+    wait_for_backend: true,
     labels,
     payload: { at, text: 'é\n"x"'.repeat(1650), list: [1, 2, { three: null }] },
   }));
@@ -128,7 +129,7 @@ test('a bulk of 1,000 jobs with 16 labels each, of 16 MB in all, is admitted', a
 test('a large job is the same job however its body is read', async (t) => {
   const brain = await brainWith(t);
   const payload = { b: [1.5, null, 'é🦊\n'], a: { deep: 'x'.repeat(100_000) } };
-  const job = { job_id: 'one', type: 'nobody-does', payload };
+  const job = { job_id: 'one', type: 'nobody-does', wait_for_backend: true, payload };
   assert.equal((await post(brain, '/v2/tasks', JSON.stringify(job))).status, 202);
   const again = await brain.orchestrator.submit({ ...job, payload: { a: payload.a, b: payload.b } });
   assert.equal(again.duplicate_of, 'job_id');

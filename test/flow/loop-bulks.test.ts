@@ -11,7 +11,9 @@ import { LoopClock, slowness } from '../fakes/loop-clock.ts';
 const MAX_TURN_MS = 50;
 const BULKS = Number(process.env['LOOP_BULKS'] ?? 40);
 /** The largest bulk whose body is small. */
-const BULK = JSON.stringify(Array.from({ length: 1000 }, () => ({ type: 'nobody-does' })));
+const BULK = JSON.stringify(
+  Array.from({ length: 1000 }, () => ({ type: 'nobody-does', wait_for_backend: true })),
+);
 
 test('bulks of 1,000 jobs that arrive together are not all admitted in one turn', async (t) => {
   const data = mkdtempSync(join(tmpdir(), 'loop-bulks-'));

@@ -67,6 +67,7 @@ const BODIES: Readonly<Record<string, string>> = {
   'POST /v2/tasks (1,000 new lanes)': JSON.stringify(
     Array.from({ length: 1000 }, (_, at) => ({
       type: 'nobody-does',
+      wait_for_backend: true,
       parent_id: 'parent-N',
       labels: { lane: `new-N-${at}` },
     })),

@@ -18,16 +18,16 @@ async function countsOf(t: TestContext, way: (brain: Brain) => Submits): Promise
   const brain = await httpBrain({ config: 'orchestrator: {queue_capacity: 4}' });
   t.after(() => brain.stop());
   const { one, many } = way(brain);
-  await one({ job_id: 'a', type: 'nobody' });
-  await one({ job_id: 'a', type: 'nobody' });
+  await one({ job_id: 'a', type: 'nobody', wait_for_backend: true });
+  await one({ job_id: 'a', type: 'nobody', wait_for_backend: true });
   await one({ job_id: 'a', type: 'another' });
   await one({ model: 'unheard-of', prompt: 'p' });
   await many([
-    { job_id: 'a', type: 'nobody' },
-    { job_id: 'b', type: 'nobody' },
+    { job_id: 'a', type: 'nobody', wait_for_backend: true },
+    { job_id: 'b', type: 'nobody', wait_for_backend: true },
     { model: 'unheard-of', prompt: 'p' },
   ]);
-  await many(['c', 'd', 'e', 'f'].map((id) => ({ job_id: id, type: 'nobody' })));
+  await many(['c', 'd', 'e', 'f'].map((id) => ({ job_id: id, type: 'nobody', wait_for_backend: true })));
   const { accepted, duplicate, rejected } = brain.tally;
   return { accepted, duplicate, ...Object.fromEntries([...rejected].toSorted()) };
 }
@@ -64,7 +64,12 @@ test('a brain that has stopped counts what it refuses', async (t) => {
   const brain = await httpBrain();
   t.after(() => brain.stop());
   await brain.orchestrator.stop();
-  await assert.rejects(brain.orchestrator.submit({ type: 'nobody' }));
-  await assert.rejects(brain.orchestrator.submitMany([{ type: 'nobody' }, { type: 'nobody' }]));
+  await assert.rejects(brain.orchestrator.submit({ type: 'nobody', wait_for_backend: true }));
+  await assert.rejects(
+    brain.orchestrator.submitMany([
+      { type: 'nobody', wait_for_backend: true },
+      { type: 'nobody', wait_for_backend: true },
+    ]),
+  );
   assert.deepEqual([...brain.tally.rejected], [['SHUTTING_DOWN', 3]]);
 });
