@@ -146,7 +146,7 @@ export class BrainClock {
     this.#last = read.wall;
     this.#noExpiryUntil = read.monotonic + NO_EXPIRY_AFTER_STEP_MS;
     this.#jumped(stepMs);
-    if (stepMs < 0) this.#setBackMs -= stepMs;
+    if (stepMs < 0) this.#setBackMs -= Math.round(stepMs);
     this.onAdopted?.(stepMs);
   }
 }

@@ -19,7 +19,7 @@ import {
   type Offer,
   type OfferReply,
 } from '../../src/core/ports/backend.ts';
-import { errorInfo } from '../../src/model/errors.ts';
+import { errorInfo, OrchdError } from '../../src/model/errors.ts';
 import type { Commander } from '../../src/model/worker-wire.ts';
 import { judgeOpening, type KnownOpenings } from '../../src/wire/epochs.ts';
 import type { World } from './world.ts';
@@ -167,8 +167,9 @@ export class FakeExecutor {
     return { is: 'accepted' };
   }
 
-  inspect(tokens: readonly string[], who: Commander): Inspection {
-    this.#isFenced(who);
+  /** Undefined for a brain that is fenced off. */
+  inspect(tokens: readonly string[], who: Commander): Inspection | undefined {
+    if (this.#isFenced(who)) return undefined;
     const known = new Map<string, ExecutionStatus>();
     for (const token of tokens) {
       const execution = this.#executions.get(keyOf(who.owner, token));
@@ -331,8 +332,10 @@ export class FakeLine implements Backend {
     return this.#send(() => this.#executor.offer(offer));
   }
 
-  inspect(tokens: readonly string[], who: Commander): Promise<Inspection> {
-    return this.#send(() => this.#executor.inspect(tokens, who));
+  async inspect(tokens: readonly string[], who: Commander): Promise<Inspection> {
+    const inspection = await this.#send(() => this.#executor.inspect(tokens, who));
+    if (!inspection) throw new OrchdError('FENCED');
+    return inspection;
   }
 
   async follow(
