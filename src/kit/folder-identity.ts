@@ -5,9 +5,9 @@
  *
  * What runs on this machine may belong to the original, so a copy is refused unless somebody says that it is one.
  */
-import { basename, join } from 'node:path';
+import { basename, join, relative } from 'node:path';
 import { OrchdError } from '../model/errors.ts';
-import type { Disk, Env } from './env/env.ts';
+import type { Disk, DiskStat, Env } from './env/env.ts';
 import { readRecord } from './record-file.ts';
 
 export const FOLDER_FILES = { marker: 'folder.id', record: 'folder.json' } as const;
@@ -20,20 +20,56 @@ interface FolderRecord {
 const isFolderRecord = (value: unknown): value is FolderRecord =>
   typeof (value as Partial<FolderRecord> | null)?.marker === 'string';
 
-/** Makes the folder known as the one at this place. Throws FOLDER_COPIED for a copy. */
+const readFolderRecord = (disk: Disk, folder: string): Promise<FolderRecord | undefined> =>
+  readRecord(disk, join(folder, FOLDER_FILES.record), isFolderRecord);
+
+/**
+ * Why a folder is refused. `copied`: its marker is not the one that its record names. `linked`: its marker is in another
+ * folder too, so one of the two was made of hard links, and whoever writes to one writes to both.
+ */
+export type FolderProblem = 'copied' | 'linked';
+
+/** Finds out, without writing, whether the folder is refused; a folder that no process has claimed yet is not. */
+export async function folderProblem(disk: Disk, folder: string): Promise<FolderProblem | undefined> {
+  const marker = await disk.stat(join(folder, FOLDER_FILES.marker));
+  if (isLinked(marker)) return 'linked';
+  // A simulated disk has no identities, and no copies.
+  if ((await disk.stat(folder))?.identity === undefined) return undefined;
+  const known = await readFolderRecord(disk, folder);
+  return known && marker?.identity !== known.marker ? 'copied' : undefined;
+}
+
+/** Makes the folder known as the one at this place. Throws FOLDER_COPIED or FOLDER_LINKED for a copy. */
 export async function claimFolder(env: Env, folder: string): Promise<void> {
   const { disk } = env;
-  // A simulated disk has no identities, and no copies.
+  const problem = await folderProblem(disk, folder);
+  if (problem) throw problem === 'copied' ? folderCopied(folder) : folderLinked(folder, FOLDER_FILES.marker);
   if ((await disk.stat(folder))?.identity === undefined) return;
-  const known = await readRecord(disk, join(folder, FOLDER_FILES.record), isFolderRecord);
-  if (!known) return writeFolderRecord(env, folder);
-  const marker = await disk.stat(join(folder, FOLDER_FILES.marker));
-  // A marker with two names is in a copy made of hard links: both folders would write to the same files.
-  if (marker?.identity !== known.marker || (marker.links ?? 1) > 1) throw folderCopied(folder);
+  if (!(await readFolderRecord(disk, folder))) await writeFolderRecord(env, folder);
 }
 
 export const folderCopied = (folder: string): OrchdError =>
   new OrchdError('FOLDER_COPIED', `"${folder}" is a copy of another folder, or was moved`);
+
+const folderLinked = (folder: string, file: string): OrchdError =>
+  new OrchdError('FOLDER_LINKED', `"${folder}" shares files with another folder: "${file}" is a hard link`);
+
+const isLinked = (stat: DiskStat | undefined): boolean => !stat?.isFolder && (stat?.links ?? 1) > 1;
+
+/**
+ * Throws FOLDER_LINKED where the marker of the folder is a hard link, or a file that lies in one of `written`. Called
+ * before anything is written: for a copy made of hard links, the original would change with it.
+ */
+export async function refuseHardLinks(disk: Disk, folder: string, written: readonly string[]): Promise<void> {
+  if (isLinked(await disk.stat(join(folder, FOLDER_FILES.marker))))
+    throw folderLinked(folder, FOLDER_FILES.marker);
+  for (const path of written) {
+    for (const name of await disk.list(path)) {
+      const file = join(path, name);
+      if (isLinked(await disk.stat(file))) throw folderLinked(folder, relative(folder, file));
+    }
+  }
+}
 
 /**
  * Makes a copy known as a folder of its own. Called when nothing of the original is left in it that this process could

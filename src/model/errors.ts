@@ -266,6 +266,12 @@ export const ERRORS = {
     'The folder is a copy of another one, or was moved to another disk.',
     'If it is a copy or a restored backup, start once with --this-is-a-copy: jobs that were running count as unknown.',
   ),
+  FOLDER_LINKED: entry(
+    409,
+    false,
+    'The folder shares files with another one: one of the two was made of hard links.',
+    'Remove the other folder. To keep both, copy this one with `cp -a`, which gives the copy files of its own, and start the copy once with --this-is-a-copy.',
+  ),
   STORE_CORRUPT: entry(
     500,
     false,

@@ -171,3 +171,17 @@ describe('at a start', () => {
     assert.equal(watched.brain.takeStep(), 0);
   });
 });
+
+test('a set-back is a whole number of milliseconds, so that the instants that it moves stay whole', () => {
+  const watched = new Watched();
+  watched.clock.monotonicMs += 0.3768;
+  watched.pass(5000);
+  watched.step(-DAY);
+  for (let reading = 0; reading < 100; reading++) {
+    watched.clock.wall += 1000;
+    watched.clock.monotonicMs += 1000.0132;
+    watched.brain.mayExpire();
+  }
+  const byMs = watched.brain.takeStep();
+  assert.ok(Number.isInteger(byMs) && byMs < MINUTE - DAY, `${byMs}`);
+});

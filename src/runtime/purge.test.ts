@@ -25,3 +25,24 @@ test('a job is purged only after its attempt floor was recorded, even if two pur
   await purge.run();
   assert.deepEqual(calls, ['floor', 'purged', 'floor', 'purged']);
 });
+
+test('the store is told brain time, and nothing while a step of the clock is in doubt or the purge rests', async () => {
+  const told: number[][] = [];
+  const store = {
+    planPurge: async () => ({ jobs: 0, attemptFloor: 0 }),
+    purge: async (...args: number[]) => void told.push(args),
+  } as unknown as Store;
+  const brain = { purgeRestMs: 0 };
+  const loop = { engine: { state: { brain } }, ask: async () => undefined } as unknown as Loop;
+  const clock = { wall: 1_000_000, now: () => clock.wall, monotonic: () => 0 };
+  const purge = new Purge({ clock }, loop, store, new BrainClock(clock), 1000);
+  clock.wall += 30 * 24 * 3_600_000;
+  await purge.run();
+  clock.wall = 1_000_000;
+  brain.purgeRestMs = 60_000;
+  await purge.run();
+  assert.deepEqual(told, []);
+  brain.purgeRestMs = 0;
+  await purge.run();
+  assert.deepEqual(told, [[999_000, 5000, 1_000_000]]);
+});

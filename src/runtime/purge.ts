@@ -42,19 +42,20 @@ export class Purge {
     this.#running = true;
     try {
       if (!(await this.#isRested())) return;
-      await this.#deleteEndedBefore(this.#clock.now() - this.#historyMs);
+      await this.#deleteOld(this.#clock.now());
     } finally {
       this.#running = false;
     }
   }
 
-  async #deleteEndedBefore(endedBefore: number): Promise<void> {
+  async #deleteOld(now: number): Promise<void> {
+    const endedBefore = now - this.#historyMs;
     while (!this.#loop.failure) {
       const plan = await this.#store.planPurge(endedBefore, BATCH_JOBS);
       // The attempt floor must be durable before the attempts below it are deleted, so that no attempt number is used
       // again.
       await this.#loop.ask({ type: 'purge', attemptFloor: plan.attemptFloor });
-      await this.#store.purge(endedBefore, BATCH_JOBS);
+      await this.#store.purge(endedBefore, BATCH_JOBS, now);
       if (plan.jobs < BATCH_JOBS) return;
     }
   }

@@ -18,7 +18,7 @@ import type {
   OfferReply,
 } from '../../src/core/ports/backend.ts';
 import type { Env } from '../../src/kit/env/env.ts';
-import { errorInfo } from '../../src/model/errors.ts';
+import { errorInfo, OrchdError } from '../../src/model/errors.ts';
 import type { Commander } from '../../src/model/worker-wire.ts';
 import type { AppendFile } from './append-file.ts';
 import { type LedgerLine, openLedger, type Plan, readLedger, resultOf, type Work } from './ledger.ts';
@@ -100,7 +100,7 @@ export class LedgerBackend implements Backend {
   }
 
   async inspect(tokens: readonly string[], who: Commander): Promise<Inspection> {
-    this.#isFenced(who);
+    if (this.#isFenced(who)) throw new OrchdError('FENCED');
     const known = new Map<string, ExecutionStatus>();
     for (const token of tokens) {
       if (this.#acked.has(token)) this.#violation(token, 'asked about after its acknowledgement');

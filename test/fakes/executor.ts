@@ -19,7 +19,7 @@ import {
   type Offer,
   type OfferReply,
 } from '../../src/core/ports/backend.ts';
-import { errorInfo } from '../../src/model/errors.ts';
+import { errorInfo, OrchdError } from '../../src/model/errors.ts';
 import type { Commander } from '../../src/model/worker-wire.ts';
 import { judgeOpening, type KnownOpenings } from '../../src/wire/epochs.ts';
 import type { World } from './world.ts';
@@ -167,8 +167,8 @@ export class FakeExecutor {
     return { is: 'accepted' };
   }
 
-  inspect(tokens: readonly string[], who: Commander): Inspection {
-    this.#isFenced(who);
+  inspect(tokens: readonly string[], who: Commander): Inspection | OrchdError {
+    if (this.#isFenced(who)) return new OrchdError('FENCED');
     const known = new Map<string, ExecutionStatus>();
     for (const token of tokens) {
       const execution = this.#executions.get(keyOf(who.owner, token));
@@ -357,8 +357,8 @@ export class FakeLine implements Backend {
     return this.#send(() => this.#executor.ack(token, who));
   }
 
-  /** There and back; a sender that dies on the way has still sent. */
-  #send<T>(run: () => T): Promise<T> {
+  /** There and back; a sender that dies on the way has still sent. An error that is the reply is thrown. */
+  #send<T>(run: () => T | OrchdError): Promise<T> {
     const { world, script, reachable } = this.#executor;
     const [least, most] = script.networkMs ?? [0.1, 3];
     const lost = !reachable || world.random.chance(script.loseRequest ?? 0);
@@ -371,7 +371,8 @@ export class FakeLine implements Backend {
       world.after(world.random.between(least, most), () => {
         const reply = run();
         if (answerLost) return fail();
-        world.after(world.random.between(least, most), () => this.#owner.alive && resolve(reply));
+        const settle = (): void => (reply instanceof OrchdError ? reject(reply) : resolve(reply));
+        world.after(world.random.between(least, most), () => this.#owner.alive && settle());
       });
     });
   }

@@ -140,6 +140,8 @@ export class FolderMaker {
   /** The sequence of the next change. */
   next = 1;
   epoch = 1;
+  /** The instant of the next frame. */
+  at = NOW;
   chain = 0;
   manifest: Manifest = NO_CHECKPOINT;
   #segment = '';
@@ -175,7 +177,7 @@ export class FolderMaker {
 
   async addText(text: string, count: number): Promise<void> {
     const { next: firstSeq, epoch, chain } = this;
-    const { frame, payloadCrc } = encodeFrame({ firstSeq, count, epoch, at: NOW, chain, text });
+    const { frame, payloadCrc } = encodeFrame({ firstSeq, count, epoch, at: this.at, chain, text });
     const file = await this.disk.open(this.segment, 'write');
     await file.write(this.#position, frame);
     await file.close();
@@ -198,10 +200,10 @@ export class FolderMaker {
     await file.close();
   }
 
-  async checkpoint(indexedUpTo = 0, at = NOW): Promise<Manifest> {
+  async checkpoint(indexedUpTo = 0): Promise<Manifest> {
     const upTo = this.next - 1;
     await this.roll();
-    const order = { base: this.manifest, upTo, indexedUpTo, at };
+    const order = { base: this.manifest, upTo, indexedUpTo };
     this.manifest = await mergeCheckpoint(this.disk, this.paths, order);
     await writeManifest(this.disk, this.paths, this.manifest);
     return this.manifest;

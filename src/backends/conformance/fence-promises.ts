@@ -1,6 +1,6 @@
 /**
- * Promises about the fence: of each owner only the brain with the highest epoch is obeyed. Reading changes nothing, so
- * a backend may still let an older brain read.
+ * Promises about the fence: of each owner only the brain with the highest epoch is obeyed. Following changes nothing, so
+ * a backend may still let an older brain follow.
  */
 import assert from 'node:assert/strict';
 import { Brain } from './brain.ts';
@@ -21,6 +21,11 @@ export const FENCE_PROMISES: readonly BackendPromise[] = [
   },
   { title: 'the epoch of one owner fences no other owner', check: ownEpochs },
   { title: 'of two brains with the same epoch only the first is obeyed: one is on a copy', check: copies },
+  {
+    title:
+      'an inspection is refused where an offer would be: a brain on an older copy learns it before it has offered',
+    check: inspection,
+  },
   {
     title: 'an inspection names the opening that commanded the executor before',
     skipReason: needsKeptResults,
@@ -150,6 +155,18 @@ async function copies(harness: BackendHarness): Promise<void> {
   assert.deepEqual(await copy.kill(running), { is: 'fenced' });
   assert.deepEqual(await brain.status(running), { is: 'running' });
   assert.equal(harness.begun(copy.token('job')), 0);
+}
+
+async function inspection(harness: BackendHarness): Promise<void> {
+  const old = new Brain(harness).onCopy('old');
+  const brain = old.successor().onCopy('new');
+  const copy = old.successor().onCopy('copy');
+  const running = await brain.start('running');
+  for (const refused of [old, copy]) {
+    await assert.rejects(refused.inspect(), { code: 'FENCED' });
+    await assert.rejects(refused.inspect(running), { code: 'FENCED' });
+  }
+  assert.deepEqual(await brain.status(running), { is: 'running' });
 }
 
 async function namesOpening(harness: BackendHarness): Promise<void> {

@@ -103,6 +103,11 @@ const obeysAnOldKill: Bug = () => (backend) => ({
   kill: (token, who, how) => backend.kill(token, { ...who, epoch: Number.MAX_SAFE_INTEGER }, how),
 });
 
+const answersOldInspections: Bug = () => (backend) => ({
+  inspect: (tokens, who) =>
+    backend.inspect(tokens, who).catch(() => ({ registry: 'r', rememberedSince: 0, known: new Map() })),
+});
+
 const dropsWhatWasRead: Bug = () => (backend) => ({
   async follow(token, from, on, who, signal) {
     const end = await backend.follow(token, from, on, who, signal);
@@ -191,6 +196,11 @@ const CAUGHT: readonly (readonly [string, Bug, string])[] = [
     'the fence is ignored by kills',
     obeysAnOldKill,
     'a kill of an older epoch is fenced: it ends nothing and leaves no tombstone',
+  ],
+  [
+    'the fence is ignored by inspections',
+    answersOldInspections,
+    'an inspection is refused where an offer would be: a brain on an older copy learns it before it has offered',
   ],
   [
     'a result is dropped before its acknowledgement',

@@ -98,7 +98,7 @@ export class FunctionBackend implements Backend {
   }
 
   async inspect(tokens: readonly string[], who: Commander): Promise<Inspection> {
-    this.#isFenced(who);
+    if (this.#isFenced(who)) throw new OrchdError('FENCED');
     const known = new Map();
     for (const token of tokens) {
       const execution = this.#executions.get(token);

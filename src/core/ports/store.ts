@@ -131,8 +131,11 @@ export interface Store {
   index(ended: readonly JobBundle[], upTo: Seq): void;
   /** What `purge` with the same arguments will delete; the brain must make `attemptFloor` durable first. */
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult>;
-  /** Deletes at most `limit` jobs that ended before `endedBefore`. */
-  purge(endedBefore: number, limit: number): Promise<void>;
+  /**
+   * Deletes at most `limit` jobs that ended before `endedBefore`. `now` is brain time that can be believed: from now on the
+   * age of the audit trail is judged by it, and by no other clock.
+   */
+  purge(endedBefore: number, limit: number, now: number): Promise<void>;
   checkpoint(): Promise<void>;
   close(): Promise<void>;
 }

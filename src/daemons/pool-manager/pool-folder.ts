@@ -1,6 +1,6 @@
 /** The data folder of a pool manager: locked by one manager at a time, with its registry id, port and token. */
 import type { Env } from '../../kit/env/env.ts';
-import { claimCopy, claimFolder, setAside } from '../../kit/folder-identity.ts';
+import { claimCopy, claimFolder, refuseHardLinks, setAside } from '../../kit/folder-identity.ts';
 import { isObject, RecordFile, readRecord } from '../../kit/record-file.ts';
 import { readWholeFile, writeWholeFile } from '../../kit/whole-file.ts';
 import { OrchdError } from '../../model/errors.ts';
@@ -46,6 +46,7 @@ export class PoolFolder {
   /** `isCopy`: the workers of a copied folder belong to the manager of the original, and are set aside. */
   static async open(env: Env, path: string, isCopy: boolean): Promise<PoolFolder> {
     const layout = layoutOf(path);
+    await refuseHardLinks(env.disk, layout.folder, isCopy ? [layout.folder] : []);
     await env.disk.closeToOthers?.(path, isPoolFile);
     for (const folder of [layout.folder, layout.workers, layout.logs]) await env.disk.makeFolder(folder);
     const lock = await env.disk.lock(layout.lock);

@@ -204,9 +204,9 @@ async function purged(fixture: StoreFixture): Promise<void> {
   assert.deepEqual(await store.planPurge(NOW + 5500, 100), { jobs: 5, attemptFloor: 1 });
   assert.deepEqual(await store.planPurge(NOW + 5500, 2), { jobs: 2, attemptFloor: 0 }, 'the oldest first');
   assert.equal(await store.history.count(), 10, 'a plan changes nothing');
-  await store.purge(NOW + 5500, 2);
+  await store.purge(NOW + 5500, 2, NOW);
   assert.equal(await store.history.count(), 8);
-  await store.purge(NOW + 5500, 100);
+  await store.purge(NOW + 5500, 100, NOW);
   const left = await store.history.list({ tenant: 'default', limit: 100 });
   assert.deepEqual(
     left.map(({ uid }) => uid),

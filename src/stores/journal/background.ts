@@ -11,7 +11,7 @@ import { type RebuiltHistory, rebuildHistory } from './history/rebuild.ts';
 import type { Paths } from './layout.ts';
 
 export interface Background {
-  /** `keptSince`: jobs that ended earlier were purged; a repair leaves them out. */
+  /** `keptSince`: jobs that ended earlier may have been purged; a repair leaves out those whose bodies are gone. */
   open(keptSince: number): Promise<HistoryOpened>;
   /**
    * Sets a damaged history aside and makes a new one from the log, while the brain goes on. Repeated after a failure, it

@@ -104,6 +104,8 @@ class Kit {
   readonly folder: string;
   /** The monotonic clock. */
   monotonic = 0;
+  historyMs = 1e15;
+  readonly warnings: string[] = [];
   readonly #env: Env;
   readonly #t: TestContext;
 
@@ -114,18 +116,20 @@ class Kit {
     this.#env = { ...realEnv(), clock };
   }
 
-  async open(): Promise<Opened> {
+  async open(now = NOW): Promise<Opened> {
     const { disk } = this.#env;
     const store = new JournalStore(this.#env, {
       folder: this.folder,
       checkpointIntervalMs: 2 ** 31 - 1,
-      historyMs: 1e15,
+      historyMs: this.historyMs,
       auditMs: 1e15,
       auditBytes: 2 ** 30,
       background: (paths) => new InlineBackground(disk, paths, new SqliteHistory(paths.history, 'write')),
+      onWarning: (warning) => this.warnings.push(warning),
     });
     this.#t.after(() => store.close());
     const opened = new Opened(store);
+    opened.now = now;
     await opened.open();
     return opened;
   }
@@ -133,7 +137,7 @@ class Kit {
   /** Purges several times, as the brain does, after the grace period of new blob files. */
   async purge({ store }: Opened, endedBefore: number): Promise<void> {
     this.monotonic += 3_600_000;
-    for (let round = 0; round < 4; round++) await store.purge(endedBefore, 100);
+    for (let round = 0; round < 4; round++) await store.purge(endedBefore, 100, NOW);
   }
 
   get blobFiles(): number[] {
@@ -192,5 +196,33 @@ test('a purge after a restart deletes the blob files of the run before it', asyn
   assert.deepEqual(made.blobFiles, [1]);
   await made.purge(opened, NOW + 1e9);
   assert.deepEqual(made.blobFiles, []);
+  await opened.close();
+});
+
+test('an index that is made again has purged jobs only until the next purge, and none whose bodies are gone', async (t) => {
+  const made = await kit(t);
+  made.historyMs = 1000;
+  let opened = await made.open();
+  const result = await opened.store.putBlob('the result');
+  opened.finish('small');
+  const { token } = opened.submit('large');
+  opened.step({ type: 'outcome', token, outcome: { ok: true, result } });
+  await opened.handedOver();
+  await opened.store.checkpoint();
+  await opened.close();
+  opened = await made.open();
+  await made.purge(opened, NOW + 1);
+  assert.deepEqual([await opened.store.history.count(), made.blobFiles], [0, []]);
+  opened.now = NOW + 2000;
+  opened.submit('waits', { type: 'other' });
+  await opened.settled();
+  await opened.close();
+  await rm(join(made.folder, 'history.sqlite'));
+  opened = await made.open(NOW + 2000);
+  assert.deepEqual(made.warnings, []);
+  assert.equal(await opened.store.history.get('large'), undefined);
+  assert.equal((await opened.store.history.get('small'))?.uid, 'small');
+  await made.purge(opened, NOW + 1000);
+  assert.equal(await opened.store.history.count(), 0);
   await opened.close();
 });

@@ -21,7 +21,7 @@ import type {
   StoreEvents,
 } from '../../core/ports/store.ts';
 import type { Env } from '../../kit/env/env.ts';
-import { claimCopy, claimFolder } from '../../kit/folder-identity.ts';
+import { claimCopy, claimFolder, refuseHardLinks } from '../../kit/folder-identity.ts';
 import type { LogFields } from '../../kit/logger.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { type BlobRef, type Change, logOwner } from '../../model/records.ts';
@@ -119,6 +119,7 @@ export class JournalStore implements Store {
     let lock: Lock | undefined;
     this.#events = events;
     try {
+      await this.#refuseHardLinks();
       await this.#makeFolders();
       lock = await this.#env.disk.lock(this.#paths.lock);
       if (!lock) throw new OrchdError('STORE_LOCKED', `another process holds ${this.#paths.folder}`);
@@ -183,8 +184,9 @@ export class JournalStore implements Store {
     return this.#background.planPurge(endedBefore, limit);
   }
 
-  async purge(endedBefore: number, limit: number): Promise<void> {
-    const { blobFiles } = this.#journal();
+  async purge(endedBefore: number, limit: number, now: number): Promise<void> {
+    const { blobFiles, checkpoints } = this.#journal();
+    checkpoints.auditKeptSince = now - this.#options.auditMs;
     await this.#background.purge(endedBefore, limit);
     await blobFiles.sweep();
   }
@@ -207,12 +209,15 @@ export class JournalStore implements Store {
     const recovered = await recover(disk, this.#paths, countingBlobs(into, blobUse));
     const { manifest, end, fallback, owner } = recovered;
     if (fallback) this.#warn(`the newest checkpoint was not used: ${fallback}`);
-    const history = await this.#background.open(now - this.#options.historyMs);
+    const at = end.at || manifest.at;
+    // A wall clock that is ahead makes jobs look old that nobody has purged.
+    const keptSince = Math.min(now, at) - this.#options.historyMs;
+    const history = await this.#background.open(keptSince);
     await refuseOtherIndex(disk, this.#paths, recovered, history);
     // Before the first change to the folder, and after everything for which it is refused and left as it is.
     if (!this.#options.isCopy) await claimFolder(this.#env, this.#paths.folder);
     await truncateAndSyncTail(disk, this.#paths, end);
-    const indexedUpTo = await this.#fillHistory(history, recovered, now);
+    const indexedUpTo = await this.#fillHistory(history, recovered, keptSince);
     blobUse.opened(indexedUpTo);
     const missingBlobFiles = await this.#openBlobs(blobUse);
     const limits = this.#options.limits ?? LOG_LIMITS;
@@ -251,7 +256,7 @@ export class JournalStore implements Store {
       owner,
     };
     this.#phase = { is: 'open', journal };
-    return { seq: end.nextSeq - 1, at: end.at || manifest.at, indexedUpTo, missingBlobFiles };
+    return { seq: end.nextSeq - 1, at, indexedUpTo, missingBlobFiles };
   }
 
   #checkpointParts(writer: LogWriter, indexer: Indexer) {
@@ -261,10 +266,17 @@ export class JournalStore implements Store {
       background: this.#background,
       writer,
       indexer,
-      limits: this.#options,
+      auditBytes: this.#options.auditBytes,
       intervalMs: this.#options.checkpointIntervalMs,
       onWarning: this.#options.onWarning,
     };
+  }
+
+  /** The marker tells for a folder of its own; one that is said to be a copy may have the files of its original. */
+  #refuseHardLinks(): Promise<void> {
+    const { folder, log, parts, blobs } = this.#paths;
+    const written = this.#options.isCopy ? [folder, log, parts, blobs] : [];
+    return refuseHardLinks(this.#env.disk, folder, written);
   }
 
   async #makeFolders(): Promise<void> {
@@ -277,7 +289,7 @@ export class JournalStore implements Store {
   }
 
   /** Returns the change up to which the history holds all ended jobs; makes a new or too old history complete first. */
-  async #fillHistory(history: HistoryOpened, recovered: RecoveredFolder, now: number): Promise<Seq> {
+  async #fillHistory(history: HistoryOpened, recovered: RecoveredFolder, keptSince: number): Promise<Seq> {
     const { watermark, fresh } = history;
     const { manifest, end, owner } = recovered;
     // The checkpoint has left out the ended jobs up to `indexedUpTo`, because the history held them.
@@ -288,7 +300,6 @@ export class JournalStore implements Store {
       await this.#background.index('', 0);
       return 0;
     }
-    const keptSince = now - this.#options.historyMs;
     const { disk } = this.#env;
     const logEnd = logPoint({ seq: end.nextSeq - 1, chain: end.chain ?? manifest.chain }, owner);
     const put = this.#background.index.bind(this.#background);

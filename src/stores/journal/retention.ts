@@ -1,6 +1,6 @@
 /** Deletes files that nothing needs any more: checkpoint parts, log segments and blob files. */
 import { join } from 'node:path';
-import type { Env } from '../../kit/env/env.ts';
+import type { Disk } from '../../kit/env/env.ts';
 import type { Background } from './background.ts';
 import type { BlobUse } from './blob-use.ts';
 import type { Blobs } from './blobs.ts';
@@ -16,47 +16,53 @@ export interface RetentionLimits {
   readonly auditBytes: number;
 }
 
+/** Which sealed segments are kept for the audit trail. */
+export interface AuditBounds {
+  /** A segment with a change from this instant on, in brain time, is not too old. */
+  readonly keptSince: number;
+  readonly bytes: number;
+}
+
 /**
  * Deletes the checkpoint parts that no kept manifest lists, and the log segments that lie before both checkpoints and
  * before `indexedUpTo` and are beyond the limits of the audit trail.
  */
 export async function dropOldFiles(
-  env: Env,
+  disk: Disk,
   paths: Paths,
   generations: readonly Manifest[],
   indexedUpTo: number,
-  limits: RetentionLimits,
+  audit: AuditBounds,
 ): Promise<void> {
-  const { disk } = env;
   const needed = new Set(generations.flatMap(({ parts }) => parts.map(({ name }) => name)));
   for (const name of await disk.list(paths.parts)) {
     if (!needed.has(name)) await disk.remove(join(paths.parts, name));
   }
   const upTo = Math.min(indexedUpTo, ...generations.map(({ seq }) => seq));
-  for (const segment of await removable(env, paths, upTo, limits))
+  for (const segment of await removable(disk, paths, upTo, audit))
     await disk.remove(join(paths.log, segment.name));
 }
 
-async function removable(env: Env, paths: Paths, upTo: number, limits: RetentionLimits): Promise<Segment[]> {
-  const segments = await listSegments(env.disk, paths.log);
+async function removable(disk: Disk, paths: Paths, upTo: number, audit: AuditBounds): Promise<Segment[]> {
+  const segments = await listSegments(disk, paths.log);
   const sizes = await Promise.all(
-    segments.map(async ({ name }) => (await env.disk.stat(join(paths.log, name)))?.size ?? 0),
+    segments.map(async ({ name }) => (await disk.stat(join(paths.log, name)))?.size ?? 0),
   );
   let total = sizes.reduce((sum, size) => sum + size, 0);
   const expired: Segment[] = [];
   for (const [at, segment] of segments.entries()) {
     const next = segments[at + 1];
     if (!next || next.firstSeq - 1 > upTo) break;
-    const tooOld = (await startedAt(env, paths, next)) < env.clock.now() - limits.auditMs;
-    if (!tooOld && total <= limits.auditBytes) break;
+    const tooOld = (await startedAt(disk, paths, next)) < audit.keptSince;
+    if (!tooOld && total <= audit.bytes) break;
     expired.push(segment);
     total -= sizes[at] as number;
   }
   return expired;
 }
 
-async function startedAt(env: Env, paths: Paths, segment: Segment): Promise<number> {
-  const file = await env.disk.open(join(paths.log, segment.name), 'read');
+async function startedAt(disk: Disk, paths: Paths, segment: Segment): Promise<number> {
+  const file = await disk.open(join(paths.log, segment.name), 'read');
   try {
     return readHeader(await file.read(0, 64), 0)?.at ?? Number.POSITIVE_INFINITY;
   } finally {

@@ -304,9 +304,9 @@ test('a purge of one that no longer leads removes nothing', async () => {
   const second = new Opened(storeOn(connector(url)));
   await second.open();
   const later = first.now + 1;
-  await assert.rejects(first.store.purge(later, 10), { code: 'FENCED' });
+  await assert.rejects(first.store.purge(later, 10, later), { code: 'FENCED' });
   assert.equal(await second.store.history.count(), 1);
-  await second.store.purge(later, 10);
+  await second.store.purge(later, 10, later);
   assert.equal(await second.store.history.count(), 0);
   await first.store.close();
   await second.close();

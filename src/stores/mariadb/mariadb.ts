@@ -76,8 +76,6 @@ export class MariaDbStore implements Store {
   #unindexed: { uid: string; seq: Seq }[] = [];
   #flushing: Promise<void> | undefined;
   #full = false;
-  /** Clock of the database minus ours. Nodes lead in turns and their clocks need not agree, so times are the database's. */
-  #skewMs = 0;
   /** The last try of a commit was not answered: it may have happened. */
   #doubtful = false;
   #failure: Error | undefined;
@@ -107,7 +105,7 @@ export class MariaDbStore implements Store {
       await checkDurable(sql, unsafe);
       await migrate(sql);
       const row = term ? await confirmLead(sql, term.epoch) : await takeOver(sql);
-      if (!this.#env.clock.isMadeUp) this.#skewMs = await this.#skew(sql);
+      const skewMs = this.#env.clock.isMadeUp ? 0 : await this.#skew(sql);
       await recoverJobs(sql, into);
       await recoverOthers(sql, into);
       const brain = brainOf(row);
@@ -116,7 +114,7 @@ export class MariaDbStore implements Store {
       this.#seq = row.last_seq;
       this.#durable = row.last_seq;
       // Jobs that are over are never handed over: the tables are their history.
-      return { seq: row.last_seq, at: row.last_at, indexedUpTo: row.last_seq, skewMs: this.#skewMs };
+      return { seq: row.last_seq, at: row.last_at, indexedUpTo: row.last_seq, skewMs };
     } catch (error) {
       await this.#closeConnections();
       throw openFailure(error);
@@ -162,19 +160,19 @@ export class MariaDbStore implements Store {
     return this.#chores.read((sql) => planPurge(sql, endedBefore, limit));
   }
 
-  purge(endedBefore: number, limit: number): Promise<void> {
+  purge(endedBefore: number, limit: number, now: number): Promise<void> {
     return this.#chores.read(async (sql) => {
       await purge(sql, this.#epoch, endedBefore, limit);
-      await this.#tidy(sql);
+      await this.#tidy(sql, now);
     });
   }
 
   /** Removes some of the bodies that no job names, and audit rows past their time. */
-  async #tidy(sql: Sql): Promise<void> {
+  async #tidy(sql: Sql, now: number): Promise<void> {
     this.#tidiedTo = await dropUnnamedBodies(sql, this.#epoch, this.#tidiedTo);
     const { auditMs = Number.POSITIVE_INFINITY, auditBytes = Number.POSITIVE_INFINITY } = this.#options;
     if (auditMs === Number.POSITIVE_INFINITY && auditBytes === Number.POSITIVE_INFINITY) return;
-    const before = Math.max(0, this.#env.clock.now() + this.#skewMs - auditMs);
+    const before = Math.max(0, now - auditMs);
     await trimAudit(sql, this.#epoch, { before, bytes: auditBytes }, MAX_TRIMMED);
   }
 
@@ -189,6 +187,7 @@ export class MariaDbStore implements Store {
     await this.#closeConnections();
   }
 
+  /** Clock of the database minus ours. Nodes lead in turns and their clocks need not agree, so times are the database's. */
   async #skew(sql: Sql): Promise<number> {
     const [row] = await sql.query<{ now: number }>('SELECT UNIX_TIMESTAMP(NOW(6)) * 1000 AS now');
     return Math.round(Number(row?.now) - this.#env.clock.now());

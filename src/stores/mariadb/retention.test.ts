@@ -98,6 +98,24 @@ describe('the trail', () => {
       assert.equal(await trimAudit(sql, epoch, limits, 1000), 0);
     }));
 
+  test('is as old as brain time says: a wall clock that is ahead removes nothing', async () => {
+    const connect = connector(await server.database());
+    const clock = { now: () => NOW + 30 * 24 * 3_600_000, monotonic: () => 0, isMadeUp: true as const };
+    const opened = new Opened(new MariaDbStore({ ...realEnv(), clock }, { connect, auditMs: 1000 }));
+    await opened.open();
+    opened.submit('a', { type: 'other' });
+    await opened.settled();
+    const sql = await connect();
+    const count = async (): Promise<number> => (await sql.query('SELECT id FROM orchestrator_audit')).length;
+    const before = await count();
+    await opened.store.purge(0, 10, NOW + 1000);
+    assert.equal(await count(), before);
+    await opened.store.purge(0, 10, NOW + 1001);
+    assert.equal(await count(), 0);
+    await opened.close();
+    await sql.close();
+  });
+
   test('loses its oldest rows when it takes more than it may, and then rests', () =>
     onStage(async ({ sql, opened, epoch, ids }) => {
       for (let n = 0; n < 3000; n++) opened.submit(`j${String(n).padStart(4, '0')}`, { type: 'other' });

@@ -31,7 +31,7 @@ import { signal as sendSignal, worksIn } from '../../../kit/process/identity.ts'
 import { markVariable } from '../../../kit/process/marked.ts';
 import { readRecord, writeRecord } from '../../../kit/record-file.ts';
 import { Service } from '../../../kit/service.ts';
-import { type ErrorInfo, errorInfo } from '../../../model/errors.ts';
+import { type ErrorInfo, errorInfo, OrchdError } from '../../../model/errors.ts';
 import type { Commander } from '../../../model/worker-wire.ts';
 import { Cleaner } from './cleaner.ts';
 import { endOrphan, forbidStart, readTokenState, type TokenState } from './executions.ts';
@@ -150,7 +150,7 @@ export class CommandBackend extends Service implements Backend {
 
   async inspect(tokens: readonly string[], who: Commander): Promise<Inspection> {
     await this.#open();
-    await this.#registry.isFenced(who);
+    if (await this.#registry.isFenced(who)) throw new OrchdError('FENCED');
     const known = new Map<string, ExecutionStatus>();
     for (const token of tokens) {
       const status = await this.#status(this.#paths(who.owner, token));

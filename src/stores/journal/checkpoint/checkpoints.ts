@@ -6,7 +6,7 @@ import type { Background } from '../background.ts';
 import type { Indexer } from '../history/indexer.ts';
 import type { Paths } from '../layout.ts';
 import type { LogWriter } from '../log/writer.ts';
-import { dropOldFiles, type RetentionLimits } from '../retention.ts';
+import { dropOldFiles } from '../retention.ts';
 import { type Manifest, writeManifest } from './manifest.ts';
 
 /** With less log than this since the last checkpoint, a new one is not worth its writes. */
@@ -18,7 +18,7 @@ export interface CheckpointsOptions {
   readonly background: Background;
   readonly writer: LogWriter;
   readonly indexer: Indexer;
-  readonly limits: RetentionLimits;
+  readonly auditBytes: number;
   readonly intervalMs: number;
   readonly onWarning: ((message: string) => void) | undefined;
 }
@@ -42,6 +42,11 @@ export class Checkpoints {
   #base: CheckpointBase;
   #phase: Phase = IDLE;
   #timer: Cancel;
+  /**
+   * The audit trail is kept from this instant on, in brain time. Only a purge moves it: it knows whether the clock can be
+   * believed (T5 in runtime/brain-clock.ts).
+   */
+  auditKeptSince = Number.NEGATIVE_INFINITY;
 
   constructor(parts: CheckpointsOptions, base: CheckpointBase) {
     this.#options = parts;
@@ -89,18 +94,19 @@ export class Checkpoints {
   }
 
   async #write(): Promise<void> {
-    const { env, paths, background, writer, indexer, limits } = this.#options;
+    const { env, paths, background, writer, indexer, auditBytes } = this.#options;
     const upTo = await writer.roll();
     const { manifest: base, isNewest } = this.#base;
     if (upTo === base.seq) return;
     crashpoint('checkpoint:after-roll');
     await indexer.noteComplete();
     const { indexedUpTo } = indexer;
-    const manifest = await background.merge({ base, upTo, indexedUpTo, at: env.clock.now() });
+    const manifest = await background.merge({ base, upTo, indexedUpTo });
     crashpoint('checkpoint:after-merge');
     await writeManifest(env.disk, paths, manifest, isNewest);
     this.#base = { manifest, isNewest: true };
     crashpoint('checkpoint:after-manifest');
-    await dropOldFiles(env, paths, [base, manifest], indexer.indexedUpTo, limits);
+    const audit = { keptSince: this.auditKeptSince, bytes: auditBytes };
+    await dropOldFiles(env.disk, paths, [base, manifest], indexer.indexedUpTo, audit);
   }
 }

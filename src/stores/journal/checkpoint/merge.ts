@@ -24,8 +24,6 @@ export interface MergeOrder {
   readonly upTo: number;
   /** Every job that ended at or before this change is in the history. */
   readonly indexedUpTo: number;
-  /** The current instant: failure cache entries that have expired by then are left out. */
-  readonly at: number;
 }
 
 const PART_BYTES = 16 * 2 ** 20;
@@ -38,7 +36,9 @@ export async function mergeCheckpoint(disk: Disk, paths: Paths, order: MergeOrde
   const { chain, at } = await readDelta(disk, paths, order, delta);
   const writer = new PartWriter(disk, paths.parts, order.upTo);
   try {
-    const { kept, written } = await mergeParts(disk, paths, order, delta, writer);
+    const kept = await mergeParts(disk, paths, order, delta, writer);
+    await writeLoose(delta, at, writer);
+    const written = await writer.finish();
     await disk.syncFolder(paths.parts);
     const indexedUpTo = Math.min(order.indexedUpTo, order.upTo);
     return { format: FORMAT, seq: order.upTo, chain, at, indexedUpTo, parts: [...kept, ...written] };
@@ -53,7 +53,7 @@ async function mergeParts(
   order: MergeOrder,
   delta: Delta,
   writer: PartWriter,
-): Promise<{ kept: readonly Part[]; written: readonly Part[] }> {
+): Promise<readonly Part[]> {
   const kept: Part[] = [];
   for (const part of order.base.parts) {
     const bytes = await readPart(disk, paths, part);
@@ -61,7 +61,7 @@ async function mergeParts(
     else await copyPart(bytes, delta, order, writer);
   }
   await writeRest(delta, order, writer);
-  return { kept, written: await writer.finish() };
+  return kept;
 }
 
 /** Reads the log into `delta`; returns the payload checksum and the instant of its last frame. */
@@ -138,17 +138,24 @@ async function copyPart(bytes: Buffer, delta: Delta, order: MergeOrder, writer: 
   }
 }
 
-/** Writes the jobs of the log that no part of the base contained, then the records that belong to no job. */
+/** Writes the jobs of the log that no part of the base contained. */
 async function writeRest(delta: Delta, order: MergeOrder, writer: PartWriter): Promise<void> {
   for (const uid of delta.jobs.keys()) {
     const bundle = delta.bundle(uid, undefined);
     if (bundle && !(isEnded(bundle) && bundle.seq <= order.indexedUpTo)) writer.add(bundleLine(bundle));
     if (writer.needsDrain) await writer.drain();
   }
+}
+
+/**
+ * Writes the records that belong to no job. Entries of the failure cache that had expired at the last commit (`at`) are
+ * left out; the wall clock may be wrong.
+ */
+async function writeLoose(delta: Delta, at: number, writer: PartWriter): Promise<void> {
   // These records change often: in a part of their own they do not cause a large part to be rewritten.
   await writer.nextPart();
   for (const [id, failure] of delta.allFailures()) {
-    if (failure.until > order.at) writer.add(writeLine('F', id, 0, failure));
+    if (failure.until > at) writer.add(writeLine('F', id, 0, failure));
   }
   for (const [id, lease] of delta.leases) if (lease) writer.add(writeLine('H', id, 0, lease));
   for (const [name, record] of delta.kept) if (record) writer.add(writeLine('K', name, 0, record));

@@ -262,7 +262,9 @@ test('failure cache entries that expired before a checkpoint are ignored, others
   const folder = await makeFolder();
   const { maker } = folder;
   await maker.add(change('failure', 'short', until(NOW + 5)), change('failure', 'long', until(NOW + 1000)));
-  await maker.checkpoint(0, NOW + 10);
+  maker.at = NOW + 10;
+  await maker.add(change('failure', 'later', until(NOW + 1000)));
+  await maker.checkpoint();
   assert.equal((await look(folder)).verdict, 'ok');
   const part = join(maker.paths.parts, maker.manifest.parts.at(-1)?.name ?? '');
   const bytes = Buffer.from(

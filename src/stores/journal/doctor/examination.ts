@@ -16,6 +16,7 @@ import { type RecoveredFolder, readRecords } from '../recover.ts';
 import { isUnfinished } from '../unfinished.ts';
 import { BlobCheck } from './blobs.ts';
 import { examineGeneration, type Generation } from './checkpoint.ts';
+import { reportCopies } from './copies.ts';
 import { listOrphans } from './files.ts';
 import { compareHistory, type OpenHistory, openHistory } from './history.ts';
 import { reachFrom, type SegmentSurvey, surveyLog } from './log.ts';
@@ -208,6 +209,7 @@ export class Examination {
       if (!(error instanceof OrchdError) && diskErrorCode(error) !== undefined) throw error;
       this.#reportRefusal(error as Error);
     }
+    await reportCopies(this.#disk, this.#paths.folder, this.#report);
     if (this.prefix) await this.#makePlan(this.prefix);
   }
 

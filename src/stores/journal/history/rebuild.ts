@@ -3,11 +3,11 @@ import type { JobBundle, Seq } from '../../../core/ports/store.ts';
 import type { Disk } from '../../../kit/env/env.ts';
 import { isEnded } from '../../records.ts';
 import { Delta } from '../checkpoint/delta.ts';
-import type { Paths } from '../layout.ts';
+import { blobNumber, type Paths } from '../layout.ts';
 import { decodeChanges } from '../log/codec.ts';
 import { listSegments, readLog } from '../log/segments.ts';
 import { readRecords, syncTail } from '../recover.ts';
-import { historyRow, type LogPoint } from './history.ts';
+import { blobRange, historyRow, type LogPoint } from './history.ts';
 
 export interface RebuiltHistory {
   /** The first change that is still in the log: jobs that ended before it are only found if the checkpoint has them. */
@@ -19,7 +19,11 @@ export interface RebuiltHistory {
 export interface RebuildOrder {
   /** Writes joined rows to the index, as Background.index() does. */
   readonly put: (rows: string, watermark: number, log?: LogPoint) => Promise<void>;
-  /** Jobs of the log that ended before this instant are left out: they were purged. */
+  /**
+   * Jobs of the log that ended before this instant may have been purged: those whose bodies are gone were, and are left
+   * out. The others are indexed again, and the next purge deletes them. Their age alone decides nothing, because the
+   * clock may be wrong.
+   */
   readonly keptSince: number;
   /** The watermark to end with; undefined for the end of the log, which only a log that nobody writes to has. */
   readonly watermark: number | undefined;
@@ -41,16 +45,28 @@ export async function rebuildHistory(
   await syncTail(disk, paths, end);
   const ended = [...records.jobs.values()].filter(isEnded);
   for (const { uid } of ended) records.jobs.delete(uid);
+  const hasBodies = await bodyCheck(disk, paths);
   await endedInLog(disk, paths, async (bundles) => {
     // A job with the same uid may be live again.
-    const kept = bundles.filter(
-      ({ uid, seq, job }) => (job.endedAt ?? 0) >= keptSince && seq <= records.seq && !records.jobs.has(uid),
-    );
+    const kept = bundles.filter((bundle) => {
+      const { uid, seq, job } = bundle;
+      const wasPurged = (job.endedAt ?? 0) < keptSince && !hasBodies(bundle);
+      return !wasPurged && seq <= records.seq && !records.jobs.has(uid);
+    });
     await put(kept.map(historyRow).join(''), 0);
   });
   await put(ended.map(historyRow).join(''), watermark ?? records.seq, logEnd);
   const first = (await listSegments(disk, paths.log))[0];
   return { from: first?.firstSeq ?? records.seq + 1, upTo: records.seq };
+}
+
+/** A check whether the blob files that a job refers to are there. */
+async function bodyCheck(disk: Disk, paths: Paths): Promise<(bundle: JobBundle) => boolean> {
+  const files = new Set((await disk.list(paths.blobs)).map(blobNumber));
+  return (bundle) => {
+    const range = blobRange(bundle);
+    return !range || (files.has(range.low) && files.has(range.high));
+  };
 }
 
 /** Calls `onBundles` with every job that the log contains from its admission to its end. */
