@@ -33,7 +33,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     options,
     env,
     host,
-    tokens: new TokenFile(env, tokenPath, options.logger),
+    tokens: new TokenFile(env, tokenPath, options.logger, isLoopbackHost(host)),
     uptimeMs: () => env.clock.monotonic() - startedAt,
     tally: new Tally({ algorithm: config.placement.algorithm }),
   };

@@ -24,6 +24,17 @@ export function isHttpUrl(text: string): boolean {
   return /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
 }
 
+/**
+ * Whether a browser may send this as the header Origin, with which it is compared: in lower case, without a path, a slash
+ * at the end or the usual port. Pages of programs have schemes of their own, such as `tauri://localhost`.
+ */
+export function isOrigin(text: string): boolean {
+  const url = URL.parse(text);
+  if (url === null) return false;
+  if (!/^[a-z][a-z0-9+.-]*:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/.test(text)) return false;
+  return !/^https?:$/.test(url.protocol) || url.origin === text;
+}
+
 /** Names a database, on a host or by a socket of this machine. */
 export function isMariaDbUrl(text: string): boolean {
   const url = URL.parse(text);

@@ -97,6 +97,10 @@ test('a wrong value is refused at the value and says what is expected', () => {
     ['orchestrator: { bind_addr: "127.0.0.1:99999" }\n', /an address such as/],
     ['orchestrator: { pool_managers: [ftp://a] }\n', /a list of http or https URLs/],
     ['orchestrator: { pool_managers: [1] }\n', /a list of http or https URLs/],
+    [
+      'server: { allowed_origins: not an origin }\n',
+      /^config\.yaml:1:28: server\.allowed_origins: .*origins/,
+    ],
     ['orchestrator: { queue: { capacity_bytes: -1 } }\n', /a whole number of at least 1, found -1/],
     [
       'limits: [{ scope: global, requests_per_sec: 1e-9 }]\n',

@@ -5,7 +5,7 @@
  */
 import { type Static, Type } from 'typebox';
 import { LOG_LEVELS } from '../kit/logger.ts';
-import { isHttpUrl, isMariaDbUrl, parseBindAddress, splitList } from './address.ts';
+import { isHttpUrl, isMariaDbUrl, isOrigin, parseBindAddress, splitList } from './address.ts';
 import { BackendsSchema } from './backends.ts';
 import { isHostEntry } from './host-list.ts';
 import { LimitsSchema } from './limits.ts';
@@ -56,6 +56,12 @@ const nameList = (expected: string) =>
 
 const hostList = (expected: string) =>
   Type.Refine(nameList(expected), (value) => splitList(value).every(isHostEntry));
+
+const originList = () =>
+  Type.Refine(
+    nameList('a list of origins such as https://tools.example, without a path, separated by commas'),
+    (value) => splitList(value).every(isOrigin),
+  );
 
 export const ConfigSchema = section({
   store: choice(['journal', 'mariadb'], 'journal'),
@@ -125,7 +131,7 @@ export const ConfigSchema = section({
     allowed_hosts: nameList(
       'a list of host names under which the server is also reached, separated by commas',
     ),
-    allowed_origins: nameList('a list of origins whose pages may call the server, separated by commas'),
+    allowed_origins: originList(),
     max_connections: integer(4096, 16, 1_000_000),
     max_connections_per_address: integer(0, 0, 1_000_000),
     max_streams_per_caller: integer(1000, 1, 1_000_000),

@@ -116,6 +116,11 @@ test('a long text is read in many slices, and refused without reading the rest o
   assert.ok(parse(`"${'x'.repeat(2 ** 21)}"`).slices > 7, 'a string');
   assert.ok(parse(`"${'\\"'.repeat(100_000)}"`).slices > 20, 'quotes');
   assert.ok(parse('1'.repeat(2 ** 21)).slices > 7, 'a number');
+  const plain = parse(`"${'x'.repeat(2 ** 21)}"`).slices;
+  assert.ok(
+    parse(`"${'\\'.repeat(2 ** 21)}"`).slices > plain + 6,
+    'backslashes are counted in slices of their own',
+  );
 });
 
 function isJson(text: string): boolean {

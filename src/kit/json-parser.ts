@@ -146,7 +146,7 @@ class Parser {
     do {
       end = yield* this.#quoteAfter(end);
       if (this.#meter.spend(1)) yield;
-    } while (this.#isEscaped(end));
+    } while (this.#text.charCodeAt(end - 1) === BACKSLASH && (yield* this.#isEscaped(end)));
     this.#at = end + 1;
     return (yield* this.#scalar(start)) as string;
   }
@@ -162,9 +162,11 @@ class Parser {
   }
 
   /** Whether the character at this place follows an odd number of backslashes. */
-  #isEscaped(at: number): boolean {
+  *#isEscaped(at: number): Sliced<boolean> {
     let before = at - 1;
-    while (this.#text.charCodeAt(before) === BACKSLASH) before--;
+    while (this.#text.charCodeAt(before) === BACKSLASH) {
+      if (--before % LONG_CHARS === 0) yield;
+    }
     return (at - before) % 2 === 0;
   }
 

@@ -19,10 +19,19 @@ export const WORKER_NAME = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$';
 export const WORKER_STATUSES = ['starting', 'ready', 'busy', 'draining', 'failed'] as const;
 export type WorkerStatus = (typeof WORKER_STATUSES)[number];
 
+/**
+ * What one pool may report: the brain handles a report in one turn. A manager that reports more is refused, and counts as
+ * unreachable.
+ */
+export const MAX_POOL_WORKERS = 256;
+const MAX_POOL_DEVICES = 64;
+const MAX_LABELS = 64;
+const Text = Type.String({ maxLength: 4096 });
+
 export const DeviceState = open({
   id: Type.Integer({ minimum: 0, maximum: 1023 }),
   kind: optional(Type.Enum(['nvidia', 'cpu'])),
-  name: optional(Type.String()),
+  name: optional(Text),
   total_vram: Bytes,
   /** The memory that its workers have, or have been allotted. */
   allocated_vram: Bytes,
@@ -31,8 +40,8 @@ export const DeviceState = open({
   /** `ok` unless given. */
   status: optional(Type.Enum(['ok', 'error'])),
   /** Why the device cannot be used, if its status is `error`. */
-  reason: optional(Type.String()),
-  workers: Type.Array(Type.String()),
+  reason: optional(Text),
+  workers: Type.Array(Text, { maxItems: MAX_POOL_WORKERS }),
 });
 export type DeviceState = Static<typeof DeviceState>;
 
@@ -45,19 +54,19 @@ export const WorkerState = open({
   uri: optional(Type.String({ maxLength: 1024 })),
   status: Type.Enum([...WORKER_STATUSES]),
   /** The error of a failed worker, with a code of model/errors.ts. */
-  error: optional(open({ code: Type.String(), message: Type.String() })),
-  started_at: Type.String(),
-  ready_at: optional(Type.String()),
+  error: optional(open({ code: Text, message: Type.String() })),
+  started_at: Text,
+  ready_at: optional(Text),
   slots: optional(Count),
   context_length: optional(Count),
   /** The registry of the worker, see worker-wire.ts. Without it the brain asks the worker, at `GET /health`. */
-  registry: optional(Type.String()),
+  registry: optional(Text),
   /** Whether its executions cost money, so that one with an unknown outcome is not repeated unasked. */
   paid: optional(Type.Boolean()),
   /** The secret that callers of the worker must send; reported to the brain only. */
-  token: optional(Type.String()),
+  token: optional(Text),
   /** Features beside plain text: `chat`, `embeddings`, `tools`, `json_schema`. */
-  features: optional(Type.Array(Type.String())),
+  features: optional(Type.Array(Text, { maxItems: MAX_LABELS })),
 });
 export type WorkerState = Static<typeof WorkerState>;
 
@@ -71,16 +80,16 @@ export const PoolState = open({
    * The id of the manager's data folder. If it has changed, a worker that is not listed may still be running. Without it,
    * a worker that is not listed is gone.
    */
-  registry: optional(Type.String({ minLength: 1 })),
+  registry: optional(Type.String({ minLength: 1, maxLength: 4096 })),
   /**
    * Raised with every change of the state; never lower than before, even after a restart of the manager. A manager without
    * it is polled at intervals.
    */
   version: optional(Count),
-  region: optional(Type.String()),
-  labels: optional(Type.Record(Type.String(), Type.String())),
-  gpus: Type.Array(DeviceState),
-  workers: Type.Array(WorkerState),
+  region: optional(Text),
+  labels: optional(Type.Record(Type.String(), Text, { maxProperties: MAX_LABELS })),
+  gpus: Type.Array(DeviceState, { maxItems: MAX_POOL_DEVICES }),
+  workers: Type.Array(WorkerState, { maxItems: MAX_POOL_WORKERS }),
 });
 export type PoolState = Static<typeof PoolState>;
 

@@ -382,13 +382,9 @@ export function uidOf(tenant: string, id: string): string {
   return tenant === DEFAULT_TENANT ? id : `${tenant}~${id}`;
 }
 
-export function tokenOf(uid: string, attempt: number): string {
-  return `${uid}:${attempt}`;
-}
+export const tokenOf = (uid: string, attempt: number): string => `${uid}:${attempt}`;
 
-export function jobOfToken(token: string): string {
-  return token.slice(0, token.lastIndexOf(':'));
-}
+export const jobOfToken = (token: string): string => token.slice(0, token.lastIndexOf(':'));
 
 /** The key of a small record among those of all kinds. */
 export const smallRecordName = (kind: SmallKind, id: string): string => `${kind}/${id}`;

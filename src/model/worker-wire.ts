@@ -97,6 +97,12 @@ export const StartedEvent = open({
   model: optional(Type.String()),
   started_at: Type.Integer(),
 });
+/**
+ * The most characters of JSON in an event that is not the last one. The brain parses it in one turn, and ends an execution
+ * that sends a longer one. Only `end`, which carries the result, may be longer.
+ */
+export const MAX_PROGRESS_CHARS = 64 * 1024;
+
 /** A piece of the answer. A piece that is not text has an empty `t` and a `delta` in OpenAI's form. */
 export const TokenEvent = open({
   t: Type.String(),

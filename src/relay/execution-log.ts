@@ -21,6 +21,8 @@ export class NumberedEvent implements RelayedEvent {
   readonly event: string;
   readonly #attempt: number;
   readonly #value: unknown;
+  /** An estimate of the event's size that does not serialize it. */
+  readonly estimatedBytes: number;
   #text: string | undefined;
 
   constructor(attempt: number, { n, type, data, text }: ExecutionEvent) {
@@ -29,6 +31,7 @@ export class NumberedEvent implements RelayedEvent {
     this.#attempt = attempt;
     this.#value = data;
     this.#text = text;
+    this.estimatedBytes = EVENT_OVERHEAD_BYTES + (text?.length ?? pieceLength(data));
   }
 
   get id(): string {
@@ -43,15 +46,15 @@ export class NumberedEvent implements RelayedEvent {
     this.#text ??= JSON.stringify(this.#value);
     return this.#text;
   }
-
-  /** An estimate of the event's size that does not serialize it. */
-  get estimatedBytes(): number {
-    const text = (this.#value as { t?: unknown } | undefined)?.t;
-    return EVENT_OVERHEAD_BYTES + (typeof text === 'string' ? text.length : 0);
-  }
 }
 
 const EVENT_OVERHEAD_BYTES = 64;
+
+/** The length of the piece of text in an event that has not been serialized. */
+function pieceLength(data: unknown): number {
+  const piece = (data as { t?: unknown } | undefined)?.t;
+  return typeof piece === 'string' ? piece.length : 0;
+}
 
 export class ExecutionLog {
   readonly attempt: number;

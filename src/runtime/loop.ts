@@ -2,15 +2,19 @@
  * The loop around the engine: takes events, appends the engine's changes to the store, and sends no reply and starts
  * no effect before they are durable.
  *
- * L1  One turn takes all waiting events (submits up to a limit), steps through them and appends all changes as one
- *     unit.
+ * L1  One turn takes waiting events, in the order in which they came and up to a limit of work, steps through them and
+ *     appends all changes as one unit.
  * L2  A reply or an effect of a step waits until everything applied up to that step is durable.
- * L3  Executor reports and operator commands are handled before new submits.
- * L4  When the store fails or the engine throws, the loop stops for good and all waiting callers get the error.
+ * L3  Executor reports and operator commands are handled before new submits. Both have a limit of their own in each
+ *     turn: neither of them starves the other.
+ * L4  A flush of the store may cover the changes of many turns: they are reported in portions, each in a turn of its own
+ *     and in order. What has not been reported yet counts as not durable.
+ * L5  When the store fails or the engine throws, the loop stops for good and all waiting callers get the error.
  */
 
 import type { EngineEvent, Reply, ReplyTo } from '../core/engine/areas.ts';
 import type { Engine, Steps } from '../core/engine/engine.ts';
+import { workOf } from '../core/engine/work.ts';
 import type { Store } from '../core/ports/store.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
@@ -20,8 +24,13 @@ import type { Change } from '../model/records.ts';
 import { type BrainClock, PURGE_REST_MS } from './brain-clock.ts';
 import { type Waiter, Watermark } from './watermark.ts';
 
-/** Jobs submitted in one turn, or one bulk if that has more: a flood of them must not delay other events. */
-const SUBMITS_PER_TURN = 1024;
+/**
+ * Jobs that the submits of one turn may change, and as many those of all other events; or one event if that changes more.
+ * A crowd of events is spread over turns, and whatever else the thread has to do comes in between.
+ */
+const JOBS_PER_TURN = 1024;
+/** Changes that are reported as durable in one turn; or those of one turn if it made more. */
+const CHANGES_PER_RISE = 4096;
 const MAX_TIMER_MS = 60_000;
 /** After a clock step, due timers may not fire yet (BrainClock.mayExpire). This is how often the loop checks again. */
 const EXPIRY_POLL_MS = 1000;
@@ -36,6 +45,8 @@ export interface LoopListener {
   /** A change of this job is durable; the job may have changed again since. */
   settled(entry: JobEntry): void;
   changed(changes: readonly Change[], now: number): void;
+  /** All changes up to this one are durable, and `changed` and `settled` were called for them. */
+  reported(seq: number): void;
   failed(error: Error): void;
 }
 
@@ -49,6 +60,10 @@ export class Loop {
   #urgent: QueuedEvent[] = [];
   #submits: QueuedEvent[] = [];
   #scheduled = false;
+  /** The last change that the store has reported as durable. */
+  #storedSeq = 0;
+  /** The watermark has not reached #storedSeq yet. */
+  #isRising = false;
   #timer: Cancel | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #failure: Error | undefined;
@@ -115,11 +130,24 @@ export class Loop {
     });
   }
 
+  /** The store calls this when everything up to `seq` is on stable storage. */
   onDurable(seq: number): void {
     if (this.#failure) return;
+    this.#storedSeq = seq;
+    if (!this.#isRising) this.#rise();
+  }
+
+  /** Reports what is durable, in portions: one flush of the store may cover many turns (L4). */
+  #rise(): void {
     crashpoint('commit:before-replies');
-    this.#watermark.rise(seq);
+    this.#isRising = !this.#watermark.rise(this.#storedSeq, CHANGES_PER_RISE);
+    if (this.#failure) return;
+    this.#listener.reported(this.#watermark.durable);
     crashpoint('commit:after-replies');
+    if (!this.#isRising) return;
+    this.#env.timers.soon(() => {
+      if (!this.#failure) this.#guard(() => this.#rise());
+    });
   }
 
   fail(error: Error): void {
@@ -204,16 +232,22 @@ export class Loop {
   }
 
   #take(): QueuedEvent[] {
-    const urgent = this.#urgent;
-    this.#urgent = [];
-    let events = 0;
-    for (let jobs = 0; events < this.#submits.length; events++) {
-      jobs += jobsIn(this.#submits[events] as QueuedEvent);
-      if (jobs > SUBMITS_PER_TURN && events > 0) break;
-    }
-    const batch = urgent.concat(this.#submits.slice(0, events));
-    this.#submits = this.#submits.slice(events);
+    const urgent = this.#countForTurn(this.#urgent);
+    const submits = this.#countForTurn(this.#submits);
+    const batch = this.#urgent.slice(0, urgent).concat(this.#submits.slice(0, submits));
+    this.#urgent = this.#urgent.slice(urgent);
+    this.#submits = this.#submits.slice(submits);
     return batch;
+  }
+
+  /** How many of these events are taken into one turn: at least one, if there is one. */
+  #countForTurn(waiting: readonly QueuedEvent[]): number {
+    let count = 0;
+    for (let jobs = 0; count < waiting.length; count++) {
+      jobs += workOf(this.engine.state, (waiting[count] as QueuedEvent).event);
+      if (jobs > JOBS_PER_TURN && count > 0) break;
+    }
+    return count;
   }
 
   #setTimer(now: number): void {
@@ -235,8 +269,6 @@ export class Loop {
     });
   }
 }
-
-const jobsIn = ({ event }: QueuedEvent): number => (event.type === 'submit' ? event.submissions.length : 1);
 
 /** One turn that is being committed: sends its replies and reports its jobs once all of it is durable. */
 class PendingCommit implements Waiter {

@@ -100,6 +100,7 @@ export class Orchestrator extends Service {
         this.ends.changed(changes);
         parts.observer?.changed(changes, now, this.#observed);
       },
+      reported: (seq) => this.#history.flushed(seq),
       failed: (error) => this.#failed(error),
     });
     this.#purge = new Purge(env, this.#loop, store, this.#clock, settings.historyMs);
@@ -326,10 +327,7 @@ export class Orchestrator extends Service {
 
   #storeEvents() {
     return {
-      durable: (seq: number) => {
-        this.#loop.onDurable(seq);
-        if (!this.#loop.failure) this.#history.flushed(seq);
-      },
+      durable: (seq: number) => this.#loop.onDurable(seq),
       indexed: (uids: readonly { uid: string; seq: number }[]) => {
         this.#submissions.noteEviction();
         this.#loop.post({ type: 'indexed', uids });

@@ -65,8 +65,8 @@ export class Provisioning implements PoolsListener {
     this.#parts.loop.post({ type: 'pool', report });
   }
 
-  lost(pool: string): void {
-    if (!this.#parts.runner.stopped) this.#parts.loop.post({ type: 'pool-lost', id: pool });
+  lost(pool: string, problem?: string): void {
+    if (!this.#parts.runner.stopped) this.#parts.loop.post({ type: 'pool-lost', id: pool, problem });
   }
 
   awaited(name: string, awaited: boolean): void {

@@ -62,6 +62,7 @@ export function poolView(view: EngineView, pool: PoolEntry): PoolView {
     status: statusOf(pool, order?.draining ?? false),
     region: report.region ?? null,
     heard_at: pool.reportedAt,
+    ...(pool.problem !== undefined && { problem: pool.problem }),
     draining: order?.draining ? { by: order.by, deadline: order.drainBy ?? null } : null,
     gpus: report.devices.map(({ id, totalBytes, availableBytes, ok, reason }) => ({
       id,

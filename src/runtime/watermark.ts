@@ -30,11 +30,15 @@ export class Watermark {
     else this.#waiting.push({ seq, waiter });
   }
 
-  rise(durable: number): void {
-    this.#durable = durable;
+  /**
+   * Calls the waiters of everything up to `durable`; stops early, behind whole commits and at least one, where more than
+   * `maxChanges` changes would be reported at once. Returns whether all of them were called.
+   */
+  rise(durable: number, maxChanges = Number.POSITIVE_INFINITY): boolean {
+    this.#durable = this.#stopAt(durable, maxChanges);
     while (this.#next < this.#waiting.length) {
       const { seq, waiter } = this.#waiting[this.#next] as PendingWaiter;
-      if (seq > durable) break;
+      if (seq > this.#durable) break;
       this.#next++;
       waiter.done();
     }
@@ -45,6 +49,19 @@ export class Watermark {
       this.#waiting = this.#waiting.slice(this.#next);
       this.#next = 0;
     }
+    return this.#durable === durable;
+  }
+
+  #stopAt(durable: number, maxChanges: number): number {
+    const from = this.#durable;
+    let stop = from;
+    for (let at = this.#next; at < this.#waiting.length; at++) {
+      const { seq } = this.#waiting[at] as PendingWaiter;
+      if (seq > durable) break;
+      if (seq - from > maxChanges && stop > from) return stop;
+      stop = seq;
+    }
+    return durable;
   }
 
   failAll(error: Error): void {

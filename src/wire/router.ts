@@ -1,6 +1,7 @@
 /**
  * Finds the route of a request by its path: a fixed path with one lookup, a path with parameters segment by segment.
- * Segments are decoded before they are compared, so that `%74asks` matches `tasks`.
+ * Segments are decoded before they are compared, so that `%74asks` matches `tasks`; a slash that is encoded (`%2f`) separates
+ * no segments, and can only be part of a parameter.
  */
 import { OrchdError } from '../model/errors.ts';
 import type { Route } from './route.ts';
@@ -36,7 +37,8 @@ export class Router {
     const fixed = this.#fixed.get(path);
     if (fixed) return fixed;
     const given = path.split('/').map(decoded);
-    return this.#fixed.get(given.join('/')) ?? this.#matching(given);
+    const hasSlash = given.some((segment) => segment.includes('/'));
+    return (hasSlash ? undefined : this.#fixed.get(given.join('/'))) ?? this.#matching(given);
   }
 
   #matching(given: readonly string[]): PathMatch | undefined {

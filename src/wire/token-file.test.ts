@@ -36,7 +36,9 @@ test('a malformed token file is a configuration error that names the place', () 
   assert.deepEqual(parseTokenList(fileOf(ADA), 'tokens.json'), [ADA]);
 });
 
-async function stage(...tokens: TokenEntry[]) {
+const stage = (...tokens: TokenEntry[]) => stageOn(true, ...tokens);
+
+async function stageOn(isLoopback: boolean, ...tokens: TokenEntry[]) {
   const virtual = new VirtualEnv();
   const disk = new MemoryDisk();
   const logged: string[] = [];
@@ -44,7 +46,7 @@ async function stage(...tokens: TokenEntry[]) {
   const path = '/data/tokens.json';
   const write = (entries: readonly TokenEntry[]) => writeTokens(disk, '/data', path, entries);
   await write(tokens);
-  return { virtual, logged, write, file: new TokenFile(virtual.env(disk), path, logger) };
+  return { virtual, logged, write, file: new TokenFile(virtual.env(disk), path, logger, isLoopback) };
 }
 
 test('two tokens of a tenant with the same name are refused at the start, with both ids', async () => {
@@ -74,5 +76,33 @@ test('a changed file is read within seconds; an invalid one leaves the former to
   await write([bob]);
   await virtual.pass(3000);
   assert.deepEqual([file.entries, changes], [[bob], 1]);
+  await file.stop();
+});
+
+for (const [isLoopback, effect] of [
+  [true, /no tokens any more: every caller on this machine is accepted as an admin/],
+  [false, /no tokens any more: no caller is accepted/],
+] as const) {
+  test(`a file that loses its last token is warned of, at a server ${isLoopback ? 'on loopback' : 'that others reach'}`, async () => {
+    const { virtual, logged, write, file } = await stageOn(isLoopback, ADA);
+    await file.start();
+    await write([]);
+    await virtual.pass(10_000);
+    assert.deepEqual(file.entries, []);
+    const warned = (): string[] => logged.filter((line) => line.includes('"warn"'));
+    assert.equal(warned().length, 1);
+    assert.match(warned()[0] ?? '', effect);
+    await write([ADA]);
+    await virtual.pass(3000);
+    assert.equal(warned().length, 1, 'tokens that are there again are not warned of');
+    await file.stop();
+  });
+}
+
+test('a server that starts without tokens does not warn', async () => {
+  const { virtual, logged, file } = await stage();
+  await file.start();
+  await virtual.pass(10_000);
+  assert.deepEqual(logged, []);
   await file.stop();
 });

@@ -17,14 +17,17 @@ export class TokenFile extends Service {
   readonly #env: Env;
   readonly #path: string;
   readonly #logger: Logger | undefined;
+  /** The server accepts every caller while there are no tokens, see AccessGateOptions. */
+  readonly #openWithoutTokens: boolean;
   readonly #listeners: (() => void)[] = [];
   #entries: readonly TokenEntry[] = [];
   /** The text that was read last, whether or not it was valid. */
   #text: string | undefined;
   #stopPolling: Cancel | undefined;
 
-  constructor(env: Env, path: string, logger?: Logger) {
+  constructor(env: Env, path: string, logger?: Logger, openWithoutTokens = false) {
     super();
+    this.#openWithoutTokens = openWithoutTokens;
     this.#env = env;
     this.#path = path;
     this.#logger = logger;
@@ -59,8 +62,18 @@ export class TokenFile extends Service {
     const text = await textOf(this.#env.disk, this.#path);
     if (text === undefined || text === this.#text) return;
     this.#text = text;
+    const hadTokens = this.#entries.length > 0;
     this.#entries = parse(text, this.#path);
+    if (hadTokens && this.#entries.length === 0) this.#warnOfEmpty();
     for (const listener of this.#listeners) listener();
+  }
+
+  #warnOfEmpty(): void {
+    this.#logger?.warn(
+      this.#openWithoutTokens
+        ? 'the token file has no tokens any more: every caller on this machine is accepted as an admin'
+        : 'the token file has no tokens any more: no caller is accepted',
+    );
   }
 
   #keepFormer(error: unknown): void {

@@ -33,6 +33,7 @@ export const HOSTILE = {
   'a text of 5 million Chinese characters': () => `"${'漢'.repeat(BODY_BYTES / 3)}"`,
   'a text of 8 million line ends': () => `"${'\\n'.repeat(BODY_BYTES / 2)}"`,
   'a text of 8 million quotes': () => `"${'\\"'.repeat(BODY_BYTES / 2)}"`,
+  'a text of 16 million backslashes': () => `"${'\\'.repeat(BODY_BYTES)}"`,
   'a text of 2.6 million escapes': () => `"${'\\u0001'.repeat(BODY_BYTES / 6)}"`,
   '16 MB of spaces': () => `[${' '.repeat(BODY_BYTES)}]`,
   'a number of 16 million digits': () => '1'.repeat(BODY_BYTES),

@@ -5,6 +5,7 @@ import { runtimeSettings } from '../../src/app/settings.ts';
 import { FunctionBackend, type FunctionBackendOptions } from '../../src/backends/local/functions.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Backend } from '../../src/core/ports/backend.ts';
+import type { PoolManagers } from '../../src/core/ports/pools.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';
@@ -21,6 +22,7 @@ import { isRevoked, type TokenEntry } from '../../src/wire/tokens.ts';
 export interface HttpBrainOptions {
   readonly backends?: readonly (FunctionBackendOptions | Backend)[];
   readonly config?: string;
+  readonly managers?: PoolManagers;
   /** The folder of a journal; without one everything is in memory, unless the configuration names a database. */
   readonly data?: string;
   readonly tokens?: readonly TokenEntry[];
@@ -69,6 +71,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     backends,
     settings: runtimeSettings(config),
     logger,
+    ...(options.managers && { managers: options.managers }),
     observer: observers([new Narrator(logger), tally]),
   });
   await orchestrator.start();

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import type { CompleteState } from '../../src/backends/pool/report.ts';
+import type { CompleteState } from '../../src/backends/pool/complete-state.ts';
 import type { PoolConfig } from '../../src/daemons/pool-manager/config.ts';
 import { MARK_VARIABLE } from '../../src/daemons/pool-manager/layout.ts';
 import { type PoolOptions, startPool } from '../../src/daemons/pool-manager/pool-manager.ts';

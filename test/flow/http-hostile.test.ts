@@ -195,6 +195,7 @@ test('unknown jobs, bad cursors, wrong methods and paths are told apart', async 
   const expected: [string, string, number, string][] = [
     ['GET', '/v2/tasks/nothing', 404, 'NOT_FOUND'],
     ['GET', '/v2/tasks/%2e%2e%2fetc', 404, 'NOT_FOUND'],
+    ['GET', '/v2%2ftasks', 404, 'NOT_FOUND'],
     ['GET', '/v2/tasks/nothing/events', 404, 'NOT_FOUND'],
     ['POST', '/v2/tasks/nothing/cancel', 404, 'NOT_FOUND'],
     ['GET', '/v2/tasks?cursor=abc', 400, 'INVALID_PARAMS'],

@@ -81,6 +81,7 @@ const KNOWN: readonly (readonly [path: string, field: string | undefined, name: 
   ['/v2/tasks', 'labels', 'an object of 19,999 keys'],
   ['/v2/tasks', 'payload', '245,000 objects of another key each'],
   ['/v2/tasks', 'payload', 'a text of 8 million line ends'],
+  ['/v2/tasks', 'payload', 'a text of 16 million backslashes'],
   ['/v2/tasks', 'payload', '24 objects of 19,999 keys'],
   ['/v2/tasks', undefined, '24 objects of 19,999 keys'],
   ['/v2/tasks/known/resolve', 'result', '24 objects of 19,999 keys'],

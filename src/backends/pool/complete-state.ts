@@ -8,7 +8,9 @@ import type { PoolState, WorkerState } from '../../model/pool-wire.ts';
 import { WorkerHealth } from '../../model/worker-wire.ts';
 import { parseJsonBody } from '../../wire/json-body.ts';
 import type { Outbound } from '../../wire/outbound.ts';
-import type { CompleteState, IsAllowedUri } from './report.ts';
+import type { IsAllowedUri } from './allowed-uris.ts';
+
+export type CompleteState = PoolState & { readonly registry: string; readonly version: number };
 
 /** What a worker says of itself. */
 type WorkerFacts = Required<Pick<WorkerState, 'registry' | 'slots' | 'context_length'>>;

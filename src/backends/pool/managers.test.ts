@@ -6,6 +6,7 @@ import { type TestContext, test } from 'node:test';
 import type { Backend, BackendListener } from '../../core/ports/backend.ts';
 import type { PoolsListener } from '../../core/ports/pools.ts';
 import { realEnv } from '../../kit/env/real.ts';
+import { createLogger } from '../../kit/logger.ts';
 import type { OrchdError } from '../../model/errors.ts';
 import { HttpPoolManagers } from './managers.ts';
 import { PoolHosts } from './pool-hosts.ts';
@@ -22,6 +23,8 @@ class ImmediatePool {
   readonly requests: string[] = [];
   /** Open connections with the URL of their last request: to the pool, and to its worker at the same port. */
   readonly open = new Map<Socket, string>();
+  /** How many devices it reports. */
+  devices = 0;
   /** The registry of its one worker; undefined: it has none. */
   worker: string | undefined;
   url = '';
@@ -51,7 +54,9 @@ class ImmediatePool {
     const { id: pool_id, version, worker: registry, url: uri } = this;
     const worker = { id: 'w', model_ref: 'demo:x', gpu: 0, vram_used: 1, started_at: '', status: 'ready' };
     const workers = registry === undefined ? [] : [{ ...worker, uri, registry }];
-    return { pool_id, registry: 'r', version, gpus: [], workers };
+    const memory = { total_vram: 1, allocated_vram: 0, available_vram: 1 };
+    const gpus = Array.from({ length: this.devices }, (_, id) => ({ id, ...memory, workers: [] }));
+    return { pool_id, registry: 'r', version, gpus, workers };
   }
 }
 
@@ -61,6 +66,8 @@ const NO_EXECUTIONS = { registry: 'w', remembered_since: 0, executions: [] };
 class Listener implements PoolsListener, BackendListener {
   readonly up = new Set<string>();
   readonly waited = new Set<string>();
+  /** Why the reports of the pool that was lost last were refused. */
+  problem: string | undefined;
   workers: readonly Backend[] = [];
   #present: Backend[] = [];
 
@@ -77,7 +84,8 @@ class Listener implements PoolsListener, BackendListener {
     this.workers = this.#present.splice(0);
   }
 
-  lost(id: string): void {
+  lost(id: string, problem?: string): void {
+    this.problem = problem;
     this.up.delete(id);
   }
 
@@ -87,20 +95,26 @@ class Listener implements PoolsListener, BackendListener {
   }
 }
 
-const start = (t: TestContext, ...urls: string[]) => startWith(t, new PoolHosts([]), ...urls);
+const start = (t: TestContext, ...urls: string[]) => startWith(t, { urls });
+
+interface StartOptions {
+  readonly urls?: readonly string[];
+  readonly secret?: string;
+  readonly hosts?: PoolHosts;
+}
 
 function startWith(
   t: TestContext,
-  registrationHosts: PoolHosts,
-  ...urls: string[]
-): { managers: HttpPoolManagers; listener: Listener } {
+  { urls = [], secret, hosts = new PoolHosts([]) }: StartOptions,
+): { managers: HttpPoolManagers; listener: Listener; logged: string[] } {
+  const logged: string[] = [];
   const managers = new HttpPoolManagers({
     env: realEnv(),
-    logger: undefined,
-    pools: urls.map((url) => ({ url, secret: undefined })),
+    logger: createLogger({ write: (line) => logged.push(line), now: () => 0 }),
+    pools: urls.map((url) => ({ url, secret })),
     maxAgeMs: 200,
     startTimeoutMs: 1000,
-    registrationHosts,
+    registrationHosts: hosts,
     allowedWorkerHosts: [],
     maxStreams: 4,
   });
@@ -108,7 +122,7 @@ function startWith(
   managers.watch(listener);
   managers.start(listener);
   t.after(() => managers.stop());
-  return { managers, listener };
+  return { managers, listener, logged };
 }
 
 async function until(condition: () => boolean, message: string): Promise<void> {
@@ -138,6 +152,41 @@ test('a pool whose token has changed is reached again once it has registered', a
   pool.token = 'two';
   await until(() => !listener.up.has('p'), 'it refuses us');
   managers.register(pool.url, 'two', 'p');
+  await until(() => listener.up.has('p'), 'the pool reports again');
+});
+
+test('a registration does not replace the secret that is configured for a pool, also while the pool is down', async (t) => {
+  const pool = await new ImmediatePool().start(t);
+  pool.token = 'not ready yet';
+  const { managers, listener } = startWith(t, { urls: [pool.url], secret: 'right' });
+  await until(() => pool.requests.length > 1, 'it is polled');
+  managers.register(pool.url, 'wrong', 'another name');
+  managers.register(`${pool.url}/`, undefined, 'p');
+  pool.token = 'right';
+  await until(() => listener.up.has('p'), 'the pool is reached with the configured secret');
+});
+
+test('a configured pool without a configured secret gets the one that it registers', async (t) => {
+  const pool = await new ImmediatePool().start(t);
+  pool.token = 'its own';
+  const { managers, listener } = start(t, pool.url);
+  await until(() => pool.requests.length > 1, 'it is polled');
+  managers.register(pool.url, 'its own', 'p');
+  await until(() => listener.up.has('p'), 'the pool reports');
+});
+
+test('a pool that begins to report more than it may is lost, and the log says why, once', async (t) => {
+  const pool = await new ImmediatePool().start(t);
+  const { listener, logged } = start(t, pool.url);
+  await until(() => listener.up.has('p'), 'the pool reports');
+  pool.devices = 65;
+  pool.version++;
+  await until(() => !listener.up.has('p'), 'its reports are refused');
+  assert.match(listener.problem ?? '', /refused: "gpus" must not have more than 64 items/);
+  const refusals = logged.filter((line) => line.includes('what a pool manager reports is refused'));
+  assert.equal(refusals.length, 1);
+  assert.match(refusals[0] ?? '', /"pool_id":"p".*must not have more than 64 items/);
+  pool.devices = 64;
   await until(() => listener.up.has('p'), 'the pool reports again');
 });
 
@@ -231,7 +280,9 @@ test('a pool registers at an allowed host only; any other is neither resolved no
   const pool = await new ImmediatePool().start(t);
   const port = new URL(pool.url).port;
   const { asked, resolve } = resolver({ 'gpu.example': '127.0.0.1', 'evil.example': '127.0.0.1' });
-  const { managers, listener } = startWith(t, new PoolHosts(['gpu.example', '10.0.0.0/8'], resolve));
+  const { managers, listener } = startWith(t, {
+    hosts: new PoolHosts(['gpu.example', '10.0.0.0/8'], resolve),
+  });
   const foreign = [
     'evil.example',
     '192.0.2.1',
@@ -257,7 +308,7 @@ test('an allowed name that resolves to an address of metadata, or of this machin
   const { port } = new URL(pool.url);
   const { asked, resolve } = resolver({ 'gpu.example': '0.0.0.0', 'other.example': '127.0.0.1' });
   const hosts = new PoolHosts(['gpu.example', 'other.example'], resolve);
-  const { managers, listener } = startWith(t, hosts);
+  const { managers, listener } = startWith(t, { hosts });
   managers.register(`http://gpu.example:${port}`, undefined, 'q');
   await until(() => asked.filter((host) => host === 'gpu.example').length > 1, 'its name was resolved again');
   assert.deepEqual(pool.requests, []);

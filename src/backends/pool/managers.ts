@@ -2,7 +2,8 @@
  * All pool managers that the brain knows, configured or self-registered, and the backends for their workers.
  *
  * M1  A pool name belongs to one address at a time: two managers with one name would receive each other's orders.
- * M2  A registration never displaces a manager that answers, and never moves a configured pool to another address.
+ * M2  A registration never displaces a manager that answers, never moves a configured pool to another address, and never
+ *     replaces a configured secret.
  * M3  A registration makes the brain send requests, so its host has to be allowed, and their number is bounded: an
  *     address that never answers as a pool manager is asked less and less often, and given up.
  */
@@ -22,11 +23,12 @@ import type {
 } from '../../model/pool-wire.ts';
 import type { Commander } from '../../model/worker-wire.ts';
 import { Outbound, type Target } from '../../wire/outbound.ts';
+import { allowUris, type IsAllowedUri } from './allowed-uris.ts';
 import { StateCompletion } from './complete-state.ts';
 import { type NamedPool, resolveModel, verifyModel } from './model-queries.ts';
-import { PoolClient } from './pool-client.ts';
+import { isRefusedReport, PoolClient } from './pool-client.ts';
 import type { PoolHosts } from './pool-hosts.ts';
-import { allowUris, type IsAllowedUri, reportOf } from './report.ts';
+import { reportOf } from './report.ts';
 import { WorkerBackend } from './worker-backend.ts';
 
 export interface ManagersOptions {
@@ -118,7 +120,8 @@ export class HttpPoolManagers implements PoolManagers {
     this.#options.registrationHosts.check(base);
     const known = this.#pools.get(base);
     // M2. A manager at this address that does not answer may have a new secret: then it is added again below.
-    if (known && (known.client.isAnswering || known.secret === secret)) return;
+    if (known && (known.client.isAnswering || known.secret === secret || this.#isSecretConfigured(base)))
+      return;
     const former = this.#urlOf(id);
     // M1: the name belongs to a manager that answers at another address.
     if (former !== undefined && former !== base && this.#pools.get(former)?.client.isAnswering)
@@ -140,6 +143,10 @@ export class HttpPoolManagers implements PoolManagers {
     // The pool has moved: its former address is no longer polled.
     if (former !== undefined && former !== base) this.#drop(former);
     this.#add({ url: base, secret, id, isConfigured, delayMs }, target);
+  }
+
+  #isSecretConfigured(base: string): boolean {
+    return this.#options.pools.some(({ url, secret }) => url === base && secret !== undefined);
   }
 
   #outboundOf(isConfigured: boolean): Outbound {
@@ -298,9 +305,14 @@ export class HttpPoolManagers implements PoolManagers {
 
   #onLost(url: string, error: Error): void {
     const id = this.#pools.get(url)?.id;
-    this.#options.logger?.warn('a pool manager does not answer', {
-      reason: error instanceof OrchdError ? error.code : 'WORKER_PROTOCOL',
-    });
-    if (id !== undefined) this.#listener?.lost(id);
+    const problem = isRefusedReport(error) ? error.message : undefined;
+    if (problem === undefined) {
+      const reason = error instanceof OrchdError ? error.code : 'WORKER_PROTOCOL';
+      this.#options.logger?.warn('a pool manager does not answer', { reason });
+    } else {
+      const fields = { ...(id !== undefined && { pool_id: id }), reason: `${url}: ${problem}` };
+      this.#options.logger?.warn('what a pool manager reports is refused, and its pool is not used', fields);
+    }
+    if (id !== undefined) this.#listener?.lost(id, problem);
   }
 }

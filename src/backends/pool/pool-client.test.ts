@@ -76,3 +76,76 @@ test('the first poll can be delayed, and the time until the next one is known', 
   assert.ok(polls.length > 0);
   await client.stop();
 });
+
+const worker = (at: number): object => ({
+  id: `w${at}`,
+  model_ref: 'demo:x',
+  gpu: 0,
+  vram_used: 1,
+  status: 'starting',
+  started_at: '',
+});
+const device = (id: number): object => ({
+  id,
+  total_vram: 1,
+  allocated_vram: 0,
+  available_vram: 1,
+  workers: [],
+});
+const listOf = (count: number, item: (at: number) => object): object[] =>
+  Array.from({ length: count }, (_, at) => item(at));
+
+const REPORTS: readonly (readonly [what: string, fields: object, problem: RegExp | undefined])[] = [
+  ['256 workers on 64 devices', { workers: listOf(256, worker), gpus: listOf(64, device) }, undefined],
+  ['257 workers', { workers: listOf(257, worker) }, /refused: "workers" must not have more than 256 items/],
+  ['65 devices', { gpus: listOf(65, device) }, /refused: "gpus" must not have more than 64 items/],
+  ['a state without workers', { workers: undefined }, /refused: .*workers/],
+];
+
+for (const [what, fields, problem] of REPORTS) {
+  test(`a report of ${what} is ${problem ? 'refused, and the pool counts as lost' : 'taken'}`, async () => {
+    const virtual = new VirtualEnv();
+    const state = { pool_id: 'p', registry: 'r', version: 1, gpus: [], workers: [], ...fields };
+    const { target } = polled(virtual, () => ({ status: 200, body: JSON.stringify(state) }));
+    const lost: string[] = [];
+    let states = 0;
+    const client = new PoolClient({
+      env: virtual.env(),
+      url: 'http://x',
+      secret: undefined,
+      maxAgeMs: 2000,
+      target,
+      onState: async () => void states++,
+      onLost: (error) => lost.push(error.message),
+    });
+    await client.start();
+    await virtual.pass(10_000);
+    await client.stop();
+    if (!problem) return assert.deepEqual([states > 0, lost], [true, []]);
+    assert.equal(states, 0);
+    assert.equal(lost.length, 1, 'it is said once');
+    assert.match(lost[0] ?? '', problem);
+  });
+}
+
+test('that the reports of a lost manager are refused now is said once more', async () => {
+  const virtual = new VirtualEnv();
+  let answer = { status: 503, body: '' };
+  const { target } = polled(virtual, () => answer);
+  const lost: string[] = [];
+  const options = { env: virtual.env(), url: 'http://x', secret: undefined, maxAgeMs: 2000, target };
+  const client = new PoolClient({
+    ...options,
+    onState: async () => undefined,
+    onLost: (error) => lost.push(error.message),
+  });
+  await client.start();
+  await virtual.pass(10_000);
+  answer = NOT_A_POOL;
+  await virtual.pass(10_000);
+  await client.stop();
+  assert.deepEqual(lost, [
+    'the pool manager answered 503',
+    'the report of the pool manager is refused: it is not JSON that can be used',
+  ]);
+});

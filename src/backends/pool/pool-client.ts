@@ -5,8 +5,10 @@
 import { backoffMs } from '../../kit/backoff.ts';
 import { checker } from '../../kit/check.ts';
 import type { Env } from '../../kit/env/env.ts';
+import { parseInSlices } from '../../kit/json-parser.ts';
 import { pause } from '../../kit/pause.ts';
 import { Service } from '../../kit/service.ts';
+import { inSlices, ONE_TURN_BYTES } from '../../kit/slices.ts';
 import { errorInfo, isErrorCode, OrchdError } from '../../model/errors.ts';
 import { PoolState, type StartWorker, WorkerOrdered } from '../../model/pool-wire.ts';
 import type { Commander } from '../../model/worker-wire.ts';
@@ -22,6 +24,7 @@ export interface PoolClientOptions {
   readonly maxAgeMs: number;
   /** The next poll waits until this has settled. */
   readonly onState: (state: PoolState) => Promise<void>;
+  /** Called again for a lost manager that begins to answer with reports that are refused; `isRefusedReport` tells. */
   readonly onLost: (error: Error) => void;
   /** How long the first poll waits; 0 by default. */
   readonly delayMs?: number;
@@ -34,7 +37,8 @@ export interface PoolClientOptions {
 
 const checkState = checker(PoolState);
 const checkOrdered = checker(WorkerOrdered);
-const MAX_STATE_BYTES = 16 * 2 ** 20;
+/** About ten times what a report of as many workers as a pool may have takes. */
+const MAX_STATE_BYTES = 2 ** 20;
 /** The pause after a failed poll. */
 const POLL_RETRY_MS = 250;
 /** The pauses after failed polls of a manager that has never answered and may not exist. */
@@ -47,7 +51,8 @@ type Contact =
   | { readonly is: 'answering'; readonly answeredAt: number; readonly version: number }
   /** The last poll failed. `since` is the time of the last answer, or of the first poll where none was answered. */
   | { readonly is: 'silent'; readonly since: number; readonly version: number | undefined }
-  | { readonly is: 'lost'; readonly version: number | undefined };
+  /** `isRefused`: the manager answers, but its reports cannot be used. */
+  | { readonly is: 'lost'; readonly version: number | undefined; readonly isRefused: boolean };
 
 export class PoolClient extends Service {
   readonly url: string;
@@ -169,7 +174,7 @@ export class PoolClient extends Service {
 
   /** The manager may hold the poll for half of `maxAgeMs`; the other half is left for its answer to arrive. */
   async #fetchState(): Promise<PoolState> {
-    const { target, maxAgeMs } = this.#options;
+    const { target, maxAgeMs, env } = this.#options;
     const { is, version } = this.#contact;
     const waitMs = is === 'lost' || version === undefined ? 0 : Math.floor(maxAgeMs / 2);
     const path = `/v2/state?after=${version ?? 0}&wait_ms=${waitMs}`;
@@ -180,18 +185,30 @@ export class PoolClient extends Service {
       maxBytes: MAX_STATE_BYTES,
     });
     if (reply.status !== 200) throw errorFrom(reply);
-    return checkState(JSON.parse(reply.body.toString()));
+    const text = reply.body.toString();
+    const isSmall = text.length <= ONE_TURN_BYTES;
+    try {
+      return checkState(isSmall ? JSON.parse(text) : await inSlices(parseInSlices(text), env.timers));
+    } catch (error) {
+      const why = error instanceof OrchdError ? error.message : 'it is not JSON that can be used';
+      throw new OrchdError('WORKER_PROTOCOL', `the report of the pool manager is refused: ${why}`);
+    }
   }
 
   #notAnswered(error: Error): void {
     const { env, maxAgeMs, onLost } = this.#options;
     const contact = this.#contact;
-    if (contact.is === 'lost') return;
     const { version } = contact;
-    const since = contact.is === 'answering' ? contact.answeredAt : contact.since;
-    const isLost = env.clock.monotonic() - since >= maxAgeMs;
-    this.#contact = isLost ? { is: 'lost', version } : { is: 'silent', since, version };
-    if (isLost) onLost(error);
+    const isRefused = isRefusedReport(error);
+    if (contact.is !== 'lost') {
+      const since = contact.is === 'answering' ? contact.answeredAt : contact.since;
+      const isLost = env.clock.monotonic() - since >= maxAgeMs;
+      this.#contact = isLost ? { is: 'lost', version, isRefused } : { is: 'silent', since, version };
+      if (isLost) onLost(error);
+    } else if (isRefused && !contact.isRefused) {
+      this.#contact = { is: 'lost', version, isRefused };
+      onLost(error);
+    }
   }
 
   #order(path: string, who: Commander, body: unknown): Promise<OutboundReply> {
@@ -220,6 +237,10 @@ export class PoolClient extends Service {
     return secret === undefined ? {} : { authorization: `Bearer ${secret}` };
   }
 }
+
+/** Whether a poll failed because the manager sent a report that cannot be used, or something else than a report. */
+export const isRefusedReport = (error: Error): boolean =>
+  error instanceof OrchdError && error.code === 'WORKER_PROTOCOL';
 
 /** The error that the manager sent; POOL_UNAVAILABLE where its code is not in our catalogue. */
 function errorFrom({ status, body }: OutboundReply): OrchdError {

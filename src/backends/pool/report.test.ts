@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type CompleteState, reportOf } from './report.ts';
+import type { CompleteState } from './complete-state.ts';
+import { reportOf } from './report.ts';
 
 test('a code outside of the catalogue becomes WORKER_START_FAILED, also the name of an inherited property', () => {
   for (const code of ['constructor', 'toString', '__proto__', 'SOMETHING_ELSE']) {

@@ -4,13 +4,9 @@
  */
 import type { PoolReport, ReportedWorker } from '../../core/ports/pools.ts';
 import { type ErrorInfo, errorInfo, isErrorCode } from '../../model/errors.ts';
-import type { DeviceState, PoolState, WorkerState } from '../../model/pool-wire.ts';
-
-/** Whether a worker of a pool may be called at this URI. */
-export type IsAllowedUri = (uri: string) => boolean;
-
-/** The state of a pool with what complete-state.ts adds where its manager does not say it. */
-export type CompleteState = PoolState & { readonly registry: string; readonly version: number };
+import type { DeviceState, WorkerState } from '../../model/pool-wire.ts';
+import type { IsAllowedUri } from './allowed-uris.ts';
+import type { CompleteState } from './complete-state.ts';
 
 export function reportOf(state: CompleteState, isAllowed: IsAllowedUri): PoolReport {
   return {
@@ -59,18 +55,3 @@ function errorOf({ code, message }: { code: string; message: string }): ErrorInf
   const known = isErrorCode(code) ? code : 'WORKER_START_FAILED';
   return errorInfo(known, message.slice(0, MAX_MESSAGE_CHARS));
 }
-
-/** Allows plain http(s) URIs on the host of the pool manager itself and on the configured hosts. */
-export function allowUris(poolUrl: string, allowedHosts: readonly string[]): IsAllowedUri {
-  const own = new URL(poolUrl).hostname;
-  const hosts = new Set([own, ...allowedHosts]);
-  if (LOOPBACK.has(own)) for (const host of LOOPBACK) hosts.add(host);
-  return (uri) => {
-    if (!URL.canParse(uri)) return false;
-    const { protocol, username, password, hostname, search, hash } = new URL(uri);
-    const isPlain = username === '' && password === '' && search === '' && hash === '';
-    return (protocol === 'http:' || protocol === 'https:') && isPlain && hosts.has(hostname);
-  };
-}
-
-const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]']);

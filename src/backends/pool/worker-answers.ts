@@ -16,7 +16,13 @@ import { parseInSlices } from '../../kit/json-parser.ts';
 import { textInSlices } from '../../kit/json-writer.ts';
 import { inSlices, ONE_TURN_BYTES } from '../../kit/slices.ts';
 import { type ErrorInfo, errorInfo, isErrorCode, OrchdError } from '../../model/errors.ts';
-import { EndEvent, ErrorEvent, type ExecutionResult, type WorkerOutcome } from '../../model/worker-wire.ts';
+import {
+  EndEvent,
+  ErrorEvent,
+  type ExecutionResult,
+  MAX_PROGRESS_CHARS,
+  type WorkerOutcome,
+} from '../../model/worker-wire.ts';
 import type { OutboundReply, StreamReply } from '../../wire/outbound.ts';
 import type { SseEvent } from '../../wire/sse.ts';
 import { eachEvent } from '../../wire/sse-bytes.ts';
@@ -55,7 +61,13 @@ function executionEvent({ id, event, data }: SseEvent): ExecutionEvent {
   if (!PROGRESS_EVENTS.has(event) || !Number.isSafeInteger(n) || n < 1) {
     throw new OrchdError('WORKER_PROTOCOL', 'an event of the worker has no number or no known type');
   }
-  return { n, type: event as 'token', data: parse(data), ...(!data.includes('\n') && { text: data }) };
+  if (data.length > MAX_PROGRESS_CHARS) {
+    const what = `a ${event} event of the worker has ${data.length} characters, and may have ${MAX_PROGRESS_CHARS}`;
+    throw new OrchdError('WORKER_PROTOCOL', what);
+  }
+  const value = parse(data);
+  // Followers are sent the text as one line.
+  return { n, type: event as 'token', data: value, text: data.includes('\n') ? JSON.stringify(value) : data };
 }
 
 async function endOf({ event, data }: SseEvent, timers: Timers): Promise<ExecutionEnd> {

@@ -9,7 +9,7 @@ export type PoolEvent =
   /** `awaited`: the pool manager `name` is configured or has registered, but has not reported yet. False ends the wait. */
   | { readonly type: 'pool-awaited'; readonly name: string; readonly awaited: boolean }
   | { readonly type: 'pool'; readonly report: PoolReport }
-  | { readonly type: 'pool-lost'; readonly id: string }
+  | { readonly type: 'pool-lost'; readonly id: string; readonly problem?: string | undefined }
   | { readonly type: 'start-failed'; readonly worker: string; readonly error: ErrorInfo }
   | { readonly type: 'pool-order'; readonly id: string; readonly order: PoolOrder; readonly by: string }
   /** `isDead`: the operator states that the worker's process is gone. */
@@ -21,7 +21,7 @@ export const pools = {
     else state.pools.awaited.delete(name);
   },
   pool: (turn, { report }) => poolReported(turn, report),
-  'pool-lost': (turn, { id }) => poolLost(turn, id),
+  'pool-lost': (turn, { id, problem }) => poolLost(turn, id, problem),
   'start-failed': (turn, { worker, error }) => startFailed(turn, worker, error),
   'pool-order': mayRefuse((turn, { id, order, by }) => orderPool(turn, id, order, by)),
   evict: mayRefuse((turn, { worker, by, isDead }) => evictWorker(turn, worker, by, isDead ?? false)),

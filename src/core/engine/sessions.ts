@@ -31,7 +31,7 @@ export type SessionEvent =
   | { readonly type: 'reserve-live' };
 
 /** A step charges at most so many jobs: it must not keep the loop for long. */
-const RESERVED_PER_STEP = 1000;
+export const RESERVED_PER_STEP = 1000;
 
 export const sessions = {
   budget: needsDiskSpace((turn, { tenant, id, tokenBudget }) => setBudget(turn, tenant, id, tokenBudget)),

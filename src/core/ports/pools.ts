@@ -51,8 +51,8 @@ export type WorkerOrder = { readonly id: string } & Pick<
 export interface PoolsListener {
   /** A report has arrived. Its reachable workers were announced as backends before. */
   reported(report: PoolReport): void;
-  /** The pool has not answered for too long. */
-  lost(pool: string): void;
+  /** The pool has not answered for too long; `problem`: it has answered with reports that were refused, and why. */
+  lost(pool: string, problem?: string): void;
   /** Whether a manager is known that has not reported yet. */
   awaited(name: string, awaited: boolean): void;
 }

@@ -9,6 +9,8 @@ export class PoolEntry {
   report: PoolReport;
   /** Whether the pool answers. One that does not gets no jobs and no orders. */
   up = true;
+  /** Why the pool does not count as answering although its manager does: its last report was refused. */
+  problem: string | undefined;
   /** The time of the last report. */
   reportedAt: number;
   readonly devices = new Map<number, PoolDevice>();
@@ -23,6 +25,7 @@ export class PoolEntry {
   update(report: PoolReport, now: number): void {
     this.report = report;
     this.up = true;
+    this.problem = undefined;
     this.reportedAt = now;
     this.devices.clear();
     this.workers.clear();

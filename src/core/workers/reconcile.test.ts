@@ -4,6 +4,7 @@ import { SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { GB, PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { WORKER_STATUSES } from '../../model/pool-wire.ts';
 import type { WorkerRecord } from '../../model/records.ts';
+import { poolView } from '../../runtime/views.ts';
 import { dueWorkers } from '../engine/due.ts';
 
 /** A kit with one worker that runs job "j". */
@@ -16,6 +17,18 @@ function running(fields: Parameters<PoolKit['ask']>[2] = {}): { kit: PoolKit; wo
   kit.accept('j');
   return { kit, worker: [...kit.engine.state.workers.entries()][0]![0] };
 }
+
+test('a pool whose reports are refused shows why, until a report is taken', () => {
+  const kit = new PoolKit();
+  kit.pool('p', [24]);
+  const view = () => poolView(kit.engine, kit.engine.state.pools.get('p')!);
+  kit.step({ type: 'pool-lost', id: 'p' });
+  assert.deepEqual([view().status, view().problem], ['unreachable', undefined]);
+  kit.step({ type: 'pool-lost', id: 'p', problem: 'too many workers' });
+  assert.deepEqual([view().status, view().problem], ['unreachable', 'too many workers']);
+  kit.report('p');
+  assert.deepEqual([view().status, view().problem], ['ok', undefined]);
+});
 
 describe('a worker that its manager no longer reports', () => {
   test('is dead: its job is retried, once, on another worker', () => {

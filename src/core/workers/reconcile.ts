@@ -30,8 +30,10 @@ export function poolReported(turn: Turn, report: PoolReport): void {
   }
 }
 
-export function poolLost(turn: Turn, id: string): void {
+/** `problem`: why its reports are refused, if it sends some. */
+export function poolLost(turn: Turn, id: string, problem?: string): void {
   const pool = turn.state.pools.get(id);
+  if (pool) pool.problem = problem;
   if (!pool?.up) return;
   pool.up = false;
   turn.state.pools.changed = true;

@@ -58,7 +58,8 @@ export const PoolConfig = closed({
   pass_env: optional(Names),
   slots: optional(Type.Integer({ minimum: 1, maximum: 1024 })),
   context_length: optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
-  max_workers: optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+  /** With those that have failed and are listed, they are no more than a pool may report (MAX_POOL_WORKERS). */
+  max_workers: optional(Type.Integer({ minimum: 1, maximum: 128 })),
   start_timeout_ms: optional(Ms),
   stop_grace_ms: optional(Ms),
   health_interval_ms: optional(Ms),

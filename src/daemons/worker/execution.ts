@@ -4,6 +4,7 @@ import { OrchdError } from '../../model/errors.ts';
 import type { ErrorEvent, ExecutionResult, WorkerOutcome } from '../../model/worker-wire.ts';
 import type { AnswerPiece } from './engine.ts';
 import { EventLog } from './event-log.ts';
+import { splitPiece } from './split-piece.ts';
 
 export interface ExecutionOptions {
   readonly owner: string;
@@ -80,11 +81,13 @@ export class Execution {
   emit(piece: AnswerPiece): void {
     const now = this.#clock.monotonic();
     this.#firstPieceAt ??= now;
-    const i = this.#pieces++;
-    this.log.append(
-      'token',
-      'text' in piece ? { t: piece.text, i } : { t: '', i, delta: { tool_calls: piece.toolCalls } },
-    );
+    for (const part of splitPiece(piece)) {
+      const i = this.#pieces++;
+      this.log.append(
+        'token',
+        'text' in part ? { t: part.text, i } : { t: '', i, delta: { tool_calls: part.toolCalls } },
+      );
+    }
     if (now - this.#metricsAt < METRICS_INTERVAL_MS) return;
     this.#metricsAt = now;
     const seconds = Math.max(now - this.#firstPieceAt, 1) / 1000;

@@ -76,11 +76,14 @@ export const PoolView = answerObject('Pool', {
     [Type.Literal('ok'), Type.Literal('unreachable'), Type.Literal('draining'), Type.Literal('degraded')],
     {
       description:
-        '"unreachable" if the pool manager does not answer; "degraded" if a device or a worker has failed',
+        '"unreachable" if the pool manager does not answer, or what it answers is refused; "degraded" if a device or a worker has failed',
     },
   ),
   region: orNull(Type.String({ description: 'Jobs that prefer this region run here if they can' })),
   heard_at: instant('When the pool manager last reported'),
+  problem: optional(
+    Type.String({ description: 'Why the reports of an unreachable pool are refused, if it sends some' }),
+  ),
   draining: orNull(
     Type.Object(
       {

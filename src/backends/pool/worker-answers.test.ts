@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ExecutionEvent } from '../../core/ports/backend.ts';
+import { realEnv } from '../../kit/env/real.ts';
+import { MAX_PROGRESS_CHARS } from '../../model/worker-wire.ts';
+import type { StreamReply } from '../../wire/outbound.ts';
+import { readExecution } from './worker-answers.ts';
+
+async function read(stream: string): Promise<{ events: ExecutionEvent[]; end: unknown }> {
+  const reply = {
+    read: async (on: (piece: Buffer) => void) => on(Buffer.from(stream)),
+  } as unknown as StreamReply;
+  const events: ExecutionEvent[] = [];
+  const end = await readExecution(reply, (event) => events.push(event), realEnv().timers);
+  return { events, end };
+}
+
+const event = (id: number, type: string, data: string): string =>
+  `id: ${id}\nevent: ${type}\n${data.replace(/^/gm, 'data: ')}\n\n`;
+
+const padded = (chars: number): string => {
+  const bare = JSON.stringify({ t: '', i: 0 });
+  return JSON.stringify({ t: 'x'.repeat(chars - bare.length), i: 0 });
+};
+
+for (const type of ['started', 'token', 'metrics']) {
+  test(`a ${type} event of more than 64 KiB violates the protocol: it is parsed in one turn`, async () => {
+    const { events } = await read(event(1, type, padded(MAX_PROGRESS_CHARS)));
+    assert.equal(events[0]?.text?.length, MAX_PROGRESS_CHARS);
+    await assert.rejects(read(event(1, type, padded(MAX_PROGRESS_CHARS + 1))), {
+      code: 'WORKER_PROTOCOL',
+      message: /has 65537 characters, and may have 65536/,
+    });
+  });
+}
+
+test('the end of an execution may be larger', async () => {
+  const text = 'x'.repeat(2 * MAX_PROGRESS_CHARS);
+  const data = JSON.stringify({ tokens_out: 1, decode_time_ms: 1, result: { text } });
+  const { end } = await read(event(1, 'end', data));
+  assert.deepEqual(end, { is: 'ended', outcome: { ok: true, resultText: JSON.stringify({ text }) } });
+});
+
+test('an event of several lines has a text too, in one line', async () => {
+  const { events } = await read(event(1, 'metrics', '{\n"a":\n1}'));
+  assert.deepEqual(events, [{ n: 1, type: 'metrics', data: { a: 1 }, text: '{"a":1}' }]);
+});
