@@ -26,6 +26,8 @@ export interface DivergenceParts {
 export class Divergence {
   readonly #parts: DivergenceParts;
   readonly #found = new Set<string>();
+  /** Backends that have refused this brain. */
+  readonly #refusedBy = new Set<string>();
 
   constructor(parts: DivergenceParts) {
     this.#parts = parts;
@@ -49,11 +51,16 @@ export class Divergence {
   /** An executor refuses this brain: it has obeyed a later opening of the store, or another one of the same epoch. */
   fenced(backend: string): void {
     if (!this.#parts.isSoleWriter) return this.#parts.fail(new OrchdError('FENCED'));
+    this.#refusedBy.add(backend);
     this.#note({
       backend,
       what: 'it has obeyed a later opening of this store, and refuses this one',
       isForeign: true,
     });
+  }
+
+  isRefusedBy(backend: string): boolean {
+    return this.#refusedBy.has(backend);
   }
 
   /** Waits for the answer of an executor; one that refuses this brain counts as silent where nobody else can lead. */

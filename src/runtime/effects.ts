@@ -104,13 +104,24 @@ export class Effects {
         isAsked = true;
         const isOwn = await this.#inspected([], backend).then(
           (inspection) => this.#answeredBy(backend, inspection),
-          () => true,
+          () => !this.#parts.divergence.isRefusedBy(name),
         );
         if (isOwn) this.#known.add(backend);
+        else this.#takeBack(backend);
         return true;
       },
     };
     this.#runner.run(`probe ${name}`, effect, () => this.#offerAll(backend));
+  }
+
+  /** Withdraws the offers that have waited for the first answer of a backend, which knows another copy of the store. */
+  #takeBack({ info }: Backend): void {
+    for (const entry of this.#parts.engine.state.open.values()) {
+      const { open, token } = entry;
+      const isUnsent = open?.state === 'intended' && !open.kill && this.#offering.get(entry) !== token;
+      if (isUnsent && open.backend === info.name && open.epoch === this.#who().epoch)
+        this.#parts.loop.post({ type: 'offered', token, answer: { is: 'unsent' } });
+    }
   }
 
   /** Sends the offers that waited for the first answer of a backend. */

@@ -212,6 +212,16 @@ describe('an attempt whose backend was lost', () => {
   });
 });
 
+test('a job whose offer was never sent goes back to the queue, and its try is not used up', () => {
+  const kit = new EngineKit();
+  kit.backend('b');
+  kit.submit('a');
+  kit.step({ type: 'reachable', name: 'b', up: false });
+  kit.offered('a', { is: 'unsent' });
+  assert.deepEqual([kit.state('a'), kit.job('a').job.tries, used(kit)], ['queued', 0, 0]);
+  assert.equal(kit.job('a').past?.at(-1)?.state, 'abandoned');
+});
+
 test('after a restart the attempt of an earlier epoch is inspected, and confirmed if it still runs', () => {
   const kit = running();
   kit.step({ type: 'open', owner: 'x' });

@@ -28,6 +28,8 @@ export function offered(turn: Turn, entry: JobEntry, answer: OfferAnswer): void 
       return kill(turn, entry, 'refused', answer.error);
     case 'conflict':
       return tokenTaken(turn, entry);
+    case 'unsent':
+      return takeBack(turn, entry, 'not-run');
     case 'unknown':
       return lost(turn, entry);
   }
@@ -54,11 +56,17 @@ function tokenTaken(turn: Turn, entry: JobEntry): void {
   const attempt = entry.open;
   if (!attempt) return;
   turn.fleet.block(attempt.backend, turn.now + turn.settings.busyPauseMs);
-  abandonAttempt(turn, entry, 'token-taken');
+  takeBack(turn, entry, 'token-taken');
+}
+
+/** Puts a job back into the queue whose attempt has certainly not run, and never will. */
+function takeBack(turn: Turn, entry: JobEntry, cause: 'token-taken' | 'not-run'): void {
+  const why = entry.open?.kill?.why;
+  abandonAttempt(turn, entry, cause);
   if (isTerminal(entry.job.state)) return;
   if (entry.job.cancel) return cancelJob(turn, entry);
-  if (attempt.kill?.why === 'deadline') return expire(turn, entry);
-  turn.put('job', entry.uid, unclaim(entry.job), 'token-taken');
+  if (why === 'deadline') return expire(turn, entry);
+  turn.put('job', entry.uid, unclaim(entry.job), cause);
 }
 
 /** Orders the kill of an open attempt. An existing order is only replaced by a cancel. */

@@ -7,6 +7,8 @@ export type OfferAnswer =
   | { readonly is: 'busy'; readonly retryAfterMs?: number }
   | { readonly is: 'refused'; readonly error: ErrorInfo }
   | { readonly is: 'conflict' }
+  /** The offer was never sent. */
+  | { readonly is: 'unsent' }
   | { readonly is: 'unknown' };
 
 /**
