@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualEnv } from '../../../test/flow/virtual-env.ts';
+import { loadConfig } from '../../config/load.ts';
 import type { Target } from '../../wire/outbound.ts';
 import { PoolClient } from './pool-client.ts';
 
@@ -148,4 +149,31 @@ test('that the reports of a lost manager are refused now is said once more', asy
     'the pool manager answered 503',
     'the report of the pool manager is refused: it is not JSON that can be used',
   ]);
+});
+
+test('[ORCH-1030] a state is asked for again before it is too old, and a manager that does not answer by then is lost', async () => {
+  assert.equal(loadConfig({}).pools.stateMaxAgeMs, 2000);
+  const virtual = new VirtualEnv();
+  let answers = true;
+  const { polls, target } = polled(virtual, () => (answers ? STATE : NOT_A_POOL));
+  const lost: number[] = [];
+  const client = new PoolClient({
+    ...{ env: virtual.env(), url: 'http://x', secret: undefined, maxAgeMs: 2000, target },
+    onState: async () => undefined,
+    onLost: () => lost.push(virtual.now),
+  });
+  await client.start();
+  await virtual.pass(10_000);
+  const gaps = polls.slice(1).map((at, before) => at - polls[before]!);
+  assert.ok(Math.max(...gaps) <= 2000, `${Math.max(...gaps)} ms between two states`);
+  assert.deepEqual(lost, []);
+  answers = false;
+  const silentAt = virtual.now;
+  await virtual.pass(10_000);
+  assert.equal(lost.length, 1);
+  assert.ok(
+    lost[0]! - silentAt >= 1900 && lost[0]! - silentAt <= 2500,
+    `lost after ${lost[0]! - silentAt} ms`,
+  );
+  await client.stop();
 });
