@@ -81,7 +81,7 @@ function orchestratorOf(
   ownPool: OwnPool | undefined,
   lead: BrainTerm | undefined,
 ): Orchestrator {
-  const { options, env, tally } = parts;
+  const { options, env, tally, answerRoom } = parts;
   const { config, logger, data, isCopy = false } = options;
   const folder = resolve(data);
   return new Orchestrator({
@@ -92,6 +92,7 @@ function orchestratorOf(
     backends: [...backendsOf(parts, folder, lead?.node), ...(options.backends ?? [])],
     settings: runtimeSettings(config),
     logger,
+    answerRoom,
     observer: observers([new Narrator(logger), tally]),
   });
 }
