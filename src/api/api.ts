@@ -1,5 +1,6 @@
 /** Assembles the routes of the brain's HTTP API into one table. */
 import { Type } from 'typebox';
+import type { ByteRoom } from '../kit/byte-room.ts';
 import type { Env } from '../kit/env/env.ts';
 import { IdMaker } from '../kit/ids.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
@@ -14,6 +15,7 @@ import { leaseRoutes } from './leases.ts';
 import { limitRoutes } from './limits.ts';
 import { type MetaOptions, metaRoutes } from './meta.ts';
 import { OpenStreams } from './open-streams.ts';
+import { LargeResults } from './openai/large-results.ts';
 import { listedModels } from './openai/models.ts';
 import { openAiRoutes } from './openai/routes.ts';
 import { openApi } from './openapi.ts';
@@ -35,6 +37,8 @@ export interface ApiOptions extends MetaOptions {
   readonly verifyPolicy: 'warn' | 'block';
   /** The counters of this process, which /metrics shows. */
   readonly tally: Tally;
+  /** The memory for large answers, which the server shares. */
+  readonly answerRoom: ByteRoom;
 }
 
 const LEASE_TOKEN_BYTES = 32;
@@ -48,9 +52,10 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
   const ids = new IdMaker(options.env.random);
   const newId = (): string => ids.next(options.env.clock.now());
   const { env, heartbeatMs } = options;
+  const results = new LargeResults(options.answerRoom, env.timers);
   const models = listedModels(orchestrator, Math.floor(env.clock.now() / 1000));
   const routes: Route[] = [
-    ...taskRoutes(orchestrator, newId),
+    ...taskRoutes(orchestrator, newId, env.timers),
     ...jobCommandRoutes(orchestrator),
     streams.route,
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
@@ -58,7 +63,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...limitRoutes(orchestrator),
     ...poolRoutes(orchestrator),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),
-    ...openAiRoutes({ orchestrator, env, heartbeatMs, models, openStreams, disconnects }),
+    ...openAiRoutes({ orchestrator, env, heartbeatMs, models, openStreams, disconnects, results }),
     ...metaRoutes(orchestrator, metrics, options),
   ];
   // Written at the first request and kept: it does not change, and takes 10 ms.

@@ -36,7 +36,7 @@ export class Disconnects {
   cancelUnlessFollowed(jobId: string, identity: Identity): void {
     if (!this.#endsJob(jobId, identity)) return;
     const { tenant, name } = identity;
-    this.#orchestrator.cancel(jobId, `${name} (disconnected)`, tenant).catch(() => undefined);
+    this.#orchestrator.orders.cancel(jobId, `${name} (disconnected)`, tenant).catch(() => undefined);
   }
 
   #endsJob(jobId: string, identity: Identity): boolean {

@@ -119,7 +119,7 @@ async function toldBySilentLeader(
   return told;
 }
 
-const [SUBMIT] = taskRoutes({} as Orchestrator, () => 'made');
+const [SUBMIT] = taskRoutes({} as Orchestrator, () => 'made', realEnv().timers);
 
 test('an array of jobs whose answer was lost is refused with the ids that make it safe to repeat', async (t) => {
   const given = [{ type: 'a' }, { type: 'b', job_id: 'own' }, 5];

@@ -141,13 +141,13 @@ export class Forwarder {
   }
 
   #answer(route: RepeatRule, reply: OutboundReply): Answer | undefined {
-    const content = reply.body.toString('utf8');
-    const code = reply.status >= 400 ? readError(content)?.code : undefined;
+    const content = reply.body;
+    const code = reply.status >= 400 ? readError(content.toString())?.code : undefined;
     if (NOT_EXECUTED.has(code) || (isRepeatable(route) && MAYBE_EXECUTED.has(code))) return undefined;
     if (MAYBE_EXECUTED.has(code)) throw leaderLost();
     const headers = pickHeaders(reply.headers, ANSWER_HEADERS);
     const type = reply.headers['content-type'] ?? JSON_TYPE;
-    return content === ''
+    return content.length === 0
       ? { status: reply.status, headers }
       : { status: reply.status, headers, text: { type, content } };
   }

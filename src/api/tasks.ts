@@ -1,6 +1,8 @@
 /** The routes of jobs: submit, read, cancel, redrive, resolve. */
 import { Type } from 'typebox';
 import { checker } from '../kit/check.ts';
+import type { Timers } from '../kit/env/env.ts';
+import { inSlices, ONE_TURN_BYTES, type Sliced } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
 import {
   type BulkAnswer,
@@ -34,7 +36,11 @@ export function jobIdOf({ params }: Pick<Call, 'params'>): string {
   return id;
 }
 
-export const taskRoutes = (orchestrator: Orchestrator, newId: () => string): readonly Route[] => [
+export const taskRoutes = (
+  orchestrator: Orchestrator,
+  newId: () => string,
+  timers: Timers,
+): readonly Route[] => [
   submitRoute(orchestrator, newId),
   route({
     operationId: 'listJobs',
@@ -47,7 +53,7 @@ export const taskRoutes = (orchestrator: Orchestrator, newId: () => string): rea
     answers: { 200: { description: 'A page of jobs; `cursor` leads to the next', body: JobPage } },
     handle: async ({ query, identity }) => ({
       status: 200,
-      body: await orchestrator.list(query, identity.tenant),
+      json: await inSlices(pageText(await orchestrator.list(query, identity.tenant)), timers),
     }),
   }),
   route({
@@ -106,7 +112,8 @@ export const jobCommandRoutes = (orchestrator: Orchestrator): readonly Route[] =
     repeatable: ({ body }) => body,
     handle: async (call) => {
       const { name, tenant } = call.identity;
-      return { status: 202, body: await orchestrator.cancel(jobIdOf(call), name, tenant) };
+      await orchestrator.orders.cancel(jobIdOf(call), name, tenant);
+      return { status: 202, json: await orchestrator.getJson(jobIdOf(call), tenant, 'later') };
     },
   }),
   route({
@@ -123,7 +130,8 @@ export const jobCommandRoutes = (orchestrator: Orchestrator): readonly Route[] =
     },
     handle: async (call) => {
       const { name, tenant } = call.identity;
-      return { status: 202, body: await orchestrator.redrive(jobIdOf(call), name, tenant) };
+      await orchestrator.orders.redrive(jobIdOf(call), name, tenant);
+      return { status: 202, json: await orchestrator.getJson(jobIdOf(call), tenant, 'later') };
     },
   }),
   route({
@@ -142,10 +150,27 @@ export const jobCommandRoutes = (orchestrator: Orchestrator): readonly Route[] =
     handle: async (call) => {
       const { name, tenant } = call.identity;
       const { body, bodyBytes } = call;
-      return { status: 202, body: await orchestrator.resolve(jobIdOf(call), body, name, tenant, bodyBytes) };
+      await orchestrator.orders.resolve(jobIdOf(call), body, name, tenant, bodyBytes);
+      return { status: 202, json: await orchestrator.getJson(jobIdOf(call), tenant, 'later') };
     },
   }),
 ];
+
+/** A page may have a thousand jobs with ten attempts each. */
+function* pageText({ jobs, cursor }: JobPage): Sliced<string> {
+  const texts: string[] = [];
+  let chars = 0;
+  for (const job of jobs) {
+    const text = JSON.stringify(job);
+    texts.push(text);
+    chars += text.length;
+    if (chars < ONE_TURN_BYTES) continue;
+    chars = 0;
+    yield;
+  }
+  const after = cursor === undefined ? '' : `,"cursor":${JSON.stringify(cursor)}`;
+  return `{"jobs":[${texts.join(',')}]${after}}`;
+}
 
 /** Gives each job without an id one, so that the request can be sent twice. An invalid body is left for the handler. */
 function withIds(body: unknown, newId: () => string): unknown {

@@ -86,7 +86,7 @@ function orchestratorOf(
   ownPool: OwnPool | undefined,
   lead: BrainTerm | undefined,
 ): Orchestrator {
-  const { options, env, tally } = parts;
+  const { options, env, tally, answerRoom } = parts;
   const { config, logger, data } = options;
   const folder = resolve(data);
   // With a term the store is the database that all nodes share: only the folders of this node can be copies, and
@@ -100,6 +100,7 @@ function orchestratorOf(
     backends: [...backendsOf(parts, isCopy, lead?.node), ...(options.backends ?? [])],
     settings: runtimeSettings(config),
     logger,
+    answerRoom,
     observer: observers([new Narrator(logger), tally]),
   });
 }

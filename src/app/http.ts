@@ -19,7 +19,7 @@ export interface NodeGate {
 }
 
 export function httpServer(
-  { options, env, host, tokens }: ServerParts,
+  { options, env, host, tokens, answerRoom }: ServerParts,
   routes: readonly Route[],
   node?: NodeGate,
 ): HttpServer {
@@ -31,6 +31,7 @@ export function httpServer(
     random: env.random,
     timers: env.timers,
     logger,
+    answerRoom,
     limits: {
       maxConnections: server.maxConnections,
       maxConnectionsPerAddress: server.maxConnectionsPerAddress,
@@ -51,7 +52,7 @@ export function httpServer(
   return http;
 }
 
-export function apiOptions({ options, env, uptimeMs, tally, tokens }: ServerParts): ApiOptions {
+export function apiOptions({ options, env, uptimeMs, tally, tokens, answerRoom }: ServerParts): ApiOptions {
   const { server, queue, store, leases, pools } = options.config;
   return {
     env,
@@ -69,6 +70,7 @@ export function apiOptions({ options, env, uptimeMs, tally, tokens }: ServerPart
     isRevoked: (identity) => isRevoked(identity, tokens.entries),
     uptimeMs,
     tally,
+    answerRoom,
   };
 }
 

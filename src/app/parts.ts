@@ -1,6 +1,7 @@
 /** The options and shared parts of a server, alone or as a node of a cluster. */
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { Backend } from '../core/ports/backend.ts';
+import type { ByteRoom } from '../kit/byte-room.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import type { Tally } from '../telemetry/tally.ts';
@@ -36,6 +37,8 @@ export interface ServerParts {
   readonly uptimeMs: () => number;
   /** Counts for the whole process: a node that leads again goes on counting. */
   readonly tally: Tally;
+  /** The memory for large answers: the results that the brain reads for them, and what the server makes itself. */
+  readonly answerRoom: ByteRoom;
 }
 
 /** A server that answers, whether it stands alone or is a node of several. */

@@ -2,6 +2,7 @@
 import { join, resolve } from 'node:path';
 import { apiRoutes } from '../api/api.ts';
 import { isLoopbackHost } from '../config/address.ts';
+import { ByteRoom } from '../kit/byte-room.ts';
 import { diskErrorCode } from '../kit/env/env.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { ServiceList } from '../kit/service-list.ts';
@@ -36,6 +37,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     tokens: new TokenFile(env, tokenPath, options.logger, isLoopbackHost(host)),
     uptimeMs: () => env.clock.monotonic() - startedAt,
     tally: new Tally({ algorithm: config.placement.algorithm }),
+    answerRoom: new ByteRoom(config.server.maxAnswerBytesInFlight),
   };
   const leadership = configuredStore(config).leadership?.(env, config);
   const server = leadership ? new ClusterNode(parts, leadership) : new LoneServer(parts);

@@ -94,6 +94,7 @@ function serverOf({ server, orchestrator }: RawConfig) {
     maxConnectionsPerAddress: server.max_connections_per_address,
     maxStreamsPerCaller: server.max_streams_per_caller,
     maxBodyBytesInFlight: server.max_body_bytes_in_flight,
+    maxAnswerBytesInFlight: server.max_answer_bytes_in_flight,
     heartbeatMs: server.heartbeat_ms,
     disconnectGraceMs: server.disconnect_grace_ms,
   };

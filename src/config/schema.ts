@@ -136,6 +136,7 @@ export const ConfigSchema = section({
     max_connections_per_address: integer(0, 0, 1_000_000),
     max_streams_per_caller: integer(1000, 1, 1_000_000),
     max_body_bytes_in_flight: bytes(256 * MIB),
+    max_answer_bytes_in_flight: bytes(256 * MIB),
     heartbeat_ms: waitMs(15_000),
     disconnect_grace_ms: waitMs(5000),
   }),

@@ -7,6 +7,9 @@ const CHARS_PER_UNIT = 64;
 /** A longer string is written in pieces of this length. */
 const PIECE_CHARS = 2 ** 16;
 
+const MAX_ROW = 4096;
+const NUMBERS_PER_UNIT = 8;
+
 /** Pieces of text that are joined before they are passed on: a string made of a million others is slow to read. */
 const PIECES_PER_PART = 2048;
 
@@ -72,13 +75,21 @@ function* writeValue(
     const child = (parent.value as Record<string | number, unknown>)[key ?? at];
     if (meter.spend(1 + Math.ceil((key?.length ?? 0) / CHARS_PER_UNIT))) yield;
     if (isScalar(child)) yield* writeScalar(child, write, meter);
-    else begin(child, open, write, sorted);
+    else if (!isRow(child)) begin(child, open, write, sorted);
+    else {
+      write(JSON.stringify(child));
+      if (meter.spend(Math.ceil(child.length / NUMBERS_PER_UNIT))) yield;
+    }
   }
 }
 
 type Scalar = string | number | boolean | null;
 
 const isScalar = (value: unknown): value is Scalar => value === null || typeof value !== 'object';
+
+/** A short array of numbers, such as an embedding: JSON.stringify writes it ten times as fast. */
+const isRow = (value: unknown): value is readonly number[] =>
+  Array.isArray(value) && value.length <= MAX_ROW && value.every((each) => typeof each === 'number');
 
 function begin(value: unknown, open: Unwritten[], write: (piece: string) => void, sorted: boolean): void {
   if (Array.isArray(value)) {
@@ -109,8 +120,11 @@ function* writeScalar(value: Scalar, write: (piece: string) => void, meter: Slic
   write('"');
 }
 
-/** A piece does not end between the halves of a surrogate pair: each half would be written as an escape. */
-function pieceEnd(text: string, start: number): number {
+/**
+ * The end of a piece of a long text. It is not between the halves of a surrogate pair: each half would be written as an
+ * escape, or encoded as another character.
+ */
+export function pieceEnd(text: string, start: number): number {
   const end = Math.min(start + PIECE_CHARS, text.length);
   const last = text.charCodeAt(end - 1);
   return end < text.length && last >= 0xd800 && last <= 0xdbff ? end + 1 : end;

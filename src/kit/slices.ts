@@ -6,12 +6,24 @@ import type { Timers } from './env/env.ts';
 
 export type Sliced<T> = Generator<void, T, void>;
 
-/** Runs each slice in a turn of its own; the first one at once. */
+/**
+ * Runs each slice in a turn of its own: no other sliced work of the process has a slice in the same turn, however much
+ * of it there is.
+ */
 export async function inSlices<T>(work: Sliced<T>, timers: Timers): Promise<T> {
+  const turns = ownTurns(timers);
+  for (;;) {
+    await turns.next();
+    const step = work.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** Runs all slices in the present turn: for values that are known to be small. */
+export function atOnce<T>(work: Sliced<T>): T {
   for (;;) {
     const step = work.next();
     if (step.done) return step.value;
-    await nextTurn(timers);
   }
 }
 
@@ -44,6 +56,18 @@ export class OwnTurns {
       first();
     });
   }
+}
+
+const turnsByTimers = new WeakMap<Timers, OwnTurns>();
+
+/** The turns that all long work on this event loop shares. */
+export function ownTurns(timers: Timers): OwnTurns {
+  let turns = turnsByTimers.get(timers);
+  if (!turns) {
+    turns = new OwnTurns(timers);
+    turnsByTimers.set(timers, turns);
+  }
+  return turns;
 }
 
 /** Bodies up to this size are parsed, checked and written in one turn: each of these steps takes a few milliseconds. */

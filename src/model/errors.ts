@@ -226,8 +226,8 @@ export const ERRORS = {
   SERVER_BUSY: entry(
     503,
     true,
-    'The server is receiving as many large requests as it has memory for.',
-    'Wait for retry_after_ms and send the request again, or raise max_body_bytes_in_flight.',
+    'The server is receiving large requests, or sending large answers, as many as it has memory for.',
+    'Wait for retry_after_ms and send the request again, or raise max_body_bytes_in_flight or max_answer_bytes_in_flight.',
   ),
   SHUTTING_DOWN: entry(503, true, 'orchd is shutting down.', 'Try again in a few seconds.'),
   TOO_MANY_CONNECTIONS: entry(

@@ -3,14 +3,17 @@
  * most once, whatever the number of followers. Older events can only be read from the executor itself.
  */
 import type { ExecutionEvent } from '../core/ports/backend.ts';
+import type { LargeValue } from '../kit/held-bytes.ts';
 
 /** An event as followers receive it. */
 export interface RelayedEvent {
   /** `<attempt>.<n>` for an executor's event; undefined for most of the brain's own. */
   readonly id: string | undefined;
   readonly event: string;
-  /** JSON text. */
+  /** JSON text; with `large`, only the part of it before that value. */
   readonly data: string;
+  /** A value in the data that is read from the store when the event is sent, and the JSON text after it. */
+  readonly large?: { readonly value: LargeValue; readonly after: string };
   /** The parsed form of `data`; undefined where only the text exists. */
   readonly value?: unknown;
 }

@@ -1,13 +1,19 @@
 /** Stores and reads bodies (payloads, results): a small body is kept inline in its record, a large one as a blob. */
 import type { Store } from '../core/ports/store.ts';
+import type { ByteRoom } from '../kit/byte-room.ts';
 import { OrchdError } from '../model/errors.ts';
-import { type Body, INLINE_BODY_BYTES } from '../model/records.ts';
+import { type BlobRef, type Body, INLINE_BODY_BYTES } from '../model/records.ts';
+import { LargeBodies } from './large-bodies.ts';
 
 export class Bodies {
   readonly #store: Store;
+  /** For readers outside of this process. */
+  readonly large: LargeBodies;
 
-  constructor(store: Store) {
+  /** `room`: the memory for large bodies that are being sent. */
+  constructor(store: Store, room: ByteRoom) {
     this.#store = store;
+    this.large = new LargeBodies(room, (ref) => this.#read(ref));
   }
 
   async store(text: string): Promise<Body> {
@@ -32,9 +38,12 @@ export class Bodies {
    * retriable.
    */
   async read(body: Body): Promise<string> {
-    if (typeof body === 'string') return body;
+    return typeof body === 'string' ? body : (await this.#read(body)).toString();
+  }
+
+  async #read(ref: BlobRef): Promise<Buffer> {
     try {
-      return await this.#store.readBlob(body);
+      return await this.#store.readBlob(ref);
     } catch (error) {
       if (error instanceof OrchdError) throw error;
       throw new OrchdError('STORE_BUSY', 'a body cannot be read now', {}, { cause: error });

@@ -4,6 +4,7 @@ import { PoolKit } from '../../test/fakes/pool-engine.ts';
 import { VirtualEnv } from '../../test/flow/virtual-env.ts';
 import type { EngineEvent } from '../core/engine/areas.ts';
 import type { Backend, BackendInfo, Inspection, KillReply } from '../core/ports/backend.ts';
+import { ByteRoom } from '../kit/byte-room.ts';
 import type { Env } from '../kit/env/env.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { MemoryStore } from '../stores/memory/memory.ts';
@@ -46,7 +47,7 @@ function partsFor(env: Env, posted: EngineEvent[]) {
     durable: async () => undefined,
     fail: (error) => assert.fail(error),
   };
-  const bodies = new Bodies(new MemoryStore(env.timers));
+  const bodies = new Bodies(new MemoryStore(env.timers), new ByteRoom(2 ** 20));
   const divergence = new Divergence({
     logger: undefined,
     isSoleWriter: true,

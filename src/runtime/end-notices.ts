@@ -4,7 +4,6 @@ import type { Logger } from '../kit/logger.ts';
 import { describeThrown } from '../kit/redact.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import type { Following } from './following.ts';
-import { type JobWithResult, jobValue } from './job-text.ts';
 import type { Reads } from './reads.ts';
 import { Waiters } from './waiters.ts';
 
@@ -39,20 +38,29 @@ export class EndNotices {
     const { result } = entry.job;
     // Reported synchronously if the result is inline: what the waiting callers submit next then shares a flush.
     if (result === undefined || typeof result === 'string') {
-      return this.#notify(uid, { job: reads.entryNow(entry), resultText: result });
+      const job = reads.entryNow(entry);
+      following.ended(uid, { job, resultText: result, largeResult: undefined });
+      if (!this.#waiters.has(uid)) return;
+      return this.#waiters.resolve(uid, result === undefined ? job : { ...job, result: JSON.parse(result) });
     }
-    reads.entry(entry).then(
-      (seen) => this.#notify(uid, seen),
+    const failed = (error: Error): void =>
+      logger?.error('the end of a job could not be read', { job_id: uid, reason: describeThrown(error) });
+    if (this.#waiters.has(uid)) {
+      reads.entryWithValue(entry).then(
+        (job) => this.#waiters.resolve(uid, job),
+        (error: Error) => {
+          failed(error);
+          this.#waiters.reject(uid, error);
+        },
+      );
+    }
+    if (following.followersOf(uid) === 0) return following.forget(uid);
+    reads.entryWithResult(entry).then(
+      (seen) => following.ended(uid, seen),
       (error: Error) => {
-        logger?.error('the end of a job could not be read', { job_id: uid, reason: describeThrown(error) });
-        this.#waiters.reject(uid, error);
+        failed(error);
         following.close(uid);
       },
     );
-  }
-
-  #notify(uid: string, seen: JobWithResult): void {
-    this.#parts.following.ended(uid, seen);
-    if (this.#waiters.has(uid)) this.#waiters.resolve(uid, jobValue(seen));
   }
 }

@@ -6,6 +6,7 @@
 import type { ExecutionEvent } from '../core/ports/backend.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { Env } from '../kit/env/env.ts';
+import type { HeldBytes } from '../kit/held-bytes.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import { tokenOf } from '../model/records.ts';
 import { isOpen, isTerminal } from '../model/states.ts';
@@ -14,7 +15,7 @@ import type { RelayedEvent } from '../relay/execution-log.ts';
 import type { Cursor, Follower, ReadSource, Sink } from '../relay/follower.ts';
 import { Relay } from '../relay/relay.ts';
 import type { BackendDirectory } from './backend-directory.ts';
-import { type JobWithResult, withMember } from './job-text.ts';
+import { beforeMember, type JobWithResult, withMember } from './job-text.ts';
 
 /** Size of the log that is kept of each running attempt, for followers that join late or fall behind. */
 const MAX_LOG_BYTES = 256 * 1024;
@@ -79,42 +80,42 @@ export class Following {
 
   /**
    * Adds a follower. Resolves to undefined if the reader has received the end already. `view` is read after the
-   * follower was added, so that no end is missed between the two.
+   * follower was added, so that no end is missed between the two. With `refuses` it throws where a large result cannot
+   * be read now; without, the sink waits for it.
    */
   async follow(
     uid: string,
     position: ReaderPosition,
     sink: Sink,
     view: () => Promise<JobWithResult>,
+    refuses: boolean,
   ): Promise<Follower | undefined> {
     let job: JobView | undefined;
     const source: ReadSource = (attempt, from, on, signal) => this.#read(uid, job, attempt, from, on, signal);
     const cursor = 'ended' in position ? FROM_THE_START : position;
     const follower = this.#relay.follow(uid, cursor, sink, source);
-    let seen: JobWithResult;
+    let held: HeldBytes | undefined;
     try {
-      seen = await view();
+      const seen = await view();
+      job = seen.job;
+      if (isReadToEnd(position, job)) {
+        follower.close();
+        return undefined;
+      }
+      // Opened before the stream begins: a result that cannot be read is an error, and not a stream without an end.
+      if (refuses) held = await seen.largeResult?.open('now');
+      this.#begin(follower, seen);
+      return follower;
     } catch (error) {
       follower.close();
       throw error;
+    } finally {
+      held?.release();
     }
-    job = seen.job;
-    const attempt = job.attempts.at(-1)?.attempt ?? 0;
-    // After a redrive the job has later attempts: its former end is not its last event.
-    if ('ended' in position && isTerminal(job.state) && position.ended >= attempt) {
-      follower.close();
-      return undefined;
-    }
-    if (attempt > 0) follower.switchTo(attempt);
-    if (isTerminal(job.state)) follower.finish(endEvent(seen), stillRuns(job));
-    else if (job.state === 'queued') follower.sendUnnumbered('queued', waitingOf(job));
-    follower.pump();
-    if (this.#closed) follower.close();
-    return follower;
   }
 
   ended(uid: string, seen: JobWithResult): void {
-    this.#relay.end(uid, seen.job.attempts.at(-1)?.attempt ?? 0, endEvent(seen));
+    this.#relay.end(uid, lastAttempt(seen.job), endEvent(seen));
     this.#relay.forget(uid);
   }
 
@@ -133,6 +134,16 @@ export class Following {
     this.#relay.closeAll();
   }
 
+  #begin(follower: Follower, seen: JobWithResult): void {
+    const { job } = seen;
+    const attempt = lastAttempt(job);
+    if (attempt > 0) follower.switchTo(attempt);
+    if (isTerminal(job.state)) follower.finish(endEvent(seen), stillRuns(job));
+    else if (job.state === 'queued') follower.sendUnnumbered('queued', waitingOf(job));
+    follower.pump();
+    if (this.#closed) follower.close();
+  }
+
   async #read(
     uid: string,
     job: JobView | undefined,
@@ -148,6 +159,12 @@ export class Following {
   }
 }
 
+const lastAttempt = (job: JobView): number => job.attempts.at(-1)?.attempt ?? 0;
+
+/** After a redrive the job has later attempts: its former end is not its last event. */
+const isReadToEnd = (position: ReaderPosition, job: JobView): boolean =>
+  'ended' in position && isTerminal(job.state) && position.ended >= lastAttempt(job);
+
 /** The job has ended for its callers, but its last attempt was not confirmed to have ended. */
 const stillRuns = (job: JobView): boolean => {
   const last = job.attempts.at(-1);
@@ -161,11 +178,19 @@ const waitingOf = (job: JobView): object => ({
   waiting: job.waiting,
 });
 
-function endEvent({ job, resultText }: JobWithResult): RelayedEvent {
-  const { job_id, state, error, reason, attempts } = job;
-  const id = endId(attempts.at(-1)?.attempt ?? 0);
-  if (state === 'succeeded')
-    return { id, event: 'end', data: withMember(JSON.stringify({ job_id, state }), 'result', resultText) };
+function endEvent({ job, resultText, largeResult }: JobWithResult): RelayedEvent {
+  const { job_id, state, error, reason } = job;
+  const id = endId(lastAttempt(job));
+  if (state === 'succeeded') {
+    const text = JSON.stringify({ job_id, state });
+    if (!largeResult) return { id, event: 'end', data: withMember(text, 'result', resultText) };
+    return {
+      id,
+      event: 'end',
+      data: beforeMember(text, 'result'),
+      large: { value: largeResult, after: '}' },
+    };
+  }
   const value = { job_id, state, reason, ...error };
   return { id, event: 'error', data: JSON.stringify(value), value };
 }

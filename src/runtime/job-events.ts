@@ -15,17 +15,32 @@ export interface JobEvent {
 /** Events that may wait for the consumer before the follower pauses; the relay keeps the later ones. */
 const MAX_WAITING_EVENTS = 256;
 
+function jobEvent({ id, event, data }: RelayedEvent): JobEvent {
+  return { type: event as JobEvent['type'], data: JSON.parse(data), ...(id !== undefined && { id }) };
+}
+
+function readLarge(
+  event: RelayedEvent,
+  { value, after }: NonNullable<RelayedEvent['large']>,
+): Promise<JobEvent> {
+  const reading = value.open('later').then(({ bytes, release }) => {
+    release();
+    return jobEvent({ ...event, data: `${event.data}${bytes}${after}` });
+  });
+  // Whoever reads the events gets the failure; somebody who has stopped reading misses nothing.
+  reading.catch(() => undefined);
+  return reading;
+}
+
 export class EventQueue implements Sink {
-  #events: JobEvent[] = [];
+  #events: (JobEvent | Promise<JobEvent>)[] = [];
   #ended = false;
   #wake: (() => void) | undefined;
   follower: Follower | undefined;
 
   write(events: readonly RelayedEvent[]): boolean {
-    for (const { id, event, data } of events) {
-      const type = event as JobEvent['type'];
-      this.#events.push({ type, data: JSON.parse(data), ...(id !== undefined && { id }) });
-    }
+    for (const event of events)
+      this.#events.push(event.large ? readLarge(event, event.large) : jobEvent(event));
     this.#wake?.();
     return this.#events.length < MAX_WAITING_EVENTS;
   }
@@ -39,7 +54,7 @@ export class EventQueue implements Sink {
     for (;;) {
       const events = this.#events;
       this.#events = [];
-      yield* events;
+      for (const event of events) yield await event;
       if (this.#events.length > 0) continue;
       this.follower?.ready();
       if (this.#events.length > 0) continue;

@@ -3,7 +3,7 @@
 import { type HistoryQuery, type HistoryReads, isAskedFor, type JobBundle } from '../core/ports/store.ts';
 import type { State } from '../core/state/state.ts';
 import type { Timers } from '../kit/env/env.ts';
-import { nextTurn } from '../kit/slices.ts';
+import { ownTurns } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobPage, JobView } from '../model/http/jobs.ts';
 import { JOB_STATES, type JobState } from '../model/states.ts';
@@ -12,8 +12,10 @@ import { viewOf, viewOfBundle } from './view.ts';
 
 const DEFAULT_LIMIT = 50;
 
-/** Jobs that are looked at in one turn of the event loop. */
+/** Jobs that are looked at in one turn of the event loop, in which no other listing looks at any. */
 const JOBS_PER_TURN = 2000;
+/** Showing a job takes as long as looking at so many. */
+const JOBS_PER_MATCH = 5;
 
 export interface ListingParts {
   readonly state: State;
@@ -98,16 +100,18 @@ async function liveMatches({ state, timers, now }: ListingParts, query: HistoryQ
   const found: FoundJob[] = [];
   let { before } = query;
   for (;;) {
+    await ownTurns(timers).next();
     let left = JOBS_PER_TURN;
     for (const entry of state.newestFirst(before)) {
-      if (isAskedFor(query, entry.ask, entry.job)) {
+      const isMatch = isAskedFor(query, entry.ask, entry.job);
+      if (isMatch) {
         found.push({ n: entry.ask.n, uid: entry.uid, view: viewOf(state, entry, now()) });
         if (found.length === query.limit) return found;
       }
       before = entry.ask.n;
-      if (--left === 0) break;
+      left -= isMatch ? JOBS_PER_MATCH : 1;
+      if (left <= 0) break;
     }
     if (left > 0) return found;
-    await nextTurn(timers);
   }
 }

@@ -1,11 +1,9 @@
 /** The brain as a service: assembles engine, loop, store and effects, and offers the methods that callers use. */
-import type { ResolveAs } from '../core/attempts/operator-commands.ts';
-import type { EngineEvent, Reply } from '../core/engine/areas.ts';
 import { Engine } from '../core/engine/engine.ts';
 import type { PoolManagers } from '../core/ports/pools.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import { commanderOf } from '../core/state/state.ts';
-import { checker } from '../kit/check.ts';
+import { ByteRoom } from '../kit/byte-room.ts';
 import type { Cancel } from '../kit/env/env.ts';
 import { every } from '../kit/every.ts';
 import { describeThrown } from '../kit/redact.ts';
@@ -14,8 +12,9 @@ import { OrchdError } from '../model/errors.ts';
 import type { JobPage, JobView, Submitted } from '../model/http/jobs.ts';
 import { DEFAULT_TENANT } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
-import { type ListRequest, ResolveRequest, type SubmitRequest } from '../model/submit.ts';
+import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
 import type { Follower, Sink } from '../relay/follower.ts';
+import type { LargeJson } from '../wire/route.ts';
 import { BackendDirectory } from './backend-directory.ts';
 import { Bodies } from './bodies.ts';
 import { BrainClock, reportSteps } from './brain-clock.ts';
@@ -30,12 +29,13 @@ import { GuardedBackend } from './guarded.ts';
 import { HistoryFeed } from './history-feed.ts';
 import { JobEnds } from './job-ends.ts';
 import { EventQueue, type JobEvent } from './job-events.ts';
+import { JobOrders } from './job-orders.ts';
 import { type JobWithResult, jobText } from './job-text.ts';
 import { Loop } from './loop.ts';
 import { type ObservedState, type Observer, observedStateOf } from './observer.ts';
 import { openInto } from './open-store.ts';
 import type { OrchestratorParts, RuntimeSettings } from './parts.ts';
-import { type Caller, parsedText, uidFor } from './prepare.ts';
+import { type Caller, uidFor } from './prepare.ts';
 import { Provisioning } from './provisioning.ts';
 import { Purge } from './purge.ts';
 import { Reads } from './reads.ts';
@@ -44,7 +44,7 @@ import { Submissions, type SubmitOutcome } from './submissions.ts';
 
 export type { Observer, OrchestratorParts, RuntimeSettings };
 
-const checkResolve = checker(ResolveRequest);
+const DEFAULT_ROOM_BYTES = 256 * 2 ** 20;
 
 export class Orchestrator extends Service {
   readonly #parts: OrchestratorParts;
@@ -67,6 +67,8 @@ export class Orchestrator extends Service {
   readonly reads: Reads;
   /** Notifies subscribers of ended jobs, once that is durable. */
   readonly ends: JobEnds;
+  /** The commands that change a job, without reading it afterwards. */
+  readonly orders: JobOrders;
   readonly leases: LeaseCommands;
   readonly catalog: CatalogCommands;
   readonly sessions: SessionCommands;
@@ -90,7 +92,7 @@ export class Orchestrator extends Service {
     this.ends = new JobEnds((error) =>
       logger?.error('a job-end listener failed', { reason: describeThrown(error) }),
     );
-    this.#bodies = new Bodies(store);
+    this.#bodies = new Bodies(store, parts.answerRoom ?? new ByteRoom(DEFAULT_ROOM_BYTES));
     this.#history = new HistoryFeed(store);
     this.#loop = new Loop(env, this.#engine, store, this.#clock, {
       settled: (entry) => this.#settled(entry),
@@ -134,6 +136,8 @@ export class Orchestrator extends Service {
     this.#provisioning = managers && new Provisioning({ ...shared, runner, managers, mayAct });
     const { maxTries, maxPayloadBytes } = settings.engine;
     this.#submissions = new Submissions({ ...shared, maxTries, maxPayloadBytes });
+    const assertOpen = (): void => this.#assertOpen();
+    this.orders = new JobOrders({ ...shared, submissions: this.#submissions, reads: this.reads, assertOpen });
     this.#following = new Following({ ...shared, who: () => commanderOf(this.#engine.state) });
     this.#effects = new Effects({
       ...shared,
@@ -216,10 +220,14 @@ export class Orchestrator extends Service {
     return this.reads.job(jobId, tenant);
   }
 
-  /** The job as JSON text. */
-  async getJson(jobId: string, tenant = DEFAULT_TENANT): Promise<string> {
+  /** The job as JSON text. For a large result without room, `now` throws SERVER_BUSY, and `later` waits. */
+  async getJson(
+    jobId: string,
+    tenant = DEFAULT_TENANT,
+    when: 'now' | 'later' = 'now',
+  ): Promise<string | LargeJson> {
     this.#assertOpen();
-    return jobText(await this.reads.jobWithResult(jobId, tenant));
+    return jobText(await this.reads.jobWithResult(jobId, tenant), when);
   }
 
   async list(request: ListRequest = {}, tenant = DEFAULT_TENANT): Promise<JobPage> {
@@ -252,19 +260,23 @@ export class Orchestrator extends Service {
     }
   }
 
-  /** Adds a follower that writes to `sink`; resolves to undefined if the reader has received the end already. */
+  /**
+   * Adds a follower that writes to `sink`; resolves to undefined if the reader has received the end already. With
+   * `refuses` it throws where a large result cannot be read now.
+   */
   async follow(
     jobId: string,
     position: ReaderPosition,
     sink: Sink,
     tenant = DEFAULT_TENANT,
+    refuses = true,
   ): Promise<Follower | undefined> {
     this.#assertOpen();
     const view = async (): Promise<JobWithResult> => {
       this.#assertOpen();
       return this.reads.jobWithResult(jobId, tenant);
     };
-    return this.#following.follow(uidFor(tenant, jobId), position, sink, view);
+    return this.#following.follow(uidFor(tenant, jobId), position, sink, view, refuses);
   }
 
   get managers(): PoolManagers | undefined {
@@ -275,13 +287,14 @@ export class Orchestrator extends Service {
     return this.#following;
   }
 
-  cancel(jobId: string, by = 'caller', tenant = DEFAULT_TENANT): Promise<JobView> {
-    return this.#order(jobId, tenant, (uid) => ({ type: 'cancel', uid, by }));
+  async cancel(jobId: string, by = 'caller', tenant = DEFAULT_TENANT): Promise<JobView> {
+    await this.orders.cancel(jobId, by, tenant);
+    return this.get(jobId, tenant);
   }
 
   async redrive(jobId: string, by = 'operator', tenant = DEFAULT_TENANT): Promise<JobView> {
-    const known = await this.#submissions.findEvicted(uidFor(tenant, jobId));
-    return this.#order(jobId, tenant, (uid) => ({ type: 'redrive', uid, by, known }));
+    await this.orders.redrive(jobId, by, tenant);
+    return this.get(jobId, tenant);
   }
 
   async resolve(
@@ -289,40 +302,14 @@ export class Orchestrator extends Service {
     how: ResolveRequest,
     by = 'operator',
     tenant = DEFAULT_TENANT,
-    bodyBytes?: number,
   ): Promise<JobView> {
-    this.#assertOpen();
-    const checked = checkResolve(how);
-    const store = async (result: unknown) =>
-      this.#bodies.store(await parsedText(result, bodyBytes, this.#parts.env.timers));
-    const stored: ResolveAs =
-      checked.as === 'succeeded' ? { as: 'succeeded', result: await store(checked.result) } : checked;
-    return this.#order(jobId, tenant, (uid) => ({ type: 'resolve', uid, by, how: stored }));
+    await this.orders.resolve(jobId, how, by, tenant);
+    return this.get(jobId, tenant);
   }
 
   async checkpoint(): Promise<void> {
     this.#assertOpen();
     return this.#parts.store.checkpoint();
-  }
-
-  async #order(jobId: string, tenant: string, event: (uid: string) => EngineEvent): Promise<JobView> {
-    this.#assertOpen();
-    const order = event(uidFor(tenant, jobId));
-    const reply = await this.#loop.askUntilDone(order);
-    const job = await this.#afterOrder(reply, jobId, tenant);
-    if (job) return job;
-    // The job has ended and left memory: a cancel has no effect, and any other command is illegal in its state.
-    const ended = await this.get(jobId, tenant);
-    if (order.type === 'cancel') return ended;
-    // The job left memory after `findEvicted` looked: repeat the redrive, which finds it in the history now.
-    if (order.type === 'redrive' && ended.state === 'dead') return this.redrive(jobId, order.by, tenant);
-    throw new OrchdError('ILLEGAL_STATE', `"${jobId}" is ${ended.state}`);
-  }
-
-  async #afterOrder(reply: Reply, jobId: string, tenant: string): Promise<JobView | undefined> {
-    if (!(reply instanceof OrchdError)) return this.get(jobId, tenant);
-    if (reply.code === 'NOT_FOUND') return undefined;
-    throw reply;
   }
 
   #storeEvents() {

@@ -4,6 +4,7 @@ import type { Backend, BackendSource } from '../core/ports/backend.ts';
 import type { PoolManagers } from '../core/ports/pools.ts';
 import type { Store } from '../core/ports/store.ts';
 import type { EngineSettings } from '../core/settings.ts';
+import type { ByteRoom } from '../kit/byte-room.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import type { Observer } from './observer.ts';
@@ -27,6 +28,8 @@ export interface OrchestratorParts {
   /** The pool managers: a source of workers that the brain can also start and stop. */
   readonly managers?: PoolManagers;
   readonly settings: RuntimeSettings;
+  /** The memory for large results that are being sent; a server shares it with its other large answers. */
+  readonly answerRoom?: ByteRoom;
   /** The store is a copy, or a restored backup: the brain goes on under an owner of its own (docs/decisions/0024). */
   readonly isCopy?: boolean;
   readonly logger?: Logger;

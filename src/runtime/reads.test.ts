@@ -23,6 +23,7 @@ const MODEL: ModelRegistration = {
 /** All reads that wait until the state they have seen is durable. */
 const WAITING: { readonly [K in keyof Reads]?: (reads: Reads) => Promise<unknown> } = {
   job: (reads) => reads.job('j'),
+  jobState: (reads) => reads.jobState('j'),
   jobWithResult: (reads) => reads.jobWithResult('j'),
   jobs: (reads) => reads.jobs(),
   model: (reads) => reads.model('m'),
@@ -77,7 +78,7 @@ test('every read of a record waits, or is listed as synchronous', async (t) => {
     'epoch',
   ];
   /** `pool` needs a brain with pool managers; `pools` waits in the same way. The others are no reads of callers. */
-  const others = ['constructor', 'entry', 'entryNow', 'pool'];
+  const others = ['constructor', 'entryNow', 'entryWithResult', 'entryWithValue', 'pool'];
   const all = Object.getOwnPropertyNames(Object.getPrototypeOf(orchestrator.reads));
   assert.deepEqual(all.sort(), [...Object.keys(WAITING), ...atOnce, ...others].sort());
 });

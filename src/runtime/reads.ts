@@ -27,12 +27,13 @@ import type { PoolView } from '../model/http/pools.ts';
 import type { SessionView } from '../model/http/sessions.ts';
 import type { JobSpec } from '../model/job-spec.ts';
 import { type Body, DEFAULT_TENANT, type LimitSpec, type ModelRecord } from '../model/records.ts';
+import type { JobState } from '../model/states.ts';
 import { ListRequest } from '../model/submit.ts';
 import type { Bodies } from './bodies.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { Divergence } from './divergence.ts';
 import { type Figures, figuresOf } from './figures.ts';
-import { type JobWithResult, jobValue } from './job-text.ts';
+import type { JobWithResult } from './job-text.ts';
 import { listJobs } from './listing.ts';
 import type { Loop } from './loop.ts';
 import { checkTenant, uidFor } from './prepare.ts';
@@ -74,26 +75,28 @@ export class Reads {
 
   /** A job with its result, from memory or history. */
   async job(jobId: string, tenant = DEFAULT_TENANT): Promise<JobView> {
-    return jobValue(await this.jobWithResult(jobId, tenant));
+    const { job, body } = await this.#found(jobId, tenant);
+    return this.#withValue(job, body);
+  }
+
+  async jobState(jobId: string, tenant = DEFAULT_TENANT): Promise<JobState> {
+    return (await this.#found(jobId, tenant)).job.state;
   }
 
   /** A job with its result as text, for answers that are sent as text. */
   async jobWithResult(jobId: string, tenant = DEFAULT_TENANT): Promise<JobWithResult> {
-    const uid = uidFor(tenant, jobId);
-    const entry = this.#parts.engine.state.jobs.get(uid);
-    if (entry) return this.entry(entry);
-    const bundle = await this.#parts.store.history.get(uid);
-    if (!bundle) throw new OrchdError('NOT_FOUND', `there is no job "${jobId}"`);
-    return { job: viewOfBundle(bundle), resultText: await this.#resultText(bundle.job.result) };
+    const { job, body } = await this.#found(jobId, tenant);
+    return this.#withText(job, body);
   }
 
-  /** For runtime/ only: a job in memory, as it is now, once that is durable. */
-  async entry(entry: JobEntry): Promise<JobWithResult> {
-    const job = this.entryNow(entry);
-    const { seq } = entry;
-    const { result } = entry.job;
-    await this.#parts.loop.durable(seq);
-    return { job, resultText: await this.#resultText(result) };
+  /** For runtime/ only: a job whose last change is durable, as it is now, with its result as text. */
+  entryWithResult(entry: JobEntry): Promise<JobWithResult> {
+    return this.#withText(this.entryNow(entry), entry.job.result);
+  }
+
+  /** For runtime/ only: a job whose last change is durable, as it is now, with its result. */
+  entryWithValue(entry: JobEntry): Promise<JobView> {
+    return this.#withValue(this.entryNow(entry), entry.job.result);
   }
 
   /** For runtime/ only. Synchronous: the view of a job whose last change is durable, without its result. */
@@ -257,7 +260,29 @@ export class Reads {
     return result;
   }
 
-  async #resultText(body: Body | undefined): Promise<string | undefined> {
-    return body === undefined ? undefined : this.#parts.bodies.read(body);
+  /** A job from memory, once that is durable, or from the history. */
+  async #found(jobId: string, tenant: string): Promise<{ job: JobView; body: Body | undefined }> {
+    const { engine, loop, store } = this.#parts;
+    const uid = uidFor(tenant, jobId);
+    const entry = engine.state.jobs.get(uid);
+    if (entry) {
+      const found = { job: this.entryNow(entry), body: entry.job.result };
+      await loop.durable(entry.seq);
+      return found;
+    }
+    const bundle = await store.history.get(uid);
+    if (!bundle) throw new OrchdError('NOT_FOUND', `there is no job "${jobId}"`);
+    return { job: viewOfBundle(bundle), body: bundle.job.result };
+  }
+
+  async #withText(job: JobView, body: Body | undefined): Promise<JobWithResult> {
+    const { bodies } = this.#parts;
+    const largeResult = bodies.large.valueOf(body);
+    const isRead = body !== undefined && !largeResult;
+    return { job, resultText: isRead ? await bodies.read(body) : undefined, largeResult };
+  }
+
+  async #withValue(job: JobView, body: Body | undefined): Promise<JobView> {
+    return body === undefined ? job : { ...job, result: JSON.parse(await this.#parts.bodies.read(body)) };
   }
 }

@@ -1,5 +1,6 @@
 /** Opens a response as a stream of server-sent events, with heartbeats, and closes it when its client stops reading. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import type { Timers } from '../kit/env/env.ts';
 import { every } from '../kit/every.ts';
@@ -12,6 +13,8 @@ export interface EventStreamParts {
   readonly heartbeatMs: number;
   readonly onDrain: () => void;
   readonly onClose: () => void;
+  /** Whether an event is written only in part, so that no heartbeat may be written now. */
+  readonly isWithinEvent?: () => boolean;
   /**
    * Set for a client that sends more requests on the same connection: it stays open after the stream, so each write
    * has to be framed as a chunk.
@@ -52,14 +55,14 @@ export function openEventStream(parts: EventStreamParts): Writable {
  */
 function keepAlive(
   out: Writable,
-  { request, response, timers, heartbeatMs, onDrain, onClose }: EventStreamParts,
+  { request, response, timers, heartbeatMs, onDrain, onClose, isWithinEvent }: EventStreamParts,
 ): void {
   // The client disconnected before its stream began: no `close` event will follow.
   if (request.socket.destroyed) return onClose();
-  const stuck = new StuckClient(out, heartbeatMs);
+  const stuck = new StuckClient(out, request.socket, heartbeatMs);
   const stopHeartbeat = every(timers, heartbeatMs, () => {
     if (stuck.isGone()) response.destroy();
-    else if (!out.writableEnded && !out.writableNeedDrain) out.write(HEARTBEAT);
+    else if (!out.writableEnded && !out.writableNeedDrain && !isWithinEvent?.()) out.write(HEARTBEAT);
   });
   let isClosed = false;
   const close = (): void => {
@@ -78,13 +81,15 @@ function keepAlive(
 /** Finds out, once per heartbeat, whether the client has stopped reading. */
 class StuckClient {
   readonly #out: Writable;
+  readonly #socket: Socket;
   readonly #heartbeatMs: number;
   #stuckMs = 0;
-  #unsentBytes = 0;
+  #sentBytes = 0;
   #finishedBeats = 0;
 
-  constructor(out: Writable, heartbeatMs: number) {
+  constructor(out: Writable, socket: Socket, heartbeatMs: number) {
     this.#out = out;
+    this.#socket = socket;
     this.#heartbeatMs = heartbeatMs;
   }
 
@@ -93,8 +98,10 @@ class StuckClient {
     // A client that received everything has one heartbeat to close its side.
     if (writableFinished && ++this.#finishedBeats > 1) return true;
     const isWaiting = writableEnded ? writableLength > 0 : writableNeedDrain;
-    const isStuck = isWaiting && writableLength >= this.#unsentBytes;
-    this.#unsentBytes = writableLength;
+    // The unsent bytes alone do not tell: a large event is written in pieces, and one may replace another.
+    const sentBytes = this.#socket.bytesWritten - this.#socket.writableLength;
+    const isStuck = isWaiting && sentBytes <= this.#sentBytes;
+    this.#sentBytes = sentBytes;
     this.#stuckMs = isStuck ? this.#stuckMs + this.#heartbeatMs : 0;
     return this.#stuckMs >= MAX_STUCK_MS;
   }

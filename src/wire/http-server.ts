@@ -9,6 +9,7 @@
 import { channel } from 'node:diagnostics_channel';
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
+import { ByteRoom } from '../kit/byte-room.ts';
 import type { Random, Timers } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { describeThrown } from '../kit/redact.ts';
@@ -19,12 +20,13 @@ import { BodyRoom } from './body-room.ts';
 import { type ConnectionLimits, Connections } from './connections.ts';
 import { crossOriginHeaders, preflightHeaders } from './cross-origin.ts';
 import { CORRELATION_ID } from './headers.ts';
+import { isLarge, LargeAnswers, releaseOf } from './large-answers.ts';
 import { ON_BEHALF_OF } from './nodes.ts';
 import { rejectSocket } from './reject-socket.ts';
 import { errorShapeOf } from './render-error.ts';
 import { type BodyOptions, CallerDisconnected, readBody } from './request-body.ts';
 import { requestTarget } from './request-target.ts';
-import { type HttpExchange, sendAnswer, sendError, setCommonHeaders } from './respond.ts';
+import { contentOf, type HttpExchange, sendAnswer, sendError, setCommonHeaders } from './respond.ts';
 import type { Answer, Call, HandlerResult, Route } from './route.ts';
 import { type PathMatch, Router } from './router.ts';
 import { TokenExchanges } from './token-exchanges.ts';
@@ -40,6 +42,8 @@ export interface HttpLimits extends ConnectionLimits {
   readonly idleMs: number;
   /** Bytes of all bodies that are being received or parsed at one time. */
   readonly maxBodyBytesInFlight: number;
+  /** Bytes of all large answers that are being sent at one time. */
+  readonly maxAnswerBytesInFlight: number;
 }
 
 export const HTTP_LIMITS: HttpLimits = {
@@ -53,6 +57,7 @@ export const HTTP_LIMITS: HttpLimits = {
   // The callers of a worker or a pool manager are few, and all of a brain's requests come from one address.
   maxConnectionsPerAddress: Number.POSITIVE_INFINITY,
   maxBodyBytesInFlight: 256 * 2 ** 20,
+  maxAnswerBytesInFlight: 256 * 2 ** 20,
 };
 
 export interface HttpServerOptions {
@@ -64,6 +69,8 @@ export interface HttpServerOptions {
   readonly timers: Timers;
   readonly logger: Logger;
   readonly limits?: Partial<HttpLimits>;
+  /** Shared with whatever else holds the content of large answers; instead of `maxAnswerBytesInFlight`. */
+  readonly answerRoom?: ByteRoom;
 }
 
 /** An answer and its route, published on ANSWER_CHANNEL: tests compare the answer with the schema in OpenAPI. */
@@ -101,6 +108,7 @@ export class HttpServer extends Service {
   readonly #server: Server;
   readonly #tokenExchanges = new TokenExchanges();
   readonly #bodyRoom: BodyRoom;
+  readonly #largeAnswers: LargeAnswers;
 
   constructor(options: HttpServerOptions) {
     super();
@@ -110,6 +118,8 @@ export class HttpServer extends Service {
     this.#router = new Router(options.routes);
     this.#connections = new Connections(this.#limits);
     this.#bodyRoom = new BodyRoom(this.#limits.maxBodyBytesInFlight);
+    const answerRoom = options.answerRoom ?? new ByteRoom(this.#limits.maxAnswerBytesInFlight);
+    this.#largeAnswers = new LargeAnswers(answerRoom, options.timers);
     this.#server = this.#build(this.#limits);
   }
 
@@ -231,14 +241,19 @@ export class HttpServer extends Service {
     if ('error' in answer) return this.#fail(answer.error, exchange, answer.headers);
     if (!('stream' in answer)) {
       this.#tokenExchanges.remove(exchange);
+      const content = contentOf(answer);
       // The token was revoked meanwhile, and the caller was told so.
-      if (exchange.response.headersSent) return;
+      if (exchange.response.headersSent) return releaseOf(content);
       if (answers.hasSubscribers) answers.publish({ route, answer } satisfies AnswerMessage);
       // A handler that waited long has switched the timeout off: a client that does not read must not stay for ever.
       if (exchange.request.socket.timeout === 0) exchange.request.socket.setTimeout(this.#limits.idleMs);
       this.#dropRest(exchange);
-      sendAnswer(answer, exchange);
-      return;
+      if (!isLarge(content)) return sendAnswer(answer, content, exchange);
+      try {
+        return this.#largeAnswers.send(answer, content, exchange, route.tag === 'server');
+      } catch (error) {
+        return this.#fail(error, exchange, answer.headers);
+      }
     }
     const { request, response } = exchange;
     if (response.headersSent) {
@@ -292,10 +307,8 @@ export class HttpServer extends Service {
       const isAllowedOrigin = crossOrigin !== undefined && 'access-control-allow-origin' in crossOrigin;
       if (match && request.method === 'OPTIONS' && isAllowedOrigin) {
         const requestedHeaders = request.headers['access-control-request-headers'];
-        return sendAnswer(
-          { status: 204, headers: { ...headers, ...preflightHeaders(requestedHeaders) } },
-          exchange,
-        );
+        const answer = { status: 204, headers: { ...headers, ...preflightHeaders(requestedHeaders) } };
+        return sendAnswer(answer, undefined, exchange);
       }
       throw match
         ? new OrchdError('METHOD_NOT_ALLOWED')

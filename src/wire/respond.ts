@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { OrchdError } from '../model/errors.ts';
 import { CORRELATION_ID } from './headers.ts';
 import { errorShapeOf, renderError } from './render-error.ts';
-import type { Answer } from './route.ts';
+import type { Answer, LargeJson } from './route.ts';
 
 /** One request with its response, from the first byte to the last. */
 export interface HttpExchange {
@@ -26,31 +26,40 @@ const SECURITY_HEADERS = {
 const SECURITY_LIST = Object.entries(SECURITY_HEADERS).flat();
 const JSON_LIST = [...SECURITY_LIST, 'content-type', JSON_TYPE, CORRELATION_ID];
 
-export function sendAnswer(answer: Answer, exchange: HttpExchange): void {
+/** What is sent after the head. */
+export type Content = string | Buffer | LargeJson | undefined;
+
+/** Sends an answer that is not large. */
+export function sendAnswer(
+  answer: Answer,
+  content: string | Buffer | undefined,
+  exchange: HttpExchange,
+): void {
+  writeHead(answer, content === undefined ? undefined : contentBytes(content), exchange);
+  exchange.response.end(content);
+}
+
+/** Writes the head of an answer. `bytes`: the length of its content, undefined if it has none. */
+export function writeHead(answer: Answer, bytes: number | undefined, exchange: HttpExchange): void {
   const { response, correlationId, crossOrigin } = exchange;
-  const content = contentOf(answer);
-  if (content !== undefined && !answer.headers && !answer.text && !crossOrigin) {
+  if (bytes !== undefined && !answer.headers && !answer.text && !crossOrigin) {
     // Nearly all answers are plain JSON: one flat list of headers saves Node from building a header table.
-    const length = String(Buffer.byteLength(content));
-    response.writeHead(answer.status, [...JSON_LIST, correlationId, 'content-length', length]);
-    response.end(content);
+    response.writeHead(answer.status, [...JSON_LIST, correlationId, 'content-length', String(bytes)]);
     return;
   }
   setCommonHeaders(exchange);
   for (const [name, value] of Object.entries(answer.headers ?? {})) response.setHeader(name, value);
-  if (content === undefined) {
-    response.writeHead(answer.status).end();
-    return;
+  if (bytes !== undefined) {
+    response.setHeader('content-type', answer.text?.type ?? JSON_TYPE);
+    response.setHeader('content-length', bytes);
   }
-  response.setHeader('content-type', answer.text?.type ?? JSON_TYPE);
-  response.setHeader('content-length', Buffer.byteLength(content));
-  response.writeHead(answer.status).end(content);
+  response.writeHead(answer.status);
 }
 
 export function sendError(error: OrchdError, exchange: HttpExchange, extra: Answer['headers'] = {}): void {
   const shape = errorShapeOf(exchange.request.url ?? '');
   const { status, headers, body } = renderError(error, exchange.correlationId, shape);
-  sendAnswer({ status, headers: { ...headers, ...extra }, body }, exchange);
+  sendAnswer({ status, headers: { ...headers, ...extra } }, JSON.stringify(body), exchange);
 }
 
 /** Sets the headers that `sendAnswer` would have sent, on a response whose head is written elsewhere. */
@@ -60,6 +69,11 @@ export function setCommonHeaders({ response, correlationId, crossOrigin }: HttpE
   response.setHeader(CORRELATION_ID, correlationId);
 }
 
-function contentOf({ text, json, body }: Answer): string | undefined {
-  return text?.content ?? json ?? (body === undefined ? undefined : JSON.stringify(body));
+export const contentOf = ({ text, json, body }: Answer): Content =>
+  text?.content ?? json ?? (body === undefined ? undefined : JSON.stringify(body));
+
+export function contentBytes(content: NonNullable<Content>): number {
+  if (typeof content === 'string') return Buffer.byteLength(content);
+  if (!('pieces' in content)) return content.length;
+  return content.pieces.reduce((bytes, piece) => bytes + contentBytes(piece), 0);
 }

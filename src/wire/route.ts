@@ -32,9 +32,16 @@ export interface Answer<Status extends number = number, Body = unknown> {
   readonly body?: Body;
   readonly headers?: Readonly<Record<string, string>>;
   /** The body as JSON text, instead of `body`: a stored text need not be parsed only to be serialised again. */
-  readonly json?: string;
-  /** A body that is not JSON, instead of `body`; sent unchanged. */
-  readonly text?: { readonly type: string; readonly content: string };
+  readonly json?: string | LargeJson;
+  /** A body that is sent unchanged, instead of `body`. */
+  readonly text?: { readonly type: string; readonly content: string | Buffer };
+}
+
+/** A large JSON text, as text or in UTF-8; other answers may share the same bytes. It counts as used memory already. */
+export interface LargeJson {
+  readonly pieces: readonly (string | Buffer)[];
+  /** Called when the answer was sent, or cannot be. */
+  release(): void;
 }
 
 /** An answer that is streamed: the handler takes over the connection. */

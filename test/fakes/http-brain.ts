@@ -6,6 +6,7 @@ import { FunctionBackend, type FunctionBackendOptions } from '../../src/backends
 import { loadConfig } from '../../src/config/load.ts';
 import type { Backend } from '../../src/core/ports/backend.ts';
 import type { PoolManagers } from '../../src/core/ports/pools.ts';
+import { ByteRoom } from '../../src/kit/byte-room.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';
@@ -15,7 +16,7 @@ import { Narrator } from '../../src/telemetry/narrator.ts';
 import { observers } from '../../src/telemetry/observers.ts';
 import { Tally } from '../../src/telemetry/tally.ts';
 import { LOOPBACK_HOSTS } from '../../src/wire/access-gate.ts';
-import { type HttpLimits, HttpServer } from '../../src/wire/http-server.ts';
+import { HTTP_LIMITS, type HttpLimits, HttpServer } from '../../src/wire/http-server.ts';
 import type { Route } from '../../src/wire/route.ts';
 import { isRevoked, type TokenEntry } from '../../src/wire/tokens.ts';
 
@@ -65,7 +66,9 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     ? new MemoryStore(env.timers)
     : configuredStore(config).open({ env, config, folder: data, logger });
   const tally = new Tally({ algorithm: config.placement.algorithm });
+  const answerRoom = new ByteRoom({ ...HTTP_LIMITS, ...options.limits }.maxAnswerBytesInFlight);
   const orchestrator = new Orchestrator({
+    answerRoom,
     env,
     store,
     backends,
@@ -90,6 +93,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     verifyPolicy: 'warn',
     uptimeMs: () => env.clock.monotonic(),
     tally,
+    answerRoom,
   });
   const http = new HttpServer({
     host: '127.0.0.1',
@@ -97,6 +101,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     random: env.random,
     timers: env.timers,
     logger,
+    answerRoom,
     ...(options.limits && { limits: options.limits }),
     gate: {
       allowedHosts: LOOPBACK_HOSTS,

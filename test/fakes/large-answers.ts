@@ -1,4 +1,4 @@
-/** A worker, in a thread of its own, that answers every execution with as many embeddings as the job asks for. */
+/** A worker, in a thread of its own, that answers every execution with as large a result as the job asks for. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { isMainThread, parentPort, Worker } from 'node:worker_threads';
@@ -18,10 +18,37 @@ export async function largeAnswers(): Promise<LargeAnswers> {
   return { url: `http://127.0.0.1:${port}`, stop: () => thread.terminate() };
 }
 
-function endEvent(count: number): string {
+/** What a job asks for: in its own payload, or in one that came over /v1. */
+interface Request {
+  readonly embeddings?: number;
+  readonly input?: readonly string[];
+  readonly messages?: readonly { readonly content: string }[];
+}
+
+const TEXT = 'é"x\n'.repeat(3_000_000);
+const TOOL_CALLS = 100_000;
+
+function resultOf({ embeddings, input, messages }: Request): object {
+  const asked = messages?.at(-1)?.content;
+  if (asked === 'text') return { text: TEXT, finish_reason: 'stop' };
+  if (asked === 'calls') {
+    const call = (at: number): object => ({
+      id: `c${at}`,
+      type: 'function',
+      function: { name: 'f', arguments: '{}' },
+    });
+    return {
+      tool_calls: Array.from({ length: TOOL_CALLS }, (_, at) => call(at)),
+      finish_reason: 'tool_calls',
+    };
+  }
   const one = Array.from({ length: DIMENSIONS }, (_, at) => Math.sin(at));
-  const result = { embeddings: Array.from({ length: count }, () => one) };
-  return `id: 1\nevent: end\ndata: ${JSON.stringify({ tokens_out: 0, decode_time_ms: 0, result })}\n\n`;
+  return { embeddings: Array.from({ length: embeddings ?? input?.length ?? 0 }, () => one) };
+}
+
+function endEvent(request: Request): string {
+  const data = { tokens_out: 0, decode_time_ms: 0, result: resultOf(request) };
+  return `id: 1\nevent: end\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
 function listen(): void {
@@ -34,7 +61,7 @@ function listen(): void {
       return;
     }
     response.writeHead(200, { 'content-type': 'text/event-stream' });
-    response.end(endEvent((JSON.parse(body) as { embeddings: number }).embeddings));
+    response.end(endEvent(JSON.parse(body)));
   });
   server.listen(0, '127.0.0.1', () => parentPort?.postMessage((server.address() as AddressInfo).port));
 }

@@ -279,7 +279,7 @@ async function holdsState(t: TestContext, recordsMib: number, bodiesMib: number)
     assert.equal(JSON.parse(opened.job(`j${n}`).ask.payload as string), String(n).padEnd(4094, 'x'));
   }
   for (const n of [0, bodiesMib - 1].filter((each) => each >= 0 && bodiesMib > 0)) {
-    const text = await opened.store.readBlob(opened.job(`b${n}`).ask.payload as BlobRef);
+    const text = String(await opened.store.readBlob(opened.job(`b${n}`).ask.payload as BlobRef));
     assert.ok(text === body(n));
   }
   assert.equal((await opened.store.history.get('j0'))?.job.state, 'cancelled');

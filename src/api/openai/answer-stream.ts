@@ -6,12 +6,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import type { Cancel, Env } from '../../kit/env/env.ts';
-import { OrchdError } from '../../model/errors.ts';
+import { atOnce, type Sliced } from '../../kit/slices.ts';
+import { OrchdError, toOrchdError } from '../../model/errors.ts';
 import type { TokenEvent } from '../../model/worker-wire.ts';
 import { openEventStream } from '../../wire/event-stream.ts';
+import { writeInPieces } from '../../wire/pieces.ts';
 import { DONE, failureText } from '../stream-end.ts';
-import { type AnswerChunks, toolCallDeltas } from './formats.ts';
+import { type AnswerChunks, textChunks, toolCallChunks } from './formats.ts';
 import type { JobListener } from './job-sink.ts';
+import type { JobResult, LargeResults } from './large-results.ts';
 import { completionResultOf } from './result.ts';
 import type { SubmittedJob } from './submitted-job.ts';
 import { Transcript } from './transcript.ts';
@@ -20,6 +23,7 @@ export interface AnswerStreamParts {
   readonly job: SubmittedJob;
   readonly chunks: AnswerChunks;
   readonly includeUsage: boolean;
+  readonly results: LargeResults;
   readonly env: Env;
   readonly heartbeatMs: number;
   /** Called once the connection is closed, after a complete answer as well as after a failure or a disconnect. */
@@ -36,6 +40,8 @@ export class AnswerStream implements JobListener {
   #hasBegun = false;
   #sentToolCalls = false;
   #isEnded = false;
+  /** A large end of the answer is being written. */
+  #isInPieces = false;
 
   constructor(parts: AnswerStreamParts) {
     this.#parts = parts;
@@ -53,6 +59,7 @@ export class AnswerStream implements JobListener {
       heartbeatMs,
       onDrain: () => job.ready(),
       onClose: () => this.#onClosed(),
+      isWithinEvent: () => this.#isInPieces,
     });
     this.#out = out;
     this.#stopQueuePosition = job.reportQueuePosition((comment) => {
@@ -79,18 +86,12 @@ export class AnswerStream implements JobListener {
     else this.#transcript.markGap();
   }
 
-  ended(result: unknown): void {
+  ended(result: JobResult): void {
     if (this.#isEnded) return;
-    const { chunks, includeUsage } = this.#parts;
-    const { text, toolCalls, finishReason, usage } = completionResultOf(result, this.#transcript.tokens);
-    const remainder = this.#transcript.remainder(text);
-    if (remainder === undefined) return this.#failAsContradicted();
-    if (remainder !== '') this.#append(chunks.text(remainder));
-    if (toolCalls.length > 0 && !this.#sentToolCalls)
-      this.#append(chunks.toolCalls(toolCallDeltas(toolCalls)));
-    this.#append(chunks.last(finishReason));
-    if (includeUsage) this.#pending += chunks.usage(usage);
-    this.#pending += DONE;
+    if (result.large) return void this.#endLarge(result);
+    const last = atOnce(this.#lastText(result.value));
+    if (last === undefined) return this.#failAsContradicted();
+    this.#pending += last;
     this.#end();
   }
 
@@ -109,13 +110,56 @@ export class AnswerStream implements JobListener {
     return takesMore;
   }
 
-  #append(text: string): void {
-    if (!this.#hasBegun) {
-      this.#hasBegun = true;
-      this.#stopQueuePosition();
-      this.#pending += this.#parts.chunks.first;
+  /** The rest of the answer after its last token; undefined if it contradicts what was sent. */
+  *#lastText(result: unknown): Sliced<string | undefined> {
+    const { chunks, includeUsage } = this.#parts;
+    const completed = yield* completionResultOf(result, this.#transcript.tokens);
+    const { toolCalls, finishReason, usage } = completed;
+    const remainder = this.#transcript.remainder(completed.text);
+    if (remainder === undefined) return undefined;
+    const parts = [this.#first(), yield* textChunks(chunks, remainder)];
+    if (!this.#sentToolCalls) parts.push(yield* toolCallChunks(chunks, toolCalls));
+    parts.push(chunks.last(finishReason));
+    if (includeUsage) parts.push(chunks.usage(usage));
+    parts.push(DONE);
+    return parts.join('');
+  }
+
+  /** The client's connection has no more events to wait for: the answer is written as the client reads it. */
+  async #endLarge(result: JobResult): Promise<void> {
+    const { results, env } = this.#parts;
+    let isContradicted = false;
+    const write = function* (stream: AnswerStream, value: unknown): Sliced<string> {
+      const text = yield* stream.#lastText(value);
+      isContradicted = text === undefined;
+      return text ?? '';
+    };
+    try {
+      const { pieces, release } = await results.answer(result, (value) => write(this, value));
+      if (this.#out && !this.#isEnded && !isContradicted) {
+        this.#end();
+        this.#isInPieces = true;
+        await writeInPieces(this.#out, pieces, env.timers);
+        this.#out.end();
+      }
+      release();
+      if (isContradicted) this.#failAsContradicted();
+    } catch (error) {
+      this.failed(toOrchdError(error));
     }
-    this.#pending += text;
+    this.flush();
+  }
+
+  #append(text: string): void {
+    this.#pending += this.#first() + text;
+  }
+
+  /** What is sent before the first text or tool call. */
+  #first(): string {
+    if (this.#hasBegun) return '';
+    this.#hasBegun = true;
+    this.#stopQueuePosition();
+    return this.#parts.chunks.first;
   }
 
   /** A new attempt contradicts text or tool calls that were already sent: fails the stream and gives the job up. */

@@ -1,11 +1,12 @@
 /** Collects the output of a job for an answer that is not streamed. */
 import { OrchdError } from '../../model/errors.ts';
 import type { JobListener } from './job-sink.ts';
+import type { JobResult } from './large-results.ts';
 import type { SubmittedJob } from './submitted-job.ts';
 
 /** The result of a job, with the text and number of the token events of its last attempt. */
 export interface JobOutput {
-  readonly result: unknown;
+  readonly result: JobResult;
   readonly text: string;
   readonly tokens: number;
 }
@@ -29,7 +30,7 @@ class OutputCollector implements JobListener {
     this.#tokens = 0;
   }
 
-  ended(result: unknown): void {
+  ended(result: JobResult): void {
     this.#done.resolve({ result, text: this.#text, tokens: this.#tokens });
   }
 

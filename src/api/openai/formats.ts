@@ -1,4 +1,6 @@
 /** Formats answers as OpenAI does: whole JSON bodies, and the chunks of streams. */
+import { newMeter, pieceEnd } from '../../kit/json-writer.ts';
+import type { Sliced, SliceMeter } from '../../kit/slices.ts';
 import type { ChatCompletion, EmbeddingList, TextCompletion } from '../../model/http/openai.ts';
 import type { ToolCall } from '../../model/worker-wire.ts';
 import type { CompletionResult, OpenAiUsage } from './result.ts';
@@ -97,29 +99,73 @@ export const COMPLETION_FORMAT: OpenAiFormat<TextCompletion> = {
   },
 };
 
-/** Complete tool calls in the format of a stream, each with its index. */
-export const toolCallDeltas = (calls: readonly ToolCall[]): readonly object[] =>
-  calls.map((call, index) => ({ index, ...call }));
+/** A long text is sent in several chunks, and so are many tool calls, or long ones. */
+const CALLS_PER_CHUNK = 100;
+const CHARS_PER_CHUNK = 2 ** 16;
 
-export function embeddingList(
+export function* textChunks(chunks: AnswerChunks, text: string): Sliced<string> {
+  const parts: string[] = [];
+  for (let start = 0; start < text.length; ) {
+    const end = pieceEnd(text, start);
+    parts.push(chunks.text(text.slice(start, end)));
+    start = end;
+    yield;
+  }
+  return parts.join('');
+}
+
+/** Complete tool calls in the format of a stream, each with its index. */
+export function* toolCallChunks(chunks: AnswerChunks, calls: readonly ToolCall[]): Sliced<string> {
+  const parts: string[] = [];
+  for (let start = 0; start < calls.length; ) {
+    const end = chunkEnd(calls, start);
+    const some = calls.slice(start, end);
+    parts.push(chunks.toolCalls(some.map((call, at) => ({ index: start + at, ...call }))));
+    start = end;
+    yield;
+  }
+  return parts.join('');
+}
+
+function chunkEnd(calls: readonly ToolCall[], start: number): number {
+  let chars = 0;
+  let end = start;
+  while (end < calls.length && end - start < CALLS_PER_CHUNK && chars < CHARS_PER_CHUNK)
+    chars += (calls[end++] as ToolCall).function.arguments.length;
+  return end;
+}
+
+export function* embeddingList(
   model: string,
   embeddings: readonly (readonly number[])[],
   encoding: 'float' | 'base64',
   { prompt_tokens }: OpenAiUsage,
-): EmbeddingList {
-  const data = embeddings.map((embedding, index) => ({
-    object: 'embedding' as const,
-    index,
-    embedding: encoding === 'float' ? embedding : base64Of(embedding),
-  }));
+): Sliced<EmbeddingList> {
+  const data: EmbeddingList['data'][number][] = [];
+  const meter = newMeter();
+  for (const [index, row] of embeddings.entries()) {
+    const embedding = encoding === 'float' ? row : yield* base64Of(row, meter);
+    data.push({ object: 'embedding', index, embedding });
+    if (meter.spend(1)) yield;
+  }
   return { object: 'list', data, model, usage: { prompt_tokens, total_tokens: prompt_tokens } };
 }
 
+/** Numbers that are encoded without a look at the meter; base64 makes 4 characters of 3 bytes, so it is a multiple of 3. */
+const NUMBERS_PER_PIECE = 3 * 1024;
+const NUMBERS_PER_UNIT = 30;
+
 /** OpenAI's base64 encoding of an embedding: 32-bit floats, little-endian. */
-function base64Of(embedding: readonly number[]): string {
-  const bytes = Buffer.allocUnsafe(embedding.length * 4);
-  embedding.forEach((value, at) => {
-    bytes.writeFloatLE(value, at * 4);
-  });
-  return bytes.toString('base64');
+function* base64Of(embedding: readonly number[], meter: SliceMeter): Sliced<string> {
+  const pieces: string[] = [];
+  for (let start = 0; start < embedding.length; start += NUMBERS_PER_PIECE) {
+    const piece = embedding.slice(start, start + NUMBERS_PER_PIECE);
+    const bytes = Buffer.allocUnsafe(piece.length * 4);
+    piece.forEach((value, at) => {
+      bytes.writeFloatLE(value, at * 4);
+    });
+    pieces.push(bytes.toString('base64'));
+    if (meter.spend(1 + piece.length / NUMBERS_PER_UNIT)) yield;
+  }
+  return pieces.join('');
 }

@@ -3,12 +3,13 @@ import { type ErrorInfo, isErrorCode, OrchdError } from '../../model/errors.ts';
 import type { TokenEvent } from '../../model/worker-wire.ts';
 import type { RelayedEvent } from '../../relay/execution-log.ts';
 import type { Sink } from '../../relay/follower.ts';
+import type { JobResult } from './large-results.ts';
 
 export interface JobListener {
   token(text: string, delta: TokenEvent['delta']): void;
   /** `attempt`: a new attempt starts and its output begins again. `gap`: events of the current attempt were lost. */
   reset(cause: 'attempt' | 'gap'): void;
-  ended(result: unknown): void;
+  ended(result: JobResult): void;
   failed(error: OrchdError): void;
   /** Called after each batch of events; false while the listener can accept no more. */
   flush(): boolean;
@@ -43,7 +44,7 @@ export class JobSink implements Sink {
     } else if (event.event === 'reset') this.#listener.reset(this.#resetCause(event));
     else if (event.event === 'end') {
       this.#isEnded = true;
-      this.#listener.ended((dataOf(event) as { result?: unknown }).result);
+      this.#listener.ended(resultOf(event));
     } else if (event.event === 'error') {
       this.#isEnded = true;
       this.#listener.failed(errorOf(dataOf(event)));
@@ -56,6 +57,9 @@ export class JobSink implements Sink {
     return attempt === Number.parseInt(this.#lastWithId?.id ?? '', 10) ? 'gap' : 'attempt';
   }
 }
+
+const resultOf = (event: RelayedEvent): JobResult =>
+  event.large ? { large: event.large.value } : { value: (dataOf(event) as { result?: unknown }).result };
 
 const dataOf = ({ value, data }: RelayedEvent): unknown => value ?? JSON.parse(data) ?? {};
 

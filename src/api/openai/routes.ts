@@ -1,4 +1,6 @@
 /** The routes for clients of OpenAI: chat, completions, embeddings, models. Each request becomes an ordinary job. */
+import { textInSlices } from '../../kit/json-writer.ts';
+import { atOnce, ONE_TURN_BYTES, type Sliced } from '../../kit/slices.ts';
 import { OrchdError } from '../../model/errors.ts';
 import {
   ChatCompletion,
@@ -28,6 +30,7 @@ import {
   embeddingList,
   type OpenAiFormat,
 } from './formats.ts';
+import type { LargeResults } from './large-results.ts';
 import { type ListedModels, modelRoutes } from './models.ts';
 import {
   type ParsedEmbeddingRequest,
@@ -43,6 +46,7 @@ import { type JobDependencies, type SubmittedJob, submitJob } from './submitted-
 export interface OpenAiDependencies extends JobDependencies {
   readonly models: ListedModels;
   readonly openStreams: OpenStreams;
+  readonly results: LargeResults;
 }
 
 const ERRORS = {
@@ -133,8 +137,8 @@ function answer<B>(
   });
   if (parsed.stream)
     return streamed(dependencies, call, parsed, (job) => format.chunks(headOf(job), parsed.includeUsage));
-  return collected(dependencies, call, parsed, (job, { result, text, tokens }) => {
-    const completed = completionResultOf(result, tokens);
+  return collected(dependencies, call, parsed, function* (job, result, { text, tokens }) {
+    const completed = yield* completionResultOf(result, tokens);
     return format.whole(headOf(job), completed.text ?? text, completed);
   });
 }
@@ -144,9 +148,9 @@ const embed = (
   call: Call,
   parsed: ParsedEmbeddingRequest,
 ): Promise<JobAnswer<EmbeddingList>> =>
-  collected(dependencies, call, parsed, (_job, { result }) => {
-    const { embeddings, usage } = embeddingsOf(result, parsed);
-    return embeddingList(parsed.model, embeddings, parsed.encoding, usage);
+  collected(dependencies, call, parsed, function* (_job, result) {
+    const { embeddings, usage } = yield* embeddingsOf(result, parsed);
+    return yield* embeddingList(parsed.model, embeddings, parsed.encoding, usage);
   });
 
 async function streamed(
@@ -159,12 +163,13 @@ async function streamed(
   const onClose = dependencies.openStreams.take(call.identity);
   try {
     const { job } = await admit(dependencies, call, parsed);
-    const { env, heartbeatMs } = dependencies;
+    const { env, heartbeatMs, results } = dependencies;
     const { includeUsage } = parsed;
     const stream = new AnswerStream({
       job,
       chunks: chunksOf(job),
       includeUsage,
+      results,
       env,
       heartbeatMs,
       onClose,
@@ -180,16 +185,23 @@ async function collected<B>(
   dependencies: OpenAiDependencies,
   call: Call,
   parsed: ParsedRequest,
-  bodyOf: (job: SubmittedJob, output: JobOutput) => B,
+  bodyOf: (job: SubmittedJob, result: unknown, output: JobOutput) => Sliced<B>,
 ): Promise<JobAnswer<B>> {
   const { job, onDisconnect } = await admit(dependencies, call, parsed);
+  const { headers } = job;
   try {
-    const body = bodyOf(job, await collectOutput(job, onDisconnect));
-    return { status: 200, headers: job.headers, body };
+    const output = await collectOutput(job, onDisconnect);
+    const { result, text } = output;
+    if (!result.large && text.length <= ONE_TURN_BYTES)
+      return { status: 200, headers, body: atOnce(bodyOf(job, result.value, output)) };
+    const json = await dependencies.results.answer(result, function* (value) {
+      return yield* textInSlices(yield* bodyOf(job, value, output));
+    });
+    return { status: 200, headers, json };
   } catch (error) {
     if (!(error instanceof OrchdError)) throw error;
     // The job exists by now: the headers carry its id so that the caller can look it up.
-    return { error, headers: job.headers };
+    return { error, headers };
   }
 }
 

@@ -48,7 +48,8 @@ export class SubmittedJob {
   follow(listener: JobListener): void {
     const { job_id } = this.submitted;
     const sink = new JobSink(listener);
-    this.#dependencies.orchestrator.follow(job_id, FROM_THE_START, sink, this.call.identity.tenant).then(
+    const { tenant } = this.call.identity;
+    this.#dependencies.orchestrator.follow(job_id, FROM_THE_START, sink, tenant, false).then(
       (follower) => {
         this.#follower = follower;
         if (!this.#isOpen) follower?.close();

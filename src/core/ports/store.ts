@@ -122,7 +122,8 @@ export interface Store {
   readonly overloaded: boolean;
   /** Settles when the text is durable; only then may a record name the blob. */
   putBlob(text: string): Promise<BlobRef>;
-  readBlob(ref: BlobRef): Promise<string>;
+  /** The text in UTF-8: it is sent as it is, or decoded by whoever needs the text. */
+  readBlob(ref: BlobRef): Promise<Buffer>;
   readonly history: HistoryReads;
   /**
    * Adds ended jobs to the history, once their end is durable. `upTo`: every job that ended at or before this change has

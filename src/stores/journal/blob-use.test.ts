@@ -166,7 +166,11 @@ for (const when of ['before', 'after'] as const) {
     for (const round of ['as it is', 'reopened', 'from a checkpoint']) {
       await made.purge(opened, NOW + 1e9);
       assert.equal(await opened.store.history.count(), 0, round);
-      assert.equal(await opened.store.readBlob(opened.job('a').ask.payload as BlobRef), 'the payload', round);
+      assert.equal(
+        String(await opened.store.readBlob(opened.job('a').ask.payload as BlobRef)),
+        'the payload',
+        round,
+      );
       await opened.store.checkpoint();
       await opened.close();
       opened = await made.open();

@@ -112,7 +112,7 @@ export class Blobs {
     });
   }
 
-  async read(blob: BlobRef): Promise<string> {
+  async read(blob: BlobRef): Promise<Buffer> {
     const ref = blob as FileRef;
     const bytes = await this.#readBytes(ref);
     if (!bytes || bytes.length !== ref.bytes || crc32(bytes) !== ref.crc) {
@@ -120,7 +120,7 @@ export class Blobs {
       const what = bytes ? 'does not match its checksum' : 'is missing';
       throw new OrchdError('STORE_CORRUPT', `${position} ${what}`, { position });
     }
-    return bytes.toString('utf8');
+    return bytes;
   }
 
   drop(file: number): Promise<void> {

@@ -171,7 +171,7 @@ export class JournalStore implements Store {
     return this.#blobs.put(text);
   }
 
-  readBlob(ref: BlobRef): Promise<string> {
+  readBlob(ref: BlobRef): Promise<Buffer> {
     return this.#blobs.read(ref);
   }
 

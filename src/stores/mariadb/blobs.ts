@@ -55,7 +55,7 @@ export async function putBlob(sql: Sql, text: string): Promise<RowRef> {
   return { file: id, offset: 0, bytes: bytes.length, crc: crc32(bytes) };
 }
 
-export async function readBlob(sql: Sql, blob: BlobRef): Promise<string> {
+export async function readBlob(sql: Sql, blob: BlobRef): Promise<Buffer> {
   const ref = blob as RowRef;
   const pieces: Buffer[] = [];
   const add = async (rows: Promise<{ body: Buffer }[]>): Promise<void> => {
@@ -67,7 +67,7 @@ export async function readBlob(sql: Sql, blob: BlobRef): Promise<string> {
   if (bytes.length !== ref.bytes || crc32(bytes) !== ref.crc) {
     throw new OrchdError('STORE_CORRUPT', 'a body is missing, or is not the one that was written');
   }
-  return bytes.toString('utf8');
+  return bytes;
 }
 
 export async function dropBlobs(sql: Sql, ids: readonly number[]): Promise<void> {

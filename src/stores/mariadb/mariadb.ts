@@ -145,7 +145,7 @@ export class MariaDbStore implements Store {
     }
   }
 
-  readBlob(ref: BlobRef): Promise<string> {
+  readBlob(ref: BlobRef): Promise<Buffer> {
     return this.#reads.read((sql) => readBlob(sql, ref));
   }
 

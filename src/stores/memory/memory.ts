@@ -98,10 +98,10 @@ export class MemoryStore implements Store {
     return ref;
   }
 
-  async readBlob(ref: BlobRef): Promise<string> {
+  async readBlob(ref: BlobRef): Promise<Buffer> {
     const text = this.#medium.blobs[(ref as MemoryRef).at];
     if (text === undefined) throw new OrchdError('STORE_CORRUPT', 'no such blob');
-    return text;
+    return Buffer.from(text);
   }
 
   index(ended: readonly JobBundle[], upTo: Seq): void {

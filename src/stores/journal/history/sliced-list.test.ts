@@ -54,7 +54,7 @@ test('no turn searches more than 20,000 numbers, unless there is an index for th
   turns = 0;
   await list(numbers, {}, searches);
   assert.ok(searches.every(({ from, before }) => before - from <= 20_000));
-  assert.equal(turns, searches.length);
+  assert.ok(turns >= searches.length, `${turns} turns`);
   const indexed: Search[] = [];
   await list(numbers, { session: 's' }, indexed);
   await list(numbers, { key: 'k' }, indexed);

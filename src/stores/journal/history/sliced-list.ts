@@ -4,7 +4,7 @@
  */
 import type { HistoryQuery, JobBundle } from '../../../core/ports/store.ts';
 import type { Timers } from '../../../kit/env/env.ts';
-import { nextTurn } from '../../../kit/slices.ts';
+import { ownTurns } from '../../../kit/slices.ts';
 
 /** Admission numbers that are searched in one turn; not each of them is that of an ended job. */
 const NUMBERS_PER_TURN = 20_000;
@@ -21,6 +21,8 @@ export async function listInSlices(
   query: HistoryQuery,
   timers: Timers,
 ): Promise<JobBundle[]> {
+  const turns = ownTurns(timers);
+  await turns.next();
   // There is an index for the jobs of a session and one for those of a key.
   if (query.session !== undefined || query.key !== undefined) return history.list(query);
   const { low, high } = history.range() ?? { low: 0, high: -1 };
@@ -31,7 +33,7 @@ export async function listInSlices(
     found.push(...history.list({ ...query, before, limit: query.limit - found.length }, from));
     if (found.length === query.limit) break;
     before = from;
-    await nextTurn(timers);
+    await turns.next();
   }
   return found;
 }

@@ -81,8 +81,8 @@ export class JournalContents implements StoreContents {
       yield current.slice(from, from + JOBS_PER_PAGE);
   }
 
-  readBody(ref: BlobRef): Promise<string> {
-    return this.#blobs.read(ref);
+  async readBody(ref: BlobRef): Promise<string> {
+    return (await this.#blobs.read(ref)).toString();
   }
 
   /** The lock of the folder already keeps others from writing. */

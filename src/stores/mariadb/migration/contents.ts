@@ -65,8 +65,8 @@ export class MariaDbContents implements StoreContents {
     }
   }
 
-  readBody(ref: BlobRef): Promise<string> {
-    return readBlob(this.#sql, ref);
+  async readBody(ref: BlobRef): Promise<string> {
+    return (await readBlob(this.#sql, ref)).toString();
   }
 
   async assertHeld(): Promise<void> {

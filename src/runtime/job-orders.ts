@@ -1,0 +1,73 @@
+/** The commands that change a job: cancel, redrive, resolve. Each resolves when its effect is durable. */
+import type { ResolveAs } from '../core/attempts/operator-commands.ts';
+import type { EngineEvent } from '../core/engine/areas.ts';
+import { checker } from '../kit/check.ts';
+import type { Env } from '../kit/env/env.ts';
+import { OrchdError } from '../model/errors.ts';
+import { ResolveRequest } from '../model/submit.ts';
+import type { Bodies } from './bodies.ts';
+import type { Loop } from './loop.ts';
+import { parsedText, uidFor } from './prepare.ts';
+import type { Reads } from './reads.ts';
+import type { Submissions } from './submissions.ts';
+
+const checkResolve = checker(ResolveRequest);
+
+export interface JobOrdersParts {
+  readonly env: Pick<Env, 'timers'>;
+  readonly loop: Loop;
+  readonly reads: Reads;
+  readonly bodies: Bodies;
+  readonly submissions: Submissions;
+  /** Throws if the brain does not run. */
+  readonly assertOpen: () => void;
+}
+
+export class JobOrders {
+  readonly #parts: JobOrdersParts;
+
+  constructor(parts: JobOrdersParts) {
+    this.#parts = parts;
+  }
+
+  cancel(jobId: string, by: string, tenant: string): Promise<void> {
+    return this.#order(jobId, tenant, (uid) => ({ type: 'cancel', uid, by }));
+  }
+
+  async redrive(jobId: string, by: string, tenant: string): Promise<void> {
+    const known = await this.#parts.submissions.findEvicted(uidFor(tenant, jobId));
+    return this.#order(jobId, tenant, (uid) => ({ type: 'redrive', uid, by, known }));
+  }
+
+  /** `bodyBytes`: the size of the request that `how` was parsed from. */
+  async resolve(
+    jobId: string,
+    how: ResolveRequest,
+    by: string,
+    tenant: string,
+    bodyBytes?: number,
+  ): Promise<void> {
+    const { assertOpen, bodies, env } = this.#parts;
+    assertOpen();
+    const checked = checkResolve(how);
+    const store = async (result: unknown) => bodies.store(await parsedText(result, bodyBytes, env.timers));
+    const stored: ResolveAs =
+      checked.as === 'succeeded' ? { as: 'succeeded', result: await store(checked.result) } : checked;
+    return this.#order(jobId, tenant, (uid) => ({ type: 'resolve', uid, by, how: stored }));
+  }
+
+  async #order(jobId: string, tenant: string, event: (uid: string) => EngineEvent): Promise<void> {
+    const { assertOpen, loop, reads } = this.#parts;
+    assertOpen();
+    const order = event(uidFor(tenant, jobId));
+    const reply = await loop.askUntilDone(order);
+    if (!(reply instanceof OrchdError)) return;
+    if (reply.code !== 'NOT_FOUND') throw reply;
+    // The job has ended and left memory: a cancel has no effect, and any other command is illegal in its state.
+    const state = await reads.jobState(jobId, tenant);
+    if (order.type === 'cancel') return;
+    // The job left memory after `findEvicted` looked: repeat the redrive, which finds it in the history now.
+    if (order.type === 'redrive' && state === 'dead') return this.redrive(jobId, order.by, tenant);
+    throw new OrchdError('ILLEGAL_STATE', `"${jobId}" is ${state}`);
+  }
+}
