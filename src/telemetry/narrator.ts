@@ -5,7 +5,7 @@
 
 import type { LogFields, Logger } from '../kit/logger.ts';
 import { type Cause, causeName, causeText, workerReasonText } from '../model/causes.ts';
-import type { OrchdError } from '../model/errors.ts';
+import { errorInfo, type OrchdError } from '../model/errors.ts';
 import type { Change, JobRecord, WorkerRecord } from '../model/records.ts';
 import { isTerminal, type JobState } from '../model/states.ts';
 import type { ObservedJob, ObservedState, RefusedCaller } from '../runtime/observer.ts';
@@ -82,7 +82,8 @@ export class Narrator {
     this.#logger.info(REFUSED, {
       correlation_id: correlationId,
       event: REFUSAL,
-      reason: error.details.reason ?? error.message,
+      // Not the message of this error: it may repeat what the caller has sent.
+      reason: error.details.reason ?? errorInfo(error.code).message,
       error_code: error.code,
     });
   }

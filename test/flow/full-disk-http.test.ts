@@ -33,7 +33,11 @@ const textOf = (heard: readonly TaskEvent[]): string =>
 async function submitUntilFull(client: OrchdClient): Promise<string[]> {
   const taken: string[] = [];
   for (;;) {
-    const requests = Array.from({ length: 50 }, () => ({ type: 'waits', payload: 'x'.repeat(4000) }));
+    const requests = Array.from({ length: 50 }, () => ({
+      type: 'waits',
+      wait_for_backend: true,
+      payload: 'x'.repeat(4000),
+    }));
     for (const answer of await client.submitMany(requests)) {
       if (!('error' in answer)) taken.push(answer.job_id);
       else {

@@ -86,7 +86,7 @@ test('a refused submit leaves a line with its correlation id and the reason, and
   assert.equal(alone.body.error.code, 'QUEUE_FULL');
   const [line, ...others] = linesAbout(brain, 'alone');
   assert.equal(line?.error_code, 'QUEUE_FULL');
-  assert.match(line?.reason ?? '', /1 jobs/);
+  assert.match(line?.reason ?? '', /queue/);
   assert.deepEqual(others, []);
   await submit(brain, [{ type: 'work', ...WAITS }, { model: 'demo' }], { 'x-correlation-id': 'bulk' });
   assert.deepEqual(
