@@ -181,7 +181,8 @@ function requestsWithHeaders(canaries: Canaries): Sent[] {
 async function pushAll(brain: ServerProcess, canaries: Canaries): Promise<void> {
   const client = new OrchdClient({ url: brain.url });
   const runs = submits(canaries);
-  for (const answer of await client.submitMany(runs)) assert.equal(answer.http_status, 202);
+  const waiting = runs.map((each) => ({ ...each, wait_for_backend: true }));
+  for (const answer of await client.submitMany(waiting)) assert.equal(answer.http_status, 202);
   for (const sent of [...refusedRequests(canaries), ...requestsWithHeaders(canaries)]) {
     const status = await send(brain, sent);
     assert.ok(status < 500, `${sent.method ?? 'GET'} ${sent.path} was answered ${status}`);
