@@ -42,15 +42,17 @@ export class Drain {
   async #run(): Promise<void> {
     const { env, loop, backends, atMostMs } = this.#parts;
     if (loop.failure) return;
-    const end = env.clock.monotonic() + atMostMs;
-    const left = (): number => Math.max(POLL_INTERVAL_MS, end - env.clock.monotonic());
+    let isOver = false;
+    const cancel = env.timers.after(atMostMs, () => {
+      isOver = true;
+    });
     // Limited, because a full or failed disk makes nothing durable. Nothing is lost: what is not durable was not
     // acknowledged.
-    await atMost(env, left(), loop.ask({ type: 'pause' }));
-    while (hasWorkToWaitFor(loop, backends) && env.clock.monotonic() < end && !loop.failure) {
+    await atMost(env, atMostMs, loop.ask({ type: 'pause' }));
+    while (hasWorkToWaitFor(loop, backends) && !isOver && !loop.failure)
       await pause(env.timers, POLL_INTERVAL_MS);
-    }
-    await atMost(env, left(), loop.durable(loop.engine.state.seq));
+    cancel();
+    await atMost(env, isOver ? POLL_INTERVAL_MS : atMostMs, loop.durable(loop.engine.state.seq));
   }
 }
 

@@ -101,7 +101,7 @@ export async function open(t: TestContext, place: string, options: OpenOptions =
   };
   const database = place.startsWith('mariadb:') ? `{store: mariadb, mariadb: {url: "${place}"}}` : undefined;
   const config = loadConfig(database === undefined ? {} : { text: database });
-  const settings = { ...runtimeSettings(config), sweepIntervalMs: 20 };
+  const settings = { ...runtimeSettings(config), sweepIntervalMs: 20, drainMs: 20 };
   const backends = [executorOf(SCRIPTED_INFO), executorOf(DESK_INFO)];
   const pools = poolsAsLeft(executorOf, ids.workers);
   if (died !== undefined) pools.hide('north', died);
