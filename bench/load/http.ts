@@ -11,7 +11,8 @@ export const ANSWER = {
   events_url: '/v2/tasks/01a1ddeea51db881134d534e599284f8/events',
 };
 
-const JOB = { type: 'waiting', payload: { body: BODY } };
+/** A job that nobody runs: only its submit is measured. */
+const JOB = { type: 'waiting', payload: { body: BODY }, wait_for_backend: true };
 
 export interface HttpLoad {
   readonly folder: string;

@@ -74,7 +74,9 @@ async function open({ kind, port, everyMs }: StreamsLoad): Promise<IncomingMessa
   const path = `/?everyMs=${everyMs}`;
   if (kind === 'pipe') return send(port, path);
   const job =
-    kind === 'orchd' ? { type: 'inference', model: MODEL, prompt: path } : { type: 'waiting', payload: {} };
+    kind === 'orchd'
+      ? { type: 'inference', model: MODEL, prompt: path }
+      : { type: 'waiting', payload: {}, wait_for_backend: true };
   return send(port, `/v2/tasks/${await submit(port, job)}/events`);
 }
 

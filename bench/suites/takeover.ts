@@ -62,7 +62,12 @@ async function fill(cluster: Cluster, { live, running }: Size): Promise<void> {
   await cluster.executor.followedBy(0, running);
 }
 
-const jobOf = (job_id?: string): object => ({ job_id, type: 'work', payload: { body: BODY } });
+const jobOf = (job_id?: string): object => ({
+  job_id,
+  type: 'work',
+  payload: { body: BODY },
+  wait_for_backend: true,
+});
 
 async function takeOver(cluster: Cluster, { running }: Size, kill: number): Promise<TakeOverTimes> {
   const leader = await cluster.leader();
