@@ -1,6 +1,5 @@
 /** Finds jobs that nothing here could ever run: without this check they would wait for ever, mostly for a misspelt name. */
 import { nearest } from '../../kit/nearest.ts';
-import { OrchdError } from '../../model/errors.ts';
 import { fits } from '../queue/fleet.ts';
 import { type Need, needOf } from '../queue/lane.ts';
 import type { Turn } from '../turn.ts';
@@ -9,14 +8,20 @@ import type { Submission } from './submission.ts';
 /** Maximum number of names in a message. */
 const MAX_NAMED = 10;
 
+/** The field of the request that nothing here fits, and why. Not an error yet: errors take long to make. */
+export interface Unrunnable {
+  readonly field: string;
+  readonly message: string;
+}
+
 /** Why nothing here could run the job; undefined if something could, also something that is not there at the moment. */
-export function whyUnrunnable(turn: Turn, submission: Submission): OrchdError | undefined {
+export function whyUnrunnable(turn: Turn, submission: Submission): Unrunnable | undefined {
   const need = needOf(submission);
   for (const { info } of turn.fleet.backends.values()) if (fits(need, info)) return undefined;
   return poolMayRun(turn, submission) ? undefined : explained(turn, need);
 }
 
-function explained(turn: Turn, { type, kind, labels }: Need): OrchdError {
+function explained(turn: Turn, { type, kind, labels }: Need): Unrunnable {
   const infos = [...turn.fleet.backends.values()].map(({ info }) => info);
   const types = namesOf(infos.map((info) => info.types ?? []));
   if (!types.includes(type) && infos.every((info) => info.types !== undefined))
@@ -36,10 +41,9 @@ function poolMayRun({ state }: Turn, { spec, modelRef }: Submission): boolean {
 
 const namesOf = (lists: readonly (readonly string[])[]): string[] => [...new Set(lists.flat())].sort();
 
-function refusal(field: string, what: string, name: string, known: readonly string[]): OrchdError {
+function refusal(field: string, what: string, name: string, known: readonly string[]): Unrunnable {
   const meant = nearest(name, known);
   const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
   const there = known.length === 0 ? '' : ` There is: ${known.slice(0, MAX_NAMED).join(', ')}.`;
-  const message = `${what}${hint || '.'}${there}`;
-  return new OrchdError('ADMISSION_REJECT', message, { reason: 'no_backend', field });
+  return { field, message: `${what}${hint || '.'}${there}` };
 }

@@ -37,7 +37,10 @@ export function submit(turn: Turn, requested: Submission): Admission {
   if (sameKey) return { is: 'duplicate', entry: sameKey, of: 'key' };
   const submission = resolveModel(turn, requested);
   const unrunnable = submission.unrunnable && whyUnrunnable(turn, submission);
-  if (unrunnable && submission.unrunnable === 'refuse') throw unrunnable;
+  if (unrunnable && submission.unrunnable === 'refuse') {
+    const { field, message } = unrunnable;
+    throw new OrchdError('ADMISSION_REJECT', message, { reason: 'no_backend', field });
+  }
   checkBudget(turn, submission);
   checkSize(turn, submission.payloadBytes);
   checkParent(turn, submission);
