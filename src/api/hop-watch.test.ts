@@ -10,7 +10,7 @@ const INTERVAL_MS = 100;
 interface Hop {
   readonly virtual: VirtualEnv;
   readonly watch: HopWatch;
-  /** What becomes of the next questions. */
+  /** Answers the next questions of the watch. */
   answer: () => Promise<OutboundReply>;
   asked: number;
 }

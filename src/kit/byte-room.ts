@@ -40,7 +40,7 @@ export class ByteRoom {
     return {
       grow: (by) => {
         const isSmall = bytes + by <= ONE_TURN_BYTES;
-        // One that is alone gets in however large it is: the limit of a single body is a setting of its own.
+        // A request that is alone gets in however large it is: the limit of a single body is a setting of its own.
         const isAlone = this.#usedBytes === bytes;
         const hasRoom = this.#usedBytes + by <= this.#maxBytes && this.#waiting.size === 0;
         if (!isSmall && !isAlone && !hasRoom) {

@@ -132,16 +132,16 @@ export interface FailureRecord {
   readonly error: ErrorInfo;
 }
 
-/** Facts about the brain itself. */
 /** A backend that knows another copy of the store. */
 export interface Disagreement {
   readonly backend: string;
   /** What the backend knows, in words for people. */
   readonly what: string;
-  /** It gets no work: what it does not know proves nothing. */
+  /** Whether the backend gets no work, because what it does not know proves nothing. */
   readonly isForeign: boolean;
 }
 
+/** Facts about the brain itself. */
 export interface BrainRecord {
   readonly v: 1;
   /** Random id made when the store is first opened; executors tell the brains of different stores apart by it. */

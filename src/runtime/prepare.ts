@@ -77,7 +77,7 @@ interface DraftParts {
 
 const isInference = ({ type }: SubmitRequest): boolean => type === undefined || type === 'inference';
 
-/** Where the texts of an inference are. */
+/** The part of an inference request whose texts are estimated. */
 const estimated = (request: SubmitRequest): unknown => request.payload ?? request;
 
 function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepared {

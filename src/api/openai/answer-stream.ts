@@ -154,7 +154,7 @@ export class AnswerStream implements JobListener {
     this.#pending += this.#first() + text;
   }
 
-  /** What is sent before the first text or tool call. */
+  /** The chunk that is sent before the first text or tool call; nothing after that. */
   #first(): string {
     if (this.#hasBegun) return '';
     this.#hasBegun = true;

@@ -45,7 +45,7 @@ export class InlineBackground implements Background {
   readonly #paths: Paths;
   readonly #history: HistoryIndex;
   readonly reads: HistoryReads;
-  /** What the history holds, so that a repair can make the new one hold it as well. */
+  /** How far the history reaches, so that a repair can bring the new one as far. */
   #holds: { readonly watermark: number; readonly log: LogPoint | undefined } = {
     watermark: 0,
     log: undefined,
