@@ -65,7 +65,7 @@ const callOf = (identity: object = {}, body?: unknown): Call =>
     url: '/v2/tasks/a',
     headers: {},
     body,
-    bodyBytes: 0,
+    bodySize: 'small',
     onDisconnect: () => undefined,
     identity: { name: 'a', role: 'read', tenant: 'default', ...identity },
     correlationId: 'c',

@@ -6,7 +6,7 @@
 import type { Leader } from '../core/ports/leadership.ts';
 import type { Cancel, Env } from '../kit/env/env.ts';
 import { textInSlices } from '../kit/json-writer.ts';
-import { inSlices, ONE_TURN_BYTES } from '../kit/slices.ts';
+import { inSlices } from '../kit/slices.ts';
 import { type ErrorCode, OrchdError } from '../model/errors.ts';
 import { wasNotSent } from '../wire/exchange.ts';
 import {
@@ -259,9 +259,9 @@ export class Forwarder {
   }
 
   async #requestOf(route: RepeatRule, call: Call) {
-    const { body, bodyBytes } = call;
+    const { body, bodySize } = call;
     const text =
-      bodyBytes <= ONE_TURN_BYTES
+      bodySize === 'small'
         ? JSON.stringify(body)
         : await inSlices(textInSlices(body), this.#parts.env.timers);
     return {

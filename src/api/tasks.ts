@@ -23,10 +23,10 @@ import { type Answer, type Call, type Route, route } from '../wire/route.ts';
 
 const isJobId = new RegExp(JOB_ID);
 
-export function callerOf(call: Pick<Call, 'identity' | 'correlationId' | 'bodyBytes'>): Caller {
-  const { identity, correlationId, bodyBytes } = call;
+export function callerOf(call: Pick<Call, 'identity' | 'correlationId' | 'bodySize'>): Caller {
+  const { identity, correlationId, bodySize } = call;
   const { name, tenant } = identity;
-  return { tenant, principal: name, submittedBy: name, correlationId, bodyBytes, mustBeRunnable: true };
+  return { tenant, principal: name, submittedBy: name, correlationId, bodySize, mustBeRunnable: true };
 }
 
 /** The job id in the path; throws NOT_FOUND for a text that cannot be a job id. */
@@ -149,8 +149,8 @@ export const jobCommandRoutes = (orchestrator: Orchestrator): readonly Route[] =
     },
     handle: async (call) => {
       const { name, tenant } = call.identity;
-      const { body, bodyBytes } = call;
-      await orchestrator.orders.resolve(jobIdOf(call), body, name, tenant, bodyBytes);
+      const { body, bodySize } = call;
+      await orchestrator.orders.resolve(jobIdOf(call), body, name, tenant, bodySize);
       return { status: 202, json: await orchestrator.getJson(jobIdOf(call), tenant, 'later') };
     },
   }),

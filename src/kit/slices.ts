@@ -73,6 +73,9 @@ export function ownTurns(timers: Timers): OwnTurns {
 /** Bodies up to this size are parsed, checked and written in one turn: each of these steps takes a few milliseconds. */
 export const ONE_TURN_BYTES = 64 * 1024;
 
+/** Whether a value may be worked on in one turn, or has to be in slices because of the JSON text it was parsed from. */
+export type BodySize = 'small' | 'large';
+
 /** Counts work, in units of about a microsecond, and says when a slice is full. */
 export class SliceMeter {
   readonly #most: number;

@@ -56,9 +56,20 @@ export class SortedList<T> {
     const last = chunks.at(-1) as T[];
     if (last[last.length - 1] === item) return this.#size - 1;
     const at = this.#chunkOf(item);
-    let rank = this.#indexIn(chunks[at] as T[], item);
-    for (let before = 0; before < at; before++) rank += (chunks[before] as T[]).length;
-    return rank;
+    return this.#itemsBefore(at) + this.#indexIn(chunks[at] as T[], item);
+  }
+
+  /** The number of items before a chunk: counted from the nearer end, which is the last one for new jobs of a queue. */
+  #itemsBefore(at: number): number {
+    const chunks = this.#chunks;
+    let before = 0;
+    if (at < chunks.length / 2) {
+      for (let each = 0; each < at; each++) before += (chunks[each] as T[]).length;
+      return before;
+    }
+    before = this.#size;
+    for (let each = at; each < chunks.length; each++) before -= (chunks[each] as T[]).length;
+    return before;
   }
 
   #isAfter(item: T, chunk: readonly T[]): boolean {

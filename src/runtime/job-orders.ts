@@ -3,6 +3,7 @@ import type { ResolveAs } from '../core/attempts/operator-commands.ts';
 import type { EngineEvent } from '../core/engine/areas.ts';
 import { checker } from '../kit/check.ts';
 import type { Env } from '../kit/env/env.ts';
+import type { BodySize } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
 import { ResolveRequest } from '../model/submit.ts';
 import type { Bodies } from './bodies.ts';
@@ -39,18 +40,18 @@ export class JobOrders {
     return this.#order(jobId, tenant, (uid) => ({ type: 'redrive', uid, by, known }));
   }
 
-  /** `bodyBytes`: the size of the request that `how` was parsed from. */
+  /** `bodySize`: that of the request that `how` was parsed from. */
   async resolve(
     jobId: string,
     how: ResolveRequest,
     by: string,
     tenant: string,
-    bodyBytes?: number,
+    bodySize?: BodySize,
   ): Promise<void> {
     const { assertOpen, bodies, env } = this.#parts;
     assertOpen();
     const checked = checkResolve(how);
-    const store = async (result: unknown) => bodies.store(await parsedText(result, bodyBytes, env.timers));
+    const store = async (result: unknown) => bodies.store(await parsedText(result, bodySize, env.timers));
     const stored: ResolveAs =
       checked.as === 'succeeded' ? { as: 'succeeded', result: await store(checked.result) } : checked;
     return this.#order(jobId, tenant, (uid) => ({ type: 'resolve', uid, by, how: stored }));

@@ -5,7 +5,7 @@ import { excessOf, MAX_DEPTH, MAX_KEYS, MAX_VALUES } from '../kit/depth.ts';
 import type { Timers } from '../kit/env/env.ts';
 import { stableHash, stableHashInSlices } from '../kit/hash.ts';
 import { textInSlices } from '../kit/json-writer.ts';
-import { inSlices, ONE_TURN_BYTES, type Sliced, type SliceMeter } from '../kit/slices.ts';
+import { type BodySize, inSlices, type Sliced, type SliceMeter } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
 import { JOB_ID, specOf } from '../model/job-spec.ts';
 import { type Body, DEFAULT_TENANT, TENANT, uidOf } from '../model/records.ts';
@@ -18,11 +18,8 @@ export interface Caller {
   readonly principal?: string;
   readonly submittedBy?: string;
   readonly correlationId?: string;
-  /**
-   * The size of the JSON text that the request was parsed from. Its shape was checked then, and a large one is prepared
-   * in slices.
-   */
-  readonly bodyBytes?: number;
+  /** That of the JSON text that the request was parsed from; its shape was checked then. */
+  readonly bodySize?: BodySize;
   /** Whether a job that nothing here could run is refused, unless it says `wait_for_backend`. */
   readonly mustBeRunnable?: boolean;
 }
@@ -39,7 +36,7 @@ export interface Prepared {
 }
 
 export function prepare(value: unknown, caller: Caller, newId: () => string, maxTries: number): Prepared {
-  if (caller.bodyBytes === undefined) checkShape(value);
+  if (caller.bodySize === undefined) checkShape(value);
   const request = check(value);
   const payloadText = jsonText(payloadOf(request), 'payload');
   const hash = request.job_id === undefined ? undefined : stableHash(hashedPart(request));
@@ -171,13 +168,13 @@ export function jsonText(value: unknown, field: string): string {
   }
 }
 
-/** The text of a result; written in slices if it was parsed from a large text, of `bodyBytes`. */
+/** The text of a result; written in slices if it was parsed from a large text. */
 export async function parsedText(
   result: unknown,
-  bodyBytes: number | undefined,
+  bodySize: BodySize | undefined,
   timers: Timers,
 ): Promise<string> {
-  if (bodyBytes === undefined || bodyBytes <= ONE_TURN_BYTES) return jsonText(result, 'result');
+  if (bodySize !== 'large') return jsonText(result, 'result');
   return inSlices(textInSlices(result ?? null), timers);
 }
 

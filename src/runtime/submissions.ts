@@ -11,7 +11,7 @@ import { Budget } from '../kit/budget.ts';
 import type { Env } from '../kit/env/env.ts';
 import { IdMaker } from '../kit/ids.ts';
 import { newMeter } from '../kit/json-writer.ts';
-import { inSlices, nextTurn, ONE_TURN_BYTES, OwnTurns } from '../kit/slices.ts';
+import { inSlices, nextTurn, type OwnTurns, ownTurns, type Sliced } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { Submitted } from '../model/http/jobs.ts';
 import { type Body, DEFAULT_TENANT, uidOf } from '../model/records.ts';
@@ -63,13 +63,11 @@ export class Submissions {
 
   readonly #newId: () => string;
   /** Bulks that arrive together are prepared one in each turn, and answered so: each takes some milliseconds. */
-  readonly #preparing: OwnTurns;
-  readonly #answering: OwnTurns;
+  readonly #turns: OwnTurns;
 
   constructor(parts: SubmissionsParts) {
     this.#parts = parts;
-    this.#preparing = new OwnTurns(parts.env.timers);
-    this.#answering = new OwnTurns(parts.env.timers);
+    this.#turns = ownTurns(parts.env.timers);
     const ids = new IdMaker(parts.env.random);
     this.#newId = () => ids.next(parts.env.clock.now());
   }
@@ -180,7 +178,8 @@ export class Submissions {
   }
 
   #prepare(request: SubmitRequest, caller: Caller): Submission | Promise<CheckedSubmission> {
-    if (!isLarge(caller)) return this.#store(prepare(request, caller, this.#newId, this.#parts.maxTries));
+    if (caller.bodySize !== 'large')
+      return this.#store(prepare(request, caller, this.#newId, this.#parts.maxTries));
     return this.#prepareLarge(request, caller);
   }
 
@@ -197,18 +196,13 @@ export class Submissions {
     caller: Caller,
   ): Promise<readonly (Prepared | OrchdError)[]> {
     const { env, maxTries } = this.#parts;
-    if (!isLarge(caller)) {
-      await this.#preparing.next();
+    if (caller.bodySize !== 'large') {
+      await this.#turns.next();
       return Promise.all(
         requests.map((each) => orRefusal(() => prepare(each, caller, this.#newId, maxTries))),
       );
     }
-    const prepared: (Prepared | OrchdError)[] = [];
-    const meter = newMeter();
-    for (const each of requests) {
-      const preparing = prepareInSlices(each, caller, this.#newId, maxTries, meter);
-      prepared.push(await orRefusal(() => inSlices(preparing, env.timers)));
-    }
+    const prepared = await inSlices(prepareAllInSlices(requests, caller, this.#newId, maxTries), env.timers);
     await nextTurn(env.timers);
     return prepared;
   }
@@ -275,7 +269,7 @@ export class Submissions {
   async #admit(submissions: readonly Submission[], answers: (SubmitOutcome | undefined)[]): Promise<void> {
     const reply = await this.#parts.loop.ask({ type: 'submit', submissions });
     const replies = reply as readonly (SubmitAnswer | OrchdError)[];
-    await this.#answering.next();
+    await this.#turns.next();
     let next = 0;
     for (const [at, answer] of answers.entries()) {
       if (answer !== undefined) continue;
@@ -285,7 +279,24 @@ export class Submissions {
   }
 }
 
-const isLarge = ({ bodyBytes }: Caller): boolean => bodyBytes !== undefined && bodyBytes > ONE_TURN_BYTES;
+function* prepareAllInSlices(
+  requests: readonly SubmitRequest[],
+  caller: Caller,
+  newId: () => string,
+  maxTries: number,
+): Sliced<readonly (Prepared | OrchdError)[]> {
+  const prepared: (Prepared | OrchdError)[] = [];
+  const meter = newMeter();
+  for (const each of requests) {
+    try {
+      prepared.push(yield* prepareInSlices(each, caller, newId, maxTries, meter));
+    } catch (error) {
+      if (!(error instanceof OrchdError)) throw error;
+      prepared.push(error);
+    }
+  }
+  return prepared;
+}
 
 /** The result of `run`, or the OrchdError that it throws, as a value. */
 async function orRefusal<T>(run: () => T | Promise<T>): Promise<T | OrchdError> {

@@ -202,7 +202,7 @@ export class HttpServer extends Service {
         params: match.params,
         query: queryAt < 0 ? {} : parseQuery(url.slice(queryAt + 1)),
         body: body?.value,
-        bodyBytes: body?.bytes ?? 0,
+        bodySize: body?.size ?? 'small',
         headers: request.headers,
         url,
         identity,

@@ -6,12 +6,25 @@ import { isAscii } from 'node:buffer';
 import { excessOf, MAX_DEPTH, MAX_KEYS, MAX_VALUES } from '../kit/depth.ts';
 import type { Timers } from '../kit/env/env.ts';
 import { type JsonFault, JsonFaultError, parseInSlices } from '../kit/json-parser.ts';
-import { inSlices, nextTurn } from '../kit/slices.ts';
+import { type BodySize, inSlices, nextTurn, ONE_TURN_BYTES, ownTurns } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
+
+/** The parsed body of a request, undefined if there is none. */
+export interface RequestBody {
+  readonly value: unknown;
+  readonly size: BodySize;
+}
 
 const strict = new TextDecoder('utf-8', { fatal: true });
 /** Finds the key `__proto__`, or an escape that could spell it. */
 const MAY_HOLD_PROTO = /__proto__|\\u/;
+
+const MAX_THIN_BYTES = 512 * 1024;
+/** Each value after the first of its array or object comes after a comma; a text of ONE_TURN_BYTES can have so many. */
+const MAX_THIN_MARKS = ONE_TURN_BYTES / 2;
+/** By byte: commas and the openings of arrays and objects. Those inside of strings count too. */
+const isMark = new Uint8Array(256);
+for (const mark of ',[{') isMark[mark.charCodeAt(0)] = 1;
 
 /** Parses a body in one turn of the event loop: for small bodies, and for those of other daemons of ours. */
 export function parseJsonBody(bytes: Buffer): unknown {
@@ -24,17 +37,31 @@ export function parseJsonBody(bytes: Buffer): unknown {
   return value;
 }
 
-/** Parses a body of any size, which arrived in these pieces. */
-export async function parseLargeBody(pieces: readonly Buffer[], timers: Timers): Promise<unknown> {
+/** Parses a body of any size, which arrived in these pieces, and says whether it is a large one. */
+export async function parseLargeBody(pieces: readonly Buffer[], timers: Timers): Promise<RequestBody> {
+  await ownTurns(timers).next();
   const bytes = Buffer.concat(pieces);
+  if (isThin(bytes)) return { value: parseJsonBody(bytes), size: 'small' };
   await nextTurn(timers);
   const text = decode(bytes);
   await nextTurn(timers);
   try {
-    return await inSlices(parseInSlices(text), timers);
+    return { value: await inSlices(parseInSlices(text), timers), size: 'large' };
   } catch (error) {
     throw error instanceof JsonFaultError ? refusal(error.fault) : error;
   }
+}
+
+/**
+ * Whether a body of more than ONE_TURN_BYTES costs no more than one of that size can: it is not much longer, and has no
+ * more values. A bulk of a thousand jobs is one; a parser in slices takes several times as long for it.
+ */
+function isThin(bytes: Buffer): boolean {
+  if (bytes.length > MAX_THIN_BYTES) return false;
+  let marks = 0;
+  // By index, and without a branch: an iterator takes ten times as long.
+  for (let at = 0; at < bytes.length; at++) marks += isMark[bytes[at] as number] as number;
+  return marks <= MAX_THIN_MARKS;
 }
 
 function decode(bytes: Buffer): string {

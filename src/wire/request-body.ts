@@ -5,7 +5,7 @@ import { ONE_TURN_BYTES } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
 import { BodyPieces } from './body-pieces.ts';
 import type { BodyRoom } from './body-room.ts';
-import { parseJsonBody, parseLargeBody } from './json-body.ts';
+import { parseJsonBody, parseLargeBody, type RequestBody } from './json-body.ts';
 
 /** The content type that `curl -d` sends by default; the examples of OpenAI rely on it. */
 const CURL_TYPE = 'application/x-www-form-urlencoded';
@@ -21,13 +21,7 @@ export interface BodyOptions {
   readonly timers: Timers;
 }
 
-/** The parsed body of a request, undefined if there is none; and the number of bytes that it had. */
-export interface RequestBody {
-  readonly value: unknown;
-  readonly bytes: number;
-}
-
-const NO_BODY: RequestBody = { value: undefined, bytes: 0 };
+const NO_BODY: RequestBody = { value: undefined, size: 'small' };
 
 export function readBody(request: IncomingMessage, options: BodyOptions): Promise<RequestBody> {
   const { headers } = request;
@@ -67,12 +61,12 @@ export function readBody(request: IncomingMessage, options: BodyOptions): Promis
           options.room
             .parseAlone(() => parseLargeBody(received, options.timers))
             .finally(() => share.release())
-            .then((value) => resolve({ value, bytes }), reject);
+            .then(resolve, reject);
           return;
         }
         const value = bytes === 0 ? undefined : parseJsonBody(joined(pieces.take()));
         share.release();
-        resolve({ value, bytes });
+        resolve({ value, size: 'small' });
       } catch (error) {
         refuse(error);
       }

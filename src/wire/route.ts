@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Static, TSchema } from 'typebox';
 import { checker } from '../kit/check.ts';
+import type { BodySize } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
 import { requestObject, type Shape } from '../model/http/shape.ts';
 import type { Identity, Role } from './tokens.ts';
@@ -13,8 +14,7 @@ export interface Call<Body = unknown, Query = unknown> {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly body: Body;
-  /** The size of the body as it arrived: work on a large one is done in slices. */
-  readonly bodyBytes: number;
+  readonly bodySize: BodySize;
   readonly headers: IncomingMessage['headers'];
   /** The path with its query, unchanged. */
   readonly url: string;

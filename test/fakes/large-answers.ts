@@ -63,6 +63,9 @@ function listen(): void {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.end(endEvent(JSON.parse(body)));
   });
+  // Longer than the pauses of a slow machine: a request on a connection that is just being closed may have been taken,
+  // and this worker could not say so.
+  server.keepAliveTimeout = 60_000;
   server.listen(0, '127.0.0.1', () => parentPort?.postMessage((server.address() as AddressInfo).port));
 }
 
