@@ -8,6 +8,7 @@ import {
   type BulkAnswer,
   BulkAnswers,
   JobPage,
+  JobQuery,
   JobView,
   MAX_BULK,
   SubmitBody,
@@ -62,11 +63,12 @@ export const taskRoutes = (
     method: 'GET',
     path: '/v2/tasks/:id',
     role: 'read',
-    summary: 'A job: state, attempts, result, queue position, why it waits',
+    summary: 'A job: what was asked, state, attempts, usage, result, queue position, why it waits',
+    query: JobQuery,
     answers: { 200: { description: 'The job', body: JobView }, 404: 'No such job' },
     handle: async (call) => ({
       status: 200,
-      json: await orchestrator.getJson(jobIdOf(call), call.identity.tenant),
+      json: await orchestrator.getJson(jobIdOf(call), call.identity.tenant, 'now', call.query.include),
     }),
   }),
 ];

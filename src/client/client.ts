@@ -80,8 +80,10 @@ export class OrchdClient {
     return answers;
   }
 
-  get(jobId: string): Promise<JobView> {
-    return this.#call('GET', `/v2/tasks/${encodeURIComponent(jobId)}`);
+  /** `include`: a payload of more than 4 KiB is sent only if it is asked for. */
+  get(jobId: string, { include }: { readonly include?: 'payload' } = {}): Promise<JobView> {
+    const query = include ? `?include=${include}` : '';
+    return this.#call('GET', `/v2/tasks/${encodeURIComponent(jobId)}${query}`);
   }
 
   list(request: ListRequest = {}): Promise<JobPage> {

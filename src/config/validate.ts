@@ -44,13 +44,16 @@ function valueIssues(schema: TSchema, value: unknown, path: Path): Issue[] {
   if (Check(schema, value)) return [];
   const inside = insideIssues(schema, value, path);
   if (inside.length > 0) return inside;
-  return [wrong(path, `expected ${describe(schema)}, found ${kindOf(value)}${choiceHint(schema, value)}`)];
+  const expected = describe(schema);
+  const isOtherList = expected.startsWith('a list') && kindOf(value) === 'a list';
+  const found = isOtherList ? 'a list of something else' : kindOf(value);
+  return [wrong(path, `expected ${expected}, found ${found}${choiceHint(schema, value)}`)];
 }
 
-/** What is wrong with the sections inside of a list or a map, each at its own place. */
+/** What is wrong with the items of a list, or with the sections of a map, each at its own place. */
 function insideIssues(schema: TSchema, value: unknown, path: Path): Issue[] {
   if (IsArray(schema) && Array.isArray(value))
-    return value.flatMap((each, at) => sectionIn(schema.items, each, [...path, `[${at}]`]));
+    return value.flatMap((each, at) => valueIssues(schema.items, each, [...path, `[${at}]`]));
   if (!IsRecord(schema) || !isSection(value)) return [];
   const [inner] = Object.values(schema.patternProperties);
   return Object.entries(value).flatMap(([key, each]) =>

@@ -65,20 +65,12 @@ test('the error lists the allowed values of an enumeration, and suggests the fie
   );
   const cases: [run: typeof check | typeof either, value: unknown, says: string][] = [
     [check, { name: 'a', inner: { kind: 'c' } }, '"inner.kind" must be one of "a", "b"'],
-    [check, { nam: 'a' }, 'the request must not have additional properties: nam; did you mean "name"?'],
-    [check, { name: 'a', other: 1 }, 'the request must not have additional properties: other'],
-    [
-      check,
-      { name: 'a', [`${'x'.repeat(9)}/~`]: 1 },
-      'the request must not have additional properties: xxxxxxxxx/~',
-    ],
+    [check, { nam: 'a' }, 'the request has no field "nam"; did you mean "name"?'],
+    [check, { name: 'a', other: 1 }, 'the request has no field "other"'],
+    [check, { name: 'a', [`${'x'.repeat(9)}/~`]: 1 }, 'the request has no field "xxxxxxxxx/~"'],
     [either, { as: 'three' }, '"as" must be one of "one", "two"'],
-    [
-      either,
-      { as: 'one', mesage: 1 },
-      'the request must not have additional properties: mesage; did you mean "message"?',
-    ],
-    [either, { as: 'two', message: 1 }, 'the request must not have additional properties: message'],
+    [either, { as: 'one', mesage: 1 }, 'the request has no field "mesage"; did you mean "message"?'],
+    [either, { as: 'two', message: 1 }, 'the request has no field "message"'],
   ];
   for (const [run, value, message] of cases) assert.throws(() => run(value), { message });
   const state = checker(Type.Object({ state: Type.Enum(['on', 'off']) }));
@@ -108,8 +100,8 @@ const keys = (count: number): object =>
 test('a value with too many properties or items is refused by their number', () => {
   const items = (count: number, last: unknown): object[] => [...Array(count).fill({ name: 'a' }), last];
   const cases: [value: unknown, message: string][] = [
-    [keys(100), 'the request must not have additional properties: k0, k1, k2, k3, k4'],
-    [{ items: [], ...keys(3) }, 'the request must not have additional properties: k0, k1, k2'],
+    [keys(100), 'the request has no field "k0", "k1", "k2", "k3", "k4"'],
+    [{ items: [], ...keys(3) }, 'the request has no field "k0", "k1", "k2"'],
     [{ items: items(20_000, { name: 'b' }) }, '"items" must not have more than 20000 items'],
     [
       { items: items(7, { name: 'b', labels: keys(4) }) },
@@ -132,11 +124,11 @@ test('the first faulty item of a long array is named, and the others are not sea
   items[19_999] = 7;
   const test = t.mock.method(RegExp.prototype, 'test');
   assert.throws(() => checkMany({ items }), {
-    message: '"items.19998" must not have additional properties: nam; did you mean "name"?',
+    message: '"items.19998" has no field "nam"; did you mean "name"?',
   });
   t.diagnostic(`${test.mock.callCount()} names were checked`);
   assert.ok(test.mock.callCount() < 45_000);
-  assert.throws(() => checkMany({ items, itms: [] }), { message: /^the request must not have .*: itms/ });
+  assert.throws(() => checkMany({ items, itms: [] }), { message: /^the request has no field "itms"/ });
 });
 
 test('a name of any length is shortened in the error, and not matched with patterns', (t) => {

@@ -2,6 +2,7 @@
 import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { OrchdError } from '../model/errors.ts';
+import { namesIn, shortened, wordsOf } from './fault-words.ts';
 import { nearest } from './nearest.ts';
 import { countCheck, type SchemaFault } from './schema-counts.ts';
 import { faultsOf } from './schema-faults.ts';
@@ -17,24 +18,14 @@ export function checker<S extends TSchema>(schema: S): (value: unknown) => Stati
   };
 }
 
-/** As many properties are named in one error. */
-const MAX_NAMED = 5;
-/** Names of callers may be as long as their request. */
-const MAX_NAME_CHARS = 200;
-
-const shortened = (name: string): string =>
-  name.length <= MAX_NAME_CHARS ? name : `${name.slice(0, MAX_NAME_CHARS)}…`;
-
 function fault(schema: TSchema, errors: readonly SchemaFault[]): OrchdError {
   // An unknown field is reported before any other fault: it is most likely a misspelt name.
   const unknown = errors.find(({ keyword }) => keyword === 'additionalProperties');
   const first = unknown ?? errors[0];
   const field = shortened(first?.instancePath.slice(1).replaceAll('/', '.') ?? '');
-  const given = first?.params?.additionalProperties ?? first?.params?.requiredProperties ?? [];
-  const names = given.slice(0, MAX_NAMED).map(shortened);
+  const names = first ? namesIn(first) : [];
   const alike = errors.filter((error) => isAlike(error, first));
-  const listed = names.length > 0 ? `: ${names.join(', ')}` : '';
-  const what = choices(alike) ?? `${first?.message ?? 'has the wrong form'}${listed}`;
+  const what = choices(alike) ?? (first ? wordsOf(first) : 'has the wrong form');
   const meant = unknown === undefined ? undefined : meantBy(names[0], knownTo(schema, alike));
   const where = field === '' ? 'the request' : `"${field}"`;
   const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;

@@ -18,15 +18,19 @@ export function nearest(word: string, known: readonly string[]): string | undefi
 const beginsAlike = (a: string, b: string): boolean =>
   Math.min(a.length, b.length) > 2 && (a.startsWith(b) || b.startsWith(a));
 
-/** Single-letter insertions, deletions and replacements between two words. */
+/** Insertions, deletions and replacements of a letter, and exchanges of two neighbours, between two words. */
 function editDistance(a: string, b: string): number {
+  let before: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, column) => column);
   for (let i = 1; i <= a.length; i += 1) {
     const next = [i];
     for (let j = 1; j <= b.length; j += 1) {
       const replaced = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1));
+      const isExchanged = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const exchanged = isExchanged ? before[j - 2]! + 1 : Number.POSITIVE_INFINITY;
+      next.push(Math.min(replaced, exchanged, row[j]! + 1, next[j - 1]! + 1));
     }
+    before = row;
     row = next;
   }
   return row[b.length]!;

@@ -13,6 +13,11 @@ export interface SchemaFault {
   readonly params?: {
     readonly additionalProperties?: readonly string[];
     readonly requiredProperties?: readonly string[];
+    /** The expected type, or types, where `keyword` is `type`. */
+    readonly type?: string | readonly string[];
+    /** Where `keyword` is a bound of a number: `>=` and the like, and the bound. */
+    readonly comparison?: string;
+    readonly limit?: number | bigint;
     /** The expected value, where `keyword` is `const`. */
     readonly allowedValue?: unknown;
     /** The expected values, where `keyword` is `enum`. */

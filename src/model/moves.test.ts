@@ -36,7 +36,7 @@ const JOB_MOVES: readonly [to: JobState, make: (job: JobRecord) => JobRecord][] 
 
 const ATTEMPT_MOVES: readonly [to: AttemptState, make: (attempt: AttemptRecord) => AttemptRecord][] = [
   ['accepted', (attempt) => moves.accept(attempt, 5, 2)],
-  ['ended', (attempt) => moves.end(attempt, 6, 'failed', ERROR)],
+  ['ended', (attempt) => moves.end(attempt, 6, 'failed', { error: ERROR })],
   ['unknown', (attempt) => moves.loseAttempt(attempt, 2)],
   ['abandoned', (attempt) => moves.abandon(attempt, 7)],
 ];

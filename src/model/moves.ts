@@ -147,8 +147,14 @@ export const end = (
   attempt: AttemptRecord,
   at: number,
   outcome: 'succeeded' | 'failed' | 'cancelled',
-  error?: ErrorInfo,
-): AttemptRecord => moveAttempt(attempt, 'ended', { endedAt: at, outcome, error });
+  { error, usage }: Partial<Pick<AttemptRecord, 'error' | 'usage'>> = {},
+): AttemptRecord =>
+  moveAttempt(attempt, 'ended', {
+    endedAt: at,
+    outcome,
+    error,
+    ...(usage && { usage: { prompt: usage.prompt, completion: usage.completion } }),
+  });
 
 /** The executor does not answer, or has forgotten the attempt: it may run, may have run, or may never have started. */
 export const loseAttempt = (attempt: AttemptRecord, epoch: number): AttemptRecord =>

@@ -120,6 +120,8 @@ export interface AttemptRecord {
   readonly kill: KillOrder | undefined;
   /** The executor does not run it any more, and cannot say what became of it: it uses no slot. */
   readonly isGone?: true | undefined;
+  /** The tokens of an attempt that succeeded, as its backend counted them. */
+  readonly usage?: { readonly prompt: number; readonly completion: number } | undefined;
 }
 
 /** The number of ended attempts kept per job: a job that finds its backends busy again and again has many. */

@@ -1,5 +1,5 @@
-/** A job with its result as JSON text: results are stored and sent as text, and are not parsed in between. */
-import type { LargeValue } from '../kit/held-bytes.ts';
+/** A job with its bodies as JSON text: bodies are stored and sent as text, and are not parsed in between. */
+import type { HeldBytes, LargeValue } from '../kit/held-bytes.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import type { LargeJson } from '../wire/route.ts';
 
@@ -22,14 +22,43 @@ export function beforeMember(object: string, name: string): string {
   return `${object.slice(0, -1)}${separator}${JSON.stringify(name)}:`;
 }
 
-const END = Buffer.from('}');
+/** The JSON text of a body, or a large one. */
+export type BodyText = string | LargeValue;
+
+/** A job without its bodies, and those to be shown with it. */
+export interface JobWithBodies {
+  readonly job: JobView;
+  readonly payload: BodyText | undefined;
+  readonly result: BodyText | undefined;
+}
 
 export async function jobText(
-  { job, resultText, largeResult }: JobWithResult,
+  { job, payload, result }: JobWithBodies,
   when: 'now' | 'later',
 ): Promise<string | LargeJson> {
-  const text = JSON.stringify(job);
-  if (!largeResult) return withMember(text, 'result', resultText);
-  const { bytes, release } = await largeResult.open(when);
-  return { pieces: [Buffer.from(beforeMember(text, 'result')), bytes, END], release };
+  /** What comes after the pieces. */
+  let text = JSON.stringify(job);
+  const pieces: Buffer[] = [];
+  const held: HeldBytes[] = [];
+  const release = (): void => {
+    for (const each of held) each.release();
+  };
+  try {
+    for (const [name, body] of Object.entries({ payload, result })) {
+      if (body === undefined) continue;
+      const before = beforeMember(text, name);
+      if (typeof body === 'string') {
+        text = `${before}${body}}`;
+        continue;
+      }
+      const opened = await body.open(when);
+      held.push(opened);
+      pieces.push(Buffer.from(before), opened.bytes);
+      text = '}';
+    }
+  } catch (error) {
+    release();
+    throw error;
+  }
+  return pieces.length === 0 ? text : { pieces: [...pieces, Buffer.from(text)], release };
 }

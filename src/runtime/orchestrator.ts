@@ -220,14 +220,15 @@ export class Orchestrator extends Service {
     return this.reads.job(jobId, tenant);
   }
 
-  /** The job as JSON text. For a large result without room, `now` throws SERVER_BUSY, and `later` waits. */
+  /** The job as JSON text. For a large body without room, `now` throws SERVER_BUSY, and `later` waits. */
   async getJson(
     jobId: string,
     tenant = DEFAULT_TENANT,
     when: 'now' | 'later' = 'now',
+    include?: 'payload',
   ): Promise<string | LargeJson> {
     this.#assertOpen();
-    return jobText(await this.reads.jobWithResult(jobId, tenant), when);
+    return jobText(await this.reads.jobWithBodies(jobId, tenant, include), when);
   }
 
   async list(request: ListRequest = {}, tenant = DEFAULT_TENANT): Promise<JobPage> {

@@ -25,6 +25,7 @@ const WAITING: { readonly [K in keyof Reads]?: (reads: Reads) => Promise<unknown
   job: (reads) => reads.job('j'),
   jobState: (reads) => reads.jobState('j'),
   jobWithResult: (reads) => reads.jobWithResult('j'),
+  jobWithBodies: (reads) => reads.jobWithBodies('j', 'default', undefined),
   jobs: (reads) => reads.jobs(),
   model: (reads) => reads.model('m'),
   modelRecord: (reads) => reads.modelRecord('m'),

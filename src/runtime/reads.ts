@@ -33,7 +33,7 @@ import type { Bodies } from './bodies.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { Divergence } from './divergence.ts';
 import { type Figures, figuresOf } from './figures.ts';
-import type { JobWithResult } from './job-text.ts';
+import type { BodyText, JobWithBodies, JobWithResult } from './job-text.ts';
 import { listJobs } from './listing.ts';
 import type { Loop } from './loop.ts';
 import { checkTenant, uidFor } from './prepare.ts';
@@ -66,6 +66,13 @@ export interface QueuePosition {
   readonly predictedStartMs: number | undefined;
 }
 
+interface FoundJob {
+  readonly job: JobView;
+  readonly payload: Body;
+  /** Of its result. */
+  readonly body: Body | undefined;
+}
+
 export class Reads {
   readonly #parts: ReadsParts;
 
@@ -73,14 +80,22 @@ export class Reads {
     this.#parts = parts;
   }
 
-  /** A job with its result, from memory or history. */
+  /** A job with its result, and with its payload if that is not a blob, from memory or history. */
   async job(jobId: string, tenant = DEFAULT_TENANT): Promise<JobView> {
-    const { job, body } = await this.#found(jobId, tenant);
-    return this.#withValue(job, body);
+    const { job, payload, body } = await this.#found(jobId, tenant);
+    const shown = typeof payload === 'string' ? { ...job, payload: JSON.parse(payload) } : job;
+    return this.#withValue(shown, body);
   }
 
   async jobState(jobId: string, tenant = DEFAULT_TENANT): Promise<JobState> {
     return (await this.#found(jobId, tenant)).job.state;
+  }
+
+  /** A job with its bodies, for answers that are sent as text; a payload that is a blob only if it is `asked` for. */
+  async jobWithBodies(jobId: string, tenant: string, asked: 'payload' | undefined): Promise<JobWithBodies> {
+    const { job, payload, body } = await this.#found(jobId, tenant);
+    const shown = typeof payload === 'string' || asked ? payload : undefined;
+    return { job, payload: await this.#text(shown), result: await this.#text(body) };
   }
 
   /** A job with its result as text, for answers that are sent as text. */
@@ -261,25 +276,30 @@ export class Reads {
   }
 
   /** A job from memory, once that is durable, or from the history. */
-  async #found(jobId: string, tenant: string): Promise<{ job: JobView; body: Body | undefined }> {
+  async #found(jobId: string, tenant: string): Promise<FoundJob> {
     const { engine, loop, store } = this.#parts;
     const uid = uidFor(tenant, jobId);
     const entry = engine.state.jobs.get(uid);
     if (entry) {
-      const found = { job: this.entryNow(entry), body: entry.job.result };
+      const found = { job: this.entryNow(entry), payload: entry.ask.payload, body: entry.job.result };
       await loop.durable(entry.seq);
       return found;
     }
     const bundle = await store.history.get(uid);
     if (!bundle) throw new OrchdError('NOT_FOUND', `there is no job "${jobId}"`);
-    return { job: viewOfBundle(bundle), body: bundle.job.result };
+    return { job: viewOfBundle(bundle), payload: bundle.ask.payload, body: bundle.job.result };
   }
 
   async #withText(job: JobView, body: Body | undefined): Promise<JobWithResult> {
+    const text = await this.#text(body);
+    return typeof text === 'object'
+      ? { job, resultText: undefined, largeResult: text }
+      : { job, resultText: text, largeResult: undefined };
+  }
+
+  async #text(body: Body | undefined): Promise<BodyText | undefined> {
     const { bodies } = this.#parts;
-    const largeResult = bodies.large.valueOf(body);
-    const isRead = body !== undefined && !largeResult;
-    return { job, resultText: isRead ? await bodies.read(body) : undefined, largeResult };
+    return body === undefined ? undefined : (bodies.large.valueOf(body) ?? (await bodies.read(body)));
   }
 
   async #withValue(job: JobView, body: Body | undefined): Promise<JobView> {

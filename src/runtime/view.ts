@@ -42,7 +42,10 @@ function base(ask: AskRecord, job: JobRecord, attempts: readonly AttemptRecord[]
     tries: job.tries,
     max_tries: ask.spec.max_tries,
     attempts: attempts.map(attemptView),
+    payload_bytes: ask.payloadBytes,
   };
+  const usage = view.attempts.at(-1)?.usage;
+  if (usage) view.usage = usage;
   if (ask.spec.key !== undefined) view.key = ask.spec.key;
   if (ask.spec.session_id !== undefined) view.session_id = ask.spec.session_id;
   if (ask.spec.model !== undefined) view.model = ask.spec.model;
@@ -66,5 +69,11 @@ function attemptView(attempt: AttemptRecord): AttemptView {
   if (attempt.error) view.error = attempt.error;
   if (attempt.acceptedAt !== undefined) view.accepted_at = attempt.acceptedAt;
   if (attempt.endedAt !== undefined) view.ended_at = attempt.endedAt;
+  if (attempt.usage) view.usage = usageView(attempt.usage);
   return view;
 }
+
+const usageView = ({ prompt, completion }: NonNullable<AttemptRecord['usage']>) => ({
+  prompt_tokens: prompt,
+  completion_tokens: completion,
+});

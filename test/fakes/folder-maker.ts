@@ -102,7 +102,7 @@ export class JobScript {
   /** A try ends badly: another one follows, or none. */
   fail(then: 'retry' | 'die'): Change[] {
     const error = errorInfo('EXECUTION_FAILED');
-    const ended = this.#try(end(this.attempt as AttemptRecord, NOW, 'failed', error));
+    const ended = this.#try(end(this.attempt as AttemptRecord, NOW, 'failed', { error }));
     const failed = this.#move(fail(this.job, error));
     const next = then === 'retry' ? retry(this.job, NOW) : die(this.job, NOW, 'failed', error);
     return [...ended, ...failed, ...this.#move(next)];

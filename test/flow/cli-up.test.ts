@@ -177,11 +177,11 @@ describe('up', () => {
     }
   });
 
-  test('without any backend it starts, and says that jobs will wait', async () => {
+  test('without any backend it starts, and says that jobs are refused', async () => {
     const file = join(root, 'bare.yaml');
     writeFileSync(file, 'backends: { demo: false }\n');
     const server = await up(newFolder(), '--config', file);
-    assert.match(await server.saw('err', /press/), /no backend is configured: jobs will wait/);
+    assert.match(await server.saw('err', /press/), /nothing here runs jobs: they are refused/);
     server.child.kill('SIGTERM');
     assert.equal((await server.ended).code, 0);
   });

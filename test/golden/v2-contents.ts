@@ -148,6 +148,8 @@ async function assertJobs({ brain, ids }: Opened): Promise<void> {
 /** Three jobs in full: one with every wish, one with a history, one that ended while its attempt is still open. */
 async function assertWholeViews({ brain }: Opened): Promise<void> {
   assert.deepEqual(await brain.get('every-field'), {
+    payload: { prompt: 'Say "every field"', max_tokens: 6000, temperature: 0.5, seed: 7 },
+    payload_bytes: 77,
     job_id: 'every-field',
     state: 'queued',
     type: 'inference',
@@ -171,6 +173,8 @@ async function assertWholeViews({ brain }: Opened): Promise<void> {
   const again = START + 13_600;
   const second = { attempt: 2, backend: 'scripted', state: 'ended', outcome: 'succeeded' };
   assert.deepEqual(await brain.get('redriven'), {
+    payload: { ask: 'redriven' },
+    payload_bytes: 18,
     job_id: 'redriven',
     state: 'succeeded',
     type: 'inference',

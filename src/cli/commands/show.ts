@@ -6,18 +6,23 @@ import { SERVER_OPTIONS, usageOf } from '../options.ts';
 import { connect } from '../remote.ts';
 import { jobText } from '../text/job-page.ts';
 
+const options = {
+  payload: { type: 'boolean', help: 'print what was asked even if it has more than 4 KiB' },
+  ...SERVER_OPTIONS,
+} as const;
+
 export const show: Command = {
   usage: usageOf({
     call: 'show ID [OPTIONS]',
-    about: `Prints the fields of a job, its attempts, its error and its result.
+    about: `Prints the fields of a job, what was asked, its attempts, its tokens, its error and its result.
 Exit code: 0 in whatever state the job is, 1 if there is no such job.`,
-    options: SERVER_OPTIONS,
+    options,
     examples: ['orchd show $ID', 'orchd show $ID --json | jq .result'],
   }),
-  options: SERVER_OPTIONS,
+  options,
   async run(args, terminal) {
     const id = jobId(singlePositional(args.positionals, 'job id'));
-    const job = await connect(args).get(id);
+    const job = await connect(args).get(id, flagOf(args.values, 'payload') ? { include: 'payload' } : {});
     if (flagOf(args.values, 'json')) terminal.printData(JSON.stringify(job));
     else terminal.print(jobText(job, terminal, Date.now()));
     return EXIT.ok;

@@ -67,6 +67,7 @@ const BANNER = {
   missing: [],
   models: [],
   exampleModel: 'demo',
+  exampleType: undefined,
   command: 'orchd',
   isDefaultUrl: true,
 };
@@ -84,14 +85,26 @@ test('the banner names what to try, and only what is needed for it', () => {
     ...BANNER,
     url: 'http://h:1',
     needsToken: true,
-    hasBackends: false,
-    exampleModel: undefined,
     isDefaultUrl: false,
   });
   assert.match(other, /submit --follow --url http:\/\/h:1 "Hello"/);
   assert.match(other, /Bearer \$ORCHD_TOKEN/);
-  assert.match(other, /no backend is configured/);
-  assert.doesNotMatch(other, /\/v1/, 'there is no model to ask for');
+});
+
+test('the banner tries nothing that would be refused', () => {
+  const none = bannerText({ ...BANNER, hasBackends: false, exampleModel: undefined });
+  assert.match(none, /^nothing here runs jobs: .*\nadd one: orchd up --model FILE\.gguf/m);
+  assert.doesNotMatch(none, /^(try|or): /m);
+  const command = bannerText({ ...BANNER, exampleModel: undefined, exampleType: 'count' });
+  assert.match(command, /^try: {2}orchd submit --follow --type count --payload '\{\}'$/m);
+  assert.doesNotMatch(command, /^or: /m);
+});
+
+test('the banner of a server on all addresses names one that can be called', () => {
+  const text = bannerText({ ...BANNER, url: 'http://0.0.0.0:8080' });
+  assert.match(text, /listens on http:\/\/127\.0\.0\.1:8080 and all other addresses of this machine$/m);
+  assert.doesNotMatch(text, /0\.0\.0\.0:/);
+  assert.match(bannerText({ ...BANNER, url: 'http://[::]:1' }), /curl http:\/\/\[::1\]:1\/v2/);
 });
 
 test('the banner names the models, and its examples use the first of them', () => {

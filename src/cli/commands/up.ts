@@ -16,7 +16,7 @@ import { Interrupt } from '../interrupt.ts';
 import { COPY_OPTION, DATA_OPTIONS, usageOf } from '../options.ts';
 import { packageVersion } from '../package-version.ts';
 import { dataFolder, folderAt, readConfig } from '../settings.ts';
-import { type BannerParts, bannerText, ownCommand } from '../text/banner.ts';
+import { type BannerParts, bannerText, callableUrl, ownCommand } from '../text/banner.ts';
 import { TokenStore } from '../token-store.ts';
 
 const FAILURE_POLL_MS = 250;
@@ -165,7 +165,8 @@ async function banner(server: RunningServer, config: ResolvedConfig, data: strin
     models: server.models ?? [],
     exampleModel: configured.find(({ exampleModel }) => exampleModel)?.exampleModel,
     command: ownCommand(process.argv[1]),
-    isDefaultUrl: server.url === DEFAULT_URL,
+    exampleType: configured.flatMap(({ programs = {} }) => Object.keys(programs))[0],
+    isDefaultUrl: callableUrl(server.url) === DEFAULT_URL,
   });
 }
 

@@ -13,6 +13,8 @@ export interface BannerParts {
   readonly models: readonly string[];
   /** A model that a configured backend answers without any set-up. */
   readonly exampleModel: string | undefined;
+  /** A job type of a configured command. */
+  readonly exampleType: string | undefined;
   /** How to call the command here: `orchd`, or in a checkout `npm run orchd --`. */
   readonly command: string;
   /** The server has the address that clients use by default. */
@@ -23,31 +25,52 @@ export interface BannerParts {
 const MAX_CURL_CHARS = 160;
 
 export function bannerText(parts: BannerParts): string {
-  const { version, url, data, needsToken, models, exampleModel, command, isDefaultUrl } = parts;
-  const [model] = models;
-  const where = isDefaultUrl ? '' : ` --url ${url}`;
-  const which = model === undefined ? '' : ` --model ${model}`;
-  const bearer = needsToken ? ` -H "authorization: Bearer $ORCHD_TOKEN"` : '';
-  const task = JSON.stringify({ ...(model !== undefined && { model }), prompt: 'Hello' });
-  const curl = `curl ${url}/v2/tasks${bearer} -H 'content-type: application/json' -d '${spaced(task)}'`;
-  const chatModel = model ?? exampleModel;
-  const chat = chatModel === undefined ? '' : chatCurl(`${url}/v1/chat/completions${bearer}`, chatModel);
+  const { version, data, needsToken, models } = parts;
+  const url = callableUrl(parts.url);
+  const isEverywhere = url !== parts.url;
   return [
-    `orchd ${version} listens on ${url}`,
+    `orchd ${version} listens on ${url}${isEverywhere ? ' and all other addresses of this machine' : ''}`,
     `data: ${resolve(data)}`,
     ...(models.length > 0 ? [`models: ${models.join(', ')}`] : []),
     ...backendLines(parts),
     ...(needsToken ? ['callers need a token: set ORCHD_TOKEN'] : []),
-    `try:  ${command} submit --follow${which}${where} "Hello"`,
-    `or:   ${curl}`,
-    ...(chat !== '' && chat.length <= MAX_CURL_CHARS ? [`or:   ${chat}`] : []),
+    ...exampleLines({ ...parts, url }),
     'press Ctrl-C to stop',
   ].join('\n');
 }
 
-function backendLines({ hasBackends, models, missing }: BannerParts): string[] {
+/** A server that listens on all addresses cannot be called by the address that means all of them. */
+export const callableUrl = (url: string): string =>
+  url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
+
+/** Only what would be answered here. */
+function exampleLines(parts: BannerParts): string[] {
+  const { url, needsToken, models, exampleModel, exampleType, command, isDefaultUrl } = parts;
+  const [model] = models;
+  const chatModel = model ?? exampleModel;
+  const where = isDefaultUrl ? '' : ` --url ${url}`;
+  if (chatModel === undefined)
+    return exampleType === undefined
+      ? []
+      : [`try:  ${command} submit --follow --type ${exampleType} --payload '{}'${where}`];
+  const which = model === undefined ? '' : ` --model ${model}`;
+  const bearer = needsToken ? ` -H "authorization: Bearer $ORCHD_TOKEN"` : '';
+  const task = JSON.stringify({ ...(model !== undefined && { model }), prompt: 'Hello' });
+  const curl = `curl ${url}/v2/tasks${bearer} -H 'content-type: application/json' -d '${spaced(task)}'`;
+  const chat = chatCurl(`${url}/v1/chat/completions${bearer}`, chatModel);
+  return [
+    `try:  ${command} submit --follow${which}${where} "Hello"`,
+    `or:   ${curl}`,
+    ...(chat.length <= MAX_CURL_CHARS ? [`or:   ${chat}`] : []),
+  ];
+}
+
+function backendLines({ hasBackends, models, missing, command }: BannerParts): string[] {
   if (!hasBackends && models.length === 0)
-    return ['no backend is configured: jobs will wait until there is one'];
+    return [
+      'nothing here runs jobs: they are refused until there is a backend',
+      `add one: ${command} up --model FILE.gguf, or "backends" in the configuration, or a pool (docs/pools.md)`,
+    ];
   // The message names the setting, not its value: apart from names nothing of the configuration is repeated.
   return missing.map(
     ({ backend, type }) =>

@@ -9,7 +9,14 @@ export function jobText(job: JobView, terminal: Terminal, now: number): string {
   const rows = [...askRows(job), ...stateRows(job, terminal, now)].filter(([, value]) => value !== undefined);
   const width = Math.max(...rows.map(([name]) => name.length));
   const lines = rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`);
-  return [lines.join('\n'), attemptsText(job.attempts), errorText(job), resultPart(job), nextStep(job)]
+  return [
+    lines.join('\n'),
+    payloadPart(job),
+    attemptsText(job.attempts),
+    errorText(job),
+    resultPart(job),
+    nextStep(job),
+  ]
     .filter((part) => part !== undefined)
     .join('\n\n');
 }
@@ -47,7 +54,20 @@ function stateRows(job: JobView, terminal: Terminal, now: number): Row[] {
         ? undefined
         : [instantText(job.ended_at), tookText(job)].filter(Boolean).join(', '),
     ],
+    ['tokens', job.usage && `${job.usage.prompt_tokens} in, ${job.usage.completion_tokens} out`],
   ];
+}
+
+function payloadPart({ job_id: id, payload, payload_bytes: bytes }: JobView): string | undefined {
+  if (payload !== undefined) return `payload\n${harmless(payloadText(payload))}`;
+  return bytes === undefined ? undefined : `payload\n(${bytes} bytes: orchd show ${id} --payload prints it)`;
+}
+
+/** The prompt, if the payload is nothing else; anything else as JSON. */
+function payloadText(payload: unknown): string {
+  const { prompt, ...others } = (payload ?? {}) as Readonly<Record<string, unknown>>;
+  const isPrompt = typeof prompt === 'string' && Object.keys(others).length === 0;
+  return isPrompt ? prompt : JSON.stringify(payload, undefined, 2);
 }
 
 function attemptsText(attempts: readonly AttemptView[]): string | undefined {

@@ -10,14 +10,17 @@ interface Place {
   readonly predicted_start_ms?: number;
 }
 
-/** `place 3, starts in about 12 s`; empty where neither is known. */
+/** `2 jobs go first, starts in about 12 s`; empty where neither is known. */
 export function placeText({ queue_position: ahead, predicted_start_ms: wait }: Place): string {
   const parts = [
-    ahead === undefined ? '' : `place ${ahead + 1}`,
+    ahead === undefined ? '' : aheadText(ahead),
     wait === undefined ? '' : wait <= 0 ? 'starts at once' : `starts in about ${durationText(wait)}`,
   ];
   return parts.filter((part) => part !== '').join(', ');
 }
+
+const aheadText = (ahead: number): string =>
+  ahead === 0 ? 'next' : ahead === 1 ? '1 job goes first' : `${ahead} jobs go first`;
 
 /** The backend of the last attempt, as one line. */
 export function backendOf(job: JobView): string | undefined {
@@ -35,7 +38,7 @@ export function whereText(job: JobView): string {
 }
 
 /** The queue position is left out: the reason for the wait already says how many jobs are ahead. */
-const placeAfter = ({ predicted_start_ms }: JobView): string =>
+export const placeAfter = ({ predicted_start_ms }: JobView): string =>
   predicted_start_ms === undefined ? '' : placeText({ predicted_start_ms });
 
 export function tookText({ started_at, ended_at }: JobView): string {

@@ -4,7 +4,7 @@ import type { JobView } from '../../model/http/jobs.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { Terminal } from '../command.ts';
 import { durationText } from './duration.ts';
-import { backendOf, placeText } from './job-text.ts';
+import { backendOf, placeAfter, placeText } from './job-text.ts';
 import { oneLine } from './screen.ts';
 
 const POLL_MS = 1000;
@@ -49,10 +49,10 @@ export class Progress {
 }
 
 export function progressText(job: JobView, now: number): string {
-  const place = placeText(job);
   if (job.state === 'queued') {
-    const why = job.waiting ? oneLine(job.waiting.text) : '';
-    return ['queued', place, why].filter(Boolean).join(', ');
+    // The reason says how many jobs go first.
+    const place = job.waiting ? [oneLine(job.waiting.text), placeAfter(job)] : [placeText(job)];
+    return ['queued', ...place].filter(Boolean).join(', ');
   }
   if (job.state !== 'running')
     return [job.state, job.waiting && oneLine(job.waiting.text)].filter(Boolean).join(', ');

@@ -34,6 +34,7 @@ const job = (more: Partial<JobView> = {}): JobView => ({
   tries: 0,
   max_tries: 3,
   attempts: [],
+  payload_bytes: 9,
   ...more,
 });
 
@@ -117,9 +118,9 @@ describe('a job in words', () => {
   test('its position in the queue and its predicted start', () => {
     assert.equal(
       placeText({ queue_position: 2, predicted_start_ms: 12_000 }),
-      'place 3, starts in about 12 s',
+      '2 jobs go first, starts in about 12 s',
     );
-    assert.equal(placeText({ queue_position: 0, predicted_start_ms: -3 }), 'place 1, starts at once');
+    assert.equal(placeText({ queue_position: 0, predicted_start_ms: -3 }), 'next, starts at once');
     assert.equal(placeText({}), '');
   });
 
@@ -152,8 +153,8 @@ describe('a job in words', () => {
   test('its progress, in one line that fits the terminal', () => {
     const waiting = { code: 'behind', text: 'about 4 jobs go before it' } as const;
     assert.equal(
-      progressText(job({ waiting, queue_position: 4 }), NOW),
-      'queued, place 5, about 4 jobs go before it',
+      progressText(job({ waiting, queue_position: 4, predicted_start_ms: 2000 }), NOW),
+      'queued, about 4 jobs go before it, starts in about 2.0 s',
     );
     assert.equal(progressText(running, NOW), 'running on gpu for 5.0 s');
     assert.equal(fitting('abcdef', 5), 'abc…');
@@ -190,12 +191,24 @@ describe('a job in words', () => {
     );
   });
 
+  test('what was asked, and the tokens', () => {
+    const usage = { prompt_tokens: 3, completion_tokens: 40 };
+    const asked = jobText(job({ payload: { prompt: 'hi\u001b[2J' }, usage }), plain, NOW);
+    assert.match(asked, /^tokens {3} 3 in, 40 out$/m);
+    assert.match(asked, /^payload\nhi␛\[2J$/m);
+    assert.match(jobText(job({ payload: { a: 1, prompt: 'p' } }), plain, NOW), /^payload\n\{\n {2}"a": 1,/m);
+    assert.match(
+      jobText(job({ payload_bytes: 5000 }), plain, NOW),
+      /^payload\n\(5000 bytes: orchd show j1 --payload prints it\)$/m,
+    );
+  });
+
   test('its submit, its cancel, its events and its end', () => {
     const task = { job_id: 'j1', status: 'queued', queue_position: 0, events_url: '/' } as const;
-    assert.equal(submittedText(task), 'j1  queued, place 1');
+    assert.equal(submittedText(task), 'j1  queued, next');
     assert.equal(
       submittedText({ ...task, duplicate_of: 'key' }),
-      'j1  queued, place 1, already submitted (same key)',
+      'j1  queued, next, already submitted (same key)',
     );
     assert.match(cancelText({ ...running, cancel_requested: true }), /being cancelled/);
     assert.equal(

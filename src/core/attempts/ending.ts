@@ -28,7 +28,8 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
   if (entry.job.state === 'claimed' && outcome.ok === true) {
     turn.put('job', entry.uid, start(entry.job, turn.now), 'started');
   }
-  turn.put('attempt', token, end(attempt, turn.now, how, error), how);
+  const usage = outcome.ok === true ? outcome.usage : undefined;
+  turn.put('attempt', token, end(attempt, turn.now, how, { error, usage }), how);
   if (isTerminal(entry.job.state)) return;
   if (outcome.ok === true) {
     turn.put('job', entry.uid, succeed(entry.job, turn.now, outcome.result), 'succeeded');

@@ -48,7 +48,10 @@ function explainLane(state: State, entry: JobEntry): WaitReason {
     return { code: 'backend_down', text: `not reachable: ${names.join(', ')}` };
   }
   const position = jobPosition(entry) ?? 0;
-  if (position > 0) return { code: 'behind', text: `about ${position} jobs go before it` };
+  if (position > 0) {
+    const jobs = position === 1 ? '1 job goes' : `about ${position} jobs go`;
+    return { code: 'behind', text: `${jobs} before it` };
+  }
   const busy =
     up.length === 1 ? 'the backend that can run it is' : `all ${up.length} backends that can run it are`;
   return { code: 'backend_busy', text: `next; ${busy} busy` };

@@ -22,7 +22,7 @@ test('settings that the file leaves out have their defaults', () => {
 test('an error names its position in the file, and repeats no value', () => {
   for (const [text, says] of [
     ['pool_id: "../x"', /^f:1:10: "pool_id" must match/],
-    ['port: 1\nslots: 0', /^f:2:8: "slots" must be >= 1/],
+    ['port: 1\nslots: 0', /^f:2:8: "slots" must be at least 1/],
     ['secret_of_mine: hunter2', /^f:.*secret_of_mine/],
     ['brain: ftp://user:hunter2@x', /"brain" and "hf_endpoint" are http or https URLs/],
     ['- a', /expected keys/],

@@ -41,6 +41,12 @@ const AttemptStateSchema = Type.Unsafe<AttemptState>({
 });
 const Priority = Type.Union([Type.Literal('interactive'), Type.Literal('batch')]);
 
+/** The tokens that the backend of an attempt has counted; absent where it counts none. */
+const JobUsage = answerObject('JobUsage', {
+  prompt_tokens: Type.Integer(),
+  completion_tokens: Type.Integer(),
+});
+
 export const AttemptView = answerObject('Attempt', {
   attempt: Type.Integer({ description: 'Number of the attempt; later attempts have higher numbers' }),
   backend: Type.String({ description: 'Name of the backend that the job was offered to' }),
@@ -54,6 +60,7 @@ export const AttemptView = answerObject('Attempt', {
   intended_at: instant('When the attempt was recorded, before it was offered'),
   accepted_at: optional(instant('When the backend accepted the attempt')),
   ended_at: optional(Instant),
+  usage: optional(JobUsage),
 });
 export type AttemptView = Shape<typeof AttemptView>;
 
@@ -113,6 +120,14 @@ export const JobView = answerObject('Job', {
     Type.String({ description: 'Why the job is dead: "failed", "dropped", "expired" or "killed"' }),
   ),
   error: optional(JobError),
+  usage: optional(JobUsage),
+  payload: optional(
+    Type.Unknown({
+      description:
+        'What was asked, in the form in which a backend receives it: any JSON value. Absent in lists, and where it has more than 4 KiB, unless it is asked for with `include=payload`',
+    }),
+  ),
+  payload_bytes: Type.Integer({ description: 'The size of the payload as JSON text' }),
   result: optional(Type.Unknown({ description: 'The result of a job that succeeded: any JSON value' })),
   queue_position: optional(
     Type.Integer({ description: 'Estimated number of jobs that go before this one; 0 is next' }),
@@ -169,6 +184,15 @@ export type BulkAnswer = Shape<typeof BulkAnswer>;
 export const BulkAnswers = answerObject('BulkAnswers', {
   answers: Type.Array(BulkAnswer, { description: 'One for each job of the array, in its order' }),
 });
+
+export const JobQuery = Type.Object(
+  {
+    include: optional(
+      Type.Literal('payload', { description: 'Shows the payload even if it has more than 4 KiB' }),
+    ),
+  },
+  { additionalProperties: false },
+);
 
 export const EventsQuery = Type.Object(
   {
