@@ -22,7 +22,7 @@ test('a job that nothing could run is refused with the nearest name, and with th
   assert.equal(refusal(kit, { type: 'resize' }), undefined);
   assert.equal(
     refusal(kit, { type: 'resise' }),
-    'type: nothing here runs the type "resise"; did you mean "resize"? There is: resize, translate.',
+    'type: nothing here runs the type "resise"; did you mean "resize"? Known here: resize, translate.',
   );
   assert.match(refusal(kit, { type: 'inference' }) ?? '', /^type: nothing here runs the type "inference"\./);
   assert.match(
@@ -31,8 +31,14 @@ test('a job that nothing could run is refused with the nearest name, and with th
   );
   assert.match(
     refusal(kit, { type: 'resize', labels: { site: 'south' } }) ?? '',
-    /^labels: no backend has these/,
+    /^labels: no backend that runs the type "resize" has these labels\.$/,
   );
+  kit.backend('tiny', { kind: 'worker', types: ['inference'], models: ['tiny'], home: 'p' });
+  assert.equal(
+    refusal(kit, { type: 'resize', model: 'tiny' }),
+    'model: no backend that runs the type "resize" has the model "tiny".',
+  );
+  assert.match(refusal(kit, { type: 'inference' }) ?? '', /^model: .* takes a job without a model\.$/);
   assert.equal(refusal(kit, { type: 'resize', labels: { site: 'north' } }), undefined);
 });
 

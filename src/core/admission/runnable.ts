@@ -21,7 +21,8 @@ export function whyUnrunnable(turn: Turn, submission: Submission): Unrunnable | 
   return poolMayRun(turn, submission) ? undefined : explained(turn, need);
 }
 
-function explained(turn: Turn, { type, kind, labels }: Need): Unrunnable {
+function explained(turn: Turn, need: Need): Unrunnable {
+  const { type, kind, labels } = need;
   const infos = [...turn.fleet.backends.values()].map(({ info }) => info);
   const types = namesOf(infos.map((info) => info.types ?? []));
   if (!types.includes(type) && infos.every((info) => info.types !== undefined))
@@ -29,8 +30,12 @@ function explained(turn: Turn, { type, kind, labels }: Need): Unrunnable {
   const kinds = namesOf(infos.map((info) => [info.kind]));
   if (kind !== undefined && !kinds.includes(kind))
     return refusal('backend', `there is no backend of the kind "${kind}"`, kind, kinds);
-  const what = labels ? 'no backend has these labels and runs' : 'no backend runs';
-  return refusal(labels ? 'labels' : 'model', `${what} the type "${type}" for such a job`, '', []);
+  const runs = `no backend that runs the type "${type}"`;
+  const hasOtherLabels = labels && infos.some((info) => fits({ ...need, labels: undefined }, info));
+  if (hasOtherLabels) return refusal('labels', `${runs} has these labels`, '', []);
+  const { model } = need;
+  const lacks = model === undefined ? 'takes a job without a model' : `has the model "${model}"`;
+  return refusal('model', `${runs} ${lacks}`, '', []);
 }
 
 /** A pool can start a worker for any model of the catalog, and other pools may register later. */
@@ -44,6 +49,6 @@ const namesOf = (lists: readonly (readonly string[])[]): string[] => [...new Set
 function refusal(field: string, what: string, name: string, known: readonly string[]): Unrunnable {
   const meant = nearest(name, known);
   const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
-  const there = known.length === 0 ? '' : ` There is: ${known.slice(0, MAX_NAMED).join(', ')}.`;
+  const there = known.length === 0 ? '' : ` Known here: ${known.slice(0, MAX_NAMED).join(', ')}.`;
   return { field, message: `${what}${hint || '.'}${there}` };
 }
