@@ -33,7 +33,12 @@ test('a job that nothing could run is refused with the nearest name, and with th
     refusal(kit, { type: 'resize', labels: { site: 'south' } }) ?? '',
     /^labels: no backend that runs the type "resize" has these labels\.$/,
   );
-  kit.backend('tiny', { kind: 'worker', types: ['inference'], models: ['tiny'], home: 'p' });
+  kit.backend('tiny', {
+    kind: 'worker',
+    types: ['inference'],
+    models: ['tiny'],
+    home: { pool: 'p', device: 0 },
+  });
   assert.equal(
     refusal(kit, { type: 'resize', model: 'tiny' }),
     'model: no backend that runs the type "resize" has the model "tiny".',
