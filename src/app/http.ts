@@ -19,7 +19,7 @@ export interface NodeGate {
 }
 
 export function httpServer(
-  { options, env, host, tokens, answerRoom }: ServerParts,
+  { options, env, host, tokens, tally, answerRoom }: ServerParts,
   routes: readonly Route[],
   node?: NodeGate,
 ): HttpServer {
@@ -32,6 +32,7 @@ export function httpServer(
     timers: env.timers,
     logger,
     answerRoom,
+    observed: { by: tally.http, clock: env.clock },
     limits: {
       maxConnections: server.maxConnections,
       maxConnectionsPerAddress: server.maxConnectionsPerAddress,

@@ -63,6 +63,7 @@ export class ClusterNode extends Service implements RunningServer {
     this.#services = new ServiceList([
       new NodeFolders(parts),
       parts.tokens,
+      parts.folderMeter,
       this.#http,
       // The port is known only now, if the configuration leaves it open.
       this.#identity,

@@ -6,6 +6,7 @@ import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import type { Tally } from '../telemetry/tally.ts';
 import type { TokenFile } from '../wire/token-file.ts';
+import type { FolderMeter } from './folder-meter.ts';
 
 export interface ServerOptions {
   readonly config: ResolvedConfig;
@@ -37,6 +38,7 @@ export interface ServerParts {
   readonly uptimeMs: () => number;
   /** Counts for the whole process: a node that leads again goes on counting. */
   readonly tally: Tally;
+  readonly folderMeter: FolderMeter;
   /** The memory for large answers: the results that the brain reads for them, and what the server makes itself. */
   readonly answerRoom: ByteRoom;
 }

@@ -1,25 +1,29 @@
 /** The brain with its HTTP surface: what `orchd up` runs. */
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { apiRoutes } from '../api/api.ts';
 import { isLoopbackHost } from '../config/address.ts';
 import { ByteRoom } from '../kit/byte-room.ts';
-import { diskErrorCode } from '../kit/env/env.ts';
+import { diskErrorCode, type Env } from '../kit/env/env.ts';
+import { MeasuredDisk } from '../kit/env/measured-disk.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { ServiceList } from '../kit/service-list.ts';
 import { OrchdError } from '../model/errors.ts';
 import { configuredStore } from '../stores/registry.ts';
+import type { StorageTally } from '../telemetry/storage-metrics.ts';
 import { Tally } from '../telemetry/tally.ts';
 import type { HttpServer } from '../wire/http-server.ts';
 import { readTokens, TOKEN_FILE, TokenFile } from '../wire/token-file.ts';
 import { Brain } from './brain.ts';
 import { secureDataFolder } from './data-folder.ts';
+import { FolderMeter } from './folder-meter.ts';
 import { apiOptions, httpServer, OpenCalls, urlOf } from './http.ts';
 import { ClusterNode } from './node.ts';
 import type { RunningServer, ServerOptions, ServerParts } from './parts.ts';
 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { config } = options;
-  const env = realEnv();
+  const tally = new Tally({ algorithm: config.placement.algorithm });
+  const env = measuredEnv(options, tally.storage);
   const host = options.host ?? config.server.host;
   const tokenPath = join(resolve(options.data), TOKEN_FILE);
   await secureDataFolder(env.disk, resolve(options.data), options.logger);
@@ -36,7 +40,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     host,
     tokens: new TokenFile(env, tokenPath, options.logger, isLoopbackHost(host)),
     uptimeMs: () => env.clock.monotonic() - startedAt,
-    tally: new Tally({ algorithm: config.placement.algorithm }),
+    tally,
+    folderMeter: new FolderMeter({ ...storeFolder(options), env, tally: tally.storage }),
     answerRoom: new ByteRoom(config.server.maxAnswerBytesInFlight),
   };
   const leadership = configuredStore(config).leadership?.(env, config);
@@ -49,6 +54,21 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   return server;
 }
 
+const storeFolder = ({ config, data }: ServerOptions) => ({
+  folder: resolve(data),
+  parts: configuredStore(config).parts?.(data) ?? {},
+});
+
+/** The real env; how long syncs take is counted by the part of the store whose file is synced. */
+function measuredEnv(options: ServerOptions, tally: StorageTally): Env {
+  const env = realEnv();
+  const parts = Object.entries(storeFolder(options).parts);
+  const partOf = (path: string): string =>
+    parts.find(([, paths]) => paths.some((each) => dirname(path) === each))?.[0] ?? 'other';
+  const disk = new MeasuredDisk(env.disk, env.clock, (path, ms) => tally.synced(partOf(path), ms));
+  return { ...env, disk };
+}
+
 /** A server whose store has room for one brain only. */
 class LoneServer extends ServiceList implements RunningServer {
   readonly #host: string;
@@ -59,7 +79,7 @@ class LoneServer extends ServiceList implements RunningServer {
     const brain = new Brain(parts);
     const { orchestrator } = brain;
     const http = httpServer(parts, apiRoutes(orchestrator, apiOptions(parts)));
-    super([parts.tokens, brain, http, new OpenCalls(http, () => orchestrator)]);
+    super([parts.tokens, brain, parts.folderMeter, http, new OpenCalls(http, () => orchestrator)]);
     this.#host = parts.host;
     this.#brain = brain;
     this.#http = http;

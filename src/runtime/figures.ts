@@ -11,8 +11,6 @@ export interface Figures {
   readonly jobs: Readonly<Record<JobState, number>>;
   /** Jobs that are ready to run, by class. */
   readonly ready: Readonly<Record<JobClass, number>>;
-  /** Admitted jobs that were dropped to make room, since this brain started. */
-  readonly dropped: number;
   readonly backends: readonly {
     readonly name: string;
     /** The worker's own id without its pool; for any other backend its name. */
@@ -34,7 +32,6 @@ export function figuresOf({ state, queue }: EngineView): Figures {
   return {
     jobs: { ...state.counts },
     ready: { interactive: interactive.jobs, batch: batch.jobs },
-    dropped: queue.dropped,
     backends: Array.from(queue.fleet.backends, ([name, { info, used }]) => ({
       name,
       workerId: info.home ? name.slice(workerBackend(info.home.pool, '').length) : name,

@@ -18,7 +18,7 @@ import { workOf } from '../core/engine/work.ts';
 import type { Store } from '../core/ports/store.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
-import type { Cancel, Env } from '../kit/env/env.ts';
+import type { Cancel, Clock, Env } from '../kit/env/env.ts';
 import { OrchdError, toOrchdError } from '../model/errors.ts';
 import type { Change } from '../model/records.ts';
 import { type BrainClock, PURGE_REST_MS } from './brain-clock.ts';
@@ -41,10 +41,17 @@ interface QueuedEvent {
   readonly reject: ((error: Error) => void) | undefined;
 }
 
+/** What a commit was made of, and how long it took. */
+export interface Commit {
+  readonly events: readonly EngineEvent[];
+  /** From the append of its changes until they are reported as durable. */
+  readonly tookMs: number;
+}
+
 export interface LoopListener {
   /** A change of this job is durable; the job may have changed again since. */
   settled(entry: JobEntry): void;
-  changed(changes: readonly Change[], now: number): void;
+  changed(changes: readonly Change[], now: number, commit: Commit): void;
   /** All changes up to this one are durable, and `changed` and `settled` were called for them. */
   reported(seq: number): void;
   failed(error: Error): void;
@@ -215,7 +222,8 @@ export class Loop {
       if (appended !== seq) throw new Error(`the store counts ${appended}, the engine ${seq}`);
       crashpoint('loop:after-append');
     }
-    this.#watermark.after(seq, new PendingCommit(this.#listener, batch, steps, now));
+    const { clock } = this.#env;
+    this.#watermark.after(seq, new PendingCommit(this.#listener, batch, steps, now, clock));
     this.#setTimer(now);
   }
 
@@ -276,8 +284,18 @@ class PendingCommit implements Waiter {
   readonly #batch: readonly QueuedEvent[];
   readonly #steps: Steps;
   readonly #now: number;
+  readonly #clock: Clock;
+  readonly #appendedAt: number;
 
-  constructor(listener: LoopListener, batch: readonly QueuedEvent[], steps: Steps, now: number) {
+  constructor(
+    listener: LoopListener,
+    batch: readonly QueuedEvent[],
+    steps: Steps,
+    now: number,
+    clock: Clock,
+  ) {
+    this.#clock = clock;
+    this.#appendedAt = clock.monotonic();
     this.#listener = listener;
     this.#batch = batch;
     this.#steps = steps;
@@ -286,8 +304,12 @@ class PendingCommit implements Waiter {
 
   done(): void {
     const { changes, touched, replies } = this.#steps;
-    if (changes.length > 0) this.#listener.changed(changes, this.#now);
     const batch = this.#batch;
+    if (changes.length > 0) {
+      const events = batch.map(({ event }) => event);
+      const tookMs = this.#clock.monotonic() - this.#appendedAt;
+      this.#listener.changed(changes, this.#now, { events, tookMs });
+    }
     for (let at = 0; at < batch.length; at++) (batch[at] as QueuedEvent).resolve?.(replies[at]);
     // Several steps of a turn may touch the same job; it is reported once.
     for (const entry of touched) this.#listener.settled(entry);

@@ -1,5 +1,6 @@
 /** The brain as a service: assembles engine, loop, store and effects, and offers the methods that callers use. */
 import { Engine } from '../core/engine/engine.ts';
+import type { ExecutionEvent } from '../core/ports/backend.ts';
 import type { PoolManagers } from '../core/ports/pools.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import { commanderOf } from '../core/state/state.ts';
@@ -32,6 +33,7 @@ import { EventQueue, type JobEvent } from './job-events.ts';
 import { JobOrders } from './job-orders.ts';
 import { type JobWithResult, jobText } from './job-text.ts';
 import { Loop } from './loop.ts';
+import { observeCommit } from './observe-commit.ts';
 import { type ObservedState, type Observer, observedStateOf } from './observer.ts';
 import { openInto } from './open-store.ts';
 import type { OrchestratorParts, RuntimeSettings } from './parts.ts';
@@ -96,11 +98,11 @@ export class Orchestrator extends Service {
     this.#history = new HistoryFeed(store);
     this.#loop = new Loop(env, this.#engine, store, this.#clock, {
       settled: (entry) => this.#settled(entry),
-      changed: (changes, now) => {
+      changed: (changes, now, commit) => {
         this.#effects.acknowledge(changes);
         this.#provisioning?.changed(changes);
         this.ends.changed(changes);
-        parts.observer?.changed(changes, now, this.#observed);
+        if (parts.observer) observeCommit(parts.observer, changes, now, commit, this.#observed);
       },
       reported: (seq) => this.#history.flushed(seq),
       failed: (error) => this.#failed(error),
@@ -143,7 +145,7 @@ export class Orchestrator extends Service {
       ...shared,
       runner,
       holderLostMs: settings.holderLostMs,
-      onEvent: (entry, event) => this.#following.receive(entry, event),
+      onEvent: (entry, event) => this.#received(entry, event),
     });
     this.#endNotices = new EndNotices({ reads: this.reads, following: this.#following, logger });
     this.drain = new Drain({ ...shared, atMostMs: settings.drainMs });
@@ -326,6 +328,11 @@ export class Orchestrator extends Service {
       },
       failed: (error: Error) => this.#loop.fail(storeFailure(error)),
     };
+  }
+
+  #received(entry: JobEntry, event: ExecutionEvent): void {
+    if (event.type === 'token') this.#parts.observer?.tokenReceived?.();
+    this.#following.receive(entry, event);
   }
 
   /**

@@ -29,6 +29,9 @@ export interface LocationSettings {
   readonly data: string;
 }
 
+/** The files and folders of the parts of a store, by the name of the part. */
+export type StoreParts = Readonly<Record<string, readonly string[]>>;
+
 export interface StoreDescriptor {
   /** The store's name in texts for people. */
   readonly title: string;
@@ -36,6 +39,8 @@ export interface StoreDescriptor {
   readonly keepsNothing?: true;
   /** Constructs a store, whose own `open` is still to be called; throws CONFIG_INVALID where a setting is missing. */
   open(settings: StoreSettings): Store;
+  /** What such a store keeps in the data folder; absent if that is nothing. */
+  parts?(folder: string): StoreParts;
   /** The leader election of the nodes that share such a store. Without it only one server can use the store. */
   leadership?(env: Env, config: ResolvedConfig): NodeLeadership;
   /** Present where everything in such a store can be migrated to another one, and back. */

@@ -4,9 +4,14 @@
  */
 import type { Histogram, MetricValueWithName, Registry } from 'prom-client';
 
-/** Bucket bounds in seconds, from a fast decision to the start of a worker with a large model. */
+/** Bucket bounds in milliseconds, from a fast decision to the start of a worker with a large model. */
 export const LATENCY_MS = [
   1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000,
+] as const;
+
+/** Bucket bounds in seconds, from a sync of a fast disk to an answer that waits for a job. */
+export const LATENCY_SEC = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120,
 ] as const;
 
 export class Buckets {

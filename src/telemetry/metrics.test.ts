@@ -7,6 +7,7 @@ import { GB } from '../../test/fakes/pool-engine.ts';
 import { WatchedPools } from '../../test/fakes/watched-pools.ts';
 import { OrchdError } from '../model/errors.ts';
 import { observedStateOf } from '../runtime/observer.ts';
+import type { Route } from '../wire/route.ts';
 import { Metrics } from './metrics.ts';
 import { Tally } from './tally.ts';
 
@@ -72,6 +73,13 @@ function eventful(): Counted {
   kit.run('five', 1);
   kit.pass(SETTINGS.backoff.maxDelayMs);
   kit.obey();
+  const { tally } = kit;
+  tally.used({ prompt: 1, completion: 2, decodeMs: 3 }, 'one', observedStateOf(kit.engine));
+  const route = { method: 'GET', path: '/v2/tasks/:id' } as Route;
+  tally.http.answered({ route, method: 'GET', status: 200, isStream: false, tookMs: 1 });
+  tally.http.bodyRefused('TOO_LARGE');
+  tally.storage.synced('log', 1);
+  tally.storage.sizes = { parts: new Map([['log', 1]]), freeBytes: 1 };
   return kit;
 }
 
@@ -227,6 +235,60 @@ test('however many models there are, what is counted by model has a bound', asyn
   assert.equal(starts['model_ref=other,reason=demand'], 2001);
 });
 
+test('ends are counted by state and by reason of death, and the counts never fall', async () => {
+  const kit = counted();
+  kit.backend('here', { types: ['t'], slots: 3 });
+  const states = () => kit.series('orchd_jobs_ended_total');
+  const deaths = () => kit.series('orchd_jobs_dead_total');
+  assert.deepEqual(await states(), { 'state=succeeded': 0, 'state=cancelled': 0, 'state=dead': 0 });
+  for (const id of ['good', 'bad', 'unwanted']) kit.submit(id);
+  kit.run('good', 1);
+  kit.accept('bad');
+  kit.end('bad', FAILED);
+  kit.cancel('unwanted');
+  kit.killed('unwanted', { is: 'ended', outcome: { ok: 'cancelled' } });
+  const ended = { 'state=succeeded': 1, 'state=cancelled': 1, 'state=dead': 1 };
+  const dead = { 'reason=failed': 1, 'reason=dropped': 0, 'reason=expired': 0, 'reason=killed': 0 };
+  assert.deepEqual([await states(), await deaths()], [ended, dead]);
+  kit.tally.recovered();
+  assert.deepEqual([await states(), await deaths()], [ended, dead], 'another brain begins in this process');
+  const now = await kit.series('orchd_jobs');
+  assert.deepEqual(
+    Object.keys(now),
+    ['queued', 'claimed', 'running', 'stale', 'failed'].map((state) => `state=${state}`),
+    'of ended jobs only those are known that have not left memory',
+  );
+});
+
+test('both names of the queue depth mean the jobs that are ready to run', async () => {
+  const kit = counted();
+  kit.backend('here', { types: ['t'], slots: 0 });
+  kit.submit('ready', { priority: 'interactive' });
+  kit.submit('batch', { priority: 'batch' });
+  kit.submit('parked', { not_before: kit.now + 1000 });
+  assert.deepEqual(await kit.series('orchd_queue_depth'), { 'priority=interactive': 1, 'priority=batch': 1 });
+  assert.deepEqual(Object.values(await kit.series('queue_depth')), [2]);
+  assert.equal((await kit.series('orchd_jobs'))['state=queued'], 3);
+});
+
+test('tokens are counted by model, up to a number of models', async () => {
+  const kit = counted();
+  kit.asks('one', 'a');
+  const observed = observedStateOf(kit.engine);
+  const tokens = { prompt: 10, completion: 5, decodeMs: 1 };
+  for (let n = 0; n < 2; n++) kit.tally.used(tokens, 'one', observed);
+  const job = observed.job('one')!;
+  for (let n = 0; n < 1500; n++) {
+    const other = { ...job, ask: { ...job.ask, modelRef: `demo:${n}` } };
+    kit.tally.used(tokens, 'one', { ...observed, job: () => other });
+  }
+  const series = await kit.series('orchd_model_tokens_total');
+  assert.equal(series[`model_ref=${A},direction=in`], 20);
+  assert.equal(series[`model_ref=${A},direction=out`], 10);
+  assert.equal(series['model_ref=other,direction=in'], 5010);
+  assert.equal(Object.keys(series).length, 2002);
+});
+
 test('a brain that begins in the same process goes on counting, without the workers of the last one', async () => {
   const kit = eventful();
   const before = await kit.series('orchd_scheduling_latency_ms_count');
@@ -268,4 +330,5 @@ test('docs/operations/metrics.md has every metric with its kind and labels, and 
   const known = [...documented()].toSorted();
   assert.ok(known.length > 15);
   assert.deepEqual(known, [...measured(text)].toSorted());
+  for (const [name] of known) assert.match(text, new RegExp(`^# HELP ${name} \\S`, 'm'));
 });

@@ -1,10 +1,18 @@
 /** The Prometheus metrics of a brain; docs/operations/metrics.md describes each. Nothing here influences a decision. */
 import { Counter, Gauge, Registry } from 'prom-client';
+import { processUsage } from '../kit/process/usage.ts';
+import { isTerminal, JOB_STATES } from '../model/states.ts';
 import type { Figures } from '../runtime/figures.ts';
 import type { Reads } from '../runtime/reads.ts';
 import { histogram } from './buckets.ts';
+import { endMetrics } from './end-metrics.ts';
 import { fleetMetrics } from './fleet-metrics.ts';
+import { httpMetrics } from './http-metrics.ts';
+import { processMetrics } from './process-metrics.ts';
+import { storageMetrics } from './storage-metrics.ts';
 import type { Tally } from './tally.ts';
+
+const LIVE_STATES = JOB_STATES.filter((state) => !isTerminal(state));
 
 /** The part of an orchestrator that a scrape reads. */
 export interface Measured {
@@ -17,6 +25,7 @@ export class Metrics {
   readonly #reads: Measured['reads'];
   /** The figures of the scrape that began last. */
   #figures: Figures | undefined;
+  #usage = processUsage();
 
   constructor({ reads, following }: Measured, tally: Tally) {
     this.#reads = reads;
@@ -24,12 +33,17 @@ export class Metrics {
     submitCounters(tally, this.#registry);
     queueMetrics(figures, tally, this.#registry);
     jobMetrics(figures, following, this.#registry);
+    endMetrics(tally, this.#registry);
     predictionMetrics(tally, this.#registry);
     fleetMetrics(figures, tally, this.#registry);
+    httpMetrics(tally.http, this.#registry);
+    storageMetrics(tally.storage, this.#registry);
+    processMetrics(() => this.#usage, this.#registry);
   }
 
   render(): Promise<string> {
     this.#figures = this.#reads.figures();
+    this.#usage = processUsage();
     return this.#registry.metrics();
   }
 
@@ -79,10 +93,10 @@ function queueMetrics(figures: () => Figures, tally: Tally, registry: Registry):
   const registers = [registry];
   new Gauge({
     name: 'queue_depth',
-    help: 'Jobs that wait, parked ones included',
+    help: 'Jobs that are ready to run',
     registers,
     collect() {
-      this.set(figures().jobs.queued);
+      this.set(sum(Object.values(figures().ready)));
     },
   });
   new Gauge({
@@ -92,15 +106,6 @@ function queueMetrics(figures: () => Figures, tally: Tally, registry: Registry):
     registers,
     collect() {
       for (const [priority, jobs] of Object.entries(figures().ready)) this.set({ priority }, jobs);
-    },
-  });
-  new Counter({
-    name: 'tasks_dropped_total',
-    help: 'Admitted jobs that were dropped to make room',
-    registers,
-    collect() {
-      this.reset();
-      this.inc(figures().dropped);
     },
   });
   histogram({
@@ -115,11 +120,12 @@ function jobMetrics(figures: () => Figures, following: Measured['following'], re
   const registers = [registry];
   new Gauge({
     name: 'orchd_jobs',
-    help: 'Jobs in memory, by state',
+    help: 'Jobs that have not ended, by state',
     labelNames: ['state'],
     registers,
     collect() {
-      for (const [name, count] of Object.entries(figures().jobs)) this.set({ state: name }, count);
+      // Ended jobs leave memory at any time: their number there says nothing.
+      for (const state of LIVE_STATES) this.set({ state }, figures().jobs[state]);
     },
   });
   new Gauge({

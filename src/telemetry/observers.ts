@@ -14,6 +14,15 @@ export function observers(all: readonly Observer[]): Observer {
     submitted(answer, uid, observed) {
       for (const each of all) each.submitted?.(answer, uid, observed);
     },
+    committed(tookMs) {
+      for (const each of all) each.committed?.(tookMs);
+    },
+    used(tokens, uid, observed) {
+      for (const each of all) each.used?.(tokens, uid, observed);
+    },
+    tokenReceived() {
+      for (const each of all) each.tokenReceived?.();
+    },
     refused(error, who) {
       for (const each of all) each.refused?.(error, who);
     },

@@ -3,13 +3,17 @@
  * cost more than a submit.
  */
 
+import type { UsedTokens } from '../core/ports/backend.ts';
 import type { OrchdError } from '../model/errors.ts';
-import type { AttemptRecord, Change, JobRecord } from '../model/records.ts';
+import type { AttemptRecord, Change, DeadReason, JobRecord } from '../model/records.ts';
 import { isOpen, isTerminal } from '../model/states.ts';
+import type { JobEnd } from '../runtime/job-ends.ts';
 import type { ObservedJob, ObservedState, ObservedSubmit, Observer } from '../runtime/observer.ts';
 import { Buckets } from './buckets.ts';
+import { HttpTally } from './http-metrics.ts';
 import { schedulingMs } from './latency.ts';
 import { PredictionError } from './prediction-error.ts';
+import { StorageTally } from './storage-metrics.ts';
 import { leaveReason, startReason, WorkerBook, type WorkerMove } from './worker-book.ts';
 
 /** The most predictions kept for jobs that still wait; further ones are not compared. */
@@ -38,6 +42,12 @@ export class WorkerCounts {
   readonly coldStartMs = new Buckets();
 }
 
+/** Tokens of one model, as its backends report them. */
+export interface TokenCounts {
+  prompt: number;
+  completion: number;
+}
+
 export interface TallyOptions {
   /** The placement algorithm, the label of scheduling latencies. */
   readonly algorithm: string;
@@ -55,6 +65,15 @@ export class Tally implements Observer {
   readonly predictionError = new PredictionError();
   /** Worker events by model. */
   readonly workers = new Map<string, WorkerCounts>();
+  /** Ends of jobs by state: all states from the start, so that the first end is an increase. */
+  readonly ended: Record<JobEnd['state'], number> = { succeeded: 0, cancelled: 0, dead: 0 };
+  /** Dead jobs by reason. */
+  readonly dead: Record<DeadReason, number> = { failed: 0, dropped: 0, expired: 0, killed: 0 };
+  tokenEvents = 0;
+  /** Reported tokens by model. */
+  readonly tokens = new Map<string, TokenCounts>();
+  readonly http = new HttpTally();
+  readonly storage = new StorageTally();
   readonly #predicted = new Map<string, number>();
   readonly #book = new WorkerBook();
 
@@ -82,6 +101,24 @@ export class Tally implements Observer {
     if (this.#predicted.size < MAX_PREDICTED) this.#predicted.set(uid, startMs);
   }
 
+  committed(tookMs: number): void {
+    this.storage.commitSec.note(tookMs / 1000);
+  }
+
+  tokenReceived(): void {
+    this.tokenEvents++;
+  }
+
+  /** A job without a model is counted with an empty one. */
+  used({ prompt, completion }: UsedTokens, uid: string, observed: ObservedState): void {
+    const ask = observed.job(uid)?.ask;
+    const name = modelLabel(this.tokens, ask?.modelRef ?? ask?.spec.model ?? '');
+    const counts = this.tokens.get(name) ?? { prompt: 0, completion: 0 };
+    counts.prompt += prompt;
+    counts.completion += completion;
+    this.tokens.set(name, counts);
+  }
+
   /** A new brain starts in this process. */
   recovered(): void {
     this.#predicted.clear();
@@ -107,7 +144,16 @@ export class Tally implements Observer {
     if (job.state === 'claimed' && !job.cancel) {
       const entry = observed.job(uid);
       if (entry) this.#claimed(entry, job, now);
-    } else if (this.#predicted.size > 0 && isTerminal(job.state)) this.#predicted.delete(uid);
+    } else if (isTerminal(job.state)) {
+      this.#jobEnded(job);
+      if (this.#predicted.size > 0) this.#predicted.delete(uid);
+    }
+  }
+
+  /** A job record in a terminal state is written once per end, as JobEnds relies on too. */
+  #jobEnded({ state, reason }: JobRecord): void {
+    this.ended[state as JobEnd['state']]++;
+    if (state === 'dead') this.dead[reason ?? 'failed']++;
   }
 
   #claimed(entry: ObservedJob, job: JobRecord, now: number): void {
@@ -159,7 +205,7 @@ export class Tally implements Observer {
   }
 
   #countsOf(model: string): WorkerCounts {
-    const name = this.workers.size < MAX_MODELS || this.workers.has(model) ? model : OTHER_MODELS;
+    const name = modelLabel(this.workers, model);
     let counts = this.workers.get(name);
     if (!counts) {
       counts = new WorkerCounts();
@@ -168,6 +214,10 @@ export class Tally implements Observer {
     return counts;
   }
 }
+
+/** The name under which a model is counted. */
+const modelLabel = (known: ReadonlyMap<string, unknown>, model: string): string =>
+  known.size < MAX_MODELS || known.has(model) ? model : OTHER_MODELS;
 
 function increment(counts: Counts, name: string): void {
   counts.set(name, (counts.get(name) ?? 0) + 1);

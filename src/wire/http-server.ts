@@ -20,6 +20,8 @@ import { BodyRoom } from './body-room.ts';
 import { type ConnectionLimits, Connections } from './connections.ts';
 import { crossOriginHeaders, preflightHeaders } from './cross-origin.ts';
 import { CORRELATION_ID } from './headers.ts';
+import { type Observed, ObservedRequest } from './http-observer.ts';
+import type { RequestBody } from './json-body.ts';
 import { isLarge, LargeAnswers, releaseOf } from './large-answers.ts';
 import { ON_BEHALF_OF } from './nodes.ts';
 import { rejectSocket } from './reject-socket.ts';
@@ -69,6 +71,7 @@ export interface HttpServerOptions {
   readonly timers: Timers;
   readonly logger: Logger;
   readonly limits?: Partial<HttpLimits>;
+  readonly observed?: Observed;
   /** Shared with whatever else holds the content of large answers; instead of `maxAnswerBytesInFlight`. */
   readonly answerRoom?: ByteRoom;
 }
@@ -182,7 +185,11 @@ export class HttpServer extends Service {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { socket } = request;
     const place = this.#connections.begin(socket);
-    response.once('close', () => this.#connections.end(socket));
+    const observed = new ObservedRequest(this.#options.observed);
+    response.once('close', () => {
+      this.#connections.end(socket);
+      observed.closed(request, response);
+    });
     if (place === 'reserved') response.shouldKeepAlive = false;
     // Pipelined requests are served one after another: at once, they could hold any number of answers in memory.
     if (!response.socket && !(await isNext(response))) return;
@@ -194,10 +201,12 @@ export class HttpServer extends Service {
       const match = this.#router.find(queryAt < 0 ? url : url.slice(0, queryAt));
       const route = match?.routes.get(method);
       if (!match || !route) return this.#unrouted(match, exchange);
+      observed.route = route;
       const identity = this.#gate.admit(credentialsOf(request), route);
       if (place === 'reserved' && route.role !== 'public') throw new OrchdError('TOO_MANY_CONNECTIONS');
       this.#tokenExchanges.add(exchange, identity);
-      const body = method === 'GET' ? undefined : await readBody(request, this.#bodyOptions(url));
+      const read = (): Promise<RequestBody> => readBody(request, this.#bodyOptions(url));
+      const body = method === 'GET' ? undefined : await observed.body(read);
       const call: Call = {
         params: match.params,
         query: queryAt < 0 ? {} : parseQuery(url.slice(queryAt + 1)),
@@ -209,7 +218,9 @@ export class HttpServer extends Service {
         correlationId: exchange.correlationId,
         onDisconnect: (run) => onDisconnect(exchange, run),
       };
-      this.#send(route, await route.handle(call), exchange);
+      const answer = await route.handle(call);
+      observed.isStream = 'stream' in answer;
+      this.#send(route, answer, exchange);
     } catch (error) {
       this.#fail(error, exchange);
     }

@@ -102,6 +102,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     timers: env.timers,
     logger,
     answerRoom,
+    observed: { by: tally.http, clock: env.clock },
     ...(options.limits && { limits: options.limits }),
     gate: {
       allowedHosts: LOOPBACK_HOSTS,

@@ -49,6 +49,12 @@ export interface DiskStat {
   readonly links?: number;
 }
 
+/** The space of the file system that a path is on. */
+export interface DiskSpace {
+  /** What a process without special rights can still write. */
+  readonly freeBytes: number;
+}
+
 export interface Disk {
   /** `create` makes the file or empties it; `write` needs it to exist. */
   open(path: string, mode: OpenMode): Promise<DiskFile>;
@@ -66,6 +72,8 @@ export interface Disk {
    * has no other users and leaves this out.
    */
   closeToOthers?(folder: string, isOurs: (name: string) => boolean): Promise<boolean>;
+  /** A simulated disk has no limits and leaves this out. */
+  space?(path: string): Promise<DiskSpace>;
   /** Takes an exclusive lock that is released when the process ends; undefined when it is already held. */
   lock(path: string): Promise<{ release(): Promise<void> } | undefined>;
 }

@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import type { Disk, DiskFile, DiskStat, OpenMode } from './env.ts';
+import type { Disk, DiskFile, DiskSpace, DiskStat, OpenMode } from './env.ts';
 import {
   closeFolderToOthers,
   FILE_MODE,
@@ -146,6 +146,11 @@ export class RealDisk implements Disk {
 
   async closeToOthers(folder: string, isOurs: (name: string) => boolean): Promise<boolean> {
     return closeFolderToOthers(folder, isOurs);
+  }
+
+  async space(path: string): Promise<DiskSpace> {
+    const { bavail, bsize } = await fs.promises.statfs(path);
+    return { freeBytes: bavail * bsize };
   }
 
   async syncFolder(path: string): Promise<void> {

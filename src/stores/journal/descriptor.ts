@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import type { StoreDescriptor } from '../descriptor.ts';
 import { PLACE_FORMS } from '../place-forms.ts';
 import { JournalStore } from './journal.ts';
+import { paths } from './layout.ts';
 import { journalPlace } from './migration/place.ts';
 import { ThreadBackground } from './thread.ts';
 
@@ -18,10 +19,15 @@ export const journal: StoreDescriptor = {
       historyMs: config.retention.historyMs,
       auditMs: config.retention.auditMs,
       auditBytes: config.retention.auditBytes,
-      background: (paths) => new ThreadBackground(paths, env.timers),
+      background: (where) => new ThreadBackground(where, env.timers),
       onWarning: (message, fields) =>
         logger?.warn('the data folder needs attention', { reason: message, ...fields }),
     }),
+  parts: (folder) => {
+    const { log, parts, blobs, history } = paths(resolve(folder));
+    // The rows that SQLite has not moved into the file itself yet are beside it.
+    return { log: [log], checkpoints: [parts], blobs: [blobs], history: [history, `${history}-wal`] };
+  },
   migration: {
     form: PLACE_FORMS.journal.form,
     place: (text, { data }) => {
