@@ -41,17 +41,11 @@ interface QueuedEvent {
   readonly reject: ((error: Error) => void) | undefined;
 }
 
-/** What a commit was made of, and how long it took. */
-export interface Commit {
-  readonly events: readonly EngineEvent[];
-  /** From the append of its changes until they are reported as durable. */
-  readonly tookMs: number;
-}
-
 export interface LoopListener {
   /** A change of this job is durable; the job may have changed again since. */
   settled(entry: JobEntry): void;
-  changed(changes: readonly Change[], now: number, commit: Commit): void;
+  /** `tookMs`: from the append of the changes until they are reported as durable. */
+  changed(changes: readonly Change[], now: number, tookMs: number): void;
   /** All changes up to this one are durable, and `changed` and `settled` were called for them. */
   reported(seq: number): void;
   failed(error: Error): void;
@@ -305,11 +299,8 @@ class PendingCommit implements Waiter {
   done(): void {
     const { changes, touched, replies } = this.#steps;
     const batch = this.#batch;
-    if (changes.length > 0) {
-      const events = batch.map(({ event }) => event);
-      const tookMs = this.#clock.monotonic() - this.#appendedAt;
-      this.#listener.changed(changes, this.#now, { events, tookMs });
-    }
+    const tookMs = this.#clock.monotonic() - this.#appendedAt;
+    if (changes.length > 0) this.#listener.changed(changes, this.#now, tookMs);
     for (let at = 0; at < batch.length; at++) (batch[at] as QueuedEvent).resolve?.(replies[at]);
     // Several steps of a turn may touch the same job; it is reported once.
     for (const entry of touched) this.#listener.settled(entry);

@@ -2,7 +2,6 @@
  * Observers of the brain (metrics, narration): they are notified of durable changes and never take part in a decision.
  */
 import type { Engine } from '../core/engine/engine.ts';
-import type { UsedTokens } from '../core/ports/backend.ts';
 import { jobPosition } from '../core/scheduling/predict.ts';
 import type { OrchdError } from '../model/errors.ts';
 import type { AskRecord, AttemptRecord, Change, JobRecord, WorkerRecord } from '../model/records.ts';
@@ -47,8 +46,6 @@ export interface Observer {
   submitted?(answer: ObservedSubmit, uid: string, observed: ObservedState): void;
   /** A commit is durable, so long after its changes were decided. */
   committed?(tookMs: number): void;
-  /** A backend has reported the tokens of an attempt that succeeded, once for each attempt; `uid` is that of the job. */
-  used?(tokens: UsedTokens, uid: string, observed: ObservedState): void;
   /** A running attempt has sent a token event. */
   tokenReceived?(): void;
   /** A submit was answered with an error. */

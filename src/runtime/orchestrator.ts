@@ -11,7 +11,7 @@ import { describeThrown } from '../kit/redact.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobPage, JobView, Submitted } from '../model/http/jobs.ts';
-import { DEFAULT_TENANT } from '../model/records.ts';
+import { type Change, DEFAULT_TENANT } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
 import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
 import type { Follower, Sink } from '../relay/follower.ts';
@@ -33,7 +33,6 @@ import { EventQueue, type JobEvent } from './job-events.ts';
 import { JobOrders } from './job-orders.ts';
 import { type JobWithResult, jobText } from './job-text.ts';
 import { Loop } from './loop.ts';
-import { observeCommit } from './observe-commit.ts';
 import { type ObservedState, type Observer, observedStateOf } from './observer.ts';
 import { openInto } from './open-store.ts';
 import type { OrchestratorParts, RuntimeSettings } from './parts.ts';
@@ -98,12 +97,7 @@ export class Orchestrator extends Service {
     this.#history = new HistoryFeed(store);
     this.#loop = new Loop(env, this.#engine, store, this.#clock, {
       settled: (entry) => this.#settled(entry),
-      changed: (changes, now, commit) => {
-        this.#effects.acknowledge(changes);
-        this.#provisioning?.changed(changes);
-        this.ends.changed(changes);
-        if (parts.observer) observeCommit(parts.observer, changes, now, commit, this.#observed);
-      },
+      changed: (changes, now, tookMs) => this.#changed(changes, now, tookMs),
       reported: (seq) => this.#history.flushed(seq),
       failed: (error) => this.#failed(error),
     });
@@ -328,6 +322,15 @@ export class Orchestrator extends Service {
       },
       failed: (error: Error) => this.#loop.fail(storeFailure(error)),
     };
+  }
+
+  #changed(changes: readonly Change[], now: number, tookMs: number): void {
+    this.#effects.acknowledge(changes);
+    this.#provisioning?.changed(changes);
+    this.ends.changed(changes);
+    const { observer } = this.#parts;
+    observer?.changed(changes, now, this.#observed);
+    observer?.committed?.(tookMs);
   }
 
   #received(entry: JobEntry, event: ExecutionEvent): void {

@@ -6,7 +6,8 @@ import { FAILED, FAILED_FOR_NOW, SETTINGS, SUCCESS } from '../../test/fakes/engi
 import { GB } from '../../test/fakes/pool-engine.ts';
 import { WatchedPools } from '../../test/fakes/watched-pools.ts';
 import { OrchdError } from '../model/errors.ts';
-import { observedStateOf } from '../runtime/observer.ts';
+import { accept, end, newAttempt } from '../model/moves.ts';
+import { type ObservedState, observedStateOf } from '../runtime/observer.ts';
 import type { Route } from '../wire/route.ts';
 import { Metrics } from './metrics.ts';
 import { Tally } from './tally.ts';
@@ -74,13 +75,21 @@ function eventful(): Counted {
   kit.pass(SETTINGS.backoff.maxDelayMs);
   kit.obey();
   const { tally } = kit;
-  tally.used({ prompt: 1, completion: 2, decodeMs: 3 }, 'one', observedStateOf(kit.engine));
+  used(kit, observedStateOf(kit.engine));
   const route = { method: 'GET', path: '/v2/tasks/:id' } as Route;
   tally.http.answered({ route, method: 'GET', status: 200, isStream: false, tookMs: 1 });
   tally.http.bodyRefused('TOO_LARGE');
   tally.storage.synced('log', 1);
   tally.storage.sizes = { parts: new Map([['log', 1]]), freeBytes: 1 };
   return kit;
+}
+
+/** An attempt of the job `one` ends with success. */
+function used({ tally }: Counted, observed: ObservedState): void {
+  const usage = { prompt: 10, completion: 5 };
+  const start = newAttempt({ job: 'one', n: 9, backend: 'b', registry: undefined, epoch: 1, at: 0 });
+  const after = end(accept(start, 0, 1), 1, 'succeeded', { usage });
+  tally.changed([{ kind: 'attempt', id: 'one:9', after, cause: 'succeeded' }], 0, observed);
 }
 
 test('what was dispatched is counted by worker and outcome, and goes with the worker', async () => {
@@ -275,12 +284,11 @@ test('tokens are counted by model, up to a number of models', async () => {
   const kit = counted();
   kit.asks('one', 'a');
   const observed = observedStateOf(kit.engine);
-  const tokens = { prompt: 10, completion: 5, decodeMs: 1 };
-  for (let n = 0; n < 2; n++) kit.tally.used(tokens, 'one', observed);
+  for (let n = 0; n < 2; n++) used(kit, observed);
   const job = observed.job('one')!;
   for (let n = 0; n < 1500; n++) {
     const other = { ...job, ask: { ...job.ask, modelRef: `demo:${n}` } };
-    kit.tally.used(tokens, 'one', { ...observed, job: () => other });
+    used(kit, { ...observed, job: () => other });
   }
   const series = await kit.series('orchd_model_tokens_total');
   assert.equal(series[`model_ref=${A},direction=in`], 20);

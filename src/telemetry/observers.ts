@@ -17,9 +17,6 @@ export function observers(all: readonly Observer[]): Observer {
     committed(tookMs) {
       for (const each of all) each.committed?.(tookMs);
     },
-    used(tokens, uid, observed) {
-      for (const each of all) each.used?.(tokens, uid, observed);
-    },
     tokenReceived() {
       for (const each of all) each.tokenReceived?.();
     },

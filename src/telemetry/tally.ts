@@ -3,9 +3,8 @@
  * cost more than a submit.
  */
 
-import type { UsedTokens } from '../core/ports/backend.ts';
 import type { OrchdError } from '../model/errors.ts';
-import type { AttemptRecord, Change, DeadReason, JobRecord } from '../model/records.ts';
+import type { AskRecord, AttemptRecord, Change, DeadReason, JobRecord } from '../model/records.ts';
 import { isOpen, isTerminal } from '../model/states.ts';
 import type { JobEnd } from '../runtime/job-ends.ts';
 import type { ObservedJob, ObservedState, ObservedSubmit, Observer } from '../runtime/observer.ts';
@@ -109,16 +108,6 @@ export class Tally implements Observer {
     this.tokenEvents++;
   }
 
-  /** A job without a model is counted with an empty one. */
-  used({ prompt, completion }: UsedTokens, uid: string, observed: ObservedState): void {
-    const ask = observed.job(uid)?.ask;
-    const name = modelLabel(this.tokens, ask?.modelRef ?? ask?.spec.model ?? '');
-    const counts = this.tokens.get(name) ?? { prompt: 0, completion: 0 };
-    counts.prompt += prompt;
-    counts.completion += completion;
-    this.tokens.set(name, counts);
-  }
-
   /** A new brain starts in this process. */
   recovered(): void {
     this.#predicted.clear();
@@ -135,7 +124,7 @@ export class Tally implements Observer {
         if (!after) this.#dropGone(observed);
       } else if (!after) continue;
       else if (kind === 'job') this.#jobMoved(id, after, now, observed);
-      else if (kind === 'attempt' && !isOpen(after.state)) this.#ended(after);
+      else if (kind === 'attempt' && !isOpen(after.state)) this.#ended(after, observed);
     }
   }
 
@@ -165,13 +154,23 @@ export class Tally implements Observer {
     this.predictionError.note(predicted, now - entry.ask.createdAt);
   }
 
-  #ended({ backend, outcome }: AttemptRecord): void {
+  #ended({ backend, outcome, usage, job }: AttemptRecord, observed: ObservedState): void {
+    if (usage) this.#used(usage, observed.job(job)?.ask);
     let counts = this.dispatched.get(backend);
     if (!counts) {
       counts = new Dispatched();
       this.dispatched.set(backend, counts);
     }
     counts[outcome ?? 'abandoned']++;
+  }
+
+  /** A job without a model is counted with an empty one. */
+  #used({ prompt, completion }: TokenCounts, ask: AskRecord | undefined): void {
+    const name = modelLabel(this.tokens, ask?.modelRef ?? ask?.spec.model ?? '');
+    const counts = this.tokens.get(name) ?? { prompt: 0, completion: 0 };
+    counts.prompt += prompt;
+    counts.completion += completion;
+    this.tokens.set(name, counts);
   }
 
   /** Bounds the memory: workers come and go for ever. */

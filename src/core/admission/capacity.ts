@@ -70,7 +70,6 @@ function oldestWaiting(turn: Turn, classes: readonly JobClass[]): JobEntry | und
 function drop(turn: Turn, entry: JobEntry): void {
   const error = errorInfo('QUEUE_FULL', 'dropped to make room for newer work', 'dropped');
   turn.put('job', entry.uid, die(entry.job, turn.now, 'dropped', error), 'drop-lru');
-  turn.queue.dropped++;
 }
 
 function queueFull(turn: Turn): OrchdError {

@@ -21,8 +21,6 @@ export class Queue implements StateFollower {
   readonly startRate = new StartRate();
   /** No job is claimed before this instant; set by attempts/expiry.ts. */
   claimsFrom = 0;
-  /** Jobs dropped to make room since this brain started. */
-  dropped = 0;
 
   ready(entry: JobEntry, readyAt: number): void {
     if (entry.isWaiting) return;
