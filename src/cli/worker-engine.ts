@@ -30,7 +30,8 @@ export async function engineOf(
   const contextLength = wholeOf(values, 'context', 1, MAX_CONTEXT);
   if (engine === 'llama') {
     const { LlamaEngine } = await import('../daemons/worker/llama-engine.ts');
-    const gpu = choiceOf(values, 'gpu', ['auto', 'off']) ?? 'auto';
+    const { GPU_CHOICES } = await import('../daemons/worker/llama-load.ts');
+    const gpu = choiceOf(values, 'gpu', GPU_CHOICES) ?? 'auto';
     const threads = wholeOf(values, 'threads', 1, MAX_SLOTS);
     return new LlamaEngine({ env, path: resolve(model), slots, contextLength, gpu, threads });
   }

@@ -122,7 +122,8 @@ export const WorkerReady = open({
   worker_id: Type.String({ pattern: WORKER_NAME }),
   model_ref: Type.String({ minLength: 1, maxLength: 1024 }),
   uri: Type.String({ minLength: 1, maxLength: 1024 }),
-  vram_bytes: Bytes,
+  /** The device memory that the model takes, by the engine's own reckoning; absent where the engine cannot tell. */
+  vram_bytes: optional(Bytes),
   slots: Type.Integer({ minimum: 1, maximum: 1024 }),
   context_length: Count,
   registry: Type.String({ minLength: 1 }),

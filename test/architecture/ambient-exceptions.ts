@@ -47,6 +47,10 @@ export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
     allows: ['node:fs', 'node:perf_hooks', 'performance.now'],
     reason: 'asks the system and the runtime what this process uses; it is no data of ours',
   },
+  'src/kit/process/cpu-limit.ts': {
+    allows: ['node:fs'],
+    reason: 'asks /proc and /sys how many cores it may use; it is no data of ours',
+  },
   'src/kit/folder-watch.ts': {
     allows: ['node:fs'],
     reason: 'watches a folder; looking at it now and then, by the timers of the env, would do as well',

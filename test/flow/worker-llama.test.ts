@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { usableCores } from '../../src/kit/process/cpu-limit.ts';
 import { writeTinyModel } from '../fakes/gguf.ts';
 import { start } from './cli-process.ts';
 import { startWorker, type WorkerProcess } from './worker-kit.ts';
@@ -242,6 +243,30 @@ test('a model is the same bytes every time, and another salt is another model', 
   assert.equal(hashOf('a'), hashOf('a'));
   assert.notEqual(hashOf('a'), hashOf('b'));
   rmSync(place, { recursive: true });
+});
+
+test('a worker that needs a GPU fails where its engine finds none, before it loads the model', async () => {
+  // The file does not exist: it would fail for another reason if it were loaded.
+  const ran = await start(['worker', '--engine', 'llama', '--gpu', 'required', '--model', 'none.gguf']).ended;
+  assert.equal(ran.code, 1);
+  assert.match(ran.err, /on the processor instead of the GPU: node-llama-cpp finds no driver/);
+  assert.match(ran.out, /"error_code":"WORKER_START_FAILED"/);
+});
+
+test('without --threads a core is left for others', async (t) => {
+  const place = mkdtempSync(join(tmpdir(), 'orchd-gguf-'));
+  t.after(() => rmSync(place, { recursive: true }));
+  writeTinyModel(join(place, 'm.gguf'), {});
+  for (const [words, threads] of [
+    [[], Math.max(1, Math.floor(usableCores() - 1))],
+    [['--threads', '2'], 2],
+  ] as const) {
+    const model = ['--engine', 'llama', '--gpu', 'off', '--model', join(place, 'm.gguf')];
+    const worker = await startWorker(t, [...model, ...words]);
+    const [, said] = /, (\d+) CPU threads/.exec(await worker.saw('err', /^ready: .*$/m)) ?? [];
+    assert.ok(Number(said) >= 1 && Number(said) <= threads, `${said} threads`);
+    if (words.length > 0) assert.equal(Number(said), threads);
+  }
 });
 
 test('a file that is no model is exit 1, with a sentence and a code in the log', async (t) => {

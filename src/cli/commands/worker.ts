@@ -44,8 +44,16 @@ const options = {
     value: 'N',
     help: 'tokens of prompt and answer together; by default what the model supports',
   },
-  gpu: { type: 'string', choices: ['auto', 'off'], help: 'off makes llama use only the CPU' },
-  threads: { type: 'string', value: 'N', help: 'the number of CPU threads for llama; by default all' },
+  gpu: {
+    type: 'string',
+    choices: ['auto', 'off', 'required'],
+    help: 'off makes llama use only the CPU; required makes it fail if it cannot use a GPU',
+  },
+  threads: {
+    type: 'string',
+    value: 'N',
+    help: 'the number of CPU threads for llama; by default one less than its cores',
+  },
   grace: {
     type: 'string',
     value: 'MS',
@@ -64,7 +72,7 @@ const options = {
   'upstream-command': {
     type: 'string',
     value: 'JSON',
-    help: 'for openai: the command that starts the server, a JSON array; {port} and {model} are replaced',
+    help: 'for openai: the command of the server, a JSON array with {port}, {model}, {slots}, {context}',
   },
   paid: {
     type: 'string',
@@ -189,8 +197,10 @@ async function runToEnd(
   terminal: Terminal,
 ): Promise<number> {
   started.loaded.then(
-    ({ model, slots, contextLength }) =>
-      terminal.complain(`ready: ${model}, ${slots} at once, a context of ${contextLength}`),
+    ({ model, slots, contextLength, threads }) => {
+      const cpu = threads === undefined ? '' : `, ${threads} CPU threads`;
+      terminal.complain(`ready: ${model}, ${slots} at once, a context of ${contextLength}${cpu}`);
+    },
     () => undefined,
   );
   const drained = stopRequested.then(() => started.drain());

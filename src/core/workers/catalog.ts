@@ -5,9 +5,10 @@ import { modelOf } from '../admission/model.ts';
 import type { Turn } from '../turn.ts';
 
 /** Registers a model or replaces its registration; its state is kept. */
-export function register(turn: Turn, model: ModelRegistration): ModelRecord {
+export function register(turn: Turn, given: ModelRegistration): ModelRecord {
   const { catalog } = turn.state;
-  const known = catalog.get(model.id);
+  const known = catalog.get(given.id);
+  const model = withLearnedSize(given, known);
   for (const name of [model.id, ...model.aliases]) {
     const other = catalog.find(name);
     if (!other || other.id === model.id) continue;
@@ -28,6 +29,20 @@ export function register(turn: Turn, model: ModelRegistration): ModelRecord {
   turn.put('model', model.id, record, known ? 'changed' : 'registered');
   turn.state.pools.changed = true;
   return record;
+}
+
+/**
+ * An estimate does not replace what workers of the same model were measured to use: catalog files are imported at every
+ * start, and would bring the estimate back.
+ */
+function withLearnedSize(model: ModelRegistration, known: ModelRecord | undefined): ModelRegistration {
+  if (!known?.vramGuessed || !model.vramGuessed || model.vramBytes >= known.vramBytes) return model;
+  const isSameWork =
+    known.ref === model.ref &&
+    known.sizeBytes === model.sizeBytes &&
+    known.slots === model.slots &&
+    known.contextLength === model.contextLength;
+  return isSameWork ? { ...model, vramBytes: known.vramBytes } : model;
 }
 
 /** Catalog files are imported at every start: an unchanged registration is not written again. */

@@ -82,7 +82,7 @@ function prewarm(turn: WorkerTurn, model: ModelRecord, demand: Demand, survey: S
   if (wanted <= workers.running) return;
   const rooms = survey.for({ labels: undefined, vramBytes: model.vramBytes });
   const room = roomiest(rooms, model.vramBytes, settings.pools.region);
-  if (room) start(turn, model, room, { is: 'prewarm', because: reason }, 1);
+  if (room) start(turn, model, room, { is: 'prewarm', because: reason }, (failed?.tries ?? 0) + 1);
 }
 
 /** Whether an idle worker of this model should be kept, because enough demand is expected. */

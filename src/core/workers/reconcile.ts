@@ -45,6 +45,7 @@ function noteWorker(turn: Turn, pool: PoolEntry, worker: ReportedWorker): void {
   if (!record) return;
   const isReady = worker.status === 'ready' || worker.status === 'busy';
   if (isReady && record.state === 'starting') ready(turn, pool, worker, record);
+  else if (isReady) learnSize(turn, record, worker.vramBytes, NOTABLE_GROWTH);
   if (worker.status === 'failed') failed(turn, worker, record);
   // A draining worker stays so in its record, even if it reports `ready` later: its operator expects no new jobs on it.
   if (worker.status === 'draining') drain(turn, { id: worker.id, record }, { is: 'drained-by-manager' });
@@ -107,10 +108,13 @@ function endReload(turn: Turn, { pool, modelRef }: WorkerRecord): void {
   turn.put('pool', pool, order.draining ? { ...order, reload: undefined } : null, 'reloaded');
 }
 
+/** A ready worker is measured again and again; a size that has grown by less than this factor is not written. */
+const NOTABLE_GROWTH = 1.02;
+
 /** Raises a guessed size that was too low: the next worker would be placed where it does not fit. */
-function learnSize(turn: Turn, { modelRef }: WorkerRecord, vramBytes: number): void {
+function learnSize(turn: Turn, { modelRef }: WorkerRecord, vramBytes: number, growth = 1): void {
   const model = turn.state.catalog.find(modelRef);
-  if (!model?.vramGuessed || vramBytes <= model.vramBytes) return;
+  if (!model?.vramGuessed || vramBytes <= model.vramBytes * growth) return;
   turn.put('model', model.id, { ...model, vramBytes, updatedAt: turn.now }, 'measured');
 }
 

@@ -69,12 +69,22 @@ export class DeviceRoom {
     this.#sums = undefined;
   }
 
+  /**
+   * The memory of a worker that the device still counts as free. All of it if the manager does not report the worker yet,
+   * or the worker was given up and may still be starting. For one that is starting, what the manager keeps for it may be
+   * an estimate, which is less than earlier workers with this model were measured to use.
+   */
+  #awaitedBytes(id: string, { vramBytes }: WorkerRecord): number {
+    const reported = this.pool.workers.get(id);
+    if (!reported) return vramBytes;
+    return reported.status === 'starting' ? Math.max(0, vramBytes - reported.vramBytes) : 0;
+  }
+
   #add(): Sums {
     const sums = { free: this.device.availableBytes, leaving: 0, idle: 0 };
     for (const worker of this.workers) {
       const { id, record } = worker;
-      // Ordered and not reported yet; or given up, but it may still be starting.
-      if (!this.pool.workers.has(id)) sums.free -= record.vramBytes;
+      sums.free -= this.#awaitedBytes(id, record);
       if (isLeaving(record)) sums.leaving += record.vramBytes;
       else if (isIdle(worker)) sums.idle += record.vramBytes;
     }

@@ -86,5 +86,5 @@ function reload(turn: WorkerTurn, id: string, order: PoolRecord): void {
   if (here.some(([, { state }]) => state === 'starting') || (failed && failed.until > turn.now)) return;
   const rooms = new Survey(turn).for({ labels: { pool: id }, vramBytes: model.vramBytes });
   const room = roomiest(rooms, model.vramBytes, undefined);
-  if (room) start(turn, model, room, { is: 'reload', by: order.by }, 1);
+  if (room) start(turn, model, room, { is: 'reload', by: order.by }, (failed?.tries ?? 0) + 1);
 }

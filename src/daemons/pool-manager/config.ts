@@ -46,6 +46,8 @@ export const PoolConfig = closed({
   /** Memory of the CPU device: bytes, or a share of the machine's memory if at most 1. 0: no CPU device. */
   cpu_memory: optional(Type.Number({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
   device_poll_ms: optional(Ms),
+  /** Whether a worker on a GPU may run its model on the CPU where its engine cannot use the GPU; by default it fails. */
+  allow_cpu_fallback: optional(Type.Boolean()),
   engines: optional(Type.Array(EngineRule, { maxItems: 1000 })),
   /** The command line of a worker, with placeholders like {id}, {engine} and {file}. */
   worker_command: optional(Type.Array(Type.String({ maxLength: 4096 }), { minItems: 1, maxItems: 1000 })),
@@ -106,6 +108,7 @@ export const POOL_DEFAULTS = {
   port: 9200,
   register_ms: 5000,
   device_poll_ms: 5000,
+  allow_cpu_fallback: false,
   /** The share of the machine's memory that the CPU device gets where there is no other device. */
   cpu_share: 0.5,
   slots: 4,

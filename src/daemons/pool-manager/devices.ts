@@ -7,7 +7,14 @@ import type { Cancel, Env } from '../../kit/env/env.ts';
 import { every } from '../../kit/every.ts';
 import { Service } from '../../kit/service.ts';
 import { POOL_DEFAULTS } from './config.ts';
-import { type DetectedDevice, NVIDIA_ARGV, parseNvidia } from './nvidia.ts';
+import {
+  type DetectedDevice,
+  type DeviceProcess,
+  NVIDIA_ARGV,
+  NVIDIA_PROCESSES_ARGV,
+  parseNvidia,
+  parseNvidiaProcesses,
+} from './nvidia.ts';
 import { runProgram } from './program.ts';
 
 const PROBE_TIMEOUT_MS = 10_000;
@@ -17,12 +24,15 @@ export interface DevicesOptions {
   /** The memory of the CPU device: bytes, or a share of the machine's memory if at most 1. */
   readonly cpuMemory?: number | undefined;
   readonly pollMs: number;
+  /** Called after every probe, before `onChange`. */
+  readonly onProbed: () => void;
   readonly onChange: () => void;
 }
 
 export class Devices extends Service {
   readonly #options: DevicesOptions;
   #devices: readonly DetectedDevice[] = [];
+  #processes: readonly DeviceProcess[] = [];
   #probedAt = Number.NEGATIVE_INFINITY;
   #probing: Promise<void> | undefined;
   #cpu: readonly DetectedDevice[] | undefined;
@@ -36,6 +46,11 @@ export class Devices extends Service {
 
   get all(): readonly DetectedDevice[] {
     return this.#devices;
+  }
+
+  /** The processes that use the devices, as the driver names them; none where it does not tell. */
+  get processes(): readonly DeviceProcess[] {
+    return this.#processes;
   }
 
   /** Why the last probe failed; undefined where it did not. */
@@ -68,7 +83,10 @@ export class Devices extends Service {
 
   async #probe(): Promise<void> {
     const probedAt = this.#options.env.clock.monotonic();
-    const result = await runProgram(NVIDIA_ARGV, PROBE_TIMEOUT_MS);
+    const [result, processes] = await Promise.all([
+      runProgram(NVIDIA_ARGV, PROBE_TIMEOUT_MS),
+      runProgram(NVIDIA_PROCESSES_ARGV, PROBE_TIMEOUT_MS),
+    ]);
     const known = this.#devices.filter(({ kind }) => kind === 'nvidia');
     const nvidia =
       result.is === 'succeeded'
@@ -84,8 +102,10 @@ export class Devices extends Service {
     const devices = [...nvidia.filter(({ id }) => id !== cpu[0]?.id), ...cpu];
     const isChanged = JSON.stringify(devices) !== JSON.stringify(this.#devices);
     this.#devices = devices;
+    this.#processes = processes.is === 'succeeded' ? parseNvidiaProcesses(processes.output) : [];
     this.#probedAt = probedAt;
     this.#problem = result.is === 'failed' ? `nvidia-smi ${result.why}` : undefined;
+    this.#options.onProbed();
     if (isChanged) this.#options.onChange();
   }
 

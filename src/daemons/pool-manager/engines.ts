@@ -19,7 +19,7 @@ export function engineFor(
   named: string | undefined,
   rules: readonly EngineRule[],
 ): EngineChoice {
-  const rule = rules.find(({ match }) => matches(match, text));
+  const rule = ruleFor(text, rules);
   if (rule) return { name: rule.engine, args: rule.args ?? [] };
   if (ref.kind === 'engine' && ref.scheme === 'demo') return { name: 'demo', args: [] };
   if (named?.toLowerCase().endsWith('.gguf')) return { name: 'llama', args: [] };
@@ -29,8 +29,11 @@ export function engineFor(
   );
 }
 
+export const ruleFor = (text: string, rules: readonly EngineRule[]): EngineRule | undefined =>
+  rules.find(({ match }) => matches(match, text));
+
 export const hasRule = (text: string, rules: readonly EngineRule[]): boolean =>
-  rules.some(({ match }) => matches(match, text));
+  ruleFor(text, rules) !== undefined;
 
 const matches = (match: string, text: string): boolean =>
   match.endsWith('*') ? text.startsWith(match.slice(0, -1)) : text === match;
@@ -73,6 +76,16 @@ export function argvOf(template: readonly string[], values: Placeholders, args: 
     argv.push(item.replace(/\{(\w+)\}/g, (whole, key: string) => filled(whole, key, values)));
   }
   return [...argv, ...args];
+}
+
+/** The value of an option in a command line, the last one where it is given twice; undefined if it is no whole number. */
+export function numberOption(args: readonly string[], name: string): number | undefined {
+  const values = args.flatMap((word, at) => {
+    if (word === name) return [args[at + 1] ?? ''];
+    return word.startsWith(`${name}=`) ? [word.slice(name.length + 1)] : [];
+  });
+  const last = values.at(-1) ?? '';
+  return /^[1-9]\d{0,8}$/.test(last) ? Number(last) : undefined;
 }
 
 const filled = (whole: string, key: string, values: Placeholders): string =>

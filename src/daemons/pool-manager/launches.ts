@@ -5,7 +5,7 @@ import type { ModelRef } from '../../model/model-ref.ts';
 import type { DeviceState, ResolvedModel, StartWorker } from '../../model/pool-wire.ts';
 import { estimateVram } from '../../model/vram.ts';
 import type { EngineRule } from './config.ts';
-import { argvOf, engineFor, hasRule } from './engines.ts';
+import { argvOf, engineFor, hasRule, numberOption, ruleFor } from './engines.ts';
 import type { LocatedModel, ModelFiles } from './model-files.ts';
 
 export interface Launch {
@@ -28,6 +28,8 @@ export interface LaunchesOptions {
   readonly slots: number;
   /** The longest context that a worker gets unless its order asks for more. */
   readonly contextLength: number;
+  /** Whether a worker on a GPU may run its model on the CPU where its engine cannot use the GPU. */
+  readonly allowCpuFallback: boolean;
   /** The time between SIGTERM and SIGKILL. */
   readonly graceMs: number;
   /** The URL of this manager, where a worker reports that it is ready. */
@@ -50,8 +52,10 @@ export class Launches {
     const model = await this.#model(order.model_ref, ref);
     // The engine is chosen by the model's name, not by its resolved path: the hub cache stores files without extension.
     const engine = engineFor(order.model_ref, ref, model?.ref, rules);
-    const context = this.#context(order, model);
-    const slots = order.slots ?? this.#options.slots;
+    const extra = [...args, ...engine.args];
+    // If an option is given twice, the last one counts for the worker: the estimate counts with the same numbers.
+    const context = numberOption(extra, '--context') ?? this.#context(order, model);
+    const slots = numberOption(extra, '--slots') ?? order.slots ?? this.#options.slots;
     const secret = env.random.hex(SECRET_BYTES);
     const values = {
       id,
@@ -62,7 +66,7 @@ export class Launches {
       host: workerHost,
       slots: String(slots),
       context: context === undefined ? undefined : String(context),
-      gpu: kind === 'cpu' ? 'off' : 'auto',
+      gpu: kind === 'cpu' ? 'off' : this.#options.allowCpuFallback ? 'auto' : 'required',
       grace: String(Math.max(0, graceMs - EXIT_MARGIN_MS)),
       pool_manager: ownUrl(),
     };
@@ -70,7 +74,7 @@ export class Launches {
     const size = { sizeBytes, kvBytesPerToken: facts?.kvBytesPerToken, contextLength: context, slots };
     const vramBytes = order.vram_bytes ?? estimateVram(size);
     return {
-      argv: argvOf(command, values, [...args, ...engine.args]),
+      argv: argvOf(command, values, extra),
       env: {
         ...environment,
         // nvidia-smi numbers devices by PCI bus; CUDA programs use another order unless this is set.
@@ -87,12 +91,14 @@ export class Launches {
   async resolve(text: string, ref: ModelRef): Promise<ResolvedModel> {
     const model = await this.#model(text, ref);
     const { contextLength: context, kvBytesPerToken: perToken } = model?.facts ?? {};
+    const { args, rules, slots } = this.#options;
+    const extra = [...args, ...(ruleFor(text, rules)?.args ?? [])];
     return {
       model_ref: model?.ref ?? text,
       size_bytes: model?.sizeBytes ?? 0,
       ...(context !== undefined && { context_length: context }),
       ...(perToken !== undefined && { kv_bytes_per_token: perToken }),
-      slots: this.#options.slots,
+      slots: numberOption(extra, '--slots') ?? slots,
     };
   }
 

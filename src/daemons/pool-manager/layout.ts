@@ -44,7 +44,10 @@ export const markOf = (registry: string, id: string): Mark => ({
 export interface ManagedWorkerRecord {
   readonly id: string;
   readonly order: StartWorker;
+  /** The device memory that was reserved: as ordered, else estimated, and raised to what the ready report says. */
   readonly vramBytes: number;
+  /** The device memory by the difference around the start, which can be measured only once. */
+  readonly measuredBytes?: number;
   /** The bearer token that the worker sends to us, and that its callers send to the worker. */
   readonly secret: string;
   /** A hash of the command line, to compare a running worker with what would be started now. */

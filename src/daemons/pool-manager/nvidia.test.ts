@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { parseNvidia } from './nvidia.ts';
+import { parseNvidia, parseNvidiaProcesses } from './nvidia.ts';
 
 const MIB = 2 ** 20;
 
@@ -41,4 +41,13 @@ test('lines that are not about a device are skipped, and any text can be parsed'
       }
     }),
   );
+});
+
+test('processes are listed with their memory; lines that do not say it are skipped', () => {
+  const output =
+    '4242, 13500\r\n77, [N/A]\n[Insufficient Permissions], 5\n0, NVIDIA A, 10, 1, 9\n4242, 500\n\n';
+  assert.deepEqual(parseNvidiaProcesses(output), [
+    { pid: 4242, usedBytes: 13500 * MIB },
+    { pid: 4242, usedBytes: 500 * MIB },
+  ]);
 });

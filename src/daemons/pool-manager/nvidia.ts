@@ -9,6 +9,19 @@ export const NVIDIA_ARGV: readonly string[] = [
   '--format=csv,noheader,nounits',
 ];
 
+/** Lists the processes that use devices, also several lines for a process that uses several. */
+export const NVIDIA_PROCESSES_ARGV: readonly string[] = [
+  'nvidia-smi',
+  '--query-compute-apps=pid,used_memory',
+  '--format=csv,noheader,nounits',
+];
+
+/** A process and the device memory that it has. */
+export interface DeviceProcess {
+  readonly pid: number;
+  readonly usedBytes: number;
+}
+
 export interface DetectedDevice {
   readonly id: number;
   readonly kind: 'nvidia' | 'cpu';
@@ -22,6 +35,7 @@ export interface DetectedDevice {
 
 const MAX_DEVICES = 64;
 const MAX_ID = 1023;
+const MAX_PROCESSES = 10_000;
 
 /** Lines that do not begin with an index are not about a device and are skipped. */
 export function parseNvidia(text: string): DetectedDevice[] {
@@ -31,6 +45,18 @@ export function parseNvidia(text: string): DetectedDevice[] {
     if (device && !devices.has(device.id) && devices.size < MAX_DEVICES) devices.set(device.id, device);
   }
   return [...devices.values()].sort((a, b) => a.id - b.id);
+}
+
+/** Lines without a pid and a number are skipped: some drivers do not say what a process uses. */
+export function parseNvidiaProcesses(text: string): DeviceProcess[] {
+  const processes: DeviceProcess[] = [];
+  for (const line of text.split(/\r?\n/).slice(0, MAX_PROCESSES)) {
+    const [pid = '', used = '', ...rest] = line.split(',').map((cell) => cell.trim());
+    const usedBytes = mebibytes(used);
+    if (!/^\d{1,10}$/.test(pid) || usedBytes === undefined || rest.length > 0) continue;
+    processes.push({ pid: Number(pid), usedBytes });
+  }
+  return processes;
 }
 
 function deviceOf(line: string): DetectedDevice | undefined {

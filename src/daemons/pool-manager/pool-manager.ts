@@ -68,6 +68,7 @@ export class PoolManager extends Service {
       env: this.#env,
       cpuMemory: options.config.cpu_memory,
       pollMs: this.#settings.pollMs,
+      onProbed: () => this.#workers?.measure(),
       onChange: () => this.#feed.changed(),
     });
     this.#registration = this.#registrationOf(options);
@@ -168,8 +169,8 @@ export class PoolManager extends Service {
   }
 
   #launches(models: ModelFiles): Launches {
-    const { engines, workerCommand, workerArgs, passEnv, workerHost, slots, contextLength, times } =
-      this.#settings;
+    const { engines, workerCommand, workerArgs, passEnv, workerHost } = this.#settings;
+    const { slots, contextLength, allowCpuFallback, times } = this.#settings;
     return new Launches({
       env: this.#env,
       models,
@@ -180,6 +181,7 @@ export class PoolManager extends Service {
       workerHost,
       slots,
       contextLength,
+      allowCpuFallback,
       graceMs: times.graceMs,
       ownUrl: () => this.#ownUrl(),
     });

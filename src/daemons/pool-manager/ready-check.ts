@@ -16,7 +16,7 @@ export function mismatchOf(
 ): Mismatch | undefined {
   if (report.model_ref !== order.model_ref)
     return { why: 'it has another model than it was started for', field: 'model_ref' };
-  const more = report.vram_bytes - vramBytes;
+  const more = (report.vram_bytes ?? 0) - vramBytes;
   // An estimated need may turn out larger, if the device has room for it.
   const wasGuessed = order.vram_bytes === undefined;
   if (more > 0 && !(wasGuessed && hasRoom(order.gpu_id, more))) {

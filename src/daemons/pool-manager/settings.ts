@@ -35,6 +35,7 @@ export interface PoolManagerSettings {
   readonly contextLength: number;
   readonly maxWorkers: number;
   readonly pollMs: number;
+  readonly allowCpuFallback: boolean;
   readonly times: WorkerTimes;
 }
 
@@ -84,6 +85,7 @@ export function settingsOf(
     contextLength: config.context_length ?? POOL_DEFAULTS.context_length,
     maxWorkers: config.max_workers ?? POOL_DEFAULTS.max_workers,
     pollMs: config.device_poll_ms ?? POOL_DEFAULTS.device_poll_ms,
+    allowCpuFallback: config.allow_cpu_fallback ?? POOL_DEFAULTS.allow_cpu_fallback,
     times: {
       startTimeoutMs: config.start_timeout_ms ?? POOL_DEFAULTS.start_timeout_ms,
       graceMs: config.stop_grace_ms ?? POOL_DEFAULTS.stop_grace_ms,

@@ -17,7 +17,7 @@ import { describeThrown } from '../../kit/redact.ts';
 import { type ErrorCode, OrchdError } from '../../model/errors.ts';
 import type { WorkerReady, WorkerState, WorkerStatus } from '../../model/pool-wire.ts';
 import type { Commander } from '../../model/worker-wire.ts';
-import type { MemoryReservation } from './device-memory.ts';
+import type { MeasuredMemory, WorkerMemory } from './device-memory.ts';
 import { endProcesses } from './end-processes.ts';
 import { logPath, type ManagedWorkerRecord, markOf } from './layout.ts';
 import { reasonIn } from './log-tail.ts';
@@ -28,7 +28,7 @@ import { WorkerConnection } from './worker-connection.ts';
 import type { WorkerContext } from './worker-context.ts';
 import { WorkerFile } from './worker-file.ts';
 import type { WorkerPhase } from './worker-phase.ts';
-import { workerView } from './worker-view.ts';
+import { memoryOf, workerView } from './worker-view.ts';
 
 /** How often the log is trimmed, and an adopted process checked to be alive. */
 const PROCESS_POLL_MS = 1000;
@@ -47,6 +47,7 @@ export class ManagedWorker {
   #begun: Promise<void> = Promise.resolve();
   /** Since when the worker uses its device memory, by the monotonic clock; undefined until it was ready. */
   #usesMemorySince: number | undefined;
+  #measured: MeasuredMemory | undefined;
 
   constructor(context: WorkerContext, record: ManagedWorkerRecord) {
     this.id = record.id;
@@ -81,13 +82,27 @@ export class ManagedWorker {
     return this.#phase.is === 'serving' && this.#phase.active > 0 ? 'busy' : 'ready';
   }
 
-  get reservation(): MemoryReservation {
-    const { order, vramBytes } = this.record;
-    return { workerId: this.id, gpu: order.gpu_id, vramBytes, usedSince: this.#usesMemorySince };
+  get memory(): WorkerMemory {
+    return memoryOf(this.record, this.#measured, this.#usesMemorySince);
+  }
+
+  get pid(): number | undefined {
+    return this.record.process?.pid;
+  }
+
+  /** Takes a new figure of its device memory. A difference is kept on disk, for the next manager. */
+  measured(memory: MeasuredMemory, how: 'by process' | 'by difference'): void {
+    const isNew = this.#measured?.bytes !== memory.bytes;
+    this.#measured = memory;
+    if (how === 'by difference')
+      this.#file
+        .keep({ measuredBytes: memory.bytes })
+        .catch((error: unknown) => this.#logWriteFailure(error));
+    if (isNew) this.#context.onChange('status');
   }
 
   view(withToken: boolean): WorkerState {
-    return workerView(this.record, this.status, withToken);
+    return workerView(this.record, this.status, this.memory.measured?.bytes, withToken);
   }
 
   /** Starts the process; settles when the record is on disk and the process runs or could not be started. */
@@ -159,7 +174,7 @@ export class ManagedWorker {
     await this.#file.save({
       ready: report,
       readyAt: this.#context.env.clock.now(),
-      vramBytes: Math.max(vramBytes, report.vram_bytes),
+      vramBytes: Math.max(vramBytes, report.vram_bytes ?? 0),
     });
     const phase = this.#phase;
     if (phase.is !== 'starting') throw new OrchdError('ILLEGAL_STATE', GIVEN_UP);

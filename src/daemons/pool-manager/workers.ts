@@ -19,6 +19,7 @@ import { deviceState } from './device-memory.ts';
 import type { Devices } from './devices.ts';
 import type { Launch, Launches } from './launches.ts';
 import { isManagedWorkerRecord, type ManagedWorkerRecord, markOf, recordPath } from './layout.ts';
+import { MemoryMeter } from './memory-meter.ts';
 import { ManagedWorker } from './worker.ts';
 import type { WorkerContext } from './worker-context.ts';
 
@@ -42,6 +43,7 @@ export class Workers extends Service {
   readonly #context: WorkerContext;
   readonly #workers = new Map<string, ManagedWorker>();
   readonly #stopped = new Set<string>();
+  readonly #meter = new MemoryMeter();
 
   constructor(options: WorkersOptions) {
     super();
@@ -59,13 +61,18 @@ export class Workers extends Service {
 
   devices(): DeviceState[] {
     const { devices } = this.#options;
-    const reservations = this.#living().map(({ reservation }) => reservation);
-    return devices.all.map((device) => deviceState(device, reservations, devices.probedAt));
+    const memories = this.#living().map(({ memory }) => memory);
+    return devices.all.map((device) => deviceState(device, memories, devices.probedAt));
   }
 
   /** `withToken` includes the secret of each worker, which is called `token` on the wire. */
   views(withToken: boolean): WorkerState[] {
     return [...this.#workers.values()].map((worker) => worker.view(withToken));
+  }
+
+  /** Measures the device memory of the workers; call after every probe of the devices. */
+  measure(): void {
+    this.#meter.measure(this.#living(), this.#options.devices);
   }
 
   /** Takes over the workers on disk. No request may be answered before that. */
@@ -88,6 +95,7 @@ export class Workers extends Service {
       adopted.push(worker.adopt());
     }
     await Promise.all(adopted);
+    this.measure();
     if (names.length > 0) logger.info('workers of an earlier manager were taken over', { count: this.count });
   }
 
@@ -108,6 +116,7 @@ export class Workers extends Service {
     if (this.#workers.has(id)) return this.#sameWorker(id, order);
     // No await between this check and `#workers.set`, so that two orders cannot reserve the same memory.
     this.#checkMayStart(id, order.gpu_id, launch.vramBytes);
+    this.#meter.starts(id, order.gpu_id, this.#living(), this.#options.devices);
     const worker = new ManagedWorker(this.#context, recordOf(id, order, launch, env.clock.now()));
     this.#workers.set(id, worker);
     try {
@@ -200,6 +209,7 @@ export class Workers extends Service {
     for (const worker of failed.slice(0, Math.max(0, failed.length - MAX_FAILED)))
       worker.stop().catch(() => undefined);
     this.#options.onChange();
+    if (what === 'gone') this.#meter.freed(this.#context.env.clock.monotonic());
     // Device memory was taken or given back.
     if (what !== 'status') void this.#options.devices.refresh();
   }

@@ -6,11 +6,14 @@ import type { InferenceRequest } from './inference-request.ts';
 export interface EngineInfo {
   /** The engine's own name of the model. */
   readonly model: string;
-  readonly vramBytes: number;
+  /** The device memory that the model takes, by the engine's own reckoning; undefined where the engine cannot tell. */
+  readonly vramBytes: number | undefined;
   /** Maximum number of concurrent executions. */
   readonly slots: number;
   /** The longest context, prompt and answer together, in tokens. */
   readonly contextLength: number;
+  /** CPU threads, where the engine computes in this process. */
+  readonly threads?: number;
   /** Some of `chat`, `completions`, `embeddings`, `tools`, `json_schema`. */
   readonly features: readonly string[];
 }

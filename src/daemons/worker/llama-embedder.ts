@@ -37,8 +37,7 @@ export class LlamaEmbedder {
 
   #open(contextSize: number): Promise<LlamaEmbeddingContext> {
     const { model, threads, package: found } = this.#loaded;
-    const options = { contextSize, ...(threads !== undefined && { threads }) };
-    this.#context ??= model.createEmbeddingContext(options).catch((error: unknown) => {
+    this.#context ??= model.createEmbeddingContext({ contextSize, threads }).catch((error: unknown) => {
       // A failure is not kept: memory may be free at the next call.
       this.#context = undefined;
       throw loadFailure(error, found);

@@ -1,15 +1,17 @@
 /** The engine that runs a GGUF model in this process, with node-llama-cpp. */
 import type { Llama, LlamaContext, LlamaModel } from 'node-llama-cpp';
 import type { Env } from '../../kit/env/env.ts';
+import { usableCores } from '../../kit/process/cpu-limit.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
 import type { Engine, EngineInfo, RunContext } from './engine.ts';
 import type { InferenceRequest } from './inference-request.ts';
 import { LlamaEmbedder } from './llama-embedder.ts';
 import { generate } from './llama-generate.ts';
-import { loadFailure, loadPackage, openLlama } from './llama-load.ts';
+import { type GpuChoice, loadFailure, loadPackage, openLlama, whyNoGpu } from './llama-load.ts';
 import type { LoadedModel } from './llama-loaded.ts';
 import { Slots } from './llama-slots.ts';
+import { defaultThreads } from './llama-threads.ts';
 
 export interface LlamaOptions {
   readonly env: Env;
@@ -17,8 +19,8 @@ export interface LlamaOptions {
   readonly slots: number;
   /** The context length; if undefined, as long as fits into memory. */
   readonly contextLength: number | undefined;
-  readonly gpu: 'auto' | 'off';
-  /** CPU threads. Undefined: all of them, which is slow where other programs use the CPU too. */
+  readonly gpu: GpuChoice;
+  /** CPU threads; undefined: see llama-threads.ts. */
   readonly threads: number | undefined;
 }
 
@@ -28,19 +30,24 @@ export class LlamaEngine implements Engine {
   #loaded: LoadedModel | undefined;
   #slots: Slots | undefined;
   #embedder: LlamaEmbedder | undefined;
+  /** The last errors that the engine has logged. */
+  readonly #errors: string[] = [];
 
   constructor(options: LlamaOptions) {
     this.#options = options;
   }
 
   async load(signal: AbortSignal): Promise<EngineInfo> {
-    const { env, gpu, threads } = this.#options;
+    const { env, gpu } = this.#options;
     const found = await loadPackage();
-    const llama = await openLlama(found, gpu);
+    const llama = await openLlama(found, gpu, (text) => this.#keepError(text));
     this.#llama = llama;
+    const threads = this.#options.threads ?? defaultThreads(usableCores(), llama.cpuMathCores);
     try {
+      if (gpu === 'required') this.#checkOnGpu(await whyNoGpu(found, llama));
       const model = await this.#model(llama, signal);
-      const context = await this.#context(model, signal);
+      if (gpu === 'required') this.#checkOnGpu(model.gpuLayers > 0 ? undefined : NO_LAYER);
+      const context = await this.#context(model, threads, signal);
       this.#loaded = {
         env,
         package: found,
@@ -78,19 +85,34 @@ export class LlamaEngine implements Engine {
     return llama.loadModel({ modelPath: this.#options.path, loadSignal });
   }
 
-  #context(model: LlamaModel, createSignal: AbortSignal): Promise<LlamaContext> {
-    const { slots, contextLength, threads } = this.#options;
-    return model.createContext({
-      sequences: slots,
-      contextSize: contextLength ?? 'auto',
-      createSignal,
-      ...(threads !== undefined && { threads }),
-    });
+  #context(model: LlamaModel, threads: number, createSignal: AbortSignal): Promise<LlamaContext> {
+    const { slots, contextLength } = this.#options;
+    const contextSize = contextLength ?? 'auto';
+    return model.createContext({ sequences: slots, contextSize, createSignal, threads });
+  }
+
+  /** The engine falls back to the processor by itself, where a model is many times slower than its pool expects. */
+  #checkOnGpu(why: string | undefined): void {
+    if (why === undefined) return;
+    const said = this.#errors.length === 0 ? '' : ` (${this.#errors.join('; ')})`;
+    throw new OrchdError(
+      'WORKER_START_FAILED',
+      `the model would run on the processor instead of the GPU: ${why}${said}. allow_cpu_fallback of the pool, or --gpu auto of the worker, accepts that`,
+    );
+  }
+
+  #keepError(text: string): void {
+    this.#errors.push(text.trim().slice(0, MAX_ERROR_CHARS));
+    if (this.#errors.length > MAX_ERRORS) this.#errors.shift();
   }
 }
 
+const NO_LAYER = 'no layer of the model fits into the free memory of the device';
+const MAX_ERRORS = 3;
+const MAX_ERROR_CHARS = 300;
+
 /** `vramBytes` is the machine's memory that the model takes where there is no GPU. */
-async function infoOf({ llama, model }: LoadedModel, context: LlamaContext): Promise<EngineInfo> {
+async function infoOf({ llama, model, threads }: LoadedModel, context: LlamaContext): Promise<EngineInfo> {
   const { gpuLayers, fileInsights } = model;
   const ofModel = await fileInsights.estimateModelResourceRequirements({ gpuLayers });
   const ofContext = fileInsights.estimateContextResourceRequirements({
@@ -105,6 +127,7 @@ async function infoOf({ llama, model }: LoadedModel, context: LlamaContext): Pro
     vramBytes: Math.ceil(ofModel[memoryKind] + ofContext[memoryKind]),
     slots: context.totalSequences,
     contextLength: context.contextSize,
+    threads,
     features: ['chat', 'completions', 'embeddings', 'tools', 'json_schema'],
   };
 }

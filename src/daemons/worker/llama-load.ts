@@ -13,25 +13,45 @@ export async function loadPackage(): Promise<LlamaPackage> {
   }
 }
 
+/**
+ * Which device runs the model. `auto`: the GPU, and the processor where the engine cannot use the GPU; `off`: the
+ * processor; `required`: the GPU, and the start fails where the engine cannot use it.
+ */
+export const GPU_CHOICES = ['auto', 'off', 'required'] as const;
+export type GpuChoice = (typeof GPU_CHOICES)[number];
+
 /** Uses the installed binaries only: nothing is downloaded or compiled. */
 export async function openLlama(
   { getLlama, LlamaLogLevel }: LlamaPackage,
-  gpu: 'auto' | 'off',
+  gpu: GpuChoice,
+  onError: (text: string) => void,
 ): Promise<Llama> {
   try {
     return await getLlama({
       gpu: gpu === 'off' ? false : 'auto',
       build: 'never',
       skipDownload: true,
-      progressLogs: false,
+      // Why it uses no GPU goes to standard error; standard output is the log of the worker.
+      progressLogs: 'stderr',
       logLevel: LlamaLogLevel.error,
-      // The package must not write to standard output, which is the log of the worker.
-      logger: () => undefined,
+      logger: (_level, message) => onError(message),
     });
   } catch (error) {
     const message = 'node-llama-cpp has no binary that runs on this machine';
     throw new OrchdError('WORKER_START_FAILED', message, {}, { cause: error });
   }
+}
+
+/** Why the engine uses no GPU; undefined where it uses one. */
+export async function whyNoGpu(
+  { getLlamaGpuTypes }: LlamaPackage,
+  { gpu }: Pick<Llama, 'gpu'>,
+): Promise<string | undefined> {
+  if (gpu !== false) return undefined;
+  const found = (await getLlamaGpuTypes('supported')).filter((type) => type !== false);
+  return found.length === 0
+    ? 'node-llama-cpp finds no driver and runtime of a GPU here'
+    : `the binaries of node-llama-cpp for ${found.join(' and ')} do not run with the driver of this machine`;
 }
 
 /** The error for a failed load, without the message of the package, which may contain paths. */

@@ -10,5 +10,5 @@ export interface LoadedModel {
   readonly model: LlamaModel;
   readonly contextLength: number;
   readonly wrapper: ChatWrapper;
-  readonly threads: number | undefined;
+  readonly threads: number;
 }

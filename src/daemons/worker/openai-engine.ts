@@ -19,7 +19,7 @@ export interface OpenAiOptions {
   readonly model: string;
   /** The base URL without `/v1`. */
   readonly url: string | undefined;
-  /** The command that starts the server, in which `{port}` and `{model}` are filled in. */
+  /** The command that starts the server, with placeholders: see upstreamArgv. */
   readonly command: readonly string[] | undefined;
   readonly key: Secret | undefined;
   readonly slots: number;
@@ -79,7 +79,7 @@ export class OpenAiEngine implements Engine {
   async load(signal: AbortSignal): Promise<EngineInfo> {
     const { env, model, url, command, slots, contextLength } = this.#options;
     if (command) {
-      this.#upstream = await Upstream.start(env, command, model);
+      this.#upstream = await Upstream.start(env, command, { model, slots, contextLength });
       void this.#upstream.ended.then((error) => this.#stopping || this.#ended.resolve(error));
     }
     const port = this.#upstream?.port;
@@ -90,7 +90,8 @@ export class OpenAiEngine implements Engine {
     const found = await contextOf(target, this.#headers(), model);
     return {
       model,
-      vramBytes: 0,
+      // A server that was started here uses a device of this machine; how much of it, it does not say.
+      vramBytes: command ? undefined : 0,
       slots,
       contextLength: contextLength ?? found ?? 0,
       features: ['chat', 'completions', 'embeddings', 'tools', 'json_schema'],

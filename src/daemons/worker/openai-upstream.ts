@@ -21,6 +21,39 @@ kill -KILL 0`;
 const GRACE_MS = 5000;
 const EXIT_POLL_MS = 25;
 
+/** What the command that starts the server may name. */
+export interface UpstreamValues {
+  readonly model: string;
+  readonly slots: number;
+  /** The context of one slot, in tokens. */
+  readonly contextLength: number | undefined;
+}
+
+/**
+ * Fills in `{port}`, `{model}`, `{slots}`, `{context}` and `{total_context}`, the context of all slots together, which is
+ * what some servers are told. Throws CONFIG_INVALID where the command names a context and none is known.
+ */
+export function upstreamArgv(
+  command: readonly string[],
+  { model, slots, contextLength }: UpstreamValues,
+  port: number,
+): string[] {
+  const values: Readonly<Record<string, string | undefined>> = {
+    port: String(port),
+    model,
+    slots: String(slots),
+    context: contextLength?.toString(),
+    total_context: contextLength === undefined ? undefined : String(contextLength * slots),
+  };
+  const fill = (whole: string, name: string): string => {
+    if (!Object.hasOwn(values, name)) return whole;
+    const value = values[name];
+    if (value !== undefined) return value;
+    throw new OrchdError('CONFIG_INVALID', `the command of the upstream has ${whole}: set --context`);
+  };
+  return command.map((word) => word.replace(/\{(\w+)\}/g, fill));
+}
+
 export class Upstream {
   readonly port: number;
   /** Settles when the server has ended, for whatever reason. */
@@ -40,10 +73,10 @@ export class Upstream {
     child.stdin?.on('error', () => undefined);
   }
 
-  /** Starts the server on a free port, which replaces `{port}` in the command; `{model}` is filled in too. */
-  static async start(env: Env, command: readonly string[], model: string): Promise<Upstream> {
+  /** Starts the server on a free port. */
+  static async start(env: Env, command: readonly string[], values: UpstreamValues): Promise<Upstream> {
     const port = await freePort();
-    const argv = command.map((word) => word.replaceAll('{port}', String(port)).replaceAll('{model}', model));
+    const argv = upstreamArgv(command, values, port);
     // The server's output goes to standard error, because standard output is the log of the worker.
     const child = spawn('/bin/sh', ['-c', WATCHDOG_SCRIPT, 'upstream', ...argv], {
       detached: true,

@@ -177,7 +177,7 @@ export class Worker extends Service {
     this.#executions.open(info);
     logger.info('the model is loaded', {
       duration_ms: Math.round(env.clock.monotonic() - this.#startedAt),
-      bytes: info.vramBytes,
+      ...(info.vramBytes !== undefined && { bytes: info.vramBytes }),
       count: info.slots,
     });
     this.#loaded.resolve(info);
@@ -198,7 +198,7 @@ export class Worker extends Service {
       worker_id: id,
       model_ref: modelRef,
       uri: this.#url,
-      vram_bytes: vramBytes,
+      ...(vramBytes !== undefined && { vram_bytes: vramBytes }),
       slots,
       context_length: contextLength,
       registry: this.registry,

@@ -60,6 +60,9 @@ export function processesWith(variable: string, value: string): number[] {
     .map(Number);
 }
 
+/** The pid of a process's parent, 0 if it has none here; undefined where there is no such process, or no /proc. */
+export const parentOf = (pid: number): number | undefined => statOf(pid)?.parent;
+
 /** Whether a process is the leader of its process group. */
 export const leadsGroup = (pid: number): boolean => statOf(pid)?.group === pid;
 
@@ -75,12 +78,13 @@ export function signal(pid: number, name: NodeJS.Signals | 0): boolean {
   }
 }
 
-function statOf(pid: number): { state: string; group: number; start: string } | undefined {
+function statOf(pid: number): { state: string; parent: number; group: number; start: string } | undefined {
   const text = read(`/proc/${pid}/stat`)?.toString('latin1');
   if (text === undefined) return undefined;
   // The second field is the program's name in brackets; the name itself may contain spaces and brackets.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  return { state: fields[0] ?? 'X', group: Number(fields[2]), start: fields[19] ?? UNKNOWN };
+  const [parent, group] = [Number(fields[1]), Number(fields[2])];
+  return { state: fields[0] ?? 'X', parent, group, start: fields[19] ?? UNKNOWN };
 }
 
 const bootId = (): string => read('/proc/sys/kernel/random/boot_id')?.toString('latin1').trim() ?? UNKNOWN;

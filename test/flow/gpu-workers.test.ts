@@ -1,0 +1,114 @@
+/** Workers on a GPU that a fake nvidia-smi pretends: the memory that they have, and an engine that cannot use the GPU. */
+import assert from 'node:assert/strict';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { test } from 'node:test';
+import { writeTinyModel } from '../fakes/gguf.ts';
+import { testFolder } from './server-process.ts';
+import { eventually, MIB } from './site-client.ts';
+import { endsOf, poolProcess, Site } from './site-kit.ts';
+
+const UPSTREAM = join(import.meta.dirname, '..', 'fakes', 'openai-upstream.ts');
+const [TOTAL, OTHERS] = [10_000, 1000];
+
+/** An nvidia-smi of one device. Each server has a file with its pid and its MiB; of others it uses 1000 MiB. */
+function fakeGpu(folder: string, namesProcesses: boolean): Readonly<Record<string, string>> {
+  const [bin, servers] = [join(folder, 'bin'), join(folder, 'servers')];
+  for (const each of [bin, servers]) mkdirSync(each, { recursive: true });
+  const script = `#!/bin/sh
+lines=$(cat '${servers}'/* 2>/dev/null)
+case "$*" in
+  *compute-apps*) ${namesProcesses ? 'echo "$lines"' : 'echo "2147483647, 5"'} ;;
+  *) used=$(echo "$lines" | awk -F, '{ sum += $2 } END { print sum + ${OTHERS} }')
+     echo "0, NVIDIA Imaginary 9000, ${TOTAL}, $used, $((${TOTAL} - used))" ;;
+esac
+`;
+  writeFileSync(join(bin, 'nvidia-smi'), script);
+  chmodSync(join(bin, 'nvidia-smi'), 0o755);
+  return { PATH: `${bin}${delimiter}${process.env['PATH']}` };
+}
+
+/** An upstream that writes its pid and the memory that it takes, as its model is called, then serves. */
+const serverArgs = (folder: string): string[] => [
+  '--upstream-command',
+  JSON.stringify([
+    ...['sh', '-c', `echo "$$, \${1#takes-}" > "${join(folder, 'servers')}/$1"; shift; exec "$@"`, 'sh'],
+    ...['{model}', process.execPath, UPSTREAM, '{port}'],
+  ]),
+];
+
+for (const [how, namesProcesses] of [
+  ['by process', true],
+  ['by the difference where the driver names no process of this machine', false],
+] as const) {
+  test(`the memory of a server behind a worker is measured ${how}, and counts once`, async (context) => {
+    const t = endsOf(context);
+    const folder = testFolder(t);
+    const env = fakeGpu(folder, namesProcesses);
+    const engines = [{ match: 'openai:*', engine: 'openai', args: serverArgs(folder) }];
+    const config = { cpu_memory: 0, device_poll_ms: 50, engines };
+    const site = await Site.start(t, { pool: config, env });
+    const { caller } = site.pool;
+    // Registered without vram_bytes: what is reserved is an estimate, far too low for the first and too high for the second.
+    for (const [at, mib] of [3000, 40].entries()) {
+      const id = `takes-${mib}`;
+      await site.client.register(id, { model_ref: `openai:${id}`, vram_bytes: undefined, size_bytes: 0 });
+      const job = await site.client.submit({ model: id, prompt: 'Hello' });
+      await site.client.becomes(job, 'succeeded');
+      const used = [3000, 40].slice(0, at + 1).reduce((sum, each) => sum + each, 0);
+      await caller.until(
+        ({ gpus: [gpu], workers }) =>
+          workers.some(({ status, vram_used }) => status === 'ready' && vram_used === mib * MIB) &&
+          gpu?.allocated_vram === used * MIB &&
+          gpu.available_vram === (TOTAL - OTHERS - used) * MIB,
+      );
+    }
+    const sizes = await eventually('the brain has learned the size', async () => {
+      const { body } = await site.client.ask('GET', '/v2/catalog/models/takes-3000');
+      return body.vram_bytes === 3000 * MIB && body;
+    });
+    assert.equal(sizes.model_id, 'takes-3000');
+  });
+}
+
+test('a worker on a GPU that its engine cannot use fails, and everybody hears why', async (context) => {
+  const t = endsOf(context);
+  const folder = testFolder(t);
+  const env = fakeGpu(folder, true);
+  const file = join(folder, 'tiny.gguf');
+  writeTinyModel(file, {});
+  const site = await Site.start(t, { pool: { cpu_memory: 0, models: [folder] }, env });
+  await site.client.register('m', { model_ref: `file:${file}`, vram_bytes: undefined });
+  const why = /on the processor instead of the GPU: node-llama-cpp .*allow_cpu_fallback/;
+  const first = await site.client.submit({ model: 'm', prompt: 'Hello' });
+  const failed = await site.client.becomes(first, 'dead');
+  assert.equal(failed.error?.code, 'WORKER_START_FAILED');
+  assert.match(failed.error?.message ?? '', why);
+  assert.ok(!failed.error?.message.includes(folder), 'no folder of the machine is told');
+  const second = await site.client.submit({ model: 'm', prompt: 'Hello' });
+  const waiting = await site.client.job(second);
+  assert.equal(waiting.state, 'queued', 'it is not tried again at once');
+  assert.match(JSON.stringify(waiting), /its worker failed to start: .*on the processor instead of the GPU/);
+
+  const other = await poolProcess(t, {
+    folder,
+    id: 'other',
+    env,
+    config: { cpu_memory: 0, models: [folder] },
+  });
+  await other.caller.start('w', `file:${file}`, { vram_bytes: undefined });
+  assert.match((await other.caller.becomes('w', 'failed')).error?.message ?? '', why);
+});
+
+test('a pool that allows it runs the model on the processor', async (context) => {
+  const t = endsOf(context);
+  const folder = testFolder(t);
+  const file = join(folder, 'tiny.gguf');
+  writeTinyModel(file, {});
+  const config = { cpu_memory: 0, models: [folder], allow_cpu_fallback: true };
+  const { caller } = await poolProcess(t, { folder, env: fakeGpu(folder, true), config });
+  await caller.start('w', `file:${file}`, { vram_bytes: undefined });
+  await caller.becomes('w', 'ready');
+  const log = join(folder, 'box', 'logs', 'w.log');
+  assert.ok(existsSync(log) && /ready: .*, \d+ CPU threads/.test(readFileSync(log, 'utf8')));
+});
