@@ -115,10 +115,14 @@ function replayJob(stories: Map<string, Story>, id: string, after: JobRecord, ca
     job: after,
     ends: story.ends + (moved && isTerminal(after.state) ? 1 : 0),
     redrives: story.redrives + (cause.startsWith('redrive') ? 1 : 0),
-    expired: moved && after.reason === 'expired' ? [...story.expired, after.attempt] : story.expired,
+    expired: moved && endsOverdue(after) ? [...story.expired, after.attempt] : story.expired,
     retried: cause.startsWith('resolve') ? [...story.retried, after.attempt] : story.retried,
   });
 }
+
+/** The job ends at its deadline, or a while after the timeout of a try, whatever its executor says later. */
+const endsOverdue = ({ state, reason, error }: JobRecord): boolean =>
+  state === 'dead' && (reason === 'expired' || error?.code === 'WORKER_TIMEOUT');
 
 function replayAttempt(
   attempts: Map<string, AttemptRecord>,
