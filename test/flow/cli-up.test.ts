@@ -48,6 +48,22 @@ describe('up', () => {
     assert.ok(!out.includes('how do you do'), 'prompts are not logged');
   });
 
+  test('[FARRO-8] the moves of a job are JSON lines on standard output, and on nothing else', async () => {
+    const server = await up(newFolder());
+    const words = ['submit', '--follow', 'hello', '--job-id', 'told', '--url', server.url];
+    assert.equal((await orchd(words)).code, 0);
+    server.child.kill('SIGTERM');
+    const { out, err } = await server.ended;
+    const moves = jsonLines(out).filter(({ job_id }) => job_id === 'told');
+    const to = moves.map(({ event }) => (event as { to: string }).to);
+    assert.deepEqual(to, ['queued', 'claimed', 'running', 'succeeded']);
+    for (const line of moves) {
+      const fields = ['timestamp', 'level', 'message', 'app', 'actor', 'job_id', 'correlation_id', 'event'];
+      for (const field of fields) assert.ok(field in line, field);
+    }
+    assert.ok(!err.includes('told'));
+  });
+
   test('what was done is there after a restart, in a folder that the environment names', async () => {
     const data = newFolder();
     const first = await up(data);

@@ -46,6 +46,24 @@ onStores(
   },
 );
 
+onStores('[FANO-2] a key still belongs to its job after a restart', LASTING, async (t, data) => {
+  const stage = new Stage();
+  t.after(() => stage.endAll());
+  const first = await start(t, { data, backends: [stage] });
+  const runs = await first.submit({ key: 'runs' });
+  await stage.startedCount(1);
+  await first.checkpoint();
+  const waits = await first.submit({ key: 'waits' });
+  const ended = await first.submit({ key: 'ended' });
+  await first.cancel(ended.job_id);
+  await first.stop();
+
+  const second = await start(t, { data, backends: [stage] });
+  assert.equal((await second.submit({ key: 'runs' })).job_id, runs.job_id);
+  assert.equal((await second.submit({ key: 'waits' })).job_id, waits.job_id);
+  assert.equal((await second.submit({ key: 'ended' })).duplicate_of, undefined);
+});
+
 onStores('100 submits of one key at once make one job', STORES, async (t, data) => {
   const stage = new Stage({ slots: 100 });
   const orchestrator = await start(t, { data, backends: [stage] });

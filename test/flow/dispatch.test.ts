@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorInfo } from '../../src/model/errors.ts';
 import { sourcesOf } from '../architecture/source.ts';
-import { onStores, refusalOf, STORES, start, turns } from './flow-kit.ts';
+import { LASTING, onStores, refusalOf, STORES, start, turns } from './flow-kit.ts';
 import { Stage } from './stage.ts';
 
 onStores(
@@ -28,7 +28,8 @@ onStores(
       };
     }
     await orchestrator.submitMany(ids.map((job_id) => ({ job_id })));
-    while (small.running + large.running < 4) await turns(1);
+    await small.startedCount(1);
+    await large.startedCount(3);
     await turns(50);
     assert.deepEqual(breaches, []);
     assert.deepEqual([small.started.length, large.started.length], [1, 3], 'nothing waits at a backend');
@@ -47,7 +48,66 @@ onStores(
 );
 
 onStores(
-  'a slot stays taken until the backend confirms the end, whatever the caller was told',
+  '[FANO-1] the queue goes by priority, and its first job goes to whichever backend is free next',
+  STORES,
+  async (t, data) => {
+    const kept = new Stage({ name: 'kept' });
+    const open = new Stage({ name: 'open' });
+    t.after(() => {
+      for (const stage of [kept, open]) stage.endAll();
+    });
+    const orchestrator = await start(t, { data, backends: [kept, open] });
+    await orchestrator.submitMany([{ job_id: 'runs1' }, { job_id: 'runs2' }]);
+    await kept.startedCount(1);
+    await open.startedCount(1);
+    await orchestrator.submitMany([
+      { job_id: 'b1' },
+      { job_id: 'b2', score: 1 },
+      { job_id: 'b3' },
+      { job_id: 'i1', priority: 'interactive' },
+      { job_id: 'i2', priority: 'interactive', score: 1 },
+      { job_id: 'i3', priority: 'interactive' },
+    ]);
+    // The other backend stays busy: if a job waited for it in particular, it would be missing here.
+    for (let n = 2; n <= 7; n++) {
+      open.endAll();
+      await open.startedCount(n);
+    }
+    assert.deepEqual(
+      open.started.slice(1),
+      ['i2', 'i1', 'i3', 'b2', 'b1', 'b3'].map((id) => `${id}:1`),
+    );
+    assert.equal(kept.started.length, 1);
+  },
+);
+
+onStores(
+  '[FANO-1] after a restart a backend is offered nothing while it runs what it was given before',
+  LASTING,
+  async (t, data) => {
+    const stage = new Stage({ slots: 2 });
+    t.after(() => stage.endAll());
+    const first = await start(t, { data, backends: [stage] });
+    const ids = Array.from({ length: 6 }, (_, n) => `j${n}`);
+    await first.submitMany(ids.map((job_id) => ({ job_id })));
+    await stage.startedCount(2);
+    await first.stop();
+
+    const second = await start(t, { data, backends: [stage] });
+    await turns(50);
+    assert.deepEqual(stage.started, ['j0:1', 'j1:1']);
+    for (let n = 3; n <= 6; n++) {
+      stage.end(`j${n - 3}:1`);
+      await stage.startedCount(n);
+    }
+    stage.endAll();
+    for (const id of ids) assert.equal((await second.wait(id)).state, 'succeeded');
+    assert.deepEqual([stage.peak, stage.started.length], [2, 6]);
+  },
+);
+
+onStores(
+  '[FANO-1] a slot stays taken until the backend confirms the end, whatever the caller was told',
   STORES,
   async (t, data) => {
     const stage = new Stage();
@@ -65,6 +125,27 @@ onStores(
     stage.end('a:1', { ok: 'cancelled' });
     await stage.startedCount(2);
     assert.deepEqual(stage.started, ['a:1', 'next:1']);
+  },
+);
+
+onStores(
+  '[FANO-1] a backend that says busy is offered nothing for the time it gives; the jobs go to others',
+  STORES,
+  async (t, data) => {
+    const busy = new Stage({ name: 'busy', slots: 3 });
+    const other = new Stage({ name: 'other' });
+    busy.answer = () => ({ is: 'busy', retryAfterMs: 3_600_000 });
+    const orchestrator = await start(t, { data, backends: [busy, other] });
+    const ids = Array.from({ length: 8 }, (_, n) => `j${n}`);
+    await orchestrator.submitMany(ids.map((job_id) => ({ job_id })));
+    for (let n = 1; n <= ids.length; n++) {
+      await other.startedCount(n);
+      other.endAll();
+    }
+    for (const id of ids) assert.equal((await orchestrator.wait(id)).state, 'succeeded');
+    // As many as it had slots were under way when it answered for the first time.
+    assert.ok(busy.offers.length >= 1 && busy.offers.length <= 3, `${busy.offers.length} offers`);
+    assert.equal(other.started.length, ids.length);
   },
 );
 

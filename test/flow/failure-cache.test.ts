@@ -121,12 +121,19 @@ describe('[FANO-3] the failure cache', () => {
     },
   );
 
-  onStores('the cache keeps the keys that failed last', STORES, async (t, data) => {
-    const config = 'orchestrator: {scheduler: {failure_cache_size: 2}}';
-    const { stage, orchestrator } = await begin(t, new LaterEnv(), data, config);
-    for (const key of ['a', 'b', 'c']) await fail(orchestrator, stage, key, FINAL);
-    assert.equal((await orchestrator.submit({ key: 'a' })).duplicate_of, undefined);
-    await isRefusedNow(orchestrator, 'b');
-    await isRefusedNow(orchestrator, 'c');
-  });
+  onStores(
+    'size and time are configured: the cache keeps the keys that failed last, for that time',
+    STORES,
+    async (t, data) => {
+      const later = new LaterEnv();
+      const config = 'orchestrator: {scheduler: {failure_cache_size: 2, failure_cache_ttl: 60}}';
+      const { stage, orchestrator } = await begin(t, later, data, config);
+      for (const key of ['a', 'b', 'c']) await fail(orchestrator, stage, key, FINAL);
+      assert.equal((await orchestrator.submit({ key: 'a' })).duplicate_of, undefined);
+      await isRefusedNow(orchestrator, 'b');
+      await isRefusedNow(orchestrator, 'c');
+      later.laterMs = 60_000;
+      assert.equal((await orchestrator.submit({ key: 'b' })).duplicate_of, undefined);
+    },
+  );
 });

@@ -188,15 +188,21 @@ onStores(
       if (tries++ === 0) throw new OrchdError('WORKER_TIMEOUT');
       return 'x';
     };
+    const bad = async (): Promise<never> => {
+      throw new OrchdError('EXECUTION_FAILED');
+    };
     const brain = await brainWith(t, {
       data,
-      backends: [{ name: 'b', types: { inference } }],
+      backends: [{ name: 'b', types: { inference, bad } }],
       config: 'orchestrator: { retry: { base_delay_ms: 1 } }',
     });
-    await post(`${brain.url}/v2/tasks`, { prompt: 'p', job_id: 'f1' }, { 'x-correlation-id': 'abc' });
+    const tasks = `${brain.url}/v2/tasks`;
+    const linesOf = (id: string) =>
+      brain.logged.map((line) => JSON.parse(line)).filter((line) => line.job_id === id);
+    await post(tasks, { prompt: 'p', job_id: 'f1' }, { 'x-correlation-id': 'abc' });
     await brain.orchestrator.wait('f1');
-    await until(() => brain.logged.some((line) => line.includes('"to":"succeeded"')));
-    const lines = brain.logged.map((line) => JSON.parse(line)).filter((line) => line.job_id === 'f1');
+    await until(() => linesOf('f1').some((line) => line.event?.to === 'succeeded'));
+    const lines = linesOf('f1');
     const moves = lines.filter((line) => line.event.type === 'state_transition');
     assert.deepEqual(
       moves.map((line) => [line.event.from, line.event.to]),
@@ -214,11 +220,18 @@ onStores(
       assert.match(line.timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
       assert.equal(line.app, 'orchd');
       assert.equal(line.actor, 'brain');
-      assert.ok(['debug', 'info', 'warn', 'error'].includes(line.level));
-      assert.equal(typeof line.message, 'string');
+      assert.equal(line.level, 'info');
+      assert.match(line.message, /^[A-Z].+\.$/);
     }
     const attempts = moves.map((line) => line.correlation_id);
     assert.deepEqual(attempts, [...Array(4).fill('abc.1'), ...Array(3).fill('abc.2')]);
+    // A caller that gives no correlation id gets one, and a job that is dead is a warning.
+    const made = await post(tasks, { type: 'bad', job_id: 'f2' });
+    await brain.orchestrator.wait('f2');
+    await until(() => linesOf('f2').some((line) => line.event?.to === 'dead'));
+    const { level, correlation_id } = linesOf('f2').at(-1);
+    assert.deepEqual([level, correlation_id], ['warn', `${made.headers.get('x-correlation-id')}.1`]);
+    assert.match(correlation_id, /^[0-9a-f]{16}\.1$/);
     for (const line of brain.logged)
       assert.ok(line.endsWith('}\n') && line.indexOf('\n') === line.length - 1);
   },

@@ -7,6 +7,10 @@ import { endsOf, type PoolProcess, pidOf, poolProcess, QUICK, Site } from './sit
 
 /** After this long without an answer a pool gets nothing more; work moves then, once a worker is ready there. */
 const MAX_AGE_MS = 1000;
+const REGIONS = new Map([
+  ['box', 'near'],
+  ['away', 'far'],
+]);
 
 async function stopAll(
   pool: PoolProcess,
@@ -23,16 +27,19 @@ test('[ORCH-16.3] pools carry a region: the near one first, the far one when it 
     pools: { ...QUICK.pools, region: 'near', state_max_age_ms: MAX_AGE_MS, idle_unload_sec: 3600 },
   };
   const site = await Site.start(t, { config, pool: { region: 'near' }, delayMs: 30 });
+  // The far pool has more memory: only its region makes it the second choice.
   const env = { ORCHD_WORKER_LEDGER: site.ledgerFile, ORCHD_WORKER_DEMO_DELAY_MS: '30' };
   await poolProcess(t, {
     folder: site.folder,
     id: 'away',
     brain: site.brain.url,
-    config: { region: 'far' },
+    config: { region: 'far', cpu_memory: 4000 * MIB },
     env,
   });
   await site.heard('ok', 'away');
   const { client } = site;
+  const { pools }: { pools: { pool_id: string; region: string }[] } = await client.done('GET', '/v2/pools');
+  assert.deepEqual(new Map(pools.map(({ pool_id, region }) => [pool_id, region])), REGIONS);
   await client.register('m', { model_ref: 'demo:m', vram_bytes: 300 * MIB, slots: 2 });
   const jobs: string[] = [];
   const ask = async (): Promise<string> => {

@@ -41,6 +41,13 @@ test('the end of an execution may be larger', async () => {
   assert.deepEqual(end, { is: 'ended', outcome: { ok: true, resultText: JSON.stringify({ text }) } });
 });
 
+test('[ORCH-16.1] the end of an execution says how many tokens it took and how long they were decoded', async () => {
+  const usage = { prompt_tokens: 3, completion_tokens: 40, total_tokens: 43 };
+  const data = JSON.stringify({ tokens_out: 40, decode_time_ms: 800, result: { text: 'x', usage } });
+  const { end } = (await read(event(1, 'end', data))) as { end: { outcome: { usage: unknown } } };
+  assert.deepEqual(end.outcome.usage, { prompt: 3, completion: 40, decodeMs: 800 });
+});
+
 test('an event of several lines has a text too, in one line', async () => {
   const { events } = await read(event(1, 'metrics', '{\n"a":\n1}'));
   assert.deepEqual(events, [{ n: 1, type: 'metrics', data: { a: 1 }, text: '{"a":1}' }]);

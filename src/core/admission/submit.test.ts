@@ -5,10 +5,14 @@ import {
   FAILED,
   FAILED_FOR_NOW,
   refusal,
+  SETTINGS,
   START,
+  STOPPED,
   SUCCESS,
 } from '../../../test/fakes/engine-kit.ts';
+import { PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { errorInfo, OrchdError } from '../../model/errors.ts';
+import { isTerminal, JOB_STATES, type JobState } from '../../model/states.ts';
 
 /** A kit whose only backend has accepted the job and is about to end it. */
 function running(id: string, fields: Parameters<EngineKit['submit']>[1] = {}, settings = {}): EngineKit {
@@ -95,21 +99,41 @@ describe('the same job id', () => {
   });
 });
 
-describe('the same key', () => {
-  test('returns the job that has it, in every state that is not terminal', () => {
-    const kit = running('a', { key: 'k', on_unknown: 'hold' });
-    const holder = (): unknown => {
-      const { id, duplicateOf } = kit.submit('b', { key: 'k' });
-      return [id, duplicateOf];
+describe('[FANO-2] the same key', () => {
+  test('returns the job that has it, in every state that is not terminal, and changes nothing', () => {
+    const reach: Partial<Record<JobState, (kit: EngineKit) => void>> = {
+      queued: () => undefined,
+      claimed: (kit) => kit.backend('b'),
+      running: (kit) => {
+        kit.backend('b');
+        kit.accept('a');
+      },
+      stale: (kit) => {
+        kit.backend('b');
+        kit.accept('a');
+        kit.lose('a');
+        kit.found('a', { is: 'forgotten' });
+      },
     };
-    assert.deepEqual(holder(), ['a', 'key']);
-    kit.lose('a');
-    kit.found('a', { is: 'forgotten' });
-    assert.equal(kit.state('a'), 'stale');
-    assert.deepEqual(holder(), ['a', 'key']);
-    kit.found('a', { is: 'ended', outcome: FAILED_FOR_NOW });
-    assert.equal(kit.state('a'), 'queued');
-    assert.deepEqual(holder(), ['a', 'key']);
+    // `failed` moves on in the same commit: nobody can submit in between.
+    const lasting = JOB_STATES.filter((state) => !isTerminal(state) && state !== 'failed');
+    assert.deepEqual(Object.keys(reach), lasting);
+    for (const state of lasting) {
+      const kit = new EngineKit();
+      kit.submit('a', { key: 'k', on_unknown: 'hold' });
+      reach[state]?.(kit);
+      assert.equal(kit.state('a'), state);
+      const changes = kit.log.length;
+      const { id, duplicateOf } = kit.submit('b', { key: 'k', payload: '"other"' });
+      assert.deepEqual([id, duplicateOf, kit.log.length], ['a', 'key', changes], state);
+    }
+  });
+
+  test('returns the job that has it between two of its tries', () => {
+    const kit = running('a', { key: 'k' });
+    kit.end('a', FAILED_FOR_NOW);
+    assert.deepEqual([kit.state('a'), kit.job('a').parked], ['queued', 'not_before']);
+    assert.equal(kit.submit('b', { key: 'k' }).id, 'a');
   });
 
   test('is free again after every terminal state', () => {
@@ -142,7 +166,7 @@ describe('the same key', () => {
   });
 });
 
-describe('the failure cache', () => {
+describe('[FANO-3] the failure cache', () => {
   test('refuses a key that failed for good until the entry expires', () => {
     const kit = running('a', { key: 'k' }, { failureCacheTtlMs: 1000 });
     kit.end('a', FAILED);
@@ -194,10 +218,23 @@ describe('the failure cache', () => {
         kit.lose('a');
         kit.found('a', { is: 'forgotten' });
       },
+      'a timeout that the backend confirms': (kit) => {
+        kit.pass(1000);
+        kit.end('a', STOPPED);
+      },
+      'a timeout that nobody confirms': (kit) => kit.pass(1000 + SETTINGS.cancelDeadlineMs),
     };
     for (const [what, end] of Object.entries(nothing)) {
-      const kit = running('a', { key: 'k', max_tries: 1, deadline_ms: 60_000, on_unknown: 'fail' });
+      const timeout = what.startsWith('a timeout') ? { timeout_ms: 1000 } : {};
+      const kit = running('a', {
+        key: 'k',
+        max_tries: 1,
+        deadline_ms: 60_000,
+        on_unknown: 'fail',
+        ...timeout,
+      });
       end(kit);
+      assert.ok(isTerminal(kit.job('a').job.state), what);
       assert.equal(kit.engine.state.failures.size, 0, what);
       assert.equal(kit.submit('b', { key: 'k' }).duplicateOf, undefined, what);
     }
@@ -215,7 +252,17 @@ describe('the failure cache', () => {
     assert.equal(kit.engine.state.failures.size, 0);
   });
 
-  test('[FANO-3] forgets the key that was not used for the longest time: a refusal is a use', () => {
+  test('records no job whose worker could not be started', () => {
+    const kit = new PoolKit({ startTries: 1 });
+    kit.pool('p', [24]);
+    kit.broken.add(kit.model('m'));
+    kit.ask('a', 'm', { key: 'k' });
+    kit.obey();
+    assert.deepEqual([kit.state('a'), kit.job('a').job.error?.code], ['dead', 'WORKER_START_FAILED']);
+    assert.equal(kit.engine.state.failures.size, 0);
+  });
+
+  test('forgets the key that was not used for the longest time: a refusal is a use', () => {
     const kit = new EngineKit({ failureCacheSize: 2 });
     kit.backend('b');
     const fail = (key: string): void => {

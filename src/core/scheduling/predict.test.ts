@@ -8,13 +8,13 @@ import { jobPosition, predictStartMs } from './predict.ts';
 const predict = (kit: EngineKit, id: string): number | undefined =>
   predictStartMs(kit.job(id), jobPosition(kit.job(id)), kit.now);
 
-/** A kit with one measured job of a second, and a backend whose slots are all in use. */
-function measured(slots = 1): EngineKit {
+/** A kit with one measured job, and a backend whose slots are all in use. */
+function measured(slots = 1, serviceMs = 1000): EngineKit {
   const kit = new EngineKit();
   kit.backend('b', { slots });
   kit.submit('seen');
   kit.accept('seen');
-  kit.pass(1000);
+  kit.pass(serviceMs);
   kit.end('seen', SUCCESS);
   for (let n = 0; n < slots; n++) kit.submit(`runs${n}`);
   return kit;
@@ -37,7 +37,7 @@ test('a job that is not in a lane has no position', () => {
   assert.equal(jobPosition(kit.job('seen')), undefined);
 });
 
-test('the predicted start follows from the jobs ahead, the measured time and the slots', () => {
+test('[ORCH-16.1] the predicted start follows from the jobs ahead, the measured time and the slots', () => {
   const kit = measured();
   for (const id of ['a', 'b', 'c']) kit.submit(id);
   assert.deepEqual(
@@ -49,6 +49,12 @@ test('the predicted start follows from the jobs ahead, the measured time and the
   assert.deepEqual(
     ['a', 'b', 'c', 'd'].map((id) => predict(wide, id)),
     [500, 1000, 1500, 2000],
+  );
+  const slow = measured(1, 7000);
+  for (const id of ['a', 'b', 'c']) slow.submit(id);
+  assert.deepEqual(
+    ['a', 'b', 'c'].map((id) => predict(slow, id)),
+    [7000, 14_000, 21_000],
   );
 });
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EngineKit, type Fields, SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { causeText } from '../../model/causes.ts';
+import type { Fleet } from '../queue/fleet.ts';
 
 const reason = (kit: EngineKit, id: string): string | undefined => {
   const last = kit.log.findLast(({ change }) => change.kind === 'job' && change.id === id);
@@ -18,6 +19,23 @@ describe('where a job runs', () => {
       ['a', 'b', 'c'].map((id) => kit.job(id).job.backend),
       ['right', 'right', undefined],
     );
+  });
+
+  test('[FANO-1] is never a backend that is not free, for whatever reason; the job waits', () => {
+    const notFree: Record<string, (fleet: Fleet, now: number) => void> = {
+      full: (fleet) => fleet.occupy('b'),
+      down: (fleet) => fleet.setUp('b', false),
+      closed: (fleet) => fleet.setClosed('b', true),
+      'at another node': (fleet) => fleet.setAway('b', true),
+      'busy by its own account': (fleet, now) => fleet.block('b', now + 1000),
+    };
+    for (const [why, make] of Object.entries(notFree)) {
+      const kit = new EngineKit();
+      kit.backend('b');
+      make(kit.engine.queue.fleet, kit.now);
+      kit.submit('a');
+      assert.deepEqual([kit.state('a'), kit.claims.length], ['queued', 0], why);
+    }
   });
 
   test('is the one with the smallest share of its slots in use, in turns among equals', () => {

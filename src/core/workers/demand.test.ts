@@ -36,7 +36,7 @@ test('a steady stream is expected to continue before any pattern was learned', (
   assert.ok(isNear(forecast.perSec, 0.5) && isNear(forecast.arrivals, 300), JSON.stringify(forecast));
 });
 
-test('the pattern of one day is expected on the next, before its first request', () => {
+test('[ORCH-16.2] the pattern of one day is expected on the next, before its first request', () => {
   const demand = officeDays(2);
   const at = (hours: number) => demand.forecast(MONDAY + 2 * DAY + hours * HOUR, 30 * MINUTE);
   assert.ok(at(3).arrivals < 0.05, 'nothing at night');

@@ -31,7 +31,7 @@ const need = (demand: Demand, fields: Partial<PoolNeed> = {}): PoolNeed => ({
   ...fields,
 });
 
-test('wantedWorkers gives the workers that the usual load of the hour needs, ahead of time', () => {
+test('[ORCH-16.2] wantedWorkers gives the workers that the usual load of the hour needs, ahead of time', () => {
   // Two requests per second of ten seconds each keep twenty slots busy; of four slots two are meant to be busy.
   const demand = officeDays(500, 10_000);
   const at = (hours: number, fields?: Partial<PoolNeed>) =>

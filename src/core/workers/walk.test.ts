@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { GB, PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { causeName, causeText } from '../../model/causes.ts';
+import { mayMoveWorker, WORKER_TRANSITIONS, type WorkerRecordState } from '../../model/states.ts';
 import { dueWorkers } from '../engine/due.ts';
 import { workerBackend } from '../ports/pools.ts';
 import { fits } from '../queue/fleet.ts';
@@ -195,5 +196,45 @@ test('after any events of pools, workers and jobs: no memory is given twice, no 
       assert.deepEqual(busyStops(walk.kit), [], 'a busy worker was stopped');
     }),
     { numRuns: 400 },
+  );
+});
+
+/** The moves of workers that were persisted, such as `starting -> running`; each must be in the table. */
+function movesOf(kit: PoolKit): string[] {
+  const states = new Map<string, WorkerRecordState>();
+  const seen: string[] = [];
+  for (const { change } of kit.log) {
+    if (change.kind !== 'worker') continue;
+    const { id, after } = change;
+    const from = states.get(id);
+    if (!after) {
+      states.delete(id);
+      continue;
+    }
+    states.set(id, after.state);
+    if (from === undefined || from === after.state) continue;
+    assert.ok(mayMoveWorker(from, after.state), `worker ${id} moved ${from} -> ${after.state}`);
+    seen.push(`${from} -> ${after.state}`);
+  }
+  return seen;
+}
+
+test('[FARRO-3] nothing that is persisted moves a worker outside its table', () => {
+  const seen = new Set<string>();
+  fc.assert(
+    fc.property(settings, fc.array(step, { maxLength: 60, size: 'max' }), (options, steps) => {
+      const walk = new Walk(options);
+      for (const each of steps) walk.take(each);
+      for (const move of movesOf(walk.kit)) seen.add(move);
+    }),
+    { numRuns: 400 },
+  );
+  const legal = Object.entries(WORKER_TRANSITIONS).flatMap(([from, to]) =>
+    to.map((each) => `${from} -> ${each}`),
+  );
+  // The walks cover all moves but one: only a worker that was found with jobs has some while it is starting.
+  assert.deepEqual(
+    legal.filter((move) => !seen.has(move)),
+    ['starting -> draining'],
   );
 });

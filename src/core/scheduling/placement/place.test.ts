@@ -75,6 +75,7 @@ describe('a worker is chosen', () => {
   });
 
   test('[ORCH-16.1] by measured speed, memory and balance together; the start is predicted by depth and measured times', () => {
+    assert.equal(places(three({ placement: 'multi-objective' }), 1), 'b', 'the largest share of free memory');
     const kit = three({ placement: 'multi-objective' }, 8);
     const speeds: Record<string, number> = { a: 10, b: 200, c: 10 };
     for (let n = 0; n < 30; n++) {
@@ -106,6 +107,28 @@ describe('a worker is chosen', () => {
     assert.ok(soon > 0 && late > soon, `${soon} ms, behind 240 more ${late} ms`);
     endAll(60_000);
     assert.ok(predicted(1) > late, 'jobs take longer than they did, so those behind them wait longer');
+  });
+
+  test('[ORCH-16.1] by the speed that is measured now: a worker that has become slow loses its jobs', () => {
+    const kit = new PoolKit({ placement: 'multi-objective' });
+    kit.model('m', { slots: 8 });
+    for (const id of ['p', 'q']) {
+      kit.pool(id, [24]);
+      kit.ask(`first ${id}`, 'm', { labels: { pool: id } });
+      kit.obey();
+    }
+    const run = (id: string, tokensPerSec: number): void => {
+      kit.accept(id);
+      const usage = { prompt: 1, completion: 100, decodeMs: 100_000 / tokensPerSec };
+      kit.end(id, { ok: true, result: '1', usage });
+    };
+    const chosen = (id: string): string | undefined => kit.workerOf(kit.ask(id, 'm')).split('/')[0];
+    run('first p', 100);
+    run('first q', 50);
+    assert.equal(chosen('to the fast one'), 'p');
+    run('to the fast one', 100);
+    for (let n = 0; n < 20; n++) run(kit.ask(`slow${n}`, 'm', { labels: { pool: 'p' } }), 5);
+    assert.equal(chosen('to the other'), 'q');
   });
 
   test('[ORCH-16.3] in the near region first, and in a far one when the near one is full or does not answer', () => {

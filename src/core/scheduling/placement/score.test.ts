@@ -129,6 +129,8 @@ test('[ORCH-16.1] each of the three objectives decides where the other two are t
   assert.equal(pick({ decodeTokensPerSec: 20 }, { decodeTokensPerSec: 100 }), 1, 'speed');
   assert.equal(pick({ vramFree: 10 }, { vramFree: 70 }), 1, 'memory');
   assert.equal(pick({ used: 1 }, { used: 0 }), 1, 'load');
+  // By speed alone the second one would be chosen, though it shares its speed among its jobs.
+  assert.equal(pick({ decodeTokensPerSec: 50 }, { decodeTokensPerSec: 100, used: 2 }), 0, 'balance');
 });
 
 test('a much lower load makes up for a little less speed, and a worker without a measurement is tried', () => {
@@ -138,7 +140,7 @@ test('a much lower load makes up for a little less speed, and a worker without a
   assert.equal(pick({ decodeTokensPerSec: 60, lastPick: 1 }, {}), 1);
 });
 
-test('when the preferred region is full, the algorithm chooses among all others', () => {
+test('[ORCH-16.3] when the preferred region is full, the algorithm chooses among all others', () => {
   const candidates = among(
     { region: 'east', used: 4 },
     { region: 'west', used: 1 },

@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { loadConfig } from '../config/load.ts';
+import { runtimeSettings } from './settings.ts';
+
+const poolsOf = (text: string) => runtimeSettings(loadConfig({ text })).engine.pools;
+
+test('[ORCH-16.1] the multi-objective placement can be configured besides the three named algorithms', () => {
+  for (const algorithm of ['least-loaded', 'most-vram-free', 'round-robin', 'multi-objective']) {
+    const { placement } = poolsOf(`orchestrator: { placement_algorithm: ${algorithm} }`);
+    assert.equal(placement, algorithm);
+  }
+});
+
+test('[ORCH-16.3] the region of the brain is configured; without one no region is preferred', () => {
+  assert.equal(poolsOf('pools: { region: eu-west }').region, 'eu-west');
+  assert.equal(poolsOf('').region, undefined);
+});
