@@ -238,8 +238,7 @@ describe('the line to a worker', () => {
       await follow.says(1);
       assert.deepEqual(cancels(job), []);
       if (how === 'leaves') await follow.leave();
-      else
-        await Promise.all([1, 2].map(() => client.done('POST', `/v2/tasks/${job}/cancel`, {})));
+      else await Promise.all([1, 2].map(() => client.done('POST', `/v2/tasks/${job}/cancel`, {})));
       const { attempts } = await client.becomes(job, 'cancelled');
       assert.deepEqual([cancels(job)[0]?.body.token, attempts.length], [`${job}:1`, 1], how);
       if (how === 'cancels') assert.equal((await follow.end()).data.code, 'CANCELLED');

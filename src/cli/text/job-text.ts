@@ -34,11 +34,13 @@ export function whereText(job: JobView): string {
   return job.reason ?? backend ?? '';
 }
 
-/** The code of an error, with its reason: the code that the worker itself gave, if orchd has no such code. */
-export function codeText({ code, reason }: {
+interface Code {
   readonly code: string;
   readonly reason?: string | undefined;
-}): string {
+}
+
+/** The code of an error, with its reason: the code that the worker itself gave, if orchd has no such code. */
+export function codeText({ code, reason }: Code): string {
   // "failed" is the reason of the job, which the last event of a stream has where the error gives none.
   return oneLine(reason === undefined || reason === 'failed' ? code : `${code}, ${reason}`);
 }
