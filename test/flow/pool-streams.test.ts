@@ -253,8 +253,9 @@ test("[ORCH-1122] a worker's own error code is told by the API, the OpenAI surfa
   const { err } = await orchd(['submit', ...words]);
   assert.match(err, /it burns \(EXECUTION_FAILED, GPU_ON_FIRE\)/);
   assert.match((await orchd(['show', job, '--url', client.url])).out, /EXECUTION_FAILED, GPU_ON_FIRE/);
-  const about = new RegExp(`"job_id":"${job}".*"error_code":"EXECUTION_FAILED","error_reason":"GPU_ON_FIRE"`);
-  await site.brain.saw('out', about);
+  const log = await site.brain.saw('out', new RegExp(`"job_id":"${job}".*"to":"dead"`));
+  const line = log.split('\n').find((each) => each.includes(job) && each.includes('"to":"dead"'));
+  assert.match(line ?? '', /"error_code":"EXECUTION_FAILED","error_reason":"GPU_ON_FIRE"/);
 });
 
 test('[ORCH-1070] [ORCH-1071] events are those of the worker, in order, with what the brain knows of the queue', async () => {
