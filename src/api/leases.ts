@@ -4,6 +4,7 @@ import {
   LeaseGranted,
   LeaseHeartbeat,
   LeaseList,
+  LeaseRelease,
   LeaseReleased,
   LeaseView,
 } from '../model/http/leases.ts';
@@ -79,7 +80,7 @@ const holderRoutes = ({ leases }: Orchestrator): readonly Route[] => [
     repeatable: ({ body }) => body,
     handle: async (call) => ({
       status: 200,
-      body: await leases.heartbeat(tokenOf(call), call.identity.tenant),
+      body: await leases.heartbeat(tokenOf(call), call.identity.tenant, call.body.fence),
     }),
   }),
   route({
@@ -89,9 +90,10 @@ const holderRoutes = ({ leases }: Orchestrator): readonly Route[] => [
     path: '/leases/:token/release',
     role: 'submit',
     summary: 'Give a lease back',
+    body: LeaseRelease,
     answers: { 200: { description: 'Given back', body: LeaseReleased }, 409: NOT_HELD },
     handle: async (call) => {
-      await leases.release(tokenOf(call), reach(call.identity));
+      await leases.release(tokenOf(call), reach(call.identity), call.body.fence);
       return { status: 200, body: { released: true, token: tokenOf(call) } };
     },
   }),

@@ -3,7 +3,7 @@ import type { OrchdClient, TaskEvent } from '../client/client.ts';
 import { isTerminal, type JobState } from '../model/states.ts';
 import { EXIT, type Terminal } from './command.ts';
 import { Answer } from './text/answer.ts';
-import { adviceFor, resultText } from './text/job-text.ts';
+import { adviceFor, codeText, resultText } from './text/job-text.ts';
 import { Progress } from './text/progress.ts';
 import { harmless } from './text/screen.ts';
 
@@ -14,6 +14,7 @@ export interface Ended {
   readonly result?: unknown;
   readonly code?: string;
   readonly message?: string;
+  readonly reason?: string;
 }
 
 export interface FollowOptions {
@@ -89,12 +90,12 @@ export function reportEnd(ended: Ended, terminal: Terminal): number {
   return EXIT.problems;
 }
 
-export function endText({ job_id: id, state, code, message }: Ended): string {
+export function endText({ job_id: id, state, code, message, reason }: Ended): string {
   // The job was redriven after the event of its end.
   if (!isTerminal(state)) return `orchd: job ${id} is ${state} again; follow it without --after.`;
   const what = state === 'cancelled' ? 'was cancelled' : 'failed';
   if (code === undefined || state === 'cancelled') return `orchd: job ${id} ${what}.`;
   const advice = adviceFor(code);
-  const text = `orchd: job ${id} ${what}: ${harmless(message ?? '')} (${code})`;
+  const text = `orchd: job ${id} ${what}: ${harmless(message ?? '')} (${codeText({ code, reason })})`;
   return advice === undefined ? text : `${text}\n${advice}`;
 }

@@ -28,6 +28,7 @@ const FIELD_NAMES = [
   'backend',
   'token_id',
   'error_code',
+  'error_reason',
   'reason',
   'count',
   'bytes',

@@ -23,6 +23,16 @@ export const SubmitRequest = Type.Object(
     force_retry: optional(
       Type.Boolean({ description: 'Submit even if a job with this key has recently failed for good' }),
     ),
+    lease: optional(
+      Type.Object(
+        { token: Type.String({ minLength: 1, maxLength: 64 }), fence: Type.Integer({ minimum: 0 }) },
+        {
+          additionalProperties: false,
+          description:
+            'The lease that the caller works under: a new job is refused with LEASE_NOT_HELD if it has ended',
+        },
+      ),
+    ),
     wait_for_backend: optional(
       Type.Boolean({
         description:

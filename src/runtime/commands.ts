@@ -120,15 +120,15 @@ export class LeaseCommands extends Commands {
     return leaseView(await this.order({ type: 'lease', request: { ...request, token, tenant } }));
   }
 
-  async heartbeat(lease: string, tenant: string): Promise<LeaseView> {
+  async heartbeat(lease: string, tenant: string, fence?: number): Promise<LeaseView> {
     // A heartbeat may change memory only. No fenced write would then stop a brain that was replaced, so check here.
     if (!this.#mayAct()) throw new OrchdError('FENCED');
     const spared = !this.#clock.mayExpire();
-    return leaseView(await this.order({ type: 'heartbeat', lease, tenant, spared }));
+    return leaseView(await this.order({ type: 'heartbeat', lease, fence, tenant, spared }));
   }
 
   /** Without a tenant the lease may be anybody's: that is for the operator. */
-  async release(lease: string, tenant?: string): Promise<void> {
-    await this.order({ type: 'release', lease, tenant, spared: !this.#clock.mayExpire() });
+  async release(lease: string, tenant?: string, fence?: number): Promise<void> {
+    await this.order({ type: 'release', lease, fence, tenant, spared: !this.#clock.mayExpire() });
   }
 }

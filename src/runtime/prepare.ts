@@ -101,6 +101,7 @@ function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepa
     hash,
     correlationId: caller.correlationId,
     forceRetry: request.force_retry ?? false,
+    lease: request.lease,
     unrunnable: caller.mustBeRunnable ? (request.wait_for_backend ? 'wait' : 'refuse') : undefined,
     bodyStored: false,
     known: undefined,
@@ -208,6 +209,6 @@ export function uidFor(tenant: string, jobId: string): string {
 
 /** The part of a request that two submits of the same job have in common. */
 function hashedPart(request: SubmitRequest): object {
-  const { force_retry: _, wait_for_backend: __, ...body } = request;
+  const { force_retry: _, wait_for_backend: __, lease: ___, ...body } = request;
   return body;
 }

@@ -14,14 +14,25 @@ class Ways {
   readonly kit = new PoolKit();
   readonly directory = new BackendDirectory((backend) => backend);
   readonly forgotten: string[] = [];
+  readonly started: string[] = [];
+  leads = true;
   readonly #posted: EngineEvent[] = [];
+  readonly runner = new EffectRunner(realEnv(), { fail: (error) => assert.fail(error) });
   readonly provisioning = new Provisioning({
-    runner: new EffectRunner(realEnv(), { fail: (error) => assert.fail(error) }),
+    runner: this.runner,
     engine: this.kit.engine,
     loop: { post: (event: EngineEvent) => this.#posted.push(event) },
     backends: this.directory,
-    managers: { forget: (name: string) => this.forgotten.push(name), stopWorker: async () => undefined },
-    mayAct: () => true,
+    divergence: { answerOf: (_: string, answer: Promise<void>) => answer },
+    managers: {
+      forget: (name: string) => this.forgotten.push(name),
+      stopWorker: async () => undefined,
+      startWorker: async ({ id }: { id: string }) => {
+        this.started.push(id);
+        return id;
+      },
+    },
+    mayAct: () => this.leads,
   } as unknown as ProvisioningParts);
 
   constructor() {
@@ -85,4 +96,20 @@ test('the copy of a worker of another pool has a way for as long as its pool spe
   ways.kit.step({ type: 'pool-lost', id: 'q' });
   ways.kit.step({ type: 'pool-order', id: 'q', order: { is: 'forget' }, by: 'me' });
   assert.deepEqual(ways.sweep(), ['p/w'], 'a pool that is forgotten leaves nothing');
+});
+
+test('[NEWS-7] a brain that may have been replaced orders no workers', async (t) => {
+  const ways = new Ways();
+  t.after(() => ways.runner.stop());
+  ways.kit.model('m');
+  ways.kit.ask('j', 'm');
+  assert.deepEqual(ways.kit.workers(), ['m starting']);
+  const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  ways.leads = false;
+  ways.sweep();
+  for (let turns = 0; turns < 5; turns++) await turn();
+  assert.deepEqual(ways.started, []);
+  ways.leads = true;
+  ways.sweep();
+  while (ways.started.length === 0) await turn();
 });

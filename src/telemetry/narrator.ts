@@ -110,6 +110,7 @@ export class Narrator {
     if (job.state === 'claimed') fields.scheduling_latency_ms = schedulingMs(entry, job, now);
     fields.execution_latency_ms = executionMs(entry, job);
     fields.error_code = job.error?.code;
+    fields.error_reason = codeIn(job.error?.reason);
     this.#logger[level](SENTENCES[job.state], fields);
   }
 
@@ -153,6 +154,10 @@ const startedFor = ({ before }: WorkerMove, now: number): number | undefined =>
 function positionOf({ uid, job }: ObservedJob, observed: ObservedState): number | undefined {
   return job.state === 'queued' ? observed.position(uid) : 0;
 }
+
+/** A reason is logged only if it has the form of a code: that of a worker may be any text. */
+const codeIn = (reason: string | undefined): string | undefined =>
+  reason !== undefined && /^[\w.-]{1,64}$/.test(reason) ? reason : undefined;
 
 /** The fields of every line about a job. The correlation id is that of the request; an attempt appends its number. */
 function about({ uid, ask }: ObservedJob, attempt: number): Fields {

@@ -6,6 +6,8 @@ import { createOrchestrator, OrchdError } from '../../src/index.ts';
 import { connector } from '../../src/stores/mariadb/sql.ts';
 import { engineOf } from '../fakes/engine-of.ts';
 import { type TestServer, testMariaDb } from '../fakes/mariadb.ts';
+import { eventually } from './site-client.ts';
+import { endsOf, Site } from './site-kit.ts';
 
 let server: TestServer;
 before(async () => {
@@ -86,4 +88,33 @@ test('[NEWS-12] every major change of a job, its attempts, a lease and the brain
   assert.deepEqual(told(lease.token), ['lease:granted', 'lease:released']);
   assert.equal(told('brain')[0], 'brain:open');
   assert.doesNotMatch(JSON.stringify(rows), /secret question/, 'payloads are in the row of their job only');
+});
+
+test('[NEWS-12] every major change of a model, a pool, a worker, a session and the limits leaves a row in the trail', async (t) => {
+  const url = await server.database();
+  const { client } = await Site.start(endsOf(t), { config: { store: 'mariadb', mariadb: { url } } });
+  await client.register('m');
+  await client.done('PUT', '/v2/sessions/s', { token_budget: 1000 });
+  await client.becomes(await client.submit({ model: 'm', prompt: 'x', session_id: 's' }), 'succeeded');
+  const { worker_id } = await client.worker('demo:m', 'ready');
+  await client.done('POST', '/v2/pools/box/drain', {});
+  await eventually('its worker is gone', async () => (await client.workers()).length === 0);
+  await client.done('POST', '/v2/pools/box/drain', { undo: true });
+  await client.done('DELETE', '/v2/sessions/s');
+  await client.done('PUT', '/v2/limits', { limits: [{ scope: 'global', concurrency: 5 }] });
+  await client.done('POST', '/v2/catalog/models/m/state', { state: 'Retired' });
+  const sql = await connector(url)();
+  t.after(() => sql.close());
+  const rows = await sql.query<Row>('SELECT id, subject, event_type FROM orchestrator_audit ORDER BY id');
+  const told = (kind: string, subject: string): string[] =>
+    rows
+      .filter((row) => row.subject === subject && row.event_type.startsWith(`${kind}:`))
+      .map(({ event_type }) => event_type.slice(kind.length + 1));
+  assert.deepEqual(told('model', 'm'), ['registered', 'retired']);
+  assert.deepEqual(told('session', 'default~s'), ['budget', 'used', 'deleted']);
+  assert.deepEqual(told('pool', 'box'), ['drain:local', 'undrain:local']);
+  const drained = 'its pool was drained by local';
+  const life = ['start:demand', 'ready', `stopping:${drained}`, `stopped:${drained}`];
+  assert.deepEqual(told('worker', worker_id), life);
+  assert.deepEqual(told('limits', 'limits'), ['set:local']);
 });

@@ -59,12 +59,12 @@ export class Cluster {
     return join(this.folder, 'data');
   }
 
-  config(node: string, url = this.url): object {
+  config(node: string, { url = this.url, leaseMs = LEASE_MS } = {}): object {
     const work = { argv: ['/bin/sh', '-c', WORK, this.folder] };
     return {
       store: 'mariadb',
       mariadb: { url },
-      cluster: { node, lease_ms: LEASE_MS, hold_ms: 60_000 },
+      cluster: { node, lease_ms: leaseMs, hold_ms: 60_000 },
       orchestrator: { recovery: { holder_lost_ms: 2000, sweep_interval_ms: 200 } },
       backends: { demo: false, commands: [{ name: 'sh', slots: 4, types: { work } }] },
     };

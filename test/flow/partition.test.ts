@@ -43,7 +43,7 @@ test('[NEWS-7] a leader that is cut off gives up by itself, and writes nothing w
   const { token } = JSON.parse(out) as { token: string };
   cluster.headers = { authorization: `Bearer ${token}` };
   const config = {
-    ...cluster.config('a', await seenFrom(t, space, cluster.url)),
+    ...cluster.config('a', { url: await seenFrom(t, space, cluster.url) }),
     server: { allowed_hosts: [space.inside] },
   };
   const a = await cluster.start('a', {

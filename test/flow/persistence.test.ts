@@ -92,13 +92,16 @@ async function begin(t: TestContext, where: Where = 'thread'): Promise<Brain> {
 }
 
 /** Waiting jobs with bodies of 4,000 characters: records, all of them in every full snapshot. */
-async function fill({ orchestrator, virtual }: Brain, bytes: number): Promise<void> {
+async function fill({ orchestrator, virtual }: Brain, bytes: number): Promise<string[]> {
   const count = Math.ceil(bytes / 4096);
+  const ids: string[] = [];
   for (let n = 0; n < count; n += 500) {
     const size = Math.min(500, count - n);
     const requests = Array.from({ length: size }, (_, at) => ({ payload: String(n + at).padEnd(4000, 'x') }));
-    await virtual.until(orchestrator.submitMany(requests));
+    for (const answer of await virtual.until(orchestrator.submitMany(requests)))
+      if (!(answer instanceof Error)) ids.push(answer.job_id);
   }
+  return ids;
 }
 
 /**
@@ -186,7 +189,7 @@ describe('[FANO-8] snapshot and delta log', () => {
   test('100 MB of history, 1 KB/s of changes for 10 minutes: at most 20 times the changes and one snapshot', async (t) => {
     const brain = await begin(t);
     const { virtual, recording, counted, folder } = brain;
-    await fill(brain, 100 * MIB);
+    const history = await fill(brain, 100 * MIB);
     await checkpoint(brain);
     const parts = readdirSync(join(folder, 'checkpoints')).map((name) =>
       statSync(join(folder, 'checkpoints', name)),
@@ -200,6 +203,9 @@ describe('[FANO-8] snapshot and delta log', () => {
     };
     for (let second = 0; second < 600; second += 2) {
       await runOne(brain);
+      // Not only new jobs change: each minute some do in every part of the snapshot.
+      const old = history[(second * 1009) % history.length];
+      if (second % 10 === 0 && old !== undefined) await virtual.until(brain.orchestrator.cancel(old));
       await virtual.pass(2 * SECOND);
     }
     const changed = counted.bytesChanged - before.changed;

@@ -9,6 +9,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { writeTinyModel } from '../fakes/gguf.ts';
 import { WORKER_COMMAND } from '../fakes/pool-kit.ts';
 import { ToldUpstream } from '../fakes/told-upstream.ts';
+import { orchd } from './cli-process.ts';
 import { testFolder } from './server-process.ts';
 import { ABOUT, type Client, eventually, type Follow, MIB } from './site-client.ts';
 import { type PoolProcess, poolProcess, QUICK, Shared, Site, words } from './site-kit.ts';
@@ -233,6 +234,30 @@ test('[ORCH-1122] what a worker says went wrong reaches the client with its own 
   assert.deepEqual(strange, ['error', 'EXECUTION_FAILED', 'GPU_ON_FIRE'], 'one that is not ours is named');
 });
 
+test("[ORCH-1122] a worker's own error code is told by the API, the OpenAI surface, the command line and the log", async () => {
+  await client.register('strange');
+  const job = await client.submit({ model: 'strange', prompt: 'x', ...ODD });
+  const { error, attempts } = await client.becomes(job, 'dead');
+  for (const told of [error, attempts[0]?.error])
+    assert.deepEqual([told?.code, told?.reason], ['EXECUTION_FAILED', 'GPU_ON_FIRE']);
+  const chat = { model: 'strange', messages: [{ role: 'user', content: 'x' }] };
+  const { body } = await client.ask('POST', '/v1/chat/completions', chat);
+  assert.deepEqual([body.error.code, body.error.reason], ['EXECUTION_FAILED', 'GPU_ON_FIRE']);
+  const streamed = await fetch(`${client.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ ...chat, stream: true }),
+  });
+  assert.match(await streamed.text(), /"code":"EXECUTION_FAILED".*"reason":"GPU_ON_FIRE"/);
+  const words = ['--model', 'strange', '--label', 'made=odd', '--follow', '--url', client.url, 'x'];
+  const { err } = await orchd(['submit', ...words]);
+  assert.match(err, /it burns \(EXECUTION_FAILED, GPU_ON_FIRE\)/);
+  assert.match((await orchd(['show', job, '--url', client.url])).out, /EXECUTION_FAILED, GPU_ON_FIRE/);
+  const log = await site.brain.saw('out', new RegExp(`"job_id":"${job}".*"to":"dead"`));
+  const line = log.split('\n').find((each) => each.includes(job) && each.includes('"to":"dead"'));
+  assert.match(line ?? '', /"error_code":"EXECUTION_FAILED","error_reason":"GPU_ON_FIRE"/);
+});
+
 test('[ORCH-1070] [ORCH-1071] events are those of the worker, in order, with what the brain knows of the queue', async () => {
   assert.equal((await long.end()).event, 'end');
   const types = long.events.map(({ event }) => event).filter((event, at, all) => event !== all[at - 1]);
@@ -262,10 +287,14 @@ test('[ORCH-1070] [ORCH-1071] events are those of the worker, in order, with wha
   await upstream.end('first');
   await jobs[0]!.end();
   await upstream.say('second', 'x');
-  const waits = await client.follow((await client.job(jobs[3]!.events[0]!.data.job_id)).job_id);
-  const [queued] = (await waits.hears('queued')).events;
-  assert.equal(queued?.data.queue_position, 1);
-  assert.equal(typeof queued?.data.predicted_start_ms, 'number');
+  // What is said of a waiting job is what holds for it, and not for another one.
+  const waits = async (at: number): Promise<{ queue_position: number; predicted_start_ms: number }> => {
+    const follow = await client.follow(jobs[at]!.events[0]!.data.job_id);
+    return (await follow.hears('queued')).events[0]!.data;
+  };
+  const [third, fourth] = [await waits(2), await waits(3)];
+  assert.deepEqual([third.queue_position, fourth.queue_position], [0, 1]);
+  assert.ok(third.predicted_start_ms >= 0 && fourth.predicted_start_ms > third.predicted_start_ms);
   for (const prompt of prompts.slice(1)) await upstream.end(prompt);
   for (const follow of jobs) assert.equal((await follow.end()).event, 'end');
 });

@@ -9,6 +9,7 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { loadConfig } from '../../src/config/load.ts';
 import { readEvents } from '../../src/wire/sse.ts';
 import { writeTinyModel } from '../fakes/gguf.ts';
 import { until } from './cli-process.ts';
@@ -60,7 +61,7 @@ before(async () => {
   watched = await WatchedPool.before(shared, box.url);
   brain = await serve(shared, {
     data: join(folder, 'brain'),
-    config: QUICK,
+    config: { ...QUICK, server: { disconnect_grace_ms: 20 } },
     env: { ORCHD_ORCHESTRATOR_POOL_MANAGERS: `${watched.url},${small.url}` },
   });
   client = new Client(brain.url);
@@ -225,6 +226,27 @@ describe('the line to a worker', () => {
     // Each is acknowledged too, after its end was told.
     await until(() => asked.length - from >= 2 * jobs.length);
     assert.ok(proxy.connections - connections <= 2, `${proxy.connections - connections} new connections`);
+  });
+
+  test('[ORCH-1072] a cancel, and the leaving of the last follower, reach the worker as POST /cancel', async () => {
+    assert.equal(loadConfig({}).scheduler.cancelDeadlineMs, 5000, 'where nothing is configured');
+    const cancels = (job: string) => proxy.of('POST', /^\/cancel$/).filter(({ body }) => body.job_id === job);
+    for (const how of ['cancels', 'leaves'] as const) {
+      const body = { model: 'alpha', prompt: words(900), priority: 'interactive', max_tries: 1 };
+      const job = await client.submit(body);
+      const follow = await client.follow(job);
+      await follow.says(1);
+      assert.deepEqual(cancels(job), []);
+      if (how === 'leaves') await follow.leave();
+      else await Promise.all([1, 2].map(() => client.done('POST', `/v2/tasks/${job}/cancel`, {})));
+      const { attempts } = await client.becomes(job, 'cancelled');
+      assert.deepEqual([cancels(job)[0]?.body.token, attempts.length], [`${job}:1`, 1], how);
+      if (how === 'cancels') assert.equal((await follow.end()).data.code, 'CANCELLED');
+      // Once more changes nothing, also for the worker.
+      const asked = cancels(job).length;
+      assert.equal((await client.done('POST', `/v2/tasks/${job}/cancel`, {})).state, 'cancelled');
+      assert.equal(cancels(job).length, asked);
+    }
   });
 
   test('[ORCH-1060] a stream comes from the worker itself: that its manager hangs does not touch it', async () => {

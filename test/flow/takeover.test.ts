@@ -4,7 +4,7 @@ import { onStores, refusalOf, start, turns } from './flow-kit.ts';
 import { Stage } from './stage.ts';
 
 onStores(
-  'a brain that another one has followed answers nothing more, and leaves no trace',
+  '[NEWS-7] a brain that another one has followed answers nothing more, and leaves no trace',
   ['mariadb'],
   async (t, data) => {
     const stage = new Stage({ slots: 2 });

@@ -1,5 +1,5 @@
 /** Translates the relayed events of a job into calls of a listener, which builds an answer in OpenAI's format. */
-import { type ErrorInfo, isErrorCode, OrchdError } from '../../model/errors.ts';
+import { type ErrorInfo, isErrorCode, OrchdError, type Reason } from '../../model/errors.ts';
 import type { TokenEvent } from '../../model/worker-wire.ts';
 import type { RelayedEvent } from '../../relay/execution-log.ts';
 import type { Sink } from '../../relay/follower.ts';
@@ -65,12 +65,14 @@ const dataOf = ({ value, data }: RelayedEvent): unknown => value ?? JSON.parse(d
 
 /** The error of a job that ended without a result, from the data of its `error` event. */
 function errorOf(value: unknown): OrchdError {
-  const { code, message, retriable, job_id } = value as Partial<ErrorInfo> & { job_id?: string };
+  const { code, message, retriable, reason, job_id } = value as Partial<ErrorInfo> & { job_id?: string };
   return new OrchdError(
     code !== undefined && isErrorCode(code) ? code : 'EXECUTION_FAILED',
     message ?? 'the job ended without a result',
     {
       ...(retriable !== undefined && { retriable }),
+      // It may be the worker's own code, which is none of ours. "failed" says no more than that the job has an error.
+      ...(reason !== undefined && reason !== 'failed' && { reason: reason as Reason }),
       ...(job_id !== undefined && { jobId: job_id }),
     },
   );

@@ -2,7 +2,7 @@
 import type { AttemptView, JobView } from '../../model/http/jobs.ts';
 import type { Terminal } from '../command.ts';
 import { durationText, instantText } from './duration.ts';
-import { adviceFor, nextStep, placeText, resultText, tookText } from './job-text.ts';
+import { adviceFor, codeText, nextStep, placeText, resultText, tookText } from './job-text.ts';
 import { harmless, oneLine, paintState } from './screen.ts';
 
 export function jobText(job: JobView, terminal: Terminal, now: number): string {
@@ -76,7 +76,7 @@ function attemptsText(attempts: readonly AttemptView[]): string | undefined {
     const end =
       attempt.ended_at === undefined ? '' : `, ${durationText(attempt.ended_at - attempt.intended_at)}`;
     const outcome = attempt.outcome === undefined ? attempt.state : attempt.outcome;
-    const error = attempt.error ? `: ${oneLine(attempt.error.message)} (${oneLine(attempt.error.code)})` : '';
+    const error = attempt.error ? `: ${oneLine(attempt.error.message)} (${codeText(attempt.error)})` : '';
     return `  ${attempt.attempt}  ${oneLine(attempt.backend)}  ${oneLine(outcome)}${end}${error}`;
   });
   return ['attempts', ...lines].join('\n');
@@ -84,9 +84,8 @@ function attemptsText(attempts: readonly AttemptView[]): string | undefined {
 
 function errorText({ error }: JobView): string | undefined {
   if (!error) return undefined;
-  const reason = error.reason === undefined ? '' : `, ${oneLine(error.reason)}`;
   const advice = adviceFor(error.code);
-  return `error  ${harmless(error.message)} (${oneLine(error.code)}${reason})${advice === undefined ? '' : `\n       ${advice}`}`;
+  return `error  ${harmless(error.message)} (${codeText(error)})${advice === undefined ? '' : `\n       ${advice}`}`;
 }
 
 const resultPart = ({ result }: JobView): string | undefined =>

@@ -33,8 +33,19 @@ export function whereText(job: JobView): string {
   if (job.waiting) return [oneLine(job.waiting.text), placeAfter(job)].filter(Boolean).join('; ');
   const backend = backendOf(job);
   if (job.state === 'succeeded') return [backend, tookText(job)].filter(Boolean).join(', ');
-  if (job.error) return `${job.error.code}: ${oneLine(job.error.message)}`;
+  if (job.error) return `${codeText(job.error)}: ${oneLine(job.error.message)}`;
   return job.reason ?? backend ?? '';
+}
+
+interface Code {
+  readonly code: string;
+  readonly reason?: string | undefined;
+}
+
+/** The code of an error, with its reason: the code that the worker itself gave, if orchd has no such code. */
+export function codeText({ code, reason }: Code): string {
+  // "failed" is the reason of the job, which the last event of a stream has where the error gives none.
+  return oneLine(reason === undefined || reason === 'failed' ? code : `${code}, ${reason}`);
 }
 
 /** The queue position is left out: the reason for the wait already says how many jobs are ahead. */

@@ -38,10 +38,11 @@ function jobMove(fields: Fields): string | undefined {
 }
 
 function moveText(to: string, fields: Fields): string {
-  const { backend, error_code, reason, execution_latency_ms: ms } = fields;
+  const { backend, error_code, error_reason, reason, execution_latency_ms: ms } = fields;
   const on = backend === undefined ? '' : ` on ${backend}`;
   const took = typeof ms === 'number' ? ` after ${durationText(ms)}` : '';
-  const code = error_code === undefined ? '' : `: ${error_code}`;
+  const why = error_reason === undefined ? '' : ` (${error_reason})`;
+  const code = error_code === undefined ? '' : `: ${error_code}${why}`;
   switch (to) {
     case 'queued':
       return `queued again: ${reason}${ahead(fields)}`;

@@ -182,7 +182,7 @@ describe('a job in words', () => {
     assert.match(text, /^score {5}2$/m);
     assert.match(text, /^state {5}dead \(failed\)$/m);
     assert.match(text, /^created {3}2026-01-02 03:02:35\.000 UTC, 90 s ago$/m);
-    assert.match(text, /^ {2}1 {2}gpu {2}failed, 9\.0 s: odd \(FROM_THE_FUTURE\)$/m);
+    assert.match(text, /^ {2}1 {2}gpu {2}failed, 9\.0 s: odd \(FROM_THE_FUTURE, new\)$/m);
     assert.match(text, /^error {2}odd \(FROM_THE_FUTURE, new\)$/m);
     assert.doesNotMatch(text, /undefined|model|session/);
     assert.match(

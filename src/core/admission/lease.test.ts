@@ -82,7 +82,7 @@ test('a repeated request with one token is granted once; the token of another te
   assert.throws(() => kit.ask({ type: 'lease', request: { ...request, tenant: 'other' } }), notHeld);
 });
 
-test('a heartbeat extends the lease, is written only after a third of its time, and fails after its expiry', () => {
+test('[NEWS-2] a heartbeat extends the lease, is written only after a third of its time, and fails after its expiry', () => {
   const kit = new LeaseKit();
   kit.grant();
   const before = kit.log.length;
@@ -103,7 +103,7 @@ test('a heartbeat extends the lease, is written only after a third of its time, 
   assert.throws(() => kit.beat('t1'), notHeld);
 });
 
-test('an expired lease is not held even before a tick has removed it', () => {
+test('[NEWS-2] an expired lease is not held even before a tick has removed it', () => {
   const kit = new LeaseKit();
   kit.grant();
   kit.now += TTL;

@@ -92,8 +92,16 @@ export function grant(turn: Turn, request: LeaseRequest): HeldLease {
   return leases.get(token) as HeldLease;
 }
 
+/** What the holder of a lease shows with a write, so that a write after the lease's end is refused. */
+export interface LeaseProof {
+  readonly token: string;
+  readonly fence: number;
+}
+
 export interface LeaseOrder {
   readonly lease: string;
+  /** The fence that the caller was granted, if it says so: after its expiry a token may have been granted anew. */
+  readonly fence?: number | undefined;
   /** The caller's; undefined for the operator, who reaches the leases of all tenants. */
   readonly tenant: string | undefined;
   /** Leases do not expire at present (the clock has jumped): accept one whose time is over. */
@@ -121,10 +129,17 @@ export function expireLeases(turn: Turn): void {
   for (const { id } of turn.state.leases.expired(turn.now)) turn.put('lease', id, null, 'expired');
 }
 
-function held(turn: Turn, { lease: token, tenant, spared }: LeaseOrder): HeldLease & { ttlMs: number } {
+/** Refuses a write of a holder whose lease has ended, also while the clock has jumped: a heartbeat renews it first. */
+export function checkLease(turn: Turn, tenant: string, { token, fence }: LeaseProof): void {
+  held(turn, { lease: token, fence, tenant });
+}
+
+function held(turn: Turn, order: LeaseOrder): HeldLease & { ttlMs: number } {
+  const { lease: token, fence, tenant, spared } = order;
   const lease = turn.state.leases.get(token);
   const ttlMs = lease?.record.ttlMs;
   if (!lease || ttlMs === undefined) throw new OrchdError('LEASE_NOT_HELD');
+  if (fence !== undefined && lease.record.fence !== fence) throw new OrchdError('LEASE_NOT_HELD');
   if (tenant !== undefined && lease.record.tenant !== tenant) throw new OrchdError('LEASE_NOT_HELD');
   // The lease has expired, even if no tick has removed it yet.
   if (lease.until <= turn.now && !spared) throw new OrchdError('LEASE_NOT_HELD');

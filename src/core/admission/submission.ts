@@ -1,9 +1,12 @@
 import type { AskRecord } from '../../model/records.ts';
 import type { EndedJob } from '../ports/store.ts';
+import type { LeaseProof } from './lease.ts';
 
 /** A checked request to run a job, before the engine has decided on it. */
 export interface Submission extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'ancestors'> {
   readonly forceRetry: boolean;
+  /** The lease that the job is submitted under; it is checked and not stored. */
+  readonly lease?: LeaseProof | undefined;
   /** What becomes of a job that nothing here could run: it is refused, or waits. A program that embeds orchd may wait. */
   readonly unrunnable?: 'refuse' | 'wait' | undefined;
   /** False if the body was not stored because the request looked like a repeat: then it must not become a new job. */

@@ -1,6 +1,6 @@
 /**
  * Admission: accepts a job, refuses it, or finds the existing job that it repeats. The checks, in this order: the same
- * id, the same key, the model, whether anything could run it, the session's budget, the size, the parent, a recent failure of the key, a full disk, a
+ * id, the same key, the lease, the model, whether anything could run it, the session's budget, the size, the parent, a recent failure of the key, a full disk, a
  * repeat whose job has just left memory (its body was not stored), the limits, the capacity of the queue.
  */
 
@@ -10,6 +10,7 @@ import { isTerminal, type JobState } from '../../model/states.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { makeRoom } from './capacity.ts';
+import { checkLease } from './lease.ts';
 import { resolveModel } from './model.ts';
 import { reserve } from './quota.ts';
 import { whyUnrunnable } from './runnable.ts';
@@ -35,6 +36,7 @@ export function submit(turn: Turn, requested: Submission): Admission {
   if (sameId) return sameId;
   const sameKey = findSameKey(turn, requested);
   if (sameKey) return { is: 'duplicate', entry: sameKey, of: 'key' };
+  if (requested.lease) checkLease(turn, requested.tenant, requested.lease);
   const submission = resolveModel(turn, requested);
   const unrunnable = submission.unrunnable && whyUnrunnable(turn, submission);
   if (unrunnable && submission.unrunnable === 'refuse') {

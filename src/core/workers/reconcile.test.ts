@@ -246,6 +246,31 @@ test('[ORCH-1004] a worker that its manager has drained is not given jobs again,
   assert.equal(kit.engine.state.workers.get(worker)?.state, 'stopping', 'it goes once it is idle');
 });
 
+test('[ORCH-1004] no status brings a worker back that has failed, and one that starts anew waits until it is ready', () => {
+  const { kit, worker } = running();
+  kit.end('j', SUCCESS);
+  kit.ask('k', 'm', { not_before: kit.now + 1000 });
+  const reports = (status: (typeof WORKER_STATUSES)[number]): void => {
+    kit.set('p', worker, { status });
+    kit.report('p');
+  };
+  reports('starting');
+  kit.pass(1000);
+  assert.equal(kit.state('k'), 'queued', 'it is not ready, whatever it was before');
+  reports('ready');
+  assert.equal(kit.state('k'), 'claimed');
+  kit.accept('k');
+  kit.end('k', SUCCESS);
+  reports('failed');
+  assert.equal(kit.engine.state.workers.get(worker)?.state, 'stopping');
+  kit.ask('l', 'm');
+  for (const status of ['ready', 'busy', 'starting', 'draining', 'ready'] as const) {
+    reports(status);
+    assert.equal(kit.engine.state.workers.get(worker)?.state, 'stopping', status);
+    assert.equal(kit.state('l'), 'queued', status);
+  }
+});
+
 test('a worker at an address that is not allowed is listed but not used', () => {
   const { kit, worker } = running();
   kit.end('j', SUCCESS);

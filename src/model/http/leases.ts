@@ -28,7 +28,17 @@ export const LeaseBody = requestObject({
   ),
 });
 
+const fence = optional(
+  Type.Integer({
+    minimum: 0,
+    description: 'Fence of the lease: refused if the token has been granted anew since',
+  }),
+);
+
+export const LeaseRelease = requestObject({ fence });
+
 export const LeaseHeartbeat = requestObject({
+  fence,
   timestamp: optional(
     Type.Union([Type.String({ maxLength: 64 }), Type.Number()], {
       description: 'Ignored: the time at which the heartbeat arrives counts',

@@ -29,7 +29,7 @@ const batchAfter = (after: number, ...owners: string[]): Batch => ({
 const trail = (sql: Sql): Promise<{ id: number }[]> =>
   sql.query('SELECT id FROM orchestrator_audit ORDER BY id');
 
-test('rows behind a fence that does not hold are gone, also where they collide with what is there', async () => {
+test('[NEWS-7] rows behind a fence that does not hold are gone, also where they collide with what is there', async () => {
   const sql = await connector(await server.database())();
   await migrate(sql);
   assert.equal(await commitBatch(sql, batchAfter(0, 'a', 'b'), 0), true);

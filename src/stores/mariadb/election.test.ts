@@ -35,7 +35,7 @@ async function run(url: string, sql: string): Promise<void> {
 
 const LINES = 'SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND db = DATABASE()';
 
-test('an expired row is free; the lock frees only the row of a leader that had it and is gone', () => {
+test('[NEWS-7] an expired row is free; the lock frees only the row of a leader that had it and is gone', () => {
   const cases = [
     [{ expired: true, hasLock: true }, { gotLock: false, isGone: false }, true],
     [{ expired: true, hasLock: false }, { gotLock: true, isGone: false }, true],
@@ -63,7 +63,7 @@ async function leaderWithoutConnection(t: TestContext, url: string, address: str
   };
 }
 
-test('a leader that lost its connection and may be alive is not followed before its time is over', async (t) => {
+test('[NEWS-7] a leader that lost its connection and may be alive is not followed before its time is over', async (t) => {
   const url = await server.database();
   const b = await node(t, url, 'b');
   // It gets connections and answers nothing, as a process that is stopped.
@@ -76,7 +76,7 @@ test('a leader that lost its connection and may be alive is not followed before 
   assert.ok(await isExpired());
 });
 
-test('a leader that lost its connection is followed at once where nobody listens at its address', async (t) => {
+test('[NEWS-7] a leader that lost its connection is followed at once where nobody listens at its address', async (t) => {
   const url = await server.database();
   const b = await node(t, url, 'b');
   const isExpired = await leaderWithoutConnection(t, url, 'http://127.0.0.1:1');
@@ -92,7 +92,7 @@ test('a node that was killed follows itself at once', async (t) => {
   assert.ok(!(await isExpired()));
 });
 
-test('one node leads, the others know where it is, and the next one leads as soon as it gives up', async (t) => {
+test('[NEWS-7] one node leads, the others know where it is, and the next one leads as soon as it gives up', async (t) => {
   const url = await server.database();
   const [a, b] = [await node(t, url, 'a'), await node(t, url, 'b')];
   const first = await a.win();
@@ -111,7 +111,7 @@ test('one node leads, the others know where it is, and the next one leads as soo
   assert.ok(second.holds() && second.epoch > first.epoch);
 });
 
-test('a row that was taken over by force ends the term', async (t) => {
+test('[NEWS-7] a row that was taken over by force ends the term', async (t) => {
   const url = await server.database();
   const a = await node(t, url, 'a');
   const term = await a.win();
@@ -159,7 +159,7 @@ test('a leader that falls silent within a transaction keeps nobody from the lead
   silent.destroy();
 });
 
-test('of two nodes that are both told that they have the lock, one leads', async (t) => {
+test('[NEWS-7] of two nodes that are both told that they have the lock, one leads', async (t) => {
   const url = await server.database();
   await node(t, url, 'a');
   const lines = await Promise.all([connector(url)(), connector(url)()]);
@@ -179,6 +179,43 @@ test('of two nodes that are both told that they have the lock, one leads', async
   });
   await assert.rejects(new Opened(late).open(), { code: 'FENCED' });
   await Promise.all(lines.map((sql) => sql.close()));
+});
+
+test('[NEWS-7] of two nodes that find the row free, the one that writes first leads', async (t) => {
+  const url = await server.database();
+  await node(t, url, 'a');
+  const [first, second] = [await connector(url)(), await connector(url)()];
+  t.after(() => Promise.all([first.close(), second.close()]));
+  const stand = (sql: Sql, name: string): Promise<number | undefined> =>
+    contend(sql, { node: name, address: '', ttlMs: TTL_MS }, { gotLock: false, isGone: GONE });
+  let epoch: number | undefined;
+  const begin = second.begin.bind(second);
+  second.begin = async () => {
+    epoch = await stand(first, 'first');
+    await begin();
+  };
+  assert.equal(await stand(second, 'second'), undefined);
+  assert.equal(epoch, 1);
+});
+
+test('[NEWS-7] the time of a lead is counted by the clock of the database, whatever that of the node says', async (t) => {
+  const url = await server.database();
+  await node(t, url, 'a');
+  const sql = await connector(url)();
+  t.after(() => sql.close());
+  const leftMs = async (): Promise<number> => {
+    const select =
+      'SELECT TIMESTAMPDIFF(MICROSECOND, NOW(6), expires_at) / 1000 AS ms FROM orchestrator_epoch';
+    return Number((await sql.query<{ ms: number }>(select))[0]?.ms);
+  };
+  t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 86_400_000 });
+  const self = { node: 'a', address: '', ttlMs: 60_000 };
+  const epoch = (await contend(sql, self, { gotLock: false, isGone: GONE })) ?? 0;
+  const granted = await leftMs();
+  assert.ok(granted > 0 && granted <= 60_000, String(granted));
+  assert.ok(await renew(sql, epoch, 120_000, { hasLock: false, silentMs: 0 }));
+  const renewed = await leftMs();
+  assert.ok(renewed > 60_000 && renewed <= 120_000, String(renewed));
 });
 
 test('a node that is too old for the tables never leads', async (t) => {

@@ -60,3 +60,57 @@ test('a leader that loses the connection with its lock does not act until it has
   elector.close();
   await over;
 });
+
+test('[NEWS-7] a leader that cannot renew its lead gives it up before its time in the row is over', async (t) => {
+  const TTL_MS = 5000;
+  let now = 1000;
+  let isCut = false;
+  let heldUntil = 0;
+  let renewedAt = 0;
+  let lastHeld = 0;
+  let overAt: number | undefined;
+  const sql = connection([]);
+  const run = async (): Promise<{ rows: number; id: number }> => {
+    if (isCut) throw new Error('no answer');
+    renewedAt = now;
+    return { rows: 1, id: 0 };
+  };
+  const elector = new Elector({
+    connect: async () => (isCut ? Promise.reject(new Error('no network')) : { ...sql, run }),
+    self: { node: 'a', address: 'http://a', ttlMs: TTL_MS },
+    lockName: 'lock',
+    isGone: async () => false,
+    // Every wait ends at once, and has taken its time by the clock of the test.
+    timers: {
+      after: (ms: number, done: () => void) => {
+        const immediate = setImmediate(() => {
+          now += ms;
+          done();
+        });
+        return () => clearImmediate(immediate);
+      },
+    } as never,
+    now: () => now,
+    lastBeat: () => now,
+    setHeldUntil: (at) => {
+      heldUntil = at;
+      if (at > 0) lastHeld = at;
+    },
+    say: ({ is }) => {
+      if (is === 'over') overAt = now;
+    },
+  });
+  elector.stand();
+  const running = elector.run();
+  t.after(() => {
+    elector.close();
+    return running;
+  });
+  while (now < 1000 + 2 * TTL_MS) await turn();
+  assert.equal(overAt, undefined, 'it leads as long as it renews');
+  isCut = true;
+  while (overAt === undefined && now < renewedAt + 10 * TTL_MS) await turn();
+  assert.equal(heldUntil, 0);
+  assert.ok(lastHeld < renewedAt + TTL_MS, 'it stops acting before its time in the row is over');
+  assert.ok(overAt !== undefined && overAt >= lastHeld && overAt < renewedAt + TTL_MS);
+});
