@@ -1,7 +1,8 @@
 /**
  * Admission: accepts a job, refuses it, or finds the existing job that it repeats. The checks, in this order: the same
- * id, the same key, the lease, the model, whether anything could run it, the session's budget, the size, the parent, a recent failure of the key, a full disk, a
- * repeat whose job has just left memory (its body was not stored), the limits, the capacity of the queue.
+ * id, the same key, the lease, the model, whether anything could run it, the session's budget, the size, the parent, a
+ * recent failure of the key, a full disk, a repeat whose job has just left memory (its body was not stored), the limits,
+ * the capacity of the queue.
  */
 
 import { OrchdError } from '../../model/errors.ts';
