@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { startPool } from '../../src/daemons/pool-manager/pool-manager.ts';
@@ -373,5 +373,34 @@ test('a pool makes itself known to the brains again and again, whatever they ans
   for (const { path, authorization, body } of heard) {
     assert.deepEqual([path, authorization], ['/v2/pools/register', 'Bearer shown']);
     assert.deepEqual(body, { pool_id: 'box', uri: caller.url, token });
+  }
+});
+
+test('a pool makes itself known at once when a brain that waited for its state has left', async (t) => {
+  let registered = (): void => undefined;
+  const brain = createServer((request, response) => {
+    request.resume().on('end', () => response.writeHead(200).end());
+    registered();
+  });
+  await new Promise<void>((resolve) => brain.listen(0, '127.0.0.1', resolve));
+  atEnd(t, () => brain.close());
+  const next = (): Promise<void> => new Promise((resolve) => (registered = resolve));
+  const first = next();
+  const { port } = brain.address() as AddressInfo;
+  const hour = 3_600_000;
+  const caller = await pool(t, poolFolder(t), { brain: `http://127.0.0.1:${port}`, register_ms: hour });
+  await first;
+  let isKnownAgain = false;
+  void next().then(() => {
+    isKnownAgain = true;
+  });
+  const { version } = await caller.state();
+  // It may leave before its request has arrived, and then leaves another time.
+  while (!isKnownAgain) {
+    const waits = connect(Number(new URL(caller.url).port), '127.0.0.1');
+    waits.write(`GET /v2/state?after=${version}&wait_ms=30000 HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`);
+    await caller.state();
+    waits.destroy();
+    await caller.state();
   }
 });

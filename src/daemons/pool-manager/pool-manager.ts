@@ -125,6 +125,7 @@ export class PoolManager extends Service {
     await workers.start();
     const routes = poolRoutes({
       ...{ env: this.#env, workers, epochs, models, launches, feed: this.#feed },
+      brainLeft: () => this.#registration.hurry(),
       state: () => this.state(),
     });
     await this.#listen(folder, routes, tokens);

@@ -11,7 +11,8 @@ import { readError } from '../../wire/read-error.ts';
 
 const REQUEST_TIMEOUT_MS = 5000;
 const MAX_ANSWER_BYTES = 64 * 1024;
-const MAX_RETRY_DELAY_MS = 30_000;
+/** A brain that restarts is away for about a second. */
+const FIRST_RETRY_MS = 250;
 
 export interface RegistrationOptions {
   readonly env: Env;
@@ -27,6 +28,7 @@ export class Registration extends Service {
   readonly #options: RegistrationOptions;
   readonly #targets: readonly Target[];
   #registering: Promise<unknown> = Promise.resolve();
+  #hurry = new AbortController();
 
   constructor(options: RegistrationOptions) {
     super();
@@ -38,16 +40,23 @@ export class Registration extends Service {
     this.#registering = Promise.all(this.#targets.map((target) => this.#registerRepeatedly(target)));
   }
 
+  /** Registers again at once: a brain that has ended forgets this pool, and may be back soon. */
+  hurry(): void {
+    this.#hurry.abort();
+    this.#hurry = new AbortController();
+  }
+
   protected async onStop(): Promise<void> {
     for (const target of this.#targets) target.close();
     await this.#registering;
   }
 
-  /** Retries a brain that cannot be reached with growing delays. */
+  /** Retries a brain that cannot be reached with growing delays, up to that of the usual repetition. */
   async #registerRepeatedly(target: Target): Promise<void> {
     const { logger, env, everyMs } = this.#options;
-    const policy = { baseDelayMs: everyMs, maxDelayMs: Math.max(everyMs, MAX_RETRY_DELAY_MS), jitter: 0.2 };
+    const policy = { baseDelayMs: FIRST_RETRY_MS, maxDelayMs: everyMs, jitter: 0.2 };
     for (let failures = 0; !this.stopSignal.aborted; ) {
+      const hurry = this.#hurry.signal;
       const why = await this.#register(target);
       if (this.stopSignal.aborted) return;
       if (why === undefined && failures > 0) logger.info('registered with the brain again');
@@ -55,7 +64,7 @@ export class Registration extends Service {
       if (why !== undefined && failures === 0) logger.warn('cannot register with the brain', { reason: why });
       failures = why === undefined ? 0 : failures + 1;
       const ms = why === undefined ? everyMs : backoffMs(policy, failures, env.random.next());
-      await pause(env.timers, ms, this.stopSignal);
+      await pause(env.timers, ms, AbortSignal.any([this.stopSignal, hurry]));
     }
   }
 

@@ -39,6 +39,8 @@ export interface PoolRouteContext {
   readonly models: ModelFiles;
   readonly epochs: EpochFile;
   readonly feed: StateFeed;
+  /** Called when a brain leaves while it waits for a change: it has ended, or lost its connection. */
+  readonly brainLeft: () => void;
   readonly launches: Launches;
   readonly state: () => PoolState;
 }
@@ -68,7 +70,7 @@ const health = ({ workers }: PoolRouteContext): Route =>
     handle: () => ({ status: 200, body: { status: 'ok', workers: workers.count } }),
   });
 
-const state = ({ feed, state: now }: PoolRouteContext): Route =>
+const state = ({ feed, state: now, brainLeft }: PoolRouteContext): Route =>
   route({
     operationId: 'getState',
     tag: 'pool manager',
@@ -78,8 +80,9 @@ const state = ({ feed, state: now }: PoolRouteContext): Route =>
     summary: `Devices and workers; waits for a change of version, for ${MAX_WAIT_MS} ms at most`,
     query: StateQuery,
     answers: { 200: { description: 'Devices and workers', body: PoolState } },
-    async handle({ query }) {
+    async handle({ query, onDisconnect }) {
       const { after, wait_ms } = query;
+      onDisconnect(brainLeft);
       await feed.waitForChange(after === undefined ? undefined : Number(after), Number(wait_ms ?? 0));
       return { status: 200, body: now() };
     },
