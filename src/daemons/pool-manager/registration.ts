@@ -13,6 +13,7 @@ const REQUEST_TIMEOUT_MS = 5000;
 const MAX_ANSWER_BYTES = 64 * 1024;
 /** A brain that restarts is away for about a second. */
 const FIRST_RETRY_MS = 250;
+const MAX_RETRY_MS = 1000;
 
 export interface RegistrationOptions {
   readonly env: Env;
@@ -51,10 +52,10 @@ export class Registration extends Service {
     await this.#registering;
   }
 
-  /** Retries a brain that cannot be reached with growing delays, up to that of the usual repetition. */
+  /** Retries a brain that cannot be reached with growing delays. */
   async #registerRepeatedly(target: Target): Promise<void> {
     const { logger, env, everyMs } = this.#options;
-    const policy = { baseDelayMs: FIRST_RETRY_MS, maxDelayMs: everyMs, jitter: 0.2 };
+    const policy = { baseDelayMs: FIRST_RETRY_MS, maxDelayMs: MAX_RETRY_MS, jitter: 0.2 };
     for (let failures = 0; !this.stopSignal.aborted; ) {
       const hurry = this.#hurry.signal;
       const why = await this.#register(target);
