@@ -7,6 +7,8 @@ import type { Backend, BackendSource } from '../core/ports/backend.ts';
 import type { Env } from '../kit/env/env.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { createLogger, type Logger } from '../kit/logger.ts';
+import { nearest } from '../kit/nearest.ts';
+import { OrchdError } from '../model/errors.ts';
 import { Orchestrator } from '../runtime/orchestrator.ts';
 import { storeFor } from '../stores/registry.ts';
 import { secureDataFolder } from './data-folder.ts';
@@ -26,8 +28,36 @@ export interface OrchestratorOptions {
   readonly env?: Env;
 }
 
+const OPTIONS: Readonly<Record<keyof OrchestratorOptions, true>> = {
+  data: true,
+  backends: true,
+  sources: true,
+  config: true,
+  isCopy: true,
+  logger: true,
+  env: true,
+};
+
+/** For programs without types: a misspelt `data` would open the folder of the server. */
+function checkOptions(options: OrchestratorOptions): void {
+  for (const name of Object.keys(options)) {
+    if (Object.hasOwn(OPTIONS, name)) continue;
+    const meant = nearest(name, Object.keys(OPTIONS));
+    const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
+    throw new OrchdError('INVALID_PARAMS', `there is no option "${name}"${hint}`, { field: name });
+  }
+  if (!Array.isArray(options.backends))
+    throw new OrchdError('INVALID_PARAMS', '"backends" must be an array', { field: 'backends' });
+  for (const backend of options.backends) {
+    if ('info' in backend || (typeof backend.types === 'object' && backend.types !== null)) continue;
+    const message = 'a backend needs "types": an object with a function for each type of job';
+    throw new OrchdError('INVALID_PARAMS', message, { field: 'backends' });
+  }
+}
+
 /** Starts an orchestrator in this process and returns it once it has recovered. */
 export async function createOrchestrator(options: OrchestratorOptions): Promise<Orchestrator> {
+  checkOptions(options);
   const config = loadConfig(options.config === undefined ? {} : { text: options.config });
   const env = options.env ?? realEnv();
   const logger = options.logger ?? quietLogger(env, config);

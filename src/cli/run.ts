@@ -15,7 +15,15 @@ import {
 import { COMMANDS } from './commands.ts';
 import { packageVersion } from './package-version.ts';
 
+/** As `engines` in package.json says; an older one fails inside of a command, with a word of its own. */
+const OLDEST_NODE = 24;
+const nodeMajor = (): number => Number.parseInt(process.versions.node, 10);
+
 export async function run(words: readonly string[], terminal: Terminal): Promise<number> {
+  if (nodeMajor() < OLDEST_NODE) {
+    terminal.complain(`orchd needs Node ${OLDEST_NODE} or newer; this is ${process.versions.node}.`);
+    return EXIT.unusable;
+  }
   const [first, ...rest] = words;
   if (first === undefined || first === '--help' || first === '-h' || first === 'help') {
     return help(rest[0], terminal);

@@ -3,6 +3,9 @@ import { BlockList, isIP, isIPv4 } from 'node:net';
 
 const NAME = /^[a-z0-9_](?:[a-z0-9_.-]{0,251}[a-z0-9_])?$/;
 
+/** Whether the text is a name or an address, without a port. */
+export const isHostName = (text: string): boolean => !text.includes('/') && isHostEntry(text);
+
 /** Whether the text can be an entry of a HostList. */
 export function isHostEntry(text: string): boolean {
   const { address, bits } = partsOf(text);

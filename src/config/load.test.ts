@@ -22,6 +22,17 @@ test('no text, an empty text and empty sections all mean the defaults', () => {
   }
 });
 
+test('a host under which the server is reached is a name or an address, and nothing that would never match', () => {
+  for (const host of ['*', '192.0.2.0/24', 'https://orchd.example', 'orchd.example:8080'])
+    assert.match(
+      messageOf(`server: { allowed_hosts: '${host}' }\n`),
+      /server\.allowed_hosts: expected/,
+      host,
+    );
+  const { server } = loadConfig({ text: 'server: { allowed_hosts: "Orchd.Example, 192.0.2.2" }' });
+  assert.deepEqual(server.allowedHosts, ['orchd.example', '192.0.2.2']);
+});
+
 test('a file changes only the keys it has', () => {
   const config = loadConfig({ text: 'orchestrator:\n  retry:\n    max_tries: 7\n' });
   assert.equal(config.retry.maxTries, 7);

@@ -7,7 +7,7 @@ import { type Static, Type } from 'typebox';
 import { LOG_LEVELS } from '../kit/logger.ts';
 import { isHttpUrl, isMariaDbUrl, isOrigin, parseBindAddress, splitList } from './address.ts';
 import { BackendsSchema } from './backends.ts';
-import { isHostEntry } from './host-list.ts';
+import { isHostEntry, isHostName } from './host-list.ts';
 import { LimitsSchema } from './limits.ts';
 import { section } from './section.ts';
 import { DEFAULT_DATA_FOLDER } from './variables.ts';
@@ -128,8 +128,11 @@ export const ConfigSchema = section({
     }),
   }),
   server: section({
-    allowed_hosts: nameList(
-      'a list of host names under which the server is also reached, separated by commas',
+    allowed_hosts: Type.Refine(
+      nameList(
+        'a list of host names under which the server is also reached, without scheme and port, separated by commas',
+      ),
+      (value) => splitList(value).every(isHostName),
     ),
     allowed_origins: originList(),
     max_connections: integer(4096, 16, 1_000_000),

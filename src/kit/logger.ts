@@ -15,6 +15,8 @@ const FIELD_NAMES = [
   'actor',
   'job_id',
   'correlation_id',
+  'caller',
+  'tenant',
   'session_id',
   'model_ref',
   'queue_position',

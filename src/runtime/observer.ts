@@ -36,6 +36,8 @@ export interface ObservedSubmit {
 /** Whose submit was refused, as far as it is known. */
 export interface RefusedCaller {
   readonly correlationId?: string | undefined;
+  readonly submittedBy?: string | undefined;
+  readonly tenant?: string | undefined;
 }
 
 export interface Observer {

@@ -38,7 +38,7 @@ export interface Prepared {
 export function prepare(value: unknown, caller: Caller, newId: () => string, maxTries: number): Prepared {
   if (caller.bodySize === undefined) checkShape(value);
   const request = check(value);
-  const payloadText = jsonText(payloadOf(request), 'payload');
+  const payloadText = jsonText(payloadOf(request, caller), 'payload');
   const hash = request.job_id === undefined ? undefined : stableHash(hashedPart(request));
   const estimate = isInference(request) ? estimateTokens(estimated(request)) : undefined;
   return draft(request, caller, { payloadText, hash, estimate, newId, maxTries });
@@ -57,7 +57,7 @@ export function* prepareInSlices(
 ): Sliced<Prepared> {
   if (meter.spend(UNITS_PER_REQUEST)) yield;
   const request = check(value);
-  const payloadText = yield* textInSlices(payloadOf(request), meter);
+  const payloadText = yield* textInSlices(payloadOf(request, caller), meter);
   const hash =
     request.job_id === undefined ? undefined : yield* stableHashInSlices(hashedPart(request), meter);
   const estimate = isInference(request) ? yield* estimateInSlices(estimated(request), meter) : undefined;
@@ -102,11 +102,19 @@ function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepa
     correlationId: caller.correlationId,
     forceRetry: request.force_retry ?? false,
     lease: request.lease,
-    unrunnable: caller.mustBeRunnable ? (request.wait_for_backend ? 'wait' : 'refuse') : undefined,
+    unrunnable: unrunnable(request, caller),
     bodyStored: false,
     known: undefined,
   };
   return { submission, payloadText };
+}
+
+function unrunnable(
+  { wait_for_backend: waits }: SubmitRequest,
+  { mustBeRunnable = false }: Caller,
+): Submission['unrunnable'] {
+  if (waits !== undefined) return waits ? 'wait' : 'refuse';
+  return mustBeRunnable ? 'refuse' : undefined;
 }
 
 function checkShape(value: unknown): void {
@@ -132,11 +140,10 @@ export function withPayload(
   return submission;
 }
 
-function payloadOf(request: SubmitRequest): unknown {
+function payloadOf(request: SubmitRequest, caller: Caller): unknown {
   if (request.payload === undefined) {
     const payload = inferenceOf(request);
-    const isForModel = request.model !== undefined && isInference(request);
-    if (isForModel && !CONTENT_FIELDS.some((field) => field in payload)) throw nothingToDo();
+    if (isInference(request)) checkContent(request, payload, caller);
     return payload;
   }
   for (const field of PAYLOAD_FIELDS) {
@@ -148,6 +155,16 @@ function payloadOf(request: SubmitRequest): unknown {
 
 /** A job for a model has one of these, or a payload. */
 const CONTENT_FIELDS = ['prompt', 'messages'] as const;
+
+function checkContent(request: SubmitRequest, payload: object, { mustBeRunnable }: Caller): void {
+  const given = CONTENT_FIELDS.filter((field) => field in payload);
+  if (given.length > 1)
+    throw new OrchdError('INVALID_PARAMS', '"prompt" and "messages" cannot be given together', {
+      field: 'messages',
+    });
+  // A function of a program that embeds orchd may need no input.
+  if (given.length === 0 && (mustBeRunnable || request.model !== undefined)) throw nothingToDo();
+}
 
 const nothingToDo = (): OrchdError =>
   new OrchdError('INVALID_PARAMS', 'a job for a model needs a prompt, messages or a payload', {

@@ -78,9 +78,11 @@ export class Narrator {
   }
 
   /** One line for each refused submit, so that a caller's correlation id leads to the reason. */
-  refused(error: OrchdError, { correlationId }: RefusedCaller): void {
+  refused(error: OrchdError, { correlationId, submittedBy, tenant }: RefusedCaller): void {
     this.#logger.info(REFUSED, {
       correlation_id: correlationId,
+      caller: submittedBy,
+      tenant,
       event: REFUSAL,
       // Not the message of this error: it may repeat what the caller has sent.
       reason: error.details.reason ?? errorInfo(error.code).message,

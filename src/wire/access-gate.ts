@@ -4,6 +4,7 @@
  * A request that fails a check is refused; it is never downgraded to LOCAL or ANONYMOUS.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { isIP } from 'node:net';
 import type { Secret } from '../kit/secret.ts';
 import { OrchdError } from '../model/errors.ts';
 import { DEFAULT_TENANT } from '../model/records.ts';
@@ -120,7 +121,7 @@ export class AccessGate {
   #checkHost(host: string | undefined): void {
     if (host !== undefined && host === this.#lastHost) return;
     const name = host === undefined ? undefined : hostName(host);
-    if (name !== undefined && this.#options.allowedHosts.includes(name)) {
+    if (name !== undefined && (isAddress(name) || this.#options.allowedHosts.includes(name))) {
       this.#lastHost = host;
       return;
     }
@@ -155,6 +156,9 @@ const claimsToken = (authorization: string | undefined): boolean =>
   authorization !== undefined && !/^Bearer (?!orchd_)[!-~]{1,200}$/i.test(authorization);
 
 /** The host name of `host[:port]` in lower case; undefined if it is neither a name nor an address. */
+/** A page can make a name of its own mean this machine, but not an address: a caller with an address means this server. */
+const isAddress = (name: string): boolean => isIP(name.replace(/^\[(.*)\]$/, '$1')) > 0;
+
 function hostName(host: string): string | undefined {
   const match = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?$/i.exec(host);
   return match?.[1]?.toLowerCase();

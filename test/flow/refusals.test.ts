@@ -41,6 +41,8 @@ interface LogLine {
   readonly message: string;
   readonly correlation_id?: string;
   readonly error_code?: string;
+  readonly caller?: string;
+  readonly tenant?: string;
   readonly reason?: string;
 }
 
@@ -87,6 +89,7 @@ test('a refused submit leaves a line with its correlation id and the reason, and
   const [line, ...others] = linesAbout(brain, 'alone');
   assert.equal(line?.error_code, 'QUEUE_FULL');
   assert.match(line?.reason ?? '', /queue/);
+  assert.deepEqual([line?.caller, line?.tenant], ['local', 'default']);
   assert.deepEqual(others, []);
   await submit(brain, [{ type: 'work', ...WAITS }, { model: 'demo' }], { 'x-correlation-id': 'bulk' });
   assert.deepEqual(
@@ -101,6 +104,9 @@ test('a job for a model that has nothing to do is refused', async (t) => {
   });
   const { status, body } = await submit(brain, { model: 'demo', max_tokens: 5 });
   assert.deepEqual([status, body.error.code, body.error.field], [400, 'INVALID_PARAMS', 'prompt']);
+  assert.equal((await submit(brain, {})).status, 400, 'the model need not be named');
+  const both = { prompt: 'x', messages: [{ role: 'user', content: 'x' }] };
+  assert.equal((await submit(brain, both)).body.error.field, 'messages');
   for (const content of [
     { prompt: '' },
     { messages: [{ role: 'user', content: 'x' }] },
@@ -116,6 +122,12 @@ test('a job that nothing here could run is refused with the nearest name; one th
   const { status, body } = await submit(brain, { type: 'resise' });
   assert.deepEqual([status, body.error.code, body.error.reason], [422, 'ADMISSION_REJECT', 'no_backend']);
   assert.match(body.error.message, /did you mean "resize"\?/);
+  const embedded = brain.orchestrator.submit({ type: 'resise', wait_for_backend: false });
+  await assert.rejects(
+    embedded,
+    { code: 'ADMISSION_REJECT' },
+    'a program that embeds orchd may ask for it too',
+  );
   const waits = await submit(brain, { type: 'resise', job_id: 'later', wait_for_backend: true });
   assert.equal(waits.status, 202);
   assert.match(waits.body.warning, /nothing here runs the type "resise"/);
@@ -130,13 +142,17 @@ test('a job that nothing here could run is refused with the nearest name; one th
 
 test('a refused Host header is answered with the setting that allows it', async (t) => {
   const { url } = await serve(t, { data: join(testFolder(t), 'data') });
-  const answer = await new Promise<string>((resolve, reject) => {
-    const asked = request(`${url}/v2/tasks`, { headers: { host: 'gpu-box.local' } }, async (response) => {
-      let text = '';
-      for await (const piece of response) text += piece;
-      resolve(`${response.statusCode} ${text}`);
+  const answerAs = (host: string): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const asked = request(`${url}/v2/tasks`, { headers: { host } }, async (response) => {
+        let text = '';
+        for await (const piece of response) text += piece;
+        resolve(`${response.statusCode} ${text}`);
+      });
+      asked.on('error', reject).end();
     });
-    asked.on('error', reject).end();
-  });
-  assert.match(answer, /^403 .*server\.allowed_hosts/);
+  assert.match(await answerAs('gpu-box.local'), /^403 .*server\.allowed_hosts/);
+  assert.match(await answerAs('1.2.3.4.example'), /^403 /);
+  for (const address of ['192.0.2.2:8080', '[2001:db8::1]'])
+    assert.match(await answerAs(address), /^200 /, 'no page can make an address of its own mean this server');
 });

@@ -82,9 +82,10 @@ function attemptsText(attempts: readonly AttemptView[]): string | undefined {
   return ['attempts', ...lines].join('\n');
 }
 
-function errorText({ error }: JobView): string | undefined {
+function errorText({ state, error }: JobView): string | undefined {
   if (!error) return undefined;
-  const advice = adviceFor(error.code);
+  // What can be done about a dead job is said at the end.
+  const advice = state === 'dead' && error.code === 'UNKNOWN_OUTCOME' ? undefined : adviceFor(error.code);
   return `error  ${harmless(error.message)} (${codeText(error)})${advice === undefined ? '' : `\n       ${advice}`}`;
 }
 

@@ -83,6 +83,10 @@ export function nextStep({ job_id: id, state, waiting }: JobView): string | unde
   return undefined;
 }
 
+/** The advice on a job that has ended badly: that on its error may be meant for a job that has not ended. */
+export const endAdvice = (id: string, state: string, code: string): string | undefined =>
+  state === 'dead' && code === 'UNKNOWN_OUTCOME' ? `orchd redrive ${id} queues it again.` : adviceFor(code);
+
 /** The advice of the catalogue of errors; undefined for a code of a newer server that is not in it. */
 export const adviceFor = (code: string): string | undefined =>
   isErrorCode(code) ? ERRORS[code].next : undefined;

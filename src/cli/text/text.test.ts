@@ -220,6 +220,11 @@ describe('a job in words', () => {
       '-       reset    {"attempt":2}',
     );
     assert.equal(endText({ job_id: 'j1', state: 'dead' }), 'orchd: job j1 failed.');
+    const unknown = { code: 'UNKNOWN_OUTCOME', message: 'gone', retriable: false } as const;
+    assert.match(endText({ job_id: 'j1', state: 'dead', ...unknown }), /redrive/);
+    const shown = jobText(job({ state: 'dead', error: unknown }), plain, NOW);
+    assert.match(shown, /redrive/);
+    assert.doesNotMatch(shown, /resolve/, 'the job has ended');
     assert.equal(
       endText({ job_id: 'j1', state: 'queued' }),
       'orchd: job j1 is queued again; follow it without --after.',

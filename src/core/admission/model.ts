@@ -1,4 +1,5 @@
 /** Checks the model of a submission against the catalog and resolves its name. */
+import { nearest } from '../../kit/nearest.ts';
 import { OrchdError, type Reason } from '../../model/errors.ts';
 import type { ModelRecord } from '../../model/records.ts';
 import type { State } from '../state/state.ts';
@@ -7,12 +8,19 @@ import type { Submission } from './submission.ts';
 
 export function modelOf(state: State, id: string): ModelRecord {
   const record = state.catalog.find(id);
-  if (!record) throw notFound(id);
+  if (!record)
+    throw notFound(
+      id,
+      [...state.catalog.values()].map((model) => model.id),
+    );
   return record;
 }
 
-const notFound = (name: string): OrchdError =>
-  new OrchdError('MODEL_NOT_FOUND', `there is no model "${name}"`, { field: 'model' });
+function notFound(name: string, known: readonly string[]): OrchdError {
+  const meant = nearest(name, known);
+  const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
+  return new OrchdError('MODEL_NOT_FOUND', `there is no model "${name}"${hint}`, { field: 'model' });
+}
 
 const reject = (reason: Reason, message: string): OrchdError =>
   new OrchdError('ADMISSION_REJECT', message, { reason, field: 'model' });
@@ -23,7 +31,8 @@ export function resolveModel(turn: Turn, submission: Submission): Submission {
   if (name === undefined) return submission;
   const model = turn.state.catalog.find(name);
   if (!model) {
-    if (submission.spec.type === 'inference' && !isOffered(turn, name)) throw notFound(name);
+    if (submission.spec.type === 'inference' && !isOffered(turn, name))
+      throw notFound(name, offeredModels(turn));
     return withoutContext(submission);
   }
   checkModel(turn, model);
@@ -88,6 +97,13 @@ function checkCapacity(turn: Turn, model: ModelRecord, submission: Submission): 
 }
 
 /** Whether a backend has this model. A worker that takes no new jobs does not count. */
+/** The names of all models, for a hint. */
+function offeredModels({ state, fleet }: Turn): string[] {
+  const models = [...state.catalog.values()].flatMap(({ id, aliases }) => [id, ...aliases]);
+  for (const { info } of fleet.backends.values()) if (!info.home) models.push(...(info.models ?? []));
+  return models;
+}
+
 function isOffered({ fleet }: Turn, name: string): boolean {
   for (const { info, closed } of fleet.backends.values()) {
     if (info.models?.includes(name) && !(info.home && closed)) return true;

@@ -47,6 +47,14 @@ test('a job that nothing could run is refused with the nearest name, and with th
   assert.equal(refusal(kit, { type: 'resize', labels: { site: 'north' } }), undefined);
 });
 
+test('an unknown model is answered with the nearest name', () => {
+  const kit = withCommands();
+  kit.model('tiny');
+  const reply = kit.trySubmit('j', { type: 'inference', model: 'tinny' });
+  assert.ok(reply instanceof OrchdError && reply.code === 'MODEL_NOT_FOUND');
+  assert.match(reply.message, /there is no model "tinny"; did you mean "tiny"\?/);
+});
+
 test('what is only away counts: a backend that is down, and a pool that has not reported yet', () => {
   const kit = withCommands();
   kit.step({ type: 'reachable', name: 'tools', up: false });

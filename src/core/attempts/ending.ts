@@ -138,5 +138,6 @@ function chargedTokens(entry: JobEntry, attempt: AttemptRecord, outcome: Outcome
 function measure(turn: Turn, entry: JobEntry, attempt: AttemptRecord): void {
   if (attempt.acceptedAt === undefined) return;
   const { priority } = entry.ask.spec;
-  turn.fleet.findOrCreateLane(entry.ask).measured(turn.now - attempt.acceptedAt, priority);
+  // From the claim on: so long the slot is taken, and so long the jobs behind it wait.
+  turn.fleet.findOrCreateLane(entry.ask).measured(turn.now - attempt.at, priority);
 }

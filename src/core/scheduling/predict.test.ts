@@ -20,6 +20,20 @@ function measured(slots = 1, serviceMs = 1000): EngineKit {
   return kit;
 }
 
+test('the time until a backend takes a job is part of what the jobs behind it wait for', () => {
+  const kit = new EngineKit();
+  kit.backend('b', { slots: 1 });
+  kit.submit('seen');
+  kit.pass(400);
+  kit.accept('seen');
+  kit.pass(100);
+  kit.end('seen', SUCCESS);
+  kit.submit('runs');
+  kit.submit('next');
+  kit.submit('last');
+  assert.equal((predict(kit, 'last') ?? 0) - (predict(kit, 'next') ?? 0), 500);
+});
+
 test('the position counts the ready jobs ahead in the lane, batch behind interactive', () => {
   const kit = measured();
   for (const id of ['a', 'b']) kit.submit(id);

@@ -5,6 +5,7 @@ import type { Disk } from '../../../kit/env/env.ts';
 import { type ErrorCode, type ErrorInfo, errorInfo } from '../../../model/errors.ts';
 import type { ExitRecord } from './layout.ts';
 import { characterEnd } from './splitter.ts';
+import { isTransientStart } from './start-errors.ts';
 
 /** A longer output is cut to this size in the result; the events contain all of it. */
 export const MAX_RESULT_BYTES = 1024 * 1024;
@@ -14,9 +15,6 @@ const MAX_MESSAGE_CHARS = 2000;
 const FIRST_SYSEXIT = 64;
 const LAST_SYSEXIT = 78;
 const EX_TEMPFAIL = 75;
-
-/** Start errors that may pass, so that a retry can help. */
-const TRANSIENT_ERRNOS = ['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE', 'ENOSPC', 'EDQUOT', 'EIO', 'ETXTBSY'];
 
 /** Signals by which somebody else ends a process: a person, an init system, the kernel when memory is short. */
 const FOREIGN_SIGNALS = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const;
@@ -56,16 +54,21 @@ async function outcomeOf(disk: Disk, stdout: string, exit: ExitRecord): Promise<
     case 'output':
       return failed('EXECUTION_FAILED', exit.message ?? 'it wrote too much', false);
     case 'start':
-      return failed(
-        'WORKER_START_FAILED',
-        exit.message ?? 'the command does not start',
-        TRANSIENT_ERRNOS.includes(exit.errno ?? ''),
-      );
+      return startFailed(exit);
     case 'disk':
     case 'terminated':
     case 'lost':
       throw new Error(`an execution that ended by ${exit.why} has no outcome`);
   }
+}
+
+/** What a machine lacks is seldom there again within the seconds of the usual pauses, which would use up all tries. */
+const LACK_PAUSE_MS = 30_000;
+
+function startFailed({ message = 'the command does not start', errno }: ExitRecord): ExecutionOutcome {
+  const isTransient = isTransientStart(errno);
+  const outcome = failed('WORKER_START_FAILED', message, isTransient);
+  return isTransient ? { ...outcome, retryAfterMs: LACK_PAUSE_MS } : outcome;
 }
 
 function exited({ code, signal, stderr_tail }: ExitRecord): ExecutionOutcome {
@@ -76,7 +79,11 @@ function exited({ code, signal, stderr_tail }: ExitRecord): ExecutionOutcome {
   return failed('EXECUTION_FAILED', stderr === '' ? how : `${how}: ${tail}`, !wrongInput);
 }
 
-function failed(code: ErrorCode, message: string, retriable: boolean): ExecutionOutcome {
+function failed(
+  code: ErrorCode,
+  message: string,
+  retriable: boolean,
+): Extract<ExecutionOutcome, { readonly ok: false }> {
   const error: ErrorInfo = { ...errorInfo(code, message.slice(0, MAX_MESSAGE_CHARS)), retriable };
   return { ok: false, error };
 }

@@ -13,6 +13,7 @@ import { basename } from 'node:path';
 import { openPrivate } from '../../../kit/env/private-files.ts';
 import { identityOf, signal } from '../../../kit/process/identity.ts';
 import type { ExitRecord, ExitWhy, SupervisorSpec, TokenPaths } from './layout.ts';
+import { isTransientStart } from './start-errors.ts';
 import { openPayload, syncFolder, writeAll, writeJson } from './token-folder.ts';
 
 /** The time between SIGTERM and SIGKILL. */
@@ -147,7 +148,7 @@ export class Supervisor {
     // The caller of the job sees this message, so it contains no paths of this machine.
     const message = noFolder
       ? 'there is no folder for it to run in: see cwd in the configuration'
-      : `the program "${basename(argv[0] ?? '')}" does not start (${error.code ?? 'no reason given'}): see argv in the configuration`;
+      : `the program "${basename(argv[0] ?? '')}" does not start (${error.code ?? 'no reason given'})${adviceOn(error.code)}`;
     const errno = error.code;
     this.#finish({ code: null, signal: null, message, ...(errno === undefined ? {} : { errno }) }, 'start');
   }
@@ -225,4 +226,10 @@ export class Supervisor {
     const pid = 'pid' in this.#phase ? this.#phase.pid : undefined;
     if (pid !== undefined) signal(-pid, name);
   }
+}
+
+/** Where the machine lacks something, the configuration is not to blame. */
+function adviceOn(errno: string | undefined): string {
+  if (isTransientStart(errno)) return ': its machine lacks space, memory or processes at the moment';
+  return ': see argv in the configuration';
 }
