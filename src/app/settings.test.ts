@@ -5,6 +5,22 @@ import { runtimeSettings } from './settings.ts';
 
 const poolsOf = (text: string) => runtimeSettings(loadConfig({ text })).engine.pools;
 
+test('[ORCH-1140] [ORCH-1141] the brain runs with what is configured', () => {
+  const { engine } = runtimeSettings(
+    loadConfig({
+      text: `orchestrator:
+  queue_capacity: 11
+  queue_policy: drop-lru
+  placement_algorithm: round-robin
+  eviction_policy: manual
+  worker_timeout_sec: 12`,
+    }),
+  );
+  assert.deepEqual([engine.queueCapacity, engine.queuePolicy], [11, 'drop-lru']);
+  const { placement, eviction, workerTimeoutMs } = engine.pools;
+  assert.deepEqual([placement, eviction, workerTimeoutMs], ['round-robin', 'manual', 12_000]);
+});
+
 test('[ORCH-16.1] the multi-objective placement can be configured besides the three named algorithms', () => {
   for (const algorithm of ['least-loaded', 'most-vram-free', 'round-robin', 'multi-objective']) {
     const { placement } = poolsOf(`orchestrator: { placement_algorithm: ${algorithm} }`);

@@ -39,7 +39,7 @@ test('a file changes only the keys it has', () => {
   assert.deepEqual({ ...config, retry: defaultConfig().retry }, defaultConfig());
 });
 
-test('seconds become milliseconds, addresses and lists are taken apart', () => {
+test('[ORCH-1112] seconds become milliseconds, addresses and lists are taken apart', () => {
   const config = loadConfig({
     text: `
 orchestrator:

@@ -22,7 +22,7 @@ test('a line is one JSON object that ends with a newline', () => {
   assert.deepEqual(lines, [expected]);
 });
 
-test('fields outside the allow-list are dropped, also inside event', () => {
+test('[ORCH-1131] fields outside the allow-list are dropped, also inside event', () => {
   const { logger, lines, last } = logged();
   const event = { type: 'job', from: 'queued', to: 'claimed', payload: 'hunter2' };
   const fields = { job_id: 'a', prompt: 'hunter2', token: 'hunter2', event } as LogFields;

@@ -9,7 +9,7 @@ test('an error is described by its class, its code and its stack', () => {
   assert.match(text, /^Odd E_ODD at .*redact\.test\.ts:\d+:\d+/);
 });
 
-test('no part of a message is shown, whatever it looks like', () => {
+test('[ORCH-1131] no part of a message is shown, whatever it looks like', () => {
   const forged = new Error('canary\n    at canary (canary.ts:1:1)\ncanary');
   const changed = new Error('canary one');
   changed.message = 'another canary';

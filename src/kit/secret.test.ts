@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { Secret } from './secret.ts';
 
-test('only reveal returns a secret', () => {
+test('[ORCH-1131] only reveal returns a secret', () => {
   const secret = new Secret('hunter2');
   assert.equal(secret.reveal(), 'hunter2');
   assert.equal(`${secret}`, '[redacted]');

@@ -4,6 +4,7 @@ import { FAILED, FAILED_FOR_NOW, SUCCESS } from '../../test/fakes/engine-kit.ts'
 import { WatchedPools } from '../../test/fakes/watched-pools.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import { createLogger, type LogLevel } from '../kit/logger.ts';
+import { errorInfo } from '../model/errors.ts';
 import { Narrator, SENTENCES, WORKER_SENTENCES } from './narrator.ts';
 
 type Line = Record<string, unknown> & { event: Record<string, string> };
@@ -44,8 +45,9 @@ function told(devicesGb: readonly number[] = [10], level?: LogLevel): Told {
   return kit;
 }
 
-test('a job is followed to its worker, pool and device, and the times are those of the try', () => {
-  const kit = told();
+test('[ORCH-1090] a job is followed to its worker, pool and device, and the times are those of the try', () => {
+  // The first device is too small for the model.
+  const kit = told([1, 10]);
   kit.ask('one', 'a', { session_id: 's', correlationId: 'c' });
   kit.now += 7;
   kit.obey();
@@ -54,7 +56,7 @@ test('a job is followed to its worker, pool and device, and the times are those 
   kit.accept('one');
   kit.now += 40;
   kit.end('one', SUCCESS);
-  const where = { backend: `p/${worker}`, worker_id: worker, pool_id: 'p', gpu_id: 0 };
+  const where = { backend: `p/${worker}`, worker_id: worker, pool_id: 'p', gpu_id: 1 };
   const who = { job_id: 'one', session_id: 's', model_ref: 'file:/models/a.gguf' };
   const fields = (to: string): Line => {
     const { timestamp: _, level: __, message: ___, app: ____, actor: _____, ...rest } = kit.line('one', to);
@@ -129,6 +131,21 @@ test('a job that ended while it waited has neither a worker nor a time', () => {
     assert.ok(!(name in line), name);
 });
 
+test('[ORCH-1131] the reason of a worker is told only if it is a code: any other text may quote the job', () => {
+  for (const [id, reason, shown] of [
+    ['one', 'GPU_ON_FIRE', 'GPU_ON_FIRE'],
+    ['two', 'the prompt was: hunter2', undefined],
+  ] as const) {
+    const kit = told();
+    kit.ask(id, 'a');
+    kit.obey();
+    kit.accept(id);
+    kit.end(id, { ok: false, error: { ...errorInfo('EXECUTION_FAILED', 'it said hunter2'), reason } });
+    assert.equal(kit.line(id, 'dead')['error_reason'], shown);
+    assert.doesNotMatch(JSON.stringify(kit.lines), /hunter2/);
+  }
+});
+
 test('a worker that died is still named in the last lines of what ran on it', () => {
   const kit = told();
   kit.ask('one', 'a');
@@ -183,6 +200,8 @@ test('[ORCH-1093] every key point is told in words: admission, placement, worker
   ]);
   assert.match(SENTENCES.claimed, /backend was chosen/);
   assert.match(SENTENCES.running, /stream begins/);
+  assert.match(WORKER_SENTENCES.ordered, /worker is started/);
+  assert.match(WORKER_SENTENCES.evicted, /worker is evicted/);
   for (const end of ['succeeded', 'cancelled', 'dead'] as const) assert.match(SENTENCES[end], /stream ends/);
 
   const workers = kit.lines.filter((line) => !('job_id' in line));

@@ -247,7 +247,7 @@ test('an answer larger than the limit is an error, and its connection is closed'
   await assert.rejects(outbound.to(exact.url).request({ path: '/', maxBytes: 999 }));
 });
 
-test('a server that stalls before or within its answer causes a timeout', TIMEOUT, async (t) => {
+test('[ORCH-1120] a server that stalls before or within its answer causes a timeout', TIMEOUT, async (t) => {
   const { outbound, timers } = makeOutbound(t);
   const received = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const server = await startServer(t, (request, response) => {
@@ -265,22 +265,26 @@ test('a server that stalls before or within its answer causes a timeout', TIMEOU
   assert.ok(timers.none);
 });
 
-test('a connection that is refused or takes too long is reported as not sent', TIMEOUT, async (t) => {
-  const server = createTcp();
-  const port = await listen(t, server, '127.0.0.1');
-  server.close();
-  const refused = await failureOf(
-    makeOutbound(t).outbound.to(`http://127.0.0.1:${port}`).request({ path: '/' }),
-  );
-  assert.deepEqual(codeAndReason(refused), ['WORKER_UNAVAILABLE', 'unreachable']);
-  assert.match(refused.message, /^GET http:\/\/127\.0\.0\.1:\d+: no connection \(ECONNREFUSED\)$/);
-  const never = Promise.withResolvers<readonly Address[]>();
-  const { outbound, timers } = makeOutbound(t, () => never.promise);
-  const slow = failureOf(outbound.to('http://worker.test').request({ path: '/' }));
-  timers.pass(CONNECT_MS);
-  assert.deepEqual(codeAndReason(await slow), ['WORKER_UNAVAILABLE', 'unreachable']);
-  for (const error of [refused, await slow]) assert.ok(wasNotSent(error) && error.retriable);
-});
+test(
+  '[ORCH-1120] a connection that is refused or takes too long is reported as not sent',
+  TIMEOUT,
+  async (t) => {
+    const server = createTcp();
+    const port = await listen(t, server, '127.0.0.1');
+    server.close();
+    const refused = await failureOf(
+      makeOutbound(t).outbound.to(`http://127.0.0.1:${port}`).request({ path: '/' }),
+    );
+    assert.deepEqual(codeAndReason(refused), ['WORKER_UNAVAILABLE', 'unreachable']);
+    assert.match(refused.message, /^GET http:\/\/127\.0\.0\.1:\d+: no connection \(ECONNREFUSED\)$/);
+    const never = Promise.withResolvers<readonly Address[]>();
+    const { outbound, timers } = makeOutbound(t, () => never.promise);
+    const slow = failureOf(outbound.to('http://worker.test').request({ path: '/' }));
+    timers.pass(CONNECT_MS);
+    assert.deepEqual(codeAndReason(await slow), ['WORKER_UNAVAILABLE', 'unreachable']);
+    for (const error of [refused, await slow]) assert.ok(wasNotSent(error) && error.retriable);
+  },
+);
 
 test('a server that does not speak TLS gets no request over https', TIMEOUT, async (t) => {
   const server = await startServer(t, () => assert.fail('it got a request'));

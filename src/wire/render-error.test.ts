@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { OrchdError } from '../model/errors.ts';
+import { ERRORS, type ErrorCode, OrchdError } from '../model/errors.ts';
 import { renderError } from './render-error.ts';
 
 const headersFor = (retryAfterMs: number): readonly (string | undefined)[] => {
@@ -15,4 +15,14 @@ test('the headers give the time to wait as a whole number, at most one day', () 
   assert.deepEqual(headersFor(-5), ['1', '0']);
   assert.deepEqual(headersFor(1e25), ['86400', '86400000']);
   assert.deepEqual(headersFor(Number.POSITIVE_INFINITY), ['86400', '86400000']);
+});
+
+test('[ORCH-1120] [ORCH-1121] an answer has the code of its error, and says whether a retry may help', () => {
+  for (const [code, { status, retriable }] of Object.entries(ERRORS)) {
+    for (const shape of ['orchd', 'openai'] as const) {
+      const rendered = renderError(new OrchdError(code as ErrorCode), 'c', shape);
+      assert.equal(rendered.status, status);
+      assert.deepEqual([rendered.body.error.code, rendered.body.error.retriable], [code, retriable]);
+    }
+  }
 });

@@ -248,7 +248,7 @@ test('[ORCH-1131] nothing that comes in by any door is in the log', { timeout: 1
   assert.deepEqual(canaries.leakedInto(metrics), [], 'nor in the metrics');
 });
 
-test('what is wrong in a configuration or its environment is named, not shown', async (t) => {
+test('[ORCH-1131] what is wrong in a configuration or its environment is named, not shown', async (t) => {
   const canaries = new Canaries();
   const file = join(testFolder(t), 'config.yaml');
   writeFileSync(
@@ -264,7 +264,7 @@ test('what is wrong in a configuration or its environment is named, not shown', 
   }
 });
 
-test('a fault of our own is logged with its place and without what it quotes', async (t) => {
+test('[ORCH-1092] [ORCH-1120] [ORCH-1131] a fault of our own is logged with its place and without what it quotes', async (t) => {
   const env = realEnv();
   const lines: string[] = [];
   const handle = (): never => {
@@ -294,8 +294,11 @@ test('a fault of our own is logged with its place and without what it quotes', a
   t.after(() => server.stop());
   const response = await fetch(`http://127.0.0.1:${server.port}/`);
   assert.equal(response.status, 500);
-  assert.doesNotMatch(await response.text(), /canary/);
+  const answer = await response.text();
+  assert.doesNotMatch(answer, /canary/);
+  assert.equal(JSON.parse(answer).error.code, 'INTERNAL');
   assert.equal(lines.length, 1);
+  assert.equal(JSON.parse(lines[0]!).correlation_id, response.headers.get('x-correlation-id'));
   assert.match(lines[0]!, /"error_code":"INTERNAL","reason":"SyntaxError at .*canary\.test\.ts:\d+/);
   assert.doesNotMatch(lines[0]!.replaceAll('canary.test.ts', ''), /canary/);
 });

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import type { TestContext } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { engineOf } from '../fakes/engine-of.ts';
-import { onStores, refusalOf, STORES, start, turns, within } from './flow-kit.ts';
+import { onStores, refusalOf, STORES, start, startInline, tempFolder, turns, within } from './flow-kit.ts';
 import { Stage } from './stage.ts';
+import { VirtualEnv } from './virtual-env.ts';
 
 async function begin(
   t: TestContext,
@@ -36,6 +37,19 @@ onStores('a job can be cancelled in every phase of its life', STORES, async (t, 
   assert.ok(stage.kills.includes('runs:1'));
   assert.equal((await orchestrator.cancel('runs')).state, 'cancelled', 'again does no harm');
   assert.equal(stage.started.length, 2);
+});
+
+test('[ORCH-1072] a cancel reaches the work at once: no time passes until it does', async (t) => {
+  const virtual = new VirtualEnv();
+  const stage = new Stage();
+  const orchestrator = await startInline(t, { data: tempFolder(t), env: virtual.env(), backends: [stage] });
+  await orchestrator.submit({ job_id: 'a' });
+  await stage.startedCount(1);
+  const before = virtual.now;
+  await orchestrator.cancel('a');
+  await stage.until(() => stage.kills.includes('a:1'));
+  assert.equal((await within(orchestrator.wait('a'))).state, 'cancelled');
+  assert.equal(virtual.now, before);
 });
 
 onStores(

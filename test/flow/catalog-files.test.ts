@@ -19,7 +19,7 @@ const STORES: Record<string, () => Promise<object>> = {
 };
 
 for (const [name, store] of Object.entries(STORES)) {
-  test(`models of the folder are in the catalog after the start, what is wrong is left out, and nothing is written twice (${name})`, async (t) => {
+  test(`[ORCH-1141] models of the folder are in the catalog after the start, what is wrong is left out, and nothing is written twice (${name})`, async (t) => {
     const folder = testFolder(t);
     const files = join(folder, 'catalog');
     mkdirSync(files);

@@ -67,15 +67,17 @@ onStores(
       { job_id: 'i1', priority: 'interactive' },
       { job_id: 'i2', priority: 'interactive', score: 1 },
       { job_id: 'i3', priority: 'interactive' },
+      // Also before batch work of another type that has waited longer.
+      { job_id: 'i4', priority: 'interactive', type: 'other' },
     ]);
     // The other backend stays busy: if a job waited for it in particular, it would be missing here.
-    for (let n = 2; n <= 7; n++) {
+    for (let n = 2; n <= 8; n++) {
       open.endAll();
       await open.startedCount(n);
     }
     assert.deepEqual(
       open.started.slice(1),
-      ['i2', 'i1', 'i3', 'b2', 'b1', 'b3'].map((id) => `${id}:1`),
+      ['i2', 'i1', 'i3', 'i4', 'b2', 'b1', 'b3'].map((id) => `${id}:1`),
     );
     assert.equal(kept.started.length, 1);
   },

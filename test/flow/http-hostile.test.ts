@@ -68,7 +68,7 @@ function raw(bytes: string | Buffer, end = false): Promise<string> {
 const codeOf = (body: string): string => (JSON.parse(body) as { error: { code: string } }).error.code;
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-test('a foreign Host or Origin is refused on every route, loopback or not', async () => {
+test('[ORCH-1130] a foreign Host or Origin is refused on every route, loopback or not', async () => {
   for (const path of ['/leader', '/v2/tasks', '/v2/tasks/x/events', '/metrics', '/nowhere']) {
     for (const headers of [
       { host: 'evil.example' },
@@ -270,7 +270,7 @@ test('idle sockets beyond the limit are closed, and the server answers again whe
   assert.equal((await send('/health', {})).status, 200);
 });
 
-test('only an exact token is a token', async () => {
+test('[ORCH-1130] only an exact token is a token', async () => {
   const random = new SeededRandom(5);
   const { token, entry } = makeToken(random, 0, 'tester', 'submit');
   const guarded = await httpBrain({ tokens: [entry] });

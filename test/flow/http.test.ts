@@ -271,7 +271,8 @@ onStores(
       disconnectGraceMs: 1,
     });
     const client = new OrchdClient({ url: brain.url });
-    for (const priority of ['interactive', 'batch'] as const) {
+    // The batch job is left first: were it cancelled, it would be before the other one.
+    for (const priority of ['batch', 'interactive'] as const) {
       await client.submit({ prompt: 'p', job_id: priority, priority });
       const leave = new AbortController();
       for await (const { event } of client.events(priority, { signal: leave.signal }))

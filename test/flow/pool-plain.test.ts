@@ -14,6 +14,9 @@ import { readyWorker, type WorkerProcess } from './worker-kit.ts';
 
 const TOTAL = 1000 * MIB;
 const USED = 600 * MIB;
+/** The first device is too small for any model here. */
+const GPU = 1;
+const SMALL = { id: 0, total_vram: MIB, allocated_vram: 0, available_vram: MIB, workers: [] };
 
 interface PlainWorker {
   readonly id: string;
@@ -85,8 +88,9 @@ class PlainManager {
     return {
       pool_id: 'pool-1',
       gpus: [
+        SMALL,
         {
-          id: 0,
+          id: GPU,
           total_vram: TOTAL,
           allocated_vram: allocated,
           available_vram: TOTAL - allocated,
@@ -101,7 +105,7 @@ class PlainManager {
 test('[ORCH-1110] a pool manager built to the sample of the specification joins, and its workers serve', async (t) => {
   const ends = endsOf(t);
   const manager = await new PlainManager(t).listen();
-  manager.start('demo:alpha', 0);
+  manager.start('demo:alpha', GPU);
   const { url } = await serve(ends, {
     data: join(testFolder(ends), 'brain'),
     config: QUICK,
@@ -121,9 +125,10 @@ test('[ORCH-1110] a pool manager built to the sample of the specification joins,
   assert.equal((await second.end()).event, 'end');
   assert.equal(second.text, `${ABOUT}hello`);
   assert.deepEqual(manager.orders, ['/v2/workers/stop worker-1', '/v2/workers/start demo:beta']);
-  assert.equal(
-    (await client.workers('pool-1')).length,
-    1,
+  const workers = await client.workers('pool-1');
+  assert.deepEqual(
+    workers.map(({ model_ref, gpu, vram_used }) => [model_ref, gpu, vram_used]),
+    [['demo:beta', GPU, USED]],
     'the ordered worker and the one that was started are one',
   );
 });

@@ -68,7 +68,7 @@ test('the same order again, also at once, is the same worker; another one with i
   assert.equal((await caller.state()).workers.length, 3);
 });
 
-test('an order that cannot be carried out says why with its code, and changes nothing', async (t) => {
+test('[ORCH-1120] an order that cannot be carried out says why with its code, and changes nothing', async (t) => {
   const data = poolFolder(t);
   const caller = await pool(t, data);
   const before = await caller.state();
@@ -102,7 +102,7 @@ test('two orders are not promised the same memory', async (t) => {
   assert.equal((await caller.state()).gpus[0]?.available_vram, 200 * MIB);
 });
 
-test('what was only guessed may turn out to be more, as far as the device has it', async (t) => {
+test('[ORCH-1110] what was only guessed may turn out to be more, as far as the device has it', async (t) => {
   const caller = await pool(t, poolFolder(t));
   await caller.start('guessed', 'demo:large', { vram_bytes: undefined });
   assert.equal((await caller.worker('guessed'))?.vram_used, 256 * MIB);
@@ -138,7 +138,7 @@ const FAILURES: Record<string, { code: string; says: RegExp; more?: object }> = 
   'deaf+stubborn': { code: 'WORKER_UNAVAILABLE', says: /missed 3 health checks: .*no answer in time/ },
 };
 
-test('a worker that misbehaves fails with the reason, is ended, and stays to be seen until it is stopped', async (t) => {
+test('[ORCH-1120] a worker that misbehaves fails with the reason, is ended, and stays to be seen until it is stopped', async (t) => {
   const caller = await pool(t, poolFolder(t));
   await Promise.all(
     Object.entries(FAILURES).map(async ([how, { code, says, more }], at) => {
@@ -300,7 +300,7 @@ function fakeNvidia(t: TestContext, folder: string): (script: string) => void {
   };
 }
 
-test('devices are what nvidia-smi says, and one that breaks takes nothing new', async (t) => {
+test('[ORCH-1120] devices are what nvidia-smi says, and one that breaks takes nothing new', async (t) => {
   const folder = poolFolder(t);
   const says = fakeNvidia(t, folder);
   says("echo '0, NVIDIA A, 1000, 200, 800'; echo '1, NVIDIA B, [N/A], ERR!, [N/A]'");

@@ -19,6 +19,7 @@ import { ABOUT, Client, eventually, MIB } from './site-client.ts';
 import { type PoolProcess, poolProcess, QUICK, Shared, words } from './site-kit.ts';
 
 const SHA = '0123456789abcdef0123456789abcdef01234567';
+const OLD_SHA = 'fedcba9876543210fedcba9876543210fedcba98';
 const BIG = { vram_bytes: 600 * MIB };
 const ONCE = { priority: 'interactive', max_tries: 1, on_disconnect: 'continue' };
 
@@ -34,13 +35,21 @@ let watched: WatchedPool;
 let brain: ServerProcess;
 let client: Client;
 
-/** A cache as the tools of the hub leave it: the file of the newest revision is a link to its content. */
+/** A cache as the tools of the hub leave it, with two revisions: each of their files is a link to its content. */
 function fillCache(cache: string): void {
   const repo = join(cache, 'models--org--tiny');
-  for (const each of ['blobs', 'refs', `snapshots/${SHA}`]) mkdirSync(join(repo, each), { recursive: true });
+  for (const each of ['blobs', 'refs', `snapshots/${SHA}`, `snapshots/${OLD_SHA}`])
+    mkdirSync(join(repo, each), { recursive: true });
   writeFileSync(join(repo, 'refs', 'main'), SHA);
+  writeFileSync(join(repo, 'refs', 'v1'), OLD_SHA);
   writeFileSync(join(repo, 'blobs', 'content'), readFileSync(tiny));
-  symlinkSync('../../blobs/content', join(repo, 'snapshots', SHA, 'tiny.Q4_K_M.gguf'));
+  for (const file of [
+    `${SHA}/tiny.Q2_K.gguf`,
+    `${SHA}/tiny.Q4_K_M.gguf`,
+    `${SHA}/tiny.Q8_0.gguf`,
+    `${OLD_SHA}/tiny.Q4_K_M.gguf`,
+  ])
+    symlinkSync('../../blobs/content', join(repo, 'snapshots', file));
 }
 
 before(async () => {
@@ -81,7 +90,7 @@ const becomes = (pool: string, status: string): Promise<unknown> =>
     async () => (await client.ask('GET', `/v2/pools/${pool}/health`)).body?.status === status,
   );
 
-test('[ORCH-1112] pool managers of the comma-separated list, and one that registers, are all used', async () => {
+test('[ORCH-1112] [ORCH-1140] pool managers of the comma-separated list, and one that registers, are all used', async () => {
   for (const pool of ['box', 'small', 'late']) await becomes(pool, 'ok');
   const { pools } = await client.done('GET', '/v2/pools');
   assert.deepEqual(pools.map(({ pool_id }: { pool_id: string }) => pool_id).sort(), ['box', 'late', 'small']);
@@ -100,12 +109,29 @@ test('[ORCH-1112] pool managers of the comma-separated list, and one that regist
   });
   assert.notEqual(late.url, former.origin);
   await becomes('late', 'ok');
+  // Each of them runs jobs, on a worker that only it has.
+  for (const pool of ['box', 'small', 'late']) {
+    await client.register(`of-${pool}`, { vram_bytes: 5 * MIB });
+    await client.done('POST', `/v2/pools/${pool}/reload`, { new_model_ref: `of-${pool}` });
+    const { worker_id } = await client.worker(`demo:of-${pool}`, 'ready', pool);
+    const job = await client.submit({ model: `of-${pool}`, prompt: 'x', max_tokens: 1 });
+    const { attempts } = await client.becomes(job, 'succeeded');
+    assert.deepEqual(
+      attempts.map(({ backend }) => backend),
+      [`${pool}/${worker_id}`],
+    );
+    await client.done('POST', `/v2/workers/${worker_id}/evict`, {});
+    await eventually('it is gone', async () => (await client.workers(pool)).length === 0);
+  }
 });
 
 describe('two models that do not fit together on a device', () => {
   test('[ORCH-1051] [ORCH-1052] [ORCH-1111] take turns: who is busy finishes, goes, and only then the other one starts', async () => {
     await client.register('alpha', BIG);
     await client.register('beta', BIG);
+    const ordered = watched.manager.asked.length;
+    const ordersOf = (path: RegExp) =>
+      watched.manager.asked.slice(ordered).filter((each) => each.method === 'POST' && path.test(each.path));
     const first = await client.run({ model: 'alpha', prompt: words(50), ...ONCE });
     assert.deepEqual((await first.hears('queued')).events[0]?.data.waiting, {
       code: 'worker_start',
@@ -119,13 +145,13 @@ describe('two models that do not fit together on a device', () => {
     assert.match(queued?.data.waiting.text, /a worker with another model (makes room|is on its way out)/);
     // Drained, not stopped; it gets nothing new and goes on with what it has.
     assert.equal((await client.worker('demo:alpha', 'draining')).why, 'drained for beta');
-    assert.equal(watched.manager.of('POST', /stop$/).length, 0);
+    assert.equal(ordersOf(/stop$/).length, 0);
     assert.equal((await first.end()).event, 'end');
     assert.equal(first.text, ABOUT + words(50), 'to the last word');
     assert.equal((await second.end()).event, 'end');
     assert.equal(second.text, `${ABOUT}hello`);
 
-    const orders = watched.manager.of('POST', /^\/v2\/workers\//);
+    const orders = ordersOf(/^\/v2\/workers\//);
     assert.deepEqual(
       orders.map(({ path, body }) => [path, body.model_ref ?? body.worker_id]),
       [
@@ -144,7 +170,7 @@ describe('two models that do not fit together on a device', () => {
     assert.equal(gpus[0].available_vram, 400 * MIB);
   });
 
-  test('an idle one is evicted at once, and the logs of the pool and of the brain tell of it', async () => {
+  test('[ORCH-1093] an idle one is evicted at once, and the logs of the pool and of the brain tell of it', async () => {
     const beta = await client.worker('demo:beta');
     const third = await client.run({ model: 'alpha', prompt: 'again', max_tokens: 1, ...ONCE });
     assert.equal((await third.end()).event, 'end');
@@ -161,6 +187,14 @@ describe('two models that do not fit together on a device', () => {
       ['ready', 'evicted', 'gone'],
     );
     assert.match(told, /"The worker is drained: it takes nothing new and finishes what it has\."/);
+    for (const sentence of [
+      'The job was admitted.',
+      'A worker is started: it was ordered, and loads its model.',
+      'A backend was chosen and the intent is durable.',
+      'The backend has accepted it and the stream begins.',
+      'The job is done and the stream ends.',
+    ])
+      assert.ok(told.includes(JSON.stringify(sentence)), sentence);
   });
 });
 
@@ -366,7 +400,7 @@ describe('the catalog', () => {
   const path = '/v2/catalog/models';
   const register = (body: object) => client.ask('POST', path, body);
 
-  test('[ORCH-1080] [ORCH-1083] [ORCH-1102] keeps what is known of a model, and says it', async () => {
+  test('[ORCH-1080] [ORCH-1081] [ORCH-1083] [ORCH-1102] keeps what is known of a model, and says it', async () => {
     const { status, body } = await register({
       model_id: 'little',
       name: 'A little one',
@@ -544,6 +578,17 @@ describe('the catalog', () => {
       vram_bytes: 300 * MIB,
     });
     assert.equal(model_ref, `hf:org/tiny@${SHA}::file=tiny.Q4_K_M.gguf`, 'revision and file are pinned');
+    for (const [given, pinned] of [
+      ['@v1', `@${OLD_SHA}::file=tiny.Q4_K_M.gguf`],
+      ['::file=tiny.Q8_0.gguf', `@${SHA}::file=tiny.Q8_0.gguf`],
+      [`@${OLD_SHA}::file=tiny.Q4_K_M.gguf`, `@${OLD_SHA}::file=tiny.Q4_K_M.gguf`],
+    ] as const) {
+      const registered = await client.done('POST', path, {
+        model_id: 'asked',
+        model_ref: `hf:org/tiny${given}`,
+      });
+      assert.equal(registered.model_ref, `hf:org/tiny${pinned}`, given);
+    }
     const asked = watched.manager.asked.length;
     for (const model of ['hub', 'from-hub', 'hf:org/tiny', model_ref]) {
       const follow = await client.run({ model, prompt: 'one', max_tokens: 3, ...ONCE });

@@ -81,7 +81,7 @@ test('[ORCH-1132] a token that submits too fast is refused with the time to wait
   }
 });
 
-test('a refused submit leaves a line with its correlation id and the reason, and so does each of a bulk', async (t) => {
+test('[ORCH-1092] a refused submit leaves a line with its correlation id and the reason, and so does each of a bulk', async (t) => {
   const brain = await brainOf(t, { config: 'orchestrator: { queue_capacity: 1 }' });
   assert.equal((await submit(brain, { type: 'work', ...WAITS })).status, 202);
   const alone = await submit(brain, { type: 'work', ...WAITS }, { 'x-correlation-id': 'alone' });

@@ -27,7 +27,7 @@ async function statusOf(brain: HttpBrain, { method, path }: Route, token?: strin
   return response.status;
 }
 
-test('every route has a role: few are open, and who may only read changes nothing', async (t) => {
+test('[ORCH-1130] every route has a role: few are open, and who may only read changes nothing', async (t) => {
   const brain = await httpBrain();
   t.after(() => brain.stop());
   const isOpen = (route: Route): boolean => route.role === 'public';
@@ -45,7 +45,7 @@ test('every route has a role: few are open, and who may only read changes nothin
   assert.equal(new Set(brain.routes.map(nameOf)).size, brain.routes.length, 'each stands there once');
 });
 
-test('once there is a token every route but the open ones wants one, and one of its role', async (t) => {
+test('[ORCH-1130] once there is a token every route but the open ones wants one, and one of its role', async (t) => {
   const entries: TokenEntry[] = [];
   const brain = await httpBrain({ tokens: entries });
   t.after(() => brain.stop());

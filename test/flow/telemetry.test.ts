@@ -4,8 +4,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import type { FunctionContext } from '../../src/backends/local/functions.ts';
 import { OrchdClient } from '../../src/client/index.ts';
-import { jsonLines, type Running, start } from './cli-process.ts';
+import { httpBrain } from '../fakes/http-brain.ts';
+import { jsonLines, type Running, start, until } from './cli-process.ts';
 
 const PROMPT = 'CANARY that nobody may read';
 
@@ -14,9 +16,9 @@ interface Served extends Running {
   readonly client: OrchdClient;
 }
 
-async function serveModel(t: TestContext): Promise<Served> {
+async function serveModel(t: TestContext, env: Record<string, string> = {}): Promise<Served> {
   const data = mkdtempSync(join(tmpdir(), 'orchd-telemetry-'));
-  const server = start(['up', '--port', '0', '--data', data, '--model', 'demo:parrot']);
+  const server = start(['up', '--port', '0', '--data', data, '--model', 'demo:parrot'], { env });
   t.after(async () => {
     server.child.kill('SIGTERM');
     await server.ended;
@@ -80,7 +82,8 @@ test('[ORCH-1090] the log is JSON, and every line of a job has the fields that a
 });
 
 test('[ORCH-1091] the metrics have the names and labels that were agreed on, and count what was done', async (t) => {
-  const { client, url } = await serveModel(t);
+  const began = performance.now();
+  const { client, url } = await serveModel(t, { ORCHD_ORCHESTRATOR_PLACEMENT_ALGORITHM: 'round-robin' });
   await runJobs(client, ['one', 'two']);
   const { state, attempts } = await client.get('one');
   assert.equal(state, 'succeeded');
@@ -96,11 +99,66 @@ test('[ORCH-1091] the metrics have the names and labels that were agreed on, and
     'orchd_tasks_enqueued_total{outcome="rejected"} 0',
     `orchd_tasks_dispatched_total{worker_id="${worker}",outcome="succeeded"} 2`,
     `orchd_tasks_dispatched_total{worker_id="${worker}",outcome="failed"} 0`,
-    'orchd_scheduling_latency_ms_bucket{le="+Inf",algorithm="least-loaded"} 2',
-    'orchd_scheduling_latency_ms_count{algorithm="least-loaded"} 2',
+    'orchd_scheduling_latency_ms_bucket{le="+Inf",algorithm="round-robin"} 2',
+    'orchd_scheduling_latency_ms_count{algorithm="round-robin"} 2',
     `orchd_worker_connections_active{worker_id="${worker}"} 0`,
     'orchd_workers{pool_id="local",model_ref="demo:parrot",status="running"} 1',
     'orchd_cold_start_ms_count{model_ref="demo:parrot"} 1',
   ])
     assert.ok(lines.includes(line), `${line}\nis not in\n${lines.join('\n')}`);
+  const sum = (name: string): number =>
+    Number(
+      lines
+        .find((line) => line.startsWith(`${name}_sum{`))
+        ?.split(' ')
+        .at(-1),
+    );
+  const [waited, coldStart] = [sum('orchd_scheduling_latency_ms'), sum('orchd_cold_start_ms')];
+  assert.ok(waited >= coldStart && coldStart > 0, `both jobs waited for the worker: ${waited} ms`);
+  assert.ok(waited <= 2 * (performance.now() - began), `and not longer than the test took: ${waited} ms`);
+});
+
+test('[ORCH-1091] the metrics follow what waits, what runs, what was refused and how it ended', async (t) => {
+  const types = {
+    hold: (_: unknown, { signal }: FunctionContext) =>
+      new Promise((_resolve, reject) => signal.addEventListener('abort', reject)),
+    fail: () => {
+      throw Object.assign(new Error('no'), { retriable: false });
+    },
+  };
+  const config = 'orchestrator: {placement_algorithm: round-robin}';
+  const { orchestrator, url, stop } = await httpBrain({
+    config,
+    backends: [{ name: 'here', slots: 1, types }],
+  });
+  t.after(stop);
+  const has = async (...series: string[]): Promise<void> => {
+    const lines = (await (await fetch(`${url}/metrics`)).text()).split('\n');
+    for (const each of series) assert.ok(lines.includes(each), `${each}\nis not in\n${lines.join('\n')}`);
+  };
+  await orchestrator.submit({ job_id: 'bad', type: 'fail' });
+  await orchestrator.wait('bad');
+  await orchestrator.submit({ job_id: 'held', type: 'hold' });
+  await until(async () => (await orchestrator.get('held')).state === 'running');
+  const waiting = { interactive: 1, batch: 2 } as const;
+  for (const priority of ['interactive', 'batch'] as const)
+    for (let at = 0; at < waiting[priority]; at++)
+      await orchestrator.submit({ job_id: `${priority}-${at}`, type: 'hold', priority });
+  await orchestrator.submit({ job_id: 'held', type: 'hold' });
+  await assert.rejects(orchestrator.submit({ job_id: 'held', type: 'fail' }));
+  await has(
+    'orchd_queue_depth{priority="interactive"} 1',
+    'orchd_queue_depth{priority="batch"} 2',
+    'orchd_tasks_enqueued_total{outcome="accepted"} 5',
+    'orchd_tasks_enqueued_total{outcome="duplicate"} 1',
+    'orchd_tasks_enqueued_total{outcome="rejected"} 1',
+    'orchd_tasks_dispatched_total{worker_id="here",outcome="succeeded"} 0',
+    'orchd_tasks_dispatched_total{worker_id="here",outcome="failed"} 1',
+    'orchd_scheduling_latency_ms_count{algorithm="round-robin"} 2',
+    'orchd_worker_connections_active{worker_id="here"} 1',
+  );
+  for (const id of ['batch-0', 'batch-1', 'interactive-0', 'held']) await orchestrator.cancel(id);
+  await orchestrator.wait('held');
+  await has('orchd_queue_depth{priority="batch"} 0', 'orchd_worker_connections_active{worker_id="here"} 0');
+  await has('orchd_tasks_dispatched_total{worker_id="here",outcome="cancelled"} 1');
 });

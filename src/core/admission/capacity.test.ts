@@ -7,7 +7,7 @@ import { OrchdError } from '../../model/errors.ts';
 const FULL = refusal('QUEUE_FULL');
 
 describe('reject', () => {
-  test('the queue accepts queueCapacity jobs, and one more when one has left', () => {
+  test('[ORCH-1120] the queue accepts queueCapacity jobs, and one more when one has left', () => {
     const kit = new EngineKit({ queueCapacity: 2 });
     kit.submit('a');
     kit.submit('b');

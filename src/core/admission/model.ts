@@ -33,21 +33,27 @@ export function resolveModel(turn: Turn, submission: Submission): Submission {
   if (!model) {
     if (submission.spec.type === 'inference' && !isOffered(turn, name))
       throw notFound(name, offeredModels(turn));
-    return withoutContext(submission);
+    return withoutContext(isOnWorker(turn, name) ? withTimeout(turn, submission) : submission);
   }
   checkModel(turn, model);
   checkContext(model, submission.contextTokens);
   checkCapacity(turn, model, submission);
+  const { spec } = withTimeout(turn, submission);
   return {
     ...submission,
     // The model's id replaces any alias, so that all jobs for a model wait in one lane.
-    spec: {
-      ...submission.spec,
-      model: model.id,
-      timeout_ms: submission.spec.timeout_ms ?? turn.settings.pools.workerTimeoutMs,
-    },
+    spec: { ...spec, model: model.id },
     modelRef: model.ref,
     contextTokens: contextBucket(submission.contextTokens, model.contextLength),
+  };
+}
+
+/** The submission with the timeout of the settings, unless it has one of its own. */
+function withTimeout({ settings }: Turn, submission: Submission): Submission {
+  const { spec } = submission;
+  return {
+    ...submission,
+    spec: { ...spec, timeout_ms: spec.timeout_ms ?? settings.pools.workerTimeoutMs },
   };
 }
 
@@ -108,6 +114,12 @@ function isOffered({ fleet }: Turn, name: string): boolean {
   for (const { info, closed } of fleet.backends.values()) {
     if (info.models?.includes(name) && !(info.home && closed)) return true;
   }
+  return false;
+}
+
+/** Whether a worker has this model: pools may have workers with models that the catalog does not know. */
+function isOnWorker({ fleet }: Turn, name: string): boolean {
+  for (const { info } of fleet.backends.values()) if (info.home && info.models?.includes(name)) return true;
   return false;
 }
 

@@ -19,7 +19,7 @@ function kitWith(settings: ConstructorParameters<typeof PoolKit>[0] = {}): PoolK
 }
 
 describe('before a job is queued', () => {
-  test('[ORCH-1011] its context, its budget and its model are checked', () => {
+  test('[ORCH-1011] [ORCH-1120] its context, its budget and its model are checked', () => {
     const kit = kitWith();
     assert.equal(refusal(kit, { model: 'nobody' }), '404 MODEL_NOT_FOUND');
     assert.equal(refusal(kit, { model: 'm', contextTokens: 1000 }), 'taken');
@@ -46,6 +46,21 @@ describe('before a job is queued', () => {
     assert.deepEqual(timeouts, [7000, 9000]);
   });
 
+  test('[ORCH-1073] so has a job for a model that only a worker knows, and not one for another backend', () => {
+    const kit = kitWith({ workerTimeoutMs: 7000 });
+    kit.ask('asked', 'm');
+    kit.obey();
+    const found = { ...kit.reportOf('p').workers[0]!, id: 'stranger', modelRef: 'demo:unregistered' };
+    kit.pools.get('p')?.workers.set('stranger', found);
+    kit.report('p');
+    kit.backend('b', { types: ['inference'], models: ['other'] });
+    const timeouts = ['demo:unregistered', 'other'].map((model) => {
+      kit.ask(model, model);
+      return kit.job(model).ask.spec.timeout_ms;
+    });
+    assert.deepEqual(timeouts, [7000, undefined]);
+  });
+
   test('[ORCH-1081] a model is active or retired, and a retired one takes no jobs', () => {
     const kit = kitWith();
     assert.equal(kit.engine.state.catalog.get('m')?.state, 'active');
@@ -56,7 +71,7 @@ describe('before a job is queued', () => {
     assert.equal(refusal(kit, { model: 'm' }), 'taken');
   });
 
-  test('a model whose file failed its verification is refused only with verifyPolicy block', () => {
+  test('[ORCH-1082] a model whose file failed its verification is refused only with verifyPolicy block', () => {
     const verified = { at: 1, pool: 'p', verdict: 'fail' as const, sha256: '0' };
     for (const [verifyPolicy, expected] of [
       ['warn', 'taken'],

@@ -220,7 +220,7 @@ describe('a worker that is needed', () => {
     assert.deepEqual(kit.workers(), []);
   });
 
-  test('[ORCH-1033] is started, or waited for until a pool can start it; meanwhile an interactive job is refused with POOL_UNAVAILABLE', () => {
+  test('[ORCH-1033] [ORCH-1120] is started, or waited for until a pool can start it; meanwhile an interactive job is refused with POOL_UNAVAILABLE', () => {
     const kit = new PoolKit();
     kit.model('m');
     const refused = kit.trySubmit('person', { type: 'inference', model: 'm', priority: 'interactive' });

@@ -39,6 +39,9 @@ test('[ORCH-16.2] wantedWorkers gives the workers that the usual load of the hou
   assert.deepEqual(at(3), { workers: 0, reason: 'nothing-expected' });
   const early = at(8 + 59 / 60);
   assert.ok(early.workers >= 2 && early.reason === 'load', JSON.stringify(early));
+  // The longer a worker takes to start, the earlier it is ordered.
+  const [quick, slow] = [20_000, 30 * MINUTE].map((startMs) => at(8.25, { startMs }).workers);
+  assert.ok(quick === 0 && slow! >= 2, `${quick} and ${slow} workers at a quarter past eight`);
   for (let ms = 9 * HOUR; ms < 10 * HOUR; ms += 500) demand.arrived(THURSDAY + ms);
   assert.deepEqual(at(10), { workers: 10, reason: 'load' });
   assert.deepEqual(at(10, { max: 6 }), { workers: 6, reason: 'max' });
