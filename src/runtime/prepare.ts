@@ -95,8 +95,7 @@ function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepa
     payload: 'null',
     payloadBytes: Buffer.byteLength(payloadText),
     modelRef: undefined,
-    // Without a model there is no context length to compare it with.
-    contextTokens: request.model === undefined ? undefined : estimate?.contextTokens,
+    contextTokens: estimate?.contextTokens,
     tokens: estimate?.tokens,
     hash,
     correlationId: caller.correlationId,

@@ -48,6 +48,9 @@ test('[ORCH-1003] one HTTP surface for submitting, streaming, the catalog and ob
   await client.register('m', { model_ref: 'demo:m', vram_bytes: MIB });
   assert.equal((await client.ask('GET', '/v2/catalog/models/m')).body.lifecycle_state, 'Active');
   const job = await client.submit({ model: 'm', prompt: 'hello' });
+  const stream = await fetch(`${site.brain.url}/v2/tasks/${job}/events`);
+  assert.match(stream.headers.get('content-type') ?? '', /^text\/event-stream(;|$)/);
+  await stream.body?.cancel();
   const follow = await client.follow(job);
   const end = await follow.end();
   assert.equal(end.event, 'end');
@@ -55,6 +58,15 @@ test('[ORCH-1003] one HTTP surface for submitting, streaming, the catalog and ob
   assert.equal((await client.ask('GET', '/health')).body.status, 'ok');
   const metrics = await (await fetch(`${site.brain.url}/metrics`)).text();
   assert.match(metrics, /^orchd_tasks_enqueued_total\{outcome="accepted"\} 1$/m);
+  await client.done('POST', '/v2/catalog/models/m/state', { state: 'Retired' });
+  assert.deepEqual(
+    (await client.done('GET', '/v2/catalog/models')).models.map(
+      ({ model_id, lifecycle_state }: Record<string, string>) => [model_id, lifecycle_state],
+    ),
+    [['m', 'Retired']],
+  );
+  const refused = await client.refused('POST', '/v2/tasks', { model: 'm', prompt: 'hello' });
+  assert.deepEqual(refused, [422, 'ADMISSION_REJECT']);
 });
 
 test('[ORCH-1130] at home nobody needs a token and nobody else gets in; with tokens everybody needs one', async (t) => {

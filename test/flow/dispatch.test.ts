@@ -185,6 +185,7 @@ onStores('[ORCH-1020] one decision says which job is next and where it runs', ST
   await plain.startedCount(1);
   await gpu.startedCount(1);
   await orchestrator.submitMany([
+    { job_id: 'last', type: 'image', labels: { gpu: 'yes' } },
     { job_id: 'first', type: 'image', priority: 'interactive' },
     { job_id: 'second', type: 'text', priority: 'interactive', labels: { gpu: 'yes' } },
     { job_id: 'third', type: 'text' },
@@ -197,7 +198,9 @@ onStores('[ORCH-1020] one decision says which job is next and where it runs', ST
   await gpu.startedCount(2);
   gpu.end('first:1');
   await gpu.startedCount(3);
-  assert.deepEqual(gpu.started, ['busy1:1', 'first:1', 'second:1']);
+  gpu.end('second:1');
+  await gpu.startedCount(4);
+  assert.deepEqual(gpu.started, ['busy1:1', 'first:1', 'second:1', 'last:1']);
   // Job and place are one commit: no claim is ever without its attempt and its backend.
   for (const { attempts } of (await orchestrator.list()).jobs) {
     assert.ok(attempts.every(({ backend }) => backend === 'plain' || backend === 'gpu'));

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import { OrchdClient } from '../../src/client/client.ts';
 import { OrchdError } from '../../src/model/errors.ts';
+import type { ErrorBody } from '../../src/model/http/errors.ts';
 import type { JobView } from '../../src/model/http/jobs.ts';
 import { type HttpBrain, type HttpBrainOptions, httpBrain } from '../fakes/http-brain.ts';
 import { onStores, placed, STORES } from './flow-kit.ts';
@@ -110,6 +111,35 @@ onStores(
 );
 
 onStores(
+  '[ORCH-1011] what a request may need is estimated from its texts, and checked before it is queued',
+  STORES,
+  async (t, data) => {
+    const brain = await brainWith(t, { data, config: 'sessions: { token_budget: 300 }' });
+    const url = `${brain.url}/v2/tasks`;
+    const refused = async (body: object): Promise<string> => {
+      const { error } = (await (await post(url, { ...WAITS, ...body })).json()) as ErrorBody;
+      return `${error.code} ${error.reason ?? ''}`.trim();
+    };
+    assert.equal(await refused({ model: 'm', prompt: 'hello' }), 'MODEL_NOT_FOUND');
+    const model = { model_id: 'm', model_ref: 'demo:m', size_bytes: 1, context_length: 200 };
+    assert.equal((await post(`${brain.url}/v2/catalog/models`, model)).status, 200);
+    const long = 'a word '.repeat(1000);
+    // A job that names no model gets the only one of the catalog, with its limits.
+    for (const named of [{ model: 'm' }, {}]) {
+      assert.equal(await refused({ ...named, prompt: long }), 'ADMISSION_REJECT context_length');
+      const messages = [{ role: 'user', content: long }];
+      assert.equal(await refused({ ...named, messages }), 'ADMISSION_REJECT context_length');
+      const asksMuch = { ...named, prompt: 'hello', max_tokens: 200 };
+      assert.equal(await refused(asksMuch), 'ADMISSION_REJECT context_length');
+    }
+    const turn = { model: 'm', prompt: 'hello', max_tokens: 180, session_id: 's' };
+    assert.equal((await post(url, turn)).status, 202);
+    assert.equal(await refused(turn), 'ADMISSION_REJECT token_budget');
+    assert.equal((await brain.orchestrator.list()).jobs.length, 1, 'what was refused has left nothing');
+  },
+);
+
+onStores(
   '[ORCH-1012] a full queue answers 429 with Retry-After, X-Backoff-Ms and what to do',
   STORES,
   async (t, data) => {
@@ -137,19 +167,37 @@ onStores(
     const brain = await brainWith(t, {
       data,
       config: 'orchestrator: { queue_capacity: 2, queue_policy: drop-lru }',
+      backends: [{ name: 'b', types: { fails: async () => Promise.reject(new Error('no')) } }],
     });
-    for (const payload of [1, 2, 3]) await post(`${brain.url}/v2/tasks`, { payload, ...WAITS });
-    await post(`${brain.url}/v2/tasks`, { nonsense: true });
+    const submit = async (job: object): Promise<number> =>
+      (await post(`${brain.url}/v2/tasks`, { ...WAITS, ...job })).status;
+    // Of the jobs that end dead, only those that were dropped count as dropped.
+    assert.equal(await submit({ job_id: 'dead', type: 'fails', max_tries: 1 }), 202);
+    assert.equal((await brain.orchestrator.wait('dead')).state, 'dead');
+    for (const job_id of ['b1', 'b2']) assert.equal(await submit({ job_id }), 202);
+    for (const job_id of ['i1', 'i2']) assert.equal(await submit({ job_id, priority: 'interactive' }), 202);
+    assert.equal(await submit({ job_id: 'i1', priority: 'interactive' }), 202, 'the same job once more');
+    assert.equal(await submit({ job_id: 'b3' }), 429, 'batch drops nothing that is interactive');
+    assert.equal(await submit({ nonsense: true }), 400);
+    await post(`${brain.url}/v2/tasks/i2/cancel`, {});
+    assert.equal(await submit({ job_id: 'b4' }), 202);
     const text = await (await fetch(`${brain.url}/metrics`)).text();
     const value = (name: string): number =>
       text
         .split('\n')
         .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
         .reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
-    assert.equal(value('queue_depth'), 2);
-    assert.equal(value('tasks_enqueued_total'), 3);
-    assert.equal(value('tasks_rejected_total'), 1);
-    assert.equal(value('tasks_dropped_total'), 1);
+    assert.equal(value('queue_depth'), 2, 'of both priorities');
+    assert.equal(value('tasks_enqueued_total'), 6);
+    assert.equal(value('tasks_rejected_total'), 2);
+    assert.equal(value('tasks_dropped_total'), 2);
+    const types = text.matchAll(/^# TYPE ((?:queue|tasks)_\w+) (\w+)$/gm);
+    assert.deepEqual(Object.fromEntries(Array.from(types, ([, name, type]) => [name, type])), {
+      queue_depth: 'gauge',
+      tasks_enqueued_total: 'counter',
+      tasks_rejected_total: 'counter',
+      tasks_dropped_total: 'counter',
+    });
   },
 );
 

@@ -337,6 +337,21 @@ test('[ORCH-1120] devices are what nvidia-smi says, and one that breaks takes no
   }
 });
 
+test('[ORCH-1001] a pool manager decides nothing: a worker starts on the device of its order or not at all, and none makes room', async (t) => {
+  const folder = poolFolder(t);
+  const says = fakeNvidia(t, folder);
+  says("echo '0, NVIDIA A, 1000, 900, 100'; echo '1, NVIDIA B, 1000, 0, 1000'");
+  const caller = await pool(t, join(folder, 'data'));
+  const order = (id: string, mib: number) =>
+    caller.start(id, 'demo:good', { gpu_id: 0, vram_bytes: mib * MIB });
+  assert.equal((await order('w1', 200)).body.error.code, 'INSUFFICIENT_VRAM', 'device 1 has room');
+  assert.equal((await order('w2', 50)).status, 200);
+  await caller.becomes('w2', 'ready');
+  assert.equal((await order('w3', 80)).body.error.code, 'INSUFFICIENT_VRAM', 'w2 is idle');
+  const { gpus } = await caller.state();
+  assert.deepEqual([gpus[0]?.workers, gpus[1]?.workers], [['w2'], []]);
+});
+
 test('a pool makes itself known to the brains again and again, whatever they answer', async (t) => {
   const heard: { path: string; authorization: string | undefined; body: unknown }[] = [];
   const brain = createServer((request, response) => {

@@ -20,6 +20,8 @@ import { type PoolProcess, poolProcess, QUICK, Shared, words } from './site-kit.
 
 const SHA = '0123456789abcdef0123456789abcdef01234567';
 const OLD_SHA = 'fedcba9876543210fedcba9876543210fedcba98';
+/** The paths of states, orders and model files; nothing of a job. */
+const OF_A_MANAGER = /^\/v2\/(state(\?.*)?|workers\/(start|stop|[^/]+\/drain)|models\/(resolve|verify))$/;
 const BIG = { vram_bytes: 600 * MIB };
 const ONCE = { priority: 'interactive', max_tries: 1, on_disconnect: 'continue' };
 
@@ -257,6 +259,16 @@ describe('the line to a worker', () => {
       model: 'alpha',
       session_id: 'default~talk',
     });
+    // Whatever else a request says reaches the worker as it was said; a text is a prompt.
+    const said = { messages: [{ role: 'user', content: 'hi' }], temperature: 0.5, seed: 7, max_tokens: 1 };
+    for (const request of [{ ...said }, { payload: 'a text' }]) {
+      const job = await client.submit({ model: 'alpha', ...ONCE, ...request });
+      await client.becomes(job, 'succeeded');
+      const sent = asked.find(({ path, body }) => path === '/execute' && body.job_id === job)?.body;
+      const expected = 'payload' in request ? { prompt: 'a text' } : said;
+      assert.deepEqual(sent, { ...expected, job_id: job, model: 'alpha', session_id: '' });
+      jobs.push(job);
+    }
     // Each is acknowledged too, after its end was told.
     await until(() => asked.length - from >= 2 * jobs.length);
     assert.ok(proxy.connections - connections <= 2, `${proxy.connections - connections} new connections`);
@@ -284,8 +296,10 @@ describe('the line to a worker', () => {
   });
 
   test('[ORCH-1060] a stream comes from the worker itself: that its manager hangs does not touch it', async () => {
+    const from = proxy.asked.length;
     const follow = await client.run({ model: 'alpha', prompt: words(90), ...ONCE });
     await follow.says(2);
+    assert.equal(proxy.asked.slice(from).filter(({ path }) => path === '/execute').length, 1);
     box.child.kill('SIGSTOP');
     try {
       const said = follow.tokens;
@@ -300,7 +314,7 @@ describe('the line to a worker', () => {
     }
     await becomes('box', 'ok');
     assert.deepEqual(
-      watched.manager.asked.filter(({ path }) => !/^\/v2\/(state|workers|models)/.test(path)),
+      watched.manager.asked.filter(({ path }) => !OF_A_MANAGER.test(path)),
       [],
       'the manager is asked for nothing else',
     );

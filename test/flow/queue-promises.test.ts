@@ -94,6 +94,14 @@ test('[ORCH-1021] interactive goes before batch in the same queue, but for the s
   );
 });
 
+test('[ORCH-1021] interactive goes before batch also where they are of different types', () => {
+  const seats = new Seats([{}], 10 * SECOND);
+  const batch = arrivals(20, 'batch', START, 0, { type: 'other' });
+  seats.run([...batch, ...arrivals(10, 'person', START + 1, 0, { priority: 'interactive' })], START + HOUR);
+  // The first one was alone when it came.
+  assert.deepEqual(seats.starts.map(isBatch), [true, ...Array(10).fill(false), ...Array(19).fill(true)]);
+});
+
 /** A batch job may start while a person waits only if it has aged and nine people have gone before it. */
 function checkOrder(starts: readonly Start[], arrivedAt: ReadonlyMap<string, number>): void {
   const waits = (from: number, before: number): Start[] =>
@@ -114,7 +122,7 @@ function checkOrder(starts: readonly Start[], arrivedAt: ReadonlyMap<string, num
 }
 
 describe('fairness', () => {
-  test('B submits 10 jobs while A has 10,000 waiting: all of them start within the next 20 starts', () => {
+  test('[ORCH-1022] B submits 10 jobs while A has 10,000 waiting: all of them start within the next 20 starts', () => {
     const seats = new Seats([{}], SECOND);
     seats.run(arrivals(10_000, 'a', START, 0, { agent: 'A' }), START + 100 * SECOND);
     const before = seats.starts.length;

@@ -21,6 +21,10 @@ class ImmediatePool {
   version = 1;
   /** Method and path of every request received. */
   readonly requests: string[] = [];
+  /** The bodies of the requests that have one. */
+  readonly bodies: unknown[] = [];
+  /** Where its worker is, if not at its own address. */
+  workerUri: string | undefined;
   /** Open connections with the URL of their last request: to the pool, and to its worker at the same port. */
   readonly open = new Map<Socket, string>();
   /** How many devices it reports. */
@@ -29,9 +33,10 @@ class ImmediatePool {
   worker: string | undefined;
   url = '';
 
-  async start(t: TestContext): Promise<this> {
+  async start(t: TestContext, host = '127.0.0.1'): Promise<this> {
     const server = createServer((request, response) => {
       this.requests.push(`${request.method} ${request.url?.split('?')[0]}`);
+      request.on('data', (body: Buffer) => this.bodies.push(JSON.parse(body.toString())));
       const isAuthorized =
         this.token === undefined || request.headers.authorization === `Bearer ${this.token}`;
       response.writeHead(isAuthorized ? 200 : 401, { 'content-type': 'application/json' });
@@ -39,19 +44,20 @@ class ImmediatePool {
       this.open.set(request.socket, request.url ?? '');
     });
     server.on('connection', (socket) => socket.on('close', () => this.open.delete(socket)));
-    server.listen(0, '127.0.0.1');
+    server.listen(0, host);
     await once(server, 'listening');
     t.after(() => {
       server.closeAllConnections();
       server.close();
     });
-    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    this.url = `http://${host}:${(server.address() as AddressInfo).port}`;
     return this;
   }
 
-  /** The worker has the same address as the pool. */
+  /** The worker has the same address as the pool, unless `workerUri` is set. */
   #state(): object {
-    const { id: pool_id, version, worker: registry, url: uri } = this;
+    const { id: pool_id, version, worker: registry } = this;
+    const uri = this.workerUri ?? this.url;
     const worker = { id: 'w', model_ref: 'demo:x', gpu: 0, vram_used: 1, started_at: '', status: 'ready' };
     const workers = registry === undefined ? [] : [{ ...worker, uri, registry }];
     const memory = { total_vram: 1, allocated_vram: 0, available_vram: 1 };
@@ -101,11 +107,12 @@ interface StartOptions {
   readonly urls?: readonly string[];
   readonly secret?: string;
   readonly hosts?: PoolHosts;
+  readonly workerHosts?: readonly string[];
 }
 
 function startWith(
   t: TestContext,
-  { urls = [], secret, hosts = new PoolHosts([]) }: StartOptions,
+  { urls = [], secret, hosts = new PoolHosts([]), workerHosts = [] }: StartOptions,
 ): { managers: HttpPoolManagers; listener: Listener; logged: string[] } {
   const logged: string[] = [];
   const managers = new HttpPoolManagers({
@@ -115,7 +122,7 @@ function startWith(
     maxAgeMs: 200,
     startTimeoutMs: 1000,
     registrationHosts: hosts,
-    allowedWorkerHosts: [],
+    allowedWorkerHosts: workerHosts,
     maxStreams: 4,
   });
   const listener = new Listener();
@@ -264,6 +271,44 @@ test('a replaced worker backend keeps no connection, and can still be called', a
   );
   await former.inspect([], WHO);
   await until(() => connections() === 0, 'a later call keeps no connection either');
+});
+
+test('[ORCH-1061] [ORCH-1062] a worker is called at its `uri`, by the same backend until that changes', async (t) => {
+  const [pool, first, second] = (await Promise.all(
+    ['127.0.0.1', '127.0.0.2', '127.0.0.3'].map((host) => new ImmediatePool().start(t, host)),
+  )) as [ImmediatePool, ImmediatePool, ImmediatePool];
+  pool.worker = 'w';
+  pool.workerUri = first.url;
+  const { listener } = startWith(t, { urls: [pool.url], workerHosts: ['127.0.0.2', '127.0.0.3'] });
+  await until(() => listener.workers.length > 0, 'its worker is reported');
+  const [former] = listener.workers as [Backend];
+  const polls = (): number => pool.requests.length;
+  for (let turn = 0; turn < 3; turn++) {
+    const before = polls();
+    pool.version++;
+    await until(() => polls() > before + 2, 'another state is reported');
+    assert.equal(listener.workers[0], former, 'its connections are kept');
+    await former.inspect([], WHO);
+  }
+  assert.deepEqual(first.requests, Array(3).fill('GET /executions'));
+  assert.equal(first.open.size, 1, 'over one connection');
+  pool.workerUri = second.url;
+  pool.version++;
+  await until(() => listener.workers[0] !== former, 'the new address is reported');
+  await listener.workers[0]?.inspect([], WHO);
+  assert.deepEqual(second.requests, ['GET /executions']);
+  assert.ok(!pool.requests.includes('GET /executions'), 'its manager is not asked');
+});
+
+test('[ORCH-1040] a start is ordered of the pool manager with the reference of the model and the device', async (t) => {
+  const pool = await new ImmediatePool().start(t);
+  const { managers, listener } = start(t, pool.url);
+  await until(() => listener.up.has('p'), 'it is up');
+  const unset = { vramGuessed: undefined, slots: undefined, contextLength: undefined };
+  await managers.startWorker({ ...ORDER, ...unset, device: 3, modelRef: 'file:/models/m.gguf' }, WHO);
+  assert.ok(pool.requests.includes('POST /v2/workers/start'));
+  const [{ model_ref, gpu_id } = assert.fail()] = pool.bodies as { model_ref: string; gpu_id: number }[];
+  assert.deepEqual([model_ref, gpu_id], ['file:/models/m.gguf', 3]);
 });
 
 /** Resolves made-up names; every one that was asked for is recorded. */

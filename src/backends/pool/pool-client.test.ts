@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualEnv } from '../../../test/flow/virtual-env.ts';
 import { loadConfig } from '../../config/load.ts';
-import type { Target } from '../../wire/outbound.ts';
+import { pause } from '../../kit/pause.ts';
+import { OrchdError } from '../../model/errors.ts';
+import type { OutboundRequest, Target } from '../../wire/outbound.ts';
 import { PoolClient } from './pool-client.ts';
 
 const HOUR_MS = 3_600_000;
@@ -151,29 +153,51 @@ test('that the reports of a lost manager are refused now is said once more', asy
   ]);
 });
 
-test('[ORCH-1030] a state is asked for again before it is too old, and a manager that does not answer by then is lost', async () => {
-  assert.equal(loadConfig({}).pools.stateMaxAgeMs, 2000);
-  const virtual = new VirtualEnv();
-  let answers = true;
-  const { polls, target } = polled(virtual, () => (answers ? STATE : NOT_A_POOL));
-  const lost: number[] = [];
-  const client = new PoolClient({
-    ...{ env: virtual.env(), url: 'http://x', secret: undefined, maxAgeMs: 2000, target },
-    onState: async () => undefined,
-    onLost: () => lost.push(virtual.now),
+/**
+ * A manager in whose pool nothing changes: it holds a poll for its `wait_ms`, unless its states have no version. When it
+ * becomes silent, the poll under way fails, and every other one runs into its timeout.
+ */
+function holding(virtual: VirtualEnv, version: number | undefined) {
+  const manager = { isSilent: false, answers: [] as number[] };
+  const target = {
+    request: async ({ path, timeoutMs = Number.POSITIVE_INFINITY }: OutboundRequest) => {
+      const heldMs = version === undefined ? 0 : Number(/wait_ms=(\d+)/.exec(path)?.[1]);
+      await pause(virtual.timers, manager.isSilent ? timeoutMs : heldMs);
+      if (manager.isSilent) throw new OrchdError('POOL_UNAVAILABLE');
+      manager.answers.push(virtual.now);
+      const state = { pool_id: 'p', registry: 'r', version, gpus: [], workers: [] };
+      return { status: 200, headers: {}, body: Buffer.from(JSON.stringify(state)) };
+    },
+    close: () => undefined,
+  } as unknown as Target;
+  return { manager, target };
+}
+
+for (const version of [1, undefined]) {
+  test(`[ORCH-1030] a state is asked for again before it is too old, and a manager that does not answer by then is lost (version ${version})`, async () => {
+    assert.equal(loadConfig({}).pools.stateMaxAgeMs, 2000);
+    assert.equal(loadConfig({ text: 'pools: { state_max_age_ms: 500 }' }).pools.stateMaxAgeMs, 500);
+    const virtual = new VirtualEnv();
+    const { manager, target } = holding(virtual, version);
+    const lost: number[] = [];
+    const client = new PoolClient({
+      ...{ env: virtual.env(), url: 'http://x', secret: undefined, maxAgeMs: 2000, target },
+      onState: async () => undefined,
+      onLost: () => lost.push(virtual.now),
+    });
+    await client.start();
+    await virtual.pass(10_400);
+    const { answers } = manager;
+    const gaps = answers.slice(1).map((at, before) => at - answers[before]!);
+    assert.ok(Math.max(...gaps) < 2000, `${Math.max(...gaps)} ms between two states`);
+    assert.deepEqual(lost, []);
+    manager.isSilent = true;
+    await virtual.pass(10_000);
+    assert.deepEqual(lost, [answers.at(-1)! + 2000], 'as soon as its last state is too old, and once');
+    manager.isSilent = false;
+    await virtual.pass(10_000);
+    assert.ok(answers.at(-1)! > virtual.now - 2000, 'it is asked again');
+    assert.equal(lost.length, 1);
+    await virtual.until(client.stop());
   });
-  await client.start();
-  await virtual.pass(10_000);
-  const gaps = polls.slice(1).map((at, before) => at - polls[before]!);
-  assert.ok(Math.max(...gaps) <= 2000, `${Math.max(...gaps)} ms between two states`);
-  assert.deepEqual(lost, []);
-  answers = false;
-  const silentAt = virtual.now;
-  await virtual.pass(10_000);
-  assert.equal(lost.length, 1);
-  assert.ok(
-    lost[0]! - silentAt >= 1900 && lost[0]! - silentAt <= 2500,
-    `lost after ${lost[0]! - silentAt} ms`,
-  );
-  await client.stop();
-});
+}

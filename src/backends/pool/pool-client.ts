@@ -50,7 +50,12 @@ const MIN_POLL_PAUSE_MS = 10;
 type Contact =
   | { readonly is: 'answering'; readonly answeredAt: number; readonly version: number }
   /** The last poll failed. `since` is the time of the last answer, or of the first poll where none was answered. */
-  | { readonly is: 'silent'; readonly since: number; readonly version: number | undefined }
+  | {
+      readonly is: 'silent';
+      readonly since: number;
+      readonly version: number | undefined;
+      readonly error?: Error;
+    }
   /** `isRefused`: the manager answers, but its reports cannot be used. */
   | { readonly is: 'lost'; readonly version: number | undefined; readonly isRefused: boolean };
 
@@ -64,6 +69,8 @@ export class PoolClient extends Service {
   #failures = 0;
   /** When the next poll is due, of the monotonic clock. */
   #nextPollAt: number;
+  /** Cancels the timer that runs while the last state is not too old. */
+  #cancelAgeTimer: () => void = () => undefined;
 
   constructor(options: PoolClientOptions) {
     super();
@@ -101,6 +108,7 @@ export class PoolClient extends Service {
   protected async onStop(): Promise<void> {
     this.#options.target.close();
     await this.#polling;
+    this.#cancelAgeTimer();
   }
 
   /** Returns the id of the worker; that of the order unless the manager says another. */
@@ -151,7 +159,9 @@ export class PoolClient extends Service {
         if (this.stopSignal.aborted) return;
         const { version } = state;
         this.#contact = { is: 'answering', answeredAt: clock.monotonic(), version: version ?? 0 };
+        this.#cancelAgeTimer();
         await this.#options.onState(state);
+        this.#cancelAgeTimer = timers.after(this.#options.maxAgeMs, () => this.#tooOld());
         await pause(timers, version === undefined ? this.#intervalMs : MIN_POLL_PAUSE_MS, this.stopSignal);
       } catch (error) {
         if (this.stopSignal.aborted) return;
@@ -203,12 +213,22 @@ export class PoolClient extends Service {
     if (contact.is !== 'lost') {
       const since = contact.is === 'answering' ? contact.answeredAt : contact.since;
       const isLost = env.clock.monotonic() - since >= maxAgeMs;
-      this.#contact = isLost ? { is: 'lost', version, isRefused } : { is: 'silent', since, version };
+      this.#contact = isLost ? { is: 'lost', version, isRefused } : { is: 'silent', since, version, error };
       if (isLost) onLost(error);
     } else if (isRefused && !contact.isRefused) {
       this.#contact = { is: 'lost', version, isRefused };
       onLost(error);
     }
+  }
+
+  /** The last state is `maxAgeMs` old. A poll may still be under way: it began when an earlier one had failed. */
+  #tooOld(): void {
+    const { version, ...contact } = this.#contact;
+    if (contact.is === 'lost' || this.stopSignal.aborted) return;
+    const failure = contact.is === 'silent' ? contact.error : undefined;
+    const error = failure ?? new OrchdError('POOL_UNAVAILABLE', 'the pool manager has not answered in time');
+    this.#contact = { is: 'lost', version, isRefused: isRefusedReport(error) };
+    this.#options.onLost(error);
   }
 
   #order(path: string, who: Commander, body: unknown): Promise<OutboundReply> {

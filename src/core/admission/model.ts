@@ -28,7 +28,7 @@ const reject = (reason: Reason, message: string): OrchdError =>
 /** The submission with its model resolved; throws if the model is unknown, or cannot run the job. */
 export function resolveModel(turn: Turn, submission: Submission): Submission {
   const name = submission.spec.model ?? onlyModel(turn.state, submission);
-  if (name === undefined) return submission;
+  if (name === undefined) return withoutContext(submission);
   const model = turn.state.catalog.find(name);
   if (!model) {
     if (submission.spec.type === 'inference' && !isOffered(turn, name))
@@ -65,7 +65,7 @@ function onlyModel({ catalog }: State, { spec: { type, backend } }: Submission):
   return model?.state === 'active' ? model.id : undefined;
 }
 
-/** For a model outside the catalog the context length is unknown, so it must not constrain the job. */
+/** Without a model of the catalog the context length is unknown, so it must not constrain the job. */
 const withoutContext = (submission: Submission): Submission =>
   submission.contextTokens === undefined ? submission : { ...submission, contextTokens: undefined };
 

@@ -38,6 +38,20 @@ describe('before a job is queued', () => {
     assert.equal(kit.engine.state.counts.queued, 2, 'what was refused has left nothing');
   });
 
+  test('[ORCH-1011] the budget is that of the session or else of the settings, less what the session has used', () => {
+    for (const priority of ['interactive', 'batch'] as const) {
+      const kit = kitWith({ sessionTokenBudget: 100 });
+      const job = { model: 'm', session_id: 's', priority };
+      assert.equal(refusal(kit, { ...job, tokens: 101 }), '422 ADMISSION_REJECT token_budget');
+      kit.ask('first', 'm', { ...job, tokens: 10 });
+      kit.obey();
+      kit.accept('first');
+      kit.end('first', { ok: true, result: '1', usage: { prompt: 30, completion: 40, decodeMs: 1 } });
+      assert.equal(refusal(kit, { ...job, tokens: 31 }), '422 ADMISSION_REJECT token_budget');
+      assert.equal(refusal(kit, { ...job, tokens: 30 }), 'taken');
+    }
+  });
+
   test('[ORCH-1073] a job for a model that says nothing of a timeout has the one of the settings', () => {
     const kit = kitWith({ workerTimeoutMs: 7000 });
     kit.submit('silent', { type: 'inference', model: 'm' });

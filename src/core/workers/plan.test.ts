@@ -18,10 +18,10 @@ const causes = (kit: PoolKit): string[] =>
 
 describe('a worker that is needed', () => {
   test('[ORCH-1040] is ordered on a device with enough free memory; its job is placed when it is ready', () => {
-    const kit = new PoolKit();
+    const kit = new PoolKit({ region: 'near' });
     kit.pool('small', [8]);
-    // A device that is larger, and whose memory others use.
-    kit.pool('full', [80], { usedGb: 75 });
+    // A device that is larger and nearer, and whose memory others use.
+    kit.pool('full', [80], { usedGb: 75, region: 'near' });
     kit.pool('large', [4, 24]);
     const ref = kit.model('m');
     kit.ask('a', 'm');
@@ -31,6 +31,9 @@ describe('a worker that is needed', () => {
       ['start', 'large', 1, ref],
     );
     assert.equal(kit.state('a'), 'queued', 'nothing is placed before it is ready');
+    kit.model('n', { vramBytes: 20 * GB });
+    kit.ask('b', 'n');
+    assert.equal(dueWorkers(kit.engine.state).length, 1, 'the memory of an ordered worker is not free');
     kit.carryOut('start', order!.id, order!.record);
     kit.set('large', order!.id, { status: 'starting' });
     kit.report('large');
@@ -169,14 +172,25 @@ describe('a worker that is needed', () => {
     kit.pool('p', [8, 12]);
     kit.model('huge', { vramBytes: 13 * GB });
     kit.model('fits', { vramBytes: 12 * GB });
-    const refused = kit.trySubmit('a', { type: 'inference', model: 'huge' });
-    assert.ok(refused instanceof OrchdError);
-    assert.deepEqual([refused.code, refused.retriable], ['INSUFFICIENT_VRAM', false]);
+    for (const priority of ['batch', 'interactive'] as const) {
+      const refused = kit.trySubmit('a', { type: 'inference', model: 'huge', priority });
+      assert.ok(refused instanceof OrchdError);
+      assert.deepEqual([refused.code, refused.retriable], ['INSUFFICIENT_VRAM', false]);
+    }
     kit.ask('b', 'fits');
     assert.deepEqual(kit.obey(), ['start fits']);
     // A model that fits the device, but not beside the present worker, waits: room can be made.
-    kit.ask('c', 'fits', { labels: { pool: 'p' } });
+    kit.model('also', { vramBytes: 12 * GB });
+    kit.accept('b');
+    kit.ask('c', 'also');
     assert.equal(kit.state('c'), 'queued');
+    // So does a job that was admitted before anything was known of the devices; no start is ordered for it.
+    const early = new PoolKit();
+    early.model('huge', { vramBytes: 13 * GB });
+    early.ask('d', 'huge');
+    early.pool('p', [8, 12]);
+    early.pass(60_000);
+    assert.deepEqual([dueWorkers(early.engine.state), early.workers()], [[], []]);
   });
 
   test('[ORCH-1042] is started once more when it is not ready in time; then the waiting jobs fail', () => {
@@ -186,6 +200,11 @@ describe('a worker that is needed', () => {
     const ref = kit.model('m');
     kit.ask('a', 'm');
     kit.ask('b', 'm', { priority: 'interactive' });
+    // The manager shows the first worker, which never gets ready; it never shows the second.
+    const [order] = dueWorkers(kit.engine.state);
+    kit.carryOut('start', order!.id, order!.record);
+    kit.set('p', order!.id, { status: 'starting' });
+    kit.report('p');
     kit.pass(74_000);
     assert.deepEqual(kit.workers(), ['m starting'], 'a manager gives up by itself after 60 s');
     kit.pass(2000);
@@ -207,6 +226,18 @@ describe('a worker that is needed', () => {
       [...kit.engine.state.workers.of(ref)].filter(([, { state }]) => state === 'starting').length,
       1,
     );
+  });
+
+  test('[ORCH-1042] is given up after the configured time, also when its pool has fallen silent', () => {
+    const kit = new PoolKit({ startTimeoutMs: 4000 });
+    for (const id of ['p', 'q']) kit.pool(id, [80]);
+    kit.model('m');
+    kit.ask('a', 'm');
+    const [order] = dueWorkers(kit.engine.state);
+    kit.step({ type: 'pool-lost', id: order!.record.pool });
+    kit.pass(6000);
+    assert.deepEqual(kit.obey(), ['start m'], 'in the other pool');
+    assert.equal(kit.state('a'), 'claimed');
   });
 
   test('that its manager cannot start is stopped and started again; then its job fails with the reason', () => {
@@ -243,6 +274,12 @@ describe('a worker that is needed', () => {
       'the pool of the only worker is lost',
     );
     assert.equal(kit.submit('b', { type: 'inference', model: 'm' }).predictedStartMs, undefined);
+    kit.model('n');
+    kit.ask('waits', 'n');
+    kit.pass(60_000);
+    kit.report('p');
+    assert.deepEqual(kit.obey(), ['start n'], 'as soon as the pool answers again');
+    assert.equal(kit.state('waits'), 'claimed');
   });
 });
 
@@ -314,6 +351,7 @@ describe('a worker that is in the way', () => {
 
   test('[ORCH-1052] is never stopped while it has jobs: it is drained first, or waited for', () => {
     const kit = crowded('lru');
+    kit.model('b', { vramBytes: 10 * GB, slots: 2 });
     kit.ask('ja', 'a');
     kit.ask('jb', 'b');
     kit.obey();
@@ -332,12 +370,33 @@ describe('a worker that is in the way', () => {
     assert.equal(draining.length, 1);
     const victim = draining[0]!.slice(0, 1);
     assert.equal(victim, 'b', 'ja2 waits for a');
+    kit.ask('jb2', 'b');
+    assert.equal(kit.state('jb2'), 'queued', 'it takes nothing new');
+    kit.cancel('jb2');
     kit.obey();
+    kit.pass(60_000);
     assert.equal(kit.state('jb'), 'running', 'it finishes what it has');
+    assert.deepEqual(kit.workers(), ['a running', 'b draining']);
     finish(kit, 'jb');
     assert.deepEqual(kit.obey(), ['stop b', 'start c']);
     assert.equal(kit.state('jc'), 'claimed');
     assert.equal(kit.state('ja'), 'running');
+  });
+
+  test('[ORCH-1052] is not stopped while it has jobs because it is old, or by an operator', () => {
+    const kit = crowded('lru', { idleUnloadMs: 5000 });
+    kit.ask('ja', 'a');
+    kit.obey();
+    kit.accept('ja');
+    kit.pass(60_000);
+    assert.deepEqual(kit.workers(), ['a running']);
+    const [[id] = assert.fail()] = [...kit.engine.state.workers.entries()];
+    kit.step({ type: 'evict', worker: id, by: 'ops' });
+    assert.deepEqual(kit.obey(), ['drain a']);
+    kit.pass(1000);
+    assert.deepEqual([kit.workers(), kit.state('ja')], [['a draining'], 'running']);
+    finish(kit, 'ja');
+    assert.deepEqual(kit.obey(), ['stop a']);
   });
 
   test('stays for minResidentMs when it is used: two models do not keep evicting each other', () => {

@@ -174,14 +174,24 @@ describe('a pool that does not answer', () => {
     assert.equal(kit.state('j'), 'claimed');
     kit.accept('j');
     kit.end('j', SUCCESS);
+    kit.model('idle');
+    kit.ask('i', 'idle');
+    kit.obey();
+    kit.accept('i');
+    kit.end('i', SUCCESS);
     kit.step({ type: 'pool-lost', id: 'p' });
     for (const [at, model] of ['m', 'other'].entries()) {
       kit.model(model);
       kit.ask(`k${at}`, model);
     }
-    kit.pass(60_000);
+    kit.pass(3_600_000);
     assert.deepEqual([kit.state('k0'), kit.state('k1')], ['queued', 'queued']);
-    assert.deepEqual(kit.workers(), ['m running'], 'nothing is started or evicted there');
+    assert.deepEqual(kit.workers(), ['idle running', 'm running'], 'nothing is started or evicted there');
+    // Of a pool that is awaited nothing is known: it may have a larger device.
+    kit.model('huge', { vramBytes: 100_000_000_000 });
+    kit.step({ type: 'pool-awaited', name: 'late', awaited: true });
+    kit.ask('h', 'huge');
+    assert.equal(kit.state('h'), 'queued');
     kit.report('p');
     assert.equal(kit.state('k0'), 'claimed');
   });

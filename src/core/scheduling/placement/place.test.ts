@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { EngineKit, SUCCESS } from '../../../../test/fakes/engine-kit.ts';
 import { GB, PoolKit } from '../../../../test/fakes/pool-engine.ts';
 import { causeName, causeText } from '../../../model/causes.ts';
+import { dueWorkers } from '../../engine/due.ts';
 import type { PoolSettings } from '../../settings.ts';
 
 /** Three workers of one model: `a` and `b` in pool p on devices of 24 and 80 GB, `c` far away. */
@@ -50,6 +51,26 @@ describe('a worker is chosen', () => {
     assert.equal(places(kit, 7), 'abcabca');
     const again = three({ placement: 'round-robin' }, 4);
     assert.equal(places(again, 7), 'abcabca', 'it is deterministic');
+    const loaded = three({ placement: 'round-robin' }, 4);
+    places(loaded, 3, { labels: { pool: 'q' } });
+    assert.equal(places(loaded, 4), 'abca', 'in turn, whoever has more to do');
+  });
+
+  test('[ORCH-1031] by the least load also where regions are compared first', () => {
+    assert.equal(places(three({ placement: 'least-loaded', region: 'near' }), 5), 'ababc');
+  });
+
+  test('[ORCH-1031] by the memory that is free, not by the size of the device', () => {
+    const kit = new PoolKit({ placement: 'most-vram-free' });
+    kit.model('m', { slots: 2 });
+    kit.pool('full', [80], { usedGb: 65 });
+    kit.pool('roomy', [40]);
+    for (const pool of ['full', 'roomy']) {
+      kit.ask(`first ${pool}`, 'm', { labels: { pool } });
+      kit.obey();
+    }
+    kit.ask('j', 'm');
+    assert.match(kit.workerOf('j'), /^roomy\//);
   });
 
   test('[ORCH-1031] by the share of its slots that is in use: 2 of 8 is less load than 1 of 2', () => {
@@ -69,7 +90,13 @@ describe('a worker is chosen', () => {
     const kit = three();
     kit.ask('x', 'other');
     assert.equal(kit.state('x'), 'queued');
-    assert.deepEqual(kit.obey(), ['start other']);
+    const [order] = dueWorkers(kit.engine.state);
+    kit.carryOut('start', order!.id, order!.record);
+    kit.set(order!.record.pool, order!.id, { status: 'starting' });
+    kit.report(order!.record.pool);
+    assert.equal(kit.state('x'), 'queued', 'the worker still loads the model');
+    kit.set(order!.record.pool, order!.id, { status: 'ready' });
+    kit.report(order!.record.pool);
     assert.equal(kit.state('x'), 'claimed');
     assert.ok(!['a', 'b', 'c'].includes(kit.workerOf('x').slice(-1)));
   });
