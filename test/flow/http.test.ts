@@ -170,7 +170,7 @@ onStores(
       backends: [{ name: 'b', types: { fails: async () => Promise.reject(new Error('no')) } }],
     });
     const submit = async (job: object): Promise<number> =>
-      (await post(`${brain.url}/v2/tasks`, { ...WAITS, ...job })).status;
+      (await post(`${brain.url}/v2/tasks`, { ...WAITS, prompt: 'x', ...job })).status;
     // Of the jobs that end dead, only those that were dropped count as dropped.
     assert.equal(await submit({ job_id: 'dead', type: 'fails', max_tries: 1 }), 202);
     assert.equal((await brain.orchestrator.wait('dead')).state, 'dead');

@@ -114,7 +114,7 @@ test('[NEWS-2] what a holder writes after the end of its lease is refused, also 
   const token = 'a'.repeat(64);
   const first = await granted(brain, { token, ttl_seconds: 600 });
   const write = (job_id: string, { fence }: Pick<Lease, 'fence'>): Promise<unknown[]> =>
-    outcome(brain, '/v2/tasks', { job_id, wait_for_backend: true, lease: { token, fence } });
+    outcome(brain, '/v2/tasks', { job_id, prompt: 'x', wait_for_backend: true, lease: { token, fence } });
   assert.deepEqual(await write('held', first), [202, undefined]);
   assert.deepEqual(await write('guessed', { fence: first.fence + 1 }), NOT_HELD);
   await call(brain, `/leases/${token}/release`, {});
