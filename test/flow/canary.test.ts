@@ -97,8 +97,8 @@ function submits(canaries: Canaries): SubmitRequest[] {
     { type: 'says', payload: { [at('name in a payload')]: at('value in a payload') } },
     { type: 'says', payload: `${at('large payload')}${'x'.repeat(10_000)}` },
     { key: at('key'), agent: at('agent'), type: at('type that nothing runs'), priority: 'interactive' },
-    { labels: { [at('name of a label')]: at('value of a label') } },
-    { backend: at('kind of backend') },
+    { prompt: 'x', labels: { [at('name of a label')]: at('value of a label') } },
+    { prompt: 'x', backend: at('kind of backend') },
     { type: 'lingers', timeout_ms: 200, max_tries: 1 },
     ...TYPES.filter((type) => type !== 'lingers').map((type) => ({ type, max_tries: 2 })),
   ];
