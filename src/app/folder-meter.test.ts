@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MemoryDisk } from '../../test/fakes/memory-disk.ts';
 import type { Disk } from '../kit/env/env.ts';
+import { realEnv } from '../kit/env/real.ts';
 import { StorageTally } from '../telemetry/storage-metrics.ts';
 import { FolderMeter } from './folder-meter.ts';
 
@@ -25,19 +26,32 @@ async function folder(): Promise<MemoryDisk> {
 function meterOf(disk: Disk) {
   const tally = new StorageTally();
   let due: (() => void) | undefined;
-  const after = (_: number, run: () => void) => {
+  let waitsMs = 0;
+  let now = 0;
+  const after = (ms: number, run: () => void) => {
+    waitsMs = ms;
     due = run;
     return () => {
       due = undefined;
     };
   };
   const meter = new FolderMeter({
-    env: { disk, timers: { after, soon: setImmediate } },
+    env: { disk, timers: { after, soon: setImmediate }, clock: { ...realEnv().clock, monotonic: () => now } },
     folder: '/d',
     parts: PARTS,
     tally,
   });
-  return { meter, tally, isWaiting: () => due !== undefined, passTime: () => due?.() };
+  const takes = (ms: number): void => {
+    now += ms;
+  };
+  return {
+    meter,
+    tally,
+    takes,
+    waitsMs: () => waitsMs,
+    isWaiting: () => due !== undefined,
+    passTime: () => due?.(),
+  };
 }
 
 /** Everything in memory is over in one turn. */
@@ -75,5 +89,19 @@ test('a folder that cannot be read any more has no sizes, and a disk that does n
   passTime();
   await turn();
   assert.equal(tally.sizes, undefined);
+  await meter.stop();
+});
+
+test('a folder that takes long to measure is measured less often', async () => {
+  const disk = await folder();
+  const { meter, takes, waitsMs } = meterOf(disk);
+  const list = disk.list.bind(disk);
+  disk.list = (path) => {
+    takes(2000);
+    return list(path);
+  };
+  await meter.start();
+  await turn();
+  assert.ok(waitsMs() >= 50 * 2000, `${waitsMs()} ms`);
   await meter.stop();
 });

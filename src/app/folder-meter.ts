@@ -3,16 +3,18 @@
  * folder.
  */
 import { join } from 'node:path';
-import type { Cancel, Env } from '../kit/env/env.ts';
-import { every } from '../kit/every.ts';
+import type { Env } from '../kit/env/env.ts';
+import { pause } from '../kit/pause.ts';
 import { Service } from '../kit/service.ts';
 import type { StoreParts } from '../stores/descriptor.ts';
 import type { FolderSizes, StorageTally } from '../telemetry/storage-metrics.ts';
 
 const MEASURE_EVERY_MS = 30_000;
+/** The pause after a measurement is so many times as long as the measurement: a folder may have a million blobs. */
+const PAUSE_FACTOR = 50;
 
 export interface FolderMeterParts {
-  readonly env: Pick<Env, 'disk' | 'timers'>;
+  readonly env: Pick<Env, 'disk' | 'timers' | 'clock'>;
   readonly folder: string;
   /** The parts of the store that are in the folder. */
   readonly parts: StoreParts;
@@ -21,8 +23,7 @@ export interface FolderMeterParts {
 
 export class FolderMeter extends Service {
   readonly #parts: FolderMeterParts;
-  #measuring: Promise<void> | undefined;
-  #cancel: Cancel | undefined;
+  #measuring: Promise<void> = Promise.resolve();
 
   constructor(parts: FolderMeterParts) {
     super();
@@ -31,25 +32,24 @@ export class FolderMeter extends Service {
 
   /** Does not wait for the first measurement: a folder with many files would delay the start. */
   protected async onStart(): Promise<void> {
-    this.#cancel = every(this.#parts.env.timers, MEASURE_EVERY_MS, () => this.#begin());
-    this.#begin();
+    this.#measuring = this.#measureRepeatedly();
   }
 
   protected async onStop(): Promise<void> {
-    this.#cancel?.();
     await this.#measuring;
   }
 
-  #begin(): void {
-    this.#measuring ??= this.#measure().finally(() => {
-      this.#measuring = undefined;
-    });
-  }
-
-  /** A folder that cannot be read has no sizes: the last ones may be wrong by any amount. */
-  async #measure(): Promise<void> {
-    const sizes = await this.#sizes().catch(() => undefined);
-    if (!this.stopSignal.aborted) this.#parts.tally.sizes = sizes;
+  async #measureRepeatedly(): Promise<void> {
+    const { env, tally } = this.#parts;
+    while (!this.stopSignal.aborted) {
+      const since = env.clock.monotonic();
+      // A folder that cannot be read has no sizes: the last ones may be wrong by any amount.
+      const sizes = await this.#sizes().catch(() => undefined);
+      if (this.stopSignal.aborted) return;
+      tally.sizes = sizes;
+      const tookMs = env.clock.monotonic() - since;
+      await pause(env.timers, Math.max(MEASURE_EVERY_MS, tookMs * PAUSE_FACTOR), this.stopSignal);
+    }
   }
 
   async #sizes(): Promise<FolderSizes> {

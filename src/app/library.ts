@@ -7,7 +7,7 @@ import type { Backend, BackendSource } from '../core/ports/backend.ts';
 import type { Env } from '../kit/env/env.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { createLogger, type Logger } from '../kit/logger.ts';
-import { nearest } from '../kit/nearest.ts';
+import { didYouMean } from '../kit/nearest.ts';
 import { OrchdError } from '../model/errors.ts';
 import { Orchestrator } from '../runtime/orchestrator.ts';
 import { storeFor } from '../stores/registry.ts';
@@ -42,9 +42,8 @@ const OPTIONS: Readonly<Record<keyof OrchestratorOptions, true>> = {
 function checkOptions(options: OrchestratorOptions): void {
   for (const name of Object.keys(options)) {
     if (Object.hasOwn(OPTIONS, name)) continue;
-    const meant = nearest(name, Object.keys(OPTIONS));
-    const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
-    throw new OrchdError('INVALID_PARAMS', `there is no option "${name}"${hint}`, { field: name });
+    const message = `there is no option "${name}"${didYouMean(name, Object.keys(OPTIONS))}`;
+    throw new OrchdError('INVALID_PARAMS', message, { field: name });
   }
   if (!Array.isArray(options.backends))
     throw new OrchdError('INVALID_PARAMS', '"backends" must be an array', { field: 'backends' });

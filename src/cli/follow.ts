@@ -3,7 +3,7 @@ import type { OrchdClient, TaskEvent } from '../client/client.ts';
 import { isTerminal, type JobState } from '../model/states.ts';
 import { EXIT, type Terminal } from './command.ts';
 import { Answer } from './text/answer.ts';
-import { codeText, endAdvice, resultText } from './text/job-text.ts';
+import { adviceFor, codeText, nextStep, resultText } from './text/job-text.ts';
 import { Progress } from './text/progress.ts';
 import { harmless } from './text/screen.ts';
 
@@ -95,7 +95,7 @@ export function endText({ job_id: id, state, code, message, reason }: Ended): st
   if (!isTerminal(state)) return `orchd: job ${id} is ${state} again; follow it without --after.`;
   const what = state === 'cancelled' ? 'was cancelled' : 'failed';
   if (code === undefined || state === 'cancelled') return `orchd: job ${id} ${what}.`;
-  const advice = endAdvice(id, state, code);
+  const advice = adviceFor(code, state) ?? nextStep({ job_id: id, state });
   const text = `orchd: job ${id} ${what}: ${harmless(message ?? '')} (${codeText({ code, reason })})`;
   return advice === undefined ? text : `${text}\n${advice}`;
 }

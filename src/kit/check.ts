@@ -3,7 +3,7 @@ import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { OrchdError } from '../model/errors.ts';
 import { namesIn, shortened, wordsOf } from './fault-words.ts';
-import { nearest } from './nearest.ts';
+import { didYouMean } from './nearest.ts';
 import { countCheck, type SchemaFault } from './schema-counts.ts';
 import { faultsOf } from './schema-faults.ts';
 
@@ -26,9 +26,8 @@ function fault(schema: TSchema, errors: readonly SchemaFault[]): OrchdError {
   const names = first ? namesIn(first) : [];
   const alike = errors.filter((error) => isAlike(error, first));
   const what = choices(alike) ?? (first ? wordsOf(first) : 'has the wrong form');
-  const meant = unknown === undefined ? undefined : meantBy(names[0], knownTo(schema, alike));
+  const hint = unknown === undefined ? '' : hintFor(names[0], knownTo(schema, alike));
   const where = field === '' ? 'the request' : `"${field}"`;
-  const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
   return new OrchdError('INVALID_PARAMS', `${where} ${what}${hint}`, { field: field || (names[0] ?? '') });
 }
 
@@ -47,9 +46,9 @@ function choices(alike: readonly SchemaFault[]): string | undefined {
   return `must be ${texts.length === 1 ? '' : 'one of '}${texts.join(', ')}`;
 }
 
-function meantBy(name: string | undefined, known: readonly string[]): string | undefined {
+function hintFor(name: string | undefined, known: readonly string[]): string {
   // A field that another branch of the union has is spelt correctly: there is nothing to suggest.
-  return name === undefined || known.includes(name) ? undefined : nearest(name, known);
+  return name === undefined || known.includes(name) ? '' : didYouMean(name, known);
 }
 
 /** The fields that the schema declares at the places where these faults were found. */

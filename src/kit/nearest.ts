@@ -15,6 +15,12 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return found ?? known.find((candidate) => beginsAlike(word, candidate));
 }
 
+/** `; did you mean "word"?` for the end of a message; empty where no known word is near. */
+export function didYouMean(word: string, known: readonly string[]): string {
+  const meant = nearest(word, known);
+  return meant === undefined ? '' : `; did you mean "${meant}"?`;
+}
+
 const beginsAlike = (a: string, b: string): boolean =>
   Math.min(a.length, b.length) > 2 && (a.startsWith(b) || b.startsWith(a));
 

@@ -39,7 +39,7 @@ export class EndNotices {
     // Reported synchronously if the result is inline: what the waiting callers submit next then shares a flush.
     if (result === undefined || typeof result === 'string') {
       const job = reads.entryNow(entry);
-      following.ended(uid, { job, resultText: result, largeResult: undefined });
+      following.ended(uid, { job, result });
       if (!this.#waiters.has(uid)) return;
       return this.#waiters.resolve(uid, result === undefined ? job : { ...job, result: JSON.parse(result) });
     }

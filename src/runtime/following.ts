@@ -103,7 +103,7 @@ export class Following {
         return undefined;
       }
       // Opened before the stream begins: a result that cannot be read is an error, and not a stream without an end.
-      if (refuses) held = await seen.largeResult?.open('now');
+      if (refuses && typeof seen.result === 'object') held = await seen.result.open('now');
       this.#begin(follower, seen);
       return follower;
     } catch (error) {
@@ -178,17 +178,17 @@ const waitingOf = (job: JobView): object => ({
   waiting: job.waiting,
 });
 
-function endEvent({ job, resultText, largeResult }: JobWithResult): RelayedEvent {
+function endEvent({ job, result }: JobWithResult): RelayedEvent {
   const { job_id, state, error, reason } = job;
   const id = endId(lastAttempt(job));
   if (state === 'succeeded') {
     const text = JSON.stringify({ job_id, state });
-    if (!largeResult) return { id, event: 'end', data: withMember(text, 'result', resultText) };
+    if (typeof result !== 'object') return { id, event: 'end', data: withMember(text, 'result', result) };
     return {
       id,
       event: 'end',
       data: beforeMember(text, 'result'),
-      large: { value: largeResult, after: '}' },
+      large: { value: result, after: '}' },
     };
   }
   const value = { job_id, state, reason, ...error };

@@ -3,12 +3,18 @@ import type { HeldBytes, LargeValue } from '../kit/held-bytes.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import type { LargeJson } from '../wire/route.ts';
 
+/** The JSON text of a body, or a large one. */
+export type BodyText = string | LargeValue;
+
 export interface JobWithResult {
-  /** The job without `result`. */
+  /** The job without its bodies. */
   readonly job: JobView;
-  /** Undefined if the job has no result, or a large one. */
-  readonly resultText: string | undefined;
-  readonly largeResult: LargeValue | undefined;
+  readonly result: BodyText | undefined;
+}
+
+/** `payload` is undefined where it is not to be shown. */
+export interface JobWithBodies extends JobWithResult {
+  readonly payload: BodyText | undefined;
 }
 
 /** Adds a member, whose value is JSON text, to the JSON text of an object; without a value the text stays the same. */
@@ -20,16 +26,6 @@ export function withMember(object: string, name: string, value: string | undefin
 export function beforeMember(object: string, name: string): string {
   const separator = object === '{}' ? '' : ',';
   return `${object.slice(0, -1)}${separator}${JSON.stringify(name)}:`;
-}
-
-/** The JSON text of a body, or a large one. */
-export type BodyText = string | LargeValue;
-
-/** A job without its bodies, and those to be shown with it. */
-export interface JobWithBodies {
-  readonly job: JobView;
-  readonly payload: BodyText | undefined;
-  readonly result: BodyText | undefined;
 }
 
 export async function jobText(

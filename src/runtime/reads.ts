@@ -69,8 +69,7 @@ export interface QueuePosition {
 interface FoundJob {
   readonly job: JobView;
   readonly payload: Body;
-  /** Of its result. */
-  readonly body: Body | undefined;
+  readonly result: Body | undefined;
 }
 
 export class Reads {
@@ -82,9 +81,9 @@ export class Reads {
 
   /** A job with its result, and with its payload if that is not a blob, from memory or history. */
   async job(jobId: string, tenant = DEFAULT_TENANT): Promise<JobView> {
-    const { job, payload, body } = await this.#found(jobId, tenant);
+    const { job, payload, result } = await this.#found(jobId, tenant);
     const shown = typeof payload === 'string' ? { ...job, payload: JSON.parse(payload) } : job;
-    return this.#withValue(shown, body);
+    return this.#withValue(shown, result);
   }
 
   async jobState(jobId: string, tenant = DEFAULT_TENANT): Promise<JobState> {
@@ -93,20 +92,21 @@ export class Reads {
 
   /** A job with its bodies, for answers that are sent as text; a payload that is a blob only if it is `asked` for. */
   async jobWithBodies(jobId: string, tenant: string, asked: 'payload' | undefined): Promise<JobWithBodies> {
-    const { job, payload, body } = await this.#found(jobId, tenant);
+    const { job, payload, result } = await this.#found(jobId, tenant);
     const shown = typeof payload === 'string' || asked ? payload : undefined;
-    return { job, payload: await this.#text(shown), result: await this.#text(body) };
+    return { job, payload: await this.#text(shown), result: await this.#text(result) };
   }
 
   /** A job with its result as text, for answers that are sent as text. */
   async jobWithResult(jobId: string, tenant = DEFAULT_TENANT): Promise<JobWithResult> {
-    const { job, body } = await this.#found(jobId, tenant);
-    return this.#withText(job, body);
+    const { job, result } = await this.#found(jobId, tenant);
+    return { job, result: await this.#text(result) };
   }
 
   /** For runtime/ only: a job whose last change is durable, as it is now, with its result as text. */
-  entryWithResult(entry: JobEntry): Promise<JobWithResult> {
-    return this.#withText(this.entryNow(entry), entry.job.result);
+  async entryWithResult(entry: JobEntry): Promise<JobWithResult> {
+    const job = this.entryNow(entry);
+    return { job, result: await this.#text(entry.job.result) };
   }
 
   /** For runtime/ only: a job whose last change is durable, as it is now, with its result. */
@@ -281,20 +281,13 @@ export class Reads {
     const uid = uidFor(tenant, jobId);
     const entry = engine.state.jobs.get(uid);
     if (entry) {
-      const found = { job: this.entryNow(entry), payload: entry.ask.payload, body: entry.job.result };
+      const found = { job: this.entryNow(entry), payload: entry.ask.payload, result: entry.job.result };
       await loop.durable(entry.seq);
       return found;
     }
     const bundle = await store.history.get(uid);
     if (!bundle) throw new OrchdError('NOT_FOUND', `there is no job "${jobId}"`);
-    return { job: viewOfBundle(bundle), payload: bundle.ask.payload, body: bundle.job.result };
-  }
-
-  async #withText(job: JobView, body: Body | undefined): Promise<JobWithResult> {
-    const text = await this.#text(body);
-    return typeof text === 'object'
-      ? { job, resultText: undefined, largeResult: text }
-      : { job, resultText: text, largeResult: undefined };
+    return { job: viewOfBundle(bundle), payload: bundle.ask.payload, result: bundle.job.result };
   }
 
   async #text(body: Body | undefined): Promise<BodyText | undefined> {

@@ -39,7 +39,7 @@ export interface StoreDescriptor {
   readonly keepsNothing?: true;
   /** Constructs a store, whose own `open` is still to be called; throws CONFIG_INVALID where a setting is missing. */
   open(settings: StoreSettings): Store;
-  /** What such a store keeps in the data folder; absent if that is nothing. */
+  /** The files and folders of such a store in the data folder; absent if it keeps nothing there. */
   parts?(folder: string): StoreParts;
   /** The leader election of the nodes that share such a store. Without it only one server can use the store. */
   leadership?(env: Env, config: ResolvedConfig): NodeLeadership;

@@ -1,7 +1,7 @@
 /** Counters and gauges whose values are kept elsewhere and read for every scrape. */
 import type { Gauge, Registry } from 'prom-client';
 
-/** One series: its labels and its value. */
+/** The labels and the value of one series. */
 export type Sample = readonly [labels: Readonly<Record<string, string>>, value: number];
 
 export interface FamilyOptions {

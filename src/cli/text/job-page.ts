@@ -84,8 +84,7 @@ function attemptsText(attempts: readonly AttemptView[]): string | undefined {
 
 function errorText({ state, error }: JobView): string | undefined {
   if (!error) return undefined;
-  // What can be done about a dead job is said at the end.
-  const advice = state === 'dead' && error.code === 'UNKNOWN_OUTCOME' ? undefined : adviceFor(error.code);
+  const advice = adviceFor(error.code, state);
   return `error  ${harmless(error.message)} (${codeText(error)})${advice === undefined ? '' : `\n       ${advice}`}`;
 }
 

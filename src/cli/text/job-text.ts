@@ -74,7 +74,11 @@ export function explainText(job: JobView, now: number): string {
 }
 
 /** What a person can do about the job in its current state; undefined if there is nothing to do. */
-export function nextStep({ job_id: id, state, waiting }: JobView): string | undefined {
+export function nextStep({
+  job_id: id,
+  state,
+  waiting,
+}: Pick<JobView, 'job_id' | 'state' | 'waiting'>): string | undefined {
   if (state === 'dead') return `orchd redrive ${id} queues it again.`;
   if (state === 'stale') return `orchd resolve ${id} --as retry|failed|succeeded decides its outcome.`;
   if (waiting?.code === 'no_backend') {
@@ -83,13 +87,14 @@ export function nextStep({ job_id: id, state, waiting }: JobView): string | unde
   return undefined;
 }
 
-/** The advice on a job that has ended badly: that on its error may be meant for a job that has not ended. */
-export const endAdvice = (id: string, state: string, code: string): string | undefined =>
-  state === 'dead' && code === 'UNKNOWN_OUTCOME' ? `orchd redrive ${id} queues it again.` : adviceFor(code);
-
-/** The advice of the catalogue of errors; undefined for a code of a newer server that is not in it. */
-export const adviceFor = (code: string): string | undefined =>
-  isErrorCode(code) ? ERRORS[code].next : undefined;
+/**
+ * The advice of the catalogue of errors; undefined for a code of a newer server that is not in it, and for an unknown
+ * outcome of a job that is dead: nothing is left to decide about it.
+ */
+export function adviceFor(code: string, state: string): string | undefined {
+  if (!isErrorCode(code) || (code === 'UNKNOWN_OUTCOME' && state === 'dead')) return undefined;
+  return ERRORS[code].next;
+}
 
 /** The text of a result: the result itself or its field `text`, as most backends have it; anything else as JSON. */
 export function resultText(result: unknown): string {

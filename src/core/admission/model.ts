@@ -1,5 +1,5 @@
 /** Checks the model of a submission against the catalog and resolves its name. */
-import { nearest } from '../../kit/nearest.ts';
+import { didYouMean } from '../../kit/nearest.ts';
 import { OrchdError, type Reason } from '../../model/errors.ts';
 import type { ModelRecord } from '../../model/records.ts';
 import type { State } from '../state/state.ts';
@@ -8,19 +8,17 @@ import type { Submission } from './submission.ts';
 
 export function modelOf(state: State, id: string): ModelRecord {
   const record = state.catalog.find(id);
-  if (!record)
-    throw notFound(
-      id,
-      [...state.catalog.values()].map((model) => model.id),
-    );
+  if (!record) throw notFound(id, catalogNames(state));
   return record;
 }
 
-function notFound(name: string, known: readonly string[]): OrchdError {
-  const meant = nearest(name, known);
-  const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
-  return new OrchdError('MODEL_NOT_FOUND', `there is no model "${name}"${hint}`, { field: 'model' });
-}
+const notFound = (name: string, known: readonly string[]): OrchdError =>
+  new OrchdError('MODEL_NOT_FOUND', `there is no model "${name}"${didYouMean(name, known)}`, {
+    field: 'model',
+  });
+
+const catalogNames = ({ catalog }: State): string[] =>
+  [...catalog.values()].flatMap(({ id, aliases }) => [id, ...aliases]);
 
 const reject = (reason: Reason, message: string): OrchdError =>
   new OrchdError('ADMISSION_REJECT', message, { reason, field: 'model' });
@@ -102,14 +100,14 @@ function checkCapacity(turn: Turn, model: ModelRecord, submission: Submission): 
   throw new OrchdError('POOL_UNAVAILABLE', `no pool that could run "${model.id}" can be reached`);
 }
 
-/** Whether a backend has this model. A worker that takes no new jobs does not count. */
-/** The names of all models, for a hint. */
+/** The names under which models can be asked for. */
 function offeredModels({ state, fleet }: Turn): string[] {
-  const models = [...state.catalog.values()].flatMap(({ id, aliases }) => [id, ...aliases]);
+  const models = catalogNames(state);
   for (const { info } of fleet.backends.values()) if (!info.home) models.push(...(info.models ?? []));
   return models;
 }
 
+/** Whether a backend has this model. A worker that takes no new jobs does not count. */
 function isOffered({ fleet }: Turn, name: string): boolean {
   for (const { info, closed } of fleet.backends.values()) {
     if (info.models?.includes(name) && !(info.home && closed)) return true;

@@ -1,5 +1,5 @@
 /** Finds jobs that nothing here could ever run: without this check they would wait for ever, mostly for a misspelt name. */
-import { nearest } from '../../kit/nearest.ts';
+import { didYouMean } from '../../kit/nearest.ts';
 import { fits } from '../queue/fleet.ts';
 import { type Need, needOf } from '../queue/lane.ts';
 import type { Turn } from '../turn.ts';
@@ -47,8 +47,7 @@ function poolMayRun({ state }: Turn, { spec, modelRef }: Submission): boolean {
 const namesOf = (lists: readonly (readonly string[])[]): string[] => [...new Set(lists.flat())].sort();
 
 function refusal(field: string, what: string, name: string, known: readonly string[]): Unrunnable {
-  const meant = nearest(name, known);
-  const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
+  const hint = didYouMean(name, known);
   const there = known.length === 0 ? '' : ` Known here: ${known.slice(0, MAX_NAMED).join(', ')}.`;
   return { field, message: `${what}${hint || '.'}${there}` };
 }

@@ -21,7 +21,7 @@ kill -KILL 0`;
 const GRACE_MS = 5000;
 const EXIT_POLL_MS = 25;
 
-/** What the command that starts the server may name. */
+/** The values of the placeholders in the command that starts the server. */
 export interface UpstreamValues {
   readonly model: string;
   readonly slots: number;

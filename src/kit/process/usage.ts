@@ -11,7 +11,7 @@ export interface ProcessUsage {
   readonly heapUsedBytes: number;
   /** Memory of objects outside of the heap, buffers among them. */
   readonly externalBytes: number;
-  /** How long the event loop has run callbacks, and how long it has waited for events. */
+  /** Time in which the event loop ran callbacks (active) and in which it waited for events (idle), since the start. */
   readonly loopActiveSec: number;
   readonly loopIdleSec: number;
 }

@@ -62,7 +62,7 @@ async function outcomeOf(disk: Disk, stdout: string, exit: ExitRecord): Promise<
   }
 }
 
-/** What a machine lacks is seldom there again within the seconds of the usual pauses, which would use up all tries. */
+/** The pause after a start that failed for lack of space or memory: the usual pauses would use up all tries in seconds. */
 const LACK_PAUSE_MS = 30_000;
 
 function startFailed({ message = 'the command does not start', errno }: ExitRecord): ExecutionOutcome {
