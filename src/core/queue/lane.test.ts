@@ -129,6 +129,10 @@ describe('the key of a lane', () => {
       {
         examples: [
           [
+            { ...NEED, labels: {} },
+            { ...NEED, labels: undefined },
+          ],
+          [
             { ...NEED, labels: { a: 'x\nb=y' } },
             { ...NEED, labels: { a: 'x', b: 'y' } },
           ],

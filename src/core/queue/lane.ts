@@ -39,13 +39,12 @@ export const needOf = ({ spec, modelRef, contextTokens }: NeedSource): Need => (
 /** The key of a job's lane: jobs with the same key can be run by the same backends. */
 export function laneKey({ spec, modelRef, contextTokens }: NeedSource): string {
   const { type, backend, model, labels } = spec;
-  if (backend === undefined && model === undefined && labels === undefined) return type;
+  const labelNames = labels ? Object.keys(labels).sort() : [];
+  if (backend === undefined && model === undefined && labelNames.length === 0) return type;
   let key = `${type}\n${backend ?? ''}\n${modelRef ?? model ?? ''}`;
   if (contextTokens !== undefined) key += `\n${contextTokens}`;
-  if (labels) {
-    // Label values are arbitrary text: as JSON, no value can be mistaken for another label.
-    for (const name of Object.keys(labels).sort()) key += `\n${JSON.stringify([name, labels[name]])}`;
-  }
+  // Label values are arbitrary text: as JSON, no value can be mistaken for another label.
+  for (const name of labelNames) key += `\n${JSON.stringify([name, labels?.[name]])}`;
   return key;
 }
 
