@@ -1,7 +1,8 @@
 /** `npm run docs`: writes the pages that are generated from tables in the code. test/docs.test.ts compares them. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ERRORS, type ErrorCode, REASONS } from '../src/model/errors.ts';
+import { ERRORS, type ErrorCode } from '../src/model/errors.ts';
+import { REASONS } from '../src/model/reasons.ts';
 import {
   ATTEMPT_STATE_MEANING,
   ATTEMPT_TRANSITIONS,

@@ -5,7 +5,8 @@ import { test } from 'node:test';
 import { promisesOf } from '../scripts/docs/requirements.ts';
 import { PAGES, renderErrors } from '../scripts/docs.ts';
 import { COMMANDS } from '../src/cli/commands.ts';
-import { ERRORS, REASONS } from '../src/model/errors.ts';
+import { ERRORS } from '../src/model/errors.ts';
+import { REASONS } from '../src/model/reasons.ts';
 import { LAYOUT } from './architecture/layout.ts';
 
 const root = join(import.meta.dirname, '..');

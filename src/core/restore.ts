@@ -50,6 +50,8 @@ export class Restore implements Recovery {
     this.#state.seq = seq;
     // Sessions expire from the front of the table, so the least recently used one must come first.
     this.#state.sessions.sort((a, b) => a.usedAt - b.usedAt);
+    for (const [uid, { end }] of this.#state.tables.failed_dependency.entries())
+      for (const entry of this.#state.waiters.passOn(uid, end)) this.#state.settle(entry, this.#now + skewMs);
     for (const entry of [...this.#state.ended]) {
       if (entry.seq <= indexedUpTo) this.#state.forget(entry);
     }

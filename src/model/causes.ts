@@ -34,6 +34,7 @@ const PLAIN = [
   'forgotten',
   'force-retry',
   'displaced',
+  'dependency',
   'worker-start-failed',
   // leases
   'granted',

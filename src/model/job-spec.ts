@@ -12,6 +12,11 @@ export const NAME = '^[A-Za-z0-9._:/@-]{1,128}$';
 /** A name, or a reference such as hf:org/repo@rev::file=model.gguf. */
 export const MODEL = '^[A-Za-z0-9][A-Za-z0-9._:/@=+-]{0,511}$';
 
+/** Up to 128 characters without control characters. */
+export const TAG_VALUE = '^[^\\u0000-\\u001f\\u007f]{0,128}$';
+/** The most jobs that one job may wait for. */
+export const MAX_AFTER = 1000;
+
 const optional = Type.Optional;
 
 export const SPEC_FIELDS = {
@@ -101,6 +106,33 @@ export const SPEC_FIELDS = {
       description: 'A job that has failed this many times is not tried again',
     }),
   ),
+  after: optional(
+    Type.Array(Type.String({ pattern: JOB_ID }), {
+      minItems: 1,
+      maxItems: MAX_AFTER,
+      uniqueItems: true,
+      description:
+        'Ids of earlier jobs of the same tenant: the job waits until all of them have ended. If one ends otherwise than `after_policy` demands, the job is dead with reason "dependency"',
+    }),
+  ),
+  after_policy: optional(
+    Type.Union([Type.Literal('succeeded'), Type.Literal('ended')], {
+      description: 'How the jobs of `after` must end; "succeeded" by default, "ended" takes any end',
+    }),
+  ),
+  batch: optional(
+    Type.String({
+      pattern: NAME,
+      description: 'Id of the batch that the job belongs to; the first job of a batch makes it',
+    }),
+  ),
+  tags: optional(
+    Type.Record(Type.String({ pattern: NAME }), Type.String({ pattern: TAG_VALUE }), {
+      maxProperties: 16,
+      additionalProperties: false,
+      description: 'Tags by which people find jobs; they have no effect on where a job runs, unlike `labels`',
+    }),
+  ),
   parent_id: optional(
     Type.String({ pattern: JOB_ID, description: 'The parent job; cancelling it cancels this job too' }),
   ),
@@ -137,6 +169,12 @@ export type GivenSpec = { readonly [K in keyof SpecFields]?: SpecFields[K] | und
 
 export type SpecDefaults = Pick<JobSpec, Defaulted>;
 
+/** Copies lists and objects, which the caller may change later. No field is nested deeper than this copy. */
+function copied(value: unknown): unknown {
+  if (Array.isArray(value)) return [...value];
+  return typeof value === 'object' ? { ...value } : value;
+}
+
 /**
  * Builds the spec of a job from a validated request or a stored record; other fields are ignored. `defaults` becomes the
  * spec itself, which saves an object per job: pass a new one for every call.
@@ -147,8 +185,7 @@ export function specOf(given: GivenSpec, defaults: SpecDefaults): JobSpec {
     if (!Object.hasOwn(SPEC_FIELDS, name) || !Object.hasOwn(given, name)) continue;
     const value = given[name as keyof GivenSpec];
     if (value === undefined) continue;
-    // Copy objects, which the caller may change later. No field is nested deeper than this copy.
-    spec[name] = typeof value === 'object' ? { ...value } : value;
+    spec[name] = copied(value);
   }
   return defaults as JobSpec;
 }

@@ -6,7 +6,10 @@
  * JSON drops them on disk. The spec of a job alone leaves them out: it has many fields, of which most jobs give few.
  */
 
+import type { BatchRecord } from './batch-record.ts';
 import type { Cause, KillWhy, WorkerReason } from './causes.ts';
+import type { FailedDependencyRecord } from './dependency-record.ts';
+import type { Disagreement } from './disagreement.ts';
 import type { ErrorInfo } from './errors.ts';
 import type { JobSpec } from './job-spec.ts';
 import type { AttemptState, JobState, WorkerRecordState } from './states.ts';
@@ -63,7 +66,7 @@ export interface AskRecord {
   readonly correlationId: string | undefined;
 }
 
-export type DeadReason = 'failed' | 'dropped' | 'expired' | 'killed';
+export type DeadReason = 'failed' | 'dropped' | 'expired' | 'killed' | 'dependency';
 
 export interface CancelRequest {
   readonly at: number;
@@ -132,15 +135,6 @@ export interface FailureRecord {
   readonly v: 1;
   readonly until: number;
   readonly error: ErrorInfo;
-}
-
-/** A backend that knows another copy of the store. */
-export interface Disagreement {
-  readonly backend: string;
-  /** What the backend knows, in words for people. */
-  readonly what: string;
-  /** Whether the backend gets no work, because what it does not know proves nothing. */
-  readonly isForeign: boolean;
 }
 
 /** Facts about the brain itself. */
@@ -333,6 +327,8 @@ export interface SmallKinds {
   readonly demand: DemandRecord;
   readonly limits: LimitsRecord;
   readonly spent: SpentRecord;
+  readonly batch: BatchRecord;
+  readonly failed_dependency: FailedDependencyRecord;
 }
 
 export type SmallKind = keyof SmallKinds;
@@ -344,6 +340,8 @@ export const SMALL_KINDS = [
   'demand',
   'limits',
   'spent',
+  'batch',
+  'failed_dependency',
 ] as const satisfies SmallKind[];
 
 export const isSmallKind = (kind: string): kind is SmallKind =>

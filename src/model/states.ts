@@ -15,6 +15,9 @@ export const JOB_TRANSITIONS = {
 
 export type JobState = keyof typeof JOB_TRANSITIONS;
 
+/** The states of a job that has ended. */
+export type EndState = Extract<JobState, 'succeeded' | 'dead' | 'cancelled'>;
+
 export const ATTEMPT_TRANSITIONS = {
   intended: ['accepted', 'ended', 'unknown', 'abandoned'],
   accepted: ['ended', 'unknown'],
@@ -45,7 +48,7 @@ export const JOB_STATE_MEANING: Record<JobState, string> = {
   running: 'the backend has accepted the job',
   stale: 'the outcome is unknown: the backend is lost or has forgotten the attempt',
   failed: 'a try failed; moves on to queued or dead in the same commit',
-  dead: 'dead letter: failed for good, dropped, expired or killed; an operator may redrive it',
+  dead: 'dead letter: failed for good, dropped, expired, killed, or a job that it waited for has failed; an operator may redrive it',
   succeeded: 'done; the result is stored',
   cancelled: 'cancelled by request, with its parent, or when its last follower disconnected',
 };

@@ -31,6 +31,8 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
   demand: 1,
   limits: 1,
   spent: 1,
+  batch: 1,
+  failed_dependency: 1,
 };
 
 type Stored = Record<string, unknown> & { v: number };
@@ -139,6 +141,7 @@ const NO_MODEL = {
 };
 const NO_SESSION = { tokenBudget: undefined, backend: undefined };
 const NO_POOL = { draining: undefined, drainBy: undefined, reload: undefined };
+const NO_BATCH = { name: undefined, tags: undefined };
 const NO_WORKER = { vramGuessed: undefined, slots: undefined, contextLength: undefined, registry: undefined };
 
 /** Adds the `undefined` fields that JSON has dropped, so that every record of a kind has one shape. */
@@ -157,6 +160,8 @@ const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } 
   demand: (stored) => stored,
   limits: (stored) => stored,
   spent: (stored) => stored,
+  batch: (stored) => ({ ...NO_BATCH, ...stored }),
+  failed_dependency: (stored) => stored,
 };
 
 export function upcast<K extends RecordKind>(kind: K, stored: Stored): RecordKinds[K] {

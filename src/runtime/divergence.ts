@@ -5,8 +5,9 @@
  */
 import type { Store } from '../core/ports/store.ts';
 import type { Logger } from '../kit/logger.ts';
+import type { Disagreement } from '../model/disagreement.ts';
 import { OrchdError } from '../model/errors.ts';
-import type { BrainRecord, Disagreement } from '../model/records.ts';
+import type { BrainRecord } from '../model/records.ts';
 import type { Opening } from '../model/worker-wire.ts';
 import type { Loop } from './loop.ts';
 

@@ -1,6 +1,7 @@
 /** The commands that change a job: cancel, redrive, resolve. Each resolves when its effect is durable. */
 import type { ResolveAs } from '../core/attempts/operator-commands.ts';
 import type { EngineEvent } from '../core/engine/areas.ts';
+import type { Engine } from '../core/engine/engine.ts';
 import { checker } from '../kit/check.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { BodySize } from '../kit/slices.ts';
@@ -20,6 +21,7 @@ export interface JobOrdersParts {
   readonly reads: Reads;
   readonly bodies: Bodies;
   readonly submissions: Submissions;
+  readonly engine: Engine;
   /** Throws if the brain does not run. */
   readonly assertOpen: () => void;
 }
@@ -36,8 +38,12 @@ export class JobOrders {
   }
 
   async redrive(jobId: string, by: string, tenant: string): Promise<void> {
-    const known = await this.#parts.submissions.findEvicted(uidFor(tenant, jobId));
-    return this.#order(jobId, tenant, (uid) => ({ type: 'redrive', uid, by, known }));
+    const { submissions, engine } = this.#parts;
+    const uid = uidFor(tenant, jobId);
+    const known = await submissions.findEvicted(uid);
+    const ask = known?.ask ?? engine.state.jobs.get(uid)?.ask;
+    const ends = ask && (await submissions.knownEnds(ask));
+    return this.#order(jobId, tenant, () => ({ type: 'redrive', uid, by, known, ends }));
   }
 
   /** `bodySize`: that of the request that `how` was parsed from. */

@@ -54,7 +54,7 @@ export class Purge {
       const plan = await this.#store.planPurge(endedBefore, BATCH_JOBS);
       // The attempt floor must be durable before the attempts below it are deleted, so that no attempt number is used
       // again.
-      await this.#loop.ask({ type: 'purge', attemptFloor: plan.attemptFloor });
+      await this.#loop.ask({ type: 'purge', attemptFloor: plan.attemptFloor, endedBefore });
       await this.#store.purge(endedBefore, BATCH_JOBS, now);
       if (plan.jobs < BATCH_JOBS) return;
     }

@@ -4,6 +4,7 @@
  */
 
 import type { Submission } from '../core/admission/submission.ts';
+import type { KnownEnds } from '../core/attempts/dependencies.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import type { SubmitAnswer } from '../core/engine/jobs.ts';
 import type { EndedJob, Store } from '../core/ports/store.ts';
@@ -14,9 +15,10 @@ import { newMeter } from '../kit/json-writer.ts';
 import { inSlices, nextTurn, type OwnTurns, ownTurns, type Sliced } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { Submitted } from '../model/http/jobs.ts';
-import { type Body, DEFAULT_TENANT, uidOf } from '../model/records.ts';
+import { type AskRecord, type Body, DEFAULT_TENANT, uidOf } from '../model/records.ts';
 import type { SubmitRequest } from '../model/submit.ts';
 import type { Bodies } from './bodies.ts';
+import { knownEnds } from './known-ends.ts';
 import type { Loop } from './loop.ts';
 import type { ObservedState, Observer } from './observer.ts';
 import {
@@ -177,6 +179,13 @@ export class Submissions {
     }
   }
 
+  /** How the jobs of `after` have ended that are no longer in memory. */
+  knownEnds(job: Pick<AskRecord, 'tenant' | 'spec'>): Promise<KnownEnds | undefined> {
+    const { engine, env } = this.#parts;
+    const find = (uid: string): Promise<EndedJob | undefined> => this.findEvicted(uid);
+    return knownEnds({ state: engine.state, timers: env.timers, find }, job);
+  }
+
   #prepare(request: SubmitRequest, caller: Caller): Submission | Promise<CheckedSubmission> {
     if (caller.bodySize !== 'large')
       return this.#store(prepare(request, caller, this.#newId, this.#parts.maxTries));
@@ -216,7 +225,7 @@ export class Submissions {
     // exist.
     if (engine.state.full && !callerChoseId && submission.spec.key === undefined)
       throw new OrchdError('STORE_FULL');
-    if (inline !== undefined && !callerChoseId) return withPayload(submission, inline, undefined);
+    if (inline !== undefined && !needsHistory(submission)) return withPayload(submission, inline, undefined);
     return this.#checkAndStore(submission, payloadText, bytes);
   }
 
@@ -230,6 +239,7 @@ export class Submissions {
     const uid = uidOf(submission.tenant, submission.id);
     const evictions = this.#evictions;
     const known = submission.hash === undefined ? undefined : await this.findEvicted(uid);
+    submission.ends = await this.knownEnds(submission);
     const { state } = engine;
     const isDuplicate =
       known !== undefined ||
@@ -249,13 +259,14 @@ export class Submissions {
    */
   async #recheckHistory(checked: readonly CheckedSubmission[]): Promise<void> {
     const isStale = ({ submission, evictions }: CheckedSubmission): boolean =>
-      submission.hash !== undefined && evictions !== this.#evictions;
+      needsHistory(submission) && evictions !== this.#evictions;
     // All stale lookups are repeated together: one after the other, evictions would make the first stale again.
     for (let stale = checked.filter(isStale); stale.length > 0; stale = checked.filter(isStale)) {
       await Promise.all(
         stale.map(async (each) => {
           each.evictions = this.#evictions;
-          each.submission.known = await this.findEvicted(each.uid);
+          if (each.submission.hash !== undefined) each.submission.known = await this.findEvicted(each.uid);
+          each.submission.ends = await this.knownEnds(each.submission);
         }),
       );
     }
@@ -297,6 +308,9 @@ function* prepareAllInSlices(
   }
   return prepared;
 }
+
+/** Whether the history must be read before the engine decides: the job may have ended, or one that it waits for. */
+const needsHistory = ({ hash, spec }: Submission): boolean => hash !== undefined || spec.after !== undefined;
 
 /** The result of `run`, or the OrchdError that it throws, as a value. */
 async function orRefusal<T>(run: () => T | Promise<T>): Promise<T | OrchdError> {

@@ -48,6 +48,10 @@ function base(ask: AskRecord, job: JobRecord, attempts: readonly AttemptRecord[]
   if (usage) view.usage = usage;
   if (ask.spec.key !== undefined) view.key = ask.spec.key;
   if (ask.spec.session_id !== undefined) view.session_id = ask.spec.session_id;
+  if (ask.spec.batch !== undefined) view.batch = ask.spec.batch;
+  if (ask.spec.tags !== undefined) view.tags = ask.spec.tags;
+  if (ask.spec.after !== undefined) view.after = ask.spec.after;
+  if (ask.spec.not_before !== undefined) view.not_before = ask.spec.not_before;
   if (ask.spec.model !== undefined) view.model = ask.spec.model;
   if (ask.modelRef !== undefined) view.model_ref = ask.modelRef;
   if (job.startedAt !== undefined) view.started_at = job.startedAt;

@@ -67,7 +67,13 @@ export class Tally implements Observer {
   /** Ends of jobs by state: all states from the start, so that the first end is an increase. */
   readonly ended: Record<JobEnd['state'], number> = { succeeded: 0, cancelled: 0, dead: 0 };
   /** Dead jobs by reason. */
-  readonly dead: Record<DeadReason, number> = { failed: 0, dropped: 0, expired: 0, killed: 0 };
+  readonly dead: Record<DeadReason, number> = {
+    failed: 0,
+    dropped: 0,
+    expired: 0,
+    killed: 0,
+    dependency: 0,
+  };
   tokenEvents = 0;
   /** Reported tokens by model. */
   readonly tokens = new Map<string, TokenCounts>();

@@ -6,7 +6,8 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Cancel, Timers } from '../kit/env/env.ts';
-import { type ErrorCode, OrchdError, type Reason } from '../model/errors.ts';
+import { type ErrorCode, OrchdError } from '../model/errors.ts';
+import type { Reason } from '../model/reasons.ts';
 import { BrokenBody, ResponseBody } from './response-body.ts';
 
 /** Why a request failed. With `unreachable` and `busy` the other side has certainly not received it. */

@@ -171,7 +171,7 @@ function worldEvent(kit: EngineKit, kind: string, pick: number, variant: number)
     case 'open':
       return { type: 'open', owner: 'walk' };
     case 'purge':
-      return { type: 'purge', attemptFloor: variant % 5 };
+      return { type: 'purge', attemptFloor: variant % 5, endedBefore: 0 };
     default:
       return { type: 'tick' };
   }

@@ -1,5 +1,6 @@
 /** Translates the relayed events of a job into calls of a listener, which builds an answer in OpenAI's format. */
-import { type ErrorInfo, isErrorCode, OrchdError, type Reason } from '../../model/errors.ts';
+import { type ErrorInfo, isErrorCode, OrchdError } from '../../model/errors.ts';
+import type { Reason } from '../../model/reasons.ts';
 import type { TokenEvent } from '../../model/worker-wire.ts';
 import type { RelayedEvent } from '../../relay/execution-log.ts';
 import type { Sink } from '../../relay/follower.ts';

@@ -1,6 +1,7 @@
 /** Checks the model of a submission against the catalog and resolves its name. */
 import { didYouMean } from '../../kit/nearest.ts';
-import { OrchdError, type Reason } from '../../model/errors.ts';
+import { OrchdError } from '../../model/errors.ts';
+import type { Reason } from '../../model/reasons.ts';
 import type { ModelRecord } from '../../model/records.ts';
 import type { State } from '../state/state.ts';
 import type { Turn } from '../turn.ts';

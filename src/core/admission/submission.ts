@@ -1,4 +1,5 @@
 import type { AskRecord } from '../../model/records.ts';
+import type { KnownEnds } from '../attempts/dependencies.ts';
 import type { EndedJob } from '../ports/store.ts';
 import type { LeaseProof } from './lease.ts';
 
@@ -13,4 +14,6 @@ export interface Submission extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'a
   readonly bodyStored: boolean;
   /** The job with this id from the history, if the caller chose the id and the job is no longer in memory. */
   readonly known: EndedJob | undefined;
+  /** How the jobs of `after` that are no longer in memory have ended. */
+  readonly ends?: KnownEnds | undefined;
 }

@@ -1,15 +1,17 @@
 /**
  * Admission: accepts a job, refuses it, or finds the existing job that it repeats. The checks, in this order: the same
- * id, the same key, the lease, the model, whether anything could run it, the session's budget, the size, the parent, a
- * recent failure of the key, a full disk, a repeat whose job has just left memory (its body was not stored), the limits,
+ * id, the same key, the lease, the model, whether anything could run it, the session's budget, the size, the parent, the
+ * jobs it waits for, a recent failure of the key, a full disk, a repeat whose job has just left memory (its body was not stored), the limits,
  * the capacity of the queue.
  */
 
 import { OrchdError } from '../../model/errors.ts';
 import { type AskRecord, scoped, uidOf } from '../../model/records.ts';
 import { isTerminal, type JobState } from '../../model/states.ts';
+import { checkDependencies, passOnKnownEnds } from '../attempts/dependencies.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
+import { beginBatch } from './batch.ts';
 import { makeRoom } from './capacity.ts';
 import { checkLease } from './lease.ts';
 import { resolveModel } from './model.ts';
@@ -47,6 +49,7 @@ export function submit(turn: Turn, requested: Submission): Admission {
   checkBudget(turn, submission);
   checkSize(turn, submission.payloadBytes);
   checkParent(turn, submission);
+  checkDependencies(turn, submission, submission.ends);
   const failure = findRecentFailure(turn, submission);
   if (turn.state.full) throw new OrchdError('STORE_FULL');
   if (!submission.bodyStored)
@@ -54,8 +57,10 @@ export function submit(turn: Turn, requested: Submission): Admission {
   const reservation = reserve(turn, submission, () => makeRoom(turn, submission));
   if (failure) turn.put('failure', failure, null, submission.forceRetry ? 'force-retry' : 'expired');
   beginSession(turn, submission);
+  beginBatch(turn, submission.tenant, submission.spec.batch);
   const entry = turn.put('ask', uid, askRecord(turn, submission), 'submit') as JobEntry;
   entry.reservation = reservation;
+  passOnKnownEnds(turn, entry, submission.ends);
   return { is: 'admitted', entry, warning: unrunnable?.message };
 }
 

@@ -8,6 +8,7 @@ import { isTerminal } from '../../model/states.ts';
 import type { EndedJob } from '../ports/store.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
+import { type KnownEnds, recheckDependencies } from './dependencies.ts';
 import { cancelJob, endBadly } from './ending.ts';
 import { abandonAttempt, kill } from './progress.ts';
 
@@ -64,7 +65,13 @@ export function cancelOne(turn: Turn, entry: JobEntry, by: string): void {
 }
 
 /** Queues a dead job again: its tries start at 0, its attempt numbers continue. */
-export function redriveJob(turn: Turn, uid: string, by: string, known: EndedJob | undefined): JobEntry {
+export function redriveJob(
+  turn: Turn,
+  uid: string,
+  by: string,
+  known: EndedJob | undefined,
+  ends?: KnownEnds,
+): JobEntry {
   const live = turn.state.jobs.get(uid);
   const job = live?.job ?? known?.job;
   const ask = live?.ask ?? known?.ask;
@@ -79,6 +86,7 @@ export function redriveJob(turn: Turn, uid: string, by: string, known: EndedJob 
   if (holder) {
     throw new OrchdError('KEY_CONFLICT', `job "${holder.ask.id}" has the key now`, { jobId: holder.ask.id });
   }
+  if (job.attempt === 0) recheckDependencies(turn, ask, ends);
   if (!live) {
     // The job had left memory: put its ask and attempts back unchanged, then move the job record.
     turn.put('ask', uid, ask, 'redrive');

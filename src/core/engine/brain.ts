@@ -1,5 +1,7 @@
 /** Events of the brain itself: its opening, ticks of the clock, a full disk, and jobs that may leave memory. */
-import { BRAIN_ID, type BrainRecord, type Disagreement } from '../../model/records.ts';
+import type { Disagreement } from '../../model/disagreement.ts';
+import { BRAIN_ID, type BrainRecord } from '../../model/records.ts';
+import { purgeBatches } from '../admission/batch.ts';
 import { expireLeases } from '../admission/lease.ts';
 import { openLimits } from '../admission/quota.ts';
 import { expireSessions } from '../admission/session.ts';
@@ -14,8 +16,8 @@ import type { EngineTurn, Handlers } from './handler.ts';
 export type BrainEvent =
   /** A brain starts on this store. */
   | OpenEvent
-  /** Jobs will be purged whose attempt numbers reach up to `attemptFloor`: no such number may be used again. */
-  | { readonly type: 'purge'; readonly attemptFloor: number }
+  /** Jobs that ended before `endedBefore` will be purged; their attempt numbers, up to `attemptFloor`, may not be used again. */
+  | { readonly type: 'purge'; readonly attemptFloor: number; readonly endedBefore: number }
   | { readonly type: 'tick' }
   | { readonly type: 'disagreement'; readonly found: Disagreement }
   /** Nothing is purged until a brain has run for so long. */
@@ -77,7 +79,8 @@ export const brain = {
     openLimits(turn);
     loadDemand(turn);
   },
-  purge: (turn, { attemptFloor }) => {
+  purge: (turn, { attemptFloor, endedBefore }) => {
+    purgeBatches(turn, endedBefore);
     const { brain: known } = turn.state;
     if (!known || attemptFloor <= known.attemptFloor) return;
     turn.put('brain', BRAIN_ID, { ...known, attemptFloor }, 'purge');

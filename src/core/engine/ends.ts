@@ -1,4 +1,5 @@
-/** Passes the ends of jobs and attempts on to sessions, limits and the forecast of demand (docs/decisions/0015). */
+/** Passes the ends of jobs and attempts on to sessions, batches, limits and the forecast of demand (docs/decisions/0015). */
+import { noteBatchEnd } from '../admission/batch.ts';
 import { settle } from '../admission/quota.ts';
 import { noteUsed } from '../admission/session.ts';
 import { noteServed } from '../workers/forecast.ts';
@@ -8,6 +9,7 @@ export function processEnds(turn: EngineTurn): void {
   for (const end of turn.takeEnds()) {
     if (end.is === 'job') {
       settle(turn, end.entry);
+      noteBatchEnd(turn.batchEnds, end.entry);
       continue;
     }
     const { entry, attempt, tokens } = end;

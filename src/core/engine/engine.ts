@@ -7,6 +7,8 @@
  * E4  A step that refuses leaves no change behind.
  */
 import type { Change } from '../../model/records.ts';
+import { countEnds } from '../admission/batch.ts';
+import { settleWaiters } from '../attempts/dependencies.ts';
 import { Queue } from '../queue/queue.ts';
 import { schedule } from '../scheduling/schedule.ts';
 import type { EngineSettings } from '../settings.ts';
@@ -64,12 +66,19 @@ export class Engine implements EngineView {
     }
     plan(turn);
     processEnds(turn);
+    if (this.state.waiters.isUnsettled) {
+      settleWaiters(turn);
+      processEnds(turn);
+      schedule(turn);
+    }
+    countEnds(turn, turn.batchEnds);
     return { changes: turn.changes, touched: turn.touched, replies };
   }
 
   /** The next instant at which a tick would change something. */
   nextWake(): number {
     const timer = this.state.timers.peek()?.wakeAt ?? Number.POSITIVE_INFINITY;
+    if (this.state.waiters.isUnsettled) return 0;
     return Math.min(timer, this.queue.fleet.nextUnblock(), this.state.leases.nextExpiry());
   }
 }

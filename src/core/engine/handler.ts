@@ -3,6 +3,7 @@
  * a file and a line in areas.ts.
  */
 import { OrchdError } from '../../model/errors.ts';
+import type { BatchEnds } from '../admission/batch.ts';
 import { Turn, type TurnContext } from '../turn.ts';
 import type { Demand } from '../workers/demand.ts';
 import type { WorkerTurn } from '../workers/turn.ts';
@@ -14,6 +15,8 @@ export interface EngineContext extends TurnContext {
 /** A turn with everything that the handlers of any area need. */
 export class EngineTurn extends Turn implements WorkerTurn {
   readonly demands: Map<string, Demand>;
+  /** The ends of jobs in this turn by batch. */
+  readonly batchEnds: BatchEnds = new Map();
 
   constructor(context: EngineContext, now: number) {
     super(context, now);

@@ -2,8 +2,10 @@
 
 import type { OrchdError } from '../../model/errors.ts';
 import type { JobState } from '../../model/states.ts';
+import { type BatchRequest, noteRedriven, putBatch } from '../admission/batch.ts';
 import type { Submission } from '../admission/submission.ts';
 import { submit } from '../admission/submit.ts';
+import type { KnownEnds } from '../attempts/dependencies.ts';
 import { cancel, type ResolveAs, redriveJob, resolve } from '../attempts/operator-commands.ts';
 import type { EndedJob } from '../ports/store.ts';
 import { jobPosition, predictStartMs } from '../scheduling/predict.ts';
@@ -21,7 +23,10 @@ export type JobCommandEvent =
       readonly by: string;
       /** The job from the history, if it is no longer in memory. */
       readonly known: EndedJob | undefined;
+      /** How jobs that it waits for, and that are no longer in memory, have ended. */
+      readonly ends?: KnownEnds | undefined;
     }
+  | { readonly type: 'batch'; readonly request: BatchRequest }
   | { readonly type: 'resolve'; readonly uid: string; readonly by: string; readonly how: ResolveAs };
 
 export interface SubmitAnswer {
@@ -49,9 +54,12 @@ export const jobs = {
     const { entry, isPartial } = cancel(turn, uid, by);
     return { job: entry && answer(turn, entry, undefined), isPartial };
   }),
-  redrive: needsDiskSpace((turn, { uid, by, known }) =>
-    answer(turn, redriveJob(turn, uid, by, known), undefined),
-  ),
+  redrive: needsDiskSpace((turn, { uid, by, known, ends }) => {
+    const entry = redriveJob(turn, uid, by, known, ends);
+    noteRedriven(turn, entry);
+    return answer(turn, entry, undefined);
+  }),
+  batch: needsDiskSpace((turn, { request }) => putBatch(turn, request)),
   resolve: mayRefuse((turn, { uid, by, how }) => answer(turn, resolve(turn, uid, by, how), undefined)),
 } satisfies Handlers<JobCommandEvent>;
 

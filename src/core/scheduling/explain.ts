@@ -3,6 +3,7 @@
 import type { WaitReason } from '../../model/http/jobs.ts';
 import { isTerminal } from '../../model/states.ts';
 import { laneOf } from '../queue/fleet.ts';
+import { awaitedBy } from '../state/end-waiters.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { backendLeaseId } from '../state/leases.ts';
 import type { State } from '../state/state.ts';
@@ -20,11 +21,19 @@ export function explain(state: State, entry: JobEntry): WaitReason | undefined {
   if (entry.parked === 'not_before') {
     return { code: 'not_before', text: `waits until ${new Date(entry.waitsUntil).toISOString()}` };
   }
+  if (entry.parked === 'after') return explainAfter(state, entry);
   if (entry.parked === 'session') {
     const head = state.roster.sessionHead(entry);
     return { code: 'session_busy', text: `job "${head?.ask.id}" of the same session goes first` };
   }
   return explainLane(state, entry);
+}
+
+function explainAfter(state: State, entry: JobEntry): WaitReason {
+  const first = awaitedBy(entry).findIndex((uid) => state.waiters.of(uid)?.held.has(entry));
+  const more = entry.waitsFor - 1;
+  const others = more === 0 ? '' : more === 1 ? ' and another job' : ` and ${more} other jobs`;
+  return { code: 'after', text: `waits for the end of job "${entry.ask.spec.after?.[first]}"${others}` };
 }
 
 function explainLane(state: State, entry: JobEntry): WaitReason {

@@ -136,12 +136,12 @@ test('nothing is started while the disk is full', () => {
 describe('attempt numbers', () => {
   test('of an id chosen by its caller continue above those of every purged job', () => {
     const kit = new EngineKit();
-    kit.step({ type: 'purge', attemptFloor: 7 });
+    kit.step({ type: 'purge', attemptFloor: 7, endedBefore: 0 });
     kit.backend('b', { slots: 2 });
     kit.submit('chosen', { hash: 'h' });
     kit.submit('made');
     assert.deepEqual([kit.token('chosen'), kit.token('made')], ['chosen:8', 'made:1']);
-    kit.step({ type: 'purge', attemptFloor: 3 });
+    kit.step({ type: 'purge', attemptFloor: 3, endedBefore: 0 });
     assert.equal(kit.engine.state.brain?.attemptFloor, 7, 'the floor never sinks');
   });
 });

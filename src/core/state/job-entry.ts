@@ -5,7 +5,7 @@ import type { Reservation } from '../limits/limiter.ts';
 import type { JobBundle } from '../ports/store.ts';
 
 /** Why a queued job is not in its lane. */
-export type Parked = 'not_before' | 'session';
+export type Parked = 'not_before' | 'after' | 'session';
 
 /** The persisted fields of a job. Only State replaces them, as it applies changes. */
 export interface JobRecords {
@@ -34,6 +34,8 @@ export class JobMemory {
   readyOrder = 0;
   /** The reason why a queued job is not in its lane. Written by State, like `timerPos` and `wakeAt`. */
   parked: Parked | undefined = undefined;
+  /** The number of jobs whose end the job still waits for. Written by EndWaiters. */
+  waitsFor = 0;
   /** The job's index in the heap of timers; -1 outside. */
   timerPos = -1;
   /** When time alone changes what should happen to the job; see wake.ts. */
@@ -83,11 +85,19 @@ export class JobEntry extends JobMemory implements JobRecords {
     return this.waitsUntil > (this.job.notBefore === undefined ? now - aheadMs : now);
   }
 
+  /** Whether the `after` list of the job still counts: it is queued and was never claimed. */
+  get mayWaitForEnds(): boolean {
+    return this.ask.spec.after !== undefined && mayWait(this.job);
+  }
+
   /** The earliest start of a queued job: set by its caller for the first attempt, by a retry for later ones. */
   get waitsUntil(): number {
     return this.job.notBefore ?? (this.job.attempt === 0 ? this.ask.spec.not_before : undefined) ?? 0;
   }
 }
+
+/** Whether a job with this record would wait for the jobs of its `after` list. */
+export const mayWait = ({ state, attempt }: JobRecord): boolean => state === 'queued' && attempt === 0;
 
 /** A JobEntry with writable records, for State, which replaces them, and Restore, which fills them. */
 export type WritableRecords = { -readonly [K in keyof JobRecords]: JobRecords[K] };

@@ -4,8 +4,8 @@
  * S1  apply(change) is the only way in which a record changes, and the indexes follow from the records: a replay of the
  *     same changes gives the same indexes. Not derived from records: `limiter`, `unreserved`, the order in which failures were used, `pools`, `full`, `paused`, the
  *     heartbeats of leases, and the fields of `JobMemory` that other folders write.
- * S2  A job is ready for the follower exactly while it is queued, its `waitsUntil` has passed and its session lets it
- *     run.
+ * S2  A job is ready for the follower exactly while it is queued, its `waitsUntil` has passed, no job that it waits for
+ *     holds it back, and its session lets it run.
  * S3  A key belongs to at most one job that is not terminal.
  */
 
@@ -27,7 +27,9 @@ import type { Commander } from '../../model/worker-wire.ts';
 import { Limiter } from '../limits/limiter.ts';
 import type { StateSettings } from '../settings.ts';
 import { AdmissionOrder } from './admission-order.ts';
-import { JobEntry, type Parked, type WritableRecords } from './job-entry.ts';
+import { BatchTable } from './batch-table.ts';
+import { EndWaiters, endOfEntry } from './end-waiters.ts';
+import { JobEntry, mayWait, type Parked, type WritableRecords } from './job-entry.ts';
 import { Leases } from './leases.ts';
 import { Pools } from './pools.ts';
 import { QueuedByTenant } from './queued-by-tenant.ts';
@@ -73,6 +75,7 @@ export class State {
   readonly catalog = new Catalog();
   readonly workers = new WorkerTable();
   readonly sessions = new SessionTable();
+  readonly batches = new BatchTable();
   readonly tables: Tables = {
     model: this.catalog,
     worker: this.workers,
@@ -81,6 +84,8 @@ export class State {
     demand: new Table(),
     limits: new Table(),
     spent: new Table(),
+    batch: this.batches,
+    failed_dependency: new Table(),
   };
   /** Written by admission/. Not persisted itself; limits set at run time and spent budgets are records. */
   readonly limiter = new Limiter();
@@ -89,6 +94,8 @@ export class State {
   /** The reports of pool managers. Not persisted; written by workers/. */
   readonly pools = new Pools();
   readonly roster = new Roster();
+  /** Which jobs wait for which. Released by attempts/, some in each step. */
+  readonly waiters = new EndWaiters();
   readonly timers = new IndexedHeap<JobEntry>((a, b) => a.wakeAt < b.wakeAt, TIMER_POSITION);
   /** Ended jobs that stay in memory until they are in the history. */
   readonly ended = new Set<JobEntry>();
@@ -189,6 +196,7 @@ export class State {
     this.jobs.delete(entry.uid);
     this.ended.delete(entry);
     this.counts[entry.job.state]--;
+    this.batches.count(entry, entry.job.state, undefined);
   }
 
   /** Puts a job where its records say it belongs: into its lane or parked, and on its timer. */
@@ -205,7 +213,10 @@ export class State {
   #addJob(entry: JobEntry, now: number): JobEntry {
     // An id can occur again: redriven after it left memory, or chosen by a caller again after its purge.
     const former = this.jobs.get(entry.uid);
-    if (former) this.forget(former);
+    if (former) {
+      this.waiters.remove(former);
+      this.forget(former);
+    }
     this.jobs.set(entry.uid, entry);
     this.#order.add(entry, this.jobs.size);
     this.counts[entry.job.state]++;
@@ -214,9 +225,18 @@ export class State {
       this.#openAttempt(entry, entry.open, tokenOf(entry.uid, entry.open.n));
       this.#noteSlot(entry, entry.open, false, now);
     }
+    this.batches.count(entry, undefined, entry.job.state);
+    this.#noteWaiting(entry, entry.mayWaitForEnds, false);
     this.#enrol(entry, now);
     this.settle(entry, now);
     return entry;
+  }
+
+  /** Keeps the index of jobs that wait for others, and of those that they wait for. */
+  #noteWaiting(entry: JobEntry, mayWaitNow: boolean, mightWait: boolean): void {
+    if (mightWait && !mayWaitNow) this.waiters.remove(entry);
+    if (mayWaitNow && !mightWait) this.waiters.add(entry, (uid) => endOfEntry(this.jobs.get(uid)));
+    this.waiters.moved(entry.uid, endOfEntry(entry));
   }
 
   #enrol(entry: JobEntry, now: number): void {
@@ -236,6 +256,7 @@ export class State {
     records.job = after;
     records.seq = this.seq;
     if (before.state !== after.state) this.#countMove(entry, before.state, after.state);
+    this.#noteWaiting(entry, entry.mayWaitForEnds, entry.ask.spec.after !== undefined && mayWait(before));
     const wasLive = !isTerminal(before.state);
     const isLive = !isTerminal(after.state);
     if (wasLive && !isLive) {
@@ -257,6 +278,7 @@ export class State {
     this.counts[to]++;
     if (from === 'queued') this.#countQueued(entry, -1);
     if (to === 'queued') this.#countQueued(entry, 1);
+    this.batches.count(entry, from, to);
   }
 
   #countQueued({ ask }: JobEntry, by: 1 | -1): void {
@@ -327,6 +349,7 @@ export class State {
   #parkedBy(entry: JobEntry, now: number): Parked | undefined {
     if (entry.job.state !== 'queued') return undefined;
     if (entry.waits(now, this.aheadMs)) return 'not_before';
+    if (entry.waitsFor > 0) return 'after';
     return this.roster.mayRun(entry) ? undefined : 'session';
   }
 }

@@ -66,6 +66,7 @@ export type AttemptView = Shape<typeof AttemptView>;
 
 const WAIT_CODE_MEANING = {
   not_before: 'its earliest start has not come yet',
+  after: 'a job that it waits for has not ended yet',
   session_busy: 'another job of its session goes first',
   no_backend: 'no backend can run it',
   worker_start: 'a worker for its model is being started, or cannot be started now',
@@ -98,6 +99,14 @@ export const JobView = answerObject('Job', {
   agent: Type.String({ description: 'The agent that the job is for: fairness and limits are per agent' }),
   key: optional(Type.String({ description: 'At most one live job has this key' })),
   session_id: optional(Type.String({ description: 'The conversation that the job belongs to' })),
+  batch: optional(Type.String({ description: 'The batch that the job belongs to' })),
+  tags: optional(
+    Type.Record(Type.String(), Type.String(), { description: 'Tags by which people find jobs' }),
+  ),
+  after: optional(
+    Type.Array(Type.String(), { description: 'The jobs whose end the job waited, or waits, for' }),
+  ),
+  not_before: optional(instant('The earliest start that the caller has set')),
   model: optional(Type.String({ description: 'Id of the model, even if the job named an alias' })),
   model_ref: optional(
     Type.String({
@@ -117,7 +126,9 @@ export const JobView = answerObject('Job', {
     Type.Boolean({ description: 'A cancel was requested; the job ends when its backend has confirmed it' }),
   ),
   reason: optional(
-    Type.String({ description: 'Why the job is dead: "failed", "dropped", "expired" or "killed"' }),
+    Type.String({
+      description: 'Why the job is dead: "failed", "dropped", "expired", "killed" or "dependency"',
+    }),
   ),
   error: optional(JobError),
   usage: optional(JobUsage),

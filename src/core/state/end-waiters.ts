@@ -1,0 +1,142 @@
+/**
+ * Which queued jobs wait for the end of which other jobs. The job that is waited for may have ended and left memory.
+ *
+ * W1  `JobEntry.waitsFor` is the number of jobs that hold the job back; a job with 0 is not held back.
+ * W2  The end of a job only puts it on the list of jobs with unsettled waiters: attempts/dependencies.ts releases these, a
+ *     bounded number in a step, because 100,000 jobs may wait for one end. A job that lives again, by a redrive, holds its
+ *     waiters back in the same way.
+ */
+import { uidOf } from '../../model/records.ts';
+import { type EndState, isTerminal } from '../../model/states.ts';
+import type { JobEntry } from './job-entry.ts';
+
+/** A job that others wait for. */
+export class Awaited {
+  readonly uid: string;
+  /** The jobs that are held back by this one. */
+  readonly held = new Set<JobEntry>();
+  /** The jobs that name this one and are not held back by it. */
+  readonly released = new Set<JobEntry>();
+  /** How the job has ended; undefined while it is live. */
+  end: EndState | undefined;
+
+  constructor(uid: string, end: EndState | undefined) {
+    this.uid = uid;
+    this.end = end;
+  }
+
+  /** The next job that this one has to release or, if it lives again, to hold back. */
+  get unsettled(): JobEntry | undefined {
+    return (this.end === undefined ? this.released : this.held).values().next().value;
+  }
+}
+
+export class EndWaiters {
+  readonly #awaited = new Map<string, Awaited>();
+  /**
+   * Those that may have unsettled waiters. The last one is settled first: where the end of a job ends its waiters, and
+   * theirs in turn, the list stays short.
+   */
+  readonly #unsettled: Awaited[] = [];
+
+  get isUnsettled(): boolean {
+    return this.#unsettled.length > 0;
+  }
+
+  /** Those that may have unsettled waiters. */
+  get unsettled(): readonly Awaited[] {
+    return this.#unsettled;
+  }
+
+  /** The job with this uid, if jobs that have not started yet name it. */
+  of(uid: string): Awaited | undefined {
+    return this.#awaited.get(uid);
+  }
+
+  /** Adds a queued job that was never claimed. `endOf` says how a job that it names has ended. */
+  add(entry: JobEntry, endOf: (uid: string) => EndState | undefined): void {
+    for (const uid of awaitedBy(entry)) {
+      let awaited = this.#awaited.get(uid);
+      if (!awaited) {
+        awaited = new Awaited(uid, endOf(uid));
+        this.#awaited.set(uid, awaited);
+      }
+      if (awaited.held.has(entry) || awaited.released.has(entry)) continue;
+      if (awaited.end === 'succeeded') awaited.released.add(entry);
+      else this.#hold(awaited, entry);
+      // What follows from a bad end is decided where all ends are passed on.
+      if (awaited.end !== undefined && awaited.end !== 'succeeded') this.#unsettled.push(awaited);
+    }
+  }
+
+  /** Removes a job that was claimed or has ended. */
+  remove(entry: JobEntry): void {
+    for (const uid of awaitedBy(entry)) {
+      const awaited = this.#awaited.get(uid);
+      if (!awaited) continue;
+      awaited.held.delete(entry);
+      awaited.released.delete(entry);
+      this.#tidy(awaited);
+    }
+    entry.waitsFor = 0;
+  }
+
+  /** A job has ended, or lives again. */
+  moved(uid: string, end: EndState | undefined): void {
+    const awaited = this.#awaited.get(uid);
+    if (!awaited || awaited.end === end) return;
+    awaited.end = end;
+    if (awaited.unsettled) this.#unsettled.push(awaited);
+  }
+
+  /**
+   * The end of a job that is no longer in memory is still to be passed on: to `entry` or else to all jobs that name it. They
+   * are held back until then; the caller settles them.
+   */
+  passOn(uid: string, end: EndState, entry?: JobEntry): readonly JobEntry[] {
+    const awaited = this.#awaited.get(uid);
+    if (!awaited) return [];
+    awaited.end = end;
+    const held = entry ? [entry] : [...awaited.released];
+    for (const each of held) if (!awaited.held.has(each)) this.#hold(awaited, each);
+    this.#unsettled.push(awaited);
+    return held;
+  }
+
+  /** Releases a waiter of a job that has ended, or holds back one of a job that lives again. */
+  settle(awaited: Awaited, entry: JobEntry): void {
+    if (awaited.end === undefined) return this.#hold(awaited, entry);
+    awaited.held.delete(entry);
+    awaited.released.add(entry);
+    entry.waitsFor--;
+  }
+
+  /** Takes the last job off the list once none of its waiters is unsettled. */
+  pop(): void {
+    const awaited = this.#unsettled.pop();
+    if (awaited) this.#tidy(awaited);
+  }
+
+  #hold(awaited: Awaited, entry: JobEntry): void {
+    awaited.released.delete(entry);
+    awaited.held.add(entry);
+    entry.waitsFor++;
+  }
+
+  #tidy(awaited: Awaited): void {
+    const isEmpty = awaited.held.size + awaited.released.size === 0;
+    if (isEmpty && this.#awaited.get(awaited.uid) === awaited) this.#awaited.delete(awaited.uid);
+  }
+}
+
+const NONE: readonly string[] = [];
+
+/** The uids of the jobs whose end a job waits for before its first attempt. */
+export const awaitedBy = ({ ask }: JobEntry): readonly string[] =>
+  ask.spec.after?.map((id) => uidOf(ask.tenant, id)) ?? NONE;
+
+/** How a job has ended; undefined if it is live. One that is not in memory has ended well, or its end was passed on. */
+export function endOfEntry(entry: JobEntry | undefined): EndState | undefined {
+  if (!entry) return 'succeeded';
+  return isTerminal(entry.job.state) ? (entry.job.state as EndState) : undefined;
+}
