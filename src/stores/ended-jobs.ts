@@ -24,7 +24,8 @@ export class EndedJobs {
 
   list(query: HistoryQuery): JobBundle[] {
     const found = [...this.#jobs.values()].filter(({ ask, job }) => isAskedFor(query, ask, job));
-    return found.sort((a, b) => b.ask.n - a.ask.n).slice(0, query.limit);
+    const sign = query.order === 'oldest first' ? 1 : -1;
+    return found.sort((a, b) => sign * (a.ask.n - b.ask.n)).slice(0, query.limit);
   }
 
   /** Jobs of all tenants whose admission number is above `n`, oldest first. */

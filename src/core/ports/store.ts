@@ -6,6 +6,7 @@ import type {
   BlobRef,
   Change,
   JobRecord,
+  Labels,
   RecordKind,
   RecordKinds,
 } from '../../model/records.ts';
@@ -33,8 +34,15 @@ export interface HistoryQuery {
   readonly session?: string;
   readonly key?: string;
   readonly principal?: string;
+  readonly batch?: string;
+  /** Only jobs with all of these tags. */
+  readonly tags?: Labels;
   /** Only jobs admitted before this sequence number. */
   readonly before?: number;
+  /** Only jobs admitted after this sequence number. */
+  readonly after?: number;
+  /** Newest first, unless this says otherwise. */
+  readonly order?: 'oldest first';
   readonly limit: number;
 }
 
@@ -42,17 +50,25 @@ export interface HistoryQuery {
 export function isAskedFor(query: HistoryQuery, ask: AskRecord, job: JobRecord): boolean {
   if (ask.tenant !== query.tenant) return false;
   if (query.before !== undefined && ask.n >= query.before) return false;
+  if (query.after !== undefined && ask.n <= query.after) return false;
   if (query.states && !query.states.includes(job.state)) return false;
   if (query.type !== undefined && ask.spec.type !== query.type) return false;
   if (query.session !== undefined && ask.spec.session_id !== query.session) return false;
   if (query.key !== undefined && ask.spec.key !== query.key) return false;
+  if (query.batch !== undefined && ask.spec.batch !== query.batch) return false;
+  if (query.tags && !hasTags(ask.spec.tags, query.tags)) return false;
   return query.principal === undefined || ask.spec.agent === query.principal;
+}
+
+/** Whether all `wanted` tags are among these. */
+export function hasTags(tags: Labels | undefined, wanted: Labels): boolean {
+  for (const name of Object.keys(wanted)) if (tags?.[name] !== wanted[name]) return false;
+  return true;
 }
 
 /** Reads of ended jobs from the history, which is an index derived from the records. */
 export interface HistoryReads {
   get(uid: string): Promise<JobBundle | undefined>;
-  /** Newest first. */
   list(query: HistoryQuery): Promise<JobBundle[]>;
   count(): Promise<number>;
 }

@@ -11,7 +11,7 @@ export const HISTORY_PROMISES: readonly StorePromise[] = [
   ['no job is handed over before its end is durable', onlyDurable],
   ['an ended job is in memory or in the history, also when close interrupts the hand-over', cutShort],
   ['many concurrent lookups each find their own job with its attempts, or none', manyAtOnce],
-  ['every filter finds the matching jobs, newest first, and no others', filters],
+  ['every filter finds the matching jobs in the order that was asked for, and no others', filters],
   ['a cursor pages through all jobs, without a gap and without a repeat', cursor],
   ['a job that was redriven and ended again is in the history once, with its last end', redriven],
   ['a job that was never handed over is not treated as indexed', notOffered],
@@ -104,10 +104,31 @@ async function cutShort(fixture: StoreFixture): Promise<void> {
 /** Jobs that differ in every field that a HistoryQuery can filter by. */
 async function variety(fixture: StoreFixture): Promise<Opened> {
   const opened = await Opened.on(fixture);
-  opened.finish('j1', { type: 'run', session_id: 's1', key: 'k1', agent: 'p1' });
-  opened.finish('j2', { type: 'run', session_id: 's2', key: 'k1', agent: 'p2' });
-  opened.finish('j3', { type: 'run', session_id: 's1', agent: 'p1', tenant: 'acme' });
-  opened.submit('j4', { type: 'other', session_id: 's1', key: 'k2', agent: 'p1' });
+  opened.finish('j1', {
+    type: 'run',
+    session_id: 's1',
+    key: 'k1',
+    agent: 'p1',
+    batch: 'b1',
+    tags: { a: '1', b: '2' },
+  });
+  opened.finish('j2', {
+    type: 'run',
+    session_id: 's2',
+    key: 'k1',
+    agent: 'p2',
+    batch: 'b1',
+    tags: { a: '1' },
+  });
+  opened.finish('j3', { type: 'run', session_id: 's1', agent: 'p1', tenant: 'acme', batch: 'b1' });
+  opened.submit('j4', {
+    type: 'other',
+    session_id: 's1',
+    key: 'k2',
+    agent: 'p1',
+    batch: 'b2',
+    tags: { a: '1=x%_' },
+  });
   opened.step({ type: 'cancel', uid: 'j4', by: 'test' });
   opened.submit('j5', { type: 'other', agent: 'p2', deadline_ms: 10 });
   opened.step({ type: 'tick' }, NOW + 10);
@@ -131,6 +152,17 @@ async function filters(fixture: StoreFixture): Promise<void> {
     [{ key: 'K1' }, []],
     [{ principal: 'p1' }, ['j4', 'j1']],
     [{ principal: 'p1', session: 's1', type: 'run', states: ['succeeded'], key: 'k1' }, ['j1']],
+    [{ batch: 'b1' }, ['j2', 'j1']],
+    [{ batch: 'b1', order: 'oldest first' }, ['j1', 'j2']],
+    [{ batch: 'B1' }, []],
+    [{ tags: { a: '1' } }, ['j2', 'j1']],
+    [{ tags: { b: '2', a: '1' } }, ['j1']],
+    [{ tags: { a: '1=x%_' } }, ['j4']],
+    [{ tags: { a: '1=x' } }, []],
+    [{ tags: { A: '1' } }, []],
+    [{ tags: { a: '1' }, batch: 'b2' }, []],
+    [{ order: 'oldest first' }, ['j1', 'j2', 'j4', 'j5']],
+    [{ order: 'oldest first', limit: 2 }, ['j1', 'j2']],
     [{ limit: 2 }, ['j5', 'j4']],
   ];
   for (const [query, ids] of cases) {
@@ -146,8 +178,9 @@ async function filters(fixture: StoreFixture): Promise<void> {
 
 async function cursor(fixture: StoreFixture): Promise<void> {
   const opened = await Opened.on(fixture);
-  for (let n = 1; n <= 57; n++) opened.finish(`j${n}`, { session_id: `s${n % 2}` });
+  for (let n = 1; n <= 57; n++) opened.finish(`j${n}`, { session_id: `s${n % 2}`, batch: 'b' });
   await opened.handedOver();
+  for (const batch of [undefined, 'b']) await pagesOldestFirst(opened, batch);
   for (const session of [undefined, 's0', 's1']) {
     const seen: string[] = [];
     let before: number | undefined;
@@ -166,6 +199,23 @@ async function cursor(fixture: StoreFixture): Promise<void> {
     );
   }
   await opened.close();
+}
+
+async function pagesOldestFirst(opened: Opened, batch: string | undefined): Promise<void> {
+  const seen: string[] = [];
+  let after: number | undefined;
+  for (;;) {
+    const filter = { ...(batch !== undefined && { batch }), ...(after !== undefined && { after }) };
+    const query = { tenant: 'default', limit: 10, order: 'oldest first', ...filter } as const;
+    const page = await opened.store.history.list(query);
+    seen.push(...page.map(({ uid }) => uid));
+    if (page.length < 10) break;
+    after = page.at(-1)?.ask.n;
+  }
+  assert.deepEqual(
+    seen,
+    Array.from({ length: 57 }, (_, at) => `j${at + 1}`),
+  );
 }
 
 async function redriven(fixture: StoreFixture): Promise<void> {

@@ -1,6 +1,7 @@
 /** Reads ended jobs from the tables of all jobs: there is no copy that could lag behind. */
 import type { HistoryQuery, HistoryReads, JobBundle, PurgeResult } from '../../core/ports/store.ts';
 import { OrchdError } from '../../model/errors.ts';
+import { tagParts } from '../tag-text.ts';
 import { dropBlobs } from './blobs.ts';
 import { type AttemptRow, bundleOfRow, type JobRow, statusesOf } from './rows.ts';
 import type { SharedConnection } from './shared-connection.ts';
@@ -101,6 +102,7 @@ export class TableHistory implements HistoryReads {
       values.push(...more);
     };
     if (query.before !== undefined) and('n < ?', query.before);
+    if (query.after !== undefined) and('n > ?', query.after);
     if (query.states) {
       const statuses = statusesOf(query.states);
       and(`status IN (${statuses.map(() => '?').join(',') || 'NULL'})`, ...statuses);
@@ -109,7 +111,10 @@ export class TableHistory implements HistoryReads {
     if (query.session !== undefined) and('session_id = ?', query.session);
     if (query.key !== undefined) and('job_key = ?', query.key);
     if (query.principal !== undefined) and('principal = ?', query.principal);
-    const select = `SELECT ${JOB_ROW} FROM orchestrator_jobs WHERE ${where.join(' AND ')} ORDER BY n DESC LIMIT ?`;
+    if (query.batch !== undefined) and('batch_id = ?', query.batch);
+    for (const part of tagParts(query.tags ?? {})) and('INSTR(tags, ?) > 0', part);
+    const order = query.order === 'oldest first' ? 'ASC' : 'DESC';
+    const select = `SELECT ${JOB_ROW} FROM orchestrator_jobs WHERE ${where.join(' AND ')} ORDER BY n ${order} LIMIT ?`;
     values.push(query.limit);
     return this.#connection.read(async (sql) => bundles(sql, await sql.query<JobRow>(select, values)));
   }

@@ -5,6 +5,7 @@ import { FRESH_JOB } from '../../model/moves.ts';
 import type { AskRecord, AttemptRecord, Change, JobRecord, LeaseRecord } from '../../model/records.ts';
 import { isOpen, isTerminal, type JobState } from '../../model/states.ts';
 import { upcast } from '../../model/upcast.ts';
+import { tagText } from '../tag-text.ts';
 import { rowOf } from './blobs.ts';
 import { CHARS } from './schema.ts';
 import type { Value } from './sql.ts';
@@ -41,6 +42,8 @@ export const ASK_COLUMNS = [
   'job_key',
   'caller_chose_id',
   'payload_blob',
+  'batch_id',
+  'tags',
   'ask',
 ] as const;
 
@@ -81,6 +84,8 @@ export function askValues(uid: string, ask: AskRecord, text: string): Value[] {
     ask.spec.key === undefined ? null : cut(ask.spec.key),
     ask.hash === undefined ? 0 : 1,
     rowOf(payload),
+    ask.spec.batch ?? null,
+    tagText(ask.spec.tags) ?? null,
     text,
   ];
 }

@@ -158,4 +158,13 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
     // Audit rows are in the order of their instants: the primary key finds them.
     'ALTER TABLE orchestrator_audit DROP KEY IF EXISTS by_time',
   ],
+  [
+    // A leader of an older version would not write these columns, so its lead ends here.
+    `UPDATE orchestrator_epoch SET epoch = epoch + 1, node = NULL, address = NULL, expires_at = NULL, has_lock = 0
+      WHERE id = 1 AND epoch > 0`,
+    `ALTER TABLE orchestrator_jobs
+      ADD COLUMN IF NOT EXISTS batch_id ${NAME(CHARS.id)} NULL,
+      ADD COLUMN IF NOT EXISTS tags TEXT NULL,
+      ADD KEY IF NOT EXISTS by_batch (batch_id, n)`,
+  ],
 ];

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import { askOf } from '../../../../test/fakes/folder-maker.ts';
 import { FRESH_JOB } from '../../../model/moves.ts';
@@ -70,3 +71,32 @@ for (const [kind, make] of Object.entries(KINDS)) {
     history.close();
   });
 }
+
+test('an index of layout 1, without batches and tags, is kept and gets their columns', () => {
+  const path = join(root, 'old.sqlite');
+  const rowOf = (id: string, n: number, fields: object): string => {
+    const ask = askOf(id, n, fields);
+    const job = { ...FRESH_JOB, state: 'succeeded', endedAt: 1 } as const;
+    return historyRow({ uid: id, seq: n, ask, job, attempts: [] }).trimEnd();
+  };
+  const made = new SqliteHistory(path, 'write');
+  made.open();
+  made.put([rowOf('old', 1, {})], 1);
+  made.close();
+  const database = new DatabaseSync(path);
+  database.exec(
+    "DROP INDEX jobs_batch; ALTER TABLE jobs DROP COLUMN batch; ALTER TABLE jobs DROP COLUMN tags; UPDATE facts SET value = 1 WHERE name = 'layout'",
+  );
+  database.close();
+  const history = new SqliteHistory(path, 'write');
+  assert.deepEqual([history.open().watermark, history.get('old')?.uid], [1, 'old']);
+  const spec = { ...askOf('x', 1).spec, batch: 'b', tags: { a: '1' } };
+  history.put([rowOf('new', 2, { spec })], 2);
+  const found = (query: object) =>
+    history.list({ tenant: 'default', limit: 9, ...query }).map(({ uid }) => uid);
+  assert.deepEqual(
+    [found({}), found({ batch: 'b' }), found({ tags: { a: '1' } })],
+    [['new', 'old'], ['new'], ['new']],
+  );
+  history.close();
+});

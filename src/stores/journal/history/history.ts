@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
 import { callerChoseId } from '../../ended-jobs.ts';
+import { tagText } from '../../tag-text.ts';
 import { fileOf } from '../blobs.ts';
 import { bundleLine } from '../checkpoint/line.ts';
 
@@ -47,6 +48,8 @@ export type HistoryColumns = readonly [
   callerAttempts: number | null,
   blobLow: number | null,
   blobHigh: number | null,
+  batch: string | null,
+  tags: string | null,
 ];
 
 /**
@@ -69,6 +72,8 @@ export function historyRow(bundle: JobBundle): string {
     callerChoseId(bundle) ? job.attempt : null,
     range?.low ?? null,
     range?.high ?? null,
+    ask.spec.batch ?? null,
+    tagText(ask.spec.tags) ?? null,
   ];
   return JSON.stringify(columns) + COLUMNS_END + bundleLine(bundle);
 }

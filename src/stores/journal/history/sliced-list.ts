@@ -10,8 +10,7 @@ import { ownTurns } from '../../../kit/slices.ts';
 const NUMBERS_PER_TURN = 20_000;
 
 export interface RangedHistory {
-  /** Jobs with an admission number of at least `from`. */
-  list(query: HistoryQuery, from?: number): JobBundle[];
+  list(query: HistoryQuery): JobBundle[];
   /** The lowest and the highest admission number; undefined for an empty history. */
   range(): { readonly low: number; readonly high: number } | undefined;
 }
@@ -23,17 +22,30 @@ export async function listInSlices(
 ): Promise<JobBundle[]> {
   const turns = ownTurns(timers);
   await turns.next();
-  // There is an index for the jobs of a session and one for those of a key.
-  if (query.session !== undefined || query.key !== undefined) return history.list(query);
+  // There is an index for the jobs of a session, of a key and of a batch.
+  if (query.session !== undefined || query.key !== undefined || query.batch !== undefined)
+    return history.list(query);
   const { low, high } = history.range() ?? { low: 0, high: -1 };
   const found: JobBundle[] = [];
-  let before = Math.min(query.before ?? Number.POSITIVE_INFINITY, high + 1);
-  while (before > low) {
-    const from = before - NUMBERS_PER_TURN;
-    found.push(...history.list({ ...query, before, limit: query.limit - found.length }, from));
+  for (const slice of slicesOf(query, low, high)) {
+    found.push(...history.list({ ...query, ...slice, limit: query.limit - found.length }));
     if (found.length === query.limit) break;
-    before = from;
     await turns.next();
   }
   return found;
+}
+
+type Slice = Required<Pick<HistoryQuery, 'before' | 'after'>>;
+
+/** The admission numbers from `low` to `high` that a query asks for, in its order, in slices (both ends are excluded). */
+function* slicesOf(query: HistoryQuery, low: number, high: number): Generator<Slice> {
+  const from = Math.max(query.after ?? low - 1, low - 1);
+  const to = Math.min(query.before ?? high + 1, high + 1);
+  if (query.order === 'oldest first') {
+    for (let after = from; after + 1 < to; after += NUMBERS_PER_TURN)
+      yield { after, before: Math.min(to, after + NUMBERS_PER_TURN + 1) };
+  } else {
+    for (let before = to; before - 1 > from; before -= NUMBERS_PER_TURN)
+      yield { after: Math.max(from, before - NUMBERS_PER_TURN - 1), before };
+  }
 }

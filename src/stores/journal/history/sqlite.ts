@@ -5,11 +5,15 @@ import { renameSync, rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
 import { makeDatabasePrivate } from '../../../kit/env/private-files.ts';
+import { tagParts } from '../../tag-text.ts';
 import { readBundle, readLine } from '../checkpoint/line.ts';
 import { HistoryDamaged, type HistoryIndex, type HistoryOpened, type LogPoint, readRow } from './history.ts';
 
-/** The version of SCHEMA. A file with another version is set aside and rebuilt from the log. */
-const LAYOUT = 1;
+/**
+ * The version of SCHEMA. A file with version 1 lacks the columns `batch` and `tags`, which no job had then; one with any
+ * other version is set aside and rebuilt from the log.
+ */
+const LAYOUT = 2;
 
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS jobs (
@@ -25,15 +29,21 @@ CREATE TABLE IF NOT EXISTS jobs (
   caller_attempts INTEGER,
   blob_low INTEGER,
   blob_high INTEGER,
-  line TEXT NOT NULL
+  line TEXT NOT NULL,
+  batch TEXT,
+  tags TEXT
 ) STRICT;
 CREATE INDEX IF NOT EXISTS jobs_ended ON jobs(ended_at);
 CREATE INDEX IF NOT EXISTS jobs_session ON jobs(session, n) WHERE session IS NOT NULL;
 CREATE INDEX IF NOT EXISTS jobs_key ON jobs(key, n) WHERE key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS jobs_not_done ON jobs(state, n) WHERE state <> 'succeeded';
 CREATE INDEX IF NOT EXISTS jobs_blobs ON jobs(blob_low, blob_high) WHERE blob_low IS NOT NULL;
+CREATE INDEX IF NOT EXISTS jobs_batch ON jobs(batch, n) WHERE batch IS NOT NULL;
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
 `;
+
+const INSERT = `INSERT OR REPLACE INTO jobs (line, n, uid, tenant, state, type, principal, session, key, ended_at,
+  caller_attempts, blob_low, blob_high, batch, tags) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`;
 
 type Mode = 'write' | 'read';
 
@@ -93,13 +103,14 @@ export class SqliteHistory implements HistoryIndex {
     this.#database = database;
     if (this.#mode === 'write') {
       database.exec('PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=2000');
+      addColumns(database);
       database.exec(SCHEMA);
     }
     this.#byUid = database.prepare('SELECT line FROM jobs WHERE uid = ?');
     const layout = this.#fact('layout');
     if (this.#mode === 'write') {
-      if (layout !== undefined && layout !== LAYOUT) throw new OtherLayout();
-      this.#insert = database.prepare('INSERT OR REPLACE INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)');
+      if (layout !== undefined && layout !== 1 && layout !== LAYOUT) throw new OtherLayout();
+      this.#insert = database.prepare(INSERT);
       this.#setFact = database.prepare('INSERT OR REPLACE INTO facts VALUES (?,?)');
       this.#setFact.run('layout', LAYOUT);
     }
@@ -111,7 +122,7 @@ export class SqliteHistory implements HistoryIndex {
     this.#transaction(() => {
       for (const row of rows) {
         const { columns, line } = readRow(row);
-        this.#insert?.run(...columns, line);
+        this.#insert?.run(line, ...columns);
       }
       this.#setFact?.run('watermark', watermark);
       if (!log) return;
@@ -126,7 +137,7 @@ export class SqliteHistory implements HistoryIndex {
     return row && toBundle(row);
   }
 
-  list(query: HistoryQuery, from?: number): JobBundle[] {
+  list(query: HistoryQuery): JobBundle[] {
     const where = ['tenant = ?'];
     const values: (string | number)[] = [query.tenant];
     const and = (clause: string, ...more: (string | number)[]): void => {
@@ -134,13 +145,16 @@ export class SqliteHistory implements HistoryIndex {
       values.push(...more);
     };
     if (query.before !== undefined) and('n < ?', query.before);
-    if (from !== undefined) and('n >= ?', from);
+    if (query.after !== undefined) and('n > ?', query.after);
     if (query.states) and(`state IN (${query.states.map(() => '?').join(',')})`, ...query.states);
     if (query.type !== undefined) and('type = ?', query.type);
     if (query.session !== undefined) and('session = ?', query.session);
     if (query.key !== undefined) and('key = ?', query.key);
     if (query.principal !== undefined) and('principal = ?', query.principal);
-    const sql = `SELECT line FROM jobs WHERE ${where.join(' AND ')} ORDER BY n DESC LIMIT ?`;
+    if (query.batch !== undefined) and('batch = ?', query.batch);
+    for (const part of tagParts(query.tags ?? {})) and('instr(tags, ?) > 0', part);
+    const order = query.order === 'oldest first' ? 'ASC' : 'DESC';
+    const sql = `SELECT line FROM jobs WHERE ${where.join(' AND ')} ORDER BY n ${order} LIMIT ?`;
     return this.#bundles(sql, ...values, query.limit);
   }
 
@@ -235,6 +249,15 @@ export class SqliteHistory implements HistoryIndex {
     const rows = noticingDamage(() => this.#database?.prepare(sql).all(...values)) as unknown as Row[];
     return rows.map(toBundle);
   }
+}
+
+/** Adds the columns that layout 1 lacks, before SCHEMA makes an index over one of them. */
+function addColumns(database: DatabaseSync): void {
+  const columns = database.prepare("SELECT name FROM pragma_table_info('jobs')").all();
+  const names = new Set(columns.map(({ name }) => name));
+  if (names.size === 0) return;
+  for (const name of ['batch', 'tags'])
+    if (!names.has(name)) database.exec(`ALTER TABLE jobs ADD COLUMN ${name} TEXT`);
 }
 
 const numberIn = (row: unknown): number | undefined =>
