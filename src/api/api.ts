@@ -8,6 +8,7 @@ import { Metrics } from '../telemetry/metrics.ts';
 import type { Tally } from '../telemetry/tally.ts';
 import { type Route, route } from '../wire/route.ts';
 import type { Identity } from '../wire/tokens.ts';
+import { batchRoutes, bulkCommandRoutes } from './batches.ts';
 import { catalogRoutes } from './catalog.ts';
 import { Disconnects } from './disconnects.ts';
 import { EventStreams } from './events.ts';
@@ -56,7 +57,9 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
   const models = listedModels(orchestrator, Math.floor(env.clock.now() / 1000));
   const routes: Route[] = [
     ...taskRoutes(orchestrator, newId, env.timers),
+    ...bulkCommandRoutes(orchestrator),
     ...jobCommandRoutes(orchestrator),
+    ...batchRoutes(orchestrator, openStreams, env.timers),
     streams.route,
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
     ...sessionRoutes(orchestrator),

@@ -12,6 +12,7 @@ import {
   JobView,
   MAX_BULK,
   SubmitBody,
+  SubmitQuery,
   type Submitted,
   SubmittedTask,
 } from '../model/http/jobs.ts';
@@ -80,9 +81,11 @@ const submitRoute = (orchestrator: Orchestrator, newId: () => string): Route =>
     method: 'POST',
     path: '/v2/tasks',
     role: 'submit',
-    summary: `Submit a job, or up to ${MAX_BULK} of them as an array with an answer each`,
+    summary: `Submit a job; up to ${MAX_BULK} as an array with an answer each; or any number as application/x-ndjson, answered line by line`,
     body: SubmitBody,
+    query: SubmitQuery,
     checksBody: 'handler',
+    takesLines: true,
     answers: {
       202: { description: 'The job is durable and queued', body: SubmittedTask },
       200: { description: 'Answers to an array, in its order', body: BulkAnswers },
@@ -93,11 +96,12 @@ const submitRoute = (orchestrator: Orchestrator, newId: () => string): Route =>
     },
     repeatable: ({ body }) => withIds(body, newId),
     handle: (call): Promise<SubmitAnswer> => {
-      const { body } = call;
+      const { batch } = call.query;
+      const body = batch === undefined ? call.body : withBatch(call.body, batch);
       const caller = callerOf(call);
       return Array.isArray(body)
         ? submitMany(orchestrator, body, caller, call.correlationId)
-        : submitOne(orchestrator, body, caller);
+        : submitOne(orchestrator, body as SubmitRequest, caller);
     },
   });
 
@@ -179,6 +183,12 @@ function withIds(body: unknown, newId: () => string): unknown {
   if (Array.isArray(body)) return body.map((each) => withIds(each, newId));
   if (typeof body !== 'object' || body === null || 'job_id' in body) return body;
   return { ...body, job_id: newId() };
+}
+
+/** Puts jobs that name no batch into this one. */
+function withBatch(body: unknown, batch: string): unknown {
+  if (Array.isArray(body)) return body.map((each) => withBatch(each, batch));
+  return typeof body !== 'object' || body === null ? body : { batch, ...body };
 }
 
 type SubmitAnswer = Answer<202, SubmittedTask> | Answer<200, { readonly answers: readonly BulkAnswer[] }>;

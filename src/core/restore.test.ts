@@ -16,7 +16,7 @@ const bundle = (uid: string, n: number, ask: AskFields = {}, job: Partial<JobRec
   attempts: [],
   seq: n,
 });
-const newest = (state: State): string[] => [...state.newestFirst()].map(({ uid }) => uid);
+const newest = (state: State): string[] => [...state.admitted.newestFirst()].map(({ uid }) => uid);
 
 test('jobs are added in order of admission, before the changes that follow the records', () => {
   const state = newState();

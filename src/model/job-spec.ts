@@ -14,6 +14,8 @@ export const MODEL = '^[A-Za-z0-9][A-Za-z0-9._:/@=+-]{0,511}$';
 
 /** Up to 128 characters without control characters. */
 export const TAG_VALUE = '^[^\\u0000-\\u001f\\u007f]{0,128}$';
+/** A tag as a filter names it. */
+export const TAG = `${NAME.slice(0, -1)}=${TAG_VALUE.slice(1)}`;
 /** The most jobs that one job may wait for. */
 export const MAX_AFTER = 1000;
 

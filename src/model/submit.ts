@@ -4,7 +4,7 @@
  */
 import { type Static, Type } from 'typebox';
 import { AnyObject } from './http/shape.ts';
-import { JOB_ID, NAME, SPEC_FIELDS } from './job-spec.ts';
+import { JOB_ID, NAME, SPEC_FIELDS, TAG } from './job-spec.ts';
 
 const optional = Type.Optional;
 
@@ -14,6 +14,15 @@ export const MAX_TOKENS = 10_000_000;
 export const SubmitRequest = Type.Object(
   {
     ...SPEC_FIELDS,
+    not_before: optional(
+      Type.Union([
+        SPEC_FIELDS.not_before,
+        Type.String({
+          maxLength: 40,
+          description: 'Earliest start as an ISO 8601 time with its offset: 2026-12-01T08:00+01:00',
+        }),
+      ]),
+    ),
     job_id: optional(
       Type.String({
         pattern: JOB_ID,
@@ -68,14 +77,26 @@ export const SubmitRequest = Type.Object(
 
 export type SubmitRequest = Static<typeof SubmitRequest>;
 
+const Tag = Type.String({ pattern: TAG, description: 'A tag as `name=value`' });
+
+/** One tag, or several of which a job must have all. */
+export const TagFilter = Type.Union([Tag, Type.Array(Tag, { maxItems: 16 })]);
+
+/** By what jobs are found. */
+export const JobFilter = {
+  state: optional(Type.String({ description: 'One state, or several separated by commas' })),
+  type: optional(Type.String({ pattern: NAME })),
+  session_id: optional(Type.String({ pattern: NAME })),
+  key: optional(Type.String({ minLength: 1, maxLength: 255 })),
+  agent: optional(Type.String({ pattern: NAME })),
+  batch: optional(Type.String({ pattern: NAME })),
+  tag: optional(TagFilter),
+};
+
 /** Which jobs to list, newest first. */
 export const ListRequest = Type.Object(
   {
-    state: optional(Type.String({ description: 'One state, or several separated by commas' })),
-    type: optional(Type.String({ pattern: NAME })),
-    session_id: optional(Type.String({ pattern: NAME })),
-    key: optional(Type.String({ minLength: 1, maxLength: 255 })),
-    agent: optional(Type.String({ pattern: NAME })),
+    ...JobFilter,
     cursor: optional(
       Type.String({ pattern: '^[0-9]{1,16}$', description: 'The cursor of the previous page' }),
     ),

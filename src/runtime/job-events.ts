@@ -1,6 +1,9 @@
 /** The events of a job as an async iterator, for programs that embed the brain. */
+
+import { OrchdError } from '../model/errors.ts';
 import type { RelayedEvent } from '../relay/execution-log.ts';
 import type { Follower, Sink } from '../relay/follower.ts';
+import { cursorOf, FROM_THE_START, type ReaderPosition } from './following.ts';
 
 export interface JobEvent {
   readonly type: 'queued' | 'started' | 'token' | 'metrics' | 'reset' | 'end' | 'error';
@@ -63,5 +66,23 @@ export class EventQueue implements Sink {
         this.#wake = resolve;
       });
     }
+  }
+}
+
+/** The events of a job until its end; `after` is the id of the last event that the caller has received. */
+export async function* followed(
+  follow: (position: ReaderPosition, sink: EventQueue) => Promise<Follower | undefined>,
+  after: string | undefined,
+): AsyncGenerator<JobEvent> {
+  const position = after === undefined ? FROM_THE_START : cursorOf(after);
+  if (!position) throw new OrchdError('INVALID_PARAMS', `"${after}" is not an event id`, { field: 'after' });
+  const queue = new EventQueue();
+  const follower = await follow(position, queue);
+  if (!follower) return;
+  queue.follower = follower;
+  try {
+    yield* queue;
+  } finally {
+    follower.close();
   }
 }

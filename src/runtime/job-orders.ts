@@ -38,12 +38,38 @@ export class JobOrders {
   }
 
   async redrive(jobId: string, by: string, tenant: string): Promise<void> {
+    const [refusal] = await this.redriveAll([jobId], by, tenant);
+    if (refusal) throw refusal;
+  }
+
+  /** Queues dead jobs again, in this order; returns the refusal of each that is refused. */
+  async redriveAll(
+    jobIds: readonly string[],
+    by: string,
+    tenant: string,
+  ): Promise<readonly (OrchdError | undefined)[]> {
+    const orders = await this.#redriveOrders(jobIds, by, tenant);
+    return Promise.all(
+      jobIds.map((id, at) => refusalOf(this.#order(id, tenant, () => orders[at] as EngineEvent))),
+    );
+  }
+
+  /** Reads from the history what the engine has to know. It is valid only while no job has left memory since. */
+  async #redriveOrders(jobIds: readonly string[], by: string, tenant: string): Promise<EngineEvent[]> {
     const { submissions, engine } = this.#parts;
-    const uid = uidFor(tenant, jobId);
-    const known = await submissions.findEvicted(uid);
-    const ask = known?.ask ?? engine.state.jobs.get(uid)?.ask;
-    const ends = ask && (await submissions.knownEnds(ask));
-    return this.#order(jobId, tenant, () => ({ type: 'redrive', uid, by, known, ends }));
+    for (;;) {
+      const { evictions } = submissions;
+      const orders = await Promise.all(
+        jobIds.map(async (id): Promise<EngineEvent> => {
+          const uid = uidFor(tenant, id);
+          const known = await submissions.findEvicted(uid);
+          const ask = known?.ask ?? engine.state.jobs.get(uid)?.ask;
+          const ends = ask && (await submissions.knownEnds(ask));
+          return { type: 'redrive', uid, by, known, ends };
+        }),
+      );
+      if (evictions === submissions.evictions) return orders;
+    }
   }
 
   /** `bodySize`: that of the request that `how` was parsed from. */
@@ -76,5 +102,16 @@ export class JobOrders {
     // The job left memory after `findEvicted` looked: repeat the redrive, which finds it in the history now.
     if (order.type === 'redrive' && state === 'dead') return this.redrive(jobId, order.by, tenant);
     throw new OrchdError('ILLEGAL_STATE', `"${jobId}" is ${state}`);
+  }
+}
+
+/** The OrchdError with which an order is refused, as a value. */
+export async function refusalOf(order: Promise<void>): Promise<OrchdError | undefined> {
+  try {
+    await order;
+    return undefined;
+  } catch (error) {
+    if (error instanceof OrchdError) return error;
+    throw error;
   }
 }

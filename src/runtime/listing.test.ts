@@ -56,8 +56,8 @@ test('searches at the same time look at jobs in turns of their own', async (t) =
     turn++;
   });
   const looks: number[] = [];
-  const newestFirst = parts.state.newestFirst.bind(parts.state);
-  t.mock.method(parts.state, 'newestFirst', (before: number | undefined) => {
+  const newestFirst = parts.state.admitted.newestFirst.bind(parts.state.admitted);
+  t.mock.method(parts.state.admitted, 'newestFirst', (before: number | undefined) => {
     looks.push(turn);
     return newestFirst(before);
   });

@@ -17,19 +17,21 @@ import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit
 import type { Follower, Sink } from '../relay/follower.ts';
 import type { LargeJson } from '../wire/route.ts';
 import { BackendDirectory } from './backend-directory.ts';
+import { Batches } from './batches.ts';
 import { Bodies } from './bodies.ts';
 import { BrainClock, reportSteps } from './brain-clock.ts';
+import { BulkOrders } from './bulk-orders.ts';
 import { CatalogCommands, LeaseCommands, LimitCommands, PoolCommands, SessionCommands } from './commands.ts';
 import { Divergence } from './divergence.ts';
 import { Drain } from './drain.ts';
 import { EffectRunner, storeFailure } from './effect-runner.ts';
 import { Effects } from './effects.ts';
 import { EndNotices } from './end-notices.ts';
-import { cursorOf, Following, FROM_THE_START, type ReaderPosition } from './following.ts';
+import { Following, type ReaderPosition } from './following.ts';
 import { GuardedBackend } from './guarded.ts';
 import { HistoryFeed } from './history-feed.ts';
 import { JobEnds } from './job-ends.ts';
-import { EventQueue, type JobEvent } from './job-events.ts';
+import { followed, type JobEvent } from './job-events.ts';
 import { JobOrders } from './job-orders.ts';
 import { type JobWithResult, jobText } from './job-text.ts';
 import { Loop } from './loop.ts';
@@ -70,6 +72,9 @@ export class Orchestrator extends Service {
   readonly ends: JobEnds;
   /** The commands that change a job, without reading it afterwards. */
   readonly orders: JobOrders;
+  /** Commands for all jobs that match a filter. */
+  readonly bulk: BulkOrders;
+  readonly batches: Batches;
   readonly leases: LeaseCommands;
   readonly catalog: CatalogCommands;
   readonly sessions: SessionCommands;
@@ -134,6 +139,8 @@ export class Orchestrator extends Service {
     this.#submissions = new Submissions({ ...shared, maxTries, maxPayloadBytes });
     const assertOpen = (): void => this.#assertOpen();
     this.orders = new JobOrders({ ...shared, submissions: this.#submissions, reads: this.reads, assertOpen });
+    this.bulk = new BulkOrders({ reads: this.reads, orders: this.orders, seq: () => this.#engine.state.seq });
+    this.batches = new Batches({ ...shared, reads: this.reads, assertOpen });
     this.#following = new Following({ ...shared, who: () => commanderOf(this.#engine.state) });
     this.#effects = new Effects({
       ...shared,
@@ -242,19 +249,8 @@ export class Orchestrator extends Service {
   }
 
   /** Yields the events of a job until its end; `after` is the id of the last event that the caller has received. */
-  async *events(jobId: string, options: { tenant?: string; after?: string } = {}): AsyncGenerator<JobEvent> {
-    const position = options.after === undefined ? FROM_THE_START : cursorOf(options.after);
-    if (!position)
-      throw new OrchdError('INVALID_PARAMS', `"${options.after}" is not an event id`, { field: 'after' });
-    const queue = new EventQueue();
-    const follower = await this.follow(jobId, position, queue, options.tenant);
-    if (!follower) return;
-    queue.follower = follower;
-    try {
-      yield* queue;
-    } finally {
-      follower.close();
-    }
+  events(jobId: string, options: { tenant?: string; after?: string } = {}): AsyncGenerator<JobEvent> {
+    return followed((position, queue) => this.follow(jobId, position, queue, options.tenant), options.after);
   }
 
   /**

@@ -4,10 +4,11 @@ import { checker } from '../kit/check.ts';
 import { excessOf, MAX_DEPTH, MAX_KEYS, MAX_VALUES } from '../kit/depth.ts';
 import type { Timers } from '../kit/env/env.ts';
 import { stableHash, stableHashInSlices } from '../kit/hash.ts';
+import { parseInstant } from '../kit/instant.ts';
 import { textInSlices } from '../kit/json-writer.ts';
 import { type BodySize, inSlices, type Sliced, type SliceMeter } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
-import { JOB_ID, specOf } from '../model/job-spec.ts';
+import { type GivenSpec, JOB_ID, specOf } from '../model/job-spec.ts';
 import { type Body, DEFAULT_TENANT, TENANT, uidOf } from '../model/records.ts';
 import { SubmitRequest } from '../model/submit.ts';
 import { estimateInSlices, estimateTokens, type TokenEstimate } from './estimate.ts';
@@ -84,7 +85,7 @@ function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepa
     id: request.job_id ?? newId(),
     tenant: checkTenant(caller.tenant ?? DEFAULT_TENANT),
     submittedBy: caller.submittedBy ?? caller.principal ?? 'anonymous',
-    spec: specOf(request, {
+    spec: specOf(withInstant(request), {
       agent: caller.principal ?? 'anonymous',
       type: 'inference',
       priority: 'batch',
@@ -106,6 +107,19 @@ function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepa
     known: undefined,
   };
   return { submission, payloadText };
+}
+
+/** `not_before` in milliseconds. */
+function withInstant(request: SubmitRequest): GivenSpec {
+  const { not_before: given } = request;
+  if (typeof given !== 'string') return request as GivenSpec;
+  const at = parseInstant(given);
+  if (at !== undefined && at >= 0) return { ...request, not_before: at };
+  throw new OrchdError(
+    'INVALID_PARAMS',
+    `"${given}" is not a time: write it like 2026-12-01T08:00+01:00, with its offset`,
+    { field: 'not_before' },
+  );
 }
 
 function unrunnable(

@@ -11,7 +11,7 @@ import { modelOf } from '../core/admission/model.ts';
 import { limitsOf } from '../core/admission/quota.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import { isScopeOf } from '../core/limits/limit.ts';
-import type { Store } from '../core/ports/store.ts';
+import type { HistoryQuery, Store } from '../core/ports/store.ts';
 import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import { backendLeaseId } from '../core/state/leases.ts';
@@ -34,7 +34,7 @@ import type { BrainClock } from './brain-clock.ts';
 import type { Divergence } from './divergence.ts';
 import { type Figures, figuresOf } from './figures.ts';
 import type { BodyText, JobWithBodies, JobWithResult } from './job-text.ts';
-import { listJobs } from './listing.ts';
+import { findJobs, type ListingParts, listJobs, type FoundJob as StoredJob } from './listing.ts';
 import type { Loop } from './loop.ts';
 import { checkTenant, uidFor } from './prepare.ts';
 import { viewOf, viewOfBundle } from './view.ts';
@@ -121,15 +121,29 @@ export class Reads {
 
   async jobs(request: ListRequest = {}, tenant = DEFAULT_TENANT): Promise<JobPage> {
     checkTenant(tenant);
+    return listJobs(this.#listing(), checkList(request), tenant);
+  }
+
+  /** For runtime/ only: the jobs that match, with their records. */
+  find(query: HistoryQuery): Promise<StoredJob[]> {
+    return findJobs(this.#listing(), query);
+  }
+
+  /** For runtime/ only: a job that was found, with its result, and its payload if that is `asked` for. */
+  async bodiesOf({ view, ask, job }: StoredJob, asked: 'payload' | undefined): Promise<JobWithBodies> {
+    const payload = asked ? await this.#text(ask.payload) : undefined;
+    return { job: view, payload, result: await this.#text(job.result) };
+  }
+
+  #listing(): ListingParts {
     const { env, engine, store, clock, loop } = this.#parts;
-    const parts = {
+    return {
       state: engine.state,
       history: store.history,
       timers: env.timers,
       now: () => clock.now(),
       durable: (seq: number) => loop.durable(seq),
     };
-    return listJobs(parts, checkList(request), tenant);
   }
 
   /** Synchronous: the spec of a job in memory, once it is durable; a spec never changes. */

@@ -74,6 +74,11 @@ export class Submissions {
     this.#newId = () => ids.next(parts.env.clock.now());
   }
 
+  /** How often ended jobs have left memory: what was read from the history before may be out of date. */
+  get evictions(): number {
+    return this.#evictions;
+  }
+
   noteEviction(): void {
     this.#evictions++;
   }

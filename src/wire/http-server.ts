@@ -9,6 +9,7 @@
 import { channel } from 'node:diagnostics_channel';
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
+import type { Duplex } from 'node:stream';
 import { ByteRoom } from '../kit/byte-room.ts';
 import type { Random, Timers } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
@@ -23,6 +24,7 @@ import { CORRELATION_ID } from './headers.ts';
 import { type Observed, ObservedRequest } from './http-observer.ts';
 import type { RequestBody } from './json-body.ts';
 import { isLarge, LargeAnswers, releaseOf } from './large-answers.ts';
+import { isNdjson, LineStream, linesHandler } from './line-stream.ts';
 import { ON_BEHALF_OF } from './nodes.ts';
 import { rejectSocket } from './reject-socket.ts';
 import { errorShapeOf } from './render-error.ts';
@@ -112,6 +114,8 @@ export class HttpServer extends Service {
   readonly #tokenExchanges = new TokenExchanges();
   readonly #bodyRoom: BodyRoom;
   readonly #largeAnswers: LargeAnswers;
+  /** The connections on which lines arrive. */
+  readonly #lineSockets = new WeakSet<Duplex>();
 
   constructor(options: HttpServerOptions) {
     super();
@@ -171,7 +175,10 @@ export class HttpServer extends Service {
     );
     server.setTimeout(limits.idleMs);
     server.on('connection', this.#connections.accept);
-    server.on('clientError', rejectSocket);
+    server.on('clientError', (error: Error & { code?: string }, socket) => {
+      const isSlow = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
+      if (!isSlow || !this.#lineSockets.has(socket)) rejectSocket(error, socket);
+    });
     // Of `Expect` only `100-continue` is defined. Without a listener Node answers any other itself, without a body.
     server.on('checkExpectation', (request, response) =>
       this.#fail(
@@ -205,25 +212,43 @@ export class HttpServer extends Service {
       const identity = this.#gate.admit(credentialsOf(request), route);
       if (place === 'reserved' && route.role !== 'public') throw new OrchdError('TOO_MANY_CONNECTIONS');
       this.#tokenExchanges.add(exchange, identity);
-      const read = (): Promise<RequestBody> => readBody(request, this.#bodyOptions(url));
-      const body = method === 'GET' ? undefined : await observed.body(read);
       const call: Call = {
         params: match.params,
         query: queryAt < 0 ? {} : parseQuery(url.slice(queryAt + 1)),
-        body: body?.value,
-        bodySize: body?.size ?? 'small',
+        body: undefined,
+        bodySize: 'small',
         headers: request.headers,
         url,
         identity,
         correlationId: exchange.correlationId,
         onDisconnect: (run) => onDisconnect(exchange, run),
       };
-      const answer = await route.handle(call);
+      observed.isStream = route.takesLines === true && isNdjson(request.headers);
+      if (observed.isStream) return await this.#serveLines(route, call, exchange);
+      const read = (): Promise<RequestBody> => readBody(request, this.#bodyOptions(url));
+      const body = method === 'GET' ? undefined : await observed.body(read);
+      const answer = await route.handle(body ? { ...call, body: body.value, bodySize: body.size } : call);
       observed.isStream = 'stream' in answer;
       this.#send(route, answer, exchange);
     } catch (error) {
       this.#fail(error, exchange);
     }
+  }
+
+  async #serveLines(route: Route, call: Call, exchange: HttpExchange): Promise<void> {
+    const { request, response, correlationId } = exchange;
+    const { socket } = request;
+    setCommonHeaders(exchange);
+    response.once('close', () => this.#tokenExchanges.remove(exchange));
+    // The request may take any time as a whole: only silence ends it.
+    this.#lineSockets.add(socket);
+    socket.setTimeout(STREAM_IDLE_MS);
+    const { timers } = this.#options;
+    const parts = { timers, correlationId, maxLineBytes: this.#limits.maxBodyBytes };
+    const handle = linesHandler(route, call);
+    await new LineStream({ ...parts, handle }, request, response).run();
+    this.#lineSockets.delete(socket);
+    if (!socket.destroyed) socket.setTimeout(this.#limits.idleMs);
   }
 
   #bodyOptions(url: string): BodyOptions {

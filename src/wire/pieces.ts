@@ -47,7 +47,8 @@ function* piecesOfText(text: string): Generator<Buffer> {
   }
 }
 
-function drained(out: Writable, timers: Timers): Promise<void> {
+/** Resolves when the client has read what was written, or is gone; one that reads nothing for long is disconnected. */
+export function drained(out: Writable, timers: Timers): Promise<void> {
   return new Promise((resolve) => {
     const cancel = timers.after(MAX_STUCK_MS, () => out.destroy());
     const end = (): void => {

@@ -75,6 +75,7 @@ export type Answers = Readonly<Record<number, string | AnswerFormat>>;
 
 export type Tag =
   | 'jobs'
+  | 'batches'
   | 'sessions'
   | 'leases'
   | 'limits'
@@ -111,6 +112,11 @@ interface RouteBase {
    * own.
    */
   readonly checksBody?: 'handler';
+  /**
+   * The route takes arrays, and also their elements one a line (NDJSON): `handle` is called with arrays of them, and its
+   * answer has `answers`, one for each element.
+   */
+  readonly takesLines?: true;
   /**
    * Returns a body that is safe to send twice, with generated ids filled in for example. A node that forwards the
    * request may then repeat it if the answer is lost. Without this function only a GET is repeated.

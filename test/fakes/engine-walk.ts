@@ -256,7 +256,7 @@ export function stateText({ state, queue }: EngineView): string {
     waiting: queue.waiting,
     ended: [...state.ended].map(({ uid }) => uid).sort(),
     open: [...state.open.keys()].sort(),
-    newest: [...state.newestFirst()].map(({ uid }) => uid),
+    newest: [...state.admitted.newestFirst()].map(({ uid }) => uid),
     jobs: jobs.map(({ uid, ask, job, seq, open, past, parked, lane, isWaiting, wakeAt }) => {
       const wake = isTerminal(job.state) ? undefined : wakeAt;
       return { uid, ask, job, seq, open, past, parked, lane: lane?.key, inLane: isWaiting, wake };

@@ -93,7 +93,7 @@ function removeEnded(turn: Turn, endedBefore: number, atMost: number, cause: Cau
   let removed = 0;
   for (const [name, { tenant, id, at }] of batches.entries()) {
     if (at >= endedBefore || removed === atMost || visited++ === MAX_VISITED) return;
-    if (batches.live(tenant, id)) continue;
+    if (batches.isLive(tenant, id)) continue;
     turn.put('batch', name, null, cause);
     removed++;
   }

@@ -1,4 +1,4 @@
-/** The jobs in memory in order of admission, for lists that show the newest first. */
+/** The jobs in memory in order of admission, for lists. */
 import type { JobEntry } from './job-entry.ts';
 
 export class AdmissionOrder {
@@ -22,6 +22,14 @@ export class AdmissionOrder {
   *newestFirst(before = Number.POSITIVE_INFINITY): Generator<JobEntry> {
     const entries = this.#entries;
     for (let at = this.#firstFrom(before) - 1; at >= 0; at--) {
+      const entry = entries[at] as JobEntry;
+      if (this.#isHere(entry)) yield entry;
+    }
+  }
+
+  *oldestFirst(after = -1): Generator<JobEntry> {
+    const entries = this.#entries;
+    for (let at = this.#firstFrom(after + 1); at < entries.length; at++) {
       const entry = entries[at] as JobEntry;
       if (this.#isHere(entry)) yield entry;
     }

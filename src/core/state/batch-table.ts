@@ -1,56 +1,81 @@
-/** The batches, in the order of their last change, with counts of their jobs that have not ended. */
+/** The batches, in the order of their last change, with their jobs in memory. */
 import type { BatchRecord } from '../../model/batch-record.ts';
 import { scoped } from '../../model/records.ts';
 import { isTerminal, type JobState } from '../../model/states.ts';
+import { AdmissionOrder } from './admission-order.ts';
 import type { JobEntry } from './job-entry.ts';
 import { RecentTable } from './tables.ts';
 
-/** The live jobs of a batch. */
-export interface LiveBatch {
-  readonly counts: Readonly<Partial<Record<JobState, number>>>;
-  readonly jobs: number;
+/** The jobs of a batch that are in memory. */
+export class BatchJobs {
+  /** Those that have not ended, by state. */
+  readonly counts: Partial<Record<JobState, number>> = {};
+  live = 0;
   /** The job that was admitted last, while it is live: no other one of the batch is further behind in its lane. */
-  readonly newest: JobEntry | undefined;
+  newest: JobEntry | undefined;
+  readonly order: AdmissionOrder;
+  #jobs = 0;
+
+  constructor(isHere: (entry: JobEntry) => boolean) {
+    this.order = new AdmissionOrder(isHere);
+  }
+
+  get isEmpty(): boolean {
+    return this.#jobs === 0;
+  }
+
+  count(entry: JobEntry, from: JobState | undefined, to: JobState | undefined): void {
+    if (from === undefined) this.order.add(entry, ++this.#jobs);
+    if (to === undefined) this.#jobs--;
+    if (isLive(from)) this.#add(from, -1);
+    if (isLive(to)) this.#add(to, 1);
+    if (!isLive(to)) this.newest = this.newest === entry ? undefined : this.newest;
+    else if (!this.newest || this.newest.ask.n < entry.ask.n) this.newest = entry;
+  }
+
+  #add(state: JobState, by: 1 | -1): void {
+    this.counts[state] = (this.counts[state] ?? 0) + by;
+    this.live += by;
+  }
 }
 
-type MutableBatch = {
-  counts: Partial<Record<JobState, number>>;
-  jobs: number;
-  newest: JobEntry | undefined;
-};
-
 export class BatchTable extends RecentTable<BatchRecord> {
-  readonly #live = new Map<string, MutableBatch>();
+  readonly #jobs = new Map<string, BatchJobs>();
+  readonly #isHere: (entry: JobEntry) => boolean;
+
+  /** `isHere` says whether a job is in memory. */
+  constructor(isHere: (entry: JobEntry) => boolean) {
+    super();
+    this.#isHere = isHere;
+  }
 
   of(tenant: string, id: string): BatchRecord | undefined {
     return this.records.get(scoped(tenant, id));
   }
 
-  /** Undefined if all jobs of the batch have ended. */
-  live(tenant: string, id: string): LiveBatch | undefined {
-    return this.#live.get(scoped(tenant, id));
+  /** Undefined if no job of the batch is in memory. */
+  jobs(tenant: string, id: string): BatchJobs | undefined {
+    return this.#jobs.get(scoped(tenant, id));
   }
 
-  /** Counts a job that has come, has moved or is forgotten; undefined stands for outside. */
+  /** Whether a job of the batch has not ended. */
+  isLive(tenant: string, id: string): boolean {
+    return (this.jobs(tenant, id)?.live ?? 0) > 0;
+  }
+
+  /** Counts a job that has come into memory, has moved, or leaves memory; undefined stands for outside. */
   count(entry: JobEntry, from: JobState | undefined, to: JobState | undefined): void {
-    const { ask } = entry;
-    if (ask.spec.batch === undefined) return;
-    const name = scoped(ask.tenant, ask.spec.batch);
-    const live = this.#live.get(name) ?? { counts: {}, jobs: 0, newest: undefined };
-    if (isLive(from)) add(live, from, -1);
-    if (isLive(to)) add(live, to, 1);
-    if (isLive(to)) live.newest = laterOf(live.newest, entry);
-    else if (live.newest === entry) live.newest = undefined;
-    if (live.jobs === 0) this.#live.delete(name);
-    else this.#live.set(name, live);
+    const { batch } = entry.ask.spec;
+    if (batch === undefined) return;
+    const name = scoped(entry.ask.tenant, batch);
+    let jobs = this.#jobs.get(name);
+    if (!jobs) {
+      jobs = new BatchJobs(this.#isHere);
+      this.#jobs.set(name, jobs);
+    }
+    jobs.count(entry, from, to);
+    if (jobs.isEmpty) this.#jobs.delete(name);
   }
 }
 
 const isLive = (state: JobState | undefined): state is JobState => state !== undefined && !isTerminal(state);
-
-function add(live: MutableBatch, state: JobState, by: 1 | -1): void {
-  live.counts[state] = (live.counts[state] ?? 0) + by;
-  live.jobs += by;
-}
-
-const laterOf = (a: JobEntry | undefined, b: JobEntry): JobEntry => (a && a.ask.n > b.ask.n ? a : b);

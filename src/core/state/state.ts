@@ -75,7 +75,8 @@ export class State {
   readonly catalog = new Catalog();
   readonly workers = new WorkerTable();
   readonly sessions = new SessionTable();
-  readonly batches = new BatchTable();
+  readonly #isHere = (entry: JobEntry): boolean => this.jobs.get(entry.uid) === entry;
+  readonly batches = new BatchTable(this.#isHere);
   readonly tables: Tables = {
     model: this.catalog,
     worker: this.workers,
@@ -119,7 +120,8 @@ export class State {
   queuedBytes = 0;
   readonly queuedByTenant = new QueuedByTenant();
   readonly #recentFailures = new RecentIds();
-  readonly #order = new AdmissionOrder((entry) => this.jobs.get(entry.uid) === entry);
+  /** All jobs in memory in order of admission. */
+  readonly admitted = new AdmissionOrder(this.#isHere);
   readonly #settings: StateSettings;
   readonly #follower: StateFollower;
 
@@ -169,8 +171,9 @@ export class State {
     this.#addJob(entry, now);
   }
 
-  newestFirst(before?: number): Iterable<JobEntry> {
-    return this.#order.newestFirst(before);
+  /** The jobs in memory in order of admission: all of them, or those of a batch. */
+  orderOf(tenant: string, batch: string | undefined): AdmissionOrder | undefined {
+    return batch === undefined ? this.admitted : this.batches.jobs(tenant, batch)?.order;
   }
 
   /** Adds a failure from a checkpoint. The number of failures that are kept may be smaller by now. */
@@ -218,7 +221,7 @@ export class State {
       this.forget(former);
     }
     this.jobs.set(entry.uid, entry);
-    this.#order.add(entry, this.jobs.size);
+    this.admitted.add(entry, this.jobs.size);
     this.counts[entry.job.state]++;
     if (entry.job.state === 'queued') this.#countQueued(entry, 1);
     if (entry.open) {

@@ -1,5 +1,6 @@
 /** Schemas of the HTTP requests and answers about jobs (/v2/tasks). */
 import { Type } from 'typebox';
+import { NAME } from '../job-spec.ts';
 import {
   ATTEMPT_STATE_MEANING,
   ATTEMPT_STATES,
@@ -10,7 +11,7 @@ import {
 } from '../states.ts';
 import { SubmitRequest } from '../submit.ts';
 import { ErrorBody, JobError } from './errors.ts';
-import { answerObject, Instant, instant, type Shape } from './shape.ts';
+import { answerObject, Instant, instant, requestObject, type Shape } from './shape.ts';
 
 const optional = Type.Optional;
 
@@ -21,6 +22,10 @@ export const SubmitBody = Type.Union([
   SubmitRequest,
   Type.Array(SubmitRequest, { minItems: 1, maxItems: MAX_BULK }),
 ]);
+
+export const SubmitQuery = requestObject({
+  batch: optional(Type.String({ pattern: NAME, description: 'The batch of all jobs that name none' })),
+});
 
 const listOf = (meanings: Readonly<Record<string, string>>): string =>
   Object.entries(meanings)

@@ -29,7 +29,7 @@ async function numbered(fixture: StoreFixture): Promise<void> {
     [...opened.durables].sort((a, b) => a - b),
   );
   const again = await reopen(fixture, opened);
-  const order = [...again.engine.state.newestFirst()].map(({ ask }) => ask.n);
+  const order = [...again.engine.state.admitted.newestFirst()].map(({ ask }) => ask.n);
   assert.deepEqual(
     order,
     Array.from({ length: 200 }, (_, at) => 200 - at),
@@ -171,7 +171,7 @@ export async function replays(
 
 /** All records as one text. Failures and jobs keep their order, since it decides which failure is dropped first and which job is newest. */
 function recordsText(state: State): string {
-  const jobs = [...state.newestFirst()].map(({ uid, ask, job, open, past, seq }) => {
+  const jobs = [...state.admitted.newestFirst()].map(({ uid, ask, job, open, past, seq }) => {
     return stableHash([uid, ask, job, open ?? null, past ?? [], seq]);
   });
   const leases = [...state.leases.all()].map(({ id, record }) => [id, record]).sort();
