@@ -95,7 +95,9 @@ async function belongings(ask: Ask): Promise<string> {
     '/v2/limits',
   ];
   const texts = await Promise.all([...paths, '/v2/tasks?limit=100'].map(read));
-  return texts.join('\n').replaceAll(/"(expires_at|waited_ms|predicted_start_ms|predicted_end_ms)":[^,}]*/g, '"$1":0');
+  return texts
+    .join('\n')
+    .replaceAll(/"(expires_at|waited_ms|predicted_start_ms|predicted_end_ms)":[^,}]*/g, '"$1":0');
 }
 
 interface Case {
