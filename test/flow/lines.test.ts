@@ -7,6 +7,7 @@ import { type HttpBrain, type HttpBrainOptions, httpBrain } from '../fakes/http-
 import { LoopClock, slowness } from '../fakes/loop-clock.ts';
 import { tempFolder, within } from './flow-kit.ts';
 
+const PATIENCE_MS = 60_000;
 const TYPE = 'application/x-ndjson';
 const NOBODY = { type: 'nobody', wait_for_backend: true };
 const ROOMY = 'orchestrator: {queue_capacity: 1000000}';
@@ -96,13 +97,13 @@ describe('lines of jobs', () => {
     let text = '';
     for (const id of ['a', 'b', 'c']) {
       out.write(lineOf({ job_id: id }));
-      const response = await within(answer);
+      const response = await within(answer, PATIENCE_MS);
       if (text === '') response.setEncoding('utf8').on('data', (piece) => (text += piece));
-      while (!text.includes(`"${id}"`)) await within(once(response, 'data'));
+      while (!text.includes(`"${id}"`)) await within(once(response, 'data'), PATIENCE_MS);
       assert.equal((await brain.orchestrator.get(id)).state, 'queued', 'an answer is durable');
     }
     out.end();
-    await within(once(await answer, 'end'));
+    await within(once(await answer, 'end'), PATIENCE_MS);
     assert.equal(linesOf(text).length, 3);
   });
 
@@ -134,8 +135,8 @@ describe('lines of jobs', () => {
     const brain = await begin(t);
     const { out, answer } = open(t, brain);
     out.write(`${lineOf({ job_id: 'whole' })}{"type":"nobody","wait_for_backend":true,"job_id":"half"`);
-    const response = await within(answer);
-    await within(once(response, 'data'));
+    const response = await within(answer, PATIENCE_MS);
+    await within(once(response, 'data'), PATIENCE_MS);
     out.destroy();
     const known = await brain.orchestrator.list();
     assert.deepEqual(
@@ -162,7 +163,7 @@ describe('lines of jobs', () => {
   test('may take longer than a request may take to arrive, as long as they come', async (t) => {
     const brain = await begin(t, { limits: { requestTimeoutMs: 300, headersTimeoutMs: 300 } });
     const { out, answer } = open(t, brain);
-    const response = await within(answer);
+    const response = await within(answer, PATIENCE_MS);
     let text = '';
     response.setEncoding('utf8').on('data', (piece) => (text += piece));
     // The server looks for slow requests once a second.
@@ -171,7 +172,7 @@ describe('lines of jobs', () => {
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
     out.end();
-    await within(once(response, 'end'));
+    await within(once(response, 'end'), PATIENCE_MS);
     assert.ok(linesOf(text).every(({ http_status }) => http_status === 202));
   });
 
@@ -182,7 +183,7 @@ describe('lines of jobs', () => {
       config: 'orchestrator: {queue_capacity: 300000}',
     });
     const { out, answer } = open(t, brain);
-    const response = await within(answer);
+    const response = await within(answer, PATIENCE_MS);
     response.pause();
     const count = 200_000;
     const line = lineOf();
@@ -202,7 +203,7 @@ describe('lines of jobs', () => {
       for (const byte of piece) if (byte === 10) lines++;
     });
     response.resume();
-    await within(Promise.all([written, once(response, 'end')]), 60_000);
+    await within(Promise.all([written, once(response, 'end')]), PATIENCE_MS);
     assert.equal(lines, count);
   });
 });
