@@ -1,6 +1,7 @@
 /** Lists jobs, newest first, from memory and history as one sequence. */
 
 import { type HistoryQuery, type HistoryReads, isAskedFor, type JobBundle } from '../core/ports/store.ts';
+import type { JobEntry } from '../core/state/job-entry.ts';
 import type { State } from '../core/state/state.ts';
 import type { Timers } from '../kit/env/env.ts';
 import { ownTurns } from '../kit/slices.ts';
@@ -31,7 +32,7 @@ export async function listJobs(parts: ListingParts, request: ListRequest, tenant
   const limit = request.limit ?? DEFAULT_LIMIT;
   const query = queryOf(request, tenant, limit + 1);
   // Memory is read before the history: a job that leaves memory meanwhile is listed once, from memory.
-  const found = await liveMatches(parts, query);
+  const found = await liveMatches(parts, query, ({ ask, job }) => isAskedFor(query, ask, job));
   // What was read from memory must be durable; what happens during the query of the history is not shown.
   const durable = parts.durable(state.seq);
   const shown = new Set(found.map(({ uid }) => uid));
@@ -86,27 +87,31 @@ async function endedMatches(state: State, history: HistoryReads, query: HistoryQ
   }
 }
 
-interface FoundJob {
+export interface FoundJob {
   readonly n: number;
   readonly uid: string;
   readonly view: JobView;
 }
 
 /**
- * The newest jobs in memory that match, at most `query.limit`. Each is shown as it is when it is looked at: a search
- * through many jobs takes several turns.
+ * The newest jobs in memory that match, at most `limit`. Each is shown as it is when it is looked at: a search through
+ * many jobs takes several turns.
  */
-async function liveMatches({ state, timers, now }: ListingParts, query: HistoryQuery): Promise<FoundJob[]> {
+export async function liveMatches(
+  { state, timers, now }: Pick<ListingParts, 'state' | 'timers' | 'now'>,
+  { before: first, limit }: Pick<HistoryQuery, 'before' | 'limit'>,
+  matches: (entry: JobEntry) => boolean,
+): Promise<FoundJob[]> {
   const found: FoundJob[] = [];
-  let { before } = query;
+  let before = first;
   for (;;) {
     await ownTurns(timers).next();
     let left = JOBS_PER_TURN;
     for (const entry of state.newestFirst(before)) {
-      const isMatch = isAskedFor(query, entry.ask, entry.job);
+      const isMatch = matches(entry);
       if (isMatch) {
         found.push({ n: entry.ask.n, uid: entry.uid, view: viewOf(state, entry, now()) });
-        if (found.length === query.limit) return found;
+        if (found.length === limit) return found;
       }
       before = entry.ask.n;
       left -= isMatch ? JOBS_PER_MATCH : 1;

@@ -33,6 +33,7 @@ import type { Bodies } from './bodies.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { Divergence } from './divergence.ts';
 import { type Figures, figuresOf } from './figures.ts';
+import { jobsWithPrefix } from './id-prefix.ts';
 import type { BodyText, JobWithBodies, JobWithResult } from './job-text.ts';
 import { listJobs } from './listing.ts';
 import type { Loop } from './loop.ts';
@@ -129,7 +130,11 @@ export class Reads {
       now: () => clock.now(),
       durable: (seq: number) => loop.durable(seq),
     };
-    return listJobs(parts, checkList(request), tenant);
+    const checked = checkList(request);
+    const { id_prefix } = checked;
+    return id_prefix === undefined
+      ? listJobs(parts, checked, tenant)
+      : jobsWithPrefix(parts, { ...checked, id_prefix }, tenant);
   }
 
   /** Synchronous: the spec of a job in memory, once it is durable; a spec never changes. */

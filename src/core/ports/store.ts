@@ -54,6 +54,8 @@ export interface HistoryReads {
   get(uid: string): Promise<JobBundle | undefined>;
   /** Newest first. */
   list(query: HistoryQuery): Promise<JobBundle[]>;
+  /** At most `limit` jobs of all tenants whose uid is at least `from` and less than `below`, the highest uid first. */
+  between(from: string, below: string, limit: number): Promise<JobBundle[]>;
   count(): Promise<number>;
 }
 
