@@ -38,6 +38,7 @@ import type { BodyText, JobWithBodies, JobWithResult } from './job-text.ts';
 import { listJobs } from './listing.ts';
 import type { Loop } from './loop.ts';
 import { checkTenant, uidFor } from './prepare.ts';
+import { type StatusView, statusView } from './status.ts';
 import { viewOf, viewOfBundle } from './view.ts';
 import {
   backendView,
@@ -59,6 +60,8 @@ export interface ReadsParts {
   readonly store: Store;
   readonly bodies: Bodies;
   readonly clock: BrainClock;
+  /** The address of the manager of a pool, if it is known. */
+  readonly poolAddress: (pool: string) => string | undefined;
 }
 
 /** The queue position and predicted start of a waiting job. */
@@ -186,15 +189,16 @@ export class Reads {
   }
 
   pools(): Promise<PoolView[]> {
-    const { engine } = this.#parts;
-    return this.#whenDurable([...engine.state.pools.known.values()].map((pool) => poolView(engine, pool)));
+    const { engine, poolAddress } = this.#parts;
+    const pools = [...engine.state.pools.known.values()];
+    return this.#whenDurable(pools.map((pool) => poolView(engine, pool, poolAddress(pool.report.id))));
   }
 
   pool(id: string): Promise<PoolView> {
-    const { engine } = this.#parts;
+    const { engine, poolAddress } = this.#parts;
     const pool = engine.state.pools.get(id);
     if (!pool) throw new OrchdError('NOT_FOUND', `there is no pool "${id}"`);
-    return this.#whenDurable(poolView(engine, pool));
+    return this.#whenDurable(poolView(engine, pool, poolAddress(id)));
   }
 
   /** Synchronous: whether the pool manager answered recently. This is not stored, so it waits for no commit. */
@@ -246,6 +250,20 @@ export class Reads {
    */
   figures(): Figures {
     return figuresOf(this.#parts.engine);
+  }
+
+  /**
+   * Synchronous: what runs, is held or is near its limit, for people. Jobs are listed if their last change is durable;
+   * counts may be ahead of that, as in `figures`: a brain that cannot commit must be able to say so.
+   */
+  status(tenant: string): StatusView {
+    const { engine, clock, loop } = this.#parts;
+    return statusView(engine, tenant, clock.now(), ({ seq }) => seq <= loop.durableSeq);
+  }
+
+  /** Synchronous: brain time. */
+  get now(): number {
+    return this.#parts.clock.now();
   }
 
   /** Synchronous: the disk is full, and new work is refused. */
