@@ -79,6 +79,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/token.ts')).token,
   },
   {
+    name: 'config',
+    summary: 'Check the configuration, or show it with its defaults',
+    load: async () => (await import('./commands/config.ts')).config,
+  },
+  {
     name: 'doctor',
     summary: 'Check a data folder; copy what is intact in a damaged one',
     load: async () => (await import('./commands/doctor.ts')).doctor,
