@@ -8,6 +8,7 @@ import { MeasuredDisk } from '../kit/env/measured-disk.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { ServiceList } from '../kit/service-list.ts';
 import { OrchdError } from '../model/errors.ts';
+import type { LeftWork } from '../runtime/left-work.ts';
 import { configuredStore } from '../stores/registry.ts';
 import type { StorageTally } from '../telemetry/storage-metrics.ts';
 import { Tally } from '../telemetry/tally.ts';
@@ -87,6 +88,10 @@ class LoneServer extends ServiceList implements RunningServer {
 
   get models(): readonly string[] {
     return this.#brain.models;
+  }
+
+  get left(): LeftWork {
+    return this.#brain.left;
   }
 
   get failure(): Error | undefined {

@@ -35,6 +35,7 @@ import type { Divergence } from './divergence.ts';
 import { type Figures, figuresOf } from './figures.ts';
 import { jobsWithPrefix } from './id-prefix.ts';
 import type { BodyText, JobWithBodies, JobWithResult } from './job-text.ts';
+import { type LeftWork, leftWork } from './left-work.ts';
 import { listJobs } from './listing.ts';
 import type { Loop } from './loop.ts';
 import { checkTenant, uidFor } from './prepare.ts';
@@ -259,6 +260,11 @@ export class Reads {
   status(tenant: string): StatusView {
     const { engine, clock, loop } = this.#parts;
     return statusView(engine, tenant, clock.now(), ({ seq }) => seq <= loop.durableSeq);
+  }
+
+  /** Synchronous: what is left behind if the brain stops now; can be called after the stop. */
+  leftWork(endsWith: (pool: string) => boolean): LeftWork {
+    return leftWork(this.#parts.engine, endsWith);
   }
 
   /** Synchronous: brain time. */

@@ -24,6 +24,7 @@ import { type Observed, ObservedRequest } from './http-observer.ts';
 import type { RequestBody } from './json-body.ts';
 import { isLarge, LargeAnswers, releaseOf } from './large-answers.ts';
 import { ON_BEHALF_OF } from './nodes.ts';
+import { isRefusal, RefusalLog, type RefusedRequest } from './refusal-log.ts';
 import { rejectSocket } from './reject-socket.ts';
 import { errorShapeOf } from './render-error.ts';
 import { type BodyOptions, CallerDisconnected, readBody } from './request-body.ts';
@@ -112,6 +113,7 @@ export class HttpServer extends Service {
   readonly #tokenExchanges = new TokenExchanges();
   readonly #bodyRoom: BodyRoom;
   readonly #largeAnswers: LargeAnswers;
+  readonly #refusals: RefusalLog;
 
   constructor(options: HttpServerOptions) {
     super();
@@ -123,6 +125,7 @@ export class HttpServer extends Service {
     this.#bodyRoom = new BodyRoom(this.#limits.maxBodyBytesInFlight);
     const answerRoom = options.answerRoom ?? new ByteRoom(this.#limits.maxAnswerBytesInFlight);
     this.#largeAnswers = new LargeAnswers(answerRoom, options.timers);
+    this.#refusals = new RefusalLog(options.logger, options.timers);
     this.#server = this.#build(this.#limits);
   }
 
@@ -149,6 +152,7 @@ export class HttpServer extends Service {
   }
 
   protected async onStop(): Promise<void> {
+    this.#refusals.stop();
     if (!this.#server.listening) return;
     await new Promise((resolve) => {
       this.#server.close(resolve);
@@ -283,6 +287,7 @@ export class HttpServer extends Service {
     this.#tokenExchanges.remove(exchange);
     if (thrown instanceof CallerDisconnected) return;
     const error = toOrchdError(thrown);
+    if (isRefusal(error)) this.#refusals.note(error, this.#describe(exchange));
     if (error.code === 'INTERNAL') {
       this.#options.logger.error('a request failed', {
         correlation_id: exchange.correlationId,
@@ -293,6 +298,14 @@ export class HttpServer extends Service {
     this.#dropRest(exchange);
     if (exchange.response.headersSent) exchange.response.destroy();
     else sendError(error, exchange, headers);
+  }
+
+  #describe({ request, correlationId }: HttpExchange): RefusedRequest {
+    const { method = '', socket } = request;
+    const [path = ''] = requestTarget(request).split('?');
+    const route = this.#router.find(path)?.routes.get(method);
+    const address = socket.remoteAddress;
+    return { route: route ? `${method} ${route.path}` : 'none', address, correlationId };
   }
 
   /** Ends the connection of a request that is answered before it has arrived, unless the rest of it arrives soon. */

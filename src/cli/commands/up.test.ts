@@ -6,6 +6,7 @@ import { createLogger } from '../../kit/logger.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { Terminal } from '../command.ts';
 import { bannerText, ownCommand } from '../text/banner.ts';
+import { stoppedText } from '../text/stop-text.ts';
 import { runToEnd, stopEarly } from './up.ts';
 
 function heard(): { terminal: Terminal; said: string[] } {
@@ -56,6 +57,19 @@ test('after a signal during the start the server is stopped once it is up, or th
   assert.equal(await stopEarly(new Promise(() => undefined), terminal, 1), 1);
   assert.match(said[0]!, /stopping before it is up; press Ctrl-C again/);
   assert.match(said.at(-1)!, /it did not stop within 0\.001 s and is ended/);
+});
+
+test('a stop says what is left and what becomes of it', () => {
+  const nothing = { waiting: 0, goingOn: {}, cutOff: 0, unknown: 0 };
+  assert.equal(stoppedText(nothing, false), 'stopped; no job is left');
+  const all = { waiting: 1, goingOn: { command: 3, worker: 1, gateway: 2 }, cutOff: 1, unknown: 2 };
+  assert.equal(
+    stoppedText(all, true),
+    'stopped; 1 job waits, 3 commands go on running, 1 job goes on at its worker, ' +
+      '2 jobs go on at their backends (gateway), 1 job was cut off, 2 jobs have an unknown outcome\n' +
+      'the next leader runs what waits; the next leader takes the results of what runs; ' +
+      'what was cut off is tried again or held, as on_unknown of the job says; orchd resolve decides unknown outcomes',
+  );
 });
 
 const BANNER = {

@@ -17,6 +17,7 @@ import { COPY_OPTION, DATA_OPTIONS, usageOf } from '../options.ts';
 import { packageVersion } from '../package-version.ts';
 import { dataFolder, folderAt, readConfig } from '../settings.ts';
 import { type BannerParts, bannerText, callableUrl, ownCommand } from '../text/banner.ts';
+import { stoppedText } from '../text/stop-text.ts';
 import { TokenStore } from '../token-store.ts';
 
 const FAILURE_POLL_MS = 250;
@@ -197,6 +198,7 @@ async function stopInOrder(server: RunningServer, logger: Logger, terminal: Term
   const inTime = await stopped(server);
   if (inTime) {
     logger.info('orchd has stopped');
+    if (server.left) terminal.complain(stoppedText(server.left, server.hasNodes ?? false));
     return EXIT.ok;
   }
   return cutOff(terminal);
