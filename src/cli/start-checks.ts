@@ -6,9 +6,9 @@ import { checkTokenNeeded } from '../app/token-needed.ts';
 import { configuredBackends } from '../backends/registry.ts';
 import type { CommandConfig } from '../config/backends.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
-import { LimitTable } from '../core/limits/limit.ts';
 import { RealDisk } from '../kit/env/real-disk.ts';
 import { OrchdError } from '../model/errors.ts';
+import { checkLimits } from '../runtime/check-limits.ts';
 import { configuredStore } from '../stores/registry.ts';
 import { readUniqueTokens, TOKEN_FILE } from '../wire/token-file.ts';
 
@@ -43,7 +43,7 @@ export async function startFindings(settings: StartSettings): Promise<Finding[]>
   const tokens = join(resolve(data), TOKEN_FILE);
   const refusals = [
     await refusalOf('store', () => configuredStore(config).checkSettings?.(config)),
-    await refusalOf('limits', () => void new LimitTable(config.limits)),
+    await refusalOf('limits', () => checkLimits(config.limits)),
     await dataFault(resolve(data)),
     await refusalOf(DATA, () => readUniqueTokens(disk, tokens)),
     await refusalOf('orchestrator.bind_addr', () => checkTokenNeeded(disk, host, data)),

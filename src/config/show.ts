@@ -11,7 +11,7 @@ export const withoutSecrets = (raw: RawConfig): RawConfig => redact(ConfigSchema
 
 function redact(schema: TSchema, value: unknown): unknown {
   if ((schema as { secret?: boolean }).secret === true) return value === '' ? '' : REDACTED;
-  if (IsArray(schema) && Array.isArray(value)) return value.map((each) => redact(schema.items, each));
+  if (Array.isArray(value)) return IsArray(schema) ? value.map((each) => redact(schema.items, each)) : value;
   if (typeof value !== 'object' || value === null) return value;
   const schemaOf = (key: string): TSchema | undefined =>
     IsObject(schema)

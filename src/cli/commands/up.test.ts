@@ -78,6 +78,7 @@ const BANNER = {
   data: '/data',
   needsToken: false,
   hasBackends: true,
+  pools: 0,
   missing: [],
   models: [],
   exampleModel: 'demo',
@@ -93,6 +94,7 @@ test('the banner names what to try, and only what is needed for it', () => {
     'try:  orchd submit --follow "Hello"',
     `or:   curl http://127.0.0.1:8080/v2/tasks -H 'content-type: application/json' -d '{"prompt": "Hello"}'`,
     `or:   curl http://127.0.0.1:8080/v1/chat/completions -d '{"model": "demo", "messages": [{"role": "user", "content": "Hello"}]}'`,
+    'see:  orchd status --watch',
     'press Ctrl-C to stop',
   ]);
   const other = bannerText({
@@ -109,6 +111,9 @@ test('the banner tries nothing that would be refused', () => {
   const none = bannerText({ ...BANNER, hasBackends: false, exampleModel: undefined });
   assert.match(none, /^nothing here runs jobs: .*\nadd one: orchd up --model FILE\.gguf/m);
   assert.doesNotMatch(none, /^(try|or): /m);
+  const pools = bannerText({ ...BANNER, hasBackends: false, exampleModel: undefined, pools: 2 });
+  assert.match(pools, /^jobs run in the 2 pools of the configuration: `orchd models` lists/m);
+  assert.doesNotMatch(pools, /^(try|or): |nothing here runs jobs/m);
   const command = bannerText({ ...BANNER, exampleModel: undefined, exampleType: 'count' });
   assert.match(command, /^try: {2}orchd submit --follow --type count --payload '\{\}'$/m);
   assert.doesNotMatch(command, /^or: /m);

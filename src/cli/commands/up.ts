@@ -162,6 +162,7 @@ async function banner(server: RunningServer, config: ResolvedConfig, data: strin
     data,
     needsToken: (await tokens.list()).length > 0,
     hasBackends: configured.length > 0,
+    pools: config.pool.managerUrls.length,
     missing: missingPrograms(configured),
     models: server.models ?? [],
     exampleModel: configured.find(({ exampleModel }) => exampleModel)?.exampleModel,
