@@ -110,7 +110,7 @@ test('on a terminal the block is drawn over in one piece, shrinks, is cut to the
   const tall = snapshotOf({
     backends: Array.from({ length: 8 }, (_, n) => ({
       name: `b${n}`,
-      kind: `k${'k'.repeat(100)}`,
+      kind: `k\u001b[2J${'k'.repeat(100)}`,
       slots: 1,
       up: true,
       types: ['t'],

@@ -255,7 +255,8 @@ export class Reads {
 
   /**
    * Synchronous: what runs, is held or is near its limit, for people. Jobs are listed if their last change is durable;
-   * counts may be ahead of that, as in `figures`: a brain that cannot commit must be able to say so.
+   * counts and the models of the catalog may be ahead of that, as in `figures`: a brain that cannot commit must be able
+   * to say so.
    */
   status(tenant: string): StatusView {
     const { engine, clock, loop } = this.#parts;

@@ -301,8 +301,9 @@ export class HttpServer extends Service {
   }
 
   #describe({ request, correlationId }: HttpExchange): RefusedRequest {
-    const { method = '', socket } = request;
-    const [path = ''] = requestTarget(request).split('?');
+    const { method = '', url = '', socket } = request;
+    // The target as it was sent: one that names another host has no route here.
+    const [path = ''] = url.split('?');
     const route = this.#router.find(path)?.routes.get(method);
     const address = socket.remoteAddress;
     return { route: route ? `${method} ${route.path}` : 'none', address, correlationId };
