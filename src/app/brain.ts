@@ -7,13 +7,14 @@ import type { Backend } from '../core/ports/backend.ts';
 import type { Term } from '../core/ports/leadership.ts';
 import type { Service } from '../kit/service.ts';
 import { ServiceList } from '../kit/service-list.ts';
+import type { LeftWork } from '../runtime/left-work.ts';
 import { Orchestrator } from '../runtime/orchestrator.ts';
 import { configuredStore } from '../stores/registry.ts';
 import { Narrator } from '../telemetry/narrator.ts';
 import { observers } from '../telemetry/observers.ts';
 import { CatalogFiles } from './catalog-files.ts';
 import { backendFolder } from './node-folders.ts';
-import { OwnPool } from './own-pool.ts';
+import { OWN_POOL_ID, OwnPool } from './own-pool.ts';
 import type { ServerParts } from './parts.ts';
 import { RegisterOwnModels } from './register-own-models.ts';
 import { runtimeSettings } from './settings.ts';
@@ -45,6 +46,11 @@ export class Brain extends ServiceList {
   /** Names of the models that the workers of this machine run; known once it has started. */
   get models(): readonly string[] {
     return this.#ownPool?.models.map(({ name }) => name) ?? [];
+  }
+
+  /** What it leaves behind when it stops. */
+  get left(): LeftWork {
+    return this.orchestrator.reads.leftWork((pool) => this.#ownPool !== undefined && pool === OWN_POOL_ID);
   }
 
   get failed(): Promise<Error> {

@@ -20,7 +20,8 @@ const CommandSchema = section({
     section({
       argv: Type.Array(Type.String(), { minItems: 1, expected: 'a list of words, the program first' }),
       cwd: Type.Optional(Type.String({ minLength: 1 })),
-      env: Type.Optional(Labels),
+      // Keys of providers are given to commands so.
+      env: Type.Optional(Type.Record(Type.String(), Type.String({ secret: true }))),
       split: Type.Optional(Type.Enum(['line', 'space'])),
     }),
     { expected: 'job types of letters, digits and ._:/@- with an argv each' },

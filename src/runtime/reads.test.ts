@@ -78,6 +78,9 @@ test('every read of a record waits, or is listed as synchronous', async (t) => {
     'full',
     'paused',
     'epoch',
+    'status',
+    'leftWork',
+    'now',
   ];
   /** `pool` needs a brain with pool managers; `pools` waits in the same way. The others are no reads of callers. */
   const others = ['constructor', 'entryNow', 'entryWithResult', 'entryWithValue', 'bodiesOf', 'pool'];

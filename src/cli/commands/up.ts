@@ -17,6 +17,7 @@ import { COPY_OPTION, DATA_OPTIONS, usageOf } from '../options.ts';
 import { packageVersion } from '../package-version.ts';
 import { dataFolder, folderAt, readConfig } from '../settings.ts';
 import { type BannerParts, bannerText, callableUrl, ownCommand } from '../text/banner.ts';
+import { stoppedText } from '../text/stop-text.ts';
 import { TokenStore } from '../token-store.ts';
 
 const FAILURE_POLL_MS = 250;
@@ -161,6 +162,7 @@ async function banner(server: RunningServer, config: ResolvedConfig, data: strin
     data,
     needsToken: (await tokens.list()).length > 0,
     hasBackends: configured.length > 0,
+    pools: config.pool.managerUrls.length,
     missing: missingPrograms(configured),
     models: server.models ?? [],
     exampleModel: configured.find(({ exampleModel }) => exampleModel)?.exampleModel,
@@ -197,6 +199,7 @@ async function stopInOrder(server: RunningServer, logger: Logger, terminal: Term
   const inTime = await stopped(server);
   if (inTime) {
     logger.info('orchd has stopped');
+    if (server.left) terminal.complain(stoppedText(server.left, server.hasNodes ?? false));
     return EXIT.ok;
   }
   return cutOff(terminal);

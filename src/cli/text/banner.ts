@@ -7,6 +7,8 @@ export interface BannerParts {
   readonly data: string;
   readonly needsToken: boolean;
   readonly hasBackends: boolean;
+  /** The pool managers that the configuration names. */
+  readonly pools: number;
   /** Job types whose configured program does not exist, with their backends. */
   readonly missing: readonly { readonly backend: string; readonly type: string }[];
   /** The models named with --model. */
@@ -35,6 +37,7 @@ export function bannerText(parts: BannerParts): string {
     ...backendLines(parts),
     ...(needsToken ? ['callers need a token: set ORCHD_TOKEN'] : []),
     ...exampleLines({ ...parts, url }),
+    `see:  ${parts.command} status --watch${whereOf(parts.isDefaultUrl, url)}`,
     'press Ctrl-C to stop',
   ].join('\n');
 }
@@ -43,12 +46,14 @@ export function bannerText(parts: BannerParts): string {
 export const callableUrl = (url: string): string =>
   url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
 
+const whereOf = (isDefaultUrl: boolean, url: string): string => (isDefaultUrl ? '' : ` --url ${url}`);
+
 /** Only what would be answered here. */
 function exampleLines(parts: BannerParts): string[] {
   const { url, needsToken, models, exampleModel, exampleType, command, isDefaultUrl } = parts;
   const [model] = models;
   const chatModel = model ?? exampleModel;
-  const where = isDefaultUrl ? '' : ` --url ${url}`;
+  const where = whereOf(isDefaultUrl, url);
   if (chatModel === undefined)
     return exampleType === undefined
       ? []
@@ -65,12 +70,15 @@ function exampleLines(parts: BannerParts): string[] {
   ];
 }
 
-function backendLines({ hasBackends, models, missing, command }: BannerParts): string[] {
+function backendLines({ hasBackends, pools, models, missing, command }: BannerParts): string[] {
+  const poolLine = `jobs run in ${pools === 1 ? 'the pool' : `the ${pools} pools`} of the configuration: \`${command} models\` lists what they can run`;
   if (!hasBackends && models.length === 0)
-    return [
-      'nothing here runs jobs: they are refused until there is a backend',
-      `add one: ${command} up --model FILE.gguf, or "backends" in the configuration, or a pool (docs/pools.md)`,
-    ];
+    return pools > 0
+      ? [poolLine]
+      : [
+          'nothing here runs jobs: they are refused until there is a backend',
+          `add one: ${command} up --model FILE.gguf, or "backends" in the configuration, or a pool (docs/pools.md)`,
+        ];
   // The message names the setting, not its value: apart from names nothing of the configuration is repeated.
   return missing.map(
     ({ backend, type }) =>
