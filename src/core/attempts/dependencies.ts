@@ -3,7 +3,7 @@
  * one that it demands.
  *
  * D1  A job whose `after_policy` is not met never starts: a bad end is passed on in the commit of that end or, for the
- *     waiters that are left over, by a record of that commit (FailedDependencyRecord).
+ *     waiters that are left over, by a record of that commit (FailedDependencyRecord, docs/decisions/0026).
  */
 import { errorInfo, OrchdError } from '../../model/errors.ts';
 import { die } from '../../model/moves.ts';
