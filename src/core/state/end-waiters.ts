@@ -34,8 +34,8 @@ export class Awaited {
 export class EndWaiters {
   readonly #awaited = new Map<string, Awaited>();
   /**
-   * Those that may have unsettled waiters. The last one is settled first: where the end of a job ends its waiters, and
-   * theirs in turn, the list stays short.
+   * The awaited jobs that may have unsettled waiters. The last one is settled first: where the end of a job ends its
+   * waiters, and theirs in turn, the list stays short.
    */
   readonly #unsettled: Awaited[] = [];
 
@@ -43,7 +43,7 @@ export class EndWaiters {
     return this.#unsettled.length > 0;
   }
 
-  /** Those that may have unsettled waiters. */
+  /** The awaited jobs that may have unsettled waiters. */
   get unsettled(): readonly Awaited[] {
     return this.#unsettled;
   }
@@ -60,7 +60,7 @@ export class EndWaiters {
       if (awaited.held.has(entry) || awaited.released.has(entry)) continue;
       if (awaited.end === 'succeeded') awaited.released.add(entry);
       else this.#hold(awaited, entry);
-      // What follows from a bad end is decided where all ends are passed on.
+      // attempts/dependencies.ts decides whether a bad end ends the waiter too, as for every other end.
       if (awaited.end !== undefined && awaited.end !== 'succeeded') this.#unsettled.push(awaited);
     }
   }
