@@ -23,6 +23,8 @@ export interface BannerParts {
 
 /** A longer curl command is not shown. */
 const MAX_CURL_CHARS = 160;
+/** More models are counted, not named. */
+const MAX_MODELS = 10;
 
 export function bannerText(parts: BannerParts): string {
   const { version, data, needsToken, models } = parts;
@@ -31,13 +33,18 @@ export function bannerText(parts: BannerParts): string {
   return [
     `orchd ${version} listens on ${url}${isEverywhere ? ' and all other addresses of this machine' : ''}`,
     `data: ${resolve(data)}`,
-    ...(models.length > 0 ? [`models: ${models.join(', ')}`] : []),
+    ...(models.length > 0 ? [`models: ${listed(models)}`] : []),
     ...backendLines(parts),
     ...(needsToken ? ['callers need a token: set ORCHD_TOKEN'] : []),
     ...exampleLines({ ...parts, url }),
     'press Ctrl-C to stop',
   ].join('\n');
 }
+
+/** An upstream may have hundreds of models. */
+const listed = (models: readonly string[]): string =>
+  models.slice(0, MAX_MODELS).join(', ') +
+  (models.length > MAX_MODELS ? ` and ${models.length - MAX_MODELS} more (GET /v1/models)` : '');
 
 /** A server that listens on all addresses cannot be called by the address that means all of them. */
 export const callableUrl = (url: string): string =>
