@@ -29,8 +29,7 @@ export class NodeFolders extends Service {
     const { config, data, logger, isCopy = false } = options;
     for (const { name, openFolder } of configuredBackends(config))
       await openFolder?.({ env, folder: backendFolder(data, name), isCopy });
-    if (config.backends.upstreams.length > 0)
-      await openUpstreamsFolder(env, upstreamsFolder(data), isCopy);
+    if (config.backends.upstreams.length > 0) await openUpstreamsFolder(env, upstreamsFolder(data), isCopy);
     if (isCopy)
       logger.info('the folders of this node count as copies; the database that the nodes share does not');
   }

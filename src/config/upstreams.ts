@@ -23,11 +23,9 @@ export const UpstreamSchema = section({
   slots: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_UPSTREAM_SLOTS })),
   models: Type.Optional(Type.Array(ModelName, { maxItems: MAX_UPSTREAM_MODELS })),
   rename: Type.Optional(
-    Type.Record(
-      Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._:/@=+-]{0,511}$' }),
-      ModelName,
-      { expected: 'names to offer, each with the name that the upstream has for the model' },
-    ),
+    Type.Record(Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._:/@=+-]{0,511}$' }), ModelName, {
+      expected: 'names to offer, each with the name that the upstream has for the model',
+    }),
   ),
   poll_sec: Type.Optional(Type.Number({ minimum: 0.01, maximum: 86_400 })),
 });
@@ -56,7 +54,8 @@ export function upstreamBase(text: string): UpstreamBase {
       problem:
         'an address may not contain a user name or password: put the key into an environment variable, and name that with --upstream-key-env',
     };
-  if (url.search !== '' || url.hash !== '') return { problem: 'an address may not contain a query or fragment' };
+  if (url.search !== '' || url.hash !== '')
+    return { problem: 'an address may not contain a query or fragment' };
   const path = url.pathname.replace(/\/+$/, '');
   const call = CALL_PATH.exec(path);
   if (call) {
@@ -70,5 +69,8 @@ export function upstreamBase(text: string): UpstreamBase {
 export function upstreamName(base: string): string {
   const { hostname, port, pathname } = new URL(base);
   const words = [hostname.replace(/[[\]]/g, ''), port, ...pathname.split('/')].filter((word) => word !== '');
-  return words.join('-').replace(/[^A-Za-z0-9._-]/g, '-').slice(0, 64);
+  return words
+    .join('-')
+    .replace(/[^A-Za-z0-9._-]/g, '-')
+    .slice(0, 64);
 }

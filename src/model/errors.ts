@@ -3,6 +3,10 @@
  * help, its meaning and what to do next.
  * Codes are never renamed or reused; docs/errors.md is generated from this table.
  */
+import { REASONS, type Reason } from './reasons.ts';
+
+export { REASONS, type Reason };
+
 interface CatalogueEntry {
   readonly status: number;
   readonly retriable: boolean;
@@ -320,37 +324,6 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS;
 
 export const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code);
-
-/** The values of `reason`, for codes that cover several cases. Never renamed or reused, like the codes. */
-export const REASONS = {
-  model_retired: 'The model is retired.',
-  context_length: 'The job needs a longer context than the model has.',
-  token_budget: 'The tokens of a limit or of the session are used up.',
-  parent_ended: 'The job named by parent_id has ended, or is being cancelled.',
-  no_backend: 'Nothing here could run the job; with wait_for_backend it waits for a backend that is to come.',
-  recent_failure: 'A job with the same key failed for good a short while ago.',
-  too_many_leases: 'The maximum number of leases is in use.',
-  too_many_sessions: 'The maximum number of sessions is in use.',
-  tenant_share: 'The tenant has as much of a common resource as it may have.',
-  global_scope: 'The call concerns all tenants: it needs a token of the tenant "default".',
-  token_revoked: 'The token was revoked while the request was in progress.',
-  pool_host: 'The host is not one at which a pool may register; pools.allowed_hosts lists more.',
-  dropped: 'The job was dropped to make room for newer work.',
-  begun_again: 'The answer was restarted after part of it had been sent.',
-  fetching: 'The model is being fetched; try again later.',
-  download: 'The model could not be fetched.',
-  unreachable: 'The other side cannot be reached; it has not received the request.',
-  busy: 'Too many requests are under way to the other side; this one was not sent.',
-  connection_lost: 'The connection broke while the request was under way.',
-  timeout: 'The other side did not answer in time.',
-  idle: 'The other side began to answer and then sent nothing for too long.',
-  redirect: 'The other side answered with a redirect, which is not followed.',
-  too_large: 'The answer is larger than allowed.',
-  malformed: 'The answer is malformed.',
-  aborted: 'The request was aborted by its caller.',
-} as const satisfies Record<string, string>;
-
-export type Reason = keyof typeof REASONS;
 
 /** Facts sent to the caller with an error; never a stack, an internal path or a secret. */
 export interface ErrorDetails {

@@ -104,10 +104,7 @@ function workerView({ state, queue }: EngineView, pool: string, worker: Reported
   };
 }
 
-export const backendView = (
-  { info, up, away, used }: BackendEntry,
-  problem = info.outage,
-): BackendView => ({
+export const backendView = ({ info, up, away, used }: BackendEntry, problem = info.outage): BackendView => ({
   name: info.name,
   kind: info.kind,
   slots: info.slots,

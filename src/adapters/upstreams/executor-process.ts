@@ -15,10 +15,10 @@ import {
   TOKEN_VARIABLE,
 } from '../../daemons/upstream/layout.ts';
 import type { Env } from '../../kit/env/env.ts';
+import { poll } from '../../kit/poll.ts';
 import { plainEnvironment } from '../../kit/process/environment.ts';
 import { isAlive, signal } from '../../kit/process/identity.ts';
 import { isAnyAlive, signalMarked } from '../../kit/process/marked.ts';
-import { poll } from '../../kit/poll.ts';
 import { readRecord, writeRecord } from '../../kit/record-file.ts';
 import { OrchdError } from '../../model/errors.ts';
 
@@ -75,7 +75,10 @@ export async function startExecutor(env: Env, folder: string): Promise<Executor>
     },
   );
   if (started.is === 'failed')
-    throw new OrchdError('WORKER_START_FAILED', `the executor of an upstream cannot be started (${started.why})`);
+    throw new OrchdError(
+      'WORKER_START_FAILED',
+      `the executor of an upstream cannot be started (${started.why})`,
+    );
   const executor = await awaitAddress(env, folder, record, () => hasEnded);
   if (!executor)
     throw new OrchdError('WORKER_START_FAILED', `the executor of an upstream ended; its log is ${LOG_FILE}`);

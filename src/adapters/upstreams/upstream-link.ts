@@ -14,7 +14,7 @@ import { poll } from '../../kit/poll.ts';
 import { OrchdError, toOrchdError } from '../../model/errors.ts';
 import { UpstreamState } from '../../model/upstream-wire.ts';
 import { Outbound, type Target } from '../../wire/outbound.ts';
-import { endExecutor, type Executor, findExecutor, isRunning, startExecutor } from './executor-process.ts';
+import { type Executor, endExecutor, findExecutor, isRunning, startExecutor } from './executor-process.ts';
 import { keepLastState, readLastState } from './last-state.ts';
 import { orderOf } from './settings.ts';
 import { type UpstreamBackend, upstreamInfo } from './upstream-info.ts';
@@ -56,7 +56,10 @@ export class UpstreamLink {
   constructor(options: LinkOptions) {
     this.#options = options;
     const { maxStreams } = options;
-    this.#outbound = new Outbound({ timers: options.env.timers, limits: { maxStreams, maxCalls: maxStreams } });
+    this.#outbound = new Outbound({
+      timers: options.env.timers,
+      limits: { maxStreams, maxCalls: maxStreams },
+    });
   }
 
   /** Settles when the upstream has answered once, or is known to be away. */
@@ -134,7 +137,8 @@ export class UpstreamLink {
       headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
       body: JSON.stringify(orderOf(settings)),
     });
-    if (status !== 204) throw new OrchdError('WORKER_PROTOCOL', `the executor of an upstream answered ${status}`);
+    if (status !== 204)
+      throw new OrchdError('WORKER_PROTOCOL', `the executor of an upstream answered ${status}`);
   }
 
   /** Returns when the executor has ended, or is not needed any more. */
@@ -165,7 +169,8 @@ export class UpstreamLink {
 
   async #ask(executor: Executor, after: number | undefined): Promise<UpstreamState> {
     // Without settings nothing is waited for but the end of what runs.
-    const wait = after === undefined || !this.#options.settings ? '' : `?after=${after}&wait_ms=${POLL_WAIT_MS}`;
+    const wait =
+      after === undefined || !this.#options.settings ? '' : `?after=${after}&wait_ms=${POLL_WAIT_MS}`;
     return this.#request(executor, `/upstream${wait}`, this.#stop.signal);
   }
 
@@ -176,7 +181,8 @@ export class UpstreamLink {
       timeoutMs: POLL_TIMEOUT_MS,
       ...(signal && { signal }),
     });
-    if (status !== 200) throw new OrchdError('WORKER_PROTOCOL', `the executor of an upstream answered ${status}`);
+    if (status !== 200)
+      throw new OrchdError('WORKER_PROTOCOL', `the executor of an upstream answered ${status}`);
     return checkState(JSON.parse(body.toString()));
   }
 
@@ -212,10 +218,15 @@ export class UpstreamLink {
   #report(state: UpstreamState | undefined, problem: UpstreamState['problem']): void {
     const { name, logger } = this.#options;
     const before = this.#presented;
-    const outage = problem?.message ?? (state && state.status !== 'new' ? undefined : 'it has not answered yet');
+    const outage =
+      problem?.message ?? (state && state.status !== 'new' ? undefined : 'it has not answered yet');
     this.#present(state, outage);
     if (problem && before?.outage !== problem.message)
-      logger.warn('an upstream cannot be used', { backend: name, error_code: problem.code, reason: problem.message });
+      logger.warn('an upstream cannot be used', {
+        backend: name,
+        error_code: problem.code,
+        reason: problem.message,
+      });
     else if (!problem && state?.status === 'up' && isChanged(before, this.#presented))
       logger.info('an upstream is used', { backend: name, count: state.models.length });
     if (problem) this.#firstReport.resolve();
@@ -245,7 +256,8 @@ export class UpstreamLink {
   }
 }
 
-const textOf = (info: BackendInfo): string => JSON.stringify({ ...info, contextLengths: [...(info.contextLengths ?? [])] });
+const textOf = (info: BackendInfo): string =>
+  JSON.stringify({ ...info, contextLengths: [...(info.contextLengths ?? [])] });
 
 const isChanged = (before: BackendInfo | undefined, after: BackendInfo | undefined): boolean =>
   !before || !after || textOf(before) !== textOf(after);

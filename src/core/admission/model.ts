@@ -30,8 +30,7 @@ export function resolveModel(turn: Turn, submission: Submission): Submission {
   const model = turn.state.catalog.find(name);
   if (!model) {
     const mayWait = submission.spec.type !== 'inference' || submission.unrunnable === 'wait';
-    if (!mayWait && !isOffered(turn, name))
-      throw notFound(name, offeredModels(turn), formerly(turn, name));
+    if (!mayWait && !isOffered(turn, name)) throw notFound(name, offeredModels(turn), formerly(turn, name));
     const named = submission.spec.model === undefined ? { ...submission.spec, model: name } : submission.spec;
     return withForeignModel(turn, { ...submission, spec: named }, name);
   }

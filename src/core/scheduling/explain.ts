@@ -64,5 +64,7 @@ function explainLane(state: State, entry: JobEntry): WaitReason {
 /** Names the backends that had the model of the job and no longer have it. */
 function formerly(backends: ReadonlySet<string> = new Set()): string {
   const names = [...backends].map((name) => `"${name}"`).join(', ');
-  return names === '' ? '' : `; ${names} had the model, and no longer ${backends.size > 1 ? 'have' : 'has'} it`;
+  return names === ''
+    ? ''
+    : `; ${names} had the model, and no longer ${backends.size > 1 ? 'have' : 'has'} it`;
 }

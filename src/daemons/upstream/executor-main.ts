@@ -7,8 +7,13 @@ import { UpstreamExecutor } from './executor.ts';
 import { LAUNCH_VARIABLE, LEDGER_VARIABLE, TOKEN_VARIABLE } from './layout.ts';
 
 const [, , folder = '.'] = process.argv;
-const { [LAUNCH_VARIABLE]: launch = '', [TOKEN_VARIABLE]: token = '', [LEDGER_VARIABLE]: ledger } = process.env;
-if (launch === '' || token === '') throw new Error('an executor of an upstream is started by `orchd up --upstream`');
+const {
+  [LAUNCH_VARIABLE]: launch = '',
+  [TOKEN_VARIABLE]: token = '',
+  [LEDGER_VARIABLE]: ledger,
+} = process.env;
+if (launch === '' || token === '')
+  throw new Error('an executor of an upstream is started by `orchd up --upstream`');
 
 const env = realEnv();
 const logger = createLogger({

@@ -104,7 +104,7 @@ export class UpstreamExecutor extends Service {
   protected override async onStart(): Promise<void> {
     const { env, folder, launch } = this.#options;
     await this.#http.start();
-    this.#stopSweep = every(env.timers, SWEEP_MS, () => this.#sweep());
+    this.#stopSweep = every(env.timers, SWEEP_MS, () => void this.#sweep());
     const address: ExecutorAddress = {
       launch,
       uri: `http://127.0.0.1:${this.#http.port}`,
@@ -138,11 +138,15 @@ export class UpstreamExecutor extends Service {
     return { version: this.#feed.version, registry, ...this.#watch.state, running, unacknowledged };
   }
 
-  #sweep(): void {
+  async #sweep(): Promise<void> {
     this.#memory.makeRoom();
+    const { env, folder } = this.#options;
     const { running, unacknowledged } = this.#memory;
-    const silentMs = this.#options.env.clock.monotonic() - this.#calledAt;
-    if (running > 0 || silentMs < (unacknowledged > 0 ? ORPHAN_WITH_RESULTS_MS : ORPHAN_MS)) return;
+    const silentMs = env.clock.monotonic() - this.#calledAt;
+    // Without the file with its address no brain could find it.
+    const isLost = silentMs > SWEEP_MS && !(await env.disk.stat(join(folder, ADDRESS_FILE)));
+    const patienceMs = unacknowledged > 0 ? ORPHAN_WITH_RESULTS_MS : ORPHAN_MS;
+    if (running > 0 || (silentMs < patienceMs && !isLost)) return;
     this.#options.logger.info('no brain has called for long; the executor ends');
     this.#ended.resolve();
   }

@@ -56,7 +56,11 @@ function failedRequest(origin: string, error: unknown, hasKey: boolean): OrchdEr
     );
   }
   if (reason === 'too_large')
-    return problem('UPSTREAM_INVALID', origin, `sends more than ${MAX_LIST_BYTES} bytes as its list of models`);
+    return problem(
+      'UPSTREAM_INVALID',
+      origin,
+      `sends more than ${MAX_LIST_BYTES} bytes as its list of models`,
+    );
   if (reason === 'malformed')
     return problem('UPSTREAM_INVALID', origin, 'does not answer in HTTP: check scheme and port');
   if (reason === 'timeout' || reason === 'idle')
@@ -66,6 +70,11 @@ function failedRequest(origin: string, error: unknown, hasKey: boolean): OrchdEr
       `sent no list of models within ${TIMEOUT_MS / 1000} s`,
       'timeout',
     );
+  return noAnswer(origin, error);
+}
+
+/** The problem of an upstream that a request could not reach. */
+export function noAnswer(origin: string, error: unknown): OrchdError {
   const code = /\(([A-Z_0-9]+)\)/.exec((error as Error).message)?.[1];
   return problem('UPSTREAM_UNAVAILABLE', origin, `does not answer${code === undefined ? '' : ` (${code})`}`);
 }
@@ -73,7 +82,11 @@ function failedRequest(origin: string, error: unknown, hasKey: boolean): OrchdEr
 function refusedRequest(origin: string, status: number, hasKey: boolean): OrchdError {
   if (status === 401 || status === 403) {
     const what = hasKey ? 'does not accept the key' : 'wants a key';
-    return problem('UPSTREAM_KEY_REFUSED', origin, `${what} (${status}). ${ERRORS.UPSTREAM_KEY_REFUSED.next}`);
+    return problem(
+      'UPSTREAM_KEY_REFUSED',
+      origin,
+      `${what} (${status}). ${ERRORS.UPSTREAM_KEY_REFUSED.next}`,
+    );
   }
   if (status === 429 || status === 408 || status >= 500)
     return problem('UPSTREAM_UNAVAILABLE', origin, `answers ${status} when it is asked for its models`);

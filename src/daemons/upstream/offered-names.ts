@@ -38,4 +38,10 @@ export class OfferedNames {
 
 /** `*` stands for any text, everything else for itself. */
 const patternOf = (text: string): RegExp =>
-  new RegExp(`^${text.split('*').map((part) => part.replace(/[\\^$.+?()[\]{}|]/g, '\\$&')).join('.*')}$`, 's');
+  new RegExp(
+    `^${text
+      .split('*')
+      .map((part) => part.replace(/[\\^$.+?()[\]{}|]/g, '\\$&'))
+      .join('.*')}$`,
+    's',
+  );

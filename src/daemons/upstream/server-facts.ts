@@ -88,7 +88,8 @@ export class FactReader {
         const list = (await this.#get('/api/v0/models', signal))?.['data'];
         if (!Array.isArray(list)) return false;
         for (const entry of list as (Json | null)[]) {
-          const length = positive(entry?.['loaded_context_length']) ?? positive(entry?.['max_context_length']);
+          const length =
+            positive(entry?.['loaded_context_length']) ?? positive(entry?.['max_context_length']);
           if (length !== undefined) contexts.set(String(entry?.['id']), length);
         }
         return true;
@@ -123,7 +124,9 @@ export class FactReader {
         }),
       );
     }
-    const now = new Map((loaded as (Json | null)[]).map((entry) => [entry?.['model'], entry?.['context_length']]));
+    const now = new Map(
+      (loaded as (Json | null)[]).map((entry) => [entry?.['model'], entry?.['context_length']]),
+    );
     for (const model of models) {
       const lengths = this.#shown.get(keyOf(model));
       if (!lengths) continue;
@@ -189,7 +192,9 @@ function lengthIn(fields: Json): number | undefined {
 
 function lengthsIn({ parameters, model_info: info }: Json): OllamaLengths {
   const set = typeof parameters === 'string' ? /^num_ctx\s+(\d+)\s*$/m.exec(parameters)?.[1] : undefined;
-  const longest = Object.entries((info ?? {}) as Json).find(([name]) => name.endsWith('.context_length'))?.[1];
+  const longest = Object.entries((info ?? {}) as Json).find(([name]) =>
+    name.endsWith('.context_length'),
+  )?.[1];
   return { set: positive(Number(set)), longest: positive(longest) };
 }
 

@@ -13,7 +13,7 @@ import {
 } from '../../model/upstream-wire.ts';
 import { Outbound, type Target } from '../../wire/outbound.ts';
 import { type OpenAiServer, openAiHeaders } from '../worker/openai-calls.ts';
-import { type ListedModel, listModels } from './model-list.ts';
+import { type ListedModel, listModels, noAnswer } from './model-list.ts';
 import { OfferedNames } from './offered-names.ts';
 import { FactReader } from './server-facts.ts';
 
@@ -98,7 +98,8 @@ export class UpstreamWatch {
   serverOf(model: string | undefined): OpenAiServer {
     const connection = this.#connection;
     if (!connection) throw new OrchdError('WORKER_BUSY', 'the upstream is not known yet');
-    if (model === undefined) throw new OrchdError('INVALID_PARAMS', 'the job names no model', { field: 'model' });
+    if (model === undefined)
+      throw new OrchdError('INVALID_PARAMS', 'the job names no model', { field: 'model' });
     const { target, headers, names } = connection;
     return { target, headers, model: names.theirs(model) };
   }
@@ -107,7 +108,7 @@ export class UpstreamWatch {
   suspect(): void {
     const { clock, timers } = this.#options.env;
     const waitMs = this.#lookedAt + SUSPECT_INTERVAL_MS - clock.monotonic();
-    if (waitMs <= 0 || this.#looking) return this.look();
+    if (waitMs <= 0 || this.#looking !== undefined) return this.look();
     this.#cancelNext();
     this.#cancelNext = timers.after(waitMs, () => this.look());
   }
@@ -115,7 +116,7 @@ export class UpstreamWatch {
   /** Looks at once, or once more after the look that is under way. */
   look(): void {
     if (this.#stop.signal.aborted) return;
-    if (this.#looking) {
+    if (this.#looking !== undefined) {
       this.#lookAgain = true;
       return;
     }
@@ -132,7 +133,7 @@ export class UpstreamWatch {
 
   /** A call did not reach the upstream: it gets no more until a look has found it again. */
   unreachable(error: OrchdError): void {
-    this.#fail(new OrchdError('UPSTREAM_UNAVAILABLE', error.message));
+    if (this.#connection) this.#fail(noAnswer(this.#connection.target.origin, error));
     this.look();
   }
 
@@ -215,8 +216,7 @@ export class UpstreamWatch {
   }
 }
 
-const isSlow = (error: unknown): boolean =>
-  error instanceof OrchdError && error.details.reason === 'timeout';
+const isSlow = (error: unknown): boolean => error instanceof OrchdError && error.details.reason === 'timeout';
 
 /** The models that were offered before and are not any more, the oldest dropped beyond a bound. */
 function formerOf({ models, former }: WatchState, offered: ReadonlySet<string>): string[] {
