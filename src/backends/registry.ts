@@ -15,10 +15,9 @@ export const BACKEND_KINDS: { readonly [K in keyof BackendsConfig]: BackendKind<
   demo,
 };
 
-/** With an upstream there are real models: the demo model would only answer in place of them. */
 export function configuredBackends({ backends }: ResolvedConfig): readonly ConfiguredBackend[] {
-  const used = { ...backends, demo: backends.demo && backends.upstreams.length === 0 };
-  return (Object.keys(BACKEND_KINDS) as (keyof BackendsConfig)[]).flatMap((key) =>
-    BACKEND_KINDS[key](used[key] as never),
-  );
+  // With an upstream there are real models: the demo model would only answer in place of them.
+  const isUsed = (key: keyof BackendsConfig): boolean => key !== 'demo' || backends.upstreams.length === 0;
+  const keys = Object.keys(BACKEND_KINDS) as (keyof BackendsConfig)[];
+  return keys.filter(isUsed).flatMap((key) => BACKEND_KINDS[key](backends[key] as never));
 }

@@ -5,16 +5,12 @@
  */
 import { type Static, Type } from 'typebox';
 import { ERRORS, type ErrorCode } from './errors.ts';
+import { MAX_UPSTREAM_MODELS, MAX_UPSTREAM_SLOTS } from './upstream-limits.ts';
 
 const optional = Type.Optional;
 const Count = Type.Integer({ minimum: 0, maximum: 1_000_000_000 });
 const open = <P extends Parameters<typeof Type.Object>[0]>(properties: P) =>
   Type.Object(properties, { additionalProperties: true });
-
-/** The models of one upstream that orchd offers at most: the brain handles a change of them in one turn. */
-export const MAX_UPSTREAM_MODELS = 2000;
-/** Jobs that an upstream may be given at a time. */
-export const MAX_UPSTREAM_SLOTS = 1024;
 
 const ModelName = Type.String({ minLength: 1, maxLength: 512 });
 

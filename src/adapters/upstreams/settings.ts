@@ -1,7 +1,8 @@
 /** The upstreams of a server: from the configuration and the command line to checked settings with their keys. */
 import { hostname as machineName, networkInterfaces } from 'node:os';
 import { isLoopbackHost } from '../../config/address.ts';
-import { type UpstreamConfig, upstreamBase, upstreamName } from '../../config/upstreams.ts';
+import { upstreamBase, upstreamName } from '../../config/upstream-address.ts';
+import type { UpstreamConfig } from '../../config/upstreams.ts';
 import { Secret } from '../../kit/secret.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { UpstreamOrder } from '../../model/upstream-wire.ts';

@@ -5,12 +5,12 @@ import { isAbsolute } from 'node:path';
 import type { RunningServer, ServerOptions } from '../../app/parts.ts';
 import type { ConfiguredBackend } from '../../backends/descriptor.ts';
 import type { ResolvedConfig } from '../../config/resolve.ts';
-import { type UpstreamConfig, upstreamBase } from '../../config/upstreams.ts';
+import type { UpstreamConfig } from '../../config/upstreams.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import type { Logger } from '../../kit/logger.ts';
 import { within } from '../../kit/within.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { MAX_UPSTREAM_SLOTS } from '../../model/upstream-wire.ts';
+import { MAX_UPSTREAM_SLOTS } from '../../model/upstream-limits.ts';
 import { flagOf, listOf, noPositionals, textOf, variable, wholeOf } from '../arguments.ts';
 import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from '../command.ts';
 import { daemonLogger, ended } from '../daemon.ts';
@@ -87,7 +87,7 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not s
   async run(args, terminal) {
     noPositionals(args.positionals);
     const overrides = overridesOf(args);
-    const config = withUpstreams(await readConfig(args, terminal), upstreamsOf(args));
+    const config = withUpstreams(await readConfig(args, terminal), await upstreamsOf(args));
     const data = await folderAt(dataFolder(args, config));
     const logger = daemonLogger(config.log.level);
     const interrupt = new Interrupt();
@@ -111,7 +111,7 @@ function optionError(error: unknown): unknown {
 }
 
 /** The upstreams of the command line, in the form of the configuration. */
-function upstreamsOf({ values }: CliArguments): readonly UpstreamConfig[] {
+async function upstreamsOf({ values }: CliArguments): Promise<readonly UpstreamConfig[]> {
   const urls = listOf(values, 'upstream');
   const key_env = textOf(values, 'upstream-key-env');
   const slots = wholeOf(values, 'upstream-slots', 1, MAX_UPSTREAM_SLOTS);
@@ -119,6 +119,7 @@ function upstreamsOf({ values }: CliArguments): readonly UpstreamConfig[] {
     throw new UsageError(
       '--upstream-key-env needs exactly one --upstream: the key must not reach another server. For several, set key_env of each in backends.upstreams of the configuration.',
     );
+  const { upstreamBase } = await import('../../config/upstream-address.ts');
   for (const url of urls) {
     const { problem } = upstreamBase(url);
     if (problem !== undefined) throw new UsageError(`--upstream: ${problem}.`);

@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { ERRORS, type ErrorCode, OrchdError } from '../../model/errors.ts';
 import { MODEL } from '../../model/job-spec.ts';
-import { MAX_UPSTREAM_MODELS } from '../../model/upstream-wire.ts';
+import { MAX_UPSTREAM_MODELS } from '../../model/upstream-limits.ts';
 import type { OutboundReply, Target } from '../../wire/outbound.ts';
 
 /** One entry of the list, with the fields that the server has given it. */

@@ -5,12 +5,8 @@
 import { type BackoffPolicy, backoffMs } from '../../kit/backoff.ts';
 import type { Cancel, Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
-import {
-  MAX_UPSTREAM_MODELS,
-  MAX_UPSTREAM_SLOTS,
-  type UpstreamOrder,
-  type UpstreamState,
-} from '../../model/upstream-wire.ts';
+import { MAX_UPSTREAM_MODELS, MAX_UPSTREAM_SLOTS } from '../../model/upstream-limits.ts';
+import type { UpstreamOrder, UpstreamState } from '../../model/upstream-wire.ts';
 import { Outbound, type Target } from '../../wire/outbound.ts';
 import { type OpenAiServer, openAiHeaders } from '../worker/openai-calls.ts';
 import { type ListedModel, listModels, noAnswer } from './model-list.ts';
