@@ -11,6 +11,8 @@ export interface ServedCall {
   readonly model: string;
   readonly prompt: string;
   readonly key: string | undefined;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into what came
+  readonly body: any;
   readonly response: ServerResponse;
 }
 
@@ -107,9 +109,10 @@ export class ModelServer {
 
   // biome-ignore lint/suspicious/noExplicitAny: a request of anybody
   #complete(request: IncomingMessage, response: ServerResponse, body: any): void {
-    const prompt = body.prompt ?? body.messages?.at(-1)?.content ?? '';
+    const content = body.prompt ?? body.messages?.at(-1)?.content ?? '';
+    const prompt = typeof content === 'string' ? content : JSON.stringify(content);
     const { model } = body;
-    this.calls.push({ model, prompt, key: request.headers.authorization, response });
+    this.calls.push({ model, prompt, key: request.headers.authorization, body, response });
     for (const wake of this.#waiting) wake();
     this.#waiting.clear();
     const isListed = this.models.some((each) => (typeof each === 'string' ? each : each['id']) === model);

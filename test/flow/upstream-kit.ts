@@ -144,9 +144,10 @@ export class Api {
   }
 
   /** The backend of an upstream, as the capabilities show it. */
-  async backend(at = 0): Promise<Json> {
+  async backend(name?: string): Promise<Json> {
     const { backends } = await this.get('/v2/meta/capabilities');
-    return backends.filter(({ kind }: { kind: string }) => kind === 'upstream')[at];
+    const ofUpstreams = backends.filter(({ kind }: Json) => kind === 'upstream');
+    return name === undefined ? ofUpstreams[0] : ofUpstreams.find((each: Json) => each.name === name);
   }
 
   async untilBackend(holds: (backend: Json) => boolean): Promise<Json> {

@@ -68,7 +68,7 @@ test('slots are what the server says, or the setting', async (t) => {
     { url: upstream.url, name: 'a' },
     { url: `${upstream.url}/v1`, name: 'b', slots: 3 },
   ]);
-  assert.deepEqual([(await api.backend(0)).slots, (await api.backend(1)).slots], [7, 3]);
+  assert.deepEqual([(await api.backend('a')).slots, (await api.backend('b')).slots], [7, 3]);
 });
 
 test('only the listed models are offered, under the names that the configuration gives them', async (t) => {
@@ -79,6 +79,18 @@ test('only the listed models are offered, under the names that the configuration
   await api.untilModels('large', 'qwen3:8b');
   await api.ended(await api.submit({ model: 'large', prompt: 'Hello' }));
   assert.equal(upstream.calls[0]?.model, 'qwen3:32b');
+});
+
+test('messages with images and tools reach the upstream as they are', async (t) => {
+  const upstream = await modelServer(t, ['m']);
+  const { api } = await serveUpstreams(t, [{ url: upstream.url }]);
+  await api.untilModels('m');
+  const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } };
+  const messages = [{ role: 'user', content: [{ type: 'text', text: 'What is it?' }, image] }];
+  const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }];
+  const { status } = await api.post('/v1/chat/completions', { model: 'm', messages, tools });
+  assert.equal(status, 200);
+  assert.deepEqual([upstream.calls[0]?.body.messages, upstream.calls[0]?.body.tools], [messages, tools]);
 });
 
 test('an upstream that is away at the start is used when it comes; a job may wait for it', async (t) => {

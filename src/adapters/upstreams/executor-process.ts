@@ -87,6 +87,9 @@ export async function startExecutor(env: Env, folder: string): Promise<Executor>
 
 export const isRunning = ({ process }: Executor): boolean => isAlive(process);
 
+/** Keeps the log of an executor short. */
+export const trimExecutorLog = (folder: string): void => trimLog(join(folder, LOG_FILE));
+
 /** Asks the executor to end. Only for one without work: what runs has a grace time only. */
 export function endExecutor({ process, launch }: Executor): void {
   if (isAlive(process)) signal(process.pid, 'SIGTERM');

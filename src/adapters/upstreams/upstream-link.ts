@@ -14,7 +14,14 @@ import { poll } from '../../kit/poll.ts';
 import { OrchdError, toOrchdError } from '../../model/errors.ts';
 import { UpstreamState } from '../../model/upstream-wire.ts';
 import { Outbound, type Target } from '../../wire/outbound.ts';
-import { type Executor, endExecutor, findExecutor, isRunning, startExecutor } from './executor-process.ts';
+import {
+  type Executor,
+  endExecutor,
+  findExecutor,
+  isRunning,
+  startExecutor,
+  trimExecutorLog,
+} from './executor-process.ts';
 import { keepLastState, readLastState } from './last-state.ts';
 import { orderOf } from './settings.ts';
 import { type UpstreamBackend, upstreamInfo } from './upstream-info.ts';
@@ -205,6 +212,7 @@ export class UpstreamLink {
 
   #heard(state: UpstreamState): void {
     const { settings, env, folder } = this.#options;
+    trimExecutorLog(folder);
     const isNews = JSON.stringify(state.models) !== JSON.stringify(this.#state?.models);
     this.#state = state;
     if (settings) this.#report(state, state.status === 'away' ? state.problem : undefined);

@@ -1,10 +1,13 @@
 /** The engine of an upstream's executor: each call goes to the model that the job names. */
-import { OrchdError } from '../../model/errors.ts';
+import { type ErrorCode, OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
 import type { Engine, EngineInfo, RunContext } from '../worker/engine.ts';
 import type { InferenceRequest } from '../worker/inference-request.ts';
 import { callOpenAi } from '../worker/openai-calls.ts';
 import type { UpstreamWatch } from './watch.ts';
+
+/** Errors of a server that is there and has the model. */
+const SAYS_NOTHING: ReadonlySet<ErrorCode> = new Set(['RATE_LIMITED', 'CONTEXT_TOO_LONG', 'INVALID_PARAMS']);
 
 export class UpstreamEngine implements Engine {
   readonly #watch: UpstreamWatch;
@@ -34,6 +37,6 @@ export class UpstreamEngine implements Engine {
 
   #noteFailure(error: OrchdError): void {
     if (error.details.reason === 'unreachable') this.#watch.unreachable(error);
-    else this.#watch.suspect();
+    else if (!SAYS_NOTHING.has(error.code)) this.#watch.suspect();
   }
 }

@@ -174,6 +174,7 @@ export class UpstreamExecutor extends Service {
           epochs: new Epochs(),
           timers: env.timers,
           health: () => this.#health(),
+          contentParts: 'any',
           // Deferred so that the response is sent first.
           shutdown: (graceMs) => env.timers.soon(() => void this.drain(graceMs)),
         }),

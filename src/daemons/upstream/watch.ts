@@ -22,8 +22,8 @@ export const DEFAULT_SLOTS = 4;
 
 const JITTER = 0.2;
 const FIRST_RETRY_MS = 250;
-/** Failed calls are a reason for a look this often at most: jobs that a server refuses may come by the thousand. */
-const SUSPECT_INTERVAL_MS = 500;
+/** Failed calls are a reason for a look ten times as often at most: jobs that a server refuses may come by the thousand. */
+const SUSPECT_SHARE = 0.1;
 /** A server that computes may be slow to list its models: one look that takes too long proves nothing. */
 const SLOW_LOOKS = 2;
 
@@ -103,7 +103,8 @@ export class UpstreamWatch {
   /** A call has failed: the upstream may be restarting, or have dropped the model. */
   suspect(): void {
     const { clock, timers } = this.#options.env;
-    const waitMs = this.#lookedAt + SUSPECT_INTERVAL_MS - clock.monotonic();
+    const { poll_ms: pollMs = 0 } = this.#connection?.order ?? {};
+    const waitMs = this.#lookedAt + pollMs * SUSPECT_SHARE - clock.monotonic();
     if (waitMs <= 0 || this.#looking !== undefined) return this.look();
     this.#cancelNext();
     this.#cancelNext = timers.after(waitMs, () => this.look());
