@@ -210,6 +210,7 @@ async function banner(server: RunningServer, config: ResolvedConfig, data: strin
     hasBackends: configured.length > 0 || config.backends.upstreams.length > 0,
     missing: missingPrograms(configured),
     models: server.models ?? [],
+    hasUpstreams: config.backends.upstreams.length > 0,
     exampleModel: configured.find(({ exampleModel }) => exampleModel)?.exampleModel,
     command: ownCommand(process.argv[1]),
     exampleType: configured.flatMap(({ programs = {} }) => Object.keys(programs))[0],

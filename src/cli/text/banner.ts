@@ -9,8 +9,10 @@ export interface BannerParts {
   readonly hasBackends: boolean;
   /** Job types whose configured program does not exist, with their backends. */
   readonly missing: readonly { readonly backend: string; readonly type: string }[];
-  /** The models named with --model. */
+  /** The models named with --model, and those of the upstreams. */
   readonly models: readonly string[];
+  /** There are upstreams, which may have no models yet. */
+  readonly hasUpstreams?: boolean;
   /** A model that a configured backend answers without any set-up. */
   readonly exampleModel: string | undefined;
   /** A job type of a configured command. */
@@ -72,7 +74,11 @@ function exampleLines(parts: BannerParts): string[] {
   ];
 }
 
-function backendLines({ hasBackends, models, missing, command }: BannerParts): string[] {
+function backendLines({ hasBackends, models, missing, command, hasUpstreams }: BannerParts): string[] {
+  if (hasUpstreams && models.length === 0)
+    return [
+      'no upstream has answered with models yet (the log says why); they are offered as soon as one does',
+    ];
   if (!hasBackends && models.length === 0)
     return [
       'nothing here runs jobs: they are refused until there is a backend',

@@ -85,8 +85,9 @@ test('jobs for a model that an upstream no longer has are told so, whether they 
   assert.equal(kit.state('one'), 'claimed');
 });
 
-test('a job may wait for a model that nobody has yet', () => {
+test('a job may wait for a model that nobody has yet, if an upstream may have it later', () => {
   const kit = new PoolKit();
+  assert.equal(refusal(kit, { model: 'later', unrunnable: 'wait' }).code, 'MODEL_NOT_FOUND');
   upstream(kit, 'a', { models: ['m'] });
   assert.equal(refusal(kit, { model: 'later' }).code, 'MODEL_NOT_FOUND');
   kit.submit('one', { type: 'inference', model: 'later', unrunnable: 'wait' });

@@ -29,10 +29,11 @@ export function resolveModel(turn: Turn, submission: Submission): Submission {
   if (name === undefined) return withoutContext(submission);
   const model = turn.state.catalog.find(name);
   if (!model) {
-    const mayWait = submission.spec.type !== 'inference' || submission.unrunnable === 'wait';
+    const mayWait = submission.spec.type !== 'inference' || mayCome(turn, submission);
     if (!mayWait && !isOffered(turn, name)) throw notFound(name, offeredModels(turn), formerly(turn, name));
-    const named = submission.spec.model === undefined ? { ...submission.spec, model: name } : submission.spec;
-    return withForeignModel(turn, { ...submission, spec: named }, name);
+    const { spec } = submission;
+    const named = spec.model === undefined ? { ...submission, spec: { ...spec, model: name } } : submission;
+    return withForeignModel(turn, named, name);
   }
   checkModel(turn, model);
   checkContext(model.id, model.contextLength, submission.contextTokens);
@@ -96,6 +97,13 @@ function longestContext({ fleet }: Turn, name: string): number | undefined {
     longest = Math.max(longest ?? 0, length);
   }
   return longest;
+}
+
+/** Whether the job waits for a model that nobody has yet, and that an upstream may have later. */
+function mayCome({ fleet }: Turn, { unrunnable }: Submission): boolean {
+  if (unrunnable !== 'wait') return false;
+  for (const { info } of fleet.backends.values()) if (info.hasForeignModels) return true;
+  return false;
 }
 
 /** Names a backend that had the model and no longer has it. */

@@ -22,6 +22,7 @@ export const DEFAULT_SLOTS = 4;
 
 const JITTER = 0.2;
 const FIRST_RETRY_MS = 250;
+const MAX_RETRY_MS = 15_000;
 /** Failed calls are a reason for a look ten times as often at most: jobs that a server refuses may come by the thousand. */
 const SUSPECT_SHARE = 0.1;
 /** A server that computes may be slow to list its models: one look that takes too long proves nothing. */
@@ -60,6 +61,8 @@ export class UpstreamWatch {
   #looking: Promise<void> | undefined;
   /** Another look was asked for while one was under way. */
   #lookAgain = false;
+  /** A call has failed while a look was under way. */
+  #isSuspect = false;
 
   constructor(options: WatchOptions) {
     this.#options = options;
@@ -100,12 +103,16 @@ export class UpstreamWatch {
     return { target, headers, model: names.theirs(model) };
   }
 
-  /** A call has failed: the upstream may be restarting, or have dropped the model. */
+  /** A call has failed: the upstream may be restarting, or have dropped the model. Looks soon. */
   suspect(): void {
     const { clock, timers } = this.#options.env;
+    if (this.#looking !== undefined) {
+      this.#isSuspect = true;
+      return;
+    }
     const { poll_ms: pollMs = 0 } = this.#connection?.order ?? {};
     const waitMs = this.#lookedAt + pollMs * SUSPECT_SHARE - clock.monotonic();
-    if (waitMs <= 0 || this.#looking !== undefined) return this.look();
+    if (waitMs <= 0) return this.look();
     this.#cancelNext();
     this.#cancelNext = timers.after(waitMs, () => this.look());
   }
@@ -121,16 +128,18 @@ export class UpstreamWatch {
     this.#lookedAt = this.#options.env.clock.monotonic();
     this.#looking = this.#look().finally(() => {
       this.#looking = undefined;
-      if (this.#lookAgain) {
-        this.#lookAgain = false;
-        this.look();
-      } else this.#scheduleNext();
+      const [again, isSuspect] = [this.#lookAgain, this.#isSuspect];
+      this.#lookAgain = false;
+      this.#isSuspect = false;
+      if (again) this.look();
+      else if (isSuspect) this.suspect();
+      else this.#scheduleNext();
     });
   }
 
   /** A call did not reach the upstream: it gets no more until a look has found it again. */
   unreachable(error: OrchdError): void {
-    if (this.#connection) this.#fail(noAnswer(this.#connection.target.origin, error));
+    if (this.#connection) this.#setAway(noAnswer(this.#connection.target.origin, error));
     this.look();
   }
 
@@ -154,7 +163,8 @@ export class UpstreamWatch {
       if (this.#connection !== connection || signal.aborted) return;
       this.#renewTarget(connection);
       if (isSlow(error) && this.#state.status === 'up' && ++this.#slowLooks < SLOW_LOOKS) return;
-      this.#fail(error as OrchdError);
+      this.#failures++;
+      this.#setAway(error as OrchdError);
     }
   }
 
@@ -177,8 +187,7 @@ export class UpstreamWatch {
     });
   }
 
-  #fail(error: OrchdError): void {
-    this.#failures++;
+  #setAway(error: OrchdError): void {
     const { code, message } = error instanceof OrchdError ? error : new OrchdError('INTERNAL');
     this.#change({ ...this.#state, status: 'away', problem: { code, message } });
   }
@@ -196,7 +205,7 @@ export class UpstreamWatch {
     if (this.#stop.signal.aborted || !this.#connection) return;
     const policy: BackoffPolicy = {
       baseDelayMs: Math.min(FIRST_RETRY_MS, pollMs),
-      maxDelayMs: pollMs,
+      maxDelayMs: Math.min(pollMs, MAX_RETRY_MS),
       jitter: JITTER,
     };
     const waitMs =
