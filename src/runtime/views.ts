@@ -106,15 +106,12 @@ function workerView({ state, queue }: EngineView, pool: string, worker: Reported
   };
 }
 
-export const backendView = (
-  { info, up, away, used }: BackendEntry,
-  problem: string | undefined,
-): BackendView => ({
+export const backendView = ({ info, up, away, used }: BackendEntry, problem = info.outage): BackendView => ({
   name: info.name,
   kind: info.kind,
   slots: info.slots,
   used,
-  up: up && !away,
+  up: up && !away && info.outage === undefined,
   types: info.types ?? null,
   models: info.models ?? null,
   labels: info.labels,
