@@ -60,6 +60,28 @@ export function processesWith(variable: string, value: string): number[] {
     .map(Number);
 }
 
+/** Whether a process was started with this environment variable set to this value. */
+export const environmentHas = (pid: number, variable: string, value: string): boolean =>
+  environOf(String(pid))?.includes(`\0${variable}=${value}\0`) ?? false;
+
+/** The pids of the processes that were started with this environment variable, by its value. */
+export function processesBy(variable: string): Map<string, number[]> {
+  const found = new Map<string, number[]>();
+  const wanted = Buffer.from(`\0${variable}=`);
+  const own = String(process.pid);
+  for (const name of listed('/proc')) {
+    if (!/^\d+$/.test(name) || name === own) continue;
+    const environ = environOf(name);
+    const at = environ?.indexOf(wanted) ?? -1;
+    if (!environ || at < 0) continue;
+    const from = at + wanted.length;
+    const end = environ.indexOf(0, from);
+    const value = environ.toString('utf8', from, end < 0 ? environ.length : end);
+    found.set(value, [...(found.get(value) ?? []), Number(name)]);
+  }
+  return found;
+}
+
 /** The pid of a process's parent, 0 if it has none here; undefined where there is no such process, or no /proc. */
 export const parentOf = (pid: number): number | undefined => statOf(pid)?.parent;
 

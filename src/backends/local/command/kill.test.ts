@@ -14,7 +14,7 @@ import {
 } from '../../../../test/fakes/command-kit.ts';
 import type { Disk, Env } from '../../../kit/env/env.ts';
 import { realEnv } from '../../../kit/env/real.ts';
-import { isAlive, type ProcessIdentity } from '../../../kit/process/identity.ts';
+import { isAlive } from '../../../kit/process/identity.ts';
 import type { OwnerRecord } from './layout.ts';
 
 describe('a kill', () => {
@@ -57,7 +57,7 @@ describe('a kill', () => {
     const backend = kit.backend(sh(script));
     await backend.offer(offerOf('job:1'));
     await until(() => fs.readFileSync(kit.paths('job:1').stdout, 'utf8') === 'ready\n');
-    const { pid: group } = kit.record<ProcessIdentity>(kit.paths('job:1').child);
+    const { pid: group } = await until(() => kit.wrapper('job:1'));
     assert.ok(members(group).length >= 3);
     const before = performance.now();
     await backend.kill('job:1', WHO);
@@ -121,14 +121,14 @@ describe('a kill', () => {
     assert.deepEqual(await backend.kill('job:1', WHO), { is: 'ended', outcome });
   });
 
-  test('ends a command whose supervisor hangs', async (t) => {
+  test('ends a command whose keeper hangs', async (t) => {
     const kit = new CommandKit(t);
     let later = 0;
     const real = realEnv();
     const env: Env = { ...real, clock: { ...real.clock, monotonic: () => real.clock.monotonic() + later } };
     const backend = kit.backend(sh('exec sleep 600'), {}, env);
     await backend.offer(offerOf('job:1'));
-    const child = await until(() => childOf(kit));
+    const child = await until(() => kit.wrapper('job:1'));
     kill(kit.record<OwnerRecord>(kit.paths('job:1').owner).pid, 'SIGSTOP');
     assert.equal((await backend.kill('job:1', WHO)).is, 'stopping');
     later = 11_000;
@@ -138,7 +138,7 @@ describe('a kill', () => {
   });
 });
 
-test('a supervisor that gets a SIGTERM from elsewhere reports that the outcome is unknown', async (t) => {
+test('a keeper that gets a SIGTERM from elsewhere reports that the outcome is unknown', async (t) => {
   const kit = new CommandKit(t);
   const backend = kit.backend(js('setInterval(() => {}, 1000)'));
   await backend.offer(offerOf('job:1'));
@@ -147,11 +147,11 @@ test('a supervisor that gets a SIGTERM from elsewhere reports that the outcome i
   assert.equal(outcome, 'forgotten');
 });
 
-test('a command whose folder is removed ends, and so does its supervisor', async (t) => {
+test('a command whose folder is removed ends, and so does its keeper', async (t) => {
   const kit = new CommandKit(t);
   const backend = kit.backend(sh('trap "" TERM; while :; do sleep 0.2; done', { cwd: kit.root }));
   await backend.offer(offerOf('job:1'));
-  await until(() => childOf(kit));
+  await until(() => kit.wrapper('job:1'));
   await backend.stop();
   fs.rmSync(kit.folder, { recursive: true });
   await until(() => kit.processes().length === 0);
@@ -159,11 +159,6 @@ test('a command whose folder is removed ends, and so does its supervisor', async
 
 const endOf = (reply: { is: string; outcome?: unknown }) =>
   reply.is === 'ended' ? reply.outcome : undefined;
-
-function childOf(kit: CommandKit): ProcessIdentity | undefined {
-  const path = kit.paths('job:1').child;
-  return fs.existsSync(path) ? kit.record<ProcessIdentity>(path) : undefined;
-}
 
 /** The pids of a process group, without zombies. */
 function members(group: number): string[] {
