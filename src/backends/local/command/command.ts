@@ -28,7 +28,7 @@ import type { Env } from '../../../kit/env/env.ts';
 import { folderCopied } from '../../../kit/folder-identity.ts';
 import { LivedTime } from '../../../kit/lived-time.ts';
 import { plainEnvironment } from '../../../kit/process/environment.ts';
-import { signal as sendSignal, worksIn } from '../../../kit/process/identity.ts';
+import { worksIn } from '../../../kit/process/identity.ts';
 import { markVariable } from '../../../kit/process/marked.ts';
 import { readRecord, writeRecord } from '../../../kit/record-file.ts';
 import { Service } from '../../../kit/service.ts';
@@ -38,6 +38,7 @@ import { Cleaner } from './cleaner.ts';
 import { forbidStart, readTokenState, type TokenState } from './executions.ts';
 import { KeeperClient } from './keeper-client.ts';
 import type { CommandSpec } from './keeper-wire.ts';
+import { KillOrders } from './kill-orders.ts';
 import {
   type ExitRecord,
   isExitRecord,
@@ -53,19 +54,15 @@ import {
   type TokenPaths,
 } from './layout.ts';
 import { openLayout } from './open-layout.ts';
-import { type CommandBackendOptions, type CommandType, checkOptions } from './options.ts';
+import { COMMAND_DEFAULTS, type CommandBackendOptions, type CommandType, checkOptions } from './options.ts';
 import { endOf } from './outcome.ts';
 import { type Milestone, readEvents } from './reader.ts';
 import { CommandRegistry } from './registry.ts';
 
 /** The beginning of the names that earlier versions gave to the folders of tokens. */
 const OLD_NAME = /^[th]-/;
-const KEEP_ACKED_MS = 10 * 60_000;
 /** How often `kill` reads a token's state: more than twice only while other processes change the folder. */
 const MAX_STATE_READS = 10;
-const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
-/** A keeper that has not carried out a kill after this time is killed itself; another one takes over its commands. */
-const STUCK_KEEPER_MS = 10_000;
 /** Maximum number of executions whose milestones are kept. */
 const MAX_MILESTONE_LISTS = 1000;
 
@@ -83,7 +80,7 @@ export class CommandBackend extends Service implements Backend {
   #oldFolders: ReadonlySet<string> = new Set();
   readonly #offers = new Map<string, Promise<OfferReply>>();
   readonly #takeOvers = new Map<string, Promise<boolean>>();
-  readonly #kills = new Map<string, { readonly at: number; readonly recorded: Promise<boolean> }>();
+  readonly #kills: KillOrders;
   readonly #milestones = new Map<string, Milestone[]>();
   #opened: Promise<void> | undefined;
 
@@ -96,12 +93,13 @@ export class CommandBackend extends Service implements Backend {
     this.#registry = new CommandRegistry(env, this.#layout);
     this.#lived = new LivedTime(env, this.#layout.lived);
     this.#keeper = new KeeperClient(env, this.#layout.folder, this.stopSignal);
+    this.#kills = new KillOrders(env, this.#keeper);
     this.#cleaner = new Cleaner({
       env,
       layout: this.#layout,
       registry: this.#registry,
       lived: this.#lived,
-      keepAckedMs: options.keepAckedMs ?? KEEP_ACKED_MS,
+      keepAckedMs: options.keepAckedMs ?? COMMAND_DEFAULTS.keepAckedMs,
       onOpen: (paths, state) => this.#adopt(paths, state),
       onRemoved: (name) => void this.#milestones.delete(name),
     });
@@ -113,11 +111,11 @@ export class CommandBackend extends Service implements Backend {
     return {
       name,
       kind: 'command',
-      slots: slots ?? 1,
+      slots: slots ?? COMMAND_DEFAULTS.slots,
       types: Object.keys(types),
       models,
-      labels: labels ?? {},
-      paid: paid ?? false,
+      labels: labels ?? COMMAND_DEFAULTS.labels,
+      paid: paid ?? COMMAND_DEFAULTS.paid,
       keepsResults: true,
       registry: this.#registry.id,
       node,
@@ -201,7 +199,7 @@ export class CommandBackend extends Service implements Backend {
           continue;
         case 'running':
           if (how === 'bury') return { is: 'running' };
-          await this.#order(paths, state.owner);
+          await this.#kills.kill(paths, state.owner, this.#registry.id);
           return { is: 'stopping' };
       }
     }
@@ -271,7 +269,7 @@ export class CommandBackend extends Service implements Backend {
   async #offer(offer: Offer, paths: TokenPaths): Promise<OfferReply> {
     const former = await this.#formerReply(offer, paths);
     if (former) return former;
-    const { types, slots = 1 } = this.#options;
+    const { types, slots = COMMAND_DEFAULTS.slots } = this.#options;
     const type = Object.hasOwn(types, offer.ask.spec.type) ? types[offer.ask.spec.type] : undefined;
     if (!type) return refused(`this backend runs no jobs of type "${offer.ask.spec.type}"`);
     if (this.#running.size >= slots) await this.#recount();
@@ -312,9 +310,9 @@ export class CommandBackend extends Service implements Backend {
         ...type.env,
         ...markVariable(markOf(this.#registry.id, name)),
       },
-      split: type.split ?? 'line',
+      split: type.split ?? COMMAND_DEFAULTS.split,
       timeoutMs: ask.spec.timeout_ms,
-      maxOutputBytes: maxOutputBytes ?? MAX_OUTPUT_BYTES,
+      maxOutputBytes: maxOutputBytes ?? COMMAND_DEFAULTS.maxOutputBytes,
       offeredAt: this.#env.clock.now(),
     };
   }
@@ -339,7 +337,7 @@ export class CommandBackend extends Service implements Backend {
   /** Reads the outcome of an ended execution and frees its slot. Every caller that finds an end comes through here. */
   #endOf(paths: TokenPaths, exit: ExitRecord): Promise<ExecutionEnd> {
     this.#running.delete(paths.name);
-    this.#kills.delete(paths.name);
+    this.#kills.ended(paths.name);
     return endOf(this.#env.disk, paths.stdout, exit);
   }
 
@@ -366,29 +364,6 @@ export class CommandBackend extends Service implements Backend {
       this.#takeOvers.set(name, taking);
     }
     return taking;
-  }
-
-  /** Orders the end of a command: by a file in its folder, and a signal that makes its keeper look for it. */
-  async #order({ name, kill }: TokenPaths, { pid, kept }: OwnerRecord): Promise<void> {
-    const now = this.#env.clock.monotonic();
-    let order = this.#kills.get(name);
-    if (!order) {
-      const at = this.#env.clock.now();
-      const recorded = writeRecord(this.#env, kill, { at }, 'unsynced').then(
-        () => true,
-        () => false,
-      );
-      order = { at: now, recorded };
-      this.#kills.set(name, order);
-    }
-    const isStuck = now - order.at > STUCK_KEEPER_MS;
-    // A second kill waits too: a supervisor that gets SIGTERM before the `kill` file exists reports `terminated`.
-    const isRecorded = isStuck || (await order.recorded);
-    // A full disk must not keep a command running.
-    if (!isRecorded && kept) await this.#keeper.kill(name, this.#registry.id).catch(() => undefined);
-    // The next keeper has as much time as this one.
-    if (isStuck) this.#kills.delete(name);
-    sendSignal(pid, isStuck ? 'SIGKILL' : kept ? 'SIGUSR2' : 'SIGTERM');
   }
 
   #milestonesOf(name: string): Milestone[] {

@@ -76,6 +76,9 @@ describe('arguments', () => {
       assert.throws(() => kit.backend({ argv }), { code: 'CONFIG_INVALID' });
     }
     assert.throws(() => kit.backend(sh('true'), { slots: 0 }), { code: 'CONFIG_INVALID' });
+    // A shell would drop them.
+    for (const name of ['my-var', 'a.b', '1st', ''])
+      assert.throws(() => kit.backend(sh('true', { env: { [name]: 'x' } })), { code: 'CONFIG_INVALID' });
   });
 });
 
