@@ -3,6 +3,7 @@
  * itself after its last command when the brain does, because its standard input closes.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Env } from '../../../kit/env/env.ts';
 import { plainEnvironment } from '../../../kit/process/environment.ts';
@@ -25,7 +26,7 @@ const IS_SOURCE = import.meta.url.endsWith('.ts');
  * its life.
  */
 const STRIPPED_CODE = {
-  NODE_COMPILE_CACHE: fileURLToPath(new URL('../../../../node_modules/.cache/orchd-keeper', import.meta.url)),
+  NODE_COMPILE_CACHE: join(import.meta.dirname, '../../../..', 'node_modules', '.cache', 'orchd-keeper'),
 };
 
 export class KeeperClient {

@@ -46,6 +46,18 @@ describe('a kill', () => {
     assert.deepEqual((await hear(backend, 'job:1')).outcome, { ok: 'cancelled' });
   });
 
+  test('ends a command also where the disk has no room for the `kill` file', async (t) => {
+    const kit = new CommandKit(t);
+    const full = diskWith((open) => (path, mode) => {
+      if (!path.startsWith(`${kit.paths('job:1').kill}.`)) return open(path, mode);
+      return Promise.reject(Object.assign(new Error('no space'), { code: 'ENOSPC' }));
+    });
+    const backend = kit.backend(sh('exec sleep 600'), {}, { ...realEnv(), disk: full });
+    await backend.offer(offerOf('job:1'));
+    assert.deepEqual(await backend.kill('job:1', WHO), { is: 'stopping' });
+    assert.deepEqual((await hear(backend, 'job:1')).outcome, { ok: 'cancelled' });
+  });
+
   test('ends a process group that ignores SIGTERM, after the grace period', async (t) => {
     const kit = new CommandKit(t);
     // Children and grandchildren, all of which ignore SIGTERM.
@@ -176,21 +188,26 @@ function members(group: number): string[] {
 
 /** A disk that does not open the temporary file of `path` until `release` is called. */
 function diskHeldAt(path: string): { disk: Disk; reached: Promise<void>; release: () => void } {
-  const { disk } = realEnv();
   const reached = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
-  const open: Disk['open'] = async (name, mode) => {
+  const disk = diskWith((open) => async (name, mode) => {
     if (name.startsWith(`${path}.`)) {
       reached.resolve();
       await released.promise;
     }
-    return disk.open(name, mode);
-  };
-  const held = new Proxy(disk, {
+    return open(name, mode);
+  });
+  return { disk, reached: reached.promise, release: released.resolve };
+}
+
+/** The real disk with another `open`. */
+function diskWith(wrap: (open: Disk['open']) => Disk['open']): Disk {
+  const { disk } = realEnv();
+  const open = wrap((path, mode) => disk.open(path, mode));
+  return new Proxy(disk, {
     get(target, name) {
       const member = name === 'open' ? open : target[name as keyof Disk];
       return typeof member === 'function' ? member.bind(target) : member;
     },
   });
-  return { disk: held, reached: reached.promise, release: released.resolve };
 }

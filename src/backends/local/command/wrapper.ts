@@ -16,17 +16,19 @@ const ADDED_BY_SHELLS = ['PWD', 'OLDPWD', 'SHLVL'];
 
 /**
  * `$1` is the path of `status`, which is created only where it does not exist (`set -C`; L5 of layout.ts): otherwise the
- * shell ends. A trapped signal does not end the wrapper, and has its usual effect on the command: so a signal to the
+ * shell ends. `$2` is the umask of the command. A trapped signal does not end the wrapper, and has its usual effect on the command: so a signal to the
  * whole group leaves somebody to report how the command ended. The line with the exit code is one write, and ends with
  * a word by which a reader knows that it is whole.
  */
 const scriptOf = (unset: readonly string[]): string =>
   [
     'trap : HUP INT QUIT TERM USR1 USR2 ALRM PIPE',
+    'umask 077',
     'set -C',
     'exec 4>"$1"',
     'set +C',
-    'shift',
+    'umask "$2"',
+    'shift 2',
     'echo "pid $$" >&4',
     ...(unset.length > 0 ? [`unset ${unset.join(' ')}`] : []),
     '"$@" 4>&-',
@@ -36,6 +38,8 @@ const scriptOf = (unset: readonly string[]): string =>
   ].join('\n');
 
 const USUAL_SCRIPT = scriptOf(ADDED_BY_SHELLS);
+
+const UMASK = `0${process.umask().toString(8)}`;
 
 /**
  * The words of the wrapper. A shell begins its own messages with `voice`, which the command does not know: so a message
@@ -49,7 +53,7 @@ export function wrapperWords(
 ): string[] {
   const unset = ADDED_BY_SHELLS.filter((name) => !Object.hasOwn(env, name));
   const script = unset.length === ADDED_BY_SHELLS.length ? USUAL_SCRIPT : scriptOf(unset);
-  return ['-c', script, voice, status, program, ...argv.slice(1)];
+  return ['-c', script, voice, status, UMASK, program, ...argv.slice(1)];
 }
 
 const PID_LINE = /^pid (\d+)\n/;
