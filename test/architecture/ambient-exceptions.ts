@@ -76,7 +76,14 @@ export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
     reason: 'runs in a keeper process, outside the brain',
   },
   'src/backends/local/command/kept-command.ts': {
-    allows: ['node:fs', 'node:child_process', 'node:timers/promises', 'setTimeout', 'Date.now'],
+    allows: [
+      'node:fs',
+      'node:child_process',
+      'node:timers/promises',
+      'setTimeout',
+      'Date.now',
+      'performance.now',
+    ],
     reason: 'runs in a keeper process, outside the brain',
   },
   'src/backends/local/command/keeper.ts': {

@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { CommandKit, hear, kill, offerOf, run, sh, until } from '../../../../test/fakes/command-kit.ts';
+import { CommandKit, hear, kill, offerOf, run, sh, until, WHO } from '../../../../test/fakes/command-kit.ts';
 import { identityOf, isAlive } from '../../../kit/process/identity.ts';
 import type { CommandSpec, OrderHeader } from './keeper-wire.ts';
 import { type Execution, KeptCommand } from './kept-command.ts';
@@ -29,15 +29,14 @@ function adoptedCommand(
 }
 
 test('a timeout longer than the longest timer stops the command neither at once nor early', (t) => {
-  const started_at = 1000;
   const timeout_ms = 2 ** 40;
-  const { command } = adoptedCommand(t, { started_at, timeout_ms });
+  const { command } = adoptedCommand(t, { started_at: Date.now(), timeout_ms });
+  const now = performance.now();
   const stops: string[] = [];
   command.stop = (why) => void stops.push(why);
-  for (const now of [started_at + 2 ** 31, started_at + timeout_ms, started_at + timeout_ms + 4999])
-    command.look(now);
+  for (const later of [2 ** 31, timeout_ms, timeout_ms + 4000]) command.look(now + later);
   assert.deepEqual(stops, []);
-  command.look(started_at + timeout_ms + 5001);
+  command.look(now + timeout_ms + 6000);
   assert.deepEqual(stops, ['timeout']);
 });
 
@@ -154,6 +153,14 @@ test('what a command wrote to standard error has a bound, and its end is kept', 
   const { outcome } = await run(kit.backend(sh(script)), 'job:1');
   assert.ok(typeof outcome === 'object' && outcome.ok === false && outcome.error.message.endsWith('last'));
   assert.ok(fs.statSync(kit.paths('job:1').stderr).size < 20_000_000);
+});
+
+test('a command that removes its own output has an unknown outcome', async (t) => {
+  const kit = new CommandKit(t);
+  const backend = kit.backend(sh('echo gone; rm ../stdout'));
+  await run(backend, 'job:1');
+  const end = await backend.follow('job:1', 0, () => undefined, WHO);
+  assert.deepEqual(end, { is: 'forgotten', why: 'its output could not be written' });
 });
 
 test('what is appended to the output after the end is not read', async (t) => {

@@ -30,10 +30,11 @@ import {
 } from './layout.ts';
 import { Leftovers } from './leftovers.ts';
 import {
-  type CommandFiles,
+  fsync,
   SharedSync,
   StagedFolder,
   stagingPath,
+  syncFolder,
   takePlace,
   writeVisible,
 } from './token-folder.ts';
@@ -149,22 +150,25 @@ export class Keeper {
     const paths = pathsIn(this.#layout, spec.name);
     const owner = this.#ownerOf(spec);
     crashpoint('keeper:before-place');
-    const files = await staged.place(owner, paths.folder, () => {
-      crashpoint('keeper:after-place');
-      return this.#names.sync();
-    });
+    const files = staged.place(owner, paths.folder);
     if (files === 'taken') return { is: 'taken' };
-    this.#begin(spec, owner, paths, files);
-    return { is: 'accepted' };
-  }
-
-  #begin(spec: CommandSpec, owner: OwnerRecord, paths: TokenPaths, files: CommandFiles): void {
+    crashpoint('keeper:after-place');
+    // L2 of layout.ts, in one flush of the disk. The folder names this keeper from now on, so that the execution has to
+    // come to an end, whether it is run or not.
+    const syncs = [fsync(files.owner), syncFolder(paths.folder), this.#names.sync()];
+    const problem = (await Promise.allSettled(syncs)).find(({ status }) => status === 'rejected');
+    fs.closeSync(files.owner);
     const mark = markOf(this.#registry, spec.name);
     const command = new KeptCommand({ paths, mark, owner }, this.#leftovers);
     if (this.#isStopping) command.stop('ordered');
     // A brain may have ordered the end while the folder was made.
     command.lookForKill();
-    this.#keep(spec.name, command, command.run(spec, files));
+    this.#keep(
+      spec.name,
+      command,
+      command.run(spec, files, problem && (problem as PromiseRejectedResult).reason),
+    );
+    return { is: 'accepted' };
   }
 
   #ownerOf(spec: CommandSpec): OwnerRecord {
@@ -214,7 +218,7 @@ export class Keeper {
   }
 
   #look(): void {
-    const now = Date.now();
+    const now = performance.now();
     let isFast = false;
     for (const command of this.#commands.values()) isFast = command.look(now) || isFast;
     this.#lookMs = isFast ? SHORTEST_LOOK_MS : Math.min(2 * this.#lookMs, LONGEST_LOOK_MS);

@@ -12,7 +12,7 @@ import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crashpoint } from '../../../kit/crashpoint.ts';
 import { isAlive, type ProcessIdentity, signal } from '../../../kit/process/identity.ts';
-import { type Mark, signalMarked } from '../../../kit/process/marked.ts';
+import type { Mark } from '../../../kit/process/marked.ts';
 import type { CommandSpec } from './keeper-wire.ts';
 import type { ExitRecord, ExitWhy, OwnerRecord, TokenPaths } from './layout.ts';
 import type { Leftovers } from './leftovers.ts';
@@ -63,7 +63,7 @@ export class KeptCommand {
   readonly #paths: TokenPaths;
   readonly #leftovers: Leftovers;
   readonly #output: OutputWatch;
-  /** By the wall clock, so that a later keeper finds the same. */
+  /** By the monotonic clock of this process. */
   readonly #deadline: number;
   /** The process group of the command, while it may be signalled: it has the pid of the wrapper. */
   #group: number | undefined;
@@ -78,17 +78,18 @@ export class KeptCommand {
     this.#paths = execution.paths;
     this.#leftovers = leftovers;
     const { timeout_ms, max_output_bytes, started_at = 0 } = execution.owner ?? {};
+    const leftMs = started_at - Date.now() + (timeout_ms ?? Number.POSITIVE_INFINITY) + TIMEOUT_BACKSTOP_MS;
+    this.#deadline = performance.now() + Math.max(0, leftMs);
     this.#output = new OutputWatch(execution.paths, max_output_bytes ?? Number.POSITIVE_INFINITY);
-    this.#deadline =
-      timeout_ms === undefined
-        ? Number.POSITIVE_INFINITY
-        : started_at + Math.max(0, timeout_ms + TIMEOUT_BACKSTOP_MS);
   }
 
-  /** Runs the command; settles when its end is recorded. */
-  async run(spec: CommandSpec, files: CommandFiles): Promise<void> {
+  /**
+   * Runs the command; settles when its end is recorded. With a `problem`, which kept its folder from being durable, it is
+   * not run, and its end says so.
+   */
+  async run(spec: CommandSpec, files: CommandFiles, problem?: Error): Promise<void> {
     crashpoint('keeper:before-start');
-    await this.#settle(await this.#runWrapper(spec, files));
+    await this.#settle(await this.#runWrapper(spec, files, problem));
   }
 
   /** Takes over what another keeper has begun. `watching` where its wrapper lives; `ended` settles like `run`. */
@@ -150,7 +151,11 @@ export class KeptCommand {
     return isFast;
   }
 
-  #runWrapper(spec: CommandSpec, { input, stdout, stderr }: CommandFiles): Promise<CommandEnd> {
+  #runWrapper(
+    spec: CommandSpec,
+    { input, stdout, stderr }: CommandFiles,
+    problem: Error | undefined,
+  ): Promise<CommandEnd> {
     const voice = `orchd-${this.#paths.name.slice(0, 12)}-${process.pid}`;
     const failed = ({ code: errno }: NodeJS.ErrnoException): CommandEnd => ({
       why: 'start',
@@ -161,6 +166,7 @@ export class KeptCommand {
     });
     let child: ChildProcess;
     try {
+      if (problem) throw problem;
       if (this.#stop) throw Object.assign(new Error('it was stopped before'), { code: 'EAGAIN' });
       const program = findProgram(spec, this.#paths.work);
       // Detached: wrapper and command get their own session and process group, which is signalled as one.
@@ -244,13 +250,15 @@ export class KeptCommand {
       if (found.length === 0 && --missing === 0) return;
       if (found.length > 0) {
         missing = 2;
-        signalMarked(mark, undefined, 'SIGKILL');
+        for (const pid of found) signal(pid, 'SIGKILL');
       }
       await sleep(pauseMs);
     }
   }
 
   #why({ why }: CommandEnd): ExitWhy {
+    // A command that was not run has an outcome, whoever has stopped it.
+    if (why === 'start') return fs.existsSync(this.#paths.kill) ? 'killed' : 'start';
     if (this.#stop?.why === 'ordered') return fs.existsSync(this.#paths.kill) ? 'killed' : 'terminated';
     // A brain that ordered the end may have found no keeper to tell it to.
     if (why === 'lost' && fs.existsSync(this.#paths.kill)) return 'killed';

@@ -4,7 +4,7 @@
  *
  * L1  A token's folder is created complete, by a rename: with an `owner.json`, or with a `tombstone`. Both make it
  *     non-empty, and a rename onto a folder that is not empty fails, so each token's folder is created once.
- * L2  `owner.json` is on stable storage before the command is started.
+ * L2  `owner.json` and the names of it and its folder are on stable storage before the command is started.
  * L3  `exit.json` is written after all of `stdout` is on stable storage, and says how long `stdout` is: a process that
  *     escaped may append to it later, and nobody reads that.
  * L4  The keeper of an execution is the one of the highest `keeper-N`, or of `owner.json` where there is none.

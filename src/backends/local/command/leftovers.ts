@@ -27,10 +27,10 @@ export class Leftovers {
   }
 
   #look(): void {
-    const began = performance.now();
+    const before = process.threadCpuUsage();
     const found = processesBy(MARK_VARIABLE);
-    const ended = performance.now();
-    this.#restUntil = ended + (ended - began) * REST_PER_LOOK;
+    const { user, system } = process.threadCpuUsage(before);
+    this.#restUntil = performance.now() + ((user + system) / 1000) * REST_PER_LOOK;
     this.#isDue = false;
     const waiting = [...this.#waiting];
     this.#waiting.clear();

@@ -1,6 +1,7 @@
 /** The output of a command, which it writes to its files itself: the bounds on it, and what its end says of it. */
 import fs from 'node:fs';
 import { promisify } from 'node:util';
+import { openPrivate } from '../../../kit/env/private-files.ts';
 import { realEnv } from '../../../kit/env/real.ts';
 import { JsonFaultError, parseInSlices } from '../../../kit/json-parser.ts';
 import { atOnce, inSlices, ONE_TURN_BYTES } from '../../../kit/slices.ts';
@@ -92,6 +93,11 @@ export async function cutOutput(
   watch: OutputWatch,
   { why, code, message }: ExitRecord,
 ): Promise<Partial<ExitRecord>> {
+  if (isMissing(stdout)) {
+    // The command has removed it: what it wrote is gone, and readers need a file.
+    fs.closeSync(openPrivate(stdout, 'a'));
+    return { output_bytes: 0, ...(why === 'exit' ? { why: 'disk' } : {}) };
+  }
   const bytes = fs.statSync(stdout).size;
   if (bytes > watch.maxBytes) {
     fs.truncateSync(stdout, watch.maxBytes);

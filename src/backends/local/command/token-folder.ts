@@ -16,6 +16,7 @@ export interface CommandFiles {
   readonly input: number;
   readonly stdout: number;
   readonly stderr: number;
+  readonly owner: number;
 }
 
 /** A token's folder before it is in place. */
@@ -37,12 +38,8 @@ export class StagedFolder {
     writeAll(this.#writer, bytes);
   }
 
-  /** Fills the folder, and puts it in place; `taken` where the token has one. `sync` makes the new name durable. */
-  async place(
-    owner: OwnerRecord,
-    target: string,
-    sync: () => Promise<void>,
-  ): Promise<CommandFiles | 'taken'> {
+  /** Fills the folder, and puts it in place; `taken` where the token has one. Nothing of it is durable yet. */
+  place(owner: OwnerRecord, target: string): CommandFiles | 'taken' {
     const files = filesIn(this.#path);
     const open: number[] = [];
     const create = (path: string): number => {
@@ -52,15 +49,14 @@ export class StagedFolder {
     };
     try {
       const opened = { stdout: create(files.stdout), stderr: create(files.stderr) };
+      const ownerFile = create(files.owner);
+      writeAll(ownerFile, textOf(owner));
       makePrivateFolder(files.work);
-      // The folder is synced together with the file: its name is there already.
-      await writeSyncedFile(files.owner, owner, () => syncFolder(this.#path));
       fs.renameSync(this.#path, target);
-      await sync();
       fs.closeSync(this.#writer);
       const input = this.#input as number;
       this.#input = undefined;
-      return { input, ...opened };
+      return { input, ...opened, owner: ownerFile };
     } catch (error) {
       for (const fd of open) fs.closeSync(fd);
       this.remove();
