@@ -111,9 +111,25 @@ function statOf(pid: number): { state: string; parent: number; group: number; st
 
 const bootId = (): string => read('/proc/sys/kernel/random/boot_id')?.toString('latin1').trim() ?? UNKNOWN;
 
+/** Holds most environments, so that a look at all processes allocates nothing. */
+const scratch = Buffer.alloc(64 * 1024);
+
+/** The environment of a process with a zero byte before it; valid until the next call. */
 function environOf(pid: string): Buffer | undefined {
-  const bytes = read(`/proc/${pid}/environ`);
-  return bytes && Buffer.concat([Buffer.from('\0'), bytes]);
+  let bytes: number;
+  try {
+    const fd = fs.openSync(`/proc/${pid}/environ`, 'r');
+    try {
+      bytes = fs.readSync(fd, scratch, 1, scratch.length - 1, 0);
+    } finally {
+      fs.closeSync(fd);
+    }
+  } catch {
+    return undefined;
+  }
+  if (bytes < scratch.length - 1) return scratch.subarray(0, bytes + 1);
+  const whole = read(`/proc/${pid}/environ`);
+  return whole && Buffer.concat([Buffer.from('\0'), whole]);
 }
 
 function answers(pid: number): boolean {
