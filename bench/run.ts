@@ -14,6 +14,7 @@ import { printReport, writeReport } from './kit/report.ts';
 import { Results } from './kit/results.ts';
 import { bench as big } from './suites/big.ts';
 import { bench as cancel } from './suites/cancel.ts';
+import { bench as commands } from './suites/commands.ts';
 import { bench as cycle } from './suites/cycle.ts';
 import { bench as heap } from './suites/heap.ts';
 import { bench as http } from './suites/http.ts';
@@ -40,6 +41,7 @@ const ALL: readonly Bench[] = [
   cycle,
   latency,
   peers,
+  commands,
   mariadb,
   pick,
   placement,

@@ -67,6 +67,19 @@ export class Meter {
 const difference = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined || b === undefined ? undefined : a - b;
 
+/**
+ * CPU time of these processes and of all their descendants, also ended ones. It falls when a process ends before its
+ * parent has waited for it.
+ */
+export function cpuSecondsOf(pids: readonly number[]): number {
+  let ticks = 0;
+  for (const pid of pids) {
+    for (const spent of ticksOf(pid)) ticks += spent;
+    ticks += cpuSecondsOf(childrenOf(pid)) * TICKS_PER_SECOND;
+  }
+  return ticks / TICKS_PER_SECOND;
+}
+
 /** CPU time of these processes and all their children, also ended ones: PostgreSQL uses one process per connection. */
 function secondsOf(pids: readonly number[]): number {
   let ticks = 0;

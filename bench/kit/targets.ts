@@ -117,6 +117,16 @@ const TARGETS: readonly Target[] = [
     1,
     ratio(['latency orchd', 'startP99Ms'], ['latency bullmq', 'startP99Ms']),
   ),
+  atLeast(
+    '`true` as a command: jobs/s ÷ GNU parallel',
+    0.5,
+    ratio(['commands orchd', 'perSec'], ['commands parallel', 'perSec']),
+  ),
+  atMost(
+    '`true` as a command: CPU ÷ GNU parallel',
+    3,
+    ratio(['commands orchd', 'cpuMs'], ['commands parallel', 'cpuMs']),
+  ),
   ...['submit@64', 'cycle@64'].flatMap((shape) => [
     ...['graphile-worker', 'pg-boss'].map((peer) =>
       atLeast(`${shape} on MariaDB ÷ ${peer}`, 1, onMariaDb(shape, peer)),

@@ -9,6 +9,23 @@ const Name = Type.String({
 });
 const Labels = Type.Record(Type.String(), Type.String());
 
+/** Names that a shell passes on to the programs it starts: it drops all others. Values may be keys of providers. */
+const Variables = Type.Record(
+  Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }),
+  Type.String({ secret: true }),
+  {
+    expected: 'names of letters, digits and _ with a text each',
+  },
+);
+
+/** A job type and the command that runs it. */
+const CommandTypeSchema = section({
+  argv: Type.Array(Type.String(), { minItems: 1, expected: 'a list of words, the program first' }),
+  cwd: Type.Optional(Type.String({ minLength: 1 })),
+  env: Type.Optional(Variables),
+  split: Type.Optional(Type.Enum(['line', 'space'])),
+});
+
 /** A backend that runs a command per job: the payload as JSON on standard input, the answer line by line. */
 const CommandSchema = section({
   name: Name,
@@ -16,18 +33,16 @@ const CommandSchema = section({
   paid: Type.Optional(Type.Boolean()),
   labels: Type.Optional(Labels),
   models: Type.Optional(Type.Array(Type.String())),
-  types: Type.Record(
-    Type.String({ pattern: '^[A-Za-z0-9._:/@-]{1,128}$' }),
-    section({
-      argv: Type.Array(Type.String(), { minItems: 1, expected: 'a list of words, the program first' }),
-      cwd: Type.Optional(Type.String({ minLength: 1 })),
-      // Keys of providers are given to commands so.
-      env: Type.Optional(Type.Record(Type.String(), Type.String({ secret: true }))),
-      split: Type.Optional(Type.Enum(['line', 'space'])),
-    }),
-    { expected: 'job types of letters, digits and ._:/@- with an argv each' },
-  ),
+  max_output_bytes: Type.Optional(Type.Integer({ minimum: 1, maximum: 2 ** 40 })),
+  keep_output_sec: Type.Optional(Type.Integer({ minimum: 0, maximum: 31_536_000 })),
+  types: Type.Record(Type.String({ pattern: '^[A-Za-z0-9._:/@-]{1,128}$' }), CommandTypeSchema, {
+    expected: 'job types of letters, digits and ._:/@- with an argv each',
+  }),
 });
+
+/** What the entry of a command may set, and what each of its types may; for the test of the example file. */
+export const COMMAND_KEYS = Object.keys(CommandSchema.properties);
+export const COMMAND_TYPE_KEYS = Object.keys(CommandTypeSchema.properties);
 
 export type CommandConfig = Static<typeof CommandSchema>;
 

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parse } from 'yaml';
+import { COMMAND_DEFAULTS } from '../backends/local/command/options.ts';
+import { COMMAND_KEYS, COMMAND_TYPE_KEYS, type CommandConfig } from './backends.ts';
 import { applyDefaults } from './defaults.ts';
 import { CONFIG_LEAVES, leavesOf, valueAt } from './leaves.ts';
 import { defaultConfig, loadConfig } from './load.ts';
@@ -16,6 +18,29 @@ test('config.example.yaml holds every key with its default, and nothing else', (
     const value = valueAt(example, path);
     assert.deepEqual(value, (schema as { default?: unknown }).default, path.join('.'));
   }
+});
+
+test('config.example.yaml shows everything that a command may set, with its default', () => {
+  const lines = exampleText.split('\n');
+  const from = lines.findIndex((line) => line.startsWith('  #   - name: '));
+  const to = lines.indexOf('  commands: []');
+  const shown = lines.slice(from, to).map((line) => line.replace(/^ {2}# {3}/, '    '));
+  const text = ['backends:', '  commands:', ...shown, ''].join('\n');
+  const [command] = loadConfig({ text }).backends.commands;
+  assert.ok(command);
+  const { name, models, types, ...rest } = command as CommandConfig;
+  const { argv, cwd, ...typeRest } = types['word-count'] as CommandConfig['types'][string];
+  assert.deepEqual(Object.keys(command).sort(), [...COMMAND_KEYS].sort());
+  assert.deepEqual(Object.keys({ argv, cwd, ...typeRest }).sort(), [...COMMAND_TYPE_KEYS].sort());
+  const { keepAckedMs, maxOutputBytes, env, split, ...same } = COMMAND_DEFAULTS;
+  const defaults = { ...same, keep_output_sec: keepAckedMs / 1000, max_output_bytes: maxOutputBytes };
+  assert.deepEqual(rest, defaults);
+  assert.deepEqual(typeRest, { env, split });
+  assert.ok(name && models && argv && cwd, 'what has no default is shown by an example');
+  // One line of explanation stands before each.
+  for (const [at, line] of shown.entries())
+    if (at > 0 && !line.trim().startsWith('#') && !line.includes('word-count:'))
+      assert.match(shown[at - 1] as string, /^\s*# .*\.$/, line);
 });
 
 test('the original keys stand at their original paths with their original defaults', () => {

@@ -15,7 +15,20 @@ export const CRASHPOINTS = [
   'checkpoint:after-manifest',
 ] as const;
 
-export type Crashpoint = (typeof CRASHPOINTS)[number];
+/** Places in the process that keeps commands; its tests arm them there. */
+export const KEEPER_CRASHPOINTS = [
+  'keeper:before-place',
+  'keeper:after-place',
+  'keeper:before-start',
+  'keeper:after-start',
+  'keeper:after-end',
+  'keeper:before-exit',
+  'keeper:after-exit',
+  'keeper:before-claim',
+  'keeper:after-claim',
+] as const;
+
+export type Crashpoint = (typeof CRASHPOINTS | typeof KEEPER_CRASHPOINTS)[number];
 
 let armed: ((name: Crashpoint) => void) | undefined;
 

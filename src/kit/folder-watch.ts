@@ -14,10 +14,13 @@ export class FolderWatch {
   #hasChanged = false;
   #onChange: (() => void) | undefined;
 
-  constructor(timers: Timers, folder: string) {
+  /** `concerns` tells which files matter, by their names; a change without a name always does. */
+  constructor(timers: Timers, folder: string, concerns: (name: string) => boolean = () => true) {
     this.#timers = timers;
     try {
-      this.#watcher = fs.watch(folder, { persistent: false }, () => this.#changed());
+      this.#watcher = fs.watch(folder, { persistent: false }, (_, name) => {
+        if (name === null || concerns(name)) this.#changed();
+      });
       this.#watcher.on('error', () => this.close());
     } catch {
       // The folder cannot be watched (the system's limit on watches is reached, say): poll more often instead.

@@ -5,11 +5,14 @@ import { type Disk, diskErrorCode } from './env/env.ts';
 export interface WriteOptions {
   /** The temporary path, on the same file system as the file. Concurrent writers of one file need different ones. */
   readonly temporary?: string;
-  /** `visible` skips the sync of the folder: a power loss may then undo the rename and bring back the old state. */
-  readonly name?: 'durable' | 'visible';
+  /**
+   * `visible` skips the sync of the folder: a power loss may then undo the rename and bring back the old state.
+   * `unsynced` skips all syncs: a power loss may leave an empty file too.
+   */
+  readonly name?: 'durable' | 'visible' | 'unsynced';
 }
 
-/** Settles when the content is on stable storage, and the name too unless `name` is `visible`. */
+/** Settles when the content and its name are on stable storage; see `name`. */
 export async function writeWholeFile(
   disk: Disk,
   path: string,
@@ -17,7 +20,7 @@ export async function writeWholeFile(
   { temporary = `${path}.tmp`, name = 'durable' }: WriteOptions = {},
 ): Promise<void> {
   try {
-    await writeSynced(disk, temporary, content);
+    await write(disk, temporary, content, name !== 'unsynced');
     await disk.rename(temporary, path);
   } catch (error) {
     await disk.remove(temporary).catch(() => undefined);
@@ -27,11 +30,20 @@ export async function writeWholeFile(
 }
 
 /** The first half of writeWholeFile, for writers that do something else before the rename. */
-export async function writeSynced(disk: Disk, path: string, content: string | Uint8Array): Promise<void> {
+export function writeSynced(disk: Disk, path: string, content: string | Uint8Array): Promise<void> {
+  return write(disk, path, content, true);
+}
+
+async function write(
+  disk: Disk,
+  path: string,
+  content: string | Uint8Array,
+  isSynced: boolean,
+): Promise<void> {
   const file = await disk.open(path, 'create');
   try {
     await file.write(0, typeof content === 'string' ? Buffer.from(content) : content);
-    await file.datasync();
+    if (isSynced) await file.datasync();
   } finally {
     await file.close();
   }

@@ -35,9 +35,9 @@ export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
     allows: ['setTimeout'],
     reason: 'limits the life of real sockets, as the timeouts of node:http do',
   },
-  'src/backends/local/command/launcher.ts': {
+  'src/backends/local/command/keeper-client.ts': {
     allows: ['node:child_process'],
-    reason: 'starts the supervisor processes',
+    reason: 'starts the keeper processes',
   },
   'src/kit/process/identity.ts': {
     allows: ['node:fs'],
@@ -61,15 +61,34 @@ export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
   },
   'src/backends/local/command/token-folder.ts': {
     allows: ['node:fs'],
-    reason: 'runs in a supervisor process, outside the brain',
+    reason: 'runs in a keeper process, outside the brain',
   },
-  'src/backends/local/command/supervisor.ts': {
-    allows: ['node:fs', 'node:child_process', 'setTimeout', 'setInterval', 'Date.now'],
-    reason: 'runs in a supervisor process, outside the brain',
+  'src/backends/local/command/wrapper.ts': {
+    allows: ['node:fs'],
+    reason: 'runs in a keeper process, outside the brain',
   },
-  'src/backends/local/command/supervisor-main.ts': {
-    allows: ['Date.now'],
-    reason: 'runs in a supervisor process, outside the brain',
+  'src/backends/local/command/output.ts': {
+    allows: ['node:fs'],
+    reason: 'runs in a keeper process, outside the brain',
+  },
+  'src/backends/local/command/leftovers.ts': {
+    allows: ['setTimeout', 'setImmediate', 'performance.now'],
+    reason: 'runs in a keeper process, outside the brain',
+  },
+  'src/backends/local/command/kept-command.ts': {
+    allows: [
+      'node:fs',
+      'node:child_process',
+      'node:timers/promises',
+      'setTimeout',
+      'Date.now',
+      'performance.now',
+    ],
+    reason: 'runs in a keeper process, outside the brain',
+  },
+  'src/backends/local/command/keeper.ts': {
+    allows: ['node:fs', 'setTimeout', 'Date.now', 'performance.now'],
+    reason: 'runs in a keeper process, outside the brain',
   },
   'src/backends/local/command/demo-main.ts': {
     allows: ['setTimeout'],

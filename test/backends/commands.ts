@@ -1,4 +1,4 @@
-/** Commands as real processes under real supervisors, for the conformance suite. Orders reach them through pipes. */
+/** Commands as real processes under real keepers, for the conformance suite. Orders reach them through pipes. */
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,8 @@ import type {
   SteeredExecution,
 } from '../../src/backends/conformance/harness.ts';
 import type { CommandBackend } from '../../src/backends/local/command/command.ts';
-import { markOf, oldFolderName } from '../../src/backends/local/command/layout.ts';
+import { layoutOf, markOf, oldFolderName, pathsIn } from '../../src/backends/local/command/layout.ts';
+import { readStatus } from '../../src/backends/local/command/wrapper.ts';
 import { identityOf, isAlive } from '../../src/kit/process/identity.ts';
 import { CommandKit, kill, sh, until } from '../fakes/command-kit.ts';
 import { harnessId, within } from '../fakes/steered-work.ts';
@@ -76,7 +77,7 @@ class SteeredCommand implements SteeredExecution {
   }
 }
 
-/** The supervised commands that harnesses use, one after another: most of the time goes into starting supervisors. */
+/** The commands that harnesses use, one after another: most of the time goes into starting keepers. */
 class SharedCommands implements HarnessSource {
   readonly #kit: CommandKit;
   readonly steering: string;
@@ -109,16 +110,27 @@ class SharedCommands implements HarnessSource {
     await this.backend.start();
   }
 
-  /** Kills the supervisors alone; their commands are left to whoever looks after them. */
-  async killSupervisors(): Promise<void> {
-    const commands = this.#kit.commands();
-    await this.#kill(this.#kit.processes(this.#kit.folder).filter((pid) => !commands.includes(pid)));
+  /** Kills the keepers and the wrappers; the commands are left to whoever looks after them. */
+  async killKeepers(): Promise<void> {
+    await this.#kill([...this.#keepers(), ...this.#wrappers()]);
   }
 
-  async stopSupervisors(): Promise<void> {
+  async stopKeepers(): Promise<void> {
+    for (const pid of this.#keepers()) kill(pid, 'SIGTERM');
+  }
+
+  #keepers(): number[] {
     const commands = this.#kit.commands();
-    for (const pid of this.#kit.processes(this.#kit.folder))
-      if (!commands.includes(pid)) kill(pid, 'SIGTERM');
+    return this.#kit.processes(this.#kit.folder).filter((pid) => !commands.includes(pid));
+  }
+
+  #wrappers(): number[] {
+    const layout = layoutOf(this.#kit.folder);
+    const commands = this.#kit.commands();
+    return fs
+      .readdirSync(layout.executions)
+      .map((name) => readStatus(pathsIn(layout, name).status).pid)
+      .filter((pid) => pid !== undefined && commands.includes(pid)) as number[];
   }
 
   async loseMemory(): Promise<void> {
@@ -182,13 +194,13 @@ class SteeredCommands implements BackendHarness {
     return this.#shared.restartBrain();
   }
 
-  /** The supervisors are the executor; each offer starts one. */
+  /** Keepers and wrappers are the executor; an offer starts what it needs of them. */
   restartExecutor(): Promise<void> {
-    return this.#shared.killSupervisors();
+    return this.#shared.killKeepers();
   }
 
   stopExecutor(): Promise<void> {
-    return this.#shared.stopSupervisors();
+    return this.#shared.stopKeepers();
   }
 
   loseMemory(): Promise<void> {

@@ -1,5 +1,5 @@
 /**
- * Paid commands over power cuts and killed supervisors: an outside ledger counts how often each job was begun.
+ * Paid commands over power cuts and killed keepers and wrappers: an outside ledger counts how often each job was begun.
  * PAID_CYCLES sets how often the power is cut, PAID_KILLS how often processes are killed, POWER_SEED at which instants.
  */
 import assert from 'node:assert/strict';
@@ -31,7 +31,7 @@ after(() => {
 const random = seededRandom(SEED);
 const someTime = (): Promise<void> => sleep(SHORTEST_MS + random.next() * (LONGEST_MS - SHORTEST_MS));
 
-/** The processes that work below a folder, or were started by one of ours: the brain, supervisors and commands. */
+/** The processes that work below a folder, or were started by one of ours: the brain, keepers, wrappers and commands. */
 function processesOf(folder: string): number[] {
   return fs.readdirSync('/proc').flatMap((name) => {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) return [];
@@ -122,7 +122,7 @@ test('paid work is not begun twice, at whatever instant the power goes', { skip:
   assert.ok(ledger.begun >= CYCLES);
 });
 
-test('paid work is not begun twice when supervisors and brains are killed', async () => {
+test('paid work is not begun twice when keepers, wrappers and brains are killed', async () => {
   const ledger = new Ledger('kills');
   const folder = join(scratch, 'kills');
   fs.mkdirSync(folder);
@@ -130,7 +130,7 @@ test('paid work is not begun twice when supervisors and brains are killed', asyn
     const brain = await startBrain(folder, ledger, `kill-${n}`);
     const before = ledger.begun;
     while (ledger.begun === before) await sleep(5);
-    // First some of the supervisors and commands, then all that is left.
+    // First some of the keepers, wrappers and commands, then all that is left.
     for (let volley = 0; volley < 4; volley++) {
       await someTime();
       killAll(folder, (pid) => pid !== brain.pid && random.next() < 0.5);

@@ -13,9 +13,11 @@ import {
   type TokenPaths,
 } from '../../src/backends/local/command/layout.ts';
 import type { CommandBackendOptions, CommandType } from '../../src/backends/local/command/options.ts';
+import { readStatus } from '../../src/backends/local/command/wrapper.ts';
 import type { ExecutionEvent, ExecutionOutcome, Offer, OfferReply } from '../../src/core/ports/backend.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
+import { identityOf, type ProcessIdentity } from '../../src/kit/process/identity.ts';
 import type { Commander } from '../../src/model/worker-wire.ts';
 import { type AskFields, askOf } from './folder-maker.ts';
 
@@ -80,12 +82,18 @@ export class CommandKit {
     return JSON.parse(fs.readFileSync(path, 'utf8')) as T;
   }
 
+  /** The process of the wrapper of an execution, once it has begun. */
+  wrapper(token: string): ProcessIdentity | undefined {
+    const { pid } = readStatus(this.paths(token).status);
+    return pid === undefined ? undefined : identityOf(pid);
+  }
+
   /** Lines that commands wrote to the ledger. */
   runs(): string[] {
     return fs.existsSync(this.ledger) ? fs.readFileSync(this.ledger, 'utf8').split('\n').slice(0, -1) : [];
   }
 
-  /** Processes of executions; supervisors, of which one may be waiting for work, are not among them. */
+  /** Processes of executions; wrappers are among them, keepers are not. */
   commands(): number[] {
     return this.processes(join(this.folder, 'executions'));
   }

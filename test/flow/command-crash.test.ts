@@ -83,7 +83,7 @@ class Site {
     return until(() => linesOf(this.words()).length >= SOME);
   }
 
-  /** The command and its supervisor, of every run. */
+  /** The command and its wrapper, of every run. */
   runs(): number[][] {
     if (!existsSync(this.#ledger)) return [];
     return linesOf(readFileSync(this.#ledger, 'utf8')).map((line) => line.split(' ').map(Number));
@@ -148,8 +148,8 @@ test(
     const following = site.follow();
     await site.heardSome();
     await site.brain.kill();
-    const [command, supervisor] = site.runs()[0] as [number, number];
-    for (const pid of [supervisor, command]) process.kill(pid, 'SIGKILL');
+    const [command, wrapper] = site.runs()[0] as [number, number];
+    for (const pid of [wrapper, command]) process.kill(pid, 'SIGKILL');
     await site.begin();
     await following;
     site.assertToldAll(1);

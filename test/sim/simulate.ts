@@ -129,7 +129,7 @@ class Simulation {
       this.brain.up?.checkpoint().catch(() => undefined);
     });
     plan('forget', 1, () => world.random.pick(this.executors).forget());
-    plan('lost-supervisors', 2, () => world.random.pick(this.executors).loseRunning());
+    plan('lost-executions', 2, () => world.random.pick(this.executors).loseRunning());
     plan('partition', 2, () => this.#partition());
     plan('clock-step', 2, () => this.#stepClock());
     if (world.random.chance(RESTORES)) plan('restore', 1, () => this.#restoreLater());

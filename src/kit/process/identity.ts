@@ -60,6 +60,28 @@ export function processesWith(variable: string, value: string): number[] {
     .map(Number);
 }
 
+/** Whether a process was started with this environment variable set to this value. */
+export const environmentHas = (pid: number, variable: string, value: string): boolean =>
+  environOf(String(pid))?.includes(`\0${variable}=${value}\0`) ?? false;
+
+/** The pids of the processes that were started with this environment variable, by its value. */
+export function processesBy(variable: string): Map<string, number[]> {
+  const found = new Map<string, number[]>();
+  const wanted = Buffer.from(`\0${variable}=`);
+  const own = String(process.pid);
+  for (const name of listed('/proc')) {
+    if (!/^\d+$/.test(name) || name === own) continue;
+    const environ = environOf(name);
+    const at = environ?.indexOf(wanted) ?? -1;
+    if (!environ || at < 0) continue;
+    const from = at + wanted.length;
+    const end = environ.indexOf(0, from);
+    const value = environ.toString('utf8', from, end < 0 ? environ.length : end);
+    found.set(value, [...(found.get(value) ?? []), Number(name)]);
+  }
+  return found;
+}
+
 /** The pid of a process's parent, 0 if it has none here; undefined where there is no such process, or no /proc. */
 export const parentOf = (pid: number): number | undefined => statOf(pid)?.parent;
 
@@ -89,9 +111,25 @@ function statOf(pid: number): { state: string; parent: number; group: number; st
 
 const bootId = (): string => read('/proc/sys/kernel/random/boot_id')?.toString('latin1').trim() ?? UNKNOWN;
 
+/** Holds most environments, so that a look at all processes allocates nothing. */
+const scratch = Buffer.alloc(64 * 1024);
+
+/** The environment of a process with a zero byte before it; valid until the next call. */
 function environOf(pid: string): Buffer | undefined {
-  const bytes = read(`/proc/${pid}/environ`);
-  return bytes && Buffer.concat([Buffer.from('\0'), bytes]);
+  let bytes: number;
+  try {
+    const fd = fs.openSync(`/proc/${pid}/environ`, 'r');
+    try {
+      bytes = fs.readSync(fd, scratch, 1, scratch.length - 1, 0);
+    } finally {
+      fs.closeSync(fd);
+    }
+  } catch {
+    return undefined;
+  }
+  if (bytes < scratch.length - 1) return scratch.subarray(0, bytes + 1);
+  const whole = read(`/proc/${pid}/environ`);
+  return whole && Buffer.concat([Buffer.from('\0'), whole]);
 }
 
 function answers(pid: number): boolean {

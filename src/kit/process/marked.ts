@@ -2,7 +2,15 @@
  * A process and all its descendants. They carry the same mark, an environment variable, so they can be found even when
  * their parent has changed or their pid was never recorded. The leader is the process that was started first.
  */
-import { identityOf, isAlive, leadsGroup, type ProcessIdentity, processesWith, signal } from './identity.ts';
+import {
+  environmentHas,
+  identityOf,
+  isAlive,
+  leadsGroup,
+  type ProcessIdentity,
+  processesWith,
+  signal,
+} from './identity.ts';
 
 export interface Mark {
   readonly variable: string;
@@ -13,6 +21,10 @@ export interface Mark {
 export const markVariable = ({ variable, value }: Mark): Record<string, string> => ({ [variable]: value });
 
 const markedProcesses = ({ variable, value }: Mark): number[] => processesWith(variable, value);
+
+/** Whether this process carries the mark. */
+export const isMarkedWith = ({ variable, value }: Mark, pid: number): boolean =>
+  environmentHas(pid, variable, value);
 
 /** Whether any process with this mark is alive. `leader` is undefined where it is not known. */
 export function isAnyAlive(mark: Mark, leader: ProcessIdentity | undefined): boolean {

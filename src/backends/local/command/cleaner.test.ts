@@ -167,7 +167,7 @@ describe('retention', () => {
     assert.deepEqual(names(kit), []);
   });
 
-  test('an offer that reaches its supervisor too late is not carried out', async (t) => {
+  test('an offer that reaches its keeper too late is not carried out', async (t) => {
     const kit = new CommandKit(t);
     const backend = kit.backend(sh(`echo ran >> ${kit.ledger}`), {}, withWrongClock(-6 * 60_000));
     const reply = await backend.offer(offerOf('job:1'));

@@ -25,7 +25,7 @@ const KEEP_UNACKED_MS = 7 * 24 * 3_600_000;
 interface Removal {
   /** In lived time. */
   readonly at: number;
-  /** The end of an execution that no brain has acknowledged, by the wall clock of its supervisor. */
+  /** The end of an execution that no brain has acknowledged, by the wall clock of its keeper. */
   readonly unackedEnd?: number;
 }
 

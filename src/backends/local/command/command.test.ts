@@ -148,7 +148,11 @@ describe('how a command ends', () => {
   test('that crashes by itself has failed, and may be tried again', async (t) => {
     const kit = new CommandKit(t);
     const error = errorOf((await run(kit.backend(sh('kill -ABRT $$')), 'job:1')).outcome);
-    assert.deepEqual(error, { code: 'EXECUTION_FAILED', message: 'ended by SIGABRT', retriable: true });
+    assert.deepEqual(error, {
+      code: 'EXECUTION_FAILED',
+      message: 'exit code 134 (SIGABRT): Aborted',
+      retriable: true,
+    });
   });
 
   test('the last bytes of a long stderr are kept', async (t) => {
@@ -213,10 +217,10 @@ describe('how a command ends', () => {
     }
   });
 
-  test('the supervisor stops a command after its timeout where no brain does', async (t) => {
+  test('the keeper stops a command after its timeout where no brain does', async (t) => {
     const kit = new CommandKit(t);
     const backend = kit.backend(sh('sleep 600'));
-    // The supervisor stops it five seconds after the timeout of the job.
+    // The keeper stops it five seconds after the timeout of the job.
     await backend.offer(offerOf('job:1', { timeout_ms: -4900 }));
     assert.equal(errorOf((await hear(backend, 'job:1')).outcome).code, 'WORKER_TIMEOUT');
   });
@@ -286,16 +290,16 @@ describe('offers', () => {
     assert.equal((await two.kill('job:1', { owner: 'brain', epoch: 3 })).is, 'stopping');
   });
 
-  test('are carried out also when the spare supervisor was killed', async (t) => {
+  test('are carried out also when the keeper was killed while it waited', async (t) => {
     const kit = new CommandKit(t);
     const backend = kit.backend(sh('echo fine'));
     await backend.start();
-    const [spare] = (await until(() =>
+    const [keeper] = (await until(() =>
       kit.processes().length === 1 ? kit.processes() : undefined,
     )) as number[];
-    process.kill(spare as number, 'SIGSTOP');
+    process.kill(keeper as number, 'SIGSTOP');
     const offered = backend.offer(offerOf('job:1'));
-    process.kill(spare as number, 'SIGKILL');
+    process.kill(keeper as number, 'SIGKILL');
     assert.deepEqual(await offered, { is: 'accepted' });
     assert.equal((await hear(backend, 'job:1')).text, 'fine\n');
   });

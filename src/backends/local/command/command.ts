@@ -1,9 +1,10 @@
 /**
- * A backend that runs jobs as commands on this machine. Each command runs under a supervisor process that outlives the
- * brain. The token's folder holds the output and the end of the execution, and is all that the brain knows of it.
+ * A backend that runs jobs as commands on this machine. A keeper, a process that outlives the brain,
+ * runs them (docs/decisions/0025). The token's folder holds the output and the end of the execution, and is all that the
+ * brain knows of it.
  *
- * C1  A token runs at most once: its folder is created before its command is started, by a supervisor or with a
- *     tombstone, and a second one that tries to create it fails.
+ * C1  A token runs at most once: its folder is created before its command is started, by a keeper or with a tombstone,
+ *     and a second one that tries to create it fails.
  * C2  An end is reported only when no process of the execution runs any more.
  */
 
@@ -27,15 +28,17 @@ import type { Env } from '../../../kit/env/env.ts';
 import { folderCopied } from '../../../kit/folder-identity.ts';
 import { LivedTime } from '../../../kit/lived-time.ts';
 import { plainEnvironment } from '../../../kit/process/environment.ts';
-import { signal as sendSignal, worksIn } from '../../../kit/process/identity.ts';
+import { worksIn } from '../../../kit/process/identity.ts';
 import { markVariable } from '../../../kit/process/marked.ts';
 import { readRecord, writeRecord } from '../../../kit/record-file.ts';
 import { Service } from '../../../kit/service.ts';
 import { type ErrorInfo, errorInfo, OrchdError } from '../../../model/errors.ts';
 import type { Commander } from '../../../model/worker-wire.ts';
 import { Cleaner } from './cleaner.ts';
-import { endOrphan, forbidStart, readTokenState, type TokenState } from './executions.ts';
-import { Launcher } from './launcher.ts';
+import { forbidStart, readTokenState, type TokenState } from './executions.ts';
+import { KeeperClient } from './keeper-client.ts';
+import type { CommandSpec } from './keeper-wire.ts';
+import { KillOrders } from './kill-orders.ts';
 import {
   type ExitRecord,
   isExitRecord,
@@ -47,24 +50,19 @@ import {
   oldFolderName,
   pathsIn,
   pathsOf,
-  type SupervisorSpec,
   type TimestampRecord,
   type TokenPaths,
 } from './layout.ts';
 import { openLayout } from './open-layout.ts';
-import { type CommandBackendOptions, type CommandType, checkOptions } from './options.ts';
+import { COMMAND_DEFAULTS, type CommandBackendOptions, type CommandType, checkOptions } from './options.ts';
 import { endOf } from './outcome.ts';
 import { type Milestone, readEvents } from './reader.ts';
 import { CommandRegistry } from './registry.ts';
 
 /** The beginning of the names that earlier versions gave to the folders of tokens. */
 const OLD_NAME = /^[th]-/;
-const KEEP_ACKED_MS = 10 * 60_000;
 /** How often `kill` reads a token's state: more than twice only while other processes change the folder. */
 const MAX_STATE_READS = 10;
-const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
-/** A supervisor that has not carried out a kill after this time is killed itself, and its command after it. */
-const STUCK_SUPERVISOR_MS = 10_000;
 /** Maximum number of executions whose milestones are kept. */
 const MAX_MILESTONE_LISTS = 1000;
 
@@ -74,15 +72,15 @@ export class CommandBackend extends Service implements Backend {
   readonly #layout: Layout;
   readonly #registry: CommandRegistry;
   readonly #lived: LivedTime;
-  readonly #launcher: Launcher;
+  readonly #keeper: KeeperClient;
   readonly #cleaner: Cleaner;
   /** The folders of executions that were running when they were last read; the count of used slots. */
   readonly #running = new Set<string>();
   /** Folders of earlier versions, whose names do not contain the brain. */
   #oldFolders: ReadonlySet<string> = new Set();
   readonly #offers = new Map<string, Promise<OfferReply>>();
-  readonly #endingOrphans = new Map<string, Promise<boolean>>();
-  readonly #kills = new Map<string, { readonly at: number; readonly recorded: Promise<void> }>();
+  readonly #takeOvers = new Map<string, Promise<boolean>>();
+  readonly #kills: KillOrders;
   readonly #milestones = new Map<string, Milestone[]>();
   #opened: Promise<void> | undefined;
 
@@ -94,13 +92,14 @@ export class CommandBackend extends Service implements Backend {
     this.#layout = layoutOf(resolve(options.folder));
     this.#registry = new CommandRegistry(env, this.#layout);
     this.#lived = new LivedTime(env, this.#layout.lived);
-    this.#launcher = new Launcher(env, this.#layout.folder, this.stopSignal);
+    this.#keeper = new KeeperClient(env, this.#layout.folder, this.stopSignal);
+    this.#kills = new KillOrders(env, this.#keeper);
     this.#cleaner = new Cleaner({
       env,
       layout: this.#layout,
       registry: this.#registry,
       lived: this.#lived,
-      keepAckedMs: options.keepAckedMs ?? KEEP_ACKED_MS,
+      keepAckedMs: options.keepAckedMs ?? COMMAND_DEFAULTS.keepAckedMs,
       onOpen: (paths, state) => this.#adopt(paths, state),
       onRemoved: (name) => void this.#milestones.delete(name),
     });
@@ -112,11 +111,11 @@ export class CommandBackend extends Service implements Backend {
     return {
       name,
       kind: 'command',
-      slots: slots ?? 1,
+      slots: slots ?? COMMAND_DEFAULTS.slots,
       types: Object.keys(types),
       models,
-      labels: labels ?? {},
-      paid: paid ?? false,
+      labels: labels ?? COMMAND_DEFAULTS.labels,
+      paid: paid ?? COMMAND_DEFAULTS.paid,
       keepsResults: true,
       registry: this.#registry.id,
       node,
@@ -125,8 +124,8 @@ export class CommandBackend extends Service implements Backend {
 
   protected async onStart(): Promise<void> {
     await this.#open();
-    // The spare supervisor is started before the folder is scanned, because both take a while.
-    this.#launcher.prepare();
+    // The keeper is started before the folder is scanned, because both take a while.
+    this.#keeper.prepare();
     await this.#cleaner.start();
   }
 
@@ -188,7 +187,7 @@ export class CommandBackend extends Service implements Backend {
       const state = await readTokenState(this.#env.disk, paths);
       switch (state.is) {
         case 'absent':
-          // A supervisor may create the folder in the meantime; then the next read finds it.
+          // A keeper may create the folder in the meantime; then the next read finds it.
           await this.#forbidStart(paths);
           continue;
         case 'tombstone':
@@ -196,11 +195,11 @@ export class CommandBackend extends Service implements Backend {
         case 'ended':
           return withHash(await this.#endOf(paths, state.exit), state.owner);
         case 'orphaned':
-          if (!(await this.#endOrphan(paths, state.owner))) return { is: 'stopping' };
+          if (!(await this.#takeOver(paths))) return { is: 'stopping' };
           continue;
         case 'running':
           if (how === 'bury') return { is: 'running' };
-          await this.#stopSupervisor(paths, state.owner);
+          await this.#kills.kill(paths, state.owner, this.#registry.id);
           return { is: 'stopping' };
       }
     }
@@ -214,7 +213,8 @@ export class CommandBackend extends Service implements Backend {
     const state = await readTokenState(this.#env.disk, paths);
     if (state.is !== 'ended') return;
     const record = this.#timestamp();
-    await writeRecord(this.#env, paths.acked, record, 'visible');
+    // Without it after a power loss, the folder stays longer than it has to.
+    await writeRecord(this.#env, paths.acked, record, 'unsynced');
     this.#cleaner.acknowledged(paths.name, record);
   }
 
@@ -255,27 +255,29 @@ export class CommandBackend extends Service implements Backend {
     this.#oldFolders = new Set(names.filter((name) => OLD_NAME.test(name)));
   }
 
-  /** Takes over an execution found in the folder: a running one takes up a slot, an orphan is ended. */
-  async #adopt(paths: TokenPaths, state: TokenState): Promise<void> {
-    if (state.is === 'running') {
-      // The marker file of a snapshot of the whole disk is the original's; its supervisors work in another folder.
-      if (worksIn(state.owner.pid, this.#layout.folder) === false) throw folderCopied(this.#layout.folder);
-      this.#running.add(paths.name);
-    }
-    if (state.is === 'orphaned') await this.#endOrphan(paths, state.owner);
+  /** Takes an execution found in the folder into account: it has a slot while it runs, and a living keeper. */
+  async #adopt(paths: TokenPaths, found: TokenState): Promise<void> {
+    let state = found;
+    if (state.is === 'orphaned' && (await this.#takeOver(paths)))
+      state = await readTokenState(this.#env.disk, paths);
+    if (state.is !== 'running') return;
+    // The marker file of a snapshot of the whole disk is the original's; its keepers work in another folder.
+    if (worksIn(state.owner.pid, this.#layout.folder) === false) throw folderCopied(this.#layout.folder);
+    this.#running.add(paths.name);
   }
 
   async #offer(offer: Offer, paths: TokenPaths): Promise<OfferReply> {
     const former = await this.#formerReply(offer, paths);
     if (former) return former;
-    const { types, slots = 1 } = this.#options;
+    const { types, slots = COMMAND_DEFAULTS.slots } = this.#options;
     const type = Object.hasOwn(types, offer.ask.spec.type) ? types[offer.ask.spec.type] : undefined;
     if (!type) return refused(`this backend runs no jobs of type "${offer.ask.spec.type}"`);
     if (this.#running.size >= slots) await this.#recount();
     if (this.#running.size >= slots) return { is: 'busy' };
     // The slot is taken before the launch, so that two concurrent offers do not take the same one.
     this.#running.add(paths.name);
-    const reply = await this.#launcher.launch(this.#spec(offer, type, paths));
+    const spec = this.#spec(offer, type, paths);
+    const reply = await this.#keeper.run(spec, offer.payloadText, this.#registry.id);
     if (reply.is === 'accepted') return reply;
     this.#running.delete(paths.name);
     const concurrent = await this.#formerReply(offer, paths);
@@ -292,11 +294,10 @@ export class CommandBackend extends Service implements Backend {
     return isOtherBody(state.owner?.hash, ask.hash) ? { is: 'conflict' } : { is: 'accepted' };
   }
 
-  #spec({ owner, token, ask, payloadText }: Offer, type: CommandType, { name }: TokenPaths): SupervisorSpec {
+  #spec({ token, ask }: Offer, type: CommandType, { name }: TokenPaths): CommandSpec {
     const { maxOutputBytes } = this.#options;
     return {
-      folder: this.#layout.folder,
-      brain: owner,
+      name,
       token,
       hash: ask.hash,
       jobId: ask.id,
@@ -309,10 +310,9 @@ export class CommandBackend extends Service implements Backend {
         ...type.env,
         ...markVariable(markOf(this.#registry.id, name)),
       },
-      payload: payloadText,
-      split: type.split ?? 'line',
+      split: type.split ?? COMMAND_DEFAULTS.split,
       timeoutMs: ask.spec.timeout_ms,
-      maxOutputBytes: maxOutputBytes ?? MAX_OUTPUT_BYTES,
+      maxOutputBytes: maxOutputBytes ?? COMMAND_DEFAULTS.maxOutputBytes,
       offeredAt: this.#env.clock.now(),
     };
   }
@@ -325,7 +325,7 @@ export class CommandBackend extends Service implements Backend {
 
   async #status(paths: TokenPaths): Promise<ExecutionStatus | undefined> {
     let state = await readTokenState(this.#env.disk, paths);
-    if (state.is === 'orphaned' && (await this.#endOrphan(paths, state.owner)))
+    if (state.is === 'orphaned' && (await this.#takeOver(paths)))
       state = await readTokenState(this.#env.disk, paths);
     if (state.is === 'ended') return withHash(await this.#endOf(paths, state.exit), state.owner);
     if (state.is === 'running' || state.is === 'orphaned')
@@ -337,44 +337,33 @@ export class CommandBackend extends Service implements Backend {
   /** Reads the outcome of an ended execution and frees its slot. Every caller that finds an end comes through here. */
   #endOf(paths: TokenPaths, exit: ExitRecord): Promise<ExecutionEnd> {
     this.#running.delete(paths.name);
-    this.#kills.delete(paths.name);
+    this.#kills.ended(paths.name);
     return endOf(this.#env.disk, paths.stdout, exit);
   }
 
   async #exitOf(paths: TokenPaths, checkAlive: boolean): Promise<ExitRecord | undefined> {
     if (!checkAlive) return readRecord(this.#env.disk, paths.exit, isExitRecord);
     const state = await readTokenState(this.#env.disk, paths);
-    if (state.is === 'orphaned') await this.#endOrphan(paths, state.owner);
+    if (state.is === 'orphaned') await this.#takeOver(paths);
     else if (state.is === 'absent') throw new Error(`the folder ${paths.name} is gone`);
     return state.is === 'ended' ? state.exit : undefined;
   }
 
-  /** Concurrent calls for one token share one run. */
-  #endOrphan(paths: TokenPaths, owner: OwnerRecord | undefined): Promise<boolean> {
-    let ending = this.#endingOrphans.get(paths.name);
-    if (!ending) {
-      const mark = markOf(this.#registry.id, paths.name);
-      ending = endOrphan(this.#env, paths, mark, owner).finally(() => this.#endingOrphans.delete(paths.name));
-      this.#endingOrphans.set(paths.name, ending);
+  /**
+   * Has the keeper of this brain take over an execution whose own keeper is dead: it goes on, or is ended where its
+   * wrapper is dead too. False when that fails; the next call tries again. Concurrent calls for one token share one run.
+   */
+  #takeOver({ name }: TokenPaths): Promise<boolean> {
+    let taking = this.#takeOvers.get(name);
+    if (!taking) {
+      taking = this.#keeper
+        .adopt(name, this.#registry.id)
+        .then(({ is }) => is !== 'failed')
+        .catch(() => false)
+        .finally(() => this.#takeOvers.delete(name));
+      this.#takeOvers.set(name, taking);
     }
-    return ending;
-  }
-
-  async #stopSupervisor({ name, kill }: TokenPaths, { pid }: OwnerRecord): Promise<void> {
-    const now = this.#env.clock.monotonic();
-    let order = this.#kills.get(name);
-    if (!order) {
-      // A failed write is ignored: a full disk must not keep a command running. Without the `kill` file the end is
-      // reported as `terminated` instead of `killed`.
-      const at = this.#env.clock.now();
-      const recorded = writeRecord(this.#env, kill, { at }, 'visible').catch(() => undefined);
-      order = { at: now, recorded };
-      this.#kills.set(name, order);
-    }
-    const isStuck = now - order.at > STUCK_SUPERVISOR_MS;
-    // A second kill waits too: a supervisor that gets SIGTERM before the `kill` file exists reports `terminated`.
-    if (!isStuck) await order.recorded;
-    sendSignal(pid, isStuck ? 'SIGKILL' : 'SIGTERM');
+    return taking;
   }
 
   #milestonesOf(name: string): Milestone[] {

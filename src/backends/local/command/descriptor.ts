@@ -7,11 +7,24 @@ import { CommandBackend } from './command.ts';
 import { demoBackendOptions } from './demo.ts';
 import { layoutOf } from './layout.ts';
 import { openLayout } from './open-layout.ts';
+import type { CommandBackendOptions } from './options.ts';
 
 type BackendsConfig = ResolvedConfig['backends'];
 
 const openFolder: ConfiguredBackend['openFolder'] = ({ env, folder, isCopy }) =>
   openLayout(env, layoutOf(resolve(folder)), isCopy);
+
+function optionsOf({
+  max_output_bytes,
+  keep_output_sec,
+  ...same
+}: CommandConfig): Omit<CommandBackendOptions, 'folder'> {
+  return {
+    ...same,
+    ...(max_output_bytes === undefined ? {} : { maxOutputBytes: max_output_bytes }),
+    ...(keep_output_sec === undefined ? {} : { keepAckedMs: keep_output_sec * 1000 }),
+  };
+}
 
 export const commands: BackendKind<BackendsConfig['commands']> = (configured) =>
   configured.map((command) => ({
@@ -19,7 +32,8 @@ export const commands: BackendKind<BackendsConfig['commands']> = (configured) =>
     programs: Object.fromEntries(
       Object.entries((command as CommandConfig).types).map(([type, { argv }]) => [type, argv[0]]),
     ),
-    make: ({ env, ...settings }) => new CommandBackend(env, { ...(command as CommandConfig), ...settings }),
+    make: ({ env, ...settings }) =>
+      new CommandBackend(env, { ...optionsOf(command as CommandConfig), ...settings }),
     openFolder,
   }));
 

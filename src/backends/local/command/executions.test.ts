@@ -14,7 +14,7 @@ test('a folder that comes into place while it is read is no orphan: it is read o
   const aside = join(kit.root, 'aside');
   fs.renameSync(paths.folder, aside);
   const { disk } = realEnv();
-  // The supervisor's rename happens after the reader has looked for its last file, and before it looks for the folder.
+  // The keeper's rename happens after the reader has looked for its last file, and before it looks for the folder.
   const racing: Disk = Object.assign(Object.create(disk) as Disk, {
     stat: (path: string) => {
       if (path === paths.folder && fs.existsSync(aside)) fs.renameSync(aside, paths.folder);

@@ -1,16 +1,20 @@
 /**
  * The state of a token, read from its folder on every call. Nothing of it is kept in memory, so that the files are the
- * only truth. Also writes the two ends that the brain itself may write: a tombstone, and the end of an orphan.
+ * only truth. Also writes the one end that the brain itself may write: a tombstone.
  */
 import { dirname, join } from 'node:path';
 import { type Disk, diskErrorCode, type Env } from '../../../kit/env/env.ts';
-import { pause } from '../../../kit/pause.ts';
-import { isAlive, isPresent, isProcessIdentity, isThisBoot } from '../../../kit/process/identity.ts';
-import { type Mark, signalMarked } from '../../../kit/process/marked.ts';
+import {
+  isAlive,
+  isPresent,
+  isProcessIdentity,
+  type ProcessIdentity,
+} from '../../../kit/process/identity.ts';
 import { readRecord, writeRecord } from '../../../kit/record-file.ts';
 import {
   type ExitRecord,
   filesIn,
+  heirFolder,
   isExitRecord,
   isOwnerRecord,
   isTimestampRecord,
@@ -26,8 +30,11 @@ export type TokenState =
   | { readonly is: 'tombstone'; readonly record: TimestampRecord }
   | { readonly is: 'running'; readonly owner: OwnerRecord }
   | { readonly is: 'ended'; readonly exit: ExitRecord; readonly owner: OwnerRecord | undefined }
-  /** The supervisor is dead and has not written `exit.json`: the command may still run. */
-  | { readonly is: 'orphaned'; readonly owner: OwnerRecord | undefined };
+  /**
+   * The keeper is dead and has not written `exit.json`: the command may still run. `heirs`: how many keepers have taken
+   * it over since it was begun.
+   */
+  | { readonly is: 'orphaned'; readonly owner: OwnerRecord | undefined; readonly heirs: number };
 
 const isTaken = (error: unknown): boolean =>
   ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(diskErrorCode(error) ?? '');
@@ -41,16 +48,44 @@ export async function readTokenState(disk: Disk, paths: TokenPaths): Promise<Tok
 
 async function readFiles(disk: Disk, paths: TokenPaths): Promise<TokenState> {
   const owner = await readRecord(disk, paths.owner, isOwnerRecord);
-  // Checked before `exit.json` is read: a supervisor that is dead by now has written all it ever will.
-  const alive = owner !== undefined && isAlive(owner);
+  // Checked before `exit.json` is read: a keeper that is dead by now has written all it ever will.
+  const isKept = owner !== undefined && isAlive(owner);
   const exit = await readRecord(disk, paths.exit, isExitRecord);
   if (exit) return { is: 'ended', exit, owner };
-  if (alive) return { is: 'running', owner };
-  if (owner) return { is: 'orphaned', owner };
+  if (isKept) return { is: 'running', owner };
+  if (owner) return takenOver(disk, paths, owner);
   const tombstone = await readRecord(disk, paths.tombstone, isTimestampRecord);
   if (tombstone) return { is: 'tombstone', record: tombstone };
-  return (await disk.stat(paths.folder)) ? { is: 'orphaned', owner: undefined } : { is: 'absent' };
+  return (await disk.stat(paths.folder)) ? takenOver(disk, paths, undefined) : { is: 'absent' };
 }
+
+/** The state of an execution whose first keeper is dead (L4 of layout.ts). */
+async function takenOver(disk: Disk, paths: TokenPaths, owner: OwnerRecord | undefined): Promise<TokenState> {
+  let heirs = 0;
+  let last: ProcessIdentity | undefined;
+  for (;;) {
+    const file = filesIn(heirFolder(paths, heirs + 1)).owner;
+    const heir = await readRecord(disk, file, isProcessIdentity);
+    if (!heir) break;
+    heirs++;
+    last = heir;
+  }
+  const isKept = last !== undefined && isAlive(last);
+  // Read again: the last heir may have ended since it was read the first time.
+  const exit = heirs > 0 ? await readRecord(disk, paths.exit, isExitRecord) : undefined;
+  if (exit) return { is: 'ended', exit, owner };
+  if (isKept && last) return { is: 'running', owner: { ...(owner ?? UNREADABLE), ...last, kept: true } };
+  return { is: 'orphaned', owner, heirs };
+}
+
+/** Stands for an `owner.json` that cannot be read. */
+const UNREADABLE: Omit<OwnerRecord, keyof ProcessIdentity> = {
+  token: '',
+  job_id: '',
+  model: undefined,
+  split: 'line',
+  started_at: 0,
+};
 
 /** Puts a tombstone in the token's place, as L1 of layout.ts demands; false when the token's folder exists already. */
 export async function forbidStart(
@@ -75,50 +110,8 @@ export async function forbidStart(
   return true;
 }
 
-const KILL_TRIES = 20;
-const KILL_PAUSE_MS = 50;
-
-/**
- * Kills the processes that a dead supervisor left behind and writes `exit.json` for it. False when a process does not
- * die; the next call tries again.
- */
-export async function endOrphan(
-  env: Env,
-  paths: TokenPaths,
-  mark: Mark,
-  owner: OwnerRecord | undefined,
-): Promise<boolean> {
-  // A process of an earlier boot cannot be alive: one search is enough then.
-  let emptySearches = owner && !isThisBoot(owner.boot) ? 1 : 0;
-  for (let tries = 0; tries < KILL_TRIES; tries++) {
-    emptySearches = (await killLeftovers(env.disk, paths, mark)) ? 0 : emptySearches + 1;
-    // Two searches with a pause between: a process that is just being started has its mark by the second.
-    if (emptySearches === 2) {
-      const ordered = (await env.disk.stat(paths.kill)) !== undefined;
-      await writeRecord(env, paths.exit, orphanExit(env.clock.now(), ordered));
-      return true;
-    }
-    await pause(env.timers, KILL_PAUSE_MS);
-  }
-  return false;
-}
-
-/** Returns whether there was anything to kill. */
-async function killLeftovers(disk: Disk, paths: TokenPaths, mark: Mark): Promise<boolean> {
-  const child = await readRecord(disk, paths.child, isProcessIdentity);
-  return signalMarked(mark, child, 'SIGKILL');
-}
-
-const orphanExit = (now: number, ordered: boolean): ExitRecord => ({
-  code: null,
-  signal: null,
-  why: ordered ? 'killed' : 'lost',
-  stderr_tail: '',
-  ended_at: now,
-});
-
-/** Whether the supervisor that is named in a staging folder's name still runs, and so may still fill it. */
+/** Whether the keeper that is named in a staging folder's name still runs, and so may still fill it. */
 export function isBeingMade(name: string): boolean {
-  const match = /^s-(\d+)-(\d*)$/.exec(name);
+  const match = /^s-(\d+)-(\d*)(?:-\d+)?$/.exec(name);
   return match !== null && isPresent(Number(match[1]), match[2] as string);
 }

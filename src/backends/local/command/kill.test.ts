@@ -14,7 +14,7 @@ import {
 } from '../../../../test/fakes/command-kit.ts';
 import type { Disk, Env } from '../../../kit/env/env.ts';
 import { realEnv } from '../../../kit/env/real.ts';
-import { isAlive, type ProcessIdentity } from '../../../kit/process/identity.ts';
+import { isAlive } from '../../../kit/process/identity.ts';
 import type { OwnerRecord } from './layout.ts';
 
 describe('a kill', () => {
@@ -46,6 +46,18 @@ describe('a kill', () => {
     assert.deepEqual((await hear(backend, 'job:1')).outcome, { ok: 'cancelled' });
   });
 
+  test('ends a command also where the disk has no room for the `kill` file', async (t) => {
+    const kit = new CommandKit(t);
+    const full = diskWith((open) => (path, mode) => {
+      if (!path.startsWith(`${kit.paths('job:1').kill}.`)) return open(path, mode);
+      return Promise.reject(Object.assign(new Error('no space'), { code: 'ENOSPC' }));
+    });
+    const backend = kit.backend(sh('exec sleep 600'), {}, { ...realEnv(), disk: full });
+    await backend.offer(offerOf('job:1'));
+    assert.deepEqual(await backend.kill('job:1', WHO), { is: 'stopping' });
+    assert.deepEqual((await hear(backend, 'job:1')).outcome, { ok: 'cancelled' });
+  });
+
   test('ends a process group that ignores SIGTERM, after the grace period', async (t) => {
     const kit = new CommandKit(t);
     // Children and grandchildren, all of which ignore SIGTERM.
@@ -57,7 +69,7 @@ describe('a kill', () => {
     const backend = kit.backend(sh(script));
     await backend.offer(offerOf('job:1'));
     await until(() => fs.readFileSync(kit.paths('job:1').stdout, 'utf8') === 'ready\n');
-    const { pid: group } = kit.record<ProcessIdentity>(kit.paths('job:1').child);
+    const { pid: group } = await until(() => kit.wrapper('job:1'));
     assert.ok(members(group).length >= 3);
     const before = performance.now();
     await backend.kill('job:1', WHO);
@@ -121,14 +133,14 @@ describe('a kill', () => {
     assert.deepEqual(await backend.kill('job:1', WHO), { is: 'ended', outcome });
   });
 
-  test('ends a command whose supervisor hangs', async (t) => {
+  test('ends a command whose keeper hangs', async (t) => {
     const kit = new CommandKit(t);
     let later = 0;
     const real = realEnv();
     const env: Env = { ...real, clock: { ...real.clock, monotonic: () => real.clock.monotonic() + later } };
     const backend = kit.backend(sh('exec sleep 600'), {}, env);
     await backend.offer(offerOf('job:1'));
-    const child = await until(() => childOf(kit));
+    const child = await until(() => kit.wrapper('job:1'));
     kill(kit.record<OwnerRecord>(kit.paths('job:1').owner).pid, 'SIGSTOP');
     assert.equal((await backend.kill('job:1', WHO)).is, 'stopping');
     later = 11_000;
@@ -138,7 +150,7 @@ describe('a kill', () => {
   });
 });
 
-test('a supervisor that gets a SIGTERM from elsewhere reports that the outcome is unknown', async (t) => {
+test('a keeper that gets a SIGTERM from elsewhere reports that the outcome is unknown', async (t) => {
   const kit = new CommandKit(t);
   const backend = kit.backend(js('setInterval(() => {}, 1000)'));
   await backend.offer(offerOf('job:1'));
@@ -147,11 +159,11 @@ test('a supervisor that gets a SIGTERM from elsewhere reports that the outcome i
   assert.equal(outcome, 'forgotten');
 });
 
-test('a command whose folder is removed ends, and so does its supervisor', async (t) => {
+test('a command whose folder is removed ends, and so does its keeper', async (t) => {
   const kit = new CommandKit(t);
   const backend = kit.backend(sh('trap "" TERM; while :; do sleep 0.2; done', { cwd: kit.root }));
   await backend.offer(offerOf('job:1'));
-  await until(() => childOf(kit));
+  await until(() => kit.wrapper('job:1'));
   await backend.stop();
   fs.rmSync(kit.folder, { recursive: true });
   await until(() => kit.processes().length === 0);
@@ -159,11 +171,6 @@ test('a command whose folder is removed ends, and so does its supervisor', async
 
 const endOf = (reply: { is: string; outcome?: unknown }) =>
   reply.is === 'ended' ? reply.outcome : undefined;
-
-function childOf(kit: CommandKit): ProcessIdentity | undefined {
-  const path = kit.paths('job:1').child;
-  return fs.existsSync(path) ? kit.record<ProcessIdentity>(path) : undefined;
-}
 
 /** The pids of a process group, without zombies. */
 function members(group: number): string[] {
@@ -181,21 +188,26 @@ function members(group: number): string[] {
 
 /** A disk that does not open the temporary file of `path` until `release` is called. */
 function diskHeldAt(path: string): { disk: Disk; reached: Promise<void>; release: () => void } {
-  const { disk } = realEnv();
   const reached = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
-  const open: Disk['open'] = async (name, mode) => {
+  const disk = diskWith((open) => async (name, mode) => {
     if (name.startsWith(`${path}.`)) {
       reached.resolve();
       await released.promise;
     }
-    return disk.open(name, mode);
-  };
-  const held = new Proxy(disk, {
+    return open(name, mode);
+  });
+  return { disk, reached: reached.promise, release: released.resolve };
+}
+
+/** The real disk with another `open`. */
+function diskWith(wrap: (open: Disk['open']) => Disk['open']): Disk {
+  const { disk } = realEnv();
+  const open = wrap((path, mode) => disk.open(path, mode));
+  return new Proxy(disk, {
     get(target, name) {
       const member = name === 'open' ? open : target[name as keyof Disk];
       return typeof member === 'function' ? member.bind(target) : member;
     },
   });
-  return { disk: held, reached: reached.promise, release: released.resolve };
 }

@@ -1,69 +1,50 @@
 /**
- * The files in a command backend's folder and their records. The brain and the supervisors share nothing else.
+ * The files in a command backend's folder and their records. The brain and the keepers share nothing else but the pipe
+ * of keeper-wire.ts.
  *
  * L1  A token's folder is created complete, by a rename: with an `owner.json`, or with a `tombstone`. Both make it
  *     non-empty, and a rename onto a folder that is not empty fails, so each token's folder is created once.
- * L2  `owner.json` is on stable storage before the command is started.
- * L3  `exit.json` is written after all of `stdout` is on stable storage, and nothing is appended to `stdout` later.
+ * L2  `owner.json` and the names of it and its folder are on stable storage before the command is started.
+ * L3  `exit.json` is written after all of `stdout` is on stable storage, and says how long `stdout` is: a process that
+ *     escaped may append to it later, and nobody reads that.
+ * L4  The keeper of an execution is the one of the highest `keeper-N`, or of `owner.json` where there is none.
+ *     `keeper-N` is created by a rename like the token's folder, by a keeper that has found keeper N - 1 dead. Only the
+ *     keeper of an execution writes `exit.json`.
+ * L5  Whoever creates `status` decides whether the command is run: its wrapper does so right before it runs it, and a
+ *     keeper that finds no wrapper does so to make sure that none comes later.
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { isProcessIdentity, type ProcessIdentity } from '../../../kit/process/identity.ts';
 import type { Mark } from '../../../kit/process/marked.ts';
 
+/** A longer output is cut to this size in the result; the events contain all of it. */
+export const MAX_RESULT_BYTES = 1024 * 1024;
+
 /** Where a command's output is cut into events. */
 export type Split = 'line' | 'space';
 
 /**
- * What a supervisor reads from its standard input: a line with a SpecHeader, then the bytes of the payload. It is never
- * written to a file: `env` may contain secrets.
+ * `owner.json`: the process of the keeper, the content of the `started` event, and what a later keeper needs to know.
+ * Before there were keepers, the process was a supervisor with this one command.
  */
-export interface SupervisorSpec {
-  readonly folder: string;
-  /** The owner id of the brain's store. */
-  readonly brain: string;
-  readonly token: string;
-  /** The hash of the job's body, where its id was chosen by a caller. */
-  readonly hash: string | undefined;
-  readonly jobId: string;
-  readonly model: string | undefined;
-  readonly argv: readonly string[];
-  /** The working directory; if undefined, the empty `work` folder of the token. */
-  readonly cwd: string | undefined;
-  readonly env: Readonly<Record<string, string>>;
-  /** Its text; a supervisor has the bytes of that. */
-  readonly payload: string | Uint8Array;
-  readonly split: Split;
-  readonly timeoutMs: number | undefined;
-  readonly maxOutputBytes: number;
-  readonly offeredAt: number;
-}
-
-/** The payload is not in the line: escaping its text once more would hold the brain's event loop. */
-export interface SpecHeader extends Omit<SupervisorSpec, 'payload'> {
-  readonly payloadBytes: number;
-}
-
-/** The one line that a supervisor writes to its standard output. */
-export type SupervisorReply =
-  | { readonly is: 'accepted' }
-  | { readonly is: 'taken' }
-  | { readonly is: 'failed'; readonly message: string };
-
-/** `owner.json`: the process of the supervisor, and the content of the `started` event. */
 export interface OwnerRecord extends ProcessIdentity {
+  /** Missing in the records of supervisors. */
+  readonly kept?: true;
   readonly token: string;
   readonly hash?: string | undefined;
   readonly job_id: string;
   readonly model: string | undefined;
   readonly split: Split;
   readonly started_at: number;
+  readonly timeout_ms?: number | undefined;
+  readonly max_output_bytes?: number;
 }
 
 /**
- * Why an execution ended. `exit`: by itself. `killed`: by order of a brain. `terminated`: its supervisor got a SIGTERM
- * that no brain ordered. `timeout`: the supervisor's backstop behind the job's timeout. `output`: too much output.
- * `disk`: the output could not be written. `start`: the command could not be started. `lost`: the supervisor died.
+ * Why an execution ended. `exit`: by itself. `killed`: by order of a brain. `terminated`: its keeper got a SIGTERM that
+ * no brain ordered. `timeout`: the keeper's backstop behind the job's timeout. `output`: too much output. `disk`: the
+ * output could not be written. `start`: the command could not be started. `lost`: nobody saw its end.
  */
 export type ExitWhy = 'exit' | 'killed' | 'terminated' | 'timeout' | 'output' | 'disk' | 'start' | 'lost';
 
@@ -72,12 +53,16 @@ export interface ExitRecord {
   readonly code: number | null;
   readonly signal: string | null;
   readonly why: ExitWhy;
-  /** What went wrong, where the supervisor ended the command or could not start it. */
+  /** What went wrong, where the keeper ended the command or could not start it. */
   readonly message?: string;
   /** The error code of a failed start. */
   readonly errno?: string;
   readonly stderr_tail: string;
   readonly ended_at: number;
+  /** The length of the output; a record without it was written when nothing was appended later. */
+  readonly output_bytes?: number;
+  /** The whole output is the text of a JSON object or array. */
+  readonly is_json?: true;
 }
 
 /** `tombstone`, `kill`, `acked` and `unasked` */
@@ -102,12 +87,16 @@ export interface TokenPaths {
   readonly name: string;
   readonly folder: string;
   readonly owner: string;
+  /** The process of the command of a supervisor; keepers do not write it. */
   readonly child: string;
+  /** What the wrapper says: its pid, which is that of the command's process group, and the exit code of the command. */
+  readonly status: string;
   readonly exit: string;
   readonly stdout: string;
+  readonly stderr: string;
   readonly work: string;
   readonly tombstone: string;
-  /** Written by the brain before it sends SIGTERM to the supervisor, so that a signal from elsewhere can be told apart. */
+  /** Written by the brain before it signals the keeper: the keeper looks for it, and can tell a signal from elsewhere apart. */
   readonly kill: string;
   readonly acked: string;
   /** Written when an end without an acknowledgement was first found: it is kept for so long from then on. */
@@ -147,14 +136,20 @@ export function pathsIn({ executions }: Layout, name: string): TokenPaths {
 export const filesIn = (folder: string): Omit<TokenPaths, 'name' | 'folder'> => ({
   owner: join(folder, 'owner.json'),
   child: join(folder, 'child.json'),
+  status: join(folder, 'status'),
   exit: join(folder, 'exit.json'),
   stdout: join(folder, 'stdout'),
+  stderr: join(folder, 'stderr'),
   work: join(folder, 'work'),
   tombstone: join(folder, 'tombstone'),
   kill: join(folder, 'kill'),
   acked: join(folder, 'acked'),
   unasked: join(folder, 'unasked'),
 });
+
+/** The folder by which a later keeper has taken over an execution (L4). */
+export const heirFolder = ({ folder }: Pick<TokenPaths, 'folder'>, n: number): string =>
+  join(folder, `keeper-${n}`);
 
 /** File names have at most 255 bytes; this leaves room for suffixes. */
 const MAX_NAME = 200;
@@ -184,7 +179,7 @@ export function escaped(text: string): string {
 }
 
 /** The environment variable by which all processes of an execution are found, also when their parent has died. */
-const MARK_VARIABLE = 'JOB_EXECUTION';
+export const MARK_VARIABLE = 'JOB_EXECUTION';
 
 export const markOf = (registry: string, name: string): Mark => ({
   variable: MARK_VARIABLE,

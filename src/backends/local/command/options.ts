@@ -35,16 +35,37 @@ export interface CommandBackendOptions {
   readonly maxOutputBytes?: number;
 }
 
-export function checkOptions({ name, folder, slots = 1, types }: CommandBackendOptions): void {
+/** What holds where the options leave something out. */
+export const COMMAND_DEFAULTS = {
+  slots: 1,
+  paid: false,
+  labels: {},
+  split: 'line',
+  env: {},
+  keepAckedMs: 10 * 60_000,
+  maxOutputBytes: 16 * 1024 * 1024,
+} as const;
+
+/** A shell drops variables with other names from the environment of what it runs (wrapper.ts). */
+const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+export function checkOptions({
+  name,
+  folder,
+  slots = COMMAND_DEFAULTS.slots,
+  types,
+}: CommandBackendOptions): void {
   const wrong = (what: string): never => {
     throw new OrchdError('CONFIG_INVALID', `backend "${name}": ${what}`);
   };
   if (folder === '') wrong('it needs a folder');
   if (!Number.isSafeInteger(slots) || slots < 1) wrong('slots must be a whole number of at least 1');
-  for (const [type, { argv, split }] of Object.entries(types)) {
+  for (const [type, { argv, env = {}, split }] of Object.entries(types)) {
     const isText = (part: unknown): boolean => typeof part === 'string' && !part.includes('\0');
     if (!Array.isArray(argv) || argv.length === 0 || argv[0] === '' || !argv.every(isText))
       wrong(`types.${type}.argv must be a list of texts that begins with a program`);
+    const name = Object.keys(env).find((key) => !VARIABLE_NAME.test(key));
+    if (name !== undefined) wrong(`types.${type}.env: "${name}" is not a name of letters, digits and _`);
     if (split !== undefined && split !== 'line' && split !== 'space')
       wrong(`types.${type}.split must be line or space`);
   }

@@ -70,11 +70,12 @@ test('a cancel and a timeout stop the command', async (t) => {
   await until(() => kit.commands().length === 0);
 });
 
-/** How an execution is lost: its supervisor dies without a word, or somebody tells it to stop. */
+/** How an execution is lost: its wrapper dies without a word, or somebody tells its keeper to stop. */
 const LOSSES = ['SIGKILL', 'SIGTERM'] as const;
+const VICTIM = { SIGKILL: 'wrapper', SIGTERM: 'keeper' } as const;
 
 for (const signal of LOSSES) {
-  test(`a paid job whose supervisor gets ${signal} is held, and not run again`, async (t) => {
+  test(`a paid job whose ${VICTIM[signal]} gets ${signal} is held, and not run again`, async (t) => {
     const kit = new CommandKit(t);
     const { orchestrator } = await lostExecution(t, kit, signal, { paid: true });
     const { state, attempts } = await until(() => stateAfterLoss(orchestrator));
@@ -84,7 +85,7 @@ for (const signal of LOSSES) {
     assert.deepEqual(kit.runs(), ['ran']);
   });
 
-  test(`a job whose supervisor gets ${signal} does what its on_unknown says`, async (t) => {
+  test(`a job whose ${VICTIM[signal]} gets ${signal} does what its on_unknown says`, async (t) => {
     const kit = new CommandKit(t);
     const { orchestrator } = await lostExecution(t, kit, signal, { paid: true, on_unknown: 'fail' });
     const failed = await orchestrator.wait('job');
@@ -96,7 +97,7 @@ for (const signal of LOSSES) {
     assert.deepEqual([types[0], types.at(-1)], ['started', 'error']);
   });
 
-  test(`a free job whose supervisor gets ${signal} is run again`, async (t) => {
+  test(`a free job whose ${VICTIM[signal]} gets ${signal} is run again`, async (t) => {
     const kit = new CommandKit(t);
     const { orchestrator, go } = await lostExecution(t, kit, signal, { paid: false });
     await until(() => kit.runs().length === 2);
@@ -106,11 +107,11 @@ for (const signal of LOSSES) {
   });
 }
 
-/** Runs a job, and signals its supervisor once the command has written to its ledger. */
+/** Runs a job, and signals its wrapper or its keeper once the command has written to its ledger. */
 async function lostExecution(
   t: TestContext,
   kit: CommandKit,
-  signal: NodeJS.Signals,
+  signal: (typeof LOSSES)[number],
   { paid, on_unknown }: { readonly paid: boolean; readonly on_unknown?: 'fail' },
 ): Promise<{ orchestrator: Library; go: () => void }> {
   const file = join(kit.root, 'go');
@@ -125,7 +126,9 @@ async function lostExecution(
     ...(on_unknown && { on_unknown }),
   });
   await until(() => kit.runs().length === 1);
-  kill(kit.record<OwnerRecord>(kit.paths('job:1').owner).pid, signal);
+  const keeper = kit.record<OwnerRecord>(kit.paths('job:1').owner);
+  const victim = VICTIM[signal] === 'keeper' ? keeper : kit.wrapper('job:1');
+  kill(victim?.pid as number, signal);
   return { orchestrator, go: () => fs.writeFileSync(file, '') };
 }
 

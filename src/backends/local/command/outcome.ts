@@ -3,12 +3,10 @@ import { constants } from 'node:os';
 import type { ExecutionEnd, ExecutionOutcome } from '../../../core/ports/backend.ts';
 import type { Disk } from '../../../kit/env/env.ts';
 import { type ErrorCode, type ErrorInfo, errorInfo } from '../../../model/errors.ts';
-import type { ExitRecord } from './layout.ts';
+import { type ExitRecord, MAX_RESULT_BYTES } from './layout.ts';
 import { characterEnd } from './splitter.ts';
 import { isTransientStart } from './start-errors.ts';
 
-/** A longer output is cut to this size in the result; the events contain all of it. */
-export const MAX_RESULT_BYTES = 1024 * 1024;
 const MAX_MESSAGE_CHARS = 2000;
 
 /** The exit codes of sysexits.h. A retry does not help with them, except with EX_TEMPFAIL. */
@@ -22,7 +20,7 @@ const FOREIGN_SIGNALS = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as
 const SIGNAL_EXIT = 128;
 
 /**
- * The outcome is unknown where the command was cut off by somebody else, or its supervisor did not see its end: it may
+ * The outcome is unknown where the command was cut off by somebody else, or nobody saw its end: it may
  * have done all of its work before that.
  */
 export async function endOf(disk: Disk, stdout: string, exit: ExitRecord): Promise<ExecutionEnd> {
@@ -32,10 +30,10 @@ export async function endOf(disk: Disk, stdout: string, exit: ExitRecord): Promi
 }
 
 function unknownBy({ why, code, signal }: ExitRecord): string | undefined {
-  if (why === 'lost') return 'its supervisor is gone';
+  if (why === 'lost') return 'what kept it is gone';
   // The command had begun: what it could not write may have been the last of its work.
   if (why === 'disk') return 'its output could not be written';
-  if (why === 'terminated') return 'its supervisor was told to stop, and not by orchd';
+  if (why === 'terminated') return 'its keeper was told to stop, and not by orchd';
   if (why !== 'exit') return undefined;
   const by = FOREIGN_SIGNALS.find(
     (name) => name === signal || code === SIGNAL_EXIT + constants.signals[name],
@@ -48,7 +46,7 @@ async function outcomeOf(disk: Disk, stdout: string, exit: ExitRecord): Promise<
     case 'killed':
       return { ok: 'cancelled' };
     case 'exit':
-      return exit.code === 0 ? { ok: true, resultText: await resultOf(disk, stdout) } : exited(exit);
+      return exit.code === 0 ? { ok: true, resultText: await resultOf(disk, stdout, exit) } : exited(exit);
     case 'timeout':
       return failed('WORKER_TIMEOUT', exit.message ?? 'it ran longer than its timeout', true);
     case 'output':
@@ -72,11 +70,17 @@ function startFailed({ message = 'the command does not start', errno }: ExitReco
 }
 
 function exited({ code, signal, stderr_tail }: ExitRecord): ExecutionOutcome {
-  const how = code === null ? `ended by ${signal ?? 'a signal'}` : `exit code ${code}`;
+  const how = code === null ? `ended by ${signal ?? 'a signal'}` : `exit code ${code}${crashOf(code)}`;
   const stderr = stderr_tail.trim();
   const tail = stderr.slice(-(MAX_MESSAGE_CHARS - how.length - 2)).toWellFormed();
   const wrongInput = code !== null && code >= FIRST_SYSEXIT && code <= LAST_SYSEXIT && code !== EX_TEMPFAIL;
   return failed('EXECUTION_FAILED', stderr === '' ? how : `${how}: ${tail}`, !wrongInput);
+}
+
+/** The signal that an exit code stands for in a shell, in brackets; nothing for other codes. */
+function crashOf(code: number): string {
+  const name = Object.entries(constants.signals).find(([, n]) => code === SIGNAL_EXIT + n)?.[0];
+  return name === undefined ? '' : ` (${name})`;
 }
 
 function failed(
@@ -88,12 +92,17 @@ function failed(
   return { ok: false, error };
 }
 
-async function resultOf(disk: Disk, stdout: string): Promise<string> {
+/** The text of the result. JSON is embedded as it was written: its keeper has parsed it, so nobody has to here. */
+async function resultOf(disk: Disk, stdout: string, exit: ExitRecord): Promise<string> {
   const file = await disk.open(stdout, 'read');
   try {
-    const size = await file.size();
+    const size = exit.output_bytes ?? (await file.size());
     const bytes = await file.read(0, Math.min(size, MAX_RESULT_BYTES));
-    if (size <= MAX_RESULT_BYTES) return JSON.stringify({ text: bytes.toString(), exit_code: 0 });
+    if (size <= MAX_RESULT_BYTES) {
+      const text = bytes.toString();
+      const json = exit.is_json ? `,"json":${text.trim()}` : '';
+      return `{"text":${JSON.stringify(text)},"exit_code":0${json}}`;
+    }
     const text = bytes.subarray(0, characterEnd(bytes, bytes.length)).toString();
     return JSON.stringify({ text, exit_code: 0, truncated: true });
   } finally {

@@ -6,10 +6,12 @@
 import type { ExecutionEvent } from '../../../core/ports/backend.ts';
 import type { DiskFile, Env } from '../../../kit/env/env.ts';
 import { FolderWatch } from '../../../kit/folder-watch.ts';
-import type { ExitRecord, OwnerRecord, TokenPaths } from './layout.ts';
+import { type ExitRecord, filesIn, type OwnerRecord, type TokenPaths } from './layout.ts';
 import { Splitter } from './splitter.ts';
 
 const CHUNK_BYTES = 64 * 1024;
+/** The files in a token's folder whose changes a reader waits for. */
+const READ_FILES = [filesIn('').stdout, filesIn('').exit];
 
 /** The byte offset of an event, so that a late reader need not count events from the start of the file. */
 export interface Milestone {
@@ -28,7 +30,7 @@ export interface ReadableExecution {
   readonly owner: OwnerRecord;
   /** The milestones in ascending order; the reader appends to them. */
   readonly milestones: Milestone[];
-  /** Reads `exit.json`. `checkAlive`: no event has come for a while, so also check that the supervisor lives. */
+  /** Reads `exit.json`. `checkAlive`: no event has come for a while, so also check that the keeper lives. */
   readonly readExit: (checkAlive: boolean) => Promise<ExitRecord | undefined>;
 }
 
@@ -42,7 +44,7 @@ export async function readEvents(
   const { env, paths, owner } = execution;
   const file = await env.disk.open(paths.stdout, 'read');
   // The watch begins before the first read, so that no change falls between the two.
-  const watch = new FolderWatch(env.timers, paths.folder);
+  const watch = new FolderWatch(env.timers, paths.folder, (name) => READ_FILES.includes(name));
   try {
     const cursor = new OutputCursor(execution, file, from);
     if (from < 1 && !signal.aborted) on({ n: 1, type: 'started', data: startedOf(owner) });
@@ -50,7 +52,7 @@ export async function readEvents(
     while (!signal.aborted) {
       // `exit.json` is read before the output: by L3 of layout.ts the output read after it is complete.
       const exit = await execution.readExit(why === 'later');
-      await cursor.read(on, signal, exit !== undefined);
+      await cursor.read(on, signal, exit);
       if (exit) return signal.aborted ? undefined : exit;
       why = await watch.wait(signal);
     }
@@ -68,6 +70,8 @@ class OutputCursor {
   readonly #from: number;
   readonly #splitter: Splitter;
   readonly #milestones: Milestone[];
+  /** The bound on the output: what is past it is going to be cut off. */
+  readonly #maxBytes: number;
   #n: number;
   #offset: number;
 
@@ -76,21 +80,29 @@ class OutputCursor {
     this.#from = from;
     this.#splitter = new Splitter(owner.split);
     this.#milestones = milestones;
+    this.#maxBytes = owner.max_output_bytes ?? Number.POSITIVE_INFINITY;
     const start = milestones.findLast(({ n }) => n <= from) ?? FIRST_MILESTONE;
     this.#n = start.n;
     this.#offset = start.offset;
   }
 
-  /** Passes on all complete pieces; with `last` also the incomplete piece at the end. */
-  async read(on: (event: ExecutionEvent) => void, signal: AbortSignal, last: boolean): Promise<void> {
+  /** Passes on all complete pieces; after the end also the incomplete piece at the end. */
+  async read(
+    on: (event: ExecutionEvent) => void,
+    signal: AbortSignal,
+    exit: ExitRecord | undefined,
+  ): Promise<void> {
+    const limit = exit?.output_bytes ?? this.#maxBytes;
     while (!signal.aborted) {
-      const bytes = await this.#file.read(this.#offset, CHUNK_BYTES);
+      const wanted = Math.min(CHUNK_BYTES, limit - this.#offset);
+      if (wanted <= 0) break;
+      const bytes = await this.#file.read(this.#offset, wanted);
       this.#offset += bytes.length;
       this.#emit(this.#splitter.push(bytes), on, signal);
       this.#addMilestone();
       if (bytes.length < CHUNK_BYTES) break;
     }
-    if (last) this.#emit(this.#splitter.end(), on, signal);
+    if (exit) this.#emit(this.#splitter.end(), on, signal);
   }
 
   #emit(pieces: readonly Buffer[], on: (event: ExecutionEvent) => void, signal: AbortSignal): void {

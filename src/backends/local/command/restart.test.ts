@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, type TestContext, test } from 'node:test';
 import { CommandKit, hear, kill, offerOf, sh, until, WHO } from '../../../../test/fakes/command-kit.ts';
 import { identityOf, isAlive, type ProcessIdentity } from '../../../kit/process/identity.ts';
+import { markVariable } from '../../../kit/process/marked.ts';
 import type { CommandBackend } from './command.ts';
-import type { OwnerRecord } from './layout.ts';
+import type { CommandSpec } from './keeper-wire.ts';
+import { markOf, type OwnerRecord } from './layout.ts';
 import type { CommandType } from './options.ts';
+import { SHELL, wrapperWords } from './wrapper.ts';
 
 const BRAIN = join(import.meta.dirname, '../../../../test/fakes/command-brain.ts');
 
@@ -122,7 +125,7 @@ describe('when the brain is killed', () => {
         const answer = await backend.kill('job:1', WHO);
         return answer.is === 'stopping' ? undefined : answer;
       });
-      // A supervisor that starts late finds the tombstone, or got only half of its spec.
+      // A keeper that starts late finds the tombstone, or got only half of its spec.
       await until(() => kit.processes().length === 0);
       assert.ok(kit.runs().length <= (reply.is === 'tombstoned' ? 0 : 1));
       assert.deepEqual(fs.readdirSync(join(kit.folder, 'staging')), []);
@@ -130,73 +133,173 @@ describe('when the brain is killed', () => {
   }
 });
 
-describe('a supervisor that is killed', () => {
-  test('while the command runs: the command is killed, and its outcome is unknown', async (t) => {
+describe('a keeper that is killed', () => {
+  test('while the command runs: the command goes on, and the next keeper reports its end', async (t) => {
     const kit = new CommandKit(t);
-    const backend = kit.backend(sh('echo a; trap "" TERM; while :; do sleep 1; done'));
+    const { type, go } = waitingCommand(kit);
+    const backend = kit.backend(type);
     await backend.offer(offerOf('job:1'));
     const read = hear(backend, 'job:1');
-    await until(() => fs.existsSync(kit.paths('job:1').child));
-    const child = kit.record<ProcessIdentity>(kit.paths('job:1').child);
-    kill(ownerOf(kit).pid, 'SIGKILL');
-    const { outcome } = await read;
-    assert.equal(outcome, 'forgotten');
-    assert.equal(isAlive(child), false);
-    assert.deepEqual(kit.commands(), []);
-    // A later reader gets the same outcome.
-    assert.deepEqual((await hear(kit.backend(sh('true')), 'job:1')).outcome, outcome);
+    await until(() => kit.runs().length === 1);
+    const first = ownerOf(kit);
+    kill(first.pid, 'SIGKILL');
+    await until(() => !isAlive(first));
+    assert.deepEqual((await backend.inspect(['job:1'], WHO)).known.get('job:1'), { is: 'running' });
+    assert.ok(isAlive(kit.record(join(kit.paths('job:1').folder, 'keeper-1', 'owner.json'))));
+    go();
+    assert.deepEqual((await read).outcome, {
+      ok: true,
+      resultText: JSON.stringify({ text: 'a\nb\nc\nrest', exit_code: 0 }),
+    });
+    await assertSameFromEverywhere(backend);
+    assert.deepEqual(kit.runs(), ['ran']);
   });
 
-  test('before it wrote child.json: the command is found by the mark in its environment', async (t) => {
+  test('and the next one too: each is followed by another', async (t) => {
     const kit = new CommandKit(t);
-    const backend = kit.backend(sh('setsid sleep 600 & exec sleep 600'));
+    const { type, go } = waitingCommand(kit);
+    const backend = kit.backend(type);
     await backend.offer(offerOf('job:1'));
-    await until(() => kit.commands().length >= 2 && fs.existsSync(kit.paths('job:1').child));
-    kill(ownerOf(kit).pid, 'SIGSTOP');
-    fs.rmSync(kit.paths('job:1').child);
-    kill(ownerOf(kit).pid, 'SIGKILL');
-    const other = kit.backend(sh('true'));
-    await until(async () => (await other.inspect(['job:1'], WHO)).known.get('job:1')?.is === 'forgotten');
-    assert.deepEqual(kit.commands(), []);
+    await until(() => kit.runs().length === 1);
+    let keeper: ProcessIdentity = ownerOf(kit);
+    for (const heir of [1, 2, 3]) {
+      kill(keeper.pid, 'SIGKILL');
+      await until(() => !isAlive(keeper));
+      await backend.inspect(['job:1'], WHO);
+      keeper = kit.record(join(kit.paths('job:1').folder, `keeper-${heir}`, 'owner.json'));
+    }
+    go();
+    assert.equal((await hear(backend, 'job:1')).text, 'a\nb\nc\nrest');
   });
 
-  test('while no brain was running: the next start kills the command', async (t) => {
+  test('is followed by one other, however many brains ask for it at once', async (t) => {
+    const kit = new CommandKit(t);
+    const { type, go } = waitingCommand(kit);
+    const brains = [kit.backend(type), kit.backend(type), kit.backend(type)];
+    for (const brain of brains) await brain.start();
+    await brains[0]?.offer(offerOf('job:1'));
+    await until(() => kit.runs().length === 1);
+    const first = ownerOf(kit);
+    kill(first.pid, 'SIGKILL');
+    await until(() => !isAlive(first));
+    const seen = await Promise.all(brains.map((brain) => brain.inspect(['job:1'], WHO)));
+    for (const { known } of seen) assert.deepEqual(known.get('job:1'), { is: 'running' });
+    assert.ok(!fs.existsSync(join(kit.paths('job:1').folder, 'keeper-2')));
+    go();
+    for (const brain of brains) assert.equal((await hear(brain, 'job:1')).text, 'a\nb\nc\nrest');
+    assert.deepEqual(kit.runs(), ['ran']);
+  });
+
+  test('while no brain was running: the next start keeps the command, and its kill ends it', async (t) => {
     const kit = new CommandKit(t);
     const one = kit.backend(sh('exec sleep 600'));
     await one.offer(offerOf('job:1'));
-    await until(() => fs.existsSync(kit.paths('job:1').child));
-    const child = kit.record<ProcessIdentity>(kit.paths('job:1').child);
+    const wrapper = await until(() => kit.wrapper('job:1'));
     await one.stop();
     kill(ownerOf(kit).pid, 'SIGKILL');
     await until(() => !isAlive(ownerOf(kit)));
     const two = kit.backend(sh('true'));
     await two.start();
-    assert.equal(isAlive(child), false);
-    assert.equal((await two.inspect(['job:1'], WHO)).known.get('job:1')?.is, 'forgotten');
+    assert.ok(isAlive(wrapper));
+    assert.equal((await two.kill('job:1', WHO)).is, 'stopping');
+    assert.deepEqual((await hear(two, 'job:1')).outcome, { ok: 'cancelled' });
+    assert.equal(isAlive(wrapper), false);
+  });
+
+  test('and its command ends before there is another: the end is the one that the wrapper wrote', async (t) => {
+    const kit = new CommandKit(t);
+    const { type, go } = waitingCommand(kit);
+    const one = kit.backend(type);
+    await one.offer(offerOf('job:1'));
+    await until(() => kit.runs().length === 1);
+    await one.stop();
+    const wrapper = kit.wrapper('job:1') as ProcessIdentity;
+    kill(ownerOf(kit).pid, 'SIGKILL');
+    go();
+    await until(() => !isAlive(wrapper) && !isAlive(ownerOf(kit)));
+    const two = kit.backend(type);
+    assert.equal((await two.inspect(['job:1'], WHO)).known.get('job:1')?.is, 'ended');
+    await assertSameFromEverywhere(two);
+  });
+
+  test('with its machine: what the wrapper wrote is not trusted, since the output may not be whole', async (t) => {
+    const kit = new CommandKit(t);
+    const { type, go } = waitingCommand(kit);
+    const one = kit.backend(type);
+    await one.offer(offerOf('job:1'));
+    await until(() => kit.runs().length === 1);
+    await one.stop();
+    kill(ownerOf(kit).pid, 'SIGKILL');
+    go();
+    await until(() => kit.processes().length === 0);
+    fs.writeFileSync(kit.paths('job:1').owner, JSON.stringify({ ...ownerOf(kit), boot: 'another' }));
+    const { known } = await kit.backend(type).inspect(['job:1'], WHO);
+    assert.deepEqual(known.get('job:1'), { is: 'forgotten', why: 'what kept it is gone' });
+  });
+});
+
+describe('a wrapper that is killed', () => {
+  for (const alone of [true, false]) {
+    const title = alone ? 'alone' : 'with its keeper';
+    test(`${title}: every process of the execution is ended, and the outcome is unknown`, async (t) => {
+      const kit = new CommandKit(t);
+      // The first two are in the group of the wrapper, the third is not.
+      const backend = kit.backend(sh('echo a; trap "" TERM; setsid sleep 600 & while :; do sleep 1; done'));
+      await backend.offer(offerOf('job:1'));
+      const read = hear(backend, 'job:1');
+      await until(() => kit.commands().length >= 4);
+      if (!alone) kill(ownerOf(kit).pid, 'SIGKILL');
+      kill(kit.wrapper('job:1')?.pid as number, 'SIGKILL');
+      assert.equal((await read).outcome, 'forgotten');
+      assert.deepEqual(kit.commands(), []);
+      // A later reader gets the same outcome.
+      assert.equal((await hear(kit.backend(sh('true')), 'job:1')).outcome, 'forgotten');
+    });
+  }
+
+  test('before it began: a wrapper that comes late runs nothing', async (t) => {
+    const kit = new CommandKit(t);
+    const backend = kit.backend(sh(`echo ran >> ${kit.ledger}`));
+    await backend.offer(offerOf('job:1'));
+    await hear(backend, 'job:1');
+    assert.deepEqual(kit.runs(), ['ran']);
+    // As another keeper finds it whose predecessor died between the two.
+    const paths = kit.paths('job:1');
+    fs.rmSync(paths.exit);
+    fs.rmSync(paths.status);
+    fs.writeFileSync(paths.owner, JSON.stringify({ ...ownerOf(kit), start: '1' }));
+    // By another brain: the keeper of this one may not have let go of it yet.
+    const { known } = await kit.backend(sh('true')).inspect(['job:1'], WHO);
+    assert.equal(known.get('job:1')?.is, 'forgotten');
+    const spec = { argv: ['sh'], env: {} } as unknown as CommandSpec;
+    const words = wrapperWords(spec, '/bin/touch', paths, 'voice');
+    const late = spawnSync(SHELL, [...words, join(kit.root, 'late')], { encoding: 'utf8' });
+    assert.notEqual(late.status, 0);
+    assert.equal(fs.existsSync(join(kit.root, 'late')), false);
   });
 });
 
 describe('a reused pid', () => {
-  /** A backend over an execution whose supervisor is dead and whose owner.json has been changed. */
+  /** A backend over an execution without a living process, whose owner.json has been changed. */
   async function withOwner(kit: CommandKit, change: Partial<OwnerRecord>): Promise<CommandBackend> {
     const backend = kit.backend(sh('exec sleep 600'));
     await backend.offer(offerOf('job:1'));
-    await until(() => fs.existsSync(kit.paths('job:1').child));
+    const wrapper = await until(() => kit.wrapper('job:1'));
     const owner = ownerOf(kit);
     kill(owner.pid, 'SIGKILL');
-    await until(() => !isAlive(owner));
+    kill(-wrapper.pid, 'SIGKILL');
+    await until(() => !isAlive(owner) && !isAlive(wrapper));
     fs.writeFileSync(kit.paths('job:1').owner, JSON.stringify({ ...owner, ...change }));
     return kit.backend(sh('true'));
   }
 
-  test('is not taken for the supervisor, nor killed', async (t) => {
+  test('is taken neither for the keeper nor for the wrapper, nor killed', async (t) => {
     const kit = new CommandKit(t);
     const bystander = spawn('sleep', ['600'], { detached: true });
     t.after(() => bystander.kill('SIGKILL'));
     // The start time differs: a process is identified by its pid and its start in hundredths of a second.
     const backend = await withOwner(kit, { pid: bystander.pid!, start: '1' });
-    const { pid, ...rest } = ownerOf(kit);
-    fs.writeFileSync(kit.paths('job:1').child, JSON.stringify({ pid, start: '1', boot: rest.boot }));
+    fs.writeFileSync(kit.paths('job:1').status, `pid ${bystander.pid}\n`);
     const { known } = await backend.inspect(['job:1'], WHO);
     assert.equal(known.get('job:1')?.is, 'forgotten');
     assert.equal(bystander.exitCode ?? bystander.signalCode, null);
@@ -219,69 +322,42 @@ describe('a reused pid', () => {
   });
 });
 
+test('an execution of an earlier version, whose supervisor is dead, is ended with an unknown outcome', async (t) => {
+  const kit = new CommandKit(t);
+  const backend = kit.backend(sh('true'));
+  await backend.start();
+  const paths = kit.paths('job:1');
+  fs.mkdirSync(paths.work, { recursive: true });
+  fs.writeFileSync(paths.stdout, 'so far\n');
+  const mark = markVariable(markOf(backend.info.registry, paths.name));
+  const left = spawn('sleep', ['600'], { cwd: paths.work, detached: true, env: { ...process.env, ...mark } });
+  const { pid } = left;
+  fs.writeFileSync(paths.child, JSON.stringify(identityOf(pid as number)));
+  const owner = {
+    ...identityOf(process.pid),
+    start: '1',
+    token: 'job:1',
+    job_id: 'job',
+    split: 'line',
+    started_at: 1,
+  };
+  fs.writeFileSync(paths.owner, JSON.stringify(owner));
+  const { outcome, text } = await hear(backend, 'job:1');
+  assert.deepEqual([outcome, text], ['forgotten', 'so far\n']);
+  assert.equal(await until(() => left.signalCode), 'SIGKILL');
+});
+
 const ownBoot = (): string => fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
 
 test('an execution whose owner.json cannot be read is ended at the next start', async (t) => {
   const kit = new CommandKit(t);
   const one = kit.backend(sh('exec sleep 600'));
   await one.offer(offerOf('job:1'));
-  await until(() => fs.existsSync(kit.paths('job:1').child));
+  await until(() => kit.wrapper('job:1'));
   kill(ownerOf(kit).pid, 'SIGKILL');
   fs.writeFileSync(kit.paths('job:1').owner, 'no json');
   const two = kit.backend(sh('true'));
   await two.start();
   assert.equal((await two.inspect(['job:1'], WHO)).known.get('job:1')?.is, 'forgotten');
   assert.deepEqual(kit.commands(), []);
-});
-
-describe('a copied folder', () => {
-  /** A command that runs, and a copy of its backend's folder. */
-  async function withCopy(
-    t: TestContext,
-  ): Promise<{ kit: CommandKit; child: ProcessIdentity; copy: string }> {
-    const kit = new CommandKit(t);
-    const backend = kit.backend(sh('exec sleep 600'));
-    await backend.start();
-    await backend.offer(offerOf('job:1'));
-    await until(() => fs.existsSync(kit.paths('job:1').child));
-    const child = kit.record<ProcessIdentity>(kit.paths('job:1').child);
-    const copy = join(kit.root, 'copy');
-    fs.cpSync(kit.folder, copy, { recursive: true, preserveTimestamps: true });
-    return { kit, child, copy };
-  }
-
-  test('is refused, and nothing of the original is touched', async (t) => {
-    const { kit, child, copy } = await withCopy(t);
-    const backend = kit.backend(sh('true'), { folder: copy });
-    await assert.rejects(backend.start(), { code: 'FOLDER_COPIED' });
-    await assert.rejects(backend.kill('job:1', WHO), { code: 'FOLDER_COPIED' });
-    assert.ok(isAlive(child) && isAlive(ownerOf(kit)));
-  });
-
-  test('that is said to be one begins anew: it knows nothing of the original, and ends nothing of it', async (t) => {
-    const { kit, child, copy } = await withCopy(t);
-    const [original] = [kit.record<{ id: string }>(join(kit.folder, 'registry.json'))];
-    const backend = kit.backend(sh('true'), { folder: copy, isCopy: true, slots: 1 });
-    await backend.start();
-    assert.notEqual(backend.info.registry, original.id);
-    const { known } = await backend.inspect(['job:1'], { owner: 'copy', epoch: 1 });
-    assert.equal(known.size, 0);
-    assert.deepEqual(await backend.offer({ ...offerOf('job:1'), owner: 'copy' }), { is: 'accepted' });
-    await until(
-      async () =>
-        (await backend.inspect(['job:1'], { owner: 'copy', epoch: 1 })).known.get('job:1')?.is === 'ended',
-    );
-    assert.ok(isAlive(child) && isAlive(ownerOf(kit)));
-    // The next start needs no word about it.
-    await backend.stop();
-    await kit.backend(sh('true'), { folder: copy }).start();
-  });
-
-  test('is not taken for one because it was moved on the same disk', async (t) => {
-    const { kit, copy } = await withCopy(t);
-    const moved = join(kit.root, 'moved');
-    await kit.backend(sh('true'), { folder: copy, isCopy: true }).start();
-    fs.renameSync(copy, moved);
-    await kit.backend(sh('true'), { folder: moved }).start();
-  });
 });

@@ -76,11 +76,14 @@ describe('arguments', () => {
       assert.throws(() => kit.backend({ argv }), { code: 'CONFIG_INVALID' });
     }
     assert.throws(() => kit.backend(sh('true'), { slots: 0 }), { code: 'CONFIG_INVALID' });
+    // A shell would drop them.
+    for (const name of ['my-var', 'a.b', '1st', ''])
+      assert.throws(() => kit.backend(sh('true', { env: { [name]: 'x' } })), { code: 'CONFIG_INVALID' });
   });
 });
 
 describe('secrets', () => {
-  test('the command and its supervisor get only the listed variables of our environment', async (t) => {
+  test('the command, its wrapper and its keeper get only the listed variables of our environment', async (t) => {
     const kit = new CommandKit(t);
     process.env['ORCHD_TEST_SECRET'] = 'swordfish';
     process.env['NODE_OPTIONS'] = '--no-deprecation';
@@ -88,14 +91,21 @@ describe('secrets', () => {
       delete process.env['ORCHD_TEST_SECRET'];
       delete process.env['NODE_OPTIONS'];
     });
-    // The environment of the supervisor too: a process of the same user can read it.
+    // Those of the wrapper and the keeper too: a process of the same user can read them.
     const script = `
-      const parent = require('fs').readFileSync('/proc/' + process.ppid + '/environ', 'utf8');
-      console.log(JSON.stringify({ own: process.env, parent }));`;
+      const { readFileSync } = require('fs');
+      const environ = (pid) => readFileSync('/proc/' + pid + '/environ', 'utf8');
+      const keeperPid = readFileSync('/proc/' + process.ppid + '/stat', 'utf8').split(') ')[1].split(' ')[1];
+      const [wrapper, keeper] = [environ(process.ppid), environ(keeperPid)];
+      console.log(JSON.stringify({ own: process.env, wrapper, keeper }));`;
     const backend = kit.backend(js(script, { env: { API_KEY: 'configured' } }));
     await backend.offer(offerOf('job:1', { model: 'small' }));
     const { text } = await hear(backend, 'job:1');
-    const { own, parent } = JSON.parse(text) as { own: Record<string, string>; parent: string };
+    const { own, wrapper, keeper } = JSON.parse(text) as {
+      own: Record<string, string>;
+      wrapper: string;
+      keeper: string;
+    };
     const { API_KEY, JOB_MODEL, JOB_EXECUTION, ...inherited } = own;
     assert.deepEqual({ API_KEY, JOB_MODEL }, { API_KEY: 'configured', JOB_MODEL: 'small' });
     assert.equal(JOB_EXECUTION, `${backend.info.registry}/${folderName(WHO.owner, 'job:1')}`);
@@ -103,7 +113,15 @@ describe('secrets', () => {
       assert.ok(['PATH', 'HOME', 'LANG', 'TMPDIR'].includes(name), `${name} was handed on`);
       assert.equal(value, process.env[name]);
     }
-    assert.ok(!parent.includes('swordfish') && !parent.includes('configured') && !parent.includes('NODE_'));
+    for (const environ of [wrapper, keeper])
+      assert.ok(!environ.includes('swordfish') && !environ.includes('NODE_OPTIONS'));
+    assert.ok(!keeper.includes('configured'));
+  });
+
+  test('the umask of a command is ours', async (t) => {
+    const kit = new CommandKit(t);
+    const { text } = await run(kit.backend(sh('umask')), 'job:1');
+    assert.equal(Number.parseInt(text, 8), process.umask());
   });
 
   test('neither payload nor configured variables are on the disk, and only the owner may read the files', async (t) => {
@@ -113,7 +131,7 @@ describe('secrets', () => {
       sh(`until [ -e ${go} ]; do sleep 0.02; done`, { env: { API_KEY: 'configured-secret' } }),
     );
     await backend.offer(offerOf('job:1', {}, { prompt: 'payload-secret' }));
-    await until(() => fs.existsSync(kit.paths('job:1').child));
+    await until(() => kit.wrapper('job:1'));
     for (const path of filesBelow(kit.folder)) {
       assert.equal(fs.statSync(path).mode & 0o077, 0, `${path} can be read by others`);
       assert.doesNotMatch(fs.readFileSync(path, 'utf8'), /-secret/);

@@ -1,90 +1,196 @@
-/** The supervisor's side of a token's folder: creates it atomically (L1 of layout.ts) and writes its files. */
+/** The keeper's side of a token's folder: creates it atomically (L1 of layout.ts) and writes its files. */
 import fs from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { makePrivateFolder, openPrivate } from '../../../kit/env/private-files.ts';
-import { identityOf } from '../../../kit/process/identity.ts';
-import {
-  filesIn,
-  layoutOf,
-  type OwnerRecord,
-  pathsOf,
-  type SupervisorSpec,
-  type TokenPaths,
-} from './layout.ts';
+import type { ProcessIdentity } from '../../../kit/process/identity.ts';
+import { filesIn, type Layout, type OwnerRecord } from './layout.ts';
+
+export const fsync: (fd: number) => Promise<void> = promisify(fs.fsync);
 
 /** The errors of a rename onto a folder that exists already. */
 const TAKEN_ERRNOS = ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'];
 
-/** Creates the token's folder for this supervisor; `taken` where the folder exists. */
-export function createTokenFolder(spec: SupervisorSpec, now: number): TokenPaths | 'taken' {
-  const layout = layoutOf(spec.folder);
-  const paths = pathsOf(layout, spec.brain, spec.token);
-  if (fs.existsSync(paths.folder)) return 'taken';
-  const self = identityOf(process.pid);
-  // The name contains the pid and start time of this process: a folder whose process is dead can be removed.
-  const staging = join(layout.staging, `s-${self.pid}-${self.start}`);
-  makePrivateFolder(staging);
-  try {
-    const owner: OwnerRecord = {
-      ...self,
-      token: spec.token,
-      hash: spec.hash,
-      job_id: spec.jobId,
-      model: spec.model,
-      split: spec.split,
-      started_at: now,
-    };
-    const files = filesIn(staging);
-    fs.closeSync(openPrivate(files.stdout, 'wx'));
-    makePrivateFolder(files.work);
-    writeJson(files.owner, owner, 'durable');
-    syncFolder(staging);
-    fs.renameSync(staging, paths.folder);
-  } catch (error) {
-    fs.rmSync(staging, { recursive: true, force: true });
-    if (TAKEN_ERRNOS.includes((error as NodeJS.ErrnoException).code ?? '')) return 'taken';
-    throw error;
-  }
-  syncFolder(layout.executions);
-  return paths;
+/** The open files of a command. All are opened for appending: a file that is cut short meanwhile has no gap then. */
+export interface CommandFiles {
+  readonly input: number;
+  readonly stdout: number;
+  readonly stderr: number;
+  readonly owner: number;
 }
 
-/** Writes a JSON file by way of a rename, so that no reader sees half of it. `durable`: synced before the rename. */
-export function writeJson(path: string, value: unknown, how: 'durable' | 'visible'): void {
-  const temporary = `${path}.tmp`;
-  const fd = openPrivate(temporary, 'w');
+/** A token's folder before it is in place. */
+export class StagedFolder {
+  readonly #path: string;
+  readonly #writer: number;
+  #input: number | undefined;
+
+  /** `n` tells the folders of one keeper apart. */
+  constructor(layout: Layout, self: ProcessIdentity, n: number, payloadBytes: number) {
+    this.#path = stagingPath(layout, self, n);
+    makePrivateFolder(this.#path);
+    const inMemory = join(MEMORY_FOLDER, `orchd-${self.pid}-${self.start}-${n}`);
+    const opened = payloadBytes <= MAX_MEMORY_BYTES ? tryOpen(inMemory) : undefined;
+    [this.#writer, this.#input] = opened ?? openUnnamed(join(this.#path, 'input'));
+  }
+
+  writePayload(bytes: Uint8Array): void {
+    writeAll(this.#writer, bytes);
+  }
+
+  /** Fills the folder, and puts it in place; `taken` where the token has one. Nothing of it is durable yet. */
+  place(owner: OwnerRecord, target: string): CommandFiles | 'taken' {
+    const files = filesIn(this.#path);
+    const open: number[] = [];
+    const create = (path: string): number => {
+      const fd = openPrivate(path, 'ax');
+      open.push(fd);
+      return fd;
+    };
+    try {
+      const opened = { stdout: create(files.stdout), stderr: create(files.stderr) };
+      const ownerFile = create(files.owner);
+      writeAll(ownerFile, textOf(owner));
+      makePrivateFolder(files.work);
+      fs.renameSync(this.#path, target);
+      fs.closeSync(this.#writer);
+      const input = this.#input as number;
+      this.#input = undefined;
+      return { input, ...opened, owner: ownerFile };
+    } catch (error) {
+      for (const fd of open) fs.closeSync(fd);
+      this.remove();
+      if (TAKEN_ERRNOS.includes((error as NodeJS.ErrnoException).code ?? '')) return 'taken';
+      throw error;
+    }
+  }
+
+  remove(): void {
+    if (this.#input === undefined) return;
+    fs.closeSync(this.#writer);
+    fs.closeSync(this.#input);
+    this.#input = undefined;
+    fs.rmSync(this.#path, { recursive: true, force: true });
+  }
+}
+
+/** A file system in memory: small payloads never get to a disk, and cost no inode there. */
+const MEMORY_FOLDER = '/dev/shm';
+const MAX_MEMORY_BYTES = 256 * 1024;
+
+/** Opens a new file for writing and for reading. Its name is removed at once, so that no payload is left behind. */
+function openUnnamed(path: string): [writer: number, reader: number] {
+  const writer = openPrivate(path, 'wx');
   try {
-    writeAll(fd, Buffer.from(`${JSON.stringify(value)}\n`));
-    if (how === 'durable') fs.fsyncSync(fd);
+    return [writer, fs.openSync(path, 'r')];
+  } catch (error) {
+    fs.closeSync(writer);
+    throw error;
+  } finally {
+    fs.unlinkSync(path);
+  }
+}
+
+/** Undefined where there is no such folder, or no room in it. */
+function tryOpen(path: string): [writer: number, reader: number] | undefined {
+  try {
+    return openUnnamed(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The name contains the pid and the start time of the keeper: a folder whose keeper is dead can be removed. */
+export const stagingPath = (
+  { staging }: Layout,
+  { pid, start }: Pick<ProcessIdentity, 'pid' | 'start'>,
+  n: number,
+): string => join(staging, `s-${pid}-${start}-${n}`);
+
+/** Renames a folder that holds something; false where the target exists and holds something too. */
+export function takePlace(folder: string, target: string): boolean {
+  try {
+    fs.renameSync(folder, target);
+    return true;
+  } catch (error) {
+    fs.rmSync(folder, { recursive: true, force: true });
+    if (TAKEN_ERRNOS.includes((error as NodeJS.ErrnoException).code ?? '')) return false;
+    throw error;
+  }
+}
+
+const textOf = (value: unknown): Buffer => Buffer.from(`${JSON.stringify(value)}\n`);
+
+/** `beside` is synced at the same time, so that both share a flush of the disk. */
+async function writeSyncedFile(path: string, value: unknown, beside: () => Promise<void>): Promise<void> {
+  const fd = openPrivate(path, 'w');
+  try {
+    writeAll(fd, textOf(value));
+    await Promise.all([fsync(fd), beside()]);
   } finally {
     fs.closeSync(fd);
   }
-  fs.renameSync(temporary, path);
 }
 
-export function writeAll(fd: number, bytes: Uint8Array): void {
+/**
+ * Writes a JSON file by way of a rename, so that no reader sees half of it; synced before and after. `beside` is synced
+ * before too.
+ */
+export async function writeDurable(
+  folder: string,
+  path: string,
+  value: unknown,
+  beside: () => Promise<void>,
+): Promise<void> {
+  await writeSyncedFile(`${path}.tmp`, value, beside);
+  fs.renameSync(`${path}.tmp`, path);
+  await syncFolder(folder);
+}
+
+/** Like writeDurable without the syncs. */
+export function writeVisible(path: string, value: unknown): void {
+  const fd = openPrivate(`${path}.tmp`, 'w');
+  try {
+    writeAll(fd, textOf(value));
+  } finally {
+    fs.closeSync(fd);
+  }
+  fs.renameSync(`${path}.tmp`, path);
+}
+
+function writeAll(fd: number, bytes: Uint8Array): void {
   let done = 0;
   while (done < bytes.length) done += fs.writeSync(fd, bytes, done);
 }
 
-export function syncFolder(path: string): void {
+export async function syncFolder(path: string): Promise<void> {
   const fd = fs.openSync(path, 'r');
   try {
-    fs.fsyncSync(fd);
+    await fsync(fd);
   } finally {
     fs.closeSync(fd);
   }
 }
 
-/** Opens the payload as a file for reading and removes its name, so that it is not left on the disk. */
-export function openPayload(folder: string, payload: string | Uint8Array): number {
-  const path = join(folder, 'input');
-  const fd = openPrivate(path, 'wx');
-  try {
-    writeAll(fd, typeof payload === 'string' ? Buffer.from(payload) : payload);
-    return fs.openSync(path, 'r');
-  } finally {
-    fs.closeSync(fd);
-    fs.unlinkSync(path);
+/** Syncs one folder for many callers: all who call while a sync runs share the next one. */
+export class SharedSync {
+  readonly #path: string;
+  #running: Promise<void> = Promise.resolve();
+  #next: Promise<void> | undefined;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** Settles after a sync that began after this call. */
+  sync(): Promise<void> {
+    this.#next ??= this.#running
+      .catch(() => undefined)
+      .then(() => {
+        this.#next = undefined;
+        this.#running = syncFolder(this.#path);
+        return this.#running;
+      });
+    return this.#next;
   }
 }
