@@ -69,6 +69,30 @@ test('an upstream with an outage gets no jobs; they wait with the reason, and ru
   assert.equal(kit.state('one'), 'claimed');
 });
 
+test('an interactive job is refused once all upstreams with its model have been away for 30 seconds', () => {
+  const kit = new PoolKit();
+  const away = { models: ['m'], outage: 'it does not answer' };
+  upstream(kit, 'a', away);
+  upstream(kit, 'b', away);
+  const asked = { type: 'inference', model: 'm', priority: 'interactive' } as const;
+  kit.submit('soon', asked);
+  kit.pass(29_999);
+  upstream(kit, 'a', away);
+  kit.submit('later', asked);
+  kit.pass(1);
+  const { code, message } = refusal(kit, asked);
+  assert.deepEqual(
+    [code, message],
+    ['UPSTREAM_UNAVAILABLE', '"a" has the model and cannot be used: it does not answer'],
+  );
+  kit.submit('patient', { ...asked, unrunnable: 'wait' });
+  kit.submit('batch', { ...asked, priority: 'batch' });
+  upstream(kit, 'b', { models: ['m'] });
+  kit.submit('back', asked);
+  upstream(kit, 'b', away);
+  kit.submit('again', asked);
+});
+
 test('jobs for a model that an upstream no longer has are told so, whether they wait or are new', () => {
   const kit = new PoolKit();
   upstream(kit, 'a', { models: ['m'], outage: 'it restarts' });

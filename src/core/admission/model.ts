@@ -82,10 +82,26 @@ function onlyForeignModel({ fleet }: Turn): string | undefined {
 /** The submission for a model that backends have and the catalog does not know. */
 function withForeignModel(turn: Turn, submission: Submission, name: string): Submission {
   const timed = isOnWorker(turn, name) ? withTimeout(turn, submission) : submission;
+  checkOutage(turn, name, submission);
   const longest = longestContext(turn, name);
   if (longest === undefined) return withoutContext(timed);
   checkContext(name, longest, submission.contextTokens);
   return { ...timed, contextTokens: contextBucket(submission.contextTokens, longest) };
+}
+
+/** How long an outage may last before interactive jobs are refused: a server that restarts is back by then. */
+const OUTAGE_GRACE_MS = 30_000;
+
+/** People do not wait for an upstream that has been away for long; batch jobs do. */
+function checkOutage({ fleet, now }: Turn, name: string, { spec, unrunnable }: Submission): void {
+  if (spec.priority !== 'interactive' || unrunnable === 'wait') return;
+  let reason: string | undefined;
+  for (const { info, outageSince } of fleet.backends.values()) {
+    if (!info.models?.includes(name)) continue;
+    if (outageSince === undefined || now - outageSince < OUTAGE_GRACE_MS) return;
+    reason ??= `"${info.name}" has the model and cannot be used: ${info.outage}`;
+  }
+  if (reason !== undefined) throw new OrchdError('UPSTREAM_UNAVAILABLE', reason);
 }
 
 /** The longest context that upstreams have for a model; undefined unless all of them that have the model know it. */

@@ -16,6 +16,7 @@ export type BackendEvent =
 export const backends = {
   backend: (turn, { info }) => {
     putBackend(turn, info);
+    noteOutage(turn, info);
     claimForNode(turn, info);
   },
   'backend-gone': (turn, { name }) => {
@@ -24,6 +25,11 @@ export const backends = {
   },
   reachable: (turn, { name, up }) => setReachable(turn, name, up),
 } satisfies Handlers<BackendEvent>;
+
+function noteOutage({ fleet, now }: EngineTurn, { name, outage }: BackendInfo): void {
+  const backend = fleet.backends.get(name);
+  if (backend) backend.outageSince = outage === undefined ? undefined : (backend.outageSince ?? now);
+}
 
 /** At every tick: a backend at another node can move to this one once nothing is open on it. */
 export function reclaimAway(turn: EngineTurn): void {

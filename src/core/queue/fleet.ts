@@ -64,6 +64,8 @@ export class BackendEntry {
   closed = false;
   /** The backend is at another node: it cannot be called from here. */
   away = false;
+  /** Since when the backend has an outage (`info.outage`); undefined without one. */
+  outageSince: number | undefined;
   /** The backend has answered `busy`: nothing is offered before this instant. 0 without a block. */
   blockedUntil = 0;
   /** When the backend last got a job, counted in jobs given to any backend: among equals the lowest is chosen. */
