@@ -18,7 +18,9 @@ export const CSV_HEADER = `${COLUMNS.join(',')}\r\n`;
 type Cell = string | number | undefined;
 
 export function csvRow(job: BatchResult, line: number | undefined): string {
-  const { started_at: start, ended_at: end } = job;
+  // A job whose last try failed has no start; that of the try is in its attempt.
+  const start = job.started_at ?? job.attempts.at(-1)?.accepted_at;
+  const end = job.ended_at;
   const cells: Record<(typeof COLUMNS)[number], Cell> = {
     line,
     job_id: job.job_id,

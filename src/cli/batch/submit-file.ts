@@ -9,6 +9,7 @@ import { durationText } from '../text/duration.ts';
 import { bar, counted, Meter, rateText } from '../text/meter.ts';
 import { oneLine } from '../text/screen.ts';
 import { type CheckedFile, checkFile } from './check-file.ts';
+import { firstCall } from './first-call.ts';
 import type { JobDefaults } from './line-check.ts';
 import { FileSender, type Refusal, type SendCounts } from './send-file.ts';
 import { FileChanged, SourceFile } from './source-file.ts';
@@ -121,17 +122,21 @@ async function submitLines(
   const { args, client, terminal, meter, file } = run;
   const late = pastStart(args, Date.now());
   if (late !== undefined) terminal.complain(`warning: ${late}`);
-  const { created_at: createdAt } = await client.createBatch({
+  const progress = new SendProgress(meter, lines);
+  const request = {
     batch_id: batch,
     ...(file.name !== undefined && { name: oneLine(file.name).slice(0, 255) }),
     ...(defaults.tags && { tags: defaults.tags }),
-  });
+  };
+  const created = await firstCall(
+    () => client.createBatch(request),
+    () => progress.lost(),
+  );
   const asJson = flagOf(args.values, 'json');
   if (!asJson) terminal.printData(batch);
   // --in counts from the creation of the batch: a second run asks for the same start.
-  const start = startOf(args, createdAt);
+  const start = startOf(args, created.created_at);
   const interrupt = new Interrupt();
-  const progress = new SendProgress(meter, lines);
   const sender = new FileSender(client, file, {
     batch,
     defaults: start === undefined ? defaults : { ...defaults, not_before: start },

@@ -7,6 +7,7 @@ import { EXIT, type Terminal } from '../command.ts';
 import { EXIT_INTERRUPTED, Interrupt } from '../interrupt.ts';
 import { durationText } from '../text/duration.ts';
 import { bar, counted, Meter, rateText } from '../text/meter.ts';
+import { firstCall } from './first-call.ts';
 
 export interface WaitForOptions {
   readonly timeoutMs?: number | undefined;
@@ -24,6 +25,7 @@ export interface Standing {
 }
 
 const POLL_MS = 500;
+const LOST = 'orchd: the connection was lost; reconnecting';
 
 export async function waitForIds(
   client: OrchdClient,
@@ -33,9 +35,12 @@ export async function waitForIds(
 ): Promise<number> {
   const kinds = new Map<string, Standing['kind']>();
   // An unknown id is refused at once, and so is a brain that is not there.
-  const first = await Promise.all(ids.map((id) => look(client, id, kinds)));
-  const interrupt = new Interrupt();
   const meter = new Meter(terminal);
+  const first = await firstCall(
+    () => Promise.all(ids.map((id) => look(client, id, kinds))),
+    () => meter.update(() => LOST),
+  );
+  const interrupt = new Interrupt();
   const deadline = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
   const isOver = (): boolean =>
     interrupt.signal.aborted || (deadline !== undefined && performance.now() >= deadline);
@@ -78,7 +83,7 @@ async function pollUntilEnded(
   const patience = new Patience({
     signal: interrupt.signal,
     onReconnect: () => {
-      if (!isLost) meter.say('orchd: the connection was lost; reconnecting');
+      if (!isLost) meter.say(LOST);
       isLost = true;
     },
   });
