@@ -30,11 +30,13 @@ export async function* readResults(
     try {
       const path = `/v2/batches/${encodeURIComponent(batchId)}/results?${queryOf({ ...options, after })}`;
       const response = await requests.send(path, { ...(signal && { signal }) });
-      for await (const line of textLines(bodyOf(response))) {
-        const result = JSON.parse(line) as BatchResult;
+      for await (const lines of textLines(bodyOf(response))) {
         patience.succeeded();
-        after = result.n;
-        yield result;
+        for (const line of lines) {
+          const result = JSON.parse(line) as BatchResult;
+          after = result.n;
+          yield result;
+        }
       }
       return;
     } catch (error) {

@@ -6,13 +6,9 @@
  * F2  Lines are given out in their order, and answered in that order.
  */
 
-/** The number of a line in its source, from 1, and its text without a line feed. */
-interface NumberedLine {
-  readonly number: number;
-  readonly text: string;
-}
-
 const MAX_UNANSWERED_LINES = 8192;
+/** Lines with an answer that are kept until they are dropped together. */
+const MAX_ANSWERED_LINES = 4096;
 const MAX_UNANSWERED_CHARS = 4 * 2 ** 20;
 /** Lines are sent in pieces of about this size. */
 const PIECE_CHARS = 64 * 1024;
@@ -20,21 +16,22 @@ const PIECE_CHARS = 64 * 1024;
 const SLOW_SOURCE_MS = 2;
 
 export class LineFeed {
-  readonly #source: AsyncIterator<string>;
+  readonly #source: AsyncIterator<readonly string[]>;
   /** What the source has thrown; it has no more lines then. */
   failure: { readonly error: unknown } | undefined;
   readonly #maxUnanswered: number;
-  /** Lines without an answer: those before #sent were given out since the last rewind(). */
-  #unanswered: NumberedLine[] = [];
+  /** Texts of lines: those before #answered have an answer, those before #sent were given out since rewind(). */
+  #lines: string[] = [];
   #answered = 0;
   #sent = 0;
   #chars = 0;
-  #taken = 0;
+  /** The number of lines that have an answer. */
+  #done = 0;
   #isSourceEnded = false;
   #next: Promise<boolean> | undefined;
   #wake: () => void = () => undefined;
 
-  constructor(source: AsyncIterator<string>, maxUnanswered = MAX_UNANSWERED_LINES) {
+  constructor(source: AsyncIterator<readonly string[]>, maxUnanswered = MAX_UNANSWERED_LINES) {
     this.#source = source;
     this.#maxUnanswered = maxUnanswered;
   }
@@ -51,7 +48,7 @@ export class LineFeed {
 
   /** All lines without an answer are given out again, first of all. */
   rewind(): void {
-    this.#unanswered = this.#unanswered.slice(this.#answered);
+    this.#lines = this.#lines.slice(this.#answered);
     this.#answered = 0;
     this.#sent = 0;
   }
@@ -61,9 +58,9 @@ export class LineFeed {
     let text = '';
     let slow: Promise<false> | undefined;
     while (text.length < PIECE_CHARS) {
-      const known = this.#unanswered[this.#sent];
-      if (known) {
-        text += `${known.text}\n`;
+      const known = this.#lines[this.#sent];
+      if (known !== undefined) {
+        text += `${known}\n`;
         this.#sent++;
         continue;
       }
@@ -82,18 +79,17 @@ export class LineFeed {
     return text === '' || isOver.aborted ? undefined : text;
   }
 
-  /** The line that an answer is for; undefined if there was none to answer. */
-  answer(): NumberedLine | undefined {
+  /** The number of the line that an answer is for, from 1; undefined if there was none to answer. */
+  answer(): number | undefined {
     if (this.#answered >= this.#sent) return undefined;
-    const line = this.#unanswered[this.#answered++] as NumberedLine;
-    this.#chars -= line.text.length;
-    if (this.#answered > MAX_UNANSWERED_LINES) {
-      this.#unanswered = this.#unanswered.slice(this.#answered);
+    this.#chars -= (this.#lines[this.#answered++] as string).length;
+    if (this.#answered >= MAX_ANSWERED_LINES) {
+      this.#lines = this.#lines.slice(this.#answered);
       this.#sent -= this.#answered;
       this.#answered = 0;
     }
     this.#wake();
-    return line;
+    return ++this.#done;
   }
 
   /** The source is not read any further. */
@@ -104,7 +100,7 @@ export class LineFeed {
   }
 
   get #waiting(): number {
-    return this.#unanswered.length - this.#answered;
+    return this.#lines.length - this.#answered;
   }
 
   get #isFull(): boolean {
@@ -118,14 +114,16 @@ export class LineFeed {
     return slow === undefined ? this.#next : Promise.race([this.#next, slow]);
   }
 
-  readonly #keep = (step: IteratorResult<string>): boolean => {
+  readonly #keep = (step: IteratorResult<readonly string[]>): boolean => {
     this.#next = undefined;
     if (step.done) {
       this.#isSourceEnded = true;
       return false;
     }
-    this.#unanswered.push({ number: ++this.#taken, text: step.value });
-    this.#chars += step.value.length;
+    for (const line of step.value) {
+      this.#lines.push(line);
+      this.#chars += line.length;
+    }
     return true;
   };
 

@@ -12,7 +12,8 @@ import { textLines } from './text-lines.ts';
  * be admitted twice after a lost connection. A job that has no `job_id` is given one.
  */
 export type JobLine = SubmitRequest | string;
-export type JobSource = AsyncIterable<JobLine> | Iterable<JobLine>;
+/** A source may give several jobs at once, which is faster. */
+export type JobSource = AsyncIterable<JobLine | readonly JobLine[]> | Iterable<JobLine | readonly JobLine[]>;
 
 /** `line` is the number of the job in its source, from 1. */
 export type LineAnswer = BulkAnswer & { readonly line: number };
@@ -40,9 +41,9 @@ export async function* submitLines(
   try {
     while (!feed.isDone) {
       try {
-        for await (const answer of exchange(requests, feed, options)) {
+        for await (const answers of exchange(requests, feed, options)) {
           patience.succeeded();
-          yield answer;
+          yield* answers;
         }
       } catch (error) {
         if (feed.failure) throw feed.failure.error;
@@ -56,10 +57,15 @@ export async function* submitLines(
   }
 }
 
-async function* textsOf(source: JobSource): AsyncGenerator<string> {
-  for await (const job of source)
-    yield typeof job === 'string' ? job : JSON.stringify({ job_id: randomId(), ...job });
+async function* textsOf(source: JobSource): AsyncGenerator<readonly string[]> {
+  for await (const given of source) {
+    const jobs = Array.isArray(given) ? (given as readonly JobLine[]) : [given as JobLine];
+    yield jobs.map(textOf);
+  }
 }
+
+const textOf = (job: JobLine): string =>
+  typeof job === 'string' ? job : JSON.stringify({ job_id: randomId(), ...job });
 
 /** crypto.randomUUID() is missing in pages that were loaded over plain HTTP. */
 const randomId = (): string =>
@@ -72,7 +78,7 @@ async function* exchange(
   requests: Requests,
   feed: LineFeed,
   { batch, signal }: SubmitLinesOptions,
-): AsyncGenerator<LineAnswer> {
+): AsyncGenerator<readonly LineAnswer[]> {
   const over = new AbortController();
   const abort = (): void => over.abort();
   signal?.addEventListener('abort', abort);
@@ -87,18 +93,35 @@ async function* exchange(
       ...body,
       signal: over.signal,
     });
-    for await (const text of textLines(response.body as unknown as AsyncIterable<Uint8Array>)) {
-      const answer = JSON.parse(text) as LineAnswer;
-      if (answer.http_status === UNAVAILABLE) throw unavailable(answer);
-      const line = feed.answer();
-      if (!line) throw new Error('there are more answers than lines');
-      yield { ...answer, line: line.number };
+    for await (const texts of textLines(response.body as unknown as AsyncIterable<Uint8Array>)) {
+      const { answers, failure } = answersIn(texts, feed);
+      yield answers;
+      if (failure) throw failure;
     }
     if (feed.isBehind && !over.signal.aborted) throw new Error('the answer ended too early');
   } finally {
     signal?.removeEventListener('abort', abort);
     abort();
   }
+}
+
+interface Answers {
+  readonly answers: readonly LineAnswer[];
+  /** Why the lines after these have no answer. */
+  readonly failure?: Error;
+}
+
+function answersIn(texts: readonly string[], feed: LineFeed): Answers {
+  const answers: LineAnswer[] = [];
+  for (const text of texts) {
+    const answer = JSON.parse(text) as BulkAnswer & { line: number };
+    if (answer.http_status === UNAVAILABLE) return { answers, failure: unavailable(answer) };
+    const number = feed.answer();
+    if (number === undefined) return { answers, failure: new Error('there are more answers than lines') };
+    answer.line = number;
+    answers.push(answer);
+  }
+  return { answers };
 }
 
 function unavailable(answer: LineAnswer): ClientError {

@@ -8,7 +8,7 @@ import { run } from '../../src/cli/run.ts';
 import { OrchdClient } from '../../src/client/client.ts';
 import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
 import { fakeTerminal } from '../fakes/terminal.ts';
-import { type HowToRun, jsonLines, orchd, type Ran, start } from './cli-process.ts';
+import { type HowToRun, jsonLines, orchd, type Ran, start, until } from './cli-process.ts';
 
 const CAPACITY = 300;
 
@@ -317,6 +317,26 @@ test('a full queue: it says how many are in, the same command adds the rest, --p
     jsonLines(results.out).map(({ line }) => line),
     lines.map((_, at) => at + 1),
   );
+});
+
+test('Ctrl-C says what is submitted and how to go on', async () => {
+  held = Promise.withResolvers();
+  const path = fileOf('{"type": "held", "payload": null}\n'.repeat(CAPACITY + 2000));
+  const submitting = start(['submit', '--file', path, '--patient', '--again'], {
+    env: { ORCHD_URL: brain.url },
+  });
+  const batch = (await submitting.saw('out', /f-[0-9a-f]{16}\n/)).trim();
+  await until(async () => (await client.batch(batch)).counts.queued >= CAPACITY);
+  submitting.child.kill('SIGINT');
+  const { code, err } = await submitting.ended;
+  assert.equal(code, 130);
+  assert.match(
+    err,
+    /batch f-\w+: [\d,]+ submitted\.\norchd submit: interrupted; [\d,]+ lines not submitted\./,
+  );
+  assert.match(err, new RegExp(`Run the same command with --batch ${batch} instead of --again to go on`));
+  held.resolve();
+  await client.waitForBatch(batch, { pollMs: 10 });
 });
 
 test('a progress bar on a terminal', async () => {

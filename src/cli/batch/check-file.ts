@@ -11,7 +11,7 @@ export interface CheckedFile {
   readonly names: LineNames;
 }
 
-/** `onProgress` is called now and then with the number of lines so far. */
+/** `onProgress` is called with the number of lines so far. */
 export async function checkFile(
   file: SourceFile,
   defaults: JobDefaults,
@@ -20,15 +20,17 @@ export async function checkFile(
   const faults = new FaultList();
   const names = new LineNames();
   let lines = 0;
-  for await (const line of file.check()) {
-    lines++;
-    try {
-      names.add(checkLine(line, defaults));
-    } catch (error) {
-      if (!(error instanceof LineFault)) throw error;
-      faults.add({ line: line.number, text: error.message });
+  for await (const block of file.check()) {
+    for (const line of block) {
+      lines++;
+      try {
+        names.add(checkLine(line, defaults));
+      } catch (error) {
+        if (!(error instanceof LineFault)) throw error;
+        faults.add({ line: line.number, text: error.message });
+      }
     }
-    if (lines % 1000 === 0) onProgress(lines);
+    onProgress(lines);
   }
   for (const fault of names.faults()) faults.add(fault);
   return { lines, faults, names };

@@ -7,7 +7,9 @@
  */
 import type { LineAnswer, OrchdClient } from '../../client/client.ts';
 import { pause } from '../../client/patience.ts';
+import type { Line } from '../../wire/line-splitter.ts';
 import { FaultList } from './fault-list.ts';
+import { textMaker } from './job-text.ts';
 import { checkLine, type JobDefaults, LineFault } from './line-check.ts';
 import type { LineNames } from './line-names.ts';
 import type { SourceFile } from './source-file.ts';
@@ -16,6 +18,8 @@ export interface SendOptions {
   readonly batch: string;
   readonly defaults: JobDefaults;
   readonly names: LineNames;
+  /** Whether lines were found bad: each is checked again, and left out if it is bad. */
+  readonly hasFaults: boolean;
   /** Goes on as room comes where the brain has none. */
   readonly isPatient: boolean;
   readonly signal: AbortSignal;
@@ -46,6 +50,9 @@ interface JobText {
 const NO_ROOM: readonly number[] = [429, 507];
 /** Once the brain had no room, few lines are sent ahead of their answers: most would come back. */
 const CAREFUL_LINES = 200;
+/** Lines are given out in pieces of about this size. */
+const PIECE_LINES = 100;
+const PIECE_CHARS = 32 * 1024;
 /** Lines with an answer that are kept before they are dropped together. */
 const MAX_ANSWERED = 10_000;
 const MIN_WAIT_MS = 100;
@@ -60,6 +67,7 @@ export class FileSender {
   readonly #client: OrchdClient;
   readonly #file: SourceFile;
   readonly #options: SendOptions;
+  readonly #textOf: ReturnType<typeof textMaker>;
   /** Why there is no room; lines are not read any further in this round. */
   #noRoom: Refusal | undefined;
   /** Lines that are sent again in the next round. */
@@ -71,6 +79,7 @@ export class FileSender {
     this.#client = client;
     this.#file = file;
     this.#options = options;
+    this.#textOf = textMaker(options.batch, options.defaults);
   }
 
   /** Returns why it has stopped, if lines are left; also stops when the signal is aborted. Throws FileChanged. */
@@ -94,7 +103,11 @@ export class FileSender {
     }
   }
 
-  async #round(again: readonly JobText[], lines: AsyncGenerator<JobText>, isCareful: boolean): Promise<void> {
+  async #round(
+    again: readonly JobText[],
+    lines: AsyncGenerator<readonly JobText[]>,
+    isCareful: boolean,
+  ): Promise<void> {
     const { batch, signal, onReconnect, onProgress } = this.#options;
     const given: JobText[] = [];
     let answered = 0;
@@ -119,23 +132,21 @@ export class FileSender {
 
   async *#source(
     again: readonly JobText[],
-    lines: AsyncGenerator<JobText>,
+    lines: AsyncGenerator<readonly JobText[]>,
     given: JobText[],
-  ): AsyncGenerator<string> {
-    for (const [at, job] of again.entries()) {
+  ): AsyncGenerator<readonly string[]> {
+    for (let at = 0; at < again.length; at += PIECE_LINES) {
       if (this.#noRoom) {
         this.#again.push(...again.slice(at));
         return;
       }
-      given.push(job);
-      yield job.text;
+      yield give(again.slice(at, at + PIECE_LINES), given);
     }
     while (!this.#noRoom) {
       const { value, done } = await lines.next();
       if (done) return;
-      given.push(value);
-      this.counts.sent++;
-      yield value.text;
+      this.counts.sent += value.length;
+      yield give(value, given);
     }
   }
 
@@ -167,29 +178,54 @@ export class FileSender {
     return this.#noRoom !== undefined && error.reason === 'unknown_dependency';
   }
 
-  /** The jobs of the file, with their ids. */
-  async *#jobs(): AsyncGenerator<JobText> {
-    const { batch, defaults, names } = this.#options;
-    const idOf = (line: number): string => `${batch}.${line}`;
-    for await (const line of this.#file.read()) {
-      try {
-        const checked = checkLine(line, defaults);
-        const after = names.idsOf(checked, idOf);
-        const request = {
-          ...checked.request,
-          ...(after.length > 0 && { after }),
-          job_id: idOf(line.number),
-          batch,
-        };
-        yield { number: line.number, text: JSON.stringify(request) };
-      } catch (error) {
-        if (!(error instanceof LineFault)) throw error;
-        names.skip(line.number);
-        this.counts.skipped++;
-        this.skipped.add({ line: line.number, text: error.message });
+  /** The jobs of the file, with their ids, in small pieces. */
+  async *#jobs(): AsyncGenerator<readonly JobText[]> {
+    for await (const block of this.#file.read()) {
+      let piece: JobText[] = [];
+      let chars = 0;
+      for (const line of block) {
+        const job = this.#jobOf(line);
+        if (!job) continue;
+        piece.push(job);
+        chars += job.text.length;
+        if (piece.length < PIECE_LINES && chars < PIECE_CHARS) continue;
+        yield piece;
+        piece = [];
+        chars = 0;
       }
+      if (piece.length > 0) yield piece;
     }
   }
+
+  /** Undefined for a line that is left out. */
+  #jobOf(line: Line): JobText | undefined {
+    const { batch, defaults, names, hasFaults } = this.#options;
+    const id = this.#idOf(line.number);
+    try {
+      const known = hasFaults ? undefined : this.#textOf(line, id);
+      if (known !== undefined) return { number: line.number, text: known };
+      const checked = checkLine(line, defaults);
+      const after = names.idsOf(checked, this.#idOf);
+      const request = { ...checked.request, ...(after.length > 0 && { after }), job_id: id, batch };
+      return { number: line.number, text: JSON.stringify(request) };
+    } catch (error) {
+      if (!(error instanceof LineFault)) throw error;
+      names.skip(line.number);
+      this.counts.skipped++;
+      this.skipped.add({ line: line.number, text: error.message });
+      return undefined;
+    }
+  }
+
+  readonly #idOf = (line: number): string => `${this.#options.batch}.${line}`;
+}
+
+/** Remembers lines in the order in which they are given out. */
+function give(jobs: readonly JobText[], given: JobText[]): readonly string[] {
+  return jobs.map((job) => {
+    given.push(job);
+    return job.text;
+  });
 }
 
 function refusalText({ code, message }: Refusal): string {

@@ -64,7 +64,7 @@ export class SourceFile {
   }
 
   /** The first reading. */
-  async *check(): AsyncGenerator<Line> {
+  async *check(): AsyncGenerator<Iterable<Line>> {
     yield* this.#lines(Number.POSITIVE_INFINITY, (digest, bytes) => {
       this.#digests.push(digest);
       this.#bytes += bytes;
@@ -72,7 +72,7 @@ export class SourceFile {
   }
 
   /** The second reading; throws FileChanged at the first block that is not what was checked. */
-  async *read(): AsyncGenerator<Line> {
+  async *read(): AsyncGenerator<Iterable<Line>> {
     let block = 0;
     yield* this.#lines(this.#bytes, (digest) => {
       if (!this.#digests[block++]?.equals(digest)) throw new FileChanged();
@@ -89,17 +89,18 @@ export class SourceFile {
     return this.#file.close();
   }
 
-  async *#lines(end: number, take: (digest: Buffer, bytes: number) => void): AsyncGenerator<Line> {
+  /** The lines of each block; those of one have to be read before the next is asked for. */
+  async *#lines(end: number, take: (digest: Buffer, bytes: number) => void): AsyncGenerator<Iterable<Line>> {
     const splitter = new LineSplitter(MAX_LINE_BYTES);
     const hash: Hash = createHash('sha256');
     for (let at = 0; at < end; ) {
       const block = await this.#block(at, Math.min(BLOCK_BYTES, end - at));
       if (block.length === 0) break;
       take(hash.update(block).copy().digest(), block.length);
-      yield* splitter.add(block);
+      yield splitter.add(block);
       at += block.length;
     }
-    yield* splitter.end();
+    yield splitter.end();
   }
 
   /** A block of this size, shorter only at the end of the file. */

@@ -115,7 +115,7 @@ export function batchIdOf(
 
 async function submitLines(
   run: Run,
-  { lines, names }: CheckedFile,
+  { lines, names, faults }: CheckedFile,
   defaults: JobDefaults,
   batch: string,
 ): Promise<number> {
@@ -141,6 +141,7 @@ async function submitLines(
     batch,
     defaults: start === undefined ? defaults : { ...defaults, not_before: start },
     names,
+    hasFaults: faults.count > 0,
     isPatient: flagOf(args.values, 'patient'),
     signal: interrupt.signal,
     onReconnect: () => progress.lost(),

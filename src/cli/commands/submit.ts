@@ -16,7 +16,7 @@ const options = {
   file: {
     type: 'string',
     value: 'FILE|-',
-    help: 'submit a job for every line of this file, as a batch; the other options are defaults for its lines',
+    help: 'submit each line of this file as a job; other options are defaults for its lines',
   },
   batch: { type: 'string', value: 'BATCH', help: 'the batch; with --file by default made from its content' },
   again: { type: 'boolean', help: 'with --file: submit it once more, as another batch' },
