@@ -6,9 +6,8 @@
  *     MAX_HELD_CHARS, beyond that in a temporary file that only this process can open.
  * L2  At the end, what is still held is passed on in order: the lines between are not among the results.
  */
-import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import type { FileHandle } from 'node:fs/promises';
+import { namelessFile, writeAll } from '../../kit/env/nameless-file.ts';
 
 const MAX_HELD_CHARS = 16 * 2 ** 20;
 
@@ -65,7 +64,7 @@ export class LineOrder {
     }
     const bytes = Buffer.from(text);
     this.#file ??= await namelessFile();
-    await this.#file.write(bytes, 0, bytes.length, this.#fileBytes);
+    await writeAll(this.#file, bytes, this.#fileBytes);
     this.#held.set(line, { at: this.#fileBytes, bytes: bytes.length });
     this.#fileBytes += bytes.length;
   }
@@ -79,16 +78,6 @@ export class LineOrder {
     const bytes = Buffer.allocUnsafe(held.bytes);
     await this.#file?.read(bytes, 0, held.bytes, held.at);
     await this.#write(bytes.toString('utf8'));
-  }
-}
-
-/** Nothing is left of it, however this process ends. */
-async function namelessFile(): Promise<FileHandle> {
-  const folder = await mkdtemp(join(tmpdir(), 'orchd-results-'));
-  try {
-    return await open(join(folder, 'held'), 'wx+', 0o600);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
   }
 }
 

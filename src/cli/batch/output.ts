@@ -1,6 +1,7 @@
 /** Where results go: standard output, or a file that appears complete or not at all. */
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { writeAll } from '../../kit/env/nameless-file.ts';
 import type { Terminal } from '../command.ts';
 import { UsageError } from '../command.ts';
 
@@ -51,7 +52,7 @@ class FileOutput implements Output {
     this.#path = path;
     this.#partPath = partPath;
     this.#file = file;
-    this.#content = new Collected((text) => file.writeFile(text));
+    this.#content = new Collected((text) => writeAll(file, Buffer.from(text)));
   }
 
   static async open(path: string): Promise<FileOutput> {

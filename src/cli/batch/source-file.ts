@@ -7,9 +7,9 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { type FileHandle, open } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { namelessFile, writeAll } from '../../kit/env/nameless-file.ts';
 import { type Line, LineSplitter } from '../../wire/line-splitter.ts';
 import { UsageError } from '../command.ts';
 
@@ -116,15 +116,8 @@ export class SourceFile {
   }
 }
 
-/** Copies everything to a file that has no name any more: nothing is left of it, however this process ends. */
 async function spool(input: AsyncIterable<Buffer>): Promise<FileHandle> {
-  const folder = await mkdtemp(join(tmpdir(), 'orchd-jobs-'));
-  try {
-    const file = await open(join(folder, 'jobs'), 'wx+', 0o600);
-    await rm(folder, { recursive: true });
-    for await (const piece of input) await file.writeFile(piece);
-    return file;
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  const file = await namelessFile();
+  for await (const piece of input) await writeAll(file, piece);
+  return file;
 }
