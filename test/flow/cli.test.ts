@@ -305,7 +305,8 @@ describe('help and completion', () => {
       const input = `${out}\n${call}; printf '%s\\n' "\${COMPREPLY[@]}"`;
       return linesOf(spawnSync('bash', ['-s'], { input, encoding: 'utf8' }).stdout);
     };
-    assert.deepEqual(offered('re'), ['redrive', 'resolve']);
+    assert.deepEqual(offered('re'), ['results', 'redrive', 'resolve']);
+    assert.deepEqual(offered('results', '--format', ''), ['jsonl', 'csv']);
     assert.deepEqual(offered('submit', '--ti'), ['--timeout-ms']);
     assert.deepEqual(offered('submit', 'prompt', '--priority', ''), ['interactive', 'batch']);
     assert.deepEqual(offered('token', ''), ['create', 'list', 'revoke']);
