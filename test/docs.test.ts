@@ -28,6 +28,14 @@ test('the error page has one row per code and one per reason', () => {
   );
 });
 
+test('the page of the command line has one row per command, in the order of the help', () => {
+  const rows = readFileSync(join(root, 'docs/cli.md'), 'utf8').matchAll(/^\| `orchd (\S+)` \|/gm);
+  assert.deepEqual(
+    Array.from(rows, ([, name]) => name),
+    COMMANDS.map(({ name }) => name),
+  );
+});
+
 /** Ids in the sample below are put together, so that no list of ids takes them for real ones. */
 const OPEN = '[';
 

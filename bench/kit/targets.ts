@@ -160,6 +160,11 @@ const TARGETS: readonly Target[] = [
   atMost('stream left to the last token: p99 ms', 250, plain(['cancel by leaving', 'p99Ms'])),
   atMost('pick and claim, 1M ÷ 1k waiting', 2, ratio(['pick 1M', 'p50Us'], ['pick 1k', 'p50Us'])),
   atMost(
+    'pick and claim, with 1,000 jobs that wait for 1,000 others each ÷ without',
+    1.3,
+    ratio(['pick 1k, after', 'p50Us'], ['pick 1k', 'p50Us']),
+  ),
+  atMost(
     'decision among 1,000 workers, 100k waiting: p99 µs',
     1000,
     plain(['decide, least-loaded', 'p99Us']),

@@ -24,8 +24,13 @@ const PRINCIPALS = 4;
 const FILL_BATCH = 1000;
 const MAX_TRIES = 3;
 
+/** Jobs that each parked job waits for. */
+const AWAITED = 1000;
+
 interface Args {
   readonly waiting: number;
+  /** Jobs that wait for AWAITED other jobs each. */
+  readonly parked: number;
   readonly steps: number;
 }
 
@@ -47,6 +52,19 @@ class BenchEngine {
       const count = Math.min(FILL_BATCH, waiting - done);
       const submissions = Array.from({ length: count }, (_, at) => this.#submission((done + at) % LANES));
       this.#engine.step({ type: 'submit', submissions }, ++this.#time);
+    }
+  }
+
+  /** Adds jobs that wait for others, which are in lanes without a backend. */
+  park(count: number): void {
+    const lanes = new Set(LANES_WITH_BACKEND.map((lane) => `lane-${lane}`));
+    const others = [...this.#engine.state.jobs.values()].filter(({ ask }) => !lanes.has(ask.spec.type));
+    const after = others.slice(0, AWAITED).map(({ ask }) => ask.id);
+    const [lane = 0] = LANES_WITH_BACKEND;
+    for (let done = 0; done < count; done++) {
+      const submission = this.#submission(lane);
+      const spec = { ...submission.spec, after };
+      this.#engine.step({ type: 'submit', submissions: [{ ...submission, spec }] }, ++this.#time);
     }
   }
 
@@ -107,9 +125,10 @@ function claimed(touched: Iterable<JobEntry>): JobEntry {
   return entry;
 }
 
-export async function measure({ waiting, steps }: Args): Promise<Values> {
+export async function measure({ waiting, parked, steps }: Args): Promise<Values> {
   const engine = new BenchEngine();
   engine.fill(waiting);
+  engine.park(parked);
   const running = LANES_WITH_BACKEND.map((lane) => ({ lane, entry: engine.addBackend(lane) }));
   const run = (count: number): number[] => {
     const times: number[] = [];
@@ -139,12 +158,13 @@ export const bench: Bench = {
     const rows: Row[] = [];
     const steps = quick ? 10_000 : 30_000;
     for (let round = 0; round < (quick ? 1 : 3); round++) {
-      for (const [name, waiting] of [
-        ['pick 1k', 1000],
-        ['pick 1M', 1_000_000],
+      for (const [name, waiting, parked] of [
+        ['pick 1k', 1000, 0],
+        ['pick 1k, after', 1000, 1000],
+        ['pick 1M', 1_000_000, 0],
       ] as const) {
         const flags = ['--max-old-space-size=8192'];
-        const values = await inChild({ measure, url: import.meta.url }, { waiting, steps }, flags);
+        const values = await inChild({ measure, url: import.meta.url }, { waiting, parked, steps }, flags);
         rows.push({ case: name, values });
       }
     }

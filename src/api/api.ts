@@ -22,6 +22,7 @@ import { openAiRoutes } from './openai/routes.ts';
 import { openApi } from './openapi.ts';
 import { poolRoutes } from './pools.ts';
 import { sessionRoutes } from './sessions.ts';
+import { statusRoute } from './status.ts';
 import { jobCommandRoutes, taskRoutes } from './tasks.ts';
 
 export interface ApiOptions extends MetaOptions {
@@ -68,6 +69,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),
     ...openAiRoutes({ orchestrator, env, heartbeatMs, models, openStreams, disconnects, results }),
     ...metaRoutes(orchestrator, metrics, options),
+    statusRoute(orchestrator, options),
   ];
   // Written at the first request and kept: it does not change, and takes 10 ms.
   let document: string | undefined;

@@ -52,6 +52,12 @@ export const metaRoutes = (
   }),
 ];
 
+export function healthOf({ failure, reads }: Orchestrator): Health['status'] {
+  if (failure) return 'failed';
+  const { full, isDiverged, missingBlobFiles } = reads;
+  return full || isDiverged || missingBlobFiles > 0 ? 'degraded' : 'ok';
+}
+
 const healthRoute = (orchestrator: Orchestrator, options: MetaOptions): Route =>
   route({
     operationId: 'getHealth',
@@ -67,17 +73,15 @@ const healthRoute = (orchestrator: Orchestrator, options: MetaOptions): Route =>
       503: { description: 'The brain has stopped', body: Health },
     },
     handle: () => {
-      const failed = orchestrator.failure !== undefined;
-      const { full, isDiverged, missingBlobFiles } = orchestrator.reads;
-      const isDegraded = full || isDiverged || missingBlobFiles > 0;
+      const { full, missingBlobFiles } = orchestrator.reads;
       const body: Health = {
-        status: failed ? 'failed' : isDegraded ? 'degraded' : 'ok',
+        status: healthOf(orchestrator),
         version: options.version,
         uptime_ms: Math.round(options.uptimeMs()),
         disk_full: full,
         missing_blob_files: missingBlobFiles,
       };
-      return { status: failed ? 503 : 200, body };
+      return { status: body.status === 'failed' ? 503 : 200, body };
     },
   });
 
@@ -117,7 +121,7 @@ const readyRoute = (orchestrator: Orchestrator, options: MetaOptions): Route =>
   });
 
 /** The leader view of a brain without a cluster, which leads as long as it runs. */
-const singleNodeLeader = (orchestrator: Orchestrator): LeaderView => ({
+export const singleNodeLeader = (orchestrator: Orchestrator): LeaderView => ({
   is_leader: orchestrator.running && !orchestrator.failure,
   node: null,
   leader: null,
@@ -127,14 +131,19 @@ const singleNodeLeader = (orchestrator: Orchestrator): LeaderView => ({
   lock_name: null,
 });
 
-function capabilities({ reads }: Orchestrator, options: MetaOptions, caller: Identity): Capabilities {
+/** The backends; how many of their slots all tenants use is shown to the operator only. */
+export function backendsFor({ reads }: Orchestrator, caller: Identity): Capabilities['backends'] {
   const backends = reads.backends();
+  return isOperator(caller) ? backends : backends.map(({ used: _, ...rest }) => rest);
+}
+
+function capabilities(orchestrator: Orchestrator, options: MetaOptions, caller: Identity): Capabilities {
   return {
     version: options.version,
     api_versions: ['v2'],
     store: options.store,
     priorities: ['interactive', 'batch'],
     queue: { capacity: options.queueCapacity, policy: options.queuePolicy },
-    backends: isOperator(caller) ? backends : backends.map(({ used: _, ...rest }) => rest),
+    backends: backendsFor(orchestrator, caller),
   };
 }

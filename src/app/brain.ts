@@ -1,19 +1,24 @@
 /** The brain of a server: an orchestrator and everything that runs beside it while this process leads. */
 import { resolve } from 'node:path';
+import { upstreamSettings } from '../adapters/upstreams/settings.ts';
+import { UpstreamSource } from '../adapters/upstreams/upstream-source.ts';
 import { HttpPoolManagers } from '../backends/pool/managers.ts';
 import { PoolHosts } from '../backends/pool/pool-hosts.ts';
 import { configuredBackends } from '../backends/registry.ts';
+import type { UpstreamConfig } from '../config/upstreams.ts';
 import type { Backend } from '../core/ports/backend.ts';
 import type { Term } from '../core/ports/leadership.ts';
 import type { Service } from '../kit/service.ts';
 import { ServiceList } from '../kit/service-list.ts';
+import type { LeftWork } from '../runtime/left-work.ts';
 import { Orchestrator } from '../runtime/orchestrator.ts';
 import { configuredStore } from '../stores/registry.ts';
 import { Narrator } from '../telemetry/narrator.ts';
 import { observers } from '../telemetry/observers.ts';
+import { AwaitUpstreams } from './await-upstreams.ts';
 import { CatalogFiles } from './catalog-files.ts';
-import { backendFolder } from './node-folders.ts';
-import { OwnPool } from './own-pool.ts';
+import { backendFolder, upstreamsFolder } from './node-folders.ts';
+import { OWN_POOL_ID, OwnPool } from './own-pool.ts';
 import type { ServerParts } from './parts.ts';
 import { RegisterOwnModels } from './register-own-models.ts';
 import { runtimeSettings } from './settings.ts';
@@ -33,18 +38,29 @@ export interface BrainTerm {
 export class Brain extends ServiceList {
   readonly orchestrator: Orchestrator;
   readonly #ownPool: OwnPool | undefined;
+  readonly #upstreams: UpstreamSource;
 
   constructor(parts: ServerParts, lead?: BrainTerm) {
     const ownPool = ownPoolOf(parts);
-    const orchestrator = orchestratorOf(parts, ownPool, lead);
-    super(servicesOf(parts, orchestrator, ownPool));
+    // Asked only while the orchestrator runs, which is made with the source.
+    const isInCatalog = (name: string): Promise<boolean> =>
+      orchestrator.reads.modelRecord(name).then((record) => record !== undefined);
+    const upstreams = upstreamsOf(parts, lead, isInCatalog);
+    const orchestrator: Orchestrator = orchestratorOf(parts, ownPool, upstreams, lead);
+    super(servicesOf(parts, orchestrator, ownPool, upstreams));
     this.orchestrator = orchestrator;
     this.#ownPool = ownPool;
+    this.#upstreams = upstreams;
   }
 
-  /** Names of the models that the workers of this machine run; known once it has started. */
+  /** Names of the models of this machine's workers and of the upstreams; known once it has started. */
   get models(): readonly string[] {
-    return this.#ownPool?.models.map(({ name }) => name) ?? [];
+    return [...(this.#ownPool?.models.map(({ name }) => name) ?? []), ...this.#upstreams.models];
+  }
+
+  /** What it leaves behind when it stops. */
+  get left(): LeftWork {
+    return this.orchestrator.reads.leftWork((pool) => this.#ownPool !== undefined && pool === OWN_POOL_ID);
   }
 
   get failed(): Promise<Error> {
@@ -64,6 +80,7 @@ function servicesOf(
   { options, env }: ServerParts,
   orchestrator: Orchestrator,
   ownPool: OwnPool | undefined,
+  upstreams: UpstreamSource,
 ): readonly Service[] {
   const { config, logger } = options;
   return [
@@ -71,6 +88,7 @@ function servicesOf(
     ...(ownPool ? [ownPool] : []),
     orchestrator,
     ...(ownPool ? [new RegisterOwnModels(env, ownPool, orchestrator)] : []),
+    new AwaitUpstreams(env, upstreams),
     new CatalogFiles({ env, logger, folder: resolve(config.state.catalogPath), orchestrator }),
   ];
 }
@@ -81,9 +99,33 @@ function ownPoolOf({ options, env }: ServerParts): OwnPool | undefined {
   return new OwnPool({ env, logger, models, workerArgs, contextLength, data: resolve(data), isCopy });
 }
 
+function upstreamsOf(
+  { options, env, host }: ServerParts,
+  lead: BrainTerm | undefined,
+  isInCatalog: (name: string) => Promise<boolean>,
+): UpstreamSource {
+  const { config, logger, data } = options;
+  return new UpstreamSource({
+    env,
+    logger,
+    folder: upstreamsFolder(data),
+    upstreams: upstreamSettings(config.backends.upstreams as readonly UpstreamConfig[], {
+      variables: process.env,
+      host,
+      port: options.port ?? config.server.port,
+      taken: configuredBackends(config).map(({ name }) => name),
+    }),
+    node: lead?.node,
+    isCopy: lead === undefined && (options.isCopy ?? false),
+    maxStreams: MAX_WORKER_STREAMS,
+    isInCatalog,
+  });
+}
+
 function orchestratorOf(
   parts: ServerParts,
   ownPool: OwnPool | undefined,
+  upstreams: UpstreamSource,
   lead: BrainTerm | undefined,
 ): Orchestrator {
   const { options, env, tally, answerRoom } = parts;
@@ -97,6 +139,7 @@ function orchestratorOf(
     managers: managersOf(parts, ownPool),
     env,
     store: configuredStore(config).open({ env, config, folder, logger, term: lead?.term, isCopy }),
+    sources: [upstreams],
     backends: [...backendsOf(parts, isCopy, lead?.node), ...(options.backends ?? [])],
     settings: runtimeSettings(config),
     logger,

@@ -4,6 +4,7 @@
  * to the original once, not at every election.
  */
 import { join, resolve } from 'node:path';
+import { openUpstreamsFolder } from '../adapters/upstreams/upstream-source.ts';
 import { configuredBackends } from '../backends/registry.ts';
 import { Service } from '../kit/service.ts';
 import type { ServerParts } from './parts.ts';
@@ -11,6 +12,9 @@ import type { ServerParts } from './parts.ts';
 /** The folder of one backend below the data folder. */
 export const backendFolder = (data: string, backend: string): string =>
   join(resolve(data), 'executions', backend);
+
+/** The folder of the executors of upstreams, below the data folder. */
+export const upstreamsFolder = (data: string): string => join(resolve(data), 'upstreams');
 
 export class NodeFolders extends Service {
   readonly #parts: ServerParts;
@@ -25,6 +29,7 @@ export class NodeFolders extends Service {
     const { config, data, logger, isCopy = false } = options;
     for (const { name, openFolder } of configuredBackends(config))
       await openFolder?.({ env, folder: backendFolder(data, name), isCopy });
+    if (config.backends.upstreams.length > 0) await openUpstreamsFolder(env, upstreamsFolder(data), isCopy);
     if (isCopy)
       logger.info('the folders of this node count as copies; the database that the nodes share does not');
   }

@@ -9,6 +9,7 @@ import { Service } from '../kit/service.ts';
 import { ServiceList } from '../kit/service-list.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { LeaderView } from '../model/http/meta.ts';
+import type { LeftWork } from '../runtime/left-work.ts';
 import { Member } from '../runtime/member.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import type { NodeLeadership } from '../stores/descriptor.ts';
@@ -36,6 +37,8 @@ export class ClusterNode extends Service implements RunningServer {
   readonly #services: ServiceList;
   /** The routes of the brain that was made last; they are used while it leads. */
   #leading: ReadonlyMap<string, Route> = new Map();
+  #left: LeftWork | undefined;
+  readonly hasNodes = true;
 
   constructor(parts: ServerParts, leadership: NodeLeadership) {
     super();
@@ -80,6 +83,10 @@ export class ClusterNode extends Service implements RunningServer {
     return this.#member.failure;
   }
 
+  get left(): LeftWork | undefined {
+    return this.#left;
+  }
+
   protected onStart(): Promise<void> {
     return this.#services.start();
   }
@@ -87,6 +94,7 @@ export class ClusterNode extends Service implements RunningServer {
   protected async onStop(): Promise<void> {
     // While the server still answers: it leads until it has drained, and other nodes forward requests to it.
     await this.#member.drain();
+    this.#left = this.#member.brain?.left;
     await this.#services.stop();
     this.#outbound.close();
   }

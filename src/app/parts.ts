@@ -4,6 +4,7 @@ import type { Backend } from '../core/ports/backend.ts';
 import type { ByteRoom } from '../kit/byte-room.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
+import type { LeftWork } from '../runtime/left-work.ts';
 import type { Tally } from '../telemetry/tally.ts';
 import type { TokenFile } from '../wire/token-file.ts';
 import type { FolderMeter } from './folder-meter.ts';
@@ -50,5 +51,9 @@ export interface RunningServer {
   readonly models?: readonly string[];
   /** Why it has stopped by itself. */
   readonly failure: Error | undefined;
+  /** What it has left behind; known once it has stopped, if it had a brain until then. */
+  readonly left?: LeftWork | undefined;
+  /** Whether other nodes go on with what it leaves behind. */
+  readonly hasNodes?: boolean;
   stop(): Promise<void>;
 }

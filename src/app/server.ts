@@ -8,17 +8,19 @@ import { MeasuredDisk } from '../kit/env/measured-disk.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { ServiceList } from '../kit/service-list.ts';
 import { OrchdError } from '../model/errors.ts';
+import type { LeftWork } from '../runtime/left-work.ts';
 import { configuredStore } from '../stores/registry.ts';
 import type { StorageTally } from '../telemetry/storage-metrics.ts';
 import { Tally } from '../telemetry/tally.ts';
 import type { HttpServer } from '../wire/http-server.ts';
-import { readTokens, TOKEN_FILE, TokenFile } from '../wire/token-file.ts';
+import { TOKEN_FILE, TokenFile } from '../wire/token-file.ts';
 import { Brain } from './brain.ts';
 import { secureDataFolder } from './data-folder.ts';
 import { FolderMeter } from './folder-meter.ts';
 import { apiOptions, httpServer, OpenCalls, urlOf } from './http.ts';
 import { ClusterNode } from './node.ts';
 import type { RunningServer, ServerOptions, ServerParts } from './parts.ts';
+import { checkTokenNeeded } from './token-needed.ts';
 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { config } = options;
@@ -27,12 +29,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const host = options.host ?? config.server.host;
   const tokenPath = join(resolve(options.data), TOKEN_FILE);
   await secureDataFolder(env.disk, resolve(options.data), options.logger);
-  if (!isLoopbackHost(host) && (await readTokens(env.disk, tokenPath)).length === 0) {
-    throw new OrchdError(
-      'CONFIG_INVALID',
-      `${host} can be reached from other machines, so callers need a token: run \`orchd token create NAME --role admin --data ${options.data}\` first`,
-    );
-  }
+  await checkTokenNeeded(env.disk, host, options.data);
   const startedAt = env.clock.monotonic();
   const parts: ServerParts = {
     options,
@@ -91,6 +88,10 @@ class LoneServer extends ServiceList implements RunningServer {
 
   get models(): readonly string[] {
     return this.#brain.models;
+  }
+
+  get left(): LeftWork {
+    return this.#brain.left;
   }
 
   get failure(): Error | undefined {

@@ -39,6 +39,11 @@ export interface Terminal {
   write(text: string): Promise<void>;
   /** Overwrites the last line of standard error if that is a terminal; without text it is cleared. */
   status(text?: string): void;
+  /**
+   * Draws a block of lines over the one drawn before, if standard output is a terminal, and cuts it to its size. Without
+   * text the block stays as it is, and what is written next follows below it.
+   */
+  redraw(text?: string): void;
 }
 
 /** The options and positional words of a command line, checked against the command's options. */

@@ -19,6 +19,21 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/worker.ts')).worker,
   },
   {
+    name: 'status',
+    summary: 'Show the whole on one screen; with --watch live',
+    load: async () => (await import('./commands/status.ts')).status,
+  },
+  {
+    name: 'models',
+    summary: 'List the models that jobs can name',
+    load: async () => (await import('./commands/models.ts')).models,
+  },
+  {
+    name: 'pools',
+    summary: 'List the pools with their devices and workers',
+    load: async () => (await import('./commands/pools.ts')).pools,
+  },
+  {
     name: 'submit',
     summary: 'Submit a job, or a file of jobs; with --follow print its answer',
     load: async () => (await import('./commands/submit.ts')).submit,
@@ -77,6 +92,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     name: 'token',
     summary: 'Create, list and revoke the tokens of callers',
     load: async () => (await import('./commands/token.ts')).token,
+  },
+  {
+    name: 'config',
+    summary: 'Check the configuration, or show it with its defaults',
+    load: async () => (await import('./commands/config.ts')).config,
   },
   {
     name: 'doctor',

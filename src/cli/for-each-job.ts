@@ -3,6 +3,7 @@ import { ClientError, type OrchdClient } from '../client/client.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import { flagOf, jobIds } from './arguments.ts';
 import { type CliArguments, EXIT, type Terminal } from './command.ts';
+import { AmbiguousId, forJob } from './job-id.ts';
 import { isUnreachable, refusalOf } from './refusal.ts';
 import { connect } from './remote.ts';
 
@@ -26,11 +27,12 @@ export async function forEachJob(
   let worst: number = EXIT.ok;
   for (const id of ids) {
     try {
-      const job = await send(client, id);
+      const job = await forJob(client, id, (whole) => send(client, whole));
       if (asJson) terminal.printData(JSON.stringify(job));
       else terminal.print(describe(job));
     } catch (error) {
-      if (!(error instanceof ClientError) || isUnreachable(error)) throw error;
+      const isOfThisJob = error instanceof AmbiguousId || error instanceof ClientError;
+      if (!isOfThisJob || isUnreachable(error)) throw error;
       const { text, code } = refusalOf(error);
       terminal.complain(`orchd ${name} ${id}: ${text}`);
       worst = Math.max(worst, code);

@@ -8,7 +8,8 @@ import { oneLine } from './text/screen.ts';
 const UNUSABLE: readonly number[] = [400, 401, 403];
 
 /** With this error further requests to the same server are pointless. */
-export const isUnreachable = (error: ClientError): boolean => error.code === 'UNREACHABLE';
+export const isUnreachable = (error: unknown): boolean =>
+  error instanceof ClientError && error.code === 'UNREACHABLE';
 
 /** The advice in the catalogue of errors is for programs; for these codes a command line has better advice. */
 const NEXT: Readonly<Record<string, string>> = {

@@ -6,8 +6,12 @@ import { type CliArguments, UsageError } from './command.ts';
 
 const DEFAULT_URL = 'http://127.0.0.1:8080';
 
-export function connect({ values }: CliArguments): OrchdClient {
-  const url = textOf(values, 'url') ?? variable('ORCHD_URL') ?? DEFAULT_URL;
+export const serverUrl = ({ values }: CliArguments): string =>
+  textOf(values, 'url') ?? variable('ORCHD_URL') ?? DEFAULT_URL;
+
+export function connect(args: CliArguments): OrchdClient {
+  const { values } = args;
+  const url = serverUrl(args);
   if (!isHttpUrl(url)) throw new UsageError(`"${url}" is not an address such as ${DEFAULT_URL}.`);
   const token = textOf(values, 'token')?.trim() ?? variable('ORCHD_TOKEN');
   if (token !== undefined && !/^[!-~]+$/.test(token))

@@ -6,6 +6,7 @@ import { COMMANDS, loadAll } from './commands.ts';
 import { type OptionSpec, usageOf } from './options.ts';
 import { run } from './run.ts';
 import { bashScript } from './text/completion-bash.ts';
+import { fishScript } from './text/completion-fish.ts';
 import { zshScript } from './text/completion-zsh.ts';
 
 async function said(...words: string[]): Promise<{ code: number; out: string; err: string }> {
@@ -161,7 +162,18 @@ const WRONG: Record<string, [words: string[], says: RegExp][]> = {
     [['list', 'all'], /unexpected argument "all"/],
     [['revoke'], /the token id is missing/],
   ],
-  completion: [[['fish'], /the shell must be one of bash, zsh, not "fish"/]],
+  status: [[['now'], /unexpected argument "now"/]],
+  models: [[['all'], /unexpected argument "all"/]],
+  pools: [[['all'], /unexpected argument "all"/]],
+  config: [
+    [[], /the action is missing: check, show/],
+    [['chek'], /the action must be one of check, show, not "chek"\. Did you mean "check"\?/],
+    [['check', 'a', 'b'], /unexpected argument "b"/],
+    [['check', 'a', '--config', 'b'], /the file is given twice/],
+    [['show', '--port', '70000'], /--port needs a whole number from 0 to 65535/],
+    [['check', 'no such file'], /"no such file" cannot be read \(ENOENT\)/],
+  ],
+  completion: [[['tcsh'], /the shell must be one of bash, zsh, fish, not "tcsh"/]],
 };
 
 for (const [name, calls] of Object.entries(WRONG)) {
@@ -183,4 +195,5 @@ test('completion scripts quote what would end their quotes', () => {
   assert.match(zshScript([command]), /'--odd=\[it'\\''s {2}odd {2} very\]:A B:_files'/);
   assert.match(zshScript([command]), /'x:it'\\''s\\: x'/);
   assert.match(bashScript([command]), /'x --odd'\) ;;/);
+  assert.match(fishScript([command]), /-l odd -r -d 'it\\'s \[odd\]: very'$/m);
 });

@@ -1,5 +1,6 @@
 /** The configuration and the data folder of the commands that use them: `up`, `migrate` and `token`. */
 import { stat } from 'node:fs/promises';
+import type { CheckedConfig, ConfigSource } from '../config/load.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
 import { DEFAULT_DATA_FOLDER, hasConfigVariable } from '../config/variables.ts';
 import { textOf, variable } from './arguments.ts';
@@ -7,14 +8,34 @@ import { type CliArguments, type Terminal, UsageError } from './command.ts';
 import { fileText } from './json-argument.ts';
 
 /** Throws CONFIG_INVALID with the position of every error in the configuration; warnings go to the terminal, if given. */
-export async function readConfig({ values }: CliArguments, terminal?: Terminal): Promise<ResolvedConfig> {
+export async function readConfig(args: CliArguments, terminal?: Terminal): Promise<ResolvedConfig> {
   // Loaded only here: schemas take longer to load than most commands to run.
   const { loadConfig } = await import('../config/load.ts');
+  const onWarning = (sentence: string): void => terminal?.complain(`orchd: ${sentence}`);
+  return loadConfig({ ...(await sourceOf(args)), onWarning });
+}
+
+export interface ReadConfig {
+  /** What the configuration is called in messages: its file, or where there is none what it consists of. */
+  readonly label: string;
+  readonly checked: CheckedConfig;
+  readonly warnings: readonly string[];
+}
+
+/** The configuration with its faults, instead of an error. */
+export async function readCheckedConfig(args: CliArguments): Promise<ReadConfig> {
+  const { checkConfig } = await import('../config/load.ts');
+  const source = await sourceOf(args);
+  const warnings: string[] = [];
+  const checked = checkConfig({ ...source, onWarning: (sentence) => void warnings.push(sentence) });
+  return { label: source.label ?? 'defaults and variables', checked, warnings };
+}
+
+/** The file that the command line or the environment names, if one does, and the variables. */
+async function sourceOf({ values }: CliArguments): Promise<ConfigSource> {
   const path = textOf(values, 'config') ?? variable('ORCHD_CONFIG');
   const { env } = process;
-  const onWarning = (sentence: string): void => terminal?.complain(`orchd: ${sentence}`);
-  if (path === undefined) return loadConfig({ env, onWarning });
-  return loadConfig({ text: await fileText(path), label: path, env, onWarning });
+  return path === undefined ? { env } : { text: await fileText(path), label: path, env };
 }
 
 /** Returns `path`; throws UsageError if something other than a folder is there. A folder that does not exist is accepted. */
@@ -36,5 +57,6 @@ export async function dataFolderAlone(args: CliArguments): Promise<string> {
   return dataFolder(args, await readConfig(args));
 }
 
-const namedFolder = ({ values }: CliArguments): string | undefined =>
+/** The data folder that the command line or ORCHD_DATA names. */
+export const namedFolder = ({ values }: CliArguments): string | undefined =>
   textOf(values, 'data') ?? variable('ORCHD_DATA');

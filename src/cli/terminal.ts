@@ -3,14 +3,16 @@
  * Whatever it writes to a terminal is made harmless here, so no command can forget it.
  */
 import { once } from 'node:events';
+import { Block } from './block.ts';
 import type { Terminal } from './command.ts';
 import { forTerminal, harmless, oneLine } from './text/screen.ts';
 
 const CLEAR_LINE = '\r\u001b[2K';
 
-type Stream = Pick<NodeJS.WriteStream, 'write' | 'isTTY' | 'columns' | 'once'>;
+type Stream = Pick<NodeJS.WriteStream, 'write' | 'isTTY' | 'columns' | 'rows' | 'once'>;
 
 export function terminalOf(stdout: Stream, stderr: Stream, noColour: boolean): Terminal {
+  const block = new Block((text) => void stdout.write(text));
   return {
     isPerson: stdout.isTTY === true && !noColour,
     isTerminal: stdout.isTTY === true,
@@ -20,6 +22,9 @@ export function terminalOf(stdout: Stream, stderr: Stream, noColour: boolean): T
     },
     print: (text) => void stdout.write(`${forTerminal(text)}\n`),
     printData: (text) => void stdout.write(`${stdout.isTTY ? forTerminal(text) : text}\n`),
+    redraw(text) {
+      if (stdout.isTTY) block.draw(text, { columns: stdout.columns || 80, rows: stdout.rows || 24 });
+    },
     complain: (text) => void stderr.write(`${forTerminal(text)}\n`),
     async write(text) {
       if (!stdout.write(stdout.isTTY ? harmless(text) : text))

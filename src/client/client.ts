@@ -6,6 +6,8 @@ import { ERRORS, OrchdError } from '../model/errors.ts';
 import type { BatchView, BulkCommand, BulkOutcome, CreateBatch } from '../model/http/batches.ts';
 import type { BulkAnswer, JobPage, JobView, SubmittedTask } from '../model/http/jobs.ts';
 import type { Capabilities, Health } from '../model/http/meta.ts';
+import type { PoolView } from '../model/http/pools.ts';
+import type { Status } from '../model/http/status.ts';
 import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
 import { LAST_EVENT_ID } from '../wire/headers.ts';
 import { type ParsedError, readError } from '../wire/read-error.ts';
@@ -157,6 +159,15 @@ export class OrchdClient {
 
   capabilities(): Promise<Capabilities> {
     return this.#call('GET', '/v2/meta/capabilities');
+  }
+
+  /** The whole at one instant: queue, running and held jobs, backends, models, limits that are near. */
+  status(): Promise<Status> {
+    return this.#call('GET', '/v2/meta/status');
+  }
+
+  async pools(): Promise<readonly PoolView[]> {
+    return (await this.#call<{ pools: PoolView[] }>('GET', '/v2/pools')).pools;
   }
 
   /**

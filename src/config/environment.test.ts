@@ -123,3 +123,21 @@ test('faults of the file and of the environment are reported together', () => {
       /^c\.yaml:1:1: pol: unknown key; did you mean pool\?\nORCHD_POOL_TIMEOUT: pool\.timeout: expected/,
   });
 });
+
+test('a port or a host under a name that other servers have is answered with the way to set the address', () => {
+  assert.deepEqual(warningsOf({ ORCHD_PORT: '9000' }), [
+    'ORCHD_PORT is not a variable of orchd and has no effect; the address is set by ORCHD_ORCHESTRATOR_BIND_ADDR=127.0.0.1:9000, or by --port 9000',
+  ]);
+  for (const name of ['ORCHD_HOST', 'ORCHD_BIND_ADDR', 'ORCHD_SERVER_PORT']) {
+    const [warning] = warningsOf({ [name]: 'not to be repeated' });
+    assert.match(
+      warning ?? '',
+      /set by ORCHD_ORCHESTRATOR_BIND_ADDR=127\.0\.0\.1:8080, or by --host and --port$/,
+    );
+  }
+});
+
+test('a variable whose path was cut short is answered with its whole name', () => {
+  const [warning] = warningsOf({ ORCHD_QUEUE_CAPACITY: '5' });
+  assert.match(warning ?? '', /; did you mean ORCHD_ORCHESTRATOR_QUEUE_CAPACITY\?$/);
+});

@@ -29,7 +29,7 @@ export function applyEnvironment(root: Record<string, unknown>, env: Environment
     const leaf = LEAF_BY_VARIABLE.get(name);
     if (leaf === undefined) {
       // Not refused: the variables of a process are often set by others, for other programs.
-      if (!isOtherVariable(name, text)) warnings.push(unknownVariable(name));
+      if (!isOtherVariable(name, text)) warnings.push(unknownVariable(name, text));
       continue;
     }
     setAt(root, leaf.path, typedValue(text, leaf.schema));
@@ -38,9 +38,29 @@ export function applyEnvironment(root: Record<string, unknown>, env: Environment
   return { setBy, warnings };
 }
 
-function unknownVariable(name: string): string {
-  const hint = nearest(name, [...LEAF_BY_VARIABLE.keys(), ...OTHER_VARIABLES]);
-  return `${name} is not a variable of orchd and has no effect${hint === undefined ? '' : `; did you mean ${hint}?`}`;
+function unknownVariable(name: string, text: string): string {
+  return `${name} is not a variable of orchd and has no effect${addressHint(name, text) ?? nameHint(name)}`;
+}
+
+/** Names that other servers have for the address on which they listen. */
+const ADDRESS_NAMES = /^ORCHD_(?:SERVER_)?(?:PORT|HOST|BIND|BIND_ADDR|BIND_ADDRESS|ADDRESS|ADDR|LISTEN)$/;
+
+function addressHint(name: string, text: string): string | undefined {
+  if (!ADDRESS_NAMES.test(name)) return undefined;
+  // Of the value only a port is repeated: anything else may be a secret that was pasted into the wrong line.
+  const port = name.endsWith('PORT') && /^\d{1,5}$/.test(text.trim()) ? text.trim() : undefined;
+  const example = `127.0.0.1:${port ?? '8080'}`;
+  const option = port === undefined ? '--host and --port' : `--port ${port}`;
+  return `; the address is set by ${variableName(['orchestrator', 'bind_addr'])}=${example}, or by ${option}`;
+}
+
+function nameHint(name: string): string {
+  // The sections of a key are easily forgotten, as in `QUEUE_CAPACITY` for `ORCHESTRATOR_QUEUE_CAPACITY`.
+  const last = name.slice(PREFIX.length - 1);
+  const longer = [...LEAF_BY_VARIABLE.keys()].filter((known) => known.endsWith(last));
+  const [only] = longer.length === 1 ? longer : [];
+  const hint = only ?? nearest(name, [...LEAF_BY_VARIABLE.keys(), ...OTHER_VARIABLES]);
+  return hint === undefined ? '' : `; did you mean ${hint}?`;
 }
 
 /** Text that does not have the form its key wants stays text: validation then says what is expected. */

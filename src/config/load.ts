@@ -10,9 +10,10 @@
 import { applyDefaults } from './defaults.ts';
 import { applyEnvironment } from './environment.ts';
 import { failOnIssues, type Issue, type PlacedIssue } from './issues.ts';
-import { isSection } from './leaves.ts';
+import { CONFIG_LEAVES, isSection, valueAt } from './leaves.ts';
 import { NO_FILE, type Parsed, parseConfig } from './parse.ts';
 import { type ResolvedConfig, resolveConfig } from './resolve.ts';
+import type { RawConfig } from './schema.ts';
 import { validateConfig } from './validate.ts';
 import type { Environment } from './variables.ts';
 
@@ -26,28 +27,64 @@ export interface ConfigSource {
   readonly onWarning?: (sentence: string) => void;
 }
 
-/** Throws CONFIG_INVALID with every fault it found, one per line. */
-export function loadConfig({
+/** A configuration with where its values come from, or everything that is wrong with it. */
+export interface CheckedConfig {
+  readonly faults: readonly PlacedIssue[];
+  /** Present if there are no faults. */
+  readonly found?: {
+    readonly raw: RawConfig;
+    readonly config: ResolvedConfig;
+    /** Where a value was set, by its path `a.b.c`: `config.yaml:3:5`, or the name of a variable. Defaults are left out. */
+    readonly origins: ReadonlyMap<string, string>;
+  };
+}
+
+export function checkConfig({
   text,
   label = 'config',
   env = {},
   onWarning = () => undefined,
-}: ConfigSource = {}): ResolvedConfig {
+}: ConfigSource = {}): CheckedConfig {
   const parsed = text === undefined ? NO_FILE : parseConfig(text, label);
   // Nothing below makes sense of a text that is not YAML: its keys would all seem to be missing.
-  failOnIssues(parsed.issues);
+  if (parsed.issues.length > 0) return { faults: parsed.issues };
   const root = copySections(parsed.root);
   const overrides = applyEnvironment(root, env);
   for (const warning of overrides.warnings) onWarning(warning);
+  const origins = originsOf(root, parsed, overrides.setBy);
   applyDefaults(root);
   const validated = validateConfig(root);
-  const faults = validated.ok ? [] : validated.issues;
-  failOnIssues(faults.map((issue) => placed(issue, parsed, overrides.setBy)));
-  if (!validated.ok) throw new Error('unreachable: issues were reported above');
-  return resolveConfig(validated.config);
+  if (!validated.ok)
+    return { faults: validated.issues.map((issue) => placed(issue, parsed, overrides.setBy)) };
+  return {
+    faults: [],
+    found: { raw: validated.config, config: resolveConfig(validated.config), origins },
+  };
+}
+
+/** Throws CONFIG_INVALID with every fault it found, one per line. */
+export function loadConfig(source: ConfigSource = {}): ResolvedConfig {
+  const { faults, found } = checkConfig(source);
+  failOnIssues(faults);
+  if (!found) throw new Error('unreachable: faults were reported above');
+  return found.config;
 }
 
 export const defaultConfig = (): ResolvedConfig => loadConfig();
+
+/** Call before the defaults are filled in. */
+function originsOf(
+  root: Record<string, unknown>,
+  parsed: Parsed,
+  setBy: ReadonlyMap<string, string>,
+): ReadonlyMap<string, string> {
+  const origins = new Map<string, string>();
+  for (const { path } of CONFIG_LEAVES) {
+    const name = path.join('.');
+    if (valueAt(root, path) !== undefined) origins.set(name, setBy.get(name) ?? parsed.locate(path, 'value'));
+  }
+  return origins;
+}
 
 function placed(issue: Issue, parsed: Parsed, setBy: ReadonlyMap<string, string>): PlacedIssue {
   const { path, at, message } = issue;

@@ -67,7 +67,11 @@ export const ConfigSchema = section({
   store: choice(['journal', 'mariadb'], 'journal'),
   mariadb: section({
     url: Type.Refine(
-      Type.String({ default: '', expected: 'a URL such as mariadb://user:password@host:3306/database' }),
+      Type.String({
+        default: '',
+        secret: true,
+        expected: 'a URL such as mariadb://user:password@host:3306/database',
+      }),
       (value) => value === '' || isMariaDbUrl(value),
     ),
     unsafe: Type.Boolean({ default: false }),
@@ -145,7 +149,7 @@ export const ConfigSchema = section({
   }),
   backends: BackendsSchema,
   pools: section({
-    token: Type.String({ default: '', expected: 'what the pool managers want to be shown' }),
+    token: Type.String({ default: '', secret: true, expected: 'what the pool managers want to be shown' }),
     region: Type.String({ default: '', pattern: '^[A-Za-z0-9._-]{0,64}$', expected: 'the name of a region' }),
     allowed_hosts: hostList(
       'a list of hosts at which pools may register: names, addresses and ranges such as 10.0.0.0/8',

@@ -13,6 +13,7 @@ export const OTHER_VARIABLES: readonly string[] = [
   'ORCHD_POOL_TOKEN', // token that callers of `orchd pool` send
   'ORCHD_TOKEN', // bearer token of a client
   'ORCHD_UPSTREAM_KEY', // key that a worker sends to the server behind it
+  'ORCHD_UPSTREAM_LAUNCH', // marks the process of an upstream's executor
   'ORCHD_WORKER_ARGS', // options for the workers of `orchd up --model`
   'ORCHD_WORKER_DEMO_DELAY_MS', // pause of the demo engine between two words
   'ORCHD_WORKER_LEDGER', // audit file of a worker

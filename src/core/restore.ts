@@ -4,6 +4,7 @@ import type { Change } from '../model/records.ts';
 import { PAST_ATTEMPTS } from '../model/records.ts';
 import { isOpen } from '../model/states.ts';
 import type { JobBundle, LooseRecord, Recovered, Recovery, Seq } from './ports/store.ts';
+import { endOfEntry } from './state/end-waiters.ts';
 import { JobEntry, type WritableRecords } from './state/job-entry.ts';
 import type { State } from './state/state.ts';
 
@@ -50,10 +51,19 @@ export class Restore implements Recovery {
     this.#state.seq = seq;
     // Sessions expire from the front of the table, so the least recently used one must come first.
     this.#state.sessions.sort((a, b) => a.usedAt - b.usedAt);
-    for (const [uid, { end }] of this.#state.tables.failed_dependency.entries())
-      for (const entry of this.#state.waiters.passOn(uid, end)) this.#state.settle(entry, this.#now + skewMs);
+    this.#resumeEnds(this.#now + skewMs);
     for (const entry of [...this.#state.ended]) {
       if (entry.seq <= indexedUpTo) this.#state.forget(entry);
+    }
+  }
+
+  /** Ends that were being passed on to the jobs that wait for them. */
+  #resumeEnds(now: number): void {
+    const { jobs, tables, waiters } = this.#state;
+    for (const [uid, { end }] of tables.failed_dependency.entries()) {
+      const job = jobs.get(uid);
+      const held = waiters.resume(uid, job ? endOfEntry(job) : end);
+      for (const entry of held) this.#state.settle(entry, now);
     }
   }
 

@@ -36,6 +36,8 @@ const FIELD_NAMES = [
   'bytes',
   'duration_ms',
   'position',
+  'route',
+  'address',
 ] as const;
 
 const EVENT_NAMES = ['type', 'from', 'to'] as const;

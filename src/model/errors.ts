@@ -304,6 +304,24 @@ export const ERRORS = {
     'The data folder cannot be written.',
     'Check its owner and mode, and whether the disk is mounted read-only.',
   ),
+  UPSTREAM_UNAVAILABLE: entry(
+    503,
+    true,
+    'An upstream does not answer, or cannot say now which models it has.',
+    'Start it, or correct its address; orchd asks again by itself.',
+  ),
+  UPSTREAM_KEY_REFUSED: entry(
+    502,
+    false,
+    'An upstream wants a key, or does not accept the one that it gets.',
+    'Name the variable that holds the key: --upstream-key-env NAME, or key_env in the configuration.',
+  ),
+  UPSTREAM_INVALID: entry(
+    502,
+    false,
+    'What an upstream answers is no list of models; none of its models is offered.',
+    'Give the address of an API that answers GET /v1/models, with or without /v1 at its end.',
+  ),
   CONFIG_INVALID: entry(400, false, 'The configuration is not valid.', 'Correct what the message names.'),
 } as const satisfies Record<string, CatalogueEntry>;
 

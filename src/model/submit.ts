@@ -100,6 +100,13 @@ export const ListRequest = Type.Object(
     cursor: optional(
       Type.String({ pattern: '^[0-9]{1,16}$', description: 'The cursor of the previous page' }),
     ),
+    id_prefix: optional(
+      Type.String({
+        pattern: '^[A-Za-z0-9._-]{4,128}$',
+        description:
+          'Only the job with exactly this id or, if there is none, jobs whose id begins with it, in one page; goes only with `limit`',
+      }),
+    ),
     limit: optional(
       Type.Integer({ minimum: 1, maximum: 1000, description: 'Maximum number of jobs per page' }),
     ),

@@ -159,10 +159,13 @@ export class Effects {
     else this.#repeat(token, kind, backend);
   }
 
-  #repeat(token: string, kind: 'inspect' | 'kill', backend: Backend): void {
+  #repeat(token: string, kind: 'inspect' | 'kill', first: Backend): void {
+    const { name } = first.info;
     const effect: RepeatedEffect<true> = {
       isDue: () => this.#isDue(token, kind),
       attempt: async () => {
+        // Looked up for every try: a source may have replaced the backend, whose executor is at another address then.
+        const backend = this.#parts.backends.get(name) ?? first;
         const settled = await (kind === 'inspect'
           ? this.#inspect(token, backend)
           : this.#kill(token, backend));

@@ -5,6 +5,7 @@ import type { Backend, ExecutionEvent, ExecutionOutcome } from '../core/ports/ba
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Commander } from '../model/worker-wire.ts';
+import type { BackendDirectory } from './backend-directory.ts';
 import type { EffectRunner } from './effect-runner.ts';
 import type { Loop } from './loop.ts';
 import type { Outcomes } from './outcomes.ts';
@@ -13,7 +14,8 @@ import type { Outcomes } from './outcomes.ts';
 interface Reading {
   readonly entry: JobEntry;
   readonly token: string;
-  readonly backend: Backend;
+  /** The backend that was read last. */
+  backend: Backend;
   /** The number of the last event received, and when that was. */
   from: number;
   since: number;
@@ -29,6 +31,7 @@ export interface EventReadersParts {
   readonly holderLostMs: number;
   readonly onEvent: (entry: JobEntry, event: ExecutionEvent) => void;
   readonly outcomes: Outcomes;
+  readonly backends: Pick<BackendDirectory, 'get'>;
   readonly who: () => Commander;
 }
 
@@ -93,7 +96,11 @@ export class EventReaders {
       if (!isOver) loop.post({ type: 'lost', token });
       return;
     }
-    env.timers.after(runner.pauseMs(reading.tries++), () => this.#read(reading));
+    env.timers.after(runner.pauseMs(reading.tries++), () => {
+      // A source may have replaced the backend, whose executor is at another address then.
+      reading.backend = this.#parts.backends.get(reading.backend.info.name) ?? reading.backend;
+      this.#read(reading);
+    });
   }
 
   /** The entry in #tokens stays until the end is durable, so that no second reader starts. */

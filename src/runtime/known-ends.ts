@@ -1,4 +1,4 @@
-/** How jobs that are no longer in memory have ended, from the history: for jobs that wait for them. */
+/** How the jobs that a job waits for have ended, from memory and history. */
 import type { KnownEnds } from '../core/attempts/dependencies.ts';
 import type { EndedJob } from '../core/ports/store.ts';
 import type { State } from '../core/state/state.ts';
@@ -23,8 +23,13 @@ export async function knownEnds(
   { tenant, spec }: Pick<AskRecord, 'tenant' | 'spec'>,
 ): Promise<KnownEnds | undefined> {
   if (!spec.after) return undefined;
-  const absent = spec.after.map((id) => uidOf(tenant, id)).filter((uid) => !state.jobs.has(uid));
-  const ends = new Map<string, EndState>();
+  const ends = new Map<string, EndState | 'in memory'>();
+  const absent: string[] = [];
+  for (const id of spec.after) {
+    const uid = uidOf(tenant, id);
+    if (state.jobs.has(uid)) ends.set(uid, 'in memory');
+    else absent.push(uid);
+  }
   for (let from = 0; from < absent.length; from += LOOKUPS_PER_TURN) {
     if (from > 0) await nextTurn(timers);
     const uids = absent.slice(from, from + LOOKUPS_PER_TURN);

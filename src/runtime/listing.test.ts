@@ -17,7 +17,12 @@ function kitWith(jobs: number): EngineKit {
 /** What a listing needs; `between` runs between two turns. */
 const partsOf = ({ engine }: EngineKit, between: () => void): ListingParts => ({
   state: engine.state,
-  history: { get: async () => undefined, list: async () => [], count: async () => 0 },
+  history: {
+    get: async () => undefined,
+    list: async () => [],
+    between: async () => [],
+    count: async () => 0,
+  },
   durable: async () => undefined,
   timers: {
     soon: (run) =>

@@ -52,7 +52,7 @@ export async function listJobs(parts: ListingParts, request: ListRequest, tenant
 export async function findJobs(parts: ListingParts, query: HistoryQuery): Promise<FoundJob[]> {
   const { state, history } = parts;
   // Memory is read before the history: a job that leaves memory meanwhile is listed once, from memory.
-  const found = await liveMatches(parts, query);
+  const found = await liveMatches(parts, query, ({ ask, job }) => isAskedFor(query, ask, job));
   // What was read from memory must be durable; what happens during the query of the history is not shown.
   const durable = parts.durable(state.seq);
   const shown = new Set(found.map(({ uid }) => uid));
@@ -129,15 +129,19 @@ export const behind = (query: HistoryQuery, n: number): HistoryQuery =>
  * The jobs in memory that match, the first `query.limit` of them. Each is shown as it is when it is looked at: a search
  * through many jobs takes several turns.
  */
-async function liveMatches({ state, timers, now }: ListingParts, query: HistoryQuery): Promise<FoundJob[]> {
+export async function liveMatches(
+  { state, timers, now }: Pick<ListingParts, 'state' | 'timers' | 'now'>,
+  query: HistoryQuery,
+  matches: (entry: JobEntry) => boolean,
+): Promise<FoundJob[]> {
   const found: FoundJob[] = [];
-  let next = query;
+  let next: HistoryQuery = query;
   for (;;) {
     await ownTurns(timers).next();
     let left = JOBS_PER_TURN;
     for (const entry of entriesOf(state, next)) {
       const { uid, ask, job } = entry;
-      const isMatch = isAskedFor(query, ask, job);
+      const isMatch = matches(entry);
       if (isMatch) {
         found.push({ uid, ask, job, view: viewOf(state, entry, now()) });
         if (found.length === query.limit) return found;

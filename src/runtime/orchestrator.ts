@@ -120,7 +120,7 @@ export class Orchestrator extends Service {
       observer: parts.observer,
       observed: this.#observed,
     };
-    this.reads = new Reads(shared);
+    this.reads = new Reads({ ...shared, poolAddress: (pool) => managers?.addressOf(pool) });
     this.leases = new LeaseCommands(this.#loop, this.#engine, this.#clock, env.random, () => store.holds());
     this.catalog = new CatalogCommands(this.#loop, this.#engine);
     this.sessions = new SessionCommands(this.#loop, this.#engine);

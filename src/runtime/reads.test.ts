@@ -27,6 +27,7 @@ const WAITING: { readonly [K in keyof Reads]?: (reads: Reads) => Promise<unknown
   jobWithResult: (reads) => reads.jobWithResult('j'),
   jobWithBodies: (reads) => reads.jobWithBodies('j', 'default', undefined),
   jobs: (reads) => reads.jobs(),
+  find: (reads) => reads.find({ tenant: 'default', limit: 10 }),
   model: (reads) => reads.model('m'),
   modelRecord: (reads) => reads.modelRecord('m'),
   models: (reads) => reads.models(),
@@ -77,9 +78,12 @@ test('every read of a record waits, or is listed as synchronous', async (t) => {
     'full',
     'paused',
     'epoch',
+    'status',
+    'leftWork',
+    'now',
   ];
   /** `pool` needs a brain with pool managers; `pools` waits in the same way. The others are no reads of callers. */
-  const others = ['constructor', 'entryNow', 'entryWithResult', 'entryWithValue', 'pool'];
+  const others = ['constructor', 'entryNow', 'entryWithResult', 'entryWithValue', 'bodiesOf', 'pool'];
   const all = Object.getOwnPropertyNames(Object.getPrototypeOf(orchestrator.reads));
   assert.deepEqual(all.sort(), [...Object.keys(WAITING), ...atOnce, ...others].sort());
 });

@@ -33,10 +33,13 @@ import type { Bodies } from './bodies.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { Divergence } from './divergence.ts';
 import { type Figures, figuresOf } from './figures.ts';
+import { jobsWithPrefix } from './id-prefix.ts';
 import type { BodyText, JobWithBodies, JobWithResult } from './job-text.ts';
+import { type LeftWork, leftWork } from './left-work.ts';
 import { findJobs, type ListingParts, listJobs, type FoundJob as StoredJob } from './listing.ts';
 import type { Loop } from './loop.ts';
 import { checkTenant, uidFor } from './prepare.ts';
+import { type StatusView, statusView } from './status.ts';
 import { viewOf, viewOfBundle } from './view.ts';
 import {
   backendView,
@@ -58,6 +61,8 @@ export interface ReadsParts {
   readonly store: Store;
   readonly bodies: Bodies;
   readonly clock: BrainClock;
+  /** The address of the manager of a pool, if it is known. */
+  readonly poolAddress: (pool: string) => string | undefined;
 }
 
 /** The queue position and predicted start of a waiting job. */
@@ -121,7 +126,11 @@ export class Reads {
 
   async jobs(request: ListRequest = {}, tenant = DEFAULT_TENANT): Promise<JobPage> {
     checkTenant(tenant);
-    return listJobs(this.#listing(), checkList(request), tenant);
+    const checked = checkList(request);
+    const { id_prefix } = checked;
+    return id_prefix === undefined
+      ? listJobs(this.#listing(), checked, tenant)
+      : jobsWithPrefix(this.#listing(), { ...checked, id_prefix }, tenant);
   }
 
   /** For runtime/ only: the jobs that match, with their records. */
@@ -195,15 +204,16 @@ export class Reads {
   }
 
   pools(): Promise<PoolView[]> {
-    const { engine } = this.#parts;
-    return this.#whenDurable([...engine.state.pools.known.values()].map((pool) => poolView(engine, pool)));
+    const { engine, poolAddress } = this.#parts;
+    const pools = [...engine.state.pools.known.values()];
+    return this.#whenDurable(pools.map((pool) => poolView(engine, pool, poolAddress(pool.report.id))));
   }
 
   pool(id: string): Promise<PoolView> {
-    const { engine } = this.#parts;
+    const { engine, poolAddress } = this.#parts;
     const pool = engine.state.pools.get(id);
     if (!pool) throw new OrchdError('NOT_FOUND', `there is no pool "${id}"`);
-    return this.#whenDurable(poolView(engine, pool));
+    return this.#whenDurable(poolView(engine, pool, poolAddress(id)));
   }
 
   /** Synchronous: whether the pool manager answered recently. This is not stored, so it waits for no commit. */
@@ -255,6 +265,26 @@ export class Reads {
    */
   figures(): Figures {
     return figuresOf(this.#parts.engine);
+  }
+
+  /**
+   * Synchronous: what runs, is held or is near its limit, for people. Jobs are listed if their last change is durable;
+   * counts and the models of the catalog may be ahead of that, as in `figures`: a brain that cannot commit must be able
+   * to say so.
+   */
+  status(tenant: string): StatusView {
+    const { engine, clock, loop } = this.#parts;
+    return statusView(engine, tenant, clock.now(), ({ seq }) => seq <= loop.durableSeq);
+  }
+
+  /** Synchronous: what is left behind if the brain stops now; can be called after the stop. */
+  leftWork(endsWith: (pool: string) => boolean): LeftWork {
+    return leftWork(this.#parts.engine, endsWith);
+  }
+
+  /** Synchronous: brain time. */
+  get now(): number {
+    return this.#parts.clock.now();
   }
 
   /** Synchronous: the disk is full, and new work is refused. */

@@ -106,6 +106,35 @@ test('a job with on_unknown: retry runs again on another backend', async (t) => 
   );
 });
 
+test('an attempt that a replaced backend does not answer for is asked for at the backend in its place', async (t) => {
+  const source = new FakeSource();
+  const work = new HeldWork();
+  const { orchestrator } = await memoryBrain(t, { sources: [source] });
+  const next = work.backend('seat', 1);
+  let asked = 0;
+  const silent = async (): Promise<never> => {
+    asked++;
+    throw new Error('no answer');
+  };
+  // It answers until it is offered a job.
+  const known = { registry: 'former', rememberedSince: 0, known: new Map() };
+  const former: Backend = {
+    info: { ...next.info, registry: 'former' },
+    offer: silent,
+    inspect: () => (asked === 0 ? Promise.resolve(known) : silent()),
+    follow: silent,
+    kill: silent,
+    ack: silent,
+  };
+  source.listener?.present(former);
+  await orchestrator.submit({ job_id: 'a', type: 'hold', on_unknown: 'retry' });
+  await until(() => asked > 2, 'the former backend is asked again and again');
+  source.listener?.present(next);
+  await until(() => work.running.has('a'), 'it runs on the other one');
+  work.release();
+  assert.equal((await orchestrator.wait('a')).result, 'seat');
+});
+
 test('a cancel is complete when the backend that had to carry it out is gone', async (t) => {
   const source = new FakeSource();
   const { orchestrator } = await memoryBrain(t, { sources: [source] });

@@ -141,9 +141,7 @@ export class Submissions {
     return this.#parts.loop.ask({ type: 'submit', submissions: [submission] }).then((reply) => {
       const [answer] = reply as readonly [SubmitAnswer | OrchdError];
       if (!(answer instanceof OrchdError)) return submittedOf(answer);
-      // The job was a duplicate of one in memory that was evicted meanwhile: repeat the submit, which finds it in the
-      // history.
-      if (answer.code === 'STORE_BUSY' && !submission.bodyStored) return this.#submitOne(request, caller);
+      if (isOvertaken(answer, submission)) return this.#submitOne(request, caller);
       throw answer;
     });
   }
@@ -169,7 +167,17 @@ export class Submissions {
       submissions.push('submission' in ready ? ready.submission : ready);
     }
     await this.#recheckHistory(checked);
-    if (submissions.length > 0) await this.#admit(submissions, answers);
+    const overtakenFrom = submissions.length > 0 ? await this.#admit(submissions, answers) : undefined;
+    if (overtakenFrom === undefined) return answers as SubmitOutcome[];
+    // Those behind it may have been refused because they wait for it.
+    const again = answers.flatMap((answer, at) =>
+      at >= overtakenFrom && answer instanceof OrchdError ? [at] : [],
+    );
+    const repeated = await this.#submit(
+      again.map((at) => requests[at] as SubmitRequest),
+      caller,
+    );
+    for (const [nth, at] of again.entries()) answers[at] = repeated[nth];
     return answers as SubmitOutcome[];
   }
 
@@ -282,16 +290,25 @@ export class Submissions {
     }
   }
 
-  async #admit(submissions: readonly Submission[], answers: (SubmitOutcome | undefined)[]): Promise<void> {
+  /** Fills in the answers that are missing; returns the place of the first submission that was overtaken. */
+  async #admit(
+    submissions: readonly Submission[],
+    answers: (SubmitOutcome | undefined)[],
+  ): Promise<number | undefined> {
     const reply = await this.#parts.loop.ask({ type: 'submit', submissions });
     const replies = reply as readonly (SubmitAnswer | OrchdError)[];
     await this.#turns.next();
     let next = 0;
+    let overtakenFrom: number | undefined;
     for (const [at, answer] of answers.entries()) {
       if (answer !== undefined) continue;
-      const decided = replies[next++] as SubmitAnswer | OrchdError;
+      const decided = replies[next] as SubmitAnswer | OrchdError;
+      const isLate = decided instanceof OrchdError && isOvertaken(decided, submissions[next] as Submission);
+      if (isLate) overtakenFrom ??= at;
       answers[at] = decided instanceof OrchdError ? decided : submittedOf(decided);
+      next++;
     }
+    return overtakenFrom;
   }
 }
 
@@ -313,6 +330,13 @@ function* prepareAllInSlices(
   }
   return prepared;
 }
+
+/**
+ * Whether a job in memory, of which this is a duplicate or which it waits for, was evicted before the engine decided: a
+ * repeated submit finds it in the history.
+ */
+const isOvertaken = ({ code }: OrchdError, { bodyStored, spec }: Submission): boolean =>
+  code === 'STORE_BUSY' && (!bodyStored || spec.after !== undefined);
 
 /** Whether the history must be read before the engine decides: the job may have ended, or one that it waits for. */
 const needsHistory = ({ hash, spec }: Submission): boolean => hash !== undefined || spec.after !== undefined;

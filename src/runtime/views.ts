@@ -53,13 +53,15 @@ export function sessionView(state: State, session: SessionRecord): SessionView {
   };
 }
 
-export function poolView(view: EngineView, pool: PoolEntry): PoolView {
+/** `address`: that of its manager, if it is known. */
+export function poolView(view: EngineView, pool: PoolEntry, address?: string): PoolView {
   const { state } = view;
   const { report } = pool;
   const order = state.tables.pool.get(report.id);
   return {
     pool_id: report.id,
     status: statusOf(pool, order?.draining ?? false),
+    address: address ?? null,
     region: report.region ?? null,
     heard_at: pool.reportedAt,
     ...(pool.problem !== undefined && { problem: pool.problem }),
@@ -104,15 +106,12 @@ function workerView({ state, queue }: EngineView, pool: string, worker: Reported
   };
 }
 
-export const backendView = (
-  { info, up, away, used }: BackendEntry,
-  problem: string | undefined,
-): BackendView => ({
+export const backendView = ({ info, up, away, used }: BackendEntry, problem = info.outage): BackendView => ({
   name: info.name,
   kind: info.kind,
   slots: info.slots,
   used,
-  up: up && !away,
+  up: up && !away && info.outage === undefined,
   types: info.types ?? null,
   models: info.models ?? null,
   labels: info.labels,

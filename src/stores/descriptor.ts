@@ -37,6 +37,8 @@ export interface StoreDescriptor {
   readonly title: string;
   /** Everything in such a store is gone with its process. */
   readonly keepsNothing?: true;
+  /** Throws CONFIG_INVALID where a setting is missing that `open` needs. */
+  checkSettings?(config: ResolvedConfig): void;
   /** Constructs a store, whose own `open` is still to be called; throws CONFIG_INVALID where a setting is missing. */
   open(settings: StoreSettings): Store;
   /** The files and folders of such a store in the data folder; absent if it keeps nothing there. */

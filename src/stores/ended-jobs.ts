@@ -28,6 +28,12 @@ export class EndedJobs {
     return found.sort((a, b) => sign * (a.ask.n - b.ask.n)).slice(0, query.limit);
   }
 
+  /** Jobs of all tenants whose uid is at least `from` and less than `below`, the highest uid first. */
+  between(from: string, below: string, limit: number): JobBundle[] {
+    const found = [...this.#jobs.values()].filter(({ uid }) => uid >= from && uid < below);
+    return found.sort((a, b) => (a.uid < b.uid ? 1 : -1)).slice(0, limit);
+  }
+
   /** Jobs of all tenants whose admission number is above `n`, oldest first. */
   after(n: number, limit: number): JobBundle[] {
     const later = [...this.#jobs.values()].filter(({ ask }) => ask.n > n);

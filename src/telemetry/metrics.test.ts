@@ -257,7 +257,8 @@ test('ends are counted by state and by reason of death, and the counts never fal
   kit.cancel('unwanted');
   kit.killed('unwanted', { is: 'ended', outcome: { ok: 'cancelled' } });
   const ended = { 'state=succeeded': 1, 'state=cancelled': 1, 'state=dead': 1 };
-  const dead = { 'reason=failed': 1, 'reason=dropped': 0, 'reason=expired': 0, 'reason=killed': 0 };
+  const none = { 'reason=dropped': 0, 'reason=expired': 0, 'reason=killed': 0, 'reason=dependency': 0 };
+  const dead = { 'reason=failed': 1, ...none };
   assert.deepEqual([await states(), await deaths()], [ended, dead]);
   kit.tally.recovered();
   assert.deepEqual([await states(), await deaths()], [ended, dead], 'another brain begins in this process');

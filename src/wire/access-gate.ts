@@ -4,11 +4,12 @@
  * A request that fails a check is refused; it is never downgraded to LOCAL or ANONYMOUS.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import type { Secret } from '../kit/secret.ts';
 import { OrchdError } from '../model/errors.ts';
 import { DEFAULT_TENANT } from '../model/records.ts';
-import { identityFromNode, isNode, NODE_SCHEME } from './nodes.ts';
+import { identityFromNode, isNode, NODE_SCHEME, ON_BEHALF_OF } from './nodes.ts';
 import type { Route } from './route.ts';
 import { grants, type Identity, identify, isOperator, type TokenEntry } from './tokens.ts';
 
@@ -162,4 +163,18 @@ const isAddress = (name: string): boolean => isIP(name.replace(/^\[(.*)\]$/, '$1
 function hostName(host: string): string | undefined {
   const match = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?$/i.exec(host);
   return match?.[1]?.toLowerCase();
+}
+
+/** What the gate has to know of a request. */
+export function credentialsOf({ headers }: IncomingMessage): Credentials {
+  const { host, origin, authorization } = headers;
+  const onBehalfOf = headers[ON_BEHALF_OF];
+  const fetchSite = headers['sec-fetch-site'];
+  return {
+    host,
+    origin,
+    authorization,
+    onBehalfOf: typeof onBehalfOf === 'string' ? onBehalfOf : undefined,
+    fetchSite: typeof fetchSite === 'string' ? fetchSite : undefined,
+  };
 }

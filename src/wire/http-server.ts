@@ -16,7 +16,7 @@ import type { Logger } from '../kit/logger.ts';
 import { describeThrown } from '../kit/redact.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError, toOrchdError } from '../model/errors.ts';
-import { AccessGate, type AccessGateOptions, type Credentials } from './access-gate.ts';
+import { AccessGate, type AccessGateOptions, credentialsOf } from './access-gate.ts';
 import { BodyRoom } from './body-room.ts';
 import { type ConnectionLimits, Connections } from './connections.ts';
 import { crossOriginHeaders, preflightHeaders } from './cross-origin.ts';
@@ -25,7 +25,7 @@ import { type Observed, ObservedRequest } from './http-observer.ts';
 import type { RequestBody } from './json-body.ts';
 import { isLarge, LargeAnswers, releaseOf } from './large-answers.ts';
 import { isNdjson, LineStream, linesHandler } from './line-stream.ts';
-import { ON_BEHALF_OF } from './nodes.ts';
+import { isRefusal, RefusalLog, type RefusedRequest } from './refusal-log.ts';
 import { rejectSocket } from './reject-socket.ts';
 import { errorShapeOf } from './render-error.ts';
 import { type BodyOptions, CallerDisconnected, readBody } from './request-body.ts';
@@ -116,6 +116,7 @@ export class HttpServer extends Service {
   readonly #largeAnswers: LargeAnswers;
   /** The connections on which lines arrive. */
   readonly #lineSockets = new WeakSet<Duplex>();
+  readonly #refusals: RefusalLog;
 
   constructor(options: HttpServerOptions) {
     super();
@@ -127,6 +128,7 @@ export class HttpServer extends Service {
     this.#bodyRoom = new BodyRoom(this.#limits.maxBodyBytesInFlight);
     const answerRoom = options.answerRoom ?? new ByteRoom(this.#limits.maxAnswerBytesInFlight);
     this.#largeAnswers = new LargeAnswers(answerRoom, options.timers);
+    this.#refusals = new RefusalLog(options.logger, options.timers);
     this.#server = this.#build(this.#limits);
   }
 
@@ -153,6 +155,7 @@ export class HttpServer extends Service {
   }
 
   protected async onStop(): Promise<void> {
+    this.#refusals.stop();
     if (!this.#server.listening) return;
     await new Promise((resolve) => {
       this.#server.close(resolve);
@@ -308,6 +311,7 @@ export class HttpServer extends Service {
     this.#tokenExchanges.remove(exchange);
     if (thrown instanceof CallerDisconnected) return;
     const error = toOrchdError(thrown);
+    if (isRefusal(error)) this.#refusals.note(error, this.#describe(exchange));
     if (error.code === 'INTERNAL') {
       this.#options.logger.error('a request failed', {
         correlation_id: exchange.correlationId,
@@ -318,6 +322,15 @@ export class HttpServer extends Service {
     this.#dropRest(exchange);
     if (exchange.response.headersSent) exchange.response.destroy();
     else sendError(error, exchange, headers);
+  }
+
+  #describe({ request, correlationId }: HttpExchange): RefusedRequest {
+    const { method = '', url = '', socket } = request;
+    // The target as it was sent: one that names another host has no route here.
+    const [path = ''] = url.split('?');
+    const route = this.#router.find(path)?.routes.get(method);
+    const address = socket.remoteAddress;
+    return { route: route ? `${method} ${route.path}` : 'none', address, correlationId };
   }
 
   /** Ends the connection of a request that is answered before it has arrived, unless the rest of it arrives soon. */
@@ -361,19 +374,6 @@ function isNext(response: ServerResponse): Promise<boolean> {
     response.once('socket', () => resolve(true));
     response.once('close', () => resolve(false));
   });
-}
-
-function credentialsOf({ headers }: IncomingMessage): Credentials {
-  const { host, origin, authorization } = headers;
-  const onBehalfOf = headers[ON_BEHALF_OF];
-  const fetchSite = headers['sec-fetch-site'];
-  return {
-    host,
-    origin,
-    authorization,
-    onBehalfOf: typeof onBehalfOf === 'string' ? onBehalfOf : undefined,
-    fetchSite: typeof fetchSite === 'string' ? fetchSite : undefined,
-  };
 }
 
 function onDisconnect({ request, response }: HttpExchange, run: () => void): void {

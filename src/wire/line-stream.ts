@@ -60,6 +60,7 @@ export class LineStream {
     const response = this.#response;
     response.on('error', () => undefined);
     response.writeHead(200, { 'content-type': NDJSON_TYPE });
+    response.flushHeaders();
     this.#read();
     for (let lines = await this.#next(); lines.length > 0; lines = await this.#next()) {
       const text = await this.#answersTo(lines);

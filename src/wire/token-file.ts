@@ -83,6 +83,12 @@ export class TokenFile extends Service {
   }
 }
 
+/** The tokens as a server reads them at its start: their names must be unique. */
+export async function readUniqueTokens(disk: Disk, path: string): Promise<readonly TokenEntry[]> {
+  const text = await textOf(disk, path);
+  return text === undefined ? [] : parse(text, path);
+}
+
 function parse(text: string, path: string): readonly TokenEntry[] {
   const tokens = parseTokenList(text, path);
   checkUnique(tokens, path);

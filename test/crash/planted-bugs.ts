@@ -317,4 +317,20 @@ export const PLANTED: readonly PlantedBug[] = [
     catcher: 'forward',
     says: /a leader that ends with FENCED during a request/,
   },
+  {
+    name: 'a bad end releases the jobs that wait for it',
+    file: 'src/core/attempts/dependencies.ts',
+    find: '  if (awaited.end !== undefined && !isMet(entry.ask, awaited.end)) {',
+    replace: '  if (awaited.end === undefined && !isMet(entry.ask, awaited.end)) {',
+    catcher: 'simulation',
+    says: /was claimed while job-\d+, which it waits for, is (?:dead|cancelled)/,
+  },
+  {
+    name: 'a redriven job stays counted as dead in its batch',
+    file: 'src/core/engine/jobs.ts',
+    find: '    noteRedriven(turn, entry);\n',
+    replace: '',
+    catcher: 'simulation',
+    says: /batch batch-\d counts/,
+  },
 ];

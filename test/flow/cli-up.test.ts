@@ -48,6 +48,35 @@ describe('up', () => {
     assert.ok(!out.includes('how do you do'), 'prompts are not logged');
   });
 
+  test('a stop says what waits and what goes on running, and the next start goes on with it', async () => {
+    const file = join(root, 'sleepers.yaml');
+    const ready = join(root, 'ready');
+    const argv = ['/bin/sh', '-c', `until [ -e ${ready} ]; do sleep 0.05; done; echo over`];
+    const sleepers = { name: 'sleepers', slots: 2, types: { sleep: { argv } } };
+    writeFileSync(file, JSON.stringify({ backends: { commands: [sleepers] } }));
+    const data = newFolder();
+    const first = await up(data, '--config', file);
+    const ids = ['s1', 's2', 's3', 's4', 's5'];
+    for (const id of ids) await orchd(['submit', '--type', 'sleep', '--job-id', id, '--url', first.url]);
+    const isRunning = async (): Promise<boolean> => {
+      const { out } = await orchd(['status', '--json', '--url', first.url]);
+      return JSON.parse(out).status.jobs.running === 2;
+    };
+    await until(isRunning);
+    first.child.kill('SIGTERM');
+    const { code, err } = await first.ended;
+    assert.equal(code, 0);
+    assert.match(
+      err,
+      /\nstopped; 3 jobs wait, 2 commands go on running\nthe next start runs what waits; the next start takes the results of what runs\n$/,
+    );
+    writeFileSync(ready, '');
+    const second = await up(data, '--config', file);
+    for (const id of ids) assert.equal((await orchd(['tail', id, '--url', second.url])).code, 0);
+    second.child.kill('SIGTERM');
+    assert.match((await second.ended).err, /\nstopped; no job is left\n$/);
+  });
+
   test('[FARRO-8] the moves of a job are JSON lines on standard output, and on nothing else', async () => {
     const server = await up(newFolder());
     const words = ['submit', '--follow', 'hello', '--job-id', 'told', '--url', server.url];

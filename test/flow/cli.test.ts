@@ -273,6 +273,13 @@ describe('where there is no server', () => {
   });
 });
 
+/** Runs a script in fish, which cannot read it from a socket: Node gives its children no pipes. */
+function inFish(script: string, ...options: string[]) {
+  const file = join(folder, 'script.fish');
+  writeFileSync(file, script);
+  return spawnSync('fish', [...options, file], { encoding: 'utf8', env: { ...process.env, HOME: folder } });
+}
+
 describe('help and completion', () => {
   test('the help lists every command, and every command has an example', async () => {
     const { code, out } = await orchd(['--help']);
@@ -283,19 +290,43 @@ describe('help and completion', () => {
     }
   });
 
-  test('both scripts are well-formed, and offer commands, options, choices and words', async () => {
+  test('the scripts are well-formed, and offer commands, options, choices and words', async () => {
     const bash = await orchd(['completion', 'bash']);
     const zsh = await orchd(['completion', 'zsh']);
     const check = (shell: string, input: string) => spawnSync(shell, ['-n'], { input, encoding: 'utf8' });
     assert.deepEqual([check('bash', bash.out).status, check('bash', bash.out).stderr], [0, '']);
     // Enough of it is common to both shells for bash to find a quote that does not close.
     assert.deepEqual([check('bash', zsh.out).status, check('bash', zsh.out).stderr], [0, '']);
-    const ownCheck = check('zsh', zsh.out);
-    if (ownCheck.error === undefined) assert.deepEqual([ownCheck.status, ownCheck.stderr], [0, '']);
+    const fish = await orchd(['completion', 'fish']);
+    // Not every machine has the other shells.
+    for (const ownCheck of [check('zsh', zsh.out), inFish(fish.out, '-n')])
+      if (ownCheck.error === undefined) assert.deepEqual([ownCheck.status, ownCheck.stderr], [0, '']);
     for (const { name, options } of await loadAll()) {
       for (const option of Object.keys(options))
-        assert.match(zsh.out, new RegExp(`'\\*?--${option}[=[]`), name);
+        for (const [script, form] of [
+          [zsh.out, `'\\*?--${option}[=[]`],
+          [fish.out, `= ${name}' -l ${option} `],
+        ] as const)
+          assert.match(script, new RegExp(form), name);
     }
+  });
+
+  test('fish completes, on a machine that has it', async (t) => {
+    if (spawnSync('fish', ['--version']).error) return t.skip('there is no fish here');
+    const { out } = await orchd(['completion', 'fish']);
+    const offered = (line: string): string[] => {
+      const { stdout, stderr } = inFish(`${out}\ncomplete -C 'orchd ${line}'`, '--no-config');
+      assert.equal(stderr, '');
+      return linesOf(stdout).map((each) => each.split('\t')[0] ?? '');
+    };
+    assert.deepEqual(offered('re'), ['redrive', 'resolve']);
+    assert.deepEqual(offered('submit --ti'), ['--timeout-ms']);
+    assert.deepEqual(offered('submit prompt --priority ').sort(), ['batch', 'interactive']);
+    assert.deepEqual(offered('token '), ['create', 'list', 'revoke']);
+    assert.deepEqual(offered('jobs --state s').sort(), ['stale', 'succeeded']);
+    assert.deepEqual(offered('help re'), ['redrive', 'resolve']);
+    assert.equal(offered('').length, (await loadAll()).length + 1);
+    return undefined;
   });
 
   test('bash completes', async () => {

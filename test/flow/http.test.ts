@@ -56,7 +56,7 @@ test('the page about the API names every path that the server has, and no other'
   const page = readFileSync(new URL('../../docs/http-api.md', import.meta.url), 'utf8');
   // Inside code, with the shell's word for the id where it is a command to try.
   const written = page.matchAll(/(?:GET|POST|PUT|DELETE|\$API) ?(\/[\w/{}$.]*)/g);
-  const named = new Set([...written].map(([, path]) => path?.replace('$ID', '{id}')));
+  const named = new Set([...written].map(([, path]) => path?.replace(/\$(?:ID|BATCH)/, '{id}')));
   assert.deepEqual([...named].sort(), Object.keys(paths).sort());
 });
 

@@ -55,6 +55,30 @@ describe('pages', () => {
     },
   );
 
+  onStores('find jobs by the beginning of their ids', STORES, async (t, data) => {
+    const { stage, orchestrator } = await begin(t, data);
+    await orchestrator.submit({ job_id: 'task-1', type: 'run' }, { tenant: 'task' });
+    await orchestrator.submitMany([
+      { job_id: 'task-1', type: 'run' },
+      { job_id: 'task-2', type: 'waits' },
+      { job_id: 'task', type: 'run' },
+      { job_id: 'other', type: 'run' },
+    ]);
+    await stage.startedCount(4);
+    stage.endAll();
+    for (const id of ['task-1', 'task', 'other']) await orchestrator.wait(id);
+    const found = async (request: ListRequest, tenant?: string): Promise<string[]> =>
+      idsOf((await orchestrator.list(request, tenant)).jobs);
+    for (const when of ['at any moment', 'settled']) {
+      assert.deepEqual(await found({ id_prefix: 'task' }), ['task'], when);
+      assert.deepEqual(await found({ id_prefix: 'task-' }), ['task-2', 'task-1'], when);
+      assert.deepEqual(await found({ id_prefix: 'task-', limit: 1 }), ['task-2'], when);
+      assert.deepEqual(await found({ id_prefix: 'task-' }, 'task'), ['task-1'], when);
+      assert.deepEqual(await found({ id_prefix: 'none' }), [], when);
+      while (engineOf(orchestrator).state.ended.size > 0) await turns(1);
+    }
+  });
+
   onStores('keep to their filter', STORES, async (t, data) => {
     const { stage, orchestrator } = await begin(t, data);
     const ids = await mixed(orchestrator, stage, 40);

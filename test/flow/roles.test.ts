@@ -105,3 +105,31 @@ test('the tables of the page about the API give every route the role that it has
     if (later.some((path) => name.includes(` ${path}`)))
       assert.ok(written.has(name), `${name} is in no table`);
 });
+
+test('a refused request leaves a line in the log, with its route and the caller, and never the token', async (t) => {
+  const { token, entry } = makeToken(new SeededRandom(3), 0, 'ada', 'read');
+  const brain = await httpBrain({ tokens: [entry] });
+  t.after(() => brain.stop());
+  const wrong = `orchd_${'0'.repeat(40)}`;
+  const ask = (path: string, headers: Record<string, string>) => fetch(brain.url + path, { headers });
+  await ask('/v2/tasks/some-job?secret=1', { authorization: `Bearer ${wrong}` });
+  await ask('/no/such/path', { origin: 'https://elsewhere.example' });
+  await fetch(`${brain.url}/v2/tasks/some-job/cancel`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}` },
+  });
+  const lines = brain.logged
+    .map((line) => JSON.parse(line))
+    .filter(({ message }) => message === 'a request was refused');
+  assert.deepEqual(
+    lines.map(({ error_code, route, address }) => [error_code, route, address]),
+    [
+      ['UNAUTHORIZED', 'GET /v2/tasks/:id', '127.0.0.1'],
+      ['FORBIDDEN', 'none', '127.0.0.1'],
+      ['FORBIDDEN', 'POST /v2/tasks/:id/cancel', '127.0.0.1'],
+    ],
+  );
+  assert.match(lines[2].reason, /this needs the role "submit"; the token has "read"/);
+  const all = brain.logged.join('');
+  for (const text of [wrong, token, 'secret=1', 'some-job']) assert.ok(!all.includes(text), text);
+});

@@ -70,9 +70,10 @@ async function furnish(ask: Ask): Promise<void> {
     const { status, text } = await ask('lab', method, path, body, headers);
     assert.ok(status < 300, `${method} ${path}: ${status} ${text}`);
   };
-  const job = { prompt: CANARY, agent: CANARY, session_id: 's', key: 'k', not_before: 4e12 };
+  const job = { prompt: CANARY, agent: CANARY, session_id: 's', key: 'k', not_before: 4e12, batch: 'b' };
   await mine('POST', '/v2/tasks', { ...job, job_id: 'waits' });
   await mine('POST', '/v2/tasks', { job_id: 'done', type: 'other', agent: CANARY });
+  await mine('POST', '/v2/batches', { batch_id: 'b', name: CANARY });
   await mine('PUT', '/v2/sessions/s', { token_budget: 12_345 });
   await mine('POST', '/leases', { token: LEASE, agent: CANARY });
   await mine('PUT', '/v2/limits', { limits: [{ scope: `session:lab/${CANARY}`, concurrency: 1000 }] });
@@ -84,9 +85,19 @@ async function furnish(ask: Ask): Promise<void> {
 /** All that `lab` has, as it sees it itself. */
 async function belongings(ask: Ask): Promise<string> {
   const read = async (path: string): Promise<string> => (await ask('lab', 'GET', path)).text;
-  const paths = ['/v2/tasks/waits', '/v2/tasks/done', '/v2/sessions/s', '/leases', '/v2/limits'];
+  const paths = [
+    '/v2/batches/b',
+    '/v2/batches',
+    '/v2/tasks/waits',
+    '/v2/tasks/done',
+    '/v2/sessions/s',
+    '/leases',
+    '/v2/limits',
+  ];
   const texts = await Promise.all([...paths, '/v2/tasks?limit=100'].map(read));
-  return texts.join('\n').replaceAll(/"(expires_at|waited_ms|predicted_start_ms)":[^,}]*/g, '"$1":0');
+  return texts
+    .join('\n')
+    .replaceAll(/"(expires_at|waited_ms|predicted_start_ms|predicted_end_ms)":[^,}]*/g, '"$1":0');
 }
 
 interface Case {
@@ -108,13 +119,24 @@ const APART: Readonly<Record<string, readonly Case[]>> = {
     },
     { body: { job_id: 'mine', key: 'k', prompt: 'mine' }, status: 202, answer: /^(?!.*duplicate_of)/ },
     { body: { parent_id: 'done', prompt: 'mine' }, status: 422, answer: /parent_ended/ },
+    { body: { after: ['done'], prompt: 'mine' }, status: 422, answer: /unknown_dependency/ },
   ],
-  'GET /v2/tasks': [{ path: '/v2/tasks?limit=100', status: 200 }],
+  'GET /v2/tasks': [
+    { path: '/v2/tasks?limit=100', status: 200 },
+    { path: '/v2/tasks?id_prefix=wait', status: 200, answer: /^(?!.*"job_id".*"job_id")/ },
+    { path: '/v2/tasks?id_prefix=done', status: 200, answer: /"jobs":\[\]/ },
+  ],
   'GET /v2/tasks/:id': [{ path: '/v2/tasks/done', status: 404 }],
   'POST /v2/tasks/:id/cancel': [{ path: '/v2/tasks/done/cancel', status: 404 }],
   'POST /v2/tasks/:id/redrive': [{ path: '/v2/tasks/done/redrive', status: 404 }],
   'POST /v2/tasks/:id/resolve': [{ path: '/v2/tasks/done/resolve', body: { as: 'failed' }, status: 404 }],
   'GET /v2/tasks/:id/events': [{ path: '/v2/tasks/done/events', status: 404 }],
+  'POST /v2/tasks/cancel': [{ body: { batch: 'b' }, status: 200, answer: /"matched":0/ }],
+  'POST /v2/tasks/redrive': [{ body: { batch: 'b' }, status: 200, answer: /"matched":0/ }],
+  'POST /v2/batches': [{ body: { batch_id: 'b', name: 'mine' }, status: 200, answer: /"jobs":0/ }],
+  'GET /v2/batches': [{ status: 200, answer: /"name":"mine"/ }],
+  'GET /v2/batches/:id': [{ path: '/v2/batches/b', status: 200, answer: /"jobs":0/ }],
+  'GET /v2/batches/:id/results': [{ path: '/v2/batches/b/results', status: 200, answer: /^$/ }],
   'GET /leases': [{ status: 200, answer: /"leases":\[\]/ }],
   'POST /leases': [{ body: { token: LEASE }, status: 409 }],
   'POST /leases/:token/heartbeat': [{ path: `/leases/${LEASE}/heartbeat`, body: {}, status: 409 }],
@@ -147,6 +169,7 @@ const APART: Readonly<Record<string, readonly Case[]>> = {
   'GET /v1/models': [{ status: 200, answer: /tiny/ }],
   'GET /v1/models/:id': [{ path: '/v1/models/tiny', status: 200 }],
   'GET /v2/meta/capabilities': [{ status: 200, answer: /^(?!.*"used")/ }],
+  'GET /v2/meta/status': [{ status: 200, answer: /^(?!.*"(used|waiting|totals|ready)":)/ }],
   'GET /health': [{ status: 200 }],
   'GET /ready': [{ status: 200 }],
   'GET /leader': [{ status: 200 }],

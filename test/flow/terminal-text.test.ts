@@ -62,6 +62,67 @@ const batch = {
 };
 const bulk = { matched: 2, changed: 1, refused: 1, refusal: HOSTILE, job_ids: [HOSTILE] };
 const refusal = { code: HOSTILE, message: HOSTILE, next: HOSTILE, retriable: false };
+const statusJob = { job_id: HOSTILE, type: HOSTILE, model: HOSTILE, backend: HOSTILE, since: 0 };
+const status = {
+  version: HOSTILE,
+  status: HOSTILE,
+  store: HOSTILE,
+  uptime_ms: 1,
+  now: 1,
+  leader: { node: HOSTILE, leader: HOSTILE, epoch: HOSTILE },
+  queue: { capacity: HOSTILE },
+  jobs: { queued: HOSTILE, running: HOSTILE, claimed: 1, stale: HOSTILE },
+  running: [statusJob],
+  held: [statusJob],
+  backends: [
+    { name: HOSTILE, kind: HOSTILE, slots: HOSTILE, models: [HOSTILE], types: null },
+    { name: HOSTILE, kind: HOSTILE, slots: 1, problem: HOSTILE },
+  ],
+  models: [
+    {
+      name: HOSTILE,
+      state: HOSTILE,
+      source: HOSTILE,
+      model_ref: HOSTILE,
+      context_length: HOSTILE,
+      slots: HOSTILE,
+    },
+    { name: HOSTILE, state: HOSTILE, source: HOSTILE, model_ref: null, context_length: null },
+  ],
+  limits: [{ scope: HOSTILE, what: HOSTILE, used: HOSTILE, of: HOSTILE }],
+  totals: { succeeded: HOSTILE, cancelled: HOSTILE, dead: HOSTILE },
+};
+const pool = {
+  pool_id: HOSTILE,
+  status: HOSTILE,
+  address: HOSTILE,
+  region: HOSTILE,
+  problem: HOSTILE,
+  heard_at: 0,
+  draining: { by: HOSTILE },
+  gpus: [{ id: HOSTILE, status: HOSTILE, reason: HOSTILE, total_vram: 1, available_vram: 1 }],
+  workers: [
+    {
+      worker_id: HOSTILE,
+      status: HOSTILE,
+      gpu: HOSTILE,
+      active: HOSTILE,
+      slots: HOSTILE,
+      vram_used: 1,
+      model_ref: HOSTILE,
+      why: HOSTILE,
+    },
+    {
+      worker_id: HOSTILE,
+      status: HOSTILE,
+      gpu: 1,
+      active: 1,
+      vram_used: 1,
+      model_ref: HOSTILE,
+      error: { code: HOSTILE, message: HOSTILE },
+    },
+  ],
+};
 const EVENTS = [
   ['queued', { job_id: HOSTILE }],
   [HOSTILE.replace(/[\r\n]/g, ''), { text: HOSTILE }],
@@ -100,6 +161,12 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
   };
   if (url.includes('refuse')) {
     send(409, { error: { code: HOSTILE, message: HOSTILE, next: HOSTILE, retriable: false } });
+  } else if (url.includes('/missing')) {
+    send(404, { error: { code: 'NOT_FOUND', message: HOSTILE, next: HOSTILE, retriable: false } });
+  } else if (url === '/v2/meta/status') {
+    send(200, status);
+  } else if (url === '/v2/pools') {
+    send(200, { pools: [pool] });
   } else if (url.includes('/events')) {
     const text = EVENTS.map(([event, data]) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
     response.writeHead(200, { 'content-type': 'text/event-stream' }).end(text.join(''));
@@ -152,6 +219,16 @@ const CALLS: Record<string, () => string[][]> = {
   ],
   pool: () => [[HOSTILE], ['--id', HOSTILE], ['--config', yaml()]],
   worker: () => [[HOSTILE], ['--engine', HOSTILE], ['--id', HOSTILE], ['--pool-manager', HOSTILE]],
+  status: () => [at(), ['--json', ...at()], [HOSTILE]],
+  models: () => [at(), ['--json', ...at()], [HOSTILE]],
+  pools: () => [at(), ['--json', ...at()], [HOSTILE]],
+  config: () => [
+    ['check', yaml()],
+    ['check', '--json', yaml()],
+    ['show', yaml()],
+    [HOSTILE],
+    ['check', HOSTILE],
+  ],
   submit: () => [
     ['a', ...at()],
     ['a', '--json', ...at()],
@@ -183,6 +260,7 @@ const CALLS: Record<string, () => string[][]> = {
     ['ended', ...at()],
     ['a', '--json', ...at()],
     ['refuse', ...at()],
+    ['missing', ...at()],
     [HOSTILE, ...at()],
   ],
   explain: () => [
@@ -202,6 +280,7 @@ const CALLS: Record<string, () => string[][]> = {
     ['--batch', 'a', '--yes', ...at()],
     ['--batch', 'a', ...at()],
     ['a', 'refuse', ...at()],
+    ['a', 'refuse', 'missing', ...at()],
     ['a', '--json', ...at()],
   ],
   redrive: () => [

@@ -55,6 +55,7 @@ export class Clients {
   }
 
   async #live(request: SubmitRequest): Promise<void> {
+    this.#waitForOthers(request);
     const told = await this.#submit(request);
     if (!told) return;
     if (this.#random.chance(0.15)) {
@@ -63,6 +64,16 @@ export class Clients {
     }
     if (this.#random.chance(0.5)) await this.#watch(told);
     if (told.ended?.state === 'dead' && this.#random.chance(0.5)) await this.#redrive(told);
+  }
+
+  /** Some jobs wait for up to three jobs that were acknowledged before. */
+  #waitForOthers(request: SubmitRequest): void {
+    const random = this.#random;
+    const known = [...this.told.keys()].filter((id) => id !== request.job_id);
+    if (known.length === 0 || !random.chance(0.25)) return;
+    const after = Array.from({ length: 1 + random.int(3) }, () => known[random.int(known.length)] as string);
+    request.after = [...new Set(after)];
+    if (random.chance(0.3)) request.after_policy = 'ended';
   }
 
   async #submit(request: SubmitRequest): Promise<Told | undefined> {
@@ -131,6 +142,7 @@ export class Clients {
         this.#world.trueTime + random.between(0, random.chance(0.5) ? 5000 : 90_000),
       );
     if (random.chance(0.1)) request.deadline_ms = Math.ceil(random.between(100, 8000));
+    if (random.chance(0.3)) request.batch = `batch-${random.int(3)}`;
     if (random.chance(0.2)) request.score = random.int(5);
     if (random.chance(0.2)) request.max_tries = 1 + random.int(4);
     return request;

@@ -1,16 +1,16 @@
 /** The invariants, checked from the state, from the raw log and from the ledgers of executors and clients. */
 
 import { due } from '../../src/core/engine/due.ts';
+import { awaitedBy, endOfEntry } from '../../src/core/state/end-waiters.ts';
+import type { JobEntry } from '../../src/core/state/job-entry.ts';
 import type { EngineView } from '../../src/core/turn.ts';
 import { causeText } from '../../src/model/causes.ts';
 import type { AttemptRecord, Change, JobRecord } from '../../src/model/records.ts';
 import { ATTEMPT_TRANSITIONS, isTerminal, JOB_TRANSITIONS, usesSlot } from '../../src/model/states.ts';
 import type { SubmitRequest } from '../../src/model/submit.ts';
 import type { FakeExecutor, Run } from '../fakes/executor.ts';
-
-export function check(holds: boolean, what: string): asserts holds {
-  if (!holds) throw new Error(`broken: ${what}`);
-}
+import { check } from './check.ts';
+import { DependencyRules } from './dependency-rules.ts';
 
 /** Cheap enough for every event. */
 export function checkCounts(
@@ -36,6 +36,31 @@ export function checkCounts(
   }
 }
 
+/** Jobs of a batch by state, as counted from their records. */
+function checkBatches({ state }: EngineView): void {
+  const live = new Map<string, number>();
+  for (const { ask, job } of state.jobs.values())
+    if (ask.spec.batch !== undefined && !isTerminal(job.state))
+      live.set(ask.spec.batch, (live.get(ask.spec.batch) ?? 0) + 1);
+  for (const { tenant, id } of state.batches.values()) {
+    const counted = state.batches.jobs(tenant, id)?.live ?? 0;
+    check(
+      counted === (live.get(id) ?? 0),
+      `batch ${id} has ${live.get(id)} live jobs, and counts ${counted}`,
+    );
+  }
+}
+
+/** A job waits for others exactly while one of them holds it back. */
+function checkWaiting({ state }: EngineView, entry: JobEntry): void {
+  const held = awaitedBy(entry).filter((uid) => state.waiters.of(uid)?.held.has(entry)).length;
+  check(entry.waitsFor === held, `${entry.uid} waits for ${held} jobs`);
+  if (!entry.mayWaitForEnds) return check(held === 0, `${entry.uid} has started and waits for none`);
+  if (state.waiters.isUnsettled) return;
+  const live = awaitedBy(entry).filter((uid) => endOfEntry(state.jobs.get(uid)) === undefined).length;
+  check(live === held, `${entry.uid} is held back by the ${live} live jobs that it names`);
+}
+
 /** Everything that the indexes say follows from the records. */
 export function checkIndexes(view: EngineView): void {
   const { state, queue } = view;
@@ -53,6 +78,7 @@ export function checkIndexes(view: EngineView): void {
       entry.isWaiting === (job.state === 'queued' && !entry.parked),
       `${entry.uid} is in its lane when ready`,
     );
+    checkWaiting(view, entry);
     if (entry.isWaiting) ready++;
     if (ask.spec.key !== undefined && !isTerminal(job.state)) {
       check(!keys.has(ask.spec.key), `key ${ask.spec.key} belongs to one live job`);
@@ -63,6 +89,7 @@ export function checkIndexes(view: EngineView): void {
       `${entry.uid} is listed as ended when it is`,
     );
   }
+  checkBatches(view);
   check(ready === queue.waiting.batch.jobs + queue.waiting.interactive.jobs, 'ready jobs are counted');
   for (const [name, count] of open)
     check(queue.fleet.usedSlots(name) === count, `slots of ${name} are its open attempts`);
@@ -84,7 +111,9 @@ export function replay(changes: readonly Change[]): Map<string, Story> {
   const stories = new Map<string, Story>();
   const attempts = new Map<string, AttemptRecord>();
   const highest = new Map<string, number>();
+  const dependencies = new DependencyRules();
   for (const change of changes) {
+    dependencies.take(change);
     if (change.kind === 'ask' && !stories.has(change.id)) {
       stories.set(change.id, {
         job: { state: 'queued', attempt: 0 } as JobRecord,
@@ -98,6 +127,7 @@ export function replay(changes: readonly Change[]): Map<string, Story> {
       replayJob(stories, change.id, change.after, causeText(change.cause));
     if (change.kind === 'attempt' && change.after) replayAttempt(attempts, highest, change.id, change.after);
   }
+  dependencies.checkBatches();
   return stories;
 }
 

@@ -13,8 +13,9 @@ import type { MemoryDisk } from '../fakes/memory-disk.ts';
 import { SimDisk } from '../fakes/sim-disk.ts';
 import { World } from '../fakes/world.ts';
 import { FOLDER, SETTINGS, SimBrain } from './brain.ts';
+import { check } from './check.ts';
 import { Clients, endOf } from './clients.ts';
-import { check, checkCounts, checkIndexes, checkLedgers, checkNotBefore, replay } from './invariants.ts';
+import { checkCounts, checkIndexes, checkLedgers, checkNotBefore, replay } from './invariants.ts';
 
 export interface Outcome {
   readonly seed: number;

@@ -122,7 +122,7 @@ export class HttpPoolManagers implements PoolManagers {
     // M2. A manager at this address that does not answer may have a new secret: then it is added again below.
     if (known && (known.client.isAnswering || known.secret === secret || this.#isSecretConfigured(base)))
       return;
-    const former = this.#urlOf(id);
+    const former = this.addressOf(id);
     // M1: the name belongs to a manager that answers at another address.
     if (former !== undefined && former !== base && this.#pools.get(former)?.client.isAnswering)
       throw new OrchdError('ILLEGAL_STATE', `another pool manager has the name "${id}", and answers`);
@@ -160,7 +160,7 @@ export class HttpPoolManagers implements PoolManagers {
     return count;
   }
 
-  #urlOf(id: string): string | undefined {
+  addressOf(id: string): string | undefined {
     for (const [url, pool] of this.#pools) if (pool.id === id) return url;
     return undefined;
   }
@@ -253,7 +253,7 @@ export class HttpPoolManagers implements PoolManagers {
     if (!pool || !state || this.#pools.get(url) !== pool || !this.#listener) return;
     // Another manager is at this address now, or the same one under a new name: the state of the former name is void.
     if (pool.id !== state.pool_id) this.#clearName(url, pool);
-    const holder = this.#urlOf(state.pool_id);
+    const holder = this.addressOf(state.pool_id);
     if (holder !== undefined && holder !== url) {
       this.#options.logger?.warn('two pool managers have the same name', { reason: state.pool_id });
       return;

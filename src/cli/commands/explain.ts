@@ -2,6 +2,7 @@
 
 import { flagOf, jobId, singlePositional } from '../arguments.ts';
 import { type Command, EXIT } from '../command.ts';
+import { forJob } from '../job-id.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
 import { connect } from '../remote.ts';
 import { explainText, nextStep } from '../text/job-text.ts';
@@ -16,7 +17,8 @@ export const explain: Command = {
   options: SERVER_OPTIONS,
   async run(args, terminal) {
     const id = jobId(singlePositional(args.positionals, 'job id'));
-    const job = await connect(args).get(id);
+    const client = connect(args);
+    const job = await forJob(client, id, (whole) => client.get(whole));
     if (flagOf(args.values, 'json')) {
       const { job_id, state, waiting, queue_position, predicted_start_ms } = job;
       terminal.printData(

@@ -2,6 +2,7 @@
 import type { ResolveRequest } from '../../model/submit.ts';
 import { choiceOf, flagOf, jobId, singlePositional, textOf } from '../arguments.ts';
 import { type CliArguments, type Command, EXIT, UsageError } from '../command.ts';
+import { forJob } from '../job-id.ts';
 import { jsonOf } from '../json-argument.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
 import { connect } from '../remote.ts';
@@ -30,9 +31,10 @@ first. retry runs it again, failed ends it as dead, succeeded ends it with the r
   async run(args, terminal) {
     const id = jobId(singlePositional(args.positionals, 'job id'));
     const request = await requestOf(args);
-    const job = await connect(args).resolve(id, request);
+    const client = connect(args);
+    const job = await forJob(client, id, (whole) => client.resolve(whole, request));
     if (flagOf(args.values, 'json')) terminal.printData(JSON.stringify(job));
-    else terminal.print(`${id} is resolved: it is ${job.state} now.`);
+    else terminal.print(`${job.job_id} is resolved: it is ${job.state} now.`);
     return EXIT.ok;
   },
 };

@@ -2,6 +2,7 @@
 
 import { flagOf, jobId, singlePositional } from '../arguments.ts';
 import { type Command, EXIT } from '../command.ts';
+import { forJob } from '../job-id.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
 import { connect } from '../remote.ts';
 import { jobText } from '../text/job-page.ts';
@@ -22,7 +23,9 @@ Exit code: 0 in whatever state the job is, 1 if there is no such job.`,
   options,
   async run(args, terminal) {
     const id = jobId(singlePositional(args.positionals, 'job id'));
-    const job = await connect(args).get(id, flagOf(args.values, 'payload') ? { include: 'payload' } : {});
+    const client = connect(args);
+    const parts = flagOf(args.values, 'payload') ? ({ include: 'payload' } as const) : {};
+    const job = await forJob(client, id, (whole) => client.get(whole, parts));
     if (flagOf(args.values, 'json')) terminal.printData(JSON.stringify(job));
     else terminal.print(jobText(job, terminal, Date.now()));
     return EXIT.ok;

@@ -4,6 +4,7 @@ import { flagOf, jobId, singlePositional, textOf } from '../arguments.ts';
 import { type Command, UsageError } from '../command.ts';
 import { follow, reportEnd } from '../follow.ts';
 import { EXIT_INTERRUPTED, Interrupt } from '../interrupt.ts';
+import { forJob } from '../job-id.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
 import { connect } from '../remote.ts';
 import { oneLine } from '../text/screen.ts';
@@ -24,12 +25,13 @@ Exit code: 0 if the job succeeded, 1 if it did not.`,
   }),
   options,
   async run(args, terminal) {
-    const id = jobId(singlePositional(args.positionals, 'job id'));
+    const text = jobId(singlePositional(args.positionals, 'job id'));
     const after = eventId(textOf(args.values, 'after'));
     const client = connect(args);
     const asJson = flagOf(args.values, 'json');
     // Reports an unknown job or an unreachable server at once: follow() would reconnect again and again.
-    const job = await client.get(id);
+    const job = await forJob(client, text, (whole) => client.get(whole));
+    const { job_id: id } = job;
     const interrupt = new Interrupt();
     const { signal } = interrupt;
     const ended = await follow(client, id, { signal, terminal, after }, (event) =>

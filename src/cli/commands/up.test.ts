@@ -6,6 +6,7 @@ import { createLogger } from '../../kit/logger.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { Terminal } from '../command.ts';
 import { bannerText, ownCommand } from '../text/banner.ts';
+import { stoppedText } from '../text/stop-text.ts';
 import { runToEnd, stopEarly } from './up.ts';
 
 function heard(): { terminal: Terminal; said: string[] } {
@@ -58,12 +59,26 @@ test('after a signal during the start the server is stopped once it is up, or th
   assert.match(said.at(-1)!, /it did not stop within 0\.001 s and is ended/);
 });
 
+test('a stop says what is left and what becomes of it', () => {
+  const nothing = { waiting: 0, goingOn: {}, cutOff: 0, unknown: 0 };
+  assert.equal(stoppedText(nothing, false), 'stopped; no job is left');
+  const all = { waiting: 1, goingOn: { command: 3, worker: 1, gateway: 2 }, cutOff: 1, unknown: 2 };
+  assert.equal(
+    stoppedText(all, true),
+    'stopped; 1 job waits, 3 commands go on running, 1 job goes on at its worker, ' +
+      '2 jobs go on at their backends (gateway), 1 job was cut off, 2 jobs have an unknown outcome\n' +
+      'the next leader runs what waits; the next leader takes the results of what runs; ' +
+      'what was cut off is tried again or held, as on_unknown of the job says; orchd resolve decides unknown outcomes',
+  );
+});
+
 const BANNER = {
   version: '1.2.3',
   url: 'http://127.0.0.1:8080',
   data: '/data',
   needsToken: false,
   hasBackends: true,
+  pools: 0,
   missing: [],
   models: [],
   exampleModel: 'demo',
@@ -79,6 +94,7 @@ test('the banner names what to try, and only what is needed for it', () => {
     'try:  orchd submit --follow "Hello"',
     `or:   curl http://127.0.0.1:8080/v2/tasks -H 'content-type: application/json' -d '{"prompt": "Hello"}'`,
     `or:   curl http://127.0.0.1:8080/v1/chat/completions -d '{"model": "demo", "messages": [{"role": "user", "content": "Hello"}]}'`,
+    'see:  orchd status --watch',
     'press Ctrl-C to stop',
   ]);
   const other = bannerText({
@@ -95,6 +111,9 @@ test('the banner tries nothing that would be refused', () => {
   const none = bannerText({ ...BANNER, hasBackends: false, exampleModel: undefined });
   assert.match(none, /^nothing here runs jobs: .*\nadd one: orchd up --model FILE\.gguf/m);
   assert.doesNotMatch(none, /^(try|or): /m);
+  const pools = bannerText({ ...BANNER, hasBackends: false, exampleModel: undefined, pools: 2 });
+  assert.match(pools, /^jobs run in the 2 pools of the configuration: `orchd models` lists/m);
+  assert.doesNotMatch(pools, /^(try|or): |nothing here runs jobs/m);
   const command = bannerText({ ...BANNER, exampleModel: undefined, exampleType: 'count' });
   assert.match(command, /^try: {2}orchd submit --follow --type count --payload '\{\}'$/m);
   assert.doesNotMatch(command, /^or: /m);

@@ -5,10 +5,12 @@ import { isAbsolute } from 'node:path';
 import type { RunningServer, ServerOptions } from '../../app/parts.ts';
 import type { ConfiguredBackend } from '../../backends/descriptor.ts';
 import type { ResolvedConfig } from '../../config/resolve.ts';
+import type { UpstreamConfig } from '../../config/upstreams.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import type { Logger } from '../../kit/logger.ts';
 import { within } from '../../kit/within.ts';
 import { OrchdError } from '../../model/errors.ts';
+import { MAX_UPSTREAM_SLOTS } from '../../model/upstream-limits.ts';
 import { flagOf, listOf, noPositionals, textOf, variable, wholeOf } from '../arguments.ts';
 import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from '../command.ts';
 import { daemonLogger, ended } from '../daemon.ts';
@@ -17,6 +19,7 @@ import { COPY_OPTION, DATA_OPTIONS, usageOf } from '../options.ts';
 import { packageVersion } from '../package-version.ts';
 import { dataFolder, folderAt, readConfig } from '../settings.ts';
 import { type BannerParts, bannerText, callableUrl, ownCommand } from '../text/banner.ts';
+import { stoppedText } from '../text/stop-text.ts';
 import { TokenStore } from '../token-store.ts';
 
 const FAILURE_POLL_MS = 250;
@@ -38,6 +41,22 @@ const options = {
     value: 'FILE',
     multiple: true,
     help: 'a model to run on this machine: a GGUF file, or a reference such as hf:org/repo',
+  },
+  upstream: {
+    type: 'string',
+    value: 'URL',
+    multiple: true,
+    help: 'a server with an OpenAI-compatible API, such as Ollama or vLLM, whose models are offered here',
+  },
+  'upstream-key-env': {
+    type: 'string',
+    value: 'NAME',
+    help: 'the environment variable that holds the API key of the upstream, which then counts as paid',
+  },
+  'upstream-slots': {
+    type: 'string',
+    value: 'N',
+    help: 'the number of jobs that an upstream gets at once; by default what it says, else 4',
   },
   context: {
     type: 'string',
@@ -61,13 +80,15 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not s
       'orchd up --port 9000 --data /var/lib/orchd',
       'orchd up --config config.yaml > orchd.log',
       'orchd up --model llama-3.2-1b-instruct.gguf',
+      'orchd up --upstream http://127.0.0.1:11434',
+      'orchd up --upstream https://openrouter.ai/api/v1 --upstream-key-env OPENROUTER_API_KEY',
     ],
   }),
   options,
   async run(args, terminal) {
     noPositionals(args.positionals);
     const overrides = overridesOf(args);
-    const config = await readConfig(args, terminal);
+    const config = withUpstreams(await readConfig(args, terminal), await upstreamsOf(args));
     const data = await folderAt(dataFolder(args, config));
     const logger = daemonLogger(config.log.level);
     const interrupt = new Interrupt();
@@ -83,10 +104,37 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not s
   },
 };
 
-/** An error about a model names the option --model, where the model was given. */
+/** An error about a model or an upstream names the option with which it was given. */
 function optionError(error: unknown): unknown {
-  const isOfModel = error instanceof OrchdError && error.details.field === 'model';
-  return isOfModel ? new UsageError(`--model: ${error.message}.`) : error;
+  const field = error instanceof OrchdError ? error.details.field : undefined;
+  if (field !== 'model' && field !== 'upstream') return error;
+  return new UsageError(`--${field}: ${(error as Error).message}.`);
+}
+
+/** The upstreams of the command line, in the form of the configuration. */
+async function upstreamsOf({ values }: CliArguments): Promise<readonly UpstreamConfig[]> {
+  const urls = listOf(values, 'upstream');
+  const key_env = textOf(values, 'upstream-key-env');
+  const slots = wholeOf(values, 'upstream-slots', 1, MAX_UPSTREAM_SLOTS);
+  if (key_env !== undefined && urls.length !== 1)
+    throw new UsageError(
+      '--upstream-key-env needs exactly one --upstream: the key must not reach another server. For several, set key_env of each in backends.upstreams of the configuration.',
+    );
+  const { upstreamBase } = await import('../../config/upstream-address.ts');
+  for (const url of urls) {
+    const { problem } = upstreamBase(url);
+    if (problem !== undefined) throw new UsageError(`--upstream: ${problem}.`);
+  }
+  return urls.map((url) => ({
+    url,
+    ...(key_env !== undefined && { key_env }),
+    ...(slots !== undefined && { slots }),
+  }));
+}
+
+function withUpstreams(config: ResolvedConfig, more: readonly UpstreamConfig[]): ResolvedConfig {
+  const { backends } = config;
+  return { ...config, backends: { ...backends, upstreams: [...backends.upstreams, ...more] } };
 }
 
 /** Waits for a signal to stop, or until the server stops by itself; returns the exit code. */
@@ -160,9 +208,11 @@ async function banner(server: RunningServer, config: ResolvedConfig, data: strin
     url: server.url,
     data,
     needsToken: (await tokens.list()).length > 0,
-    hasBackends: configured.length > 0,
+    hasBackends: configured.length > 0 || config.backends.upstreams.length > 0,
+    pools: config.pool.managerUrls.length,
     missing: missingPrograms(configured),
     models: server.models ?? [],
+    hasUpstreams: config.backends.upstreams.length > 0,
     exampleModel: configured.find(({ exampleModel }) => exampleModel)?.exampleModel,
     command: ownCommand(process.argv[1]),
     exampleType: configured.flatMap(({ programs = {} }) => Object.keys(programs))[0],
@@ -197,6 +247,7 @@ async function stopInOrder(server: RunningServer, logger: Logger, terminal: Term
   const inTime = await stopped(server);
   if (inTime) {
     logger.info('orchd has stopped');
+    if (server.left) terminal.complain(stoppedText(server.left, server.hasNodes ?? false));
     return EXIT.ok;
   }
   return cutOff(terminal);

@@ -7,10 +7,14 @@ export interface BannerParts {
   readonly data: string;
   readonly needsToken: boolean;
   readonly hasBackends: boolean;
+  /** The pool managers that the configuration names. */
+  readonly pools: number;
   /** Job types whose configured program does not exist, with their backends. */
   readonly missing: readonly { readonly backend: string; readonly type: string }[];
-  /** The models named with --model. */
+  /** The models named with --model, and those of the upstreams. */
   readonly models: readonly string[];
+  /** There are upstreams, which may have no models yet. */
+  readonly hasUpstreams?: boolean;
   /** A model that a configured backend answers without any set-up. */
   readonly exampleModel: string | undefined;
   /** A job type of a configured command. */
@@ -23,6 +27,8 @@ export interface BannerParts {
 
 /** A longer curl command is not shown. */
 const MAX_CURL_CHARS = 160;
+/** More models are counted, not named. */
+const MAX_MODELS = 10;
 
 export function bannerText(parts: BannerParts): string {
   const { version, data, needsToken, models } = parts;
@@ -31,24 +37,32 @@ export function bannerText(parts: BannerParts): string {
   return [
     `orchd ${version} listens on ${url}${isEverywhere ? ' and all other addresses of this machine' : ''}`,
     `data: ${resolve(data)}`,
-    ...(models.length > 0 ? [`models: ${models.join(', ')}`] : []),
+    ...(models.length > 0 ? [`models: ${listed(models)}`] : []),
     ...backendLines(parts),
     ...(needsToken ? ['callers need a token: set ORCHD_TOKEN'] : []),
     ...exampleLines({ ...parts, url }),
+    `see:  ${parts.command} status --watch${whereOf(parts.isDefaultUrl, url)}`,
     'press Ctrl-C to stop',
   ].join('\n');
 }
 
+/** An upstream may have hundreds of models. */
+const listed = (models: readonly string[]): string =>
+  models.slice(0, MAX_MODELS).join(', ') +
+  (models.length > MAX_MODELS ? ` and ${models.length - MAX_MODELS} more (GET /v1/models)` : '');
+
 /** A server that listens on all addresses cannot be called by the address that means all of them. */
 export const callableUrl = (url: string): string =>
   url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
+
+const whereOf = (isDefaultUrl: boolean, url: string): string => (isDefaultUrl ? '' : ` --url ${url}`);
 
 /** Only what would be answered here. */
 function exampleLines(parts: BannerParts): string[] {
   const { url, needsToken, models, exampleModel, exampleType, command, isDefaultUrl } = parts;
   const [model] = models;
   const chatModel = model ?? exampleModel;
-  const where = isDefaultUrl ? '' : ` --url ${url}`;
+  const where = whereOf(isDefaultUrl, url);
   if (chatModel === undefined)
     return exampleType === undefined
       ? []
@@ -65,12 +79,20 @@ function exampleLines(parts: BannerParts): string[] {
   ];
 }
 
-function backendLines({ hasBackends, models, missing, command }: BannerParts): string[] {
-  if (!hasBackends && models.length === 0)
+function backendLines(parts: BannerParts): string[] {
+  const { hasBackends, pools, models, missing, command, hasUpstreams } = parts;
+  const poolLine = `jobs run in ${pools === 1 ? 'the pool' : `the ${pools} pools`} of the configuration: \`${command} models\` lists what they can run`;
+  if (hasUpstreams && models.length === 0)
     return [
-      'nothing here runs jobs: they are refused until there is a backend',
-      `add one: ${command} up --model FILE.gguf, or "backends" in the configuration, or a pool (docs/pools.md)`,
+      'no upstream has answered with models yet (the log says why); they are offered as soon as one does',
     ];
+  if (!hasBackends && models.length === 0)
+    return pools > 0
+      ? [poolLine]
+      : [
+          'nothing here runs jobs: they are refused until there is a backend',
+          `add one: ${command} up --model FILE.gguf, or "backends" in the configuration, or a pool (docs/pools.md)`,
+        ];
   // The message names the setting, not its value: apart from names nothing of the configuration is repeated.
   return missing.map(
     ({ backend, type }) =>

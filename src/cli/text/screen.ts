@@ -63,6 +63,22 @@ export function forTerminal(text: string): string {
     .join('');
 }
 
+/** Cuts a line to a number of characters; colours of paint() do not count, and end where the line is cut. */
+export function cutTo(line: string, width: number): string {
+  const parts = line.split(MARKED);
+  const isMark = (at: number): boolean => at % 2 === 1;
+  const length = parts.reduce((sum, part, at) => sum + (isMark(at) ? 0 : harmless(part).length), 0);
+  if (length <= width) return line;
+  let left = Math.max(0, width - 1);
+  const cut = parts.map((part, at) => {
+    if (isMark(at)) return part;
+    const shown = harmless(part).slice(0, left);
+    left -= shown.length;
+    return shown;
+  });
+  return `${cut.join('')}…`;
+}
+
 const STATE_COLOURS = {
   queued: 'yellow',
   claimed: 'cyan',

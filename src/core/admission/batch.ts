@@ -1,4 +1,7 @@
-/** Batches: jobs that were submitted together. A batch begins with its first job, and counts the ends of its jobs. */
+/**
+ * Batches: jobs that were submitted together. A batch begins with its first job, and counts the ends of its jobs
+ * (docs/decisions/0027).
+ */
 
 import type { BatchRecord } from '../../model/batch-record.ts';
 import type { Cause } from '../../model/causes.ts';

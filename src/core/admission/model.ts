@@ -13,8 +13,8 @@ export function modelOf(state: State, id: string): ModelRecord {
   return record;
 }
 
-const notFound = (name: string, known: readonly string[]): OrchdError =>
-  new OrchdError('MODEL_NOT_FOUND', `there is no model "${name}"${didYouMean(name, known)}`, {
+const notFound = (name: string, known: readonly string[], formerly = ''): OrchdError =>
+  new OrchdError('MODEL_NOT_FOUND', `there is no model "${name}"${formerly || didYouMean(name, known)}`, {
     field: 'model',
   });
 
@@ -26,16 +26,18 @@ const reject = (reason: Reason, message: string): OrchdError =>
 
 /** The submission with its model resolved; throws if the model is unknown, or cannot run the job. */
 export function resolveModel(turn: Turn, submission: Submission): Submission {
-  const name = submission.spec.model ?? onlyModel(turn.state, submission);
+  const name = submission.spec.model ?? onlyModel(turn, submission);
   if (name === undefined) return withoutContext(submission);
   const model = turn.state.catalog.find(name);
   if (!model) {
-    if (submission.spec.type === 'inference' && !isOffered(turn, name))
-      throw notFound(name, offeredModels(turn));
-    return withoutContext(isOnWorker(turn, name) ? withTimeout(turn, submission) : submission);
+    const mayWait = submission.spec.type !== 'inference' || mayCome(turn, submission);
+    if (!mayWait && !isOffered(turn, name)) throw notFound(name, offeredModels(turn), formerly(turn, name));
+    const { spec } = submission;
+    const named = spec.model === undefined ? { ...submission, spec: { ...spec, model: name } } : submission;
+    return withForeignModel(turn, named, name);
   }
   checkModel(turn, model);
-  checkContext(model, submission.contextTokens);
+  checkContext(model.id, model.contextLength, submission.contextTokens);
   checkCapacity(turn, model, submission);
   const { spec } = withTimeout(turn, submission);
   return {
@@ -56,12 +58,61 @@ function withTimeout({ settings }: Turn, submission: Submission): Submission {
   };
 }
 
-/** The model of an inference job that names none: the only one in the catalog. */
-function onlyModel({ catalog }: State, { spec: { type, backend } }: Submission): string | undefined {
-  if (catalog.size !== 1 || type !== 'inference' || (backend !== undefined && backend !== 'worker'))
-    return undefined;
+/** The model of an inference job that names none: the only one in the catalog, or the only one of all upstreams. */
+function onlyModel(turn: Turn, { spec: { type, backend } }: Submission): string | undefined {
+  const { catalog } = turn.state;
+  if (type !== 'inference') return undefined;
+  if (catalog.size === 0 && backend === undefined) return onlyForeignModel(turn);
+  if (catalog.size !== 1 || (backend !== undefined && backend !== 'worker')) return undefined;
   const [model] = catalog.values();
   return model?.state === 'active' ? model.id : undefined;
+}
+
+function onlyForeignModel({ fleet }: Turn): string | undefined {
+  const names = new Set<string>();
+  for (const { info } of fleet.backends.values()) {
+    if (info.hasForeignModels) for (const name of info.models ?? []) names.add(name);
+    // A job without a model is for the backends that take one.
+    else if (!info.home && (info.types === undefined || info.types.includes('inference'))) return undefined;
+    if (names.size > 1) return undefined;
+  }
+  return [...names][0];
+}
+
+/** The submission for a model that backends have and the catalog does not know. */
+function withForeignModel(turn: Turn, submission: Submission, name: string): Submission {
+  const timed = isOnWorker(turn, name) ? withTimeout(turn, submission) : submission;
+  const longest = longestContext(turn, name);
+  if (longest === undefined) return withoutContext(timed);
+  checkContext(name, longest, submission.contextTokens);
+  return { ...timed, contextTokens: contextBucket(submission.contextTokens, longest) };
+}
+
+/** The longest context that upstreams have for a model; undefined unless all of them that have the model know it. */
+function longestContext({ fleet }: Turn, name: string): number | undefined {
+  let longest: number | undefined;
+  for (const { info } of fleet.backends.values()) {
+    if (!info.models?.includes(name)) continue;
+    const length = info.contextLengths?.get(name);
+    if (length === undefined) return undefined;
+    longest = Math.max(longest ?? 0, length);
+  }
+  return longest;
+}
+
+/** Whether the job waits for a model that nobody has yet, and that an upstream may have later. */
+function mayCome({ fleet }: Turn, { unrunnable }: Submission): boolean {
+  if (unrunnable !== 'wait') return false;
+  for (const { info } of fleet.backends.values()) if (info.hasForeignModels) return true;
+  return false;
+}
+
+/** Names a backend that had the model and no longer has it. */
+function formerly({ fleet }: Turn, name: string): string {
+  for (const { info } of fleet.backends.values())
+    if (info.formerModels?.includes(name))
+      return `: "${info.name}" had it, and no longer has it${info.outage === undefined ? '' : ` (${info.outage})`}`;
+  return '';
 }
 
 /** Without a model of the catalog the context length is unknown, so it must not constrain the job. */
@@ -75,11 +126,11 @@ function checkModel(turn: Turn, model: ModelRecord): void {
   }
 }
 
-function checkContext(model: ModelRecord, tokens: number | undefined): void {
-  if (tokens === undefined || tokens <= model.contextLength) return;
+function checkContext(model: string, longest: number, tokens: number | undefined): void {
+  if (tokens === undefined || tokens <= longest) return;
   throw reject(
     'context_length',
-    `the job needs about ${tokens} tokens of context; "${model.id}" has ${model.contextLength}`,
+    `the job needs about ${tokens} tokens of context; "${model}" has ${longest}`,
   );
 }
 
@@ -89,7 +140,7 @@ function checkContext(model: ModelRecord, tokens: number | undefined): void {
  */
 function checkCapacity(turn: Turn, model: ModelRecord, submission: Submission): void {
   const { pools } = turn.state;
-  if (isOffered(turn, model.ref) || isOffered(turn, model.id)) return;
+  if (isOffered(turn, model.ref, 'own') || isOffered(turn, model.id, 'own')) return;
   if (pools.fitsNowhere(model.vramBytes)) {
     throw new OrchdError(
       'INSUFFICIENT_VRAM',
@@ -108,17 +159,19 @@ function offeredModels({ state, fleet }: Turn): string[] {
   return models;
 }
 
-/** Whether a backend has this model. A worker that takes no new jobs does not count. */
-function isOffered({ fleet }: Turn, name: string): boolean {
+/** Whether a backend has this model, with `own` one that is no upstream. A worker that takes no new jobs does not count. */
+function isOffered({ fleet }: Turn, name: string, whose?: 'own'): boolean {
   for (const { info, closed } of fleet.backends.values()) {
+    if (whose === 'own' && info.hasForeignModels) continue;
     if (info.models?.includes(name) && !(info.home && closed)) return true;
   }
   return false;
 }
 
-/** Whether a worker has this model: pools may have workers with models that the catalog does not know. */
+/** Whether a worker or an upstream has this model, though the catalog does not know it. */
 function isOnWorker({ fleet }: Turn, name: string): boolean {
-  for (const { info } of fleet.backends.values()) if (info.home && info.models?.includes(name)) return true;
+  for (const { info } of fleet.backends.values())
+    if ((info.home || info.hasForeignModels) && info.models?.includes(name)) return true;
   return false;
 }
 

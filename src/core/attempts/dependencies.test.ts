@@ -121,6 +121,12 @@ describe('a job with `after`', () => {
     assert.deepEqual(endOf(kit, 'c'), ['dead', 'dependency', 'DEPENDENCY_FAILED']);
   });
 
+  test('is not refused for good where a job that it names has left memory since it was looked up', () => {
+    const kit = kitOf();
+    const ends = new Map([['a', 'in memory']] as const);
+    assert.throws(() => kit.submit('c', { after: ['a'], ends }), refusal('STORE_BUSY'));
+  });
+
   test('is refused if it names an unknown job or itself, and leaves no change', () => {
     const kit = kitOf();
     const before = kit.log.length;
@@ -257,6 +263,34 @@ describe('the end of a job that many wait for', () => {
     again.pass(0);
     assert.equal(count(again, 'dead'), WAITERS);
     assert.deepEqual(again.claims, []);
+    assert.equal(again.engine.state.tables.failed_dependency.size, 0);
+  });
+
+  test('is not passed on after a restart to those that wait for the job once it lives again', () => {
+    const kit = many(2);
+    kit.end('a', FAILED);
+    kit.redrive('a');
+    const again = restarted(kit, 10_000);
+    again.backend('b', { slots: 2 });
+    again.pass(0);
+    assert.deepEqual(
+      [count(again, 'dead'), count(again, 'queued')],
+      [SETTLED_PER_STEP, WAITERS - SETTLED_PER_STEP],
+    );
+    assert.equal(again.engine.state.tables.failed_dependency.size, 0);
+  });
+
+  test('leaves no record behind, even if nobody waits any more after a restart', () => {
+    const kit = many(2);
+    kit.end('a', FAILED);
+    for (const entry of [...kit.engine.state.jobs.values()])
+      if (entry.job.state === 'queued')
+        kit.engine.state.apply(
+          { kind: 'job', id: entry.uid, after: { ...entry.job, state: 'cancelled' }, cause: 'cancelled' },
+          kit.now,
+        );
+    const again = restarted(kit, 10_000);
+    again.pass(0);
     assert.equal(again.engine.state.tables.failed_dependency.size, 0);
   });
 

@@ -3,7 +3,7 @@
  * one that it demands.
  *
  * D1  A job whose `after_policy` is not met never starts: a bad end is passed on in the commit of that end or, for the
- *     waiters that are left over, by a record of that commit (FailedDependencyRecord).
+ *     waiters that are left over, by a record of that commit (FailedDependencyRecord, docs/decisions/0026).
  */
 import { errorInfo, OrchdError } from '../../model/errors.ts';
 import { die } from '../../model/moves.ts';
@@ -63,8 +63,15 @@ const idOf = (uid: string): string => uid.slice(uid.indexOf('~') + 1);
 const failureText = (uid: string, end: EndState): string =>
   `job "${idOf(uid)}", which it waits for, is ${end}`;
 
-/** The ends of jobs that are no longer in memory, by uid; read from the history before the engine decides. */
-export type KnownEnds = ReadonlyMap<string, EndState>;
+/**
+ * How the jobs of `after` had ended, by uid, when the history was read for them; `in memory` for those that were in memory
+ * then. What is in memory now is newer than that.
+ */
+export type KnownEnds = ReadonlyMap<string, EndState | 'in memory'>;
+
+/** The job has left memory since the history was read: what it says has to be read again. */
+const overtaken = (): OrchdError =>
+  new OrchdError('STORE_BUSY', 'a job that it waits for has just ended; try again');
 
 /** Refuses a job that waits for a job that does not exist, or no longer. */
 export function checkDependencies(
@@ -76,7 +83,9 @@ export function checkDependencies(
     const uid = uidOf(tenant, awaited);
     if (awaited === id) throw refusal(`a job cannot wait for itself ("${awaited}")`);
     if (turn.state.jobs.has(uid)) continue;
-    if (!ends?.has(uid))
+    const known = ends?.get(uid);
+    if (known === 'in memory') throw overtaken();
+    if (known === undefined)
       throw refusal(
         `there is no job "${awaited}" to wait for: submit it first; ended jobs are deleted after a while`,
       );
@@ -87,7 +96,7 @@ export function checkDependencies(
 export function passOnKnownEnds({ state, now }: Turn, entry: JobEntry, ends: KnownEnds | undefined): void {
   for (const uid of awaitedBy(entry)) {
     const end = state.jobs.has(uid) ? undefined : ends?.get(uid);
-    if (end !== undefined && end !== 'succeeded') state.waiters.passOn(uid, end, entry);
+    if (end === 'dead' || end === 'cancelled') state.waiters.passOn(uid, end, entry);
   }
   if (entry.waitsFor > 0) state.settle(entry, now);
 }
@@ -102,6 +111,7 @@ export function recheckDependencies(turn: Turn, ask: AskRecord, ends: KnownEnds 
     const entry = turn.state.jobs.get(uid);
     const end = entry ? endOfEntry(entry) : ends?.get(uid);
     if (entry && end === undefined) continue;
+    if (end === 'in memory') throw overtaken();
     if (end !== undefined && isMet(ask, end)) continue;
     const message =
       end === undefined

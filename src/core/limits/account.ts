@@ -22,6 +22,13 @@ export interface Shortage {
   readonly waitMs: number;
 }
 
+/** How much of a limited resource is used; more than `of` while a bucket is in debt. */
+export interface LimitUse {
+  readonly what: LimitedResource;
+  readonly used: number;
+  readonly of: number;
+}
+
 const NO_ROOM: Shortage = { what: 'concurrency', waitMs: Number.POSITIVE_INFINITY };
 const NO_BUDGET: Shortage = { what: 'budget', waitMs: Number.POSITIVE_INFINITY };
 
@@ -81,6 +88,19 @@ export class Account {
     }
     const { concurrency } = this.limit ?? {};
     return concurrency !== undefined && this.running >= concurrency ? NO_ROOM : undefined;
+  }
+
+  /** How much is used of each resource that is limited. */
+  *uses(now: number): Generator<LimitUse> {
+    const { concurrency, tokenBudget } = this.limit ?? {};
+    if (concurrency !== undefined) yield { what: 'concurrency', used: this.running, of: concurrency };
+    if (tokenBudget !== undefined) yield { what: 'budget', used: this.spent, of: tokenBudget };
+    for (const what of ['requests', 'tokens'] as const) {
+      const bucket = this[what];
+      if (!bucket) continue;
+      bucket.refill(now);
+      yield { what, used: Math.max(0, bucket.burst - bucket.level), of: bucket.burst };
+    }
   }
 
   take(cost: Cost, now: number): void {

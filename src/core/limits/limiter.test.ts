@@ -327,3 +327,19 @@ test('L3: beyond maxAccounts the new scopes of a tenant share one account: stric
   for (let n = 0; n < 10; n++) limiter.forget(`session:a/${n}`);
   assert.deepEqual(reserved(limiter, ['session:a/later'], 60, 0).accounts, ['session:a/later']);
 });
+
+test('near() yields what is used to a share of its limit: buckets refill meanwhile, and budgets do not', () => {
+  const limiter = limiterOf(
+    { scope: 'global', concurrency: 10 },
+    { scope: 'tenant:*', requestsPerSec: 1, burstRequests: 4 },
+    { scope: 'model:m', tokenBudget: 100 },
+  );
+  const near = (now: number): unknown => [...limiter.near(0.75, now)];
+  assert.deepEqual(near(0), []);
+  for (let n = 0; n < 3; n++) reserved(limiter, ['global', 'tenant:acme', 'model:m'], 30, 0);
+  assert.deepEqual(near(0), [
+    { scope: 'tenant:acme', what: 'requests', used: 3, of: 4 },
+    { scope: 'model:m', what: 'budget', used: 90, of: 100 },
+  ]);
+  assert.deepEqual(near(2000), [{ scope: 'model:m', what: 'budget', used: 90, of: 100 }]);
+});

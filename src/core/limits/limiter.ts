@@ -6,10 +6,11 @@
  * L3  Memory is bounded. An account that is full and holds nothing is dropped: a new one would be in the same state.
  *     Beyond `maxAccounts`, the new scopes of a tenant share one account per pattern that limits them. Sharing is
  *     stricter than a limit each, never laxer; scopes without a limit are not counted then.
- * L4  The cost of a call grows with the scopes it names, not with the number of accounts; only `configure` visits all.
+ * L4  The cost of a call grows with the scopes it names, not with the number of accounts; only `configure` visits all, and
+ *     `near` so many that a turn stays short.
  * L5  Rates start anew with every brain. Budgets do not: the caller stores what was spent and restores it with `load`.
  */
-import { Account, type Cost, type Hold, type LimitedResource } from './account.ts';
+import { Account, type Cost, type Hold, type LimitedResource, type LimitUse } from './account.ts';
 import { type Limit, LimitTable, patternOf } from './limit.ts';
 
 /** What was taken and from which accounts. Ended by `settle` or `release`. */
@@ -43,6 +44,8 @@ export interface ScopeUsage {
 const MAX_ACCOUNTS = 100_000;
 /** Accounts checked for idleness per scope of a call: more than a call can add, so idle accounts do not pile up. */
 const SWEPT_PER_SCOPE = 2;
+/** Looking at this many accounts takes a few milliseconds. */
+const MAX_LOOKED = 10_000;
 
 export class Limiter {
   readonly #maxAccounts: number;
@@ -110,6 +113,16 @@ export class Limiter {
     requests?.refill(now);
     tokens?.refill(now);
     return { running, spent, requests: requests?.level, tokens: tokens?.level };
+  }
+
+  /** What is used to at least this share, of the first MAX_LOOKED accounts. */
+  *near(share: number, now: number): Generator<LimitUse & { readonly scope: string }> {
+    let looked = 0;
+    for (const account of this.#accounts.values()) {
+      if (++looked > MAX_LOOKED) return;
+      for (const use of account.uses(now))
+        if (use.used >= share * use.of) yield { scope: account.name, ...use };
+    }
   }
 
   /** The accounts of a reservation that have a budget, with the tokens spent by ended jobs. */

@@ -21,6 +21,17 @@ export interface BackendInfo {
   readonly registry: string;
   /** The longest context in tokens; undefined means unlimited. */
   readonly contextLength?: number | undefined;
+  /** The longest context of single models, where it is known; a model that is not in it is limited by its server alone. */
+  readonly contextLengths?: ReadonlyMap<string, number> | undefined;
+  /**
+   * The names in `models` come from another server: a job must name one of them, and a model of the catalog with the
+   * same name is another model.
+   */
+  readonly hasForeignModels?: boolean | undefined;
+  /** Models that it had and no longer has, for messages about jobs that name one. */
+  readonly formerModels?: readonly string[] | undefined;
+  /** Why it takes no jobs now, for people; undefined while it does. */
+  readonly outage?: string | undefined;
   /** The pool and device of a worker; undefined for other backends. */
   readonly home?: { readonly pool: string; readonly device: number } | undefined;
   /** The node that it is at, if its executions survive the brain and cannot be reached from another node. */

@@ -77,6 +77,8 @@ export interface PoolManagers extends BackendSource {
     model: VerifyModel,
     onProgress: (bytes: number, total: number) => void,
   ): Promise<VerifyResult & { readonly pool: string }>;
+  /** The address of the manager of a pool, if it is known. */
+  addressOf(pool: string): string | undefined;
   /** Stops polling a pool that is gone for good. */
   forgetPool(id: string): void;
 }

@@ -70,6 +70,8 @@ export function hasTags(tags: Labels | undefined, wanted: Labels): boolean {
 export interface HistoryReads {
   get(uid: string): Promise<JobBundle | undefined>;
   list(query: HistoryQuery): Promise<JobBundle[]>;
+  /** At most `limit` jobs of all tenants whose uid is at least `from` and less than `below`, the highest uid first. */
+  between(from: string, below: string, limit: number): Promise<JobBundle[]>;
   count(): Promise<number>;
 }
 

@@ -12,27 +12,39 @@ import { Running } from './running.ts';
 export function fits(need: Need, info: BackendInfo): boolean {
   if (need.kind !== undefined && need.kind !== info.kind) return false;
   if (info.types !== undefined && !info.types.includes(need.type)) return false;
-  // A worker (`home` is set) runs only jobs that name its model.
-  if (need.model === undefined ? info.home !== undefined : !hasModel(need, info)) return false;
-  if (need.contextTokens !== undefined && need.contextTokens > (info.contextLength ?? Infinity)) return false;
+  // A worker (`home` is set) and an upstream run only jobs that name their model.
+  if (need.model === undefined ? info.home !== undefined || info.hasForeignModels : !hasModel(need, info))
+    return false;
+  if (need.contextTokens !== undefined && need.contextTokens > contextOf(info, need.model)) return false;
   if (!need.labels) return true;
   return Object.entries(need.labels).every(([name, value]) => info.labels[name] === value);
 }
 
-function hasModel({ model, modelRef }: Need, { models }: BackendInfo): boolean {
-  if (!models) return false;
+/** The longest context that a backend has for a model, as far as it is known. */
+const contextOf = ({ contextLength, contextLengths }: BackendInfo, model: string | undefined): number =>
+  (model === undefined ? undefined : contextLengths?.get(model)) ?? contextLength ?? Number.POSITIVE_INFINITY;
+
+function hasModel({ model, modelRef }: Need, { models, hasForeignModels }: BackendInfo): boolean {
+  if (!models || (hasForeignModels && modelRef !== undefined)) return false;
   return (modelRef !== undefined && models.includes(modelRef)) || models.includes(model as string);
 }
 
 /** A lane with the backends that can run its jobs. Only the fleet writes `backends` and `freeBackends`. */
 export class Lane extends LaneQueue {
   readonly backends: BackendEntry[] = [];
+  /** Names of the backends that had the model of this lane and no longer have it. */
+  readonly formerBackends = new Set<string>();
   /** The number of `backends` that can take a job now. */
   freeBackends = 0;
   /** The `order` of the backend that last got a job of this lane, for round-robin. */
   lastOrder: number | undefined;
   /** A text for callers: what the jobs of this lane wait for, or why no worker is started for them; set by workers/plan.ts. */
   waitsFor: string | undefined;
+}
+
+function noteFormer({ need, formerBackends }: Lane, { name, formerModels }: BackendInfo): void {
+  if (need.model !== undefined && formerModels?.includes(need.model)) formerBackends.add(name);
+  else formerBackends.delete(name);
 }
 
 /** The lane in which a job waits. The cast is safe: Queue only ever stores a Lane there. */
@@ -104,7 +116,10 @@ export class Fleet {
       lane = new Lane(key, needOf(source));
       this.lanes.set(key, lane);
       this.#empty.add(lane);
-      for (const backend of this.backends.values()) this.#link(lane, backend);
+      for (const backend of this.backends.values()) {
+        this.#link(lane, backend);
+        noteFormer(lane, backend.info);
+      }
     }
     return lane;
   }
@@ -121,7 +136,10 @@ export class Fleet {
     backend.used = this.#used.get(info.name) ?? 0;
     backend.running = this.#running.get(info.name) ?? backend.running;
     this.backends.set(info.name, backend);
-    for (const lane of this.lanes.values()) this.#link(lane, backend);
+    for (const lane of this.lanes.values()) {
+      this.#link(lane, backend);
+      noteFormer(lane, info);
+    }
     this.#refresh(backend);
   }
 
@@ -210,6 +228,7 @@ export class Fleet {
     const backend = this.backends.get(name);
     if (!backend) return;
     this.#unlink(backend);
+    for (const lane of this.lanes.values()) lane.formerBackends.delete(name);
     this.#blocked.delete(backend);
     this.backends.delete(name);
   }
@@ -254,6 +273,7 @@ export class Fleet {
       backend.up &&
       !backend.closed &&
       !backend.away &&
+      backend.info.outage === undefined &&
       backend.blockedUntil === 0 &&
       backend.used < backend.info.slots;
     if (free === backend.free) return;

@@ -45,14 +45,18 @@ function explainLane(state: State, entry: JobEntry): WaitReason {
     const { type, backend, model, labels } = entry.ask.spec;
     const needs = [`type "${type}"`, backend && `kind "${backend}"`, model && `model "${model}"`];
     if (labels) needs.push(...Object.entries(labels).map(([name, value]) => `label ${name}=${value}`));
-    return { code: 'no_backend', text: `no backend runs ${needs.filter(Boolean).join(', ')}` };
+    const text = `no backend runs ${needs.filter(Boolean).join(', ')}${formerly(lane?.formerBackends)}`;
+    return { code: 'no_backend', text };
   }
   if (state.full) return { code: 'disk_full', text: 'the disk is full; nothing new is started' };
-  const up = backends.filter((backend) => backend.up && !backend.closed && !backend.away);
+  const up = backends.filter(
+    ({ up, closed, away, info }) => up && !closed && !away && info.outage === undefined,
+  );
   if (up.length === 0) {
     const names = backends.map(({ info, away }) => {
       const node = state.leases.get(backendLeaseId(info.name))?.record.agent;
-      return away ? `"${info.name}" (it runs at node "${node}")` : `"${info.name}"`;
+      if (away) return `"${info.name}" (it runs at node "${node}")`;
+      return info.outage === undefined ? `"${info.name}"` : `"${info.name}" (${info.outage})`;
     });
     return { code: 'backend_down', text: `not reachable: ${names.join(', ')}` };
   }
@@ -64,4 +68,12 @@ function explainLane(state: State, entry: JobEntry): WaitReason {
   const busy =
     up.length === 1 ? 'the backend that can run it is' : `all ${up.length} backends that can run it are`;
   return { code: 'backend_busy', text: `next; ${busy} busy` };
+}
+
+/** Names the backends that had the model of the job and no longer have it. */
+function formerly(backends: ReadonlySet<string> = new Set()): string {
+  const names = [...backends].map((name) => `"${name}"`).join(', ');
+  return names === ''
+    ? ''
+    : `; ${names} had the model, and no longer ${backends.size > 1 ? 'have' : 'has'} it`;
 }

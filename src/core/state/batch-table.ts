@@ -8,7 +8,7 @@ import { RecentTable } from './tables.ts';
 
 /** The jobs of a batch that are in memory. */
 export class BatchJobs {
-  /** Those that have not ended, by state. */
+  /** The jobs that have not ended, by state. */
   readonly counts: Partial<Record<JobState, number>> = {};
   live = 0;
   /** The job that was admitted last, while it is live: no other one of the batch is further behind in its lane. */

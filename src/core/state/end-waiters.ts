@@ -34,8 +34,8 @@ export class Awaited {
 export class EndWaiters {
   readonly #awaited = new Map<string, Awaited>();
   /**
-   * Those that may have unsettled waiters. The last one is settled first: where the end of a job ends its waiters, and
-   * theirs in turn, the list stays short.
+   * The awaited jobs that may have unsettled waiters. The last one is settled first: where the end of a job ends its
+   * waiters, and theirs in turn, the list stays short.
    */
   readonly #unsettled: Awaited[] = [];
 
@@ -43,7 +43,7 @@ export class EndWaiters {
     return this.#unsettled.length > 0;
   }
 
-  /** Those that may have unsettled waiters. */
+  /** The awaited jobs that may have unsettled waiters. */
   get unsettled(): readonly Awaited[] {
     return this.#unsettled;
   }
@@ -56,15 +56,11 @@ export class EndWaiters {
   /** Adds a queued job that was never claimed. `endOf` says how a job that it names has ended. */
   add(entry: JobEntry, endOf: (uid: string) => EndState | undefined): void {
     for (const uid of awaitedBy(entry)) {
-      let awaited = this.#awaited.get(uid);
-      if (!awaited) {
-        awaited = new Awaited(uid, endOf(uid));
-        this.#awaited.set(uid, awaited);
-      }
+      const awaited = this.#awaited.get(uid) ?? this.#begin(uid, endOf(uid));
       if (awaited.held.has(entry) || awaited.released.has(entry)) continue;
       if (awaited.end === 'succeeded') awaited.released.add(entry);
       else this.#hold(awaited, entry);
-      // What follows from a bad end is decided where all ends are passed on.
+      // attempts/dependencies.ts decides whether a bad end ends the waiter too, as for every other end.
       if (awaited.end !== undefined && awaited.end !== 'succeeded') this.#unsettled.push(awaited);
     }
   }
@@ -89,16 +85,23 @@ export class EndWaiters {
     if (awaited.unsettled) this.#unsettled.push(awaited);
   }
 
-  /**
-   * The end of a job that is no longer in memory is still to be passed on: to `entry` or else to all jobs that name it. They
-   * are held back until then; the caller settles them.
-   */
-  passOn(uid: string, end: EndState, entry?: JobEntry): readonly JobEntry[] {
-    const awaited = this.#awaited.get(uid);
-    if (!awaited) return [];
+  /** The end of a job that is no longer in memory is still to be passed on to `entry`, which is held back until then. */
+  passOn(uid: string, end: EndState, entry: JobEntry): void {
+    const awaited = this.#awaited.get(uid) ?? this.#begin(uid, end);
     awaited.end = end;
-    const held = entry ? [entry] : [...awaited.released];
-    for (const each of held) if (!awaited.held.has(each)) this.#hold(awaited, each);
+    if (!awaited.held.has(entry)) this.#hold(awaited, entry);
+    this.#unsettled.push(awaited);
+  }
+
+  /**
+   * After a restart: a record says that the end of a job was not passed on to all jobs that name it. Returns those that are
+   * held back from now on. `end` is undefined if the job lives again: then only the record is out of date.
+   */
+  resume(uid: string, end: EndState | undefined): readonly JobEntry[] {
+    const awaited = this.#awaited.get(uid) ?? this.#begin(uid, end);
+    awaited.end = end;
+    const held = end === undefined ? [] : [...awaited.released];
+    for (const entry of held) this.#hold(awaited, entry);
     this.#unsettled.push(awaited);
     return held;
   }
@@ -115,6 +118,12 @@ export class EndWaiters {
   pop(): void {
     const awaited = this.#unsettled.pop();
     if (awaited) this.#tidy(awaited);
+  }
+
+  #begin(uid: string, end: EndState | undefined): Awaited {
+    const awaited = new Awaited(uid, end);
+    this.#awaited.set(uid, awaited);
+    return awaited;
   }
 
   #hold(awaited: Awaited, entry: JobEntry): void {

@@ -20,7 +20,7 @@ export interface ExecutionsOptions {
   readonly engine: Engine;
   readonly memory: TokenMemory;
   /** The model as `started` events name it. */
-  readonly modelRef: string;
+  readonly modelRef: (request: InferenceRequest) => string;
   readonly maxLogBytes: number;
   readonly ledger: Ledger;
 }
@@ -52,7 +52,10 @@ const CANCEL_TIMEOUT_MS = 5000;
 export class Executions {
   readonly #options: ExecutionsOptions;
   readonly #waiters = new Set<() => void>();
-  #info: EngineInfo | undefined;
+  /** Maximum number of executions at a time; undefined while offers are refused. */
+  #slots: number | undefined;
+  /** Why offers are refused. */
+  #closed = 'the model is being loaded';
   #draining = false;
 
   constructor(options: ExecutionsOptions) {
@@ -63,9 +66,15 @@ export class Executions {
     return this.#draining;
   }
 
-  /** Accepts offers from now on: the model is loaded. */
-  open(info: EngineInfo): void {
-    this.#info = info;
+  /** Accepts offers from now on, as long as there are free slots. */
+  open({ slots }: Pick<EngineInfo, 'slots'>): void {
+    this.#slots = slots;
+  }
+
+  /** Refuses offers from now on; running executions go on. */
+  close(why: string): void {
+    this.#slots = undefined;
+    this.#closed = why;
   }
 
   /**
@@ -91,7 +100,7 @@ export class Executions {
       token,
       jobId: request.jobId,
       hash,
-      model: modelRef,
+      model: modelRef(request),
       clock: env.clock,
       maxLogBytes,
     });
@@ -159,8 +168,8 @@ export class Executions {
 
   #refuseWhereFull(): void {
     if (this.#draining) throw busy('this worker is draining and takes no new jobs', NOT_SOON_RETRY_MS);
-    if (!this.#info) throw busy('the model is being loaded', LOADING_RETRY_MS);
-    if (this.#options.memory.running >= this.#info.slots) throw busy('all slots are in use', BUSY_RETRY_MS);
+    if (this.#slots === undefined) throw busy(this.#closed, LOADING_RETRY_MS);
+    if (this.#options.memory.running >= this.#slots) throw busy('all slots are in use', BUSY_RETRY_MS);
   }
 
   async #run(execution: Execution, request: InferenceRequest): Promise<void> {

@@ -28,6 +28,9 @@ export type Work =
   | { readonly kind: 'completion'; readonly prompt: string }
   | { readonly kind: 'embeddings'; readonly texts: readonly string[] };
 
+/** The parts that a message may have: only texts, or also images and others, for a server that gets them unchanged. */
+export type ContentParts = 'text' | 'any';
+
 export interface InferenceRequest {
   readonly jobId: string;
   readonly sessionId: string | undefined;
@@ -49,7 +52,7 @@ const MAX_TEXTS = 2048;
 const MAX_STOPS = 16;
 const MAX_TOOLS = 128;
 
-export function readInferenceRequest(body: ExecuteRequest): InferenceRequest {
+export function readInferenceRequest(body: ExecuteRequest, parts: ContentParts = 'text'): InferenceRequest {
   const tools = (body.tools ?? []).map(readTool);
   if (tools.length > MAX_TOOLS) throw invalid('tools', `has more than ${MAX_TOOLS} entries`);
   const stop = typeof body.stop === 'string' ? [body.stop] : (body.stop ?? []);
@@ -60,7 +63,7 @@ export function readInferenceRequest(body: ExecuteRequest): InferenceRequest {
   return {
     jobId: body.job_id,
     sessionId: body.session_id === '' ? undefined : body.session_id,
-    work: readWork(body),
+    work: readWork(body, parts),
     maxTokens: body.max_tokens ?? undefined,
     temperature: body.temperature ?? undefined,
     topP: body.top_p ?? undefined,
@@ -73,7 +76,7 @@ export function readInferenceRequest(body: ExecuteRequest): InferenceRequest {
   };
 }
 
-function readWork(body: ExecuteRequest): Work {
+function readWork(body: ExecuteRequest, parts: ContentParts): Work {
   const { prompt, messages, input } = body;
   const given = [prompt, messages, input].filter((part) => part !== undefined).length;
   if (given !== 1) {
@@ -83,7 +86,7 @@ function readWork(body: ExecuteRequest): Work {
   }
   if (messages) {
     if (messages.length === 0) throw invalid('messages', 'is empty');
-    return { kind: 'chat', messages: messages.map(readMessage) };
+    return { kind: 'chat', messages: messages.map((message, at) => readMessage(message, at, parts)) };
   }
   if (input !== undefined) {
     const texts = typeof input === 'string' ? [input] : input;
@@ -105,7 +108,11 @@ const ROLES: ReadonlyMap<unknown, ChatMessage['role']> = new Map([
   ['tool', 'tool'],
 ]);
 
-function readMessage(message: Readonly<Record<string, unknown>>, at: number): ChatMessage {
+function readMessage(
+  message: Readonly<Record<string, unknown>>,
+  at: number,
+  parts: ContentParts,
+): ChatMessage {
   const field = `messages.${at}`;
   const role = ROLES.get(message['role']);
   if (role === undefined) throw invalid(`${field}.role`, 'is not known');
@@ -114,23 +121,24 @@ function readMessage(message: Readonly<Record<string, unknown>>, at: number): Ch
   const callId = message['tool_call_id'];
   return {
     role,
-    text: readContent(message['content'], `${field}.content`),
+    text: readContent(message['content'], `${field}.content`, parts),
     calls: calls.map((call: unknown) => readCall(call, `${field}.tool_calls`)),
     callId: typeof callId === 'string' ? callId : undefined,
   };
 }
 
-/** Reads a text, or a list of text parts; images and audio are not supported. */
-function readContent(content: unknown, field: string): string {
+/** Reads a text, or a list of parts, of which only the texts are read. */
+function readContent(content: unknown, field: string, parts: ContentParts): string {
   if (content === undefined || content === null) return '';
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) throw invalid(field, 'must be a text or a list of parts');
-  return content.map((part: unknown) => readPart(part, field)).join('');
+  return content.map((part: unknown) => readPart(part, field, parts)).join('');
 }
 
-function readPart(part: unknown, field: string): string {
+function readPart(part: unknown, field: string, parts: ContentParts): string {
   const { type, text } = (part ?? {}) as { type?: unknown; text?: unknown };
   if (type === 'text' && typeof text === 'string') return text;
+  if (parts === 'any') return '';
   throw new OrchdError('UNSUPPORTED', `"${field}" may only have parts of the type "text"`, { field });
 }
 

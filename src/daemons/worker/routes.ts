@@ -19,7 +19,7 @@ import type { Epochs } from '../../wire/epochs.ts';
 import { type Call, type Route, route, type Stream } from '../../wire/route.ts';
 import type { Executions } from './executions.ts';
 import { followLog } from './follow.ts';
-import { readInferenceRequest } from './inference-request.ts';
+import { type ContentParts, readInferenceRequest } from './inference-request.ts';
 import type { TokenMemory, TokenRecord } from './token-memory.ts';
 
 export interface WorkerRouteContext {
@@ -28,6 +28,8 @@ export interface WorkerRouteContext {
   readonly epochs: Epochs;
   readonly timers: Timers;
   readonly health: () => WorkerHealth;
+  /** The parts that a message may have; `text` by default. */
+  readonly contentParts?: ContentParts;
   /** Begins the shutdown; the response does not wait for its end. */
   readonly shutdown: (graceMs: number | undefined) => void;
 }
@@ -227,12 +229,13 @@ function readRoutes(context: WorkerRouteContext): Route[] {
   ];
 }
 
-function execute({ executions, epochs, timers }: WorkerRouteContext, call: Call<ExecuteRequest>): Stream {
+function execute(context: WorkerRouteContext, call: Call<ExecuteRequest>): Stream {
+  const { executions, epochs, timers, contentParts } = context;
   const who = epochs.check(call.headers);
   const token = checkToken(call.headers[TOKEN_HEADER]);
   const registry = call.headers[REGISTRY_HEADER];
   const hash = call.headers[HASH_HEADER];
-  const request = readInferenceRequest(call.body);
+  const request = readInferenceRequest(call.body, contentParts);
   const execution = executions.begin({
     who,
     token,

@@ -99,7 +99,7 @@ export class Worker extends Service {
       logger,
       engine,
       memory: this.#memory,
-      modelRef,
+      modelRef: () => modelRef,
       maxLogBytes: options.maxLogBytes ?? MAX_LOG_BYTES,
       ledger: options.ledger ?? (() => undefined),
     });

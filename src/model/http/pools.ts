@@ -79,6 +79,9 @@ export const PoolView = answerObject('Pool', {
         '"unreachable" if the pool manager does not answer, or what it answers is refused; "degraded" if a device or a worker has failed',
     },
   ),
+  address: orNull(
+    Type.String({ description: 'Address of the pool manager; null while the brain is not in touch with it' }),
+  ),
   region: orNull(Type.String({ description: 'Jobs that prefer this region run here if they can' })),
   heard_at: instant('When the pool manager last reported'),
   problem: optional(

@@ -13,6 +13,7 @@ export const HISTORY_PROMISES: readonly StorePromise[] = [
   ['many concurrent lookups each find their own job with its attempts, or none', manyAtOnce],
   ['every filter finds the matching jobs in the order that was asked for, and no others', filters],
   ['a cursor pages through all jobs, without a gap and without a repeat', cursor],
+  ['the jobs between two uids are found, highest first, as many as asked for, and no live ones', between],
   ['a job that was redriven and ended again is in the history once, with its last end', redriven],
   ['a job that was never handed over is not treated as indexed', notOffered],
   [
@@ -216,6 +217,28 @@ async function pagesOldestFirst(opened: Opened, batch: string | undefined): Prom
     seen,
     Array.from({ length: 57 }, (_, at) => `j${at + 1}`),
   );
+}
+
+async function between(fixture: StoreFixture): Promise<void> {
+  const opened = await Opened.on(fixture);
+  for (const id of ['abc', 'abd1', 'ABD', 'abd', 'abd-2', 'abe']) opened.finish(id);
+  opened.finish('x', { tenant: 'abd' });
+  opened.submit('abd9', { type: 'other' });
+  await opened.handedOver();
+  const found = async (from: string, below: string, limit = 100): Promise<string[]> =>
+    (await opened.store.history.between(from, below, limit)).map(({ uid }) => uid);
+  const [foreign] = await found('abd', 'abe');
+  assert.match(foreign ?? '', /~/, 'the job of another tenant lies between them');
+  assert.deepEqual(await found('abd', 'abd~'), ['abd1', 'abd-2', 'abd']);
+  assert.deepEqual(await found('abd', 'abd~', 2), ['abd1', 'abd-2']);
+  assert.deepEqual(await found('abd0', 'abd9'), ['abd1']);
+  assert.deepEqual(await found('abf', 'ac'), []);
+  const again = await reopen(fixture, opened);
+  assert.deepEqual(
+    (await again.store.history.between('abd', 'abd~', 100)).map(({ ask }) => ask.id),
+    ['abd1', 'abd-2', 'abd'],
+  );
+  await again.close();
 }
 
 async function redriven(fixture: StoreFixture): Promise<void> {

@@ -34,6 +34,7 @@ export interface Background {
 export const readsOf = (index: HistoryIndex): HistoryReads => ({
   get: async (uid) => index.get(uid),
   list: async (query) => index.list(query),
+  between: async (from, below, limit) => index.between(from, below, limit),
   count: async () => index.count(),
 });
 

@@ -11,6 +11,7 @@ import { migrate } from './tables.ts';
 
 export const mariadb: StoreDescriptor = {
   title: 'MariaDB',
+  checkSettings: (config) => void urlOf(config),
   open: ({ env, config, term }) => {
     const { auditMs, auditBytes } = config.retention;
     const { unsafe } = config.store;

@@ -119,6 +119,13 @@ export class TableHistory implements HistoryReads {
     return this.#connection.read(async (sql) => bundles(sql, await sql.query<JobRow>(select, values)));
   }
 
+  between(from: string, below: string, limit: number): Promise<JobBundle[]> {
+    const select = `SELECT ${JOB_ROW} FROM orchestrator_jobs WHERE uid >= ? AND uid < ? AND ${ENDED} ORDER BY uid DESC LIMIT ?`;
+    return this.#connection.read(async (sql) =>
+      bundles(sql, await sql.query<JobRow>(select, [from, below, limit])),
+    );
+  }
+
   async count(): Promise<number> {
     const select = `SELECT COUNT(*) AS value FROM orchestrator_jobs WHERE ${ENDED}`;
     const [row] = await this.#connection.read((sql) => sql.query<{ value: number }>(select));

@@ -61,6 +61,7 @@ export class MemoryStore implements Store {
     return {
       get: async (uid) => history.get(uid),
       list: async (query) => history.list(query),
+      between: async (from, below, limit) => history.between(from, below, limit),
       count: async () => history.count(),
     };
   }

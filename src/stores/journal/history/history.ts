@@ -104,6 +104,8 @@ export interface HistoryIndex {
   put(rows: readonly string[], watermark: number, log?: LogPoint): void;
   get(uid: string): JobBundle | undefined;
   list(query: HistoryQuery): JobBundle[];
+  /** Jobs of all tenants whose uid is at least `from` and less than `below`, the highest uid first. */
+  between(from: string, below: string, limit: number): JobBundle[];
   count(): number;
   /** Jobs of all tenants whose admission number is above `n`, oldest first. */
   after(n: number, limit: number): JobBundle[];

@@ -25,6 +25,10 @@ export class MemoryHistory implements HistoryIndex {
     return this.#ended.list(query);
   }
 
+  between(from: string, below: string, limit: number): JobBundle[] {
+    return this.#ended.between(from, below, limit);
+  }
+
   after(n: number, limit: number): JobBundle[] {
     return this.#ended.after(n, limit);
   }

@@ -29,6 +29,7 @@ export class MendedBackground implements Background {
     this.reads = {
       get: (uid) => this.#read(() => reads.get(uid)),
       list: (query) => this.#read(() => reads.list(query)),
+      between: (from, below, limit) => this.#read(() => reads.between(from, below, limit)),
       count: () => this.#read(() => reads.count()),
     };
   }

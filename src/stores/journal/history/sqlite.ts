@@ -158,6 +158,11 @@ export class SqliteHistory implements HistoryIndex {
     return this.#bundles(sql, ...values, query.limit);
   }
 
+  between(from: string, below: string, limit: number): JobBundle[] {
+    const sql = 'SELECT line FROM jobs WHERE uid >= ? AND uid < ? ORDER BY uid DESC LIMIT ?';
+    return this.#bundles(sql, from, below, limit);
+  }
+
   /** The lowest and the highest admission number; undefined for an empty history. */
   range(): { readonly low: number; readonly high: number } | undefined {
     const low = this.#number('SELECT min(n) AS value FROM jobs');

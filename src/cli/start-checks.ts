@@ -1,0 +1,120 @@
+/** What `orchd up` would refuse at its start, or what would not work, as far as that can be told without starting. */
+import { constants, existsSync } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { checkTokenNeeded } from '../app/token-needed.ts';
+import { configuredBackends } from '../backends/registry.ts';
+import type { CommandConfig } from '../config/backends.ts';
+import type { ResolvedConfig } from '../config/resolve.ts';
+import { RealDisk } from '../kit/env/real-disk.ts';
+import { OrchdError } from '../model/errors.ts';
+import { checkLimits } from '../runtime/check-limits.ts';
+import { configuredStore } from '../stores/registry.ts';
+import { readUniqueTokens, TOKEN_FILE } from '../wire/token-file.ts';
+
+export interface Finding {
+  /** With a fault `orchd up` does not start; with a warning something of it would not work. */
+  readonly is: 'fault' | 'warning';
+  /** The key of the configuration, such as `orchestrator.bind_addr`; empty if it is about none. */
+  readonly path: string;
+  /** Where it was set, if that is known. */
+  readonly position: string;
+  readonly message: string;
+}
+
+export interface StartSettings {
+  readonly config: ResolvedConfig;
+  readonly data: string;
+  readonly host: string;
+}
+
+const DATA = 'orchestrator.state.checkpoint_dir';
+
+const finding = (is: Finding['is'], path: string, message: string): Finding => ({
+  is,
+  path,
+  position: '',
+  message,
+});
+
+export async function startFindings(settings: StartSettings): Promise<Finding[]> {
+  const { config, data, host } = settings;
+  const disk = new RealDisk();
+  const tokens = join(resolve(data), TOKEN_FILE);
+  const refusals = [
+    await refusalOf('store', () => configuredStore(config).checkSettings?.(config)),
+    await refusalOf('limits', () => checkLimits(config.limits)),
+    await dataFault(resolve(data)),
+    await refusalOf(DATA, () => readUniqueTokens(disk, tokens)),
+    await refusalOf('orchestrator.bind_addr', () => checkTokenNeeded(disk, host, data)),
+  ];
+  return [
+    // A token file that cannot be read is met twice.
+    ...new Map(refusals.flatMap((each) => (each ? [[each.message, each] as const] : []))).values(),
+    ...(await catalogWarning(config)),
+    ...commandWarnings(config),
+    ...nameWarnings(config),
+  ];
+}
+
+/** The refusal that a check of the start throws. */
+async function refusalOf(path: string, check: () => unknown): Promise<Finding | undefined> {
+  try {
+    await check();
+    return undefined;
+  } catch (error) {
+    if (error instanceof OrchdError) return finding('fault', path, error.message);
+    throw error;
+  }
+}
+
+/** A folder that does not exist is made at the start, in the nearest folder above it that does. */
+async function dataFault(folder: string): Promise<Finding | undefined> {
+  const found = await stat(folder).catch((error: NodeJS.ErrnoException) => error.code ?? 'UNKNOWN');
+  if (typeof found === 'string') {
+    if (found !== 'ENOENT') return finding('fault', DATA, `"${folder}" cannot be used (${found})`);
+    return dirname(folder) === folder ? undefined : dataFault(dirname(folder));
+  }
+  if (!found.isDirectory()) return finding('fault', DATA, `"${folder}" is not a folder`);
+  const isUsable = await canUse(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+  return isUsable ? undefined : finding('fault', DATA, `"${folder}" cannot be written by this user`);
+}
+
+const canUse = (path: string, mode: number): Promise<boolean> =>
+  access(path, mode).then(
+    () => true,
+    () => false,
+  );
+
+/** The start goes on without the files of a folder that cannot be read. */
+async function catalogWarning({ state: { catalogPath } }: ResolvedConfig): Promise<Finding[]> {
+  const isMissing = !existsSync(catalogPath);
+  if (isMissing || (await canUse(catalogPath, constants.R_OK | constants.X_OK))) return [];
+  return [finding('warning', 'orchestrator.catalog_path', `"${catalogPath}" cannot be read`)];
+}
+
+function commandWarnings({ backends }: ResolvedConfig): Finding[] {
+  const commands = backends.commands as readonly CommandConfig[];
+  return commands.flatMap(({ types }, at) =>
+    Object.entries(types).flatMap(([type, { argv, cwd }]) => {
+      const path = `backends.commands[${at}].types.${type}`;
+      const [program = ''] = argv;
+      // Names that are not absolute are looked up when the command is run. Values are not repeated: they may be secret.
+      const isGone = isAbsolute(program) && !existsSync(program);
+      return [
+        ...(isGone ? [finding('warning', `${path}.argv`, 'names a file that does not exist')] : []),
+        ...(cwd !== undefined && !existsSync(cwd)
+          ? [finding('warning', `${path}.cwd`, 'names a folder that does not exist')]
+          : []),
+      ];
+    }),
+  );
+}
+
+function nameWarnings(config: ResolvedConfig): Finding[] {
+  const names = configuredBackends(config).map(({ name }) => name);
+  const twice = new Set(names.filter((name, at) => names.indexOf(name) !== at));
+  return [...twice].map((name) =>
+    finding('warning', 'backends', `two backends have the name "${name}": only one of them is used`),
+  );
+}

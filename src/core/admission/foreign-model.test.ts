@@ -1,0 +1,96 @@
+/** Models of upstreams: they have the names of another server, and are not in the catalog. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Fields } from '../../../test/fakes/engine-kit.ts';
+import { PoolKit } from '../../../test/fakes/pool-engine.ts';
+import { OrchdError } from '../../model/errors.ts';
+import type { BackendInfo } from '../ports/backend.ts';
+import { explain } from '../scheduling/explain.ts';
+
+const upstream = (kit: PoolKit, name: string, fields: Partial<BackendInfo>): void =>
+  kit.backend(name, { kind: 'upstream', types: ['inference'], hasForeignModels: true, slots: 4, ...fields });
+
+const refusal = (kit: PoolKit, fields: Fields): OrchdError => {
+  const reply = kit.trySubmit(`j${kit.log.length}`, { type: 'inference', ...fields });
+  assert.ok(reply instanceof OrchdError);
+  return reply;
+};
+
+test('a job without a model gets the only model of all upstreams, and none where there are several', () => {
+  const kit = new PoolKit();
+  upstream(kit, 'a', { models: ['m'] });
+  upstream(kit, 'b', { models: ['m'] });
+  kit.submit('one', { type: 'inference', unrunnable: 'refuse' });
+  assert.deepEqual([kit.job('one').ask.spec.model, kit.state('one')], ['m', 'claimed']);
+  upstream(kit, 'b', { models: ['m', 'other'] });
+  assert.equal(refusal(kit, { unrunnable: 'refuse' }).details.field, 'model');
+});
+
+test('a job without a model is for the backends that take one, if there are any', () => {
+  const kit = new PoolKit();
+  upstream(kit, 'a', { models: ['m'] });
+  kit.backend('demo', { types: ['inference'], models: ['demo'] });
+  kit.submit('one', { type: 'inference' });
+  assert.equal(kit.job('one').job.backend, 'demo');
+});
+
+test('a context that is known is checked, and one that an upstream does not know is not', () => {
+  const kit = new PoolKit();
+  upstream(kit, 'a', { models: ['m', 'toString'], contextLengths: new Map([['m', 5000]]) });
+  assert.equal(refusal(kit, { model: 'm', contextTokens: 5001 }).details.reason, 'context_length');
+  kit.submit('unknown', { type: 'inference', model: 'toString', contextTokens: 1_000_000 });
+  assert.equal(kit.state('unknown'), 'claimed');
+  // The job fits one of two upstreams only.
+  upstream(kit, 'b', { models: ['m'], contextLengths: new Map([['m', 20_000]]) });
+  kit.submit('long', { type: 'inference', model: 'm', contextTokens: 9000 });
+  assert.equal(kit.job('long').job.backend, 'b');
+  upstream(kit, 'b', { models: ['m'] });
+  kit.submit('longer', { type: 'inference', model: 'm', contextTokens: 90_000 });
+  assert.equal(kit.state('longer'), 'claimed');
+});
+
+test('a model of the catalog is not served by an upstream that has one of the same name', () => {
+  const kit = new PoolKit();
+  kit.model('m');
+  upstream(kit, 'a', { models: ['m'] });
+  kit.submit('one', { type: 'inference', model: 'm' });
+  assert.equal(kit.state('one'), 'queued');
+});
+
+test('an upstream with an outage gets no jobs; they wait with the reason, and run when it is over', () => {
+  const kit = new PoolKit();
+  upstream(kit, 'a', { models: ['m'], outage: 'it does not answer' });
+  kit.submit('one', { type: 'inference', model: 'm' });
+  assert.deepEqual(explain(kit.engine.state, kit.job('one')), {
+    code: 'backend_down',
+    text: 'not reachable: "a" (it does not answer)',
+  });
+  upstream(kit, 'a', { models: ['m'] });
+  assert.equal(kit.state('one'), 'claimed');
+});
+
+test('jobs for a model that an upstream no longer has are told so, whether they wait or are new', () => {
+  const kit = new PoolKit();
+  upstream(kit, 'a', { models: ['m'], outage: 'it restarts' });
+  kit.submit('one', { type: 'inference', model: 'm' });
+  upstream(kit, 'a', { models: ['other'], formerModels: ['m'] });
+  const { code, text } = explain(kit.engine.state, kit.job('one')) ?? {};
+  assert.deepEqual([code, text?.endsWith('"a" had the model, and no longer has it')], ['no_backend', true]);
+  const { code: refused, message } = refusal(kit, { model: 'm' });
+  assert.deepEqual(
+    [refused, message],
+    ['MODEL_NOT_FOUND', 'there is no model "m": "a" had it, and no longer has it'],
+  );
+  upstream(kit, 'a', { models: ['m'] });
+  assert.equal(kit.state('one'), 'claimed');
+});
+
+test('a job may wait for a model that nobody has yet, if an upstream may have it later', () => {
+  const kit = new PoolKit();
+  assert.equal(refusal(kit, { model: 'later', unrunnable: 'wait' }).code, 'MODEL_NOT_FOUND');
+  upstream(kit, 'a', { models: ['m'] });
+  assert.equal(refusal(kit, { model: 'later' }).code, 'MODEL_NOT_FOUND');
+  kit.submit('one', { type: 'inference', model: 'later', unrunnable: 'wait' });
+  upstream(kit, 'a', { models: ['m', 'later'] });
+  assert.equal(kit.state('one'), 'claimed');
+});

@@ -1,0 +1,245 @@
+/** Jobs sent as lines (NDJSON): answered line by line, in order, in bounded memory. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { describe, type TestContext, test } from 'node:test';
+import { type HttpBrain, type HttpBrainOptions, httpBrain } from '../fakes/http-brain.ts';
+import { LoopClock, slowness } from '../fakes/loop-clock.ts';
+import { tempFolder, within } from './flow-kit.ts';
+
+const PATIENCE_MS = 60_000;
+const TYPE = 'application/x-ndjson';
+const NOBODY = { type: 'nobody', wait_for_backend: true };
+const ROOMY = 'orchestrator: {queue_capacity: 1000000}';
+
+interface LineAnswer {
+  readonly line: number;
+  readonly http_status: number;
+  readonly job_id?: string;
+  readonly duplicate_of?: string;
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+async function begin(t: TestContext, options: HttpBrainOptions = {}): Promise<HttpBrain> {
+  const brain = await httpBrain({ config: ROOMY, ...options });
+  t.after(() => brain.stop());
+  return brain;
+}
+
+const linesOf = (text: string): LineAnswer[] =>
+  text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+
+async function send(brain: HttpBrain, body: string | Buffer, query = ''): Promise<LineAnswer[]> {
+  const response = await fetch(`${brain.url}/v2/tasks${query}`, {
+    method: 'POST',
+    headers: { 'content-type': TYPE },
+    body: body as string,
+  });
+  assert.deepEqual([response.status, response.headers.get('content-type')], [200, TYPE]);
+  return linesOf(await response.text());
+}
+
+/** A request whose lines the test writes one by one. */
+function open(t: TestContext, { port }: HttpBrain): { out: ClientRequest; answer: Promise<IncomingMessage> } {
+  const headers = { 'content-type': TYPE, 'transfer-encoding': 'chunked' };
+  const out = request({ host: '127.0.0.1', port, path: '/v2/tasks', method: 'POST', headers, agent: false });
+  t.after(() => out.destroy());
+  out.on('error', () => undefined);
+  out.flushHeaders();
+  return { out, answer: once(out, 'response').then(([response]) => response as IncomingMessage) };
+}
+
+const lineOf = (fields: object = {}): string => `${JSON.stringify({ ...NOBODY, ...fields })}\n`;
+
+describe('lines of jobs', () => {
+  test('are each answered under the number of their line, and a bad one stops no other', async (t) => {
+    const brain = await begin(t);
+    const lines = [
+      `\ufeff${JSON.stringify({ ...NOBODY, job_id: 'a' })}\r`,
+      '',
+      'no json',
+      JSON.stringify({ ...NOBODY, job_id: 'b', after: ['a'], batch: 'own' }),
+      '{"unknown": 1}',
+      '[1]',
+      JSON.stringify({ ...NOBODY, job_id: 'a' }),
+      JSON.stringify({ ...NOBODY, job_id: 'c', after: ['z'] }),
+      JSON.stringify({ ...NOBODY, job_id: 'last' }),
+    ];
+    const answers = await send(brain, lines.join('\n'), '?batch=all');
+    assert.deepEqual(
+      answers.map(({ line, http_status, job_id, duplicate_of, error }) => [
+        line,
+        http_status,
+        job_id ?? error?.code,
+        duplicate_of,
+      ]),
+      [
+        [1, 202, 'a', undefined],
+        [3, 400, 'INVALID_PARAMS', undefined],
+        [4, 202, 'b', undefined],
+        [5, 400, 'INVALID_PARAMS', undefined],
+        [6, 400, 'INVALID_PARAMS', undefined],
+        [7, 202, 'a', 'job_id'],
+        [8, 422, 'ADMISSION_REJECT', undefined],
+        [9, 202, 'last', undefined],
+      ],
+    );
+    const batches = ['a', 'b', 'last'].map(async (id) => (await brain.orchestrator.get(id)).batch);
+    assert.deepEqual(await Promise.all(batches), ['all', 'own', 'all']);
+  });
+
+  test('are answered as they arrive, before the last one is sent', async (t) => {
+    const brain = await begin(t);
+    const { out, answer } = open(t, brain);
+    let text = '';
+    for (const id of ['a', 'b', 'c']) {
+      out.write(lineOf({ job_id: id }));
+      const response = await within(answer, PATIENCE_MS);
+      if (text === '') response.setEncoding('utf8').on('data', (piece) => (text += piece));
+      while (!text.includes(`"${id}"`)) await within(once(response, 'data'), PATIENCE_MS);
+      assert.equal((await brain.orchestrator.get(id)).state, 'queued', 'an answer is durable');
+    }
+    out.end();
+    await within(once(await answer, 'end'), PATIENCE_MS);
+    assert.equal(linesOf(text).length, 3);
+  });
+
+  test('keep their order over many arrays, and their number has no limit', async (t) => {
+    const brain = await begin(t);
+    const count = 5000;
+    const body = Array.from({ length: count }, (_, n) =>
+      lineOf({ job_id: `j${n}`, ...(n > 0 && { after: [`j${n - 1}`] }) }),
+    ).join('');
+    const answers = await send(brain, body, '?batch=b');
+    assert.deepEqual(
+      answers.map(({ line, job_id }) => [line, job_id]),
+      Array.from({ length: count }, (_, n) => [n + 1, `j${n}`]),
+    );
+    assert.equal((await brain.orchestrator.batches.get('b')).jobs, count);
+  });
+
+  test('over the capacity of the queue are refused one by one, and those before stay', async (t) => {
+    const brain = await begin(t, { config: 'orchestrator: {queue_capacity: 10}' });
+    const answers = await send(brain, lineOf().repeat(25));
+    assert.deepEqual(
+      answers.map(({ http_status }) => http_status),
+      [...new Array(10).fill(202), ...new Array(15).fill(429)],
+    );
+    assert.equal(answers[24]?.error?.code, 'QUEUE_FULL');
+  });
+
+  test('that break off are admitted up to the last whole line', async (t) => {
+    const brain = await begin(t);
+    const { out, answer } = open(t, brain);
+    out.write(`${lineOf({ job_id: 'whole' })}{"type":"nobody","wait_for_backend":true,"job_id":"half"`);
+    const response = await within(answer, PATIENCE_MS);
+    await within(once(response, 'data'), PATIENCE_MS);
+    out.destroy();
+    const known = await brain.orchestrator.list();
+    assert.deepEqual(
+      known.jobs.map(({ job_id }) => job_id),
+      ['whole'],
+    );
+  });
+
+  test('may be as long as a body, and a longer one is refused alone', async (t) => {
+    const brain = await begin(t, { limits: { maxBodyBytes: 300_000 } });
+    const long = lineOf({ job_id: 'long', payload: 'x'.repeat(200_000) });
+    const tooLong = lineOf({ job_id: 'too-long', payload: 'x'.repeat(300_000) });
+    const answers = await send(brain, long + tooLong + lineOf({ job_id: 'next' }));
+    assert.deepEqual(
+      answers.map(({ http_status, job_id, error }) => [http_status, job_id ?? error?.code]),
+      [
+        [202, 'long'],
+        [413, 'TOO_LARGE'],
+        [202, 'next'],
+      ],
+    );
+  });
+
+  test('may take longer than a request may take to arrive, as long as they come', async (t) => {
+    const brain = await begin(t, { limits: { requestTimeoutMs: 300, headersTimeoutMs: 300 } });
+    const { out, answer } = open(t, brain);
+    const response = await within(answer, PATIENCE_MS);
+    let text = '';
+    response.setEncoding('utf8').on('data', (piece) => (text += piece));
+    // The server looks for slow requests once a second.
+    for (const until = Date.now() + 2500; Date.now() < until; ) {
+      out.write(lineOf());
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    out.end();
+    await within(once(response, 'end'), PATIENCE_MS);
+    assert.ok(linesOf(text).every(({ http_status }) => http_status === 202));
+  });
+
+  test('wait while their sender reads no answers, and are all admitted once it does', {
+    timeout: 120_000,
+  }, async (t) => {
+    const brain = await begin(t, {
+      config: 'orchestrator: {queue_capacity: 300000}',
+    });
+    const { out, answer } = open(t, brain);
+    const response = await within(answer, PATIENCE_MS);
+    response.pause();
+    const count = 200_000;
+    const line = lineOf();
+    const written = (async () => {
+      for (let n = 0; n < count; n += 1000) if (!out.write(line.repeat(1000))) await once(out, 'drain');
+      out.end();
+    })();
+    const admitted = (): number => brain.orchestrator.reads.figures().jobs.queued;
+    let before = -1;
+    while (before !== admitted() || before === 0) {
+      before = admitted();
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+    assert.ok(before < count, `${before} were admitted while nobody read the answers`);
+    let lines = 0;
+    response.on('data', (piece: Buffer) => {
+      for (const byte of piece) if (byte === 10) lines++;
+    });
+    response.resume();
+    await within(Promise.all([written, once(response, 'end')]), PATIENCE_MS);
+    assert.equal(lines, count);
+  });
+});
+
+test('neither lines nor the end of a job that 100,000 wait for keep the loop busy for more than 50 ms', {
+  timeout: 240_000,
+}, async (t) => {
+  const started = Promise.withResolvers<void>();
+  const release = Promise.withResolvers<void>();
+  const types = {
+    first: async () => {
+      started.resolve();
+      await release.promise;
+    },
+    next: async () => 1,
+  };
+  const brain = await begin(t, {
+    data: tempFolder(t),
+    config: 'orchestrator: {queue_capacity: 200000}',
+    backends: [{ name: 'f', slots: 1, types }],
+  });
+  await brain.orchestrator.submit({ job_id: 'a', type: 'first', max_tries: 1 });
+  await started.promise;
+  const clock = new LoopClock();
+  t.after(() => clock.stop());
+  const factor = slowness();
+  const waiting = { type: 'next', after: ['a'], batch: 'b' };
+  const requests = Array.from({ length: 1000 }, () => waiting);
+  for (let n = 0; n < 100; n++) await brain.orchestrator.submitMany(requests);
+  clock.takeLongest();
+  release.reject(new Error('no'));
+  while ((await brain.orchestrator.batches.get('b')).live_jobs > 0)
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  const { counts } = await brain.orchestrator.batches.get('b');
+  assert.equal(counts.dead, 100_000);
+  const longest = Math.round(clock.takeLongest() / factor);
+  t.diagnostic(`machine ${factor.toFixed(2)}: ${longest} ms`);
+  assert.ok(longest <= 50, `${longest} ms`);
+});
