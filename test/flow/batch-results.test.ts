@@ -142,7 +142,7 @@ test('wait says how many are dead and what to do; jobs and batches can be mixed;
     [2, { type: 'fail', payload: null }],
   ]);
   const single = (await client.submit(echo(1))).job_id;
-  const { code, err } = await here(['wait', 'sad', single, 'sad']);
+  const { code, err } = await here(['wait', 'sad', single.slice(0, -1), 'sad']);
   assert.equal(code, 1);
   assert.match(err, /^batch sad: 1 succeeded, 1 dead\.$|^batch sad: 1 dead, 1 succeeded\.$/m);
   assert.match(err, /`orchd redrive --batch sad` queues them again/);

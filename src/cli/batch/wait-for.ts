@@ -5,6 +5,7 @@ import type { BatchView } from '../../model/http/batches.ts';
 import { isTerminal, JOB_STATES, type JobState } from '../../model/states.ts';
 import { EXIT, type Terminal } from '../command.ts';
 import { EXIT_INTERRUPTED, Interrupt } from '../interrupt.ts';
+import { forJob } from '../job-id.ts';
 import { durationText } from '../text/duration.ts';
 import { bar, counted, Meter, rateText } from '../text/meter.ts';
 import { firstCall } from './first-call.ts';
@@ -105,7 +106,7 @@ async function pollUntilEnded(
   }
 }
 
-/** An id is that of a batch or, if there is no such batch, that of a job. */
+/** An id is that of a batch or, if there is no such batch, that of a job, or its beginning. */
 async function look(
   client: OrchdClient,
   id: string,
@@ -120,10 +121,17 @@ async function look(
       if (!(error instanceof ClientError) || error.status !== 404 || kinds.has(id)) throw error;
     }
   }
-  const { state, predicted_start_ms: startMs } = await client.get(id);
-  kinds.set(id, 'job');
-  const live = isTerminal(state) ? 0 : 1;
-  return { id, kind: 'job', jobs: 1, live, counts: { [state]: 1 }, predictedMs: live ? startMs : undefined };
+  const job = await forJob(client, id, (whole) => client.get(whole));
+  kinds.set(job.job_id, 'job');
+  const live = isTerminal(job.state) ? 0 : 1;
+  return {
+    id: job.job_id,
+    kind: 'job',
+    jobs: 1,
+    live,
+    counts: { [job.state]: 1 },
+    predictedMs: live === 0 ? undefined : job.predicted_start_ms,
+  };
 }
 
 const ofBatch = ({
