@@ -287,7 +287,15 @@ test('a file that is cut or changed after it was checked is noticed, and what wa
 test('a full queue: it says how many are in, the same command adds the rest, --patient feeds it as room comes', async () => {
   held = Promise.withResolvers();
   const total = 3 * CAPACITY + 1000;
-  const lines = Array.from({ length: total }, (_, at) => `{"type": "held", "payload": ${at}}`);
+  // Of the last lines, for which there is no room at first, each waits for the one before it.
+  const lines = Array.from({ length: total }, (_, at) =>
+    JSON.stringify({
+      type: 'held',
+      payload: at,
+      name: `n${at}`,
+      ...(at > total - 50 && { after: [`n${at - 1}`] }),
+    }),
+  );
   const path = fileOf(lines.join('\n'));
   const full = await submit(path, '--json');
   assert.equal(full.code, 1);
