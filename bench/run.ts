@@ -12,6 +12,7 @@ import { machineFacts } from './kit/machine.ts';
 import { now } from './kit/numbers.ts';
 import { printReport, writeReport } from './kit/report.ts';
 import { Results } from './kit/results.ts';
+import { bench as batch } from './suites/batch.ts';
 import { bench as big } from './suites/big.ts';
 import { bench as cancel } from './suites/cancel.ts';
 import { bench as commands } from './suites/commands.ts';
@@ -35,6 +36,7 @@ const ALL: readonly Bench[] = [
   raw,
   submit,
   http,
+  batch,
   relay,
   ttft,
   cancel,

@@ -139,6 +139,14 @@ const TARGETS: readonly Target[] = [
     ratio(['http submit', 'serverUs'], ['http bare fastify', 'serverUs']),
   ),
   atLeast('submit over HTTP, 1,000 a call: jobs/s', 40_000, plain(['http bulk', 'perSec'])),
+  atLeast('a file of jobs ÷ bulk route', 0.8, ratio(['batch file', 'perSec'], ['batch bulk', 'perSec'])),
+  atMost('a file of jobs: MiB of the command', 300, plain(['batch file', 'cliMib'])),
+  atLeast(
+    'results of a batch ÷ bare read of its rows',
+    0.5,
+    ratio(['batch results', 'perSec'], ['batch results', 'barePerSec']),
+  ),
+  atMost('results of a batch: longest stall, ms', 20, plain(['batch results', 'maxMs'])),
   atLeast(
     'relay, paced: tokens per CPU-second ÷ bare pipe',
     0.8,

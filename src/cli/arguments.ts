@@ -1,4 +1,5 @@
 /** Reads the options and positionals of a command line; throws UsageError where a value is not of the expected kind. */
+import { parseDuration } from '../kit/duration.ts';
 import { nearest } from '../kit/nearest.ts';
 import { type CliArguments, UsageError } from './command.ts';
 
@@ -29,6 +30,15 @@ export function wholeOf(values: Values, name: string, least: number, most: numbe
   if (number === undefined) return undefined;
   if (Number.isInteger(number) && number >= least && number <= most) return number;
   throw new UsageError(`--${name} needs a whole number from ${least} to ${most}, not "${values[name]}".`);
+}
+
+/** The milliseconds of a duration such as 500ms, 90s, 10m, 2h or 1d. */
+export function durationOf(values: Values, name: string): number | undefined {
+  const text = textOf(values, name);
+  if (text === undefined) return undefined;
+  const ms = parseDuration(text);
+  if (ms !== undefined) return ms;
+  throw new UsageError(`--${name} needs a duration such as 90s, 10m, 2h or 1d, not "${text}".`);
 }
 
 export function choiceOf<T extends string>(
@@ -65,6 +75,12 @@ export function noPositionals(positionals: readonly string[]): void {
 export function jobId(text: string): string {
   if (!/^\.{0,2}$/.test(text)) return text;
   throw new UsageError(`"${text}" cannot be a job id.`);
+}
+
+/** The same for the id of a batch. */
+export function batchId(text: string): string {
+  if (!/^\.{0,2}$/.test(text)) return text;
+  throw new UsageError(`"${text}" cannot be a batch.`);
 }
 
 export function jobIds(positionals: readonly string[]): readonly string[] {

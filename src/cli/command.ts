@@ -11,6 +11,10 @@ export const EXIT = {
   problems: 1,
   /** The command line was wrong, or the command could not read or reach what it names. */
   unusable: 2,
+  /** The results of a batch were printed, and some of its jobs have not ended yet. */
+  unfinished: 3,
+  /** The time of --timeout has passed; the same as that of the command `timeout`. */
+  timeout: 124,
 } as const;
 
 export interface Terminal {

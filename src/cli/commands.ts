@@ -35,8 +35,23 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'submit',
-    summary: 'Submit a job; with --follow print its answer',
+    summary: 'Submit a job, or a file of jobs; with --follow print its answer',
     load: async () => (await import('./commands/submit.ts')).submit,
+  },
+  {
+    name: 'wait',
+    summary: 'Wait until batches and jobs have ended',
+    load: async () => (await import('./commands/wait.ts')).wait,
+  },
+  {
+    name: 'results',
+    summary: 'Print the results of a batch, in the order of its file',
+    load: async () => (await import('./commands/results.ts')).results,
+  },
+  {
+    name: 'batches',
+    summary: 'List batches, the last changed first',
+    load: async () => (await import('./commands/batches.ts')).batches,
   },
   {
     name: 'jobs',

@@ -3,6 +3,7 @@
  * too.
  */
 import { ERRORS, OrchdError } from '../model/errors.ts';
+import type { BatchView, BulkCommand, BulkOutcome, CreateBatch } from '../model/http/batches.ts';
 import type { BulkAnswer, JobPage, JobView, SubmittedTask } from '../model/http/jobs.ts';
 import type { Capabilities, Health } from '../model/http/meta.ts';
 import type { PoolView } from '../model/http/pools.ts';
@@ -11,34 +12,26 @@ import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit
 import { LAST_EVENT_ID } from '../wire/headers.ts';
 import { type ParsedError, readError } from '../wire/read-error.ts';
 import { readEvents, type SseEvent } from '../wire/sse.ts';
+import {
+  type BatchResult,
+  type ResultsOptions,
+  readResults,
+  type WaitOptions,
+  waitForBatch,
+} from './batches.ts';
+import { ClientError } from './client-error.ts';
+import type { Requests } from './requests.ts';
+import { type JobSource, type LineAnswer, type SubmitLinesOptions, submitLines } from './submit-lines.ts';
+
+export type { BatchResult, ResultsOptions, WaitOptions } from './batches.ts';
+export { ClientError } from './client-error.ts';
+export type { JobLine, JobSource, LineAnswer, SubmitLinesOptions } from './submit-lines.ts';
 
 export interface ClientOptions {
   /** URL of the brain; `http://127.0.0.1:8080` by default. */
   readonly url?: string;
   readonly token?: string;
   readonly fetch?: typeof fetch;
-}
-
-/** An unsuccessful answer, or no answer at all. `code` is stable; `message` is human-readable and may change. */
-export class ClientError extends Error {
-  readonly code: string;
-  /** HTTP status; 0 if there was no answer. */
-  readonly status: number;
-  /** Whether the same call may succeed later. */
-  readonly retriable: boolean;
-  /** What the caller can do about it. */
-  readonly next: string | undefined;
-  readonly retryAfterMs: number | undefined;
-
-  constructor(status: number, error: ParsedError, options?: ErrorOptions) {
-    super(error.message ?? `the server answered ${status}`, options);
-    this.name = 'ClientError';
-    this.code = error.code;
-    this.status = status;
-    this.retriable = error.retriable ?? status >= 500;
-    this.next = error.next;
-    this.retryAfterMs = error.retry_after_ms;
-  }
 }
 
 export interface TaskEvent {
@@ -60,6 +53,8 @@ const DEFAULT_URL = 'http://127.0.0.1:8080';
 const RECONNECT_DELAY_MS = 250;
 const DEFAULT_PATIENCE_MS = 60_000;
 const CALL_TIMEOUT_MS = 30_000;
+/** A command for many jobs is answered when all of them are changed. */
+const BULK_TIMEOUT_MS = 300_000;
 
 export class OrchdClient {
   readonly #base: string;
@@ -90,8 +85,9 @@ export class OrchdClient {
 
   list(request: ListRequest = {}): Promise<JobPage> {
     const query = new URLSearchParams();
+    // A filter that is given several times (`tag`) is an array.
     for (const [name, value] of Object.entries(request))
-      if (value !== undefined) query.set(name, String(value));
+      for (const each of [value].flat()) if (each !== undefined) query.append(name, String(each));
     return this.#call('GET', `/v2/tasks?${query}`);
   }
 
@@ -105,6 +101,56 @@ export class OrchdClient {
 
   resolve(jobId: string, request: ResolveRequest): Promise<JobView> {
     return this.#call('POST', `/v2/tasks/${encodeURIComponent(jobId)}/resolve`, request);
+  }
+
+  /**
+   * Submits any number of jobs over one connection and yields an answer for each, in their order, while later ones are
+   * still sent; no faster than the answers are taken. After a lost connection it goes on with the jobs that have no answer.
+   */
+  submitLines(source: JobSource, options: SubmitLinesOptions = {}): AsyncGenerator<LineAnswer> {
+    return submitLines(this.#requests, source, options);
+  }
+
+  /** Creates a batch, or gives an existing one another name and other tags. */
+  createBatch(request: CreateBatch = {}): Promise<BatchView> {
+    return this.#call('POST', '/v2/batches', request);
+  }
+
+  batch(batchId: string): Promise<BatchView> {
+    return this.#call('GET', `/v2/batches/${encodeURIComponent(batchId)}`);
+  }
+
+  /** The last changed first. `tag`: `name=value`, or several of which a batch must have all. */
+  async batches(
+    request: { readonly tag?: string | readonly string[]; readonly limit?: number } = {},
+  ): Promise<readonly BatchView[]> {
+    const query = new URLSearchParams([request.tag ?? []].flat().map((tag) => ['tag', tag]));
+    if (request.limit !== undefined) query.set('limit', String(request.limit));
+    const { batches } = await this.#call<{ batches: BatchView[] }>('GET', `/v2/batches?${query}`);
+    return batches;
+  }
+
+  /**
+   * Yields the jobs of a batch with their results, in the order of their admission. After a lost connection it goes on
+   * behind the last one: none is yielded twice or left out.
+   */
+  results(batchId: string, options: ResultsOptions = {}): AsyncGenerator<BatchResult> {
+    return readResults(this.#requests, batchId, options);
+  }
+
+  /** Resolves when no job of the batch is live; polls, and survives a restart of the brain. */
+  waitForBatch(batchId: string, options: WaitOptions = {}): Promise<BatchView> {
+    return waitForBatch(() => this.batch(batchId), options);
+  }
+
+  /** Cancels all live jobs that match a filter; with `dry_run` it only counts them. */
+  cancelMany(command: BulkCommand): Promise<BulkOutcome> {
+    return this.#call('POST', '/v2/tasks/cancel', command, BULK_TIMEOUT_MS);
+  }
+
+  /** Queues all dead jobs that match a filter again; with `dry_run` it only counts them. */
+  redriveMany(command: BulkCommand): Promise<BulkOutcome> {
+    return this.#call('POST', '/v2/tasks/redrive', command, BULK_TIMEOUT_MS);
   }
 
   health(): Promise<Health> {
@@ -170,13 +216,13 @@ export class OrchdClient {
     yield* readEvents(response.body);
   }
 
-  async #call<T>(method: string, path: string, body?: unknown): Promise<T> {
+  async #call<T>(method: string, path: string, body?: unknown, timeoutMs = CALL_TIMEOUT_MS): Promise<T> {
     const headers = this.#headers();
     if (body !== undefined) headers['content-type'] = 'application/json';
     const response = await this.#send(path, {
       method,
       headers,
-      signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+      signal: AbortSignal.timeout(timeoutMs),
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     return (await response.json().catch((error: Error) => {
@@ -193,6 +239,12 @@ export class OrchdClient {
     if (!response.ok) throw await errorOf(response);
     return response;
   }
+
+  /** For calls that stream. */
+  readonly #requests: Requests = {
+    send: (path, init) => this.#send(path, { ...init, headers: { ...this.#headers(), ...init.headers } }),
+    broken: (error) => noAnswerError(this.#base, error),
+  };
 
   #headers(): Record<string, string> {
     return this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` };
@@ -216,7 +268,7 @@ function dataOf({ data }: SseEvent): unknown {
 
 function isOrchdAnswer({ status, headers }: Response): boolean {
   const type = headers.get('content-type') ?? '';
-  return status === 204 || /^(application\/json|text\/event-stream)/.test(type);
+  return status === 204 || /^(application\/json|application\/x-ndjson|text\/event-stream)/.test(type);
 }
 
 function noAnswerError(base: string, error: Error): ClientError {

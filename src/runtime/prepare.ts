@@ -45,6 +45,18 @@ export function prepare(value: unknown, caller: Caller, newId: () => string, max
   return draft(request, caller, { payloadText, hash, estimate, newId, maxTries });
 }
 
+/**
+ * Throws if a request that was parsed by parseJsonBody would be refused whatever the state of the brain is: the command
+ * line checks files with it before it submits them.
+ */
+export function checkRequest(value: unknown): SubmitRequest {
+  const request = check(value);
+  payloadOf(request, { mustBeRunnable: true });
+  checkKey(request.key);
+  withInstant(request);
+  return request;
+}
+
 /** Units of a SliceMeter for checking one request, which may have MAX_KEYS fields, and drafting its submission. */
 const UNITS_PER_REQUEST = 500;
 

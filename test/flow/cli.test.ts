@@ -319,12 +319,12 @@ describe('help and completion', () => {
       assert.equal(stderr, '');
       return linesOf(stdout).map((each) => each.split('\t')[0] ?? '');
     };
-    assert.deepEqual(offered('re'), ['redrive', 'resolve']);
+    assert.deepEqual(offered('re'), ['redrive', 'resolve', 'results']);
     assert.deepEqual(offered('submit --ti'), ['--timeout-ms']);
     assert.deepEqual(offered('submit prompt --priority ').sort(), ['batch', 'interactive']);
     assert.deepEqual(offered('token '), ['create', 'list', 'revoke']);
     assert.deepEqual(offered('jobs --state s').sort(), ['stale', 'succeeded']);
-    assert.deepEqual(offered('help re'), ['redrive', 'resolve']);
+    assert.deepEqual(offered('help re'), ['redrive', 'resolve', 'results']);
     assert.equal(offered('').length, (await loadAll()).length + 1);
     return undefined;
   });
@@ -336,7 +336,8 @@ describe('help and completion', () => {
       const input = `${out}\n${call}; printf '%s\\n' "\${COMPREPLY[@]}"`;
       return linesOf(spawnSync('bash', ['-s'], { input, encoding: 'utf8' }).stdout);
     };
-    assert.deepEqual(offered('re'), ['redrive', 'resolve']);
+    assert.deepEqual(offered('re'), ['results', 'redrive', 'resolve']);
+    assert.deepEqual(offered('results', '--format', ''), ['jsonl', 'csv']);
     assert.deepEqual(offered('submit', '--ti'), ['--timeout-ms']);
     assert.deepEqual(offered('submit', 'prompt', '--priority', ''), ['interactive', 'batch']);
     assert.deepEqual(offered('token', ''), ['create', 'list', 'revoke']);

@@ -52,6 +52,16 @@ const job = {
     },
   ],
 };
+const batch = {
+  batch_id: HOSTILE,
+  name: HOSTILE,
+  created_at: 0,
+  jobs: 2,
+  live_jobs: 0,
+  counts: { succeeded: 1, dead: 1, cancelled: 0 },
+};
+const bulk = { matched: 2, changed: 1, refused: 1, refusal: HOSTILE, job_ids: [HOSTILE] };
+const refusal = { code: HOSTILE, message: HOSTILE, next: HOSTILE, retriable: false };
 const statusJob = { job_id: HOSTILE, type: HOSTILE, model: HOSTILE, backend: HOSTILE, since: 0 };
 const status = {
   version: HOSTILE,
@@ -122,7 +132,30 @@ const EVENTS = [
   ['error', { job_id: HOSTILE, state: 'dead', code: HOSTILE, message: HOSTILE }],
 ] as const;
 
-function answer({ url = '', method }: IncomingMessage, response: ServerResponse): void {
+/** Batches: true if it has answered. */
+function answerBatch({ url = '', method, headers }: IncomingMessage, response: ServerResponse): boolean {
+  const path = url.split('?', 1)[0] ?? '';
+  const lines = (...values: object[]): void => {
+    const text = values.map((value) => `${JSON.stringify(value)}\n`).join('');
+    response.writeHead(200, { 'content-type': 'application/x-ndjson' }).end(text);
+  };
+  const send = (body: object): void => {
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  };
+  if (url.includes('refuse')) return false;
+  if (path.endsWith('/results')) lines({ ...job, n: 1 }, { ...job, n: 2, job_id: 'a.2' });
+  else if (path === '/v2/batches' && method === 'GET') send({ batches: [batch] });
+  else if (path.startsWith('/v2/batches')) send(batch);
+  else if (/^\/v2\/tasks\/(cancel|redrive)$/.test(path)) send(bulk);
+  else if (path === '/v2/tasks' && headers['content-type'] === 'application/x-ndjson')
+    lines({ line: 1, http_status: 409, error: refusal });
+  else return false;
+  return true;
+}
+
+function answer(request: IncomingMessage, response: ServerResponse): void {
+  const { url = '', method } = request;
+  if (answerBatch(request, response)) return;
   const send = (status: number, body: object): void => {
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   };
@@ -202,7 +235,25 @@ const CALLS: Record<string, () => string[][]> = {
     ['a', '--follow', ...at()],
     ['a', '--follow', '--json', ...at()],
     ['--payload', HOSTILE],
+    ['--file', HOSTILE.replaceAll('\0', '')],
+    ['--file', file('faults.jsonl', `{${JSON.stringify(HOSTILE)}: 1}\n${HOSTILE}\n`)],
+    ['--file', file('refused.jsonl', '"x"'), ...at()],
+    ['--file', file('refused.jsonl', '"x"'), '--json', ...at()],
+    ['a', '--at', HOSTILE],
+    ['a', '--in', HOSTILE],
   ],
+  wait: () => [
+    ['a', ...at()],
+    ['refuse', ...at()],
+    ['a', '--timeout', HOSTILE],
+  ],
+  results: () => [
+    ['a', ...at()],
+    ['a', '--format', 'csv', ...at()],
+    ['a', '--output', join(root, `${HOSTILE}.jsonl`), ...at()],
+    ['refuse', ...at()],
+  ],
+  batches: () => [at(), ['--json', ...at()], ['--limit', HOSTILE]],
   jobs: () => [at(), ['--json', ...at()], ['--state', HOSTILE]],
   show: () => [
     ['a', ...at()],
@@ -225,10 +276,17 @@ const CALLS: Record<string, () => string[][]> = {
     ['a', '--after', HOSTILE],
   ],
   cancel: () => [
+    ['--batch', 'a', '--dry-run', ...at()],
+    ['--batch', 'a', '--yes', ...at()],
+    ['--batch', 'a', ...at()],
+    ['a', 'refuse', ...at()],
     ['a', 'refuse', 'missing', ...at()],
     ['a', '--json', ...at()],
   ],
   redrive: () => [
+    ['--batch', 'a', '--dry-run', ...at()],
+    ['--batch', 'a', '--yes', ...at()],
+    ['--batch', 'a', ...at()],
     ['a', 'refuse', ...at()],
     ['a', '--json', ...at()],
   ],

@@ -1,10 +1,10 @@
 /** `orchd jobs` */
 import type { OrchdClient } from '../../client/client.ts';
 import type { JobView } from '../../model/http/jobs.ts';
-import { JOB_STATES } from '../../model/states.ts';
 import type { ListRequest } from '../../model/submit.ts';
-import { flagOf, noPositionals, oneOf, textOf, wholeOf } from '../arguments.ts';
+import { flagOf, noPositionals, wholeOf } from '../arguments.ts';
 import { type CliArguments, type Command, EXIT, type Terminal } from '../command.ts';
+import { FILTER_OPTIONS, jobFilterOf } from '../job-filter.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
 import { connect } from '../remote.ts';
 import { durationText } from '../text/duration.ts';
@@ -18,16 +18,7 @@ const MAX_LIMIT = 1_000_000;
 const PAGE = 1000;
 
 const options = {
-  state: {
-    type: 'string',
-    value: 'STATE',
-    choices: JOB_STATES,
-    help: 'only jobs in this state; separate several states with commas',
-  },
-  type: { type: 'string', value: 'TYPE', help: 'only jobs of this type' },
-  agent: { type: 'string', value: 'AGENT', help: 'only jobs of this agent' },
-  session: { type: 'string', value: 'SESSION', help: 'only jobs of this session' },
-  key: { type: 'string', value: 'KEY', help: 'only jobs with this key' },
+  ...FILTER_OPTIONS,
   limit: { type: 'string', value: 'N', help: `list the newest N jobs; by default ${DEFAULT_LIMIT}` },
   all: { type: 'boolean', help: 'list all jobs' },
   ...SERVER_OPTIONS,
@@ -45,7 +36,8 @@ export const jobs: Command = {
     examples: [
       'orchd jobs',
       'orchd jobs --state queued,running --agent nightly',
-      'orchd jobs --state dead --all --json | jq -r .job_id | xargs orchd redrive',
+      'orchd jobs --batch $BATCH --state dead',
+      'orchd jobs --tag project=survey --all --json | jq -r .job_id',
     ],
   }),
   options,
@@ -70,21 +62,11 @@ export const jobs: Command = {
   },
 };
 
-function listRequestOf({ values }: CliArguments): { request: ListRequest; most: number } {
-  const state = textOf(values, 'state');
-  for (const each of state?.split(',') ?? []) oneOf(each.trim(), '--state', JOB_STATES);
-  const fields = {
-    state,
-    type: textOf(values, 'type'),
-    agent: textOf(values, 'agent'),
-    session_id: textOf(values, 'session'),
-    key: textOf(values, 'key'),
-  };
-  const filters = Object.entries(fields).filter(([, value]) => value !== undefined);
-  const limit = wholeOf(values, 'limit', 1, MAX_LIMIT) ?? DEFAULT_LIMIT;
+function listRequestOf(args: CliArguments): { request: ListRequest; most: number } {
+  const limit = wholeOf(args.values, 'limit', 1, MAX_LIMIT) ?? DEFAULT_LIMIT;
   return {
-    request: Object.fromEntries(filters),
-    most: flagOf(values, 'all') ? Number.POSITIVE_INFINITY : limit,
+    request: jobFilterOf(args),
+    most: flagOf(args.values, 'all') ? Number.POSITIVE_INFINITY : limit,
   };
 }
 

@@ -20,6 +20,7 @@ export const CreateBatch = requestObject({
   name: optional(Type.String({ minLength: 1, maxLength: 255, description: 'A name for people' })),
   tags: optional(Tags),
 });
+export type CreateBatch = Shape<typeof CreateBatch>;
 
 /** The counts of jobs by state; every state is there. */
 const Counts = Type.Unsafe<Record<JobState, number>>(

@@ -1,0 +1,96 @@
+/**
+ * A file of 5,000 jobs while everything dies: the brain is killed twice, the command once. Run again it goes on, every job
+ * runs once, and the results are complete and in the order of the file. On the journal and on MariaDB.
+ */
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, type TestContext, test } from 'node:test';
+import { run } from '../../src/cli/run.ts';
+import { OrchdClient } from '../../src/client/client.ts';
+import { type TestServer, testMariaDb } from '../fakes/mariadb.ts';
+import { fakeTerminal } from '../fakes/terminal.ts';
+import { jsonLines, orchd, start } from './cli-process.ts';
+import { eventually } from './site-client.ts';
+import { endsOf, Site } from './site-kit.ts';
+
+const JOBS = 5000;
+const SLOTS = 256;
+
+let database: Promise<TestServer> | undefined;
+after(async () => (await database)?.stop());
+
+const STORES: Record<string, () => Promise<object>> = {
+  'the journal': async () => ({}),
+  MariaDB: async () => {
+    database ??= testMariaDb();
+    return { store: 'mariadb', mariadb: { url: await (await database).database() } };
+  },
+};
+
+for (const [store, config] of Object.entries(STORES)) {
+  test(
+    `on ${store}: the brain killed twice and the command once, every job runs once, and results are in order`,
+    {
+      timeout: 300_000,
+    },
+    async (t) => killed(t, await config()),
+  );
+}
+
+async function killed(t: TestContext, config: object): Promise<void> {
+  const site = await Site.start(endsOf(t), { config, delayMs: 0 });
+  await site.client.register('m', { slots: SLOTS });
+  const path = join(site.folder, 'jobs.jsonl');
+  const lines = Array.from({ length: JOBS }, (_, at) =>
+    JSON.stringify({ prompt: `${at + 1}`, max_tokens: 3 }),
+  );
+  writeFileSync(path, lines.join('\n'));
+  const words = ['submit', '--file', path, '--model', 'm'];
+  const client = new OrchdClient({ url: site.brain.url });
+  const { port } = site.brain;
+  const restart = async (): Promise<void> => {
+    await site.brain.kill();
+    await site.startBrain({ port });
+  };
+
+  // The command is killed as soon as the brain has some of its jobs.
+  const first = start(words, { env: { ORCHD_URL: site.brain.url } });
+  const batch = (await first.saw('out', /f-[0-9a-f]{16}\n/)).trim();
+  await eventually('some jobs are in', async () => (await client.batch(batch)).jobs > 0);
+  first.child.kill('SIGKILL');
+  await first.ended;
+
+  // The brain is killed while the second run of the command sends, and while jobs run.
+  const second = start(words, { env: { ORCHD_URL: site.brain.url } });
+  await second.saw('out', new RegExp(batch));
+  await eventually('some jobs have run', async () => site.ledger.length > 0);
+  await restart();
+  const submitted = await second.ended;
+  assert.equal(submitted.code, 0, submitted.err);
+  const said = submitted.err.replaceAll(',', '');
+  const counts = /: (\d+) submitted(?: (\d+) already there)?\.$/m.exec(said) ?? [];
+  assert.equal(Number(counts[1]) + Number(counts[2] ?? 0), JOBS, said);
+
+  // The brain is killed while somebody watches at a terminal.
+  const { terminal, written } = fakeTerminal({ isTTY: true });
+  const waiting = run(['wait', batch, '--url', site.brain.url], terminal);
+  const running = site.ledger.length;
+  await eventually('more jobs have run', async () => site.ledger.length > Math.min(running, JOBS - 1));
+  await restart();
+  assert.equal(await waiting, 0, written.err);
+  assert.match(written.err, /\[[#.]{20}\] [\d,]+ of 5,000 jobs ended/);
+  assert.match(written.err, /5,000 succeeded\./);
+
+  const { code, out } = await orchd(['results', batch], { env: { ORCHD_URL: site.brain.url } });
+  assert.equal(code, 0);
+  const results = jsonLines(out);
+  assert.deepEqual(
+    results.map(({ line, job_id }) => [line, job_id]),
+    lines.map((_, at) => [at + 1, `${batch}.${at + 1}`]),
+  );
+  const begun = site.ledger.map((token) => token.slice(0, token.lastIndexOf(':')));
+  assert.equal(new Set(begun).size, JOBS);
+  assert.equal(begun.length, JOBS, 'no job has run twice');
+  t.diagnostic(said.trim());
+}
