@@ -9,7 +9,7 @@ import { dirname, join, relative } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-const STUB = `export const Type = new Proxy({}, { get: () => () => ({}) });
+const STUB = `export const Type = new Proxy({}, { get: () => () => ({ properties: {} }) });
 export const Compile = () => ({ Check: () => true, Errors: () => [] });
 `;
 
