@@ -164,6 +164,7 @@ async function assertWholeViews({ brain }: Opened): Promise<void> {
     session_id: 'work',
     model: 'chat',
     model_ref: 'file:/models/chat.gguf',
+    not_before: LATER,
     predicted_start_ms: LATER - NOW,
     waiting: NOT_BEFORE,
   });

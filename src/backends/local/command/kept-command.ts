@@ -258,7 +258,9 @@ export class KeptCommand {
 
   #why({ why }: CommandEnd): ExitWhy {
     // A command that was not run has an outcome, whoever has stopped it.
-    if (why === 'start') return fs.existsSync(this.#paths.kill) ? 'killed' : 'start';
+    // A kill that came before the command had begun; its file may be missing on a full disk.
+    if (why === 'start')
+      return this.#stop?.why === 'killed' || fs.existsSync(this.#paths.kill) ? 'killed' : 'start';
     if (this.#stop?.why === 'ordered') return fs.existsSync(this.#paths.kill) ? 'killed' : 'terminated';
     // A brain that ordered the end may have found no keeper to tell it to.
     if (why === 'lost' && fs.existsSync(this.#paths.kill)) return 'killed';
