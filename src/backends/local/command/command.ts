@@ -306,6 +306,7 @@ export class CommandBackend extends Service implements Backend {
       cwd: type.cwd,
       env: {
         ...plainEnvironment(),
+        JOB_ID: ask.id,
         ...(ask.spec.model === undefined ? {} : { JOB_MODEL: ask.spec.model }),
         ...type.env,
         ...markVariable(markOf(this.#registry.id, name)),

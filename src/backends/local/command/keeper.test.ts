@@ -155,6 +155,29 @@ test('what a command wrote to standard error has a bound, and its end is kept', 
   assert.ok(fs.statSync(kit.paths('job:1').stderr).size < 20_000_000);
 });
 
+test('a command that removes the file with its status has run, and is not said to have failed to start', async (t) => {
+  const kit = new CommandKit(t);
+  const backend = kit.backend(sh('rm -f ../status; echo done'));
+  await backend.offer(offerOf('job:1'));
+  const { outcome, text } = await hear(backend, 'job:1');
+  const ok = typeof outcome === 'object' && outcome.ok;
+  assert.deepEqual([ok, text], [true, 'done\n']);
+});
+
+test('a command that puts a pipe in the place of its files holds up no other', async (t) => {
+  const kit = new CommandKit(t);
+  const backend = kit.backend(sh('rm ../stderr ../stdout; mkfifo ../stderr ../stdout; exit 1'), { slots: 2 });
+  await backend.offer(offerOf('job:1'));
+  const other = kit.backend(sh('echo fine'), { slots: 2 });
+  await other.offer(offerOf('job:2'));
+  assert.equal((await hear(other, 'job:2')).text, 'fine\n');
+  const ended = await until(async () => {
+    const { known } = await backend.inspect(['job:1'], WHO);
+    return known.get('job:1')?.is === 'forgotten' ? true : undefined;
+  });
+  assert.ok(ended);
+});
+
 test('a command that removes its own output has an unknown outcome', async (t) => {
   const kit = new CommandKit(t);
   const backend = kit.backend(sh('echo gone; rm ../stdout'));

@@ -195,10 +195,10 @@ export class KeptCommand {
   #endOf(spec: CommandSpec, voice: string, code: number | null, name: string | null): CommandEnd {
     const { code: status } = readStatus(this.#paths.status);
     const errno = startErrorOf(this.#paths, voice, status);
-    const notRun = errno ?? (status === undefined && isMissing(this.#paths.status) ? 'EIO' : undefined);
-    if (notRun !== undefined) {
-      const message = startMessage(spec, notRun);
-      return { why: 'start', code: null, signal: null, message, errno: notRun };
+    // A status that is missing proves nothing: the command may have removed it.
+    if (errno !== undefined) {
+      const message = startMessage(spec, errno);
+      return { why: 'start', code: null, signal: null, message, errno };
     }
     if (status === undefined && name !== null) return LOST;
     // The wrapper ends with the code of the command too, in case that the file could not be written.

@@ -48,6 +48,8 @@ export const COMMAND_DEFAULTS = {
 
 /** A shell drops variables with other names from the environment of what it runs (wrapper.ts). */
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+/** Variables that a shell changes, or does not start with. */
+const SHELL_VARIABLES = ['IFS', 'OPTIND', 'PPID', 'PWD'];
 
 export function checkOptions({
   name,
@@ -66,6 +68,8 @@ export function checkOptions({
       wrong(`types.${type}.argv must be a list of texts that begins with a program`);
     const name = Object.keys(env).find((key) => !VARIABLE_NAME.test(key));
     if (name !== undefined) wrong(`types.${type}.env: "${name}" is not a name of letters, digits and _`);
+    const taken = SHELL_VARIABLES.find((key) => Object.hasOwn(env, key));
+    if (taken !== undefined) wrong(`types.${type}.env: ${taken} is set by the shell that runs the command`);
     if (split !== undefined && split !== 'line' && split !== 'space')
       wrong(`types.${type}.split must be line or space`);
   }

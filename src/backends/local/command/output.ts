@@ -18,6 +18,8 @@ export class OutputWatch {
   readonly maxBytes: number;
   readonly #paths: TokenPaths;
   #lastBytes = 0;
+  /** The file system had no space left at a look: what the command wrote then is missing from its output. */
+  wasFull = false;
   #emptiedTail: Buffer = Buffer.alloc(0);
 
   constructor(paths: TokenPaths, maxBytes: number) {
@@ -33,6 +35,7 @@ export class OutputWatch {
     const bytes = sizeOf(this.#paths.stdout);
     const isFast = bytes - this.#lastBytes > this.maxBytes * FAST_PART;
     this.#lastBytes = bytes;
+    this.wasFull ||= isFull(this.#paths.folder);
     if (sizeOf(this.#paths.stderr) > MAX_STDERR_BYTES) this.#emptyStderr();
     return { isTooLong: bytes > this.maxBytes, isFast };
   }
@@ -74,7 +77,7 @@ export function isMissing(path: string): boolean {
 
 function tailOf(path: string): Buffer {
   try {
-    const fd = fs.openSync(path, 'r');
+    const fd = openRegular(path);
     try {
       const { size } = fs.fstatSync(fd);
       const bytes = Buffer.alloc(Math.min(size, STDERR_TAIL_BYTES));
@@ -93,8 +96,9 @@ export async function cutOutput(
   watch: OutputWatch,
   { why, code, message }: ExitRecord,
 ): Promise<Partial<ExitRecord>> {
-  if (isMissing(stdout)) {
-    // The command has removed it: what it wrote is gone, and readers need a file.
+  if (!isRegular(stdout)) {
+    // The command has removed or replaced it: what it wrote is gone, and readers need a file.
+    fs.rmSync(stdout, { recursive: true, force: true });
     fs.closeSync(openPrivate(stdout, 'a'));
     return { output_bytes: 0, ...(why === 'exit' ? { why: 'disk' } : {}) };
   }
@@ -109,22 +113,38 @@ export async function cutOutput(
   }
   if (why !== 'exit') return { output_bytes: bytes };
   // The command has got the error itself, and may have ignored it.
-  if ((bytes > 0 || code !== 0) && isFull(folder)) return { output_bytes: bytes, why: 'disk' };
+  if ((bytes > 0 || code !== 0) && (watch.wasFull || isFull(folder)))
+    return { output_bytes: bytes, why: 'disk' };
   const isJson = code === 0 && bytes > 1 && bytes <= MAX_RESULT_BYTES && (await isJsonFile(stdout, bytes));
   return { output_bytes: bytes, ...(isJson ? { is_json: true } : {}) };
 }
 
-/** Whether the file system has no space left for this process. */
+/** Whether the file system has no space left for this process; false where that cannot be learned. */
 function isFull(folder: string): boolean {
-  const { bavail, bfree, blocks } = fs.statfsSync(folder);
-  return blocks > 0 && (process.getuid?.() === 0 ? bfree : bavail) === 0;
+  try {
+    const { bavail, bfree, blocks } = fs.statfsSync(folder);
+    return blocks > 0 && (process.getuid?.() === 0 ? bfree : bavail) === 0;
+  } catch {
+    return false;
+  }
+}
+
+const isRegular = (path: string): boolean => fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+
+/** Opens a file of a command for reading. The command may have put a pipe or a link in its place: an open would wait. */
+export function openRegular(path: string): number {
+  const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = fs.constants;
+  const fd = fs.openSync(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+  if (fs.fstatSync(fd).isFile()) return fd;
+  fs.closeSync(fd);
+  throw Object.assign(new Error('it is no file'), { code: 'EINVAL' });
 }
 
 const read = promisify(fs.read);
 
 /** Whether the whole file is a JSON object or array, within the bounds on the values of callers (kit/depth.ts). */
 async function isJsonFile(path: string, bytes: number): Promise<boolean> {
-  const fd = fs.openSync(path, 'r');
+  const fd = openRegular(path);
   let text: string;
   try {
     const buffer = Buffer.alloc(bytes);
@@ -146,7 +166,7 @@ async function isJsonFile(path: string, bytes: number): Promise<boolean> {
 }
 
 export async function syncOutput(path: string): Promise<void> {
-  const fd = fs.openSync(path, 'r');
+  const fd = openRegular(path);
   try {
     // The name of an empty file is on stable storage since the folder was created.
     if (fs.fstatSync(fd).size > 0) await fsync(fd);

@@ -106,8 +106,8 @@ describe('secrets', () => {
       wrapper: string;
       keeper: string;
     };
-    const { API_KEY, JOB_MODEL, JOB_EXECUTION, ...inherited } = own;
-    assert.deepEqual({ API_KEY, JOB_MODEL }, { API_KEY: 'configured', JOB_MODEL: 'small' });
+    const { API_KEY, JOB_ID, JOB_MODEL, JOB_EXECUTION, ...inherited } = own;
+    assert.deepEqual([API_KEY, JOB_ID, JOB_MODEL], ['configured', 'job', 'small']);
     assert.equal(JOB_EXECUTION, `${backend.info.registry}/${folderName(WHO.owner, 'job:1')}`);
     for (const [name, value] of Object.entries(inherited)) {
       assert.ok(['PATH', 'HOME', 'LANG', 'TMPDIR'].includes(name), `${name} was handed on`);

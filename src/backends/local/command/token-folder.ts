@@ -22,8 +22,10 @@ export interface CommandFiles {
 /** A token's folder before it is in place. */
 export class StagedFolder {
   readonly #path: string;
-  readonly #writer: number;
+  #writer: number;
   #input: number | undefined;
+  /** The bytes of the payload so far. */
+  #written = 0;
 
   /** `n` tells the folders of one keeper apart. */
   constructor(layout: Layout, self: ProcessIdentity, n: number, payloadBytes: number) {
@@ -35,7 +37,26 @@ export class StagedFolder {
   }
 
   writePayload(bytes: Uint8Array): void {
-    writeAll(this.#writer, bytes);
+    try {
+      writeAll(this.#writer, bytes);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+      this.#moveToDisk();
+      writeAll(this.#writer, bytes);
+    }
+    this.#written += bytes.length;
+  }
+
+  /** MEMORY_FOLDER is full, which says nothing about the disk. */
+  #moveToDisk(): void {
+    const input = this.#input as number;
+    const begun = Buffer.alloc(this.#written);
+    fs.readSync(input, begun, 0, begun.length, 0);
+    const [writer, reader] = openUnnamed(join(this.#path, 'input'));
+    fs.closeSync(this.#writer);
+    fs.closeSync(input);
+    [this.#writer, this.#input] = [writer, reader];
+    writeAll(writer, begun);
   }
 
   /** Fills the folder, and puts it in place; `taken` where the token has one. Nothing of it is durable yet. */

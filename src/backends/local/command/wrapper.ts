@@ -7,6 +7,7 @@ import fs from 'node:fs';
 import { basename, delimiter, isAbsolute, join } from 'node:path';
 import type { CommandSpec } from './keeper-wire.ts';
 import type { TokenPaths } from './layout.ts';
+import { openRegular } from './output.ts';
 import { isTransientStart } from './start-errors.ts';
 
 export const SHELL = '/bin/sh';
@@ -76,7 +77,7 @@ export function readStatus(path: string): {
 /** The first bytes of a file as text; empty where there is none. */
 export function headOf(path: string, maxBytes: number): string {
   try {
-    const fd = fs.openSync(path, 'r');
+    const fd = openRegular(path);
     try {
       const bytes = Buffer.alloc(maxBytes);
       return bytes.toString('utf8', 0, fs.readSync(fd, bytes, 0, maxBytes, 0));
@@ -97,6 +98,10 @@ const SAID: readonly (readonly [RegExp, string])[] = [
   [/cannot allocate memory/i, 'ENOMEM'],
   [/text file busy/i, 'ETXTBSY'],
   [/argument list too long/i, 'E2BIG'],
+  [/no space left/i, 'ENOSPC'],
+  [/quota exceeded/i, 'EDQUOT'],
+  [/read-only file system/i, 'EROFS'],
+  [/too many open files/i, 'EMFILE'],
   [/exec format error/i, 'ENOEXEC'],
   [/permission denied/i, 'EACCES'],
   [/not found|no such file/i, 'ENOENT'],
@@ -112,7 +117,8 @@ export function startErrorOf(
   if (code !== undefined && !NOT_RUN.includes(code)) return undefined;
   const said = headOf(stderr, MAX_SAID_BYTES);
   if (!said.startsWith(`${voice}:`)) return undefined;
-  return SAID.find(([words]) => words.test(said))?.[1] ?? 'ENOEXEC';
+  // Without an exit code it could not even write that it begins.
+  return SAID.find(([words]) => words.test(said))?.[1] ?? (code === undefined ? 'EIO' : 'ENOEXEC');
 }
 
 const DEFAULT_PATH = '/bin:/usr/bin';
