@@ -306,7 +306,8 @@ export class CommandBackend extends Service implements Backend {
       cwd: type.cwd,
       env: {
         ...plainEnvironment(),
-        JOB_ID: ask.id,
+        // Of an embedding program it may be any text.
+        JOB_ID: ask.id.replaceAll('\0', ''),
         ...(ask.spec.model === undefined ? {} : { JOB_MODEL: ask.spec.model }),
         ...type.env,
         ...markVariable(markOf(this.#registry.id, name)),
