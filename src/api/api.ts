@@ -57,7 +57,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
   const results = new LargeResults(options.answerRoom, env.timers);
   const models = listedModels(orchestrator, Math.floor(env.clock.now() / 1000));
   const routes: Route[] = [
-    ...taskRoutes(orchestrator, newId, env.timers),
+    ...taskRoutes(orchestrator, newId, openStreams, env.timers),
     ...bulkCommandRoutes(orchestrator),
     ...jobCommandRoutes(orchestrator),
     ...batchRoutes(orchestrator, openStreams, env.timers),

@@ -10,6 +10,7 @@ import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { Outbound } from '../wire/outbound.ts';
 import type { Answer, Call, Route } from '../wire/route.ts';
 import { Forwarder } from './forward.ts';
+import { OpenStreams } from './open-streams.ts';
 import { taskRoutes } from './tasks.ts';
 
 const ROUTE: Route = {
@@ -119,7 +120,7 @@ async function toldBySilentLeader(
   return told;
 }
 
-const [SUBMIT] = taskRoutes({} as Orchestrator, () => 'made', realEnv().timers);
+const [SUBMIT] = taskRoutes({} as Orchestrator, () => 'made', new OpenStreams(1, 1), realEnv().timers);
 
 test('an array of jobs whose answer was lost is refused with the ids that make it safe to repeat', async (t) => {
   const given = [{ type: 'a' }, { type: 'b', job_id: 'own' }, 5];

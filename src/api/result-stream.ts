@@ -4,7 +4,7 @@ import type { Timers } from '../kit/env/env.ts';
 import type { BatchResult } from '../runtime/batches.ts';
 import { jobText } from '../runtime/job-text.ts';
 import { NDJSON_TYPE } from '../wire/line-stream.ts';
-import { drained, writeInPieces } from '../wire/pieces.ts';
+import { writeInPieces } from '../wire/pieces.ts';
 
 type Page = readonly BatchResult[];
 
@@ -43,5 +43,5 @@ async function writePage(page: Page, response: ServerResponse, timers: Timers): 
     text = '';
     await writeInPieces(response, [...line.pieces, '\n'], timers).finally(() => line.release());
   }
-  if (text !== '' && !response.write(text)) await drained(response, timers);
+  if (text !== '') await writeInPieces(response, [text], timers);
 }

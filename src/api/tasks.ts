@@ -22,6 +22,7 @@ import type { Orchestrator } from '../runtime/orchestrator.ts';
 import type { Caller } from '../runtime/prepare.ts';
 import { renderError } from '../wire/render-error.ts';
 import { type Answer, type Call, type Route, route } from '../wire/route.ts';
+import type { OpenStreams } from './open-streams.ts';
 
 const isJobId = new RegExp(JOB_ID);
 
@@ -41,9 +42,10 @@ export function jobIdOf({ params }: Pick<Call, 'params'>): string {
 export const taskRoutes = (
   orchestrator: Orchestrator,
   newId: () => string,
+  openStreams: OpenStreams,
   timers: Timers,
 ): readonly Route[] => [
-  submitRoute(orchestrator, newId),
+  submitRoute(orchestrator, newId, openStreams),
   route({
     operationId: 'listJobs',
     tag: 'jobs',
@@ -74,7 +76,7 @@ export const taskRoutes = (
   }),
 ];
 
-const submitRoute = (orchestrator: Orchestrator, newId: () => string): Route =>
+const submitRoute = (orchestrator: Orchestrator, newId: () => string, openStreams: OpenStreams): Route =>
   route({
     operationId: 'submitJob',
     tag: 'jobs',
@@ -85,7 +87,7 @@ const submitRoute = (orchestrator: Orchestrator, newId: () => string): Route =>
     body: SubmitBody,
     query: SubmitQuery,
     checksBody: 'handler',
-    takesLines: true,
+    takesLines: (caller) => openStreams.take(caller),
     answers: {
       202: { description: 'The job is durable and queued', body: SubmittedTask },
       200: { description: 'Answers to an array, in its order', body: BulkAnswers },

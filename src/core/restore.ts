@@ -51,6 +51,7 @@ export class Restore implements Recovery {
     this.#state.seq = seq;
     // Sessions expire from the front of the table, so the least recently used one must come first.
     this.#state.sessions.sort((a, b) => a.usedAt - b.usedAt);
+    this.#state.batches.sort((a, b) => a.at - b.at);
     this.#resumeEnds(this.#now + skewMs);
     for (const entry of [...this.#state.ended]) {
       if (entry.seq <= indexedUpTo) this.#state.forget(entry);

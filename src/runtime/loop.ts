@@ -30,7 +30,7 @@ import { type Waiter, Watermark } from './watermark.ts';
  */
 const JOBS_PER_TURN = 1024;
 /** Changes that are reported as durable in one turn; or those of one turn if it made more. */
-const CHANGES_PER_RISE = 4096;
+const CHANGES_PER_RISE = 2048;
 const MAX_TIMER_MS = 60_000;
 /** After a clock step, due timers may not fire yet (BrainClock.mayExpire). This is how often the loop checks again. */
 const EXPIRY_POLL_MS = 1000;

@@ -28,7 +28,7 @@ import { isNdjson, LineStream, linesHandler } from './line-stream.ts';
 import { isRefusal, RefusalLog, type RefusedRequest } from './refusal-log.ts';
 import { rejectSocket } from './reject-socket.ts';
 import { errorShapeOf } from './render-error.ts';
-import { type BodyOptions, CallerDisconnected, readBody } from './request-body.ts';
+import { type BodyOptions, CallerDisconnected, checkEncoding, readBody } from './request-body.ts';
 import { requestTarget } from './request-target.ts';
 import { contentOf, type HttpExchange, sendAnswer, sendError, setCommonHeaders } from './respond.ts';
 import type { Answer, Call, HandlerResult, Route } from './route.ts';
@@ -226,7 +226,7 @@ export class HttpServer extends Service {
         correlationId: exchange.correlationId,
         onDisconnect: (run) => onDisconnect(exchange, run),
       };
-      observed.isStream = route.takesLines === true && isNdjson(request.headers);
+      observed.isStream = route.takesLines !== undefined && isNdjson(request.headers);
       if (observed.isStream) return await this.#serveLines(route, call, exchange);
       const read = (): Promise<RequestBody> => readBody(request, this.#bodyOptions(url));
       const body = method === 'GET' ? undefined : await observed.body(read);
@@ -240,6 +240,8 @@ export class HttpServer extends Service {
 
   async #serveLines(route: Route, call: Call, exchange: HttpExchange): Promise<void> {
     const { request, response, correlationId } = exchange;
+    checkEncoding(request.headers['content-encoding']);
+    const release = route.takesLines?.(call.identity);
     const { socket } = request;
     setCommonHeaders(exchange);
     response.once('close', () => this.#tokenExchanges.remove(exchange));
@@ -247,9 +249,9 @@ export class HttpServer extends Service {
     this.#lineSockets.add(socket);
     socket.setTimeout(STREAM_IDLE_MS);
     const { timers } = this.#options;
-    const parts = { timers, correlationId, maxLineBytes: this.#limits.maxBodyBytes };
+    const parts = { timers, correlationId, maxLineBytes: this.#limits.maxBodyBytes, room: this.#bodyRoom };
     const handle = linesHandler(route, call);
-    await new LineStream({ ...parts, handle }, request, response).run();
+    await new LineStream({ ...parts, handle }, request, response).run().finally(release);
     this.#lineSockets.delete(socket);
     if (!socket.destroyed) socket.setTimeout(this.#limits.idleMs);
   }

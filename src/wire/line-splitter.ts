@@ -1,5 +1,7 @@
 /** Splits bytes that arrive in pieces into lines. A line ends with LF or CRLF, the last one also with the bytes. */
 
+import { BodyPieces } from './body-pieces.ts';
+
 export interface Line {
   /** Its number, from 1; empty lines count. */
   readonly number: number;
@@ -15,7 +17,7 @@ export class LineSplitter {
   readonly #maxBytes: number;
   #number = 0;
   /** The beginning of a line whose end has not arrived; empty while a too long line is skipped. */
-  #begun: Buffer[] = [];
+  #begun = new BodyPieces();
   #begunBytes = 0;
   #isTooLong = false;
 
@@ -47,15 +49,16 @@ export class LineSplitter {
   #keep(bytes: Buffer): void {
     this.#begunBytes += bytes.length;
     this.#isTooLong ||= this.#begunBytes > this.#maxBytes;
-    if (this.#isTooLong) this.#begun = [];
-    else this.#begun.push(bytes);
+    if (this.#isTooLong) this.#begun.clear();
+    else this.#begun.add(bytes);
   }
 
   *#take(): Generator<Line> {
     const number = ++this.#number;
     const isTooLong = this.#isTooLong;
-    const bytes = this.#begun.length === 1 ? (this.#begun[0] as Buffer) : Buffer.concat(this.#begun);
-    this.#begun = [];
+    const pieces = this.#begun.take();
+    const bytes = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
+    this.#begun = new BodyPieces();
     this.#begunBytes = 0;
     this.#isTooLong = false;
     if (isTooLong) return yield { number, bytes: undefined };

@@ -4,9 +4,10 @@
  *
  * N1  Lines are handled in their order: an array is handled when the answers to the one before have come.
  * N2  Memory is bounded: reading pauses while MAX_WAITING_BYTES of lines wait, or the client leaves MAX_UNREAD_BYTES of
- *     answers unread.
+ *     answers unread. What is held counts in the room for bodies; where that is full, the stream ends with SERVER_BUSY.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ByteRoom, ByteShare } from '../kit/byte-room.ts';
 import type { Timers } from '../kit/env/env.ts';
 import { type BodySize, ONE_TURN_BYTES, ownTurns } from '../kit/slices.ts';
 import { OrchdError, toOrchdError } from '../model/errors.ts';
@@ -27,6 +28,7 @@ type Answers = readonly object[];
 export interface LineStreamParts {
   readonly timers: Timers;
   readonly maxLineBytes: number;
+  readonly room: ByteRoom;
   readonly correlationId: string;
   /** Handles an array of values. What it throws becomes the answer to each of them. */
   readonly handle: (values: readonly unknown[], size: BodySize) => Promise<Answers>;
@@ -35,8 +37,8 @@ export interface LineStreamParts {
 const MAX_ARRAY_LINES = 1000;
 const MAX_ARRAY_BYTES = 256 * 1024;
 const MAX_WAITING_BYTES = 1024 * 1024;
-/** A client that sends everything before it reads an answer is served up to here: some 100,000 jobs. */
-const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
+/** A client that sends everything before it reads an answer is served up to here: some 20,000 jobs. */
+const MAX_UNREAD_BYTES = 4 * 1024 * 1024;
 
 export class LineStream {
   readonly #parts: LineStreamParts;
@@ -46,6 +48,10 @@ export class LineStream {
   #waiting: Line[] = [];
   #waitingBytes = 0;
   #isComplete = false;
+  readonly #share: ByteShare;
+  /** Why lines after those that wait are not read. */
+  #refusal: OrchdError | undefined;
+  #lastNumber = 0;
   #wake: () => void = () => undefined;
 
   constructor(parts: LineStreamParts, request: IncomingMessage, response: ServerResponse) {
@@ -53,10 +59,19 @@ export class LineStream {
     this.#request = request;
     this.#response = response;
     this.#splitter = new LineSplitter(parts.maxLineBytes);
+    this.#share = parts.room.enter();
   }
 
   /** Resolves when all lines are answered, or the client is gone. */
   async run(): Promise<void> {
+    try {
+      await this.#run();
+    } finally {
+      this.#share.release();
+    }
+  }
+
+  async #run(): Promise<void> {
     const response = this.#response;
     response.on('error', () => undefined);
     response.writeHead(200, { 'content-type': NDJSON_TYPE });
@@ -68,19 +83,23 @@ export class LineStream {
       response.write(text);
       if (response.writableLength > MAX_UNREAD_BYTES) await drained(response, this.#parts.timers);
     }
-    response.end();
+    if (!this.#refusal) return void response.end();
+    const line = { line: this.#lastNumber + 1, ...this.#refused(this.#refusal) };
+    response.end(`${JSON.stringify(line)}\n`, () => this.#request.socket.destroySoon());
   }
 
   #read(): void {
     const request = this.#request;
     const wake = (): void => this.#wake();
     request.on('data', (piece: Buffer) => {
+      if (this.#refusal) return;
       this.#keep(this.#splitter.add(piece));
+      this.#count();
       if (this.#waitingBytes > MAX_WAITING_BYTES) request.pause();
       wake();
     });
     request.on('end', () => {
-      this.#keep(this.#splitter.end());
+      if (!this.#refusal) this.#keep(this.#splitter.end());
       this.#isComplete = true;
       wake();
     });
@@ -93,8 +112,20 @@ export class LineStream {
     }
   }
 
+  /** Counts what is held in the room. */
+  #count(): void {
+    try {
+      this.#share.release();
+      this.#share.grow(this.#waitingBytes + this.#splitter.heldBytes);
+    } catch (error) {
+      this.#refusal = toOrchdError(error);
+      this.#isComplete = true;
+    }
+  }
+
   #keep(lines: Iterable<Line>): void {
     for (const line of lines) {
+      this.#lastNumber = line.number;
       this.#waiting.push(line);
       this.#waitingBytes += line.bytes?.length ?? 0;
     }
@@ -118,6 +149,7 @@ export class LineStream {
     const lines = this.#waiting.slice(0, count);
     this.#waiting = this.#waiting.slice(count);
     this.#waitingBytes -= lines.reduce((sum, line) => sum + (line.bytes?.length ?? 0), 0);
+    if (!this.#refusal) this.#count();
     if (this.#waitingBytes <= MAX_WAITING_BYTES) this.#request.resume();
     return lines;
   }

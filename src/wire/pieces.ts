@@ -50,7 +50,13 @@ function* piecesOfText(text: string): Generator<Buffer> {
 /** Resolves when the client has read what was written, or is gone; one that reads nothing for long is disconnected. */
 export function drained(out: Writable, timers: Timers): Promise<void> {
   return new Promise((resolve) => {
-    const cancel = timers.after(MAX_STUCK_MS, () => out.destroy());
+    let left = out.writableLength;
+    const check = (): void => {
+      if (out.writableLength >= left) return void out.destroy();
+      left = out.writableLength;
+      cancel = timers.after(MAX_STUCK_MS, check);
+    };
+    let cancel = timers.after(MAX_STUCK_MS, check);
     const end = (): void => {
       cancel();
       out.off('drain', end);

@@ -98,7 +98,7 @@ function checkType(given: string | undefined, takesCurlType: boolean): void {
 }
 
 /** Refuses compressed bodies: a few bytes could decompress to more than any limit allows. */
-function checkEncoding(encoding: string | undefined): void {
+export function checkEncoding(encoding: string | undefined): void {
   if (encoding === undefined || /^(?:identity)?$/i.test(encoding.trim())) return;
   const message = 'the body has a Content-Encoding: send it uncompressed, without one';
   throw new OrchdError('UNSUPPORTED_MEDIA_TYPE', message);

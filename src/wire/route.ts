@@ -114,9 +114,10 @@ interface RouteBase {
   readonly checksBody?: 'handler';
   /**
    * The route takes arrays, and also their elements one a line (NDJSON): `handle` is called with arrays of them, and its
-   * answer has `answers`, one for each element.
+   * answer has `answers`, one for each element. This function counts the stream of a caller, or throws; what it returns
+   * is called at the end.
    */
-  readonly takesLines?: true;
+  readonly takesLines?: (caller: Identity) => () => void;
   /**
    * Returns a body that is safe to send twice, with generated ids filled in for example. A node that forwards the
    * request may then repeat it if the answer is lost. Without this function only a GET is repeated.

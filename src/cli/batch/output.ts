@@ -1,6 +1,6 @@
 /** Where results go: standard output, or a file that appears complete or not at all. */
 import { randomBytes } from 'node:crypto';
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import { writeAll } from '../../kit/env/nameless-file.ts';
 import type { Terminal } from '../command.ts';
 import { UsageError } from '../command.ts';
@@ -17,7 +17,20 @@ export interface Output {
 }
 
 export async function outputTo(path: string | undefined, terminal: Terminal): Promise<Output> {
-  return path === undefined ? new Collected((text) => terminal.write(text)) : FileOutput.open(path);
+  if (path === undefined) return new Collected((text) => terminal.write(text));
+  const info = await stat(path).catch(() => undefined);
+  if (info?.isDirectory()) throw new UsageError(`"${path}" is a folder.`);
+  // A device or a pipe is written to, and not replaced; of a link, the file that it leads to is replaced.
+  if (info && !info.isFile()) return SpecialOutput.to(path);
+  return FileOutput.open(info ? await realpath(path) : path);
+}
+
+async function opened(path: string, flags: string): Promise<FileHandle> {
+  try {
+    return await open(path, flags, 0o666);
+  } catch (error) {
+    throw new UsageError(`"${path}" cannot be written (${(error as NodeJS.ErrnoException).code ?? error}).`);
+  }
 }
 
 class Collected implements Output {
@@ -42,6 +55,24 @@ class Collected implements Output {
   async discard(): Promise<void> {}
 }
 
+/** A device, a pipe or a socket. */
+class SpecialOutput extends Collected {
+  readonly #file: FileHandle;
+
+  private constructor(file: FileHandle) {
+    super((text) => writeAll(file, Buffer.from(text)));
+    this.#file = file;
+  }
+
+  static async to(path: string): Promise<SpecialOutput> {
+    return new SpecialOutput(await opened(path, 'a'));
+  }
+
+  override discard(): Promise<void> {
+    return this.#file.close();
+  }
+}
+
 class FileOutput implements Output {
   readonly #path: string;
   readonly #partPath: string;
@@ -57,13 +88,7 @@ class FileOutput implements Output {
 
   static async open(path: string): Promise<FileOutput> {
     const partPath = `${path}.${randomBytes(4).toString('hex')}.part`;
-    try {
-      return new FileOutput(path, partPath, await open(partPath, 'wx', 0o666));
-    } catch (error) {
-      throw new UsageError(
-        `"${path}" cannot be written (${(error as NodeJS.ErrnoException).code ?? error}).`,
-      );
-    }
+    return new FileOutput(path, partPath, await opened(partPath, 'wx'));
   }
 
   write(text: string): Promise<void> {

@@ -88,7 +88,8 @@ export class FileSender {
     const lines = this.#jobs();
     try {
       for (let round = 1; ; round++) {
-        const again = this.#again;
+        // In the order of the file: a line may wait for one before it.
+        const again = this.#again.sort((a, b) => a.number - b.number);
         this.#again = [];
         this.#noRoom = undefined;
         await this.#round(again, lines, round > 1);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EngineKit, FAILED, STOPPED, SUCCESS } from '../../../test/fakes/engine-kit.ts';
+import { MAX_BATCHES } from './batch.ts';
 
 const endedOf = (kit: EngineKit, id = 'b', tenant = 'default') =>
   kit.engine.state.batches.of(tenant, id)?.ended;
@@ -57,4 +58,25 @@ test('a purge deletes batches whose last job ended before it, and no live one', 
   kit.step({ type: 'purge', attemptFloor: 0, endedBefore: endedAt + 1 });
   assert.equal(endedOf(kit, 'ended'), undefined);
   assert.ok(endedOf(kit, 'live'));
+});
+
+test('of too many batches, one of the tenant that has the most gives way, and none with a live job', () => {
+  const kit = new EngineKit({ queueCapacity: 10 });
+  const put = (tenant: string, id: string) => kit.step({ type: 'batch', request: { tenant, id } });
+  put('lab', 'first');
+  kit.submit('live', { batch: 'live' });
+  const other = kit.engine.state.batches.of('lab', 'first')!;
+  for (let n = 0; n < MAX_BATCHES - 2; n++)
+    kit.engine.state.batches.set(`default~b${n}`, { ...other, tenant: 'default', id: `b${n}` });
+  put('default', 'new');
+  const { batches } = kit.engine.state;
+  assert.deepEqual(
+    [
+      batches.size,
+      batches.of('default', 'b0'),
+      batches.of('lab', 'first')?.id,
+      batches.of('default', 'live')?.id,
+    ],
+    [MAX_BATCHES, undefined, 'first', 'live'],
+  );
 });

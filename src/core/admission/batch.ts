@@ -10,8 +10,8 @@ import type { EndState } from '../../model/states.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 
-/** Beyond this number, the batch that was changed the longest ago and has no live job gives way. */
-const MAX_BATCHES = 100_000;
+/** Beyond this number, of the tenant that has the most, the batch that was changed the longest ago and has no live job gives way. */
+export const MAX_BATCHES = 100_000;
 /** Batches that are looked at to find one that may give way, and the most that one purge deletes. */
 const MAX_VISITED = 1000;
 
@@ -42,8 +42,20 @@ export function beginBatch(turn: Turn, tenant: string, id: string | undefined): 
 
 function newBatch(turn: Turn, tenant: string, id: string, name?: string, tags?: Labels): BatchRecord {
   const { batches } = turn.state;
-  if (batches.size >= MAX_BATCHES) removeEnded(turn, Number.POSITIVE_INFINITY, 1, 'displaced');
+  if (batches.size >= MAX_BATCHES) displaceOne(turn);
   return { v: 1, tenant, id, name, tags, createdAt: turn.now, at: turn.now, ended: NO_ENDS };
+}
+
+function displaceOne(turn: Turn): void {
+  const { batches } = turn.state;
+  let visited = 0;
+  for (const name of batches.ofLargestTenant()) {
+    const record = batches.get(name);
+    if (visited++ === MAX_VISITED) return;
+    if (!record || batches.isLive(record.tenant, record.id)) continue;
+    turn.put('batch', name, null, 'displaced');
+    return;
+  }
 }
 
 /** The ends of jobs in one turn, by batch; they are added to the records once, at the end of the turn. */
@@ -87,18 +99,11 @@ function addEnds(turn: Turn, tenant: string, id: string, by: Counts, cause: Caus
 
 /** Deletes batches whose jobs have all ended, and last before `endedBefore`. */
 export function purgeBatches(turn: Turn, endedBefore: number): void {
-  removeEnded(turn, endedBefore, MAX_VISITED, 'purge');
-}
-
-function removeEnded(turn: Turn, endedBefore: number, atMost: number, cause: Cause): void {
   const { batches } = turn.state;
   let visited = 0;
-  let removed = 0;
   for (const [name, { tenant, id, at }] of batches.entries()) {
-    if (at >= endedBefore || removed === atMost || visited++ === MAX_VISITED) return;
-    if (batches.isLive(tenant, id)) continue;
-    turn.put('batch', name, null, cause);
-    removed++;
+    if (at >= endedBefore || visited++ === MAX_VISITED) return;
+    if (!batches.isLive(tenant, id)) turn.put('batch', name, null, 'purge');
   }
 }
 

@@ -14,7 +14,7 @@ import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 
 /** Waiters that one step releases or ends, which bounds its time; the next tick goes on with the others. */
-export const SETTLED_PER_STEP = 500;
+export const SETTLED_PER_STEP = 250;
 
 /** Called at the end of every step. */
 export function settleWaiters(turn: Turn): void {

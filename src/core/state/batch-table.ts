@@ -4,6 +4,7 @@ import { scoped } from '../../model/records.ts';
 import { isTerminal, type JobState } from '../../model/states.ts';
 import { AdmissionOrder } from './admission-order.ts';
 import type { JobEntry } from './job-entry.ts';
+import { RecentIds } from './recent-ids.ts';
 import { RecentTable } from './tables.ts';
 
 /** The jobs of a batch that are in memory. */
@@ -41,12 +42,31 @@ export class BatchJobs {
 
 export class BatchTable extends RecentTable<BatchRecord> {
   readonly #jobs = new Map<string, BatchJobs>();
+  readonly #byTenant = new RecentIds();
   readonly #isHere: (entry: JobEntry) => boolean;
 
   /** `isHere` says whether a job is in memory. */
   constructor(isHere: (entry: JobEntry) => boolean) {
     super();
     this.#isHere = isHere;
+  }
+
+  override set(name: string, record: BatchRecord | null): void {
+    const former = this.records.get(name);
+    super.set(name, record);
+    if (record) this.#byTenant.use(record.tenant, name);
+    else if (former) this.#byTenant.delete(former.tenant, name);
+  }
+
+  override sort(order: (a: BatchRecord, b: BatchRecord) => number): void {
+    super.sort(order);
+    this.#byTenant.clear();
+    for (const [name, { tenant }] of this.records) this.#byTenant.use(tenant, name);
+  }
+
+  /** The batches of the tenant that has the most, the one that was changed the longest ago first. */
+  ofLargestTenant(): Iterable<string> {
+    return this.#byTenant.ofLargest();
   }
 
   of(tenant: string, id: string): BatchRecord | undefined {

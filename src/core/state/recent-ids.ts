@@ -2,6 +2,8 @@
  * Ids by tenant, each in the order of its last use. When a common table is full, the least recently used id of the tenant
  * that has the most gives way: a tenant that fills the table displaces its own entries, not those of others.
  */
+const NO_IDS: ReadonlySet<string> = new Set();
+
 export class RecentIds {
   readonly #byTenant = new Map<string, Set<string>>();
 
@@ -28,8 +30,13 @@ export class RecentIds {
 
   /** The id that gives way; undefined if there is none. */
   oldestOfLargest(): string | undefined {
-    let largest: Set<string> | undefined;
-    for (const ids of this.#byTenant.values()) if (ids.size > (largest?.size ?? 0)) largest = ids;
-    return largest?.values().next().value;
+    return this.ofLargest().values().next().value;
+  }
+
+  /** The ids of the tenant that has the most, the least recently used first. */
+  ofLargest(): ReadonlySet<string> {
+    let largest: ReadonlySet<string> = NO_IDS;
+    for (const ids of this.#byTenant.values()) if (ids.size > largest.size) largest = ids;
+    return largest;
   }
 }
