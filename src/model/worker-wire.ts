@@ -49,6 +49,8 @@ export const ExecuteRequest = open({
   /** The model as the caller named it, to be repeated in the answer. */
   model: optional(Type.String({ maxLength: 1024 })),
   prompt: optional(Type.Union([Type.String(), Type.Array(Type.String())])),
+  /** The prompt is a text to go on with, and no question to a chat: only upstreams look at it. */
+  raw_prompt: optional(Type.Unknown()),
   messages: optional(Type.Array(AnyObject)),
   /** Texts to embed, instead of a prompt or messages. */
   input: optional(Type.Union([Type.String(), Type.Array(Type.String())])),
