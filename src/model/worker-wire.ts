@@ -129,6 +129,8 @@ export const ErrorEvent = open({
   code: Type.String(),
   message: Type.String(),
   retriable: Type.Boolean(),
+  /** A more specific code. */
+  reason: optional(Type.String()),
   retry_after_ms: optional(Type.Number({ minimum: 0 })),
 });
 export type ErrorEvent = Static<typeof ErrorEvent>;

@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import OpenAI from 'openai';
 import { json } from '../fakes/model-server.ts';
 import { orchd } from './cli-process.ts';
 import {
@@ -126,6 +127,36 @@ describe('an address at which something else answers', () => {
       answer = (response) => void response.end('{"data": []}');
       await api.untilModels();
     });
+  }
+});
+
+test('what the upstream refuses is refused with the same status on /v1, and not asked again by OpenAI clients', async (t) => {
+  const upstream = await modelServer(t, ['m']);
+  const { api, url } = await serveUpstreams(t, [{ url: upstream.url }]);
+  await api.untilModels('m');
+  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'any', maxRetries: 2 });
+  const messages = [{ role: 'user' as const, content: 'Hello' }];
+  let calls = 0;
+  for (const [theirs, ours] of [
+    [400, 400],
+    [404, 404],
+    [413, 413],
+    [422, 422],
+    [418, 500],
+  ] as const) {
+    calls = 0;
+    upstream.paths.set('/v1/chat/completions', (_, response) => {
+      calls++;
+      response.writeHead(theirs, { 'content-type': 'application/json' });
+      response.end('{"error": {"message": "temperature is odd"}}');
+    });
+    const error = await client.chat.completions.create({ model: 'm', messages }).then(
+      () => assert.fail('it was answered'),
+      (thrown: unknown) => thrown as InstanceType<typeof OpenAI.APIError>,
+    );
+    assert.deepEqual([error.status, error.code, calls], [ours, 'EXECUTION_FAILED', 1]);
+    assert.match(error.message, /temperature is odd/);
+    assert.equal(error.headers?.get('x-should-retry'), 'false');
   }
 });
 
