@@ -1,8 +1,10 @@
 /** Addresses at which something else answers than an API, and servers that do not keep what they list. */
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import OpenAI from 'openai';
 import { json } from '../fakes/model-server.ts';
@@ -187,8 +189,13 @@ test('wrong addresses are refused before anything starts, with the right one whe
   assert.ok(!secret.includes('pass-word'));
   assert.match(
     await refused('--upstream', 'http://h:1', '--upstream-key-env', 'NOT_SET'),
-    /NOT_SET is not set/,
+    /--upstream-key-env: the variable NOT_SET is not set/,
   );
+  const file = join(dirname(data), 'config.yaml');
+  writeFileSync(file, 'backends: { upstreams: [{ url: "http://h:1", key_env: NOT_SET }] }');
+  const configured = await refused('--config', file, '--upstream', 'http://h:2');
+  assert.match(configured, /backends\.upstreams\[0\]\.key_env: the variable NOT_SET is not set/);
+  assert.ok(!configured.includes('--upstream'), configured);
   const several = ['--upstream', 'http://h:1', '--upstream', 'http://h:2', '--upstream-key-env', 'NAME'];
   assert.match(await refused(...several), /exactly one --upstream/);
 });

@@ -97,7 +97,10 @@ test('a prompt reaches the upstream as a chat, by /v2 and by the CLI; only /v1/c
   const upstream = await modelServer(t, ['m']);
   const { api, url } = await serveUpstreams(t, [{ url: upstream.url }]);
   await api.untilModels('m');
-  assert.equal((await api.ended(await api.submit({ model: 'm', prompt: 'one', seed: 7 }))).state, 'succeeded');
+  assert.equal(
+    (await api.ended(await api.submit({ model: 'm', prompt: 'one', seed: 7 }))).state,
+    'succeeded',
+  );
   await orchd(['submit', '--follow', '--url', url, 'two']);
   const { body } = await api.post('/v1/completions', { model: 'm', prompt: 'three' });
   assert.equal(body.choices[0].text, 'You said: three');
