@@ -59,6 +59,7 @@ test('models come, go and change their context lengths with the upstream, and un
   const gone = await api.post('/v2/tasks', { model: 'plain', prompt: 'Hello' });
   assert.deepEqual([gone.status, gone.body.error.code], [404, 'MODEL_NOT_FOUND']);
   assert.match(gone.body.error.message, /"up" had it/);
+  assert.match(gone.body.error.next, /GET \/v1\/models.*upstream/);
 });
 
 test('slots are what the server says, or the setting', async (t) => {
