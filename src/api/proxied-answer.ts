@@ -4,12 +4,12 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { OrchdError } from '../model/errors.ts';
-import { JOB_HEADERS, pickHeaders } from '../wire/headers.ts';
+import { ANSWER_HEADERS, pickHeaders } from '../wire/headers.ts';
 import type { StreamReply } from '../wire/outbound.ts';
 import { WholeEventBuffer } from '../wire/whole-event-buffer.ts';
 import { failureText, isComplete } from './stream-end.ts';
 
-const PROXIED_HEADERS = ['content-type', 'content-length', ...JOB_HEADERS];
+const PROXIED_HEADERS = ['content-type', 'content-length', ...ANSWER_HEADERS];
 
 /** With more unsent bytes than this, reading from the leader pauses until the client has caught up. */
 const MAX_BUFFERED_BYTES = 2 ** 20;

@@ -2,10 +2,12 @@
 import { constants, existsSync } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { upstreamSettings } from '../adapters/upstreams/settings.ts';
 import { checkTokenNeeded } from '../app/token-needed.ts';
 import { configuredBackends } from '../backends/registry.ts';
 import type { CommandConfig } from '../config/backends.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
+import type { UpstreamConfig } from '../config/upstreams.ts';
 import { RealDisk } from '../kit/env/real-disk.ts';
 import { OrchdError } from '../model/errors.ts';
 import { checkLimits } from '../runtime/check-limits.ts';
@@ -26,6 +28,7 @@ export interface StartSettings {
   readonly config: ResolvedConfig;
   readonly data: string;
   readonly host: string;
+  readonly port: number;
 }
 
 const DATA = 'orchestrator.state.checkpoint_dir';
@@ -47,6 +50,7 @@ export async function startFindings(settings: StartSettings): Promise<Finding[]>
     await dataFault(resolve(data)),
     await refusalOf(DATA, () => readUniqueTokens(disk, tokens)),
     await refusalOf('orchestrator.bind_addr', () => checkTokenNeeded(disk, host, data)),
+    await refusalOf('backends.upstreams', () => checkUpstreams(settings)),
   ];
   return [
     // A token file that cannot be read is met twice.
@@ -57,13 +61,24 @@ export async function startFindings(settings: StartSettings): Promise<Finding[]>
   ];
 }
 
-/** The refusal that a check of the start throws. */
+const checkUpstreams = ({ config, host, port }: StartSettings): unknown =>
+  upstreamSettings(config.backends.upstreams as readonly UpstreamConfig[], {
+    variables: process.env,
+    host,
+    port,
+    taken: configuredBackends(config).map(({ name }) => name),
+  });
+
+/** The refusal that a check of the start throws; it may name a key inside of `path`. */
 async function refusalOf(path: string, check: () => unknown): Promise<Finding | undefined> {
   try {
     await check();
     return undefined;
   } catch (error) {
-    if (error instanceof OrchdError) return finding('fault', path, error.message);
+    if (error instanceof OrchdError) {
+      const { field = '' } = error.details;
+      return finding('fault', field.startsWith(`${path}[`) ? field : path, error.message);
+    }
     throw error;
   }
 }

@@ -63,7 +63,12 @@ export const ERRORS = {
     'Stop a worker, or choose a larger device.',
   ),
   GPU_UNAVAILABLE: entry(503, true, 'The device is in an error state.', 'Repair or reset the device.'),
-  MODEL_NOT_FOUND: entry(404, false, 'No such model.', 'Register the model, or correct its name.'),
+  MODEL_NOT_FOUND: entry(
+    404,
+    false,
+    'No such model.',
+    'Use a name that `orchd models` or `GET /v1/models` lists; or register the model, or add it to an upstream.',
+  ),
   WORKER_START_FAILED: entry(
     500,
     false,
@@ -314,7 +319,7 @@ export const ERRORS = {
     502,
     false,
     'An upstream wants a key, or does not accept the one that it gets.',
-    'Name the variable that holds the key: --upstream-key-env NAME, or key_env in the configuration.',
+    'Name the variable that holds the key (--upstream-key-env NAME, or key_env in the configuration); if one is named, put a valid key into it and start orchd again.',
   ),
   UPSTREAM_INVALID: entry(
     502,

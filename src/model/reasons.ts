@@ -27,6 +27,25 @@ export const REASONS = {
   too_large: 'The answer is larger than allowed.',
   malformed: 'The answer is malformed.',
   aborted: 'The request was aborted by its caller.',
+  upstream_400: 'The upstream answered 400: it does not accept the request.',
+  upstream_404: 'The upstream answered 404: it does not have the model, or no such call.',
+  upstream_413: 'The upstream answered 413: the request is too large for it.',
+  upstream_422: 'The upstream answered 422: it does not accept the request.',
 } as const satisfies Record<string, string>;
 
 export type Reason = keyof typeof REASONS;
+
+/** Answers of an upstream that are about the request itself: they reach callers of `/v1` with the same status. */
+const UPSTREAM_STATUSES: ReadonlyMap<string, number> = new Map(
+  ([400, 404, 413, 422] as const).map((status) => [`upstream_${status}` satisfies Reason, status]),
+);
+
+/** The reason for an answer of an upstream with this status; undefined for those that are not about the request. */
+export function upstreamReason(status: number): Reason | undefined {
+  const reason = `upstream_${status}`;
+  return UPSTREAM_STATUSES.has(reason) ? (reason as Reason) : undefined;
+}
+
+/** The status that an upstream gave; undefined for all other reasons. */
+export const upstreamStatus = (reason: string | undefined): number | undefined =>
+  UPSTREAM_STATUSES.get(reason ?? '');

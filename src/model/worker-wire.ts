@@ -49,6 +49,8 @@ export const ExecuteRequest = open({
   /** The model as the caller named it, to be repeated in the answer. */
   model: optional(Type.String({ maxLength: 1024 })),
   prompt: optional(Type.Union([Type.String(), Type.Array(Type.String())])),
+  /** The prompt is a text to go on with, and no question to a chat: only upstreams look at it. */
+  raw_prompt: optional(Type.Unknown()),
   messages: optional(Type.Array(AnyObject)),
   /** Texts to embed, instead of a prompt or messages. */
   input: optional(Type.Union([Type.String(), Type.Array(Type.String())])),
@@ -127,6 +129,8 @@ export const ErrorEvent = open({
   code: Type.String(),
   message: Type.String(),
   retriable: Type.Boolean(),
+  /** A more specific code. */
+  reason: optional(Type.String()),
   retry_after_ms: optional(Type.Number({ minimum: 0 })),
 });
 export type ErrorEvent = Static<typeof ErrorEvent>;

@@ -37,3 +37,30 @@ test('jobs whose last change is not durable are counted, and not listed', () => 
   const other = statusView(kit.engine, 'acme', kit.now, () => true);
   assert.deepEqual([other.jobs.running, other.running, other.models[0]?.used], [0, [], undefined]);
 });
+
+test('a model of upstreams has their names and its context, and is down with the reason when all have an outage', () => {
+  const kit = new PoolKit();
+  const upstream = (name: string, length: number | undefined, outage?: string): void =>
+    kit.backend(name, {
+      kind: 'upstream',
+      types: ['inference'],
+      hasForeignModels: true,
+      models: ['m', 'mine'],
+      contextLengths: new Map(length === undefined ? [] : [['m', length]]),
+      outage,
+    });
+  kit.model('mine');
+  upstream('a', 5000);
+  upstream('b', 9000, 'it does not answer');
+  const { state, workers, context_length, upstreams, problem } = modelOf(kit, 'm');
+  assert.deepEqual([state, workers, context_length, upstreams], ['ready', 1, 9000, ['a', 'b']]);
+  assert.equal(problem, undefined);
+  // The catalog has another model of this name.
+  assert.deepEqual([modelOf(kit, 'mine').state, modelOf(kit, 'mine').upstreams], ['idle', undefined]);
+  upstream('a', undefined, 'it restarts');
+  assert.deepEqual([modelOf(kit, 'm').state, modelOf(kit, 'm').workers], ['down', 0]);
+  assert.equal(
+    modelOf(kit, 'm').problem,
+    '"a" cannot be used: it restarts; "b" cannot be used: it does not answer',
+  );
+});

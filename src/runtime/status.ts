@@ -71,6 +71,10 @@ interface Use {
   used: number;
   waiting: number;
   contextLength: number | undefined;
+  /** Names of the upstreams that offer it. */
+  upstreams: string[];
+  /** Why upstreams that offer it cannot be used. */
+  outages: string[];
 }
 
 /** The models of the catalog, and those that only a backend offers. */
@@ -92,12 +96,16 @@ function usesOf({ state, queue }: EngineView): Map<string, Use> {
   const uses = new Map<string, Use>();
   const useOf = (name: string): Use => {
     const id = state.catalog.find(name)?.id ?? name;
-    const use = uses.get(id) ?? { workers: 0, slots: 0, used: 0, waiting: 0, contextLength: undefined };
+    const use = uses.get(id) ?? newUse();
     uses.set(id, use);
     return use;
   };
   for (const backend of queue.fleet.backends.values())
-    for (const name of backend.info.models ?? []) addBackend(useOf(name), backend);
+    for (const name of backend.info.models ?? []) {
+      // A model of the catalog with the name of an upstream's model is another model, and is the one that is used.
+      if (backend.info.hasForeignModels && state.catalog.find(name)) continue;
+      addBackend(useOf(name), name, backend);
+    }
   for (const { need, size } of queue.fleet.lanes.values()) {
     const name = need.modelRef ?? need.model;
     if (name !== undefined && size > 0) useOf(name).waiting += size;
@@ -105,9 +113,23 @@ function usesOf({ state, queue }: EngineView): Map<string, Use> {
   return uses;
 }
 
-function addBackend(use: Use, { info, up, away, closed, used }: BackendEntry): void {
-  use.contextLength ??= info.contextLength;
-  if (!up || away || closed) return;
+const newUse = (): Use => ({
+  workers: 0,
+  slots: 0,
+  used: 0,
+  waiting: 0,
+  contextLength: undefined,
+  upstreams: [],
+  outages: [],
+});
+
+function addBackend(use: Use, name: string, { info, up, away, closed, used }: BackendEntry): void {
+  const length = info.contextLengths?.get(name);
+  if (length === undefined) use.contextLength ??= info.contextLength;
+  else use.contextLength = Math.max(use.contextLength ?? 0, length);
+  if (info.hasForeignModels) use.upstreams.push(info.name);
+  if (info.outage !== undefined) use.outages.push(`"${info.name}" cannot be used: ${info.outage}`);
+  if (!up || away || closed || info.outage !== undefined) return;
   use.workers++;
   use.slots += info.slots;
   use.used += used;
@@ -143,6 +165,8 @@ const backendModel = (name: string, use: Use): StatusModel => ({
   model_ref: null,
   context_length: use.contextLength ?? null,
   state: use.workers > 0 ? 'ready' : 'down',
+  ...(use.workers === 0 && use.outages.length > 0 && { problem: use.outages.join('; ') }),
+  ...(use.upstreams.length > 0 && { upstreams: use.upstreams }),
   ...numbersOf(use),
 });
 

@@ -8,6 +8,8 @@ export const LAST_EVENT_ID = 'last-event-id';
 export const IDEMPOTENCY_KEY = 'idempotency-key';
 export const RETRY_AFTER = 'retry-after';
 export const BACKOFF_MS = 'x-backoff-ms';
+/** `true` or `false`: OpenAI's clients obey it, and otherwise repeat whatever has status 409 or 500. */
+export const SHOULD_RETRY = 'x-should-retry';
 
 /** Response headers with the id, queue position and predicted start of the job that a request became. */
 export const JOB_ID_HEADER = 'x-orchd-job-id';
@@ -25,7 +27,7 @@ export const JOB_OPTION_HEADERS = [IDEMPOTENCY_KEY, AGENT, PRIORITY, SESSION] as
 export const JOB_HEADERS = [JOB_ID_HEADER, QUEUE_POSITION, PREDICTED_START_MS] as const;
 
 /** Response headers that a node copies from the leader's answer, and that web pages of other origins may read. */
-export const ANSWER_HEADERS = [RETRY_AFTER, BACKOFF_MS, ...JOB_HEADERS] as const;
+export const ANSWER_HEADERS = [RETRY_AFTER, BACKOFF_MS, SHOULD_RETRY, ...JOB_HEADERS] as const;
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 

@@ -26,3 +26,15 @@ test('[ORCH-1120] [ORCH-1121] an answer has the code of its error, and says whet
     }
   }
 });
+
+test("errors of /v1 tell OpenAI's clients whether to try again, and have the status that an upstream gave", () => {
+  const render = (error: OrchdError, shape: 'orchd' | 'openai') => {
+    const { status, headers } = renderError(error, 'c', shape);
+    return [status, headers['x-should-retry']];
+  };
+  assert.deepEqual(render(new OrchdError('SHUTTING_DOWN'), 'openai'), [503, 'true']);
+  assert.deepEqual(render(new OrchdError('UNKNOWN_OUTCOME'), 'openai'), [409, 'false']);
+  const refused = new OrchdError('EXECUTION_FAILED', 'no', { reason: 'upstream_422' });
+  assert.deepEqual(render(refused, 'openai'), [422, 'false']);
+  assert.deepEqual(render(refused, 'orchd'), [500, undefined]);
+});

@@ -1,7 +1,8 @@
 /** Renders errors as HTTP answers; every error that a server of ours sends goes through here. */
 import type { OrchdError } from '../model/errors.ts';
 import type { ErrorBody } from '../model/http/errors.ts';
-import { BACKOFF_MS, RETRY_AFTER } from './headers.ts';
+import { upstreamStatus } from '../model/reasons.ts';
+import { BACKOFF_MS, RETRY_AFTER, SHOULD_RETRY } from './headers.ts';
 
 export interface RenderedError {
   readonly status: number;
@@ -23,10 +24,11 @@ export function renderError(
   shape: ErrorShape = 'orchd',
 ): RenderedError {
   const { reason, field, position, jobId, jobIds, retryAfterMs, policyLabel } = error.details;
+  const status = (shape === 'openai' ? upstreamStatus(reason) : undefined) ?? error.status;
   const described = {
     code: error.code,
     message: error.message,
-    ...(shape === 'openai' && { type: typeOf(error.status), param: field || null }),
+    ...(shape === 'openai' && { type: typeOf(status), param: field || null }),
     retriable: error.retriable,
     next: error.next,
     correlation_id: correlationId,
@@ -38,14 +40,15 @@ export function renderError(
     ...(retryAfterMs !== undefined && { retry_after_ms: retryAfterMs }),
   };
   const headers: Record<string, string> = {};
+  if (shape === 'openai') headers[SHOULD_RETRY] = String(error.retriable);
   if (retryAfterMs !== undefined) {
     // The headers hold whole, limited numbers; `retry_after_ms` in the body is exact.
     const waitMs = Math.min(Math.max(0, Math.ceil(retryAfterMs)), MAX_RETRY_AFTER_MS);
     headers[RETRY_AFTER] = String(Math.max(1, Math.ceil(waitMs / 1000)));
     headers[BACKOFF_MS] = String(waitMs);
   }
-  if (error.status === 401) headers['www-authenticate'] = 'Bearer';
-  if (error.status !== 429) return { status: error.status, headers, body: { error: described } };
+  if (status === 401) headers['www-authenticate'] = 'Bearer';
+  if (status !== 429) return { status, headers, body: { error: described } };
   // With status 429 these fields are also at the top level of the body (see model/http/errors.ts).
   const top = {
     policy_label: policyLabel ?? 'limit',

@@ -61,6 +61,20 @@ describe('check', () => {
       ],
       [DATA, 'store: mariadb', 'fault', 'store', /needs its address: set mariadb\.url/],
       [DATA, 'limits: [{ scope: nonsense }]', 'fault', 'limits', /"nonsense" is not the name of a scope/],
+      [
+        DATA,
+        'backends: { upstreams: [{ url: "http://h:1" }, { url: "http://h:2", key_env: NOT_SET }] }',
+        'fault',
+        'backends.upstreams[1].key_env',
+        /the variable NOT_SET is not set/,
+      ],
+      [
+        ['--port', '18999', ...DATA],
+        'backends: { upstreams: [{ url: "http://127.0.0.1:18999" }] }',
+        'fault',
+        'backends.upstreams[0].url',
+        /this server itself/,
+      ],
       [['--data', here], '', 'fault', 'orchestrator.state.checkpoint_dir', /is not a folder/],
       [
         ['--data', join(here, 'x')],

@@ -118,7 +118,10 @@ test('a text is completed, in one piece and as a stream', async (t) => {
     [...WORDS.map((word) => [word, null]), ['', 'stop']],
   );
   assert.deepEqual(chunks.at(-1)?.usage, USAGE);
-  assert.deepEqual(given, [{ prompt: 'Once', max_tokens: 9 }, { prompt: 'Once' }]);
+  assert.deepEqual(given, [
+    { prompt: 'Once', max_tokens: 9, raw_prompt: true },
+    { prompt: 'Once', raw_prompt: true },
+  ]);
 });
 
 test('texts are embedded, as numbers and as bytes', async (t) => {

@@ -1,9 +1,12 @@
 /** Addresses at which something else answers than an API, and servers that do not keep what they list. */
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import OpenAI from 'openai';
 import { json } from '../fakes/model-server.ts';
 import { orchd } from './cli-process.ts';
 import {
@@ -129,6 +132,36 @@ describe('an address at which something else answers', () => {
   }
 });
 
+test('what the upstream refuses is refused with the same status on /v1, and not asked again by OpenAI clients', async (t) => {
+  const upstream = await modelServer(t, ['m']);
+  const { api, url } = await serveUpstreams(t, [{ url: upstream.url }]);
+  await api.untilModels('m');
+  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'any', maxRetries: 2 });
+  const messages = [{ role: 'user' as const, content: 'Hello' }];
+  let calls = 0;
+  for (const [theirs, ours] of [
+    [400, 400],
+    [404, 404],
+    [413, 413],
+    [422, 422],
+    [418, 500],
+  ] as const) {
+    calls = 0;
+    upstream.paths.set('/v1/chat/completions', (_, response) => {
+      calls++;
+      response.writeHead(theirs, { 'content-type': 'application/json' });
+      response.end('{"error": {"message": "temperature is odd"}}');
+    });
+    const error = await client.chat.completions.create({ model: 'm', messages }).then(
+      () => assert.fail('it was answered'),
+      (thrown: unknown) => thrown as InstanceType<typeof OpenAI.APIError>,
+    );
+    assert.deepEqual([error.status, error.code, calls], [ours, 'EXECUTION_FAILED', 1]);
+    assert.match(error.message, /temperature is odd/);
+    assert.equal(error.headers?.get('x-should-retry'), 'false');
+  }
+});
+
 test('a model that is listed and then not found: the job ends with the error of the upstream, after one call', async (t) => {
   const upstream = await modelServer(t, ['m', 'lie']);
   upstream.lies = ['lie'];
@@ -156,8 +189,13 @@ test('wrong addresses are refused before anything starts, with the right one whe
   assert.ok(!secret.includes('pass-word'));
   assert.match(
     await refused('--upstream', 'http://h:1', '--upstream-key-env', 'NOT_SET'),
-    /NOT_SET is not set/,
+    /--upstream-key-env: the variable NOT_SET is not set/,
   );
+  const file = join(dirname(data), 'config.yaml');
+  writeFileSync(file, 'backends: { upstreams: [{ url: "http://h:1", key_env: NOT_SET }] }');
+  const configured = await refused('--config', file, '--upstream', 'http://h:2');
+  assert.match(configured, /backends\.upstreams\[0\]\.key_env: the variable NOT_SET is not set/);
+  assert.ok(!configured.includes('--upstream'), configured);
   const several = ['--upstream', 'http://h:1', '--upstream', 'http://h:2', '--upstream-key-env', 'NAME'];
   assert.match(await refused(...several), /exactly one --upstream/);
 });

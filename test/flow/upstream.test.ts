@@ -59,6 +59,7 @@ test('models come, go and change their context lengths with the upstream, and un
   const gone = await api.post('/v2/tasks', { model: 'plain', prompt: 'Hello' });
   assert.deepEqual([gone.status, gone.body.error.code], [404, 'MODEL_NOT_FOUND']);
   assert.match(gone.body.error.message, /"up" had it/);
+  assert.match(gone.body.error.next, /GET \/v1\/models.*upstream/);
 });
 
 test('slots are what the server says, or the setting', async (t) => {
@@ -91,6 +92,26 @@ test('messages with images and tools reach the upstream as they are', async (t) 
   const { status } = await api.post('/v1/chat/completions', { model: 'm', messages, tools });
   assert.equal(status, 200);
   assert.deepEqual([upstream.calls[0]?.body.messages, upstream.calls[0]?.body.tools], [messages, tools]);
+});
+
+test('a prompt reaches the upstream as a chat, by /v2 and by the CLI; only /v1/completions asks it to go on with a text', async (t) => {
+  const upstream = await modelServer(t, ['m']);
+  const { api, url } = await serveUpstreams(t, [{ url: upstream.url }]);
+  await api.untilModels('m');
+  assert.equal(
+    (await api.ended(await api.submit({ model: 'm', prompt: 'one', seed: 7 }))).state,
+    'succeeded',
+  );
+  await orchd(['submit', '--follow', '--url', url, 'two']);
+  const { body } = await api.post('/v1/completions', { model: 'm', prompt: 'three' });
+  assert.equal(body.choices[0].text, 'You said: three');
+  const posts = upstream.asked.flatMap(({ what }) => (what.startsWith('POST') ? [what] : []));
+  const chat = 'POST /v1/chat/completions';
+  assert.deepEqual(posts, [chat, chat, 'POST /v1/completions']);
+  const [one, two, three] = upstream.calls.map((call) => call.body);
+  assert.deepEqual([one.messages, one.prompt, one.seed], [[{ role: 'user', content: 'one' }], undefined, 7]);
+  assert.deepEqual(two.messages, [{ role: 'user', content: 'two' }]);
+  assert.deepEqual([three.prompt, three.messages, three.raw_prompt], ['three', undefined, undefined]);
 });
 
 test('an upstream that is away at the start is used when it comes; a job may wait for it', async (t) => {

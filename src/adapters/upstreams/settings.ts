@@ -31,25 +31,26 @@ export interface UpstreamSurroundings {
   readonly taken: readonly string[];
 }
 
-/** The field that errors about upstreams name. */
-export const UPSTREAM_FIELD = 'upstream';
-
 /** A free upstream is asked often, because it is near and may change at any time; a service has limits for requests. */
 const FREE_POLL_MS = 5000;
 const PAID_POLL_MS = 60_000;
 
-/** Throws CONFIG_INVALID about the first one that cannot be used. */
+/** Throws CONFIG_INVALID about the first one that cannot be used; its `field` is the key in the configuration. */
 export function upstreamSettings(
   configured: readonly UpstreamConfig[],
   surroundings: UpstreamSurroundings,
 ): readonly UpstreamSettings[] {
   const found = new Map<string, UpstreamSettings>();
-  for (const config of configured) {
-    const settings = settingsOf(config, surroundings);
+  for (const [at, config] of configured.entries()) {
+    const field = `backends.upstreams[${at}]`;
+    const settings = settingsOf(config, field, surroundings);
     const other = found.get(settings.name);
     if (other?.url === settings.url && config.name === undefined) continue;
     if (other || surroundings.taken.includes(settings.name))
-      throw refused(`two backends would be called "${settings.name}": give ${settings.url} another name`);
+      throw refused(
+        field,
+        `two backends would be called "${settings.name}": give ${settings.url} another name`,
+      );
     found.set(settings.name, settings);
   }
   return [...found.values()];
@@ -65,13 +66,18 @@ export const orderOf = ({ url, key, slots, models, rename, pollMs }: UpstreamSet
   poll_ms: pollMs,
 });
 
-function settingsOf(config: UpstreamConfig, surroundings: UpstreamSurroundings): UpstreamSettings {
+function settingsOf(
+  config: UpstreamConfig,
+  field: string,
+  surroundings: UpstreamSurroundings,
+): UpstreamSettings {
   const { key_env, slots, models, rename, poll_sec } = config;
   const base = upstreamBase(config.url);
-  if (base.problem !== undefined) throw refused(base.problem);
+  if (base.problem !== undefined) throw refused(`${field}.url`, base.problem);
   const { url } = base;
-  if (isOwnAddress(url, surroundings)) throw refused(`${url} is this server itself`);
-  const key = key_env === undefined ? undefined : keyIn(surroundings.variables, key_env, url);
+  if (isOwnAddress(url, surroundings)) throw refused(`${field}.url`, `${url} is this server itself`);
+  const key =
+    key_env === undefined ? undefined : keyIn(surroundings.variables, key_env, url, `${field}.key_env`);
   const paid = config.paid ?? key !== undefined;
   return {
     name: config.name ?? upstreamName(url),
@@ -85,11 +91,17 @@ function settingsOf(config: UpstreamConfig, surroundings: UpstreamSurroundings):
   };
 }
 
-function keyIn(variables: UpstreamSurroundings['variables'], name: string, url: string): Secret {
+function keyIn(
+  variables: UpstreamSurroundings['variables'],
+  name: string,
+  url: string,
+  field: string,
+): Secret {
   const value = variables[name]?.trim() ?? '';
-  if (value === '') throw refused(`the variable ${name} is not set: it should hold the key for ${url}`);
+  if (value === '')
+    throw refused(field, `the variable ${name} is not set: it should hold the key for ${url}`);
   // Other characters cannot stand in a header.
-  if (!/^[\x21-\x7e]{1,8192}$/.test(value)) throw refused(`the variable ${name} does not hold a key`);
+  if (!/^[\x21-\x7e]{1,8192}$/.test(value)) throw refused(field, `the variable ${name} does not hold a key`);
   return new Secret(value);
 }
 
@@ -106,5 +118,5 @@ function isOwnAddress(base: string, { host, port }: UpstreamSurroundings): boole
   return isEverywhere && (name === '0.0.0.0' || name === machineName().toLowerCase() || own.includes(name));
 }
 
-const refused = (message: string): OrchdError =>
-  new OrchdError('CONFIG_INVALID', message, { field: UPSTREAM_FIELD });
+const refused = (field: string, message: string): OrchdError =>
+  new OrchdError('CONFIG_INVALID', message, { field });

@@ -29,7 +29,9 @@ export const parseChatRequest = (request: ChatRequest): ParsedRequest =>
 export function parseCompletionRequest(request: CompletionRequest): ParsedRequest {
   const [prompt, ...more] = textsOf(request.prompt, 'prompt');
   if (more.length > 0) throw unsupported('more than one prompt in a request', 'prompt');
-  return parseCommon(request, prompt, 'prompt');
+  const parsed = parseCommon(request, prompt, 'prompt');
+  // An upstream gets a prompt without this mark as a chat message (daemons/upstream/engine.ts).
+  return { ...parsed, payload: { ...parsed.payload, raw_prompt: true } };
 }
 
 export function parseEmbeddingRequest(request: EmbeddingRequest): ParsedEmbeddingRequest {

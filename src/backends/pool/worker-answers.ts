@@ -111,10 +111,11 @@ async function outcomeOf(outcome: WorkerOutcome, timers: Timers, chars: number):
 }
 
 /** The worker's error; a code that is not in our catalogue becomes EXECUTION_FAILED with that code as its reason. */
-function infoOf({ code, message, retriable }: ErrorEvent): ErrorInfo {
+function infoOf({ code, message, retriable, reason: given }: ErrorEvent): ErrorInfo {
   const known = isErrorCode(code);
+  const reason = (known ? given : code)?.slice(0, 128);
   const base = errorInfo(known ? code : 'EXECUTION_FAILED', message.slice(0, MAX_MESSAGE_CHARS));
-  return { ...base, retriable, ...(!known && { reason: code.slice(0, 128) }) };
+  return { ...base, retriable, ...(reason !== undefined && { reason }) };
 }
 
 export function refusal(error: ErrorInfo & { retryAfterMs?: number }): OfferReply {

@@ -38,11 +38,11 @@ Exit code: 0 valid, 1 something is wrong with it, 2 wrong command line or no suc
       throw new UsageError('the file is given twice: as FILE and with --config.');
     const port = wholeOf(values, 'port', 0, 65_535);
     const args = { positionals: [], values: file === undefined ? values : { ...values, config: file } };
-    return action === 'check' ? check(args, terminal) : show(args, port, terminal);
+    return action === 'check' ? check(args, port, terminal) : show(args, port, terminal);
   },
 };
 
-async function check(args: CliArguments, terminal: Terminal): Promise<number> {
+async function check(args: CliArguments, port: number | undefined, terminal: Terminal): Promise<number> {
   const { readCheckedConfig, dataFolder } = await import('../settings.ts');
   const { label, checked, warnings } = await readCheckedConfig(args);
   const findings: Finding[] = [
@@ -58,8 +58,11 @@ async function check(args: CliArguments, terminal: Terminal): Promise<number> {
     const { config: resolved, origins } = checked.found;
     const { startFindings } = await import('../start-checks.ts');
     const host = textOf(args.values, 'host') ?? resolved.server.host;
-    const found = await startFindings({ config: resolved, data: dataFolder(args, resolved), host });
-    findings.push(...found.map((each) => ({ ...each, position: origins.get(each.path) ?? '' })));
+    const data = dataFolder(args, resolved);
+    const found = await startFindings({ config: resolved, data, host, port: port ?? resolved.server.port });
+    // A list has one place, whichever of its entries is meant.
+    const positionOf = (path: string): string => origins.get(path.replace(/\[.*$/, '')) ?? '';
+    findings.push(...found.map((each) => ({ ...each, position: positionOf(each.path) })));
   }
   const faults = findings.filter(({ is }) => is === 'fault').length;
   if (flagOf(args.values, 'json')) printJson(findings, faults, terminal);

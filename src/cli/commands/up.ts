@@ -88,14 +88,15 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not s
   async run(args, terminal) {
     noPositionals(args.positionals);
     const overrides = overridesOf(args);
-    const config = withUpstreams(await readConfig(args, terminal), await upstreamsOf(args));
+    const configured = await readConfig(args, terminal);
+    const config = withUpstreams(configured, await upstreamsOf(args));
     const data = await folderAt(dataFolder(args, config));
     const logger = daemonLogger(config.log.level);
     const interrupt = new Interrupt();
     const starting = start(overrides, config, data, logger);
     const server = await Promise.race([starting, interrupt.received]).catch((error: unknown) => {
       ended(EXIT.unusable);
-      throw optionError(error);
+      throw optionError(error, configured.backends.upstreams.length);
     });
     if (!server) return ended(await stopEarly(starting, terminal));
     terminal.complain(await banner(server, config, data));
@@ -104,11 +105,18 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not s
   },
 };
 
-/** An error about a model or an upstream names the option with which it was given. */
-function optionError(error: unknown): unknown {
-  const field = error instanceof OrchdError ? error.details.field : undefined;
-  if (field !== 'model' && field !== 'upstream') return error;
-  return new UsageError(`--${field}: ${(error as Error).message}.`);
+/**
+ * An error about a model or an upstream names the option with which it was given, or the key of the configuration.
+ * `configured` is the number of upstreams in the configuration, which stand before those of the command line.
+ */
+function optionError(error: unknown, configured: number): unknown {
+  if (!(error instanceof OrchdError)) return error;
+  const { message, details } = error;
+  if (details.field === 'model') return new UsageError(`--model: ${message}.`);
+  const [field, at, key] = /^backends\.upstreams\[(\d+)\](?:\.(\w+))?$/.exec(details.field ?? '') ?? [];
+  if (field === undefined) return error;
+  if (Number(at) < configured) return new OrchdError('CONFIG_INVALID', `${field}: ${message}`, details);
+  return new UsageError(`${key === 'key_env' ? '--upstream-key-env' : '--upstream'}: ${message}.`);
 }
 
 /** The upstreams of the command line, in the form of the configuration. */

@@ -71,6 +71,14 @@ test('a pool shows its address, its devices with memory, and its workers with mo
 
 test('a model shows where it comes from, and what is in use only to those who may know', () => {
   const numbers = { workers: 2, slots: 8 };
+  const ofUpstreams = {
+    name: 'm',
+    source: 'backend' as const,
+    model_ref: null,
+    context_length: 5000,
+    upstreams: ['a', 'b'],
+    ...numbers,
+  };
   const rows = detailedRows([
     {
       name: 'qwen3',
@@ -83,10 +91,14 @@ test('a model shows where it comes from, and what is in use only to those who ma
       waiting: 5,
     },
     { name: 'demo', source: 'backend', model_ref: null, context_length: null, state: 'down', ...numbers },
+    { ...ofUpstreams, state: 'ready' },
+    { ...ofUpstreams, state: 'down', problem: '"a" cannot be used: it restarts' },
   ]);
   assert.deepEqual(rows, [
     ['qwen3', 'ready', '4096', '2', '3 of 8', '5', 'hf:q/q'],
     ['demo', 'down', '-', '2', '8', '-', 'a backend offers it'],
+    ['m', 'ready', '5000', '2', '8', '-', '"a", "b"'],
+    ['m', 'down', '5000', '2', '8', '-', '"a" cannot be used: it restarts'],
   ]);
 });
 

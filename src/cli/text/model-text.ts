@@ -14,8 +14,14 @@ export const modelRows = (models: readonly StatusModel[]): string[][] =>
 /** The same with the context, and with where the model comes from in the last column. */
 export const detailedRows = (models: readonly StatusModel[]): string[][] =>
   modelRows(models).map((row, at) => {
-    const { context_length, model_ref, source } = models[at] as StatusModel;
+    const { context_length } = models[at] as StatusModel;
     const [name = '', state = '', ...numbers] = row;
     const context = context_length === null ? '-' : `${context_length}`;
-    return [name, state, context, ...numbers, model_ref ?? `a ${source} offers it`];
+    return [name, state, context, ...numbers, originOf(models[at] as StatusModel)];
   });
+
+function originOf({ model_ref, source, upstreams, problem }: StatusModel): string {
+  if (problem !== undefined) return problem;
+  if (upstreams !== undefined) return upstreams.map((name) => `"${name}"`).join(', ');
+  return model_ref ?? `a ${source} offers it`;
+}

@@ -23,7 +23,11 @@ test('a job without a model gets the only model of all upstreams, and none where
   kit.submit('one', { type: 'inference', unrunnable: 'refuse' });
   assert.deepEqual([kit.job('one').ask.spec.model, kit.state('one')], ['m', 'claimed']);
   upstream(kit, 'b', { models: ['m', 'other'] });
-  assert.equal(refusal(kit, { unrunnable: 'refuse' }).details.field, 'model');
+  const { details, message } = refusal(kit, { unrunnable: 'refuse' });
+  assert.equal(details.field, 'model');
+  assert.match(message, /without a model: name one with "model", or --model\. Known here: m, other\.$/);
+  upstream(kit, 'b', { models: Array.from({ length: 29 }, (_, n) => `x${n}`) });
+  assert.match(refusal(kit, { unrunnable: 'refuse' }).message, /Known here: m, x0, .* and 20 more\.$/);
 });
 
 test('a job without a model is for the backends that take one, if there are any', () => {

@@ -34,8 +34,10 @@ function explained(turn: Turn, need: Need): Unrunnable {
   const hasOtherLabels = labels && infos.some((info) => fits({ ...need, labels: undefined }, info));
   if (hasOtherLabels) return refusal('labels', `${runs} has these labels`, '', []);
   const { model } = need;
-  const lacks = model === undefined ? 'takes a job without a model' : `has the model "${model}"`;
-  return refusal('model', `${runs} ${lacks}`, '', []);
+  if (model !== undefined) return refusal('model', `${runs} has the model "${model}"`, '', []);
+  const models = namesOf(infos.map((info) => (info.hasForeignModels ? (info.models ?? []) : [])));
+  const advice = models.length === 0 ? '' : ': name one with "model", or --model';
+  return refusal('model', `${runs} takes a job without a model${advice}`, '', models);
 }
 
 /** A pool can start a worker for any model of the catalog, and other pools may register later. */
@@ -47,7 +49,8 @@ function poolMayRun({ state }: Turn, { spec, modelRef }: Submission): boolean {
 const namesOf = (lists: readonly (readonly string[])[]): string[] => [...new Set(lists.flat())].sort();
 
 function refusal(field: string, what: string, name: string, known: readonly string[]): Unrunnable {
-  const hint = didYouMean(name, known);
-  const there = known.length === 0 ? '' : ` Known here: ${known.slice(0, MAX_NAMED).join(', ')}.`;
+  const hint = name === '' ? '' : didYouMean(name, known);
+  const more = known.length > MAX_NAMED ? ` and ${known.length - MAX_NAMED} more` : '';
+  const there = known.length === 0 ? '' : ` Known here: ${known.slice(0, MAX_NAMED).join(', ')}${more}.`;
   return { field, message: `${what}${hint || '.'}${there}` };
 }

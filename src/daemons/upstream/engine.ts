@@ -24,7 +24,7 @@ export class UpstreamEngine implements Engine {
   async run(request: InferenceRequest, context: RunContext): Promise<ExecutionResult> {
     const server = this.#watch.serverOf(request.body.model);
     try {
-      return await callOpenAi(server, request, context);
+      return await callOpenAi(server, asChat(request), context);
     } catch (error) {
       if (error instanceof OrchdError && !context.signal.aborted) this.#noteFailure(error);
       throw error;
@@ -39,4 +39,20 @@ export class UpstreamEngine implements Engine {
     if (error.details.reason === 'unreachable') this.#watch.unreachable(error);
     else if (!SAYS_NOTHING.has(error.code)) this.#watch.suspect();
   }
+}
+
+/**
+ * A prompt becomes one user message: many servers have only the chat, and a model that was trained for it needs its
+ * template. Only a request that came by our own `/v1/completions` asks for the text to go on.
+ */
+function asChat(request: InferenceRequest): InferenceRequest {
+  const { work, body } = request;
+  if (work.kind !== 'completion' || body.raw_prompt === true) return request;
+  const { prompt: _, ...rest } = body;
+  const message = { role: 'user' as const, content: work.prompt };
+  return {
+    ...request,
+    work: { kind: 'chat', messages: [{ role: 'user', text: work.prompt, calls: [], callId: undefined }] },
+    body: { ...rest, messages: [message] },
+  };
 }

@@ -19,8 +19,10 @@ const TIMEOUT_MS = 10_000;
 const MAX_LIST_BYTES = 8 * 2 ** 20;
 const isModelName = new RegExp(MODEL);
 
+/** `url` is the base URL of the target, for messages. */
 export async function listModels(
   target: Target,
+  url: string,
   headers: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ): Promise<readonly ListedModel[]> {
@@ -35,80 +37,77 @@ export async function listModels(
       signal,
     });
   } catch (error) {
-    throw failedRequest(target.origin, error, hasKey);
+    throw failedRequest(url, error, hasKey);
   }
-  if (reply.status !== 200) throw refusedRequest(target.origin, reply.status, hasKey);
-  return modelsIn(target.origin, reply);
+  if (reply.status !== 200) throw refusedRequest(url, reply.status, hasKey);
+  return modelsIn(url, reply);
 }
 
 /** Every message names the address, and what to do: they are shown where the upstream is not at hand. */
-const problem = (code: ErrorCode, origin: string, what: string, reason?: 'timeout'): OrchdError =>
-  new OrchdError(code, `${origin} ${what}`, reason === undefined ? {} : { reason });
+const problem = (code: ErrorCode, url: string, what: string, reason?: 'timeout'): OrchdError =>
+  new OrchdError(code, `${url} ${what}`, reason === undefined ? {} : { reason });
 
-function failedRequest(origin: string, error: unknown, hasKey: boolean): OrchdError {
+function failedRequest(url: string, error: unknown, hasKey: boolean): OrchdError {
   const { reason } = error instanceof OrchdError ? error.details : {};
   if (reason === 'redirect') {
     const why = hasKey ? ', because it would carry the key elsewhere' : '';
     return problem(
       'UPSTREAM_INVALID',
-      origin,
+      url,
       `answers with a redirect, which is not followed${why}: give the address that it leads to`,
     );
   }
   if (reason === 'too_large')
-    return problem(
-      'UPSTREAM_INVALID',
-      origin,
-      `sends more than ${MAX_LIST_BYTES} bytes as its list of models`,
-    );
+    return problem('UPSTREAM_INVALID', url, `sends more than ${MAX_LIST_BYTES} bytes as its list of models`);
   if (reason === 'malformed')
-    return problem('UPSTREAM_INVALID', origin, 'does not answer in HTTP: check scheme and port');
+    return problem('UPSTREAM_INVALID', url, 'does not answer in HTTP: check scheme and port');
   if (reason === 'timeout' || reason === 'idle')
     return problem(
       'UPSTREAM_UNAVAILABLE',
-      origin,
+      url,
       `sent no list of models within ${TIMEOUT_MS / 1000} s`,
       'timeout',
     );
-  return noAnswer(origin, error);
+  return noAnswer(url, error);
 }
 
 /** The problem of an upstream that a request could not reach. */
-export function noAnswer(origin: string, error: unknown): OrchdError {
+export function noAnswer(url: string, error: unknown): OrchdError {
   const code = /\(([A-Z_0-9]+)\)/.exec((error as Error).message)?.[1];
-  return problem('UPSTREAM_UNAVAILABLE', origin, `does not answer${code === undefined ? '' : ` (${code})`}`);
+  return problem('UPSTREAM_UNAVAILABLE', url, `does not answer${code === undefined ? '' : ` (${code})`}`);
 }
 
-function refusedRequest(origin: string, status: number, hasKey: boolean): OrchdError {
+/** The path of a base URL; empty if it has none. */
+const pathOf = (url: string): string => new URL(url).pathname.replace(/\/$/, '');
+
+function refusedRequest(url: string, status: number, hasKey: boolean): OrchdError {
   if (status === 401 || status === 403) {
-    const what = hasKey ? 'does not accept the key' : 'wants a key';
-    return problem(
-      'UPSTREAM_KEY_REFUSED',
-      origin,
-      `${what} (${status}). ${ERRORS.UPSTREAM_KEY_REFUSED.next}`,
-    );
+    const what = hasKey
+      ? `does not accept the key (${status}): put a valid one into the variable that was named for it, and start orchd again`
+      : `wants a key (${status}): name the variable that holds it with --upstream-key-env NAME, or key_env in the configuration`;
+    return problem('UPSTREAM_KEY_REFUSED', url, what);
   }
   if (status === 429 || status === 408 || status >= 500)
-    return problem('UPSTREAM_UNAVAILABLE', origin, `answers ${status} when it is asked for its models`);
+    return problem('UPSTREAM_UNAVAILABLE', url, `answers ${status} when it is asked for its models`);
   return problem(
     'UPSTREAM_INVALID',
-    origin,
-    `answers ${status} to GET /v1/models below the given address. ${ERRORS.UPSTREAM_INVALID.next}`,
+    url,
+    `answers ${status} to GET ${pathOf(url)}/v1/models. ${ERRORS.UPSTREAM_INVALID.next}`,
   );
 }
 
-function modelsIn(origin: string, { headers, body }: OutboundReply): readonly ListedModel[] {
+function modelsIn(url: string, { headers, body }: OutboundReply): readonly ListedModel[] {
   const data = listIn(body.toString());
   if (!Array.isArray(data)) {
     const what = isPage(headers, body)
       ? 'answers with a web page instead of a list of models: is a login in front of it?'
       : 'answers with something that is no list of models.';
-    throw problem('UPSTREAM_INVALID', origin, `${what} ${ERRORS.UPSTREAM_INVALID.next}`);
+    throw problem('UPSTREAM_INVALID', url, `${what} ${ERRORS.UPSTREAM_INVALID.next}`);
   }
   if (data.length > MAX_UPSTREAM_MODELS)
     throw problem(
       'UPSTREAM_INVALID',
-      origin,
+      url,
       `lists ${data.length} models, and at most ${MAX_UPSTREAM_MODELS} are taken`,
     );
   const found = new Map<string, ListedModel>();
@@ -119,7 +118,7 @@ function modelsIn(origin: string, { headers, body }: OutboundReply): readonly Li
     if (typeof id === 'string' && isModelName.test(id)) found.set(id, { id, fields });
   }
   if (data.length > 0 && found.size === 0)
-    throw problem('UPSTREAM_INVALID', origin, 'lists no model that has a usable "id"');
+    throw problem('UPSTREAM_INVALID', url, 'lists no model that has a usable "id"');
   return [...found.values()];
 }
 

@@ -85,3 +85,19 @@ test('a server of a known kind is asked in its own way only, and one that is not
     ['GET /v1/models', 'GET /props'],
   );
 });
+
+test('a problem names the path that was asked, and fits whether a key was given', async (t) => {
+  const { server, watch, until, order } = await watched(t);
+  const problem = async (more: object): Promise<string> => {
+    watch.follow({ ...order, ...more });
+    await until(() => watch.state.status === 'away');
+    return watch.state.problem?.message ?? '';
+  };
+  const url = `${server.url}/api`;
+  assert.ok((await problem({ url })).startsWith(`${url} answers 404 to GET /api/v1/models. `));
+  server.paths.set('/v1/models', (_, response) => void response.writeHead(401).end());
+  assert.match(await problem({}), /wants a key \(401\): name the variable .*key_env/);
+  const refused = await problem({ key: 'wrong' });
+  assert.match(refused, /does not accept the key \(401\): put a valid one into the variable/);
+  assert.doesNotMatch(refused, /name the variable/i);
+});

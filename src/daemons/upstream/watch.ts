@@ -139,7 +139,7 @@ export class UpstreamWatch {
 
   /** A call did not reach the upstream: it gets no more until a look has found it again. */
   unreachable(error: OrchdError): void {
-    if (this.#connection) this.#setAway(noAnswer(this.#connection.target.origin, error));
+    if (this.#connection) this.#setAway(noAnswer(this.#connection.order.url, error));
     this.look();
   }
 
@@ -155,7 +155,7 @@ export class UpstreamWatch {
     if (!connection) return;
     const { signal } = this.#stop;
     try {
-      const listed = await listModels(connection.target, connection.headers, signal);
+      const listed = await listModels(connection.target, connection.order.url, connection.headers, signal);
       const facts = await connection.facts.read(listed, signal);
       if (this.#connection !== connection || signal.aborted) return;
       this.#found(connection, listed, facts);

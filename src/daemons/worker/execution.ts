@@ -134,11 +134,12 @@ export class Execution {
 }
 
 function errorEvent(error: OrchdError): ErrorEvent {
-  const { retryAfterMs } = error.details;
+  const { reason, retryAfterMs } = error.details;
   return {
     code: error.code,
     message: error.message.slice(0, 2000),
     retriable: error.retriable,
+    ...(reason !== undefined && { reason }),
     ...(retryAfterMs !== undefined && { retry_after_ms: retryAfterMs }),
   };
 }

@@ -1,6 +1,7 @@
 /** Translates the errors of an OpenAI-compatible server into OrchdErrors. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { type ErrorDetails, OrchdError } from '../../model/errors.ts';
+import { upstreamReason } from '../../model/reasons.ts';
 
 const MAX_MESSAGE_CHARS = 500;
 const MAX_RETRY_AFTER_MS = 3_600_000;
@@ -23,7 +24,11 @@ export function errorFromReply(status: number, headers: IncomingHttpHeaders, bod
   if ((status === 400 || status === 413 || status === 422) && TOO_LONG.test(detail)) {
     return new OrchdError('CONTEXT_TOO_LONG', text);
   }
-  return new OrchdError('EXECUTION_FAILED', text, { retriable: status >= 500 || status === 408 });
+  const reason = upstreamReason(status);
+  return new OrchdError('EXECUTION_FAILED', text, {
+    retriable: status >= 500 || status === 408,
+    ...(reason !== undefined && { reason }),
+  });
 }
 
 /** The error for an error object in the middle of a stream. */

@@ -32,8 +32,10 @@ export const StatusModel = answerObject('StatusModel', {
   context_length: orNull(Type.Integer({ description: 'Tokens of prompt and answer together, if known' })),
   state: Type.Enum(['ready', 'starting', 'idle', 'failing', 'retired', 'down'], {
     description:
-      '"idle" if no worker has it, and one is started when a job comes; "failing" if its last start failed; "down" if no backend that offers it can be reached',
+      '"idle" if no worker has it, and one is started when a job comes; "failing" if its last start failed; "down" if no backend that offers it can be used',
   }),
+  problem: optional(Type.String({ description: 'Why the upstreams that offer it cannot be used' })),
+  upstreams: optional(Type.Array(Type.String(), { description: 'Names of the upstreams that offer it' })),
   workers: count('Workers and other backends that have it and can be reached'),
   slots: count('Jobs that they run at a time'),
   used: optional(count('Slots in use, by all tenants; only for callers of the default tenant')),
