@@ -79,16 +79,18 @@ test('CSV is RFC 4180; a text that a spreadsheet would run gets an apostrophe', 
   await here(['wait', 'csv']);
   const { out } = await here(['results', 'csv', '--format', 'csv']);
   const rows = out.split('\r\n');
-  assert.equal(rows[0], 'line,job_id,state,text,result,error_code,error_message,tries,duration_ms');
-  assert.match(rows[1]!, /^1,csv\.1,succeeded,plain,"\{""text"":""plain""\}",,,0,\d+$/);
-  assert.match(rows[2]!, /^2,csv\.2,succeeded,"a, ""b""\nc",/);
-  assert.match(rows[3]!, /^3,csv\.3,succeeded,'=1\+1,/);
-  assert.match(rows[4]!, /^4,csv\.4,succeeded,-5,/);
-  assert.match(rows[5]!, /^5,csv\.5,succeeded,'@x,/);
-  assert.match(rows[6]!, /^6,csv\.6,dead,,,EXECUTION_FAILED,"'=bad, ""very"" bad",\d,\d+$/);
-  assert.match(rows[7]!, /^7,csv\.7,succeeded,only a text,/);
-  assert.match(rows[8]!, /^8,csv\.8,succeeded,,\[1\],/);
+  assert.equal(rows[0], 'line,job_id,state,model,text,result,error_code,error_message,failed_tries,duration_ms');
+  assert.match(rows[1]!, /^1,csv\.1,succeeded,,plain,,,,0,\d+$/);
+  assert.match(rows[2]!, /^2,csv\.2,succeeded,,"a, ""b""\nc",/);
+  assert.match(rows[3]!, /^3,csv\.3,succeeded,,'=1\+1,/);
+  assert.match(rows[4]!, /^4,csv\.4,succeeded,,-5,/);
+  assert.match(rows[5]!, /^5,csv\.5,succeeded,,'@x,/);
+  assert.match(rows[6]!, /^6,csv\.6,dead,,,,EXECUTION_FAILED,"'=bad, ""very"" bad",\d,\d+$/);
+  assert.match(rows[7]!, /^7,csv\.7,succeeded,,only a text,/);
+  assert.match(rows[8]!, /^8,csv\.8,succeeded,,,\[1\],/);
   assert.equal(rows[9], '');
+  const asked = await here(['results', 'csv', '--format', 'csv', '--payload', '--state', 'dead']);
+  assert.match(asked.out, /,duration_ms,payload\r\n6,csv\.6,dead,.*,null\r\n$/);
 });
 
 test('--output appears complete, and leaves nothing else behind; --state filters', async () => {

@@ -22,7 +22,7 @@ const options = {
     choices: ENDED,
     help: 'only jobs in this state; separate several states with commas',
   },
-  payload: { type: 'boolean', help: 'with jsonl: print what was asked, too' },
+  payload: { type: 'boolean', help: 'print what was asked, too' },
   'only-result': {
     type: 'boolean',
     help: 'with jsonl: print only the result of each job; null if it has none',
@@ -36,8 +36,9 @@ export const results: Command = {
   usage: usageOf({
     call: 'results BATCH [OPTIONS]',
     about: `Prints the jobs of a batch that have ended, with their results, in the order of the file that they were submitted from.
-After a lost connection it goes on where it was. CSV has the columns line, job_id, state, text, result, error_code,
-error_message, tries and duration_ms; a text that a spreadsheet would run as a formula gets an apostrophe before it.
+After a lost connection it goes on where it was. CSV has the columns line, job_id, state, model, text, result (empty
+if the text is all of it), error_code, error_message, failed_tries, duration_ms (of the last try) and, with --payload,
+payload; a text that a spreadsheet would run as a formula gets an apostrophe before it.
 Exit code: 0 if all jobs have ended, 3 if some have not.`,
     options,
     examples: [
@@ -77,8 +78,7 @@ function howOf({ values }: CliArguments): How {
   for (const each of state?.split(',') ?? []) oneOf(each.trim(), '--state', ENDED);
   const onlyResult = flagOf(values, 'only-result');
   const payload = flagOf(values, 'payload');
-  if (format === 'csv' && (onlyResult || payload))
-    throw new UsageError(`--${onlyResult ? 'only-result' : 'payload'} is only for --format jsonl.`);
+  if (format === 'csv' && onlyResult) throw new UsageError('--only-result is only for --format jsonl.');
   return {
     format,
     output: textOf(values, 'output'),
@@ -103,7 +103,7 @@ async function print(
   const interrupt = new Interrupt();
   const meter = new Meter(terminal);
   try {
-    if (how.format === 'csv') await output.write((await import('../batch/csv.ts')).CSV_HEADER);
+    if (how.format === 'csv') await output.write(await csvHead(how));
     let read = 0;
     const { state, include } = how;
     const onReconnect = (): void => meter.update(() => 'the connection was lost; reconnecting');
@@ -130,8 +130,14 @@ async function print(
 
 type RowOf = (job: BatchResult, line: number | undefined) => string;
 
-async function rowsOf({ format, onlyResult }: How): Promise<RowOf> {
-  if (format === 'csv') return (await import('../batch/csv.ts')).csvRow;
+const csvHead = async ({ include }: How): Promise<string> =>
+  (await import('../batch/csv.ts')).csvHeader(include !== undefined);
+
+async function rowsOf({ format, onlyResult, include }: How): Promise<RowOf> {
+  if (format === 'csv') {
+    const { csvRow } = await import('../batch/csv.ts');
+    return (job, line) => csvRow(job, line, include !== undefined);
+  }
   if (onlyResult) return ({ result = null }) => `${JSON.stringify(result)}\n`;
   return ({ n: _, ...job }, line) => `${JSON.stringify(line === undefined ? job : { line, ...job })}\n`;
 }

@@ -52,10 +52,22 @@ export function codeText({ code, reason }: Code): string {
 export const placeAfter = ({ predicted_start_ms }: JobView): string =>
   predicted_start_ms === undefined ? '' : placeText({ predicted_start_ms });
 
-export function tookText({ started_at, ended_at }: JobView): string {
-  return started_at === undefined || ended_at === undefined
-    ? ''
-    : `took ${durationText(ended_at - started_at)}`;
+type Run = Pick<JobView, 'started_at' | 'ended_at' | 'attempts'>;
+
+/**
+ * How long the last attempt of an ended job took; undefined if it had none. It counts from the offer to the backend: the
+ * outcome of a short job can come together with the acceptance, or before it.
+ */
+export function lastRunMs({ started_at: started, ended_at: ended, attempts }: Run): number | undefined {
+  const last = attempts.at(-1);
+  const from = last?.intended_at ?? started;
+  const to = last?.ended_at ?? ended;
+  return ended === undefined || from === undefined || to === undefined ? undefined : to - from;
+}
+
+export function tookText(job: Run): string {
+  const ms = lastRunMs(job);
+  return ms === undefined ? '' : `took ${durationText(ms)}`;
 }
 
 /** One sentence: why a job waits, or that it does not wait. */
