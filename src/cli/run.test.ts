@@ -136,7 +136,7 @@ const WRONG: Record<string, [words: string[], says: RegExp][]> = {
   results: [
     [[], /the batch is missing/],
     [['b', '--format', 'xml'], /--format must be one of jsonl, csv/],
-    [['b', '--format', 'csv', '--payload'], /--payload is only for --format jsonl/],
+    [['b', '--format', 'csv', '--only-result'], /--only-result is only for --format jsonl/],
     [['b', '--state', 'queued'], /--state must be one of/],
   ],
   batches: [[['--limit', '0'], /--limit needs a whole number from 1/]],

@@ -275,9 +275,9 @@ class SendProgress {
     const rate = rateText(submitted + there + refused, performance.now() - this.#startedAt);
     const parts = [
       `${bar(done / this.#lines)} ${done.toLocaleString('en')} of ${counted(this.#lines, 'line')} answered`,
-      `${sent.toLocaleString('en')} sent`,
-      refused > 0 ? `${refused.toLocaleString('en')} refused` : '',
       rate,
+      refused > 0 ? `${refused.toLocaleString('en')} refused` : '',
+      `${sent.toLocaleString('en')} sent`,
     ];
     return parts.filter((part) => part !== '').join(', ');
   }

@@ -197,9 +197,10 @@ export function waitText({ jobs, live, counts, predictedMs }: Sum, ended: number
   const left = own ?? predictedMs;
   const parts = [
     `${bar(jobs === 0 ? 0 : (jobs - live) / jobs)} ${done}`,
-    countsText(counts),
     rateText(ended, ms),
     left === undefined ? '' : `about ${durationText(left)} left`,
+    // A narrow terminal cuts the end of the line.
+    countsText(counts),
   ];
   return parts.filter((part) => part !== '').join(', ');
 }
