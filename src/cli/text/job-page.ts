@@ -84,7 +84,7 @@ function attemptsText(attempts: readonly AttemptView[]): string | undefined {
 
 function errorText({ state, error }: JobView): string | undefined {
   if (!error) return undefined;
-  const advice = adviceFor(error.code, state);
+  const advice = adviceFor(error, state);
   return `error  ${harmless(error.message)} (${codeText(error)})${advice === undefined ? '' : `\n       ${advice}`}`;
 }
 

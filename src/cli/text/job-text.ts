@@ -100,12 +100,16 @@ export function nextStep({
 }
 
 /**
- * The advice of the catalogue of errors; undefined for a code of a newer server that is not in it, and for an unknown
- * outcome of a job that is dead: nothing is left to decide about it.
+ * The advice of the catalogue of errors; undefined for a code of a newer server that is not in it, for an unknown outcome
+ * of a job that is dead, because nothing is left to decide about it, and for an error that another try may not meet
+ * although its code usually means that it would: a job that used up its tries need not be wrong.
  */
-export function adviceFor(code: string, state: string): string | undefined {
+export function adviceFor(
+  { code, retriable }: { readonly code: string; readonly retriable?: boolean | undefined },
+  state: string,
+): string | undefined {
   if (!isErrorCode(code) || (code === 'UNKNOWN_OUTCOME' && state === 'dead')) return undefined;
-  return ERRORS[code].next;
+  return retriable && !ERRORS[code].retriable ? undefined : ERRORS[code].next;
 }
 
 /** The text of a result: the result itself or its field `text`, as most backends have it; anything else as JSON. */
