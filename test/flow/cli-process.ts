@@ -127,10 +127,10 @@ export async function cliBrain(): Promise<CliBrain> {
   };
   const failedOnce = new Set<string>();
   /** Its first try fails: with words in the payload, after these words and the gate. The second one answers. */
-  const flaky = async (words: string | null, { jobId, emit }: FunctionContext) => {
+  const flaky = async (words: unknown, { jobId, emit }: FunctionContext) => {
     if (failedOnce.has(jobId)) return 'an answer';
     failedOnce.add(jobId);
-    if (words) {
+    if (typeof words === 'string') {
       emit(words);
       await opened.promise;
     }

@@ -72,9 +72,21 @@ async function checkForeignIds({ names, faults }: CheckedFile, client: OrchdClie
     try {
       await client.get(id);
     } catch (error) {
-      if (!(error instanceof ClientError) || error.status !== 404) throw error;
-      faults.add({ line, text: names.reject(id) });
+      if (!isMissing(error)) throw error;
+      faults.add({ line, text: names.reject(id, await isBatch(client, id)) });
     }
+  }
+}
+
+const isMissing = (error: unknown): boolean => error instanceof ClientError && error.status === 404;
+
+async function isBatch(client: OrchdClient, id: string): Promise<boolean> {
+  try {
+    await client.batch(id);
+    return true;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
   }
 }
 
