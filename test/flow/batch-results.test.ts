@@ -128,10 +128,10 @@ test('a batch that still runs: what has ended is printed, exit 3; wait has a tim
     jsonLines(out).map(({ line }) => line),
     [2],
   );
-  assert.match(err, /1 of 2 jobs have not ended/);
+  assert.match(err, /1 of 2 jobs has not ended/);
   const timed = await here(['wait', 'live', '--timeout', '50ms']);
   assert.equal(timed.code, 124);
-  assert.match(timed.err, /50 ms have passed; 1 of 2 jobs have not ended/);
+  assert.match(timed.err, /50 ms have passed; 1 of 2 jobs has not ended/);
   const both = here(['results', 'live', '--wait', '--only-result']);
   gate.resolve('opened');
   const ended = await both;
@@ -147,11 +147,14 @@ test('wait says how many are dead and what to do; jobs and batches can be mixed;
   const { code, err } = await here(['wait', 'sad', single.slice(0, -1), 'sad']);
   assert.equal(code, 1);
   assert.match(err, /^batch sad: 1 succeeded, 1 dead\.$|^batch sad: 1 dead, 1 succeeded\.$/m);
-  assert.match(err, /`orchd redrive --batch sad` queues them again/);
+  assert.match(err, /`orchd redrive --batch sad --yes` queues them again/);
   assert.match(err, new RegExp(`^job ${single}: 1 succeeded\\.$`, 'm'));
   const unknown = await here(['wait', 'nobody']);
   assert.equal(unknown.code, 1);
-  assert.match(unknown.err, /NOT_FOUND/);
+  assert.match(unknown.err, /no batch and no job "nobody" \(NOT_FOUND\)\n.*`orchd batches` and `orchd jobs`/);
+  const results = await here(['results', 'nobody']);
+  assert.equal(results.code, 1);
+  assert.match(results.err, /there is no batch "nobody" \(NOT_FOUND\)\n.*`orchd batches` lists/);
 });
 
 test('cancel and redrive by filter show what they would do, and need --yes where nobody can be asked', async () => {

@@ -1,5 +1,5 @@
 /** `orchd results BATCH` */
-import type { BatchResult, OrchdClient } from '../../client/client.ts';
+import { type BatchResult, ClientError, type OrchdClient } from '../../client/client.ts';
 import type { BatchView } from '../../model/http/batches.ts';
 import { isTerminal, JOB_STATES } from '../../model/states.ts';
 import { batchId, choiceOf, flagOf, oneOf, singlePositional, textOf } from '../arguments.ts';
@@ -7,7 +7,7 @@ import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from
 import { EXIT_INTERRUPTED, Interrupt } from '../interrupt.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
 import { connect } from '../remote.ts';
-import { counted, Meter } from '../text/meter.ts';
+import { counted, liveText, Meter } from '../text/meter.ts';
 
 const FORMATS = ['jsonl', 'csv'] as const;
 const ENDED = JOB_STATES.filter(isTerminal);
@@ -52,16 +52,26 @@ Exit code: 0 if all jobs have ended, 3 if some have not.`,
     const id = batchId(singlePositional(args.positionals, 'batch'));
     const how = howOf(args);
     const client = connect(args);
-    let batch = await client.batch(id);
+    let batch = await batchOf(client, id);
     if (how.waits && batch.live_jobs > 0) {
       const { waitForIds } = await import('../batch/wait-for.ts');
-      const code = await waitForIds(client, [id], {}, terminal);
+      const code = await waitForIds(client, [id], { command: 'results' }, terminal);
       if (code === EXIT_INTERRUPTED) return code;
       batch = await client.batch(id);
     }
     return print(client, batch, how, terminal);
   },
 };
+
+async function batchOf(client: OrchdClient, id: string): Promise<BatchView> {
+  try {
+    return await client.batch(id);
+  } catch (error) {
+    if (!(error instanceof ClientError) || error.code !== 'NOT_FOUND') throw error;
+    const { UnknownId } = await import('../refusal.ts');
+    throw new UnknownId(`there is no batch "${id}"`, '`orchd batches` lists the batches.');
+  }
+}
 
 interface How {
   readonly format: (typeof FORMATS)[number];
@@ -145,8 +155,6 @@ async function rowsOf({ format, onlyResult, include }: How): Promise<RowOf> {
 function report(read: number, live: number, jobs: number, { output }: How, terminal: Terminal): number {
   if (output !== undefined) terminal.complain(`${output}: ${counted(read, 'result')}.`);
   if (live === 0) return EXIT.ok;
-  terminal.complain(
-    `${live.toLocaleString('en')} of ${counted(jobs, 'job')} have not ended; --wait waits for them.`,
-  );
+  terminal.complain(`${liveText(live, jobs)}; --wait waits for ${live === 1 ? 'it' : 'them'}.`);
   return EXIT.unfinished;
 }

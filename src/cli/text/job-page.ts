@@ -43,7 +43,7 @@ function stateRows(job: JobView, terminal: Terminal, now: number): Row[] {
   const place = placeText(job);
   return [
     ['state', paintState(job.state, oneLine(job.state), terminal) + reason + cancelRequested],
-    ['waits', job.waiting && oneLine(job.waiting.text)],
+    ['waits', job.waiting && oneLine(job.waiting.text).replace(/^waits /, '')],
     ['queue', place === '' ? undefined : place],
     ['tries', `${job.tries} of ${job.max_tries} failed`],
     ['created', `${instantText(job.created_at)}, ${durationText(now - job.created_at)} ago`],

@@ -75,7 +75,9 @@ export function explainText(job: JobView, now: number): string {
   const { job_id: id, state, waiting } = job;
   if (waiting) {
     const place = job.state === 'queued' ? placeAfter(job) : '';
-    return `${id} waits: ${oneLine(waiting.text)}${place === '' ? '' : `; it ${place}`}.`;
+    const why = oneLine(waiting.text);
+    // Some reasons begin with the word themselves.
+    return `${id} ${why.startsWith('waits ') ? why : `waits: ${why}`}${place === '' ? '' : `; it ${place}`}.`;
   }
   if (isTerminal(state)) {
     const when = job.ended_at === undefined ? '' : `, ${durationText(now - job.ended_at)} ago`;

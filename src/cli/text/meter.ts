@@ -54,6 +54,10 @@ export function bar(share: number): string {
 export const counted = (count: number, thing: string): string =>
   `${count.toLocaleString('en')} ${thing}${count === 1 ? '' : 's'}`;
 
+/** `1 of 2 jobs has not ended`. */
+export const liveText = (live: number, jobs: number): string =>
+  `${live.toLocaleString('en')} of ${counted(jobs, 'job')} ${live === 1 ? 'has' : 'have'} not ended`;
+
 /** `120/s`; empty where nothing can be said. */
 export function rateText(count: number, ms: number): string {
   if (count <= 0 || ms < 500) return '';

@@ -143,6 +143,9 @@ describe('a job in words', () => {
       explainText(job({ waiting, predicted_start_ms: 2000 }), NOW),
       'j1 waits: next; the backend that can run it is busy; it starts in about 2.0 s.',
     );
+    const until = job({ waiting: { code: 'not_before', text: 'waits until noon' } });
+    assert.equal(explainText(until, NOW), 'j1 waits until noon.');
+    assert.match(jobText(until, plain, NOW), /^waits +until noon$/m);
     assert.equal(explainText(running, NOW), 'j1 does not wait: it is running on "gpu" for 5.0 s.');
     assert.equal(
       explainText(job({ state: 'dead', ended_at: NOW - 1000 }), NOW),
