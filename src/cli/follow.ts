@@ -110,8 +110,7 @@ export function resetText(
   // The brain sends the number of the same attempt where it no longer has all of its events.
   if (attempt === followed) return `orchd: a part of the answer was lost on the way${discard}`;
   const former =
-    attempts.find((each) => each.attempt === followed) ??
-    attempts.findLast((each) => each.attempt < attempt);
+    attempts.find((each) => each.attempt === followed) ?? attempts.findLast((each) => each.attempt < attempt);
   const name = `attempt ${former?.attempt ?? followed ?? attempt - 1}`;
   return `orchd: ${name} ${endOfAttempt(former)}; a new attempt begins${discard}`;
 }

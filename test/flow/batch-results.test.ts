@@ -79,7 +79,10 @@ test('CSV is RFC 4180; a text that a spreadsheet would run gets an apostrophe', 
   await here(['wait', 'csv']);
   const { out } = await here(['results', 'csv', '--format', 'csv']);
   const rows = out.split('\r\n');
-  assert.equal(rows[0], 'line,job_id,state,model,text,result,error_code,error_message,failed_tries,duration_ms');
+  assert.equal(
+    rows[0],
+    'line,job_id,state,model,text,result,error_code,error_message,failed_tries,duration_ms',
+  );
   assert.match(rows[1]!, /^1,csv\.1,succeeded,,plain,,,,0,\d+$/);
   assert.match(rows[2]!, /^2,csv\.2,succeeded,,"a, ""b""\nc",/);
   assert.match(rows[3]!, /^3,csv\.3,succeeded,,'=1\+1,/);
@@ -91,6 +94,28 @@ test('CSV is RFC 4180; a text that a spreadsheet would run gets an apostrophe', 
   assert.equal(rows[9], '');
   const asked = await here(['results', 'csv', '--format', 'csv', '--payload', '--state', 'dead']);
   assert.match(asked.out, /,duration_ms,payload\r\n6,csv\.6,dead,.*,null\r\n$/);
+});
+
+test('the payloads of prompts are lines that can be submitted again', async () => {
+  await client.submit({
+    prompt: 'again',
+
+    wait_for_backend: true,
+    batch: 'anew',
+    job_id: 'anew.1',
+  });
+  await here(['cancel', 'anew.1']);
+  const { out } = await here(['results', 'anew', '--state', 'cancelled', '--payload']);
+  const path = join(folder, 'again.jsonl');
+  writeFileSync(
+    path,
+    jsonLines(out)
+      .map(({ payload }) => JSON.stringify(payload))
+      .join('\n'),
+  );
+  const checked = await here(['submit', '--file', path, '--dry-run']);
+  rmSync(path);
+  assert.deepEqual([checked.code, /1 job, no fault/.test(checked.err)], [0, true], checked.err);
 });
 
 test('--output appears complete, and leaves nothing else behind; --state filters', async () => {

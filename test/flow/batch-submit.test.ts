@@ -380,7 +380,10 @@ test('lines that are all refused for one reason: it is said once, and no batch i
   const path = fileOf(prompts(30).join('\n'));
   const { code, out, err } = await submit(path, '--after', 'nobody', '--wait');
   assert.deepEqual([code, out], [1, '']);
-  assert.match(err, /^\S+\.jsonl: all 30 lines: there is no job "nobody" to wait for.*\(ADMISSION_REJECT\)$/m);
+  assert.match(
+    err,
+    /^\S+\.jsonl: all 30 lines: there is no job "nobody" to wait for.*\(ADMISSION_REJECT\)$/m,
+  );
   assert.equal(err.split('there is no job').length, 2, err);
   assert.match(err, /: 0 submitted, 30 refused\.$/m);
   const bare = await submit(fileOf('one\ntwo\n'));
@@ -406,7 +409,10 @@ test('Ctrl-C while --wait waits: the command is named, and the jobs go on', asyn
   const { code, err } = await waiting.ended;
   assert.equal(code, 130);
   assert.match(err, /^orchd submit: interrupted; 1 of 1 job has not ended\.$/m);
-  assert.match(err, new RegExp(`goes on: \`orchd wait ${batch}\` waits again, \`orchd cancel --batch ${batch} --yes\` stops`));
+  assert.match(
+    err,
+    new RegExp(`goes on: \`orchd wait ${batch}\` waits again, \`orchd cancel --batch ${batch} --yes\` stops`),
+  );
   assert.equal((await client.batch(batch)).counts.running, 1);
   held.resolve();
   await client.waitForBatch(batch, { pollMs: 10 });

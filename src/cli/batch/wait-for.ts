@@ -145,7 +145,10 @@ async function jobOf(client: OrchdClient, id: string): Promise<JobView> {
     return await forJob(client, id, (whole) => client.get(whole));
   } catch (error) {
     if (!(error instanceof ClientError) || error.code !== 'NOT_FOUND') throw error;
-    throw new UnknownId(`there is no batch and no job "${id}"`, '`orchd batches` and `orchd jobs` list them.');
+    throw new UnknownId(
+      `there is no batch and no job "${id}"`,
+      '`orchd batches` and `orchd jobs` list them.',
+    );
   }
 }
 

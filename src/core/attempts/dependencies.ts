@@ -86,8 +86,7 @@ export function checkDependencies(
     const known = ends?.get(uid);
     if (known === 'in memory') throw overtaken();
     if (known !== undefined) continue;
-    if (turn.state.batches.of(tenant, awaited))
-      throw refusal(`"${awaited}" is a batch; after takes job ids`);
+    if (turn.state.batches.of(tenant, awaited)) throw refusal(`"${awaited}" is a batch; after takes job ids`);
     throw refusal(
       `there is no job "${awaited}" to wait for: submit it first; ended jobs are deleted after a while`,
     );
