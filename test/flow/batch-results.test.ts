@@ -99,7 +99,6 @@ test('CSV is RFC 4180; a text that a spreadsheet would run gets an apostrophe', 
 test('the payloads of prompts are lines that can be submitted again', async () => {
   await client.submit({
     prompt: 'again',
-
     wait_for_backend: true,
     batch: 'anew',
     job_id: 'anew.1',
