@@ -1,11 +1,12 @@
 /** Follows a job to its end, as text or as events. */
 import type { OrchdClient, TaskEvent } from '../client/client.ts';
+import type { AttemptView } from '../model/http/jobs.ts';
 import { isTerminal, type JobState } from '../model/states.ts';
 import { EXIT, type Terminal } from './command.ts';
 import { Answer } from './text/answer.ts';
 import { adviceFor, codeText, nextStep, resultText } from './text/job-text.ts';
 import { Progress } from './text/progress.ts';
-import { harmless } from './text/screen.ts';
+import { harmless, oneLine } from './text/screen.ts';
 
 /** The end of a job: the data of its last event. */
 export interface Ended {
@@ -15,6 +16,7 @@ export interface Ended {
   readonly code?: string;
   readonly message?: string;
   readonly reason?: string;
+  readonly retriable?: boolean;
 }
 
 export interface FollowOptions {
@@ -59,17 +61,22 @@ export async function followText(
 ): Promise<Ended | undefined> {
   const answer = new Answer(options.terminal);
   const progress = new Progress(client, jobId, options.terminal);
+  /** The attempt that the last numbered event belongs to. */
+  let followed: number | undefined;
   progress.start();
   try {
-    const ended = await follow(client, jobId, options, async ({ event, data }) => {
+    const ended = await follow(client, jobId, options, async ({ id, event, data }) => {
+      if (id !== undefined) followed = Number.parseInt(id, 10);
       if (event === 'token') {
         progress.stop();
         await answer.write((data as { t: string }).t);
       } else if (event === 'reset') {
+        const hadText = answer.written;
         await answer.endLine();
-        options.terminal.complain(
-          'orchd: that attempt was lost; discard the text above: a new attempt begins',
-        );
+        progress.stop();
+        const { attempt } = data as { attempt: number };
+        const attempts = attempt === followed ? [] : await attemptsOf(client, jobId);
+        options.terminal.complain(resetText(attempt, followed, attempts, hadText));
         progress.start();
       }
     });
@@ -83,6 +90,37 @@ export async function followText(
   }
 }
 
+/** The attempts only add a reason to a message: without them it is shown all the same. */
+async function attemptsOf(client: OrchdClient, jobId: string): Promise<readonly AttemptView[]> {
+  try {
+    return (await client.get(jobId)).attempts;
+  } catch {
+    return [];
+  }
+}
+
+/** `attempt`: the one whose events come next; `followed`: the one whose events came before. */
+export function resetText(
+  attempt: number,
+  followed: number | undefined,
+  attempts: readonly AttemptView[],
+  hadText: boolean,
+): string {
+  const discard = hadText ? '; discard the text above' : '';
+  // The brain sends the number of the same attempt where it no longer has all of its events.
+  if (attempt === followed) return `orchd: a part of the answer was lost on the way${discard}`;
+  const former =
+    attempts.find((each) => each.attempt === followed) ?? attempts.findLast((each) => each.attempt < attempt);
+  const name = `attempt ${former?.attempt ?? followed ?? attempt - 1}`;
+  return `orchd: ${name} ${endOfAttempt(former)}; a new attempt begins${discard}`;
+}
+
+function endOfAttempt(attempt: AttemptView | undefined): string {
+  if (attempt?.error) return `failed (${oneLine(attempt.error.message)})`;
+  if (attempt?.outcome !== undefined) return oneLine(attempt.outcome);
+  return attempt?.state === 'abandoned' ? 'was lost' : 'has ended without an answer';
+}
+
 /** Returns the exit code for a job that has ended; prints why it failed on standard error. */
 export function reportEnd(ended: Ended, terminal: Terminal): number {
   if (ended.state === 'succeeded') return EXIT.ok;
@@ -90,12 +128,12 @@ export function reportEnd(ended: Ended, terminal: Terminal): number {
   return EXIT.problems;
 }
 
-export function endText({ job_id: id, state, code, message, reason }: Ended): string {
+export function endText({ job_id: id, state, code, message, reason, retriable }: Ended): string {
   // The job was redriven after the event of its end.
   if (!isTerminal(state)) return `orchd: job ${id} is ${state} again; follow it without --after.`;
   const what = state === 'cancelled' ? 'was cancelled' : 'failed';
   if (code === undefined || state === 'cancelled') return `orchd: job ${id} ${what}.`;
-  const advice = adviceFor(code, state) ?? nextStep({ job_id: id, state });
+  const advice = adviceFor({ code, retriable }, state) ?? nextStep({ job_id: id, state });
   const text = `orchd: job ${id} ${what}: ${harmless(message ?? '')} (${codeText({ code, reason })})`;
   return advice === undefined ? text : `${text}\n${advice}`;
 }

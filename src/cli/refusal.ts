@@ -18,9 +18,20 @@ const NEXT: Readonly<Record<string, string>> = {
   NOT_FOUND: 'Check the id and --url; `orchd jobs` lists the jobs.',
 };
 
+/** There is nothing of this id. Unlike NOT_FOUND of the server, it knows which list has the ids that were meant. */
+export class UnknownId extends Error {
+  readonly list: string;
+
+  constructor(message: string, list: string) {
+    super(message);
+    this.list = list;
+  }
+}
+
 /** For errors of this process, with which it ends, where the advice in the catalogue is about a server that goes on. */
 const NEXT_HERE: Partial<Record<ErrorCode, string>> = {
   STORE_FULL: 'Free disk space, then run the command again.',
+  STORE_LOCKED: 'Stop that process, or give another folder with --data.',
 };
 
 export interface Refusal {
@@ -31,6 +42,10 @@ export interface Refusal {
 
 export function refusalOf(thrown: unknown): Refusal {
   if (thrown instanceof ClientError) return serverRefusal(thrown);
+  if (thrown instanceof UnknownId) {
+    const text = `${oneLine(thrown.message)} (NOT_FOUND)\nCheck the id and --url; ${thrown.list}`;
+    return { text, code: EXIT.problems };
+  }
   if (thrown instanceof OrchdError) {
     const next = NEXT_HERE[thrown.code] ?? thrown.next;
     return { text: `${thrown.message} (${thrown.code})\n${next}`, code: EXIT.unusable };

@@ -42,6 +42,13 @@ test('`help NAME` and `NAME --help` print the same, as do no words and --help; a
   const { code, err } = await said('help', 'job');
   assert.equal(code, 2);
   assert.match(err, /there is no command "job"\. Did you mean "jobs"\?/);
+  for (const [name, says] of [
+    ['ps', /`orchd jobs` lists .*`orchd status`/],
+    ['list', /`orchd jobs` lists .*`orchd status`/],
+    ['stop', /Ctrl-C stops an `orchd up`/],
+    ['down', /Ctrl-C stops an `orchd up`/],
+  ] as const)
+    assert.match((await said(name)).err, says);
 });
 
 test('the help of a command names every option that it takes', async () => {
@@ -56,6 +63,7 @@ test('the help of a command names every option that it takes', async () => {
 const WRONG: Record<string, [words: string[], says: RegExp][]> = {
   up: [
     [['now'], /unexpected argument "now"/],
+    [['--upstream', 'gpu-box'], /did you mean http:\/\/gpu-box\?\n/],
     [['--port', 'http'], /--port needs a number, not "http"/],
     [['--port', '70000'], /--port needs a whole number from 0 to 65535, not "70000"/],
   ],
@@ -136,7 +144,7 @@ const WRONG: Record<string, [words: string[], says: RegExp][]> = {
   results: [
     [[], /the batch is missing/],
     [['b', '--format', 'xml'], /--format must be one of jsonl, csv/],
-    [['b', '--format', 'csv', '--payload'], /--payload is only for --format jsonl/],
+    [['b', '--format', 'csv', '--only-result'], /--only-result is only for --format jsonl/],
     [['b', '--state', 'queued'], /--state must be one of/],
   ],
   batches: [[['--limit', '0'], /--limit needs a whole number from 1/]],

@@ -64,6 +64,14 @@ async function help(name: string | undefined, terminal: Terminal): Promise<numbe
   return EXIT.ok;
 }
 
+/** Commands of other tools, and what does the same here. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  ps: '`orchd jobs` lists the jobs, `orchd status` shows the whole.',
+  list: '`orchd jobs` lists the jobs, `orchd status` shows the whole.',
+  stop: 'Ctrl-C stops an `orchd up`; `orchd cancel` stops jobs.',
+  down: 'Ctrl-C stops an `orchd up`.',
+};
+
 function refuseCommand(name: string, terminal: Terminal): number {
   const kind = name.startsWith('-') ? 'option' : 'command';
   const close =
@@ -73,7 +81,8 @@ function refuseCommand(name: string, terminal: Terminal): number {
           COMMANDS.map((each) => each.name),
         )
       : undefined;
-  const hint = close === undefined ? '' : ` Did you mean "${close}"?`;
+  const meant = close === undefined ? '' : ` Did you mean "${close}"?`;
+  const hint = Object.hasOwn(ELSEWHERE, name) ? ` ${ELSEWHERE[name]}` : meant;
   terminal.complain(
     `orchd: there is no ${kind} "${name}".${hint}\nRun \`orchd --help\` to see what there is.`,
   );

@@ -79,7 +79,7 @@ async function killed(t: TestContext, config: object): Promise<void> {
   await eventually('more jobs have run', async () => site.ledger.length > Math.min(running, JOBS - 1));
   await restart();
   assert.equal(await waiting, 0, written.err);
-  assert.match(written.err, /\[[#.]{20}\] [\d,]+ of 5,000 jobs ended/);
+  assert.match(written.err, /\[[#.]{10}\] [\d,]+ of 5,000 jobs ended/);
   assert.match(written.err, /5,000 succeeded\./);
 
   const { code, out } = await orchd(['results', batch], { env: { ORCHD_URL: site.brain.url } });

@@ -79,16 +79,42 @@ test('CSV is RFC 4180; a text that a spreadsheet would run gets an apostrophe', 
   await here(['wait', 'csv']);
   const { out } = await here(['results', 'csv', '--format', 'csv']);
   const rows = out.split('\r\n');
-  assert.equal(rows[0], 'line,job_id,state,text,result,error_code,error_message,tries,duration_ms');
-  assert.match(rows[1]!, /^1,csv\.1,succeeded,plain,"\{""text"":""plain""\}",,,0,\d+$/);
-  assert.match(rows[2]!, /^2,csv\.2,succeeded,"a, ""b""\nc",/);
-  assert.match(rows[3]!, /^3,csv\.3,succeeded,'=1\+1,/);
-  assert.match(rows[4]!, /^4,csv\.4,succeeded,-5,/);
-  assert.match(rows[5]!, /^5,csv\.5,succeeded,'@x,/);
-  assert.match(rows[6]!, /^6,csv\.6,dead,,,EXECUTION_FAILED,"'=bad, ""very"" bad",\d,\d+$/);
-  assert.match(rows[7]!, /^7,csv\.7,succeeded,only a text,/);
-  assert.match(rows[8]!, /^8,csv\.8,succeeded,,\[1\],/);
+  assert.equal(
+    rows[0],
+    'line,job_id,state,model,text,result,error_code,error_message,failed_tries,duration_ms',
+  );
+  assert.match(rows[1]!, /^1,csv\.1,succeeded,,plain,,,,0,\d+$/);
+  assert.match(rows[2]!, /^2,csv\.2,succeeded,,"a, ""b""\nc",/);
+  assert.match(rows[3]!, /^3,csv\.3,succeeded,,'=1\+1,/);
+  assert.match(rows[4]!, /^4,csv\.4,succeeded,,-5,/);
+  assert.match(rows[5]!, /^5,csv\.5,succeeded,,'@x,/);
+  assert.match(rows[6]!, /^6,csv\.6,dead,,,,EXECUTION_FAILED,"'=bad, ""very"" bad",\d,\d+$/);
+  assert.match(rows[7]!, /^7,csv\.7,succeeded,,only a text,/);
+  assert.match(rows[8]!, /^8,csv\.8,succeeded,,,\[1\],/);
   assert.equal(rows[9], '');
+  const asked = await here(['results', 'csv', '--format', 'csv', '--payload', '--state', 'dead']);
+  assert.match(asked.out, /,duration_ms,payload\r\n6,csv\.6,dead,.*,null\r\n$/);
+});
+
+test('the payloads of prompts are lines that can be submitted again', async () => {
+  await client.submit({
+    prompt: 'again',
+    wait_for_backend: true,
+    batch: 'anew',
+    job_id: 'anew.1',
+  });
+  await here(['cancel', 'anew.1']);
+  const { out } = await here(['results', 'anew', '--state', 'cancelled', '--payload']);
+  const path = join(folder, 'again.jsonl');
+  writeFileSync(
+    path,
+    jsonLines(out)
+      .map(({ payload }) => JSON.stringify(payload))
+      .join('\n'),
+  );
+  const checked = await here(['submit', '--file', path, '--dry-run']);
+  rmSync(path);
+  assert.deepEqual([checked.code, /1 job, no fault/.test(checked.err)], [0, true], checked.err);
 });
 
 test('--output appears complete, and leaves nothing else behind; --state filters', async () => {
@@ -126,10 +152,10 @@ test('a batch that still runs: what has ended is printed, exit 3; wait has a tim
     jsonLines(out).map(({ line }) => line),
     [2],
   );
-  assert.match(err, /1 of 2 jobs have not ended/);
+  assert.match(err, /1 of 2 jobs has not ended/);
   const timed = await here(['wait', 'live', '--timeout', '50ms']);
   assert.equal(timed.code, 124);
-  assert.match(timed.err, /50 ms have passed; 1 of 2 jobs have not ended/);
+  assert.match(timed.err, /50 ms have passed; 1 of 2 jobs has not ended/);
   const both = here(['results', 'live', '--wait', '--only-result']);
   gate.resolve('opened');
   const ended = await both;
@@ -145,11 +171,14 @@ test('wait says how many are dead and what to do; jobs and batches can be mixed;
   const { code, err } = await here(['wait', 'sad', single.slice(0, -1), 'sad']);
   assert.equal(code, 1);
   assert.match(err, /^batch sad: 1 succeeded, 1 dead\.$|^batch sad: 1 dead, 1 succeeded\.$/m);
-  assert.match(err, /`orchd redrive --batch sad` queues them again/);
+  assert.match(err, /`orchd redrive --batch sad --yes` queues them again/);
   assert.match(err, new RegExp(`^job ${single}: 1 succeeded\\.$`, 'm'));
   const unknown = await here(['wait', 'nobody']);
   assert.equal(unknown.code, 1);
-  assert.match(unknown.err, /NOT_FOUND/);
+  assert.match(unknown.err, /no batch and no job "nobody" \(NOT_FOUND\)\n.*`orchd batches` and `orchd jobs`/);
+  const results = await here(['results', 'nobody']);
+  assert.equal(results.code, 1);
+  assert.match(results.err, /there is no batch "nobody" \(NOT_FOUND\)\n.*`orchd batches` lists/);
 });
 
 test('cancel and redrive by filter show what they would do, and need --yes where nobody can be asked', async () => {

@@ -253,18 +253,22 @@ test('--skip-bad submits the other lines, without those that wait for a bad one,
   ]);
 });
 
-/** Calls `act` as soon as the command has created its batch, before it sends the first line. */
-async function whileSending(path: string, act: () => void, ...words: string[]): Promise<Ran> {
+/**
+ * Calls `act` when the command has checked the file, before it sends the first line: that is when it warns of a start in
+ * the past.
+ */
+async function whileSending(path: string, act: () => void): Promise<Ran> {
   const { terminal, written } = fakeTerminal();
-  const printData = terminal.printData.bind(terminal);
+  const complain = terminal.complain.bind(terminal);
   const watched = {
     ...terminal,
-    printData(text: string) {
-      printData(text);
-      act();
+    complain(text: string) {
+      complain(text);
+      if (/is in the past/.test(text)) act();
     },
   };
-  const code = await run(['submit', '--file', path, '--url', brain.url, ...words], watched);
+  const late = ['--at', '2020-01-01T00:00Z'];
+  const code = await run(['submit', '--file', path, '--url', brain.url, ...late], watched);
   return { code, ...written };
 }
 
@@ -277,7 +281,8 @@ test('a file that is cut or changed after it was checked is noticed, and what wa
   const ofChanged = await whileSending(changed, () => writeFileSync(changed, prompts(40, 1000).join('\n')));
   assert.equal(ofChanged.code, 1);
   assert.match(ofChanged.err, /changed or cut/);
-  assert.equal((await client.batch(ofChanged.out.trim())).jobs, 0);
+  const [, batch = ''] = /^batch (\S+): 0 submitted/m.exec(ofChanged.err) ?? [];
+  assert.deepEqual([ofChanged.out, (await client.batch(batch)).jobs], ['', 0]);
   const grown = fileOf(`${prompts(3).join('\n')}\n`);
   const ofGrown = await whileSending(grown, () => appendFileSync(grown, '{"prompt": "new"}\n'));
   assert.equal(ofGrown.code, 0);
@@ -351,7 +356,7 @@ test('a progress bar on a terminal', async () => {
   const path = fileOf(prompts(30).join('\n'));
   const { terminal, written } = fakeTerminal({ isTTY: true });
   assert.equal(await run(['submit', '--file', path, '--wait', '--url', brain.url], terminal), 0);
-  assert.match(written.err, /\[[#.]{20}\] \d+ of 30 lines answered, 30 sent/);
+  assert.match(written.err, /\[[#.]{10}\] \d+ of 30 lines answered, 30 sent/);
   assert.match(written.err, /batch f-\w+: 30 submitted\.\n[\s\S]*batch f-\w+: 30 succeeded\.\n$/);
 });
 
@@ -369,4 +374,46 @@ test('--in counts from the creation of the batch, so that a second run is the sa
   assert.equal(past.code, 0);
   assert.match(past.err, /2020-01-01T00:00\+01:00 is in the past: it starts at once/);
   assert.equal((await brain.orchestrator.wait(past.out.trim())).state, 'succeeded');
+});
+
+test('lines that are all refused for one reason: it is said once, and no batch is printed', async () => {
+  const path = fileOf(prompts(30).join('\n'));
+  const { code, out, err } = await submit(path, '--after', 'nobody', '--wait');
+  assert.deepEqual([code, out], [1, '']);
+  assert.match(
+    err,
+    /^\S+\.jsonl: all 30 lines: there is no job "nobody" to wait for.*\(ADMISSION_REJECT\)$/m,
+  );
+  assert.equal(err.split('there is no job').length, 2, err);
+  assert.match(err, /: 0 submitted, 30 refused\.$/m);
+  const bare = await submit(fileOf('one\ntwo\n'));
+  assert.match(bare.err, /\.jsonl: all 2 lines: not JSON; a prompt needs quotes/);
+});
+
+test('a batch in "after" is called one', async () => {
+  await client.createBatch({ batch_id: 'no-job' });
+  const line = JSON.stringify({ prompt: 'x', after: ['no-job'] });
+  assert.match((await submit(fileOf(line))).err, /\.jsonl:1: "no-job" is a batch; "after" takes/);
+  const single = await here(['submit', 'x', '--after', 'no-job']);
+  assert.match(single.err, /"no-job" is a batch; after takes job ids/);
+});
+
+test('Ctrl-C while --wait waits: the command is named, and the jobs go on', async () => {
+  held = Promise.withResolvers();
+  const path = fileOf('{"type": "held", "payload": null}\n');
+  const waiting = start(['submit', '--file', path, '--wait', '--again'], { env: { ORCHD_URL: brain.url } });
+  await waiting.saw('err', /1 submitted/);
+  const [, batch = ''] = /(f-\w+)/.exec(await waiting.saw('out', /\n/)) ?? [];
+  await until(async () => (await client.batch(batch)).counts.running === 1);
+  waiting.child.kill('SIGINT');
+  const { code, err } = await waiting.ended;
+  assert.equal(code, 130);
+  assert.match(err, /^orchd submit: interrupted; 1 of 1 job has not ended\.$/m);
+  assert.match(
+    err,
+    new RegExp(`goes on: \`orchd wait ${batch}\` waits again, \`orchd cancel --batch ${batch} --yes\` stops`),
+  );
+  assert.equal((await client.batch(batch)).counts.running, 1);
+  held.resolve();
+  await client.waitForBatch(batch, { pollMs: 10 });
 });

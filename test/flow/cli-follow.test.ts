@@ -56,6 +56,28 @@ test('a job that fails is exit 1, with its error and what to do on standard erro
   assert.match(err, /orchd: job bad failed: the model said ␛\[31mno \(EXECUTION_FAILED\)\nCorrect the job/);
 });
 
+test('a try that failed is named with its error; text is to be discarded only if there was some', async () => {
+  const silent = await here('submit', '--follow', '--type', 'flaky');
+  const running = starting('submit', '--follow', '--type', 'flaky', '--payload', '"half an"');
+  await running.saw('out', /half an/);
+  brain.gate.open();
+  const spoken = await running.ended;
+  assert.deepEqual([silent.code, silent.out], [0, 'an answer\n']);
+  assert.doesNotMatch(silent.err, /lost|discard/);
+  assert.deepEqual([spoken.code, spoken.out], [0, 'half an\nan answer\n']);
+  assert.match(
+    spoken.err,
+    /^orchd: attempt 1 failed \(no luck\); a new attempt begins; discard the text above$/m,
+  );
+});
+
+test('a job that has used up its tries is not said to be wrong', async () => {
+  const { code, err } = await here('submit', '--follow', '--type', 'flaky', '--max-tries', '1');
+  assert.equal(code, 1);
+  assert.match(err, /failed: no luck \(EXECUTION_FAILED\)\norchd redrive \S+ queues it again\.$/m);
+  assert.doesNotMatch(err, /Correct the job/);
+});
+
 test('--json is a line per event, from the submit to the end', async () => {
   const running = starting('submit', '--follow', '--json', '--type', 'held', '--job-id', 'lines');
   await running.saw('out', /first/);

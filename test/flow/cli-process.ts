@@ -125,17 +125,30 @@ export async function cliBrain(): Promise<CliBrain> {
   const fail = () => {
     throw Object.assign(new Error('the model said \u001b[31mno'), { retriable: false });
   };
+  const failedOnce = new Set<string>();
+  /** Its first try fails: with words in the payload, after these words and the gate. The second one answers. */
+  const flaky = async (words: unknown, { jobId, emit }: FunctionContext) => {
+    if (failedOnce.has(jobId)) return 'an answer';
+    failedOnce.add(jobId);
+    if (typeof words === 'string') {
+      emit(words);
+      await opened.promise;
+    }
+    throw new Error('no luck');
+  };
   const brain = await httpBrain({
     backends: [
       {
         name: 'fast',
         slots: 4,
-        types: { inference, fail, double: ({ n }: { n: number }) => 2 * n, quiet: () => 'a result' },
+        types: { inference, fail, flaky, double: ({ n }: { n: number }) => 2 * n, quiet: () => 'a result' },
       },
       { name: 'narrow', slots: 1, types: { held } },
       new Forgetful(),
     ],
-    config: 'orchestrator: { recovery: { holder_lost_ms: 50, sweep_interval_ms: 50 } }',
+    config: `orchestrator:
+  recovery: { holder_lost_ms: 50, sweep_interval_ms: 50 }
+  retry: { base_delay_ms: 10, max_delay_ms: 10 }`,
     disconnectGraceMs: 50,
   });
   return { ...brain, gate: { started, open: () => opened.resolve() } };

@@ -106,7 +106,10 @@ describe('up', () => {
     assert.equal(shown.state, 'succeeded');
     const locked = await orchd(['up', '--port', '0', '--data', data]);
     assert.equal(locked.code, 2);
-    assert.match(locked.err, /orchd up: .*\(STORE_LOCKED\)\nStop that process/);
+    assert.match(
+      locked.err,
+      /orchd up: .*\(STORE_LOCKED\)\nStop that process, or give another folder with --data/,
+    );
   });
 
   test('a follower outlives a server that is killed, and misses nothing', async () => {

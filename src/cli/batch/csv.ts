@@ -1,38 +1,56 @@
 /** Results as CSV (RFC 4180). */
 import type { BatchResult } from '../../client/client.ts';
+import { lastRunMs } from '../text/job-text.ts';
 
 const COLUMNS = [
   'line',
   'job_id',
   'state',
+  'model',
   'text',
   'result',
   'error_code',
   'error_message',
-  'tries',
+  'failed_tries',
   'duration_ms',
+  'payload',
 ] as const;
+type Column = (typeof COLUMNS)[number];
 
-export const CSV_HEADER = `${COLUMNS.join(',')}\r\n`;
+/** The column `payload` is there only if payloads were asked for. */
+const columnsOf = (hasPayload: boolean): readonly Column[] =>
+  hasPayload ? COLUMNS : COLUMNS.filter((name) => name !== 'payload');
+
+export const csvHeader = (hasPayload: boolean): string => `${columnsOf(hasPayload).join(',')}\r\n`;
 
 type Cell = string | number | undefined;
 
-export function csvRow(job: BatchResult, line: number | undefined): string {
-  // A job whose last try failed has no start; that of the try is in its attempt.
-  const start = job.started_at ?? job.attempts.at(-1)?.accepted_at;
-  const end = job.ended_at;
-  const cells: Record<(typeof COLUMNS)[number], Cell> = {
+export function csvRow(job: BatchResult, line: number | undefined, hasPayload: boolean): string {
+  const cells: Record<Column, Cell> = {
     line,
     job_id: job.job_id,
     state: job.state,
+    model: job.model,
     text: textOf(job.result),
-    result: job.result === undefined ? undefined : JSON.stringify(job.result),
+    result: isOnlyText(job.result) ? undefined : jsonOf(job.result),
     error_code: job.error?.code,
     error_message: job.error?.message,
-    tries: job.tries,
-    duration_ms: start === undefined || end === undefined ? undefined : end - start,
+    failed_tries: job.tries,
+    duration_ms: lastRunMs(job),
+    payload: jsonOf(job.payload),
   };
-  return `${COLUMNS.map((name) => csvCell(cells[name])).join(',')}\r\n`;
+  return `${columnsOf(hasPayload)
+    .map((name) => csvCell(cells[name]))
+    .join(',')}\r\n`;
+}
+
+const jsonOf = (value: unknown): string | undefined =>
+  value === undefined ? undefined : JSON.stringify(value);
+
+/** Whether the column `text` has the whole result. */
+function isOnlyText(result: unknown): boolean {
+  if (textOf(result) === undefined) return false;
+  return typeof result === 'string' || Object.keys(result as object).length === 1;
 }
 
 /** The text of an answer: a result that is a text, or has one as its field `text`, as most backends give it. */

@@ -18,6 +18,11 @@ const FAULTS: Record<string, RegExp> = {
   null: /must be an object, or a prompt in quotes/,
   '" "': /the prompt is empty/,
   '{"modle": "x", "prompt": "y"}': /^"modle" is not a known field; did you mean "model"\?$/,
+  '{"prompt": "x", "category": 1}':
+    /^"category" is not a known field; own fields go into "tags" or "payload"$/,
+  '{"custom_id": "r-1", "method": "POST", "url": "/v1/chat/completions", "body": {"model": "m"}}':
+    /OpenAI's batch format; .*jq -c '\.body \+ \{tags: \{custom_id\}\}' file/,
+  'Why is the sky blue?': /^not JSON; a prompt needs quotes: jq -R \. file > file\.jsonl$/,
   '{"prompt": 5}': /^"prompt" must be a string/,
   '{"prompt": "x", "messages": [{}]}': /"prompt" and "messages" cannot be given together/,
   '{"model": "m"}': /needs a prompt, messages or a payload/,

@@ -30,6 +30,7 @@ const MAX_NAME_CHARS = 255;
 export function checkLine({ number, bytes }: Line, defaults: JobDefaults): CheckedLine {
   try {
     const { name, ...job } = objectOf(bytes);
+    if (isOpenAiBatch(job)) throw new LineFault(OPENAI_BATCH);
     for (const [field, why] of Object.entries(FOREIGN_FIELDS)) if (field in job) throw new LineFault(why);
     const after = afterOf(job);
     // The names of other lines need not have the form of job ids.
@@ -48,6 +49,12 @@ const FOREIGN_FIELDS: Readonly<Record<string, string>> = {
     '"job_id" is made of the batch and the number of the line; use "name" to refer to a line in "after"',
   batch: '"batch" is the same for the whole file: give it as --batch',
 };
+
+/** A line of a file for OpenAI's batch API; its `body` has the names that a job has. */
+const isOpenAiBatch = (job: Readonly<Record<string, unknown>>): boolean =>
+  isRecord(job['body']) && ('custom_id' in job || 'url' in job);
+const OPENAI_BATCH =
+  "the line is in OpenAI's batch format; make jobs of it: jq -c '.body + {tags: {custom_id}}' file > jobs.jsonl";
 
 function objectOf(bytes: Buffer | undefined): Record<string, unknown> {
   if (!bytes) throw new LineFault(`the line is longer than ${MAX_LINE_BYTES / 2 ** 20} MiB`);
@@ -72,10 +79,12 @@ function parsed(bytes: Buffer): unknown {
 }
 
 function jsonFault(bytes: Buffer): string | undefined {
+  const text = bytes.toString('utf8');
   try {
-    JSON.parse(bytes.toString('utf8'));
+    JSON.parse(text);
     return undefined;
   } catch (error) {
+    if (!/^\s*[{["]/.test(text)) return 'not JSON; a prompt needs quotes: jq -R . file > file.jsonl';
     return `not valid JSON: ${(error as Error).message}`;
   }
 }
@@ -115,6 +124,10 @@ const isRecord = (value: unknown): value is object =>
 /** The checker speaks of a request. */
 function wordsFor({ message }: OrchdError): string {
   return message
+    .replace(
+      /^the request has no field ("(?:[^"\\]|\\.)*")$/,
+      '$1 is not a known field; own fields go into "tags" or "payload"',
+    )
     .replace(/^the request has no field ("(?:[^"\\]|\\.)*")/, '$1 is not a known field')
     .replace(/^the (?:request|body) /, 'the line ');
 }

@@ -47,6 +47,13 @@ test('what is wrong in the first reading is wrong in the second, and so is what 
 test('of many faults the first twenty lines are shown, in whatever order they come', () => {
   const faults = new FaultList();
   for (let number = 100; number > 0; number--) faults.add({ line: number, text: 'x' });
-  const shown = faults.lines('f');
+  const shown = faults.lines('f', 200);
   assert.deepEqual([shown[0], shown[19], shown[20], shown.length], ['f:1: x', 'f:20: x', 'and 80 more', 21]);
+  assert.deepEqual(
+    faults.lines('f', 100),
+    ['f: all 100 lines: x'],
+    'a fault that all lines have is said once',
+  );
+  faults.add({ line: 101, text: 'y' });
+  assert.equal(faults.lines('f', 101).length, 21);
 });

@@ -13,8 +13,8 @@ export class LineNames {
   readonly #lines = new Map<string, number>();
   /** Entries of `after` that were no name of an earlier line, with the first line that has them. */
   readonly #open = new Map<string, number>();
-  /** Entries that are neither a name nor a job. */
-  readonly #unknown = new Set<string>();
+  /** Entries that are neither a name nor a job, with what is wrong with them. */
+  readonly #unknown = new Map<string, string>();
   /** Lines with a name that are left out. */
   readonly #skipped = new Set<number>();
 
@@ -48,9 +48,12 @@ export class LineNames {
   }
 
   /** There is no job with this id: returns what is wrong with the lines that have it. */
-  reject(entry: string): string {
-    this.#unknown.add(entry);
-    return unknown(entry).message;
+  reject(entry: string, isBatch = false): string {
+    const text = isBatch
+      ? `"${entry}" is a batch; "after" takes names of lines and job ids`
+      : `"${entry}" in "after" is neither the name of a line nor the id of a job`;
+    this.#unknown.set(entry, text);
+    return text;
   }
 
   /** Of the second reading: the line is left out, so lines that wait for it are, too. */
@@ -68,7 +71,8 @@ export class LineNames {
       if (at !== undefined && at > number) throw furtherDown(entry, at);
       if (at !== undefined && this.#skipped.has(at))
         throw new LineFault(`line ${at}, for which it waits ("${entry}"), is left out`);
-      if (this.#unknown.has(entry)) throw unknown(entry);
+      const fault = this.#unknown.get(entry);
+      if (fault !== undefined) throw new LineFault(fault);
       return at === undefined ? entry : idOf(at);
     });
   }
@@ -84,6 +88,3 @@ const furtherDown = (entry: string, line: number): LineFault =>
   new LineFault(
     `"${entry}" in "after" is line ${line}, further down: a line can wait only for lines before it`,
   );
-
-const unknown = (entry: string): LineFault =>
-  new LineFault(`"${entry}" in "after" is neither the name of a line nor the id of a job`);

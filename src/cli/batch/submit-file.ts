@@ -72,9 +72,21 @@ async function checkForeignIds({ names, faults }: CheckedFile, client: OrchdClie
     try {
       await client.get(id);
     } catch (error) {
-      if (!(error instanceof ClientError) || error.status !== 404) throw error;
-      faults.add({ line, text: names.reject(id) });
+      if (!isMissing(error)) throw error;
+      faults.add({ line, text: names.reject(id, await isBatch(client, id)) });
     }
+  }
+}
+
+const isMissing = (error: unknown): boolean => error instanceof ClientError && error.status === 404;
+
+async function isBatch(client: OrchdClient, id: string): Promise<boolean> {
+  try {
+    await client.batch(id);
+    return true;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
   }
 }
 
@@ -86,7 +98,7 @@ async function submitChecked(run: Run, checked: CheckedFile, defaults: JobDefaul
   if (lines === 0) throw new UsageError(`${file.label} has no jobs.`);
   const batch = batchIdOf(args, file, defaults);
   if (faults.count > 0 && (!skipsBad || isDry)) {
-    for (const text of faults.lines(file.label)) terminal.complain(text);
+    for (const text of faults.lines(file.label, lines)) terminal.complain(text);
     const hint = isDry ? '' : ' --skip-bad submits the other lines.';
     terminal.complain(
       `orchd submit: ${counted(faults.count, 'fault')} in ${counted(lines, 'line')}; nothing was submitted.${hint}`,
@@ -133,7 +145,13 @@ async function submitLines(
     () => progress.lost(),
   );
   const asJson = flagOf(args.values, 'json');
-  if (!asJson) terminal.printData(batch);
+  let isAdmitted = false;
+  /** The id goes to scripts that work on with it: they get none if the batch has no job. */
+  const admit = ({ submitted, there }: Readonly<SendCounts>): void => {
+    if (isAdmitted || submitted + there === 0) return;
+    isAdmitted = true;
+    if (!asJson) terminal.printData(batch);
+  };
   // --in counts from the creation of the batch: a second run asks for the same start.
   const start = startOf(args, created.created_at);
   const interrupt = new Interrupt();
@@ -145,17 +163,22 @@ async function submitLines(
     isPatient: flagOf(args.values, 'patient'),
     signal: interrupt.signal,
     onReconnect: () => progress.lost(),
-    onProgress: (counts) => progress.update(counts),
+    onProgress: (counts) => {
+      admit(counts);
+      progress.update(counts);
+    },
     onWait: (refusal) => progress.wait(refusal),
   });
-  const left = await sendAll(sender).finally(() => meter.clear());
-  const isInterrupted = interrupt.signal.aborted;
-  interrupt.remove();
-  const outcome: Outcome = { batch, lines, left, isInterrupted };
-  if (asJson) terminal.printData(JSON.stringify(summaryOf(sender.counts, outcome)));
-  const code = await report(run, sender, outcome);
-  if (!flagOf(args.values, 'wait') || code === EXIT_INTERRUPTED || left) return code;
-  return Math.max(code, await waitForIds(client, [batch], {}, terminal));
+  try {
+    const left = await sendAll(sender).finally(() => meter.clear());
+    const outcome: Outcome = { batch, lines, left, isInterrupted: interrupt.signal.aborted };
+    if (asJson) terminal.printData(JSON.stringify(summaryOf(sender.counts, outcome)));
+    const code = await report(run, sender, outcome);
+    if (!flagOf(args.values, 'wait') || code === EXIT_INTERRUPTED || left || !isAdmitted) return code;
+    return Math.max(code, await waitForIds(client, [batch], { command: 'submit', interrupt }, terminal));
+  } finally {
+    interrupt.remove();
+  }
 }
 
 /** Why lines are left: there is no room for them, or the file is another one. */
@@ -194,8 +217,8 @@ const summaryOf = (counts: SendCounts, { batch, lines }: Outcome): object => ({
 async function report({ args, terminal, file }: Run, sender: FileSender, outcome: Outcome): Promise<number> {
   const { counts, refusals, skipped } = sender;
   const { batch, lines, left, isInterrupted } = outcome;
-  for (const text of skipped.lines(file.label)) terminal.complain(`skipped ${text}`);
-  for (const text of refusals.lines(file.label)) terminal.complain(text);
+  for (const text of skipped.lines(file.label, lines)) terminal.complain(`skipped ${text}`);
+  for (const text of refusals.lines(file.label, lines)) terminal.complain(text);
   terminal.complain(`batch ${batch}: ${countsText(counts)}.`);
   const rest = notSubmitted(counts, lines);
   const again = againText(args, batch, file);
@@ -275,9 +298,9 @@ class SendProgress {
     const rate = rateText(submitted + there + refused, performance.now() - this.#startedAt);
     const parts = [
       `${bar(done / this.#lines)} ${done.toLocaleString('en')} of ${counted(this.#lines, 'line')} answered`,
-      `${sent.toLocaleString('en')} sent`,
-      refused > 0 ? `${refused.toLocaleString('en')} refused` : '',
       rate,
+      refused > 0 ? `${refused.toLocaleString('en')} refused` : '',
+      `${sent.toLocaleString('en')} sent`,
     ];
     return parts.filter((part) => part !== '').join(', ');
   }

@@ -2,16 +2,22 @@
 import { ClientError, type OrchdClient } from '../../client/client.ts';
 import { Patience, pause } from '../../client/patience.ts';
 import type { BatchView } from '../../model/http/batches.ts';
+import type { JobView } from '../../model/http/jobs.ts';
 import { isTerminal, JOB_STATES, type JobState } from '../../model/states.ts';
 import { EXIT, type Terminal } from '../command.ts';
 import { EXIT_INTERRUPTED, Interrupt } from '../interrupt.ts';
 import { forJob } from '../job-id.ts';
+import { UnknownId } from '../refusal.ts';
 import { durationText } from '../text/duration.ts';
-import { bar, counted, Meter, rateText } from '../text/meter.ts';
+import { bar, counted, liveText, Meter, rateText } from '../text/meter.ts';
 import { firstCall } from './first-call.ts';
 
 export interface WaitForOptions {
   readonly timeoutMs?: number | undefined;
+  /** The command that waits, as its messages name it; by default `wait`. */
+  readonly command?: string;
+  /** Of a command that has handled signals before: none is missed between its work and the wait. */
+  readonly interrupt?: Interrupt;
 }
 
 /** How far a batch or a job is. */
@@ -31,7 +37,7 @@ const LOST = 'orchd: the connection was lost; reconnecting';
 export async function waitForIds(
   client: OrchdClient,
   ids: readonly string[],
-  { timeoutMs }: WaitForOptions,
+  { timeoutMs, command = 'wait', interrupt: given }: WaitForOptions,
   terminal: Terminal,
 ): Promise<number> {
   const kinds = new Map<string, Standing['kind']>();
@@ -41,7 +47,7 @@ export async function waitForIds(
     () => Promise.all(ids.map((id) => look(client, id, kinds))),
     () => meter.update(() => LOST),
   );
-  const interrupt = new Interrupt();
+  const interrupt = given ?? new Interrupt();
   const deadline = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
   const isOver = (): boolean =>
     interrupt.signal.aborted || (deadline !== undefined && performance.now() >= deadline);
@@ -50,7 +56,7 @@ export async function waitForIds(
     const last = await pollUntilEnded(client, first, kinds, { isOver, interrupt, progress, meter, deadline });
     meter.clear();
     if (interrupt.signal.aborted) {
-      terminal.complain(`orchd wait: interrupted; ${leftText(last)}.`);
+      terminal.complain(`orchd ${command}: interrupted; ${leftText(last)}.${goingOn(last)}`);
       return EXIT_INTERRUPTED;
     }
     if (last.some(({ live }) => live > 0)) {
@@ -121,7 +127,7 @@ async function look(
       if (!(error instanceof ClientError) || error.status !== 404 || kinds.has(id)) throw error;
     }
   }
-  const job = await forJob(client, id, (whole) => client.get(whole));
+  const job = await jobOf(client, id);
   kinds.set(job.job_id, 'job');
   const live = isTerminal(job.state) ? 0 : 1;
   return {
@@ -132,6 +138,18 @@ async function look(
     counts: { [job.state]: 1 },
     predictedMs: live === 0 ? undefined : job.predicted_start_ms,
   };
+}
+
+async function jobOf(client: OrchdClient, id: string): Promise<JobView> {
+  try {
+    return await forJob(client, id, (whole) => client.get(whole));
+  } catch (error) {
+    if (!(error instanceof ClientError) || error.code !== 'NOT_FOUND') throw error;
+    throw new UnknownId(
+      `there is no batch and no job "${id}"`,
+      '`orchd batches` and `orchd jobs` list them.',
+    );
+  }
 }
 
 const ofBatch = ({
@@ -197,17 +215,28 @@ export function waitText({ jobs, live, counts, predictedMs }: Sum, ended: number
   const left = own ?? predictedMs;
   const parts = [
     `${bar(jobs === 0 ? 0 : (jobs - live) / jobs)} ${done}`,
-    countsText(counts),
     rateText(ended, ms),
     left === undefined ? '' : `about ${durationText(left)} left`,
+    // A narrow terminal cuts the end of the line.
+    countsText(counts),
   ];
   return parts.filter((part) => part !== '').join(', ');
 }
 
 const leftText = (standings: readonly Standing[]): string => {
   const { live, jobs } = sumOf(standings);
-  return `${live.toLocaleString('en')} of ${counted(jobs, 'job')} have not ended`;
+  return liveText(live, jobs);
 };
+
+/** What becomes of the jobs when nobody waits for them any more, and how to wait for them again or stop them. */
+function goingOn(standings: readonly Standing[]): string {
+  const live = standings.filter((each) => each.live > 0);
+  const [first] = live;
+  if (!first) return '';
+  const stops = live.map(({ id, kind }) => `\`orchd cancel ${kind === 'job' ? id : `--batch ${id} --yes`}\``);
+  return `
+What has not ended goes on: \`orchd wait ${live.map(({ id }) => id).join(' ')}\` waits again, ${stops.join(' and ')} stops it.`;
+}
 
 function ended(standings: readonly Standing[], terminal: Terminal): number {
   let worst: number = EXIT.ok;
@@ -220,7 +249,7 @@ function ended(standings: readonly Standing[], terminal: Terminal): number {
     terminal.complain(
       kind === 'job'
         ? `\`orchd show ${id}\` says why, \`orchd redrive ${id}\` queues it again.`
-        : `\`orchd jobs --batch ${id} --state dead\` says why, \`orchd redrive --batch ${id}\` queues them again.`,
+        : `\`orchd jobs --batch ${id} --state dead\` says why, \`orchd redrive --batch ${id} --yes\` queues them again.`,
     );
   }
   return worst;

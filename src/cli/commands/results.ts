@@ -1,5 +1,5 @@
 /** `orchd results BATCH` */
-import type { BatchResult, OrchdClient } from '../../client/client.ts';
+import { type BatchResult, ClientError, type OrchdClient } from '../../client/client.ts';
 import type { BatchView } from '../../model/http/batches.ts';
 import { isTerminal, JOB_STATES } from '../../model/states.ts';
 import { batchId, choiceOf, flagOf, oneOf, singlePositional, textOf } from '../arguments.ts';
@@ -7,7 +7,7 @@ import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from
 import { EXIT_INTERRUPTED, Interrupt } from '../interrupt.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
 import { connect } from '../remote.ts';
-import { counted, Meter } from '../text/meter.ts';
+import { counted, liveText, Meter } from '../text/meter.ts';
 
 const FORMATS = ['jsonl', 'csv'] as const;
 const ENDED = JOB_STATES.filter(isTerminal);
@@ -22,7 +22,7 @@ const options = {
     choices: ENDED,
     help: 'only jobs in this state; separate several states with commas',
   },
-  payload: { type: 'boolean', help: 'with jsonl: print what was asked, too' },
+  payload: { type: 'boolean', help: 'print what was asked, too' },
   'only-result': {
     type: 'boolean',
     help: 'with jsonl: print only the result of each job; null if it has none',
@@ -36,8 +36,9 @@ export const results: Command = {
   usage: usageOf({
     call: 'results BATCH [OPTIONS]',
     about: `Prints the jobs of a batch that have ended, with their results, in the order of the file that they were submitted from.
-After a lost connection it goes on where it was. CSV has the columns line, job_id, state, text, result, error_code,
-error_message, tries and duration_ms; a text that a spreadsheet would run as a formula gets an apostrophe before it.
+After a lost connection it goes on where it was. CSV has the columns line, job_id, state, model, text, result (empty
+if the text is all of it), error_code, error_message, failed_tries, duration_ms (of the last try) and, with --payload,
+payload; a text that a spreadsheet would run as a formula gets an apostrophe before it.
 Exit code: 0 if all jobs have ended, 3 if some have not.`,
     options,
     examples: [
@@ -51,16 +52,26 @@ Exit code: 0 if all jobs have ended, 3 if some have not.`,
     const id = batchId(singlePositional(args.positionals, 'batch'));
     const how = howOf(args);
     const client = connect(args);
-    let batch = await client.batch(id);
+    let batch = await batchOf(client, id);
     if (how.waits && batch.live_jobs > 0) {
       const { waitForIds } = await import('../batch/wait-for.ts');
-      const code = await waitForIds(client, [id], {}, terminal);
+      const code = await waitForIds(client, [id], { command: 'results' }, terminal);
       if (code === EXIT_INTERRUPTED) return code;
       batch = await client.batch(id);
     }
     return print(client, batch, how, terminal);
   },
 };
+
+async function batchOf(client: OrchdClient, id: string): Promise<BatchView> {
+  try {
+    return await client.batch(id);
+  } catch (error) {
+    if (!(error instanceof ClientError) || error.code !== 'NOT_FOUND') throw error;
+    const { UnknownId } = await import('../refusal.ts');
+    throw new UnknownId(`there is no batch "${id}"`, '`orchd batches` lists the batches.');
+  }
+}
 
 interface How {
   readonly format: (typeof FORMATS)[number];
@@ -77,8 +88,7 @@ function howOf({ values }: CliArguments): How {
   for (const each of state?.split(',') ?? []) oneOf(each.trim(), '--state', ENDED);
   const onlyResult = flagOf(values, 'only-result');
   const payload = flagOf(values, 'payload');
-  if (format === 'csv' && (onlyResult || payload))
-    throw new UsageError(`--${onlyResult ? 'only-result' : 'payload'} is only for --format jsonl.`);
+  if (format === 'csv' && onlyResult) throw new UsageError('--only-result is only for --format jsonl.');
   return {
     format,
     output: textOf(values, 'output'),
@@ -103,7 +113,7 @@ async function print(
   const interrupt = new Interrupt();
   const meter = new Meter(terminal);
   try {
-    if (how.format === 'csv') await output.write((await import('../batch/csv.ts')).CSV_HEADER);
+    if (how.format === 'csv') await output.write(await csvHead(how));
     let read = 0;
     const { state, include } = how;
     const onReconnect = (): void => meter.update(() => 'the connection was lost; reconnecting');
@@ -130,8 +140,14 @@ async function print(
 
 type RowOf = (job: BatchResult, line: number | undefined) => string;
 
-async function rowsOf({ format, onlyResult }: How): Promise<RowOf> {
-  if (format === 'csv') return (await import('../batch/csv.ts')).csvRow;
+const csvHead = async ({ include }: How): Promise<string> =>
+  (await import('../batch/csv.ts')).csvHeader(include !== undefined);
+
+async function rowsOf({ format, onlyResult, include }: How): Promise<RowOf> {
+  if (format === 'csv') {
+    const { csvRow } = await import('../batch/csv.ts');
+    return (job, line) => csvRow(job, line, include !== undefined);
+  }
   if (onlyResult) return ({ result = null }) => `${JSON.stringify(result)}\n`;
   return ({ n: _, ...job }, line) => `${JSON.stringify(line === undefined ? job : { line, ...job })}\n`;
 }
@@ -139,8 +155,6 @@ async function rowsOf({ format, onlyResult }: How): Promise<RowOf> {
 function report(read: number, live: number, jobs: number, { output }: How, terminal: Terminal): number {
   if (output !== undefined) terminal.complain(`${output}: ${counted(read, 'result')}.`);
   if (live === 0) return EXIT.ok;
-  terminal.complain(
-    `${live.toLocaleString('en')} of ${counted(jobs, 'job')} have not ended; --wait waits for them.`,
-  );
+  terminal.complain(`${liveText(live, jobs)}; --wait waits for ${live === 1 ? 'it' : 'them'}.`);
   return EXIT.unfinished;
 }

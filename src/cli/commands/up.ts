@@ -131,7 +131,8 @@ async function upstreamsOf({ values }: CliArguments): Promise<readonly UpstreamC
   const { upstreamBase } = await import('../../config/upstream-address.ts');
   for (const url of urls) {
     const { problem } = upstreamBase(url);
-    if (problem !== undefined) throw new UsageError(`--upstream: ${problem}.`);
+    if (problem !== undefined)
+      throw new UsageError(`--upstream: ${problem}${problem.endsWith('?') ? '' : '.'}`);
   }
   return urls.map((url) => ({
     url,

@@ -43,7 +43,7 @@ function stateRows(job: JobView, terminal: Terminal, now: number): Row[] {
   const place = placeText(job);
   return [
     ['state', paintState(job.state, oneLine(job.state), terminal) + reason + cancelRequested],
-    ['waits', job.waiting && oneLine(job.waiting.text)],
+    ['waits', job.waiting && oneLine(job.waiting.text).replace(/^waits /, '')],
     ['queue', place === '' ? undefined : place],
     ['tries', `${job.tries} of ${job.max_tries} failed`],
     ['created', `${instantText(job.created_at)}, ${durationText(now - job.created_at)} ago`],
@@ -84,7 +84,7 @@ function attemptsText(attempts: readonly AttemptView[]): string | undefined {
 
 function errorText({ state, error }: JobView): string | undefined {
   if (!error) return undefined;
-  const advice = adviceFor(error.code, state);
+  const advice = adviceFor(error, state);
   return `error  ${harmless(error.message)} (${codeText(error)})${advice === undefined ? '' : `\n       ${advice}`}`;
 }
 

@@ -52,10 +52,22 @@ export function codeText({ code, reason }: Code): string {
 export const placeAfter = ({ predicted_start_ms }: JobView): string =>
   predicted_start_ms === undefined ? '' : placeText({ predicted_start_ms });
 
-export function tookText({ started_at, ended_at }: JobView): string {
-  return started_at === undefined || ended_at === undefined
-    ? ''
-    : `took ${durationText(ended_at - started_at)}`;
+type Run = Pick<JobView, 'started_at' | 'ended_at' | 'attempts'>;
+
+/**
+ * How long the last attempt of an ended job took; undefined if it had none. It counts from the offer to the backend: the
+ * outcome of a short job can come together with the acceptance, or before it.
+ */
+export function lastRunMs({ started_at: started, ended_at: ended, attempts }: Run): number | undefined {
+  const last = attempts.at(-1);
+  const from = last?.intended_at ?? started;
+  const to = last?.ended_at ?? ended;
+  return ended === undefined || from === undefined || to === undefined ? undefined : to - from;
+}
+
+export function tookText(job: Run): string {
+  const ms = lastRunMs(job);
+  return ms === undefined ? '' : `took ${durationText(ms)}`;
 }
 
 /** One sentence: why a job waits, or that it does not wait. */
@@ -63,7 +75,9 @@ export function explainText(job: JobView, now: number): string {
   const { job_id: id, state, waiting } = job;
   if (waiting) {
     const place = job.state === 'queued' ? placeAfter(job) : '';
-    return `${id} waits: ${oneLine(waiting.text)}${place === '' ? '' : `; it ${place}`}.`;
+    const why = oneLine(waiting.text);
+    // Some reasons begin with the word themselves.
+    return `${id} ${why.startsWith('waits ') ? why : `waits: ${why}`}${place === '' ? '' : `; it ${place}`}.`;
   }
   if (isTerminal(state)) {
     const when = job.ended_at === undefined ? '' : `, ${durationText(now - job.ended_at)} ago`;
@@ -88,12 +102,16 @@ export function nextStep({
 }
 
 /**
- * The advice of the catalogue of errors; undefined for a code of a newer server that is not in it, and for an unknown
- * outcome of a job that is dead: nothing is left to decide about it.
+ * The advice of the catalogue of errors; undefined for a code of a newer server that is not in it, for an unknown outcome
+ * of a job that is dead, because nothing is left to decide about it, and for an error that another try may not meet
+ * although its code usually means that it would: a job that used up its tries need not be wrong.
  */
-export function adviceFor(code: string, state: string): string | undefined {
+export function adviceFor(
+  { code, retriable }: { readonly code: string; readonly retriable?: boolean | undefined },
+  state: string,
+): string | undefined {
   if (!isErrorCode(code) || (code === 'UNKNOWN_OUTCOME' && state === 'dead')) return undefined;
-  return ERRORS[code].next;
+  return retriable && !ERRORS[code].retriable ? undefined : ERRORS[code].next;
 }
 
 /** The text of a result: the result itself or its field `text`, as most backends have it; anything else as JSON. */

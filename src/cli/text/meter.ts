@@ -3,7 +3,7 @@ import type { Terminal } from '../command.ts';
 
 const REDRAW_MS = 100;
 const REPEAT_MS = 5000;
-const BAR_CHARS = 20;
+const BAR_CHARS = 10;
 
 export class Meter {
   readonly #terminal: Terminal;
@@ -45,7 +45,7 @@ export class Meter {
   }
 }
 
-/** `[########············]`; `share` from 0 to 1. */
+/** `[####......]`; `share` from 0 to 1. */
 export function bar(share: number): string {
   const filled = Math.floor(Math.min(1, Math.max(0, share)) * BAR_CHARS);
   return `[${'#'.repeat(filled)}${'.'.repeat(BAR_CHARS - filled)}]`;
@@ -53,6 +53,10 @@ export function bar(share: number): string {
 
 export const counted = (count: number, thing: string): string =>
   `${count.toLocaleString('en')} ${thing}${count === 1 ? '' : 's'}`;
+
+/** `1 of 2 jobs has not ended`. */
+export const liveText = (live: number, jobs: number): string =>
+  `${live.toLocaleString('en')} of ${counted(jobs, 'job')} ${live === 1 ? 'has' : 'have'} not ended`;
 
 /** `120/s`; empty where nothing can be said. */
 export function rateText(count: number, ms: number): string {

@@ -9,7 +9,7 @@ import { cancelText } from '../commands/cancel.ts';
 import { jobTable } from '../commands/jobs.ts';
 import { submittedText } from '../commands/submit.ts';
 import { eventText } from '../commands/tail.ts';
-import { endText } from '../follow.ts';
+import { endText, resetText } from '../follow.ts';
 import { fitting } from '../terminal.ts';
 import { durationText, instantText } from './duration.ts';
 import { jobText } from './job-page.ts';
@@ -143,6 +143,9 @@ describe('a job in words', () => {
       explainText(job({ waiting, predicted_start_ms: 2000 }), NOW),
       'j1 waits: next; the backend that can run it is busy; it starts in about 2.0 s.',
     );
+    const until = job({ waiting: { code: 'not_before', text: 'waits until noon' } });
+    assert.equal(explainText(until, NOW), 'j1 waits until noon.');
+    assert.match(jobText(until, plain, NOW), /^waits +until noon$/m);
     assert.equal(explainText(running, NOW), 'j1 does not wait: it is running on "gpu" for 5.0 s.');
     assert.equal(
       explainText(job({ state: 'dead', ended_at: NOW - 1000 }), NOW),
@@ -229,6 +232,23 @@ describe('a job in words', () => {
       endText({ job_id: 'j1', state: 'queued' }),
       'orchd: job j1 is queued again; follow it without --after.',
     );
+  });
+
+  test('a new attempt, and why it was needed', () => {
+    const error = { code: 'EXECUTION_FAILED', message: 'no\nluck', retriable: true } as const;
+    const first = { attempt: 1, backend: 'b', intended_at: 0 } as const;
+    const failed = [{ ...first, state: 'ended', outcome: 'failed', error }] as const;
+    assert.equal(resetText(2, 1, failed, false), 'orchd: attempt 1 failed (no luck); a new attempt begins');
+    const lost = [{ ...first, state: 'abandoned' }] as const;
+    assert.equal(
+      resetText(2, undefined, lost, true),
+      'orchd: attempt 1 was lost; a new attempt begins; discard the text above',
+    );
+    assert.match(resetText(2, 1, [], false), /^orchd: attempt 1 has ended without an answer; a new/);
+    assert.match(resetText(1, 1, [], true), /a part of the answer was lost on the way; discard/);
+    const shown = jobText(job({ state: 'dead', error }), plain, NOW);
+    assert.doesNotMatch(shown, /Correct the job/, 'it may succeed unchanged');
+    assert.match(shown, /redrive/);
   });
 
   test('its result is its text where it has one', () => {

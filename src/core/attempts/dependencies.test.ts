@@ -138,6 +138,12 @@ describe('a job with `after`', () => {
     assert.equal(kit.log.length, before);
   });
 
+  test('is told so if it names a batch', () => {
+    const kit = kitOf();
+    kit.submit('a', { batch: 'all' });
+    assert.throws(() => kit.submit('c', { after: ['all'] }), /"all" is a batch; after takes job ids/);
+  });
+
   test('does not wait for a job of the same id of another tenant', () => {
     const kit = kitOf();
     kit.submit('a');

@@ -85,10 +85,11 @@ export function checkDependencies(
     if (turn.state.jobs.has(uid)) continue;
     const known = ends?.get(uid);
     if (known === 'in memory') throw overtaken();
-    if (known === undefined)
-      throw refusal(
-        `there is no job "${awaited}" to wait for: submit it first; ended jobs are deleted after a while`,
-      );
+    if (known !== undefined) continue;
+    if (turn.state.batches.of(tenant, awaited)) throw refusal(`"${awaited}" is a batch; after takes job ids`);
+    throw refusal(
+      `there is no job "${awaited}" to wait for: submit it first; ended jobs are deleted after a while`,
+    );
   }
 }
 
