@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import { promisify } from 'node:util';
 import { openPrivate } from '../../../kit/env/private-files.ts';
 import { realEnv } from '../../../kit/env/real.ts';
+import { openRegular } from '../../../kit/env/regular-file.ts';
 import { JsonFaultError, parseInSlices } from '../../../kit/json-parser.ts';
 import { atOnce, inSlices, ONE_TURN_BYTES } from '../../../kit/slices.ts';
 import { type ExitRecord, MAX_RESULT_BYTES, type TokenPaths } from './layout.ts';
@@ -130,15 +131,6 @@ function isFull(folder: string): boolean {
 }
 
 const isRegular = (path: string): boolean => fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
-
-/** Opens a file of a command for reading. The command may have put a pipe or a link in its place: an open would wait. */
-export function openRegular(path: string): number {
-  const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = fs.constants;
-  const fd = fs.openSync(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
-  if (fs.fstatSync(fd).isFile()) return fd;
-  fs.closeSync(fd);
-  throw Object.assign(new Error('it is no file'), { code: 'EINVAL' });
-}
 
 const read = promisify(fs.read);
 

@@ -5,9 +5,9 @@
  */
 import fs from 'node:fs';
 import { basename, delimiter, isAbsolute, join } from 'node:path';
+import { openRegular } from '../../../kit/env/regular-file.ts';
 import type { CommandSpec } from './keeper-wire.ts';
 import type { TokenPaths } from './layout.ts';
-import { openRegular } from './output.ts';
 import { isTransientStart } from './start-errors.ts';
 
 export const SHELL = '/bin/sh';
