@@ -3,14 +3,14 @@
  * runs once, and the results are complete and in the order of the file. On the journal and on MariaDB.
  */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
-import { run } from '../../src/cli/run.ts';
 import { OrchdClient } from '../../src/client/client.ts';
 import { type TestServer, testMariaDb } from '../fakes/mariadb.ts';
-import { fakeTerminal } from '../fakes/terminal.ts';
-import { jsonLines, orchd, start } from './cli-process.ts';
+import { jsonLines, MAIN, orchd, start } from './cli-process.ts';
 import { eventually } from './site-client.ts';
 import { endsOf, Site } from './site-kit.ts';
 
@@ -36,6 +36,23 @@ for (const [store, config] of Object.entries(STORES)) {
     },
     async (t) => killed(t, await config()),
   );
+}
+
+/** Runs the command line at a real terminal, which `script` makes. */
+class AtTerminal {
+  /** Everything that was written to the terminal. */
+  screen = '';
+  /** The exit code. */
+  readonly ended: Promise<number>;
+
+  constructor(words: readonly string[]) {
+    const command = `stty cols 100 rows 30; exec ${[process.execPath, MAIN, ...words].join(' ')}`;
+    const child = spawn('script', ['-qefc', command, '/dev/null'], { stdio: ['ignore', 'pipe', 'inherit'] });
+    child.stdout.setEncoding('utf8').on('data', (piece: string) => {
+      this.screen += piece;
+    });
+    this.ended = once(child, 'close').then(([code]) => code as number);
+  }
 }
 
 async function killed(t: TestContext, config: object): Promise<void> {
@@ -73,14 +90,14 @@ async function killed(t: TestContext, config: object): Promise<void> {
   assert.equal(Number(counts[1]) + Number(counts[2] ?? 0), JOBS, said);
 
   // The brain is killed while somebody watches at a terminal.
-  const { terminal, written } = fakeTerminal({ isTTY: true });
-  const waiting = run(['wait', batch, '--url', site.brain.url], terminal);
+  const waiting = new AtTerminal(['wait', batch, '--url', site.brain.url]);
+  await eventually('the bar is there', async () => /jobs ended/.test(waiting.screen));
   const running = site.ledger.length;
   await eventually('more jobs have run', async () => site.ledger.length > Math.min(running, JOBS - 1));
   await restart();
-  assert.equal(await waiting, 0, written.err);
-  assert.match(written.err, /\[[#.]{10}\] [\d,]+ of 5,000 jobs ended/);
-  assert.match(written.err, /5,000 succeeded\./);
+  assert.equal(await waiting.ended, 0, waiting.screen);
+  assert.match(waiting.screen, /\[[#.]{10}\] [\d,]+ of 5,000 jobs ended/);
+  assert.match(waiting.screen, /5,000 succeeded\./);
 
   const { code, out } = await orchd(['results', batch], { env: { ORCHD_URL: site.brain.url } });
   assert.equal(code, 0);
