@@ -17,7 +17,7 @@ import type { CommandSpec } from './keeper-wire.ts';
 import type { ExitRecord, ExitWhy, OwnerRecord, TokenPaths } from './layout.ts';
 import type { Leftovers } from './leftovers.ts';
 import { cutOutput, isMissing, OutputWatch, syncOutput } from './output.ts';
-import { type CommandFiles, writeDurable } from './token-folder.ts';
+import { type CommandFiles, overwriteDurable, writeDurable } from './token-folder.ts';
 import { findProgram, readStatus, SHELL, startErrorOf, startMessage, wrapperWords } from './wrapper.ts';
 
 /** The time between SIGTERM and SIGKILL. */
@@ -276,11 +276,24 @@ export class KeptCommand {
         await writeDurable(this.#paths.folder, this.#paths.exit, { ...record, ...output }, syncBefore);
         crashpoint('keeper:after-exit');
         return;
-      } catch {
+      } catch (error) {
         if (isMissing(this.#paths.owner)) return;
+        if ((error as NodeJS.ErrnoException).code === 'ENOSPC' && (await this.#recordOnFullDisk(record)))
+          return;
         await sleep(WRITE_RETRY_MS);
       }
     }
+  }
+
+  /** The end of a command that was stopped needs no more space than `status` has: it frees a slot, and a cancelled job. */
+  async #recordOnFullDisk(record: ExitRecord): Promise<boolean> {
+    if (record.why !== 'killed') return false;
+    const { folder, exit, status } = this.#paths;
+    const short = { ...record, stderr_tail: '', output_bytes: fs.statSync(this.#paths.stdout).size };
+    return overwriteDurable(folder, exit, status, short).then(
+      () => true,
+      () => false,
+    );
   }
 
   #signalGroup(name: NodeJS.Signals): void {

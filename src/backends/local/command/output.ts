@@ -15,12 +15,18 @@ const MAX_STDERR_BYTES = 1024 * 1024;
 /** Output that grew by this part of its bound between two looks is looked at more often. */
 const FAST_PART = 1 / 64;
 
+/** The smallest block of usual file systems. */
+const BLOCK_BYTES = 1024;
+
 export class OutputWatch {
   readonly maxBytes: number;
   readonly #paths: TokenPaths;
   #lastBytes = 0;
-  /** The file system had no space left at a look: what the command wrote then is missing from its output. */
-  wasFull = false;
+  /**
+   * At a look the file system had no space left, and the output ended with a block: what the command wrote next may be
+   * missing. Output that ended within a block had all that was written so far: a write fills the block before it fails.
+   */
+  mayLack = false;
   #emptiedTail: Buffer = Buffer.alloc(0);
 
   constructor(paths: TokenPaths, maxBytes: number) {
@@ -36,7 +42,7 @@ export class OutputWatch {
     const bytes = sizeOf(this.#paths.stdout);
     const isFast = bytes - this.#lastBytes > this.maxBytes * FAST_PART;
     this.#lastBytes = bytes;
-    this.wasFull ||= isFull(this.#paths.folder);
+    this.mayLack ||= bytes % BLOCK_BYTES === 0 && isFull(this.#paths.folder);
     if (sizeOf(this.#paths.stderr) > MAX_STDERR_BYTES) this.#emptyStderr();
     return { isTooLong: bytes > this.maxBytes, isFast };
   }
@@ -114,7 +120,7 @@ export async function cutOutput(
   }
   if (why !== 'exit') return { output_bytes: bytes };
   // The command has got the error itself, and may have ignored it.
-  if ((bytes > 0 || code !== 0) && (watch.wasFull || isFull(folder)))
+  if ((bytes > 0 || code !== 0) && (watch.mayLack || isFull(folder)))
     return { output_bytes: bytes, why: 'disk' };
   const isJson = code === 0 && bytes > 1 && bytes <= MAX_RESULT_BYTES && (await isJsonFile(stdout, bytes));
   return { output_bytes: bytes, ...(isJson ? { is_json: true } : {}) };

@@ -168,6 +168,34 @@ export async function writeDurable(
   await syncFolder(folder);
 }
 
+/** The most bytes that are written over a file which has at least one block of the disk. */
+export const MAX_OVERWRITE_BYTES = 1024;
+
+/**
+ * Like writeDurable on a disk without space: the value is written over a file that has its block already, which then gets
+ * the new name. A crash in between leaves neither of the two.
+ */
+export async function overwriteDurable(
+  folder: string,
+  path: string,
+  over: string,
+  value: unknown,
+): Promise<void> {
+  const text = textOf(value);
+  if (text.length > MAX_OVERWRITE_BYTES) throw new Error('it is too long');
+  const fd = openPrivate(over, 'r+');
+  try {
+    let done = 0;
+    while (done < text.length) done += fs.writeSync(fd, text, done, text.length - done, done);
+    fs.ftruncateSync(fd, text.length);
+    await fsync(fd);
+  } finally {
+    fs.closeSync(fd);
+  }
+  fs.renameSync(over, path);
+  await syncFolder(folder);
+}
+
 /** Like writeDurable without the syncs. */
 export function writeVisible(path: string, value: unknown): void {
   const fd = openPrivate(`${path}.tmp`, 'w');
