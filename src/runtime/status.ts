@@ -1,4 +1,4 @@
-/** What runs, what is held, which models there are and which limits are near, at one instant, for people. */
+/** The answer of `GET /v2/meta/status`: running and held jobs, models and limits that are near, at one instant. */
 import { isScopeOf, ownScope, writtenScope } from '../core/limits/limit.ts';
 import type { BackendEntry } from '../core/queue/fleet.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
@@ -91,7 +91,7 @@ function modelsOf(view: EngineView): StatusModel[] {
   return models.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** What backends and waiting jobs say of models, by the id in the catalog or else the name that the backend gives. */
+/** The slots, workers and waiting jobs of each model, by its id in the catalog or else by the name that its backend gives. */
 function usesOf({ state, queue }: EngineView): Map<string, Use> {
   const uses = new Map<string, Use>();
   const useOf = (name: string): Use => {

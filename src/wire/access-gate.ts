@@ -165,7 +165,7 @@ function hostName(host: string): string | undefined {
   return match?.[1]?.toLowerCase();
 }
 
-/** What the gate has to know of a request. */
+/** The headers of a request that the gate decides by. */
 export function credentialsOf({ headers }: IncomingMessage): Credentials {
   const { host, origin, authorization } = headers;
   const onBehalfOf = headers[ON_BEHALF_OF];

@@ -23,7 +23,7 @@ class ImmediatePool {
   readonly requests: string[] = [];
   /** The bodies of the requests that have one. */
   readonly bodies: unknown[] = [];
-  /** Where its worker is, if not at its own address. */
+  /** The address of its worker; undefined if that is its own. */
   workerUri: string | undefined;
   /** Open connections with the URL of their last request: to the pool, and to its worker at the same port. */
   readonly open = new Map<Socket, string>();

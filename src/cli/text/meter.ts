@@ -13,7 +13,8 @@ export class Meter {
 
   constructor(terminal: Terminal) {
     this.#terminal = terminal;
-    // Where lines stay, a command that takes a moment says nothing about its progress.
+    // Without a status line that is redrawn, each text is a line of its own: the first one waits, so that a short command
+    // prints none.
     this.#drawnAt = terminal.showsStatus ? Number.NEGATIVE_INFINITY : performance.now();
   }
 
@@ -22,7 +23,7 @@ export class Meter {
     const now = performance.now();
     if (now - this.#drawnAt < (this.#terminal.showsStatus ? REDRAW_MS : REPEAT_MS)) return;
     const shown = text();
-    // Where lines stay, nothing is said twice.
+    // Without a status line, a text that has not changed is not printed again.
     if (!this.#terminal.showsStatus && shown === this.#last) return;
     this.#drawnAt = now;
     this.#last = shown;

@@ -32,13 +32,12 @@ export function settleWaiters(turn: Turn): void {
 
 function settleOne(turn: Turn, awaited: Awaited, entry: JobEntry): void {
   const { state, now } = turn;
+  state.waiters.settle(awaited, entry);
   if (awaited.end !== undefined && !isMet(entry.ask, awaited.end)) {
-    state.waiters.settle(awaited, entry);
     const error = errorInfo('DEPENDENCY_FAILED', failureText(awaited.uid, awaited.end), 'dependency');
     turn.put('job', entry.uid, die(entry.job, now, 'dependency', error), 'dependency');
     return;
   }
-  state.waiters.settle(awaited, entry);
   state.settle(entry, now);
 }
 

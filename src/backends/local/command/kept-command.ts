@@ -257,8 +257,8 @@ export class KeptCommand {
   }
 
   #why({ why }: CommandEnd): ExitWhy {
-    // A command that was not run has an outcome, whoever has stopped it.
-    // A kill that came before the command had begun; its file may be missing on a full disk.
+    // A command that was not run has an outcome, whoever has stopped it. The `kill` file of a kill that came before it
+    // began may be missing, on a full disk.
     if (why === 'start')
       return this.#stop?.why === 'killed' || fs.existsSync(this.#paths.kill) ? 'killed' : 'start';
     if (this.#stop?.why === 'ordered') return fs.existsSync(this.#paths.kill) ? 'killed' : 'terminated';

@@ -35,7 +35,7 @@ export interface CommandBackendOptions {
   readonly maxOutputBytes?: number;
 }
 
-/** What holds where the options leave something out. */
+/** The values of options that are left out. */
 export const COMMAND_DEFAULTS = {
   slots: 1,
   paid: false,

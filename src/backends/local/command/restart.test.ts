@@ -48,6 +48,20 @@ function waitingCommand(kit: CommandKit): { type: CommandType; go: () => void } 
   return { type: sh(script), go: () => fs.writeFileSync(file, '') };
 }
 
+/** The command of `waitingCommand` has run once, and all of its output is there. */
+async function assertRanOnce(
+  kit: CommandKit,
+  backend: CommandBackend,
+  read: ReturnType<typeof hear>,
+): Promise<void> {
+  assert.deepEqual((await read).outcome, {
+    ok: true,
+    resultText: JSON.stringify({ text: 'a\nb\nc\nrest', exit_code: 0 }),
+  });
+  await assertSameFromEverywhere(backend);
+  assert.deepEqual(kit.runs(), ['ran']);
+}
+
 async function assertSameFromEverywhere(backend: CommandBackend): Promise<void> {
   const whole = await hear(backend, 'job:1');
   assert.equal(whole.text, 'a\nb\nc\nrest');
@@ -74,12 +88,7 @@ describe('when the brain is killed', () => {
     assert.deepEqual([...(await backend.inspect(['job:1'], WHO)).known], [['job:1', { is: 'running' }]]);
     const read = hear(backend, 'job:1');
     go();
-    assert.deepEqual((await read).outcome, {
-      ok: true,
-      resultText: JSON.stringify({ text: 'a\nb\nc\nrest', exit_code: 0 }),
-    });
-    await assertSameFromEverywhere(backend);
-    assert.deepEqual(kit.runs(), ['ran']);
+    await assertRanOnce(kit, backend, read);
   });
 
   test('in the middle of the output, the next brain reads the same events and the rest', async (t) => {
@@ -147,12 +156,7 @@ describe('a keeper that is killed', () => {
     assert.deepEqual((await backend.inspect(['job:1'], WHO)).known.get('job:1'), { is: 'running' });
     assert.ok(isAlive(kit.record(join(kit.paths('job:1').folder, 'keeper-1', 'owner.json'))));
     go();
-    assert.deepEqual((await read).outcome, {
-      ok: true,
-      resultText: JSON.stringify({ text: 'a\nb\nc\nrest', exit_code: 0 }),
-    });
-    await assertSameFromEverywhere(backend);
-    assert.deepEqual(kit.runs(), ['ran']);
+    await assertRanOnce(kit, backend, read);
   });
 
   test('and the next one too: each is followed by another', async (t) => {
