@@ -47,10 +47,11 @@ test('the duration is that of the last attempt, also where its outcome came befo
   assert.equal(cellsOf({ state: 'cancelled', ended_at: 9000 })['duration_ms'], '', 'it has never run');
 });
 
-test('a result that is only its text is not repeated; model and payload have columns', () => {
+test('the text of a result is not repeated; model and payload have columns', () => {
+  const results = ['a', { text: 'a' }, { text: 'a', exit_code: 0 }, { text: 'a', n: 1 }, [1]];
   assert.deepEqual(
-    ['a', { text: 'a' }, { text: 'a', n: 1 }, [1]].map((result) => cellsOf({ result })['result']?.[0]),
-    [undefined, undefined, '"', '['],
+    results.map((result) => cellsOf({ result })['result']),
+    ['', '', '', '"{""n"":1}"', '[1]'],
   );
   assert.equal(cellsOf({ model: 'm' })['model'], 'm');
   assert.equal('payload' in cellsOf({ payload: 5 }), false);

@@ -32,7 +32,7 @@ export function csvRow(job: BatchResult, line: number | undefined, hasPayload: b
     state: job.state,
     model: job.model,
     text: textOf(job.result),
-    result: isOnlyText(job.result) ? undefined : jsonOf(job.result),
+    result: jsonOf(withoutText(job.result)),
     error_code: job.error?.code,
     error_message: job.error?.message,
     failed_tries: job.tries,
@@ -47,10 +47,13 @@ export function csvRow(job: BatchResult, line: number | undefined, hasPayload: b
 const jsonOf = (value: unknown): string | undefined =>
   value === undefined ? undefined : JSON.stringify(value);
 
-/** Whether the column `text` has the whole result. */
-function isOnlyText(result: unknown): boolean {
-  if (textOf(result) === undefined) return false;
-  return typeof result === 'string' || Object.keys(result as object).length === 1;
+/** The part of a result that the column `text` does not have; undefined if there is none. */
+function withoutText(result: unknown): unknown {
+  if (textOf(result) === undefined) return result;
+  if (typeof result === 'string') return undefined;
+  const { text: _, exit_code, ...rest } = result as Record<string, unknown>;
+  const others = exit_code === undefined || exit_code === 0 ? rest : { exit_code, ...rest };
+  return Object.keys(others).length === 0 ? undefined : others;
 }
 
 /** The text of an answer: a result that is a text, or has one as its field `text`, as most backends give it. */

@@ -25,7 +25,7 @@ function answerTo(prompt: string): string {
   return [
     "This is orchd's built-in demo model. It is not an LLM: it only repeats the first words it was given.",
     echoLine,
-    'For real answers start it with a model: `orchd up --model FILE.gguf`, or connect one; the docs say how.',
+    'For real answers: `orchd up --model FILE.gguf`, or `--upstream URL` of a server that runs already.',
   ].join('\n');
 }
 
