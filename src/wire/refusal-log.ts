@@ -1,5 +1,5 @@
 /**
- * Logs requests that were refused for want of a right (401, 403), so that an operator sees who knocks. Somebody who tries
+ * Logs requests that were refused for want of a right (401, 403), so that an operator sees who tries. Somebody who tries
  * many tokens must not fill the log: beyond LINES_PER_WINDOW lines the requests are only counted.
  */
 import type { Cancel, Timers } from '../kit/env/env.ts';
