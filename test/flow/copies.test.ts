@@ -28,7 +28,8 @@ class Site {
 
   async start(options: { isCopy?: boolean; folder?: string; data?: string } = {}): Promise<Brain> {
     const { isCopy = false, folder = this.kit.folder, data = this.data } = options;
-    const work = sh(`cat | tee -a ${this.kit.ledger}; echo >> ${this.kit.ledger}`);
+    // One write per line: two commands may run at once.
+    const work = sh(`body=$(cat); echo "$body" >> ${this.kit.ledger}; printf %s "$body"`);
     const backend = this.kit.backend(work, { paid: true, folder, isCopy });
     const brain = await createOrchestrator({ data, backends: [backend], isCopy });
     this.#t.after(() => brain.stop());
