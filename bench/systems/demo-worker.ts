@@ -5,9 +5,9 @@
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { RunContext } from '../../src/daemons/execution/engine.ts';
+import type { InferenceRequest } from '../../src/daemons/execution/inference-request.ts';
 import { DemoEngine } from '../../src/daemons/worker/demo-engine.ts';
-import type { RunContext } from '../../src/daemons/worker/engine.ts';
-import type { InferenceRequest } from '../../src/daemons/worker/inference-request.ts';
 import { Worker } from '../../src/daemons/worker/worker.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';

@@ -1,7 +1,7 @@
 /** Creates the engine that the options of `orchd worker` name. */
 import { resolve } from 'node:path';
 import { isHttpUrl } from '../config/address.ts';
-import type { Engine } from '../daemons/worker/engine.ts';
+import type { Engine } from '../daemons/execution/engine.ts';
 import type { OpenAiOptions } from '../daemons/worker/openai-engine.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';

@@ -122,7 +122,7 @@ export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
     allows: ['node:child_process'],
     reason: 'starts the server behind a worker, outside the brain',
   },
-  'src/daemons/worker/ledger.ts': {
+  'src/daemons/execution/ledger.ts': {
     allows: ['node:fs'],
     reason: 'an audit file that several workers append to, beside all data',
   },

@@ -1,8 +1,8 @@
 /** A worker in a process of its own, whose engine does what its parent orders. Argument: the path of its ledger. */
 
-import type { Engine, EngineInfo, RunContext } from '../../src/daemons/worker/engine.ts';
-import type { InferenceRequest } from '../../src/daemons/worker/inference-request.ts';
-import { fileLedger } from '../../src/daemons/worker/ledger.ts';
+import type { Engine, EngineInfo, RunContext } from '../../src/daemons/execution/engine.ts';
+import type { InferenceRequest } from '../../src/daemons/execution/inference-request.ts';
+import { fileLedger } from '../../src/daemons/execution/ledger.ts';
 import { Worker } from '../../src/daemons/worker/worker.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';

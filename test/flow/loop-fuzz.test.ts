@@ -5,9 +5,9 @@
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { type ExecutionRouteContext, executionRoutes } from '../../src/daemons/execution/routes.ts';
 import { type PoolRouteContext, poolRoutes } from '../../src/daemons/pool-manager/routes.ts';
 import { DemoEngine } from '../../src/daemons/worker/demo-engine.ts';
-import { type WorkerRouteContext, workerRoutes } from '../../src/daemons/worker/routes.ts';
 import { Worker } from '../../src/daemons/worker/worker.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
@@ -212,7 +212,7 @@ test('no hostile body keeps the loop of a worker busy for more than 50 ms', {
   await worker.start();
   await worker.loaded;
   // Its shutdown is left out: it would end the worker.
-  const routes = workerRoutes({} as WorkerRouteContext).filter(({ path }) => path !== '/shutdown');
+  const routes = executionRoutes({} as ExecutionRouteContext).filter(({ path }) => path !== '/shutdown');
   await fuzz(t, { port: Number(new URL(worker.url).port), routes, headers: ORDER, sample: 10 });
 });
 

@@ -1,7 +1,7 @@
 /** `orchd worker` */
 import { hostname } from 'node:os';
 import { isHttpUrl, isLoopbackHost } from '../../config/address.ts';
-import type { Engine } from '../../daemons/worker/engine.ts';
+import type { Engine } from '../../daemons/execution/engine.ts';
 import type { Worker } from '../../daemons/worker/worker.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { realEnv } from '../../kit/env/real.ts';
@@ -169,7 +169,7 @@ function levelOf(): 'debug' | 'info' | 'warn' | 'error' {
 async function start(settings: Settings, env: Env, logger: Logger, engine: Engine): Promise<Worker> {
   // Loaded only here: the other commands start faster without it.
   const { Worker } = await import('../../daemons/worker/worker.ts');
-  const { fileLedger } = await import('../../daemons/worker/ledger.ts');
+  const { fileLedger } = await import('../../daemons/execution/ledger.ts');
   const ledger = variable('ORCHD_WORKER_LEDGER');
   const token = variable('ORCHD_WORKER_TOKEN');
   const started = new Worker({

@@ -14,6 +14,7 @@ import { HttpServer } from '../../wire/http-server.ts';
 import { Outbound } from '../../wire/outbound.ts';
 import type { Route } from '../../wire/route.ts';
 import { type TokenEntry, tokenEntryOf } from '../../wire/tokens.ts';
+import { StateFeed } from '../execution/state-feed.ts';
 import { checkedPoolConfig, type PoolConfig } from './config.ts';
 import { Devices } from './devices.ts';
 import { EpochFile } from './epoch-file.ts';
@@ -25,7 +26,6 @@ import { workerEnvironment } from './processes.ts';
 import { Registration } from './registration.ts';
 import { poolRoutes } from './routes.ts';
 import { allowsUri, isWildcardHost, type PoolManagerSettings, settingsOf, urlHost } from './settings.ts';
-import { StateFeed } from './state-feed.ts';
 import { Workers } from './workers.ts';
 
 export interface PoolOptions {

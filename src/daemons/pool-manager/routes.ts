@@ -14,11 +14,11 @@ import {
   WorkerReady,
 } from '../../model/pool-wire.ts';
 import { type Call, type Route, route } from '../../wire/route.ts';
+import type { StateFeed } from '../execution/state-feed.ts';
+import { MAX_WAIT_MS } from '../execution/state-feed.ts';
 import type { EpochFile } from './epoch-file.ts';
 import type { Launches } from './launches.ts';
 import type { ModelFiles } from './model-files.ts';
-import type { StateFeed } from './state-feed.ts';
-import { MAX_WAIT_MS } from './state-feed.ts';
 import { verifyRoute } from './verify-route.ts';
 import type { Workers } from './workers.ts';
 

@@ -1,8 +1,8 @@
 /** The engine of an upstream's executor: each call goes to the model that the job names. */
 import { type ErrorCode, OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
-import type { Engine, EngineInfo, RunContext } from '../worker/engine.ts';
-import type { InferenceRequest } from '../worker/inference-request.ts';
+import type { Engine, EngineInfo, RunContext } from '../execution/engine.ts';
+import type { InferenceRequest } from '../execution/inference-request.ts';
 import { callOpenAi } from '../worker/openai-calls.ts';
 import type { UpstreamWatch } from './watch.ts';
 

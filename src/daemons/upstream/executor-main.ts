@@ -2,7 +2,7 @@
 import { realEnv } from '../../kit/env/real.ts';
 import { createLogger, LOG_LEVELS } from '../../kit/logger.ts';
 import { Secret } from '../../kit/secret.ts';
-import { fileLedger } from '../worker/ledger.ts';
+import { fileLedger } from '../execution/ledger.ts';
 import { UpstreamExecutor } from './executor.ts';
 import { LAUNCH_VARIABLE, LEDGER_VARIABLE, TOKEN_VARIABLE } from './layout.ts';
 

@@ -16,11 +16,11 @@ import type { WorkerHealth } from '../../model/worker-wire.ts';
 import { LOOPBACK_HOSTS } from '../../wire/access-gate.ts';
 import { Epochs } from '../../wire/epochs.ts';
 import { HttpServer } from '../../wire/http-server.ts';
-import { StateFeed } from '../pool-manager/state-feed.ts';
-import { Executions } from '../worker/executions.ts';
-import type { Ledger } from '../worker/ledger.ts';
-import { workerRoutes } from '../worker/routes.ts';
-import { TokenMemory } from '../worker/token-memory.ts';
+import { Executions } from '../execution/executions.ts';
+import type { Ledger } from '../execution/ledger.ts';
+import { executionRoutes } from '../execution/routes.ts';
+import { StateFeed } from '../execution/state-feed.ts';
+import { TokenMemory } from '../execution/token-memory.ts';
 import { UpstreamEngine } from './engine.ts';
 import { ADDRESS_FILE, type ExecutorAddress } from './layout.ts';
 import { upstreamRoutes } from './routes.ts';
@@ -168,7 +168,7 @@ export class UpstreamExecutor extends Service {
         adminSecret: token,
       },
       routes: [
-        ...workerRoutes({
+        ...executionRoutes({
           executions: this.#executions,
           memory: this.#memory,
           epochs: new Epochs(),

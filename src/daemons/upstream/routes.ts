@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { UpstreamOrder, UpstreamState } from '../../model/upstream-wire.ts';
 import { type Route, route } from '../../wire/route.ts';
-import { MAX_WAIT_MS, type StateFeed } from '../pool-manager/state-feed.ts';
+import { MAX_WAIT_MS, type StateFeed } from '../execution/state-feed.ts';
 
 export interface UpstreamRouteContext {
   readonly feed: StateFeed;

@@ -4,8 +4,8 @@ import type { Env } from '../../kit/env/env.ts';
 import { pause } from '../../kit/pause.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
-import type { Engine, EngineInfo, RunContext } from './engine.ts';
-import type { InferenceRequest, Work } from './inference-request.ts';
+import type { Engine, EngineInfo, RunContext } from '../execution/engine.ts';
+import type { InferenceRequest, Work } from '../execution/inference-request.ts';
 
 export interface DemoOptions {
   readonly env: Env;

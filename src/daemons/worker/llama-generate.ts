@@ -13,8 +13,8 @@ import type {
 } from 'node-llama-cpp';
 import { OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult, ToolCall } from '../../model/worker-wire.ts';
-import type { RunContext } from './engine.ts';
-import type { InferenceRequest, Tool } from './inference-request.ts';
+import type { RunContext } from '../execution/engine.ts';
+import type { InferenceRequest, Tool } from '../execution/inference-request.ts';
 import { callGrammar, callInstruction, checkSchema, grammarOf } from './llama-grammar.ts';
 import { functionsOf, historyOf } from './llama-history.ts';
 import type { LoadedModel } from './llama-loaded.ts';

@@ -1,7 +1,7 @@
 /** Grammars that force an answer into a form: JSON, a JSON schema, or a tool call. */
 import type { Llama, LlamaGrammar } from 'node-llama-cpp';
 import { OrchdError } from '../../model/errors.ts';
-import type { AnswerFormat, Tool } from './inference-request.ts';
+import type { AnswerFormat, Tool } from '../execution/inference-request.ts';
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 

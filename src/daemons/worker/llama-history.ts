@@ -5,7 +5,7 @@ import type {
   ChatModelFunctions,
   GbnfJsonSchema,
 } from 'node-llama-cpp';
-import type { ChatMessage, Tool } from './inference-request.ts';
+import type { ChatMessage, Tool } from '../execution/inference-request.ts';
 
 /** The history ends with a model item, to which the generated answer is added. */
 export function historyOf(messages: readonly ChatMessage[], instruction?: string): ChatHistoryItem[] {

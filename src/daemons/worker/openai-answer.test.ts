@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AnswerPiece } from './engine.ts';
+import type { AnswerPiece } from '../execution/engine.ts';
 import { StreamedAnswer } from './openai-answer.ts';
 
 const chunk = (choice: object, more: object = {}): string => JSON.stringify({ choices: [choice], ...more });

@@ -1,6 +1,6 @@
 /** Assembles the answer of an OpenAI-compatible server from the chunks of its stream. */
 import type { ExecutionResult, ToolCall, Usage } from '../../model/worker-wire.ts';
-import type { AnswerPiece } from './engine.ts';
+import type { AnswerPiece } from '../execution/engine.ts';
 import { protocolError, streamError } from './openai-errors.ts';
 
 /** The longest answer: one that never ends must not fill the memory. */

@@ -3,8 +3,8 @@ import { OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
 import type { StreamReply, Target } from '../../wire/outbound.ts';
 import { eachEvent } from '../../wire/sse-bytes.ts';
-import type { RunContext } from './engine.ts';
-import type { InferenceRequest } from './inference-request.ts';
+import type { RunContext } from '../execution/engine.ts';
+import type { InferenceRequest } from '../execution/inference-request.ts';
 import { objectOf, StreamedAnswer, usageOf } from './openai-answer.ts';
 import { errorFromReply, protocolError } from './openai-errors.ts';
 

@@ -13,12 +13,12 @@ import type { WorkerHealth } from '../../model/worker-wire.ts';
 import { LOOPBACK_HOSTS } from '../../wire/access-gate.ts';
 import { Epochs } from '../../wire/epochs.ts';
 import { HttpServer } from '../../wire/http-server.ts';
-import type { Engine, EngineInfo } from './engine.ts';
-import { Executions } from './executions.ts';
-import type { Ledger } from './ledger.ts';
+import type { Engine, EngineInfo } from '../execution/engine.ts';
+import { Executions } from '../execution/executions.ts';
+import type { Ledger } from '../execution/ledger.ts';
+import { executionRoutes } from '../execution/routes.ts';
+import { TokenMemory, type TokenMemoryLimits } from '../execution/token-memory.ts';
 import { reportReady } from './ready-report.ts';
-import { workerRoutes } from './routes.ts';
-import { TokenMemory, type TokenMemoryLimits } from './token-memory.ts';
 
 export interface WorkerOptions {
   readonly env: Env;
@@ -231,7 +231,7 @@ export class Worker extends Service {
         openWithoutTokens: token === undefined,
         ...(token && { adminSecret: token }),
       },
-      routes: workerRoutes({
+      routes: executionRoutes({
         executions: this.#executions,
         memory: this.#memory,
         epochs: new Epochs(),

@@ -22,7 +22,7 @@ import { followLog } from './follow.ts';
 import { type ContentParts, readInferenceRequest } from './inference-request.ts';
 import type { TokenMemory, TokenRecord } from './token-memory.ts';
 
-export interface WorkerRouteContext {
+export interface ExecutionRouteContext {
   readonly executions: Executions;
   readonly memory: TokenMemory;
   readonly epochs: Epochs;
@@ -45,11 +45,11 @@ const EventsQuery = Type.Object(
   { additionalProperties: true },
 );
 
-export function workerRoutes(context: WorkerRouteContext): readonly Route[] {
+export function executionRoutes(context: ExecutionRouteContext): readonly Route[] {
   return [healthRoute(context), ...orderRoutes(context), ...readRoutes(context)];
 }
 
-const healthRoute = ({ health }: WorkerRouteContext): Route =>
+const healthRoute = ({ health }: ExecutionRouteContext): Route =>
   route({
     operationId: 'getHealth',
     tag: 'worker',
@@ -62,7 +62,7 @@ const healthRoute = ({ health }: WorkerRouteContext): Route =>
     handle: () => ({ status: 200, body: health() }),
   });
 
-const executeRoute = (context: WorkerRouteContext): Route =>
+const executeRoute = (context: ExecutionRouteContext): Route =>
   route({
     operationId: 'execute',
     tag: 'worker',
@@ -82,7 +82,7 @@ const executeRoute = (context: WorkerRouteContext): Route =>
     handle: (call) => execute(context, call),
   });
 
-function orderRoutes(context: WorkerRouteContext): Route[] {
+function orderRoutes(context: ExecutionRouteContext): Route[] {
   const { epochs, executions, memory, shutdown } = context;
   return [
     executeRoute(context),
@@ -144,7 +144,7 @@ function orderRoutes(context: WorkerRouteContext): Route[] {
   ];
 }
 
-const runningRoute = ({ epochs, memory }: WorkerRouteContext): Route =>
+const runningRoute = ({ epochs, memory }: ExecutionRouteContext): Route =>
   route({
     operationId: 'countRunning',
     tag: 'worker',
@@ -160,7 +160,7 @@ const runningRoute = ({ epochs, memory }: WorkerRouteContext): Route =>
     },
   });
 
-function readRoutes(context: WorkerRouteContext): Route[] {
+function readRoutes(context: ExecutionRouteContext): Route[] {
   const { epochs, memory, timers } = context;
   return [
     runningRoute(context),
@@ -229,7 +229,7 @@ function readRoutes(context: WorkerRouteContext): Route[] {
   ];
 }
 
-function execute(context: WorkerRouteContext, call: Call<ExecuteRequest>): Stream {
+function execute(context: ExecutionRouteContext, call: Call<ExecuteRequest>): Stream {
   const { executions, epochs, timers, contentParts } = context;
   const who = epochs.check(call.headers);
   const token = checkToken(call.headers[TOKEN_HEADER]);
