@@ -3,7 +3,7 @@
  * help, its meaning and what to do next.
  * Codes are never renamed or reused; docs/errors.md is generated from this table.
  */
-import type { Reason } from './reasons.ts';
+import type { Reason, TurnedAwayReason } from './reasons.ts';
 
 interface CatalogueEntry {
   readonly status: number;
@@ -344,6 +344,8 @@ export interface ErrorDetails {
   readonly jobId?: string;
   readonly jobIds?: readonly (string | null)[];
   readonly retriable?: boolean;
+  /** The provider behind an executor has done nothing for the request. */
+  readonly turnedAway?: TurnedAwayReason;
 }
 
 /** The part of an error that is persisted and sent. */

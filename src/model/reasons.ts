@@ -26,6 +26,12 @@ export const REASONS = {
   redirect: 'The other side answered with a redirect, which is not followed.',
   too_large: 'The answer is larger than allowed.',
   malformed: 'The answer is malformed.',
+  occupied: 'The backend runs as many jobs as it can.',
+  reserved: 'The backend is free, and kept for a caller that was refused before.',
+  rate_limited: 'The provider wants fewer requests for a while.',
+  overloaded: 'The provider has too much to do.',
+  quota: 'The account at the provider has used up what it may use.',
+  auth_required: 'The provider does not accept the key.',
   aborted: 'The request was aborted by its caller.',
   upstream_400: 'The upstream answered 400: it does not accept the request.',
   upstream_404: 'The upstream answered 404: it does not have the model, or no such call.',
@@ -34,6 +40,26 @@ export const REASONS = {
 } as const satisfies Record<string, string>;
 
 export type Reason = keyof typeof REASONS;
+
+/** Why an executor does not take a job that it could run at another time. */
+export const BUSY_REASONS = [
+  'occupied',
+  'reserved',
+  'rate_limited',
+  'overloaded',
+  'quota',
+  'auth_required',
+] as const satisfies readonly Reason[];
+export type BusyReason = (typeof BUSY_REASONS)[number];
+
+/** The reasons for which a provider turns a request away before it has done any work for it. */
+export const TURNED_AWAY_REASONS = [
+  'rate_limited',
+  'overloaded',
+  'quota',
+  'auth_required',
+] as const satisfies readonly BusyReason[];
+export type TurnedAwayReason = (typeof TURNED_AWAY_REASONS)[number];
 
 /** Answers of an upstream that are about the request itself: they reach callers of `/v1` with the same status. */
 const UPSTREAM_STATUSES: ReadonlyMap<string, number> = new Map(

@@ -4,6 +4,7 @@
  */
 import { type Static, Type } from 'typebox';
 import { AnyObject } from './http/shape.ts';
+import { TURNED_AWAY_REASONS } from './reasons.ts';
 
 const optional = Type.Optional;
 const Bytes = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
@@ -73,7 +74,14 @@ export const ToolCall = open({
 });
 export type ToolCall = Static<typeof ToolCall>;
 
-export const Usage = open({ prompt_tokens: Count, completion_tokens: Count });
+/** `prompt_tokens` includes what was read from a cache or written to one; `completion_tokens` includes reasoning. */
+export const Usage = open({
+  prompt_tokens: Count,
+  completion_tokens: Count,
+  cache_read_tokens: optional(Count),
+  cache_write_tokens: optional(Count),
+  reasoning_tokens: optional(Count),
+});
 export type Usage = Static<typeof Usage>;
 
 /** The result of an execution, which becomes the job's `result`. An embedding has no `text`. */
@@ -83,6 +91,8 @@ export const ExecutionResult = open({
     Type.Enum(['stop', 'length', 'tool_calls', 'content_filter'], { description: 'Why it ended' }),
   ),
   tool_calls: optional(Type.Array(ToolCall)),
+  /** What the model has thought before its answer, where the provider shows it. */
+  reasoning: optional(Type.String()),
   embeddings: optional(Type.Array(Type.Array(Type.Number()))),
   usage: optional(Usage),
 });
@@ -110,7 +120,12 @@ export const TokenEvent = open({
   t: Type.String(),
   /** The number of the piece, from 0. */
   i: Count,
-  delta: optional(open({ tool_calls: optional(Type.Array(Type.Unknown())) })),
+  delta: optional(
+    open({
+      tool_calls: optional(Type.Array(Type.Unknown())),
+      reasoning_content: optional(Type.String()),
+    }),
+  ),
 });
 export type TokenEvent = Static<typeof TokenEvent>;
 /** The execution has succeeded. */
@@ -132,6 +147,10 @@ export const ErrorEvent = open({
   /** A more specific code. */
   reason: optional(Type.String()),
   retry_after_ms: optional(Type.Number({ minimum: 0 })),
+  /** Set where the provider has done nothing for the request: the job may be tried again, and no try was used up. */
+  turned_away: optional(Type.Enum([...TURNED_AWAY_REASONS])),
+  /** The tokens that the provider counted before the error. */
+  usage: optional(Usage),
 });
 export type ErrorEvent = Static<typeof ErrorEvent>;
 
@@ -144,7 +163,7 @@ export const WorkerOutcome = Type.Union([
     decode_time_ms: optional(Type.Number({ minimum: 0 })),
   }),
   open({ ok: Type.Literal(false), error: ErrorEvent }),
-  open({ ok: Type.Literal('cancelled') }),
+  open({ ok: Type.Literal('cancelled'), usage: optional(Usage) }),
 ]);
 export type WorkerOutcome = Static<typeof WorkerOutcome>;
 

@@ -1,6 +1,6 @@
 /** The interface between a worker and the engine that runs its model. */
 import type { OrchdError } from '../../model/errors.ts';
-import type { ExecutionResult } from '../../model/worker-wire.ts';
+import type { ExecutionResult, Usage } from '../../model/worker-wire.ts';
 import type { InferenceRequest } from './inference-request.ts';
 
 export interface EngineInfo {
@@ -18,13 +18,18 @@ export interface EngineInfo {
   readonly features: readonly string[];
 }
 
-/** A part of the answer: text, or a delta of tool calls in OpenAI's form. */
-export type AnswerPiece = { readonly text: string } | { readonly toolCalls: readonly unknown[] };
+/** A part of the answer: text, a delta of tool calls in OpenAI's form, or what the model thinks before it answers. */
+export type AnswerPiece =
+  | { readonly text: string }
+  | { readonly toolCalls: readonly unknown[] }
+  | { readonly reasoning: string };
 
 export interface RunContext {
   /** Aborted when the execution is cancelled: the run must end within five seconds. */
   readonly signal: AbortSignal;
   emit(piece: AnswerPiece): void;
+  /** Keeps the tokens counted so far, which are reported with the end of the execution even if it fails or is cancelled. */
+  noteUsage(usage: Usage): void;
 }
 
 export interface Engine {

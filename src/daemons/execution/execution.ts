@@ -1,7 +1,13 @@
 /** One execution on a worker: its event log, its abort signal and its outcome. */
 import type { Clock } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { ErrorEvent, ExecutionResult, WorkerOutcome } from '../../model/worker-wire.ts';
+import type {
+  ErrorEvent,
+  ExecutionResult,
+  TokenEvent,
+  Usage,
+  WorkerOutcome,
+} from '../../model/worker-wire.ts';
 import type { AnswerPiece } from './engine.ts';
 import { EventLog } from './event-log.ts';
 import { splitPiece } from './split-piece.ts';
@@ -37,6 +43,7 @@ export class Execution {
   #outcome: WorkerOutcome | undefined;
   #outcomeChars = 0;
   #interrupted = false;
+  #usage: Usage | undefined;
 
   constructor(options: ExecutionOptions) {
     this.owner = options.owner;
@@ -82,11 +89,7 @@ export class Execution {
     const now = this.#clock.monotonic();
     this.#firstPieceAt ??= now;
     for (const part of splitPiece(piece)) {
-      const i = this.#pieces++;
-      this.log.append(
-        'token',
-        'text' in part ? { t: part.text, i } : { t: '', i, delta: { tool_calls: part.toolCalls } },
-      );
+      this.log.append('token', tokenEvent(part, this.#pieces++));
     }
     if (now - this.#metricsAt < METRICS_INTERVAL_MS) return;
     this.#metricsAt = now;
@@ -95,6 +98,11 @@ export class Execution {
       tokens_out: this.#pieces,
       tokens_per_second: Math.round((this.#pieces / seconds) * 10) / 10,
     });
+  }
+
+  /** Keeps the tokens counted so far, for an end that is no success. */
+  noteUsage(usage: Usage): void {
+    this.#usage = usage;
   }
 
   succeed(result: ExecutionResult): void {
@@ -120,8 +128,10 @@ export class Execution {
   /** Ends the execution with what the engine threw: as cancelled where it was cancelled before, else as failed. */
   fail(thrown: unknown): void {
     const error = this.#errorOf(thrown);
-    const event = errorEvent(error);
-    this.#outcome = error.code === 'CANCELLED' ? { ok: 'cancelled' } : { ok: false, error: event };
+    const usage = this.#usage;
+    const event = errorEvent(error, usage);
+    this.#outcome =
+      error.code === 'CANCELLED' ? { ok: 'cancelled', ...(usage && { usage }) } : { ok: false, error: event };
     this.log.append('error', event);
   }
 
@@ -133,13 +143,21 @@ export class Execution {
   }
 }
 
-function errorEvent(error: OrchdError): ErrorEvent {
-  const { reason, retryAfterMs } = error.details;
+function tokenEvent(piece: AnswerPiece, i: number): TokenEvent {
+  if ('text' in piece) return { t: piece.text, i };
+  if ('reasoning' in piece) return { t: '', i, delta: { reasoning_content: piece.reasoning } };
+  return { t: '', i, delta: { tool_calls: [...piece.toolCalls] } };
+}
+
+function errorEvent(error: OrchdError, usage: Usage | undefined): ErrorEvent {
+  const { reason, retryAfterMs, turnedAway } = error.details;
   return {
     code: error.code,
     message: error.message.slice(0, 2000),
     retriable: error.retriable,
     ...(reason !== undefined && { reason }),
     ...(retryAfterMs !== undefined && { retry_after_ms: retryAfterMs }),
+    ...(turnedAway !== undefined && { turned_away: turnedAway }),
+    ...(usage && { usage }),
   };
 }

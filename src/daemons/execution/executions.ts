@@ -179,7 +179,12 @@ export class Executions {
     logger.info('an execution begins', fields);
     try {
       const { signal } = execution;
-      execution.succeed(await engine.run(request, { signal, emit: (piece) => execution.emit(piece) }));
+      const result = await engine.run(request, {
+        signal,
+        emit: (piece) => execution.emit(piece),
+        noteUsage: (usage) => execution.noteUsage(usage),
+      });
+      execution.succeed(result);
     } catch (error) {
       execution.fail(error);
       // The caller gets no details of an error that is not an OrchdError, so they are logged here.

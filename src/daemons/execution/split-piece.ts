@@ -13,6 +13,10 @@ export function splitPiece(piece: AnswerPiece): readonly AnswerPiece[] {
     if (piece.text.length <= MAX_PART_CHARS) return [piece];
     return splitText(piece.text).map((text) => ({ text }));
   }
+  if ('reasoning' in piece) {
+    if (piece.reasoning.length <= MAX_PART_CHARS) return [piece];
+    return splitText(piece.reasoning).map((reasoning) => ({ reasoning }));
+  }
   if (JSON.stringify(piece.toolCalls).length <= MAX_PROGRESS_CHARS / 2) return [piece];
   return piece.toolCalls.flatMap(splitCall).map((call) => ({ toolCalls: [call] }));
 }
