@@ -31,6 +31,7 @@ const PLAIN = [
   're-attached',
   'spared',
   'token-taken',
+  'turned-away',
   'forgotten',
   'force-retry',
   'displaced',

@@ -112,7 +112,7 @@ type NewAttemptFields = Pick<AttemptRecord, 'job' | 'n' | 'backend' | 'registry'
 /** The record of an attempt that is about to be offered to a backend; it is durable before the offer is sent. */
 export function newAttempt({ job, n, backend, registry, epoch, at }: NewAttemptFields): AttemptRecord {
   return {
-    v: 1,
+    v: 2,
     job,
     n,
     backend,
@@ -146,14 +146,14 @@ export const accept = (attempt: AttemptRecord, at: number, epoch: number): Attem
 export const end = (
   attempt: AttemptRecord,
   at: number,
-  outcome: 'succeeded' | 'failed' | 'cancelled',
+  outcome: NonNullable<AttemptRecord['outcome']>,
   { error, usage }: Partial<Pick<AttemptRecord, 'error' | 'usage'>> = {},
 ): AttemptRecord =>
   moveAttempt(attempt, 'ended', {
     endedAt: at,
     outcome,
     error,
-    ...(usage && { usage: { prompt: usage.prompt, completion: usage.completion } }),
+    ...(usage && { usage }),
   });
 
 /** The executor does not answer, or has forgotten the attempt: it may run, may have run, or may never have started. */

@@ -13,6 +13,7 @@ import type { Disagreement } from './disagreement.ts';
 import type { ErrorInfo } from './errors.ts';
 import type { JobSpec } from './job-spec.ts';
 import type { AttemptState, JobState, WorkerRecordState } from './states.ts';
+import type { TokenCounts } from './usage.ts';
 import type { Opening } from './worker-wire.ts';
 
 export type JobClass = JobSpec['priority'];
@@ -103,7 +104,7 @@ export interface KillOrder {
 
 /** One start of a job on one backend. */
 export interface AttemptRecord {
-  readonly v: 1;
+  readonly v: 2;
   /** The uid of the job. */
   readonly job: string;
   /** The number of the attempt, part of its token. */
@@ -118,13 +119,14 @@ export interface AttemptRecord {
   readonly at: number;
   readonly acceptedAt: number | undefined;
   readonly endedAt: number | undefined;
-  readonly outcome: 'succeeded' | 'failed' | 'cancelled' | undefined;
+  /** `turned_away`: the provider behind the backend has done nothing for it. */
+  readonly outcome: 'succeeded' | 'failed' | 'cancelled' | 'turned_away' | undefined;
   readonly error: ErrorInfo | undefined;
   readonly kill: KillOrder | undefined;
   /** The executor does not run it any more, and cannot say what became of it: it uses no slot. */
   readonly isGone?: true | undefined;
-  /** The tokens of an attempt that succeeded, as its backend counted them. */
-  readonly usage?: { readonly prompt: number; readonly completion: number } | undefined;
+  /** The tokens of the attempt, as its backend counted them, however it ended. */
+  readonly usage?: TokenCounts | undefined;
 }
 
 /** The number of ended attempts kept per job: a job that finds its backends busy again and again has many. */

@@ -17,7 +17,7 @@ test('the transition tables are exactly these', () => {
   assert.deepEqual(JOB_TRANSITIONS, {
     queued: ['claimed', 'cancelled', 'dead'],
     claimed: ['running', 'queued', 'stale', 'failed', 'cancelled'],
-    running: ['succeeded', 'failed', 'stale', 'cancelled'],
+    running: ['succeeded', 'failed', 'queued', 'stale', 'cancelled'],
     stale: ['running', 'succeeded', 'queued', 'failed', 'cancelled', 'dead'],
     failed: ['queued', 'dead', 'cancelled'],
     dead: ['queued'],

@@ -5,7 +5,7 @@
 export const JOB_TRANSITIONS = {
   queued: ['claimed', 'cancelled', 'dead'],
   claimed: ['running', 'queued', 'stale', 'failed', 'cancelled'],
-  running: ['succeeded', 'failed', 'stale', 'cancelled'],
+  running: ['succeeded', 'failed', 'queued', 'stale', 'cancelled'],
   stale: ['running', 'succeeded', 'queued', 'failed', 'cancelled', 'dead'],
   failed: ['queued', 'dead', 'cancelled'],
   dead: ['queued'],

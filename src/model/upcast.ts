@@ -15,12 +15,13 @@ import type {
   RecordKind,
   RecordKinds,
 } from './records.ts';
+import { countsOf } from './usage.ts';
 
 /** The version that this program writes, by kind. Each older version has an upcaster in UPCASTERS. */
 export const RECORD_VERSIONS: Record<RecordKind, number> = {
   ask: 2,
   job: 1,
-  attempt: 1,
+  attempt: 2,
   failure: 1,
   brain: 1,
   lease: 1,
@@ -41,6 +42,7 @@ type Upcaster = (stored: Stored) => Stored;
 /** UPCASTERS[kind][n] turns version n into n + 1. */
 const UPCASTERS: Partial<Record<RecordKind, Record<number, Upcaster>>> = {
   ask: { 1: nestSpec },
+  attempt: { 1: splitUsage },
   // In version 1, `why` was a sentence.
   worker: { 1: (stored) => ({ ...stored, v: 2, why: { is: 'text', text: stored['why'] } }) },
 };
@@ -75,6 +77,13 @@ function nestSpec(stored: Stored): Stored {
   return { ...ask, spec: specOf(spec, { ...SPEC_DEFAULTS }) };
 }
 
+/** Version 1 of an attempt had two counts of tokens, and no others were known then. */
+function splitUsage(stored: Stored): Stored {
+  const { usage, ...rest } = stored as Stored & { usage?: { prompt: number; completion: number } };
+  const counts = usage && countsOf({ prompt_tokens: usage.prompt, completion_tokens: usage.completion });
+  return { ...rest, v: 2, ...(counts && { usage: counts }) };
+}
+
 const SPEC_DEFAULTS: SpecDefaults = {
   agent: '',
   type: '',
@@ -102,7 +111,7 @@ const NO_ASK: Omit<AskRecord, 'spec'> = {
 };
 
 const NO_ATTEMPT: AttemptRecord = {
-  v: 1,
+  v: 2,
   job: '',
   n: 0,
   backend: '',

@@ -12,8 +12,6 @@ export interface TokenCounts {
   readonly reasoning: number;
 }
 
-export const NO_TOKENS: TokenCounts = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
-
 /** Counts as they go over the wire: totals in OpenAI's spelling, and the parts of them that are known. */
 export interface WireUsage {
   readonly prompt_tokens: number;
@@ -37,6 +35,14 @@ export function countsOf(usage: WireUsage): TokenCounts {
     reasoning,
   };
 }
+
+export const sumOf = (a: TokenCounts, b: TokenCounts): TokenCounts => ({
+  input: a.input + b.input,
+  cacheRead: a.cacheRead + b.cacheRead,
+  cacheWrite: a.cacheWrite + b.cacheWrite,
+  output: a.output + b.output,
+  reasoning: a.reasoning + b.reasoning,
+});
 
 export const promptTokens = ({ input, cacheRead, cacheWrite }: TokenCounts): number =>
   input + cacheRead + cacheWrite;

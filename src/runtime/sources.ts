@@ -42,6 +42,9 @@ export class Sources {
         loop.post({ type: 'backend-gone', name });
         source.forget(name);
       },
+      free: (name: string) => {
+        if (!this.#stopped) loop.post({ type: 'backend-free', name });
+      },
     };
   }
 }

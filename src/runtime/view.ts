@@ -9,6 +9,7 @@ import { startHints } from '../core/workers/forecast.ts';
 import type { AttemptView, JobView } from '../model/http/jobs.ts';
 import type { AskRecord, AttemptRecord, JobRecord } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
+import { completionTokens, promptTokens, sumOf, type TokenCounts } from '../model/usage.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -44,8 +45,8 @@ function base(ask: AskRecord, job: JobRecord, attempts: readonly AttemptRecord[]
     attempts: attempts.map(attemptView),
     payload_bytes: ask.payloadBytes,
   };
-  const usage = view.attempts.at(-1)?.usage;
-  if (usage) view.usage = usage;
+  const counts = attempts.flatMap(({ usage }) => usage ?? []);
+  if (counts.length > 0) view.usage = usageView(counts.reduce(sumOf));
   if (ask.spec.key !== undefined) view.key = ask.spec.key;
   if (ask.spec.session_id !== undefined) view.session_id = ask.spec.session_id;
   if (ask.spec.batch !== undefined) view.batch = ask.spec.batch;
@@ -77,7 +78,10 @@ function attemptView(attempt: AttemptRecord): AttemptView {
   return view;
 }
 
-const usageView = ({ prompt, completion }: NonNullable<AttemptRecord['usage']>) => ({
-  prompt_tokens: prompt,
-  completion_tokens: completion,
+const usageView = (counts: TokenCounts): NonNullable<AttemptView['usage']> => ({
+  prompt_tokens: promptTokens(counts),
+  completion_tokens: completionTokens(counts),
+  ...(counts.cacheRead > 0 && { cache_read_tokens: counts.cacheRead }),
+  ...(counts.cacheWrite > 0 && { cache_write_tokens: counts.cacheWrite }),
+  ...(counts.reasoning > 0 && { reasoning_tokens: counts.reasoning }),
 });

@@ -7,6 +7,7 @@ import { GB } from '../../test/fakes/pool-engine.ts';
 import { WatchedPools } from '../../test/fakes/watched-pools.ts';
 import { OrchdError } from '../model/errors.ts';
 import { accept, end, newAttempt } from '../model/moves.ts';
+import { countsOf } from '../model/usage.ts';
 import { type ObservedState, observedStateOf } from '../runtime/observer.ts';
 import type { Route } from '../wire/route.ts';
 import { Metrics } from './metrics.ts';
@@ -86,7 +87,7 @@ function eventful(): Counted {
 
 /** An attempt of the job `one` ends with success. */
 function used({ tally }: Counted, observed: ObservedState): void {
-  const usage = { prompt: 10, completion: 5 };
+  const usage = countsOf({ prompt_tokens: 10, completion_tokens: 5 });
   const start = newAttempt({ job: 'one', n: 9, backend: 'b', registry: undefined, epoch: 1, at: 0 });
   const after = end(accept(start, 0, 1), 1, 'succeeded', { usage });
   tally.changed([{ kind: 'attempt', id: 'one:9', after, cause: 'succeeded' }], 0, observed);
@@ -128,6 +129,7 @@ test('a job that was turned away busy, or cancelled, is counted so', async () =>
     'worker_id=here,outcome=succeeded': 0,
     'worker_id=here,outcome=failed': 0,
     'worker_id=here,outcome=cancelled': 1,
+    'worker_id=here,outcome=turned_away': 0,
     'worker_id=here,outcome=abandoned': 1,
   });
   assert.equal((await kit.series('orchd_scheduling_latency_ms_count'))['algorithm=round-robin'], 2);

@@ -6,6 +6,7 @@
 import type { OrchdError } from '../model/errors.ts';
 import type { AskRecord, AttemptRecord, Change, DeadReason, JobRecord } from '../model/records.ts';
 import { isOpen, isTerminal } from '../model/states.ts';
+import { completionTokens, promptTokens, type TokenCounts } from '../model/usage.ts';
 import type { JobEnd } from '../runtime/job-ends.ts';
 import type { ObservedJob, ObservedState, ObservedSubmit, Observer } from '../runtime/observer.ts';
 import { Buckets } from './buckets.ts';
@@ -26,6 +27,7 @@ export class Dispatched {
   succeeded = 0;
   failed = 0;
   cancelled = 0;
+  turned_away = 0;
   /** The attempt did not run: the backend was busy, or lost it. */
   abandoned = 0;
 }
@@ -42,7 +44,7 @@ export class WorkerCounts {
 }
 
 /** Tokens of one model, as its backends report them. */
-export interface TokenCounts {
+export interface TokenTotals {
   prompt: number;
   completion: number;
 }
@@ -76,7 +78,7 @@ export class Tally implements Observer {
   };
   tokenEvents = 0;
   /** Reported tokens by model. */
-  readonly tokens = new Map<string, TokenCounts>();
+  readonly tokens = new Map<string, TokenTotals>();
   readonly http = new HttpTally();
   readonly storage = new StorageTally();
   readonly #predicted = new Map<string, number>();
@@ -171,11 +173,11 @@ export class Tally implements Observer {
   }
 
   /** A job without a model is counted with an empty one. */
-  #used({ prompt, completion }: TokenCounts, ask: AskRecord | undefined): void {
+  #used(used: TokenCounts, ask: AskRecord | undefined): void {
     const name = modelLabel(this.tokens, ask?.modelRef ?? ask?.spec.model ?? '');
     const counts = this.tokens.get(name) ?? { prompt: 0, completion: 0 };
-    counts.prompt += prompt;
-    counts.completion += completion;
+    counts.prompt += promptTokens(used);
+    counts.completion += completionTokens(used);
     this.tokens.set(name, counts);
   }
 

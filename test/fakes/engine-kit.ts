@@ -43,6 +43,11 @@ export const SUCCESS: Outcome = { ok: true, result: '"done"' };
 export const FAILED: Outcome = { ok: false, error: errorInfo('EXECUTION_FAILED') };
 export const FAILED_FOR_NOW: Outcome = { ok: false, error: errorInfo('WORKER_TIMEOUT') };
 export const STOPPED: Outcome = { ok: 'cancelled' };
+export const TURNED_AWAY: Outcome = {
+  ok: 'turned_away',
+  why: 'rate_limited',
+  error: errorInfo('RATE_LIMITED'),
+};
 
 /** Fields of a submission and of its spec, side by side. */
 export type Fields = Partial<Submission> & GivenSpec;

@@ -23,6 +23,7 @@ import {
   STOPPED,
   SUCCESS,
   submission,
+  TURNED_AWAY,
 } from './engine-kit.ts';
 
 /** A small world: full queues, short waits and clashes of names are common. */
@@ -78,7 +79,7 @@ export const walkCommands = (maxLength: number): fc.Arbitrary<WalkCommand[]> =>
     { minLength: 1, maxLength, size: 'max' },
   );
 
-const OUTCOMES: readonly Outcome[] = [SUCCESS, FAILED, FAILED_FOR_NOW, STOPPED];
+const OUTCOMES: readonly Outcome[] = [SUCCESS, FAILED, FAILED_FOR_NOW, STOPPED, TURNED_AWAY];
 const OFFERS: readonly OfferAnswer[] = [
   { is: 'accepted' },
   { is: 'accepted' },

@@ -34,6 +34,8 @@ export interface Script {
   readonly hang?: number;
   readonly failRetriably?: number;
   readonly failForGood?: number;
+  /** The provider behind it does nothing for the job. */
+  readonly turnAway?: number;
   readonly ignoreKill?: number;
   readonly loseAck?: number;
   readonly networkMs?: readonly [number, number];
@@ -271,8 +273,10 @@ export class FakeExecutor {
     const chance = this.world.random.next();
     const forGood = script.failForGood ?? 0;
     if (chance < forGood) return { ok: false, error: errorInfo('EXECUTION_FAILED') };
-    if (chance < forGood + (script.failRetriably ?? 0))
-      return { ok: false, error: errorInfo('WORKER_TIMEOUT') };
+    const retriably = forGood + (script.failRetriably ?? 0);
+    if (chance < retriably) return { ok: false, error: errorInfo('WORKER_TIMEOUT') };
+    if (chance < retriably + (script.turnAway ?? 0))
+      return { ok: 'turned_away', why: 'rate_limited', error: errorInfo('RATE_LIMITED') };
     return { ok: true, resultText: script.resultText?.(offer) ?? JSON.stringify({ ran: offer.token }) };
   }
 

@@ -75,6 +75,7 @@ class Simulation {
       hang: some(0.1),
       failRetriably: some(0.3),
       failForGood: some(0.1),
+      turnAway: some(0.2),
       ignoreKill: some(0.5),
       loseAck: some(0.5),
       workMs: [1, random.between(20, 800)],

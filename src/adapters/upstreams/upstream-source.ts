@@ -59,6 +59,7 @@ export class UpstreamSource implements BackendSource {
         void this.#warnOfClashes(backend);
       },
       gone: (name) => listener.gone(name),
+      free: (name) => listener.free(name),
     })
       .catch((error: Error) =>
         this.#options.logger.error('the upstreams cannot be used', { reason: error.message }),

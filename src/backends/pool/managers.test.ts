@@ -85,6 +85,8 @@ class Listener implements PoolsListener, BackendListener {
     throw new Error('the end of a worker is seen in the report of its pool');
   }
 
+  free(): void {}
+
   reported({ id }: { readonly id: string }): void {
     this.up.add(id);
     this.workers = this.#present.splice(0);

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { usedTokens } from '../../../test/fakes/used-tokens.ts';
 import type { ExecutionEvent } from '../../core/ports/backend.ts';
 import { realEnv } from '../../kit/env/real.ts';
+import { errorInfo } from '../../model/errors.ts';
 import { MAX_PROGRESS_CHARS } from '../../model/worker-wire.ts';
 import type { StreamReply } from '../../wire/outbound.ts';
-import { readExecution } from './worker-answers.ts';
+import { readExecution, refusal } from './worker-answers.ts';
 
 async function read(stream: string): Promise<{ events: ExecutionEvent[]; end: unknown }> {
   const reply = {
@@ -45,7 +47,43 @@ test('[ORCH-16.1] the end of an execution says how many tokens it took and how l
   const usage = { prompt_tokens: 3, completion_tokens: 40, total_tokens: 43 };
   const data = JSON.stringify({ tokens_out: 40, decode_time_ms: 800, result: { text: 'x', usage } });
   const { end } = (await read(event(1, 'end', data))) as { end: { outcome: { usage: unknown } } };
-  assert.deepEqual(end.outcome.usage, { prompt: 3, completion: 40, decodeMs: 800 });
+  assert.deepEqual(end.outcome.usage, usedTokens(3, 40, 800));
+});
+
+const outcomeOf = async (error: object): Promise<unknown> => {
+  const data = JSON.stringify({ code: 'RATE_LIMITED', message: 'later', retriable: true, ...error });
+  const { end } = (await read(event(1, 'error', data))) as { end: { outcome: unknown } };
+  return end.outcome;
+};
+
+test('a job that the provider turned away has not failed, unless the provider has counted tokens', async () => {
+  const error = errorInfo('RATE_LIMITED', 'later');
+  assert.deepEqual(await outcomeOf({ turned_away: 'quota', retry_after_ms: 7 }), {
+    ok: 'turned_away',
+    why: 'quota',
+    error,
+    retryAfterMs: 7,
+  });
+  const usage = { prompt_tokens: 5, completion_tokens: 0, cache_read_tokens: 2 };
+  assert.deepEqual(await outcomeOf({ turned_away: 'quota', usage }), {
+    ok: false,
+    error,
+    usage: { input: 3, cacheRead: 2, cacheWrite: 0, output: 0, reasoning: 0 },
+  });
+  assert.deepEqual(await outcomeOf({ code: 'CANCELLED', usage }), {
+    ok: 'cancelled',
+    usage: { input: 3, cacheRead: 2, cacheWrite: 0, output: 0, reasoning: 0 },
+  });
+});
+
+test('an executor that is busy says why, if it is a reason that we know', () => {
+  const busy = { ...errorInfo('WORKER_BUSY'), retryAfterMs: 9 };
+  assert.deepEqual(refusal({ ...busy, reason: 'reserved' }), {
+    is: 'busy',
+    retryAfterMs: 9,
+    why: 'reserved',
+  });
+  assert.deepEqual(refusal({ ...busy, reason: 'full moon' }), { is: 'busy', retryAfterMs: 9 });
 });
 
 test('an event of several lines has a text too, in one line', async () => {

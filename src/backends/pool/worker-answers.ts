@@ -16,6 +16,8 @@ import { parseInSlices } from '../../kit/json-parser.ts';
 import { textInSlices } from '../../kit/json-writer.ts';
 import { inSlices, ONE_TURN_BYTES } from '../../kit/slices.ts';
 import { type ErrorInfo, errorInfo, isErrorCode, OrchdError } from '../../model/errors.ts';
+import { BUSY_REASONS } from '../../model/reasons.ts';
+import { countsOf } from '../../model/usage.ts';
 import {
   EndEvent,
   ErrorEvent,
@@ -93,7 +95,7 @@ export async function executionEnd(
 }
 
 function usedTokens({ usage }: ExecutionResult, decodeMs: number): UsedTokens | undefined {
-  return usage && { prompt: usage.prompt_tokens, completion: usage.completion_tokens, decodeMs };
+  return usage && { ...countsOf(usage), decodeMs };
 }
 
 async function outcomeOf(outcome: WorkerOutcome, timers: Timers, chars: number): Promise<ExecutionOutcome> {
@@ -104,10 +106,15 @@ async function outcomeOf(outcome: WorkerOutcome, timers: Timers, chars: number):
     const resultText = isSmall ? JSON.stringify(result) : await inSlices(textInSlices(result), timers);
     return { ok: true, resultText, ...(usage && { usage }) };
   }
-  if (outcome.ok === 'cancelled' || outcome.error.code === 'CANCELLED') return { ok: 'cancelled' };
-  const { retry_after_ms } = outcome.error;
+  const counted = outcome.ok === 'cancelled' ? outcome.usage : outcome.error.usage;
+  const usage = counted && { usage: countsOf(counted) };
+  if (outcome.ok === 'cancelled' || outcome.error.code === 'CANCELLED') return { ok: 'cancelled', ...usage };
+  const { retry_after_ms, turned_away: why } = outcome.error;
   const error = infoOf(outcome.error);
-  return { ok: false, error, ...(retry_after_ms !== undefined && { retryAfterMs: retry_after_ms }) };
+  const wait = retry_after_ms !== undefined && { retryAfterMs: retry_after_ms };
+  // A provider that has counted tokens has done something.
+  if (why !== undefined && !counted) return { ok: 'turned_away', why, error, ...wait };
+  return { ok: false, error, ...wait, ...usage };
 }
 
 /** The worker's error; a code that is not in our catalogue becomes EXECUTION_FAILED with that code as its reason. */
@@ -122,7 +129,10 @@ export function refusal(error: ErrorInfo & { retryAfterMs?: number }): OfferRepl
   if (error.code === 'FENCED') return { is: 'fenced' };
   if (error.code === 'TOKEN_CONFLICT') return { is: 'conflict' };
   const { retryAfterMs, ...info } = error;
-  if (info.code === 'WORKER_BUSY') return { is: 'busy', ...(retryAfterMs !== undefined && { retryAfterMs }) };
+  if (info.code === 'WORKER_BUSY') {
+    const why = BUSY_REASONS.find((reason) => reason === info.reason);
+    return { is: 'busy', ...(retryAfterMs !== undefined && { retryAfterMs }), ...(why && { why }) };
+  }
   return { is: 'refused', error: info };
 }
 

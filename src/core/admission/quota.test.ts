@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EngineKit, type Fields, SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { PoolKit } from '../../../test/fakes/pool-engine.ts';
+import { usedTokens } from '../../../test/fakes/used-tokens.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { LimitSpec } from '../../model/records.ts';
 
@@ -60,7 +61,7 @@ describe('what callers may use', () => {
     kit.submit('a', { tokens: 900 });
     assert.notEqual(wait(kit, { tokens: 500 }), 0);
     kit.accept('a');
-    kit.end('a', { ok: true, result: '1', usage: { prompt: 50, completion: 50, decodeMs: 1 } });
+    kit.end('a', { ok: true, result: '1', usage: usedTokens(50, 50, 1) });
     kit.submit('b', { tokens: 900 });
     kit.submit('waits', { tokens: 0, not_before: kit.now + 1e6 });
     kit.accept('b');
@@ -91,7 +92,7 @@ describe('what callers may use', () => {
     const kit = limited(budget);
     kit.submit('ended', { tokens: 50 });
     kit.accept('ended');
-    kit.end('ended', { ok: true, result: '1', usage: { prompt: 10, completion: 20, decodeMs: 1 } });
+    kit.end('ended', { ok: true, result: '1', usage: usedTokens(10, 20, 1) });
     kit.submit('open', { tokens: 40 });
     const reopened = limited(budget);
     for (const { change, at } of kit.log) reopened.engine.state.apply(change, at);
@@ -105,7 +106,7 @@ describe('what callers may use', () => {
     const own = { session_id: 's', parallel: true } as const;
     kit.submit('ended', { ...own, tokens: 50 });
     kit.accept('ended');
-    kit.end('ended', { ok: true, result: '1', usage: { prompt: 10, completion: 20, decodeMs: 1 } });
+    kit.end('ended', { ok: true, result: '1', usage: usedTokens(10, 20, 1) });
     assert.equal(kit.engine.state.tables.spent.size, 0);
     assert.equal(wait(kit, { ...own, tokens: 71 }), undefined, '30 of 100 are used');
     kit.step({ type: 'budget', tenant: 'default', id: 's', tokenBudget: 1000 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { STOPPED, SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { PoolKit } from '../../../test/fakes/pool-engine.ts';
+import { usedTokens } from '../../../test/fakes/used-tokens.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { Restore } from '../restore.ts';
 
@@ -20,7 +21,7 @@ test('a session in use does not keep later sessions from expiring', () => {
     kit.ask(id, 'm', { session_id: session });
     kit.obey();
     kit.accept(id);
-    const usage = { prompt: 1, completion: 1, decodeMs: 1 };
+    const usage = usedTokens(1, 1, 1);
     kit.end(id, { ok: true, result: '1', usage });
   };
   use('a', 'first');

@@ -1,7 +1,9 @@
 /** What tenants have in common, and the share of it that one of them can take: each test fills it with one tenant. */
+
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EngineKit, FAILED, refusal, SUCCESS } from '../../../test/fakes/engine-kit.ts';
+import { usedTokens } from '../../../test/fakes/used-tokens.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { DEFAULT_TENANT, type SessionRecord, scoped } from '../../model/records.ts';
 import { Restore } from '../restore.ts';
@@ -156,7 +158,7 @@ describe('sessions', () => {
 });
 
 describe('the budget of a session', () => {
-  const usage = { prompt: 30, completion: 30, decodeMs: 1 };
+  const usage = usedTokens(30, 30, 1);
 
   /** A session that has used 60 tokens. */
   function used(limits: { scope: string; tokenBudget: number }[], tokenBudget?: number): EngineKit {

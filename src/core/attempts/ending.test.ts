@@ -9,7 +9,10 @@ import {
   START,
   STOPPED,
   SUCCESS,
+  TURNED_AWAY,
 } from '../../../test/fakes/engine-kit.ts';
+import { countsOf } from '../../model/usage.ts';
+import type { Outcome, TurnedAway } from '../ports/backend.ts';
 import type { EngineSettings } from '../settings.ts';
 
 function running(
@@ -45,6 +48,99 @@ test('an outcome that arrives before the acceptance ends the job as succeeded', 
   kit.end('a', SUCCESS);
   assert.equal(kit.state('a'), 'succeeded');
   assert.ok(kit.job('a').job.startedAt !== undefined);
+});
+
+describe('a job that the provider turned away', () => {
+  const turnedAway = (retryAfterMs?: number): Outcome =>
+    retryAfterMs === undefined ? TURNED_AWAY : { ...(TURNED_AWAY as TurnedAway), retryAfterMs };
+
+  test('uses up no try, and its backend gets no job until the time that the provider named', () => {
+    const kit = running({ max_tries: 1 });
+    kit.submit('next');
+    kit.end('a', turnedAway(5000));
+    const { job, past } = kit.job('a');
+    assert.deepEqual([job.state, job.tries, past?.[0]?.outcome], ['queued', 0, 'turned_away']);
+    assert.equal(past?.[0]?.error?.code, 'RATE_LIMITED');
+    kit.pass(4999);
+    assert.deepEqual([kit.state('a'), kit.state('next')], ['queued', 'queued']);
+    kit.pass(1);
+    assert.deepEqual([kit.state('a'), kit.state('next')], ['claimed', 'queued']);
+    kit.accept('a');
+    kit.end('a', SUCCESS);
+    assert.equal(kit.state('a'), 'succeeded');
+  });
+
+  test('goes to another backend at once', () => {
+    const kit = running();
+    kit.backend('other');
+    kit.end('a', turnedAway(60_000));
+    assert.deepEqual([kit.state('a'), kit.job('a').open?.backend], ['claimed', 'other']);
+  });
+
+  test('waits for growing pauses where the provider names no time, and the first success ends them', () => {
+    const kit = running();
+    const pauses: number[] = [];
+    const untilClaimed = (): number => {
+      const from = kit.now;
+      while (kit.state('a') === 'queued') kit.pass(100);
+      kit.accept('a');
+      return kit.now - from;
+    };
+    for (let n = 0; n < 3; n++) {
+      kit.end('a', turnedAway());
+      pauses.push(untilClaimed());
+    }
+    assert.deepEqual(pauses, [1000, 2000, 4000]);
+    kit.end('a', SUCCESS);
+    kit.submit('b');
+    kit.accept('b');
+    kit.end('b', turnedAway());
+    const from = kit.now;
+    while (kit.state('b') === 'queued') kit.pass(100);
+    assert.equal(kit.now - from, 1000);
+  });
+
+  test('does not come back when its backend declares itself again, but when the backend says that it is free', () => {
+    const kit = running();
+    kit.end('a', turnedAway(60_000));
+    kit.backend('b', { labels: { changed: 'yes' } });
+    assert.equal(kit.state('a'), 'queued');
+    kit.step({ type: 'backend-free', name: 'b' });
+    assert.equal(kit.state('a'), 'claimed');
+  });
+
+  test('is cancelled, or expires, instead of waiting again', () => {
+    const kit = running({ deadline_ms: 50 });
+    kit.cancel('a');
+    kit.end('a', turnedAway());
+    assert.equal(kit.state('a'), 'cancelled');
+    const other = running({ deadline_ms: 50 });
+    other.pass(50);
+    other.end('a', turnedAway());
+    assert.deepEqual([other.state('a'), other.job('a').job.reason], ['dead', 'expired']);
+  });
+
+  test('a wait of a year is bounded by a day', () => {
+    const kit = running();
+    kit.end('a', turnedAway(365 * 24 * 3_600_000));
+    kit.pass(24 * 3_600_000);
+    assert.equal(kit.state('a'), 'claimed');
+  });
+});
+
+test('the tokens of failed and cancelled tries are recorded, and count together', () => {
+  const kit = running({ max_tries: 2 });
+  const usage = countsOf({ prompt_tokens: 30, completion_tokens: 20, cache_read_tokens: 10 });
+  kit.end('a', { ...(FAILED_FOR_NOW as object), usage } as Outcome);
+  kit.pass(60_000);
+  kit.accept('a');
+  kit.end('a', { ok: 'cancelled', usage });
+  const { past, usedTokens: used } = kit.job('a');
+  assert.deepEqual(
+    past?.map((attempt) => attempt.usage),
+    [usage, usage],
+  );
+  assert.equal(used, 100);
 });
 
 describe('a try that failed', () => {

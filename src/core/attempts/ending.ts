@@ -4,22 +4,29 @@
 
 import { backoffMs } from '../../kit/backoff.ts';
 import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
-import { cancel, die, end, fail, retry, start, succeed } from '../../model/moves.ts';
+import { cancel, die, end, fail, retry, start, succeed, unclaim } from '../../model/moves.ts';
+import type { TurnedAwayReason } from '../../model/reasons.ts';
 import { type AskRecord, type AttemptRecord, scoped } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
-import type { Outcome, UsedTokens } from '../ports/backend.ts';
+import { completionTokens, type TokenCounts, totalTokens } from '../../model/usage.ts';
+import type { Outcome, TurnedAway, UsedTokens } from '../ports/backend.ts';
+import type { BackendEntry } from '../queue/fleet.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 
 /** The longest `retryAfterMs` that a backend may ask for. */
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
+/** The end of an execution for which the provider may have worked. */
+type RunOutcome = Exclude<Outcome, TurnedAway>;
+
 /** Closes an open attempt whose end its backend has confirmed. */
 export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void {
   const attempt = entry.open;
   if (!attempt) return;
+  if (outcome.ok === 'turned_away') return turnAway(turn, entry, attempt, outcome);
   measure(turn, entry, attempt);
-  if (outcome.ok === true) noteUsage(turn, entry, attempt.backend, outcome.usage);
+  noteUsage(turn, entry, attempt.backend, outcome);
   turn.noteEnd({ is: 'attempt', entry, attempt, tokens: chargedTokens(entry, attempt, outcome) });
   const { token } = entry;
   const how = outcome.ok === true ? 'succeeded' : outcome.ok === false ? 'failed' : 'cancelled';
@@ -28,7 +35,7 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
   if (entry.job.state === 'claimed' && outcome.ok === true) {
     turn.put('job', entry.uid, start(entry.job, turn.now), 'started');
   }
-  const usage = outcome.ok === true ? outcome.usage : undefined;
+  const usage = outcome.usage && countsIn(outcome.usage);
   turn.put('attempt', token, end(attempt, turn.now, how, { error, usage }), how);
   if (isTerminal(entry.job.state)) return;
   if (outcome.ok === true) {
@@ -36,6 +43,32 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
   } else if (outcome.ok === false) {
     endBadly(turn, entry, outcome.error, outcome.retryAfterMs, true);
   } else endKilled(turn, entry, attempt);
+}
+
+/**
+ * The provider behind the backend has done nothing for the job: it goes back to the queue with no try used up, and the
+ * backend gets no job for as long as the provider wants, or for growing pauses if it does not say.
+ */
+function turnAway(turn: Turn, entry: JobEntry, attempt: AttemptRecord, outcome: TurnedAway): void {
+  turn.noteEnd({ is: 'attempt', entry, attempt: { ...attempt, acceptedAt: undefined }, tokens: undefined });
+  const { why, error, retryAfterMs } = outcome;
+  rest(turn, attempt.backend, why, retryAfterMs);
+  turn.put('attempt', entry.token, end(attempt, turn.now, 'turned_away', { error }), 'turned-away');
+  if (isTerminal(entry.job.state)) return;
+  if (entry.job.cancel) return cancelJob(turn, entry);
+  if (attempt.kill?.why === 'deadline') return expire(turn, entry);
+  turn.put('job', entry.uid, unclaim(entry.job), 'turned-away');
+}
+
+function rest(turn: Turn, name: string, why: TurnedAwayReason, retryAfterMs: number | undefined): void {
+  const backend = turn.fleet.backends.get(name);
+  if (!backend) return;
+  backend.turnedAway++;
+  const pause =
+    retryAfterMs === undefined
+      ? backoffMs(turn.settings.backoff, backend.turnedAway, turn.random())
+      : boundedWait(retryAfterMs);
+  turn.fleet.block(name, turn.now + pause, why);
 }
 
 /** Ends the job of a killed attempt according to the reason of the kill. */
@@ -115,22 +148,38 @@ function rememberFailure(turn: Turn, entry: JobEntry, error: ErrorInfo): void {
     turn.put('failure', other, null, 'displaced');
 }
 
+/** What is recorded of an attempt: the counts alone. */
+const countsIn = ({ input, cacheRead, cacheWrite, output, reasoning }: TokenCounts): TokenCounts => ({
+  input,
+  cacheRead,
+  cacheWrite,
+  output,
+  reasoning,
+});
+
 /** The share of a new measurement in a backend's decode speed. */
 const SPEED_SMOOTHING = 0.2;
 
-function noteUsage(turn: Turn, entry: JobEntry, name: string, usage: UsedTokens | undefined): void {
-  if (!usage) return;
-  entry.usedTokens = usage.prompt + usage.completion;
+function noteUsage(turn: Turn, entry: JobEntry, name: string, outcome: RunOutcome): void {
   const backend = turn.fleet.backends.get(name);
-  if (!backend || usage.completion < 2 || usage.decodeMs <= 0) return;
-  const speed = (usage.completion * 1000) / usage.decodeMs;
+  if (backend && outcome.ok === true) backend.turnedAway = 0;
+  if (!outcome.usage) return;
+  entry.usedTokens = (entry.usedTokens ?? 0) + totalTokens(outcome.usage);
+  if (backend && outcome.ok === true) noteSpeed(backend, outcome.usage);
+}
+
+function noteSpeed(backend: BackendEntry, usage: UsedTokens): void {
+  const completion = completionTokens(usage);
+  if (completion < 2 || usage.decodeMs <= 0) return;
+  const speed = (completion * 1000) / usage.decodeMs;
   const known = backend.decodeSpeed ?? speed;
   backend.decodeSpeed = known + SPEED_SMOOTHING * (speed - known);
 }
 
 /** The tokens that a try is charged to the session of its job. */
-function chargedTokens(entry: JobEntry, attempt: AttemptRecord, outcome: Outcome): number | undefined {
-  if (outcome.ok === true) return outcome.usage ? outcome.usage.prompt + outcome.usage.completion : 0;
+function chargedTokens(entry: JobEntry, attempt: AttemptRecord, outcome: RunOutcome): number | undefined {
+  if (outcome.usage) return totalTokens(outcome.usage);
+  if (outcome.ok === true) return 0;
   // A cancelled try may have produced output, which was not counted: charge the estimate.
   return entry.job.cancel && attempt.acceptedAt !== undefined ? (entry.ask.tokens ?? 0) : undefined;
 }

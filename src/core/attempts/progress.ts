@@ -21,7 +21,7 @@ export function offered(turn: Turn, entry: JobEntry, answer: OfferAnswer): void 
     case 'accepted':
       return accepted(turn, entry);
     case 'busy':
-      turn.fleet.block(attempt.backend, turn.now + busyPause(turn, answer.retryAfterMs));
+      turn.fleet.block(attempt.backend, turn.now + busyPause(turn, answer.retryAfterMs), answer.why);
       // A copy of the offer may still be under way, and be accepted: only a tombstone rules that out.
       return kill(turn, entry, 'busy');
     case 'refused':

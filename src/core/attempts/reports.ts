@@ -1,10 +1,11 @@
 /** The reports about attempts that the engine receives. */
 import type { ErrorInfo } from '../../model/errors.ts';
+import type { BusyReason } from '../../model/reasons.ts';
 import type { Outcome } from '../ports/backend.ts';
 
 export type OfferAnswer =
   | { readonly is: 'accepted' }
-  | { readonly is: 'busy'; readonly retryAfterMs?: number }
+  | { readonly is: 'busy'; readonly retryAfterMs?: number; readonly why?: BusyReason }
   | { readonly is: 'refused'; readonly error: ErrorInfo }
   | { readonly is: 'conflict' }
   /** The offer was never sent. */

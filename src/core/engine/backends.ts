@@ -11,6 +11,8 @@ export type BackendEvent =
   | { readonly type: 'backend'; readonly info: BackendInfo }
   /** A backend is gone for good: its attempts can no longer be inspected or killed. */
   | { readonly type: 'backend-gone'; readonly name: string }
+  /** A backend that was busy takes jobs again. */
+  | { readonly type: 'backend-free'; readonly name: string }
   | { readonly type: 'reachable'; readonly name: string; readonly up: boolean };
 
 export const backends = {
@@ -23,6 +25,7 @@ export const backends = {
     for (const entry of openOn(turn, name)) forget(turn, entry);
     turn.fleet.remove(name);
   },
+  'backend-free': ({ fleet }, { name }) => fleet.unblockEarly(name),
   reachable: (turn, { name, up }) => setReachable(turn, name, up),
 } satisfies Handlers<BackendEvent>;
 

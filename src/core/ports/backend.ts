@@ -1,6 +1,8 @@
 /** The port to backends: anything that executes jobs. Implementations live outside of core. */
 import type { ErrorInfo } from '../../model/errors.ts';
+import type { BusyReason, TurnedAwayReason } from '../../model/reasons.ts';
 import type { AskRecord, Body, Labels } from '../../model/records.ts';
+import type { TokenCounts } from '../../model/usage.ts';
 import type { Commander, Opening } from '../../model/worker-wire.ts';
 
 /** The declaration of a backend. Backends differ by these fields only; the core never tests their names. */
@@ -39,9 +41,7 @@ export interface BackendInfo {
 }
 
 /** The tokens of an execution, as counted by its executor. */
-export interface UsedTokens {
-  readonly prompt: number;
-  readonly completion: number;
+export interface UsedTokens extends TokenCounts {
   /** The time from the first token of the answer to the last. */
   readonly decodeMs: number;
 }
@@ -49,8 +49,22 @@ export interface UsedTokens {
 /** How an execution ended, as reported by its backend. */
 export type Outcome =
   | { readonly ok: true; readonly result: Body; readonly usage?: UsedTokens }
-  | { readonly ok: false; readonly error: ErrorInfo; readonly retryAfterMs?: number }
-  | { readonly ok: 'cancelled' };
+  | {
+      readonly ok: false;
+      readonly error: ErrorInfo;
+      readonly retryAfterMs?: number;
+      readonly usage?: TokenCounts;
+    }
+  | { readonly ok: 'cancelled'; readonly usage?: TokenCounts }
+  | TurnedAway;
+
+/** The provider behind the backend has done nothing for the job, and wants no other one for a while. */
+export interface TurnedAway {
+  readonly ok: 'turned_away';
+  readonly why: TurnedAwayReason;
+  readonly error: ErrorInfo;
+  readonly retryAfterMs?: number;
+}
 
 /** An attempt that is offered to a backend. */
 export interface Offer {
@@ -77,7 +91,7 @@ export const isOtherBody = (known: string | undefined, offered: string | undefin
 
 export type OfferReply =
   | { readonly is: 'accepted' }
-  | { readonly is: 'busy'; readonly retryAfterMs?: number }
+  | { readonly is: 'busy'; readonly retryAfterMs?: number; readonly why?: BusyReason }
   | { readonly is: 'refused'; readonly error: ErrorInfo }
   /** The token belongs to an execution of another body: the job of another copy of the store. */
   | { readonly is: 'conflict' }
@@ -178,6 +192,8 @@ export interface BackendListener {
    * inspected again if the backend comes back under the same name.
    */
   gone(name: string): void;
+  /** A backend that has answered `busy` may take an offer before the time that it named. */
+  free(name: string): void;
 }
 
 /** Backends that come, go and change their slots: workers of pools, seats of a gateway, consumers of a stream. */

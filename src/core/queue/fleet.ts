@@ -2,6 +2,7 @@
  * The backends, and the lanes that each of them can serve. Used slots follow from the open attempts alone; everything
  * else is what backends have declared since this brain started, and is not persisted.
  */
+import type { BusyReason } from '../../model/reasons.ts';
 import type { JobClass } from '../../model/records.ts';
 import type { BackendInfo } from '../ports/backend.ts';
 import type { JobEntry } from '../state/job-entry.ts';
@@ -66,8 +67,12 @@ export class BackendEntry {
   away = false;
   /** Since when the backend has an outage (`info.outage`); undefined without one. */
   outageSince: number | undefined;
-  /** The backend has answered `busy`: nothing is offered before this instant. 0 without a block. */
+  /** The backend has answered `busy`, or its provider turned a job away: nothing is offered before this instant. 0 without a block. */
   blockedUntil = 0;
+  /** Why it is blocked, if the backend has said it. */
+  blockedFor: BusyReason | undefined;
+  /** How many jobs its provider has turned away since one was run. */
+  turnedAway = 0;
   /** When the backend last got a job, counted in jobs given to any backend: among equals the lowest is chosen. */
   lastPick = 0;
   /** The number of jobs that the backend was given. */
@@ -133,8 +138,8 @@ export class Fleet {
     if (known) this.#unlink(known);
     backend.info = info;
     backend.up = true;
-    backend.blockedUntil = 0;
-    this.#blocked.delete(backend);
+    // A provider that wants no jobs for a while does not change its mind because its executor declares itself again.
+    if (backend.turnedAway === 0) this.#endBlock(backend);
     backend.used = this.#used.get(info.name) ?? 0;
     backend.running = this.#running.get(info.name) ?? backend.running;
     this.backends.set(info.name, backend);
@@ -172,11 +177,12 @@ export class Fleet {
     return this.backends.get(name)?.away ?? false;
   }
 
-  /** Offers the backend no jobs before `until`: it has answered `busy`. */
-  block(name: string, until: number): void {
+  /** Offers the backend no jobs before `until`. */
+  block(name: string, until: number, why?: BusyReason): void {
     const backend = this.backends.get(name);
     if (!backend) return;
     backend.blockedUntil = until;
+    backend.blockedFor = why;
     this.#blocked.add(backend);
     this.#refresh(backend);
   }
@@ -185,10 +191,23 @@ export class Fleet {
   unblock(now: number): void {
     for (const backend of this.#blocked) {
       if (backend.blockedUntil > now) continue;
-      this.#blocked.delete(backend);
-      backend.blockedUntil = 0;
+      this.#endBlock(backend);
       this.#refresh(backend);
     }
+  }
+
+  /** Ends the block of a backend before its time: the backend has said that it takes jobs again. */
+  unblockEarly(name: string): void {
+    const backend = this.backends.get(name);
+    if (!backend || backend.blockedUntil === 0) return;
+    this.#endBlock(backend);
+    this.#refresh(backend);
+  }
+
+  #endBlock(backend: BackendEntry): void {
+    this.#blocked.delete(backend);
+    backend.blockedUntil = 0;
+    backend.blockedFor = undefined;
   }
 
   /** Brain time was stepped: the rest of every block stays as it was. */

@@ -43,6 +43,19 @@ test('every way of waiting has its reason', () => {
   assert.equal(why(kit, 'next'), 'disk_full');
 });
 
+test('a backend that gets no job for now is named, with the reason and the time', () => {
+  const kit = new EngineKit();
+  kit.backend('b');
+  kit.submit('a');
+  kit.offered('a', { is: 'busy', retryAfterMs: 5000, why: 'auth_required' });
+  kit.killed('a', { is: 'tombstoned' });
+  const until = new Date(START + 5000).toISOString();
+  assert.equal(
+    text(kit, 'a'),
+    `next; the backend that can run it is busy: "b" until ${until} (auth_required)`,
+  );
+});
+
 test('a claimed, stale or cancelled job has its reason; a running or ended one has none', () => {
   const kit = new EngineKit();
   kit.backend('b');

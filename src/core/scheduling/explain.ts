@@ -2,7 +2,7 @@
 
 import type { WaitReason } from '../../model/http/jobs.ts';
 import { isTerminal } from '../../model/states.ts';
-import { laneOf } from '../queue/fleet.ts';
+import { type BackendEntry, laneOf } from '../queue/fleet.ts';
 import { awaitedBy } from '../state/end-waiters.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { backendLeaseId } from '../state/leases.ts';
@@ -67,7 +67,17 @@ function explainLane(state: State, entry: JobEntry): WaitReason {
   }
   const busy =
     up.length === 1 ? 'the backend that can run it is' : `all ${up.length} backends that can run it are`;
-  return { code: 'backend_busy', text: `next; ${busy} busy` };
+  return { code: 'backend_busy', text: `next; ${busy} busy${blocks(up)}` };
+}
+
+/** Says which backends get no job for now, why, and until when. */
+function blocks(backends: readonly BackendEntry[]): string {
+  const texts = backends.flatMap(({ info, blockedUntil, blockedFor }) =>
+    blockedFor === undefined
+      ? []
+      : [`"${info.name}" until ${new Date(blockedUntil).toISOString()} (${blockedFor})`],
+  );
+  return texts.length === 0 ? '' : `: ${texts.join(', ')}`;
 }
 
 /** Names the backends that had the model of the job and no longer have it. */

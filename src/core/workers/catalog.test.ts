@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Fields, SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { PoolKit } from '../../../test/fakes/pool-engine.ts';
+import { usedTokens } from '../../../test/fakes/used-tokens.ts';
 import { OrchdError } from '../../model/errors.ts';
 
 /** The code and reason with which a job is refused. */
@@ -46,7 +47,7 @@ describe('before a job is queued', () => {
       kit.ask('first', 'm', { ...job, tokens: 10 });
       kit.obey();
       kit.accept('first');
-      kit.end('first', { ok: true, result: '1', usage: { prompt: 30, completion: 40, decodeMs: 1 } });
+      kit.end('first', { ok: true, result: '1', usage: usedTokens(30, 40, 1) });
       assert.equal(refusal(kit, { ...job, tokens: 31 }), '422 ADMISSION_REJECT token_budget');
       assert.equal(refusal(kit, { ...job, tokens: 30 }), 'taken');
     }
@@ -162,7 +163,7 @@ describe('a session', () => {
     kit.ask('a', 'm', { session_id: 's', tokens: 500 });
     kit.obey();
     kit.accept('a');
-    const usage = { prompt: 10, completion: 20, decodeMs: 100 };
+    const usage = usedTokens(10, 20, 100);
     kit.end('a', { ok: true, result: '{}', usage });
     const session = () => kit.engine.state.tables.session.get('default~s');
     assert.deepEqual(

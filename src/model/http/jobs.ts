@@ -46,10 +46,13 @@ const AttemptStateSchema = Type.Unsafe<AttemptState>({
 });
 const Priority = Type.Union([Type.Literal('interactive'), Type.Literal('batch')]);
 
-/** The tokens that the backend of an attempt has counted; absent where it counts none. */
+/** The tokens that the backends have counted, of one attempt or of all attempts of a job; absent where they count none. */
 const JobUsage = answerObject('JobUsage', {
-  prompt_tokens: Type.Integer(),
-  completion_tokens: Type.Integer(),
+  prompt_tokens: Type.Integer({ description: 'All input tokens' }),
+  completion_tokens: Type.Integer({ description: 'All output tokens' }),
+  cache_read_tokens: optional(Type.Integer({ description: 'Input tokens that were read from a cache' })),
+  cache_write_tokens: optional(Type.Integer({ description: 'Input tokens that were written to a cache' })),
+  reasoning_tokens: optional(Type.Integer({ description: 'Output tokens of reasoning' })),
 });
 
 export const AttemptView = answerObject('Attempt', {
@@ -58,7 +61,8 @@ export const AttemptView = answerObject('Attempt', {
   state: AttemptStateSchema,
   outcome: optional(
     Type.String({
-      description: '"succeeded", "failed" or "cancelled", once the backend has confirmed the end',
+      description:
+        '"succeeded", "failed", "cancelled" or "turned_away" (the provider has done nothing for it), once the backend has confirmed the end',
     }),
   ),
   error: optional(JobError),

@@ -1,6 +1,7 @@
 /** An executor that does to each attempt what a table says of its token, and to all others the usual. */
 import type { Backend, ExecutionOutcome, FollowEnd, Inspection, KillReply, Offer, OfferReply } from '../../../src/core/ports/backend.ts';
 import { errorInfo } from '../../../src/model/errors.ts';
+import { usedTokens } from '../../fakes/used-tokens.ts';
 import { START } from './still-world.ts';
 
 const NEVER = new Promise<never>(() => undefined);
@@ -23,7 +24,7 @@ export const fails = (message: string, retriable: boolean): Behaviour =>
   ends({ ok: false, error: { ...errorInfo('EXECUTION_FAILED', message), retriable } });
 
 export const answers = (value: unknown, usage?: { prompt: number; completion: number }): Behaviour =>
-  ends({ ok: true, resultText: JSON.stringify(value), ...(usage && { usage: { ...usage, decodeMs: 100 } }) });
+  ends({ ok: true, resultText: JSON.stringify(value), ...(usage && { usage: usedTokens(usage.prompt, usage.completion, 100) }) });
 
 /** Runs until it is killed. */
 export const RUNS: Behaviour = { follow: never, isKnown: true };

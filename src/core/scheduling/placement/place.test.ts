@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EngineKit, SUCCESS } from '../../../../test/fakes/engine-kit.ts';
 import { GB, PoolKit } from '../../../../test/fakes/pool-engine.ts';
+import { usedTokens } from '../../../../test/fakes/used-tokens.ts';
 import { causeName, causeText } from '../../../model/causes.ts';
 import { dueWorkers } from '../../engine/due.ts';
 import type { PoolSettings } from '../../settings.ts';
@@ -109,7 +110,7 @@ describe('a worker is chosen', () => {
       const id = kit.ask(`warm${n}`, 'm', { labels: { pool: n % 3 === 2 ? 'q' : 'p' } });
       const worker = kit.workerOf(id).slice(-1);
       kit.accept(id);
-      const usage = { prompt: 1, completion: 100, decodeMs: 100_000 / speeds[worker]! };
+      const usage = usedTokens(1, 100, 100_000 / speeds[worker]!);
       kit.end(id, { ok: true, result: '1', usage });
     }
     const went = places(kit, 8);
@@ -146,7 +147,7 @@ describe('a worker is chosen', () => {
     }
     const run = (id: string, tokensPerSec: number): void => {
       kit.accept(id);
-      const usage = { prompt: 1, completion: 100, decodeMs: 100_000 / tokensPerSec };
+      const usage = usedTokens(1, 100, 100_000 / tokensPerSec);
       kit.end(id, { ok: true, result: '1', usage });
     };
     const chosen = (id: string): string | undefined => kit.workerOf(kit.ask(id, 'm')).split('/')[0];

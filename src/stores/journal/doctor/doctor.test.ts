@@ -352,7 +352,7 @@ describe('the log', () => {
     for (const roll of [false, true]) {
       const folder = await makeFolder();
       if (roll) await folder.maker.roll();
-      folder.maker.chain ^= 1;
+      folder.maker.chain = (folder.maker.chain ^ 1) >>> 0;
       await folder.maker.add(...folder.waiting.cancel());
       await finds(folder, 'log.chain', /does not follow/);
     }
