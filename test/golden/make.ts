@@ -2,8 +2,8 @@
  * Makes the golden data of a format version: `node test/golden/make.ts`. Run once per version, when the version is
  * new; what was committed is never made again, since stores like it are out there.
  *
- * v1 was written by an earlier form of this script. v2 was written by commit 6869aaa and v3 by commit 8c97ab9, each on
- * both stores from the same happenings. The script is kept to show what the data hold and how they came to be. It compiles with later code,
+ * v1 was written by an earlier form of this script. v2 was written by commit 6869aaa, v3 by commit 8c97ab9, each on both
+ * stores from the same happenings; v4, in which a failed try has tokens, by the commit that added it. The script is kept to show what the data hold and how they came to be. It compiles with later code,
  * but it need not run on it any more.
  */
 import type { Backend } from '../../src/core/ports/backend.ts';
@@ -46,7 +46,8 @@ async function live(
   happen: (stage: Stage) => Promise<void>,
 ): Promise<void> {
   const managers = new ScriptedPools((info) => new ScriptedExecutor(info, BEHAVIOURS));
-  const settings = runtimeSettings(loadConfig({ text: config }));
+  // What still runs is left running at once: the next life finds it so.
+  const settings = { ...runtimeSettings(loadConfig({ text: config })), drainMs: 0 };
   const brain = new Orchestrator({ env: world.env, store, backends: executors(), managers, settings });
   await world.settled(brain.start());
   await world.settle();
@@ -115,7 +116,7 @@ async function makeDatabase(file: string): Promise<void> {
 }
 
 if (import.meta.main) {
-  const folder = process.argv[2] ?? join(import.meta.dirname, 'v3');
+  const folder = process.argv[2] ?? join(import.meta.dirname, 'v4');
   if (existsSync(folder)) {
     console.error(`${folder} exists; golden data are made once`);
     process.exitCode = 1;

@@ -1,4 +1,4 @@
-/** The contents of the golden data v2 and v3 as plain values, and the check that a brain shows exactly those. */
+/** The contents of the golden data v2 to v4 as plain values, and the check that a brain shows exactly those. */
 import assert from 'node:assert/strict';
 import { LATER, NOW, type Opened, START } from './v2-kit.ts';
 
@@ -260,7 +260,7 @@ async function assertModels({ brain }: Opened): Promise<void> {
   ]);
 }
 
-async function assertLimitsAndLeases({ brain }: Opened): Promise<void> {
+async function assertLimitsAndLeases({ brain, ids }: Opened): Promise<void> {
   assert.deepEqual(await brain.reads.limits(), [
     { scope: 'tenant:default', concurrency: 100 },
     { scope: 'agent:default/anna', tokenBudget: 1_000_000 },
@@ -271,9 +271,8 @@ async function assertLimitsAndLeases({ brain }: Opened): Promise<void> {
   // A new leader gives each lease its whole time once more.
   const times = { granted_at: START + 40, expires_at: NOW + 6 * 3_600_000 };
   const common = { tenant: 'default', min_memory_mb: 20_000, ...times };
-  const trainer = '8428b1c1a1a16f47b381712eaaa0f2b14cb6f1812dc7b92688751cf87431f532';
   assert.deepEqual(await brain.reads.leases('default'), [
-    { token: trainer, agent: 'trainer', mode: 'gpu', gpu_index: 0, fence: 37, ...common },
+    { token: ids.lease, agent: 'trainer', mode: 'gpu', gpu_index: 0, fence: 37, ...common },
     { token: 'cd'.repeat(32), agent: 'second', mode: 'cpu', gpu_index: null, fence: 38, ...common },
   ]);
   assert.deepEqual(await brain.reads.leases('acme'), []);

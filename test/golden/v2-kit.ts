@@ -1,4 +1,4 @@
-/** Opens copies of the golden data v2 and v3, on either store, as brains do that carry on with them. */
+/** Opens copies of the golden data v2 to v4, on either store, as brains do that carry on with them. */
 import type { Backend } from '../../src/core/ports/backend.ts';
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -39,7 +39,7 @@ export async function newDatabase(): Promise<string> {
 }
 
 /** The golden data with every kind of record. Their happenings are the same, but the ids that orchd made differ. */
-export type GoldenVersion = 'v2' | 'v3';
+export type GoldenVersion = 'v2' | 'v3' | 'v4';
 
 export const goldenFolder = (version: GoldenVersion): string => join(import.meta.dirname, version);
 
@@ -136,15 +136,18 @@ function poolsAsLeft(
 export interface GoldenTexts {
   /** The job that was submitted without an id. */
   readonly plain: string;
+  /** The lease of the agent "trainer". */
+  readonly lease: string;
   /** The workers by the state of their records. */
   readonly workers: Readonly<Record<'running' | 'draining' | 'stopping' | 'starting', string>>;
   /** Why the draining and the stopping worker are on their way out. */
   readonly reasons: { readonly draining: string; readonly stopping: string };
 }
 
-const IDS: Readonly<Record<GoldenVersion, GoldenTexts>> = {
+const TEXTS: Readonly<Record<'v2' | 'v3', GoldenTexts>> = {
   v2: {
     plain: '01a3185c5636eada5e9869e9a5ba6f3e',
+    lease: '8428b1c1a1a16f47b381712eaaa0f2b14cb6f1812dc7b92688751cf87431f532',
     workers: {
       running: 'w-16b892fa-87',
       draining: 'w-16b892fa-8j',
@@ -155,6 +158,7 @@ const IDS: Readonly<Record<GoldenVersion, GoldenTexts>> = {
   },
   v3: {
     plain: '01a3185c56360000eada5e9869e9a5ba',
+    lease: '8428b1c1a1a16f47b381712eaaa0f2b14cb6f1812dc7b92688751cf87431f532',
     workers: {
       running: 'w-16b892fa-86',
       draining: 'w-16b892fa-8h',
@@ -163,6 +167,11 @@ const IDS: Readonly<Record<GoldenVersion, GoldenTexts>> = {
     },
     reasons: { draining: 'its pool was drained by root', stopping: 'its pool was reloaded by anna' },
   },
+};
+
+const IDS: Readonly<Record<GoldenVersion, GoldenTexts>> = {
+  ...TEXTS,
+  v4: { ...TEXTS.v3, plain: '01a3185c56360000a322e0eef6c87609', lease: '4cb6f1812dc7b92688751cf87431f5321b55c6edefad85fd15eeebfe6f20de06' },
 };
 
 export const WORKERS = IDS.v2.workers;

@@ -10,7 +10,11 @@ export const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   'big:1': answers(LONG_TEXT),
   'talk-1:1': answers({ says: 'hello' }, { prompt: 12, completion: 30 }),
   'chat-1:1': answers({ says: 'hi' }, { prompt: 20, completion: 80 }),
-  'retried:1': fails('a hiccup', true),
+  'retried:1': ends({
+    ok: false,
+    error: { ...errorInfo('EXECUTION_FAILED', 'a hiccup'), retriable: true },
+    usage: { input: 5, cacheRead: 4, cacheWrite: 3, output: 2, reasoning: 1 },
+  }),
   'exhausted:1': fails('first', true),
   'exhausted:2': fails('second', true),
   'backing-off:1': ends({

@@ -65,10 +65,15 @@ export class StillWorld {
     await this.settle();
   }
 
-  /** The value of a promise whose work needs no time to pass. */
+  /** The value of a promise; as much time passes as its work needs. */
   async settled<T>(work: Promise<T>): Promise<T> {
-    work.catch(() => undefined);
+    let isOver = false;
+    const over = (): void => {
+      isOver = true;
+    };
+    work.then(over, over);
     await this.settle();
+    while (!isOver) await this.pass(1);
     return work;
   }
 
